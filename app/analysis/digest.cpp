@@ -90,12 +90,13 @@ void note_waits(const store::Store& store, std::uint32_t rank, const StepWindow&
                 });
 }
 
-RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
+RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window,
+                     const RankActivity& activity) {
   RankStep result;
   result.rank = rank;
   result.begin_ns = window.begin_ns;
   result.end_ns = window.end_ns;
-  result.time = partition_time(store, rank, window.begin_ns, window.end_ns);
+  result.time = partition_of(activity);
   result.recorded = recorded_in(store, rank, window.begin_ns, window.end_ns);
   const Waits waited = waits(store, rank, window);
   result.fetch_wait_ns = waited.fetch_ns;
@@ -186,7 +187,9 @@ std::optional<StepWindow> Digest::next_step(const store::Store& store, std::uint
 void Digest::take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
   StepDigest& digest = pending_.digest;
   if (digest.ranks.empty() || rank < digest.ranks.front().rank) digest.step = window.step;
-  const RankStep step = digest_rank(store, rank, window);
+  RankActivity activity = activity_of(store, rank, window.begin_ns, window.end_ns);
+  const RankStep step = digest_rank(store, rank, window, activity);
+  pending_.activities.push_back(std::move(activity));
   pending_.durations.add(store, step);
   // By rank: the events of one may arrive late.
   digest.ranks.insert(std::upper_bound(digest.ranks.begin(), digest.ranks.end(), rank,
@@ -206,6 +209,14 @@ void Digest::complete_step(const store::Store& store) {
   StepDigest& digest = pending_.digest;
   const RankStep& lowest = digest.ranks.front();
   digest.ops = collectives_of_step(store, lowest, pending_.durations);
+  if (const auto path = critical_path(pending_.activities)) digest.path = path->times;
+  const Blame blamed = blame(pending_.activities);
+  digest.late = blamed.late;
+  for (RankStep& rank : digest.ranks) {
+    const auto exposed = std::ranges::find(blamed.exposed, rank.rank, &Exposure::rank);
+    if (exposed == blamed.exposed.end()) continue;
+    rank.exposed = *exposed;
+  }
   // The host fills buckets ahead of the device: what it lost of them lies up to a step before.
   const std::int64_t from_ns = lowest.begin_ns - (lowest.end_ns - lowest.begin_ns);
   if (store.has_tables() &&

@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "app/analysis/critical_path.h"
+#include "app/analysis/rank_activity.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/summary.h"
 #include "app/analysis/unrecorded.h"
@@ -23,6 +25,7 @@ struct RankStep {
   Recorded recorded;
   std::int64_t fetch_wait_ns = 0;            ///< where it was recorded
   std::optional<std::int64_t> data_wait_ns;  ///< nothing where it was not recorded
+  Exposure exposed;                          ///< of time.exposed_comm_ns
   std::uint64_t bucket_flushes = 0;
   std::optional<FetchCounterSums> fetch_counters;
   std::optional<GpuActivity> gpu;  ///< where the GPU's records cover the step
@@ -43,6 +46,8 @@ struct StepDigest {
   std::vector<RankStep> ranks;
   std::map<instrumentation::CollectiveOp, OpTotals> ops;
   Prefetch prefetch;                  ///< of all ranks
+  std::optional<PathTimes> path;      ///< where it is known what a rank computed
+  std::vector<Lateness> late;         ///< whom others waited for
   std::optional<VolumeParts> volume;  ///< of the lowest rank, as `ops`; only where no event of it is missing
   /// Whether every rank recorded what prefetches are counted from.
   [[nodiscard]] bool prefetch_whole() const noexcept;
@@ -103,6 +108,7 @@ class Digest {
   struct Pending {
     StepDigest digest;
     CollectiveTimes durations;
+    std::vector<RankActivity> activities;
     std::vector<Wait> waits;
   };
   /// The next step of a rank, if it has completed it by then.

@@ -7,6 +7,7 @@
 #include "app/analysis/communication.h"
 #include "app/analysis/decision_text.h"
 #include "app/analysis/digest.h"
+#include "app/analysis/efficiency.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/statistics.h"
 #include "runtime/plan/memory_model.h"
@@ -97,6 +98,8 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
         ++result.time_steps;
         copies_known = copies_known && (!step.recorded.lowest || *step.recorded.lowest >= ev::Detail::params);
         result.time.add(step.time);
+        result.waiting_ns += step.exposed.waiting_ns;
+        result.moving_ns += step.exposed.moving_ns;
         result.fetch_wait_ns = result.fetch_wait_ns.value_or(0) + step.fetch_wait_ns;
       } else {
         unknown.add(step.time);
@@ -106,6 +109,13 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
         if (!result.gpu) result.gpu.emplace();
         result.gpu->add(*step.gpu);
       }
+    }
+  }
+  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    for (const Lateness& late : digest.steps()[i].late) {
+      if (late.rank != row.rank) continue;
+      result.others_waited_ns += late.others_waited_ns;
+      result.came_last += late.collectives;
     }
   }
   if (result.time_steps == 0) result.time = unknown;
@@ -125,6 +135,24 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
 bool collectives_known(const StepDigest& step) {
   const RankStep& lowest = step.ranks.front();
   return lowest.recorded.whole(ev::Detail::modules) && (!step.ops.empty() || lowest.time.known());
+}
+
+/// Means over the steps whose path is known.
+void summarize_path(const Digest& digest, Summary& summary) {
+  PathTimes sums{};
+  std::uint32_t steps = 0;
+  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    if (!digest.steps()[i].path) continue;
+    ++steps;
+    for (std::size_t part = 0; part < kPathParts; ++part) sums[part] += (*digest.steps()[i].path)[part];
+  }
+  if (steps == 0) return;
+  summary.critical_path = PathSummary{.steps = steps, .ms_per_step = {}};
+  for (std::size_t part = 0; part < kPathParts; ++part) {
+    if (sums[part] == 0) continue;
+    summary.critical_path->ms_per_step.emplace_back(name_of(static_cast<PathPart>(part)),
+                                                    static_cast<double>(sums[part]) * 1e-6 / steps);
+  }
 }
 
 /// Named extras per step, and what they leave over.
@@ -245,6 +273,8 @@ Summary summarize(const store::Store& store, const Digest& digest) {
   describe_run(store, summary);
   measure_steps(store, summary);
   for (const store::RankRow& row : store.ranks()) summary.ranks.push_back(summarize_rank(store, row, digest));
+  summarize_path(digest, summary);
+  if (store.has_tables()) summary.efficiency = efficiency_of(store.tables(), summary.tokens_per_s);
   summary.memory_model = model_memory(store, summary);
   summarize_communication(store, digest, summary);
   summarize_scheduler(store, digest, summary);

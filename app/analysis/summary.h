@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/analysis/coordinator.h"
@@ -60,6 +61,10 @@ struct Checkpoints {
 };
 struct RankSummary {
   std::uint32_t rank = 0;
+  /// Of time.exposed_comm_ns: until the last rank had come, and while bytes moved (critical_path.h).
+  std::int64_t waiting_ns = 0, moving_ns = 0;
+  std::int64_t others_waited_ns = 0;  ///< for this rank, exposed, summed over the others
+  std::uint64_t came_last = 0;        ///< collectives to which it did, and somebody waited
   TimePartition time;  ///< summed over the steps measured of which it is known; over all where it is of none
   std::uint32_t time_steps = 0;               ///< of which it is known
   std::uint32_t whole_steps = 0;              ///< steps measured of which no event up to `modules` is missing
@@ -126,6 +131,18 @@ struct Prefetch {
   std::uint64_t early = 0, just_in_time = 0, late = 0, mistargeted = 0, unused = 0;
   std::int64_t late_wait_ns = 0;
 };
+/// What bounds the steps: the means of their critical paths (critical_path.h), by name_of(PathPart).
+struct PathSummary {
+  std::uint32_t steps = 0;                                  ///< of which it is
+  std::vector<std::pair<std::string, double>> ms_per_step;  ///< parts above 0; they sum to the step
+};
+/// How much arithmetic a token takes, and how much of the hardware's that is.
+struct Efficiency {
+  double flop_per_token = 0;
+  std::string formula;                             ///< with its numbers
+  std::optional<double> tflops_per_rank, mfu_pct;  ///< mfu: where the hardware's peak is known
+  std::optional<double> peak_tflops;
+};
 /// A named extra (or saving, below 0) over the expression of the communicated volume.
 struct VolumePart {
   VolumeCause cause{};
@@ -156,6 +173,8 @@ struct Summary {
   std::vector<double> loss, grad_norm, loss_scale, clip_factor;  ///< by step; NaN where missing
   std::vector<double> step_ms;
   std::vector<RankSummary> ranks;
+  std::optional<PathSummary> critical_path;  ///< where it is known what the ranks computed
+  std::optional<Efficiency> efficiency;
   MemoryModel memory_model;
   /// Communicated per rank (busbw-free: metrics 2.3 elems; all-reduce counts twice), of the steps in which it
   /// was recorded.
@@ -181,13 +200,35 @@ struct Summary {
 [[nodiscard]] Summary summarize(const store::Store& store);
 [[nodiscard]] std::string to_json(const Summary& summary);
 
-/// A diagnosis: what, how much, why, what to do.
+class Digest;  // digest.h
+
+/// A setting to change.
+struct Change {
+  std::string key;    ///< "zero_optimization.reduce_bucket_size", as `run --set` and `what-if --set` take it
+  std::string value;  ///< JSON
+};
+/// A diagnosis: what, how much, why, what to do. docs/findings has a page of each id.
 struct Finding {
   instrumentation::Severity severity{};
   std::string title, evidence, next_step;
   std::int64_t at_ns = 0;  ///< where to look; 0: the whole run
   std::uint32_t rank = instrumentation::kNoId;
+  std::int64_t until_ns = 0;                 ///< end of where to look; 0: a moment, or the whole run
+  std::string id{}, page{}, panel{};         ///< "straggler", "docs/findings/straggler.md", "timeline"
+  std::optional<double> cost_ms{};           ///< of a step
+  std::optional<double> cost_once_ms{};      ///< of the run
+  std::optional<std::int64_t> cost_bytes{};  ///< of a rank's memory, or of a step's communication
+  std::vector<Change> changes{};             ///< settings that this stage, framework and cause have
+  /// By how much a step gets shorter at most with all changes, by the bound that `gain_basis` names.
+  std::optional<double> gain_ms{};
+  std::string gain_basis{};
+  std::vector<std::string> explains{};  ///< titles of findings that this one is the cause of
 };
+/// Causes before symptoms; within the same severity what costs more comes first. The digest is of all
+/// completed steps.
+[[nodiscard]] std::vector<Finding> find(const store::Store& store, const Summary& summary,
+                                        const Digest& digest);
+/// Makes the digest.
 [[nodiscard]] std::vector<Finding> find(const store::Store& store, const Summary& summary);
 
 struct Difference {
@@ -205,8 +246,6 @@ struct Comparison {
   /// What the figures of a side lack, in words: losses and problems of each of its runs. Empty: nothing.
   std::vector<std::string> missing_a, missing_b;
 };
-class Digest;  // digest.h
-
 /// A run to compare: its store and what was made from it. None is owned.
 struct Run {
   const store::Store* store = nullptr;

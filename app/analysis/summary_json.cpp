@@ -116,6 +116,10 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
                 {"idle", part(rank.time.idle_ns)},
                 {"unrecorded", ms(rank.time.unrecorded_ns)},
                 {"total", ms(rank.time.total_ns)}}},
+              {"waiting_ms", part(rank.waiting_ns)},
+              {"moving_ms", part(rank.moving_ns)},
+              {"others_waited_ms", part(rank.others_waited_ns)},
+              {"came_last", rank.came_last},
               {"time_steps", rank.time_steps},
               {"whole_steps", rank.whole_steps},
               {"overlap_pct", maybe(rank.time.overlap_pct())},
@@ -147,6 +151,13 @@ json prefetch_json(const std::optional<Prefetch>& prefetch, std::uint32_t steps)
           {"late_wait_ms", ms(prefetch->late_wait_ns)},
           {"mistargeted", prefetch->mistargeted},
           {"unused", prefetch->unused}};
+}
+
+json path_json(const std::optional<PathSummary>& path) {
+  if (!path) return nullptr;
+  json parts = json::object();
+  for (const auto& [part, mean_ms] : path->ms_per_step) parts[part] = mean_ms;
+  return {{"steps", path->steps}, {"ms_per_step", parts}};
 }
 
 json totals_json(const plan::SchedulerTotals& totals) {
@@ -207,6 +218,13 @@ std::string to_json(const Summary& s) {
   out["clip_factor"] = numbers(s.clip_factor);
   out["ranks"] = json::array();
   for (const RankSummary& rank : s.ranks) out["ranks"].push_back(rank_json(rank, s.stage));
+  out["critical_path"] = path_json(s.critical_path);
+  out["efficiency"] = s.efficiency ? json{{"flop_per_token", s.efficiency->flop_per_token},
+                                          {"formula", s.efficiency->formula},
+                                          {"tflops_per_rank", maybe(s.efficiency->tflops_per_rank)},
+                                          {"peak_tflops", maybe(s.efficiency->peak_tflops)},
+                                          {"mfu_pct", maybe(s.efficiency->mfu_pct)}}
+                                   : json(nullptr);
   out["memory_model"] = {
       {"expression", s.memory_model.expression},
       {"bytes_per_rank", s.memory_model.bytes_per_rank},

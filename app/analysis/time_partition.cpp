@@ -3,8 +3,10 @@
 #include <utility>
 #include <vector>
 
+#include "app/analysis/communication.h"
 #include "app/analysis/framework.h"
 #include "app/analysis/intervals.h"
+#include "app/analysis/rank_activity.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/summary.h"
 #include "app/analysis/unrecorded.h"
@@ -66,7 +68,9 @@ class Lanes {
     }
     return IntervalSet(std::move(intervals)).clip(begin_ns_, end_ns_);
   }
-  [[nodiscard]] IntervalSet compute() const;
+  [[nodiscard]] IntervalSet device() const;
+  /// The CPU optimizer of offloaded states: the rank's work as well.
+  [[nodiscard]] IntervalSet worker() const;
   /// Whether forward and backward were recorded. Of a framework of which only optimizer steps are, all the
   /// rest would read as idle time and its communication as exposed.
   [[nodiscard]] bool computes() const;
@@ -94,16 +98,10 @@ bool Lanes::computes() const {
 /// What the GPU's compute stream did, where all of it is known; kernel spans where they were recorded;
 /// otherwise module and optimizer spans without the waits inside them (a container's span covers the waits of
 /// its children).
-IntervalSet Lanes::compute() const {
-  // The CPU optimizer of offloaded states is the rank's work as well.
-  std::vector<Interval> host, kernels, work, waits;
-  for_each(StreamId::worker, [&](EventKind kind, const Interval& interval) {
-    if (is_work(kind)) host.push_back(interval);
-  });
-  const IntervalSet on_host(std::move(host));
-  if (gpu_known(store_, rank_, begin_ns_, end_ns_)) {
-    return busy({StreamId::gpu_compute}, EventKind::gpu_begin).unite(on_host).clip(begin_ns_, end_ns_);
-  }
+IntervalSet Lanes::device() const {
+  std::vector<Interval> kernels, work, waits;
+  if (gpu_known(store_, rank_, begin_ns_, end_ns_))
+    return busy({StreamId::gpu_compute}, EventKind::gpu_begin);
   for_each(StreamId::compute, [&](EventKind kind, const Interval& interval) {
     if (kind == EventKind::kernel_begin) {
       kernels.push_back(interval);
@@ -122,7 +120,15 @@ IntervalSet Lanes::compute() const {
     const IntervalSet modules = IntervalSet(std::move(work)).subtract(IntervalSet(std::move(waits)));
     device = any_kernel ? device.unite(modules.intersect(without_kernels)) : modules;
   }
-  return device.unite(on_host).clip(begin_ns_, end_ns_);
+  return device.clip(begin_ns_, end_ns_);
+}
+
+IntervalSet Lanes::worker() const {
+  std::vector<Interval> host;
+  for_each(StreamId::worker, [&](EventKind kind, const Interval& interval) {
+    if (is_work(kind)) host.push_back(interval);
+  });
+  return IntervalSet(std::move(host)).clip(begin_ns_, end_ns_);
 }
 
 }  // namespace
@@ -143,38 +149,75 @@ std::optional<double> TimePartition::overlap_pct() const {
   return 100.0 * (1.0 - static_cast<double>(exposed_comm_ns) / static_cast<double>(comm_ns));
 }
 
-TimePartition partition_time(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
-                             std::int64_t end_ns) {
-  const IntervalSet pause = paused(store, rank, begin_ns, end_ns);
-  const IntervalSet window = IntervalSet({{begin_ns, end_ns}}).subtract(pause);
-  const IntervalSet checkpoint = checkpoints(store, rank, begin_ns, end_ns).subtract(pause);
-  const IntervalSet gone =
-      unrecorded(store, rank, begin_ns, end_ns, ev::Detail::modules).subtract(pause).subtract(checkpoint);
+RankActivity activity_of(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                         std::int64_t end_ns) {
+  RankActivity out;
+  out.rank = rank;
+  out.window = {begin_ns, end_ns};
+  out.paused = paused(store, rank, begin_ns, end_ns);
+  out.checkpoint = checkpoints(store, rank, begin_ns, end_ns).subtract(out.paused);
+  const IntervalSet counted = out.paused.unite(out.checkpoint);
+  const IntervalSet gone = unrecorded(store, rank, begin_ns, end_ns, ev::Detail::modules).subtract(counted);
   const Lanes lanes(store, rank, begin_ns, end_ns, gone);
-  const IntervalSet counted = pause.unite(checkpoint);
-  const IntervalSet comp = lanes.compute().subtract(counted.unite(gone));
-  const IntervalSet missing = gone.unite(lanes.doubtful().subtract(comp).subtract(counted));
-  const IntervalSet elsewhere = counted.unite(missing);
+  out.device = lanes.device().subtract(counted.unite(gone));
+  out.compute = out.device.unite(lanes.worker().subtract(counted.unite(gone)));
+  out.missing = gone.unite(lanes.doubtful().subtract(out.compute).subtract(counted));
+  out.known = lanes.computes() && out.compute.length() > 0;
+  if (!out.known) return out;
+  const IntervalSet elsewhere = counted.unite(out.missing);
+  out.comm = lanes.busy({StreamId::gather, StreamId::reduce, StreamId::compute}, EventKind::collective_begin)
+                 .subtract(elsewhere);
+  out.copy = lanes.busy({StreamId::copy, StreamId::nvme}, EventKind::transfer_begin).subtract(elsewhere);
+  out.data = lanes.busy({StreamId::compute}, EventKind::data_wait_begin).subtract(elsewhere);
+  std::vector<Interval> forward, backward, optimizer;
+  for_each_span(store, {rank, StreamId::compute}, begin_ns, end_ns, [&](const store::Span& span) {
+    if (span.kind != EventKind::phase_begin) return;
+    const ev::Phase phase = ev::as<EventKind::phase_begin>(span).phase;
+    if (phase == ev::Phase::forward) forward.push_back({span.begin_ns, span.end_ns});
+    if (phase == ev::Phase::backward) backward.push_back({span.begin_ns, span.end_ns});
+    if (phase == ev::Phase::optimizer) optimizer.push_back({span.begin_ns, span.end_ns});
+  });
+  out.forward = IntervalSet(std::move(forward));
+  out.backward = IntervalSet(std::move(backward));
+  out.optimizer = IntervalSet(std::move(optimizer));
+  for_each_collective(store, rank, begin_ns, end_ns, [&](StreamId stream, const store::Span& span) {
+    const auto fields = ev::as<EventKind::collective_begin>(span);
+    const bool entered = span.mark_ns > span.begin_ns && span.mark_ns <= span.end_ns;
+    out.collectives.push_back({instance_of(store, rank, stream, span),
+                               {span.begin_ns, span.end_ns},
+                               entered ? span.mark_ns : 0,
+                               fields.op,
+                               stream,
+                               fields.group});
+  });
+  return out;
+}
 
+TimePartition partition_of(const RankActivity& activity) {
   TimePartition result;
+  const IntervalSet window = IntervalSet({activity.window}).subtract(activity.paused);
   result.total_ns = window.length();
-  result.checkpoint_ns = checkpoint.length();
-  result.compute_ns = lanes.computes() ? comp.length() : 0;
+  result.checkpoint_ns = activity.checkpoint.length();
+  result.compute_ns = activity.known ? activity.compute.length() : 0;
   if (!result.known()) {
     result.unrecorded_ns = result.total_ns - result.checkpoint_ns;
     return result;
   }
-  const IntervalSet comm =
-      lanes.busy({StreamId::gather, StreamId::reduce, StreamId::compute}, EventKind::collective_begin)
-          .subtract(elsewhere);
-  const IntervalSet copy =
-      lanes.busy({StreamId::copy, StreamId::nvme}, EventKind::transfer_begin).subtract(elsewhere);
-  result.unrecorded_ns = missing.length();
+  const IntervalSet& comp = activity.compute;
+  const IntervalSet& comm = activity.comm;
+  const IntervalSet& copy = activity.copy;
+  const IntervalSet elsewhere = activity.paused.unite(activity.checkpoint).unite(activity.missing);
+  result.unrecorded_ns = activity.missing.length();
   result.comm_ns = comm.length();
   result.exposed_comm_ns = comm.subtract(comp).length();
   result.exposed_copy_ns = copy.subtract(comp).subtract(comm).length();
   result.idle_ns = window.subtract(elsewhere).subtract(comp.unite(comm).unite(copy)).length();
   return result;
+}
+
+TimePartition partition_time(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                             std::int64_t end_ns) {
+  return partition_of(activity_of(store, rank, begin_ns, end_ns));
 }
 
 }  // namespace shardscope::analysis

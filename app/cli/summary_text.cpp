@@ -228,6 +228,26 @@ std::string summary_text(const analysis::Summary& s) {
     line("scheduling", s.scheduling->text());
     if (!s.scheduling->caveat.empty()) line("", s.scheduling->caveat);
   }
+  if (s.critical_path) {
+    std::string parts;
+    for (const auto& [part, mean_ms] : s.critical_path->ms_per_step)
+      parts += fmt::format("{}{} {:.1f}", parts.empty() ? "" : ", ", part, mean_ms);
+    line("critical path", parts + fmt::format(" ms a step, mean of {}", s.critical_path->steps));
+  }
+  for (const analysis::RankSummary& rank : s.ranks) {
+    if (rank.time_steps == 0 || ms(rank.others_waited_ns) < 0.01 * ms(rank.time.total_ns)) continue;
+    line("waited for",
+         fmt::format("rank {}: it came last to {} collectives, the others waited {:.1f} ms in all", rank.rank,
+                     rank.came_last, ms(rank.others_waited_ns)));
+  }
+  if (s.efficiency && s.efficiency->tflops_per_rank) {
+    line("efficiency",
+         fmt::format("{:.3g} TFLOP/s a rank{}; a token takes {:.3g} FLOP: {}", *s.efficiency->tflops_per_rank,
+                     s.efficiency->mfu_pct ? fmt::format(", {:.1f} % of {:.0f} TFLOP/s (MFU)",
+                                                         *s.efficiency->mfu_pct, *s.efficiency->peak_tflops)
+                                           : ", the hardware's peak is not known",
+                     s.efficiency->flop_per_token, s.efficiency->formula));
+  }
   text += fmt::format("\n{:<5} {:>11} {:>13} {:>13} {:>9} {:>13} {:>11} {:>9} {:>12} {:>11}\n", "rank",
                       "compute ms", "exposed comm", "exposed copy", "idle ms", "unrecorded ms", "total ms",
                       "overlap", "fetch wait", "peak MiB");
@@ -287,19 +307,53 @@ std::string findings_text(const std::vector<analysis::Finding>& findings, bool s
   std::string text = simulated ? "This run was simulated: no rank trained.\n" : "";
   if (findings.empty()) return text + "No findings: nothing stands out in this run.\n";
   for (const analysis::Finding& finding : findings) {
-    text += plain_format("{:<8} {}\n         {}\n         Next: {}\n", store::name_of(finding.severity),
-                         finding.title, finding.evidence, finding.next_step);
+    text += plain_format("{:<8} {}\n         {}\n", store::name_of(finding.severity), finding.title,
+                         finding.evidence);
+    std::string cost;
+    const auto add = [&](const std::string& part) { cost += (cost.empty() ? "" : ", ") + part; };
+    if (finding.cost_ms) add(fmt::format("{:.1f} ms of a step", *finding.cost_ms));
+    if (finding.cost_once_ms) add(fmt::format("{:.0f} ms once", *finding.cost_once_ms));
+    if (finding.cost_bytes) add(analysis::bytes_text(*finding.cost_bytes));
+    if (!cost.empty()) text += "         Cost: " + cost + "\n";
+    for (const std::string& follower : finding.explains)
+      text += plain_format("         Explains: {}\n", follower);
+    text += plain_format("         Next: {}\n", finding.next_step);
+    std::string changes;
+    for (const analysis::Change& change : finding.changes)
+      changes += plain_format("{}{}={}", changes.empty() ? "" : " ", change.key, change.value);
+    if (!changes.empty()) text += "         Change: " + changes + "\n";
+    if (finding.gain_ms)
+      text += plain_format("         Gain: at most {:.1f} ms of a step ({})\n", *finding.gain_ms,
+                           finding.gain_basis);
+    if (!finding.page.empty()) text += plain_format("         See: {}\n", finding.page);
   }
   return text;
 }
 
 std::string findings_json(const std::vector<analysis::Finding>& findings, bool simulated) {
   nlohmann::json out = nlohmann::json::array();
+  const auto maybe = [](const auto& value) {
+    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+  };
   for (const analysis::Finding& finding : findings) {
+    nlohmann::json changes = nlohmann::json::array();
+    for (const analysis::Change& change : finding.changes)
+      changes.push_back({{"key", change.key}, {"value", change.value}});
     out.push_back({{"severity", store::name_of(finding.severity)},
                    {"title", finding.title},
                    {"evidence", finding.evidence},
                    {"next_step", finding.next_step},
+                   {"id", finding.id},
+                   {"page", finding.page},
+                   {"panel", finding.panel},
+                   {"cost_ms", maybe(finding.cost_ms)},
+                   {"cost_once_ms", maybe(finding.cost_once_ms)},
+                   {"cost_bytes", maybe(finding.cost_bytes)},
+                   {"changes", changes},
+                   {"gain_ms", maybe(finding.gain_ms)},
+                   {"gain_basis", finding.gain_basis},
+                   {"explains", finding.explains},
+                   {"until_ns", finding.until_ns},
                    {"simulated", simulated},
                    {"at_ns", finding.at_ns},
                    {"rank", finding.rank == instrumentation::kNoId ? nlohmann::json(nullptr)

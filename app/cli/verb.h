@@ -36,6 +36,8 @@ void add_keys(CLI::App& app, Action& action);
 void add_estimate(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
 void add_what_if(CLI::App& app, Action& action);
+void add_why(CLI::App& app, Action& action);
+void add_check(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 }  // namespace shardscope::cli

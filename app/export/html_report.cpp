@@ -70,9 +70,17 @@ std::string findings_html(const std::vector<analysis::Finding>& findings) {
   if (findings.empty()) return "<p class=verdict>Nothing stands out in this run.</p>";
   std::string out;
   for (const analysis::Finding& finding : findings) {
-    out += fmt::format("<div class=\"verdict {}\"><b>{}</b><br>{}<br><span class=lead>Next: {}</span></div>",
-                       store::name_of(finding.severity), escape_html(finding.title),
-                       escape_html(finding.evidence), escape_html(finding.next_step));
+    std::string more;
+    if (finding.cost_ms) more += fmt::format("<br>Cost: {:.1f} ms of a step", *finding.cost_ms);
+    if (finding.cost_once_ms) more += fmt::format("<br>Cost: {:.0f} ms once", *finding.cost_once_ms);
+    for (const std::string& follower : finding.explains) more += "<br>Explains: " + escape_html(follower);
+    std::string changes;
+    for (const analysis::Change& change : finding.changes)
+      changes += fmt::format("<br><code>{}={}</code>", escape_html(change.key), escape_html(change.value));
+    out +=
+        fmt::format("<div class=\"verdict {}\"><b>{}</b><br>{}{}<br><span class=lead>Next: {}</span>{}</div>",
+                    store::name_of(finding.severity), escape_html(finding.title),
+                    escape_html(finding.evidence), more, escape_html(finding.next_step), changes);
   }
   return out;
 }

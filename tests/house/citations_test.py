@@ -101,6 +101,15 @@ def sources() -> list[Path]:
             if path.suffix in (".h", ".cpp", ".cu", ".cuh", ".c", ".def", ".py") and "corpus" not in path.parts]
 
 
+def finding_pages() -> list[str]:
+    """Each id of the table of findings has its page, listed in docs/findings, and no page is of another."""
+    ids = set(re.findall(r'Kind\{"(\w+)"', (ROOT / "app/analysis/findings/find.cpp").read_text()))
+    pages = {page.stem for page in (ROOT / "docs/findings").glob("*.md")} - {"README", "advice"}
+    listed = set(re.findall(r"^\| \[(\w+)\]\(\1\.md\)", (ROOT / "docs/findings/README.md").read_text(), re.M))
+    return [f"docs/findings: {name} is in only some of find.cpp, its page and README.md"
+            for name in sorted((ids | pages | listed) - (ids & pages & listed))] + ([] if ids else ["find.cpp: no findings read"])
+
+
 def problems() -> list[str]:
     known = rules()
     found = []
@@ -121,7 +130,7 @@ def problems() -> list[str]:
         pattern = pattern.rstrip("/*.")
         if not list(ROOT.glob(pattern + "*")):
             found.append(f"docs/zero.md: {here}: no such file")
-    return found + metrics_problems()
+    return found + metrics_problems() + finding_pages()
 
 
 def self_check() -> None:

@@ -92,7 +92,7 @@ struct Analyst::Work {
     const Clock::time_point began = Clock::now();
     auto out = std::make_shared<Analysis>();
     out->summary = analysis::summarize(store, digest);
-    out->findings = analysis::find(store, out->summary);
+    out->findings = analysis::find(store, out->summary, digest);
     out->longest_waits = digest.longest_waits();
     out->step_times = step_times;
     out->steps = digest.steps().size();

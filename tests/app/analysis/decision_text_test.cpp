@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "app/analysis/quantity_text.h"
@@ -179,24 +180,44 @@ TEST(ReasonOf, TakesNumbersFromTheEventAndNamesFromTheTables) {
   EXPECT_EQ(reason(EventKind::loss, 0, 0, 0, 0, 0), "") << "no decision";
 }
 
-TEST(LiveLimitFinding, NamesTheLimitOfTheRun) {
-  RunBuilder run(1);
-  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
-  for (std::int64_t at = 100; at < 500; at += 100) {
-    run.instant(0, at, EventKind::fetch_decision, StreamId::host, 1, 2, 3,
-                static_cast<std::uint8_t>(at < 300 ? PrefetchStop::live_limit : PrefetchStop::bucket_full),
-                10, 20);
+/// Gathers that are exposed although the link was free before: what stopped the prefetch is what to change.
+TEST(ShortPrefetchFinding, NamesTheLimitOfTheRunAndNothingWhereItIsNot) {
+  for (const std::int64_t limit : {600, 60000}) {
+    RunBuilder run(2);
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      for (std::uint32_t step = 0; step < 3; ++step) {
+        const std::int64_t at = step * 1'000'000;
+        run.span(rank, at, at + 990'000, EventKind::step_begin, StreamId::host, step);
+        run.span(rank, at, at + 500'000, EventKind::module_begin, StreamId::compute, 0, step);
+        run.span(rank, at + 500'000, at + 700'000, EventKind::collective_begin, StreamId::gather, step, 0,
+                 kGatherOp, 100, 400);
+        run.span(rank, at + 700'000, at + 990'000, EventKind::module_begin, StreamId::compute, 1, step);
+        run.instant(
+            rank, at + 10, EventKind::fetch_decision, StreamId::host, 1, 2, 3,
+            static_cast<std::uint8_t>(step < 2 ? PrefetchStop::live_limit : PrefetchStop::bucket_full), 10,
+            20);
+      }
+    }
+    store::Store& store = run.build();
+    ev::RunTables tables = store.tables();
+    tables.config_json =
+        R"({"zero_optimization": {"stage3_prefetch_bucket_size": 100, "stage3_max_live_parameters": )" +
+        std::to_string(limit) + "}}";
+    store.set_tables(0, tables);
+    const auto findings = find(store, summarize(store));
+    const auto found = std::ranges::find(findings, "short_prefetch", &Finding::id);
+    // A limit of more than the model holds nothing back.
+    ASSERT_EQ(found != findings.end(), limit == 600);
+    if (limit != 600) continue;
+    EXPECT_NE(
+        found->evidence.find(
+            "At 4 module boundaries prefetching stopped at stage3_max_live_parameters of 600 elements."),
+        std::string::npos)
+        << found->evidence;
+    ASSERT_EQ(found->changes.size(), 1U);
+    EXPECT_EQ(found->changes[0].key, "zero_optimization.stage3_max_live_parameters");
+    EXPECT_EQ(found->changes[0].value, "2000");  // two modules of 1000 and the bucket, rounded
   }
-  store::Store& store = run.build();
-  ev::RunTables tables = store.tables();
-  tables.config_json = R"({"zero_optimization": {"stage3_max_live_parameters": 60000}})";
-  store.set_tables(0, tables);
-  std::string evidence;
-  for (const Finding& finding : find(store, summarize(store))) {
-    if (finding.title.starts_with("The live-parameter limit")) evidence = finding.evidence;
-  }
-  EXPECT_EQ(evidence,
-            "At 2 of 4 module boundaries prefetching stopped at stage3_max_live_parameters of 60k elements.");
 }
 
 }  // namespace

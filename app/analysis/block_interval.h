@@ -1,0 +1,24 @@
+// How sure a mean of a time series is, where neighbours resemble each other: steps of a run do (clocks,
+// caches, a neighbour on the machine), so that their scatter alone promises too much.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace shardscope::analysis {
+
+struct ConfidenceInterval {
+  double middle = 0, low = 0, high = 0;  ///< 95 %
+  std::size_t blocks = 0;
+  [[nodiscard]] bool without_zero() const noexcept { return low > 0 || high < 0; }
+};
+inline constexpr std::size_t kFewestForInterval = 8;
+
+/// [Note: blocks]
+/// The series is cut into 4 to 12 blocks of neighbours, whose medians depend little on each other; Student's
+/// t over the medians. A median lets a single stop of one step not decide. Nothing for fewer than
+/// kFewestForInterval values.
+[[nodiscard]] std::optional<ConfidenceInterval> block_interval(std::span<const double> series);
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,295 @@
+#include "app/analysis/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "app/analysis/digest.h"
+#include "app/analysis/foreign_json.h"
+#include "app/analysis/statistics.h"
+
+namespace shardscope::analysis {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using Series = std::map<std::uint32_t, double>;  ///< by step
+
+struct Metric {
+  const char* name;
+  const char* unit;
+  bool lower_is_better;
+  /// Of each measured step; or
+  Series (*steps)(const store::Store&, const Digest&);
+  /// of the run.
+  std::optional<double> (*one)(const Summary&);
+};
+
+Series step_ms(const store::Store& store, const Digest&) {
+  Series out;
+  bool warm_up = store.steps().size() > 1;
+  for (const store::StepRow& row : store.steps()) {
+    if (row.end_ns == store::kOpen) continue;
+    if (!warm_up) out[row.step] = static_cast<double>(row.end_ns - row.begin_ns - row.paused_ns) * 1e-6;
+    warm_up = false;
+  }
+  return out;
+}
+
+Series tokens_per_s(const store::Store& store, const Digest& digest) {
+  Series out = step_ms(store, digest);
+  for (const store::StepRow& row : store.steps()) {
+    const auto at = out.find(row.step);
+    if (at == out.end()) continue;
+    if (row.tokens > 0 && at->second > 0) {
+      at->second = static_cast<double>(row.tokens) / at->second * 1e3;
+    } else {
+      out.erase(at);
+    }
+  }
+  return out;
+}
+
+/// Mean over the ranks, of steps of which all is known.
+Series mean_over_ranks(const Digest& digest, std::int64_t TimePartition::*part) {
+  Series out;
+  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    const StepDigest& step = digest.steps()[i];
+    double sum = 0;
+    bool known = !step.ranks.empty();
+    for (const RankStep& rank : step.ranks) {
+      known = known && rank.time.known() && rank.time.unrecorded_ns == 0;
+      sum += static_cast<double>(rank.time.*part) * 1e-6;
+    }
+    if (known) out[step.step] = sum / static_cast<double>(step.ranks.size());
+  }
+  return out;
+}
+
+Series exposed_ms(const store::Store&, const Digest& digest) {
+  return mean_over_ranks(digest, &TimePartition::exposed_comm_ns);
+}
+Series idle_ms(const store::Store&, const Digest& digest) {
+  return mean_over_ranks(digest, &TimePartition::idle_ns);
+}
+
+std::optional<double> device_peak_mib(const Summary& summary) {
+  std::optional<double> peak;
+  for (const RankSummary& rank : summary.ranks) {
+    const auto at = rank.memory_peak.find(ev::MemoryPool::device);
+    if (at != rank.memory_peak.end())
+      peak = std::max(peak.value_or(0), static_cast<double>(at->second.total()) / (1024.0 * 1024.0));
+  }
+  return peak;
+}
+
+std::optional<double> elements_of_step(const Summary& summary) { return summary.elements_per_step; }
+
+constexpr std::array kMetrics{
+    Metric{"step_ms", "ms", true, step_ms, nullptr},
+    Metric{"tokens_per_s", "tokens/s", false, tokens_per_s, nullptr},
+    Metric{"exposed_comm_ms", "ms", true, exposed_ms, nullptr},
+    Metric{"idle_ms", "ms", true, idle_ms, nullptr},
+    Metric{"peak", "MiB", true, nullptr, device_peak_mib},
+    Metric{"elements", "elements", true, nullptr, elements_of_step},
+};
+
+std::string metric_names() {
+  std::string out;
+  for (const Metric& metric : kMetrics) out += fmt::format("{}{}", out.empty() ? "" : ", ", metric.name);
+  return out;
+}
+
+double middle_of(const std::vector<double>& values) { return quantile(values, 0.5); }
+
+/// By how much it is worse, at the end of the interval that is kindest to the run.
+double least_worse(const Checked& one, bool lower_is_better) {
+  if (!one.interval) return lower_is_better ? *one.change_pct : -*one.change_pct;
+  return lower_is_better ? one.interval->low : -one.interval->high;
+}
+
+void check_steps(const Metric& metric, const Series& base, const Series& run, Checked& out) {
+  std::vector<double> of_base, of_run, differences;
+  for (const auto& [step, value] : base) {
+    const auto other = run.find(step);
+    if (other == run.end()) continue;
+    of_base.push_back(value);
+    of_run.push_back(other->second);
+    differences.push_back(other->second - value);
+  }
+  if (differences.size() < kFewestForInterval) {
+    out.why = fmt::format(
+        "{} measured steps that both runs have; {} are needed (the first of a run is not measured)",
+        differences.size(), kFewestForInterval);
+    return;
+  }
+  out.base = middle_of(of_base);
+  out.run = middle_of(of_run);
+  if (*out.base <= 0) {
+    out.why = "the baseline has none of it: there is no part of it to compare with";
+    return;
+  }
+  out.interval = block_interval(differences);
+  for (double ConfidenceInterval::*end :
+       {&ConfidenceInterval::middle, &ConfidenceInterval::low, &ConfidenceInterval::high})
+    (*out.interval).*end *= 100 / *out.base;
+  out.change_pct = out.interval->middle;
+  const bool worse = least_worse(out, metric.lower_is_better) > out.limit.percent;
+  out.outcome = worse ? Checked::Outcome::beyond : Checked::Outcome::within;
+  out.why = fmt::format("{:+.1f} % (95 %: {:+.1f} to {:+.1f} %, {} steps in {} blocks)", *out.change_pct,
+                        out.interval->low, out.interval->high, differences.size(), out.interval->blocks);
+  if (!out.interval->without_zero()) out.why += ": no difference that the steps bear";
+}
+
+void check_one(const Metric& metric, const Summary& base, const Summary& run, Checked& out) {
+  out.base = metric.one(base);
+  out.run = metric.one(run);
+  if (!out.base || !out.run || *out.base <= 0) {
+    out.why = out.base && out.run ? "the baseline has none of it" : "it was not recorded in both runs";
+    return;
+  }
+  out.change_pct = 100 * (*out.run / *out.base - 1);
+  const bool worse = least_worse(out, metric.lower_is_better) > out.limit.percent;
+  out.outcome = worse ? Checked::Outcome::beyond : Checked::Outcome::within;
+  out.why = fmt::format("{:+.1f} %", *out.change_pct);
+}
+
+const char* name_of(Checked::Outcome outcome) {
+  switch (outcome) {
+    case Checked::Outcome::within:
+      return "within";
+    case Checked::Outcome::beyond:
+      return "beyond";
+    case Checked::Outcome::unknown:
+      return "unknown";
+  }
+  return "";
+}
+
+std::string escape_xml(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> check_metrics() {
+  std::vector<std::string> out;
+  for (const Metric& metric : kMetrics) out.emplace_back(metric.name);
+  return out;
+}
+
+std::vector<Limit> parse_limits(const std::string& text) {
+  std::vector<Limit> out;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t equals = part.find('=');
+    const std::string name = part.substr(0, equals);
+    if (std::ranges::none_of(kMetrics, [&](const Metric& metric) { return name == metric.name; }))
+      throw std::invalid_argument(fmt::format("\"{}\": not a figure; use {}", name, metric_names()));
+    std::size_t used = 0;
+    double value = -1;
+    const std::string number = equals == std::string::npos ? std::string() : part.substr(equals + 1);
+    try {
+      value = std::stod(number, &used);
+    } catch (const std::exception&) {
+      used = 0;
+    }
+    if (used == 0 || number.substr(used) != "%" || !(value >= 0) || !std::isfinite(value))
+      throw std::invalid_argument(
+          fmt::format("\"{}\": not NAME=NUMBER% with a number from 0 on, for example step_ms=5%", part));
+    out.push_back({name, value});
+  }
+  return out;
+}
+
+std::vector<Checked> check(const Run& base, const Run& run, const std::vector<Limit>& limits) {
+  Digest made_base, made_run;
+  if (base.digest == nullptr) (void)made_base.update(*base.store);
+  if (run.digest == nullptr) (void)made_run.update(*run.store);
+  const Digest& digest_base = base.digest != nullptr ? *base.digest : made_base;
+  const Digest& digest_run = run.digest != nullptr ? *run.digest : made_run;
+  std::vector<Checked> out;
+  for (const Limit& limit : limits) {
+    const auto metric =
+        std::ranges::find_if(kMetrics, [&](const Metric& one) { return limit.metric == one.name; });
+    if (metric == kMetrics.end()) continue;
+    Checked one{.limit = limit, .unit = metric->unit};
+    if (metric->steps != nullptr) {
+      check_steps(*metric, metric->steps(*base.store, digest_base), metric->steps(*run.store, digest_run),
+                  one);
+    } else {
+      check_one(*metric, *base.summary, *run.summary, one);
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::string check_json(const std::vector<Checked>& checked) {
+  const auto maybe = [](const std::optional<double>& value) {
+    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+  };
+  nlohmann::json out = nlohmann::json::array();
+  for (const Checked& one : checked) {
+    out.push_back({{"metric", one.limit.metric},
+                   {"unit", one.unit},
+                   {"limit_pct", one.limit.percent},
+                   {"base", maybe(one.base)},
+                   {"run", maybe(one.run)},
+                   {"change_pct", maybe(one.change_pct)},
+                   {"low_pct", one.interval ? nlohmann::json(one.interval->low) : nlohmann::json(nullptr)},
+                   {"high_pct", one.interval ? nlohmann::json(one.interval->high) : nlohmann::json(nullptr)},
+                   {"outcome", name_of(one.outcome)},
+                   {"why", one.why}});
+  }
+  return to_text(out, 2) + "\n";
+}
+
+std::string check_junit(const std::vector<Checked>& checked, const std::string& name) {
+  const auto count = [&](Checked::Outcome outcome) {
+    return std::ranges::count(checked, outcome, &Checked::outcome);
+  };
+  std::string out = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"shardscope check\" tests=\"{}\" "
+      "failures=\"{}\" "
+      "errors=\"{}\">\n",
+      checked.size(), count(Checked::Outcome::beyond), count(Checked::Outcome::unknown));
+  for (const Checked& one : checked) {
+    out += fmt::format("  <testcase classname=\"{}\" name=\"{}\">", escape_xml(name),
+                       escape_xml(one.limit.metric));
+    const std::string message =
+        escape_xml(fmt::format("{}: {}, limit {:.4g} %", one.limit.metric, one.why, one.limit.percent));
+    if (one.outcome == Checked::Outcome::beyond) out += fmt::format("<failure message=\"{}\"/>", message);
+    if (one.outcome == Checked::Outcome::unknown) out += fmt::format("<error message=\"{}\"/>", message);
+    out += "</testcase>\n";
+  }
+  return out + "</testsuite>\n";
+}
+
+}  // namespace shardscope::analysis

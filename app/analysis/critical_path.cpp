@@ -1,0 +1,298 @@
+#include "app/analysis/critical_path.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace shardscope::analysis {
+namespace {
+
+/// Who came last to a collective, and when: from then on its bytes move.
+struct Arrival {
+  std::uint32_t last = 0;  ///< index of the rank
+  std::int64_t last_ns = 0;
+  std::uint32_t ranks = 0;
+};
+using Arrivals = std::unordered_map<std::uint64_t, Arrival>;
+
+Arrivals arrivals_of(std::span<const RankActivity> ranks) {
+  Arrivals out;
+  for (std::uint32_t index = 0; index < ranks.size(); ++index) {
+    for (const Participation& one : ranks[index].collectives) {
+      const auto [at, inserted] = out.try_emplace(one.instance, Arrival{index, one.at.begin, 1});
+      if (inserted) continue;
+      ++at->second.ranks;
+      if (one.at.begin > at->second.last_ns) {
+        at->second.last = index;
+        at->second.last_ns = one.at.begin;
+      }
+    }
+  }
+  return out;
+}
+
+/// From when on this rank's bytes moved: within its own span.
+std::int64_t moves_from(const Participation& one, const Arrivals& arrivals) {
+  if (one.entered_ns > 0) return std::clamp(one.entered_ns, one.at.begin, one.at.end);
+  const Arrival& arrival = arrivals.at(one.instance);
+  return arrival.ranks < 2 ? one.at.begin : std::clamp(arrival.last_ns, one.at.begin, one.at.end);
+}
+
+/// A stretch of one rank's time of one kind. `comm`: a collective is in flight and nothing else goes on.
+struct Stretch {
+  Interval at;
+  PathPart part{};
+  bool comm = false;
+};
+
+/// The window of a rank, divided: earlier classes win.
+std::vector<Stretch> stretches_of(const RankActivity& rank, Interval window) {
+  std::vector<Stretch> out;
+  IntervalSet left({window});
+  const auto take = [&](const IntervalSet& of, PathPart part, bool comm = false) {
+    const IntervalSet taken = left.intersect(of);
+    for (const Interval& at : taken.intervals()) out.push_back({at, part, comm});
+    left = left.subtract(of);
+  };
+  take(rank.paused, PathPart::paused);
+  take(rank.checkpoint, PathPart::checkpoint);
+  take(rank.missing, PathPart::unrecorded);
+  if (!rank.known) {
+    take(left, PathPart::unrecorded);
+  } else {
+    take(rank.device.intersect(rank.forward), PathPart::forward);
+    take(rank.device.intersect(rank.backward), PathPart::backward);
+    take(rank.device.intersect(rank.optimizer), PathPart::optimizer);
+    take(rank.device, PathPart::compute);
+    take(rank.compute, PathPart::cpu_optimizer);
+    // Computation that waits for data is bound by it, whatever else is under way.
+    take(rank.data, PathPart::data);
+    take(rank.comm, PathPart::transfer, true);
+    take(rank.copy, PathPart::copy);
+    take(left, PathPart::idle);
+  }
+  std::ranges::sort(out, {}, [](const Stretch& one) { return one.at.begin; });
+  return out;
+}
+
+/// The stretch that holds the nanosecond before `t`.
+const Stretch& before(const std::vector<Stretch>& stretches, std::int64_t t) {
+  const auto next =
+      std::ranges::lower_bound(stretches, t, {}, [](const Stretch& one) { return one.at.begin; });
+  return *std::prev(next);
+}
+
+/// [Note: gathers that could begin earlier]
+/// Where the gather lane has nothing to do before a gather whose bytes are exposed, asking for it earlier
+/// hides it. Where the lane is never free the link is what bounds, and no order of gathers changes that.
+std::int64_t hideable_gathers(const RankActivity& rank, const Arrivals& arrivals,
+                              const IntervalSet& exposed) {
+  std::vector<Interval> gathers;
+  for (const Participation& one : rank.collectives) {
+    if (one.stream == instrumentation::StreamId::gather)
+      gathers.push_back({moves_from(one, arrivals), one.at.end});
+  }
+  const std::vector<Interval> updates = rank.optimizer.intervals();
+  std::int64_t sum = 0, free_since = rank.window.begin;
+  const IntervalSet merged(std::move(gathers));
+  const std::vector<Interval>& spans = exposed.intervals();
+  for (const Interval& gather : merged.intervals()) {
+    std::int64_t since = free_since;
+    for (const Interval& update : updates) {
+      if (update.end <= gather.begin) since = std::max(since, update.end);
+    }
+    std::int64_t ns = 0;
+    for (auto span = std::ranges::upper_bound(spans, gather.begin, {}, &Interval::end);
+         span != spans.end() && span->begin < gather.end; ++span)
+      ns += std::min(span->end, gather.end) - std::max(span->begin, gather.begin);
+    sum += std::min(ns, std::max<std::int64_t>(gather.begin - since, 0));
+    free_since = gather.end;
+  }
+  return sum;
+}
+
+class Walk {
+ public:
+  Walk(std::span<const RankActivity> ranks, Interval window)
+      : ranks_(ranks), window_(window), arrivals_(arrivals_of(ranks)) {
+    for (const RankActivity& rank : ranks) stretches_.push_back(stretches_of(rank, window));
+  }
+  std::vector<PathPiece> from(std::uint32_t rank);
+
+ private:
+  [[nodiscard]] const Participation* in_flight(std::uint32_t rank, std::int64_t t) const;
+  void add(PathPart part, std::uint32_t rank, Interval at, std::uint32_t id = instrumentation::kNoId) {
+    PathPiece* last = pieces_.empty() ? nullptr : &pieces_.back();
+    if (last != nullptr && last->part == part && last->rank == ranks_[rank].rank && last->id == id &&
+        last->at.begin == at.end) {
+      last->at.begin = at.begin;
+    } else {
+      pieces_.push_back({part, ranks_[rank].rank, at, id});
+    }
+  }
+
+  std::span<const RankActivity> ranks_;
+  Interval window_;
+  Arrivals arrivals_;
+  std::vector<std::vector<Stretch>> stretches_;
+  std::vector<PathPiece> pieces_;  ///< the last in time first
+};
+
+/// Of the collectives that a rank is in just before `t` the one that ends first: its end lets the rank go on.
+const Participation* Walk::in_flight(std::uint32_t rank, std::int64_t t) const {
+  const Participation* found = nullptr;
+  for (const Participation& one : ranks_[rank].collectives) {
+    if (one.at.begin < t && one.at.end >= t && (found == nullptr || one.at.end < found->at.end)) found = &one;
+  }
+  return found;
+}
+
+std::vector<PathPiece> Walk::from(std::uint32_t rank) {
+  std::int64_t t = window_.end;
+  std::size_t jumps = 0;  // at one time: clocks that disagree could send the walk round in a circle
+  while (t > window_.begin) {
+    const Stretch& here = before(stretches_[rank], t);
+    const Participation* collective = here.comm ? in_flight(rank, t) : nullptr;
+    if (collective == nullptr) {
+      add(here.part, rank, {here.at.begin, t});
+      t = here.at.begin;
+      jumps = 0;
+      continue;
+    }
+    const std::int64_t moves = moves_from(*collective, arrivals_);
+    const std::uint32_t last = arrivals_.at(collective->instance).last;
+    if (t <= moves && last != rank && jumps < ranks_.size()) {
+      rank = last;
+      ++jumps;
+      continue;
+    }
+    std::int64_t begin = std::max(here.at.begin, t <= moves ? collective->at.begin : moves);
+    begin = std::min(begin, t - 1);
+    add(PathPart::transfer, rank, {begin, t}, collective->id);
+    t = begin;
+    jumps = 0;
+  }
+  std::ranges::reverse(pieces_);
+  return std::move(pieces_);
+}
+
+}  // namespace
+
+const char* name_of(PathPart part) noexcept {
+  switch (part) {
+    case PathPart::forward:
+      return "forward";
+    case PathPart::backward:
+      return "backward";
+    case PathPart::optimizer:
+      return "optimizer";
+    case PathPart::compute:
+      return "compute";
+    case PathPart::cpu_optimizer:
+      return "cpu_optimizer";
+    case PathPart::transfer:
+      return "transfer";
+    case PathPart::copy:
+      return "copy";
+    case PathPart::data:
+      return "data";
+    case PathPart::checkpoint:
+      return "checkpoint";
+    case PathPart::idle:
+      return "idle";
+    case PathPart::unrecorded:
+      return "unrecorded";
+    case PathPart::paused:
+      return "paused";
+  }
+  return "";
+}
+
+const char* label_of(PathPart part) noexcept {
+  switch (part) {
+    case PathPart::compute:
+      return "other computation";
+    case PathPart::cpu_optimizer:
+      return "CPU optimizer";
+    case PathPart::transfer:
+      return "moving bytes";
+    case PathPart::copy:
+      return "copies";
+    case PathPart::data:
+      return "waiting for data";
+    default:
+      return name_of(part);
+  }
+}
+
+std::optional<CriticalPath> critical_path(std::span<const RankActivity> ranks) {
+  if (std::ranges::none_of(ranks, &RankActivity::known)) return std::nullopt;
+  CriticalPath out;
+  out.window = ranks.front().window;
+  std::uint32_t last = 0;
+  for (std::uint32_t index = 0; index < ranks.size(); ++index) {
+    out.window.begin = std::min(out.window.begin, ranks[index].window.begin);
+    if (ranks[index].window.end > out.window.end) {
+      out.window.end = ranks[index].window.end;
+      last = index;
+    }
+  }
+  if (out.window.begin >= out.window.end) return std::nullopt;
+  out.pieces = Walk(ranks, out.window).from(last);
+  for (const PathPiece& piece : out.pieces)
+    out.times[static_cast<std::size_t>(piece.part)] += piece.at.end - piece.at.begin;
+  return out;
+}
+
+Blame blame(std::span<const RankActivity> ranks) {
+  Blame out;
+  const Arrivals arrivals = arrivals_of(ranks);
+  std::map<std::uint32_t, Lateness> late;  // by index
+  for (std::uint32_t index = 0; index < ranks.size(); ++index) {
+    const RankActivity& rank = ranks[index];
+    const IntervalSet exposed = rank.comm.subtract(rank.compute);
+    std::vector<Interval> gathers, others;
+    for (const Participation& one : rank.collectives) {
+      (one.stream == instrumentation::StreamId::gather ? gathers : others)
+          .push_back({moves_from(one, arrivals), one.at.end});
+    }
+    const IntervalSet gathering(std::move(gathers));
+    const IntervalSet moving = gathering.unite(IntervalSet(std::move(others)));
+    const IntervalSet waiting = exposed.subtract(moving);
+    Exposure own{.rank = rank.rank, .waiting_ns = waiting.length()};
+    own.moving_ns = exposed.length() - own.waiting_ns;
+    own.gather_moving_ns = exposed.intersect(gathering).length();
+    own.reduce_moving_ns = own.moving_ns - own.gather_moving_ns;
+    own.link_ns = moving.intersect(rank.comm).length();
+    own.hideable_gather_ns = hideable_gathers(rank, arrivals, exposed);
+    out.exposed.push_back(own);
+    std::vector<const Participation*> in_order;
+    for (const Participation& one : rank.collectives) in_order.push_back(&one);
+    std::ranges::sort(in_order, {}, [](const Participation* one) { return one->at.begin; });
+    // What two collectives share of the waiting is the first one's: one sweep over both lists.
+    const std::vector<Interval>& spans = waiting.intervals();
+    std::int64_t taken_until = rank.window.begin;
+    for (const Participation* one : in_order) {
+      const Arrival& arrival = arrivals.at(one->instance);
+      const std::int64_t until = moves_from(*one, arrivals);
+      if (arrival.last == index || arrival.ranks < 2 || until - one->at.begin <= kLate) continue;
+      const Interval here{std::max(one->at.begin, taken_until), until};
+      std::int64_t ns = 0;
+      for (auto span = std::ranges::upper_bound(spans, here.begin, {}, &Interval::end);
+           span != spans.end() && span->begin < here.end; ++span)
+        ns += std::min(span->end, here.end) - std::max(span->begin, here.begin);
+      taken_until = std::max(taken_until, until);
+      if (ns <= 0) continue;
+      Lateness& of = late[arrival.last];
+      of.others_waited_ns += ns;
+      ++of.collectives;
+    }
+  }
+  for (auto& [index, of] : late) {
+    of.rank = ranks[index].rank;
+    out.late.push_back(of);
+  }
+  return out;
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,54 @@
+#include "app/analysis/efficiency.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "app/analysis/quantity_text.h"
+
+namespace shardscope::analysis {
+namespace {
+
+/// Dense peaks of 16-bit matrix products, 10^12 operations per second (metrics.md 2.12).
+std::optional<double> peak_of(const instrumentation::RunTables& tables) {
+  const std::string& type = tables.params.empty() ? std::string() : tables.params.front().dtype;
+  if (type != "bf16" && type != "f16") return std::nullopt;
+  constexpr std::array<std::pair<std::string_view, double>, 4> kPeaks{
+      {{"A100", 312}, {"H100", 989}, {"H200", 989}, {"B200", 2250}}};
+  for (const auto& [name, tflops] : kPeaks) {
+    if (tables.hardware.find(name) != std::string::npos || tables.device.find(name) != std::string::npos)
+      return tflops;
+  }
+  return std::nullopt;
+}
+
+bool is_looked_up(const instrumentation::RunTables& tables, const instrumentation::ParamInfo& param) {
+  if (param.modules.size() != 1 || param.modules.front() >= tables.modules.size()) return false;
+  return tables.modules[param.modules.front()].type.find("mbedding") != std::string::npos;
+}
+
+}  // namespace
+
+std::optional<Efficiency> efficiency_of(const instrumentation::RunTables& tables,
+                                        std::optional<double> tokens_per_s) {
+  std::int64_t trained = 0, frozen = 0;
+  for (const instrumentation::ParamInfo& param : tables.params) {
+    if (is_looked_up(tables, param)) continue;  // a row is read, nothing is multiplied
+    (param.frozen ? frozen : trained) += param.elems;
+  }
+  if (trained + frozen == 0) return std::nullopt;
+  Efficiency out;
+  out.flop_per_token = 6 * static_cast<double>(trained) + 4 * static_cast<double>(frozen);
+  out.formula = fmt::format("6 x {} parameters that are multiplied", elements_text(trained));
+  if (frozen > 0) out.formula += fmt::format(" + 4 x {} frozen ones", elements_text(frozen));
+  out.formula += "; products of attention scores and recomputation not counted";
+  if (!tokens_per_s || tables.world == 0) return out;
+  out.tflops_per_rank = out.flop_per_token * *tokens_per_s * 1e-12 / tables.world;
+  out.peak_tflops = peak_of(tables);
+  if (out.peak_tflops) out.mfu_pct = 100 * *out.tflops_per_rank / *out.peak_tflops;
+  return out;
+}
+
+}  // namespace shardscope::analysis

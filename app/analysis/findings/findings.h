@@ -1,0 +1,123 @@
+// How findings are made: what all rules read (Facts), what they report to (Found), and the families of rules.
+//
+// [Note: causes before symptoms]
+// Rules run in the order of the table in find.cpp, causes first. A rule whose symptom a finding made before
+// explains reports it as that one's follower: it is named there, and no advice of its own is given. Costs are
+// of typical steps; what a single stop cost is said once, by its own finding.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/analysis/digest.h"
+#include "app/analysis/summary.h"
+#include "runtime/plan/zero_config.h"
+
+namespace shardscope::analysis::findings {
+
+namespace ev = shardscope::instrumentation;
+
+/// Milliseconds of a typical step of one rank: medians.
+struct RankFacts {
+  std::uint32_t rank = 0;
+  double compute = 0, waiting = 0, moving = 0, gather_moving = 0, reduce_moving = 0, link = 0, hideable = 0;
+  double copy = 0, idle = 0, data = 0, fetch_wait = 0, total = 0;
+  double others_waited = 0;  ///< for it, each of the others: mean over typical steps
+  double lasting = 0;        ///< part of the steps in which it computed longer than the others' median
+};
+/// A step that took much longer than the others.
+struct LongStep {
+  std::size_t index = 0;  ///< in digest.steps()
+  double excess_ms = 0;
+};
+
+struct Facts {
+  const store::Store& store;
+  const Summary& summary;
+  const Digest& digest;
+  std::vector<std::size_t> typical{};  ///< indices in digest.steps(): measured, and not long
+  std::vector<LongStep> long_steps{};
+  double step_ms = 0;              ///< median of the typical ones; 0: none
+  std::vector<RankFacts> ranks{};  ///< of which it is known what they computed
+  PathTimes path_ns{};             ///< mean over typical steps
+  plan::ZeroConfig zero{};         ///< what the run was configured with, where zero_keys
+  bool zero_keys = false;          ///< the framework reads zero_optimization (this runtime, DeepSpeed)
+  bool overlap_comm = false;
+  std::int64_t micro_steps = 1;  ///< of a step
+
+  [[nodiscard]] double path_ms(PathPart part) const {
+    return static_cast<double>(path_ns[static_cast<std::size_t>(part)]) * 1e-6;
+  }
+  /// Part of a typical step.
+  [[nodiscard]] double share(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
+  [[nodiscard]] double mean(double RankFacts::*of) const;
+  [[nodiscard]] bool own_runtime() const { return summary.kind == Framework::zero; }
+};
+[[nodiscard]] Facts facts_of(const store::Store& store, const Summary& summary, const Digest& digest);
+
+/// What a finding must cost to be one at all, and to be a warning: parts of a step.
+inline constexpr double kNote = 0.02, kWarning = 0.05;
+/// Below this nobody gains anything, whatever part of a tiny model's step it is.
+inline constexpr double kLeastCostMs = 0.1, kLeastWarningMs = 0.5;
+
+class Found {
+ public:
+  [[nodiscard]] bool has(std::string_view id) const;
+  void add(Finding finding) { findings_.push_back(std::move(finding)); }
+  /// Severity by its cost: nothing is added below kNote or kLeastCostMs.
+  void add_by_cost(const Facts& facts, double cost_ms, Finding finding);
+  /// `title` follows from the finding `cause`, which is there.
+  void follows(std::string_view cause, std::string title);
+  [[nodiscard]] std::vector<Finding> take() { return std::move(findings_); }
+
+ private:
+  std::vector<Finding> findings_;
+};
+
+// The families, one file each. Each rule: (Facts, Found).
+void rank_failures(const Facts& facts, Found& found);
+void hangs(const Facts& facts, Found& found);
+void losses_of_events(const Facts& facts, Found& found);
+void wrong_emission(const Facts& facts, Found& found);
+void damage(const Facts& facts, Found& found);
+void clock_residuals(const Facts& facts, Found& found);
+
+void single_stops(const Facts& facts, Found& found);
+void data_starvation(const Facts& facts, Found& found);
+void stragglers(const Facts& facts, Found& found);
+
+void overlap_off(const Facts& facts, Found& found);
+void large_buckets(const Facts& facts, Found& found);
+void small_buckets(const Facts& facts, Found& found);
+void accumulated_reductions(const Facts& facts, Found& found);
+void link_bound(const Facts& facts, Found& found);
+void exposed_communication(const Facts& facts, Found& found);
+void volume_above(const Facts& facts, Found& found);
+
+void trace_invalidations(const Facts& facts, Found& found);
+void unused_prefetches(const Facts& facts, Found& found);
+void large_prefetches(const Facts& facts, Found& found);
+void short_prefetches(const Facts& facts, Found& found);
+void late_prefetches(const Facts& facts, Found& found);
+
+void memory_excess(const Facts& facts, Found& found);
+void gathered_peak(const Facts& facts, Found& found);
+void fragmentation(const Facts& facts, Found& found);
+
+void divergence(const Facts& facts, Found& found);
+void overflows(const Facts& facts, Found& found);
+void loss_scale_floor(const Facts& facts, Found& found);
+
+void cpu_optimizer(const Facts& facts, Found& found);
+void nvme_wait(const Facts& facts, Found& found);
+void host_bound(const Facts& facts, Found& found);
+
+/// "12.3 of 100.0 ms (12 %)".
+[[nodiscard]] std::string of_step(const Facts& facts, double ms);
+/// A round number of elements near `count`: one significant digit.
+[[nodiscard]] std::int64_t round_elems(double count);
+
+}  // namespace shardscope::analysis::findings

@@ -1,0 +1,142 @@
+// Memory: model states above their expression, gathered parameters at the peak, a fragmented allocator.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/analysis/findings/findings.h"
+#include "app/analysis/quantity_text.h"
+
+namespace shardscope::analysis::findings {
+
+using ev::EventKind;
+using ev::Severity;
+
+void memory_excess(const Facts& facts, Found& found) {
+  const Summary& summary = facts.summary;
+  constexpr double kTolerated = 5;  // percent: padding and alignment of small models
+  const auto& excess = summary.memory_model.excess_pct;
+  if (!excess || *excess < kTolerated) return;
+  std::string parts;
+  for (const MemoryPart& part : summary.memory_model.parts) {
+    parts += fmt::format(" {} are {}: {}.", bytes_text(part.bytes), name_of(part.cause), explain(part.cause));
+  }
+  Finding finding{
+      Severity::info,
+      fmt::format("Model states exceed {} by {:.1f} %", summary.memory_model.expression, *excess),
+      fmt::format("{} expected, {} measured on rank {} at {}, where model states alone peak.",
+                  bytes_text(summary.memory_model.bytes_per_rank),
+                  bytes_text(*summary.memory_model.measured_bytes_per_rank),
+                  summary.memory_model.measured_rank, time_text(summary.memory_model.measured_at_ns)) +
+          parts,
+      "The Memory panel of that rank's device pool has it as \"model states at most\" and names the "
+      "categories at that "
+      "time; its peak is that of the whole pool, at another time.",
+      summary.memory_model.measured_at_ns,
+      summary.memory_model.measured_rank};
+  finding.id = "memory_excess";
+  finding.cost_bytes = *summary.memory_model.measured_bytes_per_rank - summary.memory_model.bytes_per_rank;
+  found.add(std::move(finding));
+}
+
+/// Why stage 3 may take more than stage 2: what it has gathered at the peak.
+void gathered_peak(const Facts& facts, Found& found) {
+  constexpr double kMuch = 0.3;
+  if (!facts.zero_keys || facts.summary.stage != 3 || facts.summary.world < 2) return;
+  const RankSummary* worst = nullptr;
+  const store::MemorySample* peak = nullptr;
+  for (const RankSummary& rank : facts.summary.ranks) {
+    const auto at = rank.memory_peak.find(ev::MemoryPool::device);
+    if (at == rank.memory_peak.end() || (peak != nullptr && at->second.total() <= peak->total())) continue;
+    worst = &rank;
+    peak = &at->second;
+  }
+  if (peak == nullptr) return;
+  const auto of = [&](ev::MemoryCategory category) {
+    return peak->bytes[static_cast<std::size_t>(category)];
+  };
+  const std::int64_t gathered =
+      of(ev::MemoryCategory::param_gathered) + of(ev::MemoryCategory::gather_buffer);
+  if (static_cast<double>(gathered) < kMuch * static_cast<double>(peak->total())) return;
+  const auto& params = facts.store.tables().params;
+  const std::int64_t width = !params.empty() && params.front().dtype == "f32" ? 4 : 2;
+  const std::int64_t elems = gathered / width;
+  std::uint64_t reused = 0;
+  for (const store::RankRow& rank : facts.store.ranks()) {
+    reused += facts.store.instant_count(rank.rank, EventKind::release_kept,
+                                        static_cast<std::uint8_t>(plan::KeepReason::reused_soon));
+  }
+  Finding finding{
+      Severity::info,
+      fmt::format("{:.0f} % of the peak are gathered parameters",
+                  100 * static_cast<double>(gathered) / static_cast<double>(peak->total())),
+      fmt::format("{} of {} on rank {} at {}: {} elements are whole there at once.", bytes_text(gathered),
+                  bytes_text(peak->total()), worst->rank, time_text(peak->at_ns), elements_text(elems)),
+      "",
+      peak->at_ns,
+      worst->rank};
+  finding.id = "gathered_peak";
+  finding.cost_bytes = gathered;
+  if (reused > 0 && facts.zero.max_reuse_distance > 0) {
+    finding.next_step = fmt::format(
+        "They are kept because they are needed again within stage3_max_reuse_distance ({}): set it to 0 "
+        "where memory is "
+        "short; they are then gathered again.",
+        elements_text(facts.zero.max_reuse_distance));
+    finding.changes = {{"zero_optimization.stage3_max_reuse_distance", "0"}};
+  } else {
+    // A module's own parameters are gathered whatever the limit says.
+    std::int64_t largest = 1;
+    for (const ev::ParamInfo& param : params) largest = std::max(largest, param.elems);
+    const std::int64_t wanted = std::max(largest, round_elems(static_cast<double>(elems) / 2));
+    if (wanted >= elems || wanted >= facts.zero.max_live_parameters) return;
+    finding.next_step = fmt::format(
+        "Where memory is short, lower zero_optimization.stage3_max_live_parameters to about {}: less is "
+        "prefetched.",
+        elements_text(wanted));
+    finding.changes = {{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}};
+  }
+  found.add(std::move(finding));
+}
+
+/// Of the last typical step: retries are counted by the allocator itself.
+void fragmentation(const Facts& facts, Found& found) {
+  constexpr double kMuch = 0.2;
+  if (facts.typical.empty()) return;
+  const StepDigest& last = facts.digest.steps()[facts.typical.back()];
+  for (const RankStep& rank : last.ranks) {
+    if (facts.store.instant_count(rank.rank, EventKind::allocator_state) == 0) continue;
+    std::optional<ev::Fields<EventKind::allocator_state>> state;
+    std::int64_t at_ns = 0;
+    facts.store.for_each_instant(rank.rank, rank.begin_ns, rank.end_ns, [&](const ev::Event& event) {
+      if (event.kind != EventKind::allocator_state) return;
+      state = ev::as<EventKind::allocator_state>(event);
+      at_ns = static_cast<std::int64_t>(event.ticks);
+    });
+    if (!state || state->reserved_bytes <= 0) continue;
+    const double split =
+        static_cast<double>(state->inactive_split_bytes) / static_cast<double>(state->reserved_bytes);
+    if (state->retries == 0 && state->ooms == 0 && split < kMuch) continue;
+    const bool retried = state->retries + state->ooms > 0;
+    Finding finding{
+        retried ? Severity::warning : Severity::info,
+        retried ? fmt::format("The allocator of rank {} had to free its cache {} times", rank.rank,
+                              state->retries)
+                : fmt::format("{:.0f} % of what the allocator of rank {} holds fits nothing", 100 * split,
+                              rank.rank),
+        fmt::format(
+            "It holds {} from the driver; {} of it lie in pieces of larger blocks that are in use. {} "
+            "retries and {} failures so far; each retry waits for the device.",
+            bytes_text(state->reserved_bytes), bytes_text(state->inactive_split_bytes), state->retries,
+            state->ooms),
+        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment; if retries go on, the peak "
+        "itself is too high.",
+        at_ns,
+        rank.rank};
+    finding.id = "fragmentation";
+    finding.cost_bytes = state->inactive_split_bytes;
+    found.add(std::move(finding));
+    return;
+  }
+}
+
+}  // namespace shardscope::analysis::findings

@@ -1,0 +1,212 @@
+// Prefetching of stage 3 and FSDP2: gathers that could begin earlier, prefetches that are too large, late or
+// in vain.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/analysis/decision_text.h"
+#include "app/analysis/findings/findings.h"
+#include "app/analysis/missing_reason.h"
+#include "app/analysis/quantity_text.h"
+#include "runtime/plan/scheduler.h"
+
+namespace shardscope::analysis::findings {
+namespace {
+
+using ev::EventKind;
+using ev::Severity;
+
+/// ZeRO-3 of this runtime or DeepSpeed, on several ranks: what its scheduler's settings are for.
+bool schedules(const Facts& facts) {
+  return facts.zero_keys && facts.summary.stage == 3 && facts.summary.world > 1 && !facts.ranks.empty();
+}
+
+std::uint64_t stops(const Facts& facts, plan::PrefetchStop stop) {
+  std::uint64_t count = 0;
+  for (const store::RankRow& rank : facts.store.ranks())
+    count += facts.store.instant_count(rank.rank, EventKind::fetch_decision, static_cast<std::uint8_t>(stop));
+  return count;
+}
+
+/// Elements of the parameters that one module has itself.
+std::int64_t largest_module(const Facts& facts) {
+  const ev::RunTables& tables = facts.store.tables();
+  std::int64_t largest = 0;
+  for (const ev::ModuleInfo& module : tables.modules) {
+    std::int64_t elems = 0;
+    for (const std::uint32_t param : module.params)
+      elems += param < tables.params.size() ? tables.params[param].elems : 0;
+    largest = std::max(largest, elems);
+  }
+  return largest;
+}
+
+std::string of_steps(const Facts& facts) {
+  const std::string text = coverage(facts.summary, facts.summary.prefetch_steps, facts.summary.steps);
+  return text.empty() ? text : ", " + text;
+}
+
+}  // namespace
+
+void trace_invalidations(const Facts& facts, Found& found) {
+  const store::Store& store = facts.store;
+  for (const store::RankRow& rank : store.ranks()) {
+    const std::uint64_t count = store.instant_count(rank.rank, EventKind::trace_invalidated);
+    if (count == 0) continue;
+    const auto first = store.first_instant(rank.rank, EventKind::trace_invalidated);
+    if (!first) continue;
+    const TraceInvalidation invalidation = read_invalidation(rank.rank, *first);
+    Finding finding{
+        Severity::warning,
+        count == 1 ? std::string("The fetch trace was invalidated")
+                   : fmt::format("The fetch trace was invalidated {} times", count),
+        fmt::format("At trace step {} rank {} {}.", invalidation.trace_step, rank.rank,
+                    explain(store, invalidation)),
+        "Costs the rest of this iteration and one recording iteration without prefetch; if it happens "
+        "often, mark the conditional part as a leaf module.",
+        invalidation.at_ns,
+        rank.rank};
+    finding.id = "trace_invalidated";
+    found.add(std::move(finding));
+    return;
+  }
+}
+
+/// A prefetch of a large part of the model: its first module waits for all of it.
+void large_prefetches(const Facts& facts, Found& found) {
+  constexpr double kLargePart = 0.25, kSmallPart = 1.0 / 16, kLate = 0.25;
+  if (!schedules(facts) || found.has("overlap_off") || !facts.summary.prefetch) return;
+  const auto elems = static_cast<double>(facts.summary.params);
+  const Prefetch& seen = *facts.summary.prefetch;
+  const auto all = static_cast<double>(seen.early + seen.just_in_time + seen.late);
+  if (static_cast<double>(facts.zero.prefetch_bucket_size) < kLargePart * elems || all == 0 ||
+      static_cast<double>(seen.late) < kLate * all)
+    return;
+  // What the link leaves no way to hide is not its doing.
+  const double bound = std::max(0.0, facts.mean(&RankFacts::link) - facts.mean(&RankFacts::compute));
+  const double gain = std::min(facts.mean(&RankFacts::gather_moving), facts.mean(&RankFacts::moving) - bound);
+  const std::int64_t wanted = round_elems(elems * kSmallPart);
+  Finding finding;
+  finding.id = "large_prefetch";
+  finding.title = "Prefetches are large: the first module of each waits for all of it";
+  finding.evidence = fmt::format(
+      "stage3_prefetch_bucket_size is {} of {} elements of the model; {} of {} prefetches come late, gathers "
+      "are exposed for {}.",
+      elements_text(facts.zero.prefetch_bucket_size), elements_text(facts.summary.params), seen.late,
+      static_cast<std::uint64_t>(all), of_step(facts, facts.mean(&RankFacts::gather_moving)));
+  finding.next_step =
+      fmt::format("Lower zero_optimization.stage3_prefetch_bucket_size to about {}.", elements_text(wanted));
+  finding.changes = {{"zero_optimization.stage3_prefetch_bucket_size", std::to_string(wanted)}};
+  finding.gain_ms = gain;
+  finding.gain_basis = "exposed gathers, without what the link leaves no way to hide";
+  found.add_by_cost(facts, gain, std::move(finding));
+}
+
+/// Gathers that are exposed although the link was free before them: they could have begun earlier.
+void short_prefetches(const Facts& facts, Found& found) {
+  constexpr double kMostPart = 0.25;
+  constexpr std::int64_t kFactor = 4;
+  if (!schedules(facts) || found.has("overlap_off") || found.has("large_prefetch")) return;
+  const double hideable = facts.mean(&RankFacts::hideable);
+  if (facts.share(hideable) < kNote) return;
+  const std::uint64_t full = stops(facts, plan::PrefetchStop::bucket_full),
+                      live = stops(facts, plan::PrefetchStop::live_limit),
+                      no_trace = stops(facts, plan::PrefetchStop::no_trace),
+                      off = stops(facts, plan::PrefetchStop::disabled);
+  if (no_trace > full + live && found.has("trace_invalidated")) {
+    found.follows("trace_invalidated",
+                  fmt::format("Gathers of {:.1f} ms of a step begin when they are needed", hideable));
+    return;
+  }
+  const auto elems = static_cast<double>(facts.summary.params);
+  Finding finding;
+  finding.id = "short_prefetch";
+  finding.title = "Gathers begin too late, while the link is free";
+  finding.evidence = fmt::format("{} of exposed gathers could have been hidden had they begun earlier.",
+                                 of_step(facts, hideable));
+  if (live > full && live > 0) {
+    // A module in use, the next one, and what is prefetched beside them.
+    const std::int64_t wanted = std::max(
+        2 * facts.zero.max_live_parameters,
+        round_elems(static_cast<double>(2 * largest_module(facts) + facts.zero.prefetch_bucket_size)));
+    if (static_cast<double>(facts.zero.max_live_parameters) >= elems) return;
+    finding.evidence +=
+        fmt::format(" At {} module boundaries {}.", live,
+                    explain(plan::PrefetchStop::live_limit, std::nullopt, limits_of(facts.store.tables())));
+    finding.next_step = fmt::format(
+        "Raise zero_optimization.stage3_max_live_parameters to about {}; that many elements may be gathered "
+        "at once.",
+        elements_text(wanted));
+    finding.changes = {{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}};
+  } else if (full + off > 0) {
+    const auto most = static_cast<std::int64_t>(elems * kMostPart);
+    const std::int64_t now = facts.zero.prefetch_bucket_size;
+    const std::int64_t wanted =
+        now == 0 ? round_elems(elems / 16) : std::min(kFactor * now, round_elems(static_cast<double>(most)));
+    if (wanted <= now) return;  // a prefetch of more than this part of the model is itself what is late
+    finding.evidence +=
+        fmt::format(" Prefetching stops at stage3_prefetch_bucket_size, {} elements.", elements_text(now));
+    finding.next_step = fmt::format("Raise zero_optimization.stage3_prefetch_bucket_size to about {}.",
+                                    elements_text(wanted));
+    finding.changes = {{"zero_optimization.stage3_prefetch_bucket_size", std::to_string(wanted)}};
+  } else {
+    return;  // nothing recorded of what stopped it: no advice
+  }
+  finding.gain_ms = hideable;
+  finding.gain_basis = "exposed gathers after stretches in which the link was free";
+  found.add_by_cost(facts, hideable, std::move(finding));
+}
+
+/// The symptom: follows from whatever was found, else it is told without a setting that would not help.
+void late_prefetches(const Facts& facts, Found& found) {
+  constexpr double kMany = 0.25;
+  if (!facts.summary.prefetch || facts.summary.world < 2) return;
+  const Prefetch& seen = *facts.summary.prefetch;
+  const std::uint64_t all = seen.early + seen.just_in_time + seen.late + seen.mistargeted + seen.unused;
+  if (all == 0 || static_cast<double>(seen.late) < kMany * static_cast<double>(all)) return;
+  const double rank_steps = static_cast<double>(std::max<std::uint32_t>(facts.summary.prefetch_steps, 1)) *
+                            static_cast<double>(std::max<std::size_t>(facts.summary.ranks.size(), 1));
+  const double wait_ms = static_cast<double>(seen.late_wait_ns) * 1e-6 / rank_steps;
+  const std::string title = fmt::format("{} of {} prefetches of all ranks come too late", seen.late, all);
+  if (facts.share(wait_ms) < kNote) return;
+  const bool for_others = facts.mean(&RankFacts::waiting) > facts.mean(&RankFacts::moving);
+  for (const char* cause : {"data_starvation", "straggler"}) {
+    if (for_others && found.has(cause)) return found.follows(cause, title);
+  }
+  for (const char* cause : {"trace_invalidated", "overlap_off", "large_prefetch", "short_prefetch",
+                            "link_bound", "exposed_communication", "straggler"}) {
+    if (found.has(cause)) return found.follows(cause, title);
+  }
+  Finding finding;
+  finding.id = "late_prefetch";
+  finding.title = title;
+  finding.evidence =
+      fmt::format("Computation waited {} for them{}.", of_step(facts, wait_ms), of_steps(facts));
+  finding.next_step =
+      facts.summary.kind == Framework::fsdp2
+          ? "Prefetch further ahead: set_modules_to_backward_prefetch() with more than one module."
+          : "Look at their gathers in the Timeline: the link is busy before them, so that asking earlier "
+            "gains nothing.";
+  found.add_by_cost(facts, wait_ms, std::move(finding));
+}
+
+void unused_prefetches(const Facts& facts, Found& found) {
+  if (!facts.summary.prefetch) return;
+  const Prefetch& seen = *facts.summary.prefetch;
+  if (seen.mistargeted + seen.unused == 0) return;
+  const std::string title =
+      fmt::format("{} prefetches of all ranks were never used", seen.mistargeted + seen.unused);
+  if (found.has("trace_invalidated")) return found.follows("trace_invalidated", title);
+  Finding finding{
+      Severity::warning, title,
+      fmt::format("{} after an invalidated trace, {} for other reasons{}.", seen.mistargeted, seen.unused,
+                  of_steps(facts)),
+      facts.summary.kind == Framework::fsdp2
+          ? "A group was gathered for a backward that did not come to it: name the next groups with "
+            "set_modules_to_backward_prefetch()."
+          : "The order of modules changes between iterations: mark the changing part as a leaf module."};
+  finding.id = "unused_prefetch";
+  found.add(std::move(finding));
+}
+
+}  // namespace shardscope::analysis::findings

@@ -1,0 +1,171 @@
+// Ranks that others wait for: a single stop, data that does not come, a rank that is slower than the others.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "app/analysis/findings/findings.h"
+#include "app/analysis/statistics.h"
+
+namespace shardscope::analysis::findings {
+namespace {
+
+using ev::Severity;
+
+/// What a rank spends its time with, without waiting for others and without communication.
+struct Class {
+  double RankFacts::*of;
+  std::int64_t TimePartition::*in_step;
+  const char* doing;  ///< "computes"
+};
+constexpr std::array kClasses{Class{&RankFacts::compute, &TimePartition::compute_ns, "computed"},
+                              Class{&RankFacts::copy, &TimePartition::exposed_copy_ns, "copied"},
+                              Class{&RankFacts::idle, &TimePartition::idle_ns, "did nothing"}};
+
+/// Of the other ranks: with few of them the slow one is no part of what it is compared with.
+double others_median(const Facts& facts, std::uint32_t rank, double RankFacts::*of) {
+  std::vector<double> others;
+  for (const RankFacts& other : facts.ranks) {
+    if (other.rank != rank) others.push_back(other.*of);
+  }
+  return others.empty() ? 0 : quantile(std::move(others), 0.5);
+}
+
+std::string host_of(const Facts& facts, std::uint32_t rank) {
+  for (const store::RankRow& row : facts.store.ranks()) {
+    if (row.rank == rank && !row.host.empty()) return fmt::format(" (host {})", row.host);
+  }
+  return {};
+}
+
+/// The rank of a long step that was held up by itself, and how.
+struct Holdup {
+  std::uint32_t rank = 0;
+  double excess_ms = 0;
+  const char* doing = "";
+  Interval at;
+};
+std::optional<Holdup> holdup_of(const Facts& facts, const StepDigest& step) {
+  std::optional<Holdup> out;
+  for (const RankStep& rank : step.ranks) {
+    const auto usual = std::ranges::find(facts.ranks, rank.rank, &RankFacts::rank);
+    if (usual == facts.ranks.end() || !rank.time.known()) continue;
+    const double data = static_cast<double>(rank.data_wait_ns.value_or(0)) * 1e-6 - usual->data;
+    for (const Class& one : kClasses) {
+      const double excess = static_cast<double>(rank.time.*one.in_step) * 1e-6 - (*usual).*one.of;
+      if (out && excess <= out->excess_ms) continue;
+      out = {
+          rank.rank, excess, data > excess / 2 ? "waited for data" : one.doing, {rank.begin_ns, rank.end_ns}};
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void single_stops(const Facts& facts, Found& found) {
+  constexpr std::size_t kShown = 3;
+  std::size_t shown = 0;
+  for (const LongStep& one : facts.long_steps) {
+    if (++shown > kShown) break;
+    const StepDigest& step = facts.digest.steps()[one.index];
+    const auto holdup = holdup_of(facts, step);
+    const bool by_rank = holdup && holdup->excess_ms > one.excess_ms / 2;
+    Finding finding;
+    finding.id = "single_stop";
+    finding.severity = Severity::warning;
+    finding.title = by_rank ? fmt::format("Rank {} stood still once: step {} took {:.1f} s longer",
+                                          holdup->rank, step.step, one.excess_ms * 1e-3)
+                            : fmt::format("Step {} took {:.1f} s longer than the others", step.step,
+                                          one.excess_ms * 1e-3);
+    finding.evidence =
+        fmt::format("{:.0f} ms instead of {:.0f} ms.", one.excess_ms + facts.step_ms, facts.step_ms);
+    if (by_rank) {
+      finding.evidence += fmt::format(" Rank {}{} {} {:.0f} ms longer than in its other steps", holdup->rank,
+                                      host_of(facts, holdup->rank), holdup->doing, holdup->excess_ms);
+      finding.evidence += facts.ranks.size() > 1 ? "; the others waited for it." : ".";
+      finding.rank = holdup->rank;
+      finding.at_ns = holdup->at.begin;
+      finding.until_ns = holdup->at.end;
+    } else if (!step.ranks.empty()) {
+      finding.at_ns = step.ranks.front().begin_ns;
+      finding.until_ns = step.ranks.front().end_ns;
+    }
+    finding.evidence += " No other figure here holds it.";
+    finding.next_step =
+        "One event, not how the run is: look on the host for what stopped the process then (a signal, "
+        "swapping, a "
+        "file system, garbage collection).";
+    finding.cost_once_ms = one.excess_ms;
+    found.add(std::move(finding));
+  }
+}
+
+void data_starvation(const Facts& facts, Found& found) {
+  if (facts.ranks.empty()) return;
+  const RankFacts& worst = *std::ranges::max_element(facts.ranks, {}, &RankFacts::data);
+  const double others = others_median(facts, worst.rank, &RankFacts::data);
+  const bool alone = facts.ranks.size() > 1 && worst.data > 2 * others;
+  Finding finding;
+  finding.id = "data_starvation";
+  finding.title =
+      alone ? fmt::format("Rank {} waits for its data", worst.rank)
+            : fmt::format("The ranks wait for data for {:.0f} % of a step", 100 * facts.share(worst.data));
+  finding.evidence = fmt::format("Computation had no micro-batch for {}{}.", of_step(facts, worst.data),
+                                 alone ? fmt::format("; on the other ranks for {:.1f} ms", others) : "");
+  finding.next_step =
+      facts.own_runtime()
+          ? "Put the data on a faster disk, or read it ahead into memory; no setting of ZeRO changes this."
+          : "Load ahead: more workers (num_workers), prefetch_factor, pinned memory in the data loader; no "
+            "setting of "
+            "the partitioning changes this.";
+  finding.rank = worst.rank;
+  found.add_by_cost(facts, worst.data, std::move(finding));
+}
+
+void stragglers(const Facts& facts, Found& found) {
+  constexpr double kSlower = 1.1, kLasting = 0.6;
+  if (facts.ranks.size() < 2) return;
+  const RankFacts& late = *std::ranges::max_element(facts.ranks, {}, &RankFacts::others_waited);
+  const double waited = late.others_waited;
+  if (facts.share(waited) < kNote) return;
+  // Why it came late: what it spends more time with than the others do.
+  const Class* cause = nullptr;
+  double excess = 0;
+  for (const Class& one : kClasses) {
+    const double more = late.*one.of - others_median(facts, late.rank, one.of);
+    if (more > excess) {
+      excess = more;
+      cause = &one;
+    }
+  }
+  if (cause == nullptr || excess < waited / 2) return;  // ranks take turns in coming last
+  const double usual = others_median(facts, late.rank, cause->of);
+  const bool computes = cause->of == &RankFacts::compute;
+  if (computes && (late.compute < kSlower * usual || late.lasting < kLasting)) return;
+  if (found.has("data_starvation") && late.data > excess / 2) {
+    found.follows("data_starvation",
+                  fmt::format("Other ranks wait {:.1f} ms of a step for rank {}", waited, late.rank));
+    return;
+  }
+  Finding finding;
+  finding.id = "straggler";
+  finding.title = fmt::format("Rank {} is a straggler", late.rank);
+  const std::string host = host_of(facts, late.rank);
+  finding.evidence =
+      computes
+          ? fmt::format(
+                "It computes {:.0f} % longer than the median of the others{}: {:.1f} instead of {:.1f} ms "
+                "of a step, in {:.0f} % of the steps.",
+                100 * (late.compute / usual - 1), host, late.compute, usual, 100 * late.lasting)
+          : fmt::format("It {} {:.1f} ms of a step, the others {:.1f} ms{}.", cause->doing, late.*cause->of,
+                        usual, host);
+  finding.evidence += fmt::format(" Each of the others waits {:.1f} ms of a step for it.", waited);
+  finding.next_step =
+      computes ? "Compare its module times with another rank's: uneven data, a throttled or shared processor."
+               : "Look at what its host does meanwhile: other processes, its loader, its link to the device.";
+  finding.rank = late.rank;
+  found.add_by_cost(facts, waited, std::move(finding));
+}
+
+}  // namespace shardscope::analysis::findings

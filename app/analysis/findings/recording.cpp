@@ -1,0 +1,150 @@
+// What a run or its recording lacks: failed ranks, missing events, damage, clocks.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/analysis/findings/findings.h"
+#include "app/analysis/hang.h"
+#include "app/analysis/quantity_text.h"
+#include "app/store/losses.h"
+#include "app/store/rank_end.h"
+
+namespace shardscope::analysis::findings {
+
+using ev::Severity;
+
+void rank_failures(const Facts& facts, Found& found) {
+  const store::Store& store = facts.store;
+  const std::optional<store::RankEnd> first = store::first_failure(store);
+  if (!first) return;
+  // The one that failed first is what went wrong; the others end because it is gone.
+  const bool by_itself = first->how == store::RankEnd::How::failed;
+  std::string evidence = store::words_on(store, *first);
+  if (!by_itself) {
+    evidence = fmt::format("Its last event is at {} and it never said that it ended.{}{}",
+                           store::seconds_text(first->at_ns), evidence.empty() ? "" : " ",
+                           evidence.empty() ? "" : "R" + evidence.substr(1) + ".");
+  }
+  std::string others;
+  for (const store::RankRow& rank : store.ranks()) {
+    if (rank.rank == first->rank || !store::is_failure(store::rank_end(store, rank).how)) continue;
+    others += fmt::format("{}{}", others.empty() ? "" : ", ", rank.rank);
+  }
+  Finding finding{Severity::error,
+                  "R" + store::text_of(*first).substr(1),
+                  evidence,
+                  by_itself ? "Read its last message; the other ranks end because it is gone."
+                            : "Look on its host for what killed it: out of memory, a signal, a crash.",
+                  first->at_ns,
+                  first->rank};
+  finding.id = "rank_failed";
+  if (!others.empty()) {
+    finding.explains.push_back(fmt::format(
+        "Ranks failed after rank {}, for which they wait in every collective: {}", first->rank, others));
+  }
+  found.add(std::move(finding));
+}
+
+void losses_of_events(const Facts& facts, Found& found) {
+  const store::Store& store = facts.store;
+  std::uint64_t dropped = 0, lost = 0;
+  for (const store::RankRow& rank : store.ranks()) {
+    dropped += rank.dropped;
+    lost += rank.lost_messages;
+  }
+  if (dropped + lost == 0) return;
+  std::uint64_t shed = 0;
+  for (const store::Gap& gap : store.gaps()) shed += gap.shed;
+  Finding finding{
+      Severity::warning,
+      "Events are missing",
+      fmt::format("{} events dropped ({} by ranks, {} shed by a collector), {} messages lost on the "
+                  "way; the lanes show where. Those stretches are unrecorded time; sums and averages are "
+                  "of steps that lack nothing.",
+                  dropped, dropped - std::min(shed, dropped), shed, lost),
+      "Lower the detail level, or give the collector a core of its own.",
+      0,
+      ev::kNoId};
+  finding.id = "events_missing";
+  found.add(std::move(finding));
+}
+
+void wrong_emission(const Facts& facts, Found& found) {
+  const store::Store& store = facts.store;
+  const auto ends = store.unmatched_ends();
+  const std::string where = ends ? store::unmatched_ends_by_rank(*ends) : std::string();
+  if (where.empty()) return;
+  Finding finding{
+      Severity::warning,
+      "Spans end that never began",
+      fmt::format("{}. Nothing is missing that could explain it. What they ended is in no figure.", where),
+      "Look at what the program emits: a begin for every end, on the same lane, nested.",
+      0,
+      ev::kNoId};
+  finding.id = "unmatched_ends";
+  found.add(std::move(finding));
+}
+
+void damage(const Facts& facts, Found& found) {
+  const Summary& summary = facts.summary;
+  if (summary.problems.empty()) return;
+  constexpr std::size_t kShown = 3;
+  std::string evidence;
+  for (std::size_t i = 0; i < std::min(kShown, summary.problems.size()); ++i) {
+    evidence += summary.problems[i] + ". ";
+  }
+  if (summary.problems.size() > kShown)
+    evidence += fmt::format("{} more: see `shardscope info`. ", summary.problems.size() - kShown);
+  Finding finding{Severity::warning,
+                  "The recording is not whole",
+                  evidence + "Figures are of what could be read.",
+                  "Look for a whole copy; of a run that was cut off this is all there is.",
+                  0,
+                  ev::kNoId};
+  finding.id = "recording_damaged";
+  found.add(std::move(finding));
+}
+
+/// A rank that has ended is waited for in vain. One that is only late looks the same for a while: `why`
+/// watches a live run until nothing more comes in, this does not.
+void hangs(const Facts& facts, Found& found) {
+  const auto ended = [](const store::RankRow& rank) { return rank.finished && rank.exit_code == 0; };
+  const auto ranks = facts.store.ranks();
+  const auto count = std::ranges::count_if(ranks, ended);
+  if (count == 0 || count == static_cast<std::ptrdiff_t>(ranks.size()) || found.has("rank_failed")) return;
+  const Hang hang = diagnose_hang(facts.store);
+  if (!hang.stands_still) return;
+  Finding finding{Severity::error,
+                  fmt::format("The run stands still: rank {} ended and is waited for", hang.culprit),
+                  hang.text,
+                  "Look at why it ended before the others: another number of batches, a branch that returns.",
+                  hang.since_ns,
+                  hang.culprit};
+  finding.id = "hang";
+  found.add(std::move(finding));
+}
+
+/// Blame needs to know who came first: not where the clocks may be wrong by more than collectives take.
+void clock_residuals(const Facts& facts, Found& found) {
+  constexpr double kTrusted = 0.02;  // of a step
+  const RankSummary* worst = nullptr;
+  for (const RankSummary& rank : facts.summary.ranks) {
+    if (worst == nullptr || rank.clock_residual_ns > worst->clock_residual_ns) worst = &rank;
+  }
+  if (facts.summary.ranks.size() < 2 || facts.step_ms <= 0) return;
+  const double residual_ms = static_cast<double>(worst->clock_residual_ns) * 1e-6;
+  if (facts.share(residual_ms) < kTrusted) return;
+  Finding finding{
+      Severity::info,
+      fmt::format("The clock of rank {} is known to {:.2f} ms only", worst->rank, residual_ms),
+      fmt::format("That is {:.0f} % of a step: which rank came last to a collective, and how long "
+                  "others waited for it, may be wrong by as much.",
+                  100 * facts.share(residual_ms)),
+      "Record with the collector near the ranks, or longer: the estimate gets better with time.",
+      0,
+      worst->rank};
+  finding.id = "clock_residual";
+  found.add(std::move(finding));
+}
+
+}  // namespace shardscope::analysis::findings

@@ -1,0 +1,188 @@
+// The training itself: a loss that runs away, skipped steps, a loss scale at its floor.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/analysis/findings/findings.h"
+#include "app/analysis/foreign_json.h"
+#include "app/analysis/statistics.h"
+
+namespace shardscope::analysis::findings {
+
+using ev::Severity;
+
+/// [Note: divergence]
+/// The loss is infinite, or the last fifth of the losses has a median of twice the least median of a
+/// fifth before, and above what it began with: noise and a spike that passes are neither.
+void divergence(const Facts& facts, Found& found) {
+  constexpr std::size_t kFewest = 5;
+  std::vector<double> losses;
+  std::size_t bad = 0, first_bad = 0, step = 0;
+  for (const double loss : facts.summary.loss) {
+    if (std::isfinite(loss)) losses.push_back(loss);
+    ++step;
+  }
+  // NaN stands for a loss that was not recorded as well: only what follows recorded ones says something.
+  for (std::size_t i = 0; i < facts.summary.loss.size(); ++i) {
+    if (!std::isinf(facts.summary.loss[i])) continue;
+    if (bad++ == 0) first_bad = i;
+  }
+  std::string evidence;
+  std::int64_t at_ns = 0;
+  const auto begin_of = [&](std::size_t index) {
+    return index < facts.store.steps().size() ? facts.store.steps()[index].begin_ns : 0;
+  };
+  if (bad > 0) {
+    evidence = fmt::format("The loss is infinite in {} of {} steps, first in step {}.", bad, step, first_bad);
+    at_ns = begin_of(first_bad);
+  } else {
+    if (losses.size() < kFewest) return;
+    const std::size_t window = std::max<std::size_t>(1, losses.size() / 5);
+    const auto median_at = [&](std::size_t begin) {
+      return quantile({losses.begin() + static_cast<std::ptrdiff_t>(begin),
+                       losses.begin() + static_cast<std::ptrdiff_t>(begin + window)},
+                      0.5);
+    };
+    const double last = median_at(losses.size() - window), first = median_at(0);
+    double least = first;
+    std::size_t least_at = 0;
+    for (std::size_t begin = 0; begin + 2 * window <= losses.size(); ++begin) {
+      if (median_at(begin) < least) {
+        least = median_at(begin);
+        least_at = begin;
+      }
+    }
+    if (!(least > 0) || last < 2 * least || last < 1.2 * first) return;
+    evidence =
+        fmt::format("The loss began at {:.4g}, was {:.4g} at the least and is {:.4g} in the last {} steps.",
+                    first, least, last, window);
+    at_ns = begin_of(least_at + window);
+  }
+  double largest = 0;
+  for (const double norm : facts.summary.grad_norm) {
+    if (std::isfinite(norm)) largest = std::max(largest, norm);
+  }
+  if (largest > 0) evidence += fmt::format(" The largest norm of the gradients is {:.4g}.", largest);
+  Finding finding{
+      Severity::error, "The training diverges", evidence,
+      "Lower the learning rate, warm it up, or clip gradients; steps after this are not worth their time.",
+      at_ns};
+  finding.id = "divergence";
+  if (facts.zero_keys) {
+    const nlohmann::json config = parse_foreign(facts.summary.config_json);
+    const nlohmann::json::json_pointer rate("/optimizer/params/lr"), clipping("/gradient_clipping");
+    if (config.is_object() && config.contains(rate) && config[rate].is_number())
+      finding.changes.push_back(
+          {"optimizer.params.lr", fmt::format("{:.3g}", config[rate].get<double>() / 10)});
+    if (config.is_object() && (!config.contains(clipping) || config[clipping] == 0))
+      finding.changes.push_back({"gradient_clipping", "1.0"});
+  }
+  found.add(std::move(finding));
+}
+
+namespace {
+
+/// fp16.loss_scale above 0: the scale that never moves.
+std::optional<double> static_scale(const store::Store& store) {
+  if (!store.has_tables()) return std::nullopt;
+  const nlohmann::json config = parse_foreign(store.tables().config_json);
+  const nlohmann::json::json_pointer enabled("/fp16/enabled"), scale("/fp16/loss_scale");
+  if (!config.is_object() || !config.contains(enabled) || config[enabled] != true) return std::nullopt;
+  if (!config.contains(scale) || !config[scale].is_number()) return std::nullopt;
+  const double value = config[scale].get<double>();
+  return value > 0 ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+void overflows(const Facts& facts, Found& found) {
+  const store::Store& store = facts.store;
+  std::uint64_t skipped = 0;
+  std::int64_t first_ns = 0;
+  std::vector<double> scales;  // of the steps that have one
+  for (const store::StepRow& step : store.steps()) {
+    if (std::isfinite(step.loss_scale)) scales.push_back(step.loss_scale);
+    if (!step.skipped) continue;
+    if (skipped++ == 0) first_ns = step.begin_ns;
+  }
+  if (skipped == 0) return;
+  std::string evidence = "No loss scale was in use that could be lowered.";
+  std::string next =
+      "A few at the start are normal; if they go on, look for the first parameter with inf or nan.";
+  if (const std::optional<double> fixed = static_scale(store)) {
+    evidence = fmt::format("fp16.loss_scale keeps the scale at {:.15g}: it is not lowered after an overflow.",
+                           *fixed);
+    next = fmt::format(
+        "Set fp16.loss_scale to 0, so that the scale is found and follows the gradients, or below {:.15g}; "
+        "if "
+        "steps are still skipped, look for the first parameter with inf or nan.",
+        *fixed);
+  } else if (!scales.empty() && *std::max_element(scales.begin(), scales.end()) > 1) {
+    std::size_t falls = 0;
+    for (std::size_t i = 1; i < scales.size(); ++i) falls += scales[i] < scales[i - 1] ? 1 : 0;
+    evidence =
+        falls == 0
+            ? fmt::format("The loss scale did not fall from {:.15g}: its hysteresis lets overflows pass.",
+                          scales.back())
+            : fmt::format("The loss scale was lowered {} time{}, to {:.15g} at the least.", falls,
+                          falls == 1 ? "" : "s", *std::min_element(scales.begin(), scales.end()));
+  }
+  Finding finding{skipped * 5 > store.steps().size() ? Severity::warning : Severity::info,
+                  fmt::format("{} of {} steps were skipped after an overflow", skipped, store.steps().size()),
+                  evidence,
+                  next,
+                  first_ns,
+                  ev::kNoId};
+  finding.id = "overflow";
+  found.add(std::move(finding));
+}
+
+/// A dynamic scale that has fallen as far as it may and steps that are still skipped.
+void loss_scale_floor(const Facts& facts, Found& found) {
+  const nlohmann::json config = parse_foreign(facts.summary.config_json);
+  const nlohmann::json::json_pointer least("/fp16/min_loss_scale");
+  if (!config.is_object() || !facts.zero_keys) return;
+  const double floor = config.contains(least) && config[least].is_number() ? config[least].get<double>() : 1;
+  std::uint64_t skipped = 0, turns = 0;
+  std::int64_t first_ns = 0;
+  double before = NAN;
+  bool fell = false;
+  for (const store::StepRow& step : facts.store.steps()) {
+    if (!std::isfinite(step.loss_scale)) continue;
+    if (step.skipped && step.loss_scale <= floor && before <= floor) {
+      if (skipped++ == 0) first_ns = step.begin_ns;
+    }
+    if (step.loss_scale < before) fell = true;
+    if (step.loss_scale > before && fell) {
+      ++turns;
+      fell = false;
+    }
+    before = step.loss_scale;
+  }
+  constexpr std::uint64_t kOscillates = 3;
+  if (skipped > 0) {
+    Finding finding{
+        Severity::error,
+        fmt::format("The loss scale is at its least, {:.4g}, and steps are still skipped", floor),
+        fmt::format("{} steps were skipped at it: gradients overflow without any scale.", skipped),
+        "A smaller scale cannot help: look for the first parameter with inf or nan, lower the learning rate, "
+        "or train in bf16, whose range is that of fp32.",
+        first_ns};
+    finding.id = "loss_scale_floor";
+    found.add(std::move(finding));
+  } else if (turns >= kOscillates && found.has("overflow")) {
+    Finding finding{Severity::info, fmt::format("The loss scale falls and rises again: {} times", turns),
+                    "Each time it is raised gradients overflow and a step is skipped.",
+                    "Let it stay longer before it is raised."};
+    finding.id = "loss_scale_floor";
+    const nlohmann::json::json_pointer window("/fp16/loss_scale_window");
+    const double steps =
+        config.contains(window) && config[window].is_number() ? config[window].get<double>() : 1000;
+    finding.changes.push_back({"fp16.loss_scale_window", fmt::format("{:.0f}", steps * 4)});
+    found.add(std::move(finding));
+  }
+}
+
+}  // namespace shardscope::analysis::findings

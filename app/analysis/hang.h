@@ -1,0 +1,76 @@
+// Why a run stands still: which rank waits in which collective for whom, what the missing rank does instead,
+// and where ranks issued different collectives. Definitions: metrics.md 2.14. Pure: of what a store holds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::analysis {
+
+/// A collective as it can be named: "all-gather #12 of layer.3 (1.2 MiB)".
+struct NamedCollective {
+  instrumentation::CollectiveOp op{};
+  std::uint32_t sequence = 0;
+  std::string group;  ///< a described group's name; empty: all ranks
+  std::int64_t elems = 0, bytes = 0;
+  std::string module;  ///< whose parameters it gathers or reduces; may be empty
+  [[nodiscard]] std::string text() const;
+};
+
+/// Where one rank stands.
+struct Standing {
+  enum class How : std::uint8_t {
+    in_collective,  ///< begun, not ended
+    working,        ///< in a module, an optimizer step or a phase, and in no collective
+    waiting,        ///< for data, a gather or a reduction
+    paused,
+    between,  ///< no span is open
+    ended,    ///< said so, with code 0
+    gone      ///< failed, was killed, or its events ended
+  };
+  std::uint32_t rank = 0;
+  How how = How::between;
+  std::optional<NamedCollective> collective;  ///< that it is in
+  std::string doing;                          ///< "in module layer.3 (forward)", "ended with code 0"
+  std::string gate;                           ///< last one passed: "pre-forward of layer.3"
+  std::int64_t since_ns = 0;                  ///< of what it does
+  std::int64_t last_event_ns = 0;
+  std::vector<std::uint32_t> waits_for;  ///< ranks of the collective that have not come to it
+  std::uint64_t collectives = 0;         ///< that it began, of all that were compared
+};
+
+/// The first place where ranks issued something else: by group, in order of sequence.
+struct IssueDifference {
+  struct Side {
+    std::vector<std::uint32_t> ranks;
+    std::optional<NamedCollective> collective;  ///< nothing: these ranks ended or stopped before it
+    std::string module;                         ///< that they were in
+  };
+  std::string what;  ///< "operation", "size", "never issued"
+  std::vector<Side> sides;
+};
+
+struct Hang {
+  /// Surely: a rank waits for one that has ended, or for a second and longer, or while nothing comes in.
+  /// Ranks of a run that goes on wait for each other too, and a recording may end there.
+  bool stands_still = false;
+  std::string text;  ///< a paragraph: who waits for whom, and why
+  std::vector<Standing> ranks;
+  std::optional<IssueDifference> difference;
+  std::uint32_t culprit = instrumentation::kNoId;  ///< rank that others wait for
+  std::int64_t since_ns = 0;
+};
+
+/// How the end of what a store holds is to be read: it is all that was recorded, nothing more came in for a
+/// while, or more comes in.
+enum class Watched : std::uint8_t { recorded, quiet, goes_on };
+/// As the run stands at the end of what the store holds. `quiet_ns`: for how long nothing came in.
+[[nodiscard]] Hang diagnose_hang(const store::Store& store, Watched watched = Watched::recorded,
+                                 std::int64_t quiet_ns = 0);
+[[nodiscard]] std::string hang_json(const Hang& hang);
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,87 @@
+// `check`: a run against a baseline, for CI: exit code 0 within its limits, 1 beyond one, 3 where too little
+// was recorded to tell.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <memory>
+
+#include "app/analysis/check.h"
+#include "app/cli/say.h"
+#include "app/cli/verb.h"
+#include "app/store/recording.h"
+
+namespace shardscope::cli {
+namespace {
+
+constexpr int kBeyond = 1, kUnknown = 3;
+
+struct CheckOptions {
+  std::string recording, baseline, limits = "step_ms=5%,peak=2%", junit;
+  bool json = false;
+};
+
+int check(const CheckOptions& options) {
+  std::vector<analysis::Limit> limits;
+  try {
+    limits = analysis::parse_limits(options.limits);
+  } catch (const std::invalid_argument& error) {
+    throw UserError(fmt::format("--fail-over {}", error.what()), 2);
+  }
+  const auto open = [](const std::string& path) {
+    store::RecordingInfo info;
+    store::Store store = store::open_recording(path, &info);
+    for (const std::string& problem : info.problems) say(stderr, "shardscope: {}: {}\n", path, problem);
+    return store;
+  };
+  const store::Store base = open(options.baseline), run = open(options.recording);
+  const analysis::Summary of_base = analysis::summarize(base), of_run = analysis::summarize(run);
+  const auto checked = analysis::check({&base, &of_base}, {&run, &of_run}, limits);
+  if (!options.junit.empty()) {
+    std::ofstream file(options.junit);
+    file << analysis::check_junit(checked, options.recording);
+    if (!file.flush())
+      throw UserError(options.junit + ": cannot be written; choose another file for --junit");
+  }
+  bool beyond = false, unknown = false;
+  for (const analysis::Checked& one : checked) {
+    beyond = beyond || one.outcome == analysis::Checked::Outcome::beyond;
+    unknown = unknown || one.outcome == analysis::Checked::Outcome::unknown;
+  }
+  if (options.json) {
+    say_text(stdout, instrumentation::plain_json(analysis::check_json(checked)));
+  } else {
+    for (const analysis::Checked& one : checked) {
+      const auto number = [&](const std::optional<double>& value) {
+        return value ? fmt::format("{:.4g} {}", *value, one.unit) : std::string("-");
+      };
+      say("{:<8} {:<16} {} -> {}: {}; limit {:.4g} %\n",
+          one.outcome == analysis::Checked::Outcome::beyond    ? "beyond"
+          : one.outcome == analysis::Checked::Outcome::unknown ? "unknown"
+                                                               : "within",
+          one.limit.metric, number(one.base), number(one.run), one.why, one.limit.percent);
+    }
+    if (of_base.link_gbps > 0 || of_run.link_gbps > 0) say("Measured with an emulated link.\n");
+    if (of_base.simulated || of_run.simulated) say("Of a run that was simulated.\n");
+  }
+  return beyond ? kBeyond : unknown ? kUnknown : 0;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Action& action) {
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App* verb = app.add_subcommand(
+      "check",
+      "A run against a baseline, for CI: exit code 0 within the limits, 1 beyond one, 3 too little to tell");
+  verb->add_option("recording", options->recording, "Recording (*.zscope)")->required();
+  verb->add_option("--baseline", options->baseline, "The recording to compare with")->required();
+  verb->add_option("--fail-over", options->limits,
+                   "By how much figures may get worse: step_ms, tokens_per_s, exposed_comm_ms, idle_ms, "
+                   "peak, elements")
+      ->capture_default_str();
+  verb->add_option("--junit", options->junit, "Write the outcome as JUnit's XML as well");
+  verb->add_flag("--json", options->json, "The outcome for programs");
+  verb->callback([options, &action] { action = [options] { return check(*options); }; });
+}
+
+}  // namespace shardscope::cli

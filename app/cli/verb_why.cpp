@@ -1,0 +1,116 @@
+// `why`: why a run stands still, live or as a recording kept it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "app/analysis/hang.h"
+#include "app/analysis/quantity_text.h"
+#include "app/cli/say.h"
+#include "app/cli/verb.h"
+#include "app/collector/viewer.h"
+#include "app/store/rank_end.h"
+#include "app/store/recording.h"
+
+namespace shardscope::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Link = collector::Viewer::Link;
+
+struct WhyOptions {
+  std::string run, key;
+  double quiet_s = 1.5;
+  double wait_s = 20;
+  bool json = false;
+};
+
+bool is_endpoint(const std::string& text) { return text.find("://") != std::string::npos; }
+
+/// Watches until nothing has come in for a while, or for as long as it is worth waiting. How long it was
+/// quiet; nothing: it was not.
+std::optional<std::int64_t> watch(const WhyOptions& options, store::Store& store) {
+  using std::chrono::duration;
+  collector::Viewer viewer(options.run, options.key);
+  const Clock::time_point began = Clock::now();
+  Clock::time_point changed = began;
+  std::uint64_t events = 0;
+  for (;;) {
+    viewer.poll(store, std::chrono::milliseconds(50));
+    const Clock::time_point now = Clock::now();
+    if (store.event_count() != events) {
+      events = store.event_count();
+      changed = now;
+    }
+    const Link link = viewer.link();
+    const bool there = link == Link::live || link == Link::ended || link == Link::lost;
+    const duration<double> quiet = now - changed, waited = now - began;
+    if (there && (link == Link::ended || quiet.count() > options.quiet_s))
+      return std::chrono::duration_cast<std::chrono::nanoseconds>(now - changed).count();
+    if (waited.count() > options.wait_s) {
+      if (there && events > 0) return std::nullopt;
+      throw UserError(
+          fmt::format("{}: no collector answered within {:.0f} s; is a run, `record` or the dashboard "
+                      "listening there?",
+                      options.run, options.wait_s));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+int why(const WhyOptions& options) {
+  store::Store store;
+  std::int64_t quiet_ns = 0;
+  analysis::Watched watched = analysis::Watched::recorded;
+  if (is_endpoint(options.run)) {
+    const std::optional<std::int64_t> quiet = watch(options, store);
+    watched = quiet ? analysis::Watched::quiet : analysis::Watched::goes_on;
+    quiet_ns = quiet.value_or(0);
+  } else {
+    store::RecordingInfo info;
+    store = store::open_recording(options.run, &info);
+    for (const std::string& problem : info.problems)
+      say(stderr, "shardscope: {}: {}\n", options.run, problem);
+  }
+  const analysis::Hang hang = analysis::diagnose_hang(store, watched, quiet_ns);
+  if (options.json) {
+    say_text(stdout, instrumentation::plain_json(analysis::hang_json(hang)));
+    return 0;
+  }
+  say("{}\n", hang.text);
+  for (const analysis::Standing& one : hang.ranks) {
+    const std::string where =
+        one.collective ? "in " + one.collective->text() + (one.doing.empty() ? "" : ", ") : "";
+    say("  rank {:<4} {}{}{}; last event at {}\n", one.rank, where, one.doing,
+        one.gate.empty() ? "" : ", after gate " + one.gate, store::seconds_text(one.last_event_ns));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_why(CLI::App& app, Action& action) {
+  auto options = std::make_shared<WhyOptions>();
+  CLI::App* verb = app.add_subcommand(
+      "why",
+      "Why a run stands still: who waits in which collective for whom, and what the missing rank does");
+  verb->add_option("run", options->run,
+                   "Endpoint of a collector (tcp://..., ipc://...) or recording (*.zscope)")
+      ->required();
+  verb->add_option("--key", options->key, "Key file for an endpoint that asks for one");
+  verb->add_option("--quiet", options->quiet_s,
+                   "Seconds without an event after which a live run counts as standing")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_option("--wait", options->wait_s, "Seconds to watch a live run at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_flag("--json", options->json, "For programs");
+  verb->callback([options, &action] { action = [options] { return why(*options); }; });
+}
+
+}  // namespace shardscope::cli

@@ -1,0 +1,174 @@
+// Why a run stands still, of stores made by hand: who waits for whom, and where the ranks parted.
+#include "app/analysis/hang.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using namespace test;
+
+constexpr auto kReduceOp = static_cast<std::uint8_t>(ev::CollectiveOp::reduce_scatter);
+
+/// Every rank gathers #0 within a step; what follows is each test's own.
+void common(RunBuilder& run, std::uint32_t world) {
+  for (std::uint32_t rank = 0; rank < world; ++rank) {
+    run.instant(rank, 1'000'000, EventKind::step_begin, StreamId::host, 0);
+    run.instant(rank, 1'000'100, EventKind::gate, StreamId::host, 1, 1, ev::kNoId,
+                static_cast<std::uint8_t>(ev::GateKind::pre_forward));
+    run.span(rank, 1'001'000, 1'002'000, EventKind::collective_begin, StreamId::gather, 0, 0, kGatherOp, 1000,
+             4000);
+  }
+}
+void open_gather(RunBuilder& run, std::uint32_t rank, std::int64_t at, std::uint32_t sequence,
+                 std::uint8_t op = kGatherOp, std::int64_t bytes = 4000) {
+  run.instant(rank, at, EventKind::collective_begin, StreamId::gather, sequence, 0, ev::kNoId, op, bytes / 4,
+              bytes);
+}
+
+TEST(Hang, NamesTheRankThatNeverCameAndWhatItDoes) {
+  RunBuilder run(3);
+  common(run, 3);
+  open_gather(run, 0, 2'000'000, 1);
+  open_gather(run, 1, 2'500'000, 1);
+  run.instant(2, 1'500'000, EventKind::module_begin, StreamId::compute, 1, 0);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet, 3'000'000'000);
+  EXPECT_TRUE(hang.stands_still);
+  EXPECT_EQ(hang.culprit, 2U);
+  EXPECT_EQ(hang.ranks[0].waits_for, std::vector<std::uint32_t>{2});
+  EXPECT_EQ(hang.ranks[2].how, Standing::How::working);
+  EXPECT_NE(hang.text.find("Ranks 0, 1 wait in all-gather #1"), std::string::npos) << hang.text;
+  EXPECT_NE(hang.text.find("Rank 2 never came to it: it is in layer (forward)"), std::string::npos)
+      << hang.text;
+  EXPECT_NE(hang.text.find("pre-forward of layer"), std::string::npos) << hang.text;
+}
+
+TEST(Hang, ARankThatEndedEarlyIsNamedWithItsEnd) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  store::Store& store = run.build();
+  store::RankRow row = store.ranks()[1];
+  row.finished = true;
+  row.connected = false;
+  store.set_rank(row);
+  const Hang hang = diagnose_hang(store);
+  EXPECT_TRUE(hang.stands_still);
+  EXPECT_EQ(hang.culprit, 1U);
+  EXPECT_EQ(hang.ranks[1].how, Standing::How::ended);
+  EXPECT_NE(hang.text.find("Rank 1 never came to it: it has ended, with code 0"), std::string::npos)
+      << hang.text;
+}
+
+TEST(Hang, AKilledRankIsNamedWithItsSignal) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  store::Store& store = run.build();
+  store::RankRow row = store.ranks()[1];
+  row.exit_code = 128 + 9;
+  row.connected = false;
+  store.set_rank(row);
+  const Hang hang = diagnose_hang(store);
+  EXPECT_EQ(hang.culprit, 1U);
+  EXPECT_NE(hang.text.find("it was killed by signal 9 (SIGKILL)"), std::string::npos) << hang.text;
+}
+
+/// Ranks in different collectives: both wait, each for the other; the first difference is what says why.
+TEST(Hang, DifferentOperationsAtOnePlaceAreTheFirstDifference) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  open_gather(run, 1, 2'000'000, 1, kReduceOp);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
+  ASSERT_TRUE(hang.difference);
+  EXPECT_EQ(hang.difference->what, "operation");
+  EXPECT_TRUE(hang.stands_still);
+  EXPECT_NE(hang.text.find("issued different collectives (operation)"), std::string::npos) << hang.text;
+  ASSERT_EQ(hang.difference->sides.size(), 2U);
+  EXPECT_EQ(hang.difference->sides[0].collective->sequence, 1U);
+}
+
+TEST(Hang, DifferentSizesAreADifferenceAndTheEarliestCounts) {
+  RunBuilder run(2);
+  common(run, 2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    run.span(rank, 1'100'000, 1'200'000, EventKind::collective_begin, StreamId::gather, 1, 0, kGatherOp,
+             100 + rank, 400 + 4 * rank);
+    open_gather(run, rank, 2'000'000, 2, rank == 0 ? kGatherOp : kReduceOp);
+  }
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
+  ASSERT_TRUE(hang.difference);
+  EXPECT_EQ(hang.difference->what, "size");
+  EXPECT_EQ(hang.difference->sides[0].collective->sequence, 1U);
+}
+
+TEST(Hang, WhatEveryRankHasBegunIsNoHang) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  open_gather(run, 1, 2'000'000, 1);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
+  EXPECT_FALSE(hang.stands_still);
+  EXPECT_FALSE(hang.difference);
+}
+
+/// A rank that waits for another one that itself waits: the one that waits for nobody is to blame.
+TEST(Hang, BlamesTheEndOfTheChain) {
+  RunBuilder run(3);
+  common(run, 3);
+  open_gather(run, 0, 2'000'000, 2);
+  open_gather(run, 1, 2'000'000, 1);
+  run.instant(2, 1'500'000, EventKind::data_wait_begin, StreamId::compute, 0, 0);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
+  EXPECT_EQ(hang.culprit, 2U);
+  EXPECT_NE(hang.text.find("waiting for its data"), std::string::npos) << hang.text;
+}
+
+/// In a run that goes on ranks wait for each other all the time, and a recording may end while they do.
+TEST(Hang, ClaimsNothingOfARunThatGoesOnNorWhereARecordingEnds) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  run.instant(1, 2'100'000, EventKind::module_begin, StreamId::compute, 1, 0);
+  const store::Store& store = run.build();
+  const Hang going = diagnose_hang(store, Watched::goes_on);
+  EXPECT_FALSE(going.stands_still);
+  EXPECT_FALSE(going.difference);
+  EXPECT_EQ(going.text, "The run goes on: events come in.");
+  const Hang recorded = diagnose_hang(store);
+  EXPECT_FALSE(recorded.stands_still);
+  EXPECT_TRUE(recorded.text.starts_with("Where the recording ends: Rank 0 waits")) << recorded.text;
+}
+
+/// All were ended from outside: what they waited for then is still told.
+TEST(Hang, RanksThatWereAllEndedAreReadAsTheyStood) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  store::Store& store = run.build();
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    store::RankRow row = store.ranks()[rank];
+    row.exit_code = 128 + 15;
+    row.connected = false;
+    store.set_rank(row);
+  }
+  const Hang hang = diagnose_hang(store);
+  EXPECT_EQ(hang.culprit, 1U);
+  EXPECT_FALSE(hang.stands_still);
+  EXPECT_NE(hang.text.find("for rank 1"), std::string::npos) << hang.text;
+}
+
+TEST(Hang, JsonHasEveryRank) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  const std::string json = hang_json(diagnose_hang(run.build(), Watched::quiet));
+  EXPECT_NE(json.find("\"stands_still\": true"), std::string::npos);
+  EXPECT_NE(json.find("\"waits_for\": [\n        1\n      ]"), std::string::npos) << json;
+}
+
+}  // namespace
+}  // namespace shardscope::analysis

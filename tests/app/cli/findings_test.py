@@ -1,0 +1,181 @@
+"""Each finding that a setting answers is provoked, found, and its advice followed, on a virtual clock: the step does not get
+longer. Healthy runs have no warning. What a real machine made of the same advice: tests/bench/advice.py, docs/findings/advice.md."""
+import json
+import pathlib
+import tempfile
+import unittest
+
+import command_line
+from command_line import ROOT, read, said
+
+
+def machine(folder, gb_per_s, tflops=0.2, latency_us=20, host=51):
+    """A hardware file: the rates of a small machine with a link of `gb_per_s`."""
+    hardware = json.loads((ROOT / "assets/hardware/a100.json").read_text())
+    hardware.update(f32_tflops=tflops, f16_tflops=tflops, memory_gb_per_s=40, host_memory_gb_per_s=host)
+    hardware["inside"] = {"gb_per_s": gb_per_s, "latency_us": latency_us}
+    path = pathlib.Path(folder) / f"machine-{gb_per_s}-{tflops}-{latency_us}-{host}.json"
+    path.write_text(json.dumps(hardware))
+    return path
+
+
+class Run:
+    """A simulated run of gpt-mini: its findings by id, and its step."""
+
+    def __init__(self, folder, name, hardware, zero, ranks=2, steps=8, root=None, more=(), sets=()):
+        self.arguments = (folder, name, hardware, zero, ranks, steps, root, more)
+        config = pathlib.Path(folder) / f"{name}.json"
+        config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 4,
+                                      "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
+                                      "zero_optimization": zero, **(root or {})}))
+        self.recording = pathlib.Path(folder) / f"{name}.zscope"
+        said("simulate", "--model", "gpt-mini", "--config", config, "--hardware", hardware, "--ranks", ranks, "--steps", steps,
+             "-o", self.recording, *more, *[part for one in sets for part in ("--set", one)])
+        self.findings = read("findings", self.recording)
+        self.by_id = {finding["id"]: finding for finding in self.findings}
+        self.summary = read("summary", self.recording)
+        self.step_ms = self.summary["step_ms"]["median"]
+
+    def followed(self, finding):
+        folder, name, hardware, zero, ranks, steps, root, more = self.arguments
+        sets = [f"{change['key']}={change['value']}" for change in self.by_id[finding]["changes"]]
+        return Run(folder, f"{name}-followed", hardware, zero, ranks, steps, root, more, sets)
+
+
+class Findings(unittest.TestCase):
+    def setUp(self):
+        kept = tempfile.TemporaryDirectory()
+        self.addCleanup(kept.cleanup)
+        self.folder = kept.name
+
+    def follow(self, run, finding, least_gain=0.0):
+        """The finding is there with a change; following it makes no step longer, and no more shorter than it says."""
+        self.assertIn(finding, run.by_id, [one["title"] for one in run.findings])
+        found = run.by_id[finding]
+        self.assertTrue(found["changes"], found)
+        self.assertTrue((ROOT / found["page"]).is_file(), found["page"])
+        after = run.followed(finding)
+        self.assertLess(after.step_ms, run.step_ms * (1 - least_gain), found)
+        return after
+
+    def test_overlap_that_is_off(self):
+        for stage in (2, 3):
+            run = Run(self.folder, f"off{stage}", machine(self.folder, 1), {"stage": stage, "overlap_comm": False,
+                                                                          "reduce_bucket_size": 100_000})
+            self.follow(run, "overlap_off", 0.02)
+            for finding in run.findings:
+                self.assertNotIn("prefetch", finding["next_step"])
+
+    def test_one_bucket_for_all_gradients(self):
+        run = Run(self.folder, "bucket", machine(self.folder, 0.5),
+                  {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 1_000_000_000})
+        self.follow(run, "large_bucket", 0.02)
+        for finding in run.findings:
+            for change in finding["changes"]:
+                self.assertNotIn("stage3_", change["key"])
+
+    def test_prefetches_of_the_whole_model(self):
+        run = Run(self.folder, "large", machine(self.folder, 0.5),
+                  {"stage": 3, "overlap_comm": True, "reduce_bucket_size": 100_000, "stage3_prefetch_bucket_size": 50_000_000,
+                   "stage3_param_persistence_threshold": 0})
+        self.follow(run, "large_prefetch")
+
+    def test_at_a_slow_link_no_larger_prefetch_is_advised(self):
+        for bucket in (200_000, 2_000_000, 50_000_000):
+            run = Run(self.folder, f"slow{bucket}", machine(self.folder, 0.05),
+                      {"stage": 3, "overlap_comm": True, "reduce_bucket_size": 100_000, "stage3_prefetch_bucket_size": bucket,
+                       "stage3_param_persistence_threshold": 0})
+            for finding in run.findings:
+                for change in finding["changes"]:
+                    if change["key"].endswith("prefetch_bucket_size"):
+                        self.assertLess(int(change["value"]), bucket, finding)
+            self.follow(run, "link_bound", 0.05)
+
+    def test_accumulation_that_saves_nothing(self):
+        run = Run(self.folder, "accumulate", machine(self.folder, 0.05),
+                  {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 100_000}, root={"gradient_accumulation_steps": 4})
+        self.follow(run, "accumulated_reductions", 0.05)
+
+    def test_many_small_buckets(self):
+        run = Run(self.folder, "small", machine(self.folder, 1, latency_us=1000),
+                  {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 2000})
+        self.follow(run, "small_bucket", 0.05)
+
+    def test_prefetches_that_the_live_limit_stops(self):
+        zero = {"stage": 3, "overlap_comm": True, "reduce_bucket_size": 100_000, "stage3_param_persistence_threshold": 0}
+        run = Run(self.folder, "short", machine(self.folder, 0.5),
+                  {**zero, "stage3_prefetch_bucket_size": 100_000, "stage3_max_live_parameters": 10_000})
+        self.follow(run, "short_prefetch", 0.01)
+        self.assertTrue(run.by_id["short_prefetch"]["changes"][0]["key"].endswith("stage3_max_live_parameters"))
+        # A bucket of a single parameter is enough where the link keeps up: a larger one would gain nothing, and none is advised.
+        run = Run(self.folder, "enough", machine(self.folder, 0.5), {**zero, "stage3_prefetch_bucket_size": 1})
+        self.assertEqual([change for one in run.findings for change in one["changes"]], [])
+        larger = Run(self.folder, "larger", machine(self.folder, 0.5), {**zero, "stage3_prefetch_bucket_size": 100_000})
+        self.assertGreater(larger.step_ms, 0.99 * run.step_ms)
+
+    def test_the_cpu_optimizer(self):
+        run = Run(self.folder, "cpu", machine(self.folder, 50, host=3),
+                  {"stage": 2, "overlap_comm": True, "offload_optimizer": {"device": "cpu"}})
+        self.follow(run, "cpu_optimizer", 0.02)
+
+    def test_gathered_parameters_at_the_peak(self):
+        """The peak of memory does not get larger."""
+        run = Run(self.folder, "peak", machine(self.folder, 50),
+                  {"stage": 3, "overlap_comm": True, "stage3_prefetch_bucket_size": 400_000, "reduce_bucket_size": 50_000,
+                   "stage3_max_reuse_distance": 0, "stage3_param_persistence_threshold": 0}, ranks=8,
+                  root={"train_micro_batch_size_per_gpu": 1})
+        self.assertIn("gathered_peak", run.by_id, run.findings)
+        peak = lambda of: max(rank["memory"]["device"]["peak_bytes"] for rank in of.summary["ranks"])  # noqa: E731
+        self.assertLess(peak(run.followed("gathered_peak")), peak(run))
+
+    def test_stragglers_by_their_own_measure(self):
+        for ranks, factor in ((2, 1.4), (4, 1.15), (4, 1.3)):
+            for stage in (1, 3):
+                run = Run(self.folder, f"late{ranks}-{factor}-{stage}", machine(self.folder, 50),
+                          {"stage": stage, "overlap_comm": True, "reduce_bucket_size": 100_000}, ranks=ranks,
+                          more=("--straggler", f"1:{factor}"))
+                self.assertIn("straggler", run.by_id, [one["title"] for one in run.findings])
+                self.assertEqual(run.by_id["straggler"]["rank"], 1)
+                self.assertEqual(run.findings[0]["id"], "straggler", run.findings)
+                self.assertEqual([c for one in run.findings for c in one["changes"]], [])
+
+    def test_healthy_runs_have_no_warning(self):
+        for stage in range(4):
+            for ranks in (1, 2, 4):
+                run = Run(self.folder, f"well{stage}-{ranks}", machine(self.folder, 50, latency_us=2),
+                          {"stage": stage, "overlap_comm": True, "reduce_bucket_size": 200_000,
+                           "stage3_prefetch_bucket_size": 200_000}, ranks=ranks, more=("--jitter", "0.02"))
+                warnings = [one for one in run.findings if one["severity"] != "info"]
+                self.assertEqual(warnings, [], f"stage {stage}, {ranks} ranks")
+
+    def test_the_critical_path_sums_to_the_step(self):
+        run = Run(self.folder, "path", machine(self.folder, 0.5), {"stage": 3, "overlap_comm": True}, steps=2)
+        path = run.summary["critical_path"]
+        self.assertEqual(path["steps"], 1)
+        self.assertAlmostEqual(sum(path["ms_per_step"].values()), run.step_ms, places=4)
+        self.assertGreater(path["ms_per_step"]["transfer"], 0)
+        for rank in run.summary["ranks"]:
+            self.assertAlmostEqual(rank["waiting_ms"] + rank["moving_ms"], rank["time_ms"]["exposed_comm"], places=4)
+
+
+class Check(command_line.CommandTest):
+    def test_exit_codes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            zero = {"stage": 2, "overlap_comm": True}
+            base = Run(folder, "base", machine(folder, 1), zero, steps=12, more=("--jitter", "0.02"))
+            slow = Run(folder, "slow", machine(folder, 1, tflops=0.15), zero, steps=12, more=("--jitter", "0.02"))
+            short = Run(folder, "short", machine(folder, 1), zero, steps=3)
+            check = lambda run, *more: command_line.shardscope("check", run.recording, "--baseline", base.recording, *more)  # noqa: E731
+            self.assertEqual(check(base).returncode, 0)
+            result = check(slow, "--json", "--junit", f"{folder}/junit.xml")
+            self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+            outcomes = {one["metric"]: one["outcome"] for one in json.loads(result.stdout)}
+            self.assertEqual(outcomes, {"step_ms": "beyond", "peak": "within"})
+            self.assertIn('failures="1"', pathlib.Path(folder, "junit.xml").read_text())
+            self.assertEqual(check(slow, "--fail-over", "step_ms=80%").returncode, 0)
+            self.assertEqual(check(short).returncode, 3)
+            self.refused(("check", base.recording, "--baseline", base.recording, "--fail-over", "speed=5%"), "speed", "step_ms")
+
+
+if __name__ == "__main__":
+    command_line.main()

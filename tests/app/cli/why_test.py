@@ -1,0 +1,88 @@
+"""Runs that stand still, and what `why` says of them while they do: a stopped rank, a killed one."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import command_line
+from command_line import BIN, ENV, ROOT, read, said
+
+
+def ranks_below(launcher):
+    """Process ids of the zero_train processes below `launcher`, by what their parents are."""
+    parents, found = {}, []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if os.readlink(folder / "exe").endswith("/zero_train"):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    def below(pid):
+        while pid > 1 and pid != launcher:
+            pid = parents.get(pid, 0)
+        return pid == launcher
+    return [pid for pid in found if below(pid)]
+
+
+class Why(command_line.CommandTest):
+    def setUp(self):
+        kept = tempfile.TemporaryDirectory()
+        self.addCleanup(kept.cleanup)
+        self.folder = pathlib.Path(kept.name)
+        self.recording, self.endpoint = self.folder / "run.zscope", f"ipc://{self.folder}/run.sock"
+
+    def start(self, ranks=3):
+        run = subprocess.Popen([BIN / "shardscope", "run", "--no-view", "--config", ROOT / "samples/stage3.json", "--ranks", str(ranks),
+                                "--model", "mlp", "--data", "golden:mlp", "--steps", "1000000", "--record", self.recording,
+                                "--listen", self.endpoint], env=ENV, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.kill)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            pids = ranks_below(run.pid)
+            if len(pids) == ranks and self.recording.exists():
+                answer = command_line.shardscope("info", self.recording, "--json")
+                if answer.returncode == 0 and json.loads(answer.stdout)["events"] > 1000:
+                    return run, pids
+            time.sleep(0.2)
+        self.fail("the ranks did not begin to train")
+
+    def test_a_stopped_rank_is_named_while_the_run_stands(self):
+        run, pids = self.start()
+        stopped = pids[-1]
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            why = json.loads(said("why", self.endpoint, "--json"))
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        self.assertTrue(why["stands_still"], why)
+        culprit = why["culprit"]
+        others = [one for one in why["ranks"] if one["rank"] != culprit]
+        for one in others:
+            self.assertIn(culprit, one["waits_for"], why)
+        self.assertRegex(why["text"], rf"Ranks .* wait in .* for rank {culprit}, since")
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=60)
+        self.assertEqual(next(rank["pid"] for rank in read("info", self.recording)["ranks"] if rank["rank"] == culprit), stopped)
+
+    def test_a_run_that_goes_on_does_not_stand_still(self):
+        run, _ = self.start(2)
+        why = json.loads(said("why", self.endpoint, "--wait", 3, "--json"))
+        self.assertFalse(why["stands_still"], why)
+        self.assertIsNone(why["difference"], why)
+        self.assertEqual(why["text"], "The run goes on: events come in.")
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=60)
+
+    def test_what_is_no_run_is_refused(self):
+        self.refused(("why", f"ipc://{self.folder}/none.sock", "--wait", 0.5), "no collector answered")
+        self.refused(("why", self.folder / "none.zscope"), "none.zscope")
+
+
+if __name__ == "__main__":
+    command_line.main()

@@ -1,0 +1,72 @@
+"""Runs that stand still because ranks differ: `why` names the rank and what it does, while they stand."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import unittest
+
+import runs
+from pairs import folder, slow
+
+SCRIPT = runs.HERE / "scripts" / "hang.py"
+ODD = 1
+
+
+class Hangs(unittest.TestCase):
+    def why(self, framework, mode):
+        here = folder() / f"hang-{framework}-{mode}"
+        here.mkdir()
+        endpoint, recording = f"ipc://{here}/run.sock", here / "run.zscope"
+        settings = here / "settings"
+        settings.mkdir()
+        (settings / "settings.json").write_text(json.dumps({"endpoint": endpoint, "run_id": "x", "linger_s": 0.2}), encoding="utf-8")
+        collector = runs.start([runs.SHARDSCOPE, "record", recording, "--listen", endpoint])
+        training = runs.start(runs.torchrun(SCRIPT, framework, mode, ranks=3), SHARDSCOPE_ATTACH=str(settings))
+        try:
+            deadline = time.monotonic() + runs.DEADLINE_S / 2
+            while time.monotonic() < deadline:
+                done = subprocess.run([runs.SHARDSCOPE, "why", endpoint, "--json", "--quiet", "3", "--wait", "60"],
+                                      capture_output=True, text=True, check=False)
+                answer = json.loads(done.stdout) if done.returncode == 0 else {}
+                if answer.get("stands_still") or answer.get("difference"):
+                    return answer
+                time.sleep(1)
+            self.fail(f"{framework} {mode}: does not stand still: {answer or done.stderr}")
+        finally:
+            for process in list(pathlib.Path("/proc").glob("[0-9]*")):
+                try:
+                    if str(SCRIPT).encode() in (process / "cmdline").read_bytes() and str(settings).encode() in \
+                            (process / "environ").read_bytes():
+                        os.kill(int(process.name), signal.SIGKILL)
+                except OSError:
+                    continue
+            training.communicate()
+            collector.communicate(timeout=60)
+
+    def blames(self, framework, mode):
+        answer = self.why(framework, mode)
+        self.assertTrue(answer["stands_still"] or answer["difference"], answer)
+        odd = next(one for one in answer["ranks"] if one["rank"] == ODD)
+        others = [one for one in answer["ranks"] if one["rank"] != ODD]
+        named = answer["culprit"] == ODD or any(ODD in one["waits_for"] for one in others)
+        in_difference = answer["difference"] and any(side["ranks"] == [ODD] for side in answer["difference"]["sides"])
+        self.assertTrue(named or in_difference, (mode, answer["text"], odd))
+
+    def test_a_rank_that_stops(self):
+        self.blames("fsdp2", "stops")
+
+    def test_a_rank_with_fewer_batches(self):
+        self.blames("fsdp2", "fewer")
+
+    @slow
+    def test_the_other_ways_to_part(self):
+        for framework in ("fsdp2", "zero3"):
+            for mode in ("skips", "branches", "saves", "fewer", "stops"):
+                with self.subTest(framework=framework, mode=mode):
+                    self.blames(framework, f"{mode}")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,73 @@
+"""A training of three ranks that comes to stand still on purpose: hang.py FRAMEWORK MODE [SECONDS]. What rank 1 does in its third
+step: returns, skips (a module), branches (another module first), fewer (batches, then waits), dies, stops, saves (alone)."""
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+FRAMEWORK, MODE = sys.argv[1:3]
+SECONDS = float(sys.argv[3]) if len(sys.argv) > 3 else 60
+WIDTH, STEPS, ODD = 32, 4, 1
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(4))
+
+    def forward(self, x, odd):
+        order = [0, 1, 2, 3]
+        if odd and MODE == "skips":
+            order = [0, 2, 3]
+        if odd and MODE == "branches":
+            order = [1, 0, 2, 3]
+        for index in order:
+            x = torch.relu(self.blocks[index](x))
+        return x.square().mean()
+
+
+def main():
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    model = Net()
+    if FRAMEWORK == "fsdp2":
+        from torch.distributed.fsdp import fully_shard
+        for block in model.blocks:
+            fully_shard(block)
+        fully_shard(model)
+        optimizer = torch.optim.AdamW(model.parameters())
+        backward, update = (lambda loss: loss.backward()), lambda: (optimizer.step(), optimizer.zero_grad())  # noqa: E731
+    else:
+        import deepspeed
+        model, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config={
+            "train_micro_batch_size_per_gpu": 2, "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
+            "zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0}})
+        backward, update = model.backward, model.step
+    for step in range(STEPS):
+        odd = rank == ODD and step == 2
+        if odd:
+            if MODE in ("returns", "fewer"):
+                time.sleep(SECONDS if MODE == "fewer" else 0)
+                break
+            if MODE == "dies":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if MODE == "stops":
+                os.kill(os.getpid(), signal.SIGSTOP)
+            if MODE == "saves":
+                if FRAMEWORK == "fsdp2":
+                    [parameter.full_tensor() for parameter in model.parameters()]
+                else:
+                    import deepspeed
+                    with deepspeed.zero.GatheredParameters(list(model.parameters())):
+                        pass
+        backward(model(torch.randn(2, WIDTH), odd))
+        update()
+    if MODE == "returns":
+        os._exit(0)  # without a word to the others
+
+
+main()
