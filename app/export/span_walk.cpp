@@ -36,51 +36,54 @@ bool shown_by_gpu_records(const Store& store, store::LaneId lane) {
 
 }  // namespace
 
-void walk_spans(const Store& store, store::LaneId lane, const std::function<void(const WalkedSpan&)>& visit) {
+void walk_spans(const Store& store, store::LaneId lane, std::int64_t from, std::int64_t to,
+                const std::function<void(const WalkedSpan&)>& visit) {
   const std::uint8_t depths = store.depth_count(lane);
   const bool elsewhere = shown_by_gpu_records(store, lane);
   std::vector<std::vector<Span>> rows(depths);
   std::vector<std::size_t> next(depths, 0);
+  for (std::uint8_t d = 0; d < depths; ++d) {
+    store.for_each_span(lane, d, from, to, [&](const Span& span) {
+      if (span.begin_ns >= from) rows[d].push_back(span);
+    });
+  }
+  // Few rows: looking at the head of each is cheaper than a heap.
+  for (;;) {
+    std::size_t first = depths;
+    for (std::size_t d = 0; d < depths; ++d) {
+      if (next[d] == rows[d].size()) continue;
+      if (first == depths || rows[d][next[d]].begin_ns < rows[first][next[first]].begin_ns) first = d;
+    }
+    if (first == depths) break;
+    const Span& span = rows[first][next[first]++];
+    const store::SpanTime time = store::time_of(store, lane.rank, span);
+    const std::int64_t end = time.until_ns;
+    bool inner = false;
+    for (std::size_t d = first + 1; d < depths && !inner; ++d) {
+      for (std::size_t i = next[d]; i < rows[d].size() && rows[d][i].begin_ns < end && !inner; ++i) {
+        inner = can_be_work(rows[d][i].kind);
+      }
+      // A span that reaches into the next part may hold what begins there.
+      if (!inner && can_be_work(span.kind) && end > to) {
+        store.for_each_span(lane, static_cast<std::uint8_t>(d), to, end, [&](const Span& later) {
+          inner = inner || (later.begin_ns >= to && can_be_work(later.kind));
+        });
+      }
+    }
+    visit({.span = &span,
+           .end_ns = end,
+           .time = time,
+           .is_work = can_be_work(span.kind) && !inner && !elsewhere});
+  }
+}
+
+void walk_spans(const Store& store, store::LaneId lane, const std::function<void(const WalkedSpan&)>& visit) {
   // Part by part, so that memory does not grow with the run.
   std::vector<std::int64_t> cuts = store.cuts(lane);
   cuts.push_back(Store::kEnd);
   std::int64_t from = Store::kBegin;
   for (const std::int64_t to : cuts) {
-    for (std::uint8_t d = 0; d < depths; ++d) {
-      next[d] = 0;
-      rows[d].clear();
-      store.for_each_span(lane, d, from, to, [&](const Span& span) {
-        if (span.begin_ns >= from) rows[d].push_back(span);
-      });
-    }
-    // Few rows: looking at the head of each is cheaper than a heap.
-    for (;;) {
-      std::size_t first = depths;
-      for (std::size_t d = 0; d < depths; ++d) {
-        if (next[d] == rows[d].size()) continue;
-        if (first == depths || rows[d][next[d]].begin_ns < rows[first][next[first]].begin_ns) first = d;
-      }
-      if (first == depths) break;
-      const Span& span = rows[first][next[first]++];
-      const store::SpanTime time = store::time_of(store, lane.rank, span);
-      const std::int64_t end = time.until_ns;
-      bool inner = false;
-      for (std::size_t d = first + 1; d < depths && !inner; ++d) {
-        for (std::size_t i = next[d]; i < rows[d].size() && rows[d][i].begin_ns < end && !inner; ++i) {
-          inner = can_be_work(rows[d][i].kind);
-        }
-        // A span that reaches into the next part may hold what begins there.
-        if (!inner && can_be_work(span.kind) && end > to) {
-          store.for_each_span(lane, static_cast<std::uint8_t>(d), to, end, [&](const Span& later) {
-            inner = inner || (later.begin_ns >= to && can_be_work(later.kind));
-          });
-        }
-      }
-      visit({.span = &span,
-             .end_ns = end,
-             .time = time,
-             .is_work = can_be_work(span.kind) && !inner && !elsewhere});
-    }
+    walk_spans(store, lane, from, to, visit);
     from = to;
   }
 }

@@ -23,6 +23,9 @@ struct WalkedSpan {
 /// Calls `visit` for every span of the lane by begin, then depth.
 void walk_spans(const store::Store& store, store::LaneId lane,
                 const std::function<void(const WalkedSpan&)>& visit);
+/// The same of the spans that begin in [begin, end): all of them are in memory at once.
+void walk_spans(const store::Store& store, store::LaneId lane, std::int64_t begin_ns, std::int64_t end_ns,
+                const std::function<void(const WalkedSpan&)>& visit);
 
 /// What a span is called: "ProfilerStep#3", a module's path, "all_gather", "wait for transformer.h.0", ...
 [[nodiscard]] std::string span_label(const store::Store& store, std::uint32_t rank, const store::Span& span);

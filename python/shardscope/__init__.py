@@ -1,7 +1,7 @@
 """Shardscope for Python: watches PyTorch training as it is.
 
 `shardscope attach -- COMMAND` needs nothing of this in a script. In code: shardscope.attach(endpoint="tcp://HOST:PORT")
-before the model is made, and shardscope.detach().
+before the model is made, and shardscope.detach(). shardscope.open("run.zscope") reads a recording.
 """
 __version__ = "0.1.0"
 
@@ -23,3 +23,10 @@ def detach():
     """Ends the recording of this process; its classes are as they were."""
     from shardscope import _arm
     _arm.disarm()
+
+
+def open(path, check=True):  # pylint: disable=redefined-builtin
+    """A recording: its figures, findings and tables (shardscope.recording.Run). `check`: verify every checksum first, which
+    reads the whole file; without it what is read is verified when it is. Raises shardscope.recording.RecordingError."""
+    from shardscope.recording import Run
+    return Run(path, check)

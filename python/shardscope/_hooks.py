@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import sys
 
-from shardscope import _say
+from shardscope import _core, _say
 
 _adapters_of = {}  # module name -> [adapter]
 _undo = []  # what detach() does, last first
@@ -25,7 +25,17 @@ class Adapter:
     """A framework's hook table. `on` is cleared by the first hook that raises, or when a symbol differs."""
 
     def __init__(self, name, module, install):
-        self.name, self.module, self.install, self.on = name, module, install, True
+        self.name, self.module, self.install = name, module, install
+        self.switch = _core.Switch()  # what its wrappers look at
+        self.on = True
+
+    @property
+    def on(self):
+        return self.switch.on
+
+    @on.setter
+    def on(self, value):
+        self.switch.on = value
 
     def installed(self, module):
         if not self.on:
@@ -118,55 +128,24 @@ def undecorated(function):
 
 
 def wrapped(adapter, symbol, inner, before, after, raised=None):
-    """The wrapper; the three forms spare each call what it does not need."""
-    if before is not None and after is not None:
-        def outer(*args, **kwargs):
-            if not adapter.on:
-                return inner(*args, **kwargs)
-            token = None
-            try:
-                token = before(*args, **kwargs)
-            except Exception as error:
-                adapter.failed(symbol, error)
-            try:
-                result = inner(*args, **kwargs)
-            except BaseException:
-                if raised is not None and adapter.on:
-                    raised(token)
-                raise
-            if adapter.on:
-                try:
-                    after(token, result, *args, **kwargs)
-                except Exception as error:
-                    adapter.failed(symbol, error)
-            return result
-    elif before is not None:
-        def outer(*args, **kwargs):
-            if adapter.on:
-                try:
-                    before(*args, **kwargs)
-                except Exception as error:
-                    adapter.failed(symbol, error)
-            return inner(*args, **kwargs)
-    else:
-        def outer(*args, **kwargs):
-            result = inner(*args, **kwargs)
-            if adapter.on:
-                try:
-                    after(None, result, *args, **kwargs)
-                except Exception as error:
-                    adapter.failed(symbol, error)
-            return result
-    functools.update_wrapper(outer, inner)
-    return _as_hidden_from_dynamo(outer, inner)
+    """The wrapper, in C: a wrapped method costs little more than its hooks."""
+    def failed(error):
+        adapter.failed(symbol, error)
+
+    outer = _core.Wrapper(inner, before, after, raised, failed, adapter.switch)
+    if getattr(inner, "_torchdynamo_disable", False):
+        return _hidden_from_dynamo(outer, inner)
+    return functools.update_wrapper(outer, inner)
 
 
-def _as_hidden_from_dynamo(outer, inner):
-    """What dynamo does not trace stays so, or it would trace the wrapper."""
-    if not getattr(inner, "_torchdynamo_disable", False):
-        return outer
+def _hidden_from_dynamo(wrapper, inner):
+    """What dynamo does not trace stays so, or it would trace the hooks."""
     import torch
-    return torch.compiler.disable(outer)
+
+    def outer(*args, **kwargs):
+        return wrapper(*args, **kwargs)
+
+    return torch.compiler.disable(functools.update_wrapper(outer, inner))
 
 
 def turn_off_all():

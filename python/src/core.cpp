@@ -6,6 +6,7 @@
 #include "requests.h"
 #include "shardscope/shardscope.h"
 #include "watched_attribute.h"
+#include "wrapper.h"
 
 namespace nb = nanobind;
 
@@ -48,4 +49,5 @@ NB_MODULE(_core, module) {
   shardscope::python::add_run(module);
   shardscope::python::add_watched_attribute(module);
   shardscope::python::add_requests(module);
+  shardscope::python::add_wrapper(module);
 }

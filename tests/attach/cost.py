@@ -40,19 +40,23 @@ def main():
     call = best(lambda: plain.method(1, 2))
     print(f"event, no run        {best(event) - empty:7.0f} ns")
     run = _core.Run(run_id="cost", model="none", device="", hardware="", versions="", config_json="{}", rank=0, world=1,
-                    local_world=1, stage=0, param_bytes=4, grad_bytes=4, master_bytes=0)
+                    local_world=1, stage=0, param_bytes=4, grad_bytes=4, master_bytes=0, framework="", records=0)
     run.add_module(parent=k.NO_ID, path="", type="Model", hooks=True)
     with tempfile.TemporaryDirectory() as folder:
         run.start(endpoint=f"ipc://{folder}/nobody", detail=k.PARAMS, key_file="none", linger_s=0.0)
         print(f"event                {best(event) - empty:7.0f} ns")
         hook = wrapped(lambda self, a, b: None, None)
         print(f"wrapped, empty hook  {best(lambda: hook.method(1, 2)) - call:7.0f} ns more")
-        span = wrapped(lambda self, a, b: event(), lambda token, result, self, a, b: event())
+        begin = lambda self, a, b: emit(k.MODULE_BEGIN, k.COMPUTE, 0, 1, 0, k.NO_ID, 0, 0)
+        end = lambda token, result, self, a, b: emit(k.MODULE_END, k.COMPUTE, 0, 1, 0, k.NO_ID, 0, 0)
+        span = wrapped(begin, end)
         print(f"wrapped, two events  {best(lambda: span.method(1, 2)) - call:7.0f} ns more")
-        off = wrapped(lambda self, a, b: event(), lambda token, result, self, a, b: event())
         run.finish(0, "done")
         run.close()
-        print(f"wrapped, after the end{best(lambda: off.method(1, 2)) - call:6.0f} ns more")
+    adapter = _hooks.Adapter("off", __name__, None)
+    adapter.on = False
+    off = type("Off", (Framework,), {"method": _hooks.wrapped(adapter, "method", Framework.method, begin, end)})()
+    print(f"wrapped, turned off  {best(lambda: off.method(1, 2)) - call:7.0f} ns more")
 
 
 if __name__ == "__main__":

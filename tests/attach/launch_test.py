@@ -103,6 +103,9 @@ class Samples(unittest.TestCase):
     def test_fsdp2(self):
         self.check("fsdp2", "FSDP2")
 
+    def test_ddp(self):
+        self.check("ddp", "DistributedDataParallel")
+
     def test_deepspeed_zero3(self):
         self.check("deepspeed_zero3", "DeepSpeed")
 

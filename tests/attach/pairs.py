@@ -26,7 +26,7 @@ def as_double(bits):
 
 class Shared:
     folder = None  # of every run of this process's tests
-    plain = set()  # versions of DeepSpeed of which the plain runs have been made
+    plain = set()  # (DeepSpeed, torch) of which the plain runs have been made
 
 
 def folder():
@@ -37,32 +37,32 @@ def folder():
     return Shared.folder
 
 
-def name_of(case, deepspeed="0.19.8"):
-    return "_".join(case).replace("=", "") + "-" + deepspeed
+def name_of(case, deepspeed="0.19.8", torch=None):
+    return "_".join(case).replace("=", "") + "-" + deepspeed + (f"-torch{torch}" if torch else "")
 
 
-def plain(case, deepspeed="0.19.8"):
+def plain(case, deepspeed="0.19.8", torch=None):
     """What the script writes where nothing is attached. All cases are trained in one process, one after the other."""
-    if deepspeed not in Shared.plain:
-        cases = [*CASES, *LONG] if deepspeed == "0.19.8" else [("zero3",)]
+    if (deepspeed, torch) not in Shared.plain:
+        cases = QUICK_CASES if torch else [*CASES, *LONG] if deepspeed == "0.19.8" else [("zero3",)]
         arguments = []
         for each in cases:
-            arguments += ["--", each[0], folder() / f"{name_of(each, deepspeed)}.plain", *each[1:]]
-        runs.finish(runs.start(runs.torchrun(TRAIN, *arguments[1:]), deepspeed=deepspeed))
-        Shared.plain.add(deepspeed)
-    return runs.results(folder() / f"{name_of(case, deepspeed)}.plain")
+            arguments += ["--", each[0], folder() / f"{name_of(each, deepspeed, torch)}.plain", *each[1:]]
+        runs.finish(runs.start(runs.torchrun(TRAIN, *arguments[1:]), deepspeed=deepspeed, torch=torch))
+        Shared.plain.add((deepspeed, torch))
+    return runs.results(folder() / f"{name_of(case, deepspeed, torch)}.plain")
 
 
 class Runs(unittest.TestCase):
     """One attached run for each case, which all tests share."""
 
-    def attached(self, *case, deepspeed="0.19.8"):
+    def attached(self, *case, deepspeed="0.19.8", torch=None):
         """(results, recording, output) of a case; made once."""
-        name = name_of(case, deepspeed)
+        name = name_of(case, deepspeed, torch)
         made, out, output = (folder() / f"{name}.{end}" for end in ("zscope", "attached", "log"))
         if not output.exists():
             output.write_text(runs.finish(runs.start(runs.attach(made) + runs.torchrun(TRAIN, case[0], out, *case[1:]),
-                                                     deepspeed=deepspeed)), encoding="utf-8")
+                                                     deepspeed=deepspeed, torch=torch)), encoding="utf-8")
         return runs.results(out), made, output.read_text(encoding="utf-8")
 
     def recording(self, *case):

@@ -20,8 +20,8 @@ DEADLINE_S = 300
 sys.path.insert(0, str(ROOT / "tests" / "peers"))
 
 
-def environment_folder():
-    done = subprocess.run([HERE / "environment"], stdout=subprocess.PIPE, text=True, check=False)
+def environment_folder(*arguments):
+    done = subprocess.run([HERE / "environment", *arguments], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         sys.exit(done.returncode)
     return pathlib.Path(done.stdout.strip())
@@ -31,6 +31,12 @@ ENVIRONMENT = environment_folder()
 PYTHON = ENVIRONMENT / "bin" / "python"
 
 
+@functools.cache
+def torch_folder(version):
+    """Of another PyTorch than the environment's own."""
+    return environment_folder("--torch", version)
+
+
 def newest(*folders):
     return max(path.stat().st_mtime for folder in folders for path in folder.rglob("*") if path.is_file())
 
@@ -38,14 +44,15 @@ def newest(*folders):
 def build_package():
     """Installs python/ into PACKAGE, if a source of it is newer."""
     marker = PACKAGE / "built"
-    library = BUILD / "lib" / "libshardscope.so.1"
-    if marker.exists() and marker.stat().st_mtime > max(newest(ROOT / "python", HERE.parents[1] / "instrumentation/include"),
-                                                        library.stat().st_mtime):
+    libraries = [BUILD / "lib" / name for name in ("libshardscope.so.1", "libshardscope_reader.so")]
+    sources = newest(ROOT / "python", HERE.parents[1] / "instrumentation/include", HERE.parents[1] / "app/arrow")
+    if marker.exists() and marker.stat().st_mtime > max(sources, *(library.stat().st_mtime for library in libraries)):
         return
     shutil.rmtree(PACKAGE, ignore_errors=True)
     done = subprocess.run([PYTHON, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index",
                            "--disable-pip-version-check", "--target", PACKAGE,
-                           "-C", f"cmake.define.SHARDSCOPE_LIB={BUILD / 'lib'}", ROOT / "python"],
+                           "-C", f"cmake.define.SHARDSCOPE_LIB={BUILD / 'lib'}", "-C", "cmake.define.SHARDSCOPE_PROGRAMS=OFF",
+                           ROOT / "python"],
                           env={**os.environ, "PATH": f"{ENVIRONMENT / 'bin'}:{os.environ['PATH']}"},
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
@@ -53,12 +60,14 @@ def build_package():
     marker.touch()
 
 
-def process_environment(deepspeed="0.19.8", **more):
+def process_environment(deepspeed="0.19.8", torch=None, **more):
+    before = f"{torch_folder(torch)}:" if torch else ""
+    extensions = (torch_folder(torch) if torch else ENVIRONMENT) / f"extensions-{deepspeed}"
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("SHARDSCOPE", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "PYTHON"))}
     return {**kept, "PATH": f"{ENVIRONMENT / 'bin'}:{os.environ['PATH']}",
-            "PYTHONPATH": f"{ENVIRONMENT / f'deepspeed-{deepspeed}'}:{PACKAGE}", "DS_ACCELERATOR": "cpu",
-            "TORCH_EXTENSIONS_DIR": str(ENVIRONMENT / f"extensions-{deepspeed}"), "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": f"{before}{ENVIRONMENT / f'deepspeed-{deepspeed}'}:{PACKAGE}", "DS_ACCELERATOR": "cpu",
+            "TORCH_EXTENSIONS_DIR": str(extensions), "OMP_NUM_THREADS": "1",
             "GLOO_SOCKET_IFNAME": "lo", "TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore", **more}
 
 

@@ -31,6 +31,7 @@ CARRIES = {
     "app/store/pauses.h": "the length of a pause, which the store keeps in v0",
     "app/store/rank_state.cpp": "the same",
     "app/store/store.cpp": "the same",
+    "app/arrow/event_columns.cpp": "a span's begin as an event",
     "app/export/csv.cpp": "events.csv and spans.csv have the slots as columns",
     "app/export/chrome.cpp": "arguments that readers of older traces look for",
     "app/gui/model/arrivals.cpp": "the same span on another rank",

@@ -47,6 +47,7 @@ EDGES = {
     "app/collector": ["instrumentation", "app/store"],
     "app/analysis": ["instrumentation", "runtime/plan", "runtime/config/config.h", "app/store"],
     "app/export": ["assets", "instrumentation", "runtime/plan", "app/store", "app/analysis"],
+    "app/arrow": ["instrumentation", "runtime/plan", "app/store", "app/analysis", "app/export"],
     "app/cli": ["assets", "instrumentation", "runtime/plan", "runtime/config/config.h", "runtime/config/given_settings.h", "runtime/config/option_checks.h",
                 "runtime/config/parse_json.h",
                 "app/store", "app/collector",
