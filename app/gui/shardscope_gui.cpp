@@ -3,10 +3,12 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "app/export/output_file.h"
 #include "app/gui/model/app_state.h"
+#include "app/gui/model/colour_vision.h"
 #include "app/gui/platform/offscreen.h"
 #include "app/gui/platform/png.h"
 #include "app/gui/platform/window.h"
@@ -36,7 +38,7 @@ void say(const std::string& text) {
 struct Options {
   std::vector<std::string> files;
   std::string connect, key, screenshot, panel = "workspace", size = "1600x900", theme = "dark",
-                                        layout = "Watch", state_dump;
+                                        layout = "Watch", state_dump, vision = "all";
   long long at_step = -1;
   double scale = 0;
   double close_after_s = 0;
@@ -125,6 +127,26 @@ void settle(Session& run) {
                  run.partial().c_str());
 }
 
+/// As eyes see the picture that tell fewer colours apart.
+void look_with(Vision vision, std::vector<std::uint8_t>& rgba) {
+  if (vision == Vision::all) return;
+  std::unordered_map<Rgb, Rgb> known;  // a picture has few colours
+  for (std::size_t i = 0; i + 3 < rgba.size(); i += 4) {
+    const Rgb color = static_cast<Rgb>(rgba[i]) << 16 | static_cast<Rgb>(rgba[i + 1]) << 8 | rgba[i + 2];
+    const auto [found, made] = known.try_emplace(color);
+    if (made) found->second = seen(color, vision);
+    for (std::size_t channel = 0; channel < 3; ++channel)
+      rgba[i + channel] = static_cast<std::uint8_t>(found->second >> (16 - 8 * channel) & 255U);
+  }
+}
+
+Vision vision_of(const std::string& name) {
+  return name == "no-red"     ? Vision::no_red
+         : name == "no-green" ? Vision::no_green
+         : name == "no-blue"  ? Vision::no_blue
+                              : Vision::all;
+}
+
 int take_screenshot(AppState& app, const Options& options) {
   const Size size = parse_size(options.size);
   shardscope::exporter::refuse_recording(options.screenshot);
@@ -139,7 +161,8 @@ int take_screenshot(AppState& app, const Options& options) {
   Frame frame;
   check_panel(frame.workspace(), options.panel);
   Offscreen offscreen(size.width, size.height);
-  const auto picture = offscreen.render(frame, app, options.panel, scale);
+  auto picture = offscreen.render(frame, app, options.panel, scale);
+  look_with(vision_of(options.vision), picture);
   write_png(options.screenshot, size.width, size.height, picture);
   if (!frame.font_problem().empty()) std::fprintf(stderr, "shardscope: %s\n", frame.font_problem().c_str());
   if (options.frame_stats) {
@@ -211,6 +234,10 @@ int main(int argc, char** argv) {
       ->transform(CLI::IsMember({"dark", "light"}, CLI::ignore_case));
   cli.add_option("--layout", options.layout, "Watch, Step, Memory, Compare or Presentation")
       ->transform(CLI::IsMember(shardscope::gui::layout_names(), CLI::ignore_case));
+  cli.add_option("--vision", options.vision,
+                 "Colours of a picture as eyes see them that tell no red, green or blue from others: all, no-red, "
+                 "no-green, no-blue")
+      ->transform(CLI::IsMember({"all", "no-red", "no-green", "no-blue"}));
   cli.add_option("--state-dump", options.state_dump,
                  "Write what the window believes to this JSON file, each second");
   cli.add_flag("--frame-stats", options.frame_stats, "Print the CPU time of building a frame");

@@ -30,6 +30,8 @@ struct AppState {
   std::optional<std::int64_t> cursor_ns;  ///< stepping and looking back; empty: the live edge, the end
 
   std::string layout_name = "Watch";
+  std::string wanted_other;  ///< a recording to open as the second run, between two frames
+  std::string wanted_panel;  ///< a panel asks for another to be shown; the workspace opens it and forgets this
   ThemeKind theme = ThemeKind::dark;
 
   TimelineOptions timeline;

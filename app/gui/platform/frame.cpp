@@ -1,9 +1,12 @@
 #include "app/gui/platform/frame.h"
 
+#include <implot.h>
 #include <time.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
+#include <utility>
 
 #include "app/gui/platform/font_files.h"
 #include "app/gui/views/theme.h"
@@ -18,6 +21,17 @@ float thread_cpu_ms() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<float>(static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6);
+}
+
+/// Before the frame takes its turn of the runs: one that is replaced may not be in use.
+void open_wanted(AppState& app) {
+  if (app.wanted_other.empty()) return;
+  const std::string path = std::exchange(app.wanted_other, {});
+  try {
+    app.other = Session::open_file(path);
+  } catch (const std::exception& problem) {
+    app.error = path + ": " + problem.what();
+  }
 }
 
 ImFont* load(const char* family, const char* weight, float pixels, std::string& problem) {
@@ -61,6 +75,7 @@ float FrameStats::quantile(double q) const {
 Frame::Frame() {
   IMGUI_CHECKVERSION();
   ImGui::CreateContext();
+  ImPlot::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;  // the window names one; pictures leave none
   io.LogFilename = nullptr;
@@ -70,7 +85,10 @@ Frame::Frame() {
   load_fonts();
 }
 
-Frame::~Frame() { ImGui::DestroyContext(); }
+Frame::~Frame() {
+  ImPlot::DestroyContext();
+  ImGui::DestroyContext();
+}
 
 void Frame::load_fonts() {
   struct Face {
@@ -89,6 +107,7 @@ void Frame::load_fonts() {
 }
 
 ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) {
+  open_wanted(app);
   const AppState::Turn turn = app.turn();
   const float began = thread_cpu_ms();
   ImGuiIO& io = ImGui::GetIO();

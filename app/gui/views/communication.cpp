@@ -1,42 +1,108 @@
-// Communication: how much is moved, how fast, how much of it was hidden, and which prefetches missed.
+// Communication: how much is moved, how fast, how much of it was hidden, and which prefetches missed. Of two runs
+// both are here, labelled A and B.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "app/analysis/missing_reason.h"
+#include "app/gui/model/communication_tables.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/names.h"
-#include "app/gui/model/span_text.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
-#include "app/store/span_time.h"
+#include "app/gui/views/table_view.h"
 
 namespace shardscope::gui {
 namespace {
+
+constexpr std::size_t kMostCollectives = 5000;
+
+enum class List : std::uint8_t { ranks, waits, collectives };
 
 class CommunicationView final : public View {
  public:
   std::string_view name() const override { return "communication"; }
   std::string_view title() const override { return "Communication"; }
   bool analysed() const override { return true; }
+  void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
  private:
-  void volume(Context& ctx, Rect& room);
+  void build(const AppState& app);
+  void volume(Context& ctx, Rect& room, const LabelledRun& run);
   void operations(Context& ctx, Rect& room);
-  void prefetches(Context& ctx, Rect& room);
-  void overlap(Context& ctx, Rect& room);
+  void prefetches(Context& ctx, Rect& room, const LabelledRun& run);
   void by_step(Context& ctx, Rect room);
-  void waits(Context& ctx, Rect room);
-  float scroll_ = 0;
+  void list(Context& ctx, Rect room);
+  void ranks(Context& ctx, const Rect& room);
+  void waits(Context& ctx, const Rect& room);
+  void collectives(Context& ctx, Rect room);
+  static void show(AppState& app, const SpanTable::Place& place, SelectionKind kind);
+
+  std::vector<LabelledRun> runs_;
+  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that the tables are made from
+  Table operations_;
+  RankTable ranks_;
+  SpanTable waits_, collectives_;
+  struct Window {
+    const Session* run = nullptr;
+    std::uint32_t rank = ev::kNoId;
+    TimeRange range;
+    std::uint64_t revision = 0;
+    friend bool operator==(const Window&, const Window&) = default;
+  };
+  Window collectives_of_;
+  std::vector<Curve> exposed_;
+  std::uint32_t first_step_ = 0;
+  TableState operations_state_, ranks_state_, waits_state_, collectives_state_;
+  List list_ = List::ranks;
 };
 
-void CommunicationView::volume(Context& ctx, Rect& room) {
+void CommunicationView::header(Context& ctx, Rect& room) {
+  list_ = static_cast<List>(
+      ctx.choice_right(room, {"ranks", "waits", "collectives"}, static_cast<int>(list_)));
+}
+
+/// Once for each analysis: nothing here changes between two.
+void CommunicationView::build(const AppState& app) {
+  of_a_ = app.run->analysis();
+  of_b_ = app.other ? app.other->analysis() : nullptr;
+  runs_ = {{app.run.get(), app.other ? "A" : ""}};
+  if (app.other) runs_.push_back({app.other.get(), "B"});
+  operations_ = operation_table(runs_);
+  ranks_ = overlap_table(runs_);
+  waits_ = wait_table(runs_);
+  exposed_.clear();
+  for (const LabelledRun& run : runs_) {
+    const auto steps = run.run->store().steps();
+    if (exposed_.empty()) first_step_ = steps.empty() ? 0 : steps.front().step;
+    Curve curve{*run.letter != 0 ? run.letter : "exposed", {}, 0};
+    for (const store::StepRow& step : steps) {
+      const StepTimes* times = run.run->step_times(step.step);
+      double worst = NAN;
+      if (times != nullptr) {
+        for (const StepTimes::Rank& rank : times->ranks) {
+          if (rank.time.known()) worst = std::fmax(worst, static_cast<double>(rank.time.exposed_comm_ns) / 1e6);
+        }
+      }
+      curve.values.push_back(worst);
+    }
+    exposed_.push_back(std::move(curve));
+  }
+}
+
+void CommunicationView::volume(Context& ctx, Rect& room, const LabelledRun& run) {
   const Palette& c = ctx.colors();
-  const analysis::Summary& s = ctx.app.run->summary();
+  const analysis::Summary& s = run.run->summary();
   if (!s.elements_per_step) return;
   Rect line = room.take_top(24);
   const Rect whole = line;
+  if (*run.letter != 0) {
+    const Rect mark = line.take_left(24);
+    ctx.canvas.fill({mark.x, mark.y + 7, 10, 10}, c.runs[*run.letter == 'B' ? 1 : 0], 1, 2);
+    ctx.canvas.text_in({mark.x + 14, mark.y, 12, mark.h}, run.letter, c.text, Font::strong);
+  }
   ctx.canvas.text_in(line.take_left(190), "elements per step and rank", c.muted, Font::small);
   const std::string measured = count(*s.elements_per_step).text();
   ctx.canvas.text_in(line.take_left(ctx.canvas.width(measured, Font::mono) + 10), measured, c.text,
@@ -72,49 +138,24 @@ void CommunicationView::volume(Context& ctx, Rect& room) {
 }
 
 void CommunicationView::operations(Context& ctx, Rect& room) {
-  const Palette& c = ctx.colors();
+  if (operations_.rows.empty() || room.h < 60) return;
   const analysis::Summary& s = ctx.app.run->summary();
-  if (s.ops.empty()) return;
   const std::string covered = analysis::coverage(s, s.ops_steps, s.steps_measured);
   ctx.section(room, "Operations of rank " + std::to_string(s.ranks.empty() ? 0 : s.ranks.front().rank) +
                         (covered.empty() ? "" : ", " + covered));
-  const std::vector<std::pair<const char*, const char*>> heads{
-      {"count", "Over the measured steps"},
-      {"bytes", "S: full size over all ranks (metrics 2.3)"},
-      {"algbw",
-       "Of the transfer alone: S / time from when all ranks had come to the end, the least over ranks"},
-      {"busbw", "algbw x the operation's factor, which makes it comparable with the link"},
-      {"waiting", "busbw with waiting, as a cost: S x factor / time from begin to end, mean over ranks"}};
-  const float width = std::clamp((room.w - 110) / 5, 64.0F, 120.0F);
-  Rect head = room.take_top(18);
-  for (std::size_t i = heads.size(); i-- > 0;) {
-    const Rect cell = head.take_right(width);
-    ctx.canvas.text_in({cell.x, cell.y, cell.w - 4, cell.h}, heads[i].first, c.muted, Font::small,
-                       Align::right);
-    if (ctx.hovered(cell)) ctx.tip(heads[i].second);
-  }
-  for (const analysis::OpRow& op : s.ops) {
-    if (room.h < kTableRow) return;
-    Rect row = room.take_top(kTableRow);
-    for (const Quantity& value :
-         {bandwidth(op.busbw_waiting_gbs), bandwidth(op.busbw_gbs), bandwidth(op.algbw_gbs), bytes(op.bytes),
-          count(static_cast<double>(op.count))}) {
-      ctx.quantity(row.take_right(width), value.number, value.unit, value.unit.empty() ? 4 : 36);
-    }
-    const Rgb color = c.of(meaning_of(ev::EventKind::collective_begin, static_cast<std::uint8_t>(op.op)));
-    ctx.canvas.fill({row.x, row.y + 6, 10, 10}, color, 1, 2);
-    ctx.canvas.text_in({row.x + 16, row.y, row.w - 16, row.h}, word(op.op), c.text, Font::small);
-  }
+  const float h = std::min(table_height(operations_), std::max(72.0F, room.h * 0.45F));
+  draw_table(ctx, "##operations", room.take_top(h), operations_, operations_state_);
 }
 
-void CommunicationView::prefetches(Context& ctx, Rect& room) {
+void CommunicationView::prefetches(Context& ctx, Rect& room, const LabelledRun& run) {
   const Palette& c = ctx.colors();
-  const analysis::Prefetch p = ctx.app.run->summary().prefetch.value_or(analysis::Prefetch{});
+  const analysis::Prefetch p = run.run->summary().prefetch.value_or(analysis::Prefetch{});
   const std::uint64_t total = p.early + p.just_in_time + p.late + p.mistargeted + p.unused;
   if (total == 0 || room.h < 76) return;
   const std::string covered = analysis::coverage(
-      ctx.app.run->summary(), ctx.app.run->summary().prefetch_steps, ctx.app.run->summary().steps);
-  ctx.section(room, "Prefetches of all ranks by outcome" + (covered.empty() ? "" : ", " + covered));
+      run.run->summary(), run.run->summary().prefetch_steps, run.run->summary().steps);
+  ctx.section(room, (*run.letter != 0 ? std::string(run.letter) + ": prefetches" : std::string("Prefetches")) +
+                        " of all ranks by outcome" + (covered.empty() ? "" : ", " + covered));
   const std::vector<Part> parts{
       {"early", static_cast<double>(p.early), mix(c.of(Meaning::gather), c.panel, 0.55F), false},
       {"just in time", static_cast<double>(p.just_in_time), c.of(Meaning::gather), false},
@@ -141,101 +182,111 @@ void CommunicationView::prefetches(Context& ctx, Rect& room) {
   }
 }
 
-void CommunicationView::overlap(Context& ctx, Rect& room) {
-  const Palette& c = ctx.colors();
-  const auto& ranks = ctx.app.run->summary().ranks;
-  if (ranks.empty() || room.h < 80) return;
-  ctx.section(room, "Hidden and exposed, by rank");
-  std::int64_t most = 1;
-  for (const analysis::RankSummary& rank : ranks) most = std::max(most, rank.time.comm_ns);
-  for (const analysis::RankSummary& rank : ranks) {
-    if (room.h < 70) return;
-    Rect row = room.take_top(kTableRow);
-    ctx.canvas.text_in(row.take_left(56), "rank " + std::to_string(rank.rank), c.text, Font::small);
-    const Quantity hidden = percent(rank.time.overlap_pct());
-    ctx.quantity(row.take_right(64), hidden.number, hidden.unit, 20);
-    row.take_right(8);
-    if (!rank.time.known()) continue;
-    stacked_bar(ctx, row.inset(0, 5), overlap_parts(c, rank), static_cast<double>(most),
-                [](double ns) { return duration(static_cast<std::int64_t>(ns)).text(); });
-  }
-}
-
 void CommunicationView::by_step(Context& ctx, Rect room) {
-  if (room.h < 130) return;
-  const auto steps = ctx.app.store().steps();
-  SeriesPlot plot{"Exposed communication per step, worst rank",
-                  "ms",
-                  {},
-                  steps.empty() ? 0 : steps.front().step,
-                  ctx.colors().of(kExposedComm),
-                  true,
-                  1};
-  for (const store::StepRow& step : steps) {
-    const StepTimes* times = ctx.app.run->step_times(step.step);
-    double worst = NAN;
-    if (times != nullptr) {
-      for (const StepTimes::Rank& rank : times->ranks) {
-        if (rank.time.known()) worst = std::fmax(worst, static_cast<double>(rank.time.exposed_comm_ns) / 1e6);
-      }
-    }
-    plot.values.push_back(worst);
-  }
-  room.take_top(16);
-  plot_series(ctx, room.take_top(std::min(room.h, 240.0F)), plot);
+  if (room.h < 120) return;
+  room.take_top(12);
+  StepPlot plot;
+  plot.title = "Exposed communication per step, worst rank";
+  plot.unit = "ms";
+  plot.curves = exposed_;
+  const Palette& c = ctx.colors();
+  for (std::size_t i = 0; i < plot.curves.size(); ++i)
+    plot.curves[i].color = plot.curves.size() > 1 ? c.runs[i] : c.of(kExposedComm);
+  plot.first_step = first_step_;
+  plot.from_zero = true;
+  plot.digits = 1;
+  const int hit = step_plot(ctx, room.take_top(std::min(room.h, 260.0F)), plot);
+  if (hit >= 0) ctx.app.go_to_step(first_step_ + static_cast<std::uint32_t>(hit));
 }
 
-void CommunicationView::waits(Context& ctx, Rect room) {
-  AppState& app = ctx.app;
+void CommunicationView::show(AppState& app, const SpanTable::Place& place, SelectionKind kind) {
+  app.timeline.expanded.insert(place.lane.rank);
+  app.select_span(place.lane, place.span);
+  if (kind == SelectionKind::collective) app.selection.rank = place.lane.rank;
+  const std::int64_t margin = (place.span.end_ns - place.span.begin_ns) * 3;
+  app.time.set({place.span.begin_ns - margin, place.span.end_ns + margin}, app.store().end_ns());
+  app.follow = false;
+}
+
+void CommunicationView::ranks(Context& ctx, const Rect& room) {
   const Palette& c = ctx.colors();
-  if (room.h < 70) return;
-  const std::vector<analysis::Digest::Wait>& longest = app.run->longest_waits();
-  ctx.section(room, "Longest waits of computation");
-  if (longest.empty()) {
+  std::int64_t most = 1;
+  for (const RankTable::Row& row : ranks_.rows) most = std::max(most, row.rank->time.comm_ns);
+  TableOptions options;
+  options.draw = [&](std::size_t row, std::size_t column, const Rect& cell) {
+    if (column != 1) return false;
+    const analysis::RankSummary& rank = *ranks_.rows[row].rank;
+    if (rank.time.known()) {
+      stacked_bar(ctx, cell.inset(0, 5), overlap_parts(c, rank), static_cast<double>(most),
+                  [](double ns) { return duration(static_cast<std::int64_t>(ns)).text(); });
+    }
+    return true;
+  };
+  const TableHit hit = draw_table(ctx, "##overlap", room, ranks_.table, ranks_state_, options);
+  if (hit.clicked && ranks_.rows[*hit.clicked].run == 0) {
+    const std::uint32_t rank = ranks_.rows[*hit.clicked].rank->rank;
+    ctx.app.select_rank(rank);
+    ctx.app.timeline.expanded.insert(rank);
+  }
+}
+
+void CommunicationView::waits(Context& ctx, const Rect& room) {
+  AppState& app = ctx.app;
+  if (waits_.places.empty()) {
     const auto& ranks = app.run->summary().ranks;
     const bool known =
         std::ranges::any_of(ranks, [](const analysis::RankSummary& rank) { return rank.time.known(); });
-    ctx.canvas.text_in(room.take_top(kTableRow),
+    ctx.canvas.text_in({room.x, room.y, room.w, kTableRow},
                        known ? "Computation never waited for communication."
                              : "Not known: " +
                                    analysis::missing_reason(app.run->summary(), "waits", ev::Detail::modules,
                                                             ev::Capability::fetch_waits) +
                                    ".",
-                       c.muted, Font::small);
+                       ctx.colors().muted, Font::small);
     return;
   }
-  ctx.scroll(this, room, kTableRow * static_cast<float>(longest.size()), scroll_);
-  const Clip clip(ctx.canvas, room);
-  float y = room.y - scroll_;
-  for (const auto& [rank, wait] : longest) {
-    Rect row{room.x, y, room.w - 10, kTableRow};
-    y += kTableRow;
-    if (row.bottom() < room.y || row.y > room.bottom()) continue;
-    const Rect whole = row;
-    const bool over = ctx.hovered(whole) && room.contains(ctx.pointer.x, ctx.pointer.y);
-    if (over) ctx.canvas.fill(whole, c.raised);
-    const store::SpanTime time = store::time_of(app.store(), rank, wait);
-    const Quantity length = duration(time.running_ns);
-    ctx.quantity(row.take_left(84), length.number, length.unit, 28, c.of(Meaning::trouble));
-    ctx.canvas.text_in(row.take_left(60).inset(4, 0), "rank " + std::to_string(rank), c.muted, Font::small);
-    ctx.canvas.text_in(row.take_right(96), timestamp(wait.begin_ns, 100'000), c.muted, Font::mono_small,
-                       Align::right);
-    row.take_right(8);
-    const std::string what = wait_text(app.store(), rank, wait, app.run->index());
-    const bool cut = ctx.canvas.text_in(row, what, c.text, Font::small);
-    if (over && (cut || time.paused_ns > 0)) ctx.tip(what + ": " + length_text(time));
-    if (over && ctx.pointer.pressed[0]) {
-      app.timeline.expanded.insert(rank);
-      app.select_span({rank, ev::StreamId::compute}, wait);
-      const std::int64_t margin = (wait.end_ns - wait.begin_ns) * 3;
-      app.time.set({wait.begin_ns - margin, wait.end_ns + margin}, app.store().end_ns());
-      app.follow = false;
-    }
+  const TableHit hit = draw_table(ctx, "##waits", room, waits_.table, waits_state_);
+  if (hit.clicked && waits_.places[*hit.clicked].run == 0)
+    show(app, waits_.places[*hit.clicked], SelectionKind::wait);
+}
+
+void CommunicationView::collectives(Context& ctx, Rect room) {
+  AppState& app = ctx.app;
+  const auto ranks = app.store().ranks();
+  if (ranks.empty()) return;
+  const std::uint32_t rank = app.selection.rank != ev::kNoId ? app.selection.rank : ranks.front().rank;
+  const Window window{app.run.get(), rank, app.time.range(), app.store().revision()};
+  // What the range holds is read when it is shown; a range that is being dragged is not read anew every frame.
+  const bool reads = !app.run->live() || window.range != collectives_of_.range;
+  if (window != collectives_of_ && (reads || collectives_of_.run == nullptr) && ctx.ui.captured == nullptr) {
+    collectives_of_ = window;
+    collectives_ = collective_table(*app.run, rank, window.range.begin_ns, window.range.end_ns, kMostCollectives);
   }
+  const Rect head = room.take_top(20);
+  ctx.canvas.text_in(head,
+                     std::string(collectives_.cut ? "The first " : "") +
+                         grouped(static_cast<std::int64_t>(collectives_.places.size())) + " collectives of rank " +
+                         std::to_string(rank) + " in the range that the timeline shows",
+                     ctx.colors().muted, Font::small);
+  const TableHit hit = draw_table(ctx, "##collectives", room, collectives_.table, collectives_state_);
+  if (hit.clicked) app.select_span(collectives_.places[*hit.clicked].lane, collectives_.places[*hit.clicked].span);
+}
+
+void CommunicationView::list(Context& ctx, Rect room) {
+  if (room.h < 60) return;
+  constexpr std::array kTitles{"Hidden and exposed, by rank", "Longest waits of computation", "Collectives"};
+  ctx.section(room, kTitles[static_cast<std::size_t>(list_)]);
+  if (list_ == List::ranks)
+    ranks(ctx, room);
+  else if (list_ == List::waits)
+    waits(ctx, room);
+  else
+    collectives(ctx, room);
 }
 
 void CommunicationView::draw(Context& ctx, Rect room) {
-  const analysis::Summary& s = ctx.app.run->summary();
+  AppState& app = ctx.app;
+  const analysis::Summary& s = app.run->summary();
   if (s.ops.empty() && !s.elements_per_step) {
     ctx.empty(room, s.world == 1 ? "One rank: nothing is communicated" : "No collectives measured yet",
               s.steps > 0 ? "Of the steps so far: " +
@@ -245,27 +296,29 @@ void CommunicationView::draw(Context& ctx, Rect room) {
                           : "Figures appear after the first completed steps.");
     return;
   }
-  room = {room.x + 12, room.y, room.w - 24, room.h - 8};
-  const std::string link = identify(ctx.app.store()).link;
+  if (of_a_ != app.run->analysis() || of_b_ != (app.other ? app.other->analysis() : nullptr) || runs_.empty() ||
+      runs_.front().run != app.run.get())
+    build(app);
+  room = {room.x + 12, room.y, room.w - 20, room.h - 8};
+  const std::string link = identify(app.store()).link;
   if (!link.empty()) {
     ctx.canvas.text_in(room.take_top(20), link + ": times below are of that link, not of this machine",
                        ctx.colors().of(Meaning::reduce), Font::small);
   }
-  volume(ctx, room);
+  for (const LabelledRun& run : runs_) volume(ctx, room, run);
   if (room.w > 900) {
     Rect left = room.take_left((room.w - 32) / 2);
     room.take_left(32);
     operations(ctx, left);
-    prefetches(ctx, left);
-    overlap(ctx, left);
+    for (const LabelledRun& run : runs_) prefetches(ctx, left, run);
     by_step(ctx, left);
-    waits(ctx, room);
+    list(ctx, room);
     return;
   }
+  Rect below = room.take_bottom(room.h > 320 ? room.h * 0.48F : room.h);
   operations(ctx, room);
-  prefetches(ctx, room);
-  overlap(ctx, room);
-  waits(ctx, room);
+  for (const LabelledRun& run : runs_) prefetches(ctx, room, run);
+  list(ctx, below);
 }
 
 }  // namespace

@@ -1,16 +1,25 @@
-// Compare: two runs, metric by metric, with the spread over steps and a verdict that the numbers bear.
+// Compare: two runs on one scale: figures, modules, collectives and settings as tables, a step of both under each
+// other, step times over one another, and a verdict that the numbers bear.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "app/gui/model/compare_tables.h"
+#include "app/gui/model/curve.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
+#include "app/gui/model/names.h"
+#include "app/gui/model/step_of.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
+#include "app/gui/views/table_view.h"
 
 namespace shardscope::gui {
 namespace {
 
-constexpr float kComparisonRow = 26;
+constexpr std::size_t kModuleSteps = 5;
+
+enum class Shown : std::uint8_t { figures, modules, collectives, settings };
 
 class CompareView final : public View {
  public:
@@ -21,14 +30,20 @@ class CompareView final : public View {
   void draw(Context& ctx, Rect room) override;
 
  private:
-  void verdict(Context& ctx, Rect& room);
-  void table(Context& ctx, Rect& room);
-  void steps(Context& ctx, Rect& room);
-  void changes(Context& ctx, Rect room);
+  void names(Context& ctx, Rect& room) const;
+  void verdict(Context& ctx, Rect& room) const;
+  void tables(Context& ctx, Rect room);
+  void figures(Context& ctx, const Rect& room);
+  void aligned(Context& ctx, Rect room);
+  void steps(Context& ctx, Rect room);
 
   analysis::Comparison comparison_;
   std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that it is made from
-  float scroll_ = 0;
+  Shown shown_ = Shown::figures;
+  std::array<Table, 4> tables_;
+  std::array<bool, 4> made_{};
+  std::array<TableState, 4> states_;
+  std::optional<Interval> interval_;  ///< of the difference in step time, ms
 };
 
 std::string run_name(const Session& run) {
@@ -46,125 +61,182 @@ void CompareView::header(Context& ctx, Rect& room) {
     ctx.app.cursor_ns.reset();
     of_a_.reset();
   }
+  if (room.w > 300) {
+    shown_ = static_cast<Shown>(ctx.choice_right(room, {"figures", "modules", "collectives", "settings"},
+                                                 static_cast<int>(shown_)));
+  }
 }
 
-/// A value of a metric in the unit it comes with, scaled to be read.
-std::string value_text(const std::optional<double>& value, const std::string& unit) {
-  if (!value || !std::isfinite(*value)) return kMissing;
-  if (unit == "ms") return milliseconds(value).text();
-  if (unit == "bytes" || unit == "B") return bytes(static_cast<std::int64_t>(*value)).text();
-  if (unit == "%") return percent(value).text();
-  return count(*value, unit.c_str()).text();
-}
-
-void CompareView::verdict(Context& ctx, Rect& room) {
+void CompareView::names(Context& ctx, Rect& room) const {
   const Palette& c = ctx.colors();
-  const float h = ctx.canvas.paragraph_height(room.w - 28, comparison_.verdict, Font::body) + 16;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Session& run = i == 0 ? *ctx.app.run : *ctx.app.other;
+    Rect line = room.take_top(22);
+    const Rect mark = line.take_left(36);
+    ctx.canvas.fill({mark.x, mark.y + 5, 12, 12}, c.runs[i], 1, 2);
+    ctx.canvas.text_in({mark.x + 18, mark.y, 18, mark.h}, i == 0 ? "A" : "B", c.text, Font::strong);
+    const Identity who = identify(run.store());
+    std::string facts = who.model;
+    for (const std::string& fact : who.facts) facts += ", " + fact;
+    if (!who.link.empty()) facts += ", " + who.link;
+    const std::string name = run_name(run);
+    ctx.canvas.text_in(line.take_left(std::min(line.w * 0.5F, ctx.canvas.width(name, Font::body) + 12)), name,
+                       c.text);
+    ctx.canvas.text_in(line, facts, c.muted, Font::small);
+  }
+  room.take_top(6);
+}
+
+void CompareView::verdict(Context& ctx, Rect& room) const {
+  const Palette& c = ctx.colors();
+  std::string text = comparison_.verdict;
+  if (interval_) {
+    text += " The difference of the median step times lies between " + decimal(interval_->low, 2) + " and " +
+            decimal(interval_->high, 2) + " ms (95 %).";
+  }
+  const float h = ctx.canvas.paragraph_height(room.w - 28, text, Font::body) + 16;
   const Rect box = room.take_top(std::min(h, room.h));
   ctx.canvas.fill(box, c.accent, 0.12F, 3);
   ctx.canvas.fill({box.x, box.y, 4, box.h}, c.accent, 1, 2);
-  ctx.canvas.paragraph({box.x + 16, box.y + 8, box.w - 28, box.h - 8}, comparison_.verdict, c.text);
+  ctx.canvas.paragraph({box.x + 16, box.y + 8, box.w - 28, box.h - 8}, text, c.text);
   room.take_top(8);
 }
 
-void CompareView::table(Context& ctx, Rect& room) {
+/// The change has a bar from the middle: to the left less, to the right more.
+void CompareView::figures(Context& ctx, const Rect& room) {
   const Palette& c = ctx.colors();
-  const float column = std::clamp(room.w * 0.19F, 96.0F, 190.0F);
-  const float delta = std::clamp(room.w * 0.22F, 90.0F, 260.0F);
-  Rect head = room.take_top(22);
-  const Rect delta_head = head.take_right(delta);
-  ctx.canvas.text_in({delta_head.x + 16, delta_head.y, delta_head.w - 16, delta_head.h}, "B against A",
-                     c.muted, Font::small);
-  ctx.canvas.text_in(head.take_right(column), comparison_.simulated_b ? "B, simulated" : "B", c.muted,
-                     Font::small, Align::right);
-  ctx.canvas.text_in(head.take_right(column), comparison_.simulated_a ? "A, simulated" : "A", c.muted,
-                     Font::small, Align::right);
-  ctx.canvas.text_in(head, "metric, ± half the interquartile range over steps", c.muted, Font::small);
-  ctx.canvas.horizontal(room.x, head.bottom() - 1, room.w, c.line);
-  for (const analysis::Difference& row : comparison_.metrics) {
-    if (room.h < kComparisonRow) return;
-    Rect line = room.take_top(kComparisonRow);
-    const Rect whole = line;
-    const Rect bar = line.take_right(delta);
-    const auto cell = [&](const std::optional<double>& value, double spread) {
-      const Rect place = line.take_right(column);
-      std::string text = value_text(value, row.unit);
-      if (value && spread > 0) {
-        const std::string plus = "±" + value_text(spread, row.unit);
-        const float w = std::min(place.w * 0.48F, ctx.canvas.width(plus, Font::mono_small) + 6);
-        ctx.canvas.text_in({place.right() - w, place.y, w, place.h}, plus, c.muted, Font::mono_small,
-                           Align::right);
-        ctx.canvas.text_in({place.x, place.y, place.w - w, place.h}, text, c.text, Font::mono, Align::right);
-      } else {
-        ctx.canvas.text_in(place, text, value ? c.text : c.muted, Font::mono, Align::right);
-      }
-    };
-    cell(row.b, row.spread_b);
-    cell(row.a, row.spread_a);
-    if (ctx.canvas.text_in(line, row.metric, c.text, Font::small) && ctx.hovered(line)) ctx.tip(row.metric);
-    ctx.canvas.horizontal(whole.x, whole.bottom() - 1, whole.w, c.line, 0.6F);
-    if (!row.a || !row.b || *row.a == 0) continue;
-    const double change = 100 * (*row.b - *row.a) / std::fabs(*row.a);
-    const bool in_noise = std::fabs(*row.b - *row.a) <= row.spread_a + row.spread_b;
-    const bool better = row.lower_is_better ? change < 0 : change > 0;
-    const Rgb color = in_noise || change == 0 ? c.muted
-                      : better                ? c.of(Meaning::gather)
-                                              : c.of(Meaning::trouble);
-    const float middle = bar.x + 16 + (bar.w - 92) / 2;
-    const auto length = static_cast<float>(std::clamp(change / 100, -1.0, 1.0)) * (bar.w - 92) / 2;
-    ctx.canvas.vertical(middle, bar.y + 5, bar.h - 10, c.line);
-    const Rect fill{std::min(middle, middle + length), bar.y + 8, std::fabs(length), bar.h - 16};
+  TableOptions options;
+  options.row_height = 26;
+  options.draw = [&](std::size_t row, std::size_t column, const Rect& cell) {
+    const auto change = change_of(comparison_.metrics[row]);
+    if (column != 3 || !change) return false;
+    const Rgb color = change->in_spread || change->value == 0 ? c.muted
+                      : change->better                        ? c.of(Meaning::gather)
+                                                              : c.of(Meaning::trouble);
+    const float half = std::max(0.0F, (cell.w - 92) / 2);
+    const float middle = cell.x + half;
+    const auto length = static_cast<float>(std::clamp(change->value / 100, -1.0, 1.0)) * half;
+    ctx.canvas.vertical(middle, cell.y + 5, cell.h - 10, c.line);
+    const Rect fill{std::min(middle, middle + length), cell.y + 8, std::fabs(length), cell.h - 16};
     ctx.canvas.fill(fill, color, 0.9F);
-    if (!better && !in_noise) ctx.canvas.hatch(fill, c.panel, 0.4F, 5);
-    const std::string text = std::string(change > 0 ? "+" : "")
-                                 .append(decimal(change, std::fabs(change) < 10 ? 1 : 0))
-                                 .append(" %");
-    ctx.canvas.text_in({bar.right() - 72, bar.y, 72, bar.h}, text, in_noise ? c.muted : c.text, Font::mono,
-                       Align::right);
-    if (ctx.hovered(bar))
-      ctx.tip(in_noise ? "Within the spread over steps: no difference that these steps can show"
-              : better ? "Better than A"
-                       : "Worse than A");
+    if (!change->better && !change->in_spread) ctx.canvas.hatch(fill, c.panel, 0.4F, 5);
+    ctx.canvas.text_in({cell.right() - 92, cell.y, 92, cell.h}, change->text, change->in_spread ? c.muted : c.text,
+                       Font::mono_small, Align::right);
+    if (ctx.hovered(cell)) ctx.tip(tables_[0].rows[row][3].tip);
+    return true;
+  };
+  draw_table(ctx, "##compared figures", room, tables_[0], states_[0], options);
+}
+
+void CompareView::tables(Context& ctx, Rect room) {
+  const auto which = static_cast<std::size_t>(shown_);
+  AppState& app = ctx.app;
+  if (!made_[which]) {
+    made_[which] = true;
+    tables_[which] = shown_ == Shown::figures       ? metric_table(comparison_)
+                     : shown_ == Shown::modules     ? module_table(*app.run, *app.other, kModuleSteps)
+                     : shown_ == Shown::collectives ? collective_differences(*app.run, *app.other)
+                                                    : setting_table(comparison_.config_changes);
   }
-}
-
-void CompareView::steps(Context& ctx, Rect& room) {
-  if (room.h < 130) return;
-  ctx.section(room, "Step time of both runs, ms");
-  const Palette& c = ctx.colors();
-  Rect area = room.take_top(std::clamp(room.h * 0.45F, 90.0F, 220.0F));
-  const auto& a = ctx.app.run->summary().step_ms;
-  const auto& b = ctx.app.other->summary().step_ms;
-  const float w = (area.w - 24) / 2;
-  plot_series(ctx, area.take_left(w), {"A", "ms", a, 0, c.of(Meaning::compute), true, 1});
-  area.take_left(24);
-  plot_series(ctx, area, {"B", "ms", b, 0, c.of(Meaning::gather), true, 1});
-}
-
-void CompareView::changes(Context& ctx, Rect room) {
-  const Palette& c = ctx.colors();
-  if (room.h < 50) return;
-  ctx.section(room, "Changed settings, A to B");
-  if (comparison_.config_changes.empty()) {
-    ctx.canvas.text_in(room.take_top(22), "The configurations are the same.", c.muted, Font::small);
+  if (shown_ == Shown::figures) {
+    figures(ctx, room);
     return;
   }
-  ctx.scroll(this, room, 22 * static_cast<float>(comparison_.config_changes.size()), scroll_);
-  const Clip clip(ctx.canvas, room);
-  float y = room.y - scroll_;
-  for (const std::string& change : comparison_.config_changes) {
-    const Rect line{room.x, y, room.w - 10, 22};
-    if (ctx.canvas.text_in(line, change, c.text, Font::mono_small) && ctx.hovered(line)) ctx.tip(change);
-    y += 22;
+  if (tables_[which].rows.empty()) {
+    ctx.canvas.text_in(room.take_top(22),
+                       shown_ == Shown::settings  ? "The configurations are the same."
+                       : shown_ == Shown::modules ? "Modules were not recorded in either run."
+                                                  : "Neither run communicated.",
+                       ctx.colors().muted, Font::small);
+    return;
   }
+  constexpr std::array kIds{"##figures", "##compared modules", "##compared collectives", "##compared settings"};
+  draw_table(ctx, kIds[which], room, tables_[which], states_[which]);
+}
+
+/// The lanes of a step of both runs, begun at the same place, on one scale.
+void CompareView::aligned(Context& ctx, Rect room) {
+  if (room.h < 80) return;
+  const AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const auto steps_a = app.run->store().steps();
+  const auto steps_b = app.other->store().steps();
+  const auto at = measured_step_of(steps_a, app.now_ns());
+  if (!at) return;
+  const store::StepRow& a = steps_a[*at];
+  const auto b = std::ranges::find(steps_b, a.step, &store::StepRow::step);
+  if (b == steps_b.end() || a.end_ns == store::kOpen || b->end_ns == store::kOpen) return;
+  ctx.section(room, "Step " + std::to_string(a.step) + " of both, from its begin, on one scale");
+  const std::int64_t length = std::max(a.end_ns - a.begin_ns, b->end_ns - b->begin_ns);
+  const Rect ruler = room.take_bottom(16);
+  const float gutter = 84;
+  const Rect lanes{room.x + gutter, room.y, room.w - gutter, room.h};
+  const TimeScale scale{{0, length}, lanes.x, lanes.w};
+  for (const Tick& tick : time_ticks(scale, 90)) {
+    ctx.canvas.text(scale.x_of(tick.at_ns) + 3, ruler.y + 1, tick.label, c.muted, Font::mono_small);
+    ctx.canvas.vertical(scale.x_of(tick.at_ns), lanes.y, lanes.h, c.line, 0.7F);
+  }
+  constexpr std::array kLanes{ev::StreamId::compute, ev::StreamId::gather, ev::StreamId::reduce};
+  const float h = std::clamp((room.h - 8) / 6, 6.0F, 22.0F);
+  float y = room.y;
+  for (std::size_t run = 0; run < 2; ++run) {
+    const store::Store& store = run == 0 ? app.run->store() : app.other->store();
+    const store::StepRow& step = run == 0 ? a : *b;
+    if (store.ranks().empty()) continue;
+    const std::uint32_t rank = store.ranks().front().rank;
+    for (const ev::StreamId stream : kLanes) {
+      const Rect row{lanes.x, y, lanes.w, h - 2};
+      y += h;
+      if (stream == ev::StreamId::compute) {
+        ctx.canvas.fill({room.x, row.y + 2, 10, 10}, c.runs[run], 1, 2);
+        ctx.canvas.text_in({room.x + 14, row.y, 14, 14}, run == 0 ? "A" : "B", c.text, Font::strong);
+      }
+      if (h >= 12)
+        ctx.canvas.text_in({room.x + 30, row.y, gutter - 34, row.h}, word(stream), c.muted, Font::small);
+      std::vector<store::Density> columns(static_cast<std::size_t>(std::max(1.0F, row.w / 2)));
+      store.density({rank, stream}, 0, step.begin_ns, step.begin_ns + length, columns);
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        const store::Density& column = columns[i];
+        const float x = row.x + static_cast<float>(i) * 2;
+        if (column.count == 0 || x > scale.x_of(step.end_ns - step.begin_ns)) continue;
+        const float filled = std::max(2.0F, row.h * std::min(1.0F, column.busy));
+        ctx.canvas.fill({x, row.bottom() - filled, 2, filled},
+                        c.of(meaning_on(stream, column.dominant, column.dominant_code)));
+      }
+    }
+    ctx.canvas.vertical(scale.x_of(step.end_ns - step.begin_ns), y - 3 * h, 3 * h - 2, c.runs[run], 1, 2);
+    y += 6;
+  }
+}
+
+void CompareView::steps(Context& ctx, Rect room) {
+  if (room.h < 90) return;
+  const Palette& c = ctx.colors();
+  const auto steps = ctx.app.store().steps();
+  const std::uint32_t first = steps.empty() ? 0 : steps.front().step;
+  const std::vector<double>& a = ctx.app.run->summary().step_ms;
+  const std::vector<double>& b = ctx.app.other->summary().step_ms;
+  const bool distribution = room.w > 420;
+  const Rect left = room.take_left(distribution ? (room.w - 24) * 0.55F : room.w);
+  StepPlot plot{"Step time", "ms", {{"A", a, c.runs[0]}, {"B", b, c.runs[1]}}, first, true, false, 1};
+  const int hit = step_plot(ctx, left, plot);
+  if (hit >= 0) ctx.app.go_to_step(first + static_cast<std::uint32_t>(hit));
+  if (!distribution) return;
+  room.take_left(24);
+  const auto measured = [](const std::vector<double>& values) {
+    return values.size() > 1 ? std::vector<double>(values.begin() + 1, values.end()) : values;
+  };
+  distribution_plot(ctx, room,
+                    {"Distribution of step times", "ms", {{"A", measured(a), c.runs[0]}, {"B", measured(b), c.runs[1]}}, 2});
 }
 
 void CompareView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   if (!app.other) {
     ctx.empty(room, "One run is open",
-              "Start with two recordings to compare them: shardscope view A.zscope B.zscope. "
-              "`shardscope ab` makes such a pair.");
+              "Open a second one to compare: start with two recordings (shardscope view A.zscope B.zscope); "
+              "`shardscope ab` makes such a pair, and the What-if panel plays this run with other settings and "
+              "opens the result here.");
     return;
   }
   const std::string of_a = app.run->partial();
@@ -180,26 +252,25 @@ void CompareView::draw(Context& ctx, Rect room) {
     of_b_ = app.other->analysis();
     comparison_ = analysis::compare({{&app.store(), &of_a_->summary, of_a_->digest.get()}},
                                     {{&app.other->store(), &of_b_->summary, of_b_->digest.get()}});
+    made_ = {};
+    const auto measured = [](const std::vector<double>& values) {
+      return finite(std::span(values).subspan(values.size() > 1 ? 1 : 0));
+    };
+    interval_ = median_difference(measured(of_a_->summary.step_ms), measured(of_b_->summary.step_ms));
   }
-  const Palette& c = ctx.colors();
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};
-  for (const auto& [letter, run] : {std::pair{"A", app.run.get()}, std::pair{"B", app.other.get()}}) {
-    Rect line = room.take_top(22);
-    ctx.canvas.text_in(line.take_left(20), letter, c.accent, Font::strong);
-    const Identity identity = identify(run->store());
-    std::string facts = identity.model;
-    for (const std::string& fact : identity.facts) facts += ", " + fact;
-    if (!identity.link.empty()) facts += ", " + identity.link;
-    const std::string name = run_name(*run);
-    ctx.canvas.text_in(line.take_left(std::min(line.w * 0.5F, ctx.canvas.width(name, Font::body) + 12)), name,
-                       c.text);
-    ctx.canvas.text_in(line, facts, c.muted, Font::small);
-  }
-  room.take_top(6);
+  names(ctx, room);
   verdict(ctx, room);
-  table(ctx, room);
-  steps(ctx, room);
-  changes(ctx, room);
+  if (room.h > 420) {
+    steps(ctx, room.take_bottom(std::clamp(room.h * 0.28F, 130.0F, 240.0F)));
+    room.take_bottom(8);
+    aligned(ctx, room.take_bottom(std::clamp(room.h * 0.36F, 120.0F, 190.0F)));
+    room.take_bottom(4);
+  } else if (room.h > 260) {
+    steps(ctx, room.take_bottom(room.h * 0.42F));
+    room.take_bottom(8);
+  }
+  tables(ctx, room);
 }
 
 }  // namespace

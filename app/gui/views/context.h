@@ -52,11 +52,18 @@ struct Overlay {
   bool just_opened = false;
 };
 
+/// The x axis that all plots of values per step share.
+struct StepAxis {
+  double begin = 0, end = 1;
+  bool all = true;  ///< every step that there is, also when more come
+};
+
 /// Lasts over frames.
 struct UiState {
   Overlay overlay;
   const void* captured = nullptr;  ///< the drag in progress belongs to this
   bool help = false;
+  StepAxis steps;
   bool drag_moved = false;
   float drag_from_x = 0, drag_from_y = 0;
 };

@@ -109,6 +109,10 @@ void Docks::open(const std::string& layout, const std::string& panel) {
   ImGui::MarkIniSettingsDirty();
 }
 
+void Docks::bring_to_front(const std::string& layout, const std::string& panel) {
+  ImGui::SetWindowFocus(id_of(layout, panel).c_str());
+}
+
 void Docks::close(const std::string& layout, const std::string& panel) {
   std::vector<std::string>& panels = of(layout).panels;
   if (panels.size() > 1) std::erase(panels, panel);

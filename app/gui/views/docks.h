@@ -24,6 +24,8 @@ class Docks {
   /// The panel in place of another; if it is shown already, the two change places.
   void replace(const std::string& layout, const std::string& old_panel, const std::string& panel);
   void open(const std::string& layout, const std::string& panel);
+  /// Its tab, where others lie in the same place.
+  void bring_to_front(const std::string& layout, const std::string& panel);
   void close(const std::string& layout, const std::string& panel);
   /// As the preset says again.
   void reset(const std::string& layout);

@@ -1,6 +1,7 @@
 // Overview: is the run healthy, how fast is it, where does each rank's time go, what happens now.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
@@ -8,6 +9,7 @@
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
+#include "app/gui/views/table_view.h"
 
 namespace shardscope::gui {
 namespace {
@@ -17,15 +19,22 @@ class OverviewView final : public View {
   std::string_view name() const override { return "overview"; }
   std::string_view title() const override { return "Overview"; }
   bool analysed() const override { return true; }
+  void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
  private:
   void figures(Context& ctx, Rect room);
   void verdict(Context& ctx, Rect& room);
+  [[nodiscard]] Table rank_table(const AppState& app) const;
   void ranks(Context& ctx, Rect room);
   void plots(Context& ctx, Rect room);
-  float scroll_ = 0;
+  TableState ranks_state_;
+  bool logarithmic_ = false;
 };
+
+void OverviewView::header(Context& ctx, Rect& room) {
+  if (room.w > 160) logarithmic_ = ctx.choice_right(room, {"linear", "log"}, logarithmic_ ? 1 : 0) == 1;
+}
 
 struct Figure {
   const char* label;
@@ -93,81 +102,86 @@ void OverviewView::verdict(Context& ctx, Rect& room) {
   const Rect whole = line;
   ctx.canvas.text_in(line.take_left(w), worst->title, c.text, Font::strong);
   ctx.canvas.text_in(line, worst->evidence, mix(c.muted, c.text, 0.5F), Font::small);
-  if (ctx.hovered(whole)) ctx.tip(worst->evidence + "\nNext: " + worst->next_step);
+  if (ctx.hovered(whole)) ctx.tip(worst->evidence + "\nNext: " + worst->next_step + "\nClick to see the findings");
+  if (ctx.clicked(whole)) ctx.app.wanted_panel = "findings";
   room.take_top(8);
+}
+
+/// Each rank's time, what it waited for and where it stands.
+Table OverviewView::rank_table(const AppState& app) const {
+  const analysis::Summary& s = app.run->summary();
+  Table table;
+  const char* const when = app.cursor_ns ? "at the cursor" : app.run->live() ? "now" : "at the end";
+  table.columns = {{"rank", 0.35F, true},
+                   {"time", 2.6F, false,
+                    "Compute, exposed communication, exposed copies, checkpoint, idle: of the measured steps"},
+                   {"hidden", 0.5F, true, "100 (1 - exposed communication / |communication|)"},
+                   {"fetch wait", 0.65F, true, "Computation stood still for a gather"},
+                   {"exposed", 0.65F, true, "Communication while nothing was computed", true},
+                   {"idle", 0.65F, true, "", true},
+                   {when, 1.7F}};
+  std::map<std::uint32_t, const analysis::RankSummary*> sums;
+  for (const analysis::RankSummary& one : s.ranks) sums[one.rank] = &one;
+  for (const store::RankRow& rank : app.store().ranks()) {
+    const auto found = sums.find(rank.rank);
+    const analysis::RankSummary* const sum = found != sums.end() ? found->second : nullptr;
+    const bool known = sum != nullptr && sum->time.known();
+    const auto time = [&](std::optional<std::int64_t> ns) {
+      return ns ? number_cell(static_cast<double>(*ns), duration(*ns).text()) : number_cell(std::nullopt, "");
+    };
+    Cell id = number_cell(rank.rank, std::to_string(rank.rank));
+    if (app.selection.kind == SelectionKind::rank && app.selection.rank == rank.rank)
+      id.tone = Tone::accent;
+    else if (rank_pace(app, rank.rank).straggler)
+      id.tone = Tone::bad;
+    const auto overlap = sum != nullptr ? sum->time.overlap_pct() : std::nullopt;
+    table.add({id,
+               {"", known ? static_cast<double>(sum->time.compute_ns) : -1.0, Tone::normal, {}, ""},
+               number_cell(overlap, percent(overlap).text()),
+               time(sum != nullptr ? sum->fetch_wait_ns : std::nullopt),
+               time(known ? std::optional(sum->time.exposed_comm_ns) : std::nullopt),
+               time(known ? std::optional(sum->time.idle_ns) : std::nullopt),
+               {}});
+  }
+  return table;
 }
 
 void OverviewView::ranks(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   const analysis::Summary& s = app.run->summary();
-  Rect head = room.take_top(20);
-  constexpr float kName = 64;
-  constexpr float kNumber = 84;
-  const float place_width = std::clamp(room.w * 0.30F, 0.0F, 300.0F);
-  const bool wide = room.w > 620;
-  Rect line = head;
-  ctx.canvas.text_in(line.take_left(kName), "Ranks", c.muted, Font::small);
-  if (wide)
-    ctx.canvas.text_in(line.take_right(place_width).inset(8, 0),
-                       app.cursor_ns     ? "at the cursor"
-                       : app.run->live() ? "now"
-                                         : "at the end",
-                       c.muted, Font::small);
-  ctx.canvas.text_in(line.take_right(kNumber), "fetch wait", c.muted, Font::small, Align::right);
-  ctx.canvas.text_in(line.take_right(kNumber), "hidden", c.muted, Font::small, Align::right);
-  line.take_right(16);
-  if (line.w > 330) time_legend(ctx, line, s.ranks.empty() ? analysis::RankSummary{} : s.ranks.front());
-  ctx.canvas.horizontal(head.x, head.bottom() - 1, head.w, c.line);
-  room.take_top(4);
   const auto all = app.store().ranks();
-  ctx.scroll(this, room, 24 * static_cast<float>(all.size()), scroll_);
-  const Clip clip(ctx.canvas, room);
-  float y = room.y - scroll_;
-  for (const store::RankRow& rank : all) {
-    Rect row{room.x, y, room.w - 8, 24};
-    y += 24;
-    if (row.bottom() < room.y || row.y > room.bottom()) continue;
-    const Rect whole = row;
-    const bool over = ctx.hovered(whole);
-    if (over) ctx.canvas.fill(whole, c.raised);
-    const RankPace pace = rank_pace(app, rank.rank);
-    const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == rank.rank;
-    ctx.canvas.text_in(row.take_left(kName), "rank " + std::to_string(rank.rank),
-                       chosen           ? c.accent
-                       : pace.straggler ? c.of(Meaning::trouble)
-                                        : c.text,
-                       Font::small);
-    const analysis::RankSummary* sum = nullptr;
-    for (const analysis::RankSummary& one : s.ranks) {
-      if (one.rank == rank.rank) sum = &one;
-    }
-    if (wide) {
-      const Rect place = row.take_right(place_width);
-      const GatePosition at = gate_position(app.store(), rank.rank, app.now_ns());
-      const std::string text = rank.finished && !app.cursor_ns
-                                   ? (rank.exit_code == 0 ? "finished" : "failed: " + rank.exit_message)
-                               : at.known ? at.place
-                                          : "no gate passed yet";
-      if (ctx.canvas.text_in(place.inset(8, 0), text,
-                             rank.finished && rank.exit_code != 0 ? c.of(Meaning::trouble) : c.text,
-                             Font::small) &&
-          over) {
-        ctx.tip(text);
+  if (room.h > 90)
+    time_legend(ctx, room.take_top(20), s.ranks.empty() ? analysis::RankSummary{} : s.ranks.front());
+  const Table table = rank_table(app);
+  std::map<std::uint32_t, const analysis::RankSummary*> sums;
+  for (const analysis::RankSummary& one : s.ranks) sums[one.rank] = &one;
+  TableOptions options;
+  options.row_height = 24;
+  options.draw = [&](std::size_t row, std::size_t column, const Rect& cell) {
+    const store::RankRow& rank = all[row];
+    if (column == 1) {
+      if (const auto sum = sums.find(rank.rank); sum != sums.end()) {
+        stacked_bar(ctx, cell.inset(0, 5), time_parts(c, *sum->second),
+                    static_cast<double>(sum->second->time.total_ns),
+                    [](double ns) { return duration(static_cast<std::int64_t>(ns)).text(); });
       }
+      return true;
     }
-    const Quantity wait =
-        sum != nullptr && sum->fetch_wait_ns ? duration(*sum->fetch_wait_ns) : Quantity{kMissing, ""};
-    ctx.quantity(row.take_right(kNumber), wait.number, wait.unit, 24);
-    const Quantity hidden = sum != nullptr ? percent(sum->time.overlap_pct()) : Quantity{kMissing, ""};
-    ctx.quantity(row.take_right(kNumber), hidden.number, hidden.unit, 20);
-    row.take_right(16);
-    if (sum != nullptr && row.w > 20) {
-      stacked_bar(ctx, row.inset(0, 5), time_parts(c, *sum), static_cast<double>(sum->time.total_ns),
-                  [](double ns) { return duration(static_cast<std::int64_t>(ns)).text(); });
-    }
-    if (over && ctx.pointer.pressed[0]) app.select_rank(rank.rank);
-  }
+    if (column != 6) return false;
+    // Where a rank stands is asked for the rows that are seen only.
+    const GatePosition at = gate_position(app.store(), rank.rank, app.now_ns());
+    const bool failed = rank.finished && rank.exit_code != 0;
+    const std::string text = rank.finished && !app.cursor_ns
+                                 ? (failed ? "failed: " + rank.exit_message : std::string("finished"))
+                             : at.known ? at.place
+                                        : "no gate passed yet";
+    if (ctx.canvas.text_in(cell, text, failed ? c.of(Meaning::trouble) : c.text, Font::small) && ctx.hovered(cell))
+      ctx.tip(text);
+    return true;
+  };
+  const TableHit hit = draw_table(ctx, "##ranks", room, table, ranks_state_, options);
+  if (hit.clicked) app.select_rank(all[*hit.clicked].rank);
 }
 
 void OverviewView::plots(Context& ctx, Rect room) {
@@ -175,26 +189,31 @@ void OverviewView::plots(Context& ctx, Rect room) {
   const analysis::Summary& s = ctx.app.run->summary();
   const auto steps = ctx.app.store().steps();
   const std::uint32_t first = steps.empty() ? 0 : steps.front().step;
-  std::vector<SeriesPlot> all;
-  all.push_back({"Loss", "", s.loss, first, c.of(Meaning::compute), false, 3});
-  all.push_back({"Step time", "ms", s.step_ms, first, c.of(Meaning::gather), true,
-                 s.step_ms_median.value_or(0) < 10 ? 2 : 1});
-  bool norms = false;
-  for (const double norm : s.grad_norm) norms |= std::isfinite(norm);
-  if (norms) all.push_back({"Gradient norm", "", s.grad_norm, first, c.of(Meaning::reduce), true, 3});
+  const int digits = s.step_ms_median.value_or(0) < 10 ? 2 : 1;
+  std::vector<StepPlot> all;
+  all.push_back({"Loss", "", {{"loss", s.loss, c.of(Meaning::compute)}}, first, false, logarithmic_, 3});
+  all.push_back({"Step time", "ms", {{"step time", s.step_ms, c.of(Meaning::gather)}}, first, true, logarithmic_, digits});
+  if (std::ranges::any_of(s.grad_norm, [](double norm) { return std::isfinite(norm); }))
+    all.push_back({"Gradient norm", "", {{"norm", s.grad_norm, c.of(Meaning::reduce)}}, first, true, logarithmic_, 3});
+  // The first step is warm-up and would be an outlier on its own.
+  std::vector<double> measured = s.step_ms;
+  if (measured.size() > 1) measured.erase(measured.begin());
+  const bool distribution = room.w > 900 && measured.size() > 3;
   const bool side_by_side = room.w > 560;
-  const auto n = static_cast<float>(all.size());
+  const auto n = static_cast<float>(all.size() + (distribution ? 1 : 0));
   const float width = (room.w - 24 * (n - 1)) / n;
   const float height = room.h / n;
-  for (const SeriesPlot& one : all) {
-    Rect place = side_by_side ? room.take_left(width) : room.take_top(height);
-    const int hit = plot_series(ctx, place, one);
-    if (hit >= 0 && ctx.pointer.pressed[0] && static_cast<std::size_t>(hit) < steps.size()) {
+  for (const StepPlot& one : all) {
+    const Rect place = side_by_side ? room.take_left(width) : room.take_top(height);
+    const int hit = step_plot(ctx, place, one);
+    if (hit >= 0 && static_cast<std::size_t>(hit) < steps.size()) {
       ctx.app.go_to_step(steps[static_cast<std::size_t>(hit)].step);
       ctx.app.select_step(steps[static_cast<std::size_t>(hit)].step);
     }
     if (side_by_side) room.take_left(24);
   }
+  if (distribution)
+    distribution_plot(ctx, room, {"Step time", "ms", {{"steps", measured, c.of(Meaning::gather)}}, digits});
 }
 
 void OverviewView::draw(Context& ctx, Rect room) {
@@ -219,7 +238,7 @@ void OverviewView::draw(Context& ctx, Rect room) {
   verdict(ctx, room);
   figures(ctx, room.take_top(54));
   room.take_top(8);
-  const float rank_rows = 28 + 24 * static_cast<float>(app.store().ranks().size());
+  const float rank_rows = 46 + 24 * static_cast<float>(app.store().ranks().size());
   if (room.h > 190) {
     const float plot_height = std::clamp(room.h - rank_rows - 12, 100.0F, alone ? room.h * 0.62F : 140.0F);
     plots(ctx, room.take_top(plot_height));

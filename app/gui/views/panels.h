@@ -16,5 +16,8 @@ namespace shardscope::gui {
 [[nodiscard]] std::unique_ptr<View> make_compare_view();
 [[nodiscard]] std::unique_ptr<View> make_findings_view();
 [[nodiscard]] std::unique_ptr<View> make_inspector_view();
+[[nodiscard]] std::unique_ptr<View> make_messages_view();
+[[nodiscard]] std::unique_ptr<View> make_what_if_view();
+[[nodiscard]] std::unique_ptr<View> make_buckets_view();
 
 }  // namespace shardscope::gui

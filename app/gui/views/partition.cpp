@@ -1,9 +1,13 @@
 // Partition map: the owner of each element, and what is gathered now. Rank by element range.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <string>
 
+#include "app/gui/model/block_name.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/gradient_states.h"
 #include "app/gui/model/names.h"
 #include "app/gui/views/panels.h"
 #include "instrumentation/param_status.h"
@@ -12,24 +16,10 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kGutter = 64;
+constexpr float kRankGutter = 64;
 constexpr float kAxis = 20;
 constexpr float kSmallestRow = 22;
 constexpr float kLargestRow = 56;
-
-/// "transformer.h.3" of "transformer.h.3.attn.c_attn.weight": up to the block number, else the module.
-std::string_view group_of(std::string_view name) {
-  std::size_t at = 0;
-  while (at < name.size()) {
-    const std::size_t dot = std::min(name.find('.', at), name.size());
-    const std::string_view part = name.substr(at, dot - at);
-    if (!part.empty() && std::ranges::all_of(part, [](char ch) { return ch >= '0' && ch <= '9'; }))
-      return name.substr(0, dot);
-    at = dot + 1;
-  }
-  const std::size_t last = name.rfind('.');
-  return last == std::string_view::npos ? name : name.substr(0, last);
-}
 
 /// "c_attn.weight", else "c_attn", else nothing: what fits of a parameter's name and still says which it is.
 std::string_view cell_label(const Canvas& canvas, std::string_view name, float room) {
@@ -41,6 +31,22 @@ std::string_view cell_label(const Canvas& canvas, std::string_view name, float r
   if (canvas.width(both, Font::small) <= room) return both;
   const std::string_view module = last == std::string_view::npos ? both : name.substr(begin, last - begin);
   return canvas.width(module, Font::small) <= room ? module : std::string_view{};
+}
+
+/// What of the model states the cells show.
+enum class Layer : std::uint8_t { parameters, gradients, optimizer };
+/// By what they are coloured.
+enum class ColourBy : std::uint8_t { status, owner, module, age };
+
+/// Hues that neighbours do not share: the golden angle apart.
+Rgb hue(std::size_t which, const Palette& c) {
+  const double h = std::fmod(static_cast<double>(which) * 0.381966, 1.0) * 6;
+  const auto channel = [&](double shift) {
+    const double k = std::fmod(shift + h, 6);
+    const double v = 0.80 - 0.45 * std::clamp(std::min(k, 4 - k), 0.0, 1.0);
+    return static_cast<Rgb>(std::lround(255 * v));
+  };
+  return mix(channel(5) << 16 | channel(3) << 8 | channel(1), c.panel, 0.12F);
 }
 
 class PartitionView final : public View {
@@ -57,12 +63,27 @@ class PartitionView final : public View {
             const store::ParamState& state, const ElementAxis& elements, bool labels);
   void hover(Context& ctx, const Rect& rect, const ElementAxis& elements, std::uint32_t rank);
   void legend(Context& ctx, Rect rect);
+  void gradient_cell(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param, const ElementAxis& elements);
+  void optimizer_cell(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param, const ElementAxis& elements);
+  /// By owner, module or age in place of the status; false where that says nothing here.
+  bool coloured(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param, const store::ParamState& state,
+                const ElementAxis& elements);
+  void pieces(Context& ctx, const Rect& box, const ev::ParamInfo& info, std::span<const OwnedSlice> slices, Rgb color,
+              float alpha) const;
+  const std::vector<GradientState>& gradients(const AppState& app, std::uint32_t rank);
+  void label(Context& ctx, const Rect& box, std::string_view name) const;
   static void double_outline(Context& ctx, const Rect& box);
   [[nodiscard]] float x_of(const Rect& rect, double position) const {
     return rect.x + static_cast<float>((position - shown_.begin) / (shown_.end - shown_.begin)) * rect.w;
   }
 
   UnitRange shown_;
+  Layer layer_ = Layer::parameters;
+  ColourBy colour_by_ = ColourBy::status;
+  std::int64_t gradients_at_ = -1;
+  std::uint64_t gradients_revision_ = 0;
+  const Session* gradients_of_ = nullptr;
+  std::map<std::uint32_t, std::vector<GradientState>> gradients_;  ///< by rank, at that time
   float scroll_ = 0;
   int pan_owner_ = 0;
   std::vector<store::ParamState> states_;
@@ -76,6 +97,153 @@ void PartitionView::header(Context& ctx, Rect& room) {
   const int scale =
       ctx.choice_right(room, {"to scale", "widen small"}, app.element_scale == ElementScale::linear ? 0 : 1);
   app.element_scale = scale == 0 ? ElementScale::linear : ElementScale::compressed;
+  if (room.w > 300) {
+    layer_ = static_cast<Layer>(
+        ctx.choice_right(room, {"parameters", "gradients", "optimizer states"}, static_cast<int>(layer_)));
+  }
+  Rect place;
+  constexpr std::array kNames{"status", "owner", "module", "age"};
+  if (layer_ == Layer::parameters && room.w > 130 &&
+      ctx.menu_button_right(room, std::string("by ") + kNames[static_cast<std::size_t>(colour_by_)], place)) {
+    std::vector<OverlayItem> items;
+    constexpr std::array kTips{"here, on its way, not here", "the rank whose shard it is", "block of the model",
+                               "since its status changed"};
+    for (std::size_t i = 0; i < kNames.size(); ++i) {
+      const auto by = static_cast<ColourBy>(i);
+      items.push_back({kNames[i], kTips[i], true, by == colour_by_, [this, by] { colour_by_ = by; }});
+    }
+    ctx.menu(place, std::move(items));
+  }
+}
+
+const std::vector<GradientState>& PartitionView::gradients(const AppState& app, std::uint32_t rank) {
+  const std::int64_t at = app.now_ns();
+  if (gradients_at_ != at || gradients_of_ != app.run.get() || gradients_revision_ != app.store().revision()) {
+    gradients_.clear();
+    gradients_at_ = at;
+    gradients_of_ = app.run.get();
+    gradients_revision_ = app.store().revision();
+  }
+  const auto [found, made] = gradients_.try_emplace(rank);
+  if (made) found->second = gradient_states(app.store(), rank, at);
+  return found->second;
+}
+
+/// Parts of a parameter's box, padding after the last.
+void PartitionView::pieces(Context& ctx, const Rect& box, const ev::ParamInfo& info, std::span<const OwnedSlice> slices,
+                           Rgb color, float alpha) const {
+  const auto elems = static_cast<double>(std::max<std::int64_t>(1, info.elems));
+  for (const OwnedSlice& slice : slices) {
+    const float x0 = box.x + static_cast<float>(static_cast<double>(slice.param_offset) / elems) * box.w;
+    const float share = static_cast<float>(std::min(1.0, static_cast<double>(slice.param_offset + slice.elems) / elems));
+    const float x1 = std::max(x0 + 1, box.x + share * box.w);
+    ctx.canvas.fill({x0, box.y, std::min(x1, box.right()) - x0, box.h}, color, alpha);
+  }
+}
+
+void PartitionView::label(Context& ctx, const Rect& box, std::string_view name) const {
+  if (box.w <= 30 || box.h < 18) return;
+  const std::string_view text = cell_label(ctx.canvas, name, box.w - 10);
+  if (text.empty()) return;
+  // A plate under the label: it may lie over both owned and gathered elements.
+  const Rect plate{box.x + 3, box.y + (box.h - 14) / 2, ctx.canvas.width(text, Font::small) + 4, 14};
+  ctx.canvas.fill(plate, ctx.colors().panel, 0.72F, 2);
+  ctx.canvas.text_in({plate.x + 2, plate.y, plate.w, plate.h}, text, ctx.colors().text, Font::small);
+}
+
+/// Outline: none yet; half high: in a bucket; full height, pale: flushed; hatched: being reduced; solid: reduced, at
+/// stages 2 and 3 where this rank owns it.
+void PartitionView::gradient_cell(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param,
+                                  const ElementAxis& elements) {
+  const Palette& c = ctx.colors();
+  const ev::RunTables& tables = ctx.app.store().tables();
+  const ev::ParamInfo& info = tables.params[param];
+  const Rgb color = c.of(Meaning::reduce);
+  ctx.canvas.outline(box, mix(c.line, c.muted, 0.25F));
+  if (info.frozen) {
+    ctx.canvas.dots(box, c.muted, 0.5F);
+    return;
+  }
+  const std::vector<GradientState>& states = gradients(ctx.app, rank);
+  if (param >= states.size()) return;
+  switch (states[param].status) {
+    case GradientStatus::none:
+      return;
+    case GradientStatus::in_bucket:
+      ctx.canvas.fill({box.x, box.y + box.h / 2, box.w, box.h / 2}, color, 0.8F);
+      return;
+    case GradientStatus::flushed:
+      ctx.canvas.fill(box, color, 0.45F);
+      return;
+    case GradientStatus::reducing:
+      ctx.canvas.fill(box, color, 0.25F);
+      ctx.canvas.hatch(box, color, 1, 6);
+      return;
+    case GradientStatus::reduced:
+      if (tables.stage < 2 || tables.world == 1)
+        ctx.canvas.fill(box, color);
+      else
+        pieces(ctx, box, info, elements.owned(rank, param), color, 1);
+      return;
+  }
+}
+
+/// Master weights, momentum and variance: at stage 0 on every rank, from stage 1 on at the owner.
+void PartitionView::optimizer_cell(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param,
+                                   const ElementAxis& elements) {
+  const Palette& c = ctx.colors();
+  const ev::RunTables& tables = ctx.app.store().tables();
+  const ev::ParamInfo& info = tables.params[param];
+  const Rgb color = c.of(Meaning::optimizer);
+  ctx.canvas.outline(box, mix(c.line, c.muted, 0.25F));
+  if (info.frozen) {
+    ctx.canvas.dots(box, c.muted, 0.5F);
+    return;
+  }
+  if (tables.stage == 0 || tables.world == 1)
+    ctx.canvas.fill(box, color);
+  else
+    pieces(ctx, box, info, elements.owned(rank, param), color, 1);
+}
+
+bool PartitionView::coloured(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param,
+                             const store::ParamState& state, const ElementAxis& elements) {
+  constexpr std::uint32_t kMostOwners = 256;
+  const AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const ev::RunTables& tables = app.store().tables();
+  const ev::ParamInfo& info = tables.params[param];
+  const bool here = tables.stage < 3 || static_cast<plan::ParamStatus>(ev::status_of(state.status)) ==
+                                            plan::ParamStatus::available;
+  switch (colour_by_) {
+    case ColourBy::status:
+      return false;
+    case ColourBy::owner:
+      if (tables.world > kMostOwners) return false;
+      for (std::uint32_t owner = 0; owner < tables.world; ++owner) {
+        const bool own = owner == rank;
+        pieces(ctx, box, info, elements.owned(owner, param), hue(owner, c), own || here ? 1.0F : 0.28F);
+      }
+      break;
+    case ColourBy::module: {
+      const auto block = std::hash<std::string_view>{}(block_of(info.name)) % 97;
+      ctx.canvas.fill(box, hue(block, c), here ? 0.9F : 0.2F);
+      pieces(ctx, box, info, elements.owned(rank, param), hue(block, c), 1);
+      break;
+    }
+    case ColourBy::age: {
+      if (state.since_ns <= 0) {
+        ctx.canvas.outline(box, mix(c.line, c.muted, 0.25F));
+        break;
+      }
+      // 1 us: bright; 1 s and more: the panel's colour nearly.
+      const double age = std::max(1.0, static_cast<double>(app.now_ns() - state.since_ns));
+      const auto old = static_cast<float>(std::clamp((std::log10(age) - 3) / 6, 0.0, 1.0));
+      ctx.canvas.fill(box, mix(here ? c.of(Meaning::gather) : c.of(Meaning::neutral), c.panel, 0.1F + 0.75F * old));
+      break;
+    }
+  }
+  return true;
 }
 
 void PartitionView::axis(Context& ctx, const Rect& rect, const ElementAxis& elements) {
@@ -84,9 +252,9 @@ void PartitionView::axis(Context& ctx, const Rect& rect, const ElementAxis& elem
   const Clip clip(ctx.canvas, rect);
   std::size_t i = 0;
   while (i < params.size()) {
-    const std::string_view group = group_of(params[i].name);
+    const std::string_view group = block_of(params[i].name);
     std::size_t next = i + 1;
-    while (next < params.size() && group_of(params[next].name) == group) ++next;
+    while (next < params.size() && block_of(params[next].name) == group) ++next;
     const float x0 = x_of(rect, elements.begin(static_cast<std::uint32_t>(i)));
     const float x1 = x_of(rect, elements.end(static_cast<std::uint32_t>(next - 1)));
     if (x1 > rect.x && x0 < rect.right()) {
@@ -111,6 +279,18 @@ void PartitionView::cell(Context& ctx, const Rect& box, std::uint32_t rank, std:
   const Rgb here = c.of(Meaning::gather);
   const auto status = static_cast<plan::ParamStatus>(ev::status_of(state.status));
   const bool stage3 = tables.stage == 3;
+  if (layer_ != Layer::parameters) {
+    if (layer_ == Layer::gradients)
+      gradient_cell(ctx, box, rank, param, elements);
+    else
+      optimizer_cell(ctx, box, rank, param, elements);
+    if (labels) label(ctx, box, info.name);
+    return;
+  }
+  if (coloured(ctx, box, rank, param, state, elements)) {
+    if (labels) label(ctx, box, info.name);
+    return;
+  }
   Rgb ground = c.panel;
   if (!stage3) {
     ground = mix(c.panel, own, 0.35F);  // a replica of what others own
@@ -155,15 +335,7 @@ void PartitionView::cell(Context& ctx, const Rect& box, std::uint32_t rank, std:
   const bool persistent = stage3 && info.persistent && status == plan::ParamStatus::available;
   if (persistent && box.w >= 5)
     ctx.canvas.disc(box.x + box.w / 2, box.y + box.h / 2, std::min(2.5F, box.w / 3), text_on(here));
-  if (labels && box.w > 30 && box.h >= 18) {
-    const std::string_view label = cell_label(ctx.canvas, info.name, box.w - 10);
-    if (!label.empty()) {
-      // A plate under the label: it may lie over both owned and gathered elements.
-      const Rect plate{box.x + 3, box.y + (box.h - 14) / 2, ctx.canvas.width(label, Font::small) + 4, 14};
-      ctx.canvas.fill(plate, c.panel, 0.72F, 2);
-      ctx.canvas.text_in({plate.x + 2, plate.y, plate.w, plate.h}, label, c.text, Font::small);
-    }
-  }
+  if (labels) label(ctx, box, info.name);
 }
 
 /// A secondary copy (hpZ).
@@ -210,6 +382,16 @@ void PartitionView::hover(Context& ctx, const Rect& rect, const ElementAxis& ele
         {"rank " + std::to_string(rank) + " owns",
          grouped(slice.param_offset) + " to " + grouped(slice.param_offset + slice.elems), "", ""});
   }
+  if (layer_ == Layer::gradients) {
+    const std::vector<GradientState>& states = gradients(app, rank);
+    if (param < states.size()) {
+      const GradientState& state = states[param];
+      details.fields.push_back({"gradient", word(state.status), "", ""});
+      if (state.bucket != ev::kNoId) details.fields.push_back({"bucket", std::to_string(state.bucket), "", ""});
+      if (state.since_ns > 0)
+        details.fields.push_back({"for", duration(app.now_ns() - state.since_ns).text(), "", ""});
+    }
+  }
   details.fields.push_back(
       {"under the pointer", "element " + grouped(elements.element_at(param, position)), "", ""});
   ctx.tip(details);
@@ -226,6 +408,42 @@ void PartitionView::legend(Context& ctx, Rect room) {
     swatch(mark);
     ctx.canvas.text_in({mark.right() + 5, place.y, place.w, place.h}, text, c.muted, Font::small);
   };
+  if (layer_ == Layer::gradients) {
+    const Rgb color = c.of(Meaning::reduce);
+    entry("none yet", [&](const Rect& r) { ctx.canvas.outline(r, mix(c.line, c.muted, 0.5F)); });
+    entry("in a bucket", [&](const Rect& r) {
+      ctx.canvas.outline(r, mix(c.line, c.muted, 0.5F));
+      ctx.canvas.fill({r.x, r.y + r.h / 2, r.w, r.h / 2}, color, 0.8F);
+    });
+    entry("flushed", [&](const Rect& r) { ctx.canvas.fill(r, color, 0.45F); });
+    entry("being reduced", [&](const Rect& r) {
+      ctx.canvas.fill(r, color, 0.25F);
+      ctx.canvas.hatch(r, color, 1, 5);
+    });
+    entry(ctx.app.store().tables().stage < 2 ? "reduced, on every rank" : "reduced, the owner's part",
+          [&](const Rect& r) { ctx.canvas.fill(r, color); });
+    return;
+  }
+  if (layer_ == Layer::optimizer) {
+    entry(ctx.app.store().tables().stage == 0 ? "whole on every rank" : "this rank's optimizer states",
+          [&](const Rect& r) { ctx.canvas.fill(r, c.of(Meaning::optimizer)); });
+    entry("elsewhere", [&](const Rect& r) { ctx.canvas.outline(r, mix(c.line, c.muted, 0.5F)); });
+    entry("not trained", [&](const Rect& r) { ctx.canvas.dots(r, c.muted); });
+    return;
+  }
+  if (colour_by_ == ColourBy::owner) {
+    const std::uint32_t world = std::min<std::uint32_t>(ctx.app.store().tables().world, 16);
+    for (std::uint32_t rank = 0; rank < world; ++rank)
+      entry(("rank " + std::to_string(rank)).c_str(), [&](const Rect& r) { ctx.canvas.fill(r, hue(rank, c)); });
+    entry("pale: not here", [&](const Rect& r) { ctx.canvas.fill(r, c.muted, 0.28F); });
+    return;
+  }
+  if (colour_by_ == ColourBy::age) {
+    for (const auto& [text, old] : {std::pair{"1 \u00b5s", 0.0F}, {"1 ms", 0.5F}, {"1 s and more since it changed", 1.0F}})
+      entry(text, [&](const Rect& r) { ctx.canvas.fill(r, mix(c.of(Meaning::gather), c.panel, 0.1F + 0.75F * old)); });
+    entry("not here", [&](const Rect& r) { ctx.canvas.fill(r, c.of(Meaning::neutral)); });
+    return;
+  }
   entry(stage3 ? "owned" : "owned partition",
         [&](const Rect& r) { ctx.canvas.fill(r, c.of(Meaning::compute)); });
   if (!stage3) {
@@ -261,12 +479,12 @@ void PartitionView::draw(Context& ctx, Rect room) {
   room = {room.x + 12, room.y, room.w - 20, room.h};
   if (room.h > 90) legend(ctx, room.take_bottom(24));
   Rect top = room.take_top(kAxis);
-  top.take_left(kGutter);
+  top.take_left(kRankGutter);
   axis(ctx, top, elements);
   const std::uint32_t world = app.store().tables().world;
   const float height =
       std::clamp(std::floor(room.h / static_cast<float>(world)) - 4, kSmallestRow, kLargestRow);
-  const Rect map{room.x + kGutter, room.y, room.w - kGutter, room.h};
+  const Rect map{room.x + kRankGutter, room.y, room.w - kRankGutter, room.h};
   if (ctx.hovered(map) && !ctx.pointer.shift && ctx.pointer.wheel != 0) {
     const double at =
         shown_.begin + static_cast<double>((ctx.pointer.x - map.x) / map.w) * (shown_.end - shown_.begin);
@@ -286,7 +504,7 @@ void PartitionView::draw(Context& ctx, Rect room) {
                     height};
     if (line.bottom() < room.y || line.y > room.bottom()) continue;
     const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == rank;
-    ctx.canvas.text_in({room.x, line.y, kGutter - 8, height}, "rank " + std::to_string(rank),
+    ctx.canvas.text_in({room.x, line.y, kRankGutter - 8, height}, "rank " + std::to_string(rank),
                        chosen ? c.accent : c.text, Font::small);
     {
       const Clip inner(ctx.canvas, line);

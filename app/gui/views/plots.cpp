@@ -1,93 +1,235 @@
 #include "app/gui/views/plots.h"
 
+#include <implot.h>
+
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "app/analysis/statistics.h"
+#include "app/gui/model/curve.h"
 #include "app/gui/model/format.h"
 
 namespace shardscope::gui {
 
-int plot_series(Context& ctx, Rect rect, const SeriesPlot& series) {
+namespace {
+
+constexpr float kTitle = 20;
+constexpr double kMarkedValues = 40;  ///< more are a line without marks
+
+/// Title at the left, what the last value is at the right.
+void plot_head(Context& ctx, Rect head, const std::string& title, const std::string& last) {
   const Palette& c = ctx.colors();
-  Rect head = rect.take_top(22);
-  double last = NAN;
-  double low = INFINITY;
-  double high = -INFINITY;
-  for (const double value : series.values) {
-    if (!std::isfinite(value)) continue;
-    last = value;
-    low = std::min(low, value);
-    high = std::max(high, value);
+  const float w = std::min(head.w * 0.6F, ctx.canvas.width(last, Font::mono) + 1);
+  ctx.canvas.text_in(head.take_right(w), last, c.text, Font::mono, Align::right);
+  ctx.canvas.text_in(head, title, c.muted, Font::small);
+}
+
+std::string with_unit(double value, int digits, const std::string& unit) {
+  return decimal(value, digits) + (unit.empty() || !std::isfinite(value) ? "" : " " + unit);
+}
+
+/// A step number, fractions within: where a time lies on the axis of steps.
+std::optional<double> step_at(std::span<const store::StepRow> steps, std::int64_t at_ns) {
+  const auto after =
+      std::ranges::upper_bound(steps, at_ns, {}, [](const store::StepRow& step) { return step.begin_ns; });
+  if (after == steps.begin()) return std::nullopt;
+  const store::StepRow& step = *(after - 1);
+  const std::int64_t end = after != steps.end() ? after->begin_ns : step.end_ns;
+  const double length = std::max(1.0, static_cast<double>(end) - static_cast<double>(step.begin_ns));
+  return step.step - 0.5 + std::min(1.0, static_cast<double>(at_ns - step.begin_ns) / length);
+}
+
+/// The band of what the timeline shows, and "now".
+void time_on_steps(Context& ctx) {
+  const AppState& app = ctx.app;
+  if (!app.run) return;
+  const auto steps = app.store().steps();
+  if (steps.empty()) return;
+  const Palette& c = ctx.colors();
+  const ImVec2 at = ImPlot::GetPlotPos();
+  const ImVec2 size = ImPlot::GetPlotSize();
+  ImPlot::PushPlotClipRect();
+  ImDrawList* const list = ImPlot::GetPlotDrawList();
+  const auto x_of = [](double step) { return ImPlot::PlotToPixels(step, 0).x; };
+  const auto begin = step_at(steps, app.time.range().begin_ns).value_or(steps.front().step - 0.5);
+  const auto end = step_at(steps, app.time.range().end_ns);
+  if (end) {
+    const float x0 = x_of(begin);
+    list->AddRectFilled({x0, at.y}, {std::max(x0 + 1, x_of(*end)), at.y + size.y},
+                        ImGui::GetColorU32(ink(c.accent, 0.10F)));
   }
-  const std::string last_text = decimal(last, series.digits) + (series.unit.empty() ? "" : " " + series.unit);
-  ctx.canvas.text_in(head.take_right(std::min(head.w * 0.6F, ctx.canvas.width(last_text, Font::mono) + 1)),
-                     last_text, c.text, Font::mono, Align::right);
-  ctx.canvas.text_in(head, series.title, c.muted, Font::small);
-  if (!std::isfinite(low)) {
-    ctx.canvas.text_in(rect, "no values yet", c.muted, Font::small, Align::centre);
+  if (const auto now = step_at(steps, app.now_ns())) {
+    const float x = x_of(*now);
+    list->AddLine({x, at.y}, {x, at.y + size.y}, ImGui::GetColorU32(ink(c.accent, 0.9F)));
+  }
+  ImPlot::PopPlotClipRect();
+}
+
+/// What stands under the pointer: each curve's value at that step.
+std::optional<std::size_t> hovered_step(Context& ctx, const StepPlot& plot, std::size_t count) {
+  if (!ImPlot::IsPlotHovered() || count == 0) return std::nullopt;
+  const double x = std::round(ImPlot::GetPlotMousePos().x) - plot.first_step;
+  const auto step = static_cast<std::size_t>(std::clamp(x, 0.0, static_cast<double>(count - 1)));
+  Details details;
+  details.title = "step " + std::to_string(plot.first_step + step);
+  for (const Curve& curve : plot.curves) {
+    const double value = step < curve.values.size() ? curve.values[step] : NAN;
+    details.fields.push_back({curve.label, with_unit(value, plot.digits + 1, plot.unit), "", ""});
+    if (std::isfinite(value) && (!plot.logarithmic || value > 0)) {
+      const ImVec2 dot = ImPlot::PlotToPixels(plot.first_step + static_cast<double>(step), value);
+      ImPlot::GetPlotDrawList()->AddCircleFilled(dot, 3.5F, ImGui::GetColorU32(ink(curve.color)));
+    }
+  }
+  ctx.tip(details);
+  return step;
+}
+
+}  // namespace
+
+bool begin_plot(Context& ctx, const char* id, const Rect& rect, int flags) {
+  if (rect.w < 60 || rect.h < 40) return false;
+  ImGui::PushFont(ctx.canvas.fonts().of(Font::mono_small), line_height(Font::mono_small));
+  ImGui::SetCursorScreenPos({rect.x, rect.y});
+  if (ImPlot::BeginPlot(id, {rect.w, rect.h}, flags | ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText)) return true;
+  ImGui::PopFont();
+  return false;
+}
+
+void end_plot(Context&) {
+  ImPlot::EndPlot();
+  ImGui::PopFont();
+}
+
+bool plot_clicked() {
+  return ImPlot::IsPlotHovered() && ImGui::IsMouseReleased(0) && ImGui::GetIO().MouseDragMaxDistanceSqr[0] < 9;
+}
+
+int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
+  Rect room = rect;
+  std::size_t count = 0;
+  double last = NAN;
+  for (const Curve& curve : plot.curves) count = std::max(count, curve.values.size());
+  if (plot.curves.size() == 1) {
+    for (const double value : plot.curves[0].values) last = std::isfinite(value) ? value : last;
+  }
+  plot_head(ctx, room.take_top(kTitle), plot.title,
+            plot.curves.size() == 1 ? with_unit(last, plot.digits, plot.unit) : "");
+  const Scale scale = plot.logarithmic ? Scale::logarithmic : Scale::linear;
+  StepAxis& axis = ctx.ui.steps;
+  if (axis.all) {
+    axis.begin = plot.first_step - 0.5;
+    axis.end = std::max(axis.begin + 1, plot.first_step + static_cast<double>(count) - 0.5);
+  }
+  std::vector<CurvePoints> points;
+  std::vector<std::vector<double>> shown;
+  for (const Curve& curve : plot.curves) {
+    points.push_back(thinned(curve.values, plot.first_step, axis.begin, axis.end,
+                             static_cast<std::size_t>(std::max(8.0F, room.w))));
+    shown.push_back(points.back().y);
+  }
+  const auto range = value_range(shown, plot.from_zero ? Zero::shown : Zero::not_shown, scale);
+  if (!range) {
+    ctx.canvas.text_in(room, count == 0 ? "no values yet" : "no values in this range", ctx.colors().muted,
+                       Font::small, Align::centre);
+    if (count > 0 && ctx.clicked(room)) axis.all = true;
     return -1;
   }
-  if (series.from_zero) low = 0;
-  if (high - low < 1e-12 * std::max(1.0, std::fabs(high))) {
-    high += std::max(1e-6, std::fabs(high) * 0.05);
-    low -= series.from_zero ? 0 : std::max(1e-6, std::fabs(low) * 0.05);
-  }
-  Rect axis = rect.take_left(52);
-  Rect plot = rect.inset(0, 4);
-  const std::string top = decimal(high, series.digits);
-  const std::string bottom = decimal(low, series.digits);
-  ctx.canvas.text_in({axis.x, plot.y - 4, axis.w - 6, 14}, top, c.muted, Font::mono_small, Align::right);
-  ctx.canvas.text_in({axis.x, plot.bottom() - 10, axis.w - 6, 14}, bottom, c.muted, Font::mono_small,
-                     Align::right);
-  ctx.canvas.horizontal(plot.x, plot.bottom(), plot.w, c.line);
-  ctx.canvas.horizontal(plot.x, plot.y, plot.w, c.line, 0.5F);
-  const std::size_t n = series.values.size();
-  const auto x_of = [&](std::size_t i) {
-    return n < 2 ? plot.x + plot.w / 2
-                 : plot.x + 3 + (plot.w - 6) * static_cast<float>(i) / static_cast<float>(n - 1);
-  };
-  const auto y_of = [&](double value) {
-    return plot.bottom() - static_cast<float>((value - low) / (high - low)) * plot.h;
-  };
-  std::vector<ImVec2> points;
-  const auto flush = [&] {
-    if (points.size() == 1) ctx.canvas.disc(points[0].x, points[0].y, 2.5F, series.color);
-    ctx.canvas.polyline(points.data(), static_cast<int>(points.size()), series.color, 1.6F);
-    points.clear();
-  };
-  // More values than pixels: keep the lowest and highest of each pixel.
-  const std::size_t stride =
-      std::max<std::size_t>(1, n / std::max<std::size_t>(1, static_cast<std::size_t>(plot.w)));
-  for (std::size_t i = 0; i < n; i += stride) {
-    double a = INFINITY;
-    double b = -INFINITY;
-    for (std::size_t k = i; k < std::min(n, i + stride); ++k) {
-      if (!std::isfinite(series.values[k])) continue;
-      a = std::min(a, series.values[k]);
-      b = std::max(b, series.values[k]);
+  const bool legend = plot.curves.size() > 1;
+  if (!begin_plot(ctx, ("##" + plot.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend)) return -1;
+  double begin = axis.begin;
+  double end = axis.end;
+  ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch,
+                    ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch);
+  ImPlot::SetupAxisLinks(ImAxis_X1, &begin, &end);
+  ImPlot::SetupAxisZoomConstraints(ImAxis_X1, 2, 1e9);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, range->low, range->high, ImPlotCond_Always);
+  ImPlot::SetupAxisFormat(ImAxis_X1, "%.0f");
+  if (plot.logarithmic) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  ImPlot::SetupLegend(ImPlotLocation_NorthEast, ImPlotLegendFlags_Horizontal);
+  ImPlot::SetupFinish();
+  time_on_steps(ctx);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    ImPlotSpec spec;
+    spec.LineColor = ink(plot.curves[i].color);
+    spec.LineWeight = 1.6F;
+    if (axis.end - axis.begin <= kMarkedValues + 0.5) {
+      spec.Marker = i % 2 == 0 ? ImPlotMarker_Circle : ImPlotMarker_Square;
+      spec.MarkerSize = 2.5F;
+      spec.MarkerFillColor = spec.MarkerLineColor = spec.LineColor;
     }
-    if (!std::isfinite(a)) {
-      flush();
-      continue;
+    ImPlot::PlotLine(plot.curves[i].label.c_str(), points[i].x.data(), points[i].y.data(),
+                     static_cast<int>(points[i].x.size()), spec);
+  }
+  const auto hovered = hovered_step(ctx, plot, count);
+  const bool clicked = hovered && plot_clicked();
+  const bool fit = ImPlot::IsPlotHovered() && ImGui::IsMouseDoubleClicked(0);
+  end_plot(ctx);
+  if (fit) {
+    axis.all = true;
+  } else if (begin != axis.begin || end != axis.end) {
+    axis = {begin, end, false};
+  }
+  return clicked ? static_cast<int>(*hovered) : -1;
+}
+
+void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot) {
+  Rect room = rect;
+  ImPlotRange range(INFINITY, -INFINITY);
+  std::vector<std::vector<double>> values;
+  std::string medians;
+  for (const Curve& curve : plot.curves) {
+    values.push_back(finite(curve.values));
+    std::ranges::sort(values.back());
+    if (values.back().empty()) continue;
+    range.Min = std::min(range.Min, values.back().front());
+    range.Max = std::max(range.Max, values.back().back());
+    medians += (medians.empty() ? "" : "  ") + (plot.curves.size() > 1 ? curve.label + " " : std::string()) +
+               decimal(analysis::quantile(values.back(), 0.5), plot.digits);
+  }
+  if (!medians.empty() && !plot.unit.empty()) medians += " " + plot.unit;
+  plot_head(ctx, room.take_top(kTitle), plot.title + ", median", medians);
+  if (range.Min > range.Max) {
+    ctx.canvas.text_in(room, "no values yet", ctx.colors().muted, Font::small, Align::centre);
+    return;
+  }
+  if (range.Max <= range.Min) range.Max = range.Min + std::max(1e-9, std::fabs(range.Min) * 0.01);
+  std::size_t most = 0;
+  for (const auto& one : values) most = std::max(most, one.size());
+  // One width of bins for all curves, by the largest: Rice's rule, 2 n^(1/3).
+  const int bins = std::clamp(static_cast<int>(std::ceil(2 * std::cbrt(static_cast<double>(most)))), 4, 80);
+  const bool legend = plot.curves.size() > 1;
+  if (!begin_plot(ctx, ("##" + plot.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend)) return;
+  ImPlot::SetupAxes(nullptr, nullptr,
+                    ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch | ImPlotAxisFlags_AutoFit,
+                    ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch | ImPlotAxisFlags_AutoFit |
+                        ImPlotAxisFlags_NoTickLabels);
+  ImPlot::SetupLegend(ImPlotLocation_NorthEast, ImPlotLegendFlags_Horizontal);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].empty()) continue;
+    ImPlotSpec spec;
+    spec.FillColor = ink(plot.curves[i].color);
+    spec.FillAlpha = legend ? 0.45F : 0.8F;
+    spec.LineColor = ink(plot.curves[i].color);
+    spec.Flags = ImPlotHistogramFlags_Density;
+    ImPlot::PlotHistogram(plot.curves[i].label.c_str(), values[i].data(), static_cast<int>(values[i].size()), bins,
+                          1, range, spec);
+  }
+  if (ImPlot::IsPlotHovered()) {
+    const double width = (range.Max - range.Min) / bins;
+    const double x = ImPlot::GetPlotMousePos().x;
+    const double from = range.Min + std::floor((x - range.Min) / width) * width;
+    Details details;
+    details.title = decimal(from, plot.digits) + " to " + with_unit(from + width, plot.digits, plot.unit);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto in_bin = std::ranges::count_if(
+          values[i], [&](double v) { return v >= from && (v < from + width || (v == range.Max && from + width >= v)); });
+      details.fields.push_back({plot.curves[i].label, std::to_string(in_bin) + " of " + std::to_string(values[i].size()),
+                                "", ""});
     }
-    points.push_back({x_of(i), y_of(a)});
-    if (b > a) points.push_back({x_of(i), y_of(b)});
+    ctx.tip(details);
   }
-  if (n <= 40) {
-    for (const ImVec2& point : points) ctx.canvas.disc(point.x, point.y, 2, series.color);
-  }
-  flush();
-  if (!ctx.hovered(rect) || n == 0) return -1;
-  const float share =
-      n < 2 ? 0
-            : std::clamp((ctx.pointer.x - plot.x - 3) / (plot.w - 6), 0.0F, 1.0F) * static_cast<float>(n - 1);
-  const auto index = static_cast<std::size_t>(std::lround(share));
-  ctx.canvas.vertical(x_of(index), plot.y, plot.h, c.muted, 0.5F);
-  if (std::isfinite(series.values[index]))
-    ctx.canvas.disc(x_of(index), y_of(series.values[index]), 3.5F, series.color);
-  ctx.tip("step " + std::to_string(series.first_step + index) + ": " +
-          decimal(series.values[index], series.digits + 1) + (series.unit.empty() ? "" : " " + series.unit));
-  return static_cast<int>(index);
+  end_plot(ctx);
 }
 
 void stacked_bar(Context& ctx, const Rect& rect, const std::vector<Part>& parts, double whole,

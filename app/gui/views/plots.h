@@ -1,24 +1,45 @@
-// Small plots on the canvas: a value per step, and bars of parts.
+// Plots: values per step and distributions by ImPlot; bars of parts on the canvas.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "app/gui/views/context.h"
+#include "app/gui/views/theme.h"
 
 namespace shardscope::gui {
 
-struct SeriesPlot {
-  std::string title;
-  std::string unit;
+struct Curve {
+  std::string label;
   std::vector<double> values;  ///< by step; NaN is a gap
-  std::uint32_t first_step = 0;
   Rgb color = 0;
+};
+/// Values per step in a plot of ImPlot. The x axes of all step plots are one: zooming any zooms all, a double click
+/// shows every step again. What the timeline shows is a band, and the time that "now" means a line.
+struct StepPlot {
+  std::string title, unit;
+  std::vector<Curve> curves;
+  std::uint32_t first_step = 0;
   bool from_zero = false;
+  bool logarithmic = false;
   int digits = 3;
 };
-/// Returns the index of the value under the pointer, or -1; draws title, last value, axis and line.
-int plot_series(Context& ctx, Rect rect, const SeriesPlot& series);
+/// Returns the index of the step that was clicked, or -1.
+int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot);
+
+/// How values are distributed: bars of the share of each curve's values in a bin, drawn over one another.
+struct Distribution {
+  std::string title, unit;
+  std::vector<Curve> curves;
+  int digits = 3;
+};
+void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot);
+
+/// Between these ImPlot draws in `rect` with the panel's fonts. Returns false where there is no room.
+bool begin_plot(Context& ctx, const char* id, const Rect& rect, int flags = 0);
+void end_plot(Context& ctx);
+/// The button was pressed and let go over the plot without a drag, which pans it.
+[[nodiscard]] bool plot_clicked();
 
 struct Part {
   std::string label;

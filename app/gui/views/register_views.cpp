@@ -20,6 +20,9 @@ void register_views(ViewRegistry& registry) {
   registry.add(make_stepper_view());
   registry.add(make_compare_view());
   registry.add(make_findings_view());
+  registry.add(make_messages_view());
+  registry.add(make_what_if_view());
+  registry.add(make_buckets_view());
   registry.add(make_inspector_view());
 }
 

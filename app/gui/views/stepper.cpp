@@ -1,7 +1,11 @@
 // Stepper: where each rank stands, what is here and what is not, what the scheduler did and why, what is
 // next.
 #include <algorithm>
+#include <array>
+#include <cmath>
 
+#include "app/gui/model/breakpoints.h"
+#include "app/gui/model/ds_summary.h"
 #include "app/gui/model/fetch_counters_at.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
@@ -10,6 +14,7 @@
 #include "app/gui/views/panels.h"
 #include "app/gui/views/run_to.h"
 #include "app/gui/views/scheduler_difference.h"
+#include "app/gui/views/table_view.h"
 
 namespace shardscope::gui {
 namespace {
@@ -30,12 +35,26 @@ class StepperView final : public View {
  private:
   void buttons(Context& ctx, Rect& room);
   void positions(Context& ctx, Rect& room);
+  void play(Context& ctx, Rect& room);
+  void to_next_hit(AppState& app);
+  void breakpoints(Context& ctx, Rect& room);
+  void add_line(Context& ctx);
+  void watch_live(AppState& app);
+  static float summary(Context& ctx, Rect room);
   void status(Context& ctx, Rect& room);
   void list(Context& ctx, Rect room, const char* title, const std::vector<std::uint32_t>& params,
             std::int64_t elems, int which);
   float actions(Context& ctx, Rect room, const std::vector<SchedulerAction>& list);
 
-  float rank_scroll_ = 0, text_scroll_ = 0, text_height_ = 0;
+  TableState ranks_state_;
+  Playback playback_;
+  double last_seconds_ = 0;  ///< of the frame before
+  std::vector<Breakpoint> breakpoints_;
+  Breakpoint next_;                 ///< that the line adds
+  std::optional<std::size_t> hit_;  ///< breakpoint at which it stopped
+  bool none_left_ = false;
+  std::int64_t watched_ns_ = 0;  ///< live: conditions have been looked at up to there
+  float text_scroll_ = 0, text_height_ = 0;
   float difference_top_ = 0;  ///< of the scheduler's difference within the scrolled text
   bool fill_ = false;         ///< the lists have a column of their own
   float list_scroll_[3]{};
@@ -119,43 +138,212 @@ void StepperView::positions(Context& ctx, Rect& room) {
   const Palette& c = ctx.colors();
   const auto ranks = app.store().ranks();
   ctx.section(room, "Where each rank stands");
-  Rect area =
-      room.take_top(std::min(kRow * static_cast<float>(ranks.size()), std::max(kRow, room.h * 0.25F)));
-  ctx.scroll(&rank_scroll_, area, kRow * static_cast<float>(ranks.size()), rank_scroll_);
-  const Clip clip(ctx.canvas, area);
-  float y = area.y - rank_scroll_;
-  for (const store::RankRow& rank : ranks) {
-    Rect row{area.x, y, area.w - 8, kRow};
-    y += kRow;
-    if (row.bottom() < area.y || row.y > area.bottom()) continue;
-    const Rect whole = row;
-    const bool over = ctx.hovered(whole);
-    const bool chosen = rank.rank == app.stepper_rank;
-    if (chosen)
-      ctx.canvas.fill(whole, mix(c.panel, c.accent, 0.18F));
-    else if (over)
-      ctx.canvas.fill(whole, c.raised);
+  Table table;
+  table.columns = {{"rank", 0.25F, true}, {"stands", 1.6F}, {"gate", 0.3F, true}};
+  std::optional<std::size_t> chosen;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].rank == app.stepper_rank) chosen = i;
+    table.add({number_cell(ranks[i].rank, std::to_string(ranks[i].rank)), {}, {}});
+  }
+  const Rect area = room.take_top(std::min(table_height(table, kRow), std::max(3 * kRow, room.h * 0.25F)));
+  TableOptions options;
+  options.chosen = chosen;
+  options.row_height = kRow;
+  options.draw = [&](std::size_t row, std::size_t column, const Rect& cell) {
+    if (column == 0) return false;
+    // Of the rows that are seen only: there may be a thousand ranks.
+    const store::RankRow& rank = ranks[row];
     const GatePosition at = gate_position(app.store(), rank.rank, app.now_ns());
+    if (column == 2) {
+      ctx.canvas.text_in(cell, at.known ? std::to_string(at.gate_number) : "", c.muted, Font::mono_small,
+                         Align::right);
+      return true;
+    }
     // A square holds, a triangle runs, a ring has finished.
-    const Rect mark = row.take_left(20);
-    const float my = mark.y + kRow / 2;
+    const float my = cell.y + cell.h / 2;
     if (at.holding)
-      ctx.canvas.fill({mark.x + 5, my - 4, 8, 8}, c.accent);
+      ctx.canvas.fill({cell.x, my - 4, 8, 8}, c.accent);
     else if (rank.finished && !app.cursor_ns)
-      ctx.canvas.outline({mark.x + 5, my - 4, 8, 8}, c.muted, 1, 1, 4);
+      ctx.canvas.outline({cell.x, my - 4, 8, 8}, c.muted, 1, 1, 4);
     else
-      ctx.canvas.triangle(mark.x + 6, my - 4, mark.x + 6, my + 4, mark.x + 13, my, c.of(Meaning::gather));
-    ctx.canvas.text_in(row.take_left(52), "rank " + std::to_string(rank.rank), c.text, Font::small);
-    ctx.canvas.text_in(row.take_right(72), at.known ? "gate " + std::to_string(at.gate_number) : "", c.muted,
-                       Font::mono_small, Align::right);
-    row.take_right(8);
+      ctx.canvas.triangle(cell.x + 1, my - 4, cell.x + 1, my + 4, cell.x + 8, my, c.of(Meaning::gather));
     const std::string place = at.known ? at.place : "no gate passed yet";
-    if (ctx.canvas.text_in(row, place, c.text, Font::small) && over) ctx.tip(place);
-    if (over && ctx.pointer.pressed[0]) {
-      app.stepper_rank = rank.rank;
-      app.memory_rank = rank.rank;
+    const Rect text{cell.x + 16, cell.y, cell.w - 16, cell.h};
+    if (ctx.canvas.text_in(text, place, c.text, Font::small) && ctx.hovered(text)) ctx.tip(place);
+    return true;
+  };
+  const TableHit hit = draw_table(ctx, "##positions", area, table, ranks_state_, options);
+  if (hit.clicked) app.stepper_rank = app.memory_rank = ranks[*hit.clicked].rank;
+}
+
+/// Plays a recording: the cursor moves on, at breakpoints it stops.
+void StepperView::play(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  if (app.run->live()) return;
+  const Palette& c = ctx.colors();
+  room.take_top(4);
+  Rect line = room.take_top(24);
+  const float w = ctx.button_width("Pause");
+  if (ctx.button(line.take_left(w), playback_.playing ? "Pause" : "Play", true,
+                 playback_.playing ? Context::Look::primary : Context::Look::plain,
+                 "Plays the recording from the cursor; it stops at the breakpoints below")) {
+    playback_.playing = !playback_.playing;
+    if (playback_.playing && (!app.cursor_ns || *app.cursor_ns >= app.store().end_ns()))
+      app.jump_to(app.time.range().begin_ns > 0 && app.cursor_ns ? 0 : std::max<std::int64_t>(0, app.time.range().begin_ns));
+  }
+  line.take_left(8);
+  ctx.canvas.text_in(line.take_left(std::min(line.w, ctx.canvas.width("speed", Font::small) + 6)), "speed", c.muted,
+                     Font::small);
+  if (line.w > 120) {
+    const Rect slider = line.take_left(std::min(200.0F, line.w * 0.5F));
+    ImGui::PushFont(ctx.canvas.fonts().of(Font::mono_small), line_height(Font::mono_small));
+    ImGui::SetCursorScreenPos({slider.x, slider.y + 1});
+    ImGui::SetNextItemWidth(slider.w);
+    float ms_per_s = static_cast<float>(playback_.speed * 1e3);
+    if (ImGui::SliderFloat("##speed", &ms_per_s, 0.01F, 10'000, "%.3g ms per second",
+                           ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp))
+      playback_.speed = static_cast<double>(ms_per_s) * 1e-3;
+    ImGui::PopFont();
+    line.take_left(8);
+  }
+  if (!breakpoints_.empty() && line.w > ctx.button_width("To the next breakpoint") &&
+      ctx.button(line.take_left(ctx.button_width("To the next breakpoint")), "To the next breakpoint")) {
+    to_next_hit(app);
+  }
+  const double passed = last_seconds_ > 0 ? std::min(0.25, ctx.seconds - last_seconds_) : 0;
+  last_seconds_ = ctx.seconds;
+  if (!playback_.playing) return;
+  ctx.moving = true;
+  const std::int64_t from = app.now_ns();
+  const std::int64_t to = playback_.advance(from, passed, app.store().end_ns());
+  const auto hit = next_hit(*app.run, app.stepper_rank, breakpoints_, from, to);
+  if (hit) {
+    playback_.playing = false;
+    hit_ = hit->which;
+  }
+  app.cursor_ns = hit ? hit->at_ns : to;
+  if (!app.time.range().contains(*app.cursor_ns))
+    app.time.set({*app.cursor_ns, *app.cursor_ns + app.time.range().length()}, app.store().end_ns());
+}
+
+void StepperView::to_next_hit(AppState& app) {
+  const auto hit = next_hit(*app.run, app.stepper_rank, breakpoints_, app.now_ns(), app.store().end_ns());
+  none_left_ = !hit;
+  if (!hit) return;
+  hit_ = hit->which;
+  app.jump_to(hit->at_ns);
+}
+
+/// The list, and a line that adds to it.
+void StepperView::breakpoints(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  ctx.section(room, none_left_ && !breakpoints_.empty() ? "Breakpoints: none is hit from here on" : "Breakpoints");
+  const float rows = static_cast<float>(breakpoints_.size()) + 1;
+  const Rect area = room.take_top(std::min(26 * rows, std::max(52.0F, room.h * 0.22F)));
+  ImGui::PushFont(ctx.canvas.fonts().of(Font::small), line_height(Font::small));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {6, 3});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6, 3});
+  ImGui::SetCursorScreenPos({area.x, area.y});
+  if (ImGui::BeginChild("##breakpoints", {area.w, area.h})) {
+    std::optional<std::size_t> removed;
+    for (std::size_t i = 0; i < breakpoints_.size(); ++i) {
+      ImGui::PushID(static_cast<int>(i));
+      ImGui::Checkbox("##enabled", &breakpoints_[i].enabled);
+      ImGui::SameLine();
+      const std::string text = text_of(app.store(), breakpoints_[i]) + (hit_ == i ? "  (stopped here)" : "");
+      ImGui::TextUnformatted(text.c_str());
+      ImGui::SameLine(std::max(0.0F, area.w - 34));
+      if (ImGui::SmallButton("x")) removed = i;
+      ImGui::PopID();
+    }
+    if (removed) {
+      breakpoints_.erase(breakpoints_.begin() + static_cast<std::ptrdiff_t>(*removed));
+      hit_.reset();
+    }
+    add_line(ctx);
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar(2);
+  ImGui::PopFont();
+}
+
+void StepperView::add_line(Context& ctx) {
+  AppState& app = ctx.app;
+  const store::Store& store = app.store();
+  ImGui::SetNextItemWidth(150);
+  if (ImGui::BeginCombo("##kind", word(next_.kind))) {
+    for (int i = 0; i < kBreakKinds; ++i) {
+      const auto kind = static_cast<BreakKind>(i);
+      if (ImGui::Selectable(word(kind), kind == next_.kind)) {
+        next_ = {kind, ev::kNoId, kind == BreakKind::live_elements ? 1e6 : 1.0, true};
+        if (kind == BreakKind::step) next_.id = 0;
+      }
+    }
+    ImGui::EndCombo();
+  }
+  ImGui::SameLine();
+  bool complete = true;
+  const auto pick = [&](const auto& all, auto&& name) {
+    complete = next_.id != ev::kNoId;
+    ImGui::SetNextItemWidth(200);
+    const std::string shown = complete ? name(next_.id) : std::string("which?");
+    if (!ImGui::BeginCombo("##which", shown.c_str(), ImGuiComboFlags_HeightLarge)) return;
+    for (const auto& one : all) {
+      ImGui::PushID(static_cast<int>(one.id));
+      if (ImGui::Selectable(name(one.id).c_str(), one.id == next_.id)) next_.id = one.id;
+      ImGui::PopID();
+    }
+    ImGui::EndCombo();
+  };
+  if (next_.kind == BreakKind::module && store.has_tables()) {
+    pick(store.tables().modules, [&](std::uint32_t id) { return module_name(store, id); });
+    ImGui::SameLine();
+  } else if (next_.kind == BreakKind::param && store.has_tables()) {
+    pick(store.tables().params, [&](std::uint32_t id) { return param_name(store, id); });
+    ImGui::SameLine();
+  } else if (next_.kind == BreakKind::step) {
+    int step = static_cast<int>(next_.id);
+    ImGui::SetNextItemWidth(100);
+    if (ImGui::InputInt("##step", &step)) next_.id = static_cast<std::uint32_t>(std::max(0, step));
+    ImGui::SameLine();
+  } else if (*threshold_unit(next_.kind) != 0) {
+    ImGui::SetNextItemWidth(90);
+    ImGui::InputDouble("##threshold", &next_.threshold, 0, 0, "%.6g");
+    ImGui::SameLine();
+    ImGui::TextDisabled("%s", threshold_unit(next_.kind));
+    ImGui::SameLine();
+  }
+  ImGui::BeginDisabled(!complete);
+  if (ImGui::Button("Add") && std::ranges::find(breakpoints_, next_) == breakpoints_.end())
+    breakpoints_.push_back(next_);
+  ImGui::EndDisabled();
+}
+
+/// Live: conditions are looked at as far as events have come; the run holds at its next gate.
+void StepperView::watch_live(AppState& app) {
+  if (!app.run->live()) return;
+  const std::int64_t end = app.store().end_ns();
+  if (watched_ns_ > 0 && end > watched_ns_ && !app.paused()) {
+    if (const auto hit = next_hit(*app.run, app.stepper_rank, breakpoints_, watched_ns_, end)) {
+      hit_ = hit->which;
+      app.pause();
     }
   }
+  watched_ns_ = end;
+}
+
+/// As DeepSpeed's ds_summary() prints it, of the parameter that is selected.
+float StepperView::summary(Context& ctx, Rect room) {
+  const Palette& c = ctx.colors();
+  float y = 0;
+  for (const Field& field : ds_summary(ctx.app.store(), ctx.app.selection.param, ctx.app.stepper_rank, ctx.app.now_ns())) {
+    const Rect line{room.x, room.y + y, std::min(room.w, 460.0F), 18};
+    ctx.canvas.text_in({line.x, line.y, 150, line.h}, field.label, c.muted, Font::mono_small);
+    const Rect value{line.x + 154, line.y, line.w - 154, line.h};
+    if (ctx.canvas.text_in(value, field.value, c.text, Font::mono_small) && ctx.hovered(value)) ctx.tip(field.value);
+    y += 18;
+  }
+  return y;
 }
 
 void StepperView::list(Context& ctx, Rect room, const char* title, const std::vector<std::uint32_t>& params,
@@ -163,8 +351,11 @@ void StepperView::list(Context& ctx, Rect room, const char* title, const std::ve
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   Rect head = room.take_top(18);
-  const std::string sum =
-      std::to_string(params.size()) + (elems > 0 ? ", " + count(static_cast<double>(elems)).text() : "");
+  // The number of parameters and of their elements are not one number with a comma.
+  std::string sum = std::to_string(params.size()) + (params.size() == 1 ? " parameter" : " parameters");
+  const std::string elements = " \u00b7 " + count(static_cast<double>(elems)).text() + " elements";
+  if (elems > 0 && ctx.canvas.width(title, Font::small) + ctx.canvas.width(sum + elements, Font::mono_small) + 8 < head.w)
+    sum += elements;
   ctx.canvas.text_in(head.take_right(std::min(head.w, ctx.canvas.width(sum, Font::mono_small) + 1)), sum,
                      c.muted, Font::mono_small, Align::right);
   ctx.canvas.text_in(head, title, c.text, Font::small);
@@ -270,7 +461,10 @@ void StepperView::draw(Context& ctx, Rect room) {
     ctx.empty(room, "No rank yet", "Ranks appear as they connect.");
     return;
   }
+  play(ctx, room);
+  watch_live(app);
   positions(ctx, room);
+  if (room.h > 260) breakpoints(ctx, room);
   Rect right;
   fill_ = room.w > 900;
   if (fill_) {
@@ -295,6 +489,10 @@ void StepperView::draw(Context& ctx, Rect room) {
     ctx.canvas.horizontal(line.x, line.bottom() - 1, line.w, c.line);
     text.take_top(4);
   };
+  if (app.selection.param != ev::kNoId && app.store().has_tables()) {
+    heading("ds_summary of " + param_name(app.store(), app.selection.param));
+    text.take_top(summary(ctx, text) + 10);
+  }
   const bool fetches = app.store().has_tables() && app.store().tables().stage == 3;
   const std::uint64_t gate = here->number;
   if (fetches) {

@@ -1,13 +1,45 @@
 #include "app/gui/views/theme.h"
 
-#include <imgui.h>
+#include <implot.h>
 
 namespace shardscope::gui {
-namespace {
-
-ImVec4 ink(Rgb color, float alpha = 1) {
+ImVec4 ink(Rgb color, float alpha) {
   const auto part = [&](unsigned shift) { return static_cast<float>(color >> shift & 255U) / 255.0F; };
   return {part(16), part(8), part(0), alpha};
+}
+
+namespace {
+
+/// Plots lie on the panel without a frame; text and ticks are muted, as on the timeline.
+void theme_plots(const Palette& c) {
+  if (ImPlot::GetCurrentContext() == nullptr) return;
+  ImPlotStyle& style = ImPlot::GetStyle();
+  style.PlotPadding = {0, 4};
+  style.PlotMinSize = {40, 30};
+  style.PlotBorderSize = 0;
+  style.LabelPadding = {6, 4};
+  style.LegendPadding = {6, 4};
+  style.LegendInnerPadding = {6, 3};
+  style.LegendSpacing = {12, 2};
+  style.MajorTickLen = style.MinorTickLen = {0, 0};
+  style.MinorAlpha = 0;
+  const auto set = [&](ImPlotCol which, Rgb color, float alpha = 1) {
+    style.Colors[which] = ink(color, alpha);
+  };
+  set(ImPlotCol_FrameBg, c.panel, 0);
+  set(ImPlotCol_PlotBg, c.panel, 0);
+  set(ImPlotCol_PlotBorder, c.line);
+  set(ImPlotCol_LegendBg, c.raised, 0.85F);
+  set(ImPlotCol_LegendBorder, c.line, 0);
+  set(ImPlotCol_LegendText, c.text);
+  set(ImPlotCol_InlayText, c.text);
+  set(ImPlotCol_AxisText, c.muted);
+  set(ImPlotCol_AxisGrid, c.line);
+  set(ImPlotCol_AxisBg, c.panel, 0);
+  set(ImPlotCol_AxisBgHovered, c.raised, 0.6F);
+  set(ImPlotCol_AxisBgActive, c.raised);
+  set(ImPlotCol_Selection, c.accent);
+  set(ImPlotCol_Crosshairs, c.muted);
 }
 
 }  // namespace
@@ -45,6 +77,24 @@ void apply_theme(const Palette& c) {
   for (const ImGuiCol hot : {ImGuiCol_SeparatorHovered, ImGuiCol_SeparatorActive, ImGuiCol_ResizeGripHovered,
                              ImGuiCol_ResizeGripActive, ImGuiCol_NavCursor})
     set(hot, c.accent);
+  // Tables, their heads and chosen rows; fields, sliders and check marks.
+  for (const ImGuiCol table : {ImGuiCol_TableHeaderBg, ImGuiCol_TableRowBg, ImGuiCol_TableRowBgAlt}) set(table, c.panel, 0);
+  set(ImGuiCol_TableHeaderBg, c.panel);
+  for (const ImGuiCol line : {ImGuiCol_TableBorderStrong, ImGuiCol_TableBorderLight}) set(line, c.line);
+  set(ImGuiCol_Header, mix(c.panel, c.accent, 0.25F));
+  set(ImGuiCol_HeaderHovered, c.raised);
+  set(ImGuiCol_HeaderActive, mix(c.panel, c.accent, 0.35F));
+  set(ImGuiCol_FrameBg, c.base);
+  set(ImGuiCol_FrameBgHovered, mix(c.base, c.text, 0.08F));
+  set(ImGuiCol_FrameBgActive, mix(c.base, c.text, 0.12F));
+  for (const ImGuiCol mark : {ImGuiCol_CheckMark, ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive, ImGuiCol_PlotHistogram})
+    set(mark, c.accent);
+  set(ImGuiCol_TextSelectedBg, c.accent, 0.35F);
+  set(ImGuiCol_ScrollbarBg, c.panel, 0);
+  set(ImGuiCol_ScrollbarGrab, c.muted, 0.35F);
+  for (const ImGuiCol grab : {ImGuiCol_ScrollbarGrabHovered, ImGuiCol_ScrollbarGrabActive}) set(grab, c.muted, 0.8F);
+  style.ScrollbarSize = 8;
+  theme_plots(c);
   set(ImGuiCol_Button, c.raised);
   set(ImGuiCol_ButtonHovered, mix(c.raised, c.text, 0.12F));
   set(ImGuiCol_ButtonActive, mix(c.raised, c.text, 0.2F));

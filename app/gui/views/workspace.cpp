@@ -86,6 +86,11 @@ void Workspace::above(Context& ctx) {
 }
 
 void Workspace::panels(Context& ctx) {
+  if (!ctx.app.wanted_panel.empty()) {
+    if (registry_.find(ctx.app.wanted_panel) != nullptr) docks_.open(ctx.app.layout_name, ctx.app.wanted_panel);
+    docks_.bring_to_front(ctx.app.layout_name, ctx.app.wanted_panel);
+    ctx.app.wanted_panel.clear();
+  }
   // A copy: a panel may be closed while they are drawn.
   const std::vector<std::string> shown = docks_.shown(ctx.app.layout_name);
   for (const std::string& name : shown) panel_window(ctx, name);

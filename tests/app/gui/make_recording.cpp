@@ -11,7 +11,7 @@
 using shardscope::store::SyntheticOptions;
 
 /// make_recording OUT.zscope [key=value...]: world, stage, steps, layers, prefetch, link_gbps, micro_steps;
-/// gpu=1: with the records of GPUs.
+/// gpu=1: with the records of GPUs; long=1: with names longer than any panel has room for.
 int main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr, "make_recording: where to? make_recording OUT.zscope [key=value...]\n");
@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   }
   SyntheticOptions options;
   bool gpu = false;
+  bool long_names = false;
   for (int i = 2; i < argc; ++i) {
     const std::string argument = argv[i];
     const std::size_t equals = argument.find('=');
@@ -38,6 +39,8 @@ int main(int argc, char** argv) {
       options.prefetch_elems = static_cast<std::int64_t>(value);
     else if (key == "link_gbps")
       options.link_gbps = value;
+    else if (key == "long")
+      long_names = value != 0;
     else if (key == "gpu")
       gpu = value != 0;
     else {
@@ -48,6 +51,16 @@ int main(int argc, char** argv) {
   try {
     auto run = shardscope::store::make_synthetic_run(options);
     if (gpu) shardscope::store::add_gpu(run);
+    if (long_names) {
+      const std::string prefix = "base_model.model.a_wrapper_with_a_very_long_name.language_model.decoder.";
+      for (auto& tables : run.tables) {
+        tables.model = prefix + tables.model;
+        for (auto& module : tables.modules) {
+          if (!module.path.empty()) module.path = prefix + module.path;
+        }
+        for (auto& param : tables.params) param.name = prefix + param.name;
+      }
+    }
     shardscope::store::Store store;
     shardscope::store::fill_store(store, run);
     shardscope::store::RecordingWriter writer(argv[1]);

@@ -1,5 +1,6 @@
 // Widgets by what they draw, without a display: tool tips of buttons, points of a plot.
 #include <gtest/gtest.h>
+#include <implot.h>
 
 #include "app/gui/views/plots.h"
 
@@ -11,13 +12,17 @@ class Widgets : public ::testing::Test {
  protected:
   Widgets() {
     ImGui::CreateContext();
+    ImPlot::CreateContext();
     ImGuiIO& io = ImGui::GetIO();
     io.IniFilename = nullptr;
     io.DisplaySize = {800, 600};
     io.BackendFlags |= ImGuiBackendFlags_RendererHasTextures;
     fonts_.at.fill(io.Fonts->AddFontDefault());
   }
-  ~Widgets() override { ImGui::DestroyContext(); }
+  ~Widgets() override {
+    ImPlot::DestroyContext();
+    ImGui::DestroyContext();
+  }
   /// Vertices that `draw` and the tool tip that it asks for take.
   struct Drawn {
     int widgets = 0, tip = 0;
@@ -59,10 +64,20 @@ TEST_F(Widgets, AButtonShowsItsTipUnderThePointerOnlyAlsoWhileItCannotBePressed)
 
 TEST_F(Widgets, APlotMarksItsValuesWhileTheyAreFew) {
   const auto vertices = [&](std::size_t values) {
-    SeriesPlot plot;
-    plot.color = 0x00FF00;
-    for (std::size_t i = 0; i < values; ++i) plot.values.push_back(static_cast<double>(i % 7));
-    return drawn(-1, -1, [&](Context& ctx) { plot_series(ctx, {0, 0, 700, 300}, plot); }).widgets;
+    StepPlot plot;
+    plot.title = "values";
+    plot.curves.push_back({"one", {}, 0x00FF00});
+    for (std::size_t i = 0; i < values; ++i) plot.curves[0].values.push_back(static_cast<double>(i % 7));
+    int count = 0;
+    drawn(-1, -1, [&](Context& ctx) {
+      ImGui::SetNextWindowPos({0, 0});
+      ImGui::SetNextWindowSize({800, 600});
+      ImGui::Begin("plot");
+      step_plot(ctx, {20, 30, 700, 300}, plot);
+      count = ImGui::GetWindowDrawList()->VtxBuffer.Size;
+      ImGui::End();
+    });
+    return count;
   };
   const int one_more = vertices(42) - vertices(41);  // of the line alone
   EXPECT_GT(vertices(40) - vertices(39), one_more + 4);

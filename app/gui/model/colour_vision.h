@@ -1,0 +1,17 @@
+// How colours look to eyes that see no difference of some: for pictures that show it, and for the test that the
+// palette can be told apart.
+#pragma once
+
+#include "app/gui/model/palette.h"
+
+namespace shardscope::gui {
+
+enum class Vision : std::uint8_t { all, no_red, no_green, no_blue };  ///< protanopia, deuteranopia, tritanopia
+
+/// Machado, Oliveira and Fernandes 2009 (IEEE TVCG 15:6), severity 1, in linear RGB.
+[[nodiscard]] Rgb seen(Rgb color, Vision vision) noexcept;
+
+/// Distance of two colours in CIE L*a*b* (1976); about 2.3 is just noticeable side by side.
+[[nodiscard]] double colour_distance(Rgb a, Rgb b) noexcept;
+
+}  // namespace shardscope::gui

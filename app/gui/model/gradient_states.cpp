@@ -1,0 +1,106 @@
+#include "app/gui/model/gradient_states.h"
+
+#include <map>
+#include <unordered_map>
+
+#include "app/gui/model/step_of.h"
+
+namespace shardscope::gui {
+namespace {
+
+bool reduces(ev::CollectiveOp op) {
+  return op == ev::CollectiveOp::reduce_scatter || op == ev::CollectiveOp::all_reduce || op == ev::CollectiveOp::reduce;
+}
+
+}  // namespace
+
+const char* word(GradientStatus status) noexcept {
+  switch (status) {
+    case GradientStatus::none:
+      return "none";
+    case GradientStatus::in_bucket:
+      return "in a bucket";
+    case GradientStatus::flushed:
+      return "waits for its reduction";
+    case GradientStatus::reducing:
+      return "being reduced";
+    case GradientStatus::reduced:
+      return "reduced";
+  }
+  return "";
+}
+
+std::vector<GradientState> gradient_states(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
+  std::vector<GradientState> out(store.has_tables() ? store.tables().params.size() : 0);
+  const auto step = step_of(store.steps(), at_ns);
+  if (out.empty() || !step) return out;
+  const std::int64_t begin = store.steps()[*step].begin_ns;
+  const auto set = [&](std::uint32_t param, GradientStatus status, std::uint32_t bucket, std::int64_t since) {
+    if (param < out.size()) out[param] = {status, bucket, since};
+  };
+  // Which collective moves a part is said before the collective begins on its lane.
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> parts;
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> in_bucket;
+  store.for_each_instant(rank, begin, at_ns + 1, [&](const ev::Event& event) {
+    const auto at = static_cast<std::int64_t>(event.ticks);
+    if (event.kind == ev::EventKind::bucket_add) {
+      const auto add = ev::as<ev::EventKind::bucket_add>(event);
+      set(add.param, GradientStatus::in_bucket, add.bucket, at);
+      in_bucket[add.bucket].push_back(add.param);
+    } else if (event.kind == ev::EventKind::bucket_flush) {
+      const std::uint32_t bucket = ev::as<ev::EventKind::bucket_flush>(event).bucket;
+      for (const std::uint32_t param : in_bucket[bucket]) set(param, GradientStatus::flushed, bucket, at);
+      in_bucket.erase(bucket);
+    } else if (event.kind == ev::EventKind::collective_part) {
+      const auto part = ev::as<ev::EventKind::collective_part>(event);
+      if (reduces(part.op)) parts[part.sequence].push_back(part.param);
+    }
+  });
+  const store::LaneId lane{rank, ev::StreamId::reduce};
+  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
+    store.for_each_span(lane, depth, begin, at_ns + 1, [&](const store::Span& span) {
+      if (span.kind != ev::EventKind::collective_begin || span.begin_ns > at_ns) return;
+      const auto moved = parts.find(span.a);
+      if (moved == parts.end()) return;
+      const bool done = span.end_ns != store::kOpen && span.end_ns <= at_ns;
+      for (const std::uint32_t param : moved->second) {
+        // A later micro-step may have put the gradient into a bucket again since.
+        if (param >= out.size() || out[param].since_ns > span.begin_ns) continue;
+        set(param, done ? GradientStatus::reduced : GradientStatus::reducing, out[param].bucket,
+            done ? span.end_ns : span.begin_ns);
+      }
+    });
+  }
+  return out;
+}
+
+std::vector<BucketFlush> bucket_flushes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                                        std::int64_t end_ns) {
+  std::vector<BucketFlush> out;
+  std::map<std::uint32_t, std::pair<std::int64_t, std::uint32_t>> opened;
+  store.for_each_instant(rank, begin_ns, end_ns, [&](const ev::Event& event) {
+    const auto at = static_cast<std::int64_t>(event.ticks);
+    if (event.kind == ev::EventKind::bucket_open) {
+      const auto open = ev::as<ev::EventKind::bucket_open>(event);
+      opened[open.bucket] = {at, static_cast<std::uint32_t>(open.buffer)};
+    } else if (event.kind == ev::EventKind::bucket_flush) {
+      const auto flush = ev::as<ev::EventKind::bucket_flush>(event);
+      BucketFlush row;
+      row.at_ns = at;
+      row.bucket = flush.bucket;
+      row.trigger_param = flush.trigger_param;
+      row.params = flush.params;
+      row.elems = flush.elems;
+      row.reason = static_cast<std::uint8_t>(flush.reason);
+      if (const auto found = opened.find(flush.bucket); found != opened.end()) {
+        row.opened_ns = found->second.first;
+        row.buffer = found->second.second;
+        opened.erase(found);
+      }
+      out.push_back(row);
+    }
+  });
+  return out;
+}
+
+}  // namespace shardscope::gui

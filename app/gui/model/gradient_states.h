@@ -1,0 +1,44 @@
+// Where the gradients of a rank are at a time, at every stage: not made yet, in a bucket, being reduced, reduced.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::gui {
+
+namespace ev = shardscope::instrumentation;
+
+enum class GradientStatus : std::uint8_t {
+  none,       ///< not written in this step yet, or freed
+  in_bucket,  ///< joined a bucket that fills
+  flushed,    ///< its bucket is full and waits for its reduction
+  reducing,
+  reduced,  ///< at its owner, or at every rank below stage 2
+};
+[[nodiscard]] const char* word(GradientStatus status) noexcept;
+
+struct GradientState {
+  GradientStatus status = GradientStatus::none;
+  std::uint32_t bucket = ev::kNoId;
+  std::int64_t since_ns = 0;
+};
+/// By parameter id, from the events of the step that holds `at_ns` (of a gradient accumulated over micro-steps: what
+/// happened to it last).
+[[nodiscard]] std::vector<GradientState> gradient_states(const store::Store& store, std::uint32_t rank,
+                                                         std::int64_t at_ns);
+
+/// A flush of a bucket.
+struct BucketFlush {
+  std::int64_t at_ns = 0, opened_ns = 0;  ///< 0: when it was opened is not known
+  std::uint32_t bucket = ev::kNoId, buffer = ev::kNoId, trigger_param = ev::kNoId;
+  std::uint32_t params = 0;
+  std::int64_t elems = 0;
+  std::uint8_t reason = 0;  ///< plan::FlushReason
+};
+/// Of a rank in [begin, end), oldest first.
+[[nodiscard]] std::vector<BucketFlush> bucket_flushes(const store::Store& store, std::uint32_t rank,
+                                                      std::int64_t begin_ns, std::int64_t end_ns);
+
+}  // namespace shardscope::gui

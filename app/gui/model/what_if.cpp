@@ -1,0 +1,159 @@
+#include "app/gui/model/what_if.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "app/analysis/foreign_json.h"
+
+namespace shardscope::gui {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using Kind = WhatIfSetting::Kind;
+
+std::string number_text(double value) {
+  std::ostringstream text;
+  text.precision(6);
+  text << value;
+  return text.str();
+}
+
+nlohmann::json::json_pointer pointer_of(std::string key) {
+  std::ranges::replace(key, '.', '/');
+  return nlohmann::json::json_pointer("/" + key);
+}
+
+double number_of(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+std::optional<double> maybe(const nlohmann::json& object, const char* key) {
+  const double value = number_of(object, key);
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+const std::vector<WhatIfSetting>& what_if_settings() {
+  static const std::vector<WhatIfSetting> settings{
+      {"zero_optimization.stage", "ZeRO stage", Kind::choice, 0, 0, {"0", "1", "2", "3"}, 0, 3,
+       "What is divided among ranks: nothing, optimizer states, gradients too, parameters too"},
+      {"zero_optimization.overlap_comm", "overlap_comm", Kind::on_off, 0, 0, {}, 1, 3,
+       "Gathers and reductions run beside computation"},
+      {"zero_optimization.reduce_bucket_size", "reduce_bucket_size", Kind::count, 1'000, 1'000'000'000, {}, 1, 3,
+       "Elements of gradients that are reduced at once"},
+      {"zero_optimization.allgather_bucket_size", "allgather_bucket_size", Kind::count, 1'000, 1'000'000'000, {}, 1, 2,
+       "Elements that are gathered at once after the step"},
+      {"zero_optimization.stage3_prefetch_bucket_size", "prefetch_bucket_size", Kind::count, 0, 1'000'000'000, {}, 3, 3,
+       "Elements that may be prefetched ahead at a time"},
+      {"zero_optimization.stage3_max_live_parameters", "max_live_parameters", Kind::count, 1'000, 10'000'000'000, {}, 3, 3,
+       "Elements that may be gathered at a time"},
+      {"zero_optimization.stage3_max_reuse_distance", "max_reuse_distance", Kind::count, 0, 10'000'000'000, {}, 3, 3,
+       "Parameters that are used again within so many elements are kept"},
+      {"zero_optimization.stage3_param_persistence_threshold", "param_persistence_threshold", Kind::count, 0, 10'000'000,
+       {}, 3, 3, "Smaller parameters are never divided"},
+      {"zero_optimization.offload_optimizer.device", "offload optimizer to", Kind::choice, 0, 0,
+       {"none", "cpu"}, 1, 3, "Optimizer states in host memory, updated there"},
+      {"zero_optimization.offload_param.device", "offload parameters to", Kind::choice, 0, 0, {"none", "cpu"}, 3, 3,
+       "Shards of parameters in host memory"},
+      {"train_micro_batch_size_per_gpu", "micro-batch per rank", Kind::count, 1, 1024, {}, 0, 3, "Sequences"},
+      {"gradient_accumulation_steps", "micro-steps per step", Kind::count, 1, 1024, {}, 0, 3,
+       "gradient_accumulation_steps"},
+  };
+  return settings;
+}
+
+std::string setting_value(const std::string& config_json, const std::string& key) {
+  const nlohmann::json config = analysis::parse_foreign(config_json);
+  if (!config.is_object()) return "";
+  const auto pointer = pointer_of(key);
+  if (!config.contains(pointer)) return key.ends_with(".device") ? "none" : "";
+  const nlohmann::json& value = config[pointer];
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return key.ends_with(".device") ? "none" : "";
+  // A count that was written as 5e8 is a whole number all the same.
+  if (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>() &&
+      std::fabs(value.get<double>()) < 1e15)
+    return std::to_string(static_cast<std::int64_t>(value.get<double>()));
+  return analysis::to_text(value);
+}
+
+WhatIfChoice as_recorded(const ev::RunTables& tables) {
+  WhatIfChoice choice;
+  for (const WhatIfSetting& setting : what_if_settings())
+    choice.values.push_back(setting_value(tables.config_json, setting.key));
+  choice.ranks = tables.world;
+  choice.ranks_per_node = std::min(tables.local_world, tables.world);
+  return choice;
+}
+
+std::vector<std::string> what_if_arguments(const std::string& program, const std::string& recording,
+                                           const ev::RunTables& tables, const WhatIfChoice& choice,
+                                           const std::string& out) {
+  std::vector<std::string> argv{program, "what-if", recording, "--json"};
+  const WhatIfChoice recorded = as_recorded(tables);
+  const auto& settings = what_if_settings();
+  const std::int32_t stage =
+      choice.values.empty() || choice.values[0].empty() ? tables.stage : std::stoi(choice.values[0]);
+  for (std::size_t i = 0; i < std::min(settings.size(), choice.values.size()); ++i) {
+    if (choice.values[i] == recorded.values[i] || choice.values[i].empty()) continue;
+    if (stage < settings[i].first_stage || stage > settings[i].last_stage) continue;
+    argv.insert(argv.end(), {"--set", std::string(settings[i].key) + "=" + choice.values[i]});
+  }
+  std::istringstream more(choice.more);
+  for (std::string line; std::getline(more, line);) {
+    if (line.find('=') != std::string::npos) argv.insert(argv.end(), {"--set", line});
+  }
+  if (choice.ranks != recorded.ranks) argv.insert(argv.end(), {"--ranks", std::to_string(choice.ranks)});
+  if (choice.ranks_per_node != recorded.ranks_per_node && choice.ranks_per_node > 0)
+    argv.insert(argv.end(), {"--ranks-per-node", std::to_string(choice.ranks_per_node)});
+  const auto link = [&](const char* option, double gb_per_s, double latency_us) {
+    if (gb_per_s > 0) argv.insert(argv.end(), {option, number_text(gb_per_s) + ":" + number_text(latency_us)});
+  };
+  link("--link", choice.link_gb_per_s, choice.link_latency_us);
+  link("--node-link", choice.node_link_gb_per_s, choice.node_link_latency_us);
+  if (!out.empty()) argv.insert(argv.end(), {"-o", out});
+  return argv;
+}
+
+std::pair<std::optional<WhatIfResult>, std::string> read_what_if(const std::string& text) {
+  const nlohmann::json json = analysis::parse_foreign(text);
+  if (!json.is_object() || !json.contains("recorded") || !json["recorded"].is_object() || !json.contains("changed") ||
+      !json["changed"].is_object())
+    return {std::nullopt, "what-if gave no figures"};
+  WhatIfResult out;
+  out.recorded_ms = number_of(json["recorded"], "step_ms");
+  out.modelled_ms = number_of(json, "modelled_step_ms");
+  out.changed_ms = number_of(json["changed"], "step_ms");
+  out.predicted_ms = number_of(json, "predicted_step_ms");
+  out.change_pct = number_of(json, "predicted_change_pct");
+  out.model_error_pct = number_of(json, "model_error_pct");
+  const nlohmann::json comparison = json.value("comparison", nlohmann::json::object());
+  if (!comparison.is_object()) return {std::move(out), ""};
+  if (comparison.contains("verdict") && comparison["verdict"].is_string())
+    out.comparison.verdict = comparison["verdict"].get<std::string>();
+  out.comparison.simulated_a = out.comparison.simulated_b = true;
+  for (const nlohmann::json& change : comparison.value("config_changes", nlohmann::json::array())) {
+    if (change.is_string()) out.comparison.config_changes.push_back(change.get<std::string>());
+  }
+  for (const nlohmann::json& metric : comparison.value("metrics", nlohmann::json::array())) {
+    if (!metric.is_object() || !metric.contains("metric") || !metric["metric"].is_string()) continue;
+    analysis::Difference row;
+    row.metric = metric["metric"].get<std::string>();
+    if (metric.contains("unit") && metric["unit"].is_string()) row.unit = metric["unit"].get<std::string>();
+    row.a = maybe(metric, "a");
+    row.b = maybe(metric, "b");
+    row.spread_a = maybe(metric, "spread_a").value_or(0);
+    row.spread_b = maybe(metric, "spread_b").value_or(0);
+    if (metric.contains("lower_is_better") && metric["lower_is_better"].is_boolean())
+      row.lower_is_better = metric["lower_is_better"].get<bool>();
+    out.comparison.metrics.push_back(std::move(row));
+  }
+  return {std::move(out), ""};
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,92 @@
+// What if: the recorded run played again with other settings by `shardscope what-if`, in a process of its own, so that
+// the window goes on meanwhile and a failure there is a message here.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "app/analysis/summary.h"
+#include "instrumentation/event.h"
+
+namespace shardscope::gui {
+
+/// A setting that the panel offers.
+struct WhatIfSetting {
+  enum class Kind : std::uint8_t { on_off, count, choice };
+  const char* key;    ///< in the configuration, with dots
+  const char* label;  ///< as the panel shows it
+  Kind kind = Kind::count;
+  std::int64_t least = 0, most = 0;        ///< of a count, on a logarithmic slider
+  std::vector<std::string> choices = {};   ///< as the configuration writes them
+  std::int32_t first_stage = 0, last_stage = 3;  ///< in which it does something
+  const char* tip = "";
+};
+[[nodiscard]] const std::vector<WhatIfSetting>& what_if_settings();
+
+/// A setting's value in a configuration: what is recorded, or empty where it has none.
+[[nodiscard]] std::string setting_value(const std::string& config_json, const std::string& key);
+
+/// What the user chose.
+struct WhatIfChoice {
+  std::vector<std::string> values;  ///< by setting; as recorded: not changed
+  std::uint32_t ranks = 0, ranks_per_node = 0;
+  double link_gb_per_s = 0, link_latency_us = 0;  ///< among the ranks of a node; 0: as fitted
+  double node_link_gb_per_s = 0, node_link_latency_us = 0;
+  std::string more;  ///< "KEY=VALUE" each on a line, for what has no slider
+};
+/// As the run is.
+[[nodiscard]] WhatIfChoice as_recorded(const instrumentation::RunTables& tables);
+/// The command line: only what differs from the recording is named. `out` empty: the run is not kept.
+[[nodiscard]] std::vector<std::string> what_if_arguments(const std::string& program, const std::string& recording,
+                                                         const instrumentation::RunTables& tables,
+                                                         const WhatIfChoice& choice, const std::string& out);
+
+struct WhatIfResult {
+  double recorded_ms = 0, modelled_ms = 0, changed_ms = 0, predicted_ms = 0, change_pct = 0, model_error_pct = 0;
+  analysis::Comparison comparison;  ///< A: recorded settings, modelled; B: the changed ones
+  std::string warnings;             ///< of the command, a line each
+  std::string recording;            ///< the changed run, as a file
+};
+/// Of the command's JSON; the reason in words where it is none.
+[[nodiscard]] std::pair<std::optional<WhatIfResult>, std::string> read_what_if(const std::string& json);
+
+/// One run of the command at a time.
+class WhatIfRun {
+ public:
+  WhatIfRun() = default;
+  ~WhatIfRun();  ///< ends the command and removes what it wrote
+  WhatIfRun(const WhatIfRun&) = delete;
+  WhatIfRun& operator=(const WhatIfRun&) = delete;
+
+  /// Another that still runs is ended first. argv[0] is the program.
+  void start(std::vector<std::string> argv, std::string recording);
+  void cancel();
+  [[nodiscard]] bool running() const noexcept { return running_; }
+  struct Outcome {
+    std::optional<WhatIfResult> result;
+    std::string problem;  ///< what the command said, where there is no result
+  };
+  /// Of the last run that has ended; null while none has.
+  [[nodiscard]] std::shared_ptr<const Outcome> outcome() const;
+
+ private:
+  void run(const std::vector<std::string>& argv, const std::string& recording);
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Outcome> outcome_;
+  std::atomic<bool> running_ = false, cancelled_ = false;
+  int child_ = -1;  ///< process, under mutex_
+  std::vector<std::string> files_;
+  std::thread thread_;
+};
+
+/// The `shardscope` program beside this one, or the one in PATH.
+[[nodiscard]] std::string shardscope_program();
+
+}  // namespace shardscope::gui

@@ -1,0 +1,157 @@
+// Buckets: gradients filling buckets at the time shown, one bar for each buffer, and every flush with its reason.
+#include <algorithm>
+#include <cmath>
+
+#include "app/analysis/decision_text.h"
+#include "app/analysis/missing_reason.h"
+#include "app/analysis/zero_settings.h"
+#include "app/gui/model/format.h"
+#include "app/gui/model/gradient_states.h"
+#include "app/gui/model/names.h"
+#include "app/gui/views/panels.h"
+#include "app/gui/views/table_view.h"
+
+namespace shardscope::gui {
+namespace {
+
+class BucketsView final : public View {
+ public:
+  std::string_view name() const override { return "buckets"; }
+  std::string_view title() const override { return "Buckets"; }
+  void draw(Context& ctx, Rect room) override;
+
+ private:
+  struct Of {
+    const Session* run = nullptr;
+    std::uint32_t rank = 0;
+    TimeRange range;
+    std::uint64_t revision = 0;
+    friend bool operator==(const Of&, const Of&) = default;
+  };
+  void build(const AppState& app, const Of& of);
+  void filling(Context& ctx, Rect& room, std::uint32_t rank) const;
+
+  Of of_;
+  std::vector<BucketFlush> flushes_;
+  Table table_;
+  TableState state_;
+  std::int64_t capacity_ = 0;  ///< elements
+};
+
+void BucketsView::build(const AppState& app, const Of& of) {
+  of_ = of;
+  const store::Store& store = app.store();
+  capacity_ = analysis::zero_of(store.tables()).reduce_bucket_size;
+  flushes_ = bucket_flushes(store, of.rank, of.range.begin_ns, of.range.end_ns);
+  table_ = {};
+  table_.columns = {{"flushed", 0.8F, true, "Since the run's first event"},
+                    {"bucket", 0.5F, true},
+                    {"buffer", 0.4F, true, "With overlap_comm and contiguous_gradients 0 and 1 in turns"},
+                    {"gradients", 0.5F, true},
+                    {"elements", 0.7F, true},
+                    {"full", 0.5F, true, "Elements / reduce_bucket_size"},
+                    {"filled for", 0.7F, true, "From opening to the flush"},
+                    {"why", 2.2F}};
+  const analysis::DecisionLimits limits = analysis::limits_of(store.tables());
+  for (const BucketFlush& flush : flushes_) {
+    const auto number = [](std::uint32_t id) {
+      return id != ev::kNoId ? number_cell(id, std::to_string(id)) : number_cell(std::nullopt, "");
+    };
+    const double share = 100 * static_cast<double>(flush.elems) / static_cast<double>(std::max<std::int64_t>(1, capacity_));
+    const bool triggered = flush.trigger_param < store.tables().params.size();
+    const std::string trigger =
+        triggered ? param_name(store, flush.trigger_param) + " (" +
+                        count(static_cast<double>(store.tables().params[flush.trigger_param].elems)).text() +
+                        " elements)"
+                  : "";
+    const std::string why = analysis::explain(static_cast<plan::FlushReason>(flush.reason), flush.elems, trigger, limits);
+    table_.add({number_cell(static_cast<double>(flush.at_ns), timestamp(flush.at_ns, 10'000)), number(flush.bucket),
+                number(flush.buffer),
+                number_cell(flush.params, std::to_string(flush.params)),
+                number_cell(static_cast<double>(flush.elems), count(static_cast<double>(flush.elems)).text()),
+                number_cell(share, decimal(share, share < 10 ? 1 : 0) + " %"),
+                flush.opened_ns > 0 ? number_cell(static_cast<double>(flush.at_ns - flush.opened_ns),
+                                                  duration(flush.at_ns - flush.opened_ns).text())
+                                    : number_cell(std::nullopt, ""),
+                {why, {}, Tone::normal, {}, ""}});
+  }
+}
+
+/// A bar for each bucket that fills, divided by its gradients; beside it what it can hold.
+void BucketsView::filling(Context& ctx, Rect& room, std::uint32_t rank) const {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const store::Store& store = app.store();
+  const std::vector<store::BucketState> open = store.buckets_at(rank, app.now_ns());
+  ctx.section(room, "Filling on rank " + std::to_string(rank) + " at " + timestamp(app.now_ns(), 10'000));
+  if (open.empty()) {
+    ctx.canvas.text_in(room.take_top(22), "No bucket is open: none is between a backward's end and the next one.",
+                       c.muted, Font::small);
+    return;
+  }
+  for (const store::BucketState& bucket : open) {
+    if (room.h < 30) return;
+    Rect line = room.take_top(28);
+    const std::string name = "bucket " + std::to_string(bucket.bucket) +
+                             (bucket.buffer != ev::kNoId ? ", buffer " + std::to_string(bucket.buffer) : "");
+    ctx.canvas.text_in(line.take_left(130), name, c.text, Font::small);
+    const std::string amount = count(static_cast<double>(bucket.elems)).text() + " of " +
+                               count(static_cast<double>(capacity_)).text();
+    ctx.canvas.text_in(line.take_right(130), amount, c.text, Font::mono_small, Align::right);
+    line.take_right(8);
+    const Rect bar = line.inset(0, 6);
+    ctx.canvas.outline(bar, c.line);
+    // What is larger than the bucket goes alone and fills all of it.
+    const double whole = std::max(static_cast<double>(capacity_), static_cast<double>(bucket.elems));
+    float x = bar.x;
+    for (const std::uint32_t param : bucket.params) {
+      if (param >= store.tables().params.size()) continue;
+      const auto w = static_cast<float>(static_cast<double>(store.tables().params[param].elems) / whole) * bar.w;
+      const Rect piece{x, bar.y, std::max(1.0F, std::min(w, bar.right() - x) - (w > 3 ? 1.0F : 0.0F)), bar.h};
+      x += w;
+      ctx.canvas.fill(piece, c.of(Meaning::reduce), app.selected(param) ? 1.0F : 0.75F);
+      if (!ctx.hovered(piece)) continue;
+      ctx.tip(param_name(store, param) + ": " + grouped(store.tables().params[param].elems) + " elements");
+      if (ctx.pointer.pressed[0]) app.select_param(param, rank);
+    }
+  }
+}
+
+void BucketsView::draw(Context& ctx, Rect room) {
+  AppState& app = ctx.app;
+  const store::Store& store = app.store();
+  const auto ranks = store.ranks();
+  if (!store.has_tables() || ranks.empty()) {
+    ctx.empty(room, "No rank yet", "Buckets appear with the first backward.");
+    return;
+  }
+  const std::uint32_t rank = app.selection.rank != ev::kNoId ? app.selection.rank : app.memory_rank;
+  const Of of{app.run.get(), rank, app.time.range(), store.revision()};
+  const bool moves = app.run->live() && of.range == of_.range && of.rank == of_.rank;
+  if (of != of_ && ctx.ui.captured == nullptr && (!moves || of_.revision + 200 < of.revision)) build(app, of);
+  room = {room.x + 12, room.y, room.w - 20, room.h - 8};
+  filling(ctx, room, rank);
+  if (room.h < 60) return;
+  ctx.section(room, "Flushes in the range that the timeline shows");
+  if (flushes_.empty()) {
+    const std::uint64_t all = store.instant_count(rank, ev::EventKind::bucket_flush);
+    ctx.canvas.text_in(room.take_top(22),
+                       all > 0 ? "None here; the run has " + grouped(static_cast<std::int64_t>(all)) + " on this rank."
+                               : "None so far: " + analysis::missing_reason(app.run->summary(), "buckets",
+                                                                            ev::Detail::modules, ev::Capability::buckets) +
+                                     ".",
+                       ctx.colors().muted, Font::small);
+    return;
+  }
+  const TableHit hit = draw_table(ctx, "##flushes", room, table_, state_);
+  if (!hit.clicked) return;
+  const BucketFlush& flush = flushes_[*hit.clicked];
+  app.jump_to(flush.at_ns);
+  if (flush.trigger_param != ev::kNoId) app.select_param(flush.trigger_param, rank);
+}
+
+}  // namespace
+
+std::unique_ptr<View> make_buckets_view() { return std::make_unique<BucketsView>(); }
+
+}  // namespace shardscope::gui

@@ -1,0 +1,180 @@
+#include "app/gui/views/table_view.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace shardscope::gui {
+namespace {
+
+constexpr float kHead = 24;
+
+Rgb ink_of(const Palette& c, Tone tone) {
+  switch (tone) {
+    case Tone::normal:
+      return c.text;
+    case Tone::muted:
+      return c.muted;
+    case Tone::good:
+      return c.of(Meaning::gather);
+    case Tone::bad:
+      return c.of(Meaning::trouble);
+    case Tone::warning:
+      return c.of(Meaning::reduce);
+    case Tone::accent:
+      return c.accent;
+  }
+  return c.text;
+}
+
+void copy(const Table& table, const std::vector<std::size_t>& order, const std::set<std::size_t>& rows) {
+  std::vector<std::size_t> chosen;
+  for (const std::size_t row : order) {
+    if (rows.contains(row)) chosen.push_back(row);
+  }
+  ImGui::SetClipboardText(tab_separated(table, chosen).c_str());
+}
+
+void mark(TableState& state, const std::vector<std::size_t>& order, std::size_t row) {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (io.KeyShift && !state.marked.empty()) {
+    const auto a = std::ranges::find(order, state.last);
+    const auto b = std::ranges::find(order, row);
+    for (auto at = std::min(a, b); at != order.end() && at <= std::max(a, b); ++at) state.marked.insert(*at);
+    return;
+  }
+  if (io.KeyCtrl) {
+    if (!state.marked.erase(row)) state.marked.insert(row);
+  } else {
+    state.marked = {row};
+  }
+  state.last = row;
+}
+
+/// Names with what says what they mean under the pointer.
+void heads(Context& ctx, const Table& table) {
+  ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetStyleColorVec4(ImGuiCol_TextDisabled));
+  ImGui::TableNextRow(ImGuiTableRowFlags_Headers, kHead);
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (!ImGui::TableSetColumnIndex(static_cast<int>(i))) continue;
+    ImGui::TableHeader(table.columns[i].name.c_str());
+    if (ImGui::IsItemHovered() && !table.columns[i].tip.empty()) ctx.tip(table.columns[i].tip);
+  }
+  ImGui::PopStyleColor();
+}
+
+void draw_cell(Context& ctx, const Rect& place, const Column& column, const Cell& cell, bool over) {
+  const Palette& c = ctx.colors();
+  Rect room = place;
+  if (cell.swatch) {
+    ctx.canvas.fill({room.x, room.y + (room.h - 10) / 2, 10, 10}, c.of(*cell.swatch), 1, 2);
+    room.take_left(16);
+  }
+  const bool cut =
+      ctx.canvas.text_in(room, cell.text, ink_of(c, cell.tone), column.number ? Font::mono_small : Font::small,
+                         column.number ? Align::right : Align::left);
+  if (!over || !place.contains(ctx.pointer.x, ctx.pointer.y)) return;
+  if (!cell.tip.empty())
+    ctx.tip(cell.tip);
+  else if (cut)
+    ctx.tip(cell.text);
+}
+
+}  // namespace
+
+float table_height(const Table& table, float row_height) {
+  return kHead + row_height * static_cast<float>(table.rows.size()) + 2;
+}
+
+TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table& table, TableState& state,
+                    const TableOptions& options) {
+  TableHit hit;
+  if (room.w < 40 || room.h < kHead || table.columns.empty()) return hit;
+  ImDrawList* const outside = ctx.canvas.list();
+  const bool was_over = ctx.over_window;
+  std::erase_if(state.marked, [&](std::size_t row) { return row >= table.rows.size(); });
+  ImGui::PushFont(ctx.canvas.fonts().of(Font::small), line_height(Font::small));
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, {6, 0});
+  ImGui::SetCursorScreenPos({room.x, room.y});
+  constexpr ImGuiTableFlags kFlags =
+      ImGuiTableFlags_Resizable | ImGuiTableFlags_Reorderable | ImGuiTableFlags_Hideable |
+      ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate | ImGuiTableFlags_ScrollY |
+      ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_PadOuterX;
+  if (ImGui::BeginTable(id, static_cast<int>(table.columns.size()), kFlags, {room.w, room.h})) {
+    ctx.enter_window();
+    for (const Column& column : table.columns) {
+      ImGui::TableSetupColumn(column.name.c_str(),
+                              (column.hidden ? ImGuiTableColumnFlags_DefaultHide : 0) |
+                                  (column.number ? ImGuiTableColumnFlags_PreferSortDescending : 0),
+                              column.weight);
+    }
+    ImGui::TableSetupScrollFreeze(0, 1);
+    heads(ctx, table);
+    const ImGuiTableSortSpecs* const sort = ImGui::TableGetSortSpecs();
+    const bool sorted = sort != nullptr && sort->SpecsCount > 0;
+    const std::vector<std::size_t> order =
+        sorted_rows(table, sorted ? static_cast<std::size_t>(sort->Specs[0].ColumnIndex) : SIZE_MAX,
+                    sorted && sort->Specs[0].SortDirection == ImGuiSortDirection_Descending);
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(order.size()), options.row_height);
+    if (state.scroll_to) {
+      const auto found = std::ranges::find(order, *state.scroll_to);
+      if (found != order.end()) {
+        const auto at = static_cast<float>(found - order.begin());
+        ImGui::SetScrollY(std::max(0.0F, (at - 2) * options.row_height));
+      }
+      state.scroll_to.reset();
+    }
+    bool copy_all = false;
+    bool copy_marked = false;
+    while (clipper.Step()) {
+      for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+        const std::size_t row = order[static_cast<std::size_t>(i)];
+        ImGui::TableNextRow(ImGuiTableRowFlags_None, options.row_height);
+        ImGui::PushID(static_cast<int>(row));
+        bool first = true;
+        bool over = false;
+        for (std::size_t column = 0; column < table.columns.size(); ++column) {
+          if (!ImGui::TableSetColumnIndex(static_cast<int>(column))) continue;
+          const ImVec2 at = ImGui::GetCursorScreenPos();
+          const Rect cell{at.x, at.y, ImGui::GetContentRegionAvail().x, options.row_height};
+          if (first) {
+            first = false;
+            if (ImGui::Selectable("##row", options.chosen == row || state.marked.contains(row),
+                                  ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap,
+                                  {0, options.row_height})) {
+              mark(state, order, row);
+              if (!ImGui::GetIO().KeyCtrl && !ImGui::GetIO().KeyShift) hit.clicked = row;
+            }
+            over = ImGui::IsItemHovered();
+            if (over) hit.hovered = row;
+            if (ImGui::BeginPopupContextItem("##of row")) {
+              if (ImGui::MenuItem("Copy row")) {
+                if (!state.marked.contains(row)) state.marked = {row};
+                copy_marked = true;
+              }
+              copy_all = ImGui::MenuItem("Copy all rows");
+              ImGui::EndPopup();
+            }
+          }
+          if (options.draw && options.draw(row, column, cell)) continue;
+          draw_cell(ctx, cell, table.columns[column], table.rows[row][column], over);
+        }
+        ImGui::PopID();
+      }
+    }
+    copy_marked |= !state.marked.empty() && ImGui::IsWindowFocused() &&
+                   ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_C);
+    if (copy_marked) copy(table, order, state.marked);
+    if (copy_all) copy(table, order, {order.begin(), order.end()});
+    ImGui::EndTable();
+  }
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+  ctx.canvas.draw_on(outside);
+  ctx.over_window = was_over;
+  return hit;
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,299 @@
+// What if: this run with other settings, ranks or links, on a cost model fitted to it; step time, exposed communication
+// and memory against now, and the result opened beside the run.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cfloat>
+#include <cstdlib>
+#include <filesystem>
+
+#include "app/gui/model/compare_tables.h"
+#include "app/gui/model/format.h"
+#include "app/gui/model/what_if.h"
+#include "app/gui/views/panels.h"
+#include "app/gui/views/plots.h"
+#include "app/gui/views/table_view.h"
+
+namespace shardscope::gui {
+namespace {
+
+constexpr float kSettings = 420;
+
+class WhatIfView final : public View {
+ public:
+  std::string_view name() const override { return "whatif"; }
+  std::string_view title() const override { return "What if"; }
+  void draw(Context& ctx, Rect room) override;
+
+ private:
+  void settings(Context& ctx, const Rect& room);
+  void setting(std::size_t which, std::int32_t stage);
+  void links();
+  void buttons(Context& ctx);
+  void result(Context& ctx, Rect room);
+  void bars(Context& ctx, Rect& room, const WhatIfResult& result) const;
+  [[nodiscard]] std::int32_t stage() const;
+  [[nodiscard]] bool changed() const;
+
+  std::string of_;  ///< recording that the choice is about
+  WhatIfChoice recorded_, choice_;
+  std::array<char, 512> more_{};
+  WhatIfRun run_;
+  std::shared_ptr<const WhatIfRun::Outcome> shown_;
+  Table table_;
+  TableState state_;
+  int runs_ = 0;
+};
+
+std::int32_t WhatIfView::stage() const {
+  return choice_.values.empty() || choice_.values[0].empty() ? 0 : std::atoi(choice_.values[0].c_str());
+}
+
+bool WhatIfView::changed() const {
+  return choice_.values != recorded_.values || choice_.ranks != recorded_.ranks ||
+         choice_.ranks_per_node != recorded_.ranks_per_node || choice_.link_gb_per_s > 0 ||
+         choice_.node_link_gb_per_s > 0 || more_[0] != 0;
+}
+
+/// A label at the left, the control at the right; what differs from the recording has a mark and its old value.
+void WhatIfView::setting(std::size_t which, std::int32_t stage) {
+  const WhatIfSetting& setting = what_if_settings()[which];
+  std::string& value = choice_.values[which];
+  const bool used = stage >= setting.first_stage && stage <= setting.last_stage;
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  ImGui::AlignTextToFramePadding();
+  const bool other = value != recorded_.values[which];
+  if (other)
+    ImGui::TextUnformatted(setting.label);
+  else
+    ImGui::TextDisabled("%s", setting.label);
+  const auto explain = [&] {
+    if (!ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) return;
+    ImGui::SetTooltip("%s\n%s%s\nrecorded: %s", setting.key, setting.tip,
+                      used ? "" : "\nwithout effect at this stage",
+                      recorded_.values[which].empty() ? "default" : recorded_.values[which].c_str());
+  };
+  explain();
+  ImGui::TableNextColumn();
+  ImGui::BeginDisabled(!used);
+  ImGui::PushID(static_cast<int>(which));
+  ImGui::SetNextItemWidth(-FLT_MIN);
+  switch (setting.kind) {
+    case WhatIfSetting::Kind::on_off: {
+      bool on = value == "true";
+      if (ImGui::Checkbox("##on", &on)) value = on ? "true" : "false";
+      break;
+    }
+    case WhatIfSetting::Kind::choice:
+      if (ImGui::BeginCombo("##choice", value.c_str())) {
+        for (const std::string& choice : setting.choices) {
+          if (ImGui::Selectable(choice.c_str(), choice == value)) value = choice;
+        }
+        ImGui::EndCombo();
+      }
+      break;
+    case WhatIfSetting::Kind::count: {
+      std::int64_t number = std::atoll(value.c_str());
+      if (ImGui::SliderScalar("##count", ImGuiDataType_S64, &number, &setting.least, &setting.most, "%lld",
+                              ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp))
+        value = std::to_string(number);
+      break;
+    }
+  }
+  explain();
+  ImGui::PopID();
+  ImGui::EndDisabled();
+}
+
+void WhatIfView::links() {
+  const auto row = [](const char* label, const char* tip) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextDisabled("%s", label);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", tip);
+    ImGui::TableNextColumn();
+    ImGui::SetNextItemWidth(-FLT_MIN);
+  };
+  row("ranks", "Ranks of the changed run");
+  int ranks = static_cast<int>(choice_.ranks);
+  if (ImGui::InputInt("##ranks", &ranks)) choice_.ranks = static_cast<std::uint32_t>(std::clamp(ranks, 1, 4096));
+  row("ranks per node", "Ranks that share a node's links");
+  int per_node = static_cast<int>(choice_.ranks_per_node);
+  if (ImGui::InputInt("##per node", &per_node))
+    choice_.ranks_per_node = static_cast<std::uint32_t>(std::clamp(per_node, 1, 4096));
+  row("link in a node", "GB/s and \xc2\xb5s among the ranks of a node, as busbw; 0: as fitted to the recording");
+  std::array<float, 2> link{static_cast<float>(choice_.link_gb_per_s), static_cast<float>(choice_.link_latency_us)};
+  if (ImGui::InputFloat2("##link", link.data(), "%.4g")) {
+    choice_.link_gb_per_s = std::max(0.0F, link[0]);
+    choice_.link_latency_us = std::max(0.0F, link[1]);
+  }
+  row("link between nodes", "GB/s and \xc2\xb5s of a node's links to other nodes; 0: as fitted to the recording");
+  std::array<float, 2> node{static_cast<float>(choice_.node_link_gb_per_s),
+                            static_cast<float>(choice_.node_link_latency_us)};
+  if (ImGui::InputFloat2("##node link", node.data(), "%.4g")) {
+    choice_.node_link_gb_per_s = std::max(0.0F, node[0]);
+    choice_.node_link_latency_us = std::max(0.0F, node[1]);
+  }
+  row("other settings", "KEY=VALUE, one a line, over the recorded configuration");
+  ImGui::InputTextMultiline("##more", more_.data(), more_.size(), {-FLT_MIN, 44});
+}
+
+void WhatIfView::buttons(Context& ctx) {
+  AppState& app = ctx.app;
+  const bool running = run_.running();
+  ImGui::Dummy({0, 4});
+  ImGui::BeginDisabled(running || !changed());
+  if (ImGui::Button("Play it")) {
+    choice_.more = more_.data();
+    const std::string out = (std::filesystem::temp_directory_path() /
+                             ("shardscope-what-if-" + std::to_string(getpid()) + "-" + std::to_string(runs_++) +
+                              ".zscope"))
+                                .string();
+    run_.start(what_if_arguments(shardscope_program(), of_, app.store().tables(), choice_, out), out);
+  }
+  ImGui::EndDisabled();
+  ImGui::SameLine();
+  ImGui::BeginDisabled(!running);
+  if (ImGui::Button("Stop")) run_.cancel();
+  ImGui::EndDisabled();
+  ImGui::SameLine();
+  ImGui::BeginDisabled(!changed());
+  if (ImGui::Button("As recorded")) {
+    choice_ = recorded_;
+    more_.fill(0);
+  }
+  ImGui::EndDisabled();
+  ImGui::SameLine();
+  const bool result = shown_ && shown_->result;
+  ImGui::BeginDisabled(!result || running);
+  if (ImGui::Button("Open beside the run") && result) {
+    app.wanted_other = shown_->result->recording;
+    app.wanted_panel = "compare";
+  }
+  ImGui::EndDisabled();
+}
+
+void WhatIfView::settings(Context& ctx, const Rect& room) {
+  ImGui::PushFont(ctx.canvas.fonts().of(Font::small), line_height(Font::small));
+  ImGui::SetCursorScreenPos({room.x, room.y});
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {6, 3});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6, 4});
+  if (ImGui::BeginChild("##settings", {room.w, room.h})) {
+    if (ImGui::BeginTable("##controls", 2, ImGuiTableFlags_SizingStretchProp)) {
+      ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.45F);
+      ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.55F);
+      for (std::size_t i = 0; i < what_if_settings().size(); ++i) setting(i, stage());
+      links();
+      ImGui::EndTable();
+    }
+    buttons(ctx);
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar(2);
+  ImGui::PopFont();
+}
+
+/// Step times as bars on one scale: recorded, as the model plays the recorded settings, predicted.
+void WhatIfView::bars(Context& ctx, Rect& room, const WhatIfResult& result) const {
+  const Palette& c = ctx.colors();
+  const double most = std::max({result.recorded_ms, result.modelled_ms, result.predicted_ms, 1e-9});
+  struct TimeBar {
+    const char* label;
+    double ms;
+    Rgb color;
+    std::string note, tip;
+  };
+  const std::string sign = result.change_pct > 0 ? "+" : result.change_pct < 0 ? "\u2212" : "";
+  const std::string error = result.model_error_pct > 0 ? "+" : result.model_error_pct < 0 ? "\u2212" : "";
+  const std::array rows{
+      TimeBar{"now, recorded", result.recorded_ms, c.runs[0], "", "Median step of the recording"},
+      TimeBar{"now, modelled", result.modelled_ms, mix(c.runs[0], c.panel, 0.4F),
+          error + decimal(std::fabs(result.model_error_pct), 1) + " %",
+          "What the model, fitted to this recording, makes of the recorded settings: how far it can be trusted"},
+      TimeBar{"predicted", result.predicted_ms, c.runs[1], sign + decimal(std::fabs(result.change_pct), 1) + " %",
+          "The recorded time and what the model changes by"}};
+  for (const TimeBar& bar : rows) {
+    Rect line = room.take_top(24);
+    const Rect whole = line;
+    ctx.canvas.text_in(line.take_left(110), bar.label, c.muted, Font::small);
+    ctx.canvas.text_in(line.take_right(76), bar.note, c.text, Font::mono_small, Align::right);
+    ctx.canvas.text_in(line.take_right(84), milliseconds(bar.ms).text(), c.text, Font::mono, Align::right);
+    line.take_right(10);
+    if (std::isfinite(bar.ms))
+      ctx.canvas.fill({line.x, line.y + 5, line.w * static_cast<float>(bar.ms / most), line.h - 10}, bar.color, 1, 2);
+    if (ctx.hovered(whole)) ctx.tip(bar.tip);
+  }
+}
+
+void WhatIfView::result(Context& ctx, Rect room) {
+  const Palette& c = ctx.colors();
+  const auto outcome = run_.outcome();
+  if (outcome != shown_) {
+    shown_ = outcome;
+    table_ = shown_ && shown_->result ? metric_table(shown_->result->comparison) : Table{};
+  }
+  if (run_.running()) {
+    ctx.empty(room, "Playing the run", "The model is fitted to the recording, then both settings are played.");
+    ctx.moving = true;
+    return;
+  }
+  const auto paragraph = [&](const std::string& text, Rgb color) {
+    if (text.empty() || room.h < 16) return;
+    room.take_top(ctx.canvas.paragraph({room.x, room.y, room.w, room.h}, text, color, Font::small) + 6);
+  };
+  if (!shown_) {
+    ctx.empty(room, "Change a setting and play it",
+              "The recorded run is played again on a virtual clock with what you change; step time, exposed "
+              "communication and memory are compared with the recorded settings, played the same way.");
+    return;
+  }
+  if (!shown_->result) {
+    ctx.canvas.text_in(room.take_top(24), "This cannot be played", c.of(Meaning::trouble), Font::strong);
+    paragraph(shown_->problem, c.text);
+    return;
+  }
+  const WhatIfResult& result = *shown_->result;
+  ctx.section(room, "Step time");
+  bars(ctx, room, result);
+  room.take_top(4);
+  paragraph(result.comparison.verdict, c.text);
+  paragraph(result.warnings, c.of(Meaning::reduce));
+  ctx.section(room, "Recorded settings (A) and changed ones (B), both played");
+  draw_table(ctx, "##what if", room.take_top(std::min(room.h, table_height(table_))), table_, state_);
+  for (const std::string& change : result.comparison.config_changes) paragraph(change, c.muted);
+}
+
+void WhatIfView::draw(Context& ctx, Rect room) {
+  AppState& app = ctx.app;
+  if (app.run->live() || !app.store().has_tables()) {
+    ctx.empty(room, app.run->live() ? "What-if needs a recording" : "This recording names no run",
+              app.run->live() ? "Record the run (shardscope record, or run --record), end it and open the recording."
+                              : "Its tables are missing: there are no settings to change.");
+    return;
+  }
+  if (of_ != app.run->source()) {
+    of_ = app.run->source();
+    recorded_ = choice_ = as_recorded(app.store().tables());
+    more_.fill(0);
+  }
+  room = {room.x + 12, room.y + 4, room.w - 24, room.h - 12};
+  if (room.w > 760) {
+    settings(ctx, room.take_left(kSettings));
+    room.take_left(24);
+    result(ctx, room);
+    return;
+  }
+  settings(ctx, room.take_top(room.h * 0.55F));
+  room.take_top(8);
+  result(ctx, room);
+}
+
+}  // namespace
+
+std::unique_ptr<View> make_what_if_view() { return std::make_unique<WhatIfView>(); }
+
+}  // namespace shardscope::gui

@@ -1,0 +1,145 @@
+// Lists of the panels without a window: order, copying, where a finding leads, messages, curves, colours.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "app/gui/model/block_name.h"
+#include "app/gui/model/colour_vision.h"
+#include "app/gui/model/curve.h"
+#include "app/gui/model/finding_place.h"
+#include "app/gui/model/message_rows.h"
+#include "app/gui/model/table.h"
+
+namespace shardscope::gui {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+using Order = std::vector<std::size_t>;
+
+Table three_rows() {
+  Table table;
+  table.columns = {{"name"}, {"time", 1, true}};
+  table.add({{"rank 10", {}, Tone::normal, {}, ""}, number_cell(2.0, "2 ms")});
+  table.add({{"rank 9", {}, Tone::normal, {}, ""}, number_cell(std::nullopt, "")});
+  table.add({{"rank 1", {}, Tone::normal, {}, ""}, number_cell(0.5, "500 \u00b5s")});
+  return table;
+}
+
+TEST(TableRows, NumbersSortByValueAndWhatIsMissingComesLastEitherWay) {
+  const Table table = three_rows();
+  EXPECT_EQ(sorted_rows(table, 1, false), (Order{2, 0, 1}));
+  EXPECT_EQ(sorted_rows(table, 1, true), (Order{0, 2, 1}));
+}
+
+TEST(TableRows, TextsSortWithTheirNumbersAsNumbers) {
+  EXPECT_EQ(sorted_rows(three_rows(), 0, false), (Order{2, 1, 0}));
+  EXPECT_EQ(sorted_rows(three_rows(), 0, true), (Order{0, 1, 2}));
+}
+
+TEST(TableRows, KeepTheirOrderWithoutASortedColumnAndWhereTheyAreEqual) {
+  EXPECT_EQ(sorted_rows(three_rows(), SIZE_MAX, false), (Order{0, 1, 2}));
+  Table table = three_rows();
+  for (auto& row : table.rows) row[1] = number_cell(1.0, "1");
+  EXPECT_EQ(sorted_rows(table, 1, true), (Order{0, 1, 2}));
+}
+
+TEST(TableRows, AreCopiedAsASpreadsheetTakesThem) {
+  Table table = three_rows();
+  table.rows[0][0].text = "a\tb\nc";
+  EXPECT_EQ(tab_separated(table, Order{2, 0}), "name\ttime\nrank 1\t500 \u00b5s\na b c\t2 ms\n");
+}
+
+TEST(FindingPlace, IsThePanelThatShowsWhatTheFindingIsAbout) {
+  const auto panel = [](const char* title) { return panel_of({{}, title, "", "", 0, ev::kNoId}); };
+  EXPECT_EQ(panel("Rank 3 is a straggler"), "timeline");
+  EXPECT_EQ(panel("12 of 40 prefetches of all ranks come too late"), "communication");
+  EXPECT_EQ(panel("Rank 0: 47 % of the step is exposed communication"), "communication");
+  EXPECT_EQ(panel("Model states exceed 16S/n by 7.1 %"), "memory");
+  EXPECT_EQ(panel("The fetch trace was invalidated"), "stepper");
+  EXPECT_EQ(panel("2 of 9 steps were skipped after an overflow"), "overview");
+}
+
+TEST(Messages, AreFilteredByWordsAndSeverity) {
+  std::vector<store::Message> messages(3);
+  messages[0].text = "Loss scale lowered to 512";
+  messages[1].text = "checkpoint saved";
+  messages[1].severity = ev::Severity::warning;
+  messages[2].text = "LOSS is not finite";
+  messages[2].severity = ev::Severity::error;
+  EXPECT_EQ(matching_messages(messages, "loss", ev::Severity::info), (Order{0, 2}));
+  EXPECT_EQ(matching_messages(messages, "", ev::Severity::warning), (Order{1, 2}));
+  EXPECT_EQ(matching_messages(messages, "nothing of it", ev::Severity::info), Order{});
+}
+
+TEST(Curves, KeepEverySpikeWhenTheyAreThinned) {
+  std::vector<double> values(10'000, 1.0);
+  values[5'003] = 50;
+  values[7'777] = -3;
+  const CurvePoints points = thinned(values, 100, 0, 1e9, 200);
+  EXPECT_LE(points.y.size(), 400U);
+  EXPECT_DOUBLE_EQ(*std::ranges::max_element(points.y), 50);
+  EXPECT_DOUBLE_EQ(*std::ranges::min_element(points.y), -3);
+  EXPECT_TRUE(std::ranges::is_sorted(points.x));
+  EXPECT_DOUBLE_EQ(points.x.front(), 100) << "the first value is at the first step";
+}
+
+TEST(Curves, ShowWhatTheRangeHoldsAndOneValueBesideIt) {
+  const std::vector<double> values{0, 1, 2, kNan, 4, 5, 6};
+  const CurvePoints points = thinned(values, 10, 12.2, 14.5, 100);
+  EXPECT_EQ(points.x, (std::vector<double>{12, 13, 14, 15}));
+  EXPECT_TRUE(std::isnan(points.y[1])) << "a gap stays one";
+}
+
+TEST(Curves, HaveARangeThatBeginsAtZeroWhereItShallAndIsPositiveOnALogarithmicAxis) {
+  const std::vector<std::vector<double>> curves{{4, kNan, 8}, {2}};
+  const auto from_zero = value_range(curves, Zero::shown, Scale::linear);
+  ASSERT_TRUE(from_zero);
+  EXPECT_DOUBLE_EQ(from_zero->low, 0);
+  EXPECT_GT(from_zero->high, 8);
+  const auto tight = value_range(curves, Zero::not_shown, Scale::linear);
+  EXPECT_LT(tight->low, 2);
+  EXPECT_GT(tight->low, 1);
+  const std::vector<std::vector<double>> mixed{{-1, 0, 10, 1000}};
+  EXPECT_GT(value_range(mixed, Zero::shown, Scale::logarithmic)->low, 1);
+  const std::vector<std::vector<double>> none{{kNan}, {}};
+  EXPECT_FALSE(value_range(none, Zero::shown, Scale::linear));
+}
+
+TEST(BlockNames, EndAtTheBlocksNumber) {
+  EXPECT_EQ(block_of("transformer.h.3.attn.c_attn.weight"), "transformer.h.3");
+  EXPECT_EQ(block_of("lm_head.weight"), "lm_head");
+  EXPECT_EQ(block_of("weight"), "weight");
+}
+
+TEST(ColourVision, LeavesGreysAndMapsRedAndGreenTogether) {
+  for (const Vision vision : {Vision::no_red, Vision::no_green, Vision::no_blue}) {
+    EXPECT_LT(colour_distance(seen(0x808080, vision), 0x808080), 1.5);
+  }
+  EXPECT_LT(colour_distance(seen(0xC04040, Vision::no_green), seen(0x6E6A38, Vision::no_green)),
+            colour_distance(0xC04040, 0x6E6A38) / 3);
+}
+
+// Buffers were a brown that looked like the red of waits without red or green.
+TEST(ColourVision, BuffersAndTheRunsOfAComparisonAreToldApartFromAllElse) {
+  constexpr double kApart = 20;  // about nine times what is just noticeable
+  for (const ThemeKind theme : {ThemeKind::dark, ThemeKind::light}) {
+    const Palette& c = palette(theme);
+    for (const Vision vision : {Vision::all, Vision::no_red, Vision::no_green}) {
+      const auto distance = [&](Rgb a, Rgb b) { return colour_distance(seen(a, vision), seen(b, vision)); };
+      for (int i = 0; i < kMeaningCount; ++i) {
+        const auto meaning = static_cast<Meaning>(i);
+        if (meaning != Meaning::buffer) {
+          EXPECT_GT(distance(c.of(Meaning::buffer), c.of(meaning)), kApart) << i << " " << static_cast<int>(vision);
+        }
+        for (const Rgb run : c.runs) EXPECT_GT(distance(run, c.of(meaning)), kApart) << i << " " << static_cast<int>(vision);
+      }
+      EXPECT_GT(distance(c.runs[0], c.runs[1]), kApart);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::gui
