@@ -37,9 +37,8 @@ void say(const std::string& text) {
 
 struct Options {
   std::vector<std::string> files;
-  std::string connect, key, screenshot, panel = "workspace", size = "1600x900", theme = "dark",
-                                        layout = "Watch", state_dump, vision = "all";
-  long long at_step = -1;
+  std::string connect, key, screenshot, panel = "workspace", size = "1600x900", theme, layout = "Watch",
+                                         state_dump, at, vision = "all";
   double scale = 0;
   double close_after_s = 0;
   bool frame_stats = false;
@@ -91,15 +90,15 @@ void open_runs(AppState& app, const Options& options) {
 void set_up(AppState& app, const Options& options) {
   const AppState::Turn turn = app.turn();
   app.set_layout(options.layout);
-  app.theme = options.theme == "light" ? ThemeKind::light : ThemeKind::dark;
+  if (!options.theme.empty()) {
+    app.theme = options.theme == "light" ? ThemeKind::light : ThemeKind::dark;
+    app.theme_given = true;
+  }
   if (app.other && options.layout == "Watch") app.set_layout("Compare");
-  if (options.at_step >= 0) {
+  if (!options.at.empty()) {
     app.place_once();
-    if (!app.go_to_step(static_cast<std::uint32_t>(options.at_step))) {
-      throw std::runtime_error("--at " + std::to_string(options.at_step) +
-                               ": the run has no such step; it has " +
-                               std::to_string(app.store().steps().size()) + " steps");
-    }
+    if (const std::string problem = go_to_text(app, options.at); !problem.empty())
+      throw std::runtime_error("--at " + options.at + ": " + problem);
   }
 }
 
@@ -229,7 +228,7 @@ int main(int argc, char** argv) {
   cli.add_option("--panel", options.panel, "Panel to show alone; workspace is the whole window");
   cli.add_option("--size", options.size, "Pixels, e.g. 1600x900");
   cli.add_option("--scale", options.scale, "Device pixels per logical pixel in a picture (0: by size)");
-  cli.add_option("--at", options.at_step, "Step to show");
+  cli.add_option("--at", options.at, "Step (12), time (1.25s), rank (rank 3) or a copied link to show");
   cli.add_option("--theme", options.theme, "dark or light")
       ->transform(CLI::IsMember({"dark", "light"}, CLI::ignore_case));
   cli.add_option("--layout", options.layout, "Watch, Step, Memory, Compare or Presentation")

@@ -187,8 +187,27 @@ bool AppState::selected_span(store::LaneId lane, const store::Span& span) const 
   }
 }
 
+void AppState::show_rank(std::uint32_t rank) {
+  timeline.expanded.insert(rank);
+  timeline.automatic = false;
+  rank_to_show = rank;
+}
+
+void AppState::show_finding(const analysis::Finding& finding) {
+  if (finding.rank != ev::kNoId) {
+    select_rank(finding.rank);
+    show_rank(finding.rank);
+    memory_rank = stepper_rank = finding.rank;
+  }
+  if (finding.at_ns > 0)
+    jump_to(finding.at_ns);
+  else if (finding.rank == ev::kNoId)
+    fit();
+}
+
 void AppState::set_layout(const std::string& name) {
-  (void)preset_layout(name);  // an unknown one throws
+  if (std::ranges::find(own_layouts, name) == own_layouts.end())
+    (void)preset_layout(name);  // an unknown one throws
   layout_name = name;
 }
 
@@ -216,6 +235,40 @@ void AppState::jump_to(std::int64_t at_ns) {
   follow = false;
   cursor_ns = at_ns;
   time.reveal({at_ns, at_ns + 1}, store().end_ns());
+}
+
+std::string AppState::open(const OpenRequest& request) {
+  std::unique_ptr<Session> opened;
+  try {
+    opened = request.source.find("://") != std::string::npos
+                 ? Session::connect(request.source, request.key_file)
+                 : Session::open_file(request.source);
+  } catch (const std::exception& failed) {
+    return failed.what();
+  }
+  if (request.second) {
+    other = std::move(opened);
+    return {};
+  }
+  run = std::move(opened);
+  other.reset();
+  // What was looked at is of another run.
+  selection = {};
+  time = {};
+  time_placed = ranks_placed = false;
+  follow = true;
+  cursor_ns.reset();
+  measured.reset();
+  timeline = {};
+  timeline_scroll = 0;
+  elements = {};
+  history.clear();
+  return {};
+}
+
+void AppState::set_now(std::int64_t at_ns) {
+  cursor_ns = std::clamp<std::int64_t>(at_ns, 0, store().end_ns());
+  follow = false;  // the live edge is another "now"
 }
 
 void AppState::pause() {

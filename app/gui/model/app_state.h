@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/layout.h"
 #include "app/gui/model/palette.h"
+#include "app/gui/model/places.h"
 #include "app/gui/model/selection.h"
 #include "app/gui/model/session.h"
 #include "app/gui/model/stepping.h"
@@ -22,6 +24,17 @@ struct AppState {
   std::unique_ptr<Session> run;    ///< never null once the window is up
   std::unique_ptr<Session> other;  ///< second run of a comparison, or null
   std::string error;               ///< shown instead of panels when nothing could be opened
+  bool quit = false;               ///< the user wants the window closed
+  /// What is to be shown in place of `run` or beside it. Between two frames it is opened and this is emptied.
+  struct OpenRequest {
+    std::string source;  ///< a file, or an endpoint (with "://")
+    std::string key_file;
+    bool second = false;  ///< to be compared with what is shown
+    bool temporary = false;  ///< removed with the window: not listed among what was opened before
+  };
+  std::optional<OpenRequest> open_request;
+  /// Opens it. Returns what is wrong, or nothing. Nobody may hold a turn.
+  [[nodiscard]] std::string open(const OpenRequest& request);
 
   Selection selection;
   TimeAxis time;
@@ -29,14 +42,23 @@ struct AppState {
   bool follow = true;                     ///< live: the range moves with the run
   std::optional<std::int64_t> cursor_ns;  ///< stepping and looking back; empty: the live edge, the end
 
+  /// Where the pointer is on the axis of time, in whichever panel: every panel with such an axis draws it
+  /// (hover_ns) and says where it is when the pointer is over its own (hover_next_ns). The workspace moves the
+  /// second to the first at the next frame.
+  std::optional<std::int64_t> hover_ns, hover_next_ns;
+  std::optional<TimeRange> measured;  ///< what was dragged over to be measured
+
   std::string layout_name = "Watch";
-  std::string wanted_other;  ///< a recording to open as the second run, between two frames
-  std::string wanted_panel;  ///< a panel asks for another to be shown; the workspace opens it and forgets this
+  std::vector<std::string> own_layouts;  ///< that the user saved, beside layout_names()
   ThemeKind theme = ThemeKind::dark;
+  bool theme_given = false;  ///< when it was started: not the one that the last window had
+  float text_scale = 1;  ///< the user's, beside what the screen asks for
+  PlaceHistory history;
 
   TimelineOptions timeline;
   bool ranks_placed = false;
   float timeline_scroll = 0;
+  std::optional<std::uint32_t> rank_to_show;  ///< the timeline scrolls to it
   ElementScale element_scale = ElementScale::linear;
   UnitRange elements;
   std::uint32_t memory_rank = 0;
@@ -66,6 +88,10 @@ struct AppState {
   void select_module(std::uint32_t module, std::uint32_t rank);
   void select_rank(std::uint32_t rank);
   void select_step(std::uint32_t step);
+  /// Opens the rank's lanes and scrolls the timeline to them.
+  void show_rank(std::uint32_t rank);
+  /// Goes to where a finding is: its rank, its time. Of one that has neither: all of the run.
+  void show_finding(const analysis::Finding& finding);
   void clear_selection() { selection = {}; }
   /// True when the parameter is, or belongs to, what is selected.
   [[nodiscard]] bool selected(std::uint32_t param) const;
@@ -77,6 +103,8 @@ struct AppState {
   bool go_to_step(std::uint32_t step);
   void fit();
   void jump_to(std::int64_t at_ns);
+  /// "Now" is there, in every panel; the range stays.
+  void set_now(std::int64_t at_ns);
 
   // Control: live it is sent to the run, in a recording the cursor moves along the gates.
   void pause();

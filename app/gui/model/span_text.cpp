@@ -1,5 +1,8 @@
 #include "app/gui/model/span_text.h"
 
+#include <algorithm>
+#include <span>
+
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/store/gather_contents.h"
@@ -24,6 +27,19 @@ std::string length_text(const store::SpanTime& time) {
   if (time.paused_ns > 0) text += " + " + duration(time.paused_ns).text() + " paused";
   if (time.ended) return text;
   return time.goes_on ? "open, " + text + " so far" : "not ended, " + text + " up to the last event";
+}
+
+std::string fold_text(const store::Store& store, store::LaneId lane, std::uint8_t depth, std::int64_t at_ns,
+                      std::int64_t width_ns) {
+  const std::int64_t begin = at_ns - width_ns / 2;
+  const std::int64_t end = begin + std::max<std::int64_t>(width_ns, 1);
+  const auto spans = static_cast<std::int64_t>(store.span_count(lane, depth, begin, end));
+  store::Density column;
+  store.density(lane, depth, begin, end, std::span(&column, 1));
+  if (spans == 0 || column.count == 0) return "Nothing in this row here";
+  return "About " + grouped(spans) + (spans == 1 ? " span" : " spans") + " within " + duration(end - begin).text() +
+         ", which keep this row busy for " + decimal(static_cast<double>(column.busy) * 100, 0) +
+         " %, mostly " + ev::name_of(column.dominant) + ". Zoom in to tell them apart.";
 }
 
 std::string wait_text(const store::Store& store, std::uint32_t rank, const store::Span& wait,

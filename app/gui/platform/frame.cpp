@@ -1,12 +1,11 @@
 #include "app/gui/platform/frame.h"
 
+#include <imgui_internal.h>
 #include <implot.h>
 #include <time.h>
 
 #include <algorithm>
-#include <exception>
 #include <filesystem>
-#include <utility>
 
 #include "app/gui/platform/font_files.h"
 #include "app/gui/views/theme.h"
@@ -21,17 +20,6 @@ float thread_cpu_ms() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<float>(static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6);
-}
-
-/// Before the frame takes its turn of the runs: one that is replaced may not be in use.
-void open_wanted(AppState& app) {
-  if (app.wanted_other.empty()) return;
-  const std::string path = std::exchange(app.wanted_other, {});
-  try {
-    app.other = Session::open_file(path);
-  } catch (const std::exception& problem) {
-    app.error = path + ": " + problem.what();
-  }
 }
 
 ImFont* load(const char* family, const char* weight, float pixels, std::string& problem) {
@@ -106,12 +94,25 @@ void Frame::load_fonts() {
   ImGui::GetStyle().FontSizeBase = line_height(Font::strong);
 }
 
+void Frame::choose_navigation() {
+  ImGuiIO& io = ImGui::GetIO();
+  constexpr int kTab = 258, kLeftAlt = 342, kRightAlt = 346;
+  bool wanted = io.NavVisible || io.WantTextInput || io.KeyAlt || io.KeyCtrl ||
+                ImGui::GetCurrentContext()->OpenPopupStack.Size > 0;
+  for (const KeyPress& press : keys_)
+    wanted = wanted || press.code == kTab || press.code == kLeftAlt || press.code == kRightAlt;
+  if (wanted)
+    io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+  else
+    io.ConfigFlags &= ~ImGuiConfigFlags_NavEnableKeyboard;
+}
+
 ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) {
-  open_wanted(app);
   const AppState::Turn turn = app.turn();
   const float began = thread_cpu_ms();
   ImGuiIO& io = ImGui::GetIO();
   apply_theme(palette(app.theme));
+  choose_navigation();
   ImGui::NewFrame();
   // The letters are made for the pixels of the screen; ImGui does so only for the font that it writes with
   // itself.

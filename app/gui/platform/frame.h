@@ -31,7 +31,7 @@ class Frame {
   ImDrawData* build(AppState& app, std::string_view panel, double seconds);
 
   /// A key went down or repeats; the next frame sees it.
-  void press(int code) { keys_.push_back(code); }
+  void press(int code, int modifiers = 0) { keys_.push_back({code, modifiers}); }
   [[nodiscard]] Workspace& workspace() { return workspace_; }
   [[nodiscard]] bool moving() const { return moving_; }
   /// Whether the last frame was given anything that the user did (Redraw::drawn).
@@ -44,11 +44,13 @@ class Frame {
 
  private:
   void load_fonts();
+  /// Arrows move ImGui's cursor only where it is shown or a list is open: elsewhere they step through the run.
+  void choose_navigation();
   Workspace workspace_;
   Fonts fonts_;
   FrameStats stats_;
   std::string font_problem_;
-  std::vector<int> keys_;
+  std::vector<KeyPress> keys_;
   bool moving_ = false, took_input_ = false;
   std::uint64_t count_ = 0;
 };

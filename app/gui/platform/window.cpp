@@ -14,6 +14,7 @@
 #include <iterator>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "app/gui/model/redraw.h"
@@ -89,7 +90,8 @@ class Settings {
 };
 
 struct Input {
-  std::vector<int> keys;
+  std::vector<KeyPress> keys;
+  std::vector<std::string> dropped;  ///< files, onto the window
   Redraw redraw;
   float to_logical = 1;  ///< logical pixels per screen coordinate
 };
@@ -121,12 +123,16 @@ void install_callbacks(GLFWwindow* window) {
   });
   glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int scancode, int action, int mods) {
     touch();
-    if (action != GLFW_RELEASE) g_input.keys.push_back(key);
+    if (action != GLFW_RELEASE) g_input.keys.push_back({key, mods});
     ImGui_ImplGlfw_KeyCallback(w, key, scancode, action, mods);
   });
   glfwSetCharCallback(window, [](GLFWwindow* w, unsigned int c) {
     touch();
     ImGui_ImplGlfw_CharCallback(w, c);
+  });
+  glfwSetDropCallback(window, [](GLFWwindow*, int count, const char** paths) {
+    touch();
+    for (int i = 0; i < count; ++i) g_input.dropped.emplace_back(paths[i]);
   });
   glfwSetFramebufferSizeCallback(window, [](GLFWwindow*, int, int) { touch(); });
   glfwSetWindowRefreshCallback(window, [](GLFWwindow*) { touch(); });
@@ -168,9 +174,8 @@ class Window {
   [[nodiscard]] bool visible() const { return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) == 0; }
 
   void draw(Frame& frame, AppState& app, const std::string& panel, double seconds) {
-    float content = 1;
-    glfwGetWindowContentScale(window_, &content, nullptr);
-    const float scale = std::max(0.5F, content * layout_zoom(app.layout_name));
+    const float scale =
+        std::max(0.5F, screen_scale() * app.text_scale * layout_zoom(app.layout_name));
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     ImGuiIO& io = ImGui::GetIO();
@@ -183,7 +188,7 @@ class Window {
     g_input.to_logical = static_cast<float>(width) / static_cast<float>(std::max(1, window_width)) / scale;
     io.DisplaySize = {static_cast<float>(width) / scale, static_cast<float>(height) / scale};
     io.DisplayFramebufferScale = {scale, scale};
-    for (const int code : g_input.keys) frame.press(code);
+    for (const KeyPress& key : g_input.keys) frame.press(key.code, key.modifiers);
     g_input.keys.clear();
     ImDrawData* const data = frame.build(app, panel, seconds);
     glViewport(0, 0, width, height);
@@ -192,8 +197,34 @@ class Window {
   }
 
  private:
+  /// What the desktop says. Where it says nothing (X11 without Xft.dpi), by the screen's pixels: at 4K letters
+  /// would be as small as on paper.
+  [[nodiscard]] float screen_scale() const {
+    float content = 1;
+    glfwGetWindowContentScale(window_, &content, nullptr);
+    GLFWmonitor* const monitor = glfwGetPrimaryMonitor();
+    const GLFWvidmode* const mode = monitor != nullptr ? glfwGetVideoMode(monitor) : nullptr;
+    if (content > 1.01F || mode == nullptr || glfwGetPlatform() != GLFW_PLATFORM_X11) return content;
+    return mode->width >= 5000 ? 2.5F : mode->width >= 3200 ? 1.75F : mode->width >= 2500 ? 1.25F : 1.0F;
+  }
   GLFWwindow* window_ = nullptr;
 };
+
+/// A recording that was dropped onto the window, and whatever else asked to be opened.
+void open_what_was_asked(AppState& app, Frame& frame) {
+  for (const std::string& path : std::exchange(g_input.dropped, {})) app.open_request = {path, {}, false};
+  if (!app.open_request) return;
+  const AppState::OpenRequest request = *std::exchange(app.open_request, std::nullopt);
+  const std::string problem = app.open(request);
+  if (!problem.empty()) {
+    frame.workspace().ui().say(problem, true);
+  } else {
+    if (request.second) app.set_layout("Compare");
+    if (!request.temporary) frame.workspace().opened(request);
+    frame.workspace().ui().say({});
+  }
+  g_input.redraw.input();
+}
 
 class Dumper {
  public:
@@ -233,6 +264,7 @@ bool have_display() {
 int run_window(AppState& app, const WindowOptions& options) {
   Frame frame;
   Settings settings;
+  frame.workspace().opened({app.run->source(), {}, false});
   const Clock::time_point start = Clock::now();
   Clock::time_point last_draw{};
   double draw_cost = 0;
@@ -242,6 +274,8 @@ int run_window(AppState& app, const WindowOptions& options) {
     Dumper dumper(options.state_dump);
     while (!window.closed()) {
       Clock::time_point now = Clock::now();
+      if (app.quit) break;
+      open_what_was_asked(app, frame);
       if (options.close_after_s > 0 && Seconds(now - start).count() > options.close_after_s) break;
       news |= app.run->poll(std::chrono::microseconds(4000));
       if (app.other) news |= app.other->poll(std::chrono::microseconds(2000));

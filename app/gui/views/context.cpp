@@ -6,11 +6,11 @@
 namespace shardscope::gui {
 
 bool Context::under_pointer(const Rect& rect) const {
-  return over_window && !ui.overlay.open && !ui.help && rect.contains(pointer.x, pointer.y);
+  return over_window && !ui.overlay.open && rect.contains(pointer.x, pointer.y);
 }
 
 bool Context::hovered(const Rect& rect) const {
-  if (!over_window || ui.overlay.open || ui.help || ui.captured != nullptr) return false;
+  if (!over_window || ui.overlay.open || ui.captured != nullptr) return false;
   return rect.contains(pointer.x, pointer.y);
 }
 
@@ -136,7 +136,6 @@ void Context::menu(const Rect& anchor, std::vector<OverlayItem> items) {
   ui.overlay.open = true;
   ui.overlay.just_opened = true;
   ui.overlay.anchor = anchor;
-  ui.overlay.cursor = -1;
   ui.overlay.items = std::move(items);
 }
 
@@ -144,7 +143,6 @@ void Context::picker(const Rect& anchor, std::string title, std::vector<OverlayI
   menu(anchor, std::move(items));
   ui.overlay.filter = true;
   ui.overlay.title = std::move(title);
-  ui.overlay.cursor = 0;
 }
 
 void Context::tip(std::string_view text) { tip_text_ = text; }

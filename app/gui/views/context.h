@@ -19,9 +19,15 @@ inline constexpr float kTableRow = 22, kTextLine = 20;
 
 /// Key codes as the window system layer gives them (GLFW's numbers); letters and digits are their capitals.
 namespace key {
-inline constexpr int kSpace = 32, kEscape = 256, kEnter = 257, kBackspace = 259, kRight = 262, kLeft = 263,
-                     kDown = 264, kUp = 265, kKeypadEnter = 335;
-}
+inline constexpr int kSpace = 32, kEscape = 256, kRight = 262, kLeft = 263, kEqual = 61, kMinus = 45,
+                     kKeypadMinus = 333, kKeypadPlus = 334, kF1 = 290, kF3 = 292;
+/// Modifiers that were down with it.
+inline constexpr int kShift = 1, kCtrl = 2, kAlt = 4, kSuper = 8, kModifiers = kShift | kCtrl | kAlt | kSuper;
+}  // namespace key
+
+struct KeyPress {
+  int code = 0, modifiers = 0;
+};
 
 struct Pointer {
   float x = -1, y = -1;
@@ -47,8 +53,6 @@ struct Overlay {
   std::string text;  ///< what was typed
   Rect anchor;
   std::vector<OverlayItem> items;
-  int cursor = 0;
-  float scroll = 0;
   bool just_opened = false;
 };
 
@@ -58,12 +62,43 @@ struct StepAxis {
   bool all = true;  ///< every step that there is, also when more come
 };
 
+/// What asks for something before it is done. One at a time.
+enum class Dialog : std::uint8_t {
+  none,
+  palette,  ///< commands and places by their names
+  go_to,
+  open_recording,
+  open_second,
+  connect,
+  save_layout,
+  export_report,
+  export_csv,
+  export_chrome,
+  export_perfetto,
+  export_sqlite,
+  about,
+};
+
 /// Lasts over frames.
 struct UiState {
   Overlay overlay;
   const void* captured = nullptr;  ///< the drag in progress belongs to this
   bool help = false;
   StepAxis steps;
+  Dialog dialog = Dialog::none;
+  bool dialog_opened = false;  ///< since the last frame
+  std::string show_panel;      ///< to be opened in the layout, or brought to the front of its place
+  std::string notice;          ///< said in the status bar until the next one
+  bool notice_is_trouble = false;
+  bool reset_layout = false;
+  void open(Dialog what) {
+    dialog = what;
+    dialog_opened = true;
+  }
+  void say(std::string text, bool trouble = false) {
+    notice = std::move(text);
+    notice_is_trouble = trouble;
+  }
   bool drag_moved = false;
   float drag_from_x = 0, drag_from_y = 0;
 };
@@ -80,10 +115,16 @@ class Context {
   Pointer pointer;
   double seconds;
   Rect window;
-  /// Keys that went down (or repeat) since the last frame, in order. Kept apart from ImGui, which loses one
-  /// that is pressed and released between two frames.
-  std::span<const int> keys;
-  [[nodiscard]] bool pressed(int code) const { return std::ranges::find(keys, code) != keys.end(); }
+  /// Keys that went down (or repeat) since the last frame, in order, with what was held when they did: ImGui
+  /// spreads a burst over several frames.
+  std::span<const KeyPress> keys;
+  /// How often, with exactly these modifiers; a plain key may have shift held.
+  [[nodiscard]] int presses(int code, int modifiers = 0) const {
+    return static_cast<int>(std::ranges::count_if(keys, [&](const KeyPress& press) {
+      const int held = press.modifiers & key::kModifiers;
+      return press.code == code && (held == modifiers || (modifiers == 0 && held == key::kShift));
+    }));
+  }
   /// The pointer is over the window that is drawn (not over one above it, nor is a part of ImGui held).
   bool over_window = true;
   /// What follows is drawn into ImGui's current window, and hit there.

@@ -19,10 +19,19 @@ std::string id_of(const std::string& layout, std::string_view panel) {
   return "###" + layout + "/" + std::string(panel);
 }
 
+/// An own layout whose settings were lost begins as Watch does.
+LayoutNode preset_or_watch(const std::string& layout) {
+  const bool preset = std::ranges::find(layout_names(), layout) != layout_names().end();
+  return preset_layout(preset ? layout : "Watch");
+}
+
 ImGuiID node_of(const std::string& layout, const std::string& panel) {
   const ImGuiWindow* const window = ImGui::FindWindowByName(id_of(layout, panel).c_str());
   return window != nullptr ? window->DockId : 0;
 }
+
+/// Of the layout's name alone, so that it is the same in whichever window it is asked for.
+ImGuiID space_of(const std::string& layout) { return ImHashStr(("layout/" + layout).c_str()); }
 
 void build(ImGuiID id, const std::string& layout, const LayoutNode& node, Rect room) {
   if (node.children.empty()) {
@@ -47,7 +56,7 @@ void build(ImGuiID id, const std::string& layout, const LayoutNode& node, Rect r
 
 Docks::Shown& Docks::of(const std::string& layout) {
   Shown& shown = layouts_[layout];
-  if (shown.panels.empty()) leaves(preset_layout(layout), shown.panels);
+  if (shown.panels.empty()) leaves(preset_or_watch(layout), shown.panels);
   return shown;
 }
 
@@ -59,7 +68,7 @@ std::string Docks::window_name(const std::string& layout, std::string_view panel
 
 void Docks::submit(const std::string& layout, const Rect& room) {
   Shown& shown = of(layout);
-  shown.space = ImGui::GetID(layout.c_str());
+  shown.space = space_of(layout);
   const ImGuiDockNode* const node = ImGui::DockBuilderGetNode(shown.space);
   if (node == nullptr || shown.rebuild) {
     shown.rebuild = false;
@@ -67,7 +76,7 @@ void Docks::submit(const std::string& layout, const Rect& room) {
     ImGui::DockBuilderAddNode(shown.space, kSpace | static_cast<int>(ImGuiDockNodeFlags_DockSpace));
     ImGui::DockBuilderSetNodePos(shown.space, {room.x, room.y});
     ImGui::DockBuilderSetNodeSize(shown.space, {room.w, room.h});
-    build(shown.space, layout, preset_layout(layout), room);
+    build(shown.space, layout, preset_or_watch(layout), room);
     ImGui::DockBuilderFinish(shown.space);
   }
   ImGui::SetCursorScreenPos({room.x, room.y});
@@ -97,20 +106,17 @@ void Docks::replace(const std::string& layout, const std::string& old_panel, con
   ImGui::MarkIniSettingsDirty();
 }
 
-void Docks::open(const std::string& layout, const std::string& panel) {
+void Docks::open(const std::string& layout, const std::string& panel, const std::string& beside_panel) {
   std::vector<std::string>& panels = of(layout).panels;
   if (std::ranges::find(panels, panel) != panels.end()) return;
   panels.push_back(panel);
   // Where it was when it was closed; for the first time as a tab beside its main panel.
   if (node_of(layout, panel) == 0) {
-    const ImGuiID beside = node_of(layout, panels.front());
+    const bool there = std::ranges::find(panels, beside_panel) != panels.end();
+    const ImGuiID beside = node_of(layout, there ? beside_panel : panels.front());
     if (beside != 0) ImGui::DockBuilderDockWindow(id_of(layout, panel).c_str(), beside);
   }
   ImGui::MarkIniSettingsDirty();
-}
-
-void Docks::bring_to_front(const std::string& layout, const std::string& panel) {
-  ImGui::SetWindowFocus(id_of(layout, panel).c_str());
 }
 
 void Docks::close(const std::string& layout, const std::string& panel) {
@@ -127,15 +133,58 @@ void Docks::reset(const std::string& layout) {
   ImGui::MarkIniSettingsDirty();
 }
 
+std::vector<std::string> Docks::names() const {
+  std::vector<std::string> out = layout_names();
+  out.insert(out.end(), own_.begin(), own_.end());
+  return out;
+}
+
+std::string Docks::save_as(const std::string& layout, const std::string& name) {
+  if (name.find_first_not_of(' ') == std::string::npos) return "a layout needs a name";
+  if (name.size() > 40 || name.find_first_of("[]#/\n\r") != std::string::npos)
+    return "a name has at most 40 letters and none of [ ] # /";
+  if (std::ranges::find(layout_names(), name) != layout_names().end())
+    return name + " is a layout of the program; give another name";
+  if (name == layout) return {};  // its panels are kept as they are moved
+  if (std::ranges::find(own_, name) == own_.end()) own_.push_back(name);
+  const Shown from = of(layout);
+  Shown& to = layouts_[name];
+  to = {};
+  to.panels = from.panels;
+  to.space = space_of(name);
+  // Pairs of names of windows: which goes to where the other is.
+  ImVector<const char*> pairs;
+  std::vector<std::string> texts;
+  texts.reserve(from.panels.size() * 2);
+  for (const std::string& panel : from.panels) {
+    pairs.push_back(texts.emplace_back(id_of(layout, panel)).c_str());
+    pairs.push_back(texts.emplace_back(id_of(name, panel)).c_str());
+  }
+  if (ImGui::DockBuilderGetNode(to.space) != nullptr) ImGui::DockBuilderRemoveNode(to.space);
+  ImGui::DockBuilderCopyDockSpace(from.space, to.space, &pairs);
+  ImGui::DockBuilderFinish(to.space);
+  ImGui::MarkIniSettingsDirty();
+  return {};
+}
+
+void Docks::forget(const std::string& own_layout) {
+  if (std::erase(own_, own_layout) == 0) return;
+  layouts_.erase(own_layout);
+  ImGui::MarkIniSettingsDirty();
+}
+
 void Docks::keep_in_settings() {
   ImGuiSettingsHandler handler;
   handler.TypeName = "Panels";
   handler.TypeHash = ImHashStr("Panels");
   handler.UserData = this;
   handler.ReadOpenFn = [](ImGuiContext*, ImGuiSettingsHandler* own, const char* name) -> void* {
-    // A layout that this program does not have is passed over.
-    if (std::ranges::find(layout_names(), name) == layout_names().end()) return nullptr;
-    Shown& shown = static_cast<Docks*>(own->UserData)->layouts_[name];
+    Docks& docks = *static_cast<Docks*>(own->UserData);
+    // What is no preset of this program is the user's own.
+    if (std::ranges::find(layout_names(), name) == layout_names().end() &&
+        std::ranges::find(docks.own_, name) == docks.own_.end())
+      docks.own_.emplace_back(name);
+    Shown& shown = docks.layouts_[name];
     shown.panels.clear();
     return &shown;
   };

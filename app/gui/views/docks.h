@@ -23,12 +23,18 @@ class Docks {
   void submit(const std::string& layout, const Rect& room);
   /// The panel in place of another; if it is shown already, the two change places.
   void replace(const std::string& layout, const std::string& old_panel, const std::string& panel);
-  void open(const std::string& layout, const std::string& panel);
-  /// Its tab, where others lie in the same place.
-  void bring_to_front(const std::string& layout, const std::string& panel);
+  /// As a tab beside the panel `beside` where that is shown, else beside the first.
+  void open(const std::string& layout, const std::string& panel, const std::string& beside = {});
   void close(const std::string& layout, const std::string& panel);
   /// As the preset says again.
   void reset(const std::string& layout);
+  /// The presets, then the user's own.
+  [[nodiscard]] std::vector<std::string> names() const;
+  [[nodiscard]] const std::vector<std::string>& own_names() const { return own_; }
+  /// A layout of the user's own with the panels where they are in `layout`. Returns what is wrong with the
+  /// name, or nothing.
+  [[nodiscard]] std::string save_as(const std::string& layout, const std::string& name);
+  void forget(const std::string& own_layout);
   /// ImGui's settings file keeps which panels are shown beside where they are. Needs ImGui's context.
   void keep_in_settings();
 
@@ -40,6 +46,7 @@ class Docks {
   };
   Shown& of(const std::string& layout);
   std::map<std::string, Shown> layouts_;
+  std::vector<std::string> own_;
 };
 
 }  // namespace shardscope::gui

@@ -26,7 +26,7 @@ class FindingsView final : public View {
   void build(const AppState& app);
   bool draw_cell(Context& ctx, std::size_t row, std::size_t column, const Rect& cell) const;
   void detail(Context& ctx, Rect room, const analysis::Finding& finding) const;
-  void go_to(AppState& app, const Row& row) const;
+  void go_to(Context& ctx, const Row& row) const;
 
   std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that the table is made from
   bool compared_ = false;
@@ -117,16 +117,10 @@ void FindingsView::detail(Context& ctx, Rect room, const analysis::Finding& find
   paragraph(finding.next_step.empty() ? "" : "Next: " + finding.next_step, c.text, Font::small);
 }
 
-void FindingsView::go_to(AppState& app, const Row& row) const {
+void FindingsView::go_to(Context& ctx, const Row& row) const {
   if (row.of_b) return;  // the panels show A; "Swap A and B" in Compare shows the other
-  const analysis::Finding& finding = *row.finding;
-  if (finding.rank != ev::kNoId) {
-    app.select_rank(finding.rank);
-    app.timeline.expanded.insert(finding.rank);
-    app.memory_rank = app.stepper_rank = finding.rank;
-  }
-  if (finding.at_ns > 0) app.jump_to(finding.at_ns);
-  app.wanted_panel = panel_of(finding);
+  ctx.app.show_finding(*row.finding);
+  ctx.ui.show_panel = panel_of(*row.finding);
 }
 
 void FindingsView::draw(Context& ctx, Rect room) {
@@ -160,7 +154,7 @@ void FindingsView::draw(Context& ctx, Rect room) {
   const TableHit hit = draw_table(ctx, "##findings", room, table_, state_, options);
   if (hit.clicked) {
     chosen_ = *hit.clicked;
-    go_to(app, rows_[chosen_]);
+    go_to(ctx, rows_[chosen_]);
   }
   if (!below.empty()) detail(ctx, {below.x + 4, below.y, below.w - 8, below.h}, *rows_[chosen_].finding);
 }

@@ -1,27 +1,31 @@
-// Keys and the meaning of every colour and mark, on one sheet.
+// Keys, and the meaning of every colour and mark, on one sheet: a window of ImGui that stays while one works.
+#include <imgui.h>
+
+#include "app/gui/views/commands.h"
+#include "app/gui/views/imgui_text.h"
+#include "app/gui/views/theme.h"
 #include "app/gui/views/workspace.h"
 
 namespace shardscope::gui {
 namespace {
 
-struct Key {
+struct KeyRow {
   const char* keys;
   const char* what;
 };
-constexpr Key kKeys[] = {
-    {"wheel", "zoom at the pointer (ctrl: finer, shift: scroll)"},
-    {"drag", "pan; middle drag: zoom to a range"},
-    {"W S A D", "zoom in, out, left, right"},
-    {"F", "fit the whole run"},
-    {"L", "follow the newest events"},
-    {"click", "select; double click: zoom to it"},
-    {"left right", "step back and forward by event"},
-    {"E M N", "next event, module, step"},
-    {"space", "pause and resume a live run"},
-    {"1 to 5", "layouts"},
+constexpr KeyRow kPointer[] = {
+    {"click", "select, and look at this time in every panel"},
+    {"double click", "zoom to it"},
+    {"drag", "pan; a live run is then no longer followed"},
+    {"Shift+drag", "measure a range; also by dragging along the times"},
+    {"middle drag", "zoom to a range"},
+    {"wheel", "zoom at the pointer (Ctrl: finer, Shift: scroll)"},
     {"a title", "click: another panel there; drag: move it"},
-    {"T", "dark and light"},
-    {"Esc", "clear the selection, then the cursor"},
+};
+constexpr KeyRow kKeyboard[] = {
+    {"1 to 9", "layouts"},
+    {"Alt", "the menus, then arrows and Enter"},
+    {"Ctrl+Tab", "the next panel; Tab and arrows move in it"},
 };
 struct Colour {
   Meaning meaning;
@@ -37,38 +41,131 @@ constexpr Colour kColours[] = {
     {Meaning::buffer, "buffers"},
     {Meaning::trouble, "waiting (hatched), late, error"},
 };
+/// Marks on the timeline that are no colour.
+enum class Mark : std::uint8_t { hatched_gather, late, tail, unused, gap, strip, skipped };
+struct MarkRow {
+  Mark mark;
+  const char* what;
+};
+constexpr MarkRow kMarks[] = {
+    {Mark::hatched_gather, "part of a collective until the last rank had arrived: it waited"},
+    {Mark::late, "gather that came late: computation waited for it"},
+    {Mark::tail, "gather that came early: until its parameters were used"},
+    {Mark::unused, "gather that nothing used"},
+    {Mark::gap, "events are missing here"},
+    {Mark::strip, "rank whose lanes are hidden: computation, gathers, reductions"},
+    {Mark::skipped, "step that was skipped (overflow)"},
+};
+
+void key_rows(Context& ctx, const char* id, std::span<const KeyRow> list) {
+  if (!ImGui::BeginTable(id, 2, ImGuiTableFlags_SizingFixedFit)) return;
+  for (const KeyRow& row : list) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    {
+      const FontScope mono(ctx.canvas.fonts(), Font::mono_small);
+      ImGui::TextColored(ink(ctx.colors().accent), "%-14s", row.keys);
+    }
+    ImGui::TableNextColumn();
+    ImGui::TextUnformatted(row.what);
+  }
+  ImGui::EndTable();
+}
+
+void draw_mark(Context& ctx, Mark mark, const Rect& at) {
+  const Palette& c = ctx.colors();
+  Canvas& canvas = ctx.canvas;
+  const Rgb gather = c.of(Meaning::gather);
+  switch (mark) {
+    case Mark::hatched_gather:
+      canvas.fill(at, gather);
+      canvas.fill({at.x, at.y, at.w * 0.6F, at.h}, c.panel, 0.6F);
+      canvas.hatch({at.x, at.y, at.w * 0.6F, at.h}, gather, 0.7F, 5);
+      return;
+    case Mark::late:
+      canvas.fill(at, gather);
+      canvas.fill({at.x, at.y, 3, at.h}, c.of(Meaning::trouble));
+      return;
+    case Mark::tail:
+      canvas.fill({at.x, at.y, at.w * 0.4F, at.h}, gather);
+      canvas.fill({at.x + at.w * 0.4F, at.y + at.h / 2 - 1, at.w * 0.6F, 2}, c.muted);
+      canvas.vertical(at.right() - 1, at.y + 3, at.h - 6, c.muted);
+      return;
+    case Mark::unused:
+      canvas.fill(at, gather);
+      canvas.outline(at, c.of(Meaning::trouble));
+      return;
+    case Mark::gap:
+      canvas.hatch(at, c.muted, 0.6F, 8);
+      return;
+    case Mark::strip:
+      canvas.fill({at.x, at.y, at.w, at.h - 8}, c.of(Meaning::compute), 0.9F);
+      canvas.fill({at.x, at.bottom() - 7, at.w, 3}, gather);
+      canvas.fill({at.x, at.bottom() - 3, at.w * 0.7F, 3}, c.of(Meaning::reduce));
+      return;
+    case Mark::skipped:
+      canvas.fill(at, c.of(Meaning::compute));
+      canvas.hatch(at, c.of(Meaning::trouble), 1, 4);
+      return;
+  }
+}
+
+/// Room for a swatch at ImGui's cursor, and the words after it.
+template <typename Draw>
+void legend(Context& ctx, const char* what, Draw draw) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ctx.canvas.draw_on(ImGui::GetWindowDrawList());
+  draw(Rect{at.x, at.y + 1, 30, 15});
+  ImGui::Dummy({34, 16});
+  ImGui::SameLine();
+  ImGui::TextUnformatted(what);
+}
 
 }  // namespace
 
-void Workspace::help(Context& ctx) {
+void draw_help(Context& ctx) {
   if (!ctx.ui.help) return;
-  const Palette& c = ctx.colors();
-  ctx.canvas.fill(ctx.window, c.base, 0.7F);
-  const float w = std::min(760.0F, ctx.window.w - 32);
-  const float h = std::min(420.0F, ctx.window.h - 32);
-  const Rect box{ctx.window.x + (ctx.window.w - w) / 2, ctx.window.y + (ctx.window.h - h) / 2, w, h};
-  ctx.canvas.fill(box, c.panel, 1, 6);
-  ctx.canvas.outline(box, c.line, 1, 1, 6);
-  const Clip clip(ctx.canvas, box);
-  Rect room = box.inset(24, 20);
-  Rect left = room.take_left(room.w * 0.54F);
-  ctx.canvas.text_in(left.take_top(28), "Keys and pointer", c.text, Font::strong);
-  for (const Key& key : kKeys) {
-    Rect line = left.take_top(26);
-    ctx.canvas.text_in(line.take_left(92), key.keys, c.accent, Font::mono_small);
-    ctx.canvas.text_in(line, key.what, c.text, Font::small);
+  const float width = std::min(860.0F, ctx.window.w - 32);
+  const float height = std::min(640.0F, ctx.window.h - 64);
+  ImGui::SetNextWindowPos({ctx.window.x + (ctx.window.w - width) / 2, ctx.window.y + (ctx.window.h - height) / 2},
+                          ImGuiCond_Appearing);
+  ImGui::SetNextWindowSize({width, height}, ImGuiCond_Appearing);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {18, 14});
+  const FontScope small(ctx.canvas.fonts(), Font::small);
+  if (ImGui::Begin("Keys and colours", &ctx.ui.help,
+                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoCollapse) &&
+      ImGui::BeginTable("##columns", 2, ImGuiTableFlags_SizingStretchProp)) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    for (int menu = 1; menu < kMenuCount; ++menu) {
+      ImGui::SeparatorText(name_of(static_cast<Menu>(menu)));
+      std::vector<KeyRow> list;
+      for (const Command& command : commands()) {
+        if (command.menu == static_cast<Menu>(menu) && *command.keys != 0)
+          list.push_back({command.keys, command.name});
+      }
+      key_rows(ctx, name_of(static_cast<Menu>(menu)), list);
+    }
+    ImGui::TableNextColumn();
+    ImGui::SeparatorText("Pointer");
+    key_rows(ctx, "pointer", kPointer);
+    ImGui::SeparatorText("Keyboard");
+    key_rows(ctx, "keyboard", kKeyboard);
+    ImGui::SeparatorText("Colours");
+    for (const Colour& colour : kColours) {
+      legend(ctx, colour.what, [&](const Rect& at) {
+        const bool trouble = colour.meaning == Meaning::trouble;
+        ctx.canvas.fill(at, ctx.colors().of(colour.meaning), trouble ? 0.45F : 1.0F, 2);
+        if (trouble) ctx.canvas.hatch(at, ctx.colors().of(colour.meaning), 1, 5);
+      });
+    }
+    ImGui::SeparatorText("Marks on the timeline");
+    for (const MarkRow& row : kMarks)
+      legend(ctx, row.what, [&](const Rect& at) { draw_mark(ctx, row.mark, at); });
+    ImGui::EndTable();
   }
-  ctx.canvas.text_in(room.take_top(28), "Colours", c.text, Font::strong);
-  for (const Colour& colour : kColours) {
-    Rect line = room.take_top(26);
-    Rect swatch = line.take_left(28);
-    swatch = {swatch.x, swatch.y + 6, 18, 14};
-    ctx.canvas.fill(swatch, c.of(colour.meaning), colour.meaning == Meaning::trouble ? 0.45F : 1.0F, 2);
-    if (colour.meaning == Meaning::trouble) ctx.canvas.hatch(swatch, c.of(colour.meaning), 1, 5);
-    ctx.canvas.text_in(line, colour.what, c.text, Font::small);
-  }
-  if (help_shown_ && ctx.pointer.pressed[0]) ctx.ui.help = false;
-  help_shown_ = ctx.ui.help;
+  ImGui::End();
+  ImGui::PopStyleVar();
 }
 
 }  // namespace shardscope::gui

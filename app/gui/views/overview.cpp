@@ -103,7 +103,7 @@ void OverviewView::verdict(Context& ctx, Rect& room) {
   ctx.canvas.text_in(line.take_left(w), worst->title, c.text, Font::strong);
   ctx.canvas.text_in(line, worst->evidence, mix(c.muted, c.text, 0.5F), Font::small);
   if (ctx.hovered(whole)) ctx.tip(worst->evidence + "\nNext: " + worst->next_step + "\nClick to see the findings");
-  if (ctx.clicked(whole)) ctx.app.wanted_panel = "findings";
+  if (ctx.clicked(whole)) ctx.ui.show_panel = "findings";
   room.take_top(8);
 }
 

@@ -40,6 +40,7 @@ std::optional<store::Span> SpanPainter::lane(const TimelineRow& row, const Rect&
     spans(row, rect, list);
   } else {
     density(row.lane(), row.depth, rect, 2);
+    folded_ = folded_ || over;
   }
   return over ? span_at(data, row.lane(), row.depth, at, slack) : std::nullopt;
 }
@@ -269,6 +270,12 @@ std::string SpanPainter::label(const TimelineRow& row, const store::Span& one, f
     return "! " + length_text(store::time_of(data, row.rank, one));
   }
   const std::string full = span_label(data, row.rank, one);
+  const bool numbered = !full.empty() && full.back() >= '0' && full.back() <= '9';
+  if (numbered && one.kind != ev::EventKind::module_begin && ctx_.canvas.width(full, Font::small) > width) {
+    // The words say what the row says already; the number is what tells one from the next.
+    const std::size_t space = full.find_last_of(' ');
+    if (space != std::string::npos) return full.substr(space + 1);
+  }
   return one.kind == ev::EventKind::module_begin ? std::string(short_path(tail_path(full), chars)) : full;
 }
 

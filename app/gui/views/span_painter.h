@@ -15,6 +15,8 @@ class SpanPainter {
   SpanPainter(Context& ctx, const TimeScale& scale) : ctx_(ctx), scale_(scale) {}
   /// `rect`: the row's place. Returns the span under the pointer, if any.
   std::optional<store::Span> lane(const TimelineRow& row, const Rect& rect);
+  /// Whether what lies under the pointer is the busy share of many spans, of which lane() returned one.
+  [[nodiscard]] bool folded() const noexcept { return folded_; }
   /// One line for a whole rank: what compute did, where it waited, gathers and reductions beneath.
   void rank_strip(std::uint32_t rank, const Rect& rect);
 
@@ -34,6 +36,7 @@ class SpanPainter {
   Context& ctx_;
   TimeScale scale_;
   std::vector<store::Density> columns_;
+  bool folded_ = false;
   bool strip_ = false;  ///< drawing a collapsed rank: no labels, waits cover what is under them
 };
 

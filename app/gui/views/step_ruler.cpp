@@ -130,6 +130,7 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
   ctx.canvas.vertical(x0, room.y - 2, room.h + 2, c.accent);
   ctx.canvas.vertical(x1, room.y - 2, room.h + 2, c.accent);
   if (app.cursor_ns) ctx.canvas.vertical(x_of(*app.cursor_ns), room.y, room.h, c.text, 0.8F);
+  if (app.hover_ns) ctx.canvas.vertical(x_of(*app.hover_ns), room.y, room.h, c.muted, 0.5F);
 
   const auto time_at = [&](float x) {
     const double position =
@@ -140,6 +141,7 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
     return step.begin_ns + static_cast<std::int64_t>((position - static_cast<double>(index)) *
                                                      static_cast<double>(to - step.begin_ns));
   };
+  if (ctx.hovered(room) && ctx.pointer.x < room.x + n * pitch) app.hover_next_ns = time_at(ctx.pointer.x);
   switch (ctx.drag(&brush_owner_, room, 0)) {
     case Context::Drag::clicked: {
       const auto index = static_cast<std::size_t>(std::clamp((ctx.pointer.x - room.x) / pitch, 0.0F, n - 1));

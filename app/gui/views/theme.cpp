@@ -53,6 +53,10 @@ void apply_theme(const Palette& c) {
   style.WindowMinSize = {160, 96};
   style.FramePadding = {8, 5};
   style.FrameRounding = style.PopupRounding = style.GrabRounding = style.TabRounding = 3;
+  style.CellPadding = {6, 3};
+  style.ItemSpacing = {8, 6};
+  style.ScrollbarSize = 10;
+  style.FrameBorderSize = 0;
   style.DockingSeparatorSize = 1;
   style.TabBarOverlineSize = 2;
   const auto set = [&](ImGuiCol which, Rgb color, float alpha = 1) {
@@ -77,27 +81,32 @@ void apply_theme(const Palette& c) {
   for (const ImGuiCol hot : {ImGuiCol_SeparatorHovered, ImGuiCol_SeparatorActive, ImGuiCol_ResizeGripHovered,
                              ImGuiCol_ResizeGripActive, ImGuiCol_NavCursor})
     set(hot, c.accent);
+  set(ImGuiCol_MenuBarBg, c.panel);
   // Tables, their heads and chosen rows; fields, sliders and check marks.
-  for (const ImGuiCol table : {ImGuiCol_TableHeaderBg, ImGuiCol_TableRowBg, ImGuiCol_TableRowBgAlt}) set(table, c.panel, 0);
   set(ImGuiCol_TableHeaderBg, c.panel);
+  set(ImGuiCol_TableRowBg, c.panel, 0);
+  set(ImGuiCol_TableRowBgAlt, c.text, 0.03F);
   for (const ImGuiCol line : {ImGuiCol_TableBorderStrong, ImGuiCol_TableBorderLight}) set(line, c.line);
-  set(ImGuiCol_Header, mix(c.panel, c.accent, 0.25F));
-  set(ImGuiCol_HeaderHovered, c.raised);
-  set(ImGuiCol_HeaderActive, mix(c.panel, c.accent, 0.35F));
+  set(ImGuiCol_Header, mix(c.panel, c.accent, 0.28F));
+  set(ImGuiCol_HeaderHovered, mix(c.panel, c.accent, 0.20F));
+  set(ImGuiCol_HeaderActive, mix(c.panel, c.accent, 0.38F));
   set(ImGuiCol_FrameBg, c.base);
   set(ImGuiCol_FrameBgHovered, mix(c.base, c.text, 0.08F));
   set(ImGuiCol_FrameBgActive, mix(c.base, c.text, 0.12F));
-  for (const ImGuiCol mark : {ImGuiCol_CheckMark, ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive, ImGuiCol_PlotHistogram})
+  for (const ImGuiCol mark :
+       {ImGuiCol_CheckMark, ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive, ImGuiCol_PlotHistogram})
     set(mark, c.accent);
   set(ImGuiCol_TextSelectedBg, c.accent, 0.35F);
   set(ImGuiCol_ScrollbarBg, c.panel, 0);
-  set(ImGuiCol_ScrollbarGrab, c.muted, 0.35F);
+  set(ImGuiCol_ScrollbarGrab, c.muted, 0.45F);
   for (const ImGuiCol grab : {ImGuiCol_ScrollbarGrabHovered, ImGuiCol_ScrollbarGrabActive}) set(grab, c.muted, 0.8F);
-  style.ScrollbarSize = 8;
-  theme_plots(c);
+  set(ImGuiCol_ModalWindowDimBg, c.base, 0.55F);
+  set(ImGuiCol_NavWindowingHighlight, c.accent);
+  set(ImGuiCol_NavWindowingDimBg, c.base, 0.4F);
   set(ImGuiCol_Button, c.raised);
   set(ImGuiCol_ButtonHovered, mix(c.raised, c.text, 0.12F));
   set(ImGuiCol_ButtonActive, mix(c.raised, c.text, 0.2F));
+  theme_plots(c);
 }
 
 }  // namespace shardscope::gui

@@ -1,6 +1,7 @@
 // Timeline: rank by stream lanes over time.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/gui/model/arrivals.h"
 #include "app/gui/model/clock_bound.h"
@@ -8,6 +9,7 @@
 #include "app/gui/model/names.h"
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/span_text.h"
+#include "app/gui/model/step_of.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/span_painter.h"
 #include "app/gui/views/view.h"
@@ -20,6 +22,8 @@ namespace {
 constexpr float kGutter = 156;
 constexpr float kRuler = 22;
 constexpr double kWheelZoom = 0.82;
+/// Around the pointer, where spans are too narrow to be told apart.
+constexpr double kFoldPixels = 4;
 
 class TimelineView final : public View {
  public:
@@ -41,18 +45,27 @@ class TimelineView final : public View {
   void rank_ends(Context& ctx, const TimelineRow& row, const Rect& rect, const TimeScale& scale);
   void navigate(Context& ctx, const Rect& lanes, const Rect& all, const TimeScale& scale);
 
+  void measure_to(Context& ctx, const TimeScale& scale);
+  /// The measured range and its numbers.
+  void measured(Context& ctx, const Rect& lanes, const TimeScale& scale);
+  void scroll_to_rank(Context& ctx, const TimelineRows& rows, float height);
+
   std::optional<store::Span> hovered_;
   TimelineRow hovered_row_;
-  int pan_owner_ = 0, zoom_owner_ = 0;
-  std::optional<std::int64_t> zoom_from_;
+  int pan_owner_ = 0, zoom_owner_ = 0, ruler_owner_ = 0;
+  std::optional<std::int64_t> zoom_from_, measure_from_;
 };
 
 void TimelineView::header(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
   if (ctx.button_right(room, "Fit", true, Context::Look::plain, "Show the whole run (F)")) app.fit();
   if (app.run->live()) {
-    if (ctx.button_right(room, "Follow", true, app.follow ? Context::Look::chosen : Context::Look::plain,
-                         "Keep the newest events in view (L)")) {
+    const bool runs = app.run->link() != collector::Viewer::Link::ended;
+    if (ctx.button_right(room, app.follow || !runs ? "Follow" : "Not following: resume", true,
+                         app.follow ? Context::Look::chosen
+                         : runs     ? Context::Look::primary
+                                    : Context::Look::plain,
+                         "Keep the newest events in view (L). Looking at an earlier time stops it.")) {
       app.follow = !app.follow;
       if (app.follow) app.cursor_ns.reset();
     }
@@ -77,9 +90,41 @@ void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale)
       ctx.canvas.text(std::floor(x) + 4, rect.y + 3, tick.label, c.muted, Font::mono_small);
   }
   ctx.canvas.horizontal(rect.x, rect.bottom() - 1, rect.w, c.line);
-  if (ctx.clicked(rect))
-    ctx.app.jump_to(std::clamp<std::int64_t>(scale.time_of(ctx.pointer.x), 0, ctx.app.store().end_ns()));
-  if (ctx.hovered(rect)) ctx.tip("Click: look at this time in every panel");
+  if (ctx.hovered(rect)) {
+    ctx.app.hover_next_ns = scale.time_of(ctx.pointer.x);
+    ctx.tip(timestamp(scale.time_of(ctx.pointer.x), static_cast<std::int64_t>(scale.ns_per_pixel())) +
+            "\nClick: look at this time in every panel. Drag: measure.");
+  }
+  switch (ctx.drag(&ruler_owner_, rect, 0)) {
+    case Context::Drag::begun:
+      if (!measure_from_) measure_from_ = scale.time_of(ctx.pointer.x);
+      break;
+    case Context::Drag::going:
+      measure_to(ctx, scale);
+      break;
+    case Context::Drag::clicked:
+      measure_from_.reset();
+      ctx.app.set_now(scale.time_of(ctx.pointer.x));
+      break;
+    case Context::Drag::dropped:
+      measure_from_.reset();
+      break;
+    default:
+      break;
+  }
+  if (ctx.app.measured) {
+    const float x0 = std::max(rect.x, scale.x_of(ctx.app.measured->begin_ns));
+    const float x1 = std::min(rect.right(), scale.x_of(ctx.app.measured->end_ns));
+    if (x1 > x0) ctx.canvas.fill({x0, rect.bottom() - 4, x1 - x0, 4}, c.accent);
+  }
+}
+
+/// From where the drag began to the pointer.
+void TimelineView::measure_to(Context& ctx, const TimeScale& scale) {
+  if (!measure_from_) return;
+  const std::int64_t to = scale.time_of(ctx.pointer.x);
+  if (to != *measure_from_)
+    ctx.app.measured = TimeRange{std::min(*measure_from_, to), std::max(*measure_from_, to)};
 }
 
 void TimelineView::rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
@@ -210,7 +255,10 @@ void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale)
   } else if (app.run->live() && scale.range.contains(app.store().end_ns())) {
     ctx.canvas.vertical(scale.x_of(app.store().end_ns()), rect.y, rect.h, c.accent, 0.5F, 1);
   }
-  if (ctx.hovered(rect)) ctx.canvas.vertical(ctx.pointer.x, rect.y, rect.h, c.muted, 0.35F);
+  if (ctx.under_pointer(rect)) ctx.app.hover_next_ns = scale.time_of(ctx.pointer.x);
+  if (app.hover_ns && scale.range.contains(*app.hover_ns))
+    ctx.canvas.vertical(scale.x_of(*app.hover_ns), rect.y, rect.h, c.muted, 0.5F);
+  measured(ctx, rect, scale);
   if (zoom_from_) {
     const float x0 = scale.x_of(*zoom_from_);
     const float x1 = ctx.pointer.x;
@@ -220,6 +268,47 @@ void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale)
     ctx.canvas.text_in({range.x, rect.y + 24, std::max(range.w, 80.0F), 18}, duration(length).text(), c.text,
                        Font::mono, Align::centre);
   }
+}
+
+void TimelineView::measured(Context& ctx, const Rect& lanes, const TimeScale& scale) {
+  const AppState& app = ctx.app;
+  if (!app.measured) return;
+  const Palette& c = ctx.colors();
+  const float x0 = std::clamp(scale.x_of(app.measured->begin_ns), lanes.x, lanes.right());
+  const float x1 = std::clamp(scale.x_of(app.measured->end_ns), lanes.x, lanes.right());
+  if (x1 <= lanes.x || x0 >= lanes.right()) return;
+  ctx.canvas.fill({x0, lanes.y, x1 - x0, lanes.h}, c.accent, 0.10F);
+  ctx.canvas.vertical(x0, lanes.y, lanes.h, c.accent, 0.9F);
+  ctx.canvas.vertical(x1 - 1, lanes.y, lanes.h, c.accent, 0.9F);
+  std::string text = duration(app.measured->length()).text();
+  // In steps as well, where it is about as long as one or longer.
+  if (const auto step = measured_step_of(app.store().steps(), app.measured->begin_ns)) {
+    const std::int64_t length = store::time_of(app.store(), app.store().steps()[*step]).running_ns;
+    if (length > 0)
+      text += ", " + decimal(static_cast<double>(app.measured->length()) / static_cast<double>(length), 2) +
+              " steps";
+  }
+  const float width = ctx.canvas.width(text, Font::mono_small) + 12;
+  const float x = std::clamp((x0 + x1 - width) / 2, lanes.x, std::max(lanes.x, lanes.right() - width));
+  const Rect box{x, lanes.y + 4, width, 18};
+  ctx.canvas.fill(box, c.raised, 0.95F, 3);
+  ctx.canvas.outline(box, c.accent, 1, 1, 3);
+  ctx.canvas.text_in(box, text, c.text, Font::mono_small, Align::centre);
+}
+
+void TimelineView::scroll_to_rank(Context& ctx, const TimelineRows& rows, float height) {
+  const auto wanted = std::exchange(ctx.app.rank_to_show, std::nullopt);
+  if (!wanted) return;
+  float top = -1;
+  float bottom = -1;
+  for (const TimelineRow& row : rows.rows) {
+    if (row.rank != *wanted) continue;
+    if (top < 0) top = row.y;
+    bottom = row.y + row.height;
+  }
+  float& scroll = ctx.app.timeline_scroll;
+  if (top < 0 || (top >= scroll && bottom <= scroll + height)) return;
+  scroll = top;
 }
 
 /// The selected collective on all ranks: a line through the moments at which they came to it, the last in
@@ -260,9 +349,9 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
   const std::int64_t limit = app.store().end_ns();
   if (ctx.hovered(lanes) && ctx.pointer.wheel != 0 && !ctx.pointer.shift) {
     const double strength = ctx.pointer.ctrl ? 0.95 : kWheelZoom;
-    app.time.zoom(std::pow(strength, static_cast<double>(ctx.pointer.wheel)), scale.time_of(ctx.pointer.x),
-                  limit);
-    app.follow = false;
+    // While a live run is followed its edge stays where it is on the screen.
+    app.time.zoom(std::pow(strength, static_cast<double>(ctx.pointer.wheel)),
+                  app.follow ? limit : scale.time_of(ctx.pointer.x), limit);
     ctx.pointer.wheel = 0;
   }
   if (ctx.hovered(lanes) && ctx.pointer.wheel_sideways != 0) {
@@ -272,13 +361,26 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
     app.follow = false;
   }
   switch (ctx.drag(&pan_owner_, lanes, 0)) {
+    case Context::Drag::begun:
+      if (ctx.pointer.shift && !measure_from_) measure_from_ = scale.time_of(ctx.pointer.x);
+      break;
     case Context::Drag::going:
+      if (measure_from_) {
+        measure_to(ctx, scale);
+        break;
+      }
+      app.timeline_scroll -= ctx.pointer.dy;
+      if (ctx.pointer.dx == 0) break;
       app.time.pan(static_cast<std::int64_t>(-static_cast<double>(ctx.pointer.dx) * scale.ns_per_pixel()),
                    limit);
-      app.timeline_scroll -= ctx.pointer.dy;
       app.follow = false;
       break;
+    case Context::Drag::dropped:
+      measure_from_.reset();
+      break;
     case Context::Drag::clicked:
+      measure_from_.reset();
+      app.set_now(scale.time_of(ctx.pointer.x));
       if (hovered_)
         app.select_span(hovered_row_.lane(), *hovered_);
       else
@@ -332,6 +434,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
   const bool settled = !app.run->live() || (!steps.empty() && steps.front().end_ns != store::kOpen);
   if (app.timeline.automatic) expand_while_room(app.store(), app.timeline, settled ? room.h - 8 : 0);
   const TimelineRows rows = layout_rows(app.store(), app.timeline);
+  scroll_to_rank(ctx, rows, room.h - 8);
   if (ctx.pointer.shift || ctx.pointer.x < room.x + kGutter) {
     ctx.scroll(this, room, rows.height + 8, app.timeline_scroll);
   } else {
@@ -341,6 +444,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
     ctx.pointer.wheel = wheel;
   }
   hovered_.reset();
+  bool folded = false;
   const Rect lanes{room.x + kGutter, room.y, room.w - kGutter - 8, room.h};
   {
     const Clip clip(ctx.canvas, room);
@@ -367,6 +471,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
         if (const auto found = painter.lane(row, lane)) {
           hovered_ = found;
           hovered_row_ = row;
+          folded = painter.folded();
         } else if (ev::is_gpu_stream(row.lane().stream) && ctx.hovered(lane)) {
           const std::string idle = idle_text(app, row.lane(), scale.time_of(ctx.pointer.x));
           if (!idle.empty()) ctx.tip(idle);
@@ -390,7 +495,12 @@ void TimelineView::draw(Context& ctx, Rect room) {
     const Clip clip(ctx.canvas, lanes);
     marks(ctx, lanes, scale);
   }
-  if (hovered_ && ctx.ui.captured == nullptr) ctx.tip(describe_span(app, hovered_row_.lane(), *hovered_));
+  if (!hovered_ || ctx.ui.captured != nullptr) return;
+  if (folded)
+    ctx.tip(fold_text(app.store(), hovered_row_.lane(), hovered_row_.depth, scale.time_of(ctx.pointer.x),
+                      static_cast<std::int64_t>(scale.ns_per_pixel() * kFoldPixels)));
+  else
+    ctx.tip(describe_span(app, hovered_row_.lane(), *hovered_));
 }
 
 }  // namespace

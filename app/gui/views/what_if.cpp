@@ -171,8 +171,7 @@ void WhatIfView::buttons(Context& ctx) {
   const bool result = shown_ && shown_->result;
   ImGui::BeginDisabled(!result || running);
   if (ImGui::Button("Open beside the run") && result) {
-    app.wanted_other = shown_->result->recording;
-    app.wanted_panel = "compare";
+    app.open_request = {.source = shown_->result->recording, .key_file = {}, .second = true, .temporary = true};
   }
   ImGui::EndDisabled();
 }

@@ -1,4 +1,4 @@
-// The whole window: top bar, step ruler, panels by layout, status bar, keys.
+// The whole window: menus, top bar, step ruler, panels by layout, status bar, keys, dialogs.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "app/gui/model/recent.h"
 #include "app/gui/model/state_dump.h"
+#include "app/gui/views/commands.h"
+#include "app/gui/views/dialogs.h"
 #include "app/gui/views/docks.h"
 #include "app/gui/views/view.h"
 
@@ -17,8 +20,10 @@ class Workspace {
   Workspace() { register_views(registry_); }
   [[nodiscard]] const ViewRegistry& registry() const { return registry_; }
   [[nodiscard]] UiState& ui() { return ui_; }
-  /// ImGui's settings file keeps the layouts. Needs its context.
-  void keep_in_settings() { docks_.keep_in_settings(); }
+  /// Notes what was opened, for the menu of what was opened before.
+  void opened(const AppState::OpenRequest& what);
+  /// ImGui's settings file keeps layouts, what was opened, theme and size of text. Needs its context.
+  void keep_in_settings();
   /// Draws the window; `panel` empty or "workspace" for all of it, else that panel alone.
   void draw(Context& ctx, std::string_view panel);
   /// Where the last draw put things.
@@ -26,28 +31,41 @@ class Workspace {
 
  private:
   void keys(Context& ctx);
+  // menus.cpp
+  float menu_bar(Context& ctx);
+  void menu_items(Context& ctx, Menu menu);
+  void layouts_menu(Context& ctx);
+  void panels_menu(Context& ctx);
+  void recent_menu(Context& ctx);
+  // top_bar.cpp
   void top_bar(Context& ctx, Rect rect);
-  void controls(Context& ctx, Rect& rect);
+  void controls(Context& ctx, Rect& room);
+  void step_menu(Context& ctx, const Rect& anchor);
+  void layout_menu(Context& ctx, const Rect& anchor);
   void step_ruler(Context& ctx, Rect rect);
+  // banner.cpp
+  void banner(Context& ctx, Rect& room);
+  void finding_strip(Context& ctx, Rect& room);
+  // status_bar.cpp
   void status_bar(Context& ctx, Rect rect);
   void what_was_done(const store::Store& store);
-  void banner(Context& ctx, Rect& room);
-  /// The panels as windows of ImGui in the layout's dock space.
+  // panel_windows.cpp: the panels as windows of ImGui in the layout's dock space.
   void panels(Context& ctx);
-  void above(Context& ctx);
   void panel_window(Context& ctx, const std::string& name);
   /// `named`: its title stands there; the room of that title, where it can be taken hold of, is returned.
   Rect panel(Context& ctx, View& view, Rect room, bool named);
   void panel_menu(Context& ctx, const View& view, const Rect& title);
-  void layout_menu(Context& ctx, const Rect& anchor);
   /// Says that what a panel shows is not of the whole run yet; takes its room off.
   void partial_mark(Context& ctx, Rect& room);
-  void help(Context& ctx);
-  void step_menu(Context& ctx, const Rect& anchor);
+  /// Opens what something asked for (UiState::show_panel), and the Inspector when something is selected first.
+  void show_asked(Context& ctx);
+  void above(Context& ctx);
 
   ViewRegistry registry_;
   Docks docks_;
   UiState ui_;
+  Dialogs dialogs_;
+  Recent recent_;
   std::vector<PlacedForDump> placed_;
   struct Done {
     std::pair<std::size_t, std::int64_t> of{};  ///< messages, and when the last one was
@@ -56,7 +74,18 @@ class Workspace {
   };
   Done done_;
   int brush_owner_ = 0;
-  bool help_shown_ = false;  ///< in the frame before: the click that opened it must not close it
+  bool inspector_offered_ = false;
+  std::string focus_panel_;  ///< to be brought to the front when it is drawn
+  /// Of the settings file, until the first frame takes them over.
+  struct Kept {
+    bool read = false;
+    ThemeKind theme = ThemeKind::dark;
+    float text_scale = 1;
+  };
+  Kept kept_;
 };
+
+/// The sheet of keys, colours and marks.
+void draw_help(Context& ctx);
 
 }  // namespace shardscope::gui

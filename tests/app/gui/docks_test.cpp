@@ -53,72 +53,94 @@ class DocksTest : public ::testing::Test {
 
   static constexpr const char* kLayout = "Watch";
   static constexpr Rect kRoom{0, 0, 1600, 800};
-  const Panels preset_{"timeline", "partition", "memory", "inspector"};
+  const Panels preset_{"timeline", "partition", "memory", "findings", "overview"};
   Docks docks_;
 };
 
 TEST_F(DocksTest, ALayoutBeginsAsItsPresetSays) {
   frames();
   EXPECT_EQ(docks_.shown(kLayout), preset_);
-  EXPECT_LT(left_of("timeline"), left_of("inspector"));
+  EXPECT_LT(left_of("timeline"), left_of("findings"));
   EXPECT_LT(left_of("partition"), left_of("memory"));
-  const ImGuiWindow* inspector = ImGui::FindWindowByName(name_of("inspector").c_str());
-  EXPECT_NEAR(inspector->Pos.x + inspector->Size.x, kRoom.w, 1);
-  EXPECT_NEAR(inspector->Size.x, 0.21F / 1.21F * kRoom.w, 4);
+  const ImGuiWindow* right = ImGui::FindWindowByName(name_of("findings").c_str());
+  EXPECT_NEAR(right->Pos.x + right->Size.x, kRoom.w, 1);
+  EXPECT_NEAR(right->Size.x, 0.30F / 1.30F * kRoom.w, 4);
 }
 
 TEST_F(DocksTest, AnOpenedPanelIsATabBesideTheMainPanelAndComesBackToWhereItWasClosed) {
   frames();
-  docks_.open(kLayout, "findings");
-  EXPECT_EQ(docks_.shown(kLayout).back(), "findings");
+  docks_.open(kLayout, "inspector");
+  EXPECT_EQ(docks_.shown(kLayout).back(), "inspector");
   frames();
-  ASSERT_NE(node_of("findings"), 0U);
-  EXPECT_EQ(node_of("findings"), node_of("timeline"));
-  docks_.open(kLayout, "findings");
-  EXPECT_EQ(std::ranges::count(docks_.shown(kLayout), "findings"), 1) << "it was open";
+  ASSERT_NE(node_of("inspector"), 0U);
+  EXPECT_EQ(node_of("inspector"), node_of("timeline"));
+  docks_.open(kLayout, "inspector");
+  EXPECT_EQ(std::ranges::count(docks_.shown(kLayout), "inspector"), 1) << "it was open";
 
   const ImGuiID memory = node_of("memory");
   docks_.close(kLayout, "memory");
-  EXPECT_EQ(docks_.shown(kLayout), (Panels{"timeline", "partition", "inspector", "findings"}));
+  EXPECT_EQ(docks_.shown(kLayout), (Panels{"timeline", "partition", "findings", "overview", "inspector"}));
   docks_.open(kLayout, "memory");
   frames();
   EXPECT_EQ(node_of("memory"), memory);
 }
 
+TEST_F(DocksTest, APanelIsOpenedBesideTheOneThatIsNamed) {
+  frames();
+  docks_.open(kLayout, "inspector", "overview");
+  docks_.open(kLayout, "stepper", "compare");  // which is not shown
+  frames();
+  EXPECT_EQ(node_of("inspector"), node_of("overview"));
+  EXPECT_EQ(node_of("stepper"), node_of("timeline"));
+}
+
+TEST_F(DocksTest, AnOwnLayoutHasThePanelsWhereTheyWereAndIsForgotten) {
+  frames();
+  docks_.close(kLayout, "memory");
+  frames();
+  EXPECT_FALSE(docks_.save_as(kLayout, "Step").empty()) << "a layout of the program";
+  EXPECT_FALSE(docks_.save_as(kLayout, " ").empty());
+  EXPECT_EQ(docks_.save_as(kLayout, "Mine"), "");
+  EXPECT_EQ(docks_.shown("Mine"), docks_.shown(kLayout));
+  EXPECT_EQ(docks_.own_names(), Panels{"Mine"});
+  docks_.forget("Mine");
+  EXPECT_TRUE(docks_.own_names().empty());
+}
+
 TEST_F(DocksTest, TheLastPanelStays) {
   frames();
   for (const std::string& panel : preset_) docks_.close(kLayout, panel);
-  EXPECT_EQ(docks_.shown(kLayout), Panels{"inspector"});
+  EXPECT_EQ(docks_.shown(kLayout), Panels{"overview"});
 }
 
 TEST_F(DocksTest, APanelTakesThePlaceOfAnotherOrChangesPlacesWithIt) {
   frames();
   const ImGuiID timeline = node_of("timeline"), memory = node_of("memory");
-  docks_.replace(kLayout, "memory", "findings");
-  EXPECT_EQ(docks_.shown(kLayout), (Panels{"timeline", "partition", "findings", "inspector"}));
+  docks_.replace(kLayout, "memory", "inspector");
+  EXPECT_EQ(docks_.shown(kLayout), (Panels{"timeline", "partition", "inspector", "findings", "overview"}));
   frames();
-  EXPECT_EQ(node_of("findings"), memory);
+  EXPECT_EQ(node_of("inspector"), memory);
 
-  docks_.replace(kLayout, "timeline", "findings");
-  EXPECT_EQ(docks_.shown(kLayout), (Panels{"findings", "partition", "timeline", "inspector"}));
+  docks_.replace(kLayout, "timeline", "inspector");
+  EXPECT_EQ(docks_.shown(kLayout), (Panels{"inspector", "partition", "timeline", "findings", "overview"}));
   frames();
-  EXPECT_EQ(node_of("findings"), timeline);
+  EXPECT_EQ(node_of("inspector"), timeline);
 
-  docks_.replace(kLayout, "memory", "overview");  // memory is not shown: nothing to take the place of
-  EXPECT_EQ(docks_.shown(kLayout), (Panels{"findings", "partition", "timeline", "inspector"}));
+  docks_.replace(kLayout, "memory", "stepper");  // memory is not shown: nothing to take the place of
+  EXPECT_EQ(docks_.shown(kLayout), (Panels{"inspector", "partition", "timeline", "findings", "overview"}));
 }
 
 TEST_F(DocksTest, AResetPutsEveryPanelBack) {
   frames();
   docks_.close(kLayout, "memory");
-  docks_.open(kLayout, "findings");
-  ImGui::DockBuilderDockWindow(name_of("partition").c_str(), node_of("inspector"));
+  docks_.open(kLayout, "inspector");
+  ImGui::DockBuilderDockWindow(name_of("partition").c_str(), node_of("findings"));
   frames();
-  ASSERT_EQ(node_of("partition"), node_of("inspector"));
+  ASSERT_EQ(node_of("partition"), node_of("findings"));
   docks_.reset(kLayout);
   EXPECT_EQ(docks_.shown(kLayout), preset_);
   frames();
-  EXPECT_NE(node_of("partition"), node_of("inspector"));
+  EXPECT_NE(node_of("partition"), node_of("findings"));
   EXPECT_LT(left_of("partition"), left_of("memory"));
 }
 
@@ -126,9 +148,9 @@ TEST_F(DocksTest, SettingsKeepWhichPanelsAreShown) {
   docks_.keep_in_settings();
   frames();
   docks_.close(kLayout, "memory");
-  docks_.open(kLayout, "findings");
+  docks_.open(kLayout, "inspector");
   const std::string kept = ImGui::SaveIniSettingsToMemory();
-  EXPECT_NE(kept.find("[Panels][Watch]\ntimeline\npartition\ninspector\nfindings\n\n"), std::string::npos)
+  EXPECT_NE(kept.find("[Panels][Watch]\ntimeline\npartition\nfindings\noverview\ninspector\n\n"), std::string::npos)
       << kept;
 
   docks_.reset(kLayout);
@@ -136,7 +158,7 @@ TEST_F(DocksTest, SettingsKeepWhichPanelsAreShown) {
   ImGui::LoadIniSettingsFromMemory(
       "[Panels][Watch]\nfindings\ntimeline\nfindings\n\n[Panels][Wide]\nmemory\n");
   EXPECT_EQ(docks_.shown(kLayout), (Panels{"findings", "timeline"}));
-  EXPECT_EQ(std::string(ImGui::SaveIniSettingsToMemory()).find("Wide"), std::string::npos);
+  EXPECT_EQ(docks_.own_names(), Panels{"Wide"}) << "no layout of the program: the user's own";
 }
 
 }  // namespace

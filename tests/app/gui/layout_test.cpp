@@ -36,8 +36,8 @@ TEST(Layout, PartsFillTheRoomAndNoneIsUnderItsSmallest) {
 
 TEST(Layout, WhereRoomIsShortTheSmallestSizeIsKeptBeforeTheShare) {
   const LayoutNode watch = preset_layout("Watch");
-  EXPECT_FLOAT_EQ(child_sizes(watch, {0, 0, 1000, 600}).back(), 240);   // 17 % would be 174
-  EXPECT_NEAR(child_sizes(watch, {0, 0, 3000, 600}).back(), 520.7, 1);  // 0.21 of 1.21
+  EXPECT_FLOAT_EQ(child_sizes(watch, {0, 0, 1000, 600}).back(), 280);   // 23 % would be 231
+  EXPECT_NEAR(child_sizes(watch, {0, 0, 3000, 600}).back(), 692.3, 1);  // 0.30 of 1.30
 }
 
 TEST(Layout, UnknownNameListsTheKnownOnes) {

@@ -141,9 +141,9 @@ drag_to() { # FROM_X FROM_Y STEPS DX DY: presses there and moves on
   sleep 0.3; xdotool mouseup 1; sleep 0.3
 }
 width() { value "s['panels']['$1'][2]"; }
-inspector=$(width inspector)
-drag_to $(value "'%d %d' % (s['panels']['inspector'][0] - 1, s['panels']['inspector'][1] + 300)") 10 -12 0
-until_holds "s['panels']['inspector'][2] > $inspector + 90" "dragging the edge of a panel makes it wider"
+findings=$(width findings)
+drag_to $(value "'%d %d' % (s['panels']['findings'][0] - 1, s['panels']['findings'][1] + 200)") 10 -12 0
+until_holds "s['panels']['findings'][2] > $findings + 90" "dragging the edge of a panel makes it wider"
 partition=$(width partition)
 drag_to $(value "'%d %d' % (s['panels']['memory'][0] + 25, s['panels']['memory'][1] + 12)") 10 -35 -30
 until_holds "s['panels']['partition'][2] > $partition * 1.5" "a panel dragged by its title leaves its place to its neighbour"

@@ -1,0 +1,57 @@
+// Where the user has been: undo and redo of navigation, and a place as text that can be passed on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/gui/model/selection.h"
+#include "app/gui/model/time_axis.h"
+
+namespace shardscope::gui {
+
+struct AppState;
+
+/// What is looked at: the range of time, the time that "now" means, and the selection.
+struct Place {
+  TimeRange range;
+  std::optional<std::int64_t> cursor_ns;
+  Selection selection;
+  bool follow = false;  ///< the range moves with a live run: then it is no place of its own
+  [[nodiscard]] bool same_as(const Place& other) const noexcept;
+};
+[[nodiscard]] Place place_of(const AppState& app);
+void go_to_place(AppState& app, const Place& place);
+
+/// As a browser keeps pages. A zoom or a drag is many changes in a row and one entry: a place is kept when it
+/// was rested upon before it was left.
+class PlaceHistory {
+ public:
+  static constexpr double kRest = 0.6;  ///< seconds
+  static constexpr std::size_t kMost = 256;
+  /// Once per frame, with what is looked at now.
+  void note(const Place& place, double seconds);
+  /// The place before, or after one that was gone back from; nothing at either end.
+  [[nodiscard]] std::optional<Place> back(double seconds);
+  [[nodiscard]] std::optional<Place> forward(double seconds);
+  [[nodiscard]] bool can_go_back() const noexcept { return !past_.empty(); }
+  [[nodiscard]] bool can_go_forward() const noexcept { return !future_.empty(); }
+  void clear() { *this = {}; }
+
+ private:
+  std::optional<Place> current_;
+  std::vector<Place> past_, future_;
+  double changed_at_ = -1;
+};
+
+/// The place as text: "run.zscope#at=1234567ns&range=1000ns-2000ns&rank=3&param=h.3.attn.weight". Names rather
+/// than numbers, so that it holds for another recording of the same model.
+[[nodiscard]] std::string link_of(const AppState& app);
+/// Goes to what `text` says: a step ("12", "step 12"), a time since the run's first event ("1.25 s", "830 ms"),
+/// a rank ("rank 3"), or a link. Returns what is wrong with it, or nothing.
+[[nodiscard]] std::string go_to_text(AppState& app, std::string_view text);
+/// "1.25 s", "830ms", "12 us", "400 ns" in nanoseconds; nothing when it is no time.
+[[nodiscard]] std::optional<std::int64_t> time_from_text(std::string_view text);
+
+}  // namespace shardscope::gui

@@ -1,0 +1,92 @@
+// The strip under the top bar: a pause, a lost connection, a failed rank, a recording that is not whole.
+#include <algorithm>
+
+#include "app/gui/model/format.h"
+#include "app/gui/views/run_to.h"
+#include "app/gui/views/workspace.h"
+#include "app/store/rank_end.h"
+
+namespace shardscope::gui {
+
+void Workspace::banner(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const collector::ControlState control = app.run->control();
+  const collector::Viewer::Link link = app.run->link();
+  std::string text;
+  std::string hint;
+  Rgb color = c.accent;
+  if (app.run->live() && control.paused) {
+    const GatePosition at = gate_position(app.store(), app.stepper_rank, app.store().end_ns());
+    text = "Paused at gate " + grouped(static_cast<std::int64_t>(control.gate)) +
+           (at.known ? ", " + at.place : std::string());
+    hint = "resumes by itself in " + decimal(control.lease_left_s, 0) + " s if this window goes away";
+  } else if (app.run->live() && link == collector::Viewer::Link::lost) {
+    color = c.of(Meaning::trouble);
+    text = "Connection to " + app.run->source() + " is lost";
+    hint = "what had arrived stays; trying again";
+  } else if (app.run->live() && link == collector::Viewer::Link::connecting) {
+    text = "Connecting to " + app.run->source();
+  } else if (app.run->live() && link == collector::Viewer::Link::catching_up) {
+    text = "Catching up with the run";
+  } else {
+    if (const auto failure = store::first_failure(app.store())) {
+      color = c.of(Meaning::trouble);
+      text = "R" + store::text_of(*failure).substr(1) + " at " + store::seconds_text(failure->at_ns);
+      hint = store::words_on(app.store(), *failure);
+    }
+  }
+  if (text.empty() && app.run->info() && !app.run->info()->problems.empty()) {
+    color = c.of(Meaning::reduce);
+    text = "This recording is not whole";
+    hint = app.run->info()->problems.front();
+    if (app.run->info()->problems.size() > 1)
+      hint += " (and " + std::to_string(app.run->info()->problems.size() - 1) + " more)";
+  }
+  if (text.empty()) return;
+  const Rect strip = room.take_top(26);
+  ctx.canvas.fill(strip, mix(c.panel, color, 0.30F));
+  ctx.canvas.fill({strip.x, strip.y, 4, strip.h}, color);
+  Rect line = strip.inset(16, 0);
+  const float w = std::min(line.w, ctx.canvas.width(text, Font::strong) + 16);
+  ctx.canvas.text_in(line.take_left(w), text, c.text, Font::strong);
+  if (ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) && ctx.hovered(line)) ctx.tip(hint);
+}
+
+/// The findings that are more than notes, where the layout does not show their panel: what is wrong is seen
+/// without a click.
+void Workspace::finding_strip(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const std::vector<std::string>& shown = docks_.shown(app.layout_name);
+  if (std::ranges::find(shown, "findings") != shown.end()) return;
+  const auto& findings = app.run->findings();
+  const auto serious = std::ranges::count_if(
+      findings, [](const analysis::Finding& finding) { return finding.severity != ev::Severity::info; });
+  if (serious == 0) return;
+  Rect strip = room.take_top(24);
+  placed_.push_back({"finding_strip", strip});
+  ctx.canvas.fill(strip, c.panel);
+  ctx.canvas.horizontal(strip.x, strip.bottom() - 1, strip.w, c.line);
+  Rect line = strip.inset(12, 0);
+  for (const analysis::Finding& finding : findings) {
+    if (finding.severity == ev::Severity::info) continue;
+    const float width = ctx.canvas.width(finding.title, Font::small) + 18;
+    if (line.w < std::min(width, 120.0F)) break;
+    const Rect place = line.take_left(std::min(width, line.w));
+    line.take_left(20);
+    const bool over = ctx.hovered(place);
+    const float y = place.y + place.h / 2;
+    const Rgb color = c.of(finding.severity == ev::Severity::error ? Meaning::trouble : Meaning::reduce);
+    ctx.canvas.triangle(place.x, y + 4, place.x + 9, y + 4, place.x + 4.5F, y - 4, color);
+    ctx.canvas.text_in({place.x + 14, place.y, place.w - 14, place.h}, finding.title, over ? c.accent : c.text,
+                       Font::small);
+    if (over) ctx.tip(finding.title + ": " + finding.evidence);
+    if (ctx.clicked(place)) {
+      app.show_finding(finding);
+      ctx.ui.show_panel = "findings";
+    }
+  }
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,195 @@
+#include "app/gui/views/commands.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/gui/model/step_of.h"
+#include "app/store/span_time.h"
+
+namespace shardscope::gui {
+namespace {
+
+using C = Context;
+
+bool live(const C& ctx) { return ctx.app.run->live(); }
+bool recording(const C& ctx) { return !live(ctx); }
+bool has_steps(const C& ctx) { return !ctx.app.store().steps().empty(); }
+bool selected(const C& ctx) { return ctx.app.selection.kind != SelectionKind::none; }
+bool has_gates(const C& ctx) { return live(ctx) || ctx.app.store().has_gates(ctx.app.stepper_rank); }
+
+template <Dialog what>
+void ask(C& ctx) {
+  ctx.ui.open(what);
+}
+template <int percent>
+void zoom(C& ctx) {
+  const TimeRange range = ctx.app.time.range();
+  // While a live run is followed its edge stays where it is on the screen.
+  const std::int64_t anchor =
+      ctx.app.follow ? ctx.app.store().end_ns() : range.begin_ns + range.length() / 2;
+  ctx.app.time.zoom(percent / 100.0, anchor, ctx.app.store().end_ns());
+}
+template <int percent>
+void pan(C& ctx) {
+  ctx.app.time.pan(ctx.app.time.range().length() * percent / 100, ctx.app.store().end_ns());
+  ctx.app.follow = false;
+}
+template <StepUnit unit, Direction direction>
+void step(C& ctx) {
+  ctx.app.step(unit, direction);
+}
+template <int by>
+void step_by(C& ctx) {
+  const auto steps = ctx.app.store().steps();
+  const auto at = step_of(steps, ctx.app.now_ns());
+  const auto index = static_cast<std::ptrdiff_t>(at.value_or(0)) + by;
+  if (index < 0 || index >= std::ssize(steps)) return;
+  ctx.app.go_to_step(steps[static_cast<std::size_t>(index)].step);
+}
+void scale_text(C& ctx, float by) {
+  ctx.app.text_scale = by == 0 ? 1.0F : std::clamp(std::round((ctx.app.text_scale + by) * 10) / 10, 0.7F, 3.0F);
+}
+void follow(C& ctx) {
+  ctx.app.follow = !ctx.app.follow;
+  if (ctx.app.follow) ctx.app.cursor_ns.reset();
+}
+void theme(C& ctx) {
+  ctx.app.theme = ctx.app.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;
+}
+void pause_or_resume(C& ctx) {
+  if (ctx.app.paused())
+    ctx.app.resume();
+  else
+    ctx.app.pause();
+}
+void go_back(C& ctx) {
+  if (const auto place = ctx.app.history.back(ctx.seconds)) go_to_place(ctx.app, *place);
+}
+void go_forward(C& ctx) {
+  if (const auto place = ctx.app.history.forward(ctx.seconds)) go_to_place(ctx.app, *place);
+}
+void copy_link(C& ctx) {
+  const std::string link = link_of(ctx.app);
+  ImGui::SetClipboardText(link.c_str());
+  ctx.ui.say("Copied: " + link);
+}
+void zoom_to_selection(C& ctx) {
+  const Selection& s = ctx.app.selection;
+  if (s.span) {
+    const std::int64_t end = store::time_of(ctx.app.store(), s.rank, *s.span).until_ns;
+    const std::int64_t margin = (end - s.span->begin_ns) / 10 + 1;
+    ctx.app.time.set({s.span->begin_ns - margin, end + margin}, ctx.app.store().end_ns());
+    ctx.app.follow = false;
+  } else if (s.step != ev::kNoId) {
+    ctx.app.go_to_step(s.step);
+  }
+}
+void clear(C& ctx) {
+  if (ctx.ui.help)
+    ctx.ui.help = false;
+  else if (ctx.app.selection.kind != SelectionKind::none)
+    ctx.app.clear_selection();
+  else if (ctx.app.measured)
+    ctx.app.measured.reset();
+  else
+    ctx.app.cursor_ns.reset();
+}
+
+constexpr int kNone = 0, kCtrl = key::kCtrl, kAlt = key::kAlt, kCtrlShift = key::kCtrl | key::kShift;
+
+const Command kCommands[] = {
+    {Menu::file, "Open recording...", "Ctrl+O", 'O', kCtrl, ask<Dialog::open_recording>},
+    {Menu::file, "Compare with recording...", "Ctrl+Shift+O", 'O', kCtrlShift, ask<Dialog::open_second>},
+    {Menu::file, "Connect to a run...", "Ctrl+Shift+C", 'C', kCtrlShift, ask<Dialog::connect>},
+    {Menu::file, "Export report (HTML)...", "", 0, kNone, ask<Dialog::export_report>, recording, nullptr, true},
+    {Menu::file, "Export tables (CSV)...", "", 0, kNone, ask<Dialog::export_csv>, recording},
+    {Menu::file, "Export trace (Chrome JSON)...", "", 0, kNone, ask<Dialog::export_chrome>, recording},
+    {Menu::file, "Export trace (Perfetto)...", "", 0, kNone, ask<Dialog::export_perfetto>, recording},
+    {Menu::file, "Export database (SQLite)...", "", 0, kNone, ask<Dialog::export_sqlite>, recording},
+    {Menu::file, "Quit", "Ctrl+Q", 'Q', kCtrl, [](C& ctx) { ctx.app.quit = true; }, nullptr, nullptr, true},
+
+    {Menu::view, "Dark theme", "T", 'T', kNone, theme, nullptr,
+     [](const C& ctx) { return ctx.app.theme == ThemeKind::dark; }},
+    {Menu::view, "Larger text", "Ctrl+=", key::kEqual, kCtrl, [](C& ctx) { scale_text(ctx, 0.1F); }, nullptr,
+     nullptr, true},
+    {Menu::view, "Smaller text", "Ctrl+-", key::kMinus, kCtrl, [](C& ctx) { scale_text(ctx, -0.1F); }},
+    {Menu::view, "Text as the screen asks", "Ctrl+0", '0', kCtrl, [](C& ctx) { scale_text(ctx, 0); }},
+    {Menu::view, "Save layout as...", "", 0, kNone, ask<Dialog::save_layout>, nullptr, nullptr, true},
+    {Menu::view, "Layout as it was at first", "", 0, kNone, [](C& ctx) { ctx.ui.reset_layout = true; }},
+
+    {Menu::go, "Command or place...", "Ctrl+P", 'P', kCtrl, ask<Dialog::palette>},
+    {Menu::go, "Go to step, time, rank or link...", "Ctrl+G", 'G', kCtrl, ask<Dialog::go_to>},
+    {Menu::go, "Copy link of this place", "Ctrl+L", 'L', kCtrl, copy_link},
+    {Menu::go, "Back", "Alt+Left", key::kLeft, kAlt, go_back,
+     [](const C& ctx) { return ctx.app.history.can_go_back(); }, nullptr, true},
+    {Menu::go, "Forward", "Alt+Right", key::kRight, kAlt, go_forward,
+     [](const C& ctx) { return ctx.app.history.can_go_forward(); }},
+    {Menu::go, "Undo navigation", "Ctrl+Z", 'Z', kCtrl, go_back,
+     [](const C& ctx) { return ctx.app.history.can_go_back(); }},
+    {Menu::go, "Redo navigation", "Ctrl+Y", 'Y', kCtrl, go_forward,
+     [](const C& ctx) { return ctx.app.history.can_go_forward(); }},
+    {Menu::go, "Whole run", "F", 'F', kNone, [](C& ctx) { ctx.app.fit(); }, nullptr, nullptr, true},
+    {Menu::go, "Zoom to selection", "Z", 'Z', kNone, zoom_to_selection, selected},
+    {Menu::go, "Zoom in", "W", 'W', kNone, zoom<75>},
+    {Menu::go, "Zoom out", "S", 'S', kNone, zoom<133>},
+    {Menu::go, "Earlier", "A", 'A', kNone, pan<-15>},
+    {Menu::go, "Later", "D", 'D', kNone, pan<15>},
+    {Menu::go, "Previous step", "Page Up", 266, kNone, step_by<-1>, has_steps, nullptr, true},
+    {Menu::go, "Next step", "Page Down", 267, kNone, step_by<1>, has_steps},
+    {Menu::go, "Clear selection, measure, then cursor", "Esc", key::kEscape, kNone, clear},
+
+    {Menu::run, "Pause or resume", "Space", key::kSpace, kNone, pause_or_resume, live},
+    {Menu::run, "Follow newest events", "L", 'L', kNone, follow, live,
+     [](const C& ctx) { return ctx.app.follow && ctx.app.run->live(); }},
+    {Menu::run, "Next event", "Right", key::kRight, kNone, step<StepUnit::event, Direction::forward>, has_gates,
+     nullptr, true},
+    {Menu::run, "Previous event", "Left", key::kLeft, kNone, step<StepUnit::event, Direction::backward>,
+     has_gates},
+    {Menu::run, "Next event, by letter", "E", 'E', kNone, step<StepUnit::event, Direction::forward>, has_gates},
+    {Menu::run, "Next module", "M", 'M', kNone, step<StepUnit::module, Direction::forward>, has_gates},
+    {Menu::run, "Next micro-step", "", 0, kNone, step<StepUnit::micro_step, Direction::forward>, has_gates},
+    {Menu::run, "Next step's gate", "N", 'N', kNone, step<StepUnit::step, Direction::forward>, has_gates},
+
+    {Menu::help, "Keys and colours", "F1 or ?", key::kF1, kNone, [](C& ctx) { ctx.ui.help = !ctx.ui.help; }},
+    {Menu::help, "About", "", 0, kNone, ask<Dialog::about>},
+};
+
+/// Keys that a list or a tree of ImGui takes while its cursor is shown.
+bool of_a_list(int code) {
+  return code == key::kLeft || code == key::kRight || code == key::kSpace || code == 266 || code == 267;
+}
+
+}  // namespace
+
+const char* name_of(Menu menu) noexcept {
+  static constexpr const char* kNames[] = {"File", "View", "Go", "Run", "Help"};
+  return kNames[static_cast<int>(menu)];
+}
+
+std::span<const Command> commands() { return kCommands; }
+
+void run_pressed(Context& ctx, bool typing, bool in_list) {
+  for (const Command& command : kCommands) {
+    if (command.code == 0 || command.run == nullptr) continue;
+    const bool plain = command.modifiers == 0;
+    if (typing && plain && command.code != key::kF1) continue;
+    // What a text field undoes, or moves its caret with, is its own.
+    if (typing && (command.code == 'Z' || command.code == 'Y' || command.code == key::kLeft ||
+                   command.code == key::kRight))
+      continue;
+    if (in_list && plain && of_a_list(command.code)) continue;
+    for (int times = ctx.presses(command.code, command.modifiers); times > 0; --times) {
+      if (command.available(ctx)) command.run(ctx);
+    }
+  }
+  if (!typing && ctx.presses(key::kKeypadPlus, key::kCtrl) > 0) scale_text(ctx, 0.1F);
+  if (!typing && ctx.presses(key::kKeypadMinus, key::kCtrl) > 0) scale_text(ctx, -0.1F);
+  // Where the question mark is depends on the keyboard.
+  if (!typing && std::ranges::find(ImGui::GetIO().InputQueueCharacters, ImWchar('?')) !=
+                     ImGui::GetIO().InputQueueCharacters.end())
+    ctx.ui.help = !ctx.ui.help;
+}
+
+}  // namespace shardscope::gui

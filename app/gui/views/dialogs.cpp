@@ -1,0 +1,203 @@
+#include "app/gui/views/dialogs.h"
+
+#include <algorithm>
+
+#include "app/gui/model/format.h"
+#include "app/gui/model/places.h"
+#include "app/gui/views/imgui_text.h"
+#include "app/gui/views/theme.h"
+
+namespace shardscope::gui {
+namespace {
+
+const char* title_of(Dialog dialog) {
+  switch (dialog) {
+    case Dialog::none:
+      break;
+    case Dialog::palette:
+      return "##palette";
+    case Dialog::go_to:
+      return "Go to";
+    case Dialog::open_recording:
+      return "Open a recording";
+    case Dialog::open_second:
+      return "Compare with a recording";
+    case Dialog::connect:
+      return "Connect to a run";
+    case Dialog::save_layout:
+      return "Save the layout";
+    case Dialog::export_report:
+      return "Export the report";
+    case Dialog::export_csv:
+      return "Export tables";
+    case Dialog::export_chrome:
+    case Dialog::export_perfetto:
+      return "Export a trace";
+    case Dialog::export_sqlite:
+      return "Export a database";
+    case Dialog::about:
+      return "About Shardscope";
+  }
+  return "##none";
+}
+
+float width_of(Dialog dialog) {
+  return dialog == Dialog::open_recording || dialog == Dialog::open_second || dialog == Dialog::palette ? 640.0F
+                                                                                                        : 480.0F;
+}
+
+}  // namespace
+
+void Dialogs::close(Context& ctx) {
+  ctx.ui.dialog = Dialog::none;
+  ImGui::CloseCurrentPopup();
+}
+
+void Dialogs::draw(Context& ctx, const Parts& parts) {
+  const Dialog dialog = ctx.ui.dialog;
+  if (dialog == Dialog::none) return;
+  const char* const title = title_of(dialog);
+  if (ctx.ui.dialog_opened) {
+    text_.clear();
+    problem_.clear();
+    searched_ = "\n";  // nothing that can be typed
+    picked_.clear();
+    files_ = {};
+    chosen_ = 0;
+    ImGui::OpenPopup(title);
+  }
+  const float width = std::min(width_of(dialog), ctx.window.w - 32);
+  ImGui::SetNextWindowPos({ctx.window.x + (ctx.window.w - width) / 2, ctx.window.y + ctx.window.h * 0.12F},
+                          ImGuiCond_Appearing);
+  ImGui::SetNextWindowSizeConstraints({width, 0}, {width, ctx.window.h * 0.8F});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {16, 14});
+  const FontScope body(ctx.canvas.fonts(), Font::body);
+  ImGuiWindowFlags flags = ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings;
+  if (dialog == Dialog::palette) flags |= ImGuiWindowFlags_NoTitleBar;
+  bool open = true;
+  if (ImGui::BeginPopupModal(title, dialog == Dialog::palette ? nullptr : &open, flags)) {
+    switch (dialog) {
+      case Dialog::none:
+        break;
+      case Dialog::palette:
+        palette(ctx, parts);
+        break;
+      case Dialog::go_to:
+        go_to(ctx);
+        break;
+      case Dialog::open_recording:
+        browser(ctx, parts, false);
+        break;
+      case Dialog::open_second:
+        browser(ctx, parts, true);
+        break;
+      case Dialog::connect:
+        connect(ctx, parts);
+        break;
+      case Dialog::save_layout:
+        save_layout(ctx, parts);
+        break;
+      case Dialog::export_report:
+        export_to(ctx, ExportFormat::report);
+        break;
+      case Dialog::export_csv:
+        export_to(ctx, ExportFormat::csv);
+        break;
+      case Dialog::export_chrome:
+        export_to(ctx, ExportFormat::chrome);
+        break;
+      case Dialog::export_perfetto:
+        export_to(ctx, ExportFormat::perfetto);
+        break;
+      case Dialog::export_sqlite:
+        export_to(ctx, ExportFormat::sqlite);
+        break;
+      case Dialog::about:
+        about(ctx);
+        break;
+    }
+    if (ctx.ui.dialog == dialog) ctx.ui.dialog_opened = false;  // else another one was asked for
+    if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) close(ctx);
+    ImGui::EndPopup();
+  } else {
+    ctx.ui.dialog = Dialog::none;
+  }
+  if (!open) ctx.ui.dialog = Dialog::none;
+  ImGui::PopStyleVar();
+}
+
+void Dialogs::go_to(Context& ctx) {
+  ImGui::TextUnformatted("A step (12), a time (1.25 s, 830 ms), a rank (rank 3), or a copied link");
+  if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(-1);
+  const bool entered = text_field("##place", "step, time, rank or link", text_, ImGuiInputTextFlags_EnterReturnsTrue);
+  if (!problem_.empty()) {
+    ImGui::PushTextWrapPos(0);
+    ImGui::TextColored(ink(ctx.colors().of(Meaning::trouble)), "%s", problem_.c_str());
+    ImGui::PopTextWrapPos();
+  }
+  if (entered || ImGui::Button("Go")) {
+    problem_ = go_to_text(ctx.app, text_);
+    if (problem_.empty()) close(ctx);
+  }
+  ImGui::SameLine();
+  if (ImGui::Button("Cancel")) close(ctx);
+}
+
+void Dialogs::save_layout(Context& ctx, const Parts& parts) {
+  ImGui::TextUnformatted("A name for the panels as they are now");
+  if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(-1);
+  const bool entered = text_field("##name", "name", text_, ImGuiInputTextFlags_EnterReturnsTrue);
+  if (!problem_.empty()) ImGui::TextColored(ink(ctx.colors().of(Meaning::trouble)), "%s", problem_.c_str());
+  if (entered || ImGui::Button("Save")) {
+    problem_ = parts.docks.save_as(ctx.app.layout_name, text_);
+    if (problem_.empty()) {
+      ctx.app.own_layouts = parts.docks.own_names();
+      ctx.app.set_layout(text_);
+      close(ctx);
+    }
+  }
+  ImGui::SameLine();
+  if (ImGui::Button("Cancel")) close(ctx);
+}
+
+void Dialogs::export_to(Context& ctx, ExportFormat format) {
+  const std::string recording = ctx.app.run->source();
+  if (ctx.ui.dialog_opened) {
+    text_ = recording;
+    if (text_.ends_with(".zscope")) text_.resize(text_.size() - 7);
+    text_ += ending(format);
+  }
+  ImGui::Text("Write the %s to", word(format));
+  if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(-1);
+  const bool entered = text_field("##target", "file", text_, ImGuiInputTextFlags_EnterReturnsTrue);
+  if (format == ExportFormat::csv) ImGui::TextDisabled("a folder: one file per table");
+  const bool busy = job_.state().running;
+  ImGui::BeginDisabled(busy || text_.empty());
+  if ((entered && !busy) || ImGui::Button("Export")) {
+    job_.start(format, recording, text_);
+    close(ctx);
+  }
+  ImGui::EndDisabled();
+  ImGui::SameLine();
+  if (ImGui::Button("Cancel")) close(ctx);
+  if (busy) ImGui::TextDisabled("Another export is under way");
+}
+
+std::string Dialogs::export_line() const {
+  const ExportJob::State state = job_.state();
+  if (state.running) return "Export: " + state.what + ", " + decimal(state.seconds, 1) + " s";
+  if (!state.done) return {};
+  return state.problem.empty() ? "Exported " + state.target + " in " + decimal(state.seconds, 1) + " s"
+                               : "Export failed: " + state.problem;
+}
+
+void Dialogs::about(Context& ctx) {
+  ImGui::TextUnformatted("Shardscope shows what ZeRO does while it does it.");
+  ImGui::TextDisabled("Dear ImGui %s", IMGUI_VERSION);
+  if (ImGui::Button("Close")) close(ctx);
+}
+
+}  // namespace shardscope::gui

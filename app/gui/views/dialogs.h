@@ -1,0 +1,51 @@
+// What asks before something is done: the palette, "go to", opening, connecting, exports.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/gui/model/export_job.h"
+#include "app/gui/model/file_list.h"
+#include "app/gui/model/find_names.h"
+#include "app/gui/model/recent.h"
+#include "app/gui/views/context.h"
+#include "app/gui/views/docks.h"
+#include "app/gui/views/view.h"
+
+namespace shardscope::gui {
+
+class Dialogs {
+ public:
+  struct Parts {
+    const ViewRegistry& views;
+    Docks& docks;
+    Recent& recent;
+  };
+  /// The one that UiState::dialog names, if any, as a modal window of ImGui.
+  void draw(Context& ctx, const Parts& parts);
+  /// A line about an export that is under way or just done, for the status bar; empty: none.
+  [[nodiscard]] std::string export_line() const;
+  [[nodiscard]] bool exporting() const { return job_.state().running; }
+
+ private:
+  void palette(Context& ctx, const Parts& parts);
+  void go_to(Context& ctx);
+  void browser(Context& ctx, const Parts& parts, bool second);
+  void connect(Context& ctx, const Parts& parts);
+  void save_layout(Context& ctx, const Parts& parts);
+  void export_to(Context& ctx, ExportFormat format);
+  void about(Context& ctx);
+  void close(Context& ctx);
+
+  std::string text_, problem_, key_;
+  // palette
+  std::string searched_;
+  std::vector<NameHit> names_;
+  int chosen_ = 0;
+  // browser
+  FileList files_;
+  std::string picked_;
+  ExportJob job_;
+};
+
+}  // namespace shardscope::gui

@@ -1,0 +1,24 @@
+// ImGui's text field on a std::string, and its fonts by the dashboard's names.
+#pragma once
+
+#include <imgui.h>
+
+#include <string>
+
+#include "app/gui/views/canvas.h"
+
+namespace shardscope::gui {
+
+/// As ImGui::InputTextWithHint: true when it was changed, or with EnterReturnsTrue when Enter was pressed.
+bool text_field(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
+
+/// ImGui writes with this font while it lasts.
+class FontScope {
+ public:
+  FontScope(const Fonts& fonts, Font font) { ImGui::PushFont(fonts.of(font), line_height(font)); }
+  ~FontScope() { ImGui::PopFont(); }
+  FontScope(const FontScope&) = delete;
+  FontScope& operator=(const FontScope&) = delete;
+};
+
+}  // namespace shardscope::gui

@@ -1,0 +1,134 @@
+// Panels as windows of ImGui: title, menu of the title, and the mark of figures that are not of the whole run.
+#include <imgui_internal.h>
+#include <algorithm>
+#include <array>
+#include <utility>
+#include "app/gui/model/history_text.h"
+#include "app/gui/views/workspace.h"
+
+namespace shardscope::gui {
+namespace {
+
+constexpr float kPanelTitle = 30;
+
+}  // namespace
+
+void Workspace::panels(Context& ctx) {
+  // A copy: a panel may be closed while they are drawn.
+  const std::vector<std::string> shown = docks_.shown(ctx.app.layout_name);
+  for (const std::string& name : shown) panel_window(ctx, name);
+}
+
+void Workspace::show_asked(Context& ctx) {
+  const std::string layout = ctx.app.layout_name;
+  if (std::exchange(ctx.ui.reset_layout, false)) docks_.reset(layout);
+  const bool selected = ctx.app.selection.kind != SelectionKind::none;
+  // Where nothing is selected the Inspector has nothing to say: it takes a place with the first selection.
+  if (selected && !inspector_offered_ && layout == "Watch") {
+    inspector_offered_ = true;  // once: who closes it wants it closed
+    docks_.open(layout, "inspector", "overview");
+    focus_panel_ = "inspector";
+  }
+  const std::string name = std::exchange(ctx.ui.show_panel, {});
+  if (name.empty() || registry_.find(name) == nullptr) return;
+  static constexpr std::array<std::pair<const char*, const char*>, 2> kBeside{
+      {{"inspector", "overview"}, {"findings", "inspector"}}};
+  const auto beside = std::ranges::find(kBeside, name, [](const auto& pair) { return std::string(pair.first); });
+  docks_.open(layout, name, beside == kBeside.end() ? "" : beside->second);
+  focus_panel_ = name;
+}
+
+void Workspace::panel_window(Context& ctx, const std::string& name) {
+  View* const view = registry_.find(name);
+  if (view == nullptr) return;  // of a settings file of another version
+  const std::string layout = ctx.app.layout_name;
+  bool open = true;
+  if (focus_panel_ == name) ImGui::SetNextWindowFocus();
+  ImGui::SetNextWindowSize({640, 360}, ImGuiCond_FirstUseEver);
+  const bool drawn = ImGui::Begin(Docks::window_name(layout, name, view->title()).c_str(), &open,
+                                  ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoScrollbar |
+                                      ImGuiWindowFlags_NoScrollWithMouse |
+                                      ImGuiWindowFlags_NoFocusOnAppearing);
+  if (drawn) {
+    if (focus_panel_ == name) focus_panel_.clear();
+    ctx.enter_window();
+    ImGuiWindow* const window = ImGui::GetCurrentWindow();
+    const ImGuiDockNode* const node = window->DockNode;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const ImVec2 size = ImGui::GetContentRegionAvail();
+    const Rect room{at.x, at.y, size.x, size.y};
+    placed_.push_back({name, room});
+    // Alone in its place it has no tab, and no bar of its own as out of the dock space: its title is what it
+    // is taken hold of by.
+    const bool alone = node != nullptr && node->IsHiddenTabBar() &&
+                       ImGui::DockNodeGetRootNode(window->DockNode)->IsDockSpace();
+    const Rect title = panel(ctx, *view, room, alone);
+    switch (ctx.drag(view, title, 0)) {
+      case Context::Drag::clicked:
+        panel_menu(ctx, *view, title);
+        break;
+      case Context::Drag::going:
+        ctx.ui.captured = nullptr;
+        ImGui::StartMouseMovingWindowOrNode(window, window->DockNode, true);
+        break;
+      default:
+        break;
+    }
+  }
+  ImGui::End();
+  if (!open) docks_.close(layout, name);
+}
+
+Rect Workspace::panel(Context& ctx, View& view, Rect room, bool named) {
+  const Palette& c = ctx.colors();
+  const Clip clip(ctx.canvas, room);
+  ctx.canvas.fill(room, c.panel);
+  Rect head = room.take_top(kPanelTitle);
+  head.x += 12;
+  head.w -= 20;
+  const float title_width = named ? ctx.canvas.width(view.title(), Font::strong) : 0;
+  const Rect name{head.x, head.y, title_width + 18, head.h};
+  Rect tools{name.right() + 8, head.y + 4, head.right() - name.right() - 8, head.h - 8};
+  const bool over = ctx.hovered(name);
+  if (named) ctx.canvas.text_in(name, view.title(), over ? c.accent : c.text, Font::strong);
+  if (over) ctx.tip("Click for another panel here; drag to move it, to another edge, as a tab or on its own");
+  const float x = name.right() - 8;
+  const float y = name.y + name.h / 2;
+  ctx.canvas.triangle(x - 3, y - 1, x + 3, y - 1, x, y + 3, c.muted, over ? 1.0F : 0.6F);
+  if (view.analysed()) partial_mark(ctx, tools);
+  if (tools.w > 40) view.header(ctx, tools);
+  view.draw(ctx, room);
+  return name;
+}
+
+void Workspace::panel_menu(Context& ctx, const View& view, const Rect& title) {
+  std::vector<OverlayItem> items;
+  const std::string layout = ctx.app.layout_name;
+  const std::string here(view.name());
+  for (const auto& other : registry_.all()) {
+    const std::string chosen(other->name());
+    items.push_back({std::string(other->title()), "", true, other.get() == &view,
+                     [this, layout, here, chosen] { docks_.replace(layout, here, chosen); }});
+  }
+  items.push_back({"Close this panel", "", docks_.shown(layout).size() > 1, false,
+                   [this, layout, here] { docks_.close(layout, here); }});
+  ctx.menu(title, std::move(items));
+}
+
+void Workspace::partial_mark(Context& ctx, Rect& room) {
+  std::string mark = ctx.app.run->partial();
+  if (mark.empty() && ctx.app.other) mark = ctx.app.other->partial();
+  const bool all_that_is_kept = mark.empty();
+  if (all_that_is_kept) mark = steps_kept(*ctx.app.run);
+  if (mark.empty()) return;
+  const Rect place = room.take_left(std::min(room.w, ctx.canvas.width(mark, Font::small) + 1));
+  const bool cut = ctx.canvas.text_in(place, mark, ctx.colors().of(Meaning::reduce), Font::small);
+  room.take_left(12);
+  if (ctx.hovered(place))
+    ctx.tip((cut ? mark + ". " : std::string()) +
+            (all_that_is_kept
+                 ? "Figures and findings here are of these steps. " + eviction_text(ctx.app.store())
+                 : "Figures and findings here are of these steps so far; the rest is being analysed"));
+}
+
+}  // namespace shardscope::gui

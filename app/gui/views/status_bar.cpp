@@ -1,0 +1,103 @@
+// The status bar: the source, what is missing of it, clocks, and how many findings there are.
+#include "app/gui/model/clock_bound.h"
+#include "app/gui/model/format.h"
+#include "app/gui/model/history_text.h"
+#include "app/gui/model/identity.h"
+#include "app/gui/views/workspace.h"
+#include "app/store/control_text.h"
+#include "app/store/losses.h"
+
+namespace shardscope::gui {
+
+/// Pauses, steps and changes of detail, with their origin; read again when there is another message.
+void Workspace::what_was_done(const store::Store& store) {
+  const auto messages = store.messages();
+  const std::pair<std::size_t, std::int64_t> of{messages.size(),
+                                                messages.empty() ? 0 : messages.back().at_ns};
+  if (of == done_.of) return;
+  done_ = {of, {}, {}, store::detail_was_lowered(messages)};
+  const std::vector<std::string> lines = store::control_lines(messages, 8);
+  for (const std::string& line : lines) {
+    done_.all += (done_.all.empty() ? "" : "\n") + line;
+    // A detail that was lowered stays in sight, whatever was done since.
+    if (!done_.lowered || line.starts_with(store::kDetailLowered.substr(store::kControlPrefix.size())))
+      done_.newest = line;
+  }
+}
+
+void Workspace::status_bar(Context& ctx, Rect rect) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  ctx.canvas.fill(rect, c.panel);
+  ctx.canvas.horizontal(rect.x, rect.y, rect.w, c.line);
+  Rect room = rect.inset(12, 0);
+  const auto piece = [&](std::string_view text, Rgb color, std::string_view tip) {
+    const float w = ctx.canvas.width(text, Font::small) + 1;
+    if (text.empty() || room.w < std::min(w, 40.0F)) return;
+    const Rect place = room.take_left(std::min(w, room.w));
+    ctx.canvas.text_in(place, text, color, Font::small);
+    if (!tip.empty() && ctx.hovered(place)) ctx.tip(tip);
+    room.take_left(20);
+  };
+  const std::size_t found = app.run->findings().size();
+  std::size_t serious = 0;
+  for (const analysis::Finding& finding : app.run->findings())
+    serious += finding.severity != ev::Severity::info ? 1 : 0;
+  const std::string findings = std::to_string(found) + (found == 1 ? " finding" : " findings");
+  const Rect right = room.take_right(ctx.canvas.width(findings, Font::small) + 14);
+  if (serious > 0) ctx.canvas.disc(right.x + 4, right.y + right.h / 2, 3.5F, c.of(Meaning::trouble));
+  ctx.canvas.text_in({right.x + 12, right.y, right.w - 12, right.h}, findings, serious > 0 ? c.text : c.muted,
+                     Font::small);
+  placed_.push_back({"finding_count", right});
+  if (ctx.hovered(right)) {
+    ctx.canvas.horizontal(right.x + 12, right.bottom() - 4, right.w - 12, c.text);
+    ctx.tip("Diagnoses of this run: click to show them");
+  }
+  if (ctx.clicked(right)) ctx.ui.show_panel = "findings";
+
+  std::string source = app.run->source();
+  if (const std::size_t slash = source.rfind('/'); !app.run->live() && slash != std::string::npos)
+    source = source.substr(slash + 1);
+  piece(source, c.text, app.run->source());
+  if (app.run->live()) {
+    static constexpr const char* kLinks[] = {"connecting", "catching up", "live", "connection lost", "ended"};
+    const auto link = app.run->link();
+    piece(kLinks[static_cast<int>(link)],
+          link == collector::Viewer::Link::live ? c.of(Meaning::gather) : c.muted, "");
+  } else {
+    piece("recording", c.muted, "");
+  }
+  piece(count(static_cast<double>(app.store().event_count()), "events").text(), c.muted, "");
+  piece(app.run->partial(), c.of(Meaning::reduce),
+        "Summary, findings and times of steps are of these steps so far; the rest is being analysed");
+  piece(details_from(app.store()), c.of(Meaning::trouble), eviction_text(app.store()));
+  const std::uint64_t dropped = app.store().dropped_count();
+  piece(grouped(static_cast<std::int64_t>(dropped)) + " dropped",
+        dropped == 0 ? c.muted : c.of(Meaning::trouble),
+        "Events that a rank's ring had no room for; they show as gaps in the lanes");
+  if (const auto& ends = app.run->summary().unmatched_ends) {
+    const std::string where = store::unmatched_ends_by_rank(*ends);
+    std::uint64_t wrong = 0;
+    for (const store::Store::UnmatchedEnds& row : *ends) wrong += row.count - row.explained;
+    if (wrong > 0) {
+      piece(store::unmatched_ends_text(wrong, 0), c.of(Meaning::trouble),
+            where + "; nothing that is missing explains it, and what they ended is in no figure");
+    }
+  }
+  const ClockBound bound = clock_bound(app);
+  piece("clock ±" + duration(bound.in_view_ns).text(), c.muted,
+        "Bound on the error of a rank's times in the range that the timeline shows: the largest of any rank. "
+        "In "
+        "the whole run: ±" +
+            duration(bound.in_run_ns).text());
+  if (const std::string line = dialogs_.export_line(); !line.empty()) piece(line, c.text, line);
+  if (!ctx.ui.notice.empty())
+    piece(ctx.ui.notice, ctx.ui.notice_is_trouble ? c.of(Meaning::trouble) : c.text, ctx.ui.notice);
+  piece(identify(app.store()).link, c.of(Meaning::reduce),
+        "Collectives are held for as long as this link would take: times are emulated");
+  what_was_done(app.store());
+  piece(done_.newest, done_.lowered ? c.of(Meaning::trouble) : c.muted, done_.all);
+  if (!app.run->control().note.empty()) piece(app.run->control().note, c.text, app.run->control().note);
+}
+
+}  // namespace shardscope::gui
