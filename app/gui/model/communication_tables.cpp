@@ -75,7 +75,8 @@ RankTable overlap_table(std::span<const LabelledRun> runs) {
   out.table.columns = {{"rank", 0.5F, true},
                        {"hidden and exposed", 2.4F, false,
                         "Communication of the measured steps: hidden behind computation, and exposed (hatched). "
-                        "Exposed is not the same as blocking: see the waits"},
+                        "Exposed is not the same as blocking: see the waits",
+                        false, 100},
                        {"hidden", 0.6F, true, "100 (1 - exposed communication / |communication|)"},
                        {"exposed", 0.8F, true, "Communication while nothing was computed"},
                        {"communication", 0.8F, true, "|communication|: union of the rank's collectives"},

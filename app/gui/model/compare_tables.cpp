@@ -88,7 +88,8 @@ Table metric_table(const analysis::Comparison& comparison) {
                    {comparison.simulated_a ? "A, simulated" : "A", 1.1F, true},
                    {comparison.simulated_b ? "B, simulated" : "B", 1.1F, true},
                    {"B against A", 1.3F, true,
-                    "Of shares in points, of all else in percent of A. Within the spread over steps: muted"}};
+                    "Of shares in points, of all else in percent of A. Within the spread over steps: muted",
+                    false, 170}};
   for (const analysis::Difference& row : comparison.metrics) {
     const auto cell = [&](const std::optional<double>& value, double spread) {
       std::string text = value_text(value, row.unit);

@@ -29,6 +29,7 @@ struct Column {
   bool number = false;   ///< right-aligned, tabular digits
   std::string tip = {};  ///< of its head: definition, unit, formula
   bool hidden = false;   ///< until the user shows it
+  float smallest = 0;    ///< width that what it draws itself needs, in points
 };
 
 struct Table {

@@ -67,6 +67,7 @@ Frame::Frame() {
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;  // the window names one; pictures leave none
   io.LogFilename = nullptr;
+  io.ConfigInputTextCursorBlink = false;  // frames are drawn only when something happens: it would stop unseen
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
   workspace_.keep_in_settings();
@@ -149,7 +150,11 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   if (app.other) app.other->end_frame();
   app.run->end_frame();
   keys_.clear();
-  moving_ = ctx.moving;
+  const ImGuiContext& imgui = *ImGui::GetCurrentContext();
+  // ImGui hands out a burst of events over several frames; what is left comes with the next.
+  took_input_ |= !imgui.InputEventsQueue.empty();
+  const bool fading = imgui.DimBgRatio > 0 && imgui.DimBgRatio < 1;
+  moving_ = ctx.moving || fading;
   ImGui::Render();
   ++count_;
   stats_.add(thread_cpu_ms() - began);

@@ -17,6 +17,12 @@ namespace shardscope::gui {
 namespace {
 
 constexpr std::size_t kMostCollectives = 5000;
+constexpr float kPrefetches = 76;  ///< head, bar and legend
+
+std::uint64_t prefetch_count(const LabelledRun& run) {
+  const analysis::Prefetch p = run.run->summary().prefetch.value_or(analysis::Prefetch{});
+  return p.early + p.just_in_time + p.late + p.mistargeted + p.unused;
+}
 
 enum class List : std::uint8_t { ranks, waits, collectives };
 
@@ -99,7 +105,7 @@ void CommunicationView::volume(Context& ctx, Rect& room, const LabelledRun& run)
   Rect line = room.take_top(24);
   const Rect whole = line;
   if (*run.letter != 0) {
-    const Rect mark = line.take_left(24);
+    const Rect mark = line.take_left(34);
     ctx.canvas.fill({mark.x, mark.y + 7, 10, 10}, c.runs[*run.letter == 'B' ? 1 : 0], 1, 2);
     ctx.canvas.text_in({mark.x + 14, mark.y, 12, mark.h}, run.letter, c.text, Font::strong);
   }
@@ -143,15 +149,20 @@ void CommunicationView::operations(Context& ctx, Rect& room) {
   const std::string covered = analysis::coverage(s, s.ops_steps, s.steps_measured);
   ctx.section(room, "Operations of rank " + std::to_string(s.ranks.empty() ? 0 : s.ranks.front().rank) +
                         (covered.empty() ? "" : ", " + covered));
-  const float h = std::min(table_height(operations_), std::max(72.0F, room.h * 0.45F));
+  // Prefetches follow where there is room for all of both.
+  float rest = 0;
+  for (const LabelledRun& run : runs_) rest += prefetch_count(run) > 0 ? kPrefetches + 8 : 0;
+  const float all = table_height(operations_);
+  const float h = room.w > 900 ? std::min(all, std::max(72.0F, room.h * 0.45F))
+                               : std::min(all, room.h - rest > 72 ? room.h - rest : room.h);
   draw_table(ctx, "##operations", room.take_top(h), operations_, operations_state_);
 }
 
 void CommunicationView::prefetches(Context& ctx, Rect& room, const LabelledRun& run) {
   const Palette& c = ctx.colors();
   const analysis::Prefetch p = run.run->summary().prefetch.value_or(analysis::Prefetch{});
-  const std::uint64_t total = p.early + p.just_in_time + p.late + p.mistargeted + p.unused;
-  if (total == 0 || room.h < 76) return;
+  const std::uint64_t total = prefetch_count(run);
+  if (total == 0 || room.h < kPrefetches) return;
   const std::string covered = analysis::coverage(
       run.run->summary(), run.run->summary().prefetch_steps, run.run->summary().steps);
   ctx.section(room, (*run.letter != 0 ? std::string(run.letter) + ": prefetches" : std::string("Prefetches")) +

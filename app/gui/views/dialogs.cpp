@@ -53,6 +53,22 @@ void Dialogs::close(Context& ctx) {
   ImGui::CloseCurrentPopup();
 }
 
+bool Dialogs::confirm(Context& ctx, const char* what, bool enabled) {
+  const Palette& c = ctx.colors();
+  ImGui::Dummy({0, 2});
+  ImGui::PushStyleColor(ImGuiCol_Button, ink(c.accent));
+  ImGui::PushStyleColor(ImGuiCol_ButtonHovered, ink(mix(c.accent, c.text, 0.2F)));
+  ImGui::PushStyleColor(ImGuiCol_ButtonActive, ink(mix(c.accent, c.text, 0.35F)));
+  ImGui::PushStyleColor(ImGuiCol_Text, ink(c.on_fill));
+  ImGui::BeginDisabled(!enabled);
+  const bool done = ImGui::Button(what);
+  ImGui::EndDisabled();
+  ImGui::PopStyleColor(4);
+  ImGui::SameLine();
+  if (ImGui::Button("Cancel")) close(ctx);
+  return done;
+}
+
 void Dialogs::draw(Context& ctx, const Parts& parts) {
   const Dialog dialog = ctx.ui.dialog;
   if (dialog == Dialog::none) return;
@@ -71,6 +87,8 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
                           ImGuiCond_Appearing);
   ImGui::SetNextWindowSizeConstraints({width, 0}, {width, ctx.window.h * 0.8F});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {16, 14});
+  const Palette& c = ctx.colors();
+  ImGui::PushStyleColor(ImGuiCol_Button, ink(mix(c.raised, c.text, 0.10F)));  // a dialog is raised as buttons are
   const FontScope body(ctx.canvas.fonts(), Font::body);
   ImGuiWindowFlags flags = ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings;
   if (dialog == Dialog::palette) flags |= ImGuiWindowFlags_NoTitleBar;
@@ -123,6 +141,7 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
     ctx.ui.dialog = Dialog::none;
   }
   if (!open) ctx.ui.dialog = Dialog::none;
+  ImGui::PopStyleColor();
   ImGui::PopStyleVar();
 }
 
@@ -136,12 +155,10 @@ void Dialogs::go_to(Context& ctx) {
     ImGui::TextColored(ink(ctx.colors().of(Meaning::trouble)), "%s", problem_.c_str());
     ImGui::PopTextWrapPos();
   }
-  if (entered || ImGui::Button("Go")) {
+  if (confirm(ctx, "Go") || entered) {
     problem_ = go_to_text(ctx.app, text_);
     if (problem_.empty()) close(ctx);
   }
-  ImGui::SameLine();
-  if (ImGui::Button("Cancel")) close(ctx);
 }
 
 void Dialogs::save_layout(Context& ctx, const Parts& parts) {
@@ -150,7 +167,7 @@ void Dialogs::save_layout(Context& ctx, const Parts& parts) {
   ImGui::SetNextItemWidth(-1);
   const bool entered = text_field("##name", "name", text_, ImGuiInputTextFlags_EnterReturnsTrue);
   if (!problem_.empty()) ImGui::TextColored(ink(ctx.colors().of(Meaning::trouble)), "%s", problem_.c_str());
-  if (entered || ImGui::Button("Save")) {
+  if (confirm(ctx, "Save") || entered) {
     problem_ = parts.docks.save_as(ctx.app.layout_name, text_);
     if (problem_.empty()) {
       ctx.app.own_layouts = parts.docks.own_names();
@@ -158,8 +175,6 @@ void Dialogs::save_layout(Context& ctx, const Parts& parts) {
       close(ctx);
     }
   }
-  ImGui::SameLine();
-  if (ImGui::Button("Cancel")) close(ctx);
 }
 
 void Dialogs::export_to(Context& ctx, ExportFormat format) {
@@ -175,15 +190,12 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
   const bool entered = text_field("##target", "file", text_, ImGuiInputTextFlags_EnterReturnsTrue);
   if (format == ExportFormat::csv) ImGui::TextDisabled("a folder: one file per table");
   const bool busy = job_.state().running;
-  ImGui::BeginDisabled(busy || text_.empty());
-  if ((entered && !busy) || ImGui::Button("Export")) {
+  if (busy) ImGui::TextDisabled("Another export is under way");
+  const bool possible = !busy && !text_.empty();
+  if (confirm(ctx, "Export", possible) || (entered && possible)) {
     job_.start(format, recording, text_);
     close(ctx);
   }
-  ImGui::EndDisabled();
-  ImGui::SameLine();
-  if (ImGui::Button("Cancel")) close(ctx);
-  if (busy) ImGui::TextDisabled("Another export is under way");
 }
 
 std::string Dialogs::export_line() const {

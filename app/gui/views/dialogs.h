@@ -36,6 +36,8 @@ class Dialogs {
   void export_to(Context& ctx, ExportFormat format);
   void about(Context& ctx);
   void close(Context& ctx);
+  /// The last line: what the dialog does, and Cancel. Returns whether it is to be done.
+  [[nodiscard]] bool confirm(Context& ctx, const char* what, bool enabled = true);
 
   std::string text_, problem_, key_;
   // palette

@@ -58,10 +58,10 @@ void FindingsView::build(const AppState& app) {
   of_b_ = app.other ? app.other->analysis() : nullptr;
   compared_ = app.other != nullptr;
   table_ = {};
-  table_.columns = {{"", 0.05F}, {"finding", 1.0F}};
-  table_.columns.push_back({"rank", 0.1F, true});
-  table_.columns.push_back({"step", 0.1F, true});
-  table_.columns.push_back({"time", 0.16F, true, "Since the run's first event"});
+  table_.columns = {{"", 0.05F}, {.name = "finding", .weight = 1, .smallest = 160}};
+  table_.columns.push_back({"rank", 0.05F, true});
+  table_.columns.push_back({"step", 0.05F, true});
+  table_.columns.push_back({"time", 0.05F, true, "Since the run's first event"});
   if (compared_) table_.columns.push_back({"run", 0.08F});
   rows_.clear();
   const auto take = [&](const Session& run, bool of_b) {

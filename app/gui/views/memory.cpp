@@ -392,7 +392,9 @@ void MemoryView::plot(Context& ctx, const Rect& room, const store::MemorySample&
   std::vector<std::string> labels;
   for (const Tick& tick : time_ticks(wide, 100)) {
     at.push_back(static_cast<double>(tick.at_ns));
-    labels.push_back(tick.label);
+    // Centred at its tick a label would reach over the edge.
+    const float half = ctx.canvas.width(tick.label, Font::mono_small) / 2;
+    labels.push_back(wide.x_of(tick.at_ns) + half > room.right() ? std::string() : tick.label);
   }
   std::vector<double> values = value_ticks(full, room.h > 160 ? 4 : 2, true);
   std::vector<std::string> amounts;

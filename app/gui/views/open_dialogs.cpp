@@ -94,11 +94,7 @@ void Dialogs::browser(Context& ctx, const Parts& parts, bool second) {
   }
   std::error_code ignored;
   const bool is_file = fs::is_regular_file(text_, ignored);
-  ImGui::BeginDisabled(!is_file);
-  if (ImGui::Button(second ? "Compare" : "Open")) to_open = text_;
-  ImGui::EndDisabled();
-  ImGui::SameLine();
-  if (ImGui::Button("Cancel")) close(ctx);
+  if (confirm(ctx, second ? "Compare" : "Open", is_file)) to_open = text_;
   if (!to_enter.empty()) enter(to_enter);
   if (!to_open.empty()) open(to_open);
 }
@@ -116,10 +112,12 @@ void Dialogs::connect(Context& ctx, const Parts& parts) {
   ImGui::SetNextItemWidth(-1);
   entered |= text_field("##key", "key file; empty: found by the address, as with view --key", key_,
                         ImGuiInputTextFlags_EnterReturnsTrue);
+  ImGui::TextDisabled("A run on another machine, by ssh: leave this running and connect to tcp://127.0.0.1:5711");
+  {
+    const FontScope mono(ctx.canvas.fonts(), Font::mono_small);
+    ImGui::TextUnformatted("ssh -N -L 5711:localhost:5711 -L 5712:localhost:5712 HOST");
+  }
   ImGui::PushTextWrapPos(0);
-  ImGui::TextDisabled(
-      "A run on a machine that is reached by ssh: ssh -N -L 5711:localhost:5711 -L 5712:localhost:5712 HOST, then "
-      "tcp://127.0.0.1:5711");
   if (!problem_.empty()) ImGui::TextColored(ink(ctx.colors().of(Meaning::trouble)), "%s", problem_.c_str());
   ImGui::PopTextWrapPos();
   if (!known.empty()) {
@@ -133,7 +131,7 @@ void Dialogs::connect(Context& ctx, const Parts& parts) {
       }
     }
   }
-  if (ImGui::Button("Connect") || entered) {
+  if (confirm(ctx, "Connect") || entered) {
     try {
       (void)instrumentation::endpoints_of(text_);
       ctx.app.open_request = {text_, key_, false};
@@ -142,8 +140,6 @@ void Dialogs::connect(Context& ctx, const Parts& parts) {
       problem_ = wrong.what();
     }
   }
-  ImGui::SameLine();
-  if (ImGui::Button("Cancel")) close(ctx);
 }
 
 }  // namespace shardscope::gui

@@ -114,7 +114,8 @@ Table OverviewView::rank_table(const AppState& app) const {
   const char* const when = app.cursor_ns ? "at the cursor" : app.run->live() ? "now" : "at the end";
   table.columns = {{"rank", 0.35F, true},
                    {"time", 2.6F, false,
-                    "Compute, exposed communication, exposed copies, checkpoint, idle: of the measured steps"},
+                    "Compute, exposed communication, exposed copies, checkpoint, idle: of the measured steps",
+                    false, 100},
                    {"hidden", 0.5F, true, "100 (1 - exposed communication / |communication|)"},
                    {"fetch wait", 0.65F, true, "Computation stood still for a gather"},
                    {"exposed", 0.65F, true, "Communication while nothing was computed", true},
@@ -200,6 +201,9 @@ void OverviewView::plots(Context& ctx, Rect room) {
   if (measured.size() > 1) measured.erase(measured.begin());
   const bool distribution = room.w > 900 && measured.size() > 3;
   const bool side_by_side = room.w > 560;
+  constexpr float kLowest = 68;  // one under the other: as many as can be read
+  const auto fit = static_cast<std::size_t>(std::max(1.0F, room.h / kLowest));
+  if (!side_by_side && all.size() > fit) all.resize(fit);
   const auto n = static_cast<float>(all.size() + (distribution ? 1 : 0));
   const float width = (room.w - 24 * (n - 1)) / n;
   const float height = room.h / n;

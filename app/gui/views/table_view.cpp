@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace shardscope::gui {
 namespace {
@@ -52,16 +53,22 @@ void mark(TableState& state, const std::vector<std::size_t>& order, std::size_t 
   state.last = row;
 }
 
-/// Names with what says what they mean under the pointer.
+/// Names with what says what they mean under the pointer; of numbers above their last digits.
 void heads(Context& ctx, const Table& table) {
-  ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetStyleColorVec4(ImGuiCol_TextDisabled));
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers, kHead);
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     if (!ImGui::TableSetColumnIndex(static_cast<int>(i))) continue;
-    ImGui::TableHeader(table.columns[i].name.c_str());
-    if (ImGui::IsItemHovered() && !table.columns[i].tip.empty()) ctx.tip(table.columns[i].tip);
+    const Column& column = table.columns[i];
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    Rect room{at.x, at.y, ImGui::GetContentRegionAvail().x, kHead};
+    // ImGui would write it at the left, and keep room for an arrow where there is none.
+    ImGui::TableHeader(("##" + column.name).c_str());
+    const bool over = ImGui::IsItemHovered();
+    if ((ImGui::TableGetColumnFlags(static_cast<int>(i)) & ImGuiTableColumnFlags_IsSorted) != 0) room.w -= 12;
+    const bool cut = ctx.canvas.text_in(room, column.name, ctx.colors().muted, Font::small,
+                                        column.number ? Align::right : Align::left);
+    if (over && (cut || !column.tip.empty())) ctx.tip(column.tip.empty() ? column.name : column.tip);
   }
-  ImGui::PopStyleColor();
 }
 
 void draw_cell(Context& ctx, const Rect& place, const Column& column, const Cell& cell, bool over) {
@@ -79,6 +86,55 @@ void draw_cell(Context& ctx, const Rect& place, const Column& column, const Cell
     ctx.tip(cell.tip);
   else if (cut)
     ctx.tip(cell.text);
+}
+
+/// Widths of the columns in points. Heads and numbers are shown whole; what is left is shared by the weights.
+/// Columns of numbers for which there is no room, the last ones first, get none.
+std::vector<float> fitted_widths(Context& ctx, const Table& table, float room) {
+  constexpr float kPadding = 12;
+  constexpr std::size_t kMeasured = 48;  // rows: the others are mostly as long
+  const std::size_t count = table.columns.size();
+  std::vector<float> widths(count, 0);
+  float needed = kPadding;
+  float weights = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Column& column = table.columns[i];
+    if (column.hidden) continue;
+    widths[i] = std::max(column.smallest, ctx.canvas.width(column.name, Font::small) + 4);
+    for (std::size_t row = 0; column.number && row < std::min(kMeasured, table.rows.size()); ++row)
+      widths[i] = std::max(widths[i], ctx.canvas.width(table.rows[row][i].text, Font::mono_small) + 2);
+    widths[i] += kPadding;
+    needed += widths[i];
+    weights += column.weight;
+  }
+  for (std::size_t i = count; needed > room && i-- > 1;) {
+    if (!table.columns[i].number || widths[i] == 0) continue;
+    needed -= std::exchange(widths[i], 0.0F);
+    weights -= table.columns[i].weight;
+  }
+  for (std::size_t i = 0; needed < room && i < count; ++i) {
+    if (widths[i] > 0) widths[i] += (room - needed) * table.columns[i].weight / weights;
+  }
+  return widths;
+}
+
+/// Columns as wide as `widths`, as long as the user has not set others.
+void set_up_columns(const Table& table, const std::vector<float>& widths) {
+  ImGuiTable& shown = *ImGui::GetCurrentTable();
+  bool as_fitted = true;
+  for (int i = 0; i < shown.ColumnsCount; ++i)
+    as_fitted &= shown.Columns[i].StretchWeight == shown.Columns[i].InitStretchWeightOrWidth;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const Column& column = table.columns[i];
+    const bool fits = column.hidden || widths[i] > 0;
+    const float weight = widths[i] > 0 ? widths[i] : 60;
+    ImGui::TableSetupColumn(column.name.c_str(),
+                            (column.hidden ? ImGuiTableColumnFlags_DefaultHide : 0) |
+                                (fits ? 0 : ImGuiTableColumnFlags_Disabled) |
+                                (column.number ? ImGuiTableColumnFlags_PreferSortDescending : 0),
+                            weight);
+    if (as_fitted) shown.Columns[static_cast<int>(i)].StretchWeight = weight;
+  }
 }
 
 }  // namespace
@@ -103,12 +159,7 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
       ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_PadOuterX;
   if (ImGui::BeginTable(id, static_cast<int>(table.columns.size()), kFlags, {room.w, room.h})) {
     ctx.enter_window();
-    for (const Column& column : table.columns) {
-      ImGui::TableSetupColumn(column.name.c_str(),
-                              (column.hidden ? ImGuiTableColumnFlags_DefaultHide : 0) |
-                                  (column.number ? ImGuiTableColumnFlags_PreferSortDescending : 0),
-                              column.weight);
-    }
+    set_up_columns(table, fitted_widths(ctx, table, room.w));
     ImGui::TableSetupScrollFreeze(0, 1);
     heads(ctx, table);
     const ImGuiTableSortSpecs* const sort = ImGui::TableGetSortSpecs();

@@ -93,9 +93,10 @@ void apply_theme(const Palette& c) {
   set(ImGuiCol_FrameBg, c.base);
   set(ImGuiCol_FrameBgHovered, mix(c.base, c.text, 0.08F));
   set(ImGuiCol_FrameBgActive, mix(c.base, c.text, 0.12F));
-  for (const ImGuiCol mark :
-       {ImGuiCol_CheckMark, ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive, ImGuiCol_PlotHistogram})
-    set(mark, c.accent);
+  for (const ImGuiCol mark : {ImGuiCol_CheckMark, ImGuiCol_PlotHistogram}) set(mark, c.accent);
+  // The value stands over the slider.
+  set(ImGuiCol_SliderGrab, mix(c.base, c.accent, 0.55F));
+  set(ImGuiCol_SliderGrabActive, mix(c.base, c.accent, 0.7F));
   set(ImGuiCol_TextSelectedBg, c.accent, 0.35F);
   set(ImGuiCol_ScrollbarBg, c.panel, 0);
   set(ImGuiCol_ScrollbarGrab, c.muted, 0.45F);
