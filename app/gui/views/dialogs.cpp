@@ -1,6 +1,7 @@
 #include "app/gui/views/dialogs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/places.h"
@@ -134,6 +135,8 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
         about(ctx);
         break;
     }
+    // It gets as high as this only in the next frame.
+    if (std::exchange(height_, ImGui::GetCursorPosY()) != ImGui::GetCursorPosY()) ctx.moving = true;
     if (ctx.ui.dialog == dialog) ctx.ui.dialog_opened = false;  // else another one was asked for
     if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) close(ctx);
     ImGui::EndPopup();

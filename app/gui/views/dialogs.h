@@ -40,6 +40,7 @@ class Dialogs {
   [[nodiscard]] bool confirm(Context& ctx, const char* what, bool enabled = true);
 
   std::string text_, problem_, key_;
+  float height_ = 0;  ///< of what is in it
   // palette
   std::string searched_;
   std::vector<NameHit> names_;

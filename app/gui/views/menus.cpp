@@ -60,6 +60,7 @@ void Workspace::recent_menu(Context& ctx) {
 /// Returns the x at which the menus end.
 float Workspace::menu_bar(Context& ctx) {
   const FontScope body(ctx.canvas.fonts(), Font::body);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {10, 8});
   for (int i = 0; i < kMenuCount; ++i) {
     const auto menu = static_cast<Menu>(i);
     if (!ImGui::BeginMenu(name_of(menu))) continue;
@@ -83,6 +84,7 @@ float Workspace::menu_bar(Context& ctx) {
     ImGui::PopStyleVar();
     ImGui::EndMenu();
   }
+  ImGui::PopStyleVar();
   return ImGui::GetCursorScreenPos().x;
 }
 

@@ -112,7 +112,7 @@ void Dialogs::connect(Context& ctx, const Parts& parts) {
   ImGui::SetNextItemWidth(-1);
   entered |= text_field("##key", "key file; empty: found by the address, as with view --key", key_,
                         ImGuiInputTextFlags_EnterReturnsTrue);
-  ImGui::TextDisabled("A run on another machine, by ssh: leave this running and connect to tcp://127.0.0.1:5711");
+  ImGui::TextDisabled("On another machine: leave this running, then tcp://127.0.0.1:5711");
   {
     const FontScope mono(ctx.canvas.fonts(), Font::mono_small);
     ImGui::TextUnformatted("ssh -N -L 5711:localhost:5711 -L 5712:localhost:5712 HOST");

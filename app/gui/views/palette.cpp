@@ -21,8 +21,9 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
   AppState& app = ctx.app;
   if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
+  // With a history the field keeps the arrows up and down, which else would take the cursor into the list.
   const bool entered = text_field("##palette", "a command, step, rank, module, parameter, finding...", text_,
-                                  ImGuiInputTextFlags_EnterReturnsTrue);
+                                  ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CallbackHistory);
   if (text_ != searched_) {
     searched_ = text_;
     names_ = find_names(app, text_, 12);
