@@ -199,7 +199,8 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
   // One width of bins for all curves, by the largest: Rice's rule, 2 n^(1/3).
   const int bins = std::clamp(static_cast<int>(std::ceil(2 * std::cbrt(static_cast<double>(most)))), 4, 80);
   const bool legend = plot.curves.size() > 1;
-  if (!begin_plot(ctx, ("##" + plot.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend)) return;
+  // Not the name of a plot over steps with the same title: ImPlot would give both one pair of axes.
+  if (!begin_plot(ctx, ("##distribution of " + plot.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend)) return;
   ImPlot::SetupAxes(nullptr, nullptr,
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch | ImPlotAxisFlags_AutoFit,
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch | ImPlotAxisFlags_AutoFit |

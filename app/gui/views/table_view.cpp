@@ -88,7 +88,10 @@ void draw_cell(Context& ctx, const Rect& place, const Column& column, const Cell
     ctx.tip(cell.text);
 }
 
-/// Widths of the columns in points. Heads and numbers are shown whole; what is left is shared by the weights.
+/// Texts, and what draws itself; a number gains nothing from room beside it.
+bool stretches(const Column& column) { return !column.number || column.smallest > 0; }
+
+/// Widths of the columns in points. Heads and numbers are shown whole; what is left is the texts', by their weights.
 /// Columns of numbers for which there is no room, the last ones first, get none.
 std::vector<float> fitted_widths(Context& ctx, const Table& table, float room) {
   constexpr float kPadding = 12;
@@ -105,15 +108,16 @@ std::vector<float> fitted_widths(Context& ctx, const Table& table, float room) {
       widths[i] = std::max(widths[i], ctx.canvas.width(table.rows[row][i].text, Font::mono_small) + 2);
     widths[i] += kPadding;
     needed += widths[i];
-    weights += column.weight;
+    if (stretches(column)) weights += column.weight;
   }
   for (std::size_t i = count; needed > room && i-- > 1;) {
     if (!table.columns[i].number || widths[i] == 0) continue;
     needed -= std::exchange(widths[i], 0.0F);
-    weights -= table.columns[i].weight;
+    if (stretches(table.columns[i])) weights -= table.columns[i].weight;
   }
   for (std::size_t i = 0; needed < room && i < count; ++i) {
-    if (widths[i] > 0) widths[i] += (room - needed) * table.columns[i].weight / weights;
+    if (widths[i] > 0 && stretches(table.columns[i]))
+      widths[i] += (room - needed) * table.columns[i].weight / weights;
   }
   return widths;
 }
@@ -156,7 +160,8 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
   constexpr ImGuiTableFlags kFlags =
       ImGuiTableFlags_Resizable | ImGuiTableFlags_Reorderable | ImGuiTableFlags_Hideable |
       ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate | ImGuiTableFlags_ScrollY |
-      ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_PadOuterX;
+      ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_NoBordersInBodyUntilResize |
+      ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_PadOuterX;
   if (ImGui::BeginTable(id, static_cast<int>(table.columns.size()), kFlags, {room.w, room.h})) {
     ctx.enter_window();
     set_up_columns(table, fitted_widths(ctx, table, room.w));

@@ -125,19 +125,21 @@ void WhatIfView::links() {
   int per_node = static_cast<int>(choice_.ranks_per_node);
   if (ImGui::InputInt("##per node", &per_node))
     choice_.ranks_per_node = static_cast<std::uint32_t>(std::clamp(per_node, 1, 4096));
-  row("link in a node", "GB/s and \xc2\xb5s among the ranks of a node, as busbw; 0: as fitted to the recording");
-  std::array<float, 2> link{static_cast<float>(choice_.link_gb_per_s), static_cast<float>(choice_.link_latency_us)};
-  if (ImGui::InputFloat2("##link", link.data(), "%.4g")) {
-    choice_.link_gb_per_s = std::max(0.0F, link[0]);
-    choice_.link_latency_us = std::max(0.0F, link[1]);
-  }
-  row("link between nodes", "GB/s and \xc2\xb5s of a node's links to other nodes; 0: as fitted to the recording");
-  std::array<float, 2> node{static_cast<float>(choice_.node_link_gb_per_s),
-                            static_cast<float>(choice_.node_link_latency_us)};
-  if (ImGui::InputFloat2("##node link", node.data(), "%.4g")) {
-    choice_.node_link_gb_per_s = std::max(0.0F, node[0]);
-    choice_.node_link_latency_us = std::max(0.0F, node[1]);
-  }
+  // Bandwidth and latency, with their units in the fields.
+  const auto link = [](const char* id, double& gb_per_s, double& latency_us) {
+    ImGui::PushID(id);
+    const float half = (ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ItemSpacing.x) / 2;
+    ImGui::SetNextItemWidth(half);
+    if (ImGui::InputDouble("##bandwidth", &gb_per_s, 0, 0, "%.4g GB/s")) gb_per_s = std::max(0.0, gb_per_s);
+    ImGui::SameLine();
+    ImGui::SetNextItemWidth(half);
+    if (ImGui::InputDouble("##latency", &latency_us, 0, 0, "%.4g \xc2\xb5s")) latency_us = std::max(0.0, latency_us);
+    ImGui::PopID();
+  };
+  row("link in a node", "Among the ranks of a node, as busbw; 0: as fitted to the recording");
+  link("in a node", choice_.link_gb_per_s, choice_.link_latency_us);
+  row("link between nodes", "Of a node's links to other nodes; 0: as fitted to the recording");
+  link("between nodes", choice_.node_link_gb_per_s, choice_.node_link_latency_us);
   row("other settings", "KEY=VALUE, one a line, over the recorded configuration");
   ImGui::InputTextMultiline("##more", more_.data(), more_.size(), {-FLT_MIN, 44});
 }
