@@ -152,7 +152,7 @@ void GateKeeper::hold_or_go_on(std::uint64_t number, GateKind kind, std::uint32_
       if (at > s.target) {
         s.mode = Mode::free;
         armed_.store(0, std::memory_order_seq_cst);
-        post_message(Severity::error, "told to hold at gate " + std::to_string(s.target) +
+        post_message(Severity::error, "asked to hold at gate " + std::to_string(s.target) +
                                           " but already at gate " + std::to_string(at) + ": running on");
       }
       return;

@@ -44,7 +44,10 @@ void post_message(Severity severity, const std::string& text) {
 struct Publisher::State {
   explicit State(const PublisherOptions& o)
       : options(o), clock(o.kept ? TickClock(o.kept->since) : TickClock()) {}
-  ~State() { link.reset(); }  // its control thread calls what is below
+  ~State() {
+    requests.stop();  // posts to the link
+    link.reset();     // its control thread calls what is below
+  }
 
   PublisherOptions options;
   std::unique_ptr<RankLink> link;  ///< none: events are discarded

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <system_error>
 #include <utility>
 
 #include "instrumentation/sockets.h"
@@ -35,15 +36,25 @@ void Requests::set_answer(Answer answer) {
 }
 
 void Requests::ask(Request request) {
+  std::string failure;
   {
     const std::lock_guard lock(mutex_);
     if (stop_) return;
     asked_ = true;
     request_ = request;
     if (!thread_.joinable()) {
-      const BlockSignals blocked;
-      thread_ = std::thread([this] { run(); });
+      try {
+        const BlockSignals blocked;
+        thread_ = std::thread([this] { run(); });
+      } catch (const std::system_error& error) {  // a limit on processes is no reason to end a training
+        asked_ = false;
+        failure = error.what();
+      }
     }
+  }
+  if (!failure.empty()) {
+    post_(Severity::warning, std::string(answer_prefix(request)) + "none: no thread could be made: " + failure);
+    return;
   }
   wake_.notify_one();
 }

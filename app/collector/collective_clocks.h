@@ -63,8 +63,8 @@ class CollectiveClockSamples {
 };
 
 /// The bounds of each rank's clock narrow those of all others: the last rank had entered by the latest time
-/// that its own bounds allow, and no rank was through before that. Returns how many of the estimators (one
-/// each rank, null where none is known) contradict it; these stay as they were.
+/// that its own bounds allow, and no rank had left before that. Returns how many of the estimators (one
+/// each rank, null where none is known) contradict it; these are not changed.
 std::size_t refine_clocks(std::span<const CollectiveSample> samples, std::span<ClockEstimator* const> clocks);
 
 }  // namespace shardscope::collector

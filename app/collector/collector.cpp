@@ -219,9 +219,9 @@ void Collector::State::turn() {
   // just have done so: then the next turn comes a little later.
   const bool full = intake_full();
   news_wanted.store(full || watched == Watch::active, std::memory_order_relaxed);
-  const double rest_s = std::min(pace.turn_s, next_commit_s - now_s());
+  const double rest_s = std::min(pace.iteration_s, next_commit_s - now_s());
   const CollectorSockets::Ready ready =
-      sockets.wait(full ? pace_of(Watch::active, 0).turn_s : rest_s,
+      sockets.wait(full ? pace_of(Watch::active, 0).iteration_s : rest_s,
                    full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
                    upstream ? &*upstream : nullptr);
   notice_standstill(now_s());

@@ -1,6 +1,6 @@
-// How often the collector does work that no viewer waits for. Each of its rounds takes a core from the ranks
-// there, and each small chunk is compressed, written and indexed again once enough of them make a block; so
-// while nobody looks, turns are rare and chunks are large. Pure.
+// How often the collector does work that no viewer waits for. Each iteration of its event loop takes a core from
+// the ranks there, and each small chunk is compressed, written and indexed again once enough of them make a
+// block; so while no viewer is there, iterations are rare and chunks are large. Pure.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 namespace shardscope::collector {
 
 struct CollectorPace {
-  double turn_s = 0;          ///< longest time without a round; what arrives is received at once
+  double iteration_s = 0;     ///< longest time between two iterations; what arrives is received at once
   double chunk_age_s = 0;     ///< after it the pending events of a rank become a chunk, however few they are
   double row_s = 0;           ///< least time between two rows of a rank's counters
   std::uint16_t look_ms = 0;  ///< how often ranks are asked to publish (wire::Ping)
 };
 
-/// Whether something waits for what the collector has received: active rounds are short, idle ones rare.
+/// Whether something waits for what the collector has received (short iterations) or not (rare ones).
 enum class Watch : std::uint8_t {
   idle,    ///< it only records
   active,  ///< a viewer is there, ranks are being paused, clocks are being compared, the end has come

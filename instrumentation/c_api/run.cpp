@@ -130,7 +130,7 @@ SHARDSCOPE_API void shardscope_run_destroy(shardscope_run* run) {
   // In a child of fork() nothing of it can be ended, for it goes on in the parent.
   if (run == nullptr || is_forked_child()) return;
   const std::lock_guard lock(g_mutex);
-  if (g_active == run) {
+  if (g_active == run || g_active == nullptr) {  // also what a run that never started has set
     GateKeeper::instance().set_on_hold({});
     GateKeeper::instance().set_module_params({});
     Requests::set_answer({});

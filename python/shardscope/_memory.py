@@ -3,10 +3,11 @@
 Each model has a source. `fixed(add, count)` gives what stays from step to step (shards, master weights, optimizer states);
 `slots` are what comes and goes (gathered parameters, gradients, buffers of collectives).
 
-A full look asks every storage for its size and is taken at the ends of phases: in the first steps, later as often as it
-costs little. A quick look asks only which slots are filled, whose sizes are known by then; it is taken at the same
-places and where a framework's hook knows that one has changed. Nothing is waited for, no tensor is touched.
+A full sample reads the size of every storage: at the ends of phases in the first FULL_STEPS steps, later within FULL_SHARE
+of the time. A quick sample checks which slots are filled and uses the sizes known by then; it is taken at the same places
+and where a framework's hook reports a change. Nothing waits, no tensor is touched.
 """
+import os
 import time
 import weakref
 
@@ -16,16 +17,16 @@ PARAM_SHARD, PARAM_GATHERED, PARAM_SECONDARY, GRAD_FULL, GRAD_SHARD, MASTER_WEIG
     GATHER_BUFFER, SWAP_BUFFER, QUANTIZATION, ACTIVATION, INPUT, TEMPORARY, OTHER = range(16)
 DEVICE, HOST, PINNED = range(3)
 
-SUB_GROUP = -1  # a place: quick looks only
-FULL_STEPS = 3  # steps in which every look is a full one
-FULL_SHARE = 0.0005  # of the time, at most, that full looks may take afterwards
+SUB_GROUP = -1  # a phase: quick samples only
+FULL_STEPS = 3  # steps in which every sample is a full one
+FULL_SHARE = 0.0005  # of the time, at most, that full samples may take afterwards
 STATES = {"exp_avg": MOMENTUM, "momentum_buffer": MOMENTUM, "exp_avg_sq": VARIANCE, "max_exp_avg_sq": VARIANCE,
           "square_avg": VARIANCE, "sum": VARIANCE}
 
 
 class Slot:
-    """Tensors that are there at times. `filled()`: whether they are; `tensors()`: they. `bytes`: what was counted for them
-    when they were last seen in full; with `varies` they are measured each time; without `tensors` a hook keeps it. `now`: what is told of them."""
+    """Tensors that exist only at times. `filled()`: whether they do; `tensors()`: they. `bytes`: their size at the last full
+    sample (`varies`: measured each time; `tensors` None: kept by a hook). `now`: the size last emitted."""
     __slots__ = ("category", "filled", "tensors", "host", "varies", "bytes", "now")
 
     def __init__(self, category, filled, tensors, host=False, varies=False):
@@ -35,11 +36,11 @@ class Slot:
     def key(self):
         return (HOST if self.host else DEVICE), self.category
 
-    def quickly(self, device):
+    def current_bytes(self, device):
         if not self.filled():
             return 0
         if self.bytes is None or self.varies:
-            alone = Look(device)
+            alone = StorageCount(device)
             self.bytes = sum(alone.add(self.category, each, self.host) for each in self.tensors())
         return self.bytes
 
@@ -49,8 +50,8 @@ class Source:
         self.fixed, self.slots = fixed, list(slots)
 
 
-class Look:
-    """Sums of one full look."""
+class StorageCount:
+    """Bytes by category, each storage once."""
 
     def __init__(self, device):
         self.device, self.seen, self.sums = device, set(), {}
@@ -83,14 +84,17 @@ class Memory:
         self.sources = {}  # id(model) -> Source
         self.slots = []  # of all sources, each once
         self.optimizers = []  # weak references to those that have stepped
-        self.fixed = {}  # (pool, category) -> bytes, of the last full look
+        self.fixed = {}  # (pool, category) -> bytes, of the last full sample
         self.moving = {}  # the same of the slots, as of now
         self.began, self.spent, self.steps = time.perf_counter(), 0.0, 0
-        self.told = {}  # (pool, category) -> bytes
-        self.on = False
+        self.reported = {}  # (pool, category) -> bytes
+        self.on = self.failed = False
+        self.not_recorded = None  # called with the reason where counting fails
 
     def watch(self, model, source_of, device):
         """From now on what source_of() says of this model is counted, until there is no model."""
+        if self.failed or id(model) in self.sources:
+            return
         try:
             self.sources[id(model)] = source_of()
             self._gather_slots()
@@ -105,27 +109,27 @@ class Memory:
         self._gather_slots()
 
     def _gather_slots(self):
-        self.slots = list({id(slot): slot for source in self.sources.values() for slot in source.slots}.values())
+        self.slots = list({id(slot): slot for source in list(self.sources.values()) for slot in source.slots}.values())
 
     def optimizer(self, optimizer):
         if all(known() is not optimizer for known in self.optimizers):
             self.optimizers.append(weakref.ref(optimizer))
 
-    # ---- looking --------------------------------------------------------------------------------------
+    # ---- sampling -------------------------------------------------------------------------------------
 
-    def look(self, place):
-        """At the end of a phase (`place`: k.FORWARD, ...) or of a step (None); between sub-groups of the optimizer."""
+    def sample(self, phase):
+        """At the end of a phase (k.FORWARD, ...) or of a step (None); before a sub-group of the optimizer (SUB_GROUP)."""
         if not self.on or not _core.enabled(k.PARAMS):
             return
         try:
             began = time.perf_counter()
-            if place != SUB_GROUP and (self.steps < FULL_STEPS or self.spent < FULL_SHARE * (began - self.began)):
+            if phase != SUB_GROUP and (self.steps < FULL_STEPS or self.spent < FULL_SHARE * (began - self.began)):
                 self._full()
                 self.spent += time.perf_counter() - began
             else:
                 self._quick()
-            self._emit(place)
-            if place is None:
+            self._emit(phase)
+            if phase is None:
                 self.steps += 1
         except Exception as error:
             self._failed(error)
@@ -136,22 +140,25 @@ class Memory:
             return
         try:
             for slot in slots:
-                size = slot.quickly(self.device)
+                size = slot.current_bytes(self.device)
                 if size != slot.now:
                     key = slot.key()
                     self.moving[key] = self.moving.get(key, 0) + size - slot.now
                     slot.now = size
-                    self.told[key] = self.fixed.get(key, 0) + self.moving[key]
-                    _core.memory_level(*key, self.told[key])
+                    self.reported[key] = self.fixed.get(key, 0) + self.moving[key]
+                    _core.memory_level(*key, self.reported[key])
         except Exception as error:
             self._failed(error)
 
     def _failed(self, error):
-        self.on = False
-        _say.warning(f"memory: {type(error).__name__}: {error}; it is not counted any more, training is as before")
+        self.on, self.failed = False, True
+        why = f"{type(error).__name__}: {error}"
+        _say.warning(f"memory: {why}; it is not counted any more, training is as before")
+        if self.not_recorded is not None:
+            self.not_recorded(f"counting stopped ({why}); what was recorded before holds until then")
 
     def _full(self):
-        fixed = Look(self.device)
+        fixed = StorageCount(self.device)
         for source in list(self.sources.values()):
             source.fixed(fixed.add, fixed.count)
         for held in self.optimizers:
@@ -168,7 +175,7 @@ class Memory:
 
     def _quick(self):
         for slot in self.slots:
-            slot.now = slot.quickly(self.device)
+            slot.now = slot.current_bytes(self.device)
         self._sum_up()
 
     def _sum_up(self):
@@ -177,22 +184,22 @@ class Memory:
             if slot.now:
                 self.moving[slot.key()] = self.moving.get(slot.key(), 0) + slot.now
 
-    # ---- telling --------------------------------------------------------------------------------------
+    # ---- emitting -------------------------------------------------------------------------------------
 
-    def _emit(self, place):
+    def _emit(self, phase):
         levels = dict(self.fixed)
         for key, size in self.moving.items():
             levels[key] = levels.get(key, 0) + size
         if self.device == "cuda":
-            self._allocator(levels, place)
-        elif place is None:
+            self._allocator(levels, phase)
+        elif phase is None:
             self._resident(sum(levels.values()))
-        # What shrinks first: the total is never told higher than it was.
-        for key in sorted(self.told.keys() | levels.keys(), key=lambda each: levels.get(each, 0) - self.told.get(each, 0)):
-            self.told[key] = levels.get(key, 0)
-            _core.memory_level(*key, self.told[key])
+        # Decreases first, so that the pool's total is never above its real maximum.
+        for key in sorted(self.reported.keys() | levels.keys(), key=lambda each: levels.get(each, 0) - self.reported.get(each, 0)):
+            self.reported[key] = levels.get(key, 0)
+            _core.memory_level(*key, self.reported[key])
 
-    def _allocator(self, levels, place):
+    def _allocator(self, levels, phase):
         """What is allocated beyond what is known: at the end of a forward, activations."""
         import torch
         if torch.cuda.is_current_stream_capturing():
@@ -200,8 +207,8 @@ class Memory:
         stats = torch.cuda.memory_stats_as_nested_dict()
         allocated = stats["allocated_bytes"]["all"]["current"]
         rest = max(allocated - sum(size for (pool, _), size in levels.items() if pool == DEVICE), 0)
-        levels[DEVICE, ACTIVATION] = rest if place == k.FORWARD else 0
-        levels[DEVICE, OTHER] = levels.get((DEVICE, OTHER), 0) + (0 if place == k.FORWARD else rest)
+        levels[DEVICE, ACTIVATION] = rest if phase == k.FORWARD else 0
+        levels[DEVICE, OTHER] = levels.get((DEVICE, OTHER), 0) + (0 if phase == k.FORWARD else rest)
         _core.emit(k.ALLOCATOR_STATE, k.HOST, DEVICE, stats["num_alloc_retries"], stats["num_ooms"], k.NO_ID,
                    stats["reserved_bytes"]["all"]["current"], stats["inactive_split_bytes"]["all"]["current"])
 
@@ -213,12 +220,7 @@ class Memory:
         _core.emit(k.OUTSIDE_MEMORY, k.HOST, DEVICE, k.NO_ID, k.NO_ID, k.NO_ID, max(resident - known, 0), resident)
 
 
-def page_size():
-    import resource
-    return resource.getpagesize()
-
-
-PAGE = page_size()
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def states_of(optimizer, add, host=False):
@@ -245,7 +247,7 @@ def plain_source(model, buckets=lambda: 0):
                 add(OTHER, buffer)
             count(REDUCE_BUCKET, buckets())
 
-    return Source(fixed, [gradient_slot(param, GRAD_FULL) for param in model.parameters()])
+    return Source(fixed, [gradient_slot(param, GRAD_FULL) for param in model.parameters() if param.requires_grad])
 
 
 def gradient_slot(param, category, host=False):

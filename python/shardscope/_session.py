@@ -54,6 +54,7 @@ class Session:
         self.at_description = []  # f(run) of tables beside the model's: process groups
         self.answerer = None
         self.memory = _memory.Memory()
+        self.memory.not_recorded = lambda why: self.started and self.not_recorded("memory", why)
         self.exit_code, self.exit_message = 0, ""
 
     @property
@@ -127,8 +128,11 @@ class Session:
             self.models.clear()
             raise
         self.names.append(name)
-        self.answerer = _stacks.Answerer(run)
         _say.flush_to(self._message)
+        try:
+            self.answerer = _stacks.Answerer(run)
+        except Exception as error:
+            _say.warning(f"stacks: {type(error).__name__}: {error}; requests are not answered")
 
     def _message(self, severity, text):
         if self.started:
@@ -213,7 +217,7 @@ class Session:
         if self.phase is not None:
             emit(k.PHASE_END, k.COMPUTE, self.phase, self.step, self.micro_step, NO_ID, 0, 0)
             if self.phase != k.OPTIMIZER:
-                self.memory.look(self.phase)
+                self.memory.sample(self.phase)
             self.phase = None
 
     def begin_backward(self):
@@ -229,7 +233,7 @@ class Session:
     def end_step(self, skipped=False):
         self.end_micro_step()
         if self.in_step:
-            self.memory.look(None)
+            self.memory.sample(None)
             emit(k.STEP_END, k.HOST, int(skipped), self.step, NO_ID, NO_ID, 0, 0)
             self.in_step = False
             self.step += 1

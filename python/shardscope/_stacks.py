@@ -1,6 +1,6 @@
 """Where every Python thread of this process is, when a viewer asks: by a thread of ours that waits for nothing else.
 
-It takes Python's lock for the time of one look, a fraction of a millisecond. Where native code keeps that lock, the
+It holds the GIL while it reads the frames, a fraction of a millisecond. Where native code does not release the GIL, the
 frames are read without it, as faulthandler does (src/requests.cpp).
 """
 import _thread

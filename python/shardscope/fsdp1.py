@@ -109,7 +109,7 @@ def source_of(module, handles):
     slots = []
     for handle in handles:
         state.slots[id(handle)] = slot = gathered_slot(weakref.ref(handle))
-        slots += [slot, m.gradient_slot(handle.flat_param, m.GRAD_SHARD), saved_slot(weakref.ref(handle.flat_param))]
+        slots += [slot, *gradient_slots(weakref.ref(handle.flat_param)), saved_slot(weakref.ref(handle.flat_param))]
 
     def fixed(add, count):
         for flat in (each() for each in flats):
@@ -126,6 +126,17 @@ def gathered_slot(handle):
         whole = [getattr(flat, name, None) for name in ("_full_param_padded", "_full_prec_full_param_padded")]
         return [each for each in whole if each is not None and each.untyped_storage().nbytes()]
     return m.Slot(m.PARAM_GATHERED, lambda: bool(tensors()), tensors)
+
+
+def gradient_slots(flat):
+    """`grad` holds a shard after a reduction, and the whole gradient where none is reduced (no_sync)."""
+    def slot(category, is_whole):
+        def gradient():
+            param = flat()
+            grad = None if param is None else param.grad
+            return () if grad is None or (grad.numel() > param._sharded_size.numel()) != is_whole else (grad,)
+        return m.Slot(category, lambda: bool(gradient()), gradient, varies=True)
+    return [slot(m.GRAD_SHARD, False), slot(m.GRAD_FULL, True)]
 
 
 def saved_slot(flat):
@@ -199,7 +210,7 @@ def clipped(_, norm, *args, **kwargs):
 
 def unshard(fsdp_state, handle, *args, **kwargs):
     number = number_of(handle)
-    if number is None or not session.started or id(handle) in state.gathers:
+    if number is None or not session.started or not handle.uses_sharded_strategy or id(handle) in state.gathers:
         return None
     gather = session.gathers = session.gathers + 1
     state.gathers[id(handle)] = gather, state.cause
@@ -218,12 +229,18 @@ def unsharded(issued, result, fsdp_state, handle, *args, **kwargs):
     session.purpose_served()
     number, module, gather, elems, cause = issued
     emit(k.PARAM_STATUS, k.COMPUTE, k.AVAILABLE | cause << 4, number, module, gather, elems, session.available)
-    session.memory.changed(state.slots[id(handle)])
+    memory_changed(handle)
+
+
+def memory_changed(handle):
+    slot = state.slots.get(id(handle))
+    if slot is not None:
+        session.memory.changed(slot)
 
 
 def reshard(fsdp_state, handle, free_unsharded_flat_param):
     number = number_of(handle)
-    if number is None or not session.started:
+    if number is None or not session.started or not handle.uses_sharded_strategy:
         return
     elems, module = session.param_elems[number], module_of(handle)
     if not free_unsharded_flat_param:
@@ -238,8 +255,7 @@ def reshard(fsdp_state, handle, free_unsharded_flat_param):
 
 
 def resharded(_, result, fsdp_state, handle, *args, **kwargs):
-    if id(handle) in state.slots:
-        session.memory.changed(state.slots[id(handle)])
+    memory_changed(handle)
 
 
 def prefetch_begins(*args, **kwargs):

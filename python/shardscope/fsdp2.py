@@ -209,10 +209,16 @@ def copy_in_ended(_, result, *args, **kwargs):
     session.issued()
 
 
+def gathered_bytes(params):
+    """Bytes of these parameters once gathered, in the type of the gather."""
+    return sum(session.param_elems[session.params[id(p)]] * (p.param_dtype or p.orig_dtype).itemsize
+               for p in params if id(p) in session.params)
+
+
 def copy_out_begins(all_gather_result, fsdp_params, group, *args, **kwargs):
     known = [p for p in fsdp_params if id(p) in session.params]
     if session.started and known:
-        size = sum(session.param_elems[session.params[id(p)]] * (p.param_dtype or p.orig_dtype).itemsize for p in known)
+        size = gathered_bytes(known)
         span = k.COMPUTE, 0, session.name_id("copy-out"), session.params[id(known[0])], NO_ID, size, 0
         emit(k.SPAN_BEGIN, *span)
         return span
@@ -235,9 +241,7 @@ def prefetch_ended(before, result, *args, **kwargs):
 def wait_begins(group):
     if not session.started or not group._all_gather_result or id(group) not in state.gather_of:
         return None
-    size = sum(session.param_elems[session.params[id(p)]] * (p.param_dtype or p.orig_dtype).itemsize
-               for p in group.fsdp_params if id(p) in session.params)
-    wait = module_of(group), state.gather_of[id(group)][0], size
+    wait = module_of(group), state.gather_of[id(group)][0], gathered_bytes(group.fsdp_params)
     emit(k.FETCH_WAIT_BEGIN, k.COMPUTE, 0, wait[0], wait[1], NO_ID, wait[2], 0)
     return wait
 

@@ -23,7 +23,10 @@ class Slots:
 
         def of(read):
             """read(group), as long as there is one."""
-            return lambda: (lambda group: group and read(group))(held())
+            def reading():
+                group = held()
+                return read(group) if group is not None else None
+            return reading
 
         self.gathered = Slot(m.PARAM_GATHERED, of(lambda g: g.is_unsharded), of(outputs_of))
         self.gather_buffer = Slot(m.GATHER_BUFFER, of(lambda g: g._all_gather_result is not None),
@@ -69,9 +72,9 @@ class Shared:
 
 def source_of(model, groups, slots, shared):
     """slots: id(group) -> Slots and shared: id(context) -> Shared are filled here."""
-    for group in groups:
-        slots[id(group)] = Slots(group)
-        shared.setdefault(id(group.comm_ctx), Shared(group.comm_ctx))
+    contexts = {id(group.comm_ctx): group.comm_ctx for group in groups}
+    slots.update((id(group), Slots(group)) for group in groups)
+    shared.update((key, Shared(context)) for key, context in contexts.items())
     held, all_groups = weakref.ref(model), [weakref.ref(group) for group in groups]
 
     def fixed(add, count):
@@ -87,6 +90,5 @@ def source_of(model, groups, slots, shared):
         for buffer in model.buffers() if model is not None else ():
             add(m.OTHER, buffer)
 
-    every = [slot for group in groups for slot in slots[id(group)].all]
-    every += [slot for each in {id(s): s for s in (shared[id(g.comm_ctx)] for g in groups)}.values() for slot in each.all]
-    return m.Source(fixed, every)
+    parts = [slots[id(group)] for group in groups] + [shared[key] for key in contexts]
+    return m.Source(fixed, [slot for part in parts for slot in part.all])

@@ -18,18 +18,19 @@ _handles = []
 _open = []  # calls of modules whose backward is open, the outermost first
 
 
-class Failing:
-    """As an adapter's: off for good with the first hook that raises."""
-    adapter = _hooks.Adapter("modules", "", None)
+_adapter = _hooks.Adapter("modules", "", None)  # off for good with the first hook that raises
 
 
 def watch(model):
     """All modules of this model; torch's global hooks are registered with the first one."""
+    if not _adapter.on:
+        return
     watched.update(id(module) for module in model.modules())
     if not _handles:
         registry = torch.nn.modules.module
-        _handles.append(registry.register_module_forward_pre_hook(entering))
-        _handles.append(registry.register_module_forward_hook(leaving))
+        _handles.append(registry.register_module_forward_pre_hook(_guarded(_entering)))
+        # Also for a forward that ends in an exception: checkpointing stops its recomputation early by one.
+        _handles.append(registry.register_module_forward_hook(_guarded(_leaving), always_call=True))
         _hooks.at_turn_off(unwatch)
 
 
@@ -39,44 +40,39 @@ def unwatch():
     _handles.clear()
     watched.clear()
     _open.clear()
+    _forward.clear()
 
 
 class Call:
-    """Of a module, and of those around it."""
-    __slots__ = ("module", "path")
+    """Of a module, with those around it (`path`, the outermost first) and its pass (`kind`)."""
+    __slots__ = ("module", "kind", "path")
 
-    def __init__(self, module, outer):
-        self.module = module
+    def __init__(self, module, kind, outer):
+        self.module, self.kind = module, kind
         self.path = (*outer, self)
 
 
 _forward = []  # calls whose forward is open
 
 
-def entering(module, args):
-    if torch.compiler.is_compiling() or id(module) not in watched:
-        return
-    try:
-        _entering(module, args)
-    except Exception as error:
-        _fail(error)
-
-
-def leaving(module, args, result):
-    if torch.compiler.is_compiling() or id(module) not in watched:
-        return
-    try:
-        _leaving(module, result)
-    except Exception as error:
-        _fail(error)
+def _guarded(hook):
+    """A global hook of torch's for watched modules. What is compiled is left alone; the hook never raises."""
+    def outer(module, args, result=None):
+        if torch.compiler.is_compiling() or id(module) not in watched:
+            return
+        try:
+            hook(module, args, result)
+        except Exception as error:
+            _fail(error)
+    return outer
 
 
 def _fail(error):
-    Failing.adapter.failed("a module's hook", error)
+    _adapter.failed("a module's hook", error)
     unwatch()
 
 
-def _entering(module, args):
+def _entering(module, args, _):
     number = session.modules.get(id(module))
     if number is None or not session.in_micro_step or not _core.enabled(k.MODULES):
         return
@@ -86,7 +82,7 @@ def _entering(module, args):
         if len(session.spans) == 0:
             _forward.clear()  # what an exception left behind
     around = _forward or (_open if kind == k.PASS_RECOMPUTE else ())
-    call = Call(number, around[-1].path if around else ())
+    call = Call(number, kind, around[-1].path if around else ())
     _forward.append(call)
     for tensor in tensors_of(args):
         if tensor.requires_grad and not tensor.is_leaf:
@@ -94,7 +90,7 @@ def _entering(module, args):
     session.begin_span(kind, number)
 
 
-def _leaving(module, result):
+def _leaving(module, _, result):
     number = session.modules.get(id(module))
     if not _forward or number != _forward[-1].module:
         return
@@ -103,7 +99,7 @@ def _leaving(module, result):
     for tensor in tensors_of(result):
         if tensor.requires_grad and tensor.grad_fn is not None:
             tensor.register_hook(lambda _: _begun(call))
-    if session.forward_pass() == k.PASS_FORWARD and session.in_micro_step:
+    if call.kind == k.PASS_FORWARD and session.in_micro_step:
         _core.gate(k.GATE_POST_FORWARD, number)
 
 

@@ -24,6 +24,8 @@ def adapters():
             Adapter("optimizer steps", "torch.optim.optimizer", install_steps),
             Adapter("gradient norm", "torch.nn.utils.clip_grad", install_norm),
             Adapter("loss scale", "torch.amp.grad_scaler", install_scaler),
+            # FSDP1's has an update() of its own.
+            Adapter("loss scale, FSDP1", "torch.distributed.fsdp.sharded_grad_scaler", install_sharded_scaler),
             Adapter("data wait", "torch.utils.data.dataloader", install_loader)]
 
 
@@ -72,6 +74,10 @@ def install_scaler(table):
     table.wrap("GradScaler.update", "self new_scale", before=scale_updated)
 
 
+def install_sharded_scaler(table):
+    table.wrap("ShardedGradScaler.update", "self new_scale", before=scale_updated)
+
+
 def scaled_step(scaler, optimizer, *args, **kwargs):
     """The scale that this step's gradients were computed with. Gradients that are no numbers keep the optimizer from
     stepping: its hooks are not called then."""
@@ -82,7 +88,7 @@ def scaled_step(scaler, optimizer, *args, **kwargs):
 
 
 def scale_updated(scaler, *args, **kwargs):
-    if session.plain and session.started and session.in_step and not session.in_micro_step:
+    if session.plain and session.started and session.in_step and not session.in_micro_step and scaler._scale is not None:
         emit(k.OVERFLOW, k.HOST, 1, session.step, NO_ID, NO_ID, 0, 0)
         session.end_step(skipped=True)
 

@@ -21,10 +21,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
-constexpr seconds kUnheard{30};  ///< the thread that answers is not there, or the machine is at its limit
-/// Who waits so long for Python's lock waits for native code: a thread in Python's own code would have let go
-/// of it after 5 ms.
-constexpr seconds kLockIsHeld{3};
+/// Then the answering thread has ended or gets no processor time.
+constexpr seconds kNoAnswerAfter{30};
+/// A thread that runs Python code releases the GIL after 5 ms; who waits this much longer waits for native code.
+/// Counted in waits of this thread, not in time: a process that was stopped has not waited.
+constexpr std::chrono::milliseconds kWait{100};
+constexpr int kGilHeldAfter = 30;  ///< waits
 
 /// Between the library's thread, which asks, and Python's, which answers. Never destroyed: threads may be in
 /// it when the process ends.
@@ -33,8 +35,7 @@ struct Mailbox {
   std::condition_variable changed;
   bool closed = false, asked = false, answered = false;
   std::uint64_t ticket = 0;
-  Clock::time_point taken{};  ///< since when Python's thread waits for the lock, with this request
-  bool is_taken = false;
+  bool is_taken = false;  ///< Python's thread has this request and waits for the GIL
   std::string answer;
 };
 Mailbox& mailbox() {
@@ -44,12 +45,11 @@ Mailbox& mailbox() {
 
 PyInterpreterState* g_interpreter = nullptr;
 
-/// Every thread's frames, read as they stand: for when a thread keeps Python's lock in native code, and no
-/// frame moves.
-std::string frames_without_the_lock() {
+/// Every thread's frames, read without the GIL: for when native code holds it, so that no frame changes.
+std::string frames_without_gil() {
   using Dump = const char* (*)(int, PyInterpreterState*, PyThreadState*);
   const auto dump = reinterpret_cast<Dump>(dlsym(RTLD_DEFAULT, "_Py_DumpTracebackThreads"));
-  std::string text = "native code keeps Python's lock";
+  std::string text = "native code holds the GIL";
   if (dump == nullptr) return text + "; this Python has no way to read frames without it";
   const int file = memfd_create("shardscope-stacks", MFD_CLOEXEC);
   if (file < 0) return text + "; no memory for the frames";
@@ -71,21 +71,22 @@ std::size_t on_request(void*, std::int32_t, char* text, std::size_t capacity) {
   const std::uint64_t ticket = ++box.ticket;
   box.changed.notify_all();
   const auto asked = Clock::now();
+  int waits = 0;  // while Python's thread waits for the GIL
   std::string words;
   while (words.empty()) {
-    box.changed.wait_for(lock, std::chrono::milliseconds(100),
+    box.changed.wait_for(lock, kWait,
                          [&] { return box.closed || (box.answered && box.ticket == ticket); });
-    const auto now = Clock::now();
+    waits = box.is_taken ? waits + 1 : 0;
     if (box.answered) {
       words = box.answer;
     } else if (box.closed) {
       words = "none: the recording of this process has ended";
-    } else if (box.is_taken && now - box.taken > kLockIsHeld) {
+    } else if (waits > kGilHeldAfter) {
       lock.unlock();
-      words = frames_without_the_lock();
+      words = frames_without_gil();
       lock.lock();
-    } else if (now - asked > kUnheard) {
-      words = "none: the thread that answers did not come to it";
+    } else if (Clock::now() - asked > kNoAnswerAfter) {
+      words = "none: the answering thread did not run within 30 s";
     }
   }
   box.asked = false;
@@ -94,8 +95,8 @@ std::size_t on_request(void*, std::int32_t, char* text, std::size_t capacity) {
   return size;
 }
 
-/// Waits for a request, without Python's lock; its number, or None once there will be no more. Nothing with a
-/// destructor lives where the lock is taken again: at the interpreter's end CPython 3.11 ends the thread
+/// Waits for a request, without the GIL; its number, or None once there will be no more. Nothing with a
+/// destructor lives where the GIL is taken again: at the interpreter's end CPython 3.11 ends the thread
 /// there.
 nb::object next_request() {
   std::uint64_t ticket = 0;
@@ -106,7 +107,6 @@ nb::object next_request() {
     box.changed.wait(lock, [&] { return box.closed || (box.asked && !box.is_taken); });
     if (!box.closed) {
       box.is_taken = true;
-      box.taken = Clock::now();
       ticket = box.ticket;
     }
   }
@@ -117,7 +117,7 @@ nb::object next_request() {
 void answer(std::uint64_t ticket, const std::string& text) {
   Mailbox& box = mailbox();
   const std::lock_guard lock(box.mutex);
-  if (ticket != box.ticket || !box.asked) return;  // has been answered without the lock
+  if (ticket != box.ticket || !box.asked) return;  // has been answered without the GIL
   box.answer = text.empty() ? "none" : text;
   box.answered = true;
   box.changed.notify_all();

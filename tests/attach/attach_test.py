@@ -100,9 +100,16 @@ class Modules(Runs):
 
     @slow
     def test_recomputed_modules(self):
-        spans = self.recording("ddp", "checkpoint=1").spans_of(0, "module_begin")
+        recording = self.recording("ddp", "checkpoint=1")
+        spans = recording.spans_of(0, "module_begin")
         count = collections.Counter(int(s["code"]) for s in spans)
         self.assertEqual(count, {0: 3 * (4 * BLOCKS + 3), 1: 3 * (4 * BLOCKS + 3), 2: 3 * 4 * BLOCKS})
+        # A block's backward includes its recomputation and ends before that of the block before it begins.
+        blocks = {m["module"] for m in recording.modules if m["type"] == "Block"}
+        self.assertEqual(len(blocks), BLOCKS)
+        backward = sorted((int(s["begin_ns"]), int(s["end_ns"])) for s in spans if int(s["code"]) == 1 and s["a"] in blocks)
+        for (_, end), (begin, _) in zip(backward, backward[1:]):
+            self.assertLessEqual(end, begin)
 
 
 class Offloading(Runs):

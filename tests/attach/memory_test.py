@@ -87,9 +87,8 @@ class Memory(unittest.TestCase):
                 self.compare(*case)
 
     def test_ddp(self):
-        # Its buckets are C++'s: no tensor of Python has them.
         _, levels = self.compare("ddp")
-        for category in (PARAM_SHARD, GRAD_FULL, MOMENTUM, VARIANCE):
+        for category in (PARAM_SHARD, GRAD_FULL, REDUCE_BUCKET, MOMENTUM, VARIANCE):
             self.assertEqual(levels[0][-1][0, category], PARAM_BYTES)
 
     def agrees_with_the_expression(self, made):

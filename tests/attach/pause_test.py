@@ -55,7 +55,7 @@ class Paused(unittest.TestCase):
         self.assertEqual((micro_step, step), (MICRO_STEP, STEP))
 
     def test_stacks_of_a_running_and_of_a_held_run(self):
-        """A rank that holds at a gate has let go of Python's lock; one that trains is asked in the midst of it."""
+        """A rank that holds at a gate has released the GIL; one that trains is asked while it trains."""
         self.steered("fsdp2", "stacks", "pause", "stacks", "resume")
         running, held = self.stacks
         for answers in (running, held):

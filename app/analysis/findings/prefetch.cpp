@@ -157,7 +157,7 @@ void short_prefetches(const Facts& facts, Found& found) {
   found.add_by_cost(facts, hideable, std::move(finding));
 }
 
-/// The symptom: follows from whatever was found, else it is told without a setting that would not help.
+/// The symptom: follows from whatever was found, else it is reported without a setting that would not help.
 void late_prefetches(const Facts& facts, Found& found) {
   constexpr double kMany = 0.25;
   if (!facts.summary.prefetch || facts.summary.world < 2) return;

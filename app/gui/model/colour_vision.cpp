@@ -35,7 +35,7 @@ Triple times(const Matrix& matrix, const Triple& v) {
   return out;
 }
 
-/// White of D65.
+/// Of white as standard daylight is.
 Triple lab(Rgb color) {
   constexpr Matrix kToXyz{{{0.4124564, 0.3575761, 0.1804375},
                            {0.2126729, 0.7151522, 0.0721750},

@@ -133,7 +133,7 @@ enum {
   SHARDSCOPE_UPDATE_VOTES = 2,
   SHARDSCOPE_UPDATE_BEFORE_SELECTION = 3
 };
-/* Why columns were chosen: it is not told, for the first time, its interval is over. */
+/* Why columns were chosen: not known, for the first time, its interval is over. */
 enum { SHARDSCOPE_SELECTION_NOT_TOLD = 0, SHARDSCOPE_SELECTION_FIRST = 1, SHARDSCOPE_SELECTION_INTERVAL = 2 };
 enum { SHARDSCOPE_PASS_FORWARD = 0, SHARDSCOPE_PASS_BACKWARD = 1, SHARDSCOPE_PASS_RECOMPUTE = 2 };
 
@@ -313,7 +313,7 @@ enum {
   SHARDSCOPE_KEEP_IN_USE = 3,
   SHARDSCOPE_KEEP_EXTERNAL = 4,
   SHARDSCOPE_KEEP_NOT_AVAILABLE = 5,
-  SHARDSCOPE_KEEP_RESHARD_OFF = 6 /* the framework was told to keep it (FSDP2: reshard_after_forward) */
+  SHARDSCOPE_KEEP_RESHARD_OFF = 6 /* the framework is configured to keep it (FSDP2: reshard_after_forward) */
 };
 enum {
   SHARDSCOPE_HOST_TO_DEVICE = 0,

@@ -49,7 +49,7 @@ static inline int64_t shardscope_bits_(double value) {
 
 /* ---- shorter forms ------------------------------------------------------------------------------------ */
 
-/* A collective among all ranks. `parts` is told by shardscope_collective_submitted() and not again. */
+/* A collective among all ranks. `parts` is given to shardscope_collective_submitted() and not again. */
 static inline void shardscope_collective_begin(uint8_t lane, uint8_t op, uint32_t sequence, uint32_t group,
                                                uint32_t parts, int64_t elems, int64_t bytes) {
   (void)parts;
@@ -68,13 +68,13 @@ static inline void shardscope_trace_invalidated(uint32_t expected_module, uint32
                                                                       : SHARDSCOPE_INVALIDATED_MODULE_DIFFERS,
                                   expected_module, got_module, trace_step, 0);
 }
-/* The same where the cause is not told. */
+/* The same where the cause is not known. */
 static inline void shardscope_columns_selected(uint32_t param, uint32_t step, uint32_t columns,
                                                int64_t elems_chosen, int64_t elems_of_rank) {
   shardscope_columns_selected_because(SHARDSCOPE_SELECTION_NOT_TOLD, param, step, columns, elems_chosen,
                                       elems_of_rank);
 }
-/* The same where the cause is not told. */
+/* The same where the cause is not known. */
 static inline void shardscope_deferred_update(uint8_t state, uint32_t step, uint32_t steps_summed,
                                               int64_t elems) {
   shardscope_deferred_update_because(state, SHARDSCOPE_NO_ID, step, steps_summed, elems);

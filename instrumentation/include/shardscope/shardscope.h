@@ -279,8 +279,8 @@ enum {
  * of the library's own that nothing else waits for, one request at a time: it may take its time and take
  * locks, but shardscope_run_destroy() waits for it. It must not destroy the run. */
 typedef size_t (*shardscope_on_request)(void* context, int32_t request, char* text, size_t capacity);
-/* Who answers: every viewer sees the text as a message of this rank, and it is recorded. NULL: nobody, which
- * is then the answer. A function that was set before may still be running when this returns. Since version 4.
+/* Sets the function that answers: its text becomes a message of this rank, seen by every viewer and recorded.
+ * NULL: requests are answered with "none". A function set before may still run when this returns. Version 4.
  */
 SHARDSCOPE_API shardscope_status shardscope_set_on_request(shardscope_run* run,
                                                            shardscope_on_request on_request, void* context);

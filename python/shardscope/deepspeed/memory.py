@@ -32,17 +32,13 @@ of_buckets = {}  # id(optimizer of stages 1 and 2) -> Slot of the buffers of its
 
 class Gathered:
     """Of stage 3, kept by the hooks of parameters' statuses: which are whole, and what is on its way."""
-    whole = Slot(m.PARAM_GATHERED, lambda: bool(Gathered.params), lambda: Gathered.tensors())
+    whole = Slot(m.PARAM_GATHERED, lambda: bool(Gathered.params), None)
     coming = Slot(m.GATHER_BUFFER, lambda: True, None)
-    params = {}  # number -> (weak reference, bytes)
+    params = {}  # number -> bytes; several may be views of one storage
     whole.bytes = coming.bytes = 0
 
-    @staticmethod
-    def tensors():
-        return [param.data for param in (held() for held, _ in Gathered.params.values()) if param is not None]
 
-
-def in_flight(param, size):
+def in_flight(size):
     Gathered.coming.bytes += size
     session.memory.changed(Gathered.coming)
 
@@ -50,31 +46,30 @@ def in_flight(param, size):
 def available(number, param, came_from_flight):
     if came_from_flight:
         Gathered.coming.bytes -= came_from_flight
-    size = param.data.untyped_storage().nbytes()
-    Gathered.params[number] = weakref.ref(param), size
-    Gathered.whole.bytes += size
+    size = param.numel() * param.element_size()
+    Gathered.whole.bytes += size - Gathered.params.get(number, 0)
+    Gathered.params[number] = size
     session.memory.changed(Gathered.coming, Gathered.whole)
 
 
 def released(number):
-    _, size = Gathered.params.pop(number, (None, 0))
-    Gathered.whole.bytes -= size
+    Gathered.whole.bytes -= Gathered.params.pop(number, 0)
     session.memory.changed(Gathered.whole)
 
 
 def source_of(engine):
     held = weakref.ref(engine)
     stage = int(engine.zero_optimization_stage())
-    params = [(weakref.ref(p), p) for p in engine.module.parameters()]
-    slots = [m.gradient_slot(p, m.GRAD_FULL) for _, p in params if p.requires_grad]
+    params = list(engine.module.parameters())
+    slots = [m.gradient_slot(p, m.GRAD_FULL) for p in params if p.requires_grad]
     optimizer = engine.optimizer
     offloaded = optimizer_is_offloaded(optimizer)
-    references = [reference for reference, _ in params]
+    references = [weakref.ref(p) for p in params]
     if stage == 3:
         slots += [Gathered.whole, Gathered.coming]
         slots += [m.gradient_slot(flat, m.GRAD_SHARD, offloaded)
                   for flat in getattr(optimizer, "fp32_partitioned_groups_flat", ()) if hasattr(flat, "grad")]
-    elif stage in (1, 2) and optimizer is not None:
+    elif hasattr(optimizer, "single_partition_of_fp32_groups"):
         slots += [m.gradient_slot(flat, m.GRAD_SHARD, offloaded)
                   for flat in getattr(optimizer, "single_partition_of_fp32_groups", ())]
         slots += held_slots(weakref.ref(optimizer), offloaded)
@@ -86,7 +81,7 @@ def source_of(engine):
         optimizer = engine.optimizer
         if stage == 3:
             shards(add, references, optimizer, offloaded)
-        elif stage in (1, 2):
+        elif hasattr(optimizer, "bit16_groups_flat"):
             flat_groups(add, count, optimizer, offloaded)
         else:
             whole_groups(add, references, optimizer)
@@ -154,7 +149,7 @@ def held_slots(reference, offloaded):
         return [tensor for group in list(groups.values()) if group is not None for tensor in group if tensor is not None]
 
     def kept():
-        return [tensor for tensor in list((getattr(reference(), "accumulated_grads_in_cpu", None) or {}).values())]
+        return list((getattr(reference(), "accumulated_grads_in_cpu", None) or {}).values())
 
     def buckets():
         return list(buffers_of(reference()))

@@ -140,8 +140,7 @@ def install_states(table, cls, async_in, async_out):
 
 def states_begin(kind):
     def begins(swapper, parameter, *args, **kwargs):
-        info = getattr(swapper, "swap_params_info", {}).get(getattr(parameter, "ds_id", None))
-        if session.in_step:
-            size = sum(t.numel() * t.element_size() for t in getattr(info, "tensors", ()) or ())
-            return begin(kind, size=size)
+        info = swapper.swap_params_info.get(parameter.ds_id)
+        if session.in_step and info is not None:
+            return begin(kind, size=info.num_tensors() * info.numel() * info.dtype().itemsize)
     return begins

@@ -84,7 +84,7 @@ def wait_ended(wait, result, *args, **kwargs):
 
 def group_begins(optimizer, group_no):
     if session.in_step:
-        session.memory.look(_memory.SUB_GROUP)
+        session.memory.sample(_memory.SUB_GROUP)
         elems = optimizer.bit16_groups_flat[group_no].numel()
         emit(k.OPTIMIZER_BEGIN, k.COMPUTE, 0, group_no, session.step, NO_ID, elems, 0)
         return elems
@@ -92,5 +92,4 @@ def group_begins(optimizer, group_no):
 
 def group_ended(elems, result, optimizer, group_no):
     if elems is not None:
-        session.memory.look(_memory.SUB_GROUP)
         emit(k.OPTIMIZER_END, k.COMPUTE, 0, group_no, session.step, NO_ID, elems, 0)

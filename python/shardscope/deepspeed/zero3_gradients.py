@@ -71,12 +71,11 @@ def flushed(_, result, optimizer, communication_data_type):
 def sub_group_begins(optimizer, sub_group_id):
     elems = optimizer.fp16_partitioned_groups_flat_numel[sub_group_id]
     if session.in_step:
-        session.memory.look(_memory.SUB_GROUP)
+        session.memory.sample(_memory.SUB_GROUP)
         emit(k.OPTIMIZER_BEGIN, k.COMPUTE, 0, sub_group_id, session.step, NO_ID, elems, 0)
         return elems
 
 
 def sub_group_ended(elems, result, optimizer, sub_group_id):
     if elems is not None:
-        session.memory.look(_memory.SUB_GROUP)
         emit(k.OPTIMIZER_END, k.COMPUTE, 0, sub_group_id, session.step, NO_ID, elems, 0)

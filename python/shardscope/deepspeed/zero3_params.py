@@ -89,13 +89,13 @@ def status_changed(param, value):
         cause = k.PERSISTENT if param.ds_persist and state.gather == NO_ID and before == 0 else state.cause_in
     size = elems * param.element_size()
     if status == k.IN_FLIGHT:
-        memory.in_flight(param, size)
+        memory.in_flight(size)
     elif status == k.AVAILABLE:
         memory.available(number, param, size if before == k.IN_FLIGHT else 0)
     elif before == k.AVAILABLE:
         memory.released(number)
     else:
-        memory.in_flight(param, -size)
+        memory.in_flight(-size)
     if before == k.NOT_AVAILABLE:
         session.available += elems
     elif status == k.NOT_AVAILABLE:

@@ -229,9 +229,9 @@ TEST(RankSession, ABlockOfEventsIsWaitedWithNoLongerWhateverTheAgeOfChunks) {
 
 TEST(CollectorPace, HurriesOnlyWhileSomebodyWouldNotice) {
   const CollectorPace alone = pace_of(Watch::idle, 2), watched = pace_of(Watch::active, 2);
-  EXPECT_LE(watched.chunk_age_s + watched.turn_s, 0.1)
+  EXPECT_LE(watched.chunk_age_s + watched.iteration_s, 0.1)
       << "a live view is to follow within a tenth of a second";
-  EXPECT_GE(alone.turn_s, 4 * watched.turn_s);
+  EXPECT_GE(alone.iteration_s, 4 * watched.iteration_s);
   EXPECT_GE(alone.chunk_age_s, 4 * watched.chunk_age_s);
   EXPECT_EQ(watched.look_ms, 0) << "ranks look as often as a live view needs";
   EXPECT_GE(alone.look_ms, 200);

@@ -23,7 +23,8 @@ using collector::Command;
 struct Program {
   std::atomic<bool> begun{false};
   std::atomic<int> asked{0};
-  std::atomic<bool> slow{false};
+  std::atomic<bool> held{false};  ///< its answers take as long as this is true
+  std::atomic<bool> claims_too_much{false};
   std::thread::id training = std::this_thread::get_id();
   std::atomic<bool> on_training_thread{false};
 };
@@ -32,11 +33,11 @@ std::size_t answer(void* context, std::int32_t request, char* text, std::size_t 
   auto& program = *static_cast<Program*>(context);
   program.on_training_thread = std::this_thread::get_id() == program.training;
   program.begun = true;
-  if (program.slow) std::this_thread::sleep_for(1500ms);
+  program.held.wait(true);
   const std::string words = request == SHARDSCOPE_REQUEST_STACKS ? "forward at model.py:7" : "?";
   std::memcpy(text, words.data(), words.size());
   ++program.asked;
-  return program.slow ? capacity + 1 : words.size();
+  return program.claims_too_much ? capacity + 1 : words.size();
 }
 
 class Requests : public testing::Test {
@@ -111,34 +112,54 @@ TEST_F(Requests, WithoutAFunctionTheAnswerIsThatThereIsNone) {
   EXPECT_TRUE(eventually([&] { return answers(none) == 2; }));
 }
 
-TEST_F(Requests, ASlowAnswerHoldsNothingUpAndOneThatClaimsTooMuchIsCut) {
+TEST_F(Requests, ACommandIsCarriedOutWhileAnAnswerIsBeingMade) {
   Program program;
-  program.slow = true;
+  program.held = true;
   ASSERT_EQ(shardscope_set_on_request(run_, answer, &program), SHARDSCOPE_OK);
   start();
   ask();
-  Command detail;  // a command that comes meanwhile is carried out at once
+  ASSERT_TRUE(eventually([&] { return program.begun.load(); }));
+  Command detail;
   detail.kind = Command::Kind::set_detail;
   detail.detail = instrumentation::Detail::steps;
   viewer_->send(detail);
   EXPECT_TRUE(eventually([&] { return shardscope_enabled(SHARDSCOPE_DETAIL_PHASES) == 0; }));
   EXPECT_EQ(program.asked, 0);
+  program.held = false;
+  program.held.notify_all();
+  EXPECT_TRUE(eventually([&] { return answers("stacks: forward at model.py:7") == 1; }));
+}
+
+TEST_F(Requests, AnAnswerThatClaimsMoreThanItsRoomIsCut) {
+  Program program;
+  program.claims_too_much = true;
+  ASSERT_EQ(shardscope_set_on_request(run_, answer, &program), SHARDSCOPE_OK);
+  start();
+  ask();
+  std::size_t size = 0;
   EXPECT_TRUE(eventually([&] {
     for (const store::Message& message : store_.messages())
-      if (message.text.rfind("stacks: forward at model.py:7", 0) == 0) return true;
-    return false;
+      if (message.text.rfind("stacks: forward at model.py:7", 0) == 0) size = message.text.size();
+    return size != 0;
   }));
+  EXPECT_EQ(size, std::string("stacks: ").size() + 16000);
 }
 
 TEST_F(Requests, TheEndWaitsForTheAnswerThatIsBeingMade) {
   Program program;
-  program.slow = true;
+  program.held = true;
   ASSERT_EQ(shardscope_set_on_request(run_, answer, &program), SHARDSCOPE_OK);
   start();
   ask();
   ASSERT_TRUE(eventually([&] { return program.begun.load(); }));
+  std::thread release([&] {
+    std::this_thread::sleep_for(200ms);  // so that destroy() has begun to wait, most of the time
+    program.held = false;
+    program.held.notify_all();
+  });
   shardscope_run_destroy(std::exchange(run_, nullptr));
   EXPECT_EQ(program.asked, 1);
+  release.join();
 }
 
 TEST(RequestsMisuse, NoRun) {
