@@ -29,9 +29,10 @@ void add_view(CLI::App& app, Action& action) {
   verb->add_option("--screenshot", options->screenshot, "Render to this PNG without a window and end");
   verb->add_option(
       "--panel", options->panel,
-      "overview, timeline, partition, memory, communication, stepper, compare, findings or workspace");
+      "overview, timeline, partition, memory, communication, buckets, stepper, compare, findings, messages, "
+      "whatif, inspector or workspace");
   verb->add_option("--size", options->size, "Picture size, e.g. 1600x900");
-  verb->add_option("--at", options->at, "Step to show");
+  verb->add_option("--at", options->at, "Step (12), time (1.25s), rank ('rank 3') or copied link to show");
   verb->add_option("--theme", options->theme, "dark or light");
   verb->add_option("--layout", options->layout, "watch, step, memory, compare or presentation");
   verb->callback([options, &action] {

@@ -38,7 +38,7 @@ void say(const std::string& text) {
 struct Options {
   std::vector<std::string> files;
   std::string connect, key, screenshot, panel = "workspace", size = "1600x900", theme, layout = "Watch",
-                                         state_dump, at, vision = "all";
+                                        state_dump, at, vision = "all";
   double scale = 0;
   double close_after_s = 0;
   bool frame_stats = false;
@@ -233,9 +233,10 @@ int main(int argc, char** argv) {
       ->transform(CLI::IsMember({"dark", "light"}, CLI::ignore_case));
   cli.add_option("--layout", options.layout, "Watch, Step, Memory, Compare or Presentation")
       ->transform(CLI::IsMember(shardscope::gui::layout_names(), CLI::ignore_case));
-  cli.add_option("--vision", options.vision,
-                 "Colours of a picture as eyes see them that tell no red, green or blue from others: all, no-red, "
-                 "no-green, no-blue")
+  cli.add_option(
+         "--vision", options.vision,
+         "Colours of a picture as eyes see them that tell no red, green or blue from others: all, no-red, "
+         "no-green, no-blue")
       ->transform(CLI::IsMember({"all", "no-red", "no-green", "no-blue"}));
   cli.add_option("--state-dump", options.state_dump,
                  "Write what the window believes to this JSON file, each second");

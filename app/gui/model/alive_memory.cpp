@@ -43,8 +43,7 @@ std::string why(const Session& run, std::uint32_t rank, const AliveBytes& part, 
       {
         const store::ParamState state = store.param_state(rank, part.owner, at_ns);
         const std::vector<std::uint32_t> params{part.owner};
-        std::string text =
-            reason_of(store, ev::status_code(state.status, state.cause), state.module, params);
+        std::string text = reason_of(store, ev::status_code(state.status, state.cause), state.module, params);
         return text.empty() ? word(static_cast<plan::ParamStatus>(ev::status_of(state.status))) : text;
       }
     case C::grad_full:
@@ -91,7 +90,8 @@ void add_up(AliveNode& node) {
   for (const AliveNode& child : node.children) {
     node.bytes += child.bytes;
     node.before += child.before;
-    if (child.since_ns && (!node.since_ns || *child.since_ns < *node.since_ns)) node.since_ns = child.since_ns;
+    if (child.since_ns && (!node.since_ns || *child.since_ns < *node.since_ns))
+      node.since_ns = child.since_ns;
   }
 }
 
@@ -134,7 +134,8 @@ std::int64_t AliveMemory::total() const noexcept {
   return sum;
 }
 
-AliveMemory alive_memory(const store::Store& store, std::uint32_t rank, ev::MemoryPool pool, std::int64_t at_ns) {
+AliveMemory alive_memory(const store::Store& store, std::uint32_t rank, ev::MemoryPool pool,
+                         std::int64_t at_ns) {
   std::map<Key, AliveBytes> alive;
   store.for_each_instant(rank, store::Store::kBegin, at_ns + 1, [&](const ev::Event& event) {
     if (event.kind != ev::EventKind::memory_alloc && event.kind != ev::EventKind::memory_free) return;

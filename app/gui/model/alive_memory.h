@@ -1,5 +1,5 @@
-// What held memory at a time: every allocation that was not freed yet, by category and owner, since when and why; and
-// the difference of two times.
+// What held memory at a time: every allocation that was not freed yet, by category and owner, since when and
+// why; and the difference of two times.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,16 @@ struct AliveBytes {
   std::int64_t since_ns = 0;  ///< the first allocation since there was none
 };
 
-/// Of which table the owner's id is: activations, inputs and temporary memory are of modules, all else of parameters.
+/// Of which table the owner's id is: activations, inputs and temporary memory are of modules, all else of
+/// parameters.
 enum class OwnerKind : std::uint8_t { param, module };
 [[nodiscard]] OwnerKind owner_kind(ev::MemoryCategory category) noexcept;
 
 struct AliveMemory {
   std::int64_t at_ns = 0;
   std::vector<AliveBytes> parts;  ///< by category in stacking order, largest owner first
-  /// By category: what the pool held beyond the parts. Not 0 where allocations were lost, dropped or not recorded.
+  /// By category: what the pool held beyond the parts. Not 0 where allocations were lost, dropped or not
+  /// recorded.
   store::CategoryBytes unexplained{};
   [[nodiscard]] std::int64_t total() const noexcept;
 };
@@ -46,7 +48,8 @@ struct AliveNode {
   std::vector<AliveNode> children;
 };
 /// Children of one are left out: a block with one owner is that owner.
-[[nodiscard]] std::vector<AliveNode> alive_tree(const Session& run, std::uint32_t rank, const AliveMemory& alive);
+[[nodiscard]] std::vector<AliveNode> alive_tree(const Session& run, std::uint32_t rank,
+                                                const AliveMemory& alive);
 /// What changed from `before` to `after`; what is the same is left out. Largest change first.
 [[nodiscard]] std::vector<AliveNode> alive_difference(const Session& run, std::uint32_t rank,
                                                       const AliveMemory& before, const AliveMemory& after);

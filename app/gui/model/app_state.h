@@ -29,7 +29,7 @@ struct AppState {
   struct OpenRequest {
     std::string source;  ///< a file, or an endpoint (with "://")
     std::string key_file;
-    bool second = false;  ///< to be compared with what is shown
+    bool second = false;     ///< to be compared with what is shown
     bool temporary = false;  ///< removed with the window: not listed among what was opened before
   };
   std::optional<OpenRequest> open_request;
@@ -43,8 +43,8 @@ struct AppState {
   std::optional<std::int64_t> cursor_ns;  ///< stepping and looking back; empty: the live edge, the end
 
   /// Where the pointer is on the axis of time, in whichever panel: every panel with such an axis draws it
-  /// (hover_ns) and says where it is when the pointer is over its own (hover_next_ns). The workspace moves the
-  /// second to the first at the next frame.
+  /// (hover_ns) and says where it is when the pointer is over its own (hover_next_ns). The workspace moves
+  /// the second to the first at the next frame.
   std::optional<std::int64_t> hover_ns, hover_next_ns;
   std::optional<TimeRange> measured;  ///< what was dragged over to be measured
 
@@ -52,7 +52,7 @@ struct AppState {
   std::vector<std::string> own_layouts;  ///< that the user saved, beside layout_names()
   ThemeKind theme = ThemeKind::dark;
   bool theme_given = false;  ///< when it was started: not the one that the last window had
-  float text_scale = 1;  ///< the user's, beside what the screen asks for
+  float text_scale = 1;      ///< the user's, beside what the screen asks for
   PlaceHistory history;
 
   TimelineOptions timeline;

@@ -5,8 +5,8 @@
 
 namespace shardscope::gui {
 
-/// "transformer.h.3" of "transformer.h.3.attn.c_attn.weight": up to the block's number, else the name without its last
-/// component.
+/// "transformer.h.3" of "transformer.h.3.attn.c_attn.weight": up to the block's number, else the name without
+/// its last component.
 [[nodiscard]] std::string_view block_of(std::string_view name) noexcept;
 
 }  // namespace shardscope::gui

@@ -16,7 +16,8 @@ using Hit = std::optional<std::int64_t>;
 
 std::int64_t ns_of(double ms) { return static_cast<std::int64_t>(ms * 1e6); }
 
-Hit next_step(const store::Store& store, std::int64_t after_ns, std::int64_t until_ns, auto&& matches, auto&& time) {
+Hit next_step(const store::Store& store, std::int64_t after_ns, std::int64_t until_ns, auto&& matches,
+              auto&& time) {
   for (const store::StepRow& step : store.steps()) {
     const std::int64_t at = time(step);
     if (at > after_ns && at <= until_ns && matches(step)) return at;
@@ -57,7 +58,8 @@ Hit next_late(const store::Store& store, std::uint32_t rank, double threshold_ms
               std::int64_t until_ns) {
   Hit first;
   analysis::for_each_collective(store, rank, after_ns, until_ns, [&](ev::StreamId, const store::Span& span) {
-    if (span.mark_ns <= after_ns || span.mark_ns > until_ns || span.mark_ns - span.begin_ns <= ns_of(threshold_ms))
+    if (span.mark_ns <= after_ns || span.mark_ns > until_ns ||
+        span.mark_ns - span.begin_ns <= ns_of(threshold_ms))
       return;
     first = std::min(first.value_or(span.mark_ns), span.mark_ns);
   });
@@ -82,7 +84,9 @@ Hit hit_of(const Session& run, std::uint32_t rank, const Breakpoint& breakpoint,
     const auto row = gate_run_to(store, rank, after_ns, {kind, breakpoint.id}, Direction::forward);
     return row && row->at_ns <= until_ns ? Hit(row->at_ns) : std::nullopt;
   };
-  const auto end_of = [](const store::StepRow& step) { return step.end_ns == store::kOpen ? INT64_MAX : step.end_ns; };
+  const auto end_of = [](const store::StepRow& step) {
+    return step.end_ns == store::kOpen ? INT64_MAX : step.end_ns;
+  };
   switch (breakpoint.kind) {
     case BreakKind::module:
       return gate(RunToKind::module);
@@ -96,9 +100,11 @@ Hit hit_of(const Session& run, std::uint32_t rank, const Breakpoint& breakpoint,
           [](const store::StepRow& step) { return step.begin_ns; });
     case BreakKind::loss:
       return next_step(
-          store, after_ns, until_ns, [](const store::StepRow& step) { return !std::isfinite(step.loss); }, end_of);
+          store, after_ns, until_ns, [](const store::StepRow& step) { return !std::isfinite(step.loss); },
+          end_of);
     case BreakKind::overflow:
-      return next_step(store, after_ns, until_ns, [](const store::StepRow& step) { return step.skipped; }, end_of);
+      return next_step(
+          store, after_ns, until_ns, [](const store::StepRow& step) { return step.skipped; }, end_of);
     case BreakKind::live_elements:
       return next_live(store, rank, breakpoint.threshold, after_ns, until_ns);
     case BreakKind::wait:
@@ -171,8 +177,9 @@ std::string text_of(const store::Store& store, const Breakpoint& breakpoint) {
   return kind;
 }
 
-std::optional<BreakHit> next_hit(const Session& run, std::uint32_t rank, std::span<const Breakpoint> breakpoints,
-                                 std::int64_t after_ns, std::int64_t until_ns) {
+std::optional<BreakHit> next_hit(const Session& run, std::uint32_t rank,
+                                 std::span<const Breakpoint> breakpoints, std::int64_t after_ns,
+                                 std::int64_t until_ns) {
   std::optional<BreakHit> first;
   for (std::size_t i = 0; i < breakpoints.size(); ++i) {
     if (!breakpoints[i].enabled) continue;

@@ -1,5 +1,6 @@
-// Where to stop: places and conditions in a list. In a recording the cursor goes to the next hit; live, what the run can
-// stop at by itself is a stop rule, and the other conditions pause it as soon as the window sees them.
+// Where to stop: places and conditions in a list. In a recording the cursor goes to the next hit; live, what
+// the run can stop at by itself is a stop rule, and the other conditions pause it as soon as the window sees
+// them.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +15,15 @@
 namespace shardscope::gui {
 
 enum class BreakKind : std::uint8_t {
-  module,          ///< a gate of the module
-  param,           ///< the next use of the parameter
-  bucket,          ///< a bucket is flushed (`id`; kNoId: any)
-  step,            ///< the step begins
-  loss,            ///< the loss of a step is not a finite number
-  overflow,        ///< a step is skipped
-  live_elements,   ///< more than `threshold` elements are gathered or on their way
-  wait,            ///< computation stood still for longer than `threshold` ms
-  late_rank,       ///< a collective waited longer than `threshold` ms for its last rank
+  module,         ///< a gate of the module
+  param,          ///< the next use of the parameter
+  bucket,         ///< a bucket is flushed (`id`; kNoId: any)
+  step,           ///< the step begins
+  loss,           ///< the loss of a step is not a finite number
+  overflow,       ///< a step is skipped
+  live_elements,  ///< more than `threshold` elements are gathered or on their way
+  wait,           ///< computation stood still for longer than `threshold` ms
+  late_rank,      ///< a collective waited longer than `threshold` ms for its last rank
 };
 inline constexpr int kBreakKinds = 9;
 

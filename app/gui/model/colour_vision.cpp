@@ -10,15 +10,12 @@ namespace {
 using Triple = std::array<double, 3>;
 using Matrix = std::array<Triple, 3>;
 
-constexpr Matrix kNoRed{{{0.152286, 1.052583, -0.204868},
-                         {0.114503, 0.786281, 0.099216},
-                         {-0.003882, -0.048116, 1.051998}}};
-constexpr Matrix kNoGreen{{{0.367322, 0.860646, -0.227968},
-                           {0.280085, 0.672501, 0.047413},
-                           {-0.011820, 0.042940, 0.968881}}};
-constexpr Matrix kNoBlue{{{1.255528, -0.076749, -0.178779},
-                          {-0.078411, 0.930809, 0.147602},
-                          {0.004733, 0.691367, 0.303900}}};
+constexpr Matrix kNoRed{
+    {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}}};
+constexpr Matrix kNoGreen{
+    {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}}};
+constexpr Matrix kNoBlue{
+    {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}}};
 
 /// Of a channel of sRGB (IEC 61966-2-1), 0 to 1.
 double to_linear(double c) { return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); }
@@ -31,7 +28,8 @@ Triple linear_of(Rgb color) {
 
 Triple times(const Matrix& matrix, const Triple& v) {
   Triple out{};
-  for (std::size_t i = 0; i < 3; ++i) out[i] = matrix[i][0] * v[0] + matrix[i][1] * v[1] + matrix[i][2] * v[2];
+  for (std::size_t i = 0; i < 3; ++i)
+    out[i] = matrix[i][0] * v[0] + matrix[i][1] * v[1] + matrix[i][2] * v[2];
   return out;
 }
 

@@ -1,12 +1,17 @@
-// How colours look to eyes that see no difference of some: for pictures that show it, and for the test that the
-// palette can be told apart.
+// How colours look to eyes that see no difference of some: for pictures that show it, and for the test that
+// the palette can be told apart.
 #pragma once
 
 #include "app/gui/model/palette.h"
 
 namespace shardscope::gui {
 
-enum class Vision : std::uint8_t { all, no_red, no_green, no_blue };  ///< protanopia, deuteranopia, tritanopia
+enum class Vision : std::uint8_t {
+  all,
+  no_red,
+  no_green,
+  no_blue
+};  ///< protanopia, deuteranopia, tritanopia
 
 /// Machado, Oliveira and Fernandes 2009 (IEEE TVCG 15:6), severity 1, in linear RGB.
 [[nodiscard]] Rgb seen(Rgb color, Vision vision) noexcept;

@@ -18,7 +18,9 @@ Meaning meaning_of_op(ev::CollectiveOp op) {
   return meaning_of(ev::EventKind::collective_begin, static_cast<std::uint8_t>(op));
 }
 
-Cell optional_cell(std::optional<double> value, const Quantity& text) { return number_cell(value, text.text()); }
+Cell optional_cell(std::optional<double> value, const Quantity& text) {
+  return number_cell(value, text.text());
+}
 
 Cell time_cell(std::int64_t ns, Tone tone = Tone::normal) {
   Cell cell = number_cell(static_cast<double>(ns), duration(ns).text());
@@ -63,7 +65,8 @@ Table operation_table(std::span<const LabelledRun> runs) {
                    number_cell(static_cast<double>(op.bytes), bytes(op.bytes).text()),
                    optional_cell(op.algbw_gbs, bandwidth(op.algbw_gbs)),
                    optional_cell(op.busbw_gbs, bandwidth(op.busbw_gbs)),
-                   optional_cell(op.busbw_waiting_gbs, bandwidth(op.busbw_waiting_gbs)), letter_cell(runs, i)});
+                   optional_cell(op.busbw_waiting_gbs, bandwidth(op.busbw_waiting_gbs)),
+                   letter_cell(runs, i)});
       }
     }
   }
@@ -72,15 +75,16 @@ Table operation_table(std::span<const LabelledRun> runs) {
 
 RankTable overlap_table(std::span<const LabelledRun> runs) {
   RankTable out;
-  out.table.columns = {{"rank", 0.5F, true},
-                       {"hidden and exposed", 2.4F, false,
-                        "Communication of the measured steps: hidden behind computation, and exposed (hatched). "
-                        "Exposed is not the same as blocking: see the waits",
-                        false, 100},
-                       {"hidden", 0.6F, true, "100 (1 - exposed communication / |communication|)"},
-                       {"exposed", 0.8F, true, "Communication while nothing was computed"},
-                       {"communication", 0.8F, true, "|communication|: union of the rank's collectives"},
-                       {"fetch wait", 0.8F, true, "Computation stood still for a gather"}};
+  out.table.columns = {
+      {"rank", 0.5F, true},
+      {"hidden and exposed", 2.4F, false,
+       "Communication of the measured steps: hidden behind computation, and exposed (hatched). "
+       "Exposed is not the same as blocking: see the waits",
+       false, 100},
+      {"hidden", 0.6F, true, "100 (1 - exposed communication / |communication|)"},
+      {"exposed", 0.8F, true, "Communication while nothing was computed"},
+      {"communication", 0.8F, true, "|communication|: union of the rank's collectives"},
+      {"fetch wait", 0.8F, true, "Computation stood still for a gather"}};
   add_letter(out.table, runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (const analysis::RankSummary& rank : runs[i].run->summary().ranks) {
@@ -92,7 +96,8 @@ RankTable overlap_table(std::span<const LabelledRun> runs) {
       out.table.add({number_cell(rank.rank, std::to_string(rank.rank)),
                      {"", static_cast<double>(rank.time.comm_ns), Tone::normal, {}, ""},
                      optional_cell(rank.time.overlap_pct(), percent(rank.time.overlap_pct())),
-                     ns(rank.time.exposed_comm_ns), ns(rank.time.comm_ns),
+                     ns(rank.time.exposed_comm_ns),
+                     ns(rank.time.comm_ns),
                      rank.fetch_wait_ns ? time_cell(*rank.fetch_wait_ns) : number_cell(std::nullopt, ""),
                      letter_cell(runs, i)});
       out.rows.push_back({&rank, i});
@@ -112,7 +117,8 @@ SpanTable wait_table(std::span<const LabelledRun> runs) {
     const Session& run = *runs[i].run;
     for (const auto& [rank, wait] : run.longest_waits()) {
       const store::SpanTime time = store::time_of(run.store(), rank, wait);
-      out.table.add({time_cell(time.running_ns, Tone::bad), number_cell(rank, std::to_string(rank)),
+      out.table.add({time_cell(time.running_ns, Tone::bad),
+                     number_cell(rank, std::to_string(rank)),
                      {wait_text(run.store(), rank, wait, run.index()), {}, Tone::normal, {}, ""},
                      number_cell(static_cast<double>(wait.begin_ns), timestamp(wait.begin_ns, 100'000)),
                      letter_cell(runs, i)});
@@ -135,9 +141,10 @@ SpanTable collective_table(const Session& run, std::uint32_t rank, std::int64_t 
                        {"busbw", 0.8F, true, "Of the transfer alone, where it is known when all had come"},
                        {"elements", 0.8F, true, "", true},
                        {"among", 0.5F, true, "Ranks", true}};
-  analysis::for_each_collective(run.store(), rank, begin_ns, end_ns, [&](ev::StreamId stream, const store::Span& span) {
-    out.places.push_back({{rank, stream}, span, 0});
-  });
+  analysis::for_each_collective(run.store(), rank, begin_ns, end_ns,
+                                [&](ev::StreamId stream, const store::Span& span) {
+                                  out.places.push_back({{rank, stream}, span, 0});
+                                });
   std::ranges::stable_sort(out.places, {}, [](const SpanTable::Place& place) { return place.span.begin_ns; });
   out.cut = out.places.size() > most;
   if (out.cut) out.places.resize(most);

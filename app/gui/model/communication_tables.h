@@ -1,4 +1,5 @@
-// The lists of the Communication panel: operations, ranks, waits and single collectives, of one run or of A and B.
+// The lists of the Communication panel: operations, ranks, waits and single collectives, of one run or of A
+// and B.
 #pragma once
 
 #include <span>

@@ -84,12 +84,12 @@ std::string value_text(const std::optional<double>& value, const std::string& un
 
 Table metric_table(const analysis::Comparison& comparison) {
   Table table;
-  table.columns = {{"metric", 1.4F, false, "Median over the measured steps, ± half the interquartile range"},
-                   {comparison.simulated_a ? "A, simulated" : "A", 1.1F, true},
-                   {comparison.simulated_b ? "B, simulated" : "B", 1.1F, true},
-                   {"B against A", 1.3F, true,
-                    "Of shares in points, of all else in percent of A. Within the spread over steps: muted",
-                    false, 170}};
+  table.columns = {
+      {"metric", 1.4F, false, "Median over the measured steps, ± half the interquartile range"},
+      {comparison.simulated_a ? "A, simulated" : "A", 1.1F, true},
+      {comparison.simulated_b ? "B, simulated" : "B", 1.1F, true},
+      {"B against A", 1.3F, true,
+       "Of shares in points, of all else in percent of A. Within the spread over steps: muted", false, 170}};
   for (const analysis::Difference& row : comparison.metrics) {
     const auto cell = [&](const std::optional<double>& value, double spread) {
       std::string text = value_text(value, row.unit);
@@ -104,7 +104,8 @@ Table metric_table(const analysis::Comparison& comparison) {
                  : change->better  ? "Better than A"
                                    : "Worse than A";
     }
-    table.add({{row.metric, {}, Tone::normal, {}, ""}, cell(row.a, row.spread_a), cell(row.b, row.spread_b), last});
+    table.add(
+        {{row.metric, {}, Tone::normal, {}, ""}, cell(row.a, row.spread_a), cell(row.b, row.spread_b), last});
   }
   return table;
 }
@@ -151,8 +152,11 @@ Table module_table(const Session& a, const Session& b, std::size_t most_steps) {
     const double difference = y.value_or(0) - x.value_or(0);
     table.add({{key.first, {}, Tone::normal, {}, ""},
                {word(key.second), {}, Tone::muted, {}, ""},
-               number_cell(x, milliseconds(x).text()), number_cell(y, milliseconds(y).text()),
-               number_cell(difference, (difference > 0 ? "+" : difference < 0 ? "\u2212" : "") +
+               number_cell(x, milliseconds(x).text()),
+               number_cell(y, milliseconds(y).text()),
+               number_cell(difference, (difference > 0   ? "+"
+                                        : difference < 0 ? "\u2212"
+                                                         : "") +
                                            milliseconds(std::fabs(difference)).text()),
                change_cell(x.value_or(0), y.value_or(0))});
   }
@@ -164,7 +168,8 @@ Table module_table(const Session& a, const Session& b, std::size_t most_steps) {
 
 Table collective_differences(const Session& a, const Session& b) {
   Table table;
-  table.columns = {{"operation", 1.2F}, {"figure", 1.1F}, {"A", 0.9F, true}, {"B", 0.9F, true}, {"change", 0.8F, true}};
+  table.columns = {
+      {"operation", 1.2F}, {"figure", 1.1F}, {"A", 0.9F, true}, {"B", 0.9F, true}, {"change", 0.8F, true}};
   std::map<ev::CollectiveOp, std::pair<const analysis::OpRow*, const analysis::OpRow*>> ops;
   for (const analysis::OpRow& op : a.summary().ops) ops[op.op].first = &op;
   for (const analysis::OpRow& op : b.summary().ops) ops[op.op].second = &op;
@@ -173,11 +178,17 @@ Table collective_differences(const Session& a, const Session& b) {
   };
   for (const auto& [op, rows] : ops) {
     const auto& [x, y] = rows;
-    const auto add = [&](const char* figure, std::optional<double> of_a, std::optional<double> of_b, auto&& text) {
+    const auto add = [&](const char* figure, std::optional<double> of_a, std::optional<double> of_b,
+                         auto&& text) {
       if (!of_a && !of_b) return;
-      table.add({{word(op), {}, Tone::normal, meaning_of(ev::EventKind::collective_begin, static_cast<std::uint8_t>(op)), ""},
+      table.add({{word(op),
+                  {},
+                  Tone::normal,
+                  meaning_of(ev::EventKind::collective_begin, static_cast<std::uint8_t>(op)),
+                  ""},
                  {figure, {}, Tone::muted, {}, ""},
-                 number_cell(of_a, of_a ? text(*of_a) : ""), number_cell(of_b, of_b ? text(*of_b) : ""),
+                 number_cell(of_a, of_a ? text(*of_a) : ""),
+                 number_cell(of_b, of_b ? text(*of_b) : ""),
                  of_a && of_b ? change_cell(*of_a, *of_b) : number_cell(std::nullopt, "")});
     };
     const auto value = [](const analysis::OpRow* row, auto&& get) {
@@ -190,8 +201,8 @@ Table collective_differences(const Session& a, const Session& b) {
         value(y, [&](const auto& r) { return static_cast<double>(r.bytes) / steps(b); }),
         [](double v) { return bytes(static_cast<std::int64_t>(v)).text(); });
     const auto gbs = [](double v) { return bandwidth(v).text(); };
-    add("busbw, transfer alone", x != nullptr ? x->busbw_gbs : std::nullopt, y != nullptr ? y->busbw_gbs : std::nullopt,
-        gbs);
+    add("busbw, transfer alone", x != nullptr ? x->busbw_gbs : std::nullopt,
+        y != nullptr ? y->busbw_gbs : std::nullopt, gbs);
     add("busbw, with waiting", x != nullptr ? x->busbw_waiting_gbs : std::nullopt,
         y != nullptr ? y->busbw_waiting_gbs : std::nullopt, gbs);
   }

@@ -1,4 +1,5 @@
-// The tables of a comparison: figures with their change in the unit that fits, modules and settings of A against B.
+// The tables of a comparison: figures with their change in the unit that fits, modules and settings of A
+// against B.
 #pragma once
 
 #include <optional>
@@ -12,12 +13,12 @@
 
 namespace shardscope::gui {
 
-/// How B differs from A: of a share in points ("-35 points"), of all else in percent of A ("+12 %"). Empty where
-/// either is missing or A is 0.
+/// How B differs from A: of a share in points ("-35 points"), of all else in percent of A ("+12 %"). Empty
+/// where either is missing or A is 0.
 struct Change {
   std::string text;
-  double value = 0;         ///< what it sorts by and how long its bar is: percent or points
-  bool in_spread = false;   ///< no more than what steps of one run differ by
+  double value = 0;        ///< what it sorts by and how long its bar is: percent or points
+  bool in_spread = false;  ///< no more than what steps of one run differ by
   bool better = false;
 };
 [[nodiscard]] std::optional<Change> change_of(const analysis::Difference& row);
@@ -28,15 +29,15 @@ struct Change {
 /// Columns: metric, A, B, change. Row i is that of `metrics[i]`.
 [[nodiscard]] Table metric_table(const analysis::Comparison& comparison);
 
-/// 95 % interval of the difference of the medians, B - A, by a percentile bootstrap that gives the same answer each
-/// time. Nothing of fewer than three values on a side.
+/// 95 % interval of the difference of the medians, B - A, by a percentile bootstrap that gives the same
+/// answer each time. Nothing of fewer than three values on a side.
 struct Interval {
   double low = 0, high = 0;
 };
 [[nodiscard]] std::optional<Interval> median_difference(std::span<const double> a, std::span<const double> b);
 
-/// Time of modules per step, mean over the latest `most_steps` completed steps of each run's lowest rank; modules by
-/// path and pass, largest difference first. A module's time holds what is inside it.
+/// Time of modules per step, mean over the latest `most_steps` completed steps of each run's lowest rank;
+/// modules by path and pass, largest difference first. A module's time holds what is inside it.
 [[nodiscard]] Table module_table(const Session& a, const Session& b, std::size_t most_steps);
 /// Operations: count, bytes and bandwidth, A, B and the change.
 [[nodiscard]] Table collective_differences(const Session& a, const Session& b);

@@ -9,14 +9,16 @@
 namespace shardscope::gui {
 namespace {
 
-/// Modules that use the parameter and run at that time: DeepSpeed keeps a gathered parameter while there is one.
+/// Modules that use the parameter and run at that time: DeepSpeed keeps a gathered parameter while there is
+/// one.
 std::string active_modules(const store::Store& store, const ev::ParamInfo& info, std::uint32_t rank,
                            std::int64_t at_ns) {
   const store::LaneId lane{rank, ev::StreamId::compute};
   std::string out;
   for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
     store.for_each_span(lane, depth, at_ns, at_ns + 1, [&](const store::Span& span) {
-      if (span.kind != ev::EventKind::module_begin || std::ranges::find(info.modules, span.a) == info.modules.end())
+      if (span.kind != ev::EventKind::module_begin ||
+          std::ranges::find(info.modules, span.a) == info.modules.end())
         return;
       if (!out.empty()) out += ", ";
       out += module_name(store, span.a);
@@ -39,17 +41,20 @@ const char* deepspeed_word(plan::ParamStatus status) {
 
 }  // namespace
 
-std::vector<Field> ds_summary(const store::Store& store, std::uint32_t param, std::uint32_t rank, std::int64_t at_ns) {
+std::vector<Field> ds_summary(const store::Store& store, std::uint32_t param, std::uint32_t rank,
+                              std::int64_t at_ns) {
   std::vector<Field> out;
   if (!store.has_tables() || param >= store.tables().params.size()) return out;
   const ev::RunTables& tables = store.tables();
   const ev::ParamInfo& info = tables.params[param];
   const bool divided = tables.stage == 3;
-  const auto status = divided
-                          ? static_cast<plan::ParamStatus>(ev::status_of(store.param_state(rank, param, at_ns).status))
-                          : plan::ParamStatus::available;
+  const auto status =
+      divided ? static_cast<plan::ParamStatus>(ev::status_of(store.param_state(rank, param, at_ns).status))
+              : plan::ParamStatus::available;
   const bool here = status == plan::ParamStatus::available;
-  const auto add = [&](const char* label, std::string value) { out.push_back({label, std::move(value), "", ""}); };
+  const auto add = [&](const char* label, std::string value) {
+    out.push_back({label, std::move(value), "", ""});
+  };
   add("id", std::to_string(info.id));
   add("status", deepspeed_word(status));
   add("numel", here ? grouped(info.elems) : "0");

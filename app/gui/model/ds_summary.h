@@ -9,7 +9,7 @@
 namespace shardscope::gui {
 
 /// The fields of ds_summary() in its order, with the owner's part and where it rests after them.
-[[nodiscard]] std::vector<Field> ds_summary(const store::Store& store, std::uint32_t param, std::uint32_t rank,
-                                            std::int64_t at_ns);
+[[nodiscard]] std::vector<Field> ds_summary(const store::Store& store, std::uint32_t param,
+                                            std::uint32_t rank, std::int64_t at_ns);
 
 }  // namespace shardscope::gui

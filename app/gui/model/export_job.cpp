@@ -15,7 +15,8 @@
 namespace shardscope::gui {
 
 const char* word(ExportFormat format) noexcept {
-  static constexpr const char* kWords[] = {"report", "tables", "Chrome trace", "Perfetto trace", "SQLite database"};
+  static constexpr const char* kWords[] = {"report", "tables", "Chrome trace", "Perfetto trace",
+                                           "SQLite database"};
   return kWords[static_cast<int>(format)];
 }
 

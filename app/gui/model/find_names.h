@@ -21,7 +21,8 @@ struct NameHit {
 };
 
 /// At most `most` of each kind, in the run's order. Nothing typed finds nothing.
-[[nodiscard]] std::vector<NameHit> find_names(const AppState& app, std::string_view typed, std::size_t most = 40);
+[[nodiscard]] std::vector<NameHit> find_names(const AppState& app, std::string_view typed,
+                                              std::size_t most = 40);
 /// Goes there, and selects it.
 void go_to_name(AppState& app, const NameHit& hit);
 

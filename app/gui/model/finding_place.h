@@ -13,7 +13,8 @@ namespace shardscope::gui {
 [[nodiscard]] std::string panel_of(const analysis::Finding& finding);
 
 /// The finding's step: that at its time; nothing for one that is of the whole run.
-[[nodiscard]] std::optional<std::uint32_t> step_of(const store::Store& store, const analysis::Finding& finding);
+[[nodiscard]] std::optional<std::uint32_t> step_of(const store::Store& store,
+                                                   const analysis::Finding& finding);
 
 /// "error", "warning", "note".
 [[nodiscard]] const char* severity_word(instrumentation::Severity severity) noexcept;

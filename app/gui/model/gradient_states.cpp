@@ -9,7 +9,8 @@ namespace shardscope::gui {
 namespace {
 
 bool reduces(ev::CollectiveOp op) {
-  return op == ev::CollectiveOp::reduce_scatter || op == ev::CollectiveOp::all_reduce || op == ev::CollectiveOp::reduce;
+  return op == ev::CollectiveOp::reduce_scatter || op == ev::CollectiveOp::all_reduce ||
+         op == ev::CollectiveOp::reduce;
 }
 
 }  // namespace
@@ -30,7 +31,8 @@ const char* word(GradientStatus status) noexcept {
   return "";
 }
 
-std::vector<GradientState> gradient_states(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
+std::vector<GradientState> gradient_states(const store::Store& store, std::uint32_t rank,
+                                           std::int64_t at_ns) {
   std::vector<GradientState> out(store.has_tables() ? store.tables().params.size() : 0);
   const auto step = step_of(store.steps(), at_ns);
   if (out.empty() || !step) return out;

@@ -1,4 +1,5 @@
-// Where the gradients of a rank are at a time, at every stage: not made yet, in a bucket, being reduced, reduced.
+// Where the gradients of a rank are at a time, at every stage: not made yet, in a bucket, being reduced,
+// reduced.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ struct GradientState {
   std::uint32_t bucket = ev::kNoId;
   std::int64_t since_ns = 0;
 };
-/// By parameter id, from the events of the step that holds `at_ns` (of a gradient accumulated over micro-steps: what
-/// happened to it last).
+/// By parameter id, from the events of the step that holds `at_ns` (of a gradient accumulated over
+/// micro-steps: what happened to it last).
 [[nodiscard]] std::vector<GradientState> gradient_states(const store::Store& store, std::uint32_t rank,
                                                          std::int64_t at_ns);
 

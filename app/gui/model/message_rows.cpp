@@ -18,7 +18,8 @@ std::vector<std::size_t> matching_messages(std::span<const store::Message> messa
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (messages[i].severity < least) continue;
     const std::string& text = messages[i].text;
-    if (std::search(text.begin(), text.end(), words.begin(), words.end(), same) == text.end() && !words.empty())
+    if (std::search(text.begin(), text.end(), words.begin(), words.end(), same) == text.end() &&
+        !words.empty())
       continue;
     out.push_back(i);
   }
@@ -41,8 +42,9 @@ Table message_table(const store::Store& store, std::span<const std::size_t> mess
     table.add({number_cell(static_cast<double>(message.at_ns), timestamp(message.at_ns, 100'000)),
                step ? number_cell(store.steps()[*step].step, std::to_string(store.steps()[*step].step))
                     : number_cell(std::nullopt, ""),
-               message.rank != instrumentation::kNoId ? number_cell(message.rank, std::to_string(message.rank))
-                                                      : Cell{"run", -1.0, Tone::muted, {}, ""},
+               message.rank != instrumentation::kNoId
+                   ? number_cell(message.rank, std::to_string(message.rank))
+                   : Cell{"run", -1.0, Tone::muted, {}, ""},
                {severity_word(message.severity), static_cast<double>(message.severity), tone, {}, ""},
                {message.text, {}, Tone::normal, {}, ""}});
   }

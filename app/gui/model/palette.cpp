@@ -63,7 +63,7 @@ Palette parse_palette(std::string_view json) {
   const nlohmann::json theme = nlohmann::json::parse(json);
   const auto of = [&](const char* name) { return colour_of(theme, name); };
   Palette out{of("base"),  of("panel"),  of("raised"),  of("line"), of("text"),
-              of("muted"), of("accent"), of("on_fill"), {}, {of("run_a"), of("run_b")}};
+              of("muted"), of("accent"), of("on_fill"), {},         {of("run_a"), of("run_b")}};
   for (std::size_t i = 0; i < kMeanings.size(); ++i)
     out.meaning[i] = colour_of(theme.at("meaning"), kMeanings[i]);
   return out;

@@ -228,8 +228,8 @@ std::optional<std::int64_t> time_from_text(std::string_view text) {
   if (scale == 0 || std::fabs(value * scale) > 9e18) return std::nullopt;
   // Whole nanoseconds stay what they are: a double does not hold all of them.
   std::int64_t whole = 0;
-  if (unit == "ns" &&
-      std::from_chars(number.data(), number.data() + number.size(), whole).ptr == number.data() + number.size())
+  if (unit == "ns" && std::from_chars(number.data(), number.data() + number.size(), whole).ptr ==
+                          number.data() + number.size())
     return whole;
   return std::llround(value * scale);
 }

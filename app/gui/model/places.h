@@ -45,11 +45,11 @@ class PlaceHistory {
   double changed_at_ = -1;
 };
 
-/// The place as text: "run.zscope#at=1234567ns&range=1000ns-2000ns&rank=3&param=h.3.attn.weight". Names rather
-/// than numbers, so that it holds for another recording of the same model.
+/// The place as text: "run.zscope#at=1234567ns&range=1000ns-2000ns&rank=3&param=h.3.attn.weight". Names
+/// rather than numbers, so that it holds for another recording of the same model.
 [[nodiscard]] std::string link_of(const AppState& app);
-/// Goes to what `text` says: a step ("12", "step 12"), a time since the run's first event ("1.25 s", "830 ms"),
-/// a rank ("rank 3"), or a link. Returns what is wrong with it, or nothing.
+/// Goes to what `text` says: a step ("12", "step 12"), a time since the run's first event ("1.25 s", "830
+/// ms"), a rank ("rank 3"), or a link. Returns what is wrong with it, or nothing.
 [[nodiscard]] std::string go_to_text(AppState& app, std::string_view text);
 /// "1.25 s", "830ms", "12 us", "400 ns" in nanoseconds; nothing when it is no time.
 [[nodiscard]] std::optional<std::int64_t> time_from_text(std::string_view text);

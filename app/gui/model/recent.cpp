@@ -31,7 +31,8 @@ void Recent::connected(const Endpoint& endpoint) {
 std::vector<std::string> Recent::lines() const {
   std::vector<std::string> out;
   for (const std::string& file : files) out.push_back("File=" + file);
-  for (const Endpoint& endpoint : endpoints) out.push_back("Endpoint=" + endpoint.address + "\t" + endpoint.key_file);
+  for (const Endpoint& endpoint : endpoints)
+    out.push_back("Endpoint=" + endpoint.address + "\t" + endpoint.key_file);
   return out;
 }
 
@@ -40,8 +41,8 @@ void Recent::take_line(std::string_view line) {
   if (line.starts_with("Endpoint=") && endpoints.size() < kMost) {
     line.remove_prefix(9);
     const std::size_t tab = std::min(line.find('\t'), line.size());
-    endpoints.push_back({std::string(line.substr(0, tab)),
-                         std::string(line.substr(std::min(tab + 1, line.size())))});
+    endpoints.push_back(
+        {std::string(line.substr(0, tab)), std::string(line.substr(std::min(tab + 1, line.size())))});
   }
 }
 

@@ -37,9 +37,10 @@ std::string fold_text(const store::Store& store, store::LaneId lane, std::uint8_
   store::Density column;
   store.density(lane, depth, begin, end, std::span(&column, 1));
   if (spans == 0 || column.count == 0) return "Nothing in this row here";
-  return "About " + grouped(spans) + (spans == 1 ? " span" : " spans") + " within " + duration(end - begin).text() +
-         ", which keep this row busy for " + decimal(static_cast<double>(column.busy) * 100, 0) +
-         " %, mostly " + ev::name_of(column.dominant) + ". Zoom in to tell them apart.";
+  return "About " + grouped(spans) + (spans == 1 ? " span" : " spans") + " within " +
+         duration(end - begin).text() + ", which keep this row busy for " +
+         decimal(static_cast<double>(column.busy) * 100, 0) + " %, mostly " + ev::name_of(column.dominant) +
+         ". Zoom in to tell them apart.";
 }
 
 std::string wait_text(const store::Store& store, std::uint32_t rank, const store::Span& wait,

@@ -39,8 +39,8 @@ std::array<StageMemory, 4> stage_memory(const store::Store& store, const analysi
   };
   measured(store, summary);
   // Another model or world would be measured against an expression that is not its own.
-  if (other != nullptr && other_summary != nullptr && other->has_tables() && other->tables().elems == tables.elems &&
-      other->tables().world == tables.world)
+  if (other != nullptr && other_summary != nullptr && other->has_tables() &&
+      other->tables().elems == tables.elems && other->tables().world == tables.world)
     measured(*other, *other_summary);
   return out;
 }

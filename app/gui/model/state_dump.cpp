@@ -73,8 +73,8 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
                       {"collective", id(s.collective)}};
   out["expanded_ranks"] = app.timeline.expanded;
   out["hover_ns"] = app.hover_ns ? nlohmann::json(*app.hover_ns) : nlohmann::json(nullptr);
-  out["measured_ns"] = app.measured ? nlohmann::json({app.measured->begin_ns, app.measured->end_ns})
-                                    : nlohmann::json(nullptr);
+  out["measured_ns"] =
+      app.measured ? nlohmann::json({app.measured->begin_ns, app.measured->end_ns}) : nlohmann::json(nullptr);
   out["text_scale"] = app.text_scale;
   out["own_layouts"] = app.own_layouts;
   out["timeline_scroll"] = app.timeline_scroll;

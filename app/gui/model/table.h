@@ -1,5 +1,5 @@
-// A list as data: columns, rows and cells with what they are sorted by. The window draws it as a table of ImGui;
-// sorting and copying are here, where they are tested.
+// A list as data: columns, rows and cells with what they are sorted by. The window draws it as a table of
+// ImGui; sorting and copying are here, where they are tested.
 #pragma once
 
 #include <cstddef>

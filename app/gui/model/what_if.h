@@ -1,5 +1,5 @@
-// What if: the recorded run played again with other settings by `shardscope what-if`, in a process of its own, so that
-// the window goes on meanwhile and a failure there is a message here.
+// What if: the recorded run played again with other settings by `shardscope what-if`, in a process of its
+// own, so that the window goes on meanwhile and a failure there is a message here.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@ struct WhatIfSetting {
   const char* key;    ///< in the configuration, with dots
   const char* label;  ///< as the panel shows it
   Kind kind = Kind::count;
-  std::int64_t least = 0, most = 0;        ///< of a count, on a logarithmic slider
-  std::vector<std::string> choices = {};   ///< as the configuration writes them
+  std::int64_t least = 0, most = 0;              ///< of a count, on a logarithmic slider
+  std::vector<std::string> choices = {};         ///< as the configuration writes them
   std::int32_t first_stage = 0, last_stage = 3;  ///< in which it does something
   const char* tip = "";
 };
@@ -44,12 +44,14 @@ struct WhatIfChoice {
 /// As the run is.
 [[nodiscard]] WhatIfChoice as_recorded(const instrumentation::RunTables& tables);
 /// The command line: only what differs from the recording is named. `out` empty: the run is not kept.
-[[nodiscard]] std::vector<std::string> what_if_arguments(const std::string& program, const std::string& recording,
+[[nodiscard]] std::vector<std::string> what_if_arguments(const std::string& program,
+                                                         const std::string& recording,
                                                          const instrumentation::RunTables& tables,
                                                          const WhatIfChoice& choice, const std::string& out);
 
 struct WhatIfResult {
-  double recorded_ms = 0, modelled_ms = 0, changed_ms = 0, predicted_ms = 0, change_pct = 0, model_error_pct = 0;
+  double recorded_ms = 0, modelled_ms = 0, changed_ms = 0, predicted_ms = 0, change_pct = 0,
+         model_error_pct = 0;
   analysis::Comparison comparison;  ///< A: recorded settings, modelled; B: the changed ones
   std::string warnings;             ///< of the command, a line each
   std::string recording;            ///< the changed run, as a file

@@ -67,7 +67,8 @@ Frame::Frame() {
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;  // the window names one; pictures leave none
   io.LogFilename = nullptr;
-  io.ConfigInputTextCursorBlink = false;  // frames are drawn only when something happens: it would stop unseen
+  io.ConfigInputTextCursorBlink =
+      false;  // frames are drawn only when something happens: it would stop unseen
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
   workspace_.keep_in_settings();

@@ -44,7 +44,8 @@ class Frame {
 
  private:
   void load_fonts();
-  /// Arrows move ImGui's cursor only where it is shown or a list is open: elsewhere they step through the run.
+  /// Arrows move ImGui's cursor only where it is shown or a list is open: elsewhere they step through the
+  /// run.
   void choose_navigation();
   Workspace workspace_;
   Fonts fonts_;

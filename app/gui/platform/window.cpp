@@ -174,8 +174,7 @@ class Window {
   [[nodiscard]] bool visible() const { return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) == 0; }
 
   void draw(Frame& frame, AppState& app, const std::string& panel, double seconds) {
-    const float scale =
-        std::max(0.5F, screen_scale() * app.text_scale * layout_zoom(app.layout_name));
+    const float scale = std::max(0.5F, screen_scale() * app.text_scale * layout_zoom(app.layout_name));
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     ImGuiIO& io = ImGui::GetIO();
@@ -197,8 +196,8 @@ class Window {
   }
 
  private:
-  /// What the desktop says. Where it says nothing (X11 without Xft.dpi), by the screen's pixels: at 4K letters
-  /// would be as small as on paper.
+  /// What the desktop says. Where it says nothing (X11 without Xft.dpi), by the screen's pixels: at 4K
+  /// letters would be as small as on paper.
   [[nodiscard]] float screen_scale() const {
     float content = 1;
     glfwGetWindowContentScale(window_, &content, nullptr);

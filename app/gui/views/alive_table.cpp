@@ -41,7 +41,8 @@ void AliveTable::rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns
     const bool open = ImGui::TreeNodeEx("##node", flags);
     const bool over = ImGui::IsItemHovered();
     if (ImGui::IsItemClicked() && !ImGui::IsItemToggledOpen() && node.since_ns) clicked_ = node.since_ns;
-    Rect label{name.x + ImGui::GetTreeNodeToLabelSpacing(), name.y, name.w - ImGui::GetTreeNodeToLabelSpacing(), kAliveRow};
+    Rect label{name.x + ImGui::GetTreeNodeToLabelSpacing(), name.y,
+               name.w - ImGui::GetTreeNodeToLabelSpacing(), kAliveRow};
     if (depth == 0) {
       const Rect mark = label.take_left(16);
       ctx.canvas.fill({mark.x, mark.y + 5, 10, 10}, c.of(node.meaning), 1, 2);
@@ -60,7 +61,8 @@ void AliveTable::rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns
       number(change_text(change), change > 0 ? c.of(Meaning::reduce) : c.of(Meaning::gather));
     } else {
       number(bytes(node.bytes).text(), c.text);
-      number(whole > 0 ? decimal(100 * static_cast<double>(node.bytes) / static_cast<double>(whole), 1) + " %" : "",
+      number(whole > 0 ? decimal(100 * static_cast<double>(node.bytes) / static_cast<double>(whole), 1) + " %"
+                       : "",
              c.muted);
       number(node.since_ns ? timestamp(*node.since_ns, 10'000) : "begin", c.muted);
     }
@@ -88,8 +90,9 @@ std::optional<std::int64_t> AliveTable::draw(Context& ctx, const char* id, const
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, {6, 0});
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {2, 3});
   ImGui::SetCursorScreenPos({room.x, room.y});
-  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_Resizable | ImGuiTableFlags_Hideable | ImGuiTableFlags_ScrollY |
-                                     ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchProp;
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_Resizable | ImGuiTableFlags_Hideable |
+                                     ImGuiTableFlags_ScrollY | ImGuiTableFlags_BordersInnerH |
+                                     ImGuiTableFlags_SizingStretchProp;
   if (ImGui::BeginTable(difference ? "##alive difference" : id, 5, kFlags, {room.w, room.h})) {
     ctx.enter_window();
     ImGui::TableSetupColumn("owner", ImGuiTableColumnFlags_NoHide, 2.0F);

@@ -14,11 +14,12 @@ class AliveTable {
  public:
   enum class Columns : std::uint8_t { alive, difference };
   /// Returns the time that was clicked: since when something is alive.
-  std::optional<std::int64_t> draw(Context& ctx, const char* id, const Rect& room, const std::vector<AliveNode>& nodes,
-                                   Columns columns);
+  std::optional<std::int64_t> draw(Context& ctx, const char* id, const Rect& room,
+                                   const std::vector<AliveNode>& nodes, Columns columns);
 
  private:
-  void rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns columns, std::int64_t whole, int depth);
+  void rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns columns, std::int64_t whole,
+            int depth);
   std::optional<std::int64_t> clicked_;
 };
 

@@ -79,8 +79,8 @@ void Workspace::finding_strip(Context& ctx, Rect& room) {
     const float y = place.y + place.h / 2;
     const Rgb color = c.of(finding.severity == ev::Severity::error ? Meaning::trouble : Meaning::reduce);
     ctx.canvas.triangle(place.x, y + 4, place.x + 9, y + 4, place.x + 4.5F, y - 4, color);
-    ctx.canvas.text_in({place.x + 14, place.y, place.w - 14, place.h}, finding.title, over ? c.accent : c.text,
-                       Font::small);
+    ctx.canvas.text_in({place.x + 14, place.y, place.w - 14, place.h}, finding.title,
+                       over ? c.accent : c.text, Font::small);
     if (over) ctx.tip(finding.title + ": " + finding.evidence);
     if (ctx.clicked(place)) {
       app.show_finding(finding);

@@ -1,4 +1,5 @@
-// Buckets: gradients filling buckets at the time shown, one bar for each buffer, and every flush with its reason.
+// Buckets: gradients filling buckets at the time shown, one bar for each buffer, and every flush with its
+// reason.
 #include <algorithm>
 #include <cmath>
 
@@ -57,15 +58,18 @@ void BucketsView::build(const AppState& app, const Of& of) {
     const auto number = [](std::uint32_t id) {
       return id != ev::kNoId ? number_cell(id, std::to_string(id)) : number_cell(std::nullopt, "");
     };
-    const double share = 100 * static_cast<double>(flush.elems) / static_cast<double>(std::max<std::int64_t>(1, capacity_));
+    const double share =
+        100 * static_cast<double>(flush.elems) / static_cast<double>(std::max<std::int64_t>(1, capacity_));
     const bool triggered = flush.trigger_param < store.tables().params.size();
     const std::string trigger =
         triggered ? param_name(store, flush.trigger_param) + " (" +
                         count(static_cast<double>(store.tables().params[flush.trigger_param].elems)).text() +
                         " elements)"
                   : "";
-    const std::string why = analysis::explain(static_cast<plan::FlushReason>(flush.reason), flush.elems, trigger, limits);
-    table_.add({number_cell(static_cast<double>(flush.at_ns), timestamp(flush.at_ns, 10'000)), number(flush.bucket),
+    const std::string why =
+        analysis::explain(static_cast<plan::FlushReason>(flush.reason), flush.elems, trigger, limits);
+    table_.add({number_cell(static_cast<double>(flush.at_ns), timestamp(flush.at_ns, 10'000)),
+                number(flush.bucket),
                 number(flush.buffer),
                 number_cell(flush.params, std::to_string(flush.params)),
                 number_cell(static_cast<double>(flush.elems), count(static_cast<double>(flush.elems)).text()),
@@ -85,8 +89,9 @@ void BucketsView::filling(Context& ctx, Rect& room, std::uint32_t rank) const {
   const std::vector<store::BucketState> open = store.buckets_at(rank, app.now_ns());
   ctx.section(room, "Filling on rank " + std::to_string(rank) + " at " + timestamp(app.now_ns(), 10'000));
   if (open.empty()) {
-    ctx.canvas.text_in(room.take_top(22), "No bucket is open: none is between a backward's end and the next one.",
-                       c.muted, Font::small);
+    ctx.canvas.text_in(room.take_top(22),
+                       "No bucket is open: none is between a backward's end and the next one.", c.muted,
+                       Font::small);
     return;
   }
   for (const store::BucketState& bucket : open) {
@@ -106,7 +111,8 @@ void BucketsView::filling(Context& ctx, Rect& room, std::uint32_t rank) const {
     float x = bar.x;
     for (const std::uint32_t param : bucket.params) {
       if (param >= store.tables().params.size()) continue;
-      const auto w = static_cast<float>(static_cast<double>(store.tables().params[param].elems) / whole) * bar.w;
+      const auto w =
+          static_cast<float>(static_cast<double>(store.tables().params[param].elems) / whole) * bar.w;
       const Rect piece{x, bar.y, std::max(1.0F, std::min(w, bar.right() - x) - (w > 3 ? 1.0F : 0.0F)), bar.h};
       x += w;
       ctx.canvas.fill(piece, c.of(Meaning::reduce), app.selected(param) ? 1.0F : 0.75F);
@@ -135,12 +141,14 @@ void BucketsView::draw(Context& ctx, Rect room) {
   ctx.section(room, "Flushes in the range that the timeline shows");
   if (flushes_.empty()) {
     const std::uint64_t all = store.instant_count(rank, ev::EventKind::bucket_flush);
-    ctx.canvas.text_in(room.take_top(22),
-                       all > 0 ? "None here; the run has " + grouped(static_cast<std::int64_t>(all)) + " on this rank."
-                               : "None so far: " + analysis::missing_reason(app.run->summary(), "buckets",
-                                                                            ev::Detail::modules, ev::Capability::buckets) +
-                                     ".",
-                       ctx.colors().muted, Font::small);
+    ctx.canvas.text_in(
+        room.take_top(22),
+        all > 0 ? "None here; the run has " + grouped(static_cast<std::int64_t>(all)) + " on this rank."
+                : "None so far: " +
+                      analysis::missing_reason(app.run->summary(), "buckets", ev::Detail::modules,
+                                               ev::Capability::buckets) +
+                      ".",
+        ctx.colors().muted, Font::small);
     return;
   }
   const TableHit hit = draw_table(ctx, "##flushes", room, table_, state_);

@@ -27,8 +27,7 @@ template <int percent>
 void zoom(C& ctx) {
   const TimeRange range = ctx.app.time.range();
   // While a live run is followed its edge stays where it is on the screen.
-  const std::int64_t anchor =
-      ctx.app.follow ? ctx.app.store().end_ns() : range.begin_ns + range.length() / 2;
+  const std::int64_t anchor = ctx.app.follow ? ctx.app.store().end_ns() : range.begin_ns + range.length() / 2;
   ctx.app.time.zoom(percent / 100.0, anchor, ctx.app.store().end_ns());
 }
 template <int percent>
@@ -49,15 +48,14 @@ void step_by(C& ctx) {
   ctx.app.go_to_step(steps[static_cast<std::size_t>(index)].step);
 }
 void scale_text(C& ctx, float by) {
-  ctx.app.text_scale = by == 0 ? 1.0F : std::clamp(std::round((ctx.app.text_scale + by) * 10) / 10, 0.7F, 3.0F);
+  ctx.app.text_scale =
+      by == 0 ? 1.0F : std::clamp(std::round((ctx.app.text_scale + by) * 10) / 10, 0.7F, 3.0F);
 }
 void follow(C& ctx) {
   ctx.app.follow = !ctx.app.follow;
   if (ctx.app.follow) ctx.app.cursor_ns.reset();
 }
-void theme(C& ctx) {
-  ctx.app.theme = ctx.app.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;
-}
+void theme(C& ctx) { ctx.app.theme = ctx.app.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark; }
 void pause_or_resume(C& ctx) {
   if (ctx.app.paused())
     ctx.app.resume();
@@ -103,7 +101,8 @@ const Command kCommands[] = {
     {Menu::file, "Open recording...", "Ctrl+O", 'O', kCtrl, ask<Dialog::open_recording>},
     {Menu::file, "Compare with recording...", "Ctrl+Shift+O", 'O', kCtrlShift, ask<Dialog::open_second>},
     {Menu::file, "Connect to a run...", "Ctrl+Shift+C", 'C', kCtrlShift, ask<Dialog::connect>},
-    {Menu::file, "Export report (HTML)...", "", 0, kNone, ask<Dialog::export_report>, recording, nullptr, true},
+    {Menu::file, "Export report (HTML)...", "", 0, kNone, ask<Dialog::export_report>, recording, nullptr,
+     true},
     {Menu::file, "Export tables (CSV)...", "", 0, kNone, ask<Dialog::export_csv>, recording},
     {Menu::file, "Export trace (Chrome JSON)...", "", 0, kNone, ask<Dialog::export_chrome>, recording},
     {Menu::file, "Export trace (Perfetto)...", "", 0, kNone, ask<Dialog::export_perfetto>, recording},
@@ -143,11 +142,12 @@ const Command kCommands[] = {
     {Menu::run, "Pause or resume", "Space", key::kSpace, kNone, pause_or_resume, live},
     {Menu::run, "Follow newest events", "L", 'L', kNone, follow, live,
      [](const C& ctx) { return ctx.app.follow && ctx.app.run->live(); }},
-    {Menu::run, "Next event", "Right", key::kRight, kNone, step<StepUnit::event, Direction::forward>, has_gates,
-     nullptr, true},
+    {Menu::run, "Next event", "Right", key::kRight, kNone, step<StepUnit::event, Direction::forward>,
+     has_gates, nullptr, true},
     {Menu::run, "Previous event", "Left", key::kLeft, kNone, step<StepUnit::event, Direction::backward>,
      has_gates},
-    {Menu::run, "Next event, by letter", "E", 'E', kNone, step<StepUnit::event, Direction::forward>, has_gates},
+    {Menu::run, "Next event, by letter", "E", 'E', kNone, step<StepUnit::event, Direction::forward>,
+     has_gates},
     {Menu::run, "Next module", "M", 'M', kNone, step<StepUnit::module, Direction::forward>, has_gates},
     {Menu::run, "Next micro-step", "", 0, kNone, step<StepUnit::micro_step, Direction::forward>, has_gates},
     {Menu::run, "Next step's gate", "N", 'N', kNone, step<StepUnit::step, Direction::forward>, has_gates},

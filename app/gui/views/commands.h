@@ -1,4 +1,5 @@
-// What the window can be told to do: the one list that menus, the palette, keys and the sheet of keys are made of.
+// What the window can be told to do: the one list that menus, the palette, keys and the sheet of keys are
+// made of.
 #pragma once
 
 #include <span>

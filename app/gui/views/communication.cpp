@@ -1,5 +1,5 @@
-// Communication: how much is moved, how fast, how much of it was hidden, and which prefetches missed. Of two runs
-// both are here, labelled A and B.
+// Communication: how much is moved, how fast, how much of it was hidden, and which prefetches missed. Of two
+// runs both are here, labelled A and B.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -66,8 +66,8 @@ class CommunicationView final : public View {
 };
 
 void CommunicationView::header(Context& ctx, Rect& room) {
-  list_ = static_cast<List>(
-      ctx.choice_right(room, {"ranks", "waits", "collectives"}, static_cast<int>(list_)));
+  list_ =
+      static_cast<List>(ctx.choice_right(room, {"ranks", "waits", "collectives"}, static_cast<int>(list_)));
 }
 
 /// Once for each analysis: nothing here changes between two.
@@ -89,7 +89,8 @@ void CommunicationView::build(const AppState& app) {
       double worst = NAN;
       if (times != nullptr) {
         for (const StepTimes::Rank& rank : times->ranks) {
-          if (rank.time.known()) worst = std::fmax(worst, static_cast<double>(rank.time.exposed_comm_ns) / 1e6);
+          if (rank.time.known())
+            worst = std::fmax(worst, static_cast<double>(rank.time.exposed_comm_ns) / 1e6);
         }
       }
       curve.values.push_back(worst);
@@ -163,10 +164,11 @@ void CommunicationView::prefetches(Context& ctx, Rect& room, const LabelledRun& 
   const analysis::Prefetch p = run.run->summary().prefetch.value_or(analysis::Prefetch{});
   const std::uint64_t total = prefetch_count(run);
   if (total == 0 || room.h < kPrefetches) return;
-  const std::string covered = analysis::coverage(
-      run.run->summary(), run.run->summary().prefetch_steps, run.run->summary().steps);
-  ctx.section(room, (*run.letter != 0 ? std::string(run.letter) + ": prefetches" : std::string("Prefetches")) +
-                        " of all ranks by outcome" + (covered.empty() ? "" : ", " + covered));
+  const std::string covered =
+      analysis::coverage(run.run->summary(), run.run->summary().prefetch_steps, run.run->summary().steps);
+  ctx.section(room,
+              (*run.letter != 0 ? std::string(run.letter) + ": prefetches" : std::string("Prefetches")) +
+                  " of all ranks by outcome" + (covered.empty() ? "" : ", " + covered));
   const std::vector<Part> parts{
       {"early", static_cast<double>(p.early), mix(c.of(Meaning::gather), c.panel, 0.55F), false},
       {"just in time", static_cast<double>(p.just_in_time), c.of(Meaning::gather), false},
@@ -267,20 +269,24 @@ void CommunicationView::collectives(Context& ctx, Rect room) {
   if (ranks.empty()) return;
   const std::uint32_t rank = app.selection.rank != ev::kNoId ? app.selection.rank : ranks.front().rank;
   const Window window{app.run.get(), rank, app.time.range(), app.store().revision()};
-  // What the range holds is read when it is shown; a range that is being dragged is not read anew every frame.
+  // What the range holds is read when it is shown; a range that is being dragged is not read anew every
+  // frame.
   const bool reads = !app.run->live() || window.range != collectives_of_.range;
   if (window != collectives_of_ && (reads || collectives_of_.run == nullptr) && ctx.ui.captured == nullptr) {
     collectives_of_ = window;
-    collectives_ = collective_table(*app.run, rank, window.range.begin_ns, window.range.end_ns, kMostCollectives);
+    collectives_ =
+        collective_table(*app.run, rank, window.range.begin_ns, window.range.end_ns, kMostCollectives);
   }
   const Rect head = room.take_top(20);
   ctx.canvas.text_in(head,
                      std::string(collectives_.cut ? "The first " : "") +
-                         grouped(static_cast<std::int64_t>(collectives_.places.size())) + " collectives of rank " +
-                         std::to_string(rank) + " in the range that the timeline shows",
+                         grouped(static_cast<std::int64_t>(collectives_.places.size())) +
+                         " collectives of rank " + std::to_string(rank) +
+                         " in the range that the timeline shows",
                      ctx.colors().muted, Font::small);
   const TableHit hit = draw_table(ctx, "##collectives", room, collectives_.table, collectives_state_);
-  if (hit.clicked) app.select_span(collectives_.places[*hit.clicked].lane, collectives_.places[*hit.clicked].span);
+  if (hit.clicked)
+    app.select_span(collectives_.places[*hit.clicked].lane, collectives_.places[*hit.clicked].span);
 }
 
 void CommunicationView::list(Context& ctx, Rect room) {
@@ -307,8 +313,8 @@ void CommunicationView::draw(Context& ctx, Rect room) {
                           : "Figures appear after the first completed steps.");
     return;
   }
-  if (of_a_ != app.run->analysis() || of_b_ != (app.other ? app.other->analysis() : nullptr) || runs_.empty() ||
-      runs_.front().run != app.run.get())
+  if (of_a_ != app.run->analysis() || of_b_ != (app.other ? app.other->analysis() : nullptr) ||
+      runs_.empty() || runs_.front().run != app.run.get())
     build(app);
   room = {room.x + 12, room.y, room.w - 20, room.h - 8};
   const std::string link = identify(app.store()).link;

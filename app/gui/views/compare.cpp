@@ -1,8 +1,9 @@
-// Compare: two runs on one scale: figures, modules, collectives and settings as tables, a step of both under each
-// other, step times over one another, and a verdict that the numbers bear.
+// Compare: two runs on one scale: figures, modules, collectives and settings as tables, a step of both under
+// each other, step times over one another, and a verdict that the numbers bear.
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/curve.h"
@@ -62,8 +63,8 @@ void CompareView::header(Context& ctx, Rect& room) {
     of_a_.reset();
   }
   if (room.w > 300) {
-    shown_ = static_cast<Shown>(ctx.choice_right(room, {"figures", "modules", "collectives", "settings"},
-                                                 static_cast<int>(shown_)));
+    shown_ = static_cast<Shown>(
+        ctx.choice_right(room, {"figures", "modules", "collectives", "settings"}, static_cast<int>(shown_)));
   }
 }
 
@@ -120,8 +121,8 @@ void CompareView::figures(Context& ctx, const Rect& room) {
     const Rect fill{std::min(middle, middle + length), cell.y + 8, std::fabs(length), cell.h - 16};
     ctx.canvas.fill(fill, color, 0.9F);
     if (!change->better && !change->in_spread) ctx.canvas.hatch(fill, c.panel, 0.4F, 5);
-    ctx.canvas.text_in({cell.right() - 92, cell.y, 92, cell.h}, change->text, change->in_spread ? c.muted : c.text,
-                       Font::mono_small, Align::right);
+    ctx.canvas.text_in({cell.right() - 92, cell.y, 92, cell.h}, change->text,
+                       change->in_spread ? c.muted : c.text, Font::mono_small, Align::right);
     if (ctx.hovered(cell)) ctx.tip(tables_[0].rows[row][3].tip);
     return true;
   };
@@ -150,8 +151,21 @@ void CompareView::tables(Context& ctx, Rect room) {
                        ctx.colors().muted, Font::small);
     return;
   }
-  constexpr std::array kIds{"##figures", "##compared modules", "##compared collectives", "##compared settings"};
+  constexpr std::array kIds{"##figures", "##compared modules", "##compared collectives",
+                            "##compared settings"};
   draw_table(ctx, kIds[which], room, tables_[which], states_[which]);
+}
+
+/// The step at the time shown, where it has ended in both runs: of A and of B, or null.
+std::pair<const store::StepRow*, const store::StepRow*> step_of_both(const AppState& app) {
+  const auto steps_a = app.run->store().steps();
+  const auto steps_b = app.other->store().steps();
+  const auto at = measured_step_of(steps_a, app.now_ns());
+  if (!at) return {};
+  const store::StepRow& a = steps_a[*at];
+  const auto b = std::ranges::find(steps_b, a.step, &store::StepRow::step);
+  if (b == steps_b.end() || a.end_ns == store::kOpen || b->end_ns == store::kOpen) return {};
+  return {&a, &*b};
 }
 
 /// The lanes of a step of both runs, begun at the same place, on one scale.
@@ -159,15 +173,10 @@ void CompareView::aligned(Context& ctx, Rect room) {
   if (room.h < 80) return;
   const AppState& app = ctx.app;
   const Palette& c = ctx.colors();
-  const auto steps_a = app.run->store().steps();
-  const auto steps_b = app.other->store().steps();
-  const auto at = measured_step_of(steps_a, app.now_ns());
-  if (!at) return;
-  const store::StepRow& a = steps_a[*at];
-  const auto b = std::ranges::find(steps_b, a.step, &store::StepRow::step);
-  if (b == steps_b.end() || a.end_ns == store::kOpen || b->end_ns == store::kOpen) return;
+  const auto [of_a, of_b] = step_of_both(app);
+  const store::StepRow &a = *of_a, &b = *of_b;
   ctx.section(room, "Step " + std::to_string(a.step) + " of both, from its begin, on one scale");
-  const std::int64_t length = std::max(a.end_ns - a.begin_ns, b->end_ns - b->begin_ns);
+  const std::int64_t length = std::max(a.end_ns - a.begin_ns, b.end_ns - b.begin_ns);
   const Rect ruler = room.take_bottom(16);
   const float gutter = 84;
   const Rect lanes{room.x + gutter, room.y, room.w - gutter, room.h};
@@ -181,7 +190,7 @@ void CompareView::aligned(Context& ctx, Rect room) {
   float y = room.y;
   for (std::size_t run = 0; run < 2; ++run) {
     const store::Store& store = run == 0 ? app.run->store() : app.other->store();
-    const store::StepRow& step = run == 0 ? a : *b;
+    const store::StepRow& step = run == 0 ? a : b;
     if (store.ranks().empty()) continue;
     const std::uint32_t rank = store.ranks().front().rank;
     for (const ev::StreamId stream : kLanes) {
@@ -227,16 +236,19 @@ void CompareView::steps(Context& ctx, Rect room) {
     return values.size() > 1 ? std::vector<double>(values.begin() + 1, values.end()) : values;
   };
   distribution_plot(ctx, room,
-                    {"Distribution of step times", "ms", {{"A", measured(a), c.runs[0]}, {"B", measured(b), c.runs[1]}}, 2});
+                    {"Distribution of step times",
+                     "ms",
+                     {{"A", measured(a), c.runs[0]}, {"B", measured(b), c.runs[1]}},
+                     2});
 }
 
 void CompareView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   if (!app.other) {
     ctx.empty(room, "One run is open",
-              "Open a second one to compare: start with two recordings (shardscope view A.zscope B.zscope); "
-              "`shardscope ab` makes such a pair, and the What-if panel plays this run with other settings and "
-              "opens the result here.");
+              "Open a second one with File, Compare with recording (Ctrl+Shift+O). `shardscope ab` makes a "
+              "pair, and "
+              "the What-if panel plays this run with other settings and opens the result here.");
     return;
   }
   const std::string of_a = app.run->partial();
@@ -264,8 +276,10 @@ void CompareView::draw(Context& ctx, Rect room) {
   if (room.h > 420) {
     steps(ctx, room.take_bottom(std::clamp(room.h * 0.28F, 130.0F, 240.0F)));
     room.take_bottom(8);
-    aligned(ctx, room.take_bottom(std::clamp(room.h * 0.36F, 120.0F, 190.0F)));
-    room.take_bottom(4);
+    if (step_of_both(app).second != nullptr) {
+      aligned(ctx, room.take_bottom(std::clamp(room.h * 0.36F, 120.0F, 190.0F)));
+      room.take_bottom(4);
+    }
   } else if (room.h > 260) {
     steps(ctx, room.take_bottom(room.h * 0.42F));
     room.take_bottom(8);

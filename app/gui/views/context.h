@@ -45,6 +45,7 @@ struct OverlayItem {
   bool enabled = true;
   bool checked = false;
   std::function<void()> act;
+  bool line_before = false;
 };
 struct Overlay {
   bool open = false;

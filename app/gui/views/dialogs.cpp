@@ -43,8 +43,9 @@ const char* title_of(Dialog dialog) {
 }
 
 float width_of(Dialog dialog) {
-  return dialog == Dialog::open_recording || dialog == Dialog::open_second || dialog == Dialog::palette ? 640.0F
-                                                                                                        : 480.0F;
+  return dialog == Dialog::open_recording || dialog == Dialog::open_second || dialog == Dialog::palette
+             ? 640.0F
+             : 480.0F;
 }
 
 }  // namespace
@@ -89,7 +90,8 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
   ImGui::SetNextWindowSizeConstraints({width, 0}, {width, ctx.window.h * 0.8F});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {16, 14});
   const Palette& c = ctx.colors();
-  ImGui::PushStyleColor(ImGuiCol_Button, ink(mix(c.raised, c.text, 0.10F)));  // a dialog is raised as buttons are
+  ImGui::PushStyleColor(ImGuiCol_Button,
+                        ink(mix(c.raised, c.text, 0.10F)));  // a dialog is raised as buttons are
   const FontScope body(ctx.canvas.fonts(), Font::body);
   ImGuiWindowFlags flags = ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings;
   if (dialog == Dialog::palette) flags |= ImGuiWindowFlags_NoTitleBar;
@@ -152,7 +154,8 @@ void Dialogs::go_to(Context& ctx) {
   ImGui::TextUnformatted("A step (12), a time (1.25 s, 830 ms), a rank (rank 3), or a copied link");
   if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
-  const bool entered = text_field("##place", "step, time, rank or link", text_, ImGuiInputTextFlags_EnterReturnsTrue);
+  const bool entered =
+      text_field("##place", "step, time, rank or link", text_, ImGuiInputTextFlags_EnterReturnsTrue);
   if (!problem_.empty()) {
     ImGui::PushTextWrapPos(0);
     ImGui::TextColored(ink(ctx.colors().of(Meaning::trouble)), "%s", problem_.c_str());

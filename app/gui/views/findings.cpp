@@ -58,7 +58,7 @@ void FindingsView::build(const AppState& app) {
   of_b_ = app.other ? app.other->analysis() : nullptr;
   compared_ = app.other != nullptr;
   table_ = {};
-  table_.columns = {{"", 0.05F}, {.name = "finding", .weight = 1, .smallest = 160}};
+  table_.columns = {{"", 0.05F}, {.name = "finding", .weight = 1, .smallest = 200}};
   table_.columns.push_back({"rank", 0.05F, true});
   table_.columns.push_back({"step", 0.05F, true});
   table_.columns.push_back({"time", 0.05F, true, "Since the run's first event"});
@@ -69,14 +69,16 @@ void FindingsView::build(const AppState& app) {
       rows_.push_back({&finding, of_b});
       const auto step = step_of(run.store(), finding);
       const bool ranked = finding.rank != ev::kNoId;
-      table_.add({{severity_word(finding.severity), static_cast<double>(finding.severity), Tone::normal, {}, ""},
-                  {finding.title, {}, Tone::normal, {}, ""},
-                  ranked ? number_cell(finding.rank, std::to_string(finding.rank)) : Cell{"all", -1.0, Tone::muted, {}, ""},
-                  step ? number_cell(*step, std::to_string(*step)) : Cell{"all", -1.0, Tone::muted, {}, ""},
-                  finding.at_ns > 0 ? number_cell(static_cast<double>(finding.at_ns),
-                                                  timestamp(finding.at_ns, 1'000'000))
-                                    : Cell{"whole run", -1.0, Tone::muted, {}, ""},
-                  {of_b ? "B" : "A", {}, Tone::normal, {}, ""}});
+      table_.add(
+          {{severity_word(finding.severity), static_cast<double>(finding.severity), Tone::normal, {}, ""},
+           {finding.title, {}, Tone::normal, {}, ""},
+           ranked ? number_cell(finding.rank, std::to_string(finding.rank))
+                  : Cell{"all", -1.0, Tone::muted, {}, ""},
+           step ? number_cell(*step, std::to_string(*step)) : Cell{"all", -1.0, Tone::muted, {}, ""},
+           finding.at_ns > 0
+               ? number_cell(static_cast<double>(finding.at_ns), timestamp(finding.at_ns, 1'000'000))
+               : Cell{"whole run", -1.0, Tone::muted, {}, ""},
+           {of_b ? "B" : "A", {}, Tone::normal, {}, ""}});
     }
   };
   take(*app.run, false);

@@ -127,13 +127,15 @@ void draw_help(Context& ctx) {
   if (!ctx.ui.help) return;
   const float width = std::min(920.0F, ctx.window.w - 32);
   const float height = std::min(760.0F, ctx.window.h - 64);
-  ImGui::SetNextWindowPos({ctx.window.x + (ctx.window.w - width) / 2, ctx.window.y + (ctx.window.h - height) / 2},
-                          ImGuiCond_Appearing);
+  ImGui::SetNextWindowPos(
+      {ctx.window.x + (ctx.window.w - width) / 2, ctx.window.y + (ctx.window.h - height) / 2},
+      ImGuiCond_Appearing);
   ImGui::SetNextWindowSize({width, height}, ImGuiCond_Appearing);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {18, 14});
   const FontScope small(ctx.canvas.fonts(), Font::small);
-  if (ImGui::Begin("Keys and colours", &ctx.ui.help,
-                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoCollapse) &&
+  if (ImGui::Begin(
+          "Keys and colours", &ctx.ui.help,
+          ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoCollapse) &&
       ImGui::BeginTable("##columns", 2)) {
     ImGui::TableSetupColumn("##commands", ImGuiTableColumnFlags_WidthStretch, 1);
     ImGui::TableSetupColumn("##marks", ImGuiTableColumnFlags_WidthStretch, 1.35F);

@@ -1,5 +1,5 @@
-// Memory: stacked categories over time of one rank and pool, the peak, the ZeRO expression, and what was alive at a
-// time: the peak, now, or the difference of two.
+// Memory: stacked categories over time of one rank and pool, the peak, the ZeRO expression, and what was
+// alive at a time: the peak, now, or the difference of two.
 #include <implot.h>
 
 #include <algorithm>
@@ -123,8 +123,8 @@ void MemoryView::header(Context& ctx, Rect& room) {
     app.memory_pool = pools[static_cast<std::size_t>(ctx.choice_right(room, labels, chosen))];
   }
   if (room.w > 260) {
-    below_ = static_cast<Below>(ctx.choice_right(room, {"curve", "at the peak", "now", "difference", "stages"},
-                                                 static_cast<int>(below_)));
+    below_ = static_cast<Below>(ctx.choice_right(
+        room, {"curve", "at the peak", "now", "difference", "stages"}, static_cast<int>(below_)));
   }
 }
 
@@ -258,11 +258,13 @@ void MemoryView::outside_row(Context& ctx, Rect row, float number_width, bool wi
   }
 }
 
-void MemoryView::stack(Context& ctx, const std::vector<StackRun>& runs, const TimeScale& scale, std::int64_t limit) {
+void MemoryView::stack(Context& ctx, const std::vector<StackRun>& runs, const TimeScale& scale,
+                       std::int64_t limit) {
   const Palette& c = ctx.colors();
   std::vector<double> x;
   for (const StackRun& run : runs) {
-    x.push_back(static_cast<double>(scale.time_of(scale.left + static_cast<float>(run.first) * kStackColumn)));
+    x.push_back(
+        static_cast<double>(scale.time_of(scale.left + static_cast<float>(run.first) * kStackColumn)));
     x.push_back(static_cast<double>(
         std::min(limit, scale.time_of(scale.left + static_cast<float>(run.last) * kStackColumn))));
   }
@@ -280,7 +282,8 @@ void MemoryView::stack(Context& ctx, const std::vector<StackRun>& runs, const Ti
     ImPlotSpec spec;
     spec.FillColor = ink(shade(c, category));
     spec.LineColor = spec.FillColor;
-    ImPlot::PlotShaded(word(category), x.data(), below.data(), above.data(), static_cast<int>(x.size()), spec);
+    ImPlot::PlotShaded(word(category), x.data(), below.data(), above.data(), static_cast<int>(x.size()),
+                       spec);
     below = above;
   }
 }
@@ -319,7 +322,8 @@ void MemoryView::outside_line(Context& ctx, const TimeScale& scale, std::int64_t
   }
   ImPlotSpec spec;
   spec.LineColor = ink(ctx.colors().muted);
-  ImPlot::PlotLine("with what the driver counts outside", x.data(), y.data(), static_cast<int>(x.size()), spec);
+  ImPlot::PlotLine("with what the driver counts outside", x.data(), y.data(), static_cast<int>(x.size()),
+                   spec);
 }
 
 /// The peak of the run, marked where it is in view.
@@ -330,8 +334,8 @@ void MemoryView::peak_mark(Context& ctx, const store::MemorySample& peak) {
   const ImVec2 at = ImPlot::GetPlotPos();
   const ImVec2 size = ImPlot::GetPlotSize();
   if (!range.contains(peak.at_ns)) {
-    ctx.canvas.text_in({at.x, at.y, size.x - 4, 14}, text + " at " + timestamp(peak.at_ns, 1'000'000), c.muted,
-                       Font::small, Align::right);
+    ctx.canvas.text_in({at.x, at.y, size.x - 4, 14}, text + " at " + timestamp(peak.at_ns, 1'000'000),
+                       c.muted, Font::small, Align::right);
     return;
   }
   const ImVec2 tip = ImPlot::PlotToPixels(static_cast<double>(peak.at_ns), static_cast<double>(peak.total()));
@@ -350,8 +354,8 @@ void MemoryView::hover(Context& ctx, const TimeScale& scale, const std::vector<C
       std::clamp((ctx.pointer.x - scale.left) / kStackColumn, 0.0F, static_cast<float>(columns_.size() - 1)));
   Details details;
   details.title = bytes(columns_[column].total()).text();
-  details.subtitle =
-      "rank " + std::to_string(app.memory_rank) + ", " + word(app.memory_pool) + ", highest within this pixel";
+  details.subtitle = "rank " + std::to_string(app.memory_rank) + ", " + word(app.memory_pool) +
+                     ", highest within this pixel";
   for (auto category = used.rbegin(); category != used.rend(); ++category) {
     const std::int64_t value = columns_[column].bytes[static_cast<std::size_t>(*category)];
     if (value != 0) details.fields.push_back({word(*category), bytes(value).text(), "", ""});
@@ -405,9 +409,11 @@ void MemoryView::plot(Context& ctx, const Rect& room, const store::MemorySample&
     for (const std::string& text : texts) out.push_back(text.c_str());
     return out;
   };
-  if (!at.empty()) ImPlot::SetupAxisTicks(ImAxis_X1, at.data(), static_cast<int>(at.size()), pointers(labels).data());
+  if (!at.empty())
+    ImPlot::SetupAxisTicks(ImAxis_X1, at.data(), static_cast<int>(at.size()), pointers(labels).data());
   if (!values.empty())
-    ImPlot::SetupAxisTicks(ImAxis_Y1, values.data(), static_cast<int>(values.size()), pointers(amounts).data());
+    ImPlot::SetupAxisTicks(ImAxis_Y1, values.data(), static_cast<int>(values.size()),
+                           pointers(amounts).data());
   ImPlot::SetupFinish();
   const ImVec2 place = ImPlot::GetPlotPos();
   const ImVec2 size = ImPlot::GetPlotSize();
@@ -431,7 +437,8 @@ void MemoryView::plot(Context& ctx, const Rect& room, const store::MemorySample&
   }
   peak_mark(ctx, peak);
   if (app.cursor_ns && range.contains(*app.cursor_ns)) {
-    ctx.canvas.vertical(ImPlot::PlotToPixels(static_cast<double>(*app.cursor_ns), 0).x, place.y, size.y, c.accent);
+    ctx.canvas.vertical(ImPlot::PlotToPixels(static_cast<double>(*app.cursor_ns), 0).x, place.y, size.y,
+                        c.accent);
   }
   if (marked_ns_ && below_ == Below::difference && range.contains(*marked_ns_)) {
     const float x = ImPlot::PlotToPixels(static_cast<double>(*marked_ns_), 0).x;
@@ -466,7 +473,8 @@ void MemoryView::stages(Context& ctx, Rect room) {
     const bool own = app.store().has_tables() && row.stage == app.store().tables().stage;
     ctx.canvas.text_in(line.take_left(150), "stage " + std::to_string(row.stage) + ": " + row.expression,
                        own ? c.text : c.muted, Font::small);
-    ctx.canvas.text_in(line.take_right(90), row.measured ? text(static_cast<double>(*row.measured)) : "not measured",
+    ctx.canvas.text_in(line.take_right(90),
+                       row.measured ? text(static_cast<double>(*row.measured)) : "not measured",
                        row.measured ? c.text : c.muted, Font::mono_small, Align::right);
     ctx.canvas.text_in(line.take_right(90), text(row.total()), c.text, Font::mono_small, Align::right);
     line.take_right(10);
@@ -496,31 +504,37 @@ void MemoryView::alive(Context& ctx, Rect room, const store::MemorySample& peak)
       marked_ns_ = now;
     if (!marked_ns_) marked_ns_ = 0;
   }
-  const AliveOf of{app.run.get(), app.memory_rank, app.memory_pool, below_,
-                   below_ == Below::peak ? peak.at_ns : now, below_ == Below::difference ? *marked_ns_ : 0};
+  const AliveOf of{app.run.get(),
+                   app.memory_rank,
+                   app.memory_pool,
+                   below_,
+                   below_ == Below::peak ? peak.at_ns : now,
+                   below_ == Below::difference ? *marked_ns_ : 0};
   // Of a run that goes on "now" is read when it is paused or looked back at: each time is a replay.
   const bool moves = app.run->live() && below_ != Below::peak && !app.cursor_ns && !app.paused();
   if (of != alive_of_ && !moves) {
     alive_of_ = of;
     const AliveMemory at = alive_memory(app.store(), of.rank, of.pool, of.at_ns);
     nodes_ = below_ == Below::difference
-                 ? alive_difference(*app.run, of.rank, alive_memory(app.store(), of.rank, of.pool, of.before_ns), at)
+                 ? alive_difference(*app.run, of.rank,
+                                    alive_memory(app.store(), of.rank, of.pool, of.before_ns), at)
                  : alive_tree(*app.run, of.rank, at);
   }
   const std::string when = timestamp(of.at_ns, 10'000);
-  const std::string title = moves                          ? "Pause the run, or set a time: what is alive is read then"
-                            : below_ == Below::difference ? "From " + timestamp(of.before_ns, 10'000) + " to " + when
-                            : below_ == Below::peak       ? "Alive at the peak, " + when
-                                                          : "Alive at " + when;
+  const std::string title = moves ? "Pause the run, or set a time: what is alive is read then"
+                            : below_ == Below::difference
+                                ? "From " + timestamp(of.before_ns, 10'000) + " to " + when
+                            : below_ == Below::peak ? "Alive at the peak, " + when
+                                                    : "Alive at " + when;
   ctx.canvas.text_in(head, title, c.muted, Font::small);
   if (moves) return;
   if (nodes_.empty()) {
     ctx.canvas.text_in(room.take_top(20), "Nothing", c.muted, Font::small);
     return;
   }
-  const auto picked = table_.draw(ctx, "##alive", room, nodes_,
-                                  below_ == Below::difference ? AliveTable::Columns::difference
-                                                              : AliveTable::Columns::alive);
+  const auto picked =
+      table_.draw(ctx, "##alive", room, nodes_,
+                  below_ == Below::difference ? AliveTable::Columns::difference : AliveTable::Columns::alive);
   if (picked) app.jump_to(*picked);
 }
 

@@ -59,7 +59,8 @@ void MessagesView::draw(Context& ctx, Rect room) {
     table_ = message_table(app.store(), of_row_);
   }
   const Rect foot = room.take_bottom(20);
-  ctx.canvas.text_in(foot, std::to_string(of_row_.size()) + " of " + std::to_string(messages.size()) + " messages",
+  ctx.canvas.text_in(foot,
+                     std::to_string(of_row_.size()) + " of " + std::to_string(messages.size()) + " messages",
                      ctx.colors().muted, Font::small);
   const TableHit hit = draw_table(ctx, "##messages", room, table_, state_);
   if (!hit.clicked) return;

@@ -77,7 +77,8 @@ void Dialogs::browser(Context& ctx, const Parts& parts, bool second) {
           text_ = path.string();
       }
       ImGui::TableNextColumn();
-      if (!entry.folder) ImGui::TextDisabled("%s", bytes(static_cast<std::int64_t>(entry.bytes)).text().c_str());
+      if (!entry.folder)
+        ImGui::TextDisabled("%s", bytes(static_cast<std::int64_t>(entry.bytes)).text().c_str());
       ImGui::TableNextColumn();
       if (entry.changed_s > 0) ImGui::TextDisabled("%s", day_text(entry.changed_s).c_str());
     };
@@ -108,7 +109,8 @@ void Dialogs::connect(Context& ctx, const Parts& parts) {
   ImGui::TextUnformatted("Where the run listens (run --listen, record --listen)");
   if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
-  bool entered = text_field("##address", "tcp://host:port or ipc://path", text_, ImGuiInputTextFlags_EnterReturnsTrue);
+  bool entered =
+      text_field("##address", "tcp://host:port or ipc://path", text_, ImGuiInputTextFlags_EnterReturnsTrue);
   ImGui::SetNextItemWidth(-1);
   entered |= text_field("##key", "key file; empty: found by the address, as with view --key", key_,
                         ImGuiInputTextFlags_EnterReturnsTrue);
@@ -125,7 +127,8 @@ void Dialogs::connect(Context& ctx, const Parts& parts) {
     for (const Endpoint& endpoint : known) {
       const std::string label =
           endpoint.address + (endpoint.key_file.empty() ? "" : "   key " + endpoint.key_file);
-      if (ImGui::Selectable(label.c_str(), endpoint.address == text_, ImGuiSelectableFlags_NoAutoClosePopups)) {
+      if (ImGui::Selectable(label.c_str(), endpoint.address == text_,
+                            ImGuiSelectableFlags_NoAutoClosePopups)) {
         text_ = endpoint.address;
         key_ = endpoint.key_file;
       }

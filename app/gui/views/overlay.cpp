@@ -17,6 +17,7 @@ int menu_items(const Overlay& overlay) {
   int picked = -1;
   for (std::size_t i = 0; i < overlay.items.size(); ++i) {
     const OverlayItem& item = overlay.items[i];
+    if (item.line_before) ImGui::Separator();
     ImGui::PushID(static_cast<int>(i));
     if (ImGui::MenuItem(item.label.c_str(), item.hint.empty() ? nullptr : item.hint.c_str(), item.checked,
                         item.enabled))
@@ -53,8 +54,8 @@ int list_to_pick_from(Overlay& overlay, const Fonts& fonts) {
         if (ImGui::Selectable(item.label.c_str(), i == 0 && !overlay.text.empty()))
           picked = shown[static_cast<std::size_t>(i)];
         if (!item.hint.empty()) {
-          ImGui::SameLine(std::max(160.0F, ImGui::GetWindowWidth() -
-                                               ImGui::CalcTextSize(item.hint.c_str()).x - 8));
+          ImGui::SameLine(
+              std::max(160.0F, ImGui::GetWindowWidth() - ImGui::CalcTextSize(item.hint.c_str()).x - 8));
           ImGui::TextDisabled("%s", item.hint.c_str());
         }
         ImGui::PopID();

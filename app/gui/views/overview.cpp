@@ -102,7 +102,8 @@ void OverviewView::verdict(Context& ctx, Rect& room) {
   const Rect whole = line;
   ctx.canvas.text_in(line.take_left(w), worst->title, c.text, Font::strong);
   ctx.canvas.text_in(line, worst->evidence, mix(c.muted, c.text, 0.5F), Font::small);
-  if (ctx.hovered(whole)) ctx.tip(worst->evidence + "\nNext: " + worst->next_step + "\nClick to see the findings");
+  if (ctx.hovered(whole))
+    ctx.tip(worst->evidence + "\nNext: " + worst->next_step + "\nClick to see the findings");
   if (ctx.clicked(whole)) ctx.ui.show_panel = "findings";
   room.take_top(8);
 }
@@ -112,15 +113,15 @@ Table OverviewView::rank_table(const AppState& app) const {
   const analysis::Summary& s = app.run->summary();
   Table table;
   const char* const when = app.cursor_ns ? "at the cursor" : app.run->live() ? "now" : "at the end";
-  table.columns = {{"rank", 0.35F, true},
-                   {"time", 2.6F, false,
-                    "Compute, exposed communication, exposed copies, checkpoint, idle: of the measured steps",
-                    false, 100},
-                   {"hidden", 0.5F, true, "100 (1 - exposed communication / |communication|)"},
-                   {"fetch wait", 0.65F, true, "Computation stood still for a gather"},
-                   {"exposed", 0.65F, true, "Communication while nothing was computed", true},
-                   {"idle", 0.65F, true, "", true},
-                   {when, 1.7F}};
+  table.columns = {
+      {"rank", 0.35F, true},
+      {"time", 2.6F, false,
+       "Compute, exposed communication, exposed copies, checkpoint, idle: of the measured steps", false, 100},
+      {"hidden", 0.5F, true, "100 (1 - exposed communication / |communication|)"},
+      {"fetch wait", 0.65F, true, "Computation stood still for a gather"},
+      {"exposed", 0.65F, true, "Communication while nothing was computed", true},
+      {"idle", 0.65F, true, "", true},
+      {when, 1.7F}};
   std::map<std::uint32_t, const analysis::RankSummary*> sums;
   for (const analysis::RankSummary& one : s.ranks) sums[one.rank] = &one;
   for (const store::RankRow& rank : app.store().ranks()) {
@@ -177,7 +178,8 @@ void OverviewView::ranks(Context& ctx, Rect room) {
                                  ? (failed ? "failed: " + rank.exit_message : std::string("finished"))
                              : at.known ? at.place
                                         : "no gate passed yet";
-    if (ctx.canvas.text_in(cell, text, failed ? c.of(Meaning::trouble) : c.text, Font::small) && ctx.hovered(cell))
+    if (ctx.canvas.text_in(cell, text, failed ? c.of(Meaning::trouble) : c.text, Font::small) &&
+        ctx.hovered(cell))
       ctx.tip(text);
     return true;
   };
@@ -193,9 +195,16 @@ void OverviewView::plots(Context& ctx, Rect room) {
   const int digits = s.step_ms_median.value_or(0) < 10 ? 2 : 1;
   std::vector<StepPlot> all;
   all.push_back({"Loss", "", {{"loss", s.loss, c.of(Meaning::compute)}}, first, false, logarithmic_, 3});
-  all.push_back({"Step time", "ms", {{"step time", s.step_ms, c.of(Meaning::gather)}}, first, true, logarithmic_, digits});
+  all.push_back({"Step time",
+                 "ms",
+                 {{"step time", s.step_ms, c.of(Meaning::gather)}},
+                 first,
+                 true,
+                 logarithmic_,
+                 digits});
   if (std::ranges::any_of(s.grad_norm, [](double norm) { return std::isfinite(norm); }))
-    all.push_back({"Gradient norm", "", {{"norm", s.grad_norm, c.of(Meaning::reduce)}}, first, true, logarithmic_, 3});
+    all.push_back(
+        {"Gradient norm", "", {{"norm", s.grad_norm, c.of(Meaning::reduce)}}, first, true, logarithmic_, 3});
   // The first step is warm-up and would be an outlier on its own.
   std::vector<double> measured = s.step_ms;
   if (measured.size() > 1) measured.erase(measured.begin());

@@ -32,7 +32,8 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
   std::vector<PaletteEntry> entries;
   for (const Command& command : commands()) {
     if (command.run == nullptr || !command.available(ctx) || !matches(command.name, text_)) continue;
-    entries.push_back({command.name, name_of(command.menu), command.keys, [&ctx, &command] { command.run(ctx); }});
+    entries.push_back(
+        {command.name, name_of(command.menu), command.keys, [&ctx, &command] { command.run(ctx); }});
   }
   for (const auto& view : parts.views.all()) {
     std::string name = "Show " + std::string(view->title());
@@ -41,7 +42,8 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
   }
   for (const std::string& layout : parts.docks.names()) {
     std::string name = "Layout " + layout;
-    if (matches(name, text_)) entries.push_back({std::move(name), "layout", "", [&app, layout] { app.set_layout(layout); }});
+    if (matches(name, text_))
+      entries.push_back({std::move(name), "layout", "", [&app, layout] { app.set_layout(layout); }});
   }
   for (const NameHit& hit : names_) {
     entries.push_back({hit.text, word(hit.kind), hit.detail, [&ctx, hit] {

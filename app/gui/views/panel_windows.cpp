@@ -1,8 +1,11 @@
-// Panels as windows of ImGui: title, menu of the title, and the mark of figures that are not of the whole run.
+// Panels as windows of ImGui: title, menu of the title, and the mark of figures that are not of the whole
+// run.
 #include <imgui_internal.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
+
 #include "app/gui/model/history_text.h"
 #include "app/gui/views/workspace.h"
 
@@ -33,7 +36,8 @@ void Workspace::show_asked(Context& ctx) {
   if (name.empty() || registry_.find(name) == nullptr) return;
   static constexpr std::array<std::pair<const char*, const char*>, 2> kBeside{
       {{"inspector", "overview"}, {"findings", "inspector"}}};
-  const auto beside = std::ranges::find(kBeside, name, [](const auto& pair) { return std::string(pair.first); });
+  const auto beside =
+      std::ranges::find(kBeside, name, [](const auto& pair) { return std::string(pair.first); });
   docks_.open(layout, name, beside == kBeside.end() ? "" : beside->second);
   focus_panel_ = name;
 }
@@ -45,10 +49,10 @@ void Workspace::panel_window(Context& ctx, const std::string& name) {
   bool open = true;
   if (focus_panel_ == name) ImGui::SetNextWindowFocus();
   ImGui::SetNextWindowSize({640, 360}, ImGuiCond_FirstUseEver);
-  const bool drawn = ImGui::Begin(Docks::window_name(layout, name, view->title()).c_str(), &open,
-                                  ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoScrollbar |
-                                      ImGuiWindowFlags_NoScrollWithMouse |
-                                      ImGuiWindowFlags_NoFocusOnAppearing);
+  const bool drawn =
+      ImGui::Begin(Docks::window_name(layout, name, view->title()).c_str(), &open,
+                   ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoScrollbar |
+                       ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoFocusOnAppearing);
   if (drawn) {
     if (focus_panel_ == name) focus_panel_.clear();
     ctx.enter_window();
@@ -111,7 +115,7 @@ void Workspace::panel_menu(Context& ctx, const View& view, const Rect& title) {
                      [this, layout, here, chosen] { docks_.replace(layout, here, chosen); }});
   }
   items.push_back({"Close this panel", "", docks_.shown(layout).size() > 1, false,
-                   [this, layout, here] { docks_.close(layout, here); }});
+                   [this, layout, here] { docks_.close(layout, here); }, true});
   ctx.menu(title, std::move(items));
 }
 

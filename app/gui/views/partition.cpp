@@ -63,13 +63,15 @@ class PartitionView final : public View {
             const store::ParamState& state, const ElementAxis& elements, bool labels);
   void hover(Context& ctx, const Rect& rect, const ElementAxis& elements, std::uint32_t rank);
   void legend(Context& ctx, Rect rect);
-  void gradient_cell(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param, const ElementAxis& elements);
-  void optimizer_cell(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param, const ElementAxis& elements);
+  void gradient_cell(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param,
+                     const ElementAxis& elements);
+  void optimizer_cell(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param,
+                      const ElementAxis& elements);
   /// By owner, module or age in place of the status; false where that says nothing here.
-  bool coloured(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param, const store::ParamState& state,
-                const ElementAxis& elements);
-  void pieces(Context& ctx, const Rect& box, const ev::ParamInfo& info, std::span<const OwnedSlice> slices, Rgb color,
-              float alpha) const;
+  bool coloured(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param,
+                const store::ParamState& state, const ElementAxis& elements);
+  void pieces(Context& ctx, const Rect& box, const ev::ParamInfo& info, std::span<const OwnedSlice> slices,
+              Rgb color, float alpha) const;
   const std::vector<GradientState>& gradients(const AppState& app, std::uint32_t rank);
   void label(Context& ctx, const Rect& box, std::string_view name) const;
   static void double_outline(Context& ctx, const Rect& box);
@@ -106,8 +108,8 @@ void PartitionView::header(Context& ctx, Rect& room) {
   if (layer_ == Layer::parameters && room.w > 130 &&
       ctx.menu_button_right(room, std::string("by ") + kNames[static_cast<std::size_t>(colour_by_)], place)) {
     std::vector<OverlayItem> items;
-    constexpr std::array kTips{"here, on its way, not here", "the rank whose shard it is", "block of the model",
-                               "since its status changed"};
+    constexpr std::array kTips{"here, on its way, not here", "the rank whose shard it is",
+                               "block of the model", "since its status changed"};
     for (std::size_t i = 0; i < kNames.size(); ++i) {
       const auto by = static_cast<ColourBy>(i);
       items.push_back({kNames[i], kTips[i], true, by == colour_by_, [this, by] { colour_by_ = by; }});
@@ -118,7 +120,8 @@ void PartitionView::header(Context& ctx, Rect& room) {
 
 const std::vector<GradientState>& PartitionView::gradients(const AppState& app, std::uint32_t rank) {
   const std::int64_t at = app.now_ns();
-  if (gradients_at_ != at || gradients_of_ != app.run.get() || gradients_revision_ != app.store().revision()) {
+  if (gradients_at_ != at || gradients_of_ != app.run.get() ||
+      gradients_revision_ != app.store().revision()) {
     gradients_.clear();
     gradients_at_ = at;
     gradients_of_ = app.run.get();
@@ -130,12 +133,13 @@ const std::vector<GradientState>& PartitionView::gradients(const AppState& app, 
 }
 
 /// Parts of a parameter's box, padding after the last.
-void PartitionView::pieces(Context& ctx, const Rect& box, const ev::ParamInfo& info, std::span<const OwnedSlice> slices,
-                           Rgb color, float alpha) const {
+void PartitionView::pieces(Context& ctx, const Rect& box, const ev::ParamInfo& info,
+                           std::span<const OwnedSlice> slices, Rgb color, float alpha) const {
   const auto elems = static_cast<double>(std::max<std::int64_t>(1, info.elems));
   for (const OwnedSlice& slice : slices) {
     const float x0 = box.x + static_cast<float>(static_cast<double>(slice.param_offset) / elems) * box.w;
-    const float share = static_cast<float>(std::min(1.0, static_cast<double>(slice.param_offset + slice.elems) / elems));
+    const float share =
+        static_cast<float>(std::min(1.0, static_cast<double>(slice.param_offset + slice.elems) / elems));
     const float x1 = std::max(x0 + 1, box.x + share * box.w);
     ctx.canvas.fill({x0, box.y, std::min(x1, box.right()) - x0, box.h}, color, alpha);
   }
@@ -151,8 +155,8 @@ void PartitionView::label(Context& ctx, const Rect& box, std::string_view name) 
   ctx.canvas.text_in({plate.x + 2, plate.y, plate.w, plate.h}, text, ctx.colors().text, Font::small);
 }
 
-/// Outline: none yet; half high: in a bucket; full height, pale: flushed; hatched: being reduced; solid: reduced, at
-/// stages 2 and 3 where this rank owns it.
+/// Outline: none yet; half high: in a bucket; full height, pale: flushed; hatched: being reduced; solid:
+/// reduced, at stages 2 and 3 where this rank owns it.
 void PartitionView::gradient_cell(Context& ctx, const Rect& box, std::uint32_t rank, std::uint32_t param,
                                   const ElementAxis& elements) {
   const Palette& c = ctx.colors();
@@ -239,7 +243,8 @@ bool PartitionView::coloured(Context& ctx, const Rect& box, std::uint32_t rank, 
       // 1 us: bright; 1 s and more: the panel's colour nearly.
       const double age = std::max(1.0, static_cast<double>(app.now_ns() - state.since_ns));
       const auto old = static_cast<float>(std::clamp((std::log10(age) - 3) / 6, 0.0, 1.0));
-      ctx.canvas.fill(box, mix(here ? c.of(Meaning::gather) : c.of(Meaning::neutral), c.panel, 0.1F + 0.75F * old));
+      ctx.canvas.fill(
+          box, mix(here ? c.of(Meaning::gather) : c.of(Meaning::neutral), c.panel, 0.1F + 0.75F * old));
       break;
     }
   }
@@ -387,7 +392,8 @@ void PartitionView::hover(Context& ctx, const Rect& rect, const ElementAxis& ele
     if (param < states.size()) {
       const GradientState& state = states[param];
       details.fields.push_back({"gradient", word(state.status), "", ""});
-      if (state.bucket != ev::kNoId) details.fields.push_back({"bucket", std::to_string(state.bucket), "", ""});
+      if (state.bucket != ev::kNoId)
+        details.fields.push_back({"bucket", std::to_string(state.bucket), "", ""});
       if (state.since_ns > 0)
         details.fields.push_back({"for", duration(app.now_ns() - state.since_ns).text(), "", ""});
     }
@@ -434,13 +440,17 @@ void PartitionView::legend(Context& ctx, Rect room) {
   if (colour_by_ == ColourBy::owner) {
     const std::uint32_t world = std::min<std::uint32_t>(ctx.app.store().tables().world, 16);
     for (std::uint32_t rank = 0; rank < world; ++rank)
-      entry(("rank " + std::to_string(rank)).c_str(), [&](const Rect& r) { ctx.canvas.fill(r, hue(rank, c)); });
+      entry(("rank " + std::to_string(rank)).c_str(),
+            [&](const Rect& r) { ctx.canvas.fill(r, hue(rank, c)); });
     entry("pale: not here", [&](const Rect& r) { ctx.canvas.fill(r, c.muted, 0.28F); });
     return;
   }
   if (colour_by_ == ColourBy::age) {
-    for (const auto& [text, old] : {std::pair{"1 \u00b5s", 0.0F}, {"1 ms", 0.5F}, {"1 s and more since it changed", 1.0F}})
-      entry(text, [&](const Rect& r) { ctx.canvas.fill(r, mix(c.of(Meaning::gather), c.panel, 0.1F + 0.75F * old)); });
+    for (const auto& [text, old] :
+         {std::pair{"1 \u00b5s", 0.0F}, {"1 ms", 0.5F}, {"1 s and more since it changed", 1.0F}})
+      entry(text, [&](const Rect& r) {
+        ctx.canvas.fill(r, mix(c.of(Meaning::gather), c.panel, 0.1F + 0.75F * old));
+      });
     entry("not here", [&](const Rect& r) { ctx.canvas.fill(r, c.of(Meaning::neutral)); });
     return;
   }

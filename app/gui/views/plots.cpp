@@ -91,7 +91,8 @@ bool begin_plot(Context& ctx, const char* id, const Rect& rect, int flags) {
   if (rect.w < 60 || rect.h < 40) return false;
   ImGui::PushFont(ctx.canvas.fonts().of(Font::mono_small), line_height(Font::mono_small));
   ImGui::SetCursorScreenPos({rect.x, rect.y});
-  if (ImPlot::BeginPlot(id, {rect.w, rect.h}, flags | ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText)) return true;
+  if (ImPlot::BeginPlot(id, {rect.w, rect.h}, flags | ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText))
+    return true;
   ImGui::PopFont();
   return false;
 }
@@ -102,7 +103,8 @@ void end_plot(Context&) {
 }
 
 bool plot_clicked() {
-  return ImPlot::IsPlotHovered() && ImGui::IsMouseReleased(0) && ImGui::GetIO().MouseDragMaxDistanceSqr[0] < 9;
+  return ImPlot::IsPlotHovered() && ImGui::IsMouseReleased(0) &&
+         ImGui::GetIO().MouseDragMaxDistanceSqr[0] < 9;
 }
 
 int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
@@ -200,7 +202,8 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
   const int bins = std::clamp(static_cast<int>(std::ceil(2 * std::cbrt(static_cast<double>(most)))), 4, 80);
   const bool legend = plot.curves.size() > 1;
   // Not the name of a plot over steps with the same title: ImPlot would give both one pair of axes.
-  if (!begin_plot(ctx, ("##distribution of " + plot.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend)) return;
+  if (!begin_plot(ctx, ("##distribution of " + plot.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend))
+    return;
   ImPlot::SetupAxes(nullptr, nullptr,
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch | ImPlotAxisFlags_AutoFit,
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch | ImPlotAxisFlags_AutoFit |
@@ -213,8 +216,8 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
     spec.FillAlpha = legend ? 0.45F : 0.8F;
     spec.LineColor = ink(plot.curves[i].color);
     spec.Flags = ImPlotHistogramFlags_Density;
-    ImPlot::PlotHistogram(plot.curves[i].label.c_str(), values[i].data(), static_cast<int>(values[i].size()), bins,
-                          1, range, spec);
+    ImPlot::PlotHistogram(plot.curves[i].label.c_str(), values[i].data(), static_cast<int>(values[i].size()),
+                          bins, 1, range, spec);
   }
   if (ImPlot::IsPlotHovered()) {
     const double width = (range.Max - range.Min) / bins;
@@ -223,10 +226,11 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
     Details details;
     details.title = decimal(from, plot.digits) + " to " + with_unit(from + width, plot.digits, plot.unit);
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto in_bin = std::ranges::count_if(
-          values[i], [&](double v) { return v >= from && (v < from + width || (v == range.Max && from + width >= v)); });
-      details.fields.push_back({plot.curves[i].label, std::to_string(in_bin) + " of " + std::to_string(values[i].size()),
-                                "", ""});
+      const auto in_bin = std::ranges::count_if(values[i], [&](double v) {
+        return v >= from && (v < from + width || (v == range.Max && from + width >= v));
+      });
+      details.fields.push_back(
+          {plot.curves[i].label, std::to_string(in_bin) + " of " + std::to_string(values[i].size()), "", ""});
     }
     ctx.tip(details);
   }

@@ -14,8 +14,8 @@ struct Curve {
   std::vector<double> values;  ///< by step; NaN is a gap
   Rgb color = 0;
 };
-/// Values per step in a plot of ImPlot. The x axes of all step plots are one: zooming any zooms all, a double click
-/// shows every step again. What the timeline shows is a band, and the time that "now" means a line.
+/// Values per step in a plot of ImPlot. The x axes of all step plots are one: zooming any zooms all, a double
+/// click shows every step again. What the timeline shows is a band, and the time that "now" means a line.
 struct StepPlot {
   std::string title, unit;
   std::vector<Curve> curves;

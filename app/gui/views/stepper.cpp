@@ -189,11 +189,13 @@ void StepperView::play(Context& ctx, Rect& room) {
                  "Plays the recording from the cursor; it stops at the breakpoints below")) {
     playback_.playing = !playback_.playing;
     if (playback_.playing && (!app.cursor_ns || *app.cursor_ns >= app.store().end_ns()))
-      app.jump_to(app.time.range().begin_ns > 0 && app.cursor_ns ? 0 : std::max<std::int64_t>(0, app.time.range().begin_ns));
+      app.jump_to(app.time.range().begin_ns > 0 && app.cursor_ns
+                      ? 0
+                      : std::max<std::int64_t>(0, app.time.range().begin_ns));
   }
   line.take_left(8);
-  ctx.canvas.text_in(line.take_left(std::min(line.w, ctx.canvas.width("speed", Font::small) + 6)), "speed", c.muted,
-                     Font::small);
+  ctx.canvas.text_in(line.take_left(std::min(line.w, ctx.canvas.width("speed", Font::small) + 6)), "speed",
+                     c.muted, Font::small);
   if (line.w > 120) {
     const Rect slider = line.take_left(std::min(200.0F, line.w * 0.5F));
     ImGui::PushFont(ctx.canvas.fonts().of(Font::mono_small), line_height(Font::mono_small));
@@ -237,7 +239,8 @@ void StepperView::to_next_hit(AppState& app) {
 /// The list, and a line that adds to it.
 void StepperView::breakpoints(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
-  ctx.section(room, none_left_ && !breakpoints_.empty() ? "Breakpoints: none is hit from here on" : "Breakpoints");
+  ctx.section(room,
+              none_left_ && !breakpoints_.empty() ? "Breakpoints: none is hit from here on" : "Breakpoints");
   const float rows = static_cast<float>(breakpoints_.size()) + 1;
   const Rect area = room.take_top(std::min(26 * rows, std::max(52.0F, room.h * 0.22F)));
   ImGui::PushFont(ctx.canvas.fonts().of(Font::small), line_height(Font::small));
@@ -336,11 +339,13 @@ void StepperView::watch_live(AppState& app) {
 float StepperView::summary(Context& ctx, Rect room) {
   const Palette& c = ctx.colors();
   float y = 0;
-  for (const Field& field : ds_summary(ctx.app.store(), ctx.app.selection.param, ctx.app.stepper_rank, ctx.app.now_ns())) {
+  for (const Field& field :
+       ds_summary(ctx.app.store(), ctx.app.selection.param, ctx.app.stepper_rank, ctx.app.now_ns())) {
     const Rect line{room.x, room.y + y, std::min(room.w, 460.0F), 18};
     ctx.canvas.text_in({line.x, line.y, 150, line.h}, field.label, c.muted, Font::mono_small);
     const Rect value{line.x + 154, line.y, line.w - 154, line.h};
-    if (ctx.canvas.text_in(value, field.value, c.text, Font::mono_small) && ctx.hovered(value)) ctx.tip(field.value);
+    if (ctx.canvas.text_in(value, field.value, c.text, Font::mono_small) && ctx.hovered(value))
+      ctx.tip(field.value);
     y += 18;
   }
   return y;
@@ -354,7 +359,8 @@ void StepperView::list(Context& ctx, Rect room, const char* title, const std::ve
   // The number of parameters and of their elements are not one number with a comma.
   std::string sum = std::to_string(params.size()) + (params.size() == 1 ? " parameter" : " parameters");
   const std::string elements = " \u00b7 " + count(static_cast<double>(elems)).text() + " elements";
-  if (elems > 0 && ctx.canvas.width(title, Font::small) + ctx.canvas.width(sum + elements, Font::mono_small) + 8 < head.w)
+  if (elems > 0 &&
+      ctx.canvas.width(title, Font::small) + ctx.canvas.width(sum + elements, Font::mono_small) + 8 < head.w)
     sum += elements;
   ctx.canvas.text_in(head.take_right(std::min(head.w, ctx.canvas.width(sum, Font::mono_small) + 1)), sum,
                      c.muted, Font::mono_small, Align::right);

@@ -78,9 +78,9 @@ void draw_cell(Context& ctx, const Rect& place, const Column& column, const Cell
     ctx.canvas.fill({room.x, room.y + (room.h - 10) / 2, 10, 10}, c.of(*cell.swatch), 1, 2);
     room.take_left(16);
   }
-  const bool cut =
-      ctx.canvas.text_in(room, cell.text, ink_of(c, cell.tone), column.number ? Font::mono_small : Font::small,
-                         column.number ? Align::right : Align::left);
+  const bool cut = ctx.canvas.text_in(room, cell.text, ink_of(c, cell.tone),
+                                      column.number ? Font::mono_small : Font::small,
+                                      column.number ? Align::right : Align::left);
   if (!over || !place.contains(ctx.pointer.x, ctx.pointer.y)) return;
   if (!cell.tip.empty())
     ctx.tip(cell.tip);
@@ -91,8 +91,8 @@ void draw_cell(Context& ctx, const Rect& place, const Column& column, const Cell
 /// Texts, and what draws itself; a number gains nothing from room beside it.
 bool stretches(const Column& column) { return !column.number || column.smallest > 0; }
 
-/// Widths of the columns in points. Heads and numbers are shown whole; what is left is the texts', by their weights.
-/// Columns of numbers for which there is no room, the last ones first, get none.
+/// Widths of the columns in points. Heads and numbers are shown whole; what is left is the texts', by their
+/// weights. Columns of numbers for which there is no room, the last ones first, get none.
 std::vector<float> fitted_widths(Context& ctx, const Table& table, float room) {
   constexpr float kPadding = 12;
   constexpr std::size_t kMeasured = 48;  // rows: the others are mostly as long

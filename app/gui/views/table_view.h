@@ -1,5 +1,5 @@
-// Draws a Table (model/table.h) as a table of ImGui: sorted, resized, reordered and hidden by its heads, rows copied
-// with Ctrl+C or from the menu of the right button.
+// Draws a Table (model/table.h) as a table of ImGui: sorted, resized, reordered and hidden by its heads, rows
+// copied with Ctrl+C or from the menu of the right button.
 #pragma once
 
 #include <functional>

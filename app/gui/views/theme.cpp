@@ -100,7 +100,8 @@ void apply_theme(const Palette& c) {
   set(ImGuiCol_TextSelectedBg, c.accent, 0.35F);
   set(ImGuiCol_ScrollbarBg, c.panel, 0);
   set(ImGuiCol_ScrollbarGrab, c.muted, 0.45F);
-  for (const ImGuiCol grab : {ImGuiCol_ScrollbarGrabHovered, ImGuiCol_ScrollbarGrabActive}) set(grab, c.muted, 0.8F);
+  for (const ImGuiCol grab : {ImGuiCol_ScrollbarGrabHovered, ImGuiCol_ScrollbarGrabActive})
+    set(grab, c.muted, 0.8F);
   set(ImGuiCol_ModalWindowDimBg, c.base, 0.55F);
   set(ImGuiCol_NavWindowingHighlight, c.accent);
   set(ImGuiCol_NavWindowingDimBg, c.base, 0.4F);

@@ -1,5 +1,7 @@
-// The top bar: menus, which run it is, the figures of the step that is looked at, and the controls of the run.
+// The top bar: menus, which run it is, the figures of the step that is looked at, and the controls of the
+// run.
 #include <algorithm>
+#include <utility>
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
@@ -134,13 +136,14 @@ void Workspace::layout_menu(Context& ctx, const Rect& anchor) {
   }
   const std::string layout = app.layout_name;
   const std::vector<std::string>& shown = docks_.shown(layout);
+  bool line = true;
   for (const auto& view : registry_.all()) {
     const std::string name(view->name());
     if (std::ranges::find(shown, name) != shown.end()) continue;
     items.push_back({"Add " + std::string(view->title()), "", true, false,
-                     [&ui = ui_, name] { ui.show_panel = name; }});
+                     [&ui = ui_, name] { ui.show_panel = name; }, std::exchange(line, false)});
   }
-  items.push_back({"Save as...", "", true, false, [&ui = ui_] { ui.open(Dialog::save_layout); }});
+  items.push_back({"Save as...", "", true, false, [&ui = ui_] { ui.open(Dialog::save_layout); }, true});
   items.push_back({"As it was at first", "", true, false, [this, layout] { docks_.reset(layout); }});
   ctx.menu(anchor, std::move(items));
 }

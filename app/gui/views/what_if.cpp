@@ -1,17 +1,18 @@
-// What if: this run with other settings, ranks or links, on a cost model fitted to it; step time, exposed communication
-// and memory against now, and the result opened beside the run.
+// What if: this run with other settings, ranks or links, on a cost model fitted to it; step time, exposed
+// communication and memory against now, and the result opened beside the run.
+#include "app/gui/model/what_if.h"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cfloat>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/format.h"
-#include "app/gui/model/what_if.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
 #include "app/gui/views/table_view.h"
@@ -57,7 +58,8 @@ bool WhatIfView::changed() const {
          choice_.node_link_gb_per_s > 0 || more_[0] != 0;
 }
 
-/// A label at the left, the control at the right; what differs from the recording has a mark and its old value.
+/// A label at the left, the control at the right; what differs from the recording has a mark and its old
+/// value.
 void WhatIfView::setting(std::size_t which, std::int32_t stage) {
   const WhatIfSetting& setting = what_if_settings()[which];
   std::string& value = choice_.values[which];
@@ -120,7 +122,8 @@ void WhatIfView::links() {
   };
   row("ranks", "Ranks of the changed run");
   int ranks = static_cast<int>(choice_.ranks);
-  if (ImGui::InputInt("##ranks", &ranks)) choice_.ranks = static_cast<std::uint32_t>(std::clamp(ranks, 1, 4096));
+  if (ImGui::InputInt("##ranks", &ranks))
+    choice_.ranks = static_cast<std::uint32_t>(std::clamp(ranks, 1, 4096));
   row("ranks per node", "Ranks that share a node's links");
   int per_node = static_cast<int>(choice_.ranks_per_node);
   if (ImGui::InputInt("##per node", &per_node))
@@ -133,7 +136,8 @@ void WhatIfView::links() {
     if (ImGui::InputDouble("##bandwidth", &gb_per_s, 0, 0, "%.4g GB/s")) gb_per_s = std::max(0.0, gb_per_s);
     ImGui::SameLine();
     ImGui::SetNextItemWidth(half);
-    if (ImGui::InputDouble("##latency", &latency_us, 0, 0, "%.4g \xc2\xb5s")) latency_us = std::max(0.0, latency_us);
+    if (ImGui::InputDouble("##latency", &latency_us, 0, 0, "%.4g \xc2\xb5s"))
+      latency_us = std::max(0.0, latency_us);
     ImGui::PopID();
   };
   row("link in a node", "Among the ranks of a node, as busbw; 0: as fitted to the recording");
@@ -151,10 +155,10 @@ void WhatIfView::buttons(Context& ctx) {
   ImGui::BeginDisabled(running || !changed());
   if (ImGui::Button("Play it")) {
     choice_.more = more_.data();
-    const std::string out = (std::filesystem::temp_directory_path() /
-                             ("shardscope-what-if-" + std::to_string(getpid()) + "-" + std::to_string(runs_++) +
-                              ".zscope"))
-                                .string();
+    const std::string out =
+        (std::filesystem::temp_directory_path() /
+         ("shardscope-what-if-" + std::to_string(getpid()) + "-" + std::to_string(runs_++) + ".zscope"))
+            .string();
     run_.start(what_if_arguments(shardscope_program(), of_, app.store().tables(), choice_, out), out);
   }
   ImGui::EndDisabled();
@@ -173,7 +177,8 @@ void WhatIfView::buttons(Context& ctx) {
   const bool result = shown_ && shown_->result;
   ImGui::BeginDisabled(!result || running);
   if (ImGui::Button("Open beside the run") && result) {
-    app.open_request = {.source = shown_->result->recording, .key_file = {}, .second = true, .temporary = true};
+    app.open_request = {
+        .source = shown_->result->recording, .key_file = {}, .second = true, .temporary = true};
   }
   ImGui::EndDisabled();
 }
@@ -213,10 +218,12 @@ void WhatIfView::bars(Context& ctx, Rect& room, const WhatIfResult& result) cons
   const std::array rows{
       TimeBar{"now, recorded", result.recorded_ms, c.runs[0], "", "Median step of the recording"},
       TimeBar{"now, modelled", result.modelled_ms, mix(c.runs[0], c.panel, 0.4F),
-          error + decimal(std::fabs(result.model_error_pct), 1) + " %",
-          "What the model, fitted to this recording, makes of the recorded settings: how far it can be trusted"},
-      TimeBar{"predicted", result.predicted_ms, c.runs[1], sign + decimal(std::fabs(result.change_pct), 1) + " %",
-          "The recorded time and what the model changes by"}};
+              error + decimal(std::fabs(result.model_error_pct), 1) + " %",
+              "What the model, fitted to this recording, makes of the recorded settings: how far it can be "
+              "trusted"},
+      TimeBar{"predicted", result.predicted_ms, c.runs[1],
+              sign + decimal(std::fabs(result.change_pct), 1) + " %",
+              "The recorded time and what the model changes by"}};
   for (const TimeBar& bar : rows) {
     Rect line = room.take_top(24);
     const Rect whole = line;
@@ -225,7 +232,8 @@ void WhatIfView::bars(Context& ctx, Rect& room, const WhatIfResult& result) cons
     ctx.canvas.text_in(line.take_right(84), milliseconds(bar.ms).text(), c.text, Font::mono, Align::right);
     line.take_right(10);
     if (std::isfinite(bar.ms))
-      ctx.canvas.fill({line.x, line.y + 5, line.w * static_cast<float>(bar.ms / most), line.h - 10}, bar.color, 1, 2);
+      ctx.canvas.fill({line.x, line.y + 5, line.w * static_cast<float>(bar.ms / most), line.h - 10},
+                      bar.color, 1, 2);
     if (ctx.hovered(whole)) ctx.tip(bar.tip);
   }
 }
@@ -238,7 +246,8 @@ void WhatIfView::result(Context& ctx, Rect room) {
     table_ = shown_ && shown_->result ? metric_table(shown_->result->comparison) : Table{};
   }
   if (run_.running()) {
-    ctx.empty(room, "Playing the run", "The model is fitted to the recording, then both settings are played.");
+    ctx.empty(room, "Playing the run",
+              "The model is fitted to the recording, then both settings are played.");
     ctx.moving = true;
     return;
   }
@@ -272,8 +281,9 @@ void WhatIfView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   if (app.run->live() || !app.store().has_tables()) {
     ctx.empty(room, app.run->live() ? "What-if needs a recording" : "This recording names no run",
-              app.run->live() ? "Record the run (shardscope record, or run --record), end it and open the recording."
-                              : "Its tables are missing: there are no settings to change.");
+              app.run->live()
+                  ? "Record the run (shardscope record, or run --record), end it and open the recording."
+                  : "Its tables are missing: there are no settings to change.");
     return;
   }
   if (of_ != app.run->source()) {

@@ -76,7 +76,8 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   if (std::ranges::none_of(ctx.pointer.down, std::identity{})) ctx.ui.captured = nullptr;
 }
 
-/// What lies above the panels: the sheet of keys, menus, dialogs, tool tips, the frame of a run that is paused.
+/// What lies above the panels: the sheet of keys, menus, dialogs, tool tips, the frame of a run that is
+/// paused.
 void Workspace::above(Context& ctx) {
   draw_help(ctx);
   ctx.draw_overlay();

@@ -150,7 +150,8 @@ TEST_F(DocksTest, SettingsKeepWhichPanelsAreShown) {
   docks_.close(kLayout, "memory");
   docks_.open(kLayout, "inspector");
   const std::string kept = ImGui::SaveIniSettingsToMemory();
-  EXPECT_NE(kept.find("[Panels][Watch]\ntimeline\npartition\nfindings\noverview\ninspector\n\n"), std::string::npos)
+  EXPECT_NE(kept.find("[Panels][Watch]\ntimeline\npartition\nfindings\noverview\ninspector\n\n"),
+            std::string::npos)
       << kept;
 
   docks_.reset(kLayout);

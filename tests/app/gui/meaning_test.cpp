@@ -117,7 +117,8 @@ TEST(ExposedCommunication, IsNotDrawnAsAWaitInTheCommunicationPanel) {
   app.run->settle();
   app.place_once();
   const Picture picture = render(app, "communication", 1400, 900);
-  // Left: volume, operations, and the plot of what was exposed by step. On the right the lengths of waits are red.
+  // Left: volume, operations, and the plot of what was exposed by step. On the right the lengths of waits are
+  // red.
   std::size_t reds = 0, teals = 0;
   for (float y = 70; y < 890; ++y) {
     for (float x = 12; x < 680; ++x) {

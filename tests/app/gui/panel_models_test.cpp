@@ -24,7 +24,8 @@ using C = ev::MemoryCategory;
 /// One rank: a shard for the whole run, a gathered parameter twice, an activation, some of it freed.
 store::Store memory_run() {
   test::RunBuilder run(1);
-  const auto change = [&](std::int64_t at, ev::EventKind kind, C category, std::uint32_t owner, std::int64_t bytes) {
+  const auto change = [&](std::int64_t at, ev::EventKind kind, C category, std::uint32_t owner,
+                          std::int64_t bytes) {
     run.instant(0, at, kind, ev::StreamId::host, owner, ev::kNoId, ev::kNoId,
                 ev::memory_code(ev::MemoryPool::device, category), bytes, 0);
   };
@@ -87,7 +88,8 @@ TEST_F(Model, TheDifferenceOfTwoTimesHoldsWhatChangedAndNothingElse) {
   const AliveMemory after = alive_memory(data(), 0, ev::MemoryPool::device, end / 2);
   EXPECT_TRUE(alive_difference(*app_.run, 0, before, before).empty());
   std::int64_t change = 0;
-  for (const AliveNode& node : alive_difference(*app_.run, 0, before, after)) change += node.bytes - node.before;
+  for (const AliveNode& node : alive_difference(*app_.run, 0, before, after))
+    change += node.bytes - node.before;
   EXPECT_EQ(change, after.total() - before.total());
 }
 
@@ -304,7 +306,8 @@ TEST(WhatIf, NamesOnlyWhatDiffersFromTheRecording) {
   WhatIfChoice choice = as_recorded(tables);
   EXPECT_EQ(choice.values[0], "3");
   using Words = std::vector<std::string>;
-  EXPECT_EQ(what_if_arguments("s", "r.zscope", tables, choice, ""), (Words{"s", "what-if", "r.zscope", "--json"}));
+  EXPECT_EQ(what_if_arguments("s", "r.zscope", tables, choice, ""),
+            (Words{"s", "what-if", "r.zscope", "--json"}));
   for (std::size_t i = 0; i < what_if_settings().size(); ++i) {
     const std::string key = what_if_settings()[i].key;
     if (key == "zero_optimization.reduce_bucket_size") {
@@ -350,7 +353,8 @@ TEST(WhatIf, WhatTheCommandSaysIsTheProblemWhereItFails) {
   EXPECT_EQ(failed->problem, "a.zscope: too few steps");
   run.start({"/no/such/program"}, "");
   EXPECT_NE(outcome_of(run)->problem.find("/no/such/program"), std::string::npos);
-  run.start({"/bin/sh", "-c", R"(echo '{"recorded":{"step_ms":1},"changed":{"step_ms":2}}'; echo warned >&2)"}, "");
+  run.start(
+      {"/bin/sh", "-c", R"(echo '{"recorded":{"step_ms":1},"changed":{"step_ms":2}}'; echo warned >&2)"}, "");
   const auto done = outcome_of(run);
   ASSERT_TRUE(done->result);
   EXPECT_EQ(done->result->warnings, "warned");

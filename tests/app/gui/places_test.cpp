@@ -1,13 +1,13 @@
 // Places: undo and redo of navigation, links, and what "go to" understands.
 #include "app/gui/model/places.h"
 
+#include <fstream>
+
 #include "app/gui/model/file_list.h"
 #include "app/gui/model/find_names.h"
 #include "app/gui/model/match.h"
 #include "app/gui/model/recent.h"
 #include "tests/app/gui/model_fixture.h"
-
-#include <fstream>
 
 namespace shardscope::gui {
 namespace {
@@ -57,7 +57,8 @@ TEST(TimeFromText, ReadsUnitsAndKeepsWholeNanoseconds) {
   EXPECT_EQ(time_from_text("830ms"), 830'000'000);
   EXPECT_EQ(time_from_text("12 µs"), 12'000);
   EXPECT_EQ(time_from_text("9007199254740993ns"), 9007199254740993) << "a double would round it";
-  for (const char* wrong : {"", "12", "s", "1.2 parsec", "1e300s", "nan s"}) EXPECT_FALSE(time_from_text(wrong)) << wrong;
+  for (const char* wrong : {"", "12", "s", "1.2 parsec", "1e300s", "nan s"})
+    EXPECT_FALSE(time_from_text(wrong)) << wrong;
 }
 
 TEST_F(Model, ALinkLeadsBackToThePlaceItWasCopiedFrom) {

@@ -54,8 +54,8 @@ TEST_P(Panel, SurvivesTheSmallestSize) {
 
 INSTANTIATE_TEST_SUITE_P(All, Panel,
                          ::testing::Values("overview", "timeline", "partition", "memory", "communication",
-                                           "stepper", "compare", "findings", "inspector", "messages", "buckets",
-                                           "whatif", "workspace"),
+                                           "stepper", "compare", "findings", "inspector", "messages",
+                                           "buckets", "whatif", "workspace"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(Screenshot, EveryStageAndLayoutIsDrawn) {

@@ -132,9 +132,11 @@ TEST(ColourVision, BuffersAndTheRunsOfAComparisonAreToldApartFromAllElse) {
       for (int i = 0; i < kMeaningCount; ++i) {
         const auto meaning = static_cast<Meaning>(i);
         if (meaning != Meaning::buffer) {
-          EXPECT_GT(distance(c.of(Meaning::buffer), c.of(meaning)), kApart) << i << " " << static_cast<int>(vision);
+          EXPECT_GT(distance(c.of(Meaning::buffer), c.of(meaning)), kApart)
+              << i << " " << static_cast<int>(vision);
         }
-        for (const Rgb run : c.runs) EXPECT_GT(distance(run, c.of(meaning)), kApart) << i << " " << static_cast<int>(vision);
+        for (const Rgb run : c.runs)
+          EXPECT_GT(distance(run, c.of(meaning)), kApart) << i << " " << static_cast<int>(vision);
       }
       EXPECT_GT(distance(c.runs[0], c.runs[1]), kApart);
     }
