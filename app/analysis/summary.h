@@ -230,6 +230,7 @@ struct Finding {
                                         const Digest& digest);
 /// Makes the digest.
 [[nodiscard]] std::vector<Finding> find(const store::Store& store, const Summary& summary);
+[[nodiscard]] std::string findings_json(const std::vector<Finding>& findings, bool simulated);
 
 struct Difference {
   std::string metric, unit;

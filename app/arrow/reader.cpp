@@ -112,6 +112,15 @@ std::string summary_json(const Opened& opened) {
   return shardscope::instrumentation::plain_json(analysis::to_json(summary));
 }
 
+std::string findings_json(const Opened& opened) {
+  namespace analysis = shardscope::analysis;
+  analysis::Summary summary = analysis::summarize(opened.store);
+  summary.problems = opened.info.problems;
+  const bool simulated = opened.store.has_tables() && opened.store.tables().simulated;
+  return shardscope::instrumentation::plain_json(
+      analysis::findings_json(analysis::find(opened.store, summary), simulated));
+}
+
 std::string info_json(const Opened& opened) {
   const shardscope::store::RecordingInfo& info = opened.info;
   std::vector<std::string> problems = info.problems;
@@ -153,8 +162,10 @@ char* shardscope_reader_json(shardscope_recording* recording, const char* what) 
     Opened& opened = *recording->opened;
     const std::lock_guard<std::mutex> lock(opened.one_at_a_time);
     const std::string name = what;
-    if (name != "summary" && name != "info") throw std::runtime_error(name + ": neither summary nor info");
-    return strdup((name == "summary" ? summary_json(opened) : info_json(opened)).c_str());
+    if (name == "summary") return strdup(summary_json(opened).c_str());
+    if (name == "findings") return strdup(findings_json(opened).c_str());
+    if (name == "info") return strdup(info_json(opened).c_str());
+    throw std::runtime_error(name + ": none of summary, findings, info");
   });
 }
 
@@ -169,9 +180,7 @@ int shardscope_reader_stream(shardscope_recording* recording, const char* table,
     Opened& opened = *recording->opened;
     const std::lock_guard<std::mutex> lock(opened.one_at_a_time);
     const Filter wanted = filter_of(*filter);
-    stream->rows = std::string(table) == "findings"
-                       ? shardscope::arrow::findings_table(opened.store, opened.info.problems)
-                       : shardscope::arrow::open_table(opened.store, table, wanted);
+    stream->rows = shardscope::arrow::open_table(opened.store, table, wanted);
     *out = {.get_schema = get_schema,
             .get_next = get_next,
             .get_last_error = get_last_error,

@@ -31,8 +31,8 @@ shardscope_recording* shardscope_reader_open(const char* path, int check);
 /// Streams that are open keep what they need.
 void shardscope_reader_close(shardscope_recording* recording);
 
-/// "summary": as `shardscope summary --json`; "info": path, version, completeness, problems. To be freed by
-/// shardscope_reader_free(); null: an error.
+/// "summary", "findings": as `shardscope summary --json`, `findings --json`; "info": path, version,
+/// completeness, problems. To be freed by shardscope_reader_free(); null: an error.
 char* shardscope_reader_json(shardscope_recording* recording, const char* what);
 void shardscope_reader_free(char* text);
 

@@ -46,9 +46,6 @@ class Rows {
 /// Tables that are in memory anyway: steps, ranks, parameters, modules, slices, messages, gaps. Null:
 /// unknown.
 [[nodiscard]] std::unique_ptr<Rows> whole_table(const store::Store& store, const std::string& table);
-/// What stands out, as the verb `findings` says it.
-[[nodiscard]] std::unique_ptr<Rows> findings_table(const store::Store& store,
-                                                   const std::vector<std::string>& problems);
 
 // ---- the parts that a long table is read in ---------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 #include <functional>
 #include <map>
 
-#include "app/analysis/summary.h"
 #include "app/arrow/table.h"
 #include "app/store/gap_text.h"
 #include "app/store/names.h"
@@ -169,21 +168,6 @@ std::unique_ptr<Rows> whole_table(const Store& store, const std::string& table) 
                 write_gaps);
   }
   return nullptr;
-}
-
-std::unique_ptr<Rows> findings_table(const Store& store, const std::vector<std::string>& problems) {
-  Schema schema = {{"severity", ColumnType::text},     {"title", ColumnType::text},
-                   {"evidence", ColumnType::text},     {"next_step", ColumnType::text},
-                   {"simulated", ColumnType::boolean}, {"at_ns", ColumnType::int64},
-                   {"rank", ColumnType::uint32}};
-  return std::make_unique<WholeTable>(std::move(schema), [&store, problems](Batch& batch) {
-    analysis::Summary summary = analysis::summarize(store);
-    summary.problems = problems;
-    for (const analysis::Finding& row : analysis::find(store, summary)) {
-      batch.text(store::name_of(row.severity)).text(row.title).text(row.evidence).text(row.next_step);
-      batch.flag(store.has_tables() && store.tables().simulated).integer(row.at_ns).id(row.rank).end_row();
-    }
-  });
 }
 
 }  // namespace shardscope::arrow

@@ -10,6 +10,5 @@ namespace shardscope::cli {
 
 [[nodiscard]] std::string summary_text(const analysis::Summary& summary);
 [[nodiscard]] std::string findings_text(const std::vector<analysis::Finding>& findings, bool simulated);
-[[nodiscard]] std::string findings_json(const std::vector<analysis::Finding>& findings, bool simulated);
 
 }  // namespace shardscope::cli

@@ -203,7 +203,7 @@ int print_findings(const Reading& reading) {
   const store::Store store = open(reading.file, info);
   const auto findings = analysis::find(store, summarize(store, info));
   const bool simulated = store.tables().simulated;
-  say_text(stdout, reading.json ? instrumentation::plain_json(findings_json(findings, simulated))
+  say_text(stdout, reading.json ? instrumentation::plain_json(analysis::findings_json(findings, simulated))
                                 : instrumentation::plain_lines(findings_text(findings, simulated)));
   return 0;
 }

@@ -201,7 +201,7 @@ class Run:
 
     def findings(self):
         """What stands out, with evidence and what to do: as `shardscope findings --json`."""
-        return list(Table(self._recording, "findings").rows())
+        return json.loads(self._recording.json("findings"))
 
     @property
     def info(self):

@@ -22,7 +22,7 @@ def setUpModule():
 def number(text, like):
     """A cell of a CSV file as the value that the reader has in its place."""
     if text == "":
-        return None
+        return "" if like == "" else None
     if isinstance(like, bool):
         return text == "1"
     return type(like)(text) if isinstance(like, (int, float)) else text
