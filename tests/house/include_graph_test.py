@@ -52,7 +52,7 @@ EDGES = {
                 "runtime/config/parse_json.h",
                 "app/store", "app/collector",
                 "app/analysis", "app/export"],
-    "app/gui/model": ["assets", "instrumentation", "runtime/plan", "app/store", "app/collector", "app/analysis"],
+    "app/gui/model": ["assets", "instrumentation", "runtime/plan", "app/store", "app/collector", "app/analysis", "app/export"],
     "app/gui/views": ["instrumentation", "runtime/plan", "app/store", "app/analysis", "app/gui/model"],
     "app/gui/platform": ["app/gui/model", "app/gui/views"],
     "app/gui": ["instrumentation", "runtime/config/option_checks.h", "app/export", "app/gui/model", "app/gui/platform"],  # main()

@@ -10,6 +10,7 @@
 #include "app/store/gather_contents.h"
 #include "app/store/span_time.h"
 #include "instrumentation/bus_factor.h"
+#include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
 namespace {
@@ -149,24 +150,25 @@ SpanTable collective_table(const Session& run, std::uint32_t rank, std::int64_t 
   out.cut = out.places.size() > most;
   if (out.cut) out.places.resize(most);
   for (const auto& [lane, span, which] : out.places) {
-    const auto op = static_cast<ev::CollectiveOp>(span.code);
+    const auto collective = ev::as<ev::EventKind::collective_begin>(span);
     const std::uint32_t among = analysis::ranks_of(run.store(), rank, span);
     const bool arrived = span.mark_ns >= span.begin_ns && span.mark_ns > 0;
     const std::int64_t transfer = span.end_ns - (arrived ? span.mark_ns : span.begin_ns);
     std::optional<double> busbw;
-    if (arrived && transfer > 0 && span.v1 > 0)
-      busbw = static_cast<double>(span.v1) / static_cast<double>(transfer) * ev::bus_factor(op, among);
+    if (arrived && transfer > 0 && collective.bytes > 0)
+      busbw = static_cast<double>(collective.bytes) / static_cast<double>(transfer) *
+              ev::bus_factor(collective.op, among);
     const Fetch* fetch = lane.stream == ev::StreamId::gather ? run.index().fetch_of(rank, span) : nullptr;
     const std::string contents = fetch != nullptr ? store::contents_text(run.store(), fetch->params)
                                                   : span_label(run.store(), rank, span);
     out.table.add({number_cell(static_cast<double>(span.begin_ns), timestamp(span.begin_ns, 1'000)),
-                   {word(op), {}, Tone::normal, meaning_on(lane.stream, span.kind, span.code), ""},
+                   {word(collective.op), {}, Tone::normal, meaning_on(lane.stream, span.kind, span.code), ""},
                    {contents, {}, Tone::normal, {}, fetch != nullptr ? reason_of(run.store(), *fetch) : ""},
-                   number_cell(static_cast<double>(span.v1), bytes(span.v1).text()),
+                   number_cell(static_cast<double>(collective.bytes), bytes(collective.bytes).text()),
                    time_cell(span.end_ns - span.begin_ns),
                    arrived ? time_cell(span.mark_ns - span.begin_ns) : number_cell(std::nullopt, ""),
                    optional_cell(busbw, bandwidth(busbw)),
-                   number_cell(static_cast<double>(span.v0), grouped(span.v0)),
+                   number_cell(static_cast<double>(collective.elems), grouped(collective.elems)),
                    number_cell(among, std::to_string(among))});
   }
   return out;

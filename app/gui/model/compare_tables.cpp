@@ -11,6 +11,7 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/store/span_time.h"
+#include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
 namespace {
@@ -46,7 +47,8 @@ ModuleTimes module_times(const Session& run, std::size_t most_steps) {
         if (span.kind != ev::EventKind::module_begin || span.end_ns == store::kOpen ||
             span.begin_ns < step->begin_ns)
           return;
-        out[{module_name(store, span.a), static_cast<ev::Pass>(span.code)}] +=
+        const auto fields = ev::as<ev::EventKind::module_begin>(span);
+        out[{module_name(store, fields.module), fields.pass}] +=
             static_cast<double>(store::time_of(store, lane.rank, span).running_ns) * 1e-6;
       });
     }

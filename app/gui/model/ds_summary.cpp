@@ -4,6 +4,7 @@
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "instrumentation/event_fields.h"
 #include "instrumentation/param_status.h"
 
 namespace shardscope::gui {
@@ -17,11 +18,11 @@ std::string active_modules(const store::Store& store, const ev::ParamInfo& info,
   std::string out;
   for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
     store.for_each_span(lane, depth, at_ns, at_ns + 1, [&](const store::Span& span) {
-      if (span.kind != ev::EventKind::module_begin ||
-          std::ranges::find(info.modules, span.a) == info.modules.end())
-        return;
+      if (span.kind != ev::EventKind::module_begin) return;
+      const std::uint32_t module = ev::as<ev::EventKind::module_begin>(span).module;
+      if (std::ranges::find(info.modules, module) == info.modules.end()) return;
       if (!out.empty()) out += ", ";
-      out += module_name(store, span.a);
+      out += module_name(store, module);
     });
   }
   return out.empty() ? "none" : out;

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "app/gui/model/step_of.h"
+#include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
 namespace {
@@ -62,7 +63,7 @@ std::vector<GradientState> gradient_states(const store::Store& store, std::uint3
   for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
     store.for_each_span(lane, depth, begin, at_ns + 1, [&](const store::Span& span) {
       if (span.kind != ev::EventKind::collective_begin || span.begin_ns > at_ns) return;
-      const auto moved = parts.find(span.a);
+      const auto moved = parts.find(ev::as<ev::EventKind::collective_begin>(span).sequence);
       if (moved == parts.end()) return;
       const bool done = span.end_ns != store::kOpen && span.end_ns <= at_ns;
       for (const std::uint32_t param : moved->second) {

@@ -26,8 +26,11 @@ LayoutNode preset_or_watch(const std::string& layout) {
 }
 
 ImGuiID node_of(const std::string& layout, const std::string& panel) {
-  const ImGuiWindow* const window = ImGui::FindWindowByName(id_of(layout, panel).c_str());
-  return window != nullptr ? window->DockId : 0;
+  const std::string id = id_of(layout, panel);
+  if (const ImGuiWindow* const window = ImGui::FindWindowByName(id.c_str())) return window->DockId;
+  // Before a window is drawn for the first time ImGui knows its place as a setting.
+  const ImGuiWindowSettings* const settings = ImGui::FindWindowSettingsByID(ImHashStr(id.c_str()));
+  return settings != nullptr ? settings->DockId : 0;
 }
 
 /// Of the layout's name alone, so that it is the same in whichever window it is asked for.

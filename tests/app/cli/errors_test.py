@@ -297,7 +297,7 @@ class Errors(CommandTest):
             self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
             done = subprocess.run([BIN / "zero_simulate", "--model", "mlp", option, value], env=ENV, text=True, stderr=subprocess.PIPE)
             self.assertEqual(done.returncode, 2, done.stderr)
-        done = subprocess.run([BIN / "shardscope-gui", "--at", "99999999999999999999999", "a.zscope"], env=ENV, stderr=subprocess.PIPE)
+        done = subprocess.run([BIN / "shardscope-gui", "--scale", "much", "a.zscope"], env=ENV, stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 2)
 
     def test_a_collector_that_would_pass_on_to_itself(self):

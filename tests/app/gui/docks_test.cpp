@@ -94,6 +94,18 @@ TEST_F(DocksTest, APanelIsOpenedBesideTheOneThatIsNamed) {
   EXPECT_EQ(node_of("stepper"), node_of("timeline"));
 }
 
+TEST_F(DocksTest, APanelIsOpenedBesideOneThatWasNotDrawnYet) {
+  ImGui::NewFrame();
+  ImGui::Begin("host", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking);
+  docks_.submit(kLayout, kRoom);
+  ImGui::End();
+  docks_.open(kLayout, "inspector", "overview");
+  ImGui::EndFrame();
+  frames();
+  ASSERT_NE(node_of("inspector"), 0U);
+  EXPECT_EQ(node_of("inspector"), node_of("overview"));
+}
+
 TEST_F(DocksTest, AnOwnLayoutHasThePanelsWhereTheyWereAndIsForgotten) {
   frames();
   docks_.close(kLayout, "memory");
