@@ -37,8 +37,14 @@ nlohmann::json value_of(const std::string& assignment, const std::string& given)
 }  // namespace
 
 std::string config_with(const std::string& path, const std::vector<std::string>& assignments) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  // A pipe would be waited for.
+  if (std::filesystem::is_other(status))
+    throw UserError(
+        fmt::format("configuration {}: is a pipe or a device, not a file; write it to a file first", path));
   std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path))
+  if (!file || std::filesystem::is_directory(status))
     throw UserError(
         fmt::format("configuration {}: cannot be read; give an existing DeepSpeed JSON file", path));
   std::stringstream text;

@@ -122,6 +122,11 @@ std::optional<plan::ModelPlan> take_model(EstimateOptions& options) {
   if (const auto counts = counts_of(options, "")) return take(*counts);
   plan::ModelSpec spec;
   if (options.model.ends_with(".json")) {
+    std::error_code none;
+    // A pipe would be waited for.
+    if (std::filesystem::is_other(std::filesystem::status(options.model, none)))
+      throw UserError(fmt::format("--model {}: is a pipe or a device, not a file; write it to a file first",
+                                  options.model));
     std::ifstream file(options.model);
     if (!file) throw UserError(fmt::format("--model {}: no such file", options.model));
     std::stringstream text;

@@ -1,37 +1,31 @@
 #include "runtime/base/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
+#include <cstring>
 #include <utility>
+
+#include "runtime/base/open_file.h"
 
 namespace shardscope::base {
 
 MappedFile::MappedFile(const std::string& path) {
-  auto fail = [&](int code) { throw std::system_error(code, std::generic_category(), path); };
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) fail(errno);
+  const int file = open_file(path);
   struct stat status {};
-  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
-    const int code = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
-    ::close(file);
-    fail(code);
-  }
-  size_ = static_cast<std::size_t>(status.st_size);
-  if (size_ > 0) {
-    void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
-    if (data == MAP_FAILED) {
-      const int code = errno;
-      ::close(file);
-      fail(code);
-    }
-    data_ = static_cast<const std::byte*>(data);
+  void* data = nullptr;
+  int code = ::fstat(file, &status) == 0 ? 0 : errno;
+  if (code == 0 && status.st_size > 0) {
+    data = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+    if (data == MAP_FAILED) code = errno;
   }
   ::close(file);
+  if (code != 0)
+    throw FileError(std::string("cannot be mapped: ") + std::strerror(code) + "; check the disk");
+  data_ = static_cast<const std::byte*>(data);
+  size_ = static_cast<std::size_t>(status.st_size);
 }
 
 MappedFile::~MappedFile() {

@@ -10,7 +10,7 @@ namespace shardscope::base {
 class MappedFile {
  public:
   MappedFile() = default;
-  /// Throws std::system_error with the path.
+  /// Throws FileError (open_file.h).
   explicit MappedFile(const std::string& path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;

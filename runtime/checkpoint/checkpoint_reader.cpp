@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <sstream>
-#include <system_error>
 
 #include "runtime/base/checksum.h"
 #include "runtime/base/mapped_file.h"
+#include "runtime/base/open_file.h"
 #include "runtime/checkpoint/block_checksums.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/rank_file.h"
@@ -22,11 +20,11 @@ namespace fs = std::filesystem;
 constexpr const char* kAdvice = "; use another checkpoint";
 
 std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw CheckpointError("checkpoint: " + path.string() + ": cannot be read");
-  return text.str();
+  try {
+    return base::read_file(path.string());
+  } catch (const base::FileError& error) {
+    throw CheckpointError("checkpoint: " + path.string() + ": " + error.what());
+  }
 }
 
 }  // namespace
@@ -103,8 +101,8 @@ class CheckpointReader::File {
   static base::MappedFile map(const std::string& path) {
     try {
       return base::MappedFile(path);
-    } catch (const std::system_error& error) {
-      throw CheckpointError("checkpoint: " + path + ": " + error.code().message());
+    } catch (const base::FileError& error) {
+      throw CheckpointError("checkpoint: " + path + ": " + error.what());
     }
   }
 

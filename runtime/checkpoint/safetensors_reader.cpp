@@ -1,7 +1,7 @@
 #include <cstring>
-#include <system_error>
 
 #include "runtime/base/float16.h"
+#include "runtime/base/open_file.h"
 #include "runtime/checkpoint/safetensors.h"
 
 namespace shardscope::checkpoint {
@@ -10,8 +10,8 @@ namespace {
 base::MappedFile open(const std::string& path) {
   try {
     return base::MappedFile(path);
-  } catch (const std::system_error& error) {
-    throw CheckpointError("weights: " + path + ": " + error.code().message() + "; check the path");
+  } catch (const base::FileError& error) {
+    throw CheckpointError("weights: " + path + ": " + error.what());
   }
 }
 

@@ -1,10 +1,6 @@
 #include "runtime/config/config.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
-
+#include "runtime/base/open_file.h"
 #include "runtime/config/parse_json.h"
 #include "runtime/config/sections.h"
 #include "runtime/plan/zero_groups.h"
@@ -251,12 +247,13 @@ plan::ZeroConfig recorded_zero(const std::string& effective_json) {
 
 TrainingConfig load_config(const std::string& path, ParseOptions options) {
   if (!options.generated) options.file = path;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw ConfigError(path + ": cannot be opened: " + std::strerror(errno) + "; check the path");
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw ConfigError(path + ": cannot be read; it must be a JSON file");
-  return parse_config(text.str(), options);
+  std::string text;
+  try {
+    text = base::read_file(path);
+  } catch (const base::FileError& error) {
+    throw ConfigError(path + ": " + error.what());
+  }
+  return parse_config(text, options);
 }
 
 TrainingConfig default_config(const ParseOptions& options) {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <string>
-#include <system_error>
 
 #include "runtime/base/mapped_file.h"
+#include "runtime/base/open_file.h"
 #include "runtime/data/stream.h"
 
 namespace shardscope::data {
@@ -18,8 +18,8 @@ namespace shardscope::data {
 [[nodiscard]] inline base::MappedFile open_input(const std::string& path) {
   try {
     return base::MappedFile(path);
-  } catch (const std::system_error& error) {
-    fail_file(path, error.code().message() + "; check the path");
+  } catch (const base::FileError& error) {
+    fail_file(path, error.what());
   }
 }
 

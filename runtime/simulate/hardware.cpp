@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <vector>
 
+#include "runtime/base/open_file.h"
 #include "runtime/config/config.h"
 #include "runtime/config/json_section.h"
 #include "runtime/train/options.h"
@@ -93,19 +92,19 @@ Hardware parse_hardware(const std::string& json_text, const std::string& file) {
 Hardware load_hardware(const std::string& name_or_file, const std::string& folder) {
   const bool is_file = name_or_file.ends_with(".json");
   const std::string path = is_file ? name_or_file : (fs::path(folder) / (name_or_file + ".json")).string();
-  std::ifstream in(path);
-  if (!in) {
+  std::string read;
+  try {
+    read = base::read_file(path);
+  } catch (const base::FileError& error) {
     std::string known;
     for (const std::string& name : names_in(folder)) known += (known.empty() ? "" : ", ") + name;
-    const std::string text = "--hardware " + name_or_file + (is_file ? ": cannot be opened" : ": unknown") +
-                             "; use " + (known.empty() ? std::string() : known + " or ") +
-                             "a JSON file (docs/simulate.md)";
+    const std::string text =
+        "--hardware " + name_or_file + (is_file ? std::string(": ") + error.what() : ": unknown") + "; use " +
+        (known.empty() ? std::string() : known + " or ") + "a JSON file (docs/simulate.md)";
     if (is_file) throw std::invalid_argument(text);
     throw train::UsageError(text);
   }
-  std::ostringstream text;
-  text << in.rdbuf();
-  return parse_hardware(text.str(), path);
+  return parse_hardware(read, path);
 }
 
 }  // namespace shardscope::simulate

@@ -5,13 +5,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <random>
-#include <sstream>
 #include <stdexcept>
 
 #include "instrumentation/event.h"
 #include "kernels/types.h"
+#include "runtime/base/open_file.h"
 #include "runtime/plan/activation_checkpointing.h"
 #include "runtime/plan/auto_sizes.h"
 #include "runtime/plan/leaf_modules.h"
@@ -28,15 +27,15 @@ plan::ModelSpec load_spec(const Options& options) {
       throw UsageError(error.what());
     }
   }
-  std::ifstream file(options.model);
-  if (!file) {
-    throw std::invalid_argument("--model " + options.model +
-                                ": cannot be opened; give a JSON file or the name of a built-in model");
-  }
-  std::ostringstream text;
-  text << file.rdbuf();
+  std::string text;
   try {
-    return plan::parse_model_spec(text.str());
+    text = base::read_file(options.model);
+  } catch (const base::FileError& error) {
+    throw std::invalid_argument("--model " + options.model + ": " + error.what() +
+                                ", or give the name of a built-in model");
+  }
+  try {
+    return plan::parse_model_spec(text);
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(options.model + ": " + error.what());
   }

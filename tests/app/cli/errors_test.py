@@ -96,6 +96,24 @@ class Errors(CommandTest):
     def test_missing_data(self):
         self.refused(["run", "--config", ROOT / "samples/stage0.json", "--data", "/nowhere/text"], "/nowhere/text")
 
+    def test_pipes_are_refused_not_waited_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            # Nobody writes to it: whoever opens it to read waits for ever.
+            pipe = pathlib.Path(folder) / "pipe.json"
+            os.mkfifo(pipe)
+            what = "is a pipe or a device, not a file; write it to a file first"
+            run = ["run", "--config", ROOT / "samples/stage0.json", "--ranks", "1", "--steps", "1"]
+            mlp = ["--model", "mlp", "--data", "golden:mlp"]
+            for arguments in (["run", "--config", pipe, "--ranks", "1", *mlp], [*run, "--model", pipe],
+                              [*run, "--model", "gpt-mini", "--data", pipe],
+                              [*run, "--model", "mlp", "--data", f"{pipe},{pipe}"], [*run, *mlp, "--init", pipe],
+                              ["simulate", "--model", pipe, "-o", f"{folder}/run.zscope"],
+                              ["simulate", "--model", "mlp", "--hardware", pipe, "-o", f"{folder}/run.zscope"],
+                              ["estimate", "zero3", "--model", pipe], ["estimate", "all", "--model", "mlp", "--config", pipe],
+                              ["summary", pipe]):
+                with self.subTest(arguments=arguments):
+                    self.refused(arguments, str(pipe), what)
+
     def test_unknown_model_lists_the_known(self):
         self.refused(["run", "--config", ROOT / "samples/stage0.json", "--ranks", "1", "--model", "gpt9"], "gpt9", "gpt-mini")
 
