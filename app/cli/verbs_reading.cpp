@@ -16,6 +16,7 @@
 #include "app/cli/say.h"
 #include "app/cli/summary_text.h"
 #include "app/cli/verb.h"
+#include "app/cli/verb_export.h"
 #include "app/store/control_text.h"
 #include "app/store/losses.h"
 #include "app/store/rank_end.h"
@@ -28,7 +29,8 @@ namespace {
 struct Reading {
   std::string file, other;
   bool json = false;
-  std::string out, format = "chrome";
+  std::string out;
+  ExportChoice exported;
 };
 
 store::Store open(const std::string& path, store::RecordingInfo& info) {
@@ -231,8 +233,6 @@ int report(const Reading& reading) {
 
 }  // namespace
 
-int export_recording(const store::Store& store, const std::string& format, const std::string& out);
-
 void add_reading_verbs(CLI::App& app, Action& action) {
   const auto add = [&](const char* name, const char* help, auto function) {
     auto reading = std::make_shared<Reading>();
@@ -262,12 +262,18 @@ void add_reading_verbs(CLI::App& app, Action& action) {
         for (const std::string& problem : info.problems) {
           store.add_message({store.end_ns(), 0, instrumentation::Severity::error, "recording: " + problem});
         }
-        return export_recording(store, reading.format, reading.out);
+        return export_recording(store, reading.exported);
       });
-  out->add_option("--format", exported->format, "chrome (Perfetto, HTA, TraceLens), perfetto, csv or sqlite")
-      ->check(CLI::IsMember({"chrome", "perfetto", "csv", "sqlite"}))
+  ExportChoice& choice = exported->exported;
+  out->add_option("--format", choice.format,
+                  "chrome, perfetto (both for ui.perfetto.dev), kineto (PyTorch's profiler: for HTA and "
+                  "TraceLens), csv or sqlite")
+      ->check(CLI::IsMember(export_formats()))
       ->capture_default_str();
-  out->add_option("-o,--output", exported->out, "File to write (csv: folder)")->required();
+  out->add_option("-o,--output", choice.out, "File to write (csv, kineto: folder)")->required();
+  out->add_option("--ranks", choice.ranks, "kineto: these ranks, like 0,4-7 (default: all)");
+  out->add_option("--steps", choice.steps,
+                  "kineto: these steps, like 10-20 (default: those that summary measures, without warm-up)");
 }
 
 }  // namespace shardscope::cli

@@ -1,4 +1,4 @@
-// Chrome trace JSON: opens in Perfetto and chrome://tracing; a file of one rank is read by HTA and TraceLens.
+// Chrome trace JSON: opens in Perfetto and chrome://tracing. HTA and TraceLens read another form: kineto.h.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace shardscope::exporter {
 
 struct ChromeOptions {
-  /// Only this rank. HTA and TraceLens want one file per rank; all ranks in one file suit Perfetto.
+  /// Only this rank.
   std::optional<std::uint32_t> rank;
 };
 

@@ -7,6 +7,7 @@
 #include "app/analysis/summary.h"
 #include "app/export/chrome.h"
 #include "app/export/html_report.h"
+#include "app/export/kineto.h"
 #include "app/export/perfetto.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -28,6 +29,11 @@ void read_all(const store::Store& store) {
   exporter::write_chrome(chrome, store);
   must(nlohmann::json::accept(chrome.str()));
   exporter::write_perfetto(perfetto, store);
+  for (const store::RankRow& rank : store.ranks()) {
+    std::ostringstream kineto;
+    exporter::write_kineto(kineto, store, rank.rank);
+    must(nlohmann::json::accept(kineto.str()));
+  }
 }
 
 }  // namespace shardscope::fuzz

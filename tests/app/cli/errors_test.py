@@ -343,6 +343,19 @@ class Errors(CommandTest):
                 self.refused(["export", recording, "--format", form, "-o", "/dev/full"], "/dev/full: not written",
                              "No space left")
 
+    def test_ranks_and_steps_of_an_export(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording = pathlib.Path(folder) / "run.zscope"
+            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "2", "-o", recording)
+            kineto = ["export", recording, "--format", "kineto", "-o", pathlib.Path(folder) / "trace"]
+            self.refused([*kineto, "--ranks", "0,5"], "--ranks 5", "no such rank")
+            self.refused([*kineto, "--ranks", "1-0"], "--ranks 1-0", "0,4-7")
+            self.refused([*kineto, "--steps", "one"], "--steps one", "10-20")
+            self.refused(["export", recording, "--steps", "1", "-o", "/dev/null"], "--steps", "kineto")
+            self.refused(["export", recording, "--format", "kineto", "-o", recording], str(recording), "cannot make the folder")
+            said(*kineto, "--ranks", "1", "--steps", "0-1")
+            self.assertEqual(["rank_1.json"], [file.name for file in (pathlib.Path(folder) / "trace").iterdir()])
+
     def test_a_full_disk_takes_nothing_in_silence(self):
         for arguments in (["--help"], ["estimate", "zero2", "--params", "1000000"]):
             with open("/dev/full", "w") as full:

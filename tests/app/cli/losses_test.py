@@ -88,10 +88,11 @@ class Losses(unittest.TestCase):
         events = f"{read('summary', path)['damaged_events']} events that the recording holds damaged"
         chunk = "(rank 1, sequence 0)"
         folder = pathlib.Path(self.folder.name)
-        for form, name in (("chrome", "t.json"), ("perfetto", "t.pftrace"), ("sqlite", "t.sqlite"), ("csv", "t")):
+        for form, name in (("chrome", "t.json"), ("perfetto", "t.pftrace"), ("sqlite", "t.sqlite"), ("csv", "t"), ("kineto", "k")):
             said("export", "--format", form, "-o", folder / name, path)
         said("report", path, "-o", folder / "t.html")
         trace = json.loads((folder / "t.json").read_text())["traceEvents"]
+        kineto = [event for rank in (0, 1) for event in json.loads((folder / f"k/rank_{rank}.json").read_text())["traceEvents"]]
         perfetto = (folder / "t.pftrace").read_bytes()
         report = (folder / "t.html").read_text()
         with contextlib.closing(sqlite3.connect(folder / "t.sqlite")) as database:
@@ -105,6 +106,8 @@ class Losses(unittest.TestCase):
                                                  re.DOTALL),
                  ("perfetto", "problem"): [perfetto.decode("utf-8", "replace")],
                  ("sqlite", "gap"): reasons, ("sqlite", "problem"): texts,
+                 ("kineto", "gap"): [e["name"] for e in kineto if e["name"].startswith("missing: ")],
+                 ("kineto", "problem"): [e["name"] for e in kineto if e["name"].startswith("recording: ")],
                  ("csv", "gap"): [(folder / "t/gaps.csv").read_text()],
                  ("csv", "problem"): [(folder / "t/messages.csv").read_text()],
                  ("report", "gap"): re.findall("<li>Rank 1: missing between [^<]*", report),
