@@ -53,7 +53,8 @@ void Requests::ask(Request request) {
     }
   }
   if (!failure.empty()) {
-    post_(Severity::warning, std::string(answer_prefix(request)) + "none: no thread could be made: " + failure);
+    post_(Severity::warning,
+          std::string(answer_prefix(request)) + "none: no thread could be made: " + failure);
     return;
   }
   wake_.notify_one();

@@ -1,6 +1,6 @@
-// How often the collector does work that no viewer waits for. Each iteration of its event loop takes a core from
-// the ranks there, and each small chunk is compressed, written and indexed again once enough of them make a
-// block; so while no viewer is there, iterations are rare and chunks are large. Pure.
+// How often the collector does work that no viewer waits for. Each iteration of its event loop takes a core
+// from the ranks there, and each small chunk is compressed, written and indexed again once enough of them
+// make a block; so while no viewer is there, iterations are rare and chunks are large. Pure.
 #pragma once
 
 #include <algorithm>

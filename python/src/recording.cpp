@@ -194,10 +194,9 @@ class Recording {
   }
 
   Stream* stream(const std::string& table, const std::vector<std::uint32_t>& ranks,
-                                 const std::vector<std::string>& kinds,
-                                 const std::vector<std::uint32_t>& steps,
-                                 std::optional<std::int64_t> begin_ns, std::optional<std::int64_t> end_ns,
-                                 std::size_t batch_rows) {
+                 const std::vector<std::string>& kinds, const std::vector<std::uint32_t>& steps,
+                 std::optional<std::int64_t> begin_ns, std::optional<std::int64_t> end_ns,
+                 std::size_t batch_rows) {
     std::vector<const char*> names;
     for (const std::string& kind : kinds) names.push_back(kind.c_str());
     const shardscope_filter filter{ranks.data(),

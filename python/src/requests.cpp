@@ -23,8 +23,8 @@ using std::chrono::seconds;
 
 /// Then the answering thread has ended or gets no processor time.
 constexpr seconds kNoAnswerAfter{30};
-/// A thread that runs Python code releases the GIL after 5 ms; who waits this much longer waits for native code.
-/// Counted in waits of this thread, not in time: a process that was stopped has not waited.
+/// A thread that runs Python code releases the GIL after 5 ms; who waits this much longer waits for native
+/// code. Counted in waits of this thread, not in time: a process that was stopped has not waited.
 constexpr std::chrono::milliseconds kWait{100};
 constexpr int kGilHeldAfter = 30;  ///< waits
 
@@ -74,8 +74,7 @@ std::size_t on_request(void*, std::int32_t, char* text, std::size_t capacity) {
   int waits = 0;  // while Python's thread waits for the GIL
   std::string words;
   while (words.empty()) {
-    box.changed.wait_for(lock, kWait,
-                         [&] { return box.closed || (box.answered && box.ticket == ticket); });
+    box.changed.wait_for(lock, kWait, [&] { return box.closed || (box.answered && box.ticket == ticket); });
     waits = box.is_taken ? waits + 1 : 0;
     if (box.answered) {
       words = box.answer;
