@@ -352,7 +352,8 @@ std::string nobody_waits(const std::vector<Standing>& ranks) {
              : "No rank waits in a collective for one that has not come.";
 }
 
-/// "Ranks 0, 1 wait in all-gather #12 for rank 2, since 1.2 s (3 s). Rank 2 never came to it: it is ..."
+/// "Ranks 0, 1 wait in all-gather #12 for rank 2, since 1.2 s (at least 3 s). Rank 2 never came to it: it is
+/// ..."
 std::string who_waits(const Hang& hang, const Issue& oldest, std::int64_t now_ns) {
   std::vector<std::uint32_t> waiting;
   for (const Standing& one : hang.ranks) {
@@ -361,7 +362,7 @@ std::string who_waits(const Hang& hang, const Issue& oldest, std::int64_t now_ns
   const auto wanted = std::ranges::find_if(hang.ranks, [&](const Standing& one) {
     return std::ranges::find(one.waits_for, hang.culprit) != one.waits_for.end();
   });
-  std::string text = fmt::format("{} {} in {} for {}, since {} ({}).", ranks_text(waiting),
+  std::string text = fmt::format("{} {} in {} for {}, since {} (at least {}).", ranks_text(waiting),
                                  waiting.size() == 1 ? "waits" : "wait", oldest.named.text(),
                                  ranks_text(wanted->waits_for), store::seconds_text(oldest.at_ns),
                                  time_text(std::max<std::int64_t>(now_ns - oldest.at_ns, 0)));
