@@ -97,24 +97,31 @@ std::vector<Tick> time_ticks(const TimeScale& scale, float min_gap) {
   return ticks;
 }
 
+namespace {
+/// The least round number that is `rough` or more.
+double round_step(double rough, bool binary) {
+  if (binary) return std::exp2(std::ceil(std::log2(rough)));
+  const double power = std::pow(10.0, std::floor(std::log10(rough)));
+  for (const double multiple : {1.0, 2.0, 2.5, 5.0}) {
+    if (power * multiple >= rough) return power * multiple;
+  }
+  return power * 10;
+}
+}  // namespace
+
 std::vector<double> value_ticks(double max, int wanted, bool binary) {
   if (!(max > 0) || wanted < 1) return {};
-  const double rough = max / wanted;
-  double step = 0;
-  if (binary) {
-    step = std::exp2(std::ceil(std::log2(rough)));
-  } else {
-    const double power = std::pow(10.0, std::floor(std::log10(rough)));
-    step = power * 10;
-    for (const double multiple : {1.0, 2.0, 2.5, 5.0}) {
-      if (power * multiple >= rough) {
-        step = power * multiple;
-        break;
-      }
-    }
-  }
+  const double step = round_step(max / wanted, binary);
   std::vector<double> out;
   for (double value = step; value <= max * 1.0001; value += step) out.push_back(value);
+  return out;
+}
+
+std::vector<double> ticks_between(double low, double high, int most) {
+  if (!(high > low) || most < 1) return {};
+  const double step = round_step((high - low) / most, false);
+  std::vector<double> out;
+  for (double number = std::ceil(low / step); number * step <= high; ++number) out.push_back(number * step);
   return out;
 }
 

@@ -381,7 +381,12 @@ void MemoryView::plot(Context& ctx, const Rect& room, const store::MemorySample&
     for (const OutsideMemory& sample : app.run->index().outside(app.memory_rank))
       most_outside = std::max(most_outside, sample.bytes);
   }
-  const double full = 1.12 * std::max({static_cast<double>(peak.total() + most_outside), predicted, 1.0});
+  // Where what is outside dwarfs the rest (a process of PyTorch, a small model), its line would flatten the
+  // stack; it stands in the legend.
+  const double counted = std::max({static_cast<double>(peak.total()), predicted, 1.0});
+  const bool outside_fits = static_cast<double>(most_outside) <= 3 * counted;
+  const double full =
+      1.12 * std::max(counted, static_cast<double>(outside_fits ? peak.total() + most_outside : 0));
   if (!begin_plot(ctx, "##memory over time", room, ImPlotFlags_NoLegend | ImPlotFlags_NoMenus)) return;
   const TimeRange range = app.time.range();
   double begin = static_cast<double>(range.begin_ns);
@@ -423,7 +428,7 @@ void MemoryView::plot(Context& ctx, const Rect& room, const store::MemorySample&
   const std::vector<StackRun> runs = stack_runs(columns_);
   stack(ctx, runs, scale, limit);
   states_line(ctx, runs, scale);
-  outside_line(ctx, scale, limit);
+  if (outside_fits) outside_line(ctx, scale, limit);
   ImPlot::PushPlotClipRect();
   ctx.canvas.draw_on(ImPlot::GetPlotDrawList());
   if (predicted > 0) {

@@ -9,6 +9,7 @@
 #include "app/analysis/statistics.h"
 #include "app/gui/model/curve.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/time_axis.h"
 
 namespace shardscope::gui {
 
@@ -147,7 +148,15 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
   ImPlot::SetupAxisZoomConstraints(ImAxis_X1, 2, 1e9);
   ImPlot::SetupAxisLimits(ImAxis_Y1, range->low, range->high, ImPlotCond_Always);
   ImPlot::SetupAxisFormat(ImAxis_X1, "%.0f");
-  if (plot.logarithmic) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  if (plot.logarithmic) {
+    ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  } else {
+    // ImPlot's own ticks lie over one another where a plot is low.
+    constexpr float kTickRoom = 26;
+    const auto ticks =
+        ticks_between(range->low, range->high, std::max(1, static_cast<int>(room.h / kTickRoom) - 1));
+    if (!ticks.empty()) ImPlot::SetupAxisTicks(ImAxis_Y1, ticks.data(), static_cast<int>(ticks.size()));
+  }
   ImPlot::SetupLegend(ImPlotLocation_NorthEast, ImPlotLegendFlags_Horizontal);
   ImPlot::SetupFinish();
   time_on_steps(ctx);

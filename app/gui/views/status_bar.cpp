@@ -1,4 +1,6 @@
 // The status bar: the source, what is missing of it, clocks, and how many findings there are.
+#include <algorithm>
+
 #include "app/gui/model/clock_bound.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/history_text.h"
@@ -40,13 +42,16 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
     room.take_left(20);
   };
   const std::size_t found = app.run->findings().size();
-  std::size_t serious = 0;
-  for (const analysis::Finding& finding : app.run->findings())
-    serious += finding.severity != ev::Severity::info ? 1 : 0;
+  ev::Severity worst = ev::Severity::info;
+  for (const analysis::Finding& finding : app.run->findings()) worst = std::max(worst, finding.severity);
+  const bool serious = worst != ev::Severity::info;
   const std::string findings = std::to_string(found) + (found == 1 ? " finding" : " findings");
   const Rect right = room.take_right(ctx.canvas.width(findings, Font::small) + 14);
-  if (serious > 0) ctx.canvas.disc(right.x + 4, right.y + right.h / 2, 3.5F, c.of(Meaning::trouble));
-  ctx.canvas.text_in({right.x + 12, right.y, right.w - 12, right.h}, findings, serious > 0 ? c.text : c.muted,
+  if (serious) {
+    const Meaning mark = worst == ev::Severity::error ? Meaning::trouble : Meaning::reduce;
+    ctx.canvas.disc(right.x + 4, right.y + right.h / 2, 3.5F, c.of(mark));
+  }
+  ctx.canvas.text_in({right.x + 12, right.y, right.w - 12, right.h}, findings, serious ? c.text : c.muted,
                      Font::small);
   placed_.push_back({"finding_count", right});
   if (ctx.hovered(right)) {

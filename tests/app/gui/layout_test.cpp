@@ -119,5 +119,16 @@ TEST(TimeAxis, ValueTicksOfBytesArePowersOfTwo) {
   EXPECT_DOUBLE_EQ(ticks[0], 8.0 * 1024 * 1024);
 }
 
+TEST(TimeAxis, TicksBetweenAreRoundAndInTheRange) {
+  EXPECT_EQ(ticks_between(0, 164, 2), (std::vector<double>{0, 100}));
+  EXPECT_EQ(ticks_between(5.62, 5.75, 1), (std::vector<double>{5.7}));
+  EXPECT_TRUE(ticks_between(3, 3, 4).empty());
+  for (const int most : {1, 2, 5, 9}) {
+    const auto ticks = ticks_between(-0.7, 12.3, most);
+    EXPECT_LE(ticks.size(), static_cast<std::size_t>(most) + 1);
+    for (const double tick : ticks) EXPECT_TRUE(tick >= -0.7 && tick <= 12.3) << tick;
+  }
+}
+
 }  // namespace
 }  // namespace shardscope::gui
