@@ -111,6 +111,8 @@ std::string scheduling_html(const analysis::Scheduling& scheduling) {
 std::string comparison_html(const analysis::Comparison& comparison) {
   const auto value = [](const std::optional<double>& figure, double spread) {
     if (!figure) return std::string("—");
+    if (*figure >= 1e5)
+      return spread > 0 ? count_text(*figure) + " ± " + count_text(spread) : count_text(*figure);
     return spread > 0 ? fmt::format("{:.4g} ± {:.2g}", *figure, spread) : fmt::format("{:.4g}", *figure);
   };
   std::string table =

@@ -137,6 +137,7 @@
     const all = step.length, length = Math.min(Math.max(to - from, Math.min(all, 1000)), all);
     const first = Math.min(Math.max(from, 0), all - length);
     view = {from: first, to: first + length};
+    tip.hidden = true;
     draw();
   };
   const zoom = (factor, around = (view.from + view.to) / 2) =>
