@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "app/analysis/summary.h"
 #include "app/cli/process.h"
@@ -14,14 +15,22 @@
 
 namespace shardscope::cli {
 
-void write_report(const std::string& recording, const std::string& html) {
+void write_report(const std::string& recording, const std::string& html, const std::string& baseline) {
   store::RecordingInfo info;
   const store::Store store = store::open_recording(recording, &info);
   for (const std::string& problem : info.problems) say(stderr, "shardscope: {}: {}\n", recording, problem);
   analysis::Summary summary = analysis::summarize(store);
   summary.problems = info.problems;
   if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
-  exporter::write_html_report(html, store, summary, info.problems);
+  std::optional<analysis::Comparison> comparison;
+  if (!baseline.empty()) {
+    store::RecordingInfo base_info;
+    const store::Store base = store::open_recording(baseline, &base_info);
+    analysis::Summary base_summary = analysis::summarize(base);
+    base_summary.problems = base_info.problems;
+    comparison = analysis::compare({{&base, &base_summary}}, {{&store, &summary}});
+  }
+  exporter::write_html_report(html, store, summary, info.problems, comparison);
 }
 
 std::vector<std::string> write_screenshots(const std::string& recording, const std::string& folder,

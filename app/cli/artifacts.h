@@ -6,8 +6,9 @@
 
 namespace shardscope::cli {
 
-/// Writes the HTML report of a recording. Throws UserError when it cannot.
-void write_report(const std::string& recording, const std::string& html);
+/// Writes the HTML report of a recording, beside the one of `baseline` where that is not empty. Throws
+/// UserError when it cannot.
+void write_report(const std::string& recording, const std::string& html, const std::string& baseline = {});
 
 /// Renders each panel with the dashboard program, off screen. Returns the files written; a panel that
 /// fails is named on standard error and left out.

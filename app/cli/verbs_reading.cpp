@@ -226,7 +226,7 @@ int report(const Reading& reading) {
   const std::string out = reading.out.empty()
                               ? std::filesystem::path(reading.file).replace_extension(".html").string()
                               : reading.out;
-  write_report(reading.file, out);
+  write_report(reading.file, out, reading.other);
   say("{}\n", out);
   return 0;
 }
@@ -254,6 +254,7 @@ void add_reading_verbs(CLI::App& app, Action& action) {
   compare->add_option("other", compared->other, "The recording to compare with")->required();
   auto [page, reported] = add("report", "One self-contained HTML page of a run", report);
   page->add_option("-o,--output", reported->out, "HTML file (default: beside the recording)");
+  page->add_option("--baseline", reported->other, "Recording to set it beside: a section compares them");
   auto [out, exported] =
       add("export", "Write a recording in another tool's format", [](const Reading& reading) {
         store::RecordingInfo info;

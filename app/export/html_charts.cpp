@@ -1,194 +1,241 @@
-// Partition of time, partition map, memory and loss as inline SVG.
+// Partition of time, critical path, partition map and loss.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <tuple>
 
-#include "app/analysis/memory.h"
+#include "app/analysis/critical_path.h"
 #include "app/analysis/missing_reason.h"
 #include "app/export/html_parts.h"
-#include "app/store/names.h"
 
 namespace shardscope::exporter {
 namespace {
 
-std::string rect(double x, double y, double width, double height, const char* fill,
-                 const std::string& title) {
-  if (width <= 0 || height <= 0) return {};
-  return fmt::format(
-      R"(<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" fill="{}"><title>{}</title></rect>)", x,
-      y, width, height, fill, escape_html(title));
+using Time = analysis::TimePartition;
+
+struct TimePart {
+  std::int64_t Time::*ns;
+  const char* name;
+  const char* fill;
+};
+constexpr std::array kTimeParts{
+    TimePart{&Time::compute_ns, "compute", colour::kCompute},
+    TimePart{&Time::exposed_comm_ns, "exposed communication", colour::kExposedComm},
+    TimePart{&Time::exposed_copy_ns, "exposed copies", colour::kExposedCopy},
+    TimePart{&Time::checkpoint_ns, "checkpoint", colour::kCopy},
+    TimePart{&Time::idle_ns, "idle", colour::kIdle},
+    TimePart{&Time::unrecorded_ns, "unrecorded", colour::kUnrecorded},
+};
+
+double share(std::int64_t part, std::int64_t all) {
+  return static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(all, 1));
 }
 
-/// What each colour is; only parts that a rank has.
-std::string time_legend(const analysis::Summary& summary) {
-  const auto any = [&](std::int64_t analysis::TimePartition::*part) {
-    return std::any_of(summary.ranks.begin(), summary.ranks.end(),
-                       [&](const auto& rank) { return rank.time.known() && rank.time.*part > 0; });
-  };
-  std::string out = "<p class=legend>";
-  using Time = analysis::TimePartition;
-  for (const auto& [part, name, fill] :
-       {std::tuple{&Time::compute_ns, "compute", colour::kCompute},
-        {&Time::exposed_comm_ns, "exposed communication", colour::kGather},
-        {&Time::exposed_copy_ns, "exposed copies", colour::kCopy},
-        {&Time::checkpoint_ns, "checkpoint", colour::kCopy},
-        {&Time::idle_ns, "idle", colour::kIdle},
-        {&Time::unrecorded_ns, "unrecorded: events are missing or were not emitted",
-         "repeating-linear-gradient(45deg,#8B95A5 0 2px,transparent 2px 5px)"}}) {
-    if (any(part)) out += fmt::format(R"(<span><i style="background:{}"></i>{}</span>)", fill, name);
+/// A bar of a rank, or of the sum of all.
+std::string time_row(const std::string& label, const Time& time, bool copies_known) {
+  std::vector<BarPart> parts;
+  std::string figures;
+  for (const TimePart& part : kTimeParts) {
+    const std::int64_t ns = time.*part.ns;
+    const bool idle = part.ns == &Time::idle_ns;
+    const std::string name = part.ns == &Time::unrecorded_ns ? "unrecorded (events are missing)"
+                             : idle && !copies_known         ? "idle or copying"
+                                                             : part.name;
+    const double of_all = share(ns, time.total_ns);
+    parts.push_back({part.fill, fmt::format("{}: {} ({:.1f} %)", name, time_text(ns), 100 * of_all), of_all});
+    if (part.ns == &Time::compute_ns) figures += fmt::format("compute {:.0f} %", 100 * of_all);
+    if (part.ns == &Time::exposed_comm_ns) figures += fmt::format(" · <b>exposed {:.0f} %</b>", 100 * of_all);
+    if (idle)
+      figures +=
+          fmt::format(" · {} {:.0f} %", idle && !copies_known ? "idle or copying" : "idle", 100 * of_all);
   }
-  return out + "</p>";
+  return bar_row(label, parts, figures);
+}
+
+/// Every rank as a column, each class one path.
+std::string time_columns(const std::vector<const analysis::RankSummary*>& ranks) {
+  std::string paths;
+  std::vector<double> base(ranks.size(), 0);
+  for (const TimePart& part : kTimeParts) {
+    std::string path;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const double height = 100 * share(ranks[i]->time.*part.ns, ranks[i]->time.total_ns);
+      if (height >= 0.05)
+        path += fmt::format("M{} {:.1f}h1v-{:.1f}h-1z", i, 100 - base[i], std::min(height, 100 - base[i]));
+      base[i] += height;
+    }
+    if (!path.empty()) paths += fmt::format(R"(<path class={} d="{}"/>)", part.fill, path);
+  }
+  return fmt::format(
+      R"(<svg class=columns viewBox="0 0 {} 100" preserveAspectRatio=none role=img aria-label="partition of time of all {} ranks, one column each; the table of ranks has the figures">{}</svg><p class=ends><span>rank {}</span><span>rank {}</span></p>)",
+      ranks.size(), ranks.size(), paths, ranks.front()->rank, ranks.back()->rank);
 }
 
 }  // namespace
 
-std::string time_partition_svg(const analysis::Summary& summary) {
-  std::string body;
-  double y = 4;
+std::string time_partition_html(const analysis::Summary& summary) {
+  std::vector<const analysis::RankSummary*> ranks;
   for (const analysis::RankSummary& rank : summary.ranks) {
-    const auto& time = rank.time;
-    if (time.total_ns <= 0 || !time.known()) continue;
-    body += fmt::format(R"(<text x="0" y="{:.0f}" class="lane">rank {}</text>)", y + 15, rank.rank);
-    double x = kChartLabel;
-    struct Part {
-      const char* name;
-      std::int64_t ns;
-      const char* fill;
-    };
-    for (const Part& part :
-         {Part{"compute", time.compute_ns, colour::kCompute},
-          Part{"exposed communication", time.exposed_comm_ns, colour::kGather},
-          Part{"exposed copies", time.exposed_copy_ns, colour::kCopy},
-          Part{"checkpoint", time.checkpoint_ns, colour::kCopy},
-          Part{rank.copies_known ? "idle" : "idle or copying", time.idle_ns, colour::kIdle},
-          Part{"unrecorded (events are missing)", time.unrecorded_ns, "url(#unrecorded)"}}) {
-      const double share = static_cast<double>(part.ns) / static_cast<double>(time.total_ns);
-      const double width = (kChartWidth - kChartLabel) * share;
-      const std::string title = fmt::format("{}: {} ({:.1f} %)", part.name, time_text(part.ns), 100 * share);
-      body += rect(x, y, width, 20, part.fill, title);
-      if (width > 90) {
-        body += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" class="onbar">{} {:.0f} %</text>)", x + 6, y + 14,
-                            width > 220 ? part.name : "", 100 * share);
-      }
-      x += width;
-    }
-    y += 24;
+    if (rank.time.total_ns > 0 && rank.time.known()) ranks.push_back(&rank);
   }
-  if (body.empty() && summary.steps > 0)
+  if (ranks.empty() && summary.steps > 0)
     return "<p class=missing>What was computed is not known: " +
            analysis::missing_reason(summary, "modules, kernels and optimizer steps",
                                     instrumentation::Detail::modules, instrumentation::Capability::modules) +
            ".</p>";
-  if (body.empty()) return "<p class=missing>No completed step was recorded.</p>";
-  return fmt::format(
-      R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="partition of time per rank">{}</svg>{})",
-      kChartWidth, y, body, time_legend(summary));
+  if (ranks.empty()) return "<p class=missing>No completed step was recorded.</p>";
+  Time all;
+  bool copies_known = true;
+  for (const auto* rank : ranks) {
+    all.add(rank->time);
+    copies_known = copies_known && rank->copies_known;
+  }
+  std::string out = "<div class=rows>";
+  if (ranks.size() <= kManyRanks) {
+    for (const auto* rank : ranks)
+      out += time_row("rank " + std::to_string(rank->rank), rank->time, rank->copies_known);
+    out += "</div>";
+  } else {
+    out += time_row(fmt::format("all {} ranks", ranks.size()), all, copies_known);
+    std::set<std::uint32_t> shown;
+    for (const auto& [part, which] :
+         {std::pair{&Time::exposed_comm_ns, "most exposed"}, std::pair{&Time::compute_ns, "most compute"},
+          std::pair{&Time::idle_ns, "most idle"}}) {
+      const auto [least, most] =
+          std::minmax_element(ranks.begin(), ranks.end(), [part = part](const auto* a, const auto* b) {
+            return share(a->time.*part, a->time.total_ns) < share(b->time.*part, b->time.total_ns);
+          });
+      // Of ranks that are alike none is named.
+      const bool alike = share((*most)->time.*part, (*most)->time.total_ns) <
+                         share((*least)->time.*part, (*least)->time.total_ns) + 0.01;
+      if (alike || !shown.insert((*most)->rank).second) continue;
+      out += time_row(fmt::format("rank {}, {}", (*most)->rank, which), (*most)->time, (*most)->copies_known);
+    }
+    out += "</div>" + time_columns(ranks);
+  }
+  std::vector<std::pair<const char*, std::string>> entries;
+  for (const TimePart& part : kTimeParts) {
+    if (all.*part.ns > 0)
+      entries.emplace_back(part.fill, part.ns == &Time::unrecorded_ns
+                                          ? "unrecorded: events are missing or were not emitted"
+                                          : part.name);
+  }
+  return out + legend(entries);
 }
 
-std::string partition_svg(const store::Store& store) {
-  if (!store.has_tables() || store.tables().slices.empty()) {
-    return "<p class=missing>The run sent no partition layout.</p>";
+std::string critical_path_html(const analysis::Summary& summary) {
+  if (!summary.critical_path) return {};
+  double sum = 0;
+  for (const auto& [name, ms] : summary.critical_path->ms_per_step) sum += ms;
+  std::vector<BarPart> parts;
+  std::string table = "<table><tr><th>part of the path<th class=n>ms of a step<th class=n>share</tr>";
+  for (const auto& [name, ms] : summary.critical_path->ms_per_step) {
+    for (std::size_t p = 0; p < analysis::kPathParts; ++p) {
+      const auto part = static_cast<analysis::PathPart>(p);
+      if (name != analysis::name_of(part)) continue;
+      const double of_all = sum > 0 ? ms / sum : 0;
+      const std::string label = analysis::label_of(part);
+      parts.push_back(
+          {colour_of(part), fmt::format("{}: {:.2f} ms ({:.1f} %)", label, ms, 100 * of_all), of_all});
+      table += fmt::format(
+          "<tr><td><span class=legend><i class={}></i></span>{}<td class=n>{:.2f}<td class=n>{:.1f} %</tr>",
+          colour_of(part), label, ms, 100 * of_all);
+    }
   }
+  return "<div class=rows>" + bar_row(fmt::format("{:.2f} ms", sum), parts, "") + "</div>" +
+         scrolling(table + "</table>", "critical path by part") +
+         fmt::format("<p>Mean of {} steps.</p>", summary.critical_path->steps);
+}
+
+namespace {
+
+constexpr double kMapWidth = 1000;
+
+/// What the ranks of a band own, as stretches of the map's width that do not touch.
+struct Band {
+  std::uint32_t first = 0, last = 0;  ///< rank
+  std::vector<std::pair<double, double>> owned;
+  std::int64_t elems = 0;
+  std::size_t parts = 0;
+};
+
+std::string band_row(const Band& band, const std::string& body) {
+  const std::string label = band.first == band.last ? fmt::format("rank {}", band.first)
+                                                    : fmt::format("ranks {}–{}", band.first, band.last);
+  return fmt::format(
+      "<div class=row><span class=lane>{}</span><span class=figures>{} elements in {} part{}</span><svg "
+      "class=strip "
+      "viewBox=\"0 0 {:.0f} 10\" preserveAspectRatio=none aria-hidden=true>{}</svg></div>",
+      label, count_text(static_cast<double>(band.elems)), band.parts, band.parts == 1 ? "" : "s", kMapWidth,
+      body);
+}
+
+}  // namespace
+
+std::string partition_html(const store::Store& store) {
+  if (!store.has_tables() || store.tables().slices.empty())
+    return "<p class=missing>The run sent no partition layout.</p>";
   const auto& tables = store.tables();
-  // Stage 3 gives every rank a part of each parameter, stages 1 and 2 one range of the whole: the axis is
-  // the same in both, all elements in parameter order.
+  // Stage 3 gives every rank a part of each parameter, stages 1 and 2 one range of the whole: the axis is the
+  // same in both, all elements in parameter order.
   std::vector<std::int64_t> start(tables.params.size() + 1, 0);
   for (std::size_t i = 0; i < tables.params.size(); ++i) start[i + 1] = start[i] + tables.params[i].elems;
-  const double total = static_cast<double>(std::max<std::int64_t>(start.back(), 1));
-  const auto x_of = [&](std::int64_t element) {
-    return kChartLabel + (kChartWidth - kChartLabel) * static_cast<double>(element) / total;
-  };
-  std::string body;
-  const double row = 24;
-  for (std::uint32_t rank = 0; rank < tables.world; ++rank) {
-    body += fmt::format(R"(<text x="0" y="{:.0f}" class="lane">rank {}</text>)", rank * row + 15, rank);
-    body += fmt::format(R"(<rect x="{}" y="{:.0f}" width="{}" height="{:.0f}" class="slot"/>)", kChartLabel,
-                        rank * row, kChartWidth - kChartLabel, row - 4);
+  const double scale = kMapWidth / static_cast<double>(std::max<std::int64_t>(start.back(), 1));
+  constexpr std::uint32_t kMostBands = 16;
+  constexpr std::size_t kMostNamed = 600;  // parts that each say what they are
+  const bool named = tables.slices.size() <= kMostNamed;
+  const std::uint32_t per_band = (tables.world + kMostBands - 1) / kMostBands;
+  std::vector<Band> bands;
+  std::vector<std::string> bodies;
+  for (std::uint32_t rank = 0; rank < tables.world; rank += std::max(per_band, 1U)) {
+    bands.push_back({rank, std::min(rank + per_band, tables.world) - 1, {}, 0, 0});
+    bodies.emplace_back();
   }
   for (const auto& slice : tables.slices) {
-    if (slice.param >= tables.params.size() || slice.elems <= 0) continue;
+    if (slice.param >= tables.params.size() || slice.elems <= 0 || slice.rank >= tables.world) continue;
+    Band& band = bands[slice.rank / per_band];
     const auto& param = tables.params[slice.param];
-    const double x0 = x_of(start[slice.param] + slice.param_offset);
-    const double x1 = x_of(start[slice.param] + slice.param_offset + slice.elems);
+    const double x0 = scale * static_cast<double>(start[slice.param] + slice.param_offset);
+    const double x1 = x0 + scale * static_cast<double>(slice.elems);
+    band.elems += slice.elems;
+    ++band.parts;
+    band.owned.emplace_back(x0, x1);
+    if (!named) continue;
     std::string title = fmt::format("rank {}: {} [{}, {}) of {} elements", slice.rank, param.name,
                                     slice.param_offset, slice.param_offset + slice.elems, param.elems);
     if (slice.padding_elems > 0) title += fmt::format(", {} padding", slice.padding_elems);
     if (param.persistent) title += ", persistent";
     if (param.frozen) title += ", frozen";
-    body += fmt::format(
-        R"(<rect x="{:.2f}" y="{:.0f}" width="{:.2f}" height="{:.0f}" fill="{}" class="cell"{}><title>{}</title></rect>)",
-        x0, slice.rank * row, std::max(x1 - x0, 0.3), row - 4,
-        param.persistent ? colour::kGather : colour::kCompute,
-        slice.param % 2 == 0 ? "" : R"( opacity=".78")", escape_html(title));
+    bodies[slice.rank / per_band] +=
+        fmt::format(R"(<rect x="{:.2f}" width="{:.2f}" height=10 class={}{}><title>{}</title></rect>)", x0,
+                    std::max(x1 - x0, 0.5), param.persistent ? colour::kGather : colour::kCompute,
+                    slice.param % 2 == 0 ? "" : R"( opacity=".72")", escape_html(title));
   }
-  return fmt::format(R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="partition map">{}</svg>)",
-                     kChartWidth, tables.world * row, body);
-}
-
-std::string memory_svg(const store::Store& store, const analysis::Summary& summary, std::uint32_t rank) {
-  constexpr std::size_t kColumns = 400;
-  constexpr double kHeight = 200, kTop = 14;
-  const auto pool = instrumentation::MemoryPool::device;
-  const auto peak = store.memory_peak(rank, pool);
-  if (!peak || peak->total() <= 0)
-    return "<p class=missing>No memory events were recorded for this rank.</p>";
-  std::vector<store::MemorySample> columns(kColumns);
-  store.memory_columns(rank, pool, 0, std::max<std::int64_t>(store.end_ns(), 1), columns);
-  const double top = static_cast<double>(std::max(peak->total(), summary.memory_model.bytes_per_rank)) * 1.05;
-  const auto y_of = [&](double bytes) { return kTop + kHeight * (1 - bytes / top); };
-  const auto x_of = [&](double column) {
-    return kChartLabel + (kChartWidth - kChartLabel) * column / kColumns;
-  };
-
-  std::array<double, kColumns> base{};
-  std::string areas, legend;
-  for (std::uint8_t i = 0; i < instrumentation::kMemoryCategoryCount; ++i) {
-    const auto category = static_cast<instrumentation::MemoryCategory>(i);
-    std::int64_t most = 0;
-    for (const auto& column : columns) most = std::max(most, column.bytes[i]);
-    if (most <= 0) continue;
-    std::string upper, lower;
-    for (std::size_t c = 0; c < kColumns; ++c) {
-      lower = fmt::format("L{:.1f} {:.1f}", x_of(static_cast<double>(c)), y_of(base[c])) + lower;
-      base[c] += static_cast<double>(columns[c].bytes[i]);
-      upper +=
-          fmt::format("{}{:.1f} {:.1f}", c == 0 ? "M" : "L", x_of(static_cast<double>(c)), y_of(base[c]));
+  std::string out = "<div class=rows>";
+  for (std::size_t i = 0; i < bands.size(); ++i) {
+    if (!named) {
+      // Nothing narrower than a pixel: what is closer joins.
+      std::sort(bands[i].owned.begin(), bands[i].owned.end());
+      std::string path;
+      for (std::size_t k = 0; k < bands[i].owned.size();) {
+        auto [x0, x1] = bands[i].owned[k];
+        for (++k; k < bands[i].owned.size() && bands[i].owned[k].first <= x1 + 1; ++k)
+          x1 = std::max(x1, bands[i].owned[k].second);
+        path += fmt::format("M{:.1f} 0h{:.1f}v10H{:.1f}z", x0, std::max(x1 - x0, 0.5), x0);
+      }
+      bodies[i] = fmt::format(R"(<path class={} d="{}"/>)", colour::kCompute, path);
     }
-    areas += fmt::format(
-        R"(<path d="{}{}Z" fill="{}" fill-opacity="{}"><title>{}: {} at most</title></path>)", upper, lower,
-        colour_of(category), i % 2 == 0 ? ".95" : ".7", store::name_of(category), bytes_text(most));
-    legend += fmt::format(R"(<span><i style="background:{};opacity:{}"></i>{} <b>{}</b></span>)",
-                          colour_of(category), i % 2 == 0 ? ".95" : ".7", store::name_of(category),
-                          bytes_text(peak->bytes[i]));
+    out += band_row(bands[i], bodies[i]);
   }
-  std::string marks;
-  for (int tick = 0; tick <= 4; ++tick) {
-    const double bytes = top * tick / 4;
-    marks += fmt::format(
-        R"(<line x1="{0}" x2="{1}" y1="{2:.1f}" y2="{2:.1f}" class="grid"/><text x="{3}" y="{4:.1f}" class="tick" text-anchor="end">{5}</text>)",
-        kChartLabel, kChartWidth, y_of(bytes), kChartLabel - 8, y_of(bytes) + 4,
-        bytes_text(static_cast<std::int64_t>(bytes)));
-  }
-  const double expected = y_of(static_cast<double>(summary.memory_model.bytes_per_rank));
-  marks += fmt::format(
-      R"(<line x1="{0}" x2="{1}" y1="{2:.1f}" y2="{2:.1f}" class="expression"/><text x="{1}" y="{3:.1f}" class="tick" text-anchor="end">model states {4} = {5}</text>)",
-      kChartLabel, kChartWidth, expected, expected - 4, escape_html(summary.memory_model.expression),
-      bytes_text(summary.memory_model.bytes_per_rank));
-  const double peak_x = x_of(kColumns * static_cast<double>(peak->at_ns) /
-                             static_cast<double>(std::max<std::int64_t>(store.end_ns(), 1)));
-  marks += fmt::format(
-      R"(<circle cx="{:.1f}" cy="{:.1f}" r="3.5" class="peak"><title>peak {} at {}</title></circle>)", peak_x,
-      y_of(static_cast<double>(peak->total())), bytes_text(peak->total()), time_text(peak->at_ns));
-  return fmt::format(
-      R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="memory over time">{}{}</svg><p class="legend">at the peak, {}: {}</p>)",
-      kChartWidth, kHeight + kTop + 8, areas, marks, bytes_text(peak->total()), legend);
+  return out + "</div>";
 }
 
-std::string loss_svg(const std::vector<double>& loss) {
-  constexpr double kHeight = 120, kTop = 8;
+std::string loss_html(const std::vector<double>& loss) {
+  constexpr double kHeight = 120;
+  constexpr std::size_t kMostColumns = 600;
   double low = INFINITY, high = -INFINITY;
   for (const double value : loss) {
     if (!std::isfinite(value)) continue;
@@ -196,26 +243,32 @@ std::string loss_svg(const std::vector<double>& loss) {
     high = std::max(high, value);
   }
   if (!(low <= high)) return "<p class=missing>No loss was recorded.</p>";
+  const double first_low = low, first_high = high;
   if (high == low) high = low + 1e-6;
+  const auto y_of = [&](double value) { return kHeight * (high - value) / (high - low); };
+  const std::size_t columns = std::min(loss.size(), kMostColumns);
   std::string path;
   bool pen_down = false;
-  for (std::size_t i = 0; i < loss.size(); ++i) {
-    if (!std::isfinite(loss[i])) {
+  for (std::size_t c = 0; c < columns; ++c) {
+    const std::size_t from = c * loss.size() / columns, to = (c + 1) * loss.size() / columns;
+    double least = INFINITY, most = -INFINITY;
+    for (std::size_t i = from; i < to; ++i) {
+      if (!std::isfinite(loss[i])) continue;
+      least = std::min(least, loss[i]);
+      most = std::max(most, loss[i]);
+    }
+    if (!(least <= most)) {
       pen_down = false;
       continue;
     }
-    const double x =
-        kChartLabel +
-        (kChartWidth - kChartLabel) *
-            (loss.size() > 1 ? static_cast<double>(i) / static_cast<double>(loss.size() - 1) : 0.5);
-    path += fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", x,
-                        kTop + kHeight * (high - loss[i]) / (high - low));
+    const double x = 1000 * (columns > 1 ? static_cast<double>(c) / static_cast<double>(columns - 1) : 0.5);
+    path += fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", x, y_of(most));
+    if (least < most) path += fmt::format("V{:.1f}", y_of(least));
     pen_down = true;
   }
   return fmt::format(
-      R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="loss by step"><line x1="{}" x2="{}" y1="{:.0f}" y2="{:.0f}" class="rule"/><text x="{}" y="{:.0f}" class="tick" text-anchor="end">{:.3f}</text><text x="{}" y="{:.0f}" class="tick" text-anchor="end">{:.3f}</text><path d="{}" fill="none" stroke="{}" stroke-width="1.8"/></svg>)",
-      kChartWidth, kHeight + kTop + 6, kChartLabel, kChartWidth, kHeight + kTop, kHeight + kTop,
-      kChartLabel - 8, kTop + 6, high, kChartLabel - 8, kTop + kHeight, low, path, colour::kCompute);
+      R"(<div class=axes><span class=high>{:.4g}</span><span class=low>{:.4g}</span><svg class=plot viewBox="0 0 1000 {}" preserveAspectRatio=none role=img aria-label="loss by step, {} steps, between {:.4g} and {:.4g}"><path d="{}" class=line /></svg></div><p class=ends><span>first step</span><span>last</span></p>)",
+      first_high, first_low, kHeight, loss.size(), first_low, first_high, path);
 }
 
 }  // namespace shardscope::exporter

@@ -1,7 +1,9 @@
-// One self-contained HTML page of a run: identity, verdict, partition of time per rank, the timeline of a
-// typical step, partition map, memory over time against the expression, communication, disclosures.
+// One self-contained HTML page of a run: verdict and findings, partition of time, a typical and the longest
+// step as an interactive timeline, critical path, stragglers, memory, communication, partition map,
+// disclosures. Its size is bounded, whatever ranks and steps the run has.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,12 +12,15 @@
 
 namespace shardscope::exporter {
 
-/// The page as text. `problems`: what is missing or damaged in the recording it was made from.
+/// The page as text. `problems`: what is missing or damaged in the recording it was made from. `comparison`:
+/// with another run, which is A.
 [[nodiscard]] std::string html_report(const store::Store& store, const analysis::Summary& summary,
-                                      const std::vector<std::string>& problems);
+                                      const std::vector<std::string>& problems,
+                                      const std::optional<analysis::Comparison>& comparison = std::nullopt);
 
 /// Writes it whole or not at all (temporary file, then rename). Throws std::runtime_error: path, reason.
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
-                       const std::vector<std::string>& problems);
+                       const std::vector<std::string>& problems,
+                       const std::optional<analysis::Comparison>& comparison = std::nullopt);
 
 }  // namespace shardscope::exporter

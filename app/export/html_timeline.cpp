@@ -1,11 +1,13 @@
-// The timeline of one step as inline SVG. What is narrower than a pixel is drawn as density, so that the
-// page stays small whatever the step holds.
+// The spans of the steps that the page shows, as compact data that its script draws. What is too short for
+// any zoom is joined where there are very many, so that the page stays small whatever a step holds.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
-#include <vector>
 
+#include "app/analysis/critical_path.h"
+#include "app/analysis/rank_activity.h"
 #include "app/export/html_parts.h"
 #include "app/export/span_walk.h"
 #include "app/store/gather_contents.h"
@@ -13,6 +15,7 @@
 #include "app/store/module_name.h"
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
+#include "app/store/span_time.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -20,41 +23,73 @@ namespace {
 using instrumentation::EventKind;
 using instrumentation::StreamId;
 
-constexpr double kLane = 16, kGap = 2, kRankGap = 10;
+/// Of a step, over all its ranks: some 20 bytes each.
+constexpr std::size_t kMostSpans = 24'000, kMostPieces = 4'000;
 
-/// Of the GPU's work: by its stream, or by its owner.
-const char* gpu_colour(const store::Span& span, StreamId stream) {
+/// Colours of the script, in its order.
+enum class Hue : std::uint8_t { compute, gather, reduce, optimizer, copy, wait, idle, pause, unrecorded };
+/// Its name says how long it took: time that it was paused, or its end, is not what is drawn.
+constexpr int kSaysDuration = 16;
+
+Hue gpu_hue(const store::Span& span, StreamId stream) {
   using instrumentation::GpuOwner;
   using instrumentation::GpuWork;
   const auto fields = instrumentation::as<EventKind::gpu_begin>(span);
-  if (stream == StreamId::gpu_gather) return colour::kGather;
-  if (stream == StreamId::gpu_reduce) return colour::kReduce;
-  if (fields.owner_kind == GpuOwner::optimizer) return colour::kOptimizer;
+  if (stream == StreamId::gpu_gather) return Hue::gather;
+  if (stream == StreamId::gpu_reduce) return Hue::reduce;
+  if (fields.owner_kind == GpuOwner::optimizer) return Hue::optimizer;
   const bool computes = fields.work == GpuWork::kernel || fields.work == GpuWork::memset;
-  return computes ? colour::kCompute : colour::kCopy;
+  return computes ? Hue::compute : Hue::copy;
 }
 
-const char* span_colour(const store::Span& span, StreamId stream) {
+Hue hue_of(const store::Span& span, StreamId stream) {
   switch (span.kind) {
     case EventKind::gpu_begin:
-      return gpu_colour(span, stream);
+      return gpu_hue(span, stream);
     case EventKind::gpu_sync_begin:
     case EventKind::fetch_wait_begin:
     case EventKind::reduce_wait_begin:
     case EventKind::deferred_wait_begin:
     case EventKind::data_wait_begin:
-      return "url(#wait)";
+      return Hue::wait;
     case EventKind::collective_begin:
-      return stream == StreamId::reduce ? colour::kReduce : colour::kGather;
+      return stream == StreamId::reduce ? Hue::reduce : Hue::gather;
     case EventKind::optimizer_begin:
-      return colour::kOptimizer;
+      return Hue::optimizer;
     case EventKind::transfer_begin:
-      return colour::kCopy;
+      return Hue::copy;
     case EventKind::paused_begin:
-      return colour::kIdle;
+      return Hue::idle;
     default:
-      return colour::kCompute;
+      return Hue::compute;
   }
+}
+
+Hue hue_of(analysis::PathPart part) {
+  using analysis::PathPart;
+  switch (part) {
+    case PathPart::forward:
+    case PathPart::backward:
+    case PathPart::compute:
+      return Hue::compute;
+    case PathPart::optimizer:
+    case PathPart::cpu_optimizer:
+      return Hue::optimizer;
+    case PathPart::transfer:
+      return Hue::gather;
+    case PathPart::copy:
+    case PathPart::checkpoint:
+      return Hue::copy;
+    case PathPart::data:
+      return Hue::wait;
+    case PathPart::paused:
+      return Hue::pause;
+    case PathPart::unrecorded:
+      return Hue::unrecorded;
+    case PathPart::idle:
+      return Hue::idle;
+  }
+  return Hue::idle;
 }
 
 bool drawn(EventKind kind) {
@@ -64,101 +99,56 @@ bool drawn(EventKind kind) {
 
 using Params = std::unordered_map<std::uint32_t, std::vector<std::uint32_t>>;  ///< by collective
 
-std::string span_title(const store::Store& store, std::uint32_t rank, const Params& params,
-                       const store::Span& span) {
+/// What a span is called, without how long it took.
+std::string span_name(const store::Store& store, std::uint32_t rank, const Params& params,
+                      const store::Span& span) {
   const auto module = [&](std::uint32_t id) { return store::module_name(store, id); };
-  const store::SpanTime time = store::time_of(store, rank, span);
-  std::string duration = time_text(time.running_ns);
-  if (!time.ended) {
-    duration = "not ended, " + duration + (time.goes_on ? " so far (" : " up to the last event (") +
-               store::why_open(store, rank) + ")";
-  }
-  if (time.paused_ns > 0) duration += " (+ " + time_text(time.paused_ns) + " paused, not counted)";
   switch (span.kind) {
     case EventKind::module_begin: {
       const auto fields = instrumentation::as<EventKind::module_begin>(span);
-      return fmt::format("{} {}: {}", module(fields.module), store::name_of(fields.pass), duration);
+      return fmt::format("{} {}", module(fields.module), store::name_of(fields.pass));
     }
     case EventKind::fetch_wait_begin: {
       const auto fields = instrumentation::as<EventKind::fetch_wait_begin>(span);
       // Parameters that stay whole are gathered for no module.
       if (fields.module == instrumentation::kNoId)
-        return fmt::format("wait for gather {} of persistent parameters: {}", fields.gather, duration);
-      return fmt::format("{} waits for gather {}: {}", module(fields.module), fields.gather, duration);
+        return fmt::format("wait for gather {} of persistent parameters", fields.gather);
+      return fmt::format("{} waits for gather {}", module(fields.module), fields.gather);
     }
     case EventKind::collective_begin: {
       const auto fields = instrumentation::as<EventKind::collective_begin>(span);
       const auto moved = params.find(fields.sequence);
       const std::string contents =
           moved == params.end() ? std::string() : store::contents_text(store, moved->second);
-      return fmt::format("{} #{}{}: {}, {}", store::name_of(fields.op), fields.sequence,
-                         contents.empty() ? "" : " of " + contents, bytes_text(fields.bytes), duration);
+      return fmt::format("{} #{}{}, {}", store::name_of(fields.op), fields.sequence,
+                         contents.empty() ? "" : " of " + contents, bytes_text(fields.bytes));
     }
     case EventKind::gpu_begin: {
       const auto fields = instrumentation::as<EventKind::gpu_begin>(span);
       std::string name = store.name(rank, fields.name);
-      if (name.empty()) name = store::name_of(fields.work);
-      const std::string delay = fields.delay_ns == instrumentation::kNoDelay
-                                    ? ""
-                                    : ", started " + time_text(fields.delay_ns) + " after its launch";
-      return fmt::format("{}: {}{}", name, duration, delay);
+      return name.empty() ? store::name_of(fields.work) : name;
     }
     default:
-      return fmt::format("{}: {}", span_label(store, rank, span), duration);
+      return span_label(store, rank, span);
   }
 }
 
-struct Scale {
-  std::int64_t begin, end;
-  [[nodiscard]] double x(std::int64_t t) const {
-    return kChartLabel + (kChartWidth - kChartLabel) *
-                             static_cast<double>(std::clamp(t, begin, end) - begin) /
-                             static_cast<double>(std::max<std::int64_t>(end - begin, 1));
+/// How long it took, where that is not what is drawn; else nothing.
+std::string odd_duration(const store::Store& store, std::uint32_t rank, const store::SpanTime& time) {
+  if (time.ended && time.paused_ns == 0) return {};
+  std::string text = time_text(time.running_ns);
+  if (!time.ended) {
+    text = "not ended, " + text + (time.goes_on ? " so far (" : " up to the last event (") +
+           store::why_open(store, rank) + ")";
   }
-};
-
-/// One row: spans of all depths, the deeper ones over the others.
-void draw_lane(const store::Store& store, store::LaneId lane, const Params& params, const Scale& scale,
-               double y, std::string& svg) {
-  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-    const double inset = std::min(2.0 * depth, 6.0);
-    double merged_from = -1, merged_to = -1;
-    const char* merged_colour = nullptr;
-    const auto flush = [&] {
-      if (merged_from < 0) return;
-      svg += fmt::format(
-          R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}" opacity=".7"/>)",
-          merged_from, y + inset, std::max(merged_to - merged_from, 0.7), kLane - inset, merged_colour);
-      merged_from = -1;
-    };
-    for (const store::Span& span : store.spans(lane, depth, scale.begin, scale.end)) {
-      if (!drawn(span.kind)) continue;
-      const double x0 = scale.x(span.begin_ns), x1 = scale.x(store::time_of(store, lane.rank, span).until_ns);
-      const char* fill = span_colour(span, lane.stream);
-      if (x1 - x0 < 1.0) {  // narrower than a pixel: joins its neighbours
-        if (merged_from >= 0 && (x0 - merged_to > 1.0 || fill != merged_colour)) flush();
-        if (merged_from < 0) {
-          merged_from = x0;
-          merged_colour = fill;
-        }
-        merged_to = x1;
-        continue;
-      }
-      flush();
-      svg += fmt::format(
-          R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}" class="cell"><title>{}</title></rect>)",
-          x0, y + inset, x1 - x0, kLane - inset, fill,
-          escape_html(span_title(store, lane.rank, params, span)));
-    }
-    flush();
-  }
+  if (time.paused_ns > 0) text += " (+ " + time_text(time.paused_ns) + " paused, not counted)";
+  return text;
 }
 
 /// Of the collectives that may run in the step: the host submits them before.
-Params params_of_step(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
-                      std::int64_t end_ns) {
+Params params_of_step(const store::Store& store, std::uint32_t rank, const ShownStep& step) {
   Params out;
-  store.for_each_instant(rank, begin_ns - (end_ns - begin_ns), end_ns,
+  store.for_each_instant(rank, step.begin_ns - (step.end_ns - step.begin_ns), step.end_ns,
                          [&](const instrumentation::Event& event) {
                            if (event.kind != EventKind::collective_part) return;
                            const auto part = instrumentation::as<EventKind::collective_part>(event);
@@ -167,58 +157,186 @@ Params params_of_step(const store::Store& store, std::uint32_t rank, std::int64_
   return out;
 }
 
-/// Over everything in the lane: while the rank was held nothing was computed.
-void draw_pauses(const store::Store& store, std::uint32_t rank, const Scale& scale, double y,
-                 std::string& svg) {
-  store.for_each_span(
-      {rank, StreamId::host}, store::kPauses, scale.begin, scale.end, [&](const store::Span& pause) {
-        const double x0 = scale.x(pause.begin_ns), x1 = scale.x(pause.end_ns);
-        svg += fmt::format(
-            R"svg(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="url(#pause)"><title>paused by the user: {}, in no duration</title></rect>)svg",
-            x0, y, std::max(x1 - x0, 0.7), kLane,
-            pause.end_ns == store::kOpen ? "not ended" : time_text(pause.end_ns - pause.begin_ns));
-      });
-}
+class TimelineData {
+ public:
+  TimelineData(const store::Store& store, const std::vector<ShownRank>& ranks)
+      : store_(store), ranks_(ranks) {}
+
+  std::string write(const std::vector<ShownStep>& steps) {
+    std::string out = "{\"steps\":[";
+    for (const ShownStep& step : steps) {
+      if (out.back() != '[') out += ",\n";
+      out +=
+          fmt::format("{{\"length\":{},\"path\":[{}],\"ranks\":[", step.end_ns - step.begin_ns, path(step));
+      // Coarser until it is few enough.
+      std::int64_t shortest = 0;
+      std::string lanes = of_ranks(step, shortest);
+      while (written_ > kMostSpans && shortest < (step.end_ns - step.begin_ns) / 256) {
+        shortest = std::max(2 * shortest, (step.end_ns - step.begin_ns) / 16'384);
+        lanes = of_ranks(step, shortest);
+      }
+      out += lanes + "]}";
+    }
+    out += "],\n\"names\":[";
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (i > 0) out += ',';
+      append_script_json(out, names_[i]);
+    }
+    return out + "]}";
+  }
+
+ private:
+  struct Item {
+    std::int64_t begin = 0, end = 0;
+    std::uint8_t depth = 0;
+    int hue = 0;
+    std::size_t name = 0;
+    std::size_t spans = 1;  ///< that were joined
+  };
+
+  std::size_t name(std::string text) {
+    const auto [at, inserted] = ids_.try_emplace(std::move(text), names_.size());
+    if (inserted) names_.push_back(at->first);
+    return at->second;
+  }
+
+  std::string of_ranks(const ShownStep& step, std::int64_t shortest) {
+    written_ = 0;
+    std::string out;
+    for (const ShownRank& rank : ranks_) {
+      if (!out.empty()) out += ",\n";
+      out += "[";
+      append_script_json(out, rank.label);
+      const Params params = params_of_step(store_, rank.rank, step);
+      for (const store::LaneId lane : store_.lanes()) {
+        if (lane.rank != rank.rank || lane.stream == StreamId::host || lane.stream == StreamId::gpu_records)
+          continue;
+        out += ",\n[";
+        append_script_json(out, store::lane_name(store_, lane));
+        for (const Item& item : items(lane, params, step, shortest)) {
+          out += fmt::format(",{},{},{},{},{}", item.depth, item.begin, item.end - item.begin, item.hue,
+                             item.name);
+        }
+        out += "]";
+      }
+      out += "]";
+    }
+    return out;
+  }
+
+  /// Spans of all depths and pauses, by begin, then depth; begins are those after the one before.
+  std::vector<Item> items(store::LaneId lane, const Params& params, const ShownStep& step,
+                          std::int64_t shortest) {
+    std::vector<Item> all;
+    for (std::uint8_t depth = 0; depth < store_.depth_count(lane); ++depth) {
+      const std::size_t first = all.size();
+      std::int64_t longest = 0;  // of what the last one joins: its colour is the joined one's
+      for (const store::Span& span : store_.spans(lane, depth, step.begin_ns, step.end_ns)) {
+        if (!drawn(span.kind)) continue;
+        const store::SpanTime time = store::time_of(store_, lane.rank, span);
+        Item item{std::clamp(span.begin_ns, step.begin_ns, step.end_ns) - step.begin_ns,
+                  std::clamp(time.until_ns, step.begin_ns, step.end_ns) - step.begin_ns,
+                  depth,
+                  static_cast<int>(hue_of(span, lane.stream)),
+                  0,
+                  1};
+        const bool is_short = item.end - item.begin < shortest;
+        if (is_short && all.size() > first && all.back().spans > 0 &&
+            item.begin - all.back().end < shortest && all.back().end - all.back().begin < 4 * shortest) {
+          Item& joined = all.back();
+          if (item.end - item.begin > longest) joined.hue = item.hue;
+          longest = std::max(longest, item.end - item.begin);
+          joined.end = std::max(joined.end, item.end);
+          ++joined.spans;
+          continue;
+        }
+        longest = item.end - item.begin;
+        const std::string odd = odd_duration(store_, lane.rank, time);
+        if (!odd.empty() || span.begin_ns < step.begin_ns || time.until_ns > step.end_ns) {
+          item.name = name(span_name(store_, lane.rank, params, span) + ": " +
+                           (odd.empty() ? time_text(time.running_ns) + ", partly in another step" : odd));
+          item.hue += kSaysDuration;
+        } else {
+          item.name = name(span_name(store_, lane.rank, params, span));
+        }
+        if (!is_short) item.spans = 0;  // nothing joins it
+        all.push_back(item);
+      }
+    }
+    store_.for_each_span({lane.rank, StreamId::host}, store::kPauses, step.begin_ns, step.end_ns,
+                         [&](const store::Span& pause) {
+                           const std::string text = pause.end_ns == store::kOpen
+                                                        ? "not ended"
+                                                        : time_text(pause.end_ns - pause.begin_ns);
+                           all.push_back({std::max(pause.begin_ns, step.begin_ns) - step.begin_ns,
+                                          std::min(pause.end_ns, step.end_ns) - step.begin_ns, 255,
+                                          static_cast<int>(Hue::pause) + kSaysDuration,
+                                          name("paused by the user: " + text + ", in no duration"), 0});
+                         });
+    std::sort(all.begin(), all.end(), [](const Item& a, const Item& b) {
+      return std::tuple(a.begin, a.depth) < std::tuple(b.begin, b.depth);
+    });
+    std::int64_t before = 0;
+    for (Item& item : all) {
+      if (item.spans > 1) {
+        item.name = name(fmt::format("{} short spans", item.spans));
+        item.hue %= kSaysDuration;
+      }
+      const std::int64_t begin = item.begin;
+      item.begin -= before;
+      item.end -= before;
+      before = begin;
+    }
+    written_ += all.size();
+    return all;
+  }
+
+  /// The critical path: begin after the piece before, length, hue, name.
+  std::string path(const ShownStep& step) {
+    if (step.digest == nullptr) return {};
+    std::vector<analysis::RankActivity> activities;
+    for (const analysis::RankStep& rank : step.digest->ranks)
+      activities.push_back(analysis::activity_of(store_, rank.rank, rank.begin_ns, rank.end_ns));
+    const auto found = analysis::critical_path(activities);
+    if (!found) return {};
+    std::vector<analysis::PathPiece> pieces = found->pieces;
+    for (std::int64_t shortest = (step.end_ns - step.begin_ns) / 16'384; pieces.size() > kMostPieces;
+         shortest *= 2) {
+      // What is short joins the piece before it.
+      std::vector<analysis::PathPiece> fewer;
+      for (const analysis::PathPiece& piece : pieces) {
+        if (!fewer.empty() && piece.at.end - piece.at.begin < shortest)
+          fewer.back().at.end = piece.at.end;
+        else
+          fewer.push_back(piece);
+      }
+      pieces = std::move(fewer);
+    }
+    std::string out;
+    for (const analysis::PathPiece& piece : pieces) {
+      const std::int64_t begin = std::clamp(piece.at.begin, step.begin_ns, step.end_ns);
+      const std::int64_t end = std::clamp(piece.at.end, step.begin_ns, step.end_ns);
+      if (end <= begin) continue;
+      if (!out.empty()) out += ',';
+      out +=
+          fmt::format("{},{},{},{}", begin - step.begin_ns, end - begin, static_cast<int>(hue_of(piece.part)),
+                      name(fmt::format("{} on rank {}", analysis::label_of(piece.part), piece.rank)));
+    }
+    return out;
+  }
+
+  const store::Store& store_;
+  const std::vector<ShownRank>& ranks_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::size_t> ids_;
+  std::size_t written_ = 0;
+};
 
 }  // namespace
 
-std::string timeline_svg(const store::Store& store, std::int64_t begin_ns, std::int64_t end_ns) {
-  if (!store.has_tables() || end_ns <= begin_ns)
-    return "<p class=missing>No completed step was recorded.</p>";
-  const Scale scale{begin_ns, end_ns};
-  std::string body;
-  double y = 18;
-  std::uint32_t rank = instrumentation::kNoId;
-  Params params;
-  for (const store::LaneId lane : store.lanes()) {
-    if (lane.stream == StreamId::host || lane.stream == StreamId::gpu_records) continue;
-    if (lane.rank != rank) {
-      if (rank != instrumentation::kNoId) y += kRankGap;
-      rank = lane.rank;
-      params = params_of_step(store, rank, begin_ns, end_ns);
-    }
-    body += fmt::format(R"(<text x="0" y="{:.1f}" class="lane">rank {} {}</text>)", y + kLane - 4, lane.rank,
-                        escape_html(store::lane_name(store, lane)));
-    body += fmt::format(R"(<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" class="rule"/>)", kChartLabel,
-                        kChartWidth, y + kLane + 1, y + kLane + 1);
-    draw_lane(store, lane, params, scale, y, body);
-    draw_pauses(store, lane.rank, scale, y, body);
-    y += kLane + kGap;
-  }
-  std::string axis;
-  for (int tick = 0; tick <= 8; ++tick) {
-    const std::int64_t t = begin_ns + (end_ns - begin_ns) * tick / 8;
-    axis += fmt::format(
-        R"(<line x1="{0:.1f}" x2="{0:.1f}" y1="14" y2="{1:.1f}" class="grid"/><text x="{0:.1f}" y="10" class="tick" text-anchor="{2}">{3}</text>)",
-        scale.x(t), y,
-        tick == 0   ? "start"
-        : tick == 8 ? "end"
-                    : "middle",
-        time_text(t - begin_ns));
-  }
-  return fmt::format(
-      R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="timeline of one step">{}{}</svg>)", kChartWidth,
-      y + 4, axis, body);
+std::string timeline_data(const store::Store& store, const std::vector<ShownStep>& steps,
+                          const std::vector<ShownRank>& ranks) {
+  return TimelineData(store, ranks).write(steps);
 }
 
 }  // namespace shardscope::exporter

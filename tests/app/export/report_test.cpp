@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "app/analysis/summary.h"
@@ -11,6 +12,7 @@
 #include "app/store/store.h"
 #include "runtime/plan/prefetch_outcome.h"
 #include "tests/app/analysis/run_builder.h"
+#include "tests/app/store/synthetic_run.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 namespace ev = shardscope::instrumentation;
 using ev::EventKind;
 using ev::StreamId;
+using nlohmann::json;
 
 /// A rank with one step of a millisecond, in which `events` happen.
 store::Store one_step(const std::vector<ev::Event>& events) {
@@ -40,6 +43,29 @@ store::Store one_step(const std::vector<ev::Event>& events) {
   return store;
 }
 
+/// What the page's script draws from.
+json timeline_of(const std::string& page) {
+  const std::string before = "<script type=\"application/json\" id=timeline-data>";
+  const std::size_t begin = page.find(before) + before.size();
+  return json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+/// "name length" of the spans of all lanes of a name in the first step, as assets/report/report.js reads
+/// them.
+std::vector<std::string> said(const json& data, const std::string& lane_name) {
+  std::vector<std::string> out;
+  for (const json& rank : data["steps"][0]["ranks"]) {
+    for (std::size_t l = 1; l < rank.size(); ++l) {
+      const json& lane = rank[l];
+      if (lane[0] != lane_name) continue;
+      for (std::size_t i = 1; i < lane.size(); i += 5)
+        out.push_back(data["names"][lane[i + 4].get<std::size_t>()].get<std::string>() + " " +
+                      lane[i + 2].dump());
+    }
+  }
+  return out;
+}
+
 TEST(Report, NamesWaitsThatAreForNoModuleAndSpansWithoutAnEnd) {
   const auto event = [](std::uint64_t at, EventKind kind, std::uint32_t a, std::uint32_t b) {
     return ev::Event{at, kind, StreamId::compute, 0, a, b, ev::kNoId, 0, 0};
@@ -54,10 +80,14 @@ TEST(Report, NamesWaitsThatAreForNoModuleAndSpansWithoutAnEnd) {
       event(700'000, EventKind::module_begin, 0, 0),
   });
   const std::string page = html_report(store, analysis::summarize(store), {});
-  EXPECT_THAT(page, testing::HasSubstr("<title>model waits for gather 6: 100 µs</title>"));
-  EXPECT_THAT(page, testing::HasSubstr("<title>wait for gather 7 of persistent parameters: 100 µs</title>"));
-  EXPECT_THAT(page, testing::HasSubstr("<title>wait for data: 100 µs</title>"));
-  EXPECT_THAT(page, testing::HasSubstr("<title>model forward: not ended, 300 µs up to the last event ("));
+  const json data = timeline_of(page);
+  EXPECT_THAT(
+      said(data, "compute"),
+      testing::IsSupersetOf({"model waits for gather 6 100000",
+                             "wait for gather 7 of persistent parameters 100000", "wait for data 100000"}));
+  EXPECT_THAT(
+      said(data, "compute"),
+      testing::Contains(testing::StartsWith("model forward: not ended, 300 µs up to the last event (")));
   EXPECT_THAT(page, testing::Not(testing::HasSubstr("4294967295")));
 }
 
@@ -70,10 +100,10 @@ TEST(Report, DoesNotCallIdleWhatMayHaveBeenCopying) {
     const store::Store store = one_step(events);
     return html_report(store, analysis::summarize(store), {});
   };
-  EXPECT_THAT(page(), testing::HasSubstr("<title>idle or copying: 700 µs"));
+  EXPECT_THAT(page(), testing::HasSubstr("title=\"idle or copying: 700 µs"));
   events.push_back(
       {50'000, EventKind::memory_alloc, StreamId::host, 0, ev::kNoId, ev::kNoId, ev::kNoId, 64, 64});
-  EXPECT_THAT(page(), testing::HasSubstr("<title>idle: 700 µs"));
+  EXPECT_THAT(page(), testing::HasSubstr("title=\"idle: 700 µs"));
 }
 
 /// Prefetches are summed over ranks, collectives are one rank's: each says so, for the counts do not match.
@@ -103,6 +133,76 @@ TEST(Report, SaysOfWhichRanksPrefetchesAndCollectivesAre) {
   EXPECT_THAT(page,
               testing::HasSubstr("<p>Prefetches of all ranks, all steps: 10 early, 0 just in time, 2 late "
                                  "(4.00 ms waited), 0 mistargeted, 0 unused. "));
+}
+
+/// Every span of the steps that it shows, where they are few enough; where each lies, to the nanosecond.
+TEST(Report, ItsTimelineHasTheSpansOfTheStep) {
+  const store::Store store = store::make_synthetic_store();
+  const json data = timeline_of(html_report(store, analysis::summarize(store), {}));
+  ASSERT_EQ(data["steps"].size(), 2U) << "a typical step and the longest";
+  for (const json& step : data["steps"]) {
+    ASSERT_EQ(step["ranks"].size(), 4U);
+    std::int64_t path = 0;
+    for (std::size_t i = 0; i < step["path"].size(); i += 4) {
+      EXPECT_EQ(step["path"][i], path) << "without a gap";
+      path += step["path"][i + 1].get<std::int64_t>();
+    }
+    EXPECT_EQ(step["length"], path);
+    for (const json& rank : step["ranks"]) {
+      for (std::size_t l = 1; l < rank.size(); ++l) {
+        std::int64_t at = 0;
+        for (std::size_t i = 1; i < rank[l].size(); i += 5) {
+          at += rank[l][i + 1].get<std::int64_t>();
+          EXPECT_GE(rank[l][i + 1], 0);
+          EXPECT_LE(at + rank[l][i + 2].get<std::int64_t>(), step["length"].get<std::int64_t>());
+          EXPECT_LT(rank[l][i + 4].get<std::size_t>(), data["names"].size());
+        }
+      }
+    }
+  }
+}
+
+/// The page of many ranks, of many steps and of very many spans stays small.
+TEST(Report, StaysSmall) {
+  const store::Store wide = store::make_synthetic_store({.world = 40, .steps = 2, .layers = 12});
+  analysis::Summary summary = analysis::summarize(wide);
+  summary.loss.assign(200'000, 1.0);
+  for (std::size_t i = 0; i < summary.loss.size(); ++i) summary.loss[i] += static_cast<double>(i % 1000);
+  const std::string page = html_report(wide, summary, {});
+  EXPECT_LT(page.size(), std::size_t{1'500'000});
+  EXPECT_LE(timeline_of(page)["steps"][0]["ranks"].size(), 8U);
+  const store::Store deep =
+      store::make_synthetic_store({.world = 8, .steps = 2, .micro_steps = 6, .layers = 48});
+  const json joined = timeline_of(html_report(deep, analysis::summarize(deep), {}));
+  std::size_t numbers = 0;
+  for (const json& rank : joined["steps"][0]["ranks"]) {
+    for (std::size_t l = 1; l < rank.size(); ++l) numbers += rank[l].size() - 1;
+  }
+  EXPECT_LE(numbers, 5U * 24'000U);
+  EXPECT_GT(numbers, 5U * 6'000U);
+  EXPECT_THAT(joined["names"].dump(), testing::HasSubstr("short spans"));
+}
+
+TEST(Report, NamesInItsDataEndNoElement) {
+  test::RunBuilder run(1);
+  run.span(0, 0, 900, EventKind::step_begin, StreamId::host, 0);
+  run.span(0, 100, 800, EventKind::kernel_begin, StreamId::compute, 5);
+  store::Store& store = run.build();
+  store.add_name(0, 5, "</script><b>");
+  const std::string page = html_report(store, analysis::summarize(store), {});
+  EXPECT_THAT(page, testing::Not(testing::HasSubstr("</script><b>")));
+  EXPECT_THAT(said(timeline_of(page), "compute"), testing::ElementsAre("</script><b> 700"));
+}
+
+TEST(Report, SetsItBesideABaseline) {
+  const store::Store store = store::make_synthetic_store(),
+                     other = store::make_synthetic_store({.prefetch_elems = 0});
+  const analysis::Summary summary = analysis::summarize(store), other_summary = analysis::summarize(other);
+  EXPECT_THAT(html_report(store, summary, {}), testing::Not(testing::HasSubstr("<h2>A beside B</h2>")));
+  const std::string page =
+      html_report(store, summary, {}, analysis::compare({{&other, &other_summary}}, {{&store, &summary}}));
+  EXPECT_THAT(page, testing::HasSubstr("<h2>A beside B</h2>"));
+  EXPECT_THAT(page, testing::HasSubstr("(better)"));
 }
 
 }  // namespace

@@ -1,0 +1,147 @@
+// Tables that only some runs have: stragglers, streams of the GPU, another scheduler, another run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "app/analysis/missing_reason.h"
+#include "app/export/html_parts.h"
+#include "app/store/names.h"
+
+namespace shardscope::exporter {
+
+std::string stragglers_html(const analysis::Summary& s) {
+  constexpr std::size_t kShown = 8;
+  std::vector<const analysis::RankSummary*> late;
+  for (const analysis::RankSummary& rank : s.ranks) {
+    if (rank.others_waited_ns > 0) late.push_back(&rank);
+  }
+  if (s.ranks.size() < 2 || !s.critical_path) return {};
+  if (late.empty()) return "<p>No rank was waited for.</p>";
+  std::sort(late.begin(), late.end(),
+            [](const auto* a, const auto* b) { return a->others_waited_ns > b->others_waited_ns; });
+  const std::size_t all = late.size();
+  late.resize(std::min(all, kShown));
+  std::string out =
+      "<table><tr><th>rank<th class=n>others waited<th class=n>came last<th class=n>waits itself<th "
+      "class=n>bytes "
+      "move<th class=n>computes</tr>";
+  for (const auto* rank : late) {
+    out += fmt::format(
+        "<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>", rank->rank,
+        time_text(rank->others_waited_ns), rank->came_last, time_text(rank->waiting_ns),
+        time_text(rank->moving_ns), time_text(rank->time.compute_ns));
+  }
+  out = scrolling(out + "</table>", "whom others waited for");
+  if (all > kShown) out += fmt::format("<p>{} ranks more were waited for.</p>", all - kShown);
+  return out;
+}
+
+std::string gpu_html(const analysis::Summary& s) {
+  const bool any = std::any_of(s.ranks.begin(), s.ranks.end(), [](const auto& rank) { return rank.gpu; });
+  if (!any) {
+    return "<p class=missing>Not recorded: kernels are recorded on CUDA devices, at detail "
+           "<code>kernels</code>.</p>";
+  }
+  std::string out =
+      "<table><tr><th>rank<th>stream<th class=n>kernels<th class=n>copies<th class=n>busy<th class=n>launch "
+      "to "
+      "start (mean)<th class=n>least<th class=n>most<th>idle</tr>";
+  for (const analysis::RankSummary& rank : s.ranks) {
+    if (!rank.gpu) {
+      out +=
+          fmt::format("<tr><td>{}<td colspan=8 class=missing>no step is covered by records</tr>", rank.rank);
+      continue;
+    }
+    for (const auto& [lane, stream] : rank.gpu->streams) {
+      const bool timed = stream.launches > 0;
+      const auto delay = [&](std::int64_t ns) { return timed ? time_text(ns) : std::string("—"); };
+      out += fmt::format(
+          "<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td "
+          "class=n>{}<td>{}</tr>",
+          rank.rank, store::name_of(lane), count_text(static_cast<double>(stream.kernels)),
+          count_text(static_cast<double>(stream.copies)), time_text(stream.busy_ns),
+          delay(timed ? stream.delay_sum_ns / static_cast<std::int64_t>(stream.launches) : 0),
+          delay(stream.delay_min_ns), delay(stream.delay_max_ns),
+          escape_html(analysis::gap_text(stream.idle_ns, time_text)));
+    }
+    if (rank.gpu->clock_residual_ns) {
+      out += fmt::format("<tr><td>{}<td colspan=8>times are right to ±{} on the rank's clock</tr>", rank.rank,
+                         time_text(*rank.gpu->clock_residual_ns));
+    }
+    if (rank.gpu->dropped + rank.gpu->not_placed + rank.gpu->no_launch > 0) {
+      out += fmt::format(
+          "<tr><td>{}<td colspan=8>{} records dropped by CUPTI, {} fitted in no lane, {} without their "
+          "launch</tr>",
+          rank.rank, rank.gpu->dropped, rank.gpu->not_placed, rank.gpu->no_launch);
+    }
+  }
+  return folded(scrolling(out + "</table>", "streams of the GPU"), s.ranks.size(), "Streams of all ranks");
+}
+
+std::string scheduling_html(const analysis::Scheduling& scheduling) {
+  std::string out = "<p>" + escape_html(scheduling.text()) + ".</p>";
+  if (!scheduling.missing.empty() || scheduling.comparison.differences.empty()) return out;
+  out += fmt::format(
+      "<table><tr><th>scheduler<th class=n>gathers<th class=n>waited for by their own module"
+      "<th class=n>elements gathered<th class=n>most elements held</tr>");
+  for (const auto& [name, totals] :
+       {std::pair{std::string(plan::to_string(scheduling.run)) + " (run)", scheduling.comparison.first},
+        {plan::to_string(scheduling.other), scheduling.comparison.second}}) {
+    out +=
+        fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>", name,
+                    totals.gathers, totals.on_demand, count_text(static_cast<double>(totals.gathered_elems)),
+                    count_text(static_cast<double>(totals.peak_elems)));
+  }
+  out = scrolling(out + "</table>", "schedulers") + "<ul>";
+  constexpr std::size_t kAtOnce = 3, kShown = 30;
+  const auto& differences = scheduling.comparison.differences;
+  for (std::size_t i = 0; i < std::min(kShown, differences.size()); ++i) {
+    if (i == kAtOnce) out += "</ul><details><summary>More boundaries at which they differ</summary><ul>";
+    out += "<li>" + escape_html(differences[i].text) + "</li>";
+  }
+  out += "</ul>";
+  if (differences.size() > kShown)
+    out += fmt::format("<p>{} more: summary --json has all.</p>", differences.size() - kShown);
+  if (differences.size() > kAtOnce) out += "</details>";
+  if (!scheduling.caveat.empty()) out += "<p>" + escape_html(scheduling.caveat) + "</p>";
+  return out;
+}
+
+std::string comparison_html(const analysis::Comparison& comparison) {
+  const auto value = [](const std::optional<double>& figure, double spread) {
+    if (!figure) return std::string("—");
+    if (*figure >= 1e5)
+      return spread > 0 ? count_text(*figure) + " ± " + count_text(spread) : count_text(*figure);
+    return spread > 0 ? fmt::format("{:.4g} ± {:.2g}", *figure, spread) : fmt::format("{:.4g}", *figure);
+  };
+  std::string table =
+      "<table><tr><th>median over steps<th class=n>A<th class=n>B<th class=n>change<th>unit</tr>";
+  for (const analysis::Difference& row : comparison.metrics) {
+    const bool both = row.a && row.b && *row.a != 0;
+    const double change = both ? 100 * (*row.b - *row.a) / *row.a : 0;
+    const bool worse = row.lower_is_better ? change > 0 : change < 0;
+    table += fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>",
+                         escape_html(row.metric), value(row.a, row.spread_a), value(row.b, row.spread_b),
+                         both ? fmt::format("{:+.1f} %{}", change,
+                                            std::abs(change) < 0.05 ? ""
+                                            : worse                 ? " (worse)"
+                                                                    : " (better)")
+                              : "—",
+                         escape_html(row.unit));
+  }
+  std::string out = "<p class=verdict>" + escape_html(comparison.verdict) + "</p>" +
+                    scrolling(table + "</table>", "A beside B");
+  for (const auto& [side, missing] :
+       {std::pair{"A", &comparison.missing_a}, std::pair{"B", &comparison.missing_b}}) {
+    for (const std::string& one : *missing)
+      out += fmt::format("<p>Missing in {}: {}</p>", side, escape_html(one));
+  }
+  if (comparison.config_changes.empty()) return out + "<p>The two configurations are the same.</p>";
+  out += "<p>Changed configuration keys, from A to B:</p><ul>";
+  for (const std::string& change : comparison.config_changes)
+    out += "<li><code>" + escape_html(change) + "</code></li>";
+  return out + "</ul>";
+}
+
+}  // namespace shardscope::exporter
