@@ -37,7 +37,7 @@ struct Lately {
   std::uint32_t rank = 0;
   std::map<std::uint64_t, Issue> issues;                 ///< by key
   std::map<std::uint32_t, std::uint32_t> gather_module;  ///< module that a gather is for
-  std::map<std::uint32_t, std::uint32_t> bucket_param;   ///< first parameter of a bucket
+  std::map<std::uint32_t, std::vector<std::uint32_t>> bucket_params;
 };
 
 std::vector<std::uint32_t> all_ranks(const store::Store& store) {
@@ -60,7 +60,7 @@ void read_instants(const store::Store& store, std::int64_t from_ns, Lately& out)
       case EventKind::collective_submitted: {
         const auto fields = ev::as<EventKind::collective_submitted>(event);
         Issue& issue = out.issues[fields.sequence];
-        issue.named = {fields.op, fields.sequence, {}, fields.elems, fields.bytes, {}};
+        issue.named = {fields.op, fields.sequence, {}, fields.elems, fields.bytes, {}, 0};
         issue.key = fields.sequence;
         issue.id = fields.group;
         issue.at_ns = static_cast<std::int64_t>(event.ticks);
@@ -83,7 +83,7 @@ void read_instants(const store::Store& store, std::int64_t from_ns, Lately& out)
       }
       case EventKind::bucket_add: {
         const auto fields = ev::as<EventKind::bucket_add>(event);
-        out.bucket_param.try_emplace(fields.bucket, fields.param);
+        out.bucket_params[fields.bucket].push_back(fields.param);
         break;
       }
       default:
@@ -111,8 +111,13 @@ Lately lately(const store::Store& store, std::uint32_t rank, std::int64_t from_n
       }
       Issue& issue = out.issues[key];
       issue.key = key;
-      issue.named = {fields.op,    fields.sequence, group != nullptr ? group->name : std::string(),
-                     fields.elems, fields.bytes,    {}};
+      issue.named = {fields.op,
+                     fields.sequence,
+                     group != nullptr ? group->name : std::string(),
+                     fields.elems,
+                     fields.bytes,
+                     {},
+                     0};
       issue.id = fields.group;
       issue.at_ns = span.begin_ns;
       issue.begun = true;
@@ -128,10 +133,12 @@ Lately lately(const store::Store& store, std::uint32_t rank, std::int64_t from_n
     if (const auto at = out.gather_module.find(issue.id);
         at != out.gather_module.end() && issue.named.op == ev::CollectiveOp::all_gather) {
       issue.named.module = store::module_name(store, at->second);
-    } else if (const auto bucket = out.bucket_param.find(issue.id);
-               bucket != out.bucket_param.end() && bucket->second < store.tables().params.size()) {
-      const auto& modules = store.tables().params[bucket->second].modules;
-      if (!modules.empty()) issue.named.module = store::module_name(store, modules.front());
+    } else if (const auto bucket = out.bucket_params.find(issue.id);
+               bucket != out.bucket_params.end() && bucket->second.front() < store.tables().params.size()) {
+      const auto& modules = store.tables().params[bucket->second.front()].modules;
+      if (modules.empty()) continue;
+      issue.named.module = store::module_name(store, modules.front());
+      issue.named.more_params = static_cast<std::uint32_t>(bucket->second.size() - 1);
     }
   }
   return out;
@@ -343,8 +350,11 @@ std::uint32_t most_missed(const std::map<std::uint32_t, std::uint32_t>& missed,
   return found;
 }
 
-std::string nobody_waits(const std::vector<Standing>& ranks) {
-  const auto gone = std::ranges::find(ranks, Standing::How::gone, &Standing::how);
+/// Of several ranks that are gone, the one that failed first.
+std::string nobody_waits(const store::Store& store, const std::vector<Standing>& ranks) {
+  const std::optional<store::RankEnd> first = store::first_failure(store);
+  auto gone = first ? std::ranges::find(ranks, first->rank, &Standing::rank) : ranks.end();
+  if (gone == ranks.end()) gone = std::ranges::find(ranks, Standing::How::gone, &Standing::how);
   if (std::ranges::find(ranks, Standing::How::paused, &Standing::how) != ranks.end())
     return "The run is paused: its ranks are held at a gate.";
   return gone != ranks.end()
@@ -387,6 +397,8 @@ std::string NamedCollective::text() const {
   std::string out = fmt::format("{} #{}", ev::label_of(op), sequence);
   if (!group.empty()) out += " of group " + group;
   if (!module.empty()) out += " for " + module;
+  if (more_params > 0)
+    out += fmt::format(" and {} more parameter{}", more_params, more_params == 1 ? "" : "s");
   if (bytes > 0) out += " (" + bytes_text(bytes) + ")";
   return out;
 }
@@ -404,7 +416,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const Issue* oldest = nullptr;
   const std::map<std::uint32_t, std::uint32_t> missed = find_waits(recent, out.ranks, oldest);
   if (oldest == nullptr) {
-    out.text = nobody_waits(out.ranks);
+    out.text = nobody_waits(store, out.ranks);
     return out;
   }
   out.since_ns = oldest->at_ns;
@@ -436,8 +448,9 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
 std::string hang_json(const Hang& hang) {
   const auto collective = [](const std::optional<NamedCollective>& one) -> nlohmann::json {
     if (!one) return nullptr;
-    return {{"op", ev::name_of(one->op)}, {"sequence", one->sequence}, {"group", one->group},
-            {"elements", one->elems},     {"bytes", one->bytes},       {"module", one->module}};
+    return {{"op", ev::name_of(one->op)},     {"sequence", one->sequence}, {"group", one->group},
+            {"elements", one->elems},         {"bytes", one->bytes},       {"module", one->module},
+            {"more_params", one->more_params}};
   };
   const auto how = [](Standing::How of) {
     constexpr const char* kNames[] = {"in_collective", "working", "waiting", "paused",

@@ -17,7 +17,8 @@ struct NamedCollective {
   std::uint32_t sequence = 0;
   std::string group;  ///< a described group's name; empty: all ranks
   std::int64_t elems = 0, bytes = 0;
-  std::string module;  ///< whose parameters it gathers or reduces; may be empty
+  std::string module;  ///< whose parameters it gathers or reduces, of a bucket the first's; may be empty
+  std::uint32_t more_params = 0;  ///< what else a bucket holds
   [[nodiscard]] std::string text() const;
 };
 

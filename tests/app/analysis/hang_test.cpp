@@ -76,6 +76,38 @@ TEST(Hang, AKilledRankIsNamedWithItsSignal) {
   EXPECT_NE(hang.text.find("it was killed by signal 9 (SIGKILL)"), std::string::npos) << hang.text;
 }
 
+TEST(Hang, WhereNobodyWaitsTheRankThatFailedFirstIsNamed) {
+  RunBuilder run(2);
+  common(run, 2);
+  store::Store& store = run.build();
+  const auto over = [&](std::uint32_t rank, std::int32_t exit_code, const char* words) {
+    store::RankRow row = store.ranks()[rank];
+    row.finished = exit_code < 128;
+    row.exit_code = exit_code;
+    row.exit_message = words;
+    row.connected = false;
+    store.set_rank(row);
+  };
+  // Rank 0 only noticed.
+  over(0, 1, "rank 1 ended (killed, crashed or left early) while rank 0 waited for it");
+  over(1, 128 + 9, "");
+  EXPECT_EQ(diagnose_hang(store).text,
+            "Rank 1 was killed by signal 9 (SIGKILL); no rank waits in a collective.");
+}
+
+TEST(Hang, AReductionIsNamedByAllThatItsBucketHolds) {
+  RunBuilder run(2);
+  common(run, 2);
+  for (const std::uint32_t param : {0U, 1U, 1U})
+    run.instant(0, 1'900'000, EventKind::bucket_add, StreamId::host, 7, param);
+  run.instant(0, 2'000'000, EventKind::collective_begin, StreamId::reduce, 1, 7, ev::kNoId, kReduceOp, 1000,
+              4000);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet, 3'000'000'000);
+  EXPECT_NE(hang.text.find("Rank 0 waits in reduce-scatter #1 for layer and 2 more parameters (3.91 KiB)"),
+            std::string::npos)
+      << hang.text;
+}
+
 /// Ranks in different collectives: both wait, each for the other; the first difference is what says why.
 TEST(Hang, DifferentOperationsAtOnePlaceAreTheFirstDifference) {
   RunBuilder run(2);
