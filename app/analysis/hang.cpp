@@ -248,34 +248,50 @@ std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
 }
 
 /// Where the orders part: the lowest place at which two ranks have different collectives.
+/// Of a place in a group's order, what each rank issued there: the sides are what differs. A module counts
+/// in gathers where every rank's is known: ranks that gather parameters of different modules in one
+/// collective of the same size do not stand still, they compute with each other's weights.
+std::map<std::tuple<ev::CollectiveOp, std::int64_t, std::string>, IssueDifference::Side> sides_of(
+    const std::vector<Lately>& ranks, std::uint64_t key) {
+  std::vector<std::pair<std::uint32_t, const Issue*>> issues;
+  for (const Lately& rank : ranks) {
+    if (const auto at = rank.issues.find(key); at != rank.issues.end())
+      issues.emplace_back(rank.rank, &at->second);
+  }
+  const bool modules = std::ranges::all_of(issues, [](const auto& one) {
+    return one.second->named.op == ev::CollectiveOp::all_gather && !one.second->named.module.empty();
+  });
+  std::map<std::tuple<ev::CollectiveOp, std::int64_t, std::string>, IssueDifference::Side> sides;
+  for (const auto& [rank, issue] : issues) {
+    const NamedCollective& named = issue->named;
+    // What each rank gives to a collective to or from one rank may differ.
+    const bool alike = named.op == ev::CollectiveOp::send || named.op == ev::CollectiveOp::receive ||
+                       named.op == ev::CollectiveOp::all_to_all || named.op == ev::CollectiveOp::gather ||
+                       named.op == ev::CollectiveOp::scatter;
+    IssueDifference::Side& side =
+        sides[alike ? std::tuple(ev::CollectiveOp::send, std::int64_t{0}, std::string())
+                    : std::tuple(named.op, named.bytes, modules ? named.module : "")];
+    side.ranks.push_back(rank);
+    side.collective = named;
+    side.module = named.module;
+  }
+  return sides;
+}
+
 std::optional<IssueDifference> first_difference(const std::vector<Lately>& ranks) {
   std::set<std::uint64_t> keys;
   for (const Lately& rank : ranks) {
     for (const auto& [key, issue] : rank.issues) keys.insert(key);
   }
   for (const std::uint64_t key : keys) {
-    std::map<std::tuple<ev::CollectiveOp, std::int64_t>, IssueDifference::Side> sides;
-    for (const Lately& rank : ranks) {
-      const auto at = rank.issues.find(key);
-      if (at == rank.issues.end()) continue;
-      const Issue& issue = at->second;
-      // What each rank gives to a collective to or from one rank may differ.
-      const bool alike =
-          issue.named.op == ev::CollectiveOp::send || issue.named.op == ev::CollectiveOp::receive ||
-          issue.named.op == ev::CollectiveOp::all_to_all || issue.named.op == ev::CollectiveOp::gather ||
-          issue.named.op == ev::CollectiveOp::scatter;
-      IssueDifference::Side& side =
-          sides[{alike ? ev::CollectiveOp::send : issue.named.op, alike ? 0 : issue.named.bytes}];
-      side.ranks.push_back(rank.rank);
-      side.collective = issue.named;
-      side.module = issue.named.module;
-    }
+    auto sides = sides_of(ranks, key);
     if (sides.size() < 2) continue;
     IssueDifference out;
-    const auto op = std::get<0>(sides.begin()->first);
-    out.what = std::ranges::all_of(sides, [&](const auto& one) { return std::get<0>(one.first) == op; })
-                   ? "size"
-                   : "operation";
+    const auto& [op, bytes, module] = sides.begin()->first;
+    const auto all = [&](auto alike) { return std::ranges::all_of(sides, alike); };
+    out.what = !all([&](const auto& one) { return std::get<0>(one.first) == op; })      ? "operation"
+               : !all([&](const auto& one) { return std::get<1>(one.first) == bytes; }) ? "size"
+                                                                                        : "module";
     for (auto& [what, side] : sides) out.sides.push_back(std::move(side));
     return out;
   }
@@ -403,6 +419,16 @@ std::string NamedCollective::text() const {
   return out;
 }
 
+/// "The ranks issued different collectives (size): rank 0 all-gather #3 ...; rank 1 ...": after the rest.
+void add_difference(Hang& out) {
+  if (!out.difference || out.difference->what == "never issued") return;
+  out.text += fmt::format(" The ranks issued different collectives ({}):", out.difference->what);
+  for (const IssueDifference::Side& side : out.difference->sides)
+    out.text +=
+        fmt::format(" {} {};", ranks_text(side.ranks), side.collective ? side.collective->text() : "nothing");
+  out.text.back() = '.';
+}
+
 Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quiet_ns) {
   Hang out;
   const std::int64_t from_ns = compare_from(store), now_ns = store.end_ns() + quiet_ns;
@@ -417,6 +443,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const std::map<std::uint32_t, std::uint32_t> missed = find_waits(recent, out.ranks, oldest);
   if (oldest == nullptr) {
     out.text = nobody_waits(store, out.ranks);
+    add_difference(out);
     return out;
   }
   out.since_ns = oldest->at_ns;
@@ -435,13 +462,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     if (!certain) out.text += " Whether it was on its way is not recorded.";
     if (!out.difference) out.difference = never_issued(recent, *oldest);
   }
-  if (out.difference && out.difference->what != "never issued") {
-    out.text += fmt::format(" The ranks issued different collectives ({}):", out.difference->what);
-    for (const IssueDifference::Side& side : out.difference->sides)
-      out.text += fmt::format(" {} {};", ranks_text(side.ranks),
-                              side.collective ? side.collective->text() : "nothing");
-    out.text.back() = '.';
-  }
+  add_difference(out);
   return out;
 }
 

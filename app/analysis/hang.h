@@ -51,7 +51,7 @@ struct IssueDifference {
     std::optional<NamedCollective> collective;  ///< nothing: these ranks ended or stopped before it
     std::string module;                         ///< that they were in
   };
-  std::string what;  ///< "operation", "size", "never issued"
+  std::string what;  ///< "operation", "size", "module", "never issued"
   std::vector<Side> sides;
 };
 
