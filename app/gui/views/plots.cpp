@@ -154,7 +154,7 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
     // ImPlot's own ticks lie over one another where a plot is low.
     constexpr float kTickRoom = 26;
     const auto ticks =
-        ticks_between(range->low, range->high, std::max(1, static_cast<int>(room.h / kTickRoom) - 1));
+        ticks_between(range->low, range->high, std::max(2, static_cast<int>(room.h / kTickRoom)));
     if (!ticks.empty()) ImPlot::SetupAxisTicks(ImAxis_Y1, ticks.data(), static_cast<int>(ticks.size()));
   }
   ImPlot::SetupLegend(ImPlotLocation_NorthEast, ImPlotLegendFlags_Horizontal);

@@ -121,7 +121,7 @@ TEST(TimeAxis, ValueTicksOfBytesArePowersOfTwo) {
 
 TEST(TimeAxis, TicksBetweenAreRoundAndInTheRange) {
   EXPECT_EQ(ticks_between(0, 164, 2), (std::vector<double>{0, 100}));
-  EXPECT_EQ(ticks_between(5.62, 5.75, 1), (std::vector<double>{5.7}));
+  EXPECT_EQ(ticks_between(5.62, 5.75, 2), (std::vector<double>{5.7}));
   EXPECT_TRUE(ticks_between(3, 3, 4).empty());
   for (const int most : {1, 2, 5, 9}) {
     const auto ticks = ticks_between(-0.7, 12.3, most);
