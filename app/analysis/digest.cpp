@@ -90,6 +90,31 @@ void note_waits(const store::Store& store, std::uint32_t rank, const StepWindow&
                 });
 }
 
+/// The end of a step. Where it was lost with what follows it, the rank's last event before stands for it in
+/// the lane: then the end that other ranks tell of the step, up to which the rest is unrecorded.
+std::int64_t end_of(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
+  const std::span<const store::StepRow> rows = store.steps();
+  // The step's row begins with the first rank's part: it is the last that begins by then, or one shortly
+  // before.
+  auto row = std::partition_point(rows.begin(), rows.end(),
+                                  [&](const store::StepRow& r) { return r.begin_ns <= window.begin_ns; });
+  while (row != rows.begin() && std::prev(row)->step != window.step) --row;
+  if (row == rows.begin()) return window.end_ns;
+  const std::int64_t end_ns = std::prev(row)->end_ns;
+  if (end_ns == store::kOpen || end_ns <= window.end_ns) return window.end_ns;
+  const auto gap = std::ranges::find_if(store.gaps(), [&](const store::Gap& g) {
+    return g.rank == rank && g.begin_ns >= window.end_ns && g.begin_ns < end_ns;
+  });
+  if (gap == store.gaps().end()) return window.end_ns;
+  // Where the rank's next step begins before the gap, this one's end was recorded: others only came later.
+  bool next_begun = false;
+  store.for_each_span(
+      {rank, ev::StreamId::host}, 0, window.end_ns, gap->begin_ns, [&](const store::Span& span) {
+        next_begun = next_begun || (span.kind == EventKind::step_begin && span.begin_ns > window.begin_ns);
+      });
+  return next_begun ? window.end_ns : end_ns;
+}
+
 RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window,
                      const RankActivity& activity) {
   RankStep result;
@@ -130,27 +155,18 @@ bool Digest::update(const store::Store& store, std::optional<std::chrono::nanose
                     std::int64_t until_ns) {
   const auto begin = std::chrono::steady_clock::now();
   const std::size_t before = steps_.size();
-  bool all = false, out_of_time = false;
-  while (!all && !out_of_time) {
-    bool any = false;
+  bool out_of_time = false;
+  while (!out_of_time && find_windows(store, until_ns)) {
     for (const store::RankRow& row : store.ranks()) {
       const std::vector<RankStep>& taken = pending_.digest.ranks;
       const auto at = std::lower_bound(taken.begin(), taken.end(), row.rank,
                                        [](const RankStep& known, std::uint32_t r) { return known.rank < r; });
-      if (at != taken.end() && at->rank == row.rank) {
-        any = true;
-        continue;
-      }
-      const std::optional<StepWindow> window = next_step(store, row.rank, until_ns);
-      all = !window;  // this rank is not there yet
-      if (all) break;
-      take_rank(store, row.rank, *window);
-      any = true;
+      if (at != taken.end() && at->rank == row.rank) continue;
+      take_rank(store, row.rank, pending_.windows.at(row.rank));
       out_of_time = time && std::chrono::steady_clock::now() - begin >= *time;
       if (out_of_time) break;
     }
-    if (!any) break;
-    if (!all && pending_.digest.ranks.size() >= store.ranks().size()) complete_step(store);
+    if (pending_.digest.ranks.size() >= store.ranks().size()) complete_step(store);
   }
   // Sums over the whole run: not at every look at one that grows.
   if (steps_.size() != before || until_ns == store::Store::kEnd) {
@@ -158,6 +174,29 @@ bool Digest::update(const store::Store& store, std::optional<std::chrono::nanose
     count_checkpoints(store);
   }
   return !out_of_time;
+}
+
+bool Digest::find_windows(const store::Store& store, std::int64_t until_ns) {
+  std::map<std::uint32_t, StepWindow>& windows = pending_.windows;
+  while (!store.ranks().empty()) {
+    for (const store::RankRow& row : store.ranks()) {
+      if (windows.contains(row.rank)) continue;
+      const std::optional<StepWindow> window = next_step(store, row.rank, until_ns);
+      if (!window) return false;
+      windows[row.rank] = *window;
+    }
+    // By number, not by count: after a loss a rank goes on with a later step, and the steps that it lacks are
+    // compared with none of its.
+    const StepWindow latest =
+        std::ranges::max_element(windows, {}, [](const auto& one) { return one.second.begin_ns; })->second;
+    const std::size_t skipped = std::erase_if(windows, [&](const auto& one) {
+      if (one.second.step == latest.step) return false;
+      taken_until_[one.first] = std::max(one.second.end_ns, one.second.begin_ns + 1);
+      return true;
+    });
+    if (skipped == 0) return true;
+  }
+  return false;
 }
 
 std::optional<StepWindow> Digest::next_step(const store::Store& store, std::uint32_t rank,
@@ -181,6 +220,7 @@ std::optional<StepWindow> Digest::next_step(const store::Store& store, std::uint
     until = store::Store::kEnd;
   }
   if (!window || window->end_ns == store::kOpen || window->end_ns > until_ns) return std::nullopt;
+  window->end_ns = end_of(store, rank, *window);
   return window;
 }
 

@@ -106,6 +106,7 @@ class Digest {
  private:
   /// The next step, while its ranks are taken one after the other: what a rank says of it is read once.
   struct Pending {
+    std::map<std::uint32_t, StepWindow> windows;  ///< by rank, of one step
     StepDigest digest;
     CollectiveTimes durations;
     std::vector<RankActivity> activities;
@@ -114,6 +115,8 @@ class Digest {
   /// The next step of a rank, if it has completed it by then.
   [[nodiscard]] std::optional<StepWindow> next_step(const store::Store& store, std::uint32_t rank,
                                                     std::int64_t until_ns) const;
+  /// Finds the next step that every rank has recorded. False: a rank is not there yet.
+  bool find_windows(const store::Store& store, std::int64_t until_ns);
   void take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window);
   void complete_step(const store::Store& store);
   void count_trace_events(const store::Store& store);

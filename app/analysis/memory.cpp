@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/analysis/unrecorded.h"
 #include "app/analysis/zero_settings.h"
 #include "app/store/model_states.h"
 #include "runtime/plan/memory_model.h"
@@ -60,6 +61,9 @@ std::optional<store::MemorySample> peak_of(const store::Store& store, const Summ
     const auto peak =
         pool == ev::MemoryPool::device ? rank.model_state_peak : store.model_state_peak(rank.rank, pool);
     if (!peak) continue;
+    // What was allocated while less detail was emitted is in no sum after it.
+    const Recorded before = recorded_in(store, rank.rank, store::Store::kBegin, peak->at_ns);
+    if (before.lowest.value_or(ev::Detail::params) < ev::Detail::params) continue;
     if (most && model_state_bytes(*peak, stage) <= model_state_bytes(*most, stage)) continue;
     most = peak;
     of_rank = rank.rank;

@@ -222,6 +222,22 @@ TEST(Expressions, FollowZeroPlusPlusAndMics) {
   EXPECT_EQ(mics.memory_model.bytes_per_rank, 16000);
 }
 
+// A recording whose detail was raised after the states were allocated holds gradients alone: no measurement.
+TEST(Memory, WhatWasAllocatedAtLessDetailIsNotMeasured) {
+  const auto measured = [](ev::Detail before) {
+    RunBuilder run(2);
+    run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    run.instant(0, 1, EventKind::detail_changed, StreamId::host, static_cast<std::uint32_t>(before),
+                ev::kNoId, ev::kNoId, static_cast<std::uint8_t>(ev::Detail::kernels));
+    run.instant(0, 2, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+                static_cast<std::uint8_t>(ev::MemoryCategory::grad_full), 2048, 2048);
+    return summarize(run.build()).memory_model.measured_bytes_per_rank;
+  };
+  EXPECT_EQ(measured(ev::Detail::steps), std::nullopt);
+  EXPECT_EQ(measured(ev::Detail::modules), std::nullopt);
+  EXPECT_EQ(measured(ev::Detail::params), 2048);
+}
+
 // Each of ZenFlow's extras has a line of its own: 1000 elements over two ranks in fp32, 100 of them chosen.
 // Buffers are of whole blocks of 256 bytes.
 TEST(Memory, ZenFlowsExtrasAreNamed) {
