@@ -263,6 +263,7 @@ std::string AppState::open(const OpenRequest& request) {
   timeline_scroll = 0;
   elements = {};
   history.clear();
+  find = {};
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/gui/model/element_axis.h"
+#include "app/gui/model/finder.h"
 #include "app/gui/model/layout.h"
 #include "app/gui/model/palette.h"
 #include "app/gui/model/places.h"
@@ -54,6 +55,7 @@ struct AppState {
   bool theme_given = false;  ///< when it was started: not the one that the last window had
   float text_scale = 1;      ///< the user's, beside what the screen asks for
   PlaceHistory history;
+  Finder find;
 
   TimelineOptions timeline;
   bool ranks_placed = false;

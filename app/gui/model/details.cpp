@@ -6,6 +6,7 @@
 #include "app/gui/model/details_fields.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/span_family.h"
 #include "app/gui/model/span_text.h"
 #include "app/store/span_time.h"
 #include "instrumentation/param_status.h"
@@ -14,7 +15,6 @@ namespace shardscope::gui {
 namespace {
 
 constexpr std::size_t kHistoryRows = 64;
-constexpr std::size_t kHistoryParts = 4;
 
 void describe_module(const AppState& app, std::uint32_t module, Details& out) {
   const store::Store& data = app.store();
@@ -29,29 +29,18 @@ void describe_module(const AppState& app, std::uint32_t module, Details& out) {
   if (elems > 0) add(out, "elements", grouped(elems));
 }
 
-/// The latest runs of a module on one rank before `at_ns`, newest first.
-void module_history(const AppState& app, std::uint32_t rank, std::uint32_t module, Details& out) {
-  const store::LaneId lane{rank, ev::StreamId::compute};
-  const store::Store& data = app.store();
-  const std::vector<std::int64_t> cuts = data.cuts(lane);
-  for (std::uint8_t depth = 0; depth < data.depth_count(lane); ++depth) {
-    // A module sits at one depth; looking back over a few parts keeps this cheap in a long run.
-    std::int64_t to = app.now_ns() + 1;
-    for (std::size_t part = 0; part < kHistoryParts && out.history.size() < kHistoryRows; ++part) {
-      const auto cut = std::ranges::lower_bound(cuts, to);
-      const std::int64_t from = cut == cuts.begin() ? store::Store::kBegin : *(cut - 1);
-      const std::vector<store::Span> spans = data.spans(lane, depth, from, to);
-      for (auto span = spans.rbegin(); span != spans.rend() && out.history.size() < kHistoryRows; ++span) {
-        if (span->kind != ev::EventKind::module_begin || span->a != module || span->begin_ns < from) continue;
-        out.history.push_back({span->begin_ns, word(static_cast<ev::Pass>(span->code)),
-                               length_text(store::time_of(data, rank, *span))});
-      }
-      if (from == store::Store::kBegin) break;
-      to = from;
-    }
-    if (!out.history.empty()) break;
+/// Self time and what it lies in. All spans like it: the panels Find and Statistics.
+void add_family(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
+  const SpanFamily family = family_of(app.store(), lane, span);
+  if (family.children > 0 && family.self_ns)
+    add(out, "self time", duration(*family.self_ns),
+        "duration - " + std::to_string(family.children) + " spans directly inside, on the same lane");
+  std::string parents;
+  for (const store::Span& parent : family.parents) {
+    parents +=
+        (parents.empty() ? "" : ", ") + std::string(tail_path(span_label(app.store(), lane.rank, parent)));
   }
-  out.history_title = "Runs of this module";
+  if (!parents.empty()) add(out, "inside", parents);
 }
 
 }  // namespace
@@ -119,9 +108,13 @@ Details describe_selection(const AppState& app) {
       out.meaning = Meaning::compute;
       out.title = module_name(app.store(), selection.module);
       describe_module(app, selection.module, out);
-      if (selection.span) add_span_times(app, selection.rank, *selection.span, out);
-      module_history(app, selection.rank == ev::kNoId ? app.stepper_rank : selection.rank, selection.module,
-                     out);
+      if (selection.span) {
+        out.subtitle += std::string(out.subtitle.empty() ? "" : ", ") +
+                        word(ev::as<ev::EventKind::module_begin>(*selection.span).pass) + ", rank " +
+                        std::to_string(selection.rank);
+        add_span_times(app, selection.rank, *selection.span, out);
+        add_family(app, selection.lane, *selection.span, out);
+      }
       return out;
     }
     case SelectionKind::collective:
@@ -129,6 +122,7 @@ Details describe_selection(const AppState& app) {
     case SelectionKind::span: {
       if (!selection.span) return {};
       Details out = describe_span(app, selection.lane, *selection.span);
+      add_family(app, selection.lane, *selection.span, out);
       const Fetch* fetch = selection.gather == ev::kNoId
                                ? nullptr
                                : app.run->index().fetch_by_id(selection.rank, selection.gather);

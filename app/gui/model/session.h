@@ -46,6 +46,7 @@ class Session {
   /// none.
   void begin_frame();
   void end_frame();
+  [[nodiscard]] bool in_window() const noexcept { return in_window_; }
 
   [[nodiscard]] const RunIndex& index() const noexcept { return index_; }
   [[nodiscard]] const analysis::Summary& summary() const noexcept { return analysis_->summary; }

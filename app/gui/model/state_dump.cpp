@@ -107,6 +107,13 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
   out["analysis"] = {{"steps", analysed.steps}, {"partial", app.run->partial()}};
   for (const analysis::OpRow& op : analysed.summary.ops)
     out["analysis"]["collectives"][word(op.op)] = op.count;
+  out["find"] = {{"words", app.find.words},
+                 {"hits", app.find.search.hits()},
+                 {"listed", app.find.rows.accepted()},
+                 {"counted", app.find.statistics.whole().times.count()},
+                 {"groups", app.find.statistics.groups().size()},
+                 {"done", app.find.search.done() && app.find.statistics.ready()},
+                 {"filtered", !app.find.filter.empty()}};
   const auto step = measured_step_of(data.steps(), app.now_ns());
   out["shown_step"] = step ? nlohmann::json(data.steps()[*step].step) : nlohmann::json(nullptr);
   return analysis::to_text(out, 1);

@@ -225,6 +225,13 @@ void open_what_was_asked(AppState& app, Frame& frame) {
   g_input.redraw.input();
 }
 
+/// Between two frames, for a short time: what the user does is answered in the next one. True while there is
+/// more to search.
+bool search(AppState& app) {
+  const AppState::Turn turn = app.turn();
+  return app.find.advance(app, std::chrono::milliseconds(3));
+}
+
 class Dumper {
  public:
   explicit Dumper(std::string path) : path_(std::move(path)) {}
@@ -278,6 +285,8 @@ int run_window(AppState& app, const WindowOptions& options) {
       if (options.close_after_s > 0 && Seconds(now - start).count() > options.close_after_s) break;
       news |= app.run->poll(std::chrono::microseconds(4000));
       if (app.other) news |= app.other->poll(std::chrono::microseconds(2000));
+      const bool searching = search(app);
+      news |= searching;
       const double since = Seconds(now - last_draw).count();
       const double live_gap = std::max(kLiveFrame, draw_cost / kDrawShare);
       const bool due = g_input.redraw.owed() || (news && since >= live_gap) ||
@@ -300,6 +309,7 @@ int run_window(AppState& app, const WindowOptions& options) {
       if (!app.run->partial().empty() || (app.other && !app.other->partial().empty()))
         wait = std::min(wait, kLiveFrame);
       if (news) wait = std::min(wait, live_gap);
+      if (searching) wait = 0;
       if (frame.moving()) wait = std::min(wait, kMotionFrame);
       if (g_input.redraw.owed())
         glfwPollEvents();

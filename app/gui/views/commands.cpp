@@ -84,6 +84,20 @@ void zoom_to_selection(C& ctx) {
     ctx.app.go_to_step(s.step);
   }
 }
+void find(C& ctx) {
+  ctx.ui.show_panel = "find";
+  ctx.app.find.focus = true;
+}
+void find_what_is_selected(C& ctx) {
+  if (find_selection(ctx.app)) ctx.ui.show_panel = "find";
+}
+template <Toward toward>
+void next_hit_of(C& ctx) {
+  if (ctx.app.find.search.hits() == 0)
+    find(ctx);
+  else if (!go_to_next_hit(ctx.app, toward))
+    ctx.ui.say(toward == Toward::later ? "No hit after this one" : "No hit before this one");
+}
 void clear(C& ctx) {
   if (ctx.ui.help)
     ctx.ui.help = false;
@@ -95,7 +109,8 @@ void clear(C& ctx) {
     ctx.app.cursor_ns.reset();
 }
 
-constexpr int kNone = 0, kCtrl = key::kCtrl, kAlt = key::kAlt, kCtrlShift = key::kCtrl | key::kShift;
+constexpr int kNone = 0, kShift = key::kShift, kCtrl = key::kCtrl, kAlt = key::kAlt,
+              kCtrlShift = key::kCtrl | key::kShift;
 
 const Command kCommands[] = {
     {Menu::file, "Open recording...", "Ctrl+O", 'O', kCtrl, ask<Dialog::open_recording>},
@@ -120,7 +135,11 @@ const Command kCommands[] = {
 
     {Menu::go, "Command or place...", "Ctrl+P", 'P', kCtrl, ask<Dialog::palette>},
     {Menu::go, "Go to step, time, rank or link...", "Ctrl+G", 'G', kCtrl, ask<Dialog::go_to>},
-    {Menu::go, "Copy link of this place", "Ctrl+L", 'L', kCtrl, copy_link},
+    {Menu::go, "Find...", "Ctrl+F", 'F', kCtrl, find, nullptr, nullptr, true},
+    {Menu::go, "Find what is selected", "Ctrl+Shift+F", 'F', kCtrlShift, find_what_is_selected, selected},
+    {Menu::go, "Next hit", "F3", key::kF3, kNone, next_hit_of<Toward::later>},
+    {Menu::go, "Previous hit", "Shift+F3", key::kF3, kShift, next_hit_of<Toward::earlier>},
+    {Menu::go, "Copy link of this place", "Ctrl+L", 'L', kCtrl, copy_link, nullptr, nullptr, true},
     {Menu::go, "Back", "Alt+Left", key::kLeft, kAlt, go_back,
      [](const C& ctx) { return ctx.app.history.can_go_back(); }, nullptr, true},
     {Menu::go, "Forward", "Alt+Right", key::kRight, kAlt, go_forward,
@@ -156,6 +175,9 @@ const Command kCommands[] = {
     {Menu::help, "About", "", 0, kNone, ask<Dialog::about>},
 };
 
+/// They write nothing: a text field leaves them to the commands.
+bool is_function_key(int code) { return code >= key::kF1 && code < key::kF1 + 25; }
+
 /// Keys that a list or a tree of ImGui takes while its cursor is shown.
 bool of_a_list(int code) {
   return code == key::kLeft || code == key::kRight || code == key::kSpace || code == 266 || code == 267;
@@ -174,7 +196,7 @@ void run_pressed(Context& ctx, bool typing, bool in_list) {
   for (const Command& command : kCommands) {
     if (command.code == 0 || command.run == nullptr) continue;
     const bool plain = command.modifiers == 0;
-    if (typing && plain && command.code != key::kF1) continue;
+    if (typing && plain && !is_function_key(command.code)) continue;
     // What a text field undoes, or moves its caret with, is its own.
     if (typing && (command.code == 'Z' || command.code == 'Y' || command.code == key::kLeft ||
                    command.code == key::kRight))

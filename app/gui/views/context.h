@@ -123,7 +123,9 @@ class Context {
   [[nodiscard]] int presses(int code, int modifiers = 0) const {
     return static_cast<int>(std::ranges::count_if(keys, [&](const KeyPress& press) {
       const int held = press.modifiers & key::kModifiers;
-      return press.code == code && (held == modifiers || (modifiers == 0 && held == key::kShift));
+      // Shift+F3 is another command than F3.
+      const bool either = modifiers == 0 && held == key::kShift && code != key::kF3;
+      return press.code == code && (held == modifiers || either);
     }));
   }
   /// The pointer is over the window that is drawn (not over one above it, nor is a part of ImGui held).

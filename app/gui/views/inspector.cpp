@@ -1,6 +1,7 @@
 // Inspector: everything about what is selected, and its history.
 #include <algorithm>
 
+#include "app/gui/model/finder.h"
 #include "app/gui/model/format.h"
 #include "app/gui/views/panels.h"
 
@@ -24,6 +25,11 @@ void InspectorView::header(Context& ctx, Rect& room) {
   if (ctx.app.selection.kind == SelectionKind::none) return;
   if (ctx.button_right(room, "Clear", true, Context::Look::plain, "Select nothing (Esc)"))
     ctx.app.clear_selection();
+  if (ctx.button_right(room, "Find all like it", true, Context::Look::plain,
+                       "Every span of this name, on all ranks, with count, percentiles and a histogram "
+                       "(Ctrl+Shift+F)") &&
+      find_selection(ctx.app))
+    ctx.ui.show_panel = "find";
 }
 
 void InspectorView::draw(Context& ctx, Rect room) {

@@ -34,8 +34,10 @@ void Workspace::show_asked(Context& ctx) {
   }
   const std::string name = std::exchange(ctx.ui.show_panel, {});
   if (name.empty() || registry_.find(name) == nullptr) return;
-  static constexpr std::array<std::pair<const char*, const char*>, 2> kBeside{
-      {{"inspector", "overview"}, {"findings", "inspector"}}};
+  static constexpr std::array<std::pair<const char*, const char*>, 4> kBeside{{{"inspector", "overview"},
+                                                                               {"findings", "inspector"},
+                                                                               {"find", "partition"},
+                                                                               {"statistics", "memory"}}};
   const auto beside =
       std::ranges::find(kBeside, name, [](const auto& pair) { return std::string(pair.first); });
   docks_.open(layout, name, beside == kBeside.end() ? "" : beside->second);

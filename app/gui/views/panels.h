@@ -19,5 +19,7 @@ namespace shardscope::gui {
 [[nodiscard]] std::unique_ptr<View> make_messages_view();
 [[nodiscard]] std::unique_ptr<View> make_what_if_view();
 [[nodiscard]] std::unique_ptr<View> make_buckets_view();
+[[nodiscard]] std::unique_ptr<View> make_find_view();
+[[nodiscard]] std::unique_ptr<View> make_statistics_view();
 
 }  // namespace shardscope::gui

@@ -24,6 +24,8 @@ void register_views(ViewRegistry& registry) {
   registry.add(make_what_if_view());
   registry.add(make_buckets_view());
   registry.add(make_inspector_view());
+  registry.add(make_find_view());
+  registry.add(make_statistics_view());
 }
 
 }  // namespace shardscope::gui

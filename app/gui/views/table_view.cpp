@@ -169,9 +169,11 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
     heads(ctx, table);
     const ImGuiTableSortSpecs* const sort = ImGui::TableGetSortSpecs();
     const bool sorted = sort != nullptr && sort->SpecsCount > 0;
-    const std::vector<std::size_t> order =
-        sorted_rows(table, sorted ? static_cast<std::size_t>(sort->Specs[0].ColumnIndex) : SIZE_MAX,
-                    sorted && sort->Specs[0].SortDirection == ImGuiSortDirection_Descending);
+    state.sorted_column =
+        sorted ? std::optional(static_cast<std::size_t>(sort->Specs[0].ColumnIndex)) : std::nullopt;
+    state.descending = sorted && sort->Specs[0].SortDirection == ImGuiSortDirection_Descending;
+    state.order = sorted_rows(table, state.sorted_column.value_or(SIZE_MAX), state.descending);
+    const std::vector<std::size_t>& order = state.order;
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(order.size()), options.row_height);
     if (state.scroll_to) {

@@ -18,6 +18,9 @@ struct TableState {
   std::set<std::size_t> marked;  ///< rows that Ctrl and Shift added, for copying
   std::size_t last = 0;          ///< clicked, where a range begins
   std::optional<std::size_t> scroll_to;
+  std::vector<std::size_t> order;            ///< rows as they were drawn last
+  std::optional<std::size_t> sorted_column;  ///< that the user sorts by
+  bool descending = false;
 };
 
 struct TableOptions {

@@ -10,6 +10,7 @@
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/span_text.h"
 #include "app/gui/model/step_of.h"
+#include "app/gui/views/hit_marks.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/span_painter.h"
 #include "app/gui/views/view.h"
@@ -477,6 +478,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
           if (!idle.empty()) ctx.tip(idle);
         }
       }
+      mark_hits(ctx, row, lane, scale);
       pauses(ctx, row.rank, lane, scale);
       gaps(ctx, row.rank, lane, scale);
       rank_ends(ctx, row, lane, scale);

@@ -3,6 +3,7 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -28,6 +29,9 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   app.advance();
   app.hover_ns = std::exchange(app.hover_next_ns, std::nullopt);
   app.own_layouts = docks_.own_names();
+  app.find.wanted = std::exchange(app.find.wanted_next, false);
+  // A picture is made of all that there is; a window searches between its frames.
+  if (!app.run->in_window()) app.find.advance(app, std::chrono::hours(1));
   if (std::exchange(kept_.read, false)) {
     if (!app.theme_given) app.theme = kept_.theme;
     app.text_scale = kept_.text_scale;

@@ -55,7 +55,7 @@ TEST_P(Panel, SurvivesTheSmallestSize) {
 INSTANTIATE_TEST_SUITE_P(All, Panel,
                          ::testing::Values("overview", "timeline", "partition", "memory", "communication",
                                            "stepper", "compare", "findings", "inspector", "messages",
-                                           "buckets", "whatif", "workspace"),
+                                           "buckets", "whatif", "find", "statistics", "workspace"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(Screenshot, EveryStageAndLayoutIsDrawn) {

@@ -173,5 +173,27 @@ for _ in 1 2 3 4; do xdotool key Down; sleep 0.3; done
 xdotool key KP_Enter
 until_holds "'timeline' not in s['panels'] and 'communication' in s['panels']" "another panel is shown in its place"
 
+# Found by the keyboard alone: words, the first hit, the next, and back.
+xdotool key Escape Escape Escape; sleep 0.5  # as a burst, ImGui would take the last of them after the field has the keyboard
+xdotool key ctrl+f
+until_holds "'find' in s['panels']" "Ctrl+F shows the panel Find"
+sleep 0.5
+xdotool type --delay 80 "all-gather"
+until_holds "s['find']['words'] == 'all-gather'" "the field has the keyboard"
+until_holds "s['find']['done'] and 0 < s['find']['hits'] == s['find']['listed'] == s['find']['counted']" "all spans are searched, listed and counted"
+xdotool key Return
+until_holds "s['selection']['kind'] == 'collective' and s['cursor_ns'] is not None" "Enter goes to the first hit"
+until_holds "s['range_ns'][0] <= s['cursor_ns'] < s['range_ns'][1]" "the hit is in view"
+sleep 1; first=$(value "s['cursor_ns']")
+xdotool key F3 F3 F3
+until_holds "s['cursor_ns'] > $first and s['selection']['kind'] == 'collective'" "F3 goes to later hits"
+sleep 1; kill -USR1 $window; sleep 0.5; third=$(value "s['cursor_ns']")
+xdotool key shift+F3
+until_holds "s['cursor_ns'] <= $third and s['selection']['kind'] == 'collective'" "Shift+F3 goes back"
+xdotool key shift+F3 shift+F3 shift+F3
+until_holds "s['cursor_ns'] == $first" "at the first hit it stays"
+sleep 1; xdotool key alt+Left
+until_holds "s['cursor_ns'] == $third" "the place before comes back"
+
 kill -0 $window || fail "the window ended by itself"
 echo "PASS"

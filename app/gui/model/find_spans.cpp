@@ -1,0 +1,314 @@
+#include "app/gui/model/find_spans.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "app/gui/model/match.h"
+#include "app/gui/model/names.h"
+#include "app/gui/model/step_of.h"
+#include "app/store/lane.h"
+#include "app/store/span_time.h"
+#include "instrumentation/event_fields.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// Spans of a part, about: what is done between two looks at the clock.
+constexpr std::uint64_t kPart = 4096;
+
+bool gpu_of_a_module(const store::Span& span) noexcept {
+  const ev::GpuOwner owner = ev::owner_of(span.code);
+  return owner == ev::GpuOwner::forward || owner == ev::GpuOwner::backward ||
+         owner == ev::GpuOwner::recompute;
+}
+
+bool same_name(std::string_view name, std::string_view typed) {
+  return name.size() == typed.size() && matches(name, typed);
+}
+
+}  // namespace
+
+std::uint32_t module_of(const store::Span& span) noexcept {
+  switch (span.kind) {
+    case ev::EventKind::module_begin:
+      return ev::as<ev::EventKind::module_begin>(span).module;
+    case ev::EventKind::fetch_wait_begin:
+      return ev::as<ev::EventKind::fetch_wait_begin>(span).module;
+    case ev::EventKind::gpu_begin:
+      return gpu_of_a_module(span) ? ev::as<ev::EventKind::gpu_begin>(span).owner : ev::kNoId;
+    default:
+      return ev::kNoId;
+  }
+}
+
+std::string shared_name(const store::Store& store, std::uint32_t rank, const store::Span& span) {
+  switch (span.kind) {
+    case ev::EventKind::step_begin:
+      return "step";
+    case ev::EventKind::micro_step_begin:
+      return "micro-step";
+    case ev::EventKind::collective_begin:
+      return word(ev::as<ev::EventKind::collective_begin>(span).op);
+    case ev::EventKind::module_begin: {
+      const auto fields = ev::as<ev::EventKind::module_begin>(span);
+      return module_name(store, fields.module) + " " + word(fields.pass);
+    }
+    default:
+      return span_label(store, rank, span);
+  }
+}
+
+std::size_t SpanSearch::KeyHash::operator()(const Key& key) const noexcept {
+  std::uint64_t x = key.kind * 0x9E3779B97F4A7C15U ^ (std::uint64_t{key.a} << 32U | key.b);
+  x ^= x >> 31U;
+  return static_cast<std::size_t>(x * 0xBF58476D1CE4E5B9U);
+}
+
+std::optional<std::uint64_t> SpanSearch::total() const noexcept {
+  if (state_ == State::done) return searched_;
+  return state_ == State::searching ? std::optional(std::max(total_, searched_)) : std::nullopt;
+}
+
+const SpanSearch::Lane* SpanSearch::lane(store::LaneId id) const noexcept {
+  const auto found = std::ranges::find(lanes_, id, &Lane::id);
+  return found == lanes_.end() ? nullptr : &*found;
+}
+
+void SpanSearch::start(SpanQuery query) {
+  *this = {};
+  query_ = std::move(query);
+  state_ = State::planning;
+}
+
+bool SpanSearch::advance(const store::Store& store, std::chrono::nanoseconds time) {
+  if (state_ == State::idle || state_ == State::done) return false;
+  // The first events of a late rank move every time.
+  if (searched_ + lanes_.size() > 0 && store.origin_ns() != origin_ns_) start(std::move(query_));
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = Clock::now();
+  if (state_ == State::planning && lanes_.empty()) {
+    origin_ns_ = store.origin_ns();
+    until_ns_ = store.end_ns() + 1;
+    for (const store::LaneId& id : store.lanes()) lanes_.push_back({id, {}, 0});
+  }
+  do {
+    if (state_ == State::planning) {
+      if (cursors_.size() == lanes_.size())
+        state_ = State::searching;
+      else
+        plan(store, lanes_[cursors_.size()].id);
+    } else if (Cursor* const cursor = next_cursor(); cursor != nullptr && hits_ < kMostHits) {
+      search_part(store, *cursor);
+    } else {
+      cut_short_ = cursor != nullptr;
+      for (Lane& lane : lanes_) lane.settled = lane.hits.size();
+      cursors_.clear();
+      state_ = State::done;
+    }
+  } while (state_ != State::done && Clock::now() - began < time);
+  return true;
+}
+
+/// Where a lane's parts begin and end. What overlaps an end of the range has children beyond it, which count
+/// for its self time: those parts are searched too.
+void SpanSearch::plan(const store::Store& store, store::LaneId id) {
+  Cursor& cursor = cursors_.emplace_back();
+  cursor.lane = cursors_.size() - 1;
+  const std::uint8_t depths = store.depth_count(id);
+  cursor.carried.resize(depths);
+  std::int64_t from = std::max<std::int64_t>(query_.begin_ns, -1);
+  std::int64_t to = std::min(query_.end_ns, until_ns_);
+  if (from >= to) return;
+  const auto widen = [&](std::int64_t at_ns) {
+    for (std::uint8_t depth = 0; depth < depths; ++depth) {
+      store.for_each_span(id, depth, at_ns, at_ns + 1, [&](const store::Span& span) {
+        from = std::min(from, span.begin_ns);
+        to = std::max(to, std::min(span.end_ns, until_ns_));
+      });
+    }
+  };
+  if (query_.begin_ns > 0) widen(query_.begin_ns);
+  if (query_.end_ns < until_ns_) widen(query_.end_ns - 1);
+  std::uint64_t spans = 0;
+  for (std::uint8_t depth = 0; depth < depths; ++depth) spans += store.span_count(id, depth, from, to);
+  total_ += spans;
+  std::vector<std::int64_t> cuts{from};
+  for (const std::int64_t cut : store.cuts(id)) {
+    if (cut > cuts.back() && cut < to) cuts.push_back(cut);
+  }
+  const auto pieces = static_cast<std::int64_t>(1 + spans / cuts.size() / kPart);
+  cuts.push_back(to);
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    const std::int64_t length = cuts[i + 1] - cuts[i];
+    const std::int64_t parts = std::clamp<std::int64_t>(pieces, 1, length);
+    for (std::int64_t part = 0; part < parts; ++part)
+      cursor.bounds.push_back(cuts[i] + length / parts * part);
+  }
+  cursor.bounds.push_back(to);
+}
+
+/// Rank by rank, and there in order of time: a block that was read serves all lanes of its rank.
+SpanSearch::Cursor* SpanSearch::next_cursor() {
+  while (first_cursor_ < cursors_.size() && cursors_[first_cursor_].done()) ++first_cursor_;
+  Cursor* best = nullptr;
+  for (std::size_t i = first_cursor_; i < cursors_.size(); ++i) {
+    Cursor& cursor = cursors_[i];
+    if (lanes_[cursor.lane].id.rank != lanes_[cursors_[first_cursor_].lane].id.rank) break;
+    if (cursor.done()) continue;
+    if (best == nullptr || cursor.bounds[cursor.next] < best->bounds[best->next]) best = &cursor;
+  }
+  return best;
+}
+
+const SpanSearch::Known& SpanSearch::known(const store::Store& store, store::LaneId lane,
+                                           const store::Span& span) {
+  Key key{static_cast<std::uint64_t>(span.kind) << 48U | std::uint64_t{span.code} << 40U |
+              static_cast<std::uint64_t>(lane.stream) << 32U,
+          0, 0};
+  bool numbered = false;
+  switch (span.kind) {
+    case ev::EventKind::step_begin:
+    case ev::EventKind::micro_step_begin:
+    case ev::EventKind::collective_begin:
+      numbered = true;
+      break;
+    case ev::EventKind::kernel_begin:
+      key.kind |= lane.rank;
+      key.a = ev::as<ev::EventKind::kernel_begin>(span).name;
+      break;
+    case ev::EventKind::gpu_begin:
+      key.kind |= lane.rank;
+      key.a = ev::as<ev::EventKind::gpu_begin>(span).name;
+      key.b = module_of(span);
+      break;
+    case ev::EventKind::optimizer_begin:
+      key.a = ev::as<ev::EventKind::optimizer_begin>(span).sub_group;
+      break;
+    default:
+      key.a = module_of(span);
+      break;
+  }
+  const auto [found, made] = known_.try_emplace(key);
+  if (!made) return found->second;
+  Known& out = found->second;
+  const std::string name = shared_name(store, lane.rank, span);
+  const auto [id, is_new] = name_ids_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
+  if (is_new) names_.push_back(name);
+  out.name = id->second;
+  out.module = module_of(span);
+  out.numbered = numbered;
+  const std::string_view typed = query_.words;
+  if (typed.size() >= 2 && typed.front() == '"' && typed.back() == '"') {
+    out.matches = same_name(name, typed.substr(1, typed.size() - 2));
+    out.numbered = false;
+  } else {
+    std::string text = name + " " + word(lane.stream);
+    if (out.module != ev::kNoId) text += " " + module_name(store, out.module);
+    out.matches = matches(text, typed);
+  }
+  return out;
+}
+
+/// A number among the words is the whole number: "12" is not in "all-gather 112".
+bool SpanSearch::matches_label(const store::Store& store, store::LaneId lane, const store::Span& span) const {
+  const std::string text = " " + span_label(store, lane.rank, span) + " " + word(lane.stream) + " ";
+  std::string_view typed = query_.words;
+  while (!typed.empty()) {
+    const std::size_t end = std::min(typed.find(' '), typed.size());
+    const std::string_view one = typed.substr(0, end);
+    typed.remove_prefix(std::min(end + 1, typed.size()));
+    const bool number = !one.empty() && one.find_first_not_of("0123456789") == std::string_view::npos;
+    if (number ? text.find(" " + std::string(one) + " ") == std::string::npos : !matches(text, one))
+      return false;
+  }
+  return true;
+}
+
+void SpanSearch::search_part(const store::Store& store, Cursor& cursor) {
+  Lane& lane = lanes_[cursor.lane];
+  const std::int64_t from = cursor.bounds[cursor.next];
+  const std::int64_t to = cursor.bounds[cursor.next + 1];
+  ++cursor.next;
+  rows_.resize(cursor.carried.size());
+  for (std::size_t depth = 0; depth < rows_.size(); ++depth) {
+    rows_[depth].spans.clear();
+    store.for_each_span(lane.id, static_cast<std::uint8_t>(depth), from, to, [&](const store::Span& span) {
+      if (span.begin_ns >= from && span.begin_ns < to) rows_[depth].spans.push_back(span);
+    });
+    rows_[depth].hit.assign(rows_[depth].spans.size(), SIZE_MAX);
+    searched_ += rows_[depth].spans.size();
+  }
+  collect_hits(store, lane);
+  subtract_children(store, lane, cursor);
+  lane.settled = lane.hits.size();
+  if (cursor.done()) return;
+  for (const Carried& open : cursor.carried) {
+    if (open.hit != SIZE_MAX && open.end_ns > to) lane.settled = std::min(lane.settled, open.hit);
+  }
+}
+
+/// Of all depths of the part, in order of begin.
+void SpanSearch::collect_hits(const store::Store& store, Lane& lane) {
+  struct Found {
+    std::int64_t begin_ns;
+    std::size_t depth, index;
+    Known known;
+  };
+  std::vector<Found> found;
+  for (std::size_t depth = 0; depth < rows_.size(); ++depth) {
+    const std::vector<store::Span>& spans = rows_[depth].spans;
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      const store::Span& span = spans[i];
+      const bool overlaps = span.begin_ns < query_.end_ns &&
+                            (span.end_ns > query_.begin_ns || span.begin_ns >= query_.begin_ns);
+      if (!overlaps) continue;
+      const Known& known = this->known(store, lane.id, span);
+      if (known.matches || (known.numbered && matches_label(store, lane.id, span)))
+        found.push_back({span.begin_ns, depth, i, known});
+    }
+  }
+  std::ranges::sort(found, [](const Found& x, const Found& y) {
+    return std::tie(x.begin_ns, x.depth) < std::tie(y.begin_ns, y.depth);
+  });
+  const auto steps = store.steps();
+  for (const Found& one : found) {
+    const store::Span& span = rows_[one.depth].spans[one.index];
+    rows_[one.depth].hit[one.index] = lane.hits.size();
+    SpanHit& hit = lane.hits.emplace_back();
+    hit.begin_ns = span.begin_ns;
+    hit.time_ns = hit.self_ns = store::time_of(store, lane.id.rank, span).running_ns;
+    hit.name = one.known.name;
+    hit.module = one.known.module;
+    if (const auto step = step_of(steps, span.begin_ns)) hit.step = steps[*step].step;
+    hit.depth = static_cast<std::uint8_t>(one.depth);
+    hit.wait = store::is_wait(span.kind);
+  }
+  hits_ += found.size();
+}
+
+/// A child lies one deeper in the span that began last before it, in this part or an earlier one.
+void SpanSearch::subtract_children(const store::Store& store, Lane& lane, Cursor& cursor) {
+  for (std::size_t depth = 1; depth < rows_.size(); ++depth) {
+    const Row& parents = rows_[depth - 1];
+    std::size_t at = 0;  // parents that begin before the child
+    for (const store::Span& child : rows_[depth].spans) {
+      while (at < parents.spans.size() && parents.spans[at].begin_ns <= child.begin_ns) ++at;
+      const Carried parent = at == 0 ? cursor.carried[depth - 1]
+                                     : Carried{parents.spans[at - 1].begin_ns, parents.spans[at - 1].end_ns,
+                                               parents.hit[at - 1]};
+      if (parent.hit == SIZE_MAX || child.begin_ns >= parent.end_ns) continue;
+      SpanHit& hit = lane.hits[parent.hit];
+      hit.parent = true;
+      hit.self_ns =
+          std::max<std::int64_t>(0, hit.self_ns - store::time_of(store, lane.id.rank, child).running_ns);
+    }
+  }
+  for (std::size_t depth = 0; depth < rows_.size(); ++depth) {
+    const Row& row = rows_[depth];
+    if (!row.spans.empty())
+      cursor.carried[depth] = {row.spans.back().begin_ns, row.spans.back().end_ns, row.hit.back()};
+  }
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,61 @@
+// The rows of a search that a list shows: the first thousand in an order, picked from millions piece by
+// piece.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "app/gui/model/span_statistics.h"
+
+namespace shardscope::gui {
+
+enum class HitOrder : std::uint8_t { begin, time, self, rank, step };
+
+/// Hit `hit` of lane `lane` of the search: stays right while it finds more.
+struct HitRef {
+  std::uint32_t lane = 0;
+  std::uint32_t hit = 0;
+  friend bool operator==(const HitRef&, const HitRef&) = default;
+};
+
+class HitRows {
+ public:
+  static constexpr std::size_t kMost = 1000;
+  void start(SpanFilter filter, HitOrder order, bool descending);
+  /// False when there was nothing to do.
+  bool advance(const SpanSearch& search, std::chrono::nanoseconds time);
+  /// In that order.
+  [[nodiscard]] std::vector<HitRef> rows() const;
+  /// Hits that the filter lets through; more than rows() where there are more than kMost.
+  [[nodiscard]] std::size_t accepted() const noexcept { return accepted_; }
+  [[nodiscard]] const SpanFilter& filter() const noexcept { return filter_; }
+  [[nodiscard]] HitOrder order() const noexcept { return order_; }
+  [[nodiscard]] bool descending() const noexcept { return descending_; }
+
+ private:
+  struct Entry {
+    std::int64_t key = 0;
+    HitRef ref;
+  };
+  [[nodiscard]] static bool before(const Entry& a, const Entry& b) noexcept;
+  SpanFilter filter_;
+  HitOrder order_ = HitOrder::begin;
+  bool descending_ = false;
+  std::vector<Entry> best_;  ///< a heap, the last in the order on top
+  std::vector<std::size_t> taken_;
+  std::size_t accepted_ = 0;
+};
+
+/// The hit that begins next after `after`, or last before it, of those that the filter lets through: by
+/// begin, then lane, then depth. Nothing beyond the last.
+enum class Toward : std::uint8_t { later, earlier };
+struct HitPlace {
+  std::int64_t begin_ns = 0;
+  HitRef ref;
+};
+[[nodiscard]] std::optional<HitPlace> next_hit(const SpanSearch& search, const SpanFilter& filter,
+                                               const HitPlace& from, Toward toward);
+
+}  // namespace shardscope::gui

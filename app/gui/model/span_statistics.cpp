@@ -1,0 +1,226 @@
+#include "app/gui/model/span_statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardscope::gui {
+namespace {
+
+/// Times of a sorted run: sorting one takes a fraction of a frame.
+constexpr std::size_t kRun = std::size_t{1} << 14;
+/// Hits taken in between two looks at the clock.
+constexpr std::size_t kHits = 2048;
+
+std::uint32_t key_of(GroupBy by, store::LaneId lane, const SpanHit& hit) noexcept {
+  switch (by) {
+    case GroupBy::name:
+      return hit.name;
+    case GroupBy::rank:
+      return lane.rank;
+    case GroupBy::module:
+      return hit.module;
+    case GroupBy::step:
+      return hit.step;
+    case GroupBy::stream:
+      return static_cast<std::uint32_t>(lane.stream);
+  }
+  return ev::kNoId;
+}
+
+}  // namespace
+
+void TimeSample::add(std::int64_t ns) {
+  if (runs_.empty() || runs_.back().size() >= kRun) {
+    settle();
+    runs_.emplace_back();
+  }
+  runs_.back().push_back(ns);
+  ++count_;
+  total_ += ns;
+  least_ = std::min(least_, ns);
+  most_ = std::max(most_, ns);
+}
+
+void TimeSample::settle() {
+  if (!runs_.empty()) std::ranges::sort(runs_.back());
+}
+
+std::size_t TimeSample::below(std::int64_t ns) const {
+  std::size_t sum = 0;
+  for (const auto& run : runs_)
+    sum += static_cast<std::size_t>(std::ranges::lower_bound(run, ns) - run.begin());
+  return sum;
+}
+
+std::int64_t TimeSample::at(std::size_t k) const {
+  if (runs_.size() == 1) return runs_.front()[k];
+  // The largest value with at most k below it.
+  std::int64_t low = least_;
+  std::int64_t high = most_;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2 + 1;
+    if (below(middle) <= k)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+double TimeSample::quantile(double q) const {
+  const double where = q * static_cast<double>(count_ - 1);
+  const auto k = static_cast<std::size_t>(where);
+  const auto low = static_cast<double>(at(k));  // times are below 2^53 ns
+  const double share = where - static_cast<double>(k);
+  if (share == 0) return low;
+  const std::int64_t above = static_cast<std::int64_t>(low) + 1;
+  std::int64_t next = above - 1;  // the same time again, or the least that is longer
+  if (below(above) <= k + 1) {
+    next = most_;
+    for (const auto& run : runs_) {
+      const auto longer = std::ranges::lower_bound(run, above);
+      if (longer != run.end()) next = std::min(next, *longer);
+    }
+  }
+  return low + share * (static_cast<double>(next) - low);
+}
+
+const char* word(GroupBy by) noexcept {
+  static constexpr const char* kWords[kGroupings] = {"name", "rank", "module", "step", "stream"};
+  return kWords[static_cast<int>(by)];
+}
+
+bool SpanFilter::accepts(store::LaneId lane, const SpanHit& hit) const noexcept {
+  return (!name || *name == hit.name) && (!rank || *rank == lane.rank) &&
+         (!module || *module == hit.module) && (!step || *step == hit.step) &&
+         (!stream || *stream == lane.stream) &&
+         (!time_ns || (hit.time_ns >= time_ns->first && hit.time_ns < time_ns->second));
+}
+
+void SpanFilter::narrow(GroupBy by, std::uint32_t key) {
+  switch (by) {
+    case GroupBy::name:
+      name = key;
+      return;
+    case GroupBy::rank:
+      rank = key;
+      return;
+    case GroupBy::module:
+      module = key;
+      return;
+    case GroupBy::step:
+      step = key;
+      return;
+    case GroupBy::stream:
+      stream = static_cast<ev::StreamId>(key);
+      return;
+  }
+}
+
+void SpanGroup::take(const SpanHit& hit) {
+  times.add(hit.time_ns);
+  self_ns += hit.self_ns;
+  parents = parents || hit.parent;
+  settled = false;
+}
+
+void SpanGroup::settle() {
+  if (times.count() > 0) {
+    times.settle();
+    p50 = times.quantile(0.5);
+    p95 = times.quantile(0.95);
+    p99 = times.quantile(0.99);
+  }
+  settled = true;
+}
+
+double SpanGroup::mean() const noexcept {
+  return times.count() == 0 ? 0 : static_cast<double>(times.total()) / static_cast<double>(times.count());
+}
+
+namespace {
+
+/// A time of 0 has no logarithm: it goes into the first bar.
+std::int64_t least_above_zero(const TimeSample& times) {
+  if (times.least() > 0) return times.least();
+  const std::size_t zeros = times.below(1);
+  std::int64_t low = 1;
+  std::int64_t high = std::max<std::int64_t>(times.most(), 1);
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (times.below(middle + 1) > zeros)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+}  // namespace
+
+TimeHistogram histogram(const TimeSample& times, std::size_t bars) {
+  TimeHistogram out;
+  if (times.count() == 0 || bars == 0) return out;
+  const auto least = static_cast<double>(least_above_zero(times));
+  const double most = std::max(static_cast<double>(times.most()) + 1, least + 1);
+  out.logarithmic = most / least > 50;
+  for (std::size_t i = 0; i <= bars; ++i) {
+    const double share = static_cast<double>(i) / static_cast<double>(bars);
+    out.edges.push_back(out.logarithmic ? least * std::pow(most / least, share)
+                                        : least + share * (most - least));
+  }
+  out.edges.front() = std::min(out.edges.front(), static_cast<double>(times.least()));
+  out.edges.back() = most;
+  std::size_t before = 0;
+  for (std::size_t i = 1; i <= bars; ++i) {
+    const std::size_t until =
+        i == bars ? times.count() : times.below(static_cast<std::int64_t>(std::ceil(out.edges[i])));
+    out.counts.push_back(until - before);
+    before = until;
+  }
+  return out;
+}
+
+void SpanStatistics::start(GroupBy by, SpanFilter filter) {
+  *this = {};
+  by_ = by;
+  filter_ = filter;
+}
+
+void SpanStatistics::take(store::LaneId lane, const SpanHit& hit) {
+  if (!filter_.accepts(lane, hit)) return;
+  whole_.take(hit);
+  const std::uint32_t key = key_of(by_, lane, hit);
+  const auto [found, made] = group_of_.try_emplace(key, groups_.size());
+  if (made) groups_.emplace_back().key = key;
+  groups_[found->second].take(hit);
+  unsettled_ = std::min(unsettled_, found->second);
+}
+
+bool SpanStatistics::advance(const SpanSearch& search, std::chrono::nanoseconds time) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = Clock::now();
+  const auto lanes = search.lanes();
+  taken_.resize(lanes.size());
+  bool worked = false;
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    while (taken_[i] < lanes[i].settled) {
+      const std::size_t to = std::min(lanes[i].settled, taken_[i] + kHits);
+      for (; taken_[i] < to; ++taken_[i]) take(lanes[i].id, lanes[i].hits[taken_[i]]);
+      worked = true;
+      ready_ = false;
+      if (Clock::now() - began >= time) return true;
+    }
+  }
+  if (ready_ || !search.done()) return worked;
+  // Percentiles at last: while there is more to come they would be taken again and again.
+  for (; unsettled_ < groups_.size(); ++unsettled_) {
+    if (Clock::now() - began >= time) return true;
+    if (!groups_[unsettled_].settled) groups_[unsettled_].settle();
+  }
+  whole_.settle();
+  ready_ = true;
+  return true;
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,116 @@
+// Figures of the spans that a search has found - count, total, percentiles, by group - taken in piece by
+// piece as they are found, and exact.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "app/gui/model/find_spans.h"
+#include "app/gui/model/table.h"
+
+namespace shardscope::gui {
+
+/// Times in runs that are sorted each: adding one is cheap, and an order statistic is found by halving the
+/// range of values, without sorting all.
+class TimeSample {
+ public:
+  void add(std::int64_t ns);
+  /// Sorts what was added last; before any of the questions below.
+  void settle();
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  [[nodiscard]] std::int64_t total() const noexcept { return total_; }
+  [[nodiscard]] std::int64_t least() const noexcept { return least_; }
+  [[nodiscard]] std::int64_t most() const noexcept { return most_; }
+  /// How many are below `ns`.
+  [[nodiscard]] std::size_t below(std::int64_t ns) const;
+  /// Quantile q in [0, 1], interpolated between order statistics as analysis::quantile(). Not of none.
+  [[nodiscard]] double quantile(double q) const;
+
+ private:
+  [[nodiscard]] std::int64_t at(std::size_t k) const;  ///< the k-th in ascending order
+  std::vector<std::vector<std::int64_t>> runs_;
+  std::size_t count_ = 0;
+  std::int64_t total_ = 0, least_ = INT64_MAX, most_ = INT64_MIN;
+};
+
+enum class GroupBy : std::uint8_t { name, rank, module, step, stream };
+inline constexpr int kGroupings = 5;
+[[nodiscard]] const char* word(GroupBy by) noexcept;
+
+/// Which of the hits: all of what is set must hold.
+struct SpanFilter {
+  std::optional<std::uint32_t> name, rank, module, step;  ///< name: of SpanSearch::name()
+  std::optional<ev::StreamId> stream;
+  std::optional<std::pair<std::int64_t, std::int64_t>> time_ns;  ///< from and below
+  [[nodiscard]] bool accepts(store::LaneId lane, const SpanHit& hit) const noexcept;
+  [[nodiscard]] bool empty() const noexcept { return *this == SpanFilter{}; }
+  /// To what a group has in common.
+  void narrow(GroupBy by, std::uint32_t key);
+  friend bool operator==(const SpanFilter&, const SpanFilter&) = default;
+};
+
+struct SpanGroup {
+  std::uint32_t key = ev::kNoId;  ///< name, rank, module, step or stream
+  TimeSample times;
+  std::int64_t self_ns = 0;
+  bool parents = false;  ///< some have children: self time says something else than the total
+  bool settled = false;  ///< the percentiles are of all of it
+  double p50 = 0, p95 = 0, p99 = 0;
+  void take(const SpanHit& hit);
+  void settle();
+  [[nodiscard]] double mean() const noexcept;
+};
+
+/// Bars of equal width, on a logarithmic scale where the times differ much.
+struct TimeHistogram {
+  std::vector<double> edges;  ///< one more than bars
+  std::vector<std::size_t> counts;
+  bool logarithmic = false;
+};
+[[nodiscard]] TimeHistogram histogram(const TimeSample& times, std::size_t bars);
+
+class SpanStatistics {
+ public:
+  void start(GroupBy by, SpanFilter filter);
+  /// Takes in what `search` has found since, for about `time`. False when there was nothing to do.
+  bool advance(const SpanSearch& search, std::chrono::nanoseconds time);
+  /// All that was found is in it, percentiles too.
+  [[nodiscard]] bool ready() const noexcept { return ready_; }
+  [[nodiscard]] const SpanGroup& whole() const noexcept { return whole_; }
+  [[nodiscard]] const std::vector<SpanGroup>& groups() const noexcept { return groups_; }
+  [[nodiscard]] GroupBy by() const noexcept { return by_; }
+  [[nodiscard]] const SpanFilter& filter() const noexcept { return filter_; }
+
+ private:
+  void take(store::LaneId lane, const SpanHit& hit);
+  GroupBy by_ = GroupBy::name;
+  SpanFilter filter_;
+  SpanGroup whole_;
+  std::vector<SpanGroup> groups_;
+  std::unordered_map<std::uint32_t, std::size_t> group_of_;
+  std::vector<std::size_t> taken_;  ///< hits of each lane
+  std::size_t unsettled_ = 0;       ///< groups before it are settled
+  bool ready_ = false;
+};
+
+/// "h.3.attn forward", "rank 2", "step 7", "outside of steps".
+[[nodiscard]] std::string group_name(const store::Store& store, const SpanSearch& search, GroupBy by,
+                                     std::uint32_t key);
+
+/// One row a group, at most `most`: those with the largest totals. `of_row`: index of each row's group.
+struct GroupTable {
+  Table table;
+  std::vector<std::size_t> of_row;
+};
+[[nodiscard]] GroupTable group_table(const store::Store& store, const SpanSearch& search,
+                                     const SpanStatistics& statistics, std::size_t most);
+/// Every group with its figures in nanoseconds, as comma-separated values with a line of heads.
+[[nodiscard]] std::string groups_csv(const store::Store& store, const SpanSearch& search,
+                                     const SpanStatistics& statistics);
+
+}  // namespace shardscope::gui

@@ -1,0 +1,254 @@
+#include "app/gui/views/statistics_pane.h"
+
+#include <implot.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "app/gui/model/format.h"
+#include "app/gui/views/imgui_text.h"
+#include "app/gui/views/plots.h"
+
+namespace shardscope::gui {
+namespace {
+
+constexpr std::size_t kMostGroups = 1000;
+constexpr std::size_t kBars = 48;
+constexpr float kFigure = 84, kFigureHeight = 36;
+/// While a search goes on, tables and bars are made anew so often.
+constexpr double kRemade = 0.25;
+
+std::string time_text(double ns) { return duration(static_cast<std::int64_t>(std::llround(ns))).text(); }
+
+int time_tick(double value, char* text, int size, void*) {
+  return std::snprintf(text, static_cast<std::size_t>(size), "%s", time_text(value).c_str());
+}
+
+int count_tick(double value, char* text, int size, void*) {
+  return std::snprintf(text, static_cast<std::size_t>(size), "%s", count(value).text().c_str());
+}
+
+/// Round times from `least` to `most`, `room` of them at most: 1, 2 and 5 times powers of ten, powers of ten,
+/// or every second, third... of those. None so near to the right end that its label would be cut.
+std::vector<double> log_ticks(double least, double most, std::size_t room) {
+  const double last = most / std::pow(most / least, 0.05);
+  for (int stride = 0; stride < 10; ++stride) {
+    std::vector<double> out;
+    const double factor = std::pow(10, std::max(stride, 1));
+    for (double power = std::pow(10, std::floor(std::log10(least))); power <= last; power *= factor) {
+      for (const double step : {1.0, 2.0, 5.0}) {
+        if (step > 1 && stride > 0) break;
+        if (power * step >= least && power * step <= last) out.push_back(power * step);
+      }
+    }
+    if (out.size() <= room) return out;
+  }
+  return {least};
+}
+
+}  // namespace
+
+std::string progress_text(const Finder& find) {
+  const SpanSearch& search = find.search;
+  const auto number = [](std::uint64_t n) { return grouped(static_cast<std::int64_t>(n)); };
+  if (!search.done()) {
+    const auto total = search.total();
+    return total ? "searched " + number(search.searched()) + " of " + number(*total) + " spans"
+                 : std::string("searching");
+  }
+  const std::size_t hits = find.rows.accepted();
+  std::string text = number(hits) + (hits == 1 ? " span" : " spans");
+  if (!find.filter.empty()) text += " of " + number(search.hits());
+  if (search.cut_short()) text += ", the first found: narrow the words or the range";
+  return text;
+}
+
+void StatisticsPane::refresh(const AppState& app) {
+  const Finder& find = app.find;
+  const double now = ImGui::GetTime();
+  const bool complete = find.search.done() && find.statistics.ready();
+  if (made_of_ == find.version || (!complete && now - made_at_ < kRemade && made_at_ >= 0)) return;
+  made_of_ = find.version;
+  made_at_ = now;
+  histogram_ = complete ? histogram(find.statistics.whole().times, kBars) : TimeHistogram{};
+  groups_ = group_table(app.store(), find.search, find.statistics, kMostGroups);
+}
+
+void StatisticsPane::draw(Context& ctx, Rect room) {
+  AppState& app = ctx.app;
+  app.find.wanted_next = true;
+  refresh(app);
+  if (app.find.statistics.whole().times.count() == 0) {
+    if (app.find.search.done() && app.find.statistics.ready())
+      ctx.empty(room, "No spans to count", "No span in the range has these words and passes the filter.");
+    return;
+  }
+  // Lists below are worth more than the second and third line of figures.
+  figures(ctx, room, room.h > 260 ? 3 : 1);
+  if (room.h > 210) {
+    const Rect plot = room.take_top(std::clamp(room.h * 0.38F, 96.0F, 190.0F));
+    bars(ctx, plot);
+    room.take_top(4);
+  }
+  if (room.h > 60) groups(ctx, room);
+}
+
+void StatisticsPane::line(Context& ctx, Rect& room) {
+  if (ctx.app.find.statistics.whole().times.count() > 0 && room.h > 150) figures(ctx, room, 1);
+}
+
+void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
+  const SpanStatistics& statistics = ctx.app.find.statistics;
+  const SpanGroup& all = statistics.whole();
+  const auto percentile = [&](double ns) {
+    return statistics.ready() ? time_text(ns) : std::string(kMissing);
+  };
+  struct Figure {
+    const char* name;
+    std::string value;
+    const char* tip;
+  };
+  // In order of what they tell: where there is little room the first ones stand.
+  const std::array figures{
+      Figure{"count", grouped(static_cast<std::int64_t>(all.times.count())), "Spans that were found"},
+      Figure{"total", time_text(static_cast<double>(all.times.total())),
+             "Sum of their times, pauses cut out; spans inside one another count each"},
+      Figure{"mean", time_text(all.mean()), "total / count"},
+      Figure{"p50", percentile(all.p50), "Median: half of them take no longer"},
+      Figure{"p95", percentile(all.p95), "95 of 100 take no longer; interpolated between two of them"},
+      Figure{"max", time_text(static_cast<double>(all.times.most())), "The longest"},
+      Figure{"p99", percentile(all.p99), "99 of 100 take no longer; interpolated between two of them"},
+      Figure{"min", time_text(static_cast<double>(all.times.least())), "The shortest"},
+      Figure{
+          "self", all.parents ? time_text(static_cast<double>(all.self_ns)) : kMissing,
+          "Sum of their times without what lies directly inside, on the same lane; none has anything inside: "
+          "\u2013"}};
+  const auto across = static_cast<std::size_t>(std::max(1.0F, std::floor(room.w / kFigure)));
+  // As many in each line: no figure stands alone in the last.
+  const std::size_t all_lines = (figures.size() + across - 1) / across;
+  const std::size_t lines = std::min(all_lines, most_lines);
+  const std::size_t per_line =
+      lines < all_lines ? std::min(across, figures.size()) : (figures.size() + lines - 1) / lines;
+  const float width = room.w / static_cast<float>(per_line);
+  for (std::size_t line = 0; line < lines; ++line) {
+    Rect row = room.take_top(kFigureHeight);
+    for (std::size_t i = line * per_line; i < std::min(figures.size(), (line + 1) * per_line); ++i) {
+      const Rect place = row.take_left(width);
+      ctx.canvas.text_in({place.x, place.y, place.w - 6, 16}, figures[i].name, ctx.colors().muted,
+                         Font::small);
+      ctx.canvas.text_in({place.x, place.y + 15, place.w - 6, 18}, figures[i].value, ctx.colors().text,
+                         Font::mono);
+      if (ctx.hovered(place)) ctx.tip(figures[i].tip);
+    }
+  }
+  room.take_top(4);
+}
+
+void StatisticsPane::bars(Context& ctx, const Rect& rect) {
+  const Palette& c = ctx.colors();
+  if (histogram_.counts.empty()) {
+    ctx.canvas.text_in(rect, "the histogram comes when all is searched", c.muted, Font::small, Align::centre);
+    return;
+  }
+  const std::vector<double>& edges = histogram_.edges;
+  // The first bar of a logarithmic scale may begin at 0: it is drawn as wide as the second.
+  const double least =
+      histogram_.logarithmic && edges.size() > 2 ? edges[1] * edges[1] / edges[2] : edges.front();
+  const std::size_t most = std::ranges::max(histogram_.counts);
+  if (!begin_plot(ctx, ("##times" + id_).c_str(), rect, ImPlotFlags_NoLegend | ImPlotFlags_NoInputs)) return;
+  ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoMenus,
+                    ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch);
+  ImPlot::SetupAxisLimits(ImAxis_X1, least, edges.back(), ImPlotCond_Always);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, static_cast<double>(most) * 1.2, ImPlotCond_Always);
+  ImPlot::SetupAxisFormat(ImAxis_X1, time_tick);
+  ImPlot::SetupAxisFormat(ImAxis_Y1, count_tick);
+  if (histogram_.logarithmic) {
+    ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
+    const std::vector<double> ticks =
+        log_ticks(least, edges.back(), static_cast<std::size_t>(std::max(2.0F, rect.w / 70)));
+    ImPlot::SetupAxisTicks(ImAxis_X1, ticks.data(), static_cast<int>(ticks.size()));
+  }
+  ImPlot::SetupFinish();
+  ImPlot::PushPlotClipRect();
+  ImDrawList* const list = ImPlot::GetPlotDrawList();
+  const ImVec2 at = ImPlot::GetPlotPos();
+  const ImVec2 size = ImPlot::GetPlotSize();
+  const float ground = at.y + size.y;
+  std::optional<std::size_t> over;
+  const bool inside = ctx.hovered({at.x, at.y, size.x, size.y});
+  for (std::size_t i = 0; i < histogram_.counts.size(); ++i) {
+    const float x0 = ImPlot::PlotToPixels(std::max(edges[i], least), 0).x;
+    const float x1 = ImPlot::PlotToPixels(edges[i + 1], 0).x;
+    const bool here = inside && ctx.pointer.x >= x0 && ctx.pointer.x < x1;
+    if (here) over = i;
+    if (histogram_.counts[i] == 0) continue;
+    // One among thousands is still seen.
+    const float top =
+        std::min(ground - 2, ImPlot::PlotToPixels(1, static_cast<double>(histogram_.counts[i])).y);
+    list->AddRectFilled({x0, top}, {std::max(x0 + 1, x1 - 1), ground},
+                        ImGui::GetColorU32(ink(c.accent, here ? 1.0F : 0.75F)));
+  }
+  const SpanGroup& all = ctx.app.find.statistics.whole();
+  float written_to = at.x;
+  for (const auto& [name, ns] :
+       {std::pair("p50", all.p50), std::pair("p95", all.p95), std::pair("p99", all.p99)}) {
+    const float x = ImPlot::PlotToPixels(std::max(ns, least), 0).x;
+    list->AddLine({x, at.y}, {x, ground}, ImGui::GetColorU32(ink(c.text, 0.55F)));
+    // At its left, as the last bars are the low ones; where two would touch, the first is named.
+    const float width = ImGui::CalcTextSize(name).x + 6;
+    if (x - width < written_to) continue;
+    list->AddText({x - width + 3, at.y}, ImGui::GetColorU32(ink(c.muted)), name);
+    written_to = x;
+  }
+  ImPlot::PopPlotClipRect();
+  end_plot(ctx);
+  if (!over || histogram_.counts[*over] == 0) return;
+  ctx.tip(time_text(edges[*over]) + " to " + time_text(edges[*over + 1]) + ": " +
+          grouped(static_cast<std::int64_t>(histogram_.counts[*over])) + " of " +
+          grouped(static_cast<std::int64_t>(all.times.count())) +
+          " spans. Click: only these. The lines are p50, p95 and p99.");
+  if (!ctx.pointer.pressed[0]) return;
+  const auto whole_ns = [](double ns) { return static_cast<std::int64_t>(std::ceil(ns)); };
+  ctx.app.find.filter.time_ns = std::pair(whole_ns(edges[*over]), whole_ns(edges[*over + 1]));
+}
+
+void StatisticsPane::groups(Context& ctx, Rect room) {
+  Finder& find = ctx.app.find;
+  Rect head = room.take_top(26);
+  const Rect copy = head.take_right(86);
+  if (ctx.button({copy.x, copy.y + 2, copy.w, 22}, "Copy CSV", find.statistics.ready(), Context::Look::plain,
+                 "All groups as comma-separated values, times in nanoseconds")) {
+    ImGui::SetClipboardText(groups_csv(ctx.app.store(), find.search, find.statistics).c_str());
+    ctx.ui.say("Copied " + std::to_string(find.statistics.groups().size()) + " groups as CSV");
+  }
+  ctx.canvas.text_in(head.take_left(26), "by", ctx.colors().muted, Font::small);
+  {
+    const FontScope small(ctx.canvas.fonts(), Font::small);
+    ImGui::SetCursorScreenPos({head.x, head.y + 2});
+    ImGui::SetNextItemWidth(96);
+    if (ImGui::BeginCombo(("##by" + id_).c_str(), word(find.by))) {
+      for (int i = 0; i < kGroupings; ++i) {
+        const auto by = static_cast<GroupBy>(i);
+        if (ImGui::Selectable(word(by), by == find.by)) find.by = by;
+      }
+      ImGui::EndCombo();
+    }
+  }
+  head.take_left(106);
+  const std::size_t all = find.statistics.groups().size();
+  ctx.canvas.text_in(head,
+                     all > groups_.of_row.size()
+                         ? "the " + grouped(static_cast<std::int64_t>(groups_.of_row.size())) +
+                               " largest of " + grouped(static_cast<std::int64_t>(all)) + " groups"
+                         : grouped(static_cast<std::int64_t>(all)) + (all == 1 ? " group" : " groups"),
+                     ctx.colors().muted, Font::small);
+  if (find.by != find.statistics.by()) return;  // grouped anew in the next frame
+  const TableHit hit = draw_table(ctx, ("##groups" + id_).c_str(), room, groups_.table, state_);
+  if (hit.clicked && *hit.clicked < groups_.of_row.size() && groups_.of_row[*hit.clicked] < all)
+    find.filter.narrow(find.by, find.statistics.groups()[groups_.of_row[*hit.clicked]].key);
+}
+
+}  // namespace shardscope::gui

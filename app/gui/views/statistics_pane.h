@@ -1,0 +1,37 @@
+// The figures of what was found - numbers, histogram, groups - as a part of the panels Find and Statistics.
+#pragma once
+
+#include <string>
+
+#include "app/gui/model/span_statistics.h"
+#include "app/gui/views/context.h"
+#include "app/gui/views/table_view.h"
+
+namespace shardscope::gui {
+
+class StatisticsPane {
+ public:
+  /// `id`: of its table and plot.
+  explicit StatisticsPane(std::string id) : id_(std::move(id)) {}
+  void draw(Context& ctx, Rect room);
+  /// The most telling figures in one line; takes its room.
+  void line(Context& ctx, Rect& room);
+
+ private:
+  void refresh(const AppState& app);
+  void figures(Context& ctx, Rect& room, std::size_t most_lines);
+  void bars(Context& ctx, const Rect& room);
+  void groups(Context& ctx, Rect room);
+
+  std::string id_;
+  std::uint64_t made_of_ = UINT64_MAX;  ///< Finder::version
+  double made_at_ = -1;
+  TimeHistogram histogram_;
+  GroupTable groups_;
+  TableState state_;
+};
+
+/// What was searched of the run, and how many were found: "12 345 hits", "searched 40 000 of 1.2M spans".
+[[nodiscard]] std::string progress_text(const Finder& find);
+
+}  // namespace shardscope::gui
