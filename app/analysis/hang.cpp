@@ -407,6 +407,18 @@ std::string who_waits(const Hang& hang, const Issue& oldest, std::int64_t now_ns
   return text + fmt::format(", its last event is of {}.", store::seconds_text(culprit->last_event_ns));
 }
 
+constexpr const char* kGoesOn = "The run goes on: events come in.";
+
+/// "The ranks issued different collectives (size): rank 0 all-gather #3 ...; rank 1 ...": after the rest.
+void add_difference(Hang& out) {
+  if (!out.difference || out.difference->what == "never issued") return;
+  out.text += fmt::format(" The ranks issued different collectives ({}):", out.difference->what);
+  for (const IssueDifference::Side& side : out.difference->sides)
+    out.text +=
+        fmt::format(" {} {};", ranks_text(side.ranks), side.collective ? side.collective->text() : "nothing");
+  out.text.back() = '.';
+}
+
 }  // namespace
 
 std::string NamedCollective::text() const {
@@ -417,16 +429,6 @@ std::string NamedCollective::text() const {
     out += fmt::format(" and {} more parameter{}", more_params, more_params == 1 ? "" : "s");
   if (bytes > 0) out += " (" + bytes_text(bytes) + ")";
   return out;
-}
-
-/// "The ranks issued different collectives (size): rank 0 all-gather #3 ...; rank 1 ...": after the rest.
-void add_difference(Hang& out) {
-  if (!out.difference || out.difference->what == "never issued") return;
-  out.text += fmt::format(" The ranks issued different collectives ({}):", out.difference->what);
-  for (const IssueDifference::Side& side : out.difference->sides)
-    out.text +=
-        fmt::format(" {} {};", ranks_text(side.ranks), side.collective ? side.collective->text() : "nothing");
-  out.text.back() = '.';
 }
 
 Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quiet_ns) {
@@ -442,7 +444,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const Issue* oldest = nullptr;
   const std::map<std::uint32_t, std::uint32_t> missed = find_waits(recent, out.ranks, oldest);
   if (oldest == nullptr) {
-    out.text = nobody_waits(store, out.ranks);
+    out.text = watched == Watched::goes_on ? kGoesOn : nobody_waits(store, out.ranks);
     add_difference(out);
     return out;
   }
@@ -455,7 +457,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const bool certain = watched == Watched::quiet || (over && !all_over) || now_ns - oldest->at_ns >= kLongNs;
   out.stands_still = certain && watched != Watched::goes_on;
   if (watched == Watched::goes_on) {
-    out.text = "The run goes on: events come in.";
+    out.text = kGoesOn;
   } else {
     if (!certain) out.text = "Where the recording ends: ";
     out.text += who_waits(out, *oldest, now_ns);
