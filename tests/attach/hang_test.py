@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -16,8 +17,7 @@ ODD = 1
 
 class Hangs(unittest.TestCase):
     def why(self, framework, mode):
-        here = folder() / f"hang-{framework}-{mode}"
-        here.mkdir()
+        here = pathlib.Path(tempfile.mkdtemp(prefix=f"hang-{framework}-{mode}-", dir=folder()))
         endpoint, recording = f"ipc://{here}/run.sock", here / "run.zscope"
         settings = here / "settings"
         settings.mkdir()
