@@ -38,7 +38,8 @@ class Hangs(unittest.TestCase):
             collector.wait(timeout=60)
             done = subprocess.run([runs.SHARDSCOPE, "why", recording, "--json"], capture_output=True, text=True, check=True)
             answer = json.loads(done.stdout)
-            if not answer["difference"]:
+            # Gloo ends a rank by SIGABRT that gathers another size; with it go its events that were not sent yet.
+            if not answer["difference"] and not answer["text"].startswith(f"Rank {ODD} is gone"):
                 self.fail(f"{framework} {mode}: no difference: {answer}")
             return answer
         finally:
@@ -56,6 +57,8 @@ class Hangs(unittest.TestCase):
 
     def blames(self, framework, mode):
         answer = self.why(framework, mode)
+        if answer["text"].startswith(f"Rank {ODD} is gone"):
+            return
         self.assertTrue(answer["stands_still"] or answer["difference"], answer)
         odd = next(one for one in answer["ranks"] if one["rank"] == ODD)
         others = [one for one in answer["ranks"] if one["rank"] != ODD]

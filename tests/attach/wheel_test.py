@@ -12,8 +12,8 @@ import zipfile
 
 import runs
 
-# What a wheel may take from the system (docs/attach has the list): the C and C++ libraries, zlib, the loader, OpenGL and X11.
-SYSTEM = re.compile(r"^(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|z|stdc\+\+|gcc_s|GL|EGL|OpenGL|GLX|GLdispatch|X11|xcb|Xau|Xdmcp"
+# What a wheel may take from the system (docs/attach has the list): the C and C++ libraries, zlib, expat, the loader, OpenGL and X11.
+SYSTEM = re.compile(r"^(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|z|expat|stdc\+\+|gcc_s|GL|EGL|OpenGL|GLX|GLdispatch|X11|xcb|Xau|Xdmcp"
                     r"|bsd|md))\.so")
 
 
