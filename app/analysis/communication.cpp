@@ -20,20 +20,24 @@ const ev::GroupInfo* group_of(const store::Store& store, std::uint32_t rank, con
   return own != nullptr && id < own->groups.size() ? &own->groups[id] : nullptr;
 }
 
-std::uint64_t instance_of(const store::Store& store, std::uint32_t rank, StreamId stream,
-                          const store::Span& collective) {
-  const auto fields = ev::as<ev::EventKind::collective_begin>(collective);
-  const std::uint64_t place = static_cast<std::uint64_t>(stream) << 40 | static_cast<std::uint64_t>(fields.op)
-                                                                             << 32;
+std::uint64_t place_in_group(const store::Store& store, std::uint32_t rank, const store::Span& collective) {
+  const std::uint32_t sequence = ev::as<ev::EventKind::collective_begin>(collective).sequence;
   const ev::GroupInfo* group = group_of(store, rank, collective);
-  if (group == nullptr) return place | fields.sequence;
+  if (group == nullptr) return sequence;
   // By name and ranks; FNV-1a.
   std::uint64_t key = 0xCBF29CE484222325U;
   const auto mix = [&](std::uint64_t value) { key = (key ^ value) * 0x100000001B3U; };
   for (const char c : group->name) mix(static_cast<unsigned char>(c));
   for (const std::uint32_t member : group->ranks) mix(member + 256U);
   constexpr std::uint32_t kNumber = 0xFFFFFFU;
-  return (place | (fields.sequence & kNumber)) ^ key << 24U;
+  return (sequence & kNumber) ^ key << 24U;
+}
+
+std::uint64_t instance_of(const store::Store& store, std::uint32_t rank, StreamId stream,
+                          const store::Span& collective) {
+  const auto op = ev::as<ev::EventKind::collective_begin>(collective).op;
+  return (static_cast<std::uint64_t>(stream) << 40 | static_cast<std::uint64_t>(op) << 32) ^
+         place_in_group(store, rank, collective);
 }
 
 std::uint32_t ranks_of(const store::Store& store, std::uint32_t rank, const store::Span& collective) {

@@ -26,8 +26,12 @@ void for_each_collective(const store::Store& store, std::uint32_t rank, std::int
 /// The described group that a rank's collective is in; null: none, or it is not described.
 [[nodiscard]] const instrumentation::GroupInfo* group_of(const store::Store& store, std::uint32_t rank,
                                                          const store::Span& collective);
+/// A collective's place in the order of its group, whatever its operation: the same number on every rank of
+/// the group, which each rank may give another id.
+[[nodiscard]] std::uint64_t place_in_group(const store::Store& store, std::uint32_t rank,
+                                           const store::Span& collective);
 /// Names an instance of a collective within a step: on every rank it has the same lane, operation and
-/// sequence number, and is in the same group, which each rank may give another id.
+/// place in its group.
 [[nodiscard]] std::uint64_t instance_of(const store::Store& store, std::uint32_t rank,
                                         instrumentation::StreamId stream, const store::Span& collective);
 

@@ -4,11 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <set>
 
-#include "app/analysis/communication.h"
-#include "app/analysis/foreign_json.h"
+#include "app/analysis/issued_collectives.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/spans.h"
 #include "app/store/lane.h"
@@ -21,128 +18,6 @@ namespace {
 
 using ev::EventKind;
 using ev::StreamId;
-
-/// One collective of one rank, issued or begun.
-struct Issue {
-  NamedCollective named;
-  std::uint64_t key = 0;         ///< alike on every rank whatever the operation: place in its group's order
-  std::uint32_t id = ev::kNoId;  ///< of the gather or bucket
-  std::int64_t at_ns = 0;
-  bool begun = false, open = false;
-  std::vector<std::uint32_t> members;
-};
-
-/// What one rank did lately: from the begin of its last steps on.
-struct Lately {
-  std::uint32_t rank = 0;
-  std::map<std::uint64_t, Issue> issues;                 ///< by key
-  std::map<std::uint32_t, std::uint32_t> gather_module;  ///< module that a gather is for
-  std::map<std::uint32_t, std::vector<std::uint32_t>> bucket_params;
-};
-
-std::vector<std::uint32_t> all_ranks(const store::Store& store) {
-  std::vector<std::uint32_t> out;
-  for (std::uint32_t rank = 0; rank < (store.has_tables() ? store.tables().world : 0); ++rank)
-    out.push_back(rank);
-  return out;
-}
-
-/// The last two steps: what ranks compare is there, and reading it costs the same however long the run is.
-std::int64_t compare_from(const store::Store& store) {
-  const auto steps = store.steps();
-  constexpr std::size_t kSteps = 2;
-  return steps.size() <= kSteps ? store::Store::kBegin : steps[steps.size() - kSteps].begin_ns;
-}
-
-void read_instants(const store::Store& store, std::int64_t from_ns, Lately& out) {
-  store.for_each_instant(out.rank, from_ns, store::Store::kEnd, [&](const ev::Event& event) {
-    switch (event.kind) {
-      case EventKind::collective_submitted: {
-        const auto fields = ev::as<EventKind::collective_submitted>(event);
-        Issue& issue = out.issues[fields.sequence];
-        issue.named = {fields.op, fields.sequence, {}, fields.elems, fields.bytes, {}, 0};
-        issue.key = fields.sequence;
-        issue.id = fields.group;
-        issue.at_ns = static_cast<std::int64_t>(event.ticks);
-        break;
-      }
-      case EventKind::prefetch_issued: {
-        const auto fields = ev::as<EventKind::prefetch_issued>(event);
-        out.gather_module[fields.gather] = fields.module;
-        break;
-      }
-      case EventKind::fetch_decision: {
-        const auto fields = ev::as<EventKind::fetch_decision>(event);
-        if (fields.gather != ev::kNoId) out.gather_module.try_emplace(fields.gather, fields.module);
-        break;
-      }
-      case EventKind::param_status: {
-        const auto fields = ev::as<EventKind::param_status>(event);
-        if (fields.gather != ev::kNoId) out.gather_module.try_emplace(fields.gather, fields.module);
-        break;
-      }
-      case EventKind::bucket_add: {
-        const auto fields = ev::as<EventKind::bucket_add>(event);
-        out.bucket_params[fields.bucket].push_back(fields.param);
-        break;
-      }
-      default:
-        break;
-    }
-  });
-}
-
-Lately lately(const store::Store& store, std::uint32_t rank, std::int64_t from_ns,
-              const std::vector<std::uint32_t>& everybody) {
-  Lately out;
-  out.rank = rank;
-  read_instants(store, from_ns, out);
-  for (const StreamId stream : {StreamId::gather, StreamId::reduce, StreamId::compute}) {
-    for_each_span(store, {rank, stream}, from_ns, store::Store::kEnd, [&](const store::Span& span) {
-      if (span.kind != EventKind::collective_begin) return;
-      const auto fields = ev::as<EventKind::collective_begin>(span);
-      const ev::GroupInfo* group = group_of(store, rank, span);
-      // Without the operation, which is what may differ.
-      std::uint64_t key = fields.sequence;
-      if (group != nullptr) {
-        for (const char c : group->name) key = key * 1099511628211U + static_cast<unsigned char>(c);
-        for (const std::uint32_t member : group->ranks) key = key * 1099511628211U + member;
-        key = key << 24U | (fields.sequence & 0xFFFFFFU);
-      }
-      Issue& issue = out.issues[key];
-      issue.key = key;
-      issue.named = {fields.op,
-                     fields.sequence,
-                     group != nullptr ? group->name : std::string(),
-                     fields.elems,
-                     fields.bytes,
-                     {},
-                     0};
-      issue.id = fields.group;
-      issue.at_ns = span.begin_ns;
-      issue.begun = true;
-      issue.open = span.end_ns == store::kOpen;
-      // A smaller communicator that is not described: who is in it is not known.
-      issue.members = group != nullptr                                  ? group->ranks
-                      : ranks_of(store, rank, span) == everybody.size() ? everybody
-                                                                        : std::vector<std::uint32_t>();
-    });
-  }
-  for (auto& [key, issue] : out.issues) {
-    if (issue.id == ev::kNoId) continue;
-    if (const auto at = out.gather_module.find(issue.id);
-        at != out.gather_module.end() && issue.named.op == ev::CollectiveOp::all_gather) {
-      issue.named.module = store::module_name(store, at->second);
-    } else if (const auto bucket = out.bucket_params.find(issue.id);
-               bucket != out.bucket_params.end() && bucket->second.front() < store.tables().params.size()) {
-      const auto& modules = store.tables().params[bucket->second.front()].modules;
-      if (modules.empty()) continue;
-      issue.named.module = store::module_name(store, modules.front());
-      issue.named.more_params = static_cast<std::uint32_t>(bucket->second.size() - 1);
-    }
-  }
-  return out;
-}
 
 /// The innermost span of a lane that has not ended.
 std::optional<store::Span> open_span(const store::Store& store, store::LaneId lane, std::int64_t from_ns) {
@@ -186,7 +61,7 @@ std::string last_gate(const store::Store& store, std::uint32_t rank) {
                 : fmt::format("{} {}", ev::label_of(gate->kind), gate->id);
 }
 
-Standing standing_of(const store::Store& store, const store::RankRow& row, const Lately& known,
+Standing standing_of(const store::Store& store, const store::RankRow& row, const IssuedCollectives& known,
                      std::int64_t from_ns) {
   Standing out;
   out.rank = row.rank;
@@ -247,73 +122,6 @@ std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
   return out;
 }
 
-/// Where the orders part: the lowest place at which two ranks have different collectives.
-/// Of a place in a group's order, what each rank issued there: the sides are what differs. A module counts
-/// in gathers where every rank's is known: ranks that gather parameters of different modules in one
-/// collective of the same size do not stand still, they compute with each other's weights.
-std::map<std::tuple<ev::CollectiveOp, std::int64_t, std::string>, IssueDifference::Side> sides_of(
-    const std::vector<Lately>& ranks, std::uint64_t key) {
-  std::vector<std::pair<std::uint32_t, const Issue*>> issues;
-  for (const Lately& rank : ranks) {
-    if (const auto at = rank.issues.find(key); at != rank.issues.end())
-      issues.emplace_back(rank.rank, &at->second);
-  }
-  const bool modules = std::ranges::all_of(issues, [](const auto& one) {
-    return one.second->named.op == ev::CollectiveOp::all_gather && !one.second->named.module.empty();
-  });
-  std::map<std::tuple<ev::CollectiveOp, std::int64_t, std::string>, IssueDifference::Side> sides;
-  for (const auto& [rank, issue] : issues) {
-    const NamedCollective& named = issue->named;
-    // What each rank gives to a collective to or from one rank may differ.
-    const bool alike = named.op == ev::CollectiveOp::send || named.op == ev::CollectiveOp::receive ||
-                       named.op == ev::CollectiveOp::all_to_all || named.op == ev::CollectiveOp::gather ||
-                       named.op == ev::CollectiveOp::scatter;
-    IssueDifference::Side& side =
-        sides[alike ? std::tuple(ev::CollectiveOp::send, std::int64_t{0}, std::string())
-                    : std::tuple(named.op, named.bytes, modules ? named.module : "")];
-    side.ranks.push_back(rank);
-    side.collective = named;
-    side.module = named.module;
-  }
-  return sides;
-}
-
-std::optional<IssueDifference> first_difference(const std::vector<Lately>& ranks) {
-  std::set<std::uint64_t> keys;
-  for (const Lately& rank : ranks) {
-    for (const auto& [key, issue] : rank.issues) keys.insert(key);
-  }
-  for (const std::uint64_t key : keys) {
-    auto sides = sides_of(ranks, key);
-    if (sides.size() < 2) continue;
-    IssueDifference out;
-    const auto& [op, bytes, module] = sides.begin()->first;
-    const auto all = [&](auto alike) { return std::ranges::all_of(sides, alike); };
-    out.what = !all([&](const auto& one) { return std::get<0>(one.first) == op; })      ? "operation"
-               : !all([&](const auto& one) { return std::get<1>(one.first) == bytes; }) ? "size"
-                                                                                        : "module";
-    for (auto& [what, side] : sides) out.sides.push_back(std::move(side));
-    return out;
-  }
-  return std::nullopt;
-}
-
-/// Ranks that did not come to what others are in, although the same place of theirs is known.
-std::optional<IssueDifference> never_issued(const std::vector<Lately>& ranks, const Issue& issue) {
-  IssueDifference out;
-  out.what = "never issued";
-  IssueDifference::Side came, missing;
-  came.collective = issue.named;
-  came.module = issue.named.module;
-  for (const Lately& rank : ranks) {
-    const bool issued = rank.issues.contains(issue.key);
-    (issued ? came : missing).ranks.push_back(rank.rank);
-  }
-  if (missing.ranks.empty() || came.ranks.empty()) return std::nullopt;
-  out.sides = {came, missing};
-  return out;
-}
-
 bool is_over(const Standing& one) {
   return one.how == Standing::How::gone || one.how == Standing::How::ended;
 }
@@ -321,7 +129,7 @@ bool is_over(const Standing& one) {
 /// Fills in whom each rank waits for: of its oldest open collective that lacks somebody, the members that
 /// have not begun it. Ranks that are over wait for nobody, unless all are: then they did when they were
 /// ended. By rank, how many miss it; `oldest`: the first of these collectives.
-std::map<std::uint32_t, std::uint32_t> find_waits(const std::vector<Lately>& recent,
+std::map<std::uint32_t, std::uint32_t> find_waits(const std::vector<IssuedCollectives>& recent,
                                                   std::vector<Standing>& ranks, const Issue*& oldest) {
   std::map<std::uint32_t, std::uint32_t> missed;
   const bool all_over = std::ranges::all_of(ranks, is_over);
@@ -333,7 +141,7 @@ std::map<std::uint32_t, std::uint32_t> find_waits(const std::vector<Lately>& rec
       if (!issue.open || (own != nullptr && issue.at_ns >= own->at_ns)) continue;
       std::vector<std::uint32_t> absent;
       for (const std::uint32_t member : issue.members) {
-        const auto other = std::ranges::find(recent, member, &Lately::rank);
+        const auto other = std::ranges::find(recent, member, &IssuedCollectives::rank);
         const auto came =
             other == recent.end() ? decltype(other->issues)::const_iterator() : other->issues.find(key);
         if (other == recent.end() || came == other->issues.end() || !came->second.begun ||
@@ -433,11 +241,11 @@ std::string NamedCollective::text() const {
 
 Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quiet_ns) {
   Hang out;
-  const std::int64_t from_ns = compare_from(store), now_ns = store.end_ns() + quiet_ns;
+  const std::int64_t from_ns = last_steps_from(store), now_ns = store.end_ns() + quiet_ns;
   const std::vector<std::uint32_t> everybody = all_ranks(store);
-  std::vector<Lately> recent;
+  std::vector<IssuedCollectives> recent;
   for (const store::RankRow& row : store.ranks()) {
-    recent.push_back(lately(store, row.rank, from_ns, everybody));
+    recent.push_back(issued_collectives(store, row.rank, from_ns, everybody));
     out.ranks.push_back(standing_of(store, row, recent.back(), from_ns));
   }
   out.difference = first_difference(recent);
@@ -466,45 +274,6 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   }
   add_difference(out);
   return out;
-}
-
-std::string hang_json(const Hang& hang) {
-  const auto collective = [](const std::optional<NamedCollective>& one) -> nlohmann::json {
-    if (!one) return nullptr;
-    return {{"op", ev::name_of(one->op)},     {"sequence", one->sequence}, {"group", one->group},
-            {"elements", one->elems},         {"bytes", one->bytes},       {"module", one->module},
-            {"more_params", one->more_params}};
-  };
-  const auto how = [](Standing::How of) {
-    constexpr const char* kNames[] = {"in_collective", "working", "waiting", "paused",
-                                      "between",       "ended",   "gone"};
-    return kNames[static_cast<std::size_t>(of)];
-  };
-  nlohmann::json out{
-      {"stands_still", hang.stands_still},
-      {"text", hang.text},
-      {"since_ns", hang.since_ns},
-      {"culprit", hang.culprit == ev::kNoId ? nlohmann::json(nullptr) : nlohmann::json(hang.culprit)},
-      {"ranks", nlohmann::json::array()},
-      {"difference", nullptr}};
-  for (const Standing& one : hang.ranks) {
-    out["ranks"].push_back({{"rank", one.rank},
-                            {"state", how(one.how)},
-                            {"collective", collective(one.collective)},
-                            {"doing", one.doing},
-                            {"gate", one.gate},
-                            {"since_ns", one.since_ns},
-                            {"last_event_ns", one.last_event_ns},
-                            {"waits_for", one.waits_for}});
-  }
-  if (hang.difference) {
-    out["difference"] = {{"what", hang.difference->what}, {"sides", nlohmann::json::array()}};
-    for (const IssueDifference::Side& side : hang.difference->sides) {
-      out["difference"]["sides"].push_back(
-          {{"ranks", side.ranks}, {"collective", collective(side.collective)}, {"module", side.module}});
-    }
-  }
-  return to_text(out, 2) + "\n";
 }
 
 }  // namespace shardscope::analysis

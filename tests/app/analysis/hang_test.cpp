@@ -156,6 +156,21 @@ TEST(Hang, GathersOfDifferentModulesOfTheSameSizeAreADifference) {
   EXPECT_NE(hang.text.find("rank 1 all-gather #1 for layer"), std::string::npos) << hang.text;
 }
 
+// What was issued and has not begun is not placed where a rank has smaller groups: its group is not recorded.
+TEST(Hang, NumbersOfSmallerGroupsAreNotComparedWithThoseOfOthers) {
+  RunBuilder run(2);
+  common(run, 2);
+  store::Store& store = run.build();
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    ev::RunTables tables = *store.rank_tables(rank);
+    tables.groups = {{0, "stage", ev::GroupPurpose::pipeline, {rank}}};
+    store.set_tables(rank, tables);
+    run.instant(rank, 1'100'000, EventKind::collective_submitted, StreamId::host, 1, 7, 1, kGatherOp,
+                100 + rank, 400 + 4 * rank);
+  }
+  EXPECT_FALSE(diagnose_hang(run.build(), Watched::quiet).difference);
+}
+
 TEST(Hang, WhatEveryRankHasBegunIsNoHang) {
   RunBuilder run(2);
   common(run, 2);

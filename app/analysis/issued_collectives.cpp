@@ -1,0 +1,214 @@
+#include "app/analysis/issued_collectives.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "app/analysis/communication.h"
+#include "app/analysis/spans.h"
+#include "app/store/lane.h"
+#include "app/store/module_name.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using ev::EventKind;
+using ev::StreamId;
+
+struct Names {
+  std::map<std::uint32_t, std::uint32_t> gather_module;  ///< module that a gather is for
+  std::map<std::uint32_t, std::vector<std::uint32_t>> bucket_params;
+};
+
+/// What names the collectives, and those that were issued and have not begun. Of these the group is not
+/// recorded: where the rank has smaller groups, their numbers cannot be placed.
+void read_instants(const store::Store& store, std::int64_t from_ns, IssuedCollectives& out, Names& names) {
+  const ev::RunTables* own = store.rank_tables(out.rank);
+  const bool one_order = own == nullptr || own->groups.empty();
+  store.for_each_instant(out.rank, from_ns, store::Store::kEnd, [&](const ev::Event& event) {
+    switch (event.kind) {
+      case EventKind::collective_submitted: {
+        if (!one_order) break;
+        const auto fields = ev::as<EventKind::collective_submitted>(event);
+        Issue& issue = out.issues[fields.sequence];
+        issue.named = {fields.op, fields.sequence, {}, fields.elems, fields.bytes, {}, 0};
+        issue.key = fields.sequence;
+        issue.id = fields.group;
+        issue.at_ns = static_cast<std::int64_t>(event.ticks);
+        break;
+      }
+      case EventKind::prefetch_issued: {
+        const auto fields = ev::as<EventKind::prefetch_issued>(event);
+        names.gather_module[fields.gather] = fields.module;
+        break;
+      }
+      case EventKind::fetch_decision: {
+        const auto fields = ev::as<EventKind::fetch_decision>(event);
+        if (fields.gather != ev::kNoId) names.gather_module.try_emplace(fields.gather, fields.module);
+        break;
+      }
+      case EventKind::param_status: {
+        const auto fields = ev::as<EventKind::param_status>(event);
+        if (fields.gather != ev::kNoId) names.gather_module.try_emplace(fields.gather, fields.module);
+        break;
+      }
+      case EventKind::bucket_add: {
+        const auto fields = ev::as<EventKind::bucket_add>(event);
+        names.bucket_params[fields.bucket].push_back(fields.param);
+        break;
+      }
+      default:
+        break;
+    }
+  });
+}
+
+/// The module that it gathers for, or the first one whose gradients it reduces.
+void name_module(const store::Store& store, const Names& names, Issue& issue) {
+  if (issue.id == ev::kNoId) return;
+  if (issue.named.op == ev::CollectiveOp::all_gather) {
+    if (const auto at = names.gather_module.find(issue.id); at != names.gather_module.end()) {
+      issue.named.module = store::module_name(store, at->second);
+      return;
+    }
+  }
+  const auto bucket = names.bucket_params.find(issue.id);
+  if (bucket == names.bucket_params.end() || bucket->second.front() >= store.tables().params.size()) return;
+  const auto& modules = store.tables().params[bucket->second.front()].modules;
+  if (modules.empty()) return;
+  issue.named.module = store::module_name(store, modules.front());
+  issue.named.more_params = static_cast<std::uint32_t>(bucket->second.size() - 1);
+}
+
+using Sides = std::map<std::tuple<ev::CollectiveOp, std::int64_t, std::string>, IssueDifference::Side>;
+
+/// What the ranks issued at one place, by operation, bytes and module: more than one side is a difference.
+/// The module counts in gathers, where it is known of every rank: ranks that gather for different modules in
+/// one collective of the same size do not hang, they compute with each other's weights.
+Sides sides_of(const std::vector<IssuedCollectives>& ranks, std::uint64_t key) {
+  std::vector<std::pair<std::uint32_t, const Issue*>> issues;
+  for (const IssuedCollectives& rank : ranks) {
+    if (const auto at = rank.issues.find(key); at != rank.issues.end())
+      issues.emplace_back(rank.rank, &at->second);
+  }
+  const bool modules = std::ranges::all_of(issues, [](const auto& one) {
+    return one.second->named.op == ev::CollectiveOp::all_gather && !one.second->named.module.empty();
+  });
+  Sides sides;
+  for (const auto& [rank, issue] : issues) {
+    const NamedCollective& named = issue->named;
+    // What each rank gives to a collective to or from one rank may differ.
+    const bool may_differ = named.op == ev::CollectiveOp::send || named.op == ev::CollectiveOp::receive ||
+                            named.op == ev::CollectiveOp::all_to_all ||
+                            named.op == ev::CollectiveOp::gather || named.op == ev::CollectiveOp::scatter;
+    IssueDifference::Side& side =
+        sides[may_differ ? std::tuple(ev::CollectiveOp::send, std::int64_t{0}, std::string())
+                         : std::tuple(named.op, named.bytes, modules ? named.module : "")];
+    side.ranks.push_back(rank);
+    side.collective = named;
+    side.module = named.module;
+  }
+  return sides;
+}
+
+IssueDifference difference_of(Sides sides) {
+  IssueDifference out;
+  const auto [op, bytes, module] = sides.begin()->first;
+  const auto all = [&](auto alike) { return std::ranges::all_of(sides, alike); };
+  if (!all([&](const auto& one) { return std::get<0>(one.first) == op; }))
+    out.what = "operation";
+  else if (!all([&](const auto& one) { return std::get<1>(one.first) == bytes; }))
+    out.what = "size";
+  else
+    out.what = "module";
+  for (auto& [what, side] : sides) out.sides.push_back(std::move(side));
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> all_ranks(const store::Store& store) {
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t rank = 0; rank < (store.has_tables() ? store.tables().world : 0); ++rank)
+    out.push_back(rank);
+  return out;
+}
+
+std::int64_t last_steps_from(const store::Store& store) {
+  const auto steps = store.steps();
+  constexpr std::size_t kSteps = 2;
+  return steps.size() <= kSteps ? store::Store::kBegin : steps[steps.size() - kSteps].begin_ns;
+}
+
+IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t rank, std::int64_t from_ns,
+                                     const std::vector<std::uint32_t>& everybody) {
+  IssuedCollectives out;
+  Names names;
+  out.rank = rank;
+  read_instants(store, from_ns, out, names);
+  for (const StreamId stream : {StreamId::gather, StreamId::reduce, StreamId::compute}) {
+    for_each_span(store, {rank, stream}, from_ns, store::Store::kEnd, [&](const store::Span& span) {
+      if (span.kind != EventKind::collective_begin) return;
+      const auto fields = ev::as<EventKind::collective_begin>(span);
+      const ev::GroupInfo* group = group_of(store, rank, span);
+      const std::uint64_t key = place_in_group(store, rank, span);
+      Issue& issue = out.issues[key];
+      issue.key = key;
+      issue.named = {fields.op,
+                     fields.sequence,
+                     group != nullptr ? group->name : std::string(),
+                     fields.elems,
+                     fields.bytes,
+                     {},
+                     0};
+      issue.id = fields.group;
+      issue.at_ns = span.begin_ns;
+      issue.begun = true;
+      issue.open = span.end_ns == store::kOpen;
+      // A smaller communicator that is not described: who is in it is not known.
+      issue.members = group != nullptr                                  ? group->ranks
+                      : ranks_of(store, rank, span) == everybody.size() ? everybody
+                                                                        : std::vector<std::uint32_t>();
+    });
+  }
+  for (auto& [key, issue] : out.issues) name_module(store, names, issue);
+  return out;
+}
+
+std::optional<IssueDifference> first_difference(const std::vector<IssuedCollectives>& ranks) {
+  std::map<std::uint64_t, std::int64_t> first_at;  // of each place, when the first rank issued it
+  for (const IssuedCollectives& rank : ranks) {
+    for (const auto& [key, issue] : rank.issues) {
+      const auto [at, added] = first_at.try_emplace(key, issue.at_ns);
+      if (!added) at->second = std::min(at->second, issue.at_ns);
+    }
+  }
+  std::optional<IssueDifference> found;
+  std::int64_t found_ns = 0;
+  for (const auto& [key, at_ns] : first_at) {
+    if (found && at_ns >= found_ns) continue;
+    if (Sides sides = sides_of(ranks, key); sides.size() > 1) {
+      found = difference_of(std::move(sides));
+      found_ns = at_ns;
+    }
+  }
+  return found;
+}
+
+std::optional<IssueDifference> never_issued(const std::vector<IssuedCollectives>& ranks, const Issue& issue) {
+  IssueDifference out;
+  out.what = "never issued";
+  IssueDifference::Side came, missing;
+  came.collective = issue.named;
+  came.module = issue.named.module;
+  for (const IssuedCollectives& rank : ranks) {
+    const bool issued = rank.issues.contains(issue.key);
+    (issued ? came : missing).ranks.push_back(rank.rank);
+  }
+  if (missing.ranks.empty() || came.ranks.empty()) return std::nullopt;
+  out.sides = {came, missing};
+  return out;
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,45 @@
+// Which collectives ranks issued, by their place in the order of their group, and where two ranks differ.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "app/analysis/hang.h"
+#include "app/store/store.h"
+
+namespace shardscope::analysis {
+
+/// One collective of one rank, issued or begun.
+struct Issue {
+  NamedCollective named;
+  std::uint64_t key = 0;  ///< alike on every rank whatever the operation: place in its group's order
+  std::uint32_t id = instrumentation::kNoId;  ///< of the gather or bucket
+  std::int64_t at_ns = 0;
+  bool begun = false, open = false;
+  std::vector<std::uint32_t> members;
+};
+
+/// What one rank issued in the run's last steps.
+struct IssuedCollectives {
+  std::uint32_t rank = 0;
+  std::map<std::uint64_t, Issue> issues;  ///< by key
+};
+
+/// Ranks 0 to the world's last.
+[[nodiscard]] std::vector<std::uint32_t> all_ranks(const store::Store& store);
+/// Begin of the last two steps: what ranks compare is there, and reading it costs the same however long the
+/// run is.
+[[nodiscard]] std::int64_t last_steps_from(const store::Store& store);
+[[nodiscard]] IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t rank,
+                                                   std::int64_t from_ns,
+                                                   const std::vector<std::uint32_t>& everybody);
+
+/// The earliest place at which ranks issued different collectives.
+[[nodiscard]] std::optional<IssueDifference> first_difference(const std::vector<IssuedCollectives>& ranks);
+/// The ranks that have not come to the collective `issue`, which others are in. Nothing where all have.
+[[nodiscard]] std::optional<IssueDifference> never_issued(const std::vector<IssuedCollectives>& ranks,
+                                                          const Issue& issue);
+
+}  // namespace shardscope::analysis
