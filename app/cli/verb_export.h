@@ -1,4 +1,4 @@
-// `export`: what is asked for, and doing it.
+// The verb `export`: its formats and options, and the export itself.
 #pragma once
 
 #include <string>

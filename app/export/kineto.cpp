@@ -274,7 +274,7 @@ class KinetoWriter {
   }
 
   /// The launch, what it launched, and the arrow between. HTA takes only kernels whose launch is in a step:
-  /// where none was recorded it stands at the kernel's begin, and says so.
+  /// where none was recorded it stands at the kernel's begin, with an argument that states this.
   void device_work(const DeviceWork& work, std::int64_t owner) {
     name_stream(work.stream);
     const std::int64_t correlation = ++correlation_;

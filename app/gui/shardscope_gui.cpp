@@ -122,7 +122,7 @@ void wait_for_data(AppState& app) {
 
 void settle(Session& run) {
   if (!run.settle())
-    std::fprintf(stderr, "shardscope: %s: %s; the picture says so too\n", run.source().c_str(),
+    std::fprintf(stderr, "shardscope: %s: %s; the picture is marked as partial\n", run.source().c_str(),
                  run.partial().c_str());
 }
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SUFFIXES = (".h", ".cpp", ".c", ".cu", ".cuh")
-FOLDERS = ("app", "instrumentation", "kernels", "python", "runtime", "samples", "tests")
+FOLDERS = ("app", "assets", "instrumentation", "kernels", "python", "runtime", "samples", "tests")
 FILES_PER_CALL = 30
 SKIPPED = 77
 

@@ -1,5 +1,5 @@
-// How colours look to eyes that see no difference of some: for pictures that show it, and for the test that
-// the palette can be told apart.
+// Simulates colour blindness: for pictures (--vision), and for the test that all colours of the palette stay
+// distinguishable.
 #pragma once
 
 #include "app/gui/model/palette.h"

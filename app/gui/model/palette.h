@@ -35,8 +35,8 @@ using Rgb = std::uint32_t;
 struct Palette {
   Rgb base, panel, raised, line, text, muted, accent, on_fill;
   Rgb meaning[kMeaningCount];
-  /// The runs A and B of a comparison: colours of their own, told apart from every meaning also by eyes that
-  /// see no difference of red and green.
+  /// The runs A and B of a comparison: colours of their own, distinguishable from every meaning, also with
+  /// red-green colour blindness.
   Rgb runs[2];
   [[nodiscard]] Rgb of(Meaning what) const noexcept { return meaning[static_cast<int>(what)]; }
 };

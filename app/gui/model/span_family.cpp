@@ -7,7 +7,7 @@
 namespace shardscope::gui {
 
 SpanFamily family_of(const store::Store& store, store::LaneId lane, const store::Span& span) {
-  constexpr std::uint64_t kMostChildren = 20'000;  // asked for in every frame
+  constexpr std::uint64_t kMostChildren = 20'000;  // it is computed in each frame
   SpanFamily out;
   for (std::uint8_t depth = span.depth; depth-- > 0;) {
     store.for_each_span(lane, depth, span.begin_ns, span.begin_ns + 1, [&](const store::Span& outer) {

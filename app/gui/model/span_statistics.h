@@ -58,7 +58,7 @@ struct SpanGroup {
   std::uint32_t key = ev::kNoId;  ///< name, rank, module, step or stream
   TimeSample times;
   std::int64_t self_ns = 0;
-  bool parents = false;  ///< some have children: self time says something else than the total
+  bool parents = false;  ///< some have children, so that self time differs from the total
   bool settled = false;  ///< the percentiles are of all of it
   double p50 = 0, p95 = 0, p99 = 0;
   void take(const SpanHit& hit);

@@ -1,4 +1,4 @@
-// What the window can be told to do: the one list that menus, the palette, keys and the sheet of keys are
+// The commands of the window: the one list that menus, the palette, keys and the sheet of keys are
 // made of.
 #pragma once
 

@@ -22,7 +22,7 @@ void Workspace::panels(Context& ctx) {
   for (const std::string& name : shown) panel_window(ctx, name);
 }
 
-void Workspace::show_asked(Context& ctx) {
+void Workspace::show_requested_panel(Context& ctx) {
   const std::string layout = ctx.app.layout_name;
   if (std::exchange(ctx.ui.reset_layout, false)) docks_.reset(layout);
   const bool selected = ctx.app.selection.kind != SelectionKind::none;

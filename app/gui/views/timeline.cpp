@@ -23,7 +23,7 @@ namespace {
 constexpr float kGutter = 156;
 constexpr float kRuler = 22;
 constexpr double kWheelZoom = 0.82;
-/// Around the pointer, where spans are too narrow to be told apart.
+/// Around the pointer, where spans are too narrow to be distinguished.
 constexpr double kFoldPixels = 4;
 
 class TimelineView final : public View {

@@ -66,7 +66,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   }
   ImGui::End();
   if (all) {
-    show_asked(ctx);
+    show_requested_panel(ctx);
     panels(ctx);
   }
   above(ctx);

@@ -57,9 +57,8 @@ class Workspace {
   void panel_menu(Context& ctx, const View& view, const Rect& title);
   /// Says that what a panel shows is not of the whole run yet; takes its room off.
   void partial_mark(Context& ctx, Rect& room);
-  /// Opens what something asked for (UiState::show_panel), and the Inspector when something is selected
-  /// first.
-  void show_asked(Context& ctx);
+  /// Opens the panel that UiState::show_panel names, and the Inspector at the first selection.
+  void show_requested_panel(Context& ctx);
   void above(Context& ctx);
 
   ViewRegistry registry_;
