@@ -25,24 +25,57 @@ STATES = {"exp_avg": MOMENTUM, "momentum_buffer": MOMENTUM, "exp_avg_sq": VARIAN
 
 
 class Slot:
-    """Tensors that exist only at times. `filled()`: whether they do; `tensors()`: they. `bytes`: their size at the last full
-    sample (`varies`: measured each time; `tensors` None: kept by a hook). `now`: the size last emitted."""
-    __slots__ = ("category", "filled", "tensors", "host", "varies", "bytes", "now")
+    """Tensors that exist only at times. `tensors()`: they, those that are there. `present()`: which of them are (False: none),
+    by which sizes are known again; None: they are measured each time. `hooked`: all changes are seen by hooks that report
+    them (Memory.changed). `now`: the size reported last."""
+    __slots__ = ("category", "present", "tensors", "host", "hooked", "key", "sizes", "now")
 
-    def __init__(self, category, filled, tensors, host=False, varies=False):
-        self.category, self.filled, self.tensors, self.host, self.varies = category, filled, tensors, host, varies
-        self.bytes, self.now = None, 0
+    def __init__(self, category, present, tensors, host=False, hooked=False):
+        self.category, self.present, self.tensors, self.host, self.hooked = category, present, tensors, host, hooked
+        self.key = (HOST if host else DEVICE), category
+        self.sizes, self.now = {}, 0  # by what present() said
 
-    def key(self):
-        return (HOST if self.host else DEVICE), self.category
-
-    def current_bytes(self, device):
-        if not self.filled():
+    def current_bytes(self):
+        if self.present is None:
+            return bytes_of(self.tensors())
+        present = self.present()
+        if not present:
             return 0
-        if self.bytes is None or self.varies:
-            alone = StorageCount(device)
-            self.bytes = sum(alone.add(self.category, each, self.host) for each in self.tensors())
-        return self.bytes
+        size = self.sizes.get(present)
+        if size is None:
+            size = self.sizes[present] = bytes_of(self.tensors())
+        return size
+
+    def count(self, add):
+        """At a full sample, each storage once among all that is counted."""
+        present = True if self.present is None else self.present()
+        if not present:
+            return 0
+        self.sizes[present] = size = sum(add(self.category, each, self.host) for each in self.tensors())
+        return size
+
+
+class KeptSlot:
+    """Bytes that a hook keeps count of, and reports by itself: `current_bytes()`."""
+    __slots__ = ("key", "current_bytes", "now")
+    hooked = True
+
+    def __init__(self, category, current_bytes):
+        self.key, self.current_bytes, self.now = (DEVICE, category), current_bytes, 0
+
+    def count(self, add):
+        return self.current_bytes()
+
+
+def bytes_of(tensors):
+    """Of their storages, each once."""
+    sizes = {}
+    for tensor in tensors:
+        storage = getattr(tensor, "_local_tensor", tensor).untyped_storage()
+        size = storage.nbytes()
+        if size:
+            sizes[storage.data_ptr()] = size
+    return sum(sizes.values())
 
 
 class Source:
@@ -85,9 +118,9 @@ class Memory:
         self.slots = []  # of all sources, each once
         self.optimizers = []  # weak references to those that have stepped
         self.fixed = {}  # (pool, category) -> bytes, of the last full sample
-        self.moving = {}  # the same of the slots, as of now
+        self.moving = {}  # the same of the slots, of the last sample
         self.began, self.spent, self.steps = time.perf_counter(), 0.0, 0
-        self.reported = {}  # (pool, category) -> bytes
+        self.levels = {}  # (pool, category) -> what is reported of it
         self.on = self.failed = False
         self.not_recorded = None  # called with the reason where counting fails
 
@@ -134,21 +167,25 @@ class Memory:
         except Exception as error:
             self._failed(error)
 
-    def changed(self, *slots):
+    def changed(self, slots):
         """Where a hook knows that these have."""
         if not self.on or not _core.enabled(k.PARAMS):
             return
         try:
             for slot in slots:
-                size = slot.current_bytes(self.device)
+                size = slot.current_bytes()
                 if size != slot.now:
-                    key = slot.key()
-                    self.moving[key] = self.moving.get(key, 0) + size - slot.now
+                    self.level(*slot.key).add(size - slot.now)
                     slot.now = size
-                    self.reported[key] = self.fixed.get(key, 0) + self.moving[key]
-                    _core.memory_level(*key, self.reported[key])
         except Exception as error:
             self._failed(error)
+
+    def level(self, *key):
+        """(pool, category) -> what is reported of it; a framework's own hooks may change it too."""
+        known = self.levels.get(key)
+        if known is None:
+            known = self.levels[key] = _core.MemoryLevel(*key)
+        return known
 
     def _failed(self, error):
         self.on, self.failed = False, True
@@ -166,23 +203,20 @@ class Memory:
                 states_of(held(), fixed.add)
         self.fixed, fixed.sums = fixed.sums, {}
         for slot in self.slots:
-            slot.now = 0
-            if slot.filled():
-                slot.now = slot.bytes if slot.tensors is None else \
-                    sum(fixed.add(slot.category, each, slot.host) for each in slot.tensors())
-                slot.bytes = slot.now
+            slot.now = slot.count(fixed.add)
         self._sum_up()
 
     def _quick(self):
         for slot in self.slots:
-            slot.now = slot.current_bytes(self.device)
+            if not slot.hooked:
+                slot.now = slot.current_bytes()
         self._sum_up()
 
     def _sum_up(self):
         self.moving = {}
         for slot in self.slots:
             if slot.now:
-                self.moving[slot.key()] = self.moving.get(slot.key(), 0) + slot.now
+                self.moving[slot.key] = self.moving.get(slot.key, 0) + slot.now
 
     # ---- emitting -------------------------------------------------------------------------------------
 
@@ -195,9 +229,10 @@ class Memory:
         elif phase is None:
             self._resident(sum(levels.values()))
         # Decreases first, so that the pool's total is never above its real maximum.
-        for key in sorted(self.reported.keys() | levels.keys(), key=lambda each: levels.get(each, 0) - self.reported.get(each, 0)):
-            self.reported[key] = levels.get(key, 0)
-            _core.memory_level(*key, self.reported[key])
+        for key in levels.keys() - self.levels.keys():
+            self.level(*key)
+        for key, level in sorted(self.levels.items(), key=lambda each: levels.get(each[0], 0) - each[1].bytes):
+            level.set(levels.get(key, 0))
 
     def _allocator(self, levels, phase):
         """What is allocated beyond what is known: at the end of a forward, activations."""
@@ -247,14 +282,17 @@ def plain_source(model, buckets=lambda: 0):
                 add(OTHER, buffer)
             count(REDUCE_BUCKET, buckets())
 
-    return Source(fixed, [gradient_slot(param, GRAD_FULL) for param in model.parameters() if param.requires_grad])
+    return Source(fixed, [gradient_slot([param for param in model.parameters() if param.requires_grad], GRAD_FULL)])
 
 
-def gradient_slot(param, category, host=False):
-    held = weakref.ref(param)
+def gradient_slot(params, category, host=False):
+    """Of all of these that have one."""
+    held = [weakref.ref(param) for param in params]
 
-    def gradient():
-        param = held()
-        return None if param is None else param.grad
+    def present():
+        return tuple([getattr(each(), "grad", None) is not None for each in held])
 
-    return Slot(category, lambda: gradient() is not None, lambda: (gradient(),), host)
+    def gradients():
+        return [param.grad for param in (each() for each in held) if param is not None and param.grad is not None]
+
+    return Slot(category, present, gradients, host)

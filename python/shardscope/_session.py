@@ -34,6 +34,7 @@ class Session:
         self.settings = None
         self.run = None
         self.forked = False
+        self.started = False  # whether what happens is recorded; looked at in every hook
         self.plain = False  # no engine: backward, step and norm come from torch itself
         self.waiting = {}  # id(model) -> (weak reference, describe, then, info) of what no run describes yet
         self.models, self.modules, self.params = {}, {}, {}  # id(object) -> number
@@ -44,22 +45,18 @@ class Session:
         self.step = self.micro_step = 0
         self.in_step = self.in_micro_step = False
         self.phase = None
-        self.spans = []  # open module spans of the compute lane: (pass, module)
+        self.spans = _core.OpenSpans()  # of modules, in the compute lane
         self.available = 0  # elements of gathered parameters
         self.gathers = self.buckets = self.sequence = 0
         self.until_issued = None  # a span that ends when the next collective is issued
         self.all_reduce_lane = None  # where a framework has one of its own
-        self.purpose = None  # what the next collective is for: (lane, id, [(param, elems)])
+        self.purpose = None  # what the next collective is for: (lane, id, _core.Parts)
         self.unfinished = []  # (work, what to do once it is complete) of collectives whose Work has no future; no work: it has returned
         self.at_description = []  # f(run) of tables beside the model's: process groups
         self.answerer = None
         self.memory = _memory.Memory()
         self.memory.not_recorded = lambda why: self.started and self.not_recorded("memory", why)
         self.exit_code, self.exit_message = 0, ""
-
-    @property
-    def started(self):
-        return self.run is not None and not self.forked
 
     # ---- describing ---------------------------------------------------------------------------------
 
@@ -127,6 +124,7 @@ class Session:
             self.run = None
             self.models.clear()
             raise
+        self.started = not self.forked
         self.names.append(name)
         _say.flush_to(self._message)
         try:
@@ -212,8 +210,7 @@ class Session:
 
     def end_phase(self):
         self.poll()
-        while self.spans:
-            self.close_span()
+        self.spans.end_all(self.micro_step)
         if self.phase is not None:
             emit(k.PHASE_END, k.COMPUTE, self.phase, self.step, self.micro_step, NO_ID, 0, 0)
             if self.phase != k.OPTIMIZER:
@@ -256,7 +253,8 @@ class Session:
     def purpose_served(self):
         """What was issued for a gather or a bucket has been issued."""
         self.purpose = None
-        self.poll()
+        if self.unfinished:
+            self.poll()
 
     # ---- spans of modules -----------------------------------------------------------------------------
 
@@ -267,20 +265,13 @@ class Session:
         return k.PASS_RECOMPUTE if torch._C._current_graph_task_id() != -1 else k.PASS_FORWARD
 
     def begin_span(self, which, module):
-        self.poll()
-        self.spans.append((which, module))
-        emit(k.MODULE_BEGIN, k.COMPUTE, which, module, self.micro_step, NO_ID, 0, 0)
-
-    def close_span(self):
-        which, module = self.spans.pop()
-        emit(k.MODULE_END, k.COMPUTE, which, module, self.micro_step, NO_ID, 0, 0)
+        if self.unfinished:
+            self.poll()
+        self.spans.begin(which, module, self.micro_step)
 
     def end_span(self, module):
         """Ends the innermost span of this module, and those within it that never ended. None open: nothing."""
-        if any(open_module == module for _, open_module in self.spans):
-            while self.spans[-1][1] != module:
-                self.close_span()
-            self.close_span()
+        self.spans.end(module, self.micro_step)
 
     # ---- values ---------------------------------------------------------------------------------------
 
@@ -302,7 +293,7 @@ class Session:
     def finish(self):
         if not self.started:
             return
-        run, self.run = self.run, None
+        run, self.run, self.started = self.run, None, False
         _say.sink = None
         if self.answerer is not None:
             self.answerer.end()
@@ -313,7 +304,7 @@ class Session:
 
     def after_fork(self):
         """In a child: its threads are the parent's. Nothing is emitted, joined or freed any more."""
-        self.forked = True
+        self.forked, self.started = True, False
         if self.run is not None:
             self.run.abandon()
 

@@ -9,9 +9,7 @@
 A lane holds one collective at a time: what is issued while another runs begins when that has ended, as on a stream.
 Where torch has no such hooks (2.13), collectives are not recorded, and it says so.
 """
-import collections
 import functools
-import threading
 
 from shardscope import _core, _kinds as k, _records, _say
 from shardscope._hooks import Adapter
@@ -28,6 +26,8 @@ PURPOSES = (("replicate", k.GROUP_REPLICA), ("shard", k.GROUP_SHARD), ("tp", k.G
             ("ep", k.GROUP_EXPERT), ("cp", k.GROUP_CONTEXT), ("dp", k.GROUP_DATA))
 # Which tensors are whole: of a gather its output, of a reduction its input.
 WHOLE_IS_OUTPUT = {k.ALL_GATHER}
+BETWEEN_TWO = {k.SEND, k.RECEIVE}
+FIRST_TRANSFER = 0x800000  # of the 24 bits that a group's numbers have
 
 _groups = {}  # id(group) -> hooks, so that detach() can take them back
 
@@ -59,6 +59,11 @@ def op_of(name):
     return next((op for part, op in OPS if part in name.name.lower()), None)
 
 
+@functools.cache
+def dtype_code(dtype):
+    return k.DTYPE_CODES.get(str(dtype), k.OTHER_TYPE)
+
+
 def future_of(work):
     """Of a Work on host memory. That of a device's Work is done when the operation has been queued: no evidence."""
     try:
@@ -72,33 +77,7 @@ def capturing():
     return torch.cuda.is_current_stream_capturing()
 
 
-class Lane:
-    """Collectives of one lane in the order in which they were issued; at most one of them is open."""
-
-    def __init__(self):
-        self.lock = threading.Lock()
-        self.waiting = collections.deque()  # [begin, end, done]
-
-    def issue(self, entry):
-        with self.lock:
-            self.waiting.append(entry)
-            if len(self.waiting) == 1:
-                emit(*entry.begin)
-
-    def done(self, entry):
-        with self.lock:
-            entry.ended = True
-            while self.waiting and self.waiting[0].ended:
-                emit(*self.waiting.popleft().end)
-                if self.waiting:
-                    emit(*self.waiting[0].begin)
-
-
-LANES = {lane: Lane() for lane in (k.GATHER, k.REDUCE, k.EXTRA_2)}
-
-
-class Entry:
-    __slots__ = ("begin", "end", "ended", "fields", "lane", "on_host")
+LANES = {lane: _core.CollectiveLane(lane) for lane in (k.GATHER, k.REDUCE, k.EXTRA_2)}
 
 
 class Hooks:
@@ -106,9 +85,9 @@ class Hooks:
 
     def __init__(self, adapter, group):
         self.adapter, self.size, self.group = adapter, group.size(), group
-        self.open = {}  # op_id -> entry between pre and post hook
+        self.open = {}  # op_id -> what is between pre and post hook: (lane, on the host, fields of the event)
         self.number = None  # in the run's table of groups; None: all ranks, or not described
-        self.count = 0  # collectives of this group so far
+        self.count = self.transfers = 0  # collectives of this group so far; sends and receives
         _groups[id(group)] = self
         if session.started:
             self.describe(session.run)
@@ -128,14 +107,21 @@ class Hooks:
         purpose = next((purpose for word, purpose in PURPOSES if word in words), k.GROUP_OTHER)
         self.number = run.add_group(name, purpose, dist.get_process_group_ranks(self.group))
 
-    def key(self, dtype):
-        """(sequence, code) of the next collective; instrumentation's shardscope_group_sequence and _code."""
-        if self.number is None:
+    def key(self, op, dtype):
+        """(sequence, code) of the next operation; instrumentation's shardscope_group_sequence and _code. Sends and receives
+        are numbered apart: only two ranks take part, and the collectives after them keep one number on all ranks."""
+        if op in BETWEEN_TWO:
+            self.transfers += 1
+            number = FIRST_TRANSFER | self.transfers - 1 & FIRST_TRANSFER - 1
+        elif self.number is None:
+            number = session.sequence
             session.sequence += 1
-            return session.sequence - 1, dtype | self.size << 16
-        self.count += 1
-        return (self.number + 1 & 0xFF) << 24 | self.count - 1 & 0xFFFFFF, \
-            dtype | k.SCOPE_GROUP << 8 | self.number << 16
+        else:
+            number = self.count & 0xFFFFFF
+            self.count += 1
+        if self.number is None:
+            return number, dtype | self.size << 16
+        return (self.number + 1 & 0xFF) << 24 | number, dtype | k.SCOPE_GROUP << 8 | self.number << 16
 
     def before(self, call):
         if not self.adapter.on or not session.started or self.size < 2:
@@ -149,7 +135,8 @@ class Hooks:
         op = op_of(call.name)
         if op is None:
             return
-        session.poll()
+        if session.unfinished:
+            session.poll()
         session.issued()
         tensors = call.output_tensors if op in WHOLE_IS_OUTPUT else call.input_tensors
         tensors = tensors or call.input_tensors
@@ -158,43 +145,34 @@ class Hooks:
         device = tensors[0].device.type if tensors else "cpu"
         if device == "cuda" and capturing():
             return
-        dtype = k.DTYPE_CODES.get(str(tensors[0].dtype), k.OTHER_TYPE) if tensors else 0
-        sequence, code = self.key(dtype)
+        dtype = dtype_code(tensors[0].dtype) if tensors else 0
+        sequence, code = self.key(op, dtype)
         lane, owner, parts = session.purpose or (k.GATHER if op in (k.ALL_GATHER, k.BROADCAST) else k.REDUCE, NO_ID, ())
         if op == k.ALL_REDUCE and session.all_reduce_lane is not None:
             lane = session.all_reduce_lane
         # The parts go with the first collective of a gather or bucket; what follows for it names it too.
         if session.purpose is not None:
             session.purpose = (lane, owner, ())
-        emit(k.COLLECTIVE_SUBMITTED, k.HOST, op, sequence, owner, max(len(parts), 1), elems, elems * size)
-        for param, part_elems in parts:
-            emit(k.COLLECTIVE_PART, k.HOST, op, sequence, param, NO_ID, part_elems, part_elems * size)
-        entry = Entry()
-        entry.lane, entry.ended = lane, False
-        entry.on_host = device == "cpu"
-        entry.fields = lane, op, sequence, owner, code, elems, elems * size
-        self.open[call.op_id] = entry
+        emit(k.COLLECTIVE_SUBMITTED, k.HOST, op, sequence, owner, len(parts) or 1, elems, elems * size)
+        if parts:
+            parts.in_collective(op, sequence, size)
+        self.open[call.op_id] = LANES[lane], device == "cpu", (op, sequence, owner, code, elems, elems * size)
 
     def after(self, call):
         entry = self.open.pop(call.op_id, None)
         if entry is None or not self.adapter.on:
             return
-        future = future_of(call.work) if entry.on_host else None
+        lane, on_host, (op, sequence, owner, code, *sizes) = entry
         try:
-            lane = LANES[entry.lane]
-            which, op, sequence, owner, code, *sizes = entry.fields
-            if future is None:
-                code |= k.END_IS_BOUND
-            entry.begin = (k.COLLECTIVE_BEGIN, which, op, sequence, owner, code, *sizes)
-            entry.end = (k.COLLECTIVE_END, which, op, sequence, owner, code, *sizes)
-            lane.issue(entry)
+            future = future_of(call.work) if on_host else None
+            ended = lane.issue(op, sequence, owner, code if future is not None else code | k.END_IS_BOUND, *sizes)
             if future is not None:
                 # Runs in the thread that completes it; nothing is waited for.
-                future.add_done_callback(lambda _: lane.done(entry))
+                future.add_done_callback(ended)
             elif call.work is not None:
                 _say.info(f"the end of {call.name.name} is when it is next seen to be complete: its Work has no future")
                 # A call on host memory that is not asynchronous has returned by the time anything else is done.
-                returned = entry.on_host and not call.async_op
-                session.unfinished.append((None if returned else call.work, lambda: lane.done(entry)))
+                returned = on_host and not call.async_op
+                session.unfinished.append((None if returned else call.work, ended))
         except Exception as error:
             self.adapter.failed("register_post_hook", error)

@@ -135,7 +135,7 @@ def gradient_slots(flat):
             param = flat()
             grad = None if param is None else param.grad
             return () if grad is None or (grad.numel() > param._sharded_size.numel()) != is_whole else (grad,)
-        return m.Slot(category, lambda: bool(gradient()), gradient, varies=True)
+        return m.Slot(category, None, gradient)
     return [slot(m.GRAD_SHARD, False), slot(m.GRAD_FULL, True)]
 
 
@@ -219,7 +219,7 @@ def unshard(fsdp_state, handle, *args, **kwargs):
     emit(k.PARAM_STATUS, k.GATHER, k.IN_FLIGHT | state.cause << 4, number, module, gather, elems, session.available)
     if state.cause == k.PREFETCH:
         emit(k.PREFETCH_ISSUED, k.HOST, 0, gather, state.entered, 1, elems, 0)
-    session.purpose = (k.GATHER, gather, [(number, elems)])
+    session.purpose = (k.GATHER, gather, _core.Parts([(number, elems)]))
     return number, module, gather, elems, state.cause
 
 
@@ -235,7 +235,7 @@ def unsharded(issued, result, fsdp_state, handle, *args, **kwargs):
 def memory_changed(handle):
     slot = state.slots.get(id(handle))
     if slot is not None:
-        session.memory.changed(slot)
+        session.memory.changed((slot,))
 
 
 def reshard(fsdp_state, handle, free_unsharded_flat_param):
@@ -272,7 +272,7 @@ def reduce_begins(fsdp_state, handle):
     if number is not None and session.started:
         elems = session.param_elems[number]
         buckets.add(id(handle), number, elems, elems)
-        buckets.flush(id(handle), [(number, elems)], elems, False, reason=k.GROUP_COMPLETE)
+        buckets.flush(id(handle), _core.Parts([(number, elems)]), elems, False, reason=k.GROUP_COMPLETE)
 
 
 def reduce_issued(_, result, *args, **kwargs):

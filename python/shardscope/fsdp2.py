@@ -31,14 +31,37 @@ COPY_IN, ALL_REDUCE = k.EXTRA_1, k.EXTRA_2  # lanes
 
 
 class State:
-    cause = k.FETCH  # of gathers that are issued now
-    entered = NO_ID  # module whose pre_forward or pre_backward runs: where prefetches are issued
-    reducing = None  # group in post_backward
-    gather_of = {}  # id(group) -> (its gather, the gather's cause) until it is resharded
-    slots, shared = {}, {}  # id(group), id(its context) -> what of its memory comes and goes
+    def __init__(self):
+        self.cause = k.FETCH  # of gathers that are issued now
+        self.entered = NO_ID  # module whose pre_forward or pre_backward runs: where prefetches are issued
+        self.reducing = None  # group in post_backward
+        self.waiting = UNKNOWN  # Group in wait_for_unshard
+        self.gather_of = {}  # id(group) -> (its gather, the gather's cause) until it is resharded
+        self.slots = {}  # id(group) -> what of its memory comes and goes
+        self.groups = {}  # id(group) -> Group, as long as there is one
 
 
+class Group:
+    """What the hooks need of a described group: `module` it belongs to, its `parts`, their `bytes` once gathered."""
+    __slots__ = ("alive", "module", "parts", "bytes")
+
+    def __init__(self, group):
+        self.alive = weakref.ref(group, lambda _, key=id(group): state.groups.pop(key, None))
+        known = [p for p in group.fsdp_params if id(p) in session.params]
+        numbers = [session.params[id(p)] for p in known]
+        self.module = session.modules.get(id(group.modules[0]), NO_ID)
+        self.parts = _core.Parts([(number, session.param_elems[number]) for number in numbers])
+        self.bytes = sum(session.param_elems[number] * (p.param_dtype or p.orig_dtype).itemsize
+                         for p, number in zip(known, numbers))
+
+
+UNKNOWN = type("Unknown", (), {"module": NO_ID, "parts": (), "bytes": 0})
 state = State()
+
+
+def known(group):
+    """UNKNOWN where its model is not described."""
+    return state.groups.get(id(group), UNKNOWN)
 
 
 def adapters():
@@ -54,6 +77,7 @@ def install_states(table):
 
 
 def install_groups(table):
+    state.__init__()
     group = "FSDPParamGroup."
     table.wrap(group + "unshard", "self async_op", before=unshard, after=unsharding)
     table.wrap(group + "wait_for_unshard", "self", before=wait_begins, after=wait_ended)
@@ -84,7 +108,7 @@ def lazily_made(first, result, fsdp_state):
         dtypes = {p.orig_dtype for g in groups for p in g.fsdp_params}
         size = max((d.itemsize for d in dtypes), default=4)
         held = weakref.ref(fsdp_state)  # a description that waits keeps no model alive
-        session.memory.watch(model, lambda: fsdp2_memory.source_of(model, groups, state.slots, state.shared),
+        session.memory.watch(model, lambda: fsdp2_memory.source_of(model, groups, state.slots),
                              groups[0].device.type if groups else "cpu")
         session.describe(model, lambda run: held() and describe(run, held()), trained=torch.is_grad_enabled(), stage=3,
                          kind="fsdp2", plain=True, framework=f"FSDP2 (PyTorch {torch.__version__})",
@@ -115,6 +139,7 @@ def describe(run, fsdp_state):
             session.use_param(numbers[name.rpartition(".")[0]], number)
             for index, rank in ((index, rank) for replica in replicas for index, rank in enumerate(replica)):
                 run.add_slice(number, rank, *piece(param._orig_size, param.fsdp_placement.dim, index, len(ranks)))
+        state.groups[id(group)] = Group(group)
 
 
 def replicas_of(mesh_info):
@@ -143,15 +168,6 @@ def piece(shape, dim, index, ranks):
     return begin * width, 0, elems, padding, (end - begin) * width, rows * width
 
 
-def module_of(group):
-    return session.modules.get(id(group.modules[0]), NO_ID)
-
-
-def params_of(group):
-    return [(session.params[id(p)], session.param_elems[session.params[id(p)]]) for p in group.fsdp_params
-            if id(p) in session.params]
-
-
 def forward_begins(first, result, fsdp_state, *args, **kwargs):
     import torch
     if first and torch.is_grad_enabled():
@@ -176,23 +192,20 @@ def issues_gather(group):
 def unshard(group, async_op=False):
     if not session.started or not issues_gather(group):
         return
-    parts = params_of(group)
-    if not parts:
+    of = known(group)
+    if not of.parts:
         return
     gather = session.gathers = session.gathers + 1
     state.gather_of[id(group)] = gather, state.cause
-    module, elems = module_of(group), sum(elems for _, elems in parts)
-    for number, part in parts:
-        session.available += part
-        emit(k.PARAM_STATUS, k.GATHER, k.IN_FLIGHT | state.cause << 4, number, module, gather, part, session.available)
+    session.available = of.parts.status(k.GATHER, k.IN_FLIGHT, state.cause, of.module, gather, session.available, 1)
     if state.cause == k.PREFETCH:
-        emit(k.PREFETCH_ISSUED, k.HOST, 0, gather, state.entered, len(parts), elems, 0)
-    session.purpose = (k.GATHER, gather, parts)
+        emit(k.PREFETCH_ISSUED, k.HOST, 0, gather, state.entered, len(of.parts), of.parts.elems, 0)
+    session.purpose = (k.GATHER, gather, of.parts)
 
 
 def unsharding(_, result, group, async_op=False):
     session.purpose_served()
-    memory_changed(group, "gather_buffer")
+    memory_changed(group, "issued")
 
 
 def copy_in_begins(fsdp_params, group, *args, **kwargs):
@@ -209,17 +222,10 @@ def copy_in_ended(_, result, *args, **kwargs):
     session.issued()
 
 
-def gathered_bytes(params):
-    """Bytes of these parameters once gathered, in the type of the gather."""
-    return sum(session.param_elems[session.params[id(p)]] * (p.param_dtype or p.orig_dtype).itemsize
-               for p in params if id(p) in session.params)
-
-
 def copy_out_begins(all_gather_result, fsdp_params, group, *args, **kwargs):
-    known = [p for p in fsdp_params if id(p) in session.params]
-    if session.started and known:
-        size = gathered_bytes(known)
-        span = k.COMPUTE, 0, session.name_id("copy-out"), session.params[id(known[0])], NO_ID, size, 0
+    of = state.waiting
+    if session.started and of.parts:
+        span = k.COMPUTE, 0, session.name_id("copy-out"), of.parts.first, NO_ID, of.bytes, 0
         emit(k.SPAN_BEGIN, *span)
         return span
 
@@ -239,9 +245,10 @@ def prefetch_ended(before, result, *args, **kwargs):
 
 
 def wait_begins(group):
+    of = state.waiting = known(group)
     if not session.started or not group._all_gather_result or id(group) not in state.gather_of:
         return None
-    wait = module_of(group), state.gather_of[id(group)][0], gathered_bytes(group.fsdp_params)
+    wait = of.module, state.gather_of[id(group)][0], of.bytes
     emit(k.FETCH_WAIT_BEGIN, k.COMPUTE, 0, wait[0], wait[1], NO_ID, wait[2], 0)
     return wait
 
@@ -249,65 +256,62 @@ def wait_begins(group):
 def wait_ended(wait, result, group):
     if wait:
         emit(k.FETCH_WAIT_END, k.COMPUTE, 0, wait[0], wait[1], NO_ID, wait[2], 0)
-        memory_changed(group, "gather_buffer", "gathered")
+        memory_changed(group, "available")
 
 
-def memory_changed(group, *names):
+def memory_changed(group, at):
+    """`at`: which of Slots' hooks."""
     slots = state.slots.get(id(group))
     if slots is not None:
-        shared = state.shared[id(group.comm_ctx)]
-        session.memory.changed(*(getattr(slots, name) for name in names), *shared.all)
+        session.memory.changed(getattr(slots, at))
 
 
 def available(group):
     if session.started and not group.is_unsharded:
         gather, cause = state.gather_of.get(id(group), (NO_ID, k.FETCH))
-        module = module_of(group)
-        for number, elems in params_of(group):
-            emit(k.PARAM_STATUS, k.COMPUTE, k.AVAILABLE | cause << 4, number, module, gather, elems, session.available)
+        of = known(group)
+        if of.parts:
+            of.parts.status(k.COMPUTE, k.AVAILABLE, cause, of.module, gather, session.available, 0)
 
 
 def released(group):
     if session.started and not group.is_sharded and id(group) in state.gather_of:
-        gather, module = state.gather_of.pop(id(group))[0], module_of(group)
-        for number, elems in params_of(group):
-            session.available -= elems
-            emit(k.PARAM_STATUS, k.COMPUTE, k.NOT_AVAILABLE | k.RELEASE << 4, number, module, gather, elems,
-                 session.available)
+        gather, of = state.gather_of.pop(id(group))[0], known(group)
+        session.available = of.parts.status(k.COMPUTE, k.NOT_AVAILABLE, k.RELEASE, of.module, gather, session.available, -1)
 
 
 def freed(_, result, group):
-    memory_changed(group, "gathered")
+    memory_changed(group, "released")
 
 
 def kept(group):
     """A group that its user (the root: FSDP2 itself) keeps gathered from its forward to its backward."""
     if session.started and group._training_state.name == "FORWARD" and not group._reshard_after_forward:
-        module = module_of(group)
-        for number, elems in params_of(group):
-            emit(k.RELEASE_KEPT, k.HOST, k.KEEP_RESHARD_OFF, module, number, NO_ID, elems, 0)
+        of = known(group)
+        if of.parts:
+            of.parts.kept(k.KEEP_RESHARD_OFF, of.module)
 
 
 # ---- modules and gradients ------------------------------------------------------------------------------
 
 def gate(kind, group):
-    number = module_of(group)
+    number = known(group).module
     if number != NO_ID and session.in_micro_step:
         _core.gate(kind, number)
 
 
 def pre_forward(group, *args, **kwargs):
-    state.entered = module_of(group)
+    state.entered = known(group).module
     gate(k.GATE_PRE_FORWARD, group)
 
 
 def forward_span(_, result, group, *args, **kwargs):
-    if session.started and module_of(group) != NO_ID:
-        session.begin_span(session.forward_pass(), module_of(group))
+    if session.started and known(group).module != NO_ID:
+        session.begin_span(session.forward_pass(), known(group).module)
 
 
 def post_forward(group, *args, **kwargs):
-    session.end_span(module_of(group))
+    session.end_span(known(group).module)
 
 
 def post_forward_gate(_, result, group, *args, **kwargs):
@@ -318,19 +322,19 @@ def pre_backward(group, *args, **kwargs):
     """Its hook runs once for each output; the first does the work."""
     if group._training_state.name == "PRE_BACKWARD":
         return False
-    state.entered = module_of(group)
+    state.entered = known(group).module
     gate(k.GATE_PRE_BACKWARD, group)
     return True
 
 
 def backward_span(first, result, group, *args, **kwargs):
-    if first and session.started and module_of(group) != NO_ID:
-        session.begin_span(k.PASS_BACKWARD, module_of(group))
+    if first and session.started and known(group).module != NO_ID:
+        session.begin_span(k.PASS_BACKWARD, known(group).module)
 
 
 def post_backward(group, *args, **kwargs):
-    session.end_span(module_of(group))
-    memory_changed(group, "whole")
+    session.end_span(known(group).module)
+    memory_changed(group, "backward")
     before, state.reducing = state.reducing, group
     if not group.reduce_grads:
         _say.info("gradients are kept unreduced in some micro-steps (set_requires_gradient_sync(False))")
@@ -339,21 +343,19 @@ def post_backward(group, *args, **kwargs):
 
 def post_backward_ended(before, result, group, *args, **kwargs):
     state.reducing = before
-    memory_changed(group, "whole", "shards", "partial")
+    memory_changed(group, "reduced")
     gate(k.GATE_POST_BACKWARD, group)
 
 
 def reduce_begins(fsdp_params, unsharded_grads, *args, **kwargs):
     if not session.started or state.reducing is None:
         return
-    parts = [(session.params[id(p)], session.param_elems[session.params[id(p)]]) for p in fsdp_params
-             if id(p) in session.params]
-    filled = 0
-    for number, elems in parts:
-        filled += elems
-        buckets.add(id(state.reducing), number, elems, filled)
+    numbers = [(session.params[id(p)], session.param_elems[session.params[id(p)]]) for p in fsdp_params
+               if id(p) in session.params]
+    parts, key = _core.Parts(numbers), id(state.reducing)
+    parts.fill(buckets.of(key))
     # The group is complete with its backward: there is no bucket size that it could reach.
-    buckets.flush(id(state.reducing), parts, filled, False, reason=k.GROUP_COMPLETE)
+    buckets.flush(key, parts, parts.elems, False, reason=k.GROUP_COMPLETE)
 
 
 def reduce_issued(_, result, *args, **kwargs):

@@ -16,35 +16,51 @@ from shardscope._memory import Slot
 
 
 class Slots:
-    """Of one group, by what changes together."""
+    """Of one group, and which of them change at its hooks."""
 
-    def __init__(self, group):
+    def __init__(self, group, shared):
         held = weakref.ref(group)
 
-        def of(read):
-            """read(group), as long as there is one."""
-            def reading():
-                group = held()
-                return read(group) if group is not None else None
-            return reading
+        def gradients():
+            group = held()
+            return [] if group is None else [p._unsharded_param.grad for p in group.fsdp_params if has_gradient(p)]
 
-        self.gathered = Slot(m.PARAM_GATHERED, of(lambda g: g.is_unsharded), of(outputs_of))
-        self.gather_buffer = Slot(m.GATHER_BUFFER, of(lambda g: g._all_gather_result is not None),
-                                  of(lambda g: (g._all_gather_result.all_gather_output,)), varies=True)
-        self.whole = Slot(m.GRAD_FULL, of(lambda g: any(has_gradient(p) for p in g.fsdp_params)),
-                          of(lambda g: [p._unsharded_param.grad for p in g.fsdp_params if has_gradient(p)]), varies=True)
+        def shards():
+            group = held()
+            return [] if group is None else [p.sharded_param.grad for p in group.fsdp_params if p.sharded_param.grad is not None]
+
+        def buffer():
+            result = getattr(held(), "_all_gather_result", None)
+            return () if result is None else (result.all_gather_output,)
+
+        def partial():
+            output = getattr(held(), "_partial_reduce_output", None)
+            return () if output is None else (output,)
+
+        def of_all(has):
+            return lambda: tuple([has(param) for param in getattr(held(), "fsdp_params", ())])
+
         offloaded = any(getattr(p, "offload_to_cpu", False) for p in group.fsdp_params)
-        self.shards = Slot(m.GRAD_SHARD, of(lambda g: any(p.sharded_param.grad is not None for p in g.fsdp_params)),
-                           of(lambda g: [p.sharded_param.grad for p in g.fsdp_params if p.sharded_param.grad is not None]),
-                           host=offloaded)
-        self.partial = Slot(m.GRAD_SHARD, of(lambda g: getattr(g, "_partial_reduce_output", None) is not None),
-                            of(lambda g: (g._partial_reduce_output,)))
-        self.all = (self.gathered, self.gather_buffer, self.whole, self.shards, self.partial)
+        gathered = Slot(m.PARAM_GATHERED, lambda: getattr(held(), "is_unsharded", False), lambda: outputs_of(held()), hooked=True)
+        gather_buffer = Slot(m.GATHER_BUFFER, None, buffer, hooked=True)
+        whole = Slot(m.GRAD_FULL, of_all(has_gradient), gradients, hooked=True)
+        shard = Slot(m.GRAD_SHARD, of_all(has_shard_gradient), shards, host=offloaded)
+        partly = Slot(m.GRAD_SHARD, None, partial, hooked=True)
+        self.all = (gathered, gather_buffer, whole, shard, partly)
+        self.issued = (gather_buffer, shared.gather_buffer)
+        self.available = (gather_buffer, shared.gather_buffer, gathered)
+        self.released = (gathered,)
+        self.backward = (whole, *shared.all)
+        self.reduced = (whole, shard, partly, *shared.all)
 
 
 def outputs_of(group):
     return [tensor for param in group.fsdp_params
             for tensor in (*param.all_gather_outputs, *getattr(param, "_unsharded_inner_tensors", ()))]
+
+
+def has_shard_gradient(param):
+    return param.sharded_param.grad is not None
 
 
 def has_gradient(param):
@@ -63,18 +79,16 @@ class Shared:
 
         def gathered():
             result = getattr(getattr(held(), "all_gather_state", None), "all_gather_result", None)
-            return [] if result is None else [result.all_gather_output]
+            return () if result is None else (result.all_gather_output,)
 
-        self.reduce_bucket = Slot(m.REDUCE_BUCKET, lambda: bool(inputs()), inputs, varies=True)
-        self.gather_buffer = Slot(m.GATHER_BUFFER, lambda: bool(gathered()), gathered, varies=True)
+        self.reduce_bucket, self.gather_buffer = Slot(m.REDUCE_BUCKET, None, inputs), Slot(m.GATHER_BUFFER, None, gathered)
         self.all = (self.reduce_bucket, self.gather_buffer)
 
 
-def source_of(model, groups, slots, shared):
-    """slots: id(group) -> Slots and shared: id(context) -> Shared are filled here."""
-    contexts = {id(group.comm_ctx): group.comm_ctx for group in groups}
-    slots.update((id(group), Slots(group)) for group in groups)
-    shared.update((key, Shared(context)) for key, context in contexts.items())
+def source_of(model, groups, slots):
+    """slots: id(group) -> Slots, filled here."""
+    shared = {id(group.comm_ctx): Shared(group.comm_ctx) for group in groups}
+    slots.update((id(group), Slots(group, shared[id(group.comm_ctx)])) for group in groups)
     held, all_groups = weakref.ref(model), [weakref.ref(group) for group in groups]
 
     def fixed(add, count):
@@ -90,5 +104,5 @@ def source_of(model, groups, slots, shared):
         for buffer in model.buffers() if model is not None else ():
             add(m.OTHER, buffer)
 
-    parts = [slots[id(group)] for group in groups] + [shared[key] for key in contexts]
+    parts = [*(slots[id(group)] for group in groups), *shared.values()]
     return m.Source(fixed, [slot for part in parts for slot in part.all])

@@ -125,7 +125,7 @@ def _begun(call):
         if session.phase != k.BACKWARD:
             _open.clear()
             return
-        if not any(span[0] == k.PASS_BACKWARD for span in session.spans):
+        if not session.spans.any(k.PASS_BACKWARD):
             _open.clear()
         if call in _open:
             return

@@ -2,7 +2,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "collective_lane.h"
 #include "describe.h"
+#include "memory_level.h"
+#include "open_spans.h"
+#include "param_statuses.h"
+#include "parts.h"
 #include "requests.h"
 #include "shardscope/shardscope.h"
 #include "watched_attribute.h"
@@ -40,13 +45,17 @@ NB_MODULE(_core, module) {
   module.attr("NO_ID") = SHARDSCOPE_NO_ID;
   module.def("emit", &emit);
   module.def("emit_at", &emit_at);
-  module.def("memory_level", &shardscope_memory_level);
   module.def("enabled", [](std::int32_t detail) { return shardscope_enabled(detail) != 0; });
   module.def("now_ns", &shardscope_now_ns);
   module.def("gate", &gate);
   module.def("version", [] { return std::string(shardscope_version()); });
   module.def("abi_version", &shardscope_abi_version);
   shardscope::python::add_run(module);
+  shardscope::python::add_collective_lane(module);
+  shardscope::python::add_memory_level(module);
+  shardscope::python::add_open_spans(module);
+  shardscope::python::add_param_statuses(module);
+  shardscope::python::add_parts(module);
   shardscope::python::add_watched_attribute(module);
   shardscope::python::add_requests(module);
   shardscope::python::add_wrapper(module);

@@ -2,6 +2,8 @@
 
 #include <Python.h>
 
+#include "wrapper.h"
+
 namespace shardscope::python {
 namespace {
 
@@ -11,6 +13,8 @@ namespace {
 struct Watched {
   PyObject_HEAD PyObject* name;
   PyObject* on_set;  ///< called as on_set(instance, value) after each assignment
+  PyObject* failed;  ///< called with the exception where that raises; it goes no further
+  PyObject* toggle;  ///< a Switch: whether on_set is called
 };
 
 PyObject* get(PyObject* self, PyObject* instance, PyObject*) {
@@ -39,22 +43,27 @@ int set(PyObject* self, PyObject* instance, PyObject* value) {
     }
     return failed;
   }
-  PyObject* result = PyObject_CallFunctionObjArgs(watched->on_set, instance, value, nullptr);
-  if (result == nullptr) {
-    PyErr_Clear();  // never the framework's concern; the function turns itself off before it raises
-  } else {
-    Py_DECREF(result);
-  }
+  if (!switch_is_on(watched->toggle)) return 0;
+  PyObject* arguments[] = {instance, value};
+  PyObject* result = PyObject_Vectorcall(watched->on_set, arguments, 2, nullptr);
+  if (result == nullptr) return report_failure(watched->failed) ? 0 : -1;
+  Py_DECREF(result);
   return 0;
 }
 
 PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject*) {
-  PyObject *name = nullptr, *on_set = nullptr;
-  if (PyArg_ParseTuple(arguments, "UO", &name, &on_set) == 0) return nullptr;
+  PyObject *name = nullptr, *on_set = nullptr, *failed = nullptr, *toggle = nullptr;
+  if (PyArg_ParseTuple(arguments, "UOOO", &name, &on_set, &failed, &toggle) == 0) return nullptr;
+  if (!is_switch(toggle)) {
+    PyErr_SetString(PyExc_TypeError, "WatchedAttribute: the last argument is a Switch");
+    return nullptr;
+  }
   auto* self = reinterpret_cast<Watched*>(PyType_GenericAlloc(type, 0));
   if (self == nullptr) return nullptr;
   self->name = Py_NewRef(name);
   self->on_set = Py_NewRef(on_set);
+  self->failed = Py_NewRef(failed);
+  self->toggle = Py_NewRef(toggle);
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -63,6 +72,8 @@ void destroy(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Py_XDECREF(watched->name);
   Py_XDECREF(watched->on_set);
+  Py_XDECREF(watched->failed);
+  Py_XDECREF(watched->toggle);
   PyObject_Free(self);
   Py_DECREF(type);
 }

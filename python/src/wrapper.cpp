@@ -27,22 +27,8 @@ struct Wrapper {
 PyTypeObject* switch_type = nullptr;
 PyObject* method_type = nullptr;  ///< types.MethodType
 
-bool is_on(const Wrapper* self) { return reinterpret_cast<const Switch*>(self->toggle)->on; }
-
-/// Hands the exception that is set to failed(). False where it is none of ours to keep (KeyboardInterrupt).
-bool report(Wrapper* self) {
-  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return false;
-  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-  PyErr_Fetch(&type, &value, &trace);
-  PyErr_NormalizeException(&type, &value, &trace);
-  PyObject* done = PyObject_CallFunctionObjArgs(self->failed, value, nullptr);
-  Py_XDECREF(done);
-  Py_XDECREF(type);
-  Py_XDECREF(value);
-  Py_XDECREF(trace);
-  PyErr_Clear();
-  return true;
-}
+bool is_on(const Wrapper* self) { return switch_is_on(self->toggle); }
+bool report(const Wrapper* self) { return report_failure(self->failed); }
 
 /// after(token, result, *arguments). False: an exception that goes on is set.
 bool call_after(Wrapper* self, PyObject* token, PyObject* result, PyObject* const* arguments,
@@ -106,7 +92,7 @@ PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject*) {
            *toggle = nullptr;
   if (PyArg_ParseTuple(arguments, "OOOOOO", &inner, &before, &after, &raised, &failed, &toggle) == 0)
     return nullptr;
-  if (Py_TYPE(toggle) != switch_type) {
+  if (!is_switch(toggle)) {
     PyErr_SetString(PyExc_TypeError, "Wrapper: the last argument is a Switch");
     return nullptr;
   }
@@ -181,6 +167,23 @@ PyType_Slot switch_slots[] = {{Py_tp_members, switch_members}, {0, nullptr}};
 PyType_Spec switch_spec = {"shardscope._core.Switch", sizeof(Switch), 0, Py_TPFLAGS_DEFAULT, switch_slots};
 
 }  // namespace
+
+bool is_switch(PyObject* object) { return Py_TYPE(object) == switch_type; }
+bool switch_is_on(PyObject* toggle) { return reinterpret_cast<const Switch*>(toggle)->on; }
+
+bool report_failure(PyObject* failed) {
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return false;
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  PyObject* done = PyObject_CallFunctionObjArgs(failed, value, nullptr);
+  Py_XDECREF(done);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  PyErr_Clear();
+  return true;
+}
 
 void add_wrapper(nanobind::module_& module) {
   PyObject* toggle = PyType_FromSpec(&switch_spec);

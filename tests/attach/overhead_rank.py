@@ -67,8 +67,12 @@ class Shardscope:
         from shardscope import _hooks
         self.hooks = _hooks
         self.wrapped = [(owner, name, vars(owner)[name], own, before) for owner, name, own, before in _hooks._undo]
+        self.on = True
 
     def set(self, on):
+        if on == self.on:
+            return
+        self.on = on
         for owner, name, value, own, before in self.wrapped if on else reversed(self.wrapped):
             if on or own:
                 setattr(owner, name, value if on else before)

@@ -20,6 +20,7 @@ import weakref
 from shardscope import _memory as m
 from shardscope._memory import Slot
 from shardscope._session import session
+from shardscope.deepspeed import zero3_params
 
 # Of optimizers of stage 0: FP16_Optimizer, BF16_Optimizer and their like.
 WHOLE = {"fp16_groups_flat": m.PARAM_SHARD, "bf16_groups_flat": m.PARAM_SHARD, "fp32_groups_flat": m.MASTER_WEIGHT,
@@ -30,48 +31,26 @@ WHOLE_GRADIENTS = {"fp32_groups_gradients_flat": m.GRAD_FULL, "fp32_groups_gradi
 of_buckets = {}  # id(optimizer of stages 1 and 2) -> Slot of the buffers of its buckets
 
 
-class Gathered:
-    """Of stage 3, kept by the hooks of parameters' statuses: which are whole, and what is on its way."""
-    whole = Slot(m.PARAM_GATHERED, lambda: bool(Gathered.params), None)
-    coming = Slot(m.GATHER_BUFFER, lambda: True, None)
-    params = {}  # number -> bytes; several may be views of one storage
-    whole.bytes = coming.bytes = 0
-
-
-def in_flight(size):
-    Gathered.coming.bytes += size
-    session.memory.changed(Gathered.coming)
-
-
-def available(number, param, came_from_flight):
-    if came_from_flight:
-        Gathered.coming.bytes -= came_from_flight
-    size = param.numel() * param.element_size()
-    Gathered.whole.bytes += size - Gathered.params.get(number, 0)
-    Gathered.params[number] = size
-    session.memory.changed(Gathered.coming, Gathered.whole)
-
-
-def released(number):
-    Gathered.whole.bytes -= Gathered.params.pop(number, 0)
-    session.memory.changed(Gathered.whole)
+# Of all engines of stage 3, kept by the hook of parameters' statuses.
+gathered = m.KeptSlot(m.PARAM_GATHERED, lambda: zero3_params.state.gathered_bytes)
+coming = m.KeptSlot(m.GATHER_BUFFER, lambda: zero3_params.state.coming_bytes)
 
 
 def source_of(engine):
     held = weakref.ref(engine)
     stage = int(engine.zero_optimization_stage())
     params = list(engine.module.parameters())
-    slots = [m.gradient_slot(p, m.GRAD_FULL) for p in params if p.requires_grad]
+    slots = [m.gradient_slot([p for p in params if p.requires_grad], m.GRAD_FULL)]
     optimizer = engine.optimizer
     offloaded = optimizer_is_offloaded(optimizer)
     references = [weakref.ref(p) for p in params]
     if stage == 3:
-        slots += [Gathered.whole, Gathered.coming]
-        slots += [m.gradient_slot(flat, m.GRAD_SHARD, offloaded)
-                  for flat in getattr(optimizer, "fp32_partitioned_groups_flat", ()) if hasattr(flat, "grad")]
+        zero3_params.state.report(session.memory.level(*gathered.key), session.memory.level(*coming.key))
+        slots += [gathered, coming]
+        slots += [m.gradient_slot([flat for flat in getattr(optimizer, "fp32_partitioned_groups_flat", ())
+                                   if hasattr(flat, "grad")], m.GRAD_SHARD, offloaded)]
     elif hasattr(optimizer, "single_partition_of_fp32_groups"):
-        slots += [m.gradient_slot(flat, m.GRAD_SHARD, offloaded)
-                  for flat in getattr(optimizer, "single_partition_of_fp32_groups", ())]
+        slots += [m.gradient_slot(getattr(optimizer, "single_partition_of_fp32_groups", ()), m.GRAD_SHARD, offloaded)]
         slots += held_slots(weakref.ref(optimizer), offloaded)
 
     def fixed(add, count):
@@ -154,15 +133,14 @@ def held_slots(reference, offloaded):
     def buckets():
         return list(buffers_of(reference()))
 
-    of_buckets[id(reference())] = filled = Slot(m.REDUCE_BUCKET, lambda: bool(buckets()), buckets, varies=True)
-    return [Slot(m.GRAD_SHARD, lambda: bool(averaged()), averaged, varies=True),
-            Slot(m.GRAD_SHARD, lambda: bool(kept()), kept, host=offloaded, varies=True), filled]
+    of_buckets[id(reference())] = filled = Slot(m.REDUCE_BUCKET, None, buckets)
+    return [Slot(m.GRAD_SHARD, None, averaged), Slot(m.GRAD_SHARD, None, kept, host=offloaded), filled]
 
 
 def buckets_changed(optimizer):
     slot = of_buckets.get(id(optimizer))
     if slot is not None:
-        session.memory.changed(slot)
+        session.memory.changed((slot,))
 
 
 def whole_groups(add, references, optimizer):

@@ -59,8 +59,8 @@ def flush(optimizer, comm_dtype=None):
         bucket = optimizer.ipg_buckets[dtype]
         if bucket.params:
             groups = optimizer.bit16_groups
-            parts = [(session.params[id(groups[i][index])], groups[i][index].numel()) for i, index, _ in bucket.params
-                     if id(groups[i][index]) in session.params]
+            parts = _core.Parts([(session.params[id(groups[i][index])], groups[i][index].numel())
+                                 for i, index, _ in bucket.params if id(groups[i][index]) in session.params])
             buckets.flush((id(optimizer), dtype), parts, bucket.elements,
                           dtype in optimizer.extra_large_param_to_reduce)
 

@@ -11,16 +11,32 @@ C = partitioned_param_coordinator.PartitionedParameterCoordinator
 | C.release_and_reset_all | cause partition |
 | C.reset_step, C._invalidate_trace | trace_mode, trace_invalidated |
 """
+import operator
+import weakref
+
 from shardscope import _core, _kinds as k
 from shardscope._session import NO_ID, session
 from shardscope.deepspeed.zero3_params import INVALIDATED, PARTITIONED, set_causes, state
 
 emit = _core.emit
 C = "_PartitionedParameterCoordinator__"
+
+
+def private(name):
+    """get(coordinator) of one of its own attributes."""
+    return operator.attrgetter(C + name)
+
+
+step_id_of, available_of, bucket_of, queue_of, limit_of = map(private, (
+    "step_id", "n_available_params", "prefetch_bucket_sz", "param_queue", "max_n_available_params"))
+fetched_for, trace_mode_of, order_of = map(private, (
+    "most_recent_step_id_param_fetched_for", "trace_mode", "submodule_order"))
+params = {}  # id(module) -> Params
 MODES = {"INVALID": 0, "RECORD": 1, "COMPLETE": 2}
 
 
 def install_coordinator(table):
+    params.clear()
     cls = "PartitionedParameterCoordinator."
     table.owner("iter_params")
     table.owner("z3_leaf_module")
@@ -36,12 +52,25 @@ def install_coordinator(table):
     table.wrap(cls + "_invalidate_trace", "self", before=invalidated, after=lambda token, result, *a: set_causes(*token))
 
 
-def get(coordinator, name):
-    return getattr(coordinator, C + name)
+class Params:
+    """Of one module, as DeepSpeed iterates over them, with their numbers."""
+    __slots__ = ("module", "version", "all", "identities")
+
+    def __init__(self, module, version):
+        self.module = weakref.ref(module, lambda _, key=id(module): params.pop(key, None))
+        self.version = version
+        self.all = [(param, session.params.get(id(param))) for param in state.iter_params(module, recurse=state.is_leaf(module))]
+        self.identities = frozenset(id(param) for param, _ in self.all)
 
 
 def params_of(module):
-    return list(state.iter_params(module, recurse=state.is_leaf(module)))
+    """Asked twice a module and pass: DeepSpeed's iteration is repeated only where it may give something else, as after
+    external parameters have been registered during the first forward."""
+    version = len(module._parameters), len(getattr(module, "_external_params", ())), len(session.names)
+    known = params.get(id(module))
+    if known is None or known.version != version:
+        known = params[id(module)] = Params(module, version)
+    return known
 
 
 def fetch_gate(coordinator, current_submodule, forward):
@@ -52,27 +81,27 @@ def fetch_gate(coordinator, current_submodule, forward):
 
 def fetch_begins(coordinator, current_submodule, forward, is_leaf):
     state.module = session.modules.get(id(current_submodule), NO_ID)
-    state.own = frozenset(map(id, params_of(current_submodule)))
-    state.prefetched, state.live_room, state.fetched = 0, None, NO_ID
-    return get(coordinator, "step_id")
+    state.submodule = current_submodule
+    state.prefetched, state.fetched = 0, NO_ID
+    return step_id_of(coordinator)
 
 
 def fetch_ended(step_id, result, coordinator, *args, **kwargs):
-    available = get(coordinator, "n_available_params")
+    available = available_of(coordinator)
     if state.module != NO_ID and session.started:
         emit(k.FETCH_DECISION, k.HOST, why_no_more(coordinator, available), state.module, state.fetched, step_id,
              state.prefetched, available)
-    state.module, state.own = NO_ID, frozenset()
+    state.module, state.submodule = NO_ID, None
 
 
 def why_no_more(coordinator, available):
     """The coordinator's reason not to prefetch (more), from the state that its loop left behind."""
-    bucket = get(coordinator, "prefetch_bucket_sz")
+    bucket = bucket_of(coordinator)
     if bucket == 0:
         return k.STOP_DISABLED
     if not coordinator.is_complete_trace():
         return k.STOP_NO_TRACE
-    queue = get(coordinator, "param_queue")
+    queue = queue_of(coordinator)
     if not queue:
         return k.STOP_END_OF_TRACE
     head = queue[0].param
@@ -80,7 +109,7 @@ def why_no_more(coordinator, available):
             and getattr(head.ds_tensor.status, "name", "") == "NOT_AVAILABLE":
         return k.STOP_OFFLOADED
     # What was available when the prefetch loop began: without what it then gathered itself.
-    room = get(coordinator, "max_n_available_params") - (available - state.prefetched)
+    room = limit_of(coordinator) - (available - state.prefetched)
     return k.STOP_LIVE_LIMIT if room < bucket else k.STOP_BUCKET_FULL
 
 
@@ -90,15 +119,15 @@ def gather_begins(coordinator, params, forward, quantize=False):
     if not missing or not session.started:
         return before
     gather = session.gathers = session.gathers + 1
-    prefetch = not state.own.issuperset(map(id, missing))
-    parts = [(session.params[id(p)], p.ds_numel) for p in missing if id(p) in session.params]
-    for number, _ in parts:
-        state.gather_of[number] = gather
+    prefetch = state.submodule is None or not params_of(state.submodule).identities.issuperset(map(id, missing))
+    numbers = [(session.params[id(p)], p.ds_numel) for p in missing if id(p) in session.params]
+    for number, _ in numbers:
+        state.gathered_by(number, gather)
+    parts = _core.Parts(numbers)
     state.cause_in, state.gather = (k.PREFETCH if prefetch else k.FETCH), gather
     if prefetch:
-        elems = sum(elems for _, elems in parts)
-        state.prefetched += elems
-        emit(k.PREFETCH_ISSUED, k.HOST, 0, gather, state.module, len(parts), elems, 0)
+        state.prefetched += parts.elems
+        emit(k.PREFETCH_ISSUED, k.HOST, 0, gather, state.module, len(parts), parts.elems, 0)
     else:
         state.fetched = gather
     session.purpose = (k.GATHER, gather, parts)
@@ -125,20 +154,12 @@ def released(_, result, coordinator, submodule, forward=False):
 
 
 def emit_kept(coordinator, submodule, module):
-    """Why parameters of the module stay, in the order of the coordinator's own checks. It has answered
-    __params_to_release for this module and step already: asking again reads its cache."""
-    released_ids = None
-    for param in params_of(submodule):
-        number = session.params.get(id(param))
-        if number is None:
+    """Why parameters of the module stay, in the order of the coordinator's own checks."""
+    complete = coordinator.is_complete_trace()
+    for param, number in params_of(submodule).all:
+        if number is None or state.status_of(number) == k.NOT_AVAILABLE and param.ds_status.name == "NOT_AVAILABLE":
             continue
         status = param.ds_status.name
-        if status == "NOT_AVAILABLE" and state.status.get(number, 0) == k.NOT_AVAILABLE:
-            continue
-        step_id = get(coordinator, "step_id")
-        complete = coordinator.is_complete_trace()
-        if complete and released_ids is None:
-            released_ids = get(coordinator, "params_to_release")(submodule, step_id)
         if param.is_external_param:
             reason = k.KEEP_EXTERNAL
         elif param.ds_active_sub_modules:
@@ -147,7 +168,7 @@ def emit_kept(coordinator, submodule, module):
             reason = k.KEEP_NOT_AVAILABLE
         elif param.ds_persist:
             reason = k.KEEP_PERSISTENT
-        elif complete and get(coordinator, "most_recent_step_id_param_fetched_for")[param] > step_id:
+        elif complete and fetched_for(coordinator)[param] > step_id_of(coordinator):
             reason = k.KEEP_ALREADY_FETCHED
         else:
             reason = k.KEEP_REUSED_SOON
@@ -156,11 +177,11 @@ def emit_kept(coordinator, submodule, module):
 
 def step_reset(_, result, coordinator):
     if session.started:
-        emit(k.TRACE_MODE, k.HOST, MODES[get(coordinator, "trace_mode").name], session.micro_step, session.step, NO_ID, 0, 0)
+        emit(k.TRACE_MODE, k.HOST, MODES[trace_mode_of(coordinator).name], session.micro_step, session.step, NO_ID, 0, 0)
 
 
 def invalidated(coordinator):
-    order, step_id = get(coordinator, "submodule_order"), get(coordinator, "step_id")
+    order, step_id = order_of(coordinator), step_id_of(coordinator)
     expected = session.modules.get(id(order[step_id]), NO_ID) if step_id < len(order) else NO_ID
     if session.started:
         emit(k.TRACE_INVALIDATED, k.HOST, 0 if step_id < len(order) else 1, expected, state.entering, step_id, len(order), 0)

@@ -58,7 +58,7 @@ def added(_, result, optimizer, param):
 def flush(optimizer, communication_data_type):
     bucket = optimizer.ipg_buckets[communication_data_type]
     if bucket.params and session.started:
-        parts = [(session.params[id(p)], p.ds_numel) for p in bucket.params if id(p) in session.params]
+        parts = _core.Parts([(session.params[id(p)], p.ds_numel) for p in bucket.params if id(p) in session.params])
         too_large = bucket.elements > optimizer.reduce_bucket_size
         buckets.flush((id(optimizer), communication_data_type), parts, bucket.elements, too_large,
                       reason=k.GROUP_CHANGED if group_changes(optimizer, bucket) else None)

@@ -1,0 +1,33 @@
+// `_core.MemoryLevel`: the bytes that a category of a pool holds.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "shardscope/shardscope.h"
+
+namespace shardscope::python {
+
+/// The level itself is absolute: what did not change costs no event (shardscope_memory_level). Used under the
+/// GIL.
+class MemoryLevel {
+ public:
+  MemoryLevel(std::uint8_t pool, std::uint8_t category) : pool_(pool), category_(category) {}
+
+  void add(std::int64_t bytes) { set(bytes_ + bytes); }
+  void set(std::int64_t bytes) {
+    bytes_ = std::max<std::int64_t>(bytes, 0);
+    shardscope_memory_level(pool_, category_, bytes_);
+  }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::uint8_t pool_, category_;
+  std::int64_t bytes_ = 0;
+};
+
+void add_memory_level(nanobind::module_& module);
+
+}  // namespace shardscope::python
