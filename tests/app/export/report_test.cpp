@@ -194,6 +194,31 @@ TEST(Report, NamesInItsDataEndNoElement) {
   EXPECT_THAT(said(timeline_of(page), "compute"), testing::ElementsAre("</script><b> 700"));
 }
 
+TEST(Report, SaysWhyModelStatesWereNotMeasured) {
+  test::RunBuilder run(1);
+  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  run.instant(0, 1, EventKind::detail_changed, StreamId::host,
+              static_cast<std::uint32_t>(ev::Detail::modules), ev::kNoId, ev::kNoId,
+              static_cast<std::uint8_t>(ev::Detail::kernels));
+  run.instant(0, 2, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+              static_cast<std::uint8_t>(ev::MemoryCategory::grad_full), 2048, 2048);
+  const store::Store& store = run.build();
+  EXPECT_THAT(
+      html_report(store, analysis::summarize(store), {}),
+      testing::HasSubstr("not measured: part of them was allocated while less detail was recorded.</p>"));
+}
+
+TEST(Report, CallsNothingBetterOrWorseThatIsWithinTheSpread) {
+  const store::Store store = store::make_synthetic_store();
+  analysis::Comparison comparison;
+  comparison.metrics = {
+      {.metric = "step time", .unit = "ms", .a = 100, .b = 101, .spread_a = 5, .spread_b = 5},
+      {.metric = "idle", .unit = "ms", .a = 100, .b = 120, .spread_a = 5, .spread_b = 5}};
+  const std::string page = html_report(store, analysis::summarize(store), {}, comparison);
+  EXPECT_THAT(page, testing::HasSubstr("+1.0 % (within the spread)"));
+  EXPECT_THAT(page, testing::HasSubstr("+20.0 % (worse)"));
+}
+
 TEST(Report, SetsItBesideABaseline) {
   const store::Store store = store::make_synthetic_store(),
                      other = store::make_synthetic_store({.prefetch_elems = 0});
