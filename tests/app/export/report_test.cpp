@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "app/analysis/summary.h"
@@ -173,7 +174,9 @@ TEST(Report, StaysSmall) {
   EXPECT_LE(timeline_of(page)["steps"][0]["ranks"].size(), 8U);
   const store::Store deep =
       store::make_synthetic_store({.world = 8, .steps = 2, .micro_steps = 6, .layers = 48});
-  const json joined = timeline_of(html_report(deep, analysis::summarize(deep), {}));
+  const std::string deep_page = html_report(deep, analysis::summarize(deep), {});
+  EXPECT_LT(deep_page.size(), std::size_t{2'000'000});
+  const json joined = timeline_of(deep_page);
   std::size_t numbers = 0;
   for (const json& rank : joined["steps"][0]["ranks"]) {
     for (std::size_t l = 1; l < rank.size(); ++l) numbers += rank[l].size() - 1;
@@ -181,6 +184,16 @@ TEST(Report, StaysSmall) {
   EXPECT_LE(numbers, 5U * 24'000U);
   EXPECT_GT(numbers, 5U * 6'000U);
   EXPECT_THAT(joined["names"].dump(), testing::HasSubstr("short spans"));
+  std::set<std::size_t> used;
+  for (const json& step : joined["steps"]) {
+    for (std::size_t i = 3; i < step["path"].size(); i += 4) used.insert(step["path"][i].get<std::size_t>());
+    for (const json& rank : step["ranks"]) {
+      for (std::size_t l = 1; l < rank.size(); ++l) {
+        for (std::size_t i = 5; i < rank[l].size(); i += 5) used.insert(rank[l][i].get<std::size_t>());
+      }
+    }
+  }
+  EXPECT_EQ(used.size(), joined["names"].size()) << "no name of what was joined";
 }
 
 TEST(Report, NamesInItsDataEndNoElement) {
