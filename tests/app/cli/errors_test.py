@@ -193,7 +193,7 @@ class Errors(CommandTest):
             file.write_text("no folder")
             self.refused([*run, "--save", folder / "none" / "w"], f"--save {folder}/none/w", "no such folder", "make it")
             self.refused([*run, "--save", folder, "--overwrite"], f"--save {folder}", "is a folder", "name a file")
-            self.refused(["run", "--config", folder], f"configuration {folder}", "give an existing")
+            self.refused(["run", "--config", folder], f"configuration {folder}", "is a folder; give a file")
             self.refused(["keys", file], str(file), "Not a directory", "choose a folder")
             recording, cut = folder / "run.zscope", folder / "cut.zscope"
             said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "2", "-o", recording)
