@@ -171,10 +171,6 @@ std::vector<std::string> config_changes(const std::string& a_text, const std::st
   return changes;
 }
 
-bool beyond_spread(const Difference& d) {
-  return d.a && d.b && std::abs(*d.a - *d.b) > d.spread_a + d.spread_b;
-}
-
 /// As append_steps() takes them.
 std::size_t fewest_steps(const std::vector<Run>& runs) {
   std::size_t fewest = runs.empty() ? 0 : SIZE_MAX;
@@ -199,7 +195,7 @@ std::string no_verdict(const VerdictBasis& basis) {
 std::string verdict(const Difference& step, const Difference& exposed, bool emulated) {
   const double change = 100.0 * (*step.b - *step.a) / *step.a;
   std::string text;
-  if (!beyond_spread(step)) {
+  if (!step.beyond_spread()) {
     text = fmt::format(
         "No difference in step time that the spread bears: {:.1f} ± {:.1f} ms against {:.1f} ± {:.1f} ms "
         "({:+.1f} %).",
@@ -210,7 +206,7 @@ std::string verdict(const Difference& step, const Difference& exposed, bool emul
                        step.spread_a);
   }
   if (exposed.a && exposed.b) {
-    text += beyond_spread(exposed)
+    text += exposed.beyond_spread()
                 ? fmt::format(" Exposed communication goes from {:.1f} to {:.1f} ms per step.", *exposed.a,
                               *exposed.b)
                 : fmt::format(" Exposed communication is alike ({:.1f} and {:.1f} ms per step).", *exposed.a,
@@ -221,6 +217,8 @@ std::string verdict(const Difference& step, const Difference& exposed, bool emul
 }
 
 }  // namespace
+
+bool Difference::beyond_spread() const noexcept { return a && b && std::abs(*a - *b) > spread_a + spread_b; }
 
 VerdictBasis verdict_basis(const std::vector<Run>& a, const std::vector<Run>& b) {
   return {fewest_steps(a), fewest_steps(b)};

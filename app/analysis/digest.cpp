@@ -90,8 +90,9 @@ void note_waits(const store::Store& store, std::uint32_t rank, const StepWindow&
                 });
 }
 
-/// The end of a step. Where it was lost with what follows it, the rank's last event before stands for it in
-/// the lane: then the end that other ranks tell of the step, up to which the rest is unrecorded.
+/// The end of a step. Where it was lost with what follows it, the rank's last event before the loss is
+/// recorded as its end: then the latest end of the other ranks, or the begin of the rank's own next step
+/// where that is earlier. Up to there the rest is unrecorded.
 std::int64_t end_of(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
   const std::span<const store::StepRow> rows = store.steps();
   // The step's row begins with the first rank's part: it is the last that begins by then, or one shortly
@@ -106,13 +107,14 @@ std::int64_t end_of(const store::Store& store, std::uint32_t rank, const StepWin
     return g.rank == rank && g.begin_ns >= window.end_ns && g.begin_ns < end_ns;
   });
   if (gap == store.gaps().end()) return window.end_ns;
-  // Where the rank's next step begins before the gap, this one's end was recorded: others only came later.
-  bool next_begun = false;
-  store.for_each_span(
-      {rank, ev::StreamId::host}, 0, window.end_ns, gap->begin_ns, [&](const store::Span& span) {
-        next_begun = next_begun || (span.kind == EventKind::step_begin && span.begin_ns > window.begin_ns);
-      });
-  return next_begun ? window.end_ns : end_ns;
+  std::int64_t next_ns = store::kOpen;  // begin of the rank's next step
+  store.for_each_span({rank, ev::StreamId::host}, 0, window.end_ns, end_ns, [&](const store::Span& span) {
+    if (span.kind == EventKind::step_begin && span.begin_ns > window.begin_ns)
+      next_ns = std::min(next_ns, span.begin_ns);
+  });
+  // Where that begins before the gap, this one's end was recorded: others only came later.
+  if (next_ns < gap->begin_ns) return window.end_ns;
+  return std::max(window.end_ns, std::min(end_ns, next_ns));
 }
 
 RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window,
@@ -154,35 +156,39 @@ double StepDigest::elements() const {
 bool Digest::update(const store::Store& store, std::optional<std::chrono::nanoseconds> time,
                     std::int64_t until_ns) {
   const auto begin = std::chrono::steady_clock::now();
+  const OutOfTime out_of_time = [&] { return time && std::chrono::steady_clock::now() - begin >= *time; };
   const std::size_t before = steps_.size();
-  bool out_of_time = false;
-  while (!out_of_time && find_windows(store, until_ns)) {
+  Found found = Found::no_step;
+  while ((found = find_windows(store, until_ns, out_of_time)) == Found::step) {
     for (const store::RankRow& row : store.ranks()) {
       const std::vector<RankStep>& taken = pending_.digest.ranks;
       const auto at = std::lower_bound(taken.begin(), taken.end(), row.rank,
                                        [](const RankStep& known, std::uint32_t r) { return known.rank < r; });
       if (at != taken.end() && at->rank == row.rank) continue;
       take_rank(store, row.rank, pending_.windows.at(row.rank));
-      out_of_time = time && std::chrono::steady_clock::now() - begin >= *time;
-      if (out_of_time) break;
+      if (!out_of_time()) continue;
+      found = Found::out_of_time;
+      break;
     }
     if (pending_.digest.ranks.size() >= store.ranks().size()) complete_step(store);
+    if (found == Found::out_of_time) break;
   }
   // Sums over the whole run: not at every look at one that grows.
   if (steps_.size() != before || until_ns == store::Store::kEnd) {
     count_trace_events(store);
     count_checkpoints(store);
   }
-  return !out_of_time;
+  return found != Found::out_of_time;
 }
 
-bool Digest::find_windows(const store::Store& store, std::int64_t until_ns) {
+Digest::Found Digest::find_windows(const store::Store& store, std::int64_t until_ns,
+                                   const OutOfTime& out_of_time) {
   std::map<std::uint32_t, StepWindow>& windows = pending_.windows;
   while (!store.ranks().empty()) {
     for (const store::RankRow& row : store.ranks()) {
       if (windows.contains(row.rank)) continue;
       const std::optional<StepWindow> window = next_step(store, row.rank, until_ns);
-      if (!window) return false;
+      if (!window) return Found::no_step;
       windows[row.rank] = *window;
     }
     // By number, not by count: after a loss a rank goes on with a later step, and the steps that it lacks are
@@ -194,9 +200,17 @@ bool Digest::find_windows(const store::Store& store, std::int64_t until_ns) {
       taken_until_[one.first] = std::max(one.second.end_ns, one.second.begin_ns + 1);
       return true;
     });
-    if (skipped == 0) return true;
+    if (skipped == 0) return Found::step;
+    // Ranks that were taken of a step which a new rank lacks: what the next one holds is not added to them.
+    const auto dropped = [&](const RankStep& rank) { return !windows.contains(rank.rank); };
+    if (std::ranges::any_of(pending_.digest.ranks, dropped)) {
+      Pending empty;
+      empty.windows.swap(windows);
+      pending_ = std::move(empty);
+    }
+    if (out_of_time()) return Found::out_of_time;
   }
-  return false;
+  return Found::no_step;
 }
 
 std::optional<StepWindow> Digest::next_step(const store::Store& store, std::uint32_t rank,

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -77,8 +78,8 @@ class CollectiveTimes {
 class Digest {
  public:
   /// Takes the steps that every rank has completed by `until_ns` since the last call, rank by rank, as many
-  /// as there is time for: one rank of a step at least. The store must be the same run, and its time 0 where
-  /// it was. True when all were taken.
+  /// as there is time for: one rank of a step, or one round of skipped steps, at least. The store must be the
+  /// same run, and its time 0 where it was. True when all were taken.
   bool update(const store::Store& store, std::optional<std::chrono::nanoseconds> time = std::nullopt,
               std::int64_t until_ns = store::Store::kEnd);
   [[nodiscard]] const std::vector<StepDigest>& steps() const noexcept { return steps_; }
@@ -115,8 +116,11 @@ class Digest {
   /// The next step of a rank, if it has completed it by then.
   [[nodiscard]] std::optional<StepWindow> next_step(const store::Store& store, std::uint32_t rank,
                                                     std::int64_t until_ns) const;
-  /// Finds the next step that every rank has recorded. False: a rank is not there yet.
-  bool find_windows(const store::Store& store, std::int64_t until_ns);
+  enum class Found : std::uint8_t { step, no_step, out_of_time };
+  using OutOfTime = std::function<bool()>;
+  /// Finds the next step that every rank has recorded: `no_step` where a rank is not there yet. Asks whether
+  /// it is out of time after each round in which steps that a rank lacks were skipped.
+  Found find_windows(const store::Store& store, std::int64_t until_ns, const OutOfTime& out_of_time);
   void take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window);
   void complete_step(const store::Store& store);
   void count_trace_events(const store::Store& store);

@@ -61,16 +61,16 @@ std::string last_gate(const store::Store& store, std::uint32_t rank) {
                 : fmt::format("{} {}", ev::label_of(gate->kind), gate->id);
 }
 
-Standing standing_of(const store::Store& store, const store::RankRow& row, const IssuedCollectives& known,
-                     std::int64_t from_ns) {
-  Standing out;
+RankState state_of(const store::Store& store, const store::RankRow& row, const IssuedCollectives& known,
+                   std::int64_t from_ns) {
+  RankState out;
   out.rank = row.rank;
   out.last_event_ns = row.last_ns;
   out.gate = last_gate(store, row.rank);
   out.collectives = known.issues.size();
   const store::RankEnd end = store::rank_end(store, row);
   if (store::is_failure(end.how)) {
-    out.how = Standing::How::gone;
+    out.how = RankState::How::gone;
     out.since_ns = end.at_ns;
     const std::string text = store::text_of(end);
     const std::size_t was = text.find("was "), failed = text.find("failed");
@@ -78,27 +78,27 @@ Standing standing_of(const store::Store& store, const store::RankRow& row, const
                 : failed != std::string::npos ? text.substr(failed)
                                               : "is gone";
   } else if (end.how == store::RankEnd::How::finished) {
-    out.how = Standing::How::ended;
+    out.how = RankState::How::ended;
     out.since_ns = end.at_ns;
     out.doing = "has ended, with code 0";
   }
   for (const auto& [key, issue] : known.issues) {
     if (!issue.open || (out.collective && issue.at_ns >= out.since_ns)) continue;
     out.collective = issue.named;
-    if (out.how == Standing::How::between) out.since_ns = issue.at_ns;
+    if (out.how == RankState::How::between) out.since_ns = issue.at_ns;
   }
-  if (out.how != Standing::How::between) return out;
+  if (out.how != RankState::How::between) return out;
   const auto host = open_span(store, {row.rank, StreamId::host}, from_ns);
   const auto compute = open_span(store, {row.rank, StreamId::compute}, from_ns);
   if (host && host->kind == EventKind::paused_begin) {
-    out.how = Standing::How::paused;
+    out.how = RankState::How::paused;
     out.doing = doing(store, *host);
     out.since_ns = host->begin_ns;
     return out;
   }
   if (compute) out.doing = doing(store, *compute);
   if (out.collective) {
-    out.how = Standing::How::in_collective;
+    out.how = RankState::How::in_collective;
     return out;
   }
   if (!compute) {
@@ -107,8 +107,8 @@ Standing standing_of(const store::Store& store, const store::RankRow& row, const
     return out;
   }
   out.how = store::is_wait(compute->kind) || compute->kind == EventKind::data_wait_begin
-                ? Standing::How::waiting
-                : Standing::How::working;
+                ? RankState::How::waiting
+                : RankState::How::working;
   out.since_ns = compute->begin_ns;
   return out;
 }
@@ -122,50 +122,66 @@ std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
   return out;
 }
 
-bool is_over(const Standing& one) {
-  return one.how == Standing::How::gone || one.how == Standing::How::ended;
+bool is_over(const RankState& one) {
+  return one.how == RankState::How::gone || one.how == RankState::How::ended;
+}
+
+/// Whether a rank that began `other` is in the collective `issue`, which is at the same place.
+bool same_collective(const Issue& issue, const Issue& other) {
+  return other.named.op == issue.named.op || (may_differ(other.named.op) && may_differ(issue.named.op));
 }
 
 /// Fills in whom each rank waits for: of its oldest open collective that lacks somebody, the members that
 /// have not begun it. Ranks that are over wait for nobody, unless all are: then they did when they were
-/// ended. By rank, how many miss it; `oldest`: the first of these collectives.
-std::map<std::uint32_t, std::uint32_t> find_waits(const std::vector<IssuedCollectives>& recent,
-                                                  std::vector<Standing>& ranks, const Issue*& oldest) {
-  std::map<std::uint32_t, std::uint32_t> missed;
+/// ended. Returns these collectives, by index of the rank; null where it waits for nobody.
+std::vector<const Issue*> find_waits(const std::vector<IssuedCollectives>& recent,
+                                     std::vector<RankState>& ranks) {
+  std::vector<const Issue*> blocked(recent.size());
   const bool all_over = std::ranges::all_of(ranks, is_over);
   for (std::size_t index = 0; index < recent.size(); ++index) {
-    Standing& standing = ranks[index];
-    if (is_over(standing) && !all_over) continue;
-    const Issue* own = nullptr;
+    RankState& state = ranks[index];
+    if (is_over(state) && !all_over) continue;
+    const Issue*& oldest_blocked = blocked[index];
     for (const auto& [key, issue] : recent[index].issues) {
-      if (!issue.open || (own != nullptr && issue.at_ns >= own->at_ns)) continue;
+      if (!issue.open || (oldest_blocked != nullptr && issue.at_ns >= oldest_blocked->at_ns)) continue;
       std::vector<std::uint32_t> absent;
       for (const std::uint32_t member : issue.members) {
         const auto other = std::ranges::find(recent, member, &IssuedCollectives::rank);
         const auto came =
             other == recent.end() ? decltype(other->issues)::const_iterator() : other->issues.find(key);
         if (other == recent.end() || came == other->issues.end() || !came->second.begun ||
-            came->second.named.op != issue.named.op)
+            !same_collective(issue, came->second))
           absent.push_back(member);
       }
       if (absent.empty()) continue;
-      own = &issue;
-      standing.waits_for = absent;
+      oldest_blocked = &issue;
+      state.waits_for = absent;
     }
-    if (own == nullptr) continue;
-    for (const std::uint32_t rank : standing.waits_for) ++missed[rank];
-    if (oldest == nullptr || own->at_ns < oldest->at_ns) oldest = own;
   }
-  return missed;
+  return blocked;
+}
+
+/// Of the collectives in `blocked` that lack `rank`, the one that began first; null where none does.
+const Issue* oldest_without(const std::vector<const Issue*>& blocked, const std::vector<RankState>& ranks,
+                            std::uint32_t rank) {
+  const Issue* oldest = nullptr;
+  for (std::size_t index = 0; index < blocked.size(); ++index) {
+    const bool lacks = std::ranges::find(ranks[index].waits_for, rank) != ranks[index].waits_for.end();
+    if (lacks && (oldest == nullptr || blocked[index]->at_ns < oldest->at_ns)) oldest = blocked[index];
+  }
+  return oldest;
 }
 
 /// The rank that most others miss; of several the one that waits for nobody itself.
-std::uint32_t most_missed(const std::map<std::uint32_t, std::uint32_t>& missed,
-                          const std::vector<Standing>& ranks) {
+std::uint32_t most_missed(const std::vector<RankState>& ranks) {
+  std::map<std::uint32_t, std::uint32_t> missed;  // by how many
+  for (const RankState& one : ranks) {
+    for (const std::uint32_t rank : one.waits_for) ++missed[rank];
+  }
   std::uint32_t found = ev::kNoId, most = 0;
   for (const auto& [rank, count] : missed) {
-    const auto standing = std::ranges::find(ranks, rank, &Standing::rank);
-    const bool waits = standing != ranks.end() && !standing->waits_for.empty();
+    const auto state = std::ranges::find(ranks, rank, &RankState::rank);
+    const bool waits = state != ranks.end() && !state->waits_for.empty();
     const std::uint32_t weight = count * 2 + (waits ? 0 : 1);
     if (weight <= most) continue;
     most = weight;
@@ -175,11 +191,11 @@ std::uint32_t most_missed(const std::map<std::uint32_t, std::uint32_t>& missed,
 }
 
 /// Of several ranks that are gone, the one that failed first.
-std::string nobody_waits(const store::Store& store, const std::vector<Standing>& ranks) {
+std::string nobody_waits(const store::Store& store, const std::vector<RankState>& ranks) {
   const std::optional<store::RankEnd> first = store::first_failure(store);
-  auto gone = first ? std::ranges::find(ranks, first->rank, &Standing::rank) : ranks.end();
-  if (gone == ranks.end()) gone = std::ranges::find(ranks, Standing::How::gone, &Standing::how);
-  if (std::ranges::find(ranks, Standing::How::paused, &Standing::how) != ranks.end())
+  auto gone = first ? std::ranges::find(ranks, first->rank, &RankState::rank) : ranks.end();
+  if (gone == ranks.end()) gone = std::ranges::find(ranks, RankState::How::gone, &RankState::how);
+  if (std::ranges::find(ranks, RankState::How::paused, &RankState::how) != ranks.end())
     return "The run is paused: its ranks are held at a gate.";
   return gone != ranks.end()
              ? fmt::format("Rank {} {}; no rank waits in a collective.", gone->rank, gone->doing)
@@ -188,20 +204,21 @@ std::string nobody_waits(const store::Store& store, const std::vector<Standing>&
 
 /// "Ranks 0, 1 wait in all-gather #12 for rank 2, since 1.2 s (at least 3 s). Rank 2 never came to it: it is
 /// ..."
-std::string who_waits(const Hang& hang, const Issue& oldest, std::int64_t now_ns) {
-  std::vector<std::uint32_t> waiting;
-  for (const Standing& one : hang.ranks) {
-    if (!one.waits_for.empty()) waiting.push_back(one.rank);
+std::string who_waits(const Hang& hang, const std::vector<const Issue*>& blocked, const Issue& oldest,
+                      std::int64_t now_ns) {
+  std::vector<std::uint32_t> waiting, wanted;
+  for (std::size_t index = 0; index < blocked.size(); ++index) {
+    if (blocked[index] == nullptr || blocked[index]->key != oldest.key) continue;
+    const RankState& one = hang.ranks[index];
+    waiting.push_back(one.rank);
+    if (blocked[index] == &oldest) wanted = one.waits_for;
   }
-  const auto wanted = std::ranges::find_if(hang.ranks, [&](const Standing& one) {
-    return std::ranges::find(one.waits_for, hang.culprit) != one.waits_for.end();
-  });
   std::string text = fmt::format("{} {} in {} for {}, since {} (at least {}).", ranks_text(waiting),
                                  waiting.size() == 1 ? "waits" : "wait", oldest.named.text(),
-                                 ranks_text(wanted->waits_for), store::seconds_text(oldest.at_ns),
+                                 ranks_text(wanted), store::seconds_text(oldest.at_ns),
                                  time_text(std::max<std::int64_t>(now_ns - oldest.at_ns, 0)));
   text[0] = 'R';
-  const auto culprit = std::ranges::find(hang.ranks, hang.culprit, &Standing::rank);
+  const auto culprit = std::ranges::find(hang.ranks, hang.culprit, &RankState::rank);
   if (culprit == hang.ranks.end())
     return text + fmt::format(" Nothing was recorded of rank {}.", hang.culprit);
   const std::string now =
@@ -246,19 +263,19 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   std::vector<IssuedCollectives> recent;
   for (const store::RankRow& row : store.ranks()) {
     recent.push_back(issued_collectives(store, row.rank, from_ns, everybody));
-    out.ranks.push_back(standing_of(store, row, recent.back(), from_ns));
+    out.ranks.push_back(state_of(store, row, recent.back(), from_ns));
   }
   out.difference = first_difference(recent);
-  const Issue* oldest = nullptr;
-  const std::map<std::uint32_t, std::uint32_t> missed = find_waits(recent, out.ranks, oldest);
+  const std::vector<const Issue*> blocked = find_waits(recent, out.ranks);
+  out.culprit = most_missed(out.ranks);
+  const Issue* const oldest = oldest_without(blocked, out.ranks, out.culprit);
   if (oldest == nullptr) {
     out.text = watched == Watched::goes_on ? kGoesOn : nobody_waits(store, out.ranks);
     add_difference(out);
     return out;
   }
   out.since_ns = oldest->at_ns;
-  out.culprit = most_missed(missed, out.ranks);
-  const auto culprit = std::ranges::find(out.ranks, out.culprit, &Standing::rank);
+  const auto culprit = std::ranges::find(out.ranks, out.culprit, &RankState::rank);
   const bool over = culprit != out.ranks.end() && is_over(*culprit);
   const bool all_over = std::ranges::all_of(out.ranks, is_over);
   constexpr std::int64_t kLongNs = 1'000'000'000;
@@ -268,7 +285,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     out.text = kGoesOn;
   } else {
     if (!certain) out.text = "Where the recording ends: ";
-    out.text += who_waits(out, *oldest, now_ns);
+    out.text += who_waits(out, blocked, *oldest, now_ns);
     if (!certain) out.text += " Whether it was on its way is not recorded.";
     if (!out.difference) out.difference = never_issued(recent, *oldest);
   }

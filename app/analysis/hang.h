@@ -22,8 +22,8 @@ struct NamedCollective {
   [[nodiscard]] std::string text() const;
 };
 
-/// Where one rank stands.
-struct Standing {
+/// What one rank does, at the end of what is held.
+struct RankState {
   enum class How : std::uint8_t {
     in_collective,  ///< begun, not ended
     working,        ///< in a module, an optimizer step or a phase, and in no collective
@@ -44,7 +44,7 @@ struct Standing {
   std::uint64_t collectives = 0;         ///< that it began, of all that were compared
 };
 
-/// The first place where ranks issued something else: by group, in order of sequence.
+/// The place where ranks issued something else: of several the one that a rank came to earliest.
 struct IssueDifference {
   struct Side {
     std::vector<std::uint32_t> ranks;
@@ -60,7 +60,7 @@ struct Hang {
   /// Ranks of a run that goes on wait for each other too, and a recording may end there.
   bool stands_still = false;
   std::string text;  ///< a paragraph: who waits for whom, and why
-  std::vector<Standing> ranks;
+  std::vector<RankState> ranks;
   std::optional<IssueDifference> difference;
   std::uint32_t culprit = instrumentation::kNoId;  ///< rank that others wait for
   std::int64_t since_ns = 0;

@@ -17,7 +17,7 @@ std::string hang_json(const Hang& hang) {
             {"module", one->module},
             {"more_params", one->more_params}};
   };
-  const auto how = [](Standing::How of) {
+  const auto how = [](RankState::How of) {
     constexpr const char* kNames[] = {"in_collective", "working", "waiting", "paused",
                                       "between",       "ended",   "gone"};
     return kNames[static_cast<std::size_t>(of)];
@@ -29,7 +29,7 @@ std::string hang_json(const Hang& hang) {
                                                                         : nlohmann::json(hang.culprit)},
                      {"ranks", nlohmann::json::array()},
                      {"difference", nullptr}};
-  for (const Standing& one : hang.ranks) {
+  for (const RankState& one : hang.ranks) {
     out["ranks"].push_back({{"rank", one.rank},
                             {"state", how(one.how)},
                             {"collective", collective(one.collective)},

@@ -98,13 +98,9 @@ Sides sides_of(const std::vector<IssuedCollectives>& ranks, std::uint64_t key) {
   Sides sides;
   for (const auto& [rank, issue] : issues) {
     const NamedCollective& named = issue->named;
-    // What each rank gives to a collective to or from one rank may differ.
-    const bool may_differ = named.op == ev::CollectiveOp::send || named.op == ev::CollectiveOp::receive ||
-                            named.op == ev::CollectiveOp::all_to_all ||
-                            named.op == ev::CollectiveOp::gather || named.op == ev::CollectiveOp::scatter;
     IssueDifference::Side& side =
-        sides[may_differ ? std::tuple(ev::CollectiveOp::send, std::int64_t{0}, std::string())
-                         : std::tuple(named.op, named.bytes, modules ? named.module : "")];
+        sides[may_differ(named.op) ? std::tuple(ev::CollectiveOp::send, std::int64_t{0}, std::string())
+                                   : std::tuple(named.op, named.bytes, modules ? named.module : "")];
     side.ranks.push_back(rank);
     side.collective = named;
     side.module = named.module;
@@ -127,6 +123,12 @@ IssueDifference difference_of(Sides sides) {
 }
 
 }  // namespace
+
+bool may_differ(ev::CollectiveOp op) noexcept {
+  return op == ev::CollectiveOp::send || op == ev::CollectiveOp::receive ||
+         op == ev::CollectiveOp::all_to_all || op == ev::CollectiveOp::gather ||
+         op == ev::CollectiveOp::scatter;
+}
 
 std::vector<std::uint32_t> all_ranks(const store::Store& store) {
   std::vector<std::uint32_t> out;
@@ -203,6 +205,9 @@ std::optional<IssueDifference> never_issued(const std::vector<IssuedCollectives>
   came.collective = issue.named;
   came.module = issue.named.module;
   for (const IssuedCollectives& rank : ranks) {
+    const bool member =
+        issue.members.empty() || std::ranges::find(issue.members, rank.rank) != issue.members.end();
+    if (!member) continue;
     const bool issued = rank.issues.contains(issue.key);
     (issued ? came : missing).ranks.push_back(rank.rank);
   }

@@ -27,6 +27,9 @@ struct IssuedCollectives {
   std::map<std::uint64_t, Issue> issues;  ///< by key
 };
 
+/// Whether its ranks may give and take different sizes, or take different sides of it: to or from one rank,
+/// and all-to-all.
+[[nodiscard]] bool may_differ(instrumentation::CollectiveOp op) noexcept;
 /// Ranks 0 to the world's last.
 [[nodiscard]] std::vector<std::uint32_t> all_ranks(const store::Store& store);
 /// Begin of the last two steps: what ranks compare is there, and reading it costs the same however long the
@@ -38,7 +41,8 @@ struct IssuedCollectives {
 
 /// The earliest place at which ranks issued different collectives.
 [[nodiscard]] std::optional<IssueDifference> first_difference(const std::vector<IssuedCollectives>& ranks);
-/// The ranks that have not come to the collective `issue`, which others are in. Nothing where all have.
+/// The ranks of its group, where that is known, that have not come to the collective `issue`, which others
+/// are in. Nothing where all have.
 [[nodiscard]] std::optional<IssueDifference> never_issued(const std::vector<IssuedCollectives>& ranks,
                                                           const Issue& issue);
 

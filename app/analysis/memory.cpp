@@ -58,12 +58,9 @@ std::optional<store::MemorySample> peak_of(const store::Store& store, const Summ
                                            ev::MemoryPool pool, std::int32_t stage, std::uint32_t& of_rank) {
   std::optional<store::MemorySample> most;
   for (const RankSummary& rank : summary.ranks) {
-    const auto peak =
-        pool == ev::MemoryPool::device ? rank.model_state_peak : store.model_state_peak(rank.rank, pool);
+    const auto peak = pool == ev::MemoryPool::device ? rank.model_state_peak
+                                                     : measured_model_states(store, rank.rank, pool);
     if (!peak) continue;
-    // What was allocated while less detail was emitted is in no sum after it.
-    const Recorded before = recorded_in(store, rank.rank, store::Store::kBegin, peak->at_ns);
-    if (before.lowest.value_or(ev::Detail::params) < ev::Detail::params) continue;
     if (most && model_state_bytes(*peak, stage) <= model_state_bytes(*most, stage)) continue;
     most = peak;
     of_rank = rank.rank;
@@ -281,6 +278,16 @@ const char* explain(MemoryCause cause) noexcept {
              "gradients";
   }
   return "";
+}
+
+std::optional<store::MemorySample> measured_model_states(const store::Store& store, std::uint32_t rank,
+                                                         ev::MemoryPool pool, bool* in_part) {
+  auto peak = store.model_state_peak(rank, pool);
+  if (!peak) return std::nullopt;
+  const Recorded before = recorded_in(store, rank, store::Store::kBegin, peak->at_ns);
+  const bool whole = before.lowest.value_or(ev::Detail::params) >= ev::Detail::params;
+  if (in_part != nullptr) *in_part = !whole;
+  return whole ? peak : std::nullopt;
 }
 
 MemoryModel model_memory(const store::Store& store, const Summary& summary) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "app/analysis/summary.h"
 
@@ -10,5 +11,13 @@ namespace shardscope::analysis {
 /// The expression for the run's data types, per rank: parameters and gradients as stored, fp32 master
 /// weights only where they are kept beside 16-bit ones, momentum and variance in fp32.
 [[nodiscard]] MemoryModel model_memory(const store::Store& store, const Summary& summary);
+
+/// Most that the rank's model states held in `pool`, with all categories at that time. Nothing where there
+/// are no memory events, or where less than they take was recorded at any time before: what was allocated
+/// then is in no sum after it, which `in_part`, where given, says.
+[[nodiscard]] std::optional<store::MemorySample> measured_model_states(const store::Store& store,
+                                                                       std::uint32_t rank,
+                                                                       instrumentation::MemoryPool pool,
+                                                                       bool* in_part = nullptr);
 
 }  // namespace shardscope::analysis

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/store/names.h"
 
 namespace shardscope::analysis {
@@ -31,6 +33,12 @@ std::string missing_reason(const Summary& summary, std::string_view what, ev::De
   if (summary.lacking_steps == 0) return missing_reason(what, from, summary.recorded_detail);
   return fmt::format("events are missing in {} of {} steps: {}", summary.lacking_steps, summary.steps,
                      store::text_of(summary.losses));
+}
+
+std::string missing_model_states(const Summary& summary) {
+  return std::ranges::any_of(summary.ranks, &RankSummary::model_states_in_part)
+             ? "part of them was allocated while less detail was recorded"
+             : missing_reason(summary, "memory events", ev::Detail::params, ev::Capability::memory);
 }
 
 std::string coverage(const Summary& summary, std::uint32_t steps, std::uint32_t all) {

@@ -26,6 +26,9 @@ namespace ev = shardscope::instrumentation;
 [[nodiscard]] std::string missing_reason(const Summary& summary, std::string_view what, ev::Detail from,
                                          ev::Capability capability);
 
+/// Why the model states were measured on no rank.
+[[nodiscard]] std::string missing_model_states(const Summary& summary);
+
 /// "", or where events are missing or the detail was changed: "over 3 of 12 steps; of the others events are
 /// missing" for a figure that is of `steps` of `all`.
 [[nodiscard]] std::string coverage(const Summary& summary, std::uint32_t steps, std::uint32_t all);

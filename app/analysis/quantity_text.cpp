@@ -55,6 +55,14 @@ std::string count_text(double value) {
   return text;
 }
 
+std::string with_spread(const std::optional<double>& figure, double spread) {
+  if (!figure) return "—";
+  const bool whole = *figure >= 1e5;
+  std::string text = whole ? count_text(*figure) : fmt::format("{:.4g}", *figure);
+  if (spread > 0) text += " ± " + (whole ? count_text(spread) : fmt::format("{:.2g}", spread));
+  return text;
+}
+
 std::string elements_text(std::int64_t count) {
   static constexpr std::array kSuffixes{"", "k", "M", "G", "T"};
   double value = static_cast<double>(count);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "app/store/clock_drift.h"
@@ -22,6 +23,8 @@ struct Quantity {
 [[nodiscard]] std::string time_text(std::int64_t ns);
 [[nodiscard]] std::string bytes_text(std::int64_t count);
 [[nodiscard]] std::string count_text(double value);
+/// "12.3 ± 0.4", "12.3" without a spread, from 100 000 on whole; a dash where there is no figure.
+[[nodiscard]] std::string with_spread(const std::optional<double>& figure, double spread);
 /// Three significant digits and k, M, G or T, no trailing zeros: "48.1M", "50M", "999".
 [[nodiscard]] std::string elements_text(std::int64_t count);
 /// "-80.1 ± 2.3" in microseconds per second (ppm), one decimal: a part in ten million is less than a crystal

@@ -126,7 +126,8 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
   // Transfers have the detail of memory events.
   result.copies_known = copies_known && (!result.memory_peak.empty() || result.time.exposed_copy_ns > 0);
   // On a CPU rank the device pool is host memory under its own arena.
-  result.model_state_peak = store.model_state_peak(row.rank, ev::MemoryPool::device);
+  result.model_state_peak =
+      measured_model_states(store, row.rank, ev::MemoryPool::device, &result.model_states_in_part);
   return result;
 }
 

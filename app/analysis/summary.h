@@ -75,7 +75,8 @@ struct RankSummary {
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
   std::optional<store::ClockDrift> clock_drift;
   std::map<instrumentation::MemoryPool, store::MemorySample> memory_peak;
-  std::optional<store::MemorySample> model_state_peak;
+  std::optional<store::MemorySample> model_state_peak;  ///< nothing where it was not measured
+  bool model_states_in_part = false;  ///< that is because part was allocated while less detail was recorded
   /// Over the whole run; nothing where none were recorded (stages 0 to 2, older recordings).
   std::optional<FetchCounterSums> fetch_counters;
   /// Over the steps measured that the GPU's records cover; nothing where they cover none.
@@ -237,6 +238,8 @@ struct Difference {
   std::optional<double> a, b;
   double spread_a = 0, spread_b = 0;  ///< half width of the interquartile range over steps
   bool lower_is_better = true;
+  /// Whether the two differ by more than their spreads together. Where they do not, neither is better.
+  [[nodiscard]] bool beyond_spread() const noexcept;
 };
 struct Comparison {
   std::vector<Difference>

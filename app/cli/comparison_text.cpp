@@ -6,18 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/quantity_text.h"
 #include "app/cli/say.h"
 
 namespace shardscope::cli {
-namespace {
-
-std::string value(const std::optional<double>& number, double spread) {
-  if (!number) return "—";
-  return spread > 0 ? fmt::format("{:.4g} ± {:.2g}", *number, spread) : fmt::format("{:.4g}", *number);
-}
-
-}  // namespace
-
 std::string comparison_text(const analysis::Comparison& comparison) {
   std::string text = plain_format("{}\n\n", comparison.verdict);
   for (const std::string& missing : comparison.missing_a) text += plain_format("missing in A  {}\n", missing);
@@ -29,8 +21,8 @@ std::string comparison_text(const analysis::Comparison& comparison) {
   for (const analysis::Difference& d : comparison.metrics) {
     std::string change = "—";
     if (d.a && d.b && *d.a != 0) change = fmt::format("{:+.1f} %", 100 * (*d.b - *d.a) / *d.a);
-    text += fmt::format("{:<26} {:>20} {:>20} {:>9}  {}\n", d.metric, value(d.a, d.spread_a),
-                        value(d.b, d.spread_b), change, d.unit);
+    text += fmt::format("{:<26} {:>20} {:>20} {:>9}  {}\n", d.metric, analysis::with_spread(d.a, d.spread_a),
+                        analysis::with_spread(d.b, d.spread_b), change, d.unit);
   }
   text += "± is half the interquartile range over steps.\n";
   if (!comparison.config_changes.empty()) {

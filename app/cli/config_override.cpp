@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "app/cli/verb.h"
+#include "runtime/base/open_file.h"
 #include "runtime/config/parse_json.h"
 
 namespace shardscope::cli {
@@ -37,19 +36,13 @@ nlohmann::json value_of(const std::string& assignment, const std::string& given)
 }  // namespace
 
 std::string config_with(const std::string& path, const std::vector<std::string>& assignments) {
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  // A pipe would be waited for.
-  if (std::filesystem::is_other(status))
-    throw UserError(
-        fmt::format("configuration {}: is a pipe or a device, not a file; write it to a file first", path));
-  std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(status))
-    throw UserError(
-        fmt::format("configuration {}: cannot be read; give an existing DeepSpeed JSON file", path));
-  std::stringstream text;
-  text << file.rdbuf();
-  return config_text_with(text.str(), path, assignments);
+  std::string text;
+  try {
+    text = base::read_file(path);
+  } catch (const base::FileError& error) {
+    throw UserError(fmt::format("configuration {}: {}", path, error.what()));
+  }
+  return config_text_with(text, path, assignments);
 }
 
 std::string config_text_with(const std::string& text, const std::string& name,

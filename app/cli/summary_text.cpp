@@ -154,18 +154,14 @@ std::string summary_text(const analysis::Summary& s) {
   } else if (!s.loss.empty()) {
     line("loss", loss_text(s.loss));
   }
-  line(
-      "model states",
-      fmt::format(
-          "{}: {} per rank expected, {}", s.memory_model.expression,
-          analysis::bytes_text(s.memory_model.bytes_per_rank),
-          s.memory_model.measured_bytes_per_rank
-              ? fmt::format("{} measured ({})", analysis::bytes_text(*s.memory_model.measured_bytes_per_rank),
-                            or_dash(s.memory_model.excess_pct, "{:+.2f} %"))
-          : std::ranges::any_of(s.ranks, [](const auto& rank) { return rank.model_state_peak.has_value(); })
-              ? "not measured: part of it was allocated while less detail was recorded"
-              : "not measured: " +
-                    missing_reason("memory events", instrumentation::Detail::params, Capability::memory)));
+  line("model states",
+       fmt::format("{}: {} per rank expected, {}", s.memory_model.expression,
+                   analysis::bytes_text(s.memory_model.bytes_per_rank),
+                   s.memory_model.measured_bytes_per_rank
+                       ? fmt::format("{} measured ({})",
+                                     analysis::bytes_text(*s.memory_model.measured_bytes_per_rank),
+                                     or_dash(s.memory_model.excess_pct, "{:+.2f} %"))
+                       : "not measured: " + analysis::missing_model_states(s)));
   for (const analysis::MemoryPart& part : s.memory_model.parts) {
     line("", fmt::format("{} {}: {}", more(part.bytes), analysis::name_of(part.cause),
                          analysis::explain(part.cause)));

@@ -1,18 +1,14 @@
 // `estimate`: memory before anything runs, from numbers (cold) or from a model (live).
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "app/analysis/foreign_json.h"
 #include "app/cli/checks.h"
 #include "app/cli/config_override.h"
+#include "app/cli/estimate_model.h"
 #include "app/cli/estimate_text.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
@@ -31,12 +27,7 @@
 namespace shardscope::cli {
 namespace {
 
-struct EstimateOptions {
-  plan::EstimateInput input;
-  std::string params, largest_layer;  ///< as written: 2851598336, 2851e6
-  std::string formula = "doc", model;
-  std::string weights;  ///< a state_dict's file: its size says how many parameters
-  std::int64_t weight_bytes = 4;
+struct EstimateOptions : ModelSource {
   std::int64_t accumulation_steps = 1;
   bool pinned = false;
   bool cases = false;  ///< the documents' three, instead of rows
@@ -48,108 +39,6 @@ struct EstimateOptions {
   // activations
   plan::TransformerShape shape{.sequence = 0, .batch_per_gpu = 0, .batch_per_node = 0};
 };
-
-/// A whole number, in digits or like 2851e6, as the documents write it.
-std::int64_t parse_count(const char* option, const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0) || value > 9e15 ||
-      value != std::floor(value)) {
-    throw UserError(fmt::format("{} {}: not a number of parameters; give a whole number, for example "
-                                "2851598336 or 2851e6",
-                                option, text),
-                    2);
-  }
-  return static_cast<std::int64_t>(value);
-}
-
-/// "Divide the size of the state_dict file by 4" (docs/zero.md M1).
-std::int64_t params_of_weights(const EstimateOptions& options) {
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(options.weights, error);
-  if (error)
-    throw UserError(fmt::format("--state-dict {}: {}; give the file of the model's weights", options.weights,
-                                error.message()));
-  return static_cast<std::int64_t>(bytes) / options.weight_bytes;
-}
-
-/// Counts of a model that is counted and not trained; nothing where the name or the file is another kind.
-std::optional<plan::ParameterCounts> counts_of(const EstimateOptions& options, const std::string& text) {
-  try {
-    const auto shape =
-        text.empty() ? plan::named_encoder_decoder(options.model) : plan::parse_encoder_decoder(text);
-    return shape ? std::optional(plan::count_parameters(*shape)) : std::nullopt;
-  } catch (const std::invalid_argument& error) {
-    throw UserError(fmt::format("--model {}: {}", options.model, error.what()));
-  }
-}
-
-/// The model of --model. Without one, or where it is one that is only counted: nothing, and the counts are in
-/// `options.input`.
-std::optional<plan::ModelPlan> take_model(EstimateOptions& options) {
-  options.input.formula =
-      options.formula == "doc" ? plan::EstimateFormula::doc : plan::EstimateFormula::deepspeed_0_19;
-  if (options.model.empty()) {
-    if (options.params.empty() == options.weights.empty()) {
-      throw UserError(options.params.empty()
-                          ? "--params: give the number of parameters, or a model with --model"
-                          : "--state-dict: its size says how many parameters there are; leave out --params",
-                      2);
-    }
-    options.input.params =
-        options.weights.empty() ? parse_count("--params", options.params) : params_of_weights(options);
-    if (!options.largest_layer.empty()) {
-      options.input.largest_layer_params = parse_count("--largest-layer", options.largest_layer);
-      if (options.input.largest_layer_params > options.input.params) {
-        throw UserError(fmt::format("--largest-layer {}: more than the {} parameters of the model",
-                                    options.largest_layer, options.input.params),
-                        2);
-      }
-    }
-    return std::nullopt;
-  }
-  if (!options.params.empty() || !options.largest_layer.empty() || !options.weights.empty()) {
-    throw UserError(fmt::format("--model {}: says how many parameters there are; leave out --params, "
-                                "--largest-layer and --state-dict",
-                                options.model),
-                    2);
-  }
-  const auto take = [&](const plan::ParameterCounts& counts) {
-    options.input.params = counts.params;
-    options.input.largest_layer_params = counts.largest_layer;
-    return std::nullopt;
-  };
-  if (const auto counts = counts_of(options, "")) return take(*counts);
-  plan::ModelSpec spec;
-  if (options.model.ends_with(".json")) {
-    std::error_code none;
-    // A pipe would be waited for.
-    if (std::filesystem::is_other(std::filesystem::status(options.model, none)))
-      throw UserError(fmt::format("--model {}: is a pipe or a device, not a file; write it to a file first",
-                                  options.model));
-    std::ifstream file(options.model);
-    if (!file) throw UserError(fmt::format("--model {}: no such file", options.model));
-    std::stringstream text;
-    text << file.rdbuf();
-    if (const auto counts = counts_of(options, text.str())) return take(*counts);
-    try {
-      spec = plan::parse_model_spec(text.str());
-    } catch (const std::invalid_argument& error) {
-      throw UserError(fmt::format("--model {}: {}", options.model, error.what()));
-    }
-  } else {
-    try {
-      spec = plan::named_model(options.model);
-    } catch (const std::invalid_argument& error) {
-      throw UserError(error.what(), 2);
-    }
-  }
-  plan::ModelPlan model = plan::build_model_plan(std::move(spec));
-  const plan::EstimateInput of_model = plan::estimate_input(model);
-  options.input.params = of_model.params;
-  options.input.largest_layer_params = of_model.largest_layer_params;
-  return model;
-}
 
 struct ConfiguredRun {
   plan::ZeroConfig zero;

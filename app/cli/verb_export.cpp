@@ -73,7 +73,7 @@ const std::vector<std::string>& export_formats() {
 
 int export_recording(const store::Store& store, const ExportChoice& choice) {
   if (choice.format != "kineto" && !(choice.ranks.empty() && choice.steps.empty()))
-    throw UserError(fmt::format("--ranks, --steps: not of the format {}, but of kineto", choice.format), 2);
+    throw UserError("--ranks and --steps apply only to --format kineto", 2);
   std::vector<std::string> written{choice.out};
   if (choice.format == "chrome") {
     exporter::write_chrome(choice.out, store);

@@ -82,7 +82,7 @@ int why(const WhyOptions& options) {
     return 0;
   }
   say("{}\n", hang.text);
-  for (const analysis::Standing& one : hang.ranks) {
+  for (const analysis::RankState& one : hang.ranks) {
     const std::string where =
         one.collective ? "in " + one.collective->text() + (one.doing.empty() ? "" : ", ") : "";
     say("  rank {:<4} {}{}{}; last event at {}\n", one.rank, where, one.doing,

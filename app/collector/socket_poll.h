@@ -15,8 +15,8 @@
 namespace shardscope::collector {
 
 /// Used by one thread, which also uses the sockets. A socket's descriptor becomes readable when something
-/// happens to a socket at rest. One that is not at rest may have a message of which its descriptor no longer
-/// tells, so it is asked: after it was ready (not everything need have been received) and after used().
+/// happens to a socket at rest. One that is not at rest may have a message which its descriptor no longer
+/// shows, so it is asked: after it was ready (not everything need have been received) and after used().
 class SocketPoll {
  public:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();

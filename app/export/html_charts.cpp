@@ -138,11 +138,11 @@ std::string critical_path_html(const analysis::Summary& summary) {
       if (name != analysis::name_of(part)) continue;
       const double of_all = sum > 0 ? ms / sum : 0;
       const std::string label = analysis::label_of(part);
-      parts.push_back(
-          {colour_of(part), fmt::format("{}: {:.2f} ms ({:.1f} %)", label, ms, 100 * of_all), of_all});
+      parts.push_back({colour_of(hue_of(part)),
+                       fmt::format("{}: {:.2f} ms ({:.1f} %)", label, ms, 100 * of_all), of_all});
       table += fmt::format(
           "<tr><td><span class=legend><i class={}></i></span>{}<td class=n>{:.2f}<td class=n>{:.1f} %</tr>",
-          colour_of(part), label, ms, 100 * of_all);
+          colour_of(hue_of(part)), label, ms, 100 * of_all);
     }
   }
   return "<div class=rows>" + bar_row(fmt::format("{:.2f} ms", sum), parts, "") + "</div>" +

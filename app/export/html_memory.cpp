@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "app/analysis/memory.h"
+#include "app/analysis/missing_reason.h"
 #include "app/export/html_parts.h"
 #include "app/store/names.h"
 
@@ -53,14 +53,16 @@ std::string peak_html(const store::Store& store, const store::MemorySample& peak
   return out + scrolling(table + "</table>", "memory at the peak by category");
 }
 
-std::string model_html(const analysis::MemoryModel& model) {
-  std::string out = fmt::format(
-      "<p>Model states: {} = {} per rank expected, {} measured at their peak ({}).</p>",
-      escape_html(model.expression), bytes_text(model.bytes_per_rank),
-      model.measured_bytes_per_rank
-          ? fmt::format("{} on rank {}", bytes_text(*model.measured_bytes_per_rank), model.measured_rank)
-          : "—",
-      number(model.excess_pct, "{:+.2f}", " %"));
+std::string model_html(const analysis::Summary& summary) {
+  const analysis::MemoryModel& model = summary.memory_model;
+  std::string out =
+      fmt::format("<p>Model states: {} = {} per rank expected, {}.</p>", escape_html(model.expression),
+                  bytes_text(model.bytes_per_rank),
+                  model.measured_bytes_per_rank
+                      ? fmt::format("{} on rank {} measured at their peak ({})",
+                                    bytes_text(*model.measured_bytes_per_rank), model.measured_rank,
+                                    number(model.excess_pct, "{:+.2f}", " %"))
+                      : "not measured: " + escape_html(analysis::missing_model_states(summary)));
   for (const analysis::MemoryPart& part : model.parts) {
     out += fmt::format("<p>{} of it are {}: {}.</p>", bytes_text(part.bytes), analysis::name_of(part.cause),
                        escape_html(analysis::explain(part.cause)));
@@ -76,8 +78,7 @@ std::string memory_html(const store::Store& store, const analysis::Summary& summ
   const auto pool = instrumentation::MemoryPool::device;
   const auto peak = store.memory_peak(rank, pool);
   if (!peak || peak->total() <= 0)
-    return "<p class=missing>No memory events were recorded for this rank.</p>" +
-           model_html(summary.memory_model);
+    return "<p class=missing>No memory events were recorded for this rank.</p>" + model_html(summary);
   const std::int64_t end = std::max<std::int64_t>(store.end_ns(), 1);
   std::vector<store::MemorySample> columns(kColumns);
   store.memory_columns(rank, pool, 0, end, columns);
@@ -113,7 +114,7 @@ std::string memory_html(const store::Store& store, const analysis::Summary& summ
       "<p class=legend><span><i class=dashes></i>model states {} = {}</span><span><i "
       "class=dot></i>peak</span></p>",
       escape_html(summary.memory_model.expression), bytes_text(summary.memory_model.bytes_per_rank));
-  return out + peak_html(store, *peak) + model_html(summary.memory_model);
+  return out + peak_html(store, *peak) + model_html(summary);
 }
 
 }  // namespace shardscope::exporter

@@ -109,26 +109,20 @@ std::string scheduling_html(const analysis::Scheduling& scheduling) {
 }
 
 std::string comparison_html(const analysis::Comparison& comparison) {
-  const auto value = [](const std::optional<double>& figure, double spread) {
-    if (!figure) return std::string("—");
-    if (*figure >= 1e5)
-      return spread > 0 ? count_text(*figure) + " ± " + count_text(spread) : count_text(*figure);
-    return spread > 0 ? fmt::format("{:.4g} ± {:.2g}", *figure, spread) : fmt::format("{:.4g}", *figure);
-  };
   std::string table =
       "<table><tr><th>median over steps<th class=n>A<th class=n>B<th class=n>change<th>unit</tr>";
   for (const analysis::Difference& row : comparison.metrics) {
     const bool both = row.a && row.b && *row.a != 0;
     const double change = both ? 100 * (*row.b - *row.a) / *row.a : 0;
     const bool worse = row.lower_is_better ? change > 0 : change < 0;
+    const char* const word = std::abs(change) < 0.05 ? ""
+                             : !row.beyond_spread()  ? " (within the spread)"
+                             : worse                 ? " (worse)"
+                                                     : " (better)";
     table += fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>",
-                         escape_html(row.metric), value(row.a, row.spread_a), value(row.b, row.spread_b),
-                         both ? fmt::format("{:+.1f} %{}", change,
-                                            std::abs(change) < 0.05 ? ""
-                                            : worse                 ? " (worse)"
-                                                                    : " (better)")
-                              : "—",
-                         escape_html(row.unit));
+                         escape_html(row.metric), analysis::with_spread(row.a, row.spread_a),
+                         analysis::with_spread(row.b, row.spread_b),
+                         both ? fmt::format("{:+.1f} %{}", change, word) : "—", escape_html(row.unit));
   }
   std::string out = "<p class=verdict>" + escape_html(comparison.verdict) + "</p>" +
                     scrolling(table + "</table>", "A beside B");

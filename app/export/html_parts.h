@@ -55,7 +55,10 @@ inline constexpr const char* kExposedCopy = "c-exposed-copy";
 inline constexpr const char* kUnrecorded = "c-unrecorded";
 }  // namespace colour
 [[nodiscard]] const char* colour_of(instrumentation::MemoryCategory category);
-[[nodiscard]] const char* colour_of(analysis::PathPart part);
+/// What is drawn in the timeline, numbered as in assets/report/report.js.
+enum class Hue : std::uint8_t { compute, gather, reduce, optimizer, copy, wait, idle, pause, unrecorded };
+[[nodiscard]] Hue hue_of(analysis::PathPart part);
+[[nodiscard]] const char* colour_of(Hue hue);
 
 /// A part of a bar.
 struct BarPart {
@@ -100,7 +103,7 @@ struct ShownRank {
   std::uint32_t rank = 0;
   std::string label;
 };
-/// Eight at most: all, or those at the ends and some between.
+/// Eight at most: all, or the extremes and an even sample.
 [[nodiscard]] std::vector<ShownRank> shown_ranks(const analysis::Summary& summary);
 /// The spans of these as JSON for assets/report/report.js, which says what is in it.
 [[nodiscard]] std::string timeline_data(const store::Store& store, const std::vector<ShownStep>& steps,

@@ -96,7 +96,7 @@ std::string timeline_html(const store::Store& store, const analysis::Summary& su
       "goes, the critical path and the ranks are above and below in figures.</p></noscript>",
       ranks.size());
   if (ranks.size() < summary.ranks.size())
-    out += fmt::format("<p>{} of the {} ranks: the ends, and some between.</p>", ranks.size(),
+    out += fmt::format("<p>{} of the {} ranks: the extremes and an even sample.</p>", ranks.size(),
                        summary.ranks.size());
   return out + "<script type=\"application/json\" id=timeline-data>" + timeline_data(store, steps, ranks) +
          "</script>";

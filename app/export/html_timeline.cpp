@@ -26,9 +26,7 @@ using instrumentation::StreamId;
 /// Of a step, over all its ranks: some 20 bytes each.
 constexpr std::size_t kMostSpans = 24'000, kMostPieces = 4'000;
 
-/// Colours of the script, in its order.
-enum class Hue : std::uint8_t { compute, gather, reduce, optimizer, copy, wait, idle, pause, unrecorded };
-/// Its name says how long it took: time that it was paused, or its end, is not what is drawn.
+/// Added to a hue: its name says how long it took: time that it was paused, or its end, is not what is drawn.
 constexpr int kSaysDuration = 16;
 
 Hue gpu_hue(const store::Span& span, StreamId stream) {
@@ -42,7 +40,7 @@ Hue gpu_hue(const store::Span& span, StreamId stream) {
   return computes ? Hue::compute : Hue::copy;
 }
 
-Hue hue_of(const store::Span& span, StreamId stream) {
+Hue hue_of_span(const store::Span& span, StreamId stream) {
   switch (span.kind) {
     case EventKind::gpu_begin:
       return gpu_hue(span, stream);
@@ -65,33 +63,6 @@ Hue hue_of(const store::Span& span, StreamId stream) {
   }
 }
 
-Hue hue_of(analysis::PathPart part) {
-  using analysis::PathPart;
-  switch (part) {
-    case PathPart::forward:
-    case PathPart::backward:
-    case PathPart::compute:
-      return Hue::compute;
-    case PathPart::optimizer:
-    case PathPart::cpu_optimizer:
-      return Hue::optimizer;
-    case PathPart::transfer:
-      return Hue::gather;
-    case PathPart::copy:
-    case PathPart::checkpoint:
-      return Hue::copy;
-    case PathPart::data:
-      return Hue::wait;
-    case PathPart::paused:
-      return Hue::pause;
-    case PathPart::unrecorded:
-      return Hue::unrecorded;
-    case PathPart::idle:
-      return Hue::idle;
-  }
-  return Hue::idle;
-}
-
 bool drawn(EventKind kind) {
   return kind != EventKind::phase_begin && kind != EventKind::step_begin &&
          kind != EventKind::micro_step_begin;
@@ -100,20 +71,15 @@ bool drawn(EventKind kind) {
 using Params = std::unordered_map<std::uint32_t, std::vector<std::uint32_t>>;  ///< by collective
 
 /// What a span is called, without how long it took.
-std::string span_name(const store::Store& store, std::uint32_t rank, const Params& params,
-                      const store::Span& span) {
-  const auto module = [&](std::uint32_t id) { return store::module_name(store, id); };
+std::string name_of(const store::Store& store, std::uint32_t rank, const Params& params,
+                    const store::Span& span) {
   switch (span.kind) {
-    case EventKind::module_begin: {
-      const auto fields = instrumentation::as<EventKind::module_begin>(span);
-      return fmt::format("{} {}", module(fields.module), store::name_of(fields.pass));
-    }
     case EventKind::fetch_wait_begin: {
       const auto fields = instrumentation::as<EventKind::fetch_wait_begin>(span);
       // Parameters that stay whole are gathered for no module.
       if (fields.module == instrumentation::kNoId)
         return fmt::format("wait for gather {} of persistent parameters", fields.gather);
-      return fmt::format("{} waits for gather {}", module(fields.module), fields.gather);
+      return fmt::format("{} waits for gather {}", store::module_name(store, fields.module), fields.gather);
     }
     case EventKind::collective_begin: {
       const auto fields = instrumentation::as<EventKind::collective_begin>(span);
@@ -123,13 +89,8 @@ std::string span_name(const store::Store& store, std::uint32_t rank, const Param
       return fmt::format("{} #{}{}, {}", store::name_of(fields.op), fields.sequence,
                          contents.empty() ? "" : " of " + contents, bytes_text(fields.bytes));
     }
-    case EventKind::gpu_begin: {
-      const auto fields = instrumentation::as<EventKind::gpu_begin>(span);
-      std::string name = store.name(rank, fields.name);
-      return name.empty() ? store::name_of(fields.work) : name;
-    }
     default:
-      return span_label(store, rank, span);
+      return span_name(store, rank, span);
   }
 }
 
@@ -170,12 +131,12 @@ class TimelineData {
           fmt::format("{{\"length\":{},\"path\":[{}],\"ranks\":[", step.end_ns - step.begin_ns, path(step));
       // Coarser until it is few enough.
       std::int64_t shortest = 0;
-      std::string lanes = of_ranks(step, shortest);
-      while (written_ > kMostSpans && shortest < (step.end_ns - step.begin_ns) / 256) {
+      std::vector<Lane> lanes = lanes_of(step, shortest);
+      while (item_count(lanes) > kMostSpans && shortest < (step.end_ns - step.begin_ns) / 256) {
         shortest = std::max(2 * shortest, (step.end_ns - step.begin_ns) / 16'384);
-        lanes = of_ranks(step, shortest);
+        lanes = lanes_of(step, shortest);
       }
-      out += lanes + "]}";
+      out += text_of(step, lanes) + "]}";
     }
     out += "],\n\"names\":[";
     for (std::size_t i = 0; i < names_.size(); ++i) {
@@ -189,10 +150,21 @@ class TimelineData {
   struct Item {
     std::int64_t begin = 0, end = 0;
     std::uint8_t depth = 0;
-    int hue = 0;
-    std::size_t name = 0;
-    std::size_t spans = 1;  ///< that were joined
+    Hue hue{};
+    store::Span span;       ///< of those that were joined the first
+    std::size_t spans = 1;  ///< that were joined; 0: none joins it
   };
+  struct Lane {
+    store::LaneId id;
+    std::vector<Item> items;  ///< by begin, then depth
+  };
+  static constexpr std::uint8_t kPauseDepth = 255;
+
+  static std::size_t item_count(const std::vector<Lane>& lanes) {
+    std::size_t sum = 0;
+    for (const Lane& lane : lanes) sum += lane.items.size();
+    return sum;
+  }
 
   std::size_t name(std::string text) {
     const auto [at, inserted] = ids_.try_emplace(std::move(text), names_.size());
@@ -200,22 +172,37 @@ class TimelineData {
     return at->second;
   }
 
-  std::string of_ranks(const ShownStep& step, std::int64_t shortest) {
-    written_ = 0;
+  std::vector<Lane> lanes_of(const ShownStep& step, std::int64_t shortest) const {
+    std::vector<Lane> out;
+    for (const ShownRank& rank : ranks_) {
+      for (const store::LaneId lane : store_.lanes()) {
+        if (lane.rank == rank.rank && lane.stream != StreamId::host && lane.stream != StreamId::gpu_records)
+          out.push_back({lane, items(lane, step, shortest)});
+      }
+    }
+    return out;
+  }
+
+  /// Begins are those after the item before. Only what is written has a name: of what was joined there may be
+  /// very many.
+  std::string text_of(const ShownStep& step, const std::vector<Lane>& lanes) {
     std::string out;
     for (const ShownRank& rank : ranks_) {
       if (!out.empty()) out += ",\n";
       out += "[";
       append_script_json(out, rank.label);
       const Params params = params_of_step(store_, rank.rank, step);
-      for (const store::LaneId lane : store_.lanes()) {
-        if (lane.rank != rank.rank || lane.stream == StreamId::host || lane.stream == StreamId::gpu_records)
-          continue;
+      for (const Lane& lane : lanes) {
+        if (lane.id.rank != rank.rank) continue;
         out += ",\n[";
-        append_script_json(out, store::lane_name(store_, lane));
-        for (const Item& item : items(lane, params, step, shortest)) {
-          out += fmt::format(",{},{},{},{},{}", item.depth, item.begin, item.end - item.begin, item.hue,
-                             item.name);
+        append_script_json(out, store::lane_name(store_, lane.id));
+        std::int64_t before = 0;
+        for (const Item& item : lane.items) {
+          const Named named = named_as(lane.id.rank, params, step, item);
+          out += fmt::format(",{},{},{},{},{}", item.depth, item.begin - before, item.end - item.begin,
+                             static_cast<int>(item.hue) + (named.says_duration ? kSaysDuration : 0),
+                             name(named.text));
+          before = item.begin;
         }
         out += "]";
       }
@@ -224,9 +211,31 @@ class TimelineData {
     return out;
   }
 
-  /// Spans of all depths and pauses, by begin, then depth; begins are those after the one before.
-  std::vector<Item> items(store::LaneId lane, const Params& params, const ShownStep& step,
-                          std::int64_t shortest) {
+  struct Named {
+    std::string text;
+    bool says_duration = false;
+  };
+  [[nodiscard]] Named named_as(std::uint32_t rank, const Params& params, const ShownStep& step,
+                               const Item& item) const {
+    if (item.spans > 1) return {fmt::format("{} short spans", item.spans)};
+    const store::Span& span = item.span;
+    if (item.depth == kPauseDepth) {
+      const std::string took =
+          span.end_ns == store::kOpen ? "not ended" : time_text(span.end_ns - span.begin_ns);
+      return {"paused by the user: " + took + ", in no duration", true};
+    }
+    const store::SpanTime time = store::time_of(store_, rank, span);
+    const std::string odd = odd_duration(store_, rank, time);
+    std::string text = name_of(store_, rank, params, span);
+    if (!odd.empty()) return {text + ": " + odd, true};
+    if (span.begin_ns < step.begin_ns || time.until_ns > step.end_ns)
+      return {text + ": " + time_text(time.running_ns) + ", partly in another step", true};
+    return {std::move(text)};
+  }
+
+  /// Spans of all depths and pauses.
+  [[nodiscard]] std::vector<Item> items(store::LaneId lane, const ShownStep& step,
+                                        std::int64_t shortest) const {
     std::vector<Item> all;
     for (std::uint8_t depth = 0; depth < store_.depth_count(lane); ++depth) {
       const std::size_t first = all.size();
@@ -237,8 +246,8 @@ class TimelineData {
         Item item{std::clamp(span.begin_ns, step.begin_ns, step.end_ns) - step.begin_ns,
                   std::clamp(time.until_ns, step.begin_ns, step.end_ns) - step.begin_ns,
                   depth,
-                  static_cast<int>(hue_of(span, lane.stream)),
-                  0,
+                  hue_of_span(span, lane.stream),
+                  span,
                   1};
         const bool is_short = item.end - item.begin < shortest;
         if (is_short && all.size() > first && all.back().spans > 0 &&
@@ -251,43 +260,19 @@ class TimelineData {
           continue;
         }
         longest = item.end - item.begin;
-        const std::string odd = odd_duration(store_, lane.rank, time);
-        if (!odd.empty() || span.begin_ns < step.begin_ns || time.until_ns > step.end_ns) {
-          item.name = name(span_name(store_, lane.rank, params, span) + ": " +
-                           (odd.empty() ? time_text(time.running_ns) + ", partly in another step" : odd));
-          item.hue += kSaysDuration;
-        } else {
-          item.name = name(span_name(store_, lane.rank, params, span));
-        }
         if (!is_short) item.spans = 0;  // nothing joins it
         all.push_back(item);
       }
     }
     store_.for_each_span({lane.rank, StreamId::host}, store::kPauses, step.begin_ns, step.end_ns,
                          [&](const store::Span& pause) {
-                           const std::string text = pause.end_ns == store::kOpen
-                                                        ? "not ended"
-                                                        : time_text(pause.end_ns - pause.begin_ns);
                            all.push_back({std::max(pause.begin_ns, step.begin_ns) - step.begin_ns,
-                                          std::min(pause.end_ns, step.end_ns) - step.begin_ns, 255,
-                                          static_cast<int>(Hue::pause) + kSaysDuration,
-                                          name("paused by the user: " + text + ", in no duration"), 0});
+                                          std::min(pause.end_ns, step.end_ns) - step.begin_ns, kPauseDepth,
+                                          Hue::pause, pause, 0});
                          });
     std::sort(all.begin(), all.end(), [](const Item& a, const Item& b) {
       return std::tuple(a.begin, a.depth) < std::tuple(b.begin, b.depth);
     });
-    std::int64_t before = 0;
-    for (Item& item : all) {
-      if (item.spans > 1) {
-        item.name = name(fmt::format("{} short spans", item.spans));
-        item.hue %= kSaysDuration;
-      }
-      const std::int64_t begin = item.begin;
-      item.begin -= before;
-      item.end -= before;
-      before = begin;
-    }
-    written_ += all.size();
     return all;
   }
 
@@ -329,7 +314,6 @@ class TimelineData {
   const std::vector<ShownRank>& ranks_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::size_t> ids_;
-  std::size_t written_ = 0;
 };
 
 }  // namespace

@@ -1,18 +1,14 @@
+// Which steps and ranks are written, and where to.
 #include "app/export/kineto.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <ostream>
-#include <set>
 #include <stdexcept>
 
-#include "app/analysis/communication.h"
-#include "app/export/json_text.h"
-#include "app/export/kineto_work.h"
+#include "app/analysis/digest.h"
+#include "app/export/kineto_rank.h"
 #include "app/export/output_file.h"
-#include "app/store/gap_text.h"
-#include "app/store/lane_name.h"
-#include "app/store/names.h"
 #include "instrumentation/event_fields.h"
 
 namespace shardscope::exporter {
@@ -24,356 +20,70 @@ using ev::EventKind;
 using ev::StreamId;
 using store::Store;
 
-constexpr std::size_t kFlushBytes = 1U << 16;
-constexpr int kMainThread = 1, kNotesThread = 2;
+using Steps = std::vector<StepWindow>;
 
-/// Numbers as PyTorch's traces have them: computation on stream 7, all above 0, which HTA asks for.
-int number_of(StreamId stream) noexcept {
-  return stream == StreamId::compute ? 7 : 10 + static_cast<int>(stream);
-}
-
-/// As PyTorch calls collectives in the arguments of their kernels.
-const char* torch_name(ev::CollectiveOp op) {
-  switch (op) {
-    case ev::CollectiveOp::all_gather:
-      return "_allgather_base";
-    case ev::CollectiveOp::reduce_scatter:
-      return "_reduce_scatter_base";
-    case ev::CollectiveOp::all_reduce:
-      return "allreduce";
-    case ev::CollectiveOp::all_to_all:
-      return "all_to_allv";
-    case ev::CollectiveOp::receive:
-      return "recv";
-    default:
-      return store::name_of(op);
-  }
-}
-
-const char* torch_type(std::uint8_t type) {
-  switch (static_cast<ev::ElementType>(type)) {
-    case ev::ElementType::f32:
-      return "Float";
-    case ev::ElementType::bf16:
-      return "BFloat16";
-    case ev::ElementType::f16:
-      return "Half";
-    case ev::ElementType::i8:
-      return "Char";
-    case ev::ElementType::f64:
-      return "Double";
-    case ev::ElementType::u8:
-      return "Byte";
-    case ev::ElementType::i16:
-      return "Short";
-    case ev::ElementType::i32:
-      return "Int";
-    case ev::ElementType::i64:
-      return "Long";
-    case ev::ElementType::boolean:
-      return "Bool";
-    default:
-      return nullptr;
-  }
-}
-
-/// Steps that every rank has completed, without the first where there are more: what figures are of.
-std::uint64_t completed_steps(const Store& store) {
-  std::uint64_t fewest = store.ranks().empty() ? 0 : UINT64_MAX;
-  const std::vector<store::SpanTotal> totals = store.span_totals();
-  for (const store::RankRow& row : store.ranks()) {
-    std::uint64_t steps = 0;
-    for (const store::SpanTotal& total : totals) {
-      if (total.lane == store::LaneId{row.rank, StreamId::host} && total.kind == EventKind::step_begin)
-        steps += static_cast<std::uint64_t>(total.count);
-    }
-    fewest = std::min(fewest, steps);
-  }
-  return fewest;
-}
-
-class KinetoWriter {
- public:
-  KinetoWriter(std::ostream& out, const Store& store, std::uint32_t rank, const KinetoOptions& options)
-      : out_(out), store_(store), rank_(rank), options_(options) {}
-
-  void write() {
-    for (const store::RankRow& row : store_.ranks()) {
-      if (row.rank == rank_) row_ = row;
-    }
-    host_ = row_.pid > 0 ? row_.pid : 100'000 + static_cast<std::int64_t>(rank_);  // of a simulated run
-    header();
-    name_process();
-    const std::uint64_t completed = completed_steps(store_);
-    std::uint64_t index = 0;
-    store_.for_each_span(
-        {rank_, StreamId::host}, 0, Store::kBegin, Store::kEnd, [&](const store::Span& span) {
-          if (span.kind != EventKind::step_begin || span.end_ns == store::kOpen) return;
-          const StepWindow window{ev::as<EventKind::step_begin>(span).step, span.begin_ns, span.end_ns};
-          const bool measured = index < completed && (index > 0 || completed == 1);
-          ++index;
-          const bool chosen =
-              options_.steps ? window.step >= options_.steps->first && window.step <= options_.steps->second
-                             : measured;
-          if (chosen) step(window);
-        });
-    said();
-    text_ += "\n]}\n";
-    flush();
-  }
-
- private:
-  /// HTA looks for `"rank": N` with a space, line by line, and reads on until it has found it.
-  void header() {
-    const ev::RunTables& run = store_.tables();
-    text_ += "{\n\"schemaVersion\": 1,\n\"distributedInfo\": {\"backend\": \"";
-    text_ += run.device == "cuda" ? "nccl" : "mpi";
-    text_ +=
-        "\", \"rank\": " + std::to_string(rank_) + ", \"world_size\": " + std::to_string(run.world) + "},\n";
-    text_ += "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": " + std::to_string(store_.origin_ns());
-    text_ += ",\n\"traceName\": ";
-    append_json(text_, run.run_id);
-    text_ += ",\n\"shardscope\": {\"model\": ";
-    append_json(text_, run.model);
-    text_ += ", \"zero_stage\": " + std::to_string(run.stage) +
-             ", \"simulated\": " + (run.simulated ? "true" : "false") + ", \"emulated_link_gbps\": ";
-    if (!append_json(text_, run.link_gbps)) text_ += "0";
-    text_ += ", \"dropped_events\": " + std::to_string(row_.dropped) + "},\n\"traceEvents\": [";
-  }
-
-  void open(const char* phase, std::string_view name, const char* category, std::int64_t pid, int tid,
-            std::int64_t ns) {
-    text_ += first_ ? "\n{\"ph\": \"" : ",\n{\"ph\": \"";
-    first_ = false;
-    text_ += phase;
-    text_ += '"';
-    if (*category != '\0') {
-      text_ += ", \"cat\": \"";
-      text_ += category;
-      text_ += '"';
-    }
-    text_ += ", \"name\": ";
-    append_json(text_, name);
-    text_ += ", \"pid\": " + std::to_string(pid) + ", \"tid\": " + std::to_string(tid) + ", \"ts\": ";
-    append_us(text_, ns);
-  }
-  void complete(std::string_view name, const char* category, std::int64_t pid, int tid, std::int64_t begin_ns,
-                std::int64_t end_ns) {
-    open("X", name, category, pid, tid, begin_ns);
-    text_ += ", \"dur\": ";
-    append_us(text_, end_ns - begin_ns);
-  }
-  void close() {
-    text_ += '}';
-    if (text_.size() > kFlushBytes) flush();
-  }
-  void flush() {
-    out_.write(text_.data(), static_cast<std::streamsize>(text_.size()));
-    text_.clear();
-    if (!out_) throw std::runtime_error("Kineto trace: cannot write it; the disk may be full");
-  }
-  void key(const char* key) {
-    text_ += text_.back() == '{' ? "\"" : ", \"";
-    text_ += key;
-    text_ += "\": ";
-  }
-  void argument(const char* name, std::int64_t value) {
-    key(name);
-    text_ += std::to_string(value);
-  }
-  void argument(const char* name, std::string_view value) {
-    key(name);
-    append_json(text_, value);
-  }
-
-  void metadata(const char* what, std::int64_t pid, int tid, const char* argument_name,
-                std::string_view value) {
-    open("M", what, "", pid, tid, 0);
-    text_ += ", \"args\": {";
-    argument(argument_name, value);
-    text_ += '}';
-    close();
-  }
-  void sort_index(const char* what, std::int64_t pid, int tid, std::int64_t value) {
-    open("M", what, "", pid, tid, 0);
-    text_ += ", \"args\": {";
-    argument("sort_index", value);
-    text_ += '}';
-    close();
-  }
-
-  void name_process() {
-    const std::string where = (row_.host.empty() ? "" : " on " + row_.host) +
-                              std::string(store_.tables().simulated ? " (simulated)" : "");
-    metadata("process_name", host_, 0, "name", "rank " + std::to_string(rank_) + where);
-    metadata("process_labels", host_, 0, "labels", "CPU");
-    sort_index("process_sort_index", host_, 0, 0);
-    metadata("thread_name", host_, kMainThread, "name",
-             "rank's thread; modules at times of the compute stream");
-    metadata("thread_name", host_, kNotesThread, "name", "pauses, missing events");
-    metadata("process_name", rank_, 0, "name", "rank " + std::to_string(rank_) + where);
-    metadata("process_labels", rank_, 0, "labels", "GPU " + std::to_string(rank_));
-    sort_index("process_sort_index", rank_, 0, 1);
-  }
-
-  void name_stream(StreamId stream) {
-    if (!named_.insert(stream).second) return;
-    const int number = number_of(stream);
-    const std::string name = stream == StreamId::extra_1 ? "collectives of the compute stream"
-                                                         : store::lane_name(store_, {rank_, stream});
-    metadata("thread_name", rank_, number, "name", "stream " + std::to_string(number) + " " + name);
-    sort_index("thread_sort_index", rank_, number, number);
-  }
-
-  void step(const StepWindow& window) {
-    const StepWork done = work_of_step(store_, rank_, window);
-    complete("ProfilerStep#" + std::to_string(window.step), "user_annotation", host_, kMainThread,
-             window.begin_ns, window.end_ns);
-    text_ += ", \"args\": {";
-    argument("External id", ++external_);
-    if (!done.known) argument("not_recorded", "what the rank computed");
-    text_ += '}';
-    close();
-    notes("paused by the user", done.paused);
-    notes("events are missing", done.missing);
-    const std::int64_t first = external_ + 1;
-    for (const NamedRange& range : done.ranges) {
-      complete(range.name, "cpu_op", host_, kMainThread, range.begin_ns, range.end_ns);
-      text_ += ", \"args\": {";
-      argument("External id", ++external_);
-      if (range.module != ev::kNoId) argument("module", range.module);
-      text_ += '}';
-      close();
-    }
-    for (const DeviceWork& work : done.work) {
-      const std::int64_t owner = work.within ? first + static_cast<std::int64_t>(*work.within) : first - 1;
-      device_work(work, owner);
-    }
-  }
-
-  void notes(const char* name, const analysis::IntervalSet& at) {
-    for (const analysis::Interval& one : at.intervals()) {
-      complete(name, "user_annotation", host_, kNotesThread, one.begin, one.end);
-      close();
-    }
-  }
-
-  /// What is missing of the rank, and what it and collectors said: whoever has only this file has to know.
-  void said() {
-    const auto instant = [&](const std::string& text, std::int64_t at_ns) {
-      open("i", text, "message", host_, kNotesThread, at_ns);
-      text_ += ", \"s\": \"t\"";
-      close();
-    };
-    for (const store::Gap& gap : store_.gaps()) {
-      if (gap.rank == rank_) instant("missing: " + store::what_is_missing(gap), gap.begin_ns);
-    }
-    for (const store::Message& message : store_.messages()) {
-      if (message.rank == rank_) instant(message.text, message.at_ns);
-    }
-  }
-
-  /// The launch, what it launched, and the arrow between. HTA takes only kernels whose launch is in a step:
-  /// where none was recorded it stands at the kernel's begin, with an argument that states this.
-  void device_work(const DeviceWork& work, std::int64_t owner) {
-    name_stream(work.stream);
-    const std::int64_t correlation = ++correlation_;
-    const int stream = number_of(work.stream);
-    const std::int64_t launch = work.launch_ns.value_or(work.begin_ns);
-    const bool copies = work.kind == WorkClass::copy;
-    complete(copies ? "cudaMemcpyAsync" : "cudaLaunchKernel", "cuda_runtime", host_, kMainThread, launch,
-             launch);
-    text_ += ", \"args\": {";
-    argument("External id", owner);
-    argument("correlation", correlation);
-    if (!work.launch_ns) argument("launch", "not recorded: at the begin of what it launched");
-    text_ += '}';
-    close();
-    complete(work.name, copies ? "gpu_memcpy" : "kernel", rank_, stream, work.begin_ns, work.end_ns);
-    text_ += ", \"args\": {";
-    argument("External id", owner);
-    argument("correlation", correlation);
-    argument("device", rank_);
-    argument("context", 1);
-    argument("stream", stream);
-    span_arguments(work);
-    text_ += '}';
-    close();
-    for (const bool begins : {true, false}) {
-      open(begins ? "s" : "f", "ac2g", "ac2g", begins ? host_ : rank_, begins ? kMainThread : stream,
-           begins ? launch : work.begin_ns);
-      text_ += ", \"id\": " + std::to_string(correlation);
-      if (!begins) text_ += ", \"bp\": \"e\"";
-      close();
-    }
-  }
-
-  void span_arguments(const DeviceWork& work) {
-    if (!work.span) return;
-    const store::Span& span = *work.span;
-    switch (span.kind) {
-      case EventKind::collective_begin:
-        collective_arguments(span);
-        break;
-      case EventKind::transfer_begin: {
-        const std::int64_t bytes = ev::as<EventKind::transfer_begin>(span).bytes;
-        argument("bytes", bytes);
-        const bool whole = span.begin_ns == work.begin_ns && span.end_ns == work.end_ns;
-        if (!whole) break;  // bytes are the whole copy's
-        key("memory bandwidth (GB/s)");
-        if (!append_json(text_,
-                         static_cast<double>(bytes) / static_cast<double>(work.end_ns - work.begin_ns)))
-          text_ += "0";
-        break;
+/// The rank's steps that are chosen. Without a choice those that the digest measures, as the summary has
+/// them: by number alike on every rank, and where a step's end was lost up to where it can have lasted.
+Steps chosen_steps(const Store& store, std::uint32_t rank, const KinetoOptions& options,
+                   const analysis::Digest& digest) {
+  Steps out;
+  if (!options.steps) {
+    for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+      const analysis::StepDigest& step = digest.steps()[i];
+      for (const analysis::RankStep& of : step.ranks) {
+        if (of.rank == rank) out.push_back({step.step, of.begin_ns, of.end_ns});
       }
-      case EventKind::gpu_begin: {
-        const auto fields = ev::as<EventKind::gpu_begin>(span);
-        argument("cuda_stream", fields.cuda_stream);
-        argument(fields.work == ev::GpuWork::kernel ? "threads" : "bytes", fields.amount);
-        break;
-      }
-      default:
-        break;
     }
+    return out;
   }
+  store.for_each_span({rank, StreamId::host}, 0, Store::kBegin, Store::kEnd, [&](const store::Span& span) {
+    if (span.kind != EventKind::step_begin || span.end_ns == store::kOpen) return;
+    const StepWindow window{ev::as<EventKind::step_begin>(span).step, span.begin_ns, span.end_ns};
+    if (window.step >= options.steps->first && window.step <= options.steps->second) out.push_back(window);
+  });
+  return out;
+}
 
-  void collective_arguments(const store::Span& span) {
-    const auto fields = ev::as<EventKind::collective_begin>(span);
-    const std::int64_t ranks = std::max<std::uint32_t>(analysis::ranks_of(store_, rank_, span), 1);
-    const std::int64_t share = fields.elems / ranks;
-    argument("Collective name", torch_name(fields.op));
-    argument("In msg nelems", fields.op == ev::CollectiveOp::all_gather ? share : fields.elems);
-    argument("Out msg nelems", fields.op == ev::CollectiveOp::reduce_scatter ? share : fields.elems);
-    argument("Group size", ranks);
-    if (fields.code.known()) {
-      if (const char* type = torch_type(fields.code.dtype())) argument("dtype", type);
-    }
-    const ev::GroupInfo* group = analysis::group_of(store_, rank_, span);
-    argument("Process Group Name", group != nullptr ? std::to_string(group->id) : "0");
-    argument("Process Group Description", group != nullptr ? std::string_view(group->name) : "default_pg");
-    argument("Seq", fields.sequence);
-    if (span.mark_ns != 0) {
-      key("all_ranks_arrived_us");
-      append_us(text_, span.mark_ns);
-    }
-  }
+analysis::Digest digest_for(const Store& store, const KinetoOptions& options) {
+  analysis::Digest digest;
+  if (!options.steps) (void)digest.update(store);
+  return digest;
+}
 
-  std::ostream& out_;
-  const Store& store_;
-  std::uint32_t rank_;
-  const KinetoOptions& options_;
-  store::RankRow row_;
-  std::int64_t host_ = 0;  ///< pid of the rank's process; the device's is the rank
-  std::string text_;
-  bool first_ = true;
-  std::int64_t external_ = 0, correlation_ = 0;
-  std::set<StreamId> named_;
+struct RankFile {
+  std::uint32_t rank = 0;
+  Steps steps;
+  [[nodiscard]] std::string name() const { return "rank_" + std::to_string(rank) + ".json"; }
 };
+
+std::string no_such_steps(const Store& store, const std::pair<std::uint32_t, std::uint32_t>& steps) {
+  std::string text = "steps " + std::to_string(steps.first) + "-" + std::to_string(steps.second) +
+                     ": none of them was recorded to its end";
+  if (!store.steps().empty()) {
+    const auto [first, last] = std::ranges::minmax(store.steps(), {}, &store::StepRow::step);
+    text += "; the recording has " + std::to_string(first.step) + "-" + std::to_string(last.step);
+  }
+  return text;
+}
+
+/// HTA reads every rank that it finds in a folder: those of an earlier export would be taken for this run's.
+void refuse_other_ranks(const std::string& folder, const std::vector<RankFile>& files) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool other = name.starts_with("rank_") && name.ends_with(".json") &&
+                       std::ranges::none_of(files, [&](const RankFile& file) { return file.name() == name; });
+    if (other)
+      throw std::runtime_error(
+          folder + ": holds " + name +
+          " of another export, which tools would read with this one: remove it or choose "
+          "another folder");
+  }
+}
 
 }  // namespace
 
 void write_kineto(std::ostream& out, const Store& store, std::uint32_t rank, const KinetoOptions& options) {
-  KinetoWriter(out, store, rank, options).write();
+  write_kineto_steps(out, store, rank, chosen_steps(store, rank, options, digest_for(store, options)));
 }
 
 std::vector<std::string> write_kineto(const std::string& folder, const Store& store,
@@ -382,18 +92,24 @@ std::vector<std::string> write_kineto(const std::string& folder, const Store& st
     const bool known = std::ranges::any_of(store.ranks(), [&](const auto& row) { return row.rank == rank; });
     if (!known) throw std::runtime_error("rank " + std::to_string(rank) + ": is not in the recording");
   }
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw std::runtime_error(folder + ": cannot make the folder: " + error.message());
-  std::vector<std::string> written;
+  const analysis::Digest digest = digest_for(store, options);
+  std::vector<RankFile> files;
   for (const store::RankRow& row : store.ranks()) {
     const bool chosen =
         options.ranks.empty() || std::ranges::find(options.ranks, row.rank) != options.ranks.end();
-    if (!chosen) continue;
-    const std::string name = "rank_" + std::to_string(row.rank) + ".json";
-    written.push_back((std::filesystem::path(folder) / name).string());
+    if (chosen) files.push_back({row.rank, chosen_steps(store, row.rank, options, digest)});
+  }
+  if (options.steps && std::ranges::all_of(files, [](const RankFile& file) { return file.steps.empty(); }))
+    throw std::runtime_error(no_such_steps(store, *options.steps));
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw std::runtime_error(folder + ": cannot make the folder: " + error.message());
+  refuse_other_ranks(folder, files);
+  std::vector<std::string> written;
+  for (const RankFile& of : files) {
+    written.push_back((std::filesystem::path(folder) / of.name()).string());
     OutputFile file(written.back());
-    file.write([&](std::ostream& out) { write_kineto(out, store, row.rank, options); });
+    file.write([&](std::ostream& out) { write_kineto_steps(out, store, of.rank, of.steps); });
     file.commit();
   }
   return written;

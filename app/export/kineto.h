@@ -15,7 +15,8 @@ namespace shardscope::exporter {
 
 struct KinetoOptions {
   std::vector<std::uint32_t> ranks;  ///< empty: all
-  /// First and last step; nothing: those that `summary` measures, without the warm-up.
+  /// First and last step, of which a rank's file has those that it recorded to their end; nothing: those that
+  /// `summary` measures, without the warm-up, the same on every rank also where events were lost.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> steps;
 };
 
@@ -26,7 +27,8 @@ void write_kineto(std::ostream& out, const store::Store& store, std::uint32_t ra
                   const KinetoOptions& options = {});
 
 /// Writes rank_N.json into `folder`, which it makes; each whole or not at all. Returns the paths. Throws
-/// std::runtime_error: path, reason; or that no such rank was recorded.
+/// std::runtime_error: path, reason; that no such rank or none of the steps was recorded; or that the folder
+/// holds other ranks of an earlier export.
 std::vector<std::string> write_kineto(const std::string& folder, const store::Store& store,
                                       const KinetoOptions& options = {});
 

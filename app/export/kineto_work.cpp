@@ -191,13 +191,6 @@ const char* nccl_name(ev::CollectiveOp op) {
   return "ncclKernel";
 }
 
-std::string span_name(const Store& store, std::uint32_t rank, const Span& span) {
-  std::string name = span_label(store, rank, span);
-  if (span.kind == EventKind::module_begin)
-    name += std::string(" ") + store::name_of(ev::as<EventKind::module_begin>(span).pass);
-  return name;
-}
-
 class StepWorkMaker {
  public:
   StepWorkMaker(const Store& store, std::uint32_t rank, const StepWindow& window)

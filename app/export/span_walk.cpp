@@ -136,6 +136,13 @@ std::string span_label(const Store& store, std::uint32_t rank, const Span& span)
   }
 }
 
+std::string span_name(const Store& store, std::uint32_t rank, const Span& span) {
+  std::string name = span_label(store, rank, span);
+  if (span.kind == EventKind::module_begin)
+    name += std::string(" ") + store::name_of(ev::as<EventKind::module_begin>(span).pass);
+  return name;
+}
+
 std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store& store, std::uint32_t rank) {
   // Each parameter's gathers by time, then each gather's nearest one. Ids of gathers and of collectives are
   // counted apart; the parameters they carry and their times tie them together.

@@ -30,6 +30,9 @@ void walk_spans(const store::Store& store, store::LaneId lane, std::int64_t begi
 /// What a span is called: "ProfilerStep#3", a module's path, "all_gather", "wait for transformer.h.0", ...
 [[nodiscard]] std::string span_label(const store::Store& store, std::uint32_t rank, const store::Span& span);
 
+/// The same, of a module with its pass: "transformer.h.0 forward".
+[[nodiscard]] std::string span_name(const store::Store& store, std::uint32_t rank, const store::Span& span);
+
 /// Sequence number of the collective that carried each gather of a rank, found through their parameters.
 [[nodiscard]] std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const store::Store& store,
                                                                                   std::uint32_t rank);

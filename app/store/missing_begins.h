@@ -38,8 +38,8 @@ class MissingBegins {
   void step_received(std::int64_t begin_ns) noexcept {
     if (begin_ns > until_ns_) kinds_ = {};
   }
-  /// An end of a span of kind `begin` has found none. `inside`: a span of its kind is open that was heard to
-  /// begin, and that it would have to lie around.
+  /// An end of a span of kind `begin` has found none. `inside`: a span of its kind is open whose begin was
+  /// received, and that it would have to lie around.
   [[nodiscard]] bool explains(ev::EventKind begin, std::int64_t at_ns, bool inside);
 
  private:

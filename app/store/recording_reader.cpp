@@ -1,6 +1,7 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +23,7 @@
 #include "app/store/schema_check.h"
 #include "app/store/table_checksums.h"
 #include "instrumentation/possible_time.h"
+#include "runtime/base/open_file.h"
 
 namespace shardscope::store {
 namespace {
@@ -78,10 +80,12 @@ class Reader {
     const fs::file_status status = fs::status(path_, error);
     if (!fs::exists(status)) refuse("no such file");
     if (fs::is_directory(status)) refuse("is a folder, not a recording");
-    // A pipe would be waited for.
-    if (!fs::is_regular_file(status)) refuse("is a pipe or a device, not a file; write it to a file first");
+    try {
+      ::close(base::open_file(path_));
+    } catch (const base::FileError& why) {
+      refuse(why.what());
+    }
     std::ifstream file(path_, std::ios::binary);
-    if (!file) refuse(std::string("cannot open it: ") + std::strerror(errno));
     char head[16] = {};
     file.read(head, sizeof head);
     if (file.gcount() == 0) refuse("is empty: nothing was committed to it");

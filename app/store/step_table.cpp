@@ -103,7 +103,7 @@ void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_
   }
   const std::size_t index = place_of(step);
   if (!has_row(index, step)) return keep_for_later(event, at_ns);
-  // Where the begin was lost, the earliest event of the step stands for it.
+  // Where the begin was lost, the earliest event of the step is recorded as it.
   if (sums_[index].begun == 0) rows_[index].begin_ns = std::min(rows_[index].begin_ns, at_ns);
   set_value(index, event);
 }

@@ -18,6 +18,12 @@
       if (Math.abs(ns) >= size) return `${Number((ns / size).toPrecision(3))} ${unit}`;
     return `${Math.round(ns)} ns`;
   };
+  // Of a mark on the axis: the unit of the later end of what is seen, and the digits that marks so far apart differ in.
+  const mark = (ns, every, last) => {
+    const [unit, size] = [['s', 1e9], ['ms', 1e6], ['µs', 1e3], ['ns', 1]].find(([, size]) => last >= size) || ['ns', 1];
+    const digits = Math.max(0, Math.ceil(Math.log10(size / every) - 1e-9));
+    return ns === 0 ? '0' : `${(ns / size).toFixed(digits)} ${unit}`;
+  };
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 
   // Rows of a step: the critical path, then a line for each rank and its lanes. Spans by begin.
@@ -84,7 +90,7 @@
       context.fillStyle = line;
       context.fillRect(Math.round(x(t)), kAxis - 6, 1, height - kAxis);
       context.fillStyle = muted;
-      const label = t === 0 ? '0' : time(t), wide = context.measureText(label).width;
+      const label = mark(t, every, view.to), wide = context.measureText(label).width;
       if (x(t) + wide < width) context.fillText(label, x(t) + 4, kAxis - 8);
     }
   };

@@ -14,7 +14,7 @@ namespace shardscope::profile {
 /// What lies on a lane must not overlap, and comes in order of time. A CUDA stream runs its work in order, so
 /// the runtime's streams have a lane each. Streams of libraries take the other lanes in the order in which
 /// they are first seen. What overlaps (launches that may start before the one before has ended, graphs, more
-/// streams than lanes, records that come too late) goes where there is room at its time, and tells its
+/// streams than lanes, records that come too late) goes where there is room at its time, and names its
 /// stream; if there is none, it is not placed, which is counted and shown. Nothing is cut or moved to make it
 /// fit, beyond what the conversion of clocks may be wrong by.
 class GpuLanes {

@@ -12,7 +12,7 @@ namespace shardscope::profile {
 /// another to read, ours, and its times then need no conversion. Some libraries give times of the GPU's work
 /// by the wall clock all the same: where a context was there before the tool (before 13.3.3), or for the
 /// first kernels after the clock was given again (pytorch/pytorch#190354, #192021). The two clocks are
-/// decades apart, so every time tells of which of them it is. Where CUPTI did not take our clock, all of its
+/// decades apart, so every time shows of which of them it is. Where CUPTI did not take our clock, all of its
 /// times are by the clock that it says it reads.
 class RecordClock {
  public:

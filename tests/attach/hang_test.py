@@ -13,6 +13,12 @@ from pairs import folder, slow
 
 SCRIPT = runs.HERE / "scripts" / "hang.py"
 ODD = 1
+# In these rank 1 gathers another size than the others: gloo may end it by SIGABRT, and with it go its events that were not sent yet.
+GLOO_ABORTS = ("skips", "branches", "saves")
+
+
+def odd_of(answer):
+    return next(one for one in answer["ranks"] if one["rank"] == ODD)
 
 
 class Hangs(unittest.TestCase):
@@ -38,8 +44,7 @@ class Hangs(unittest.TestCase):
             collector.wait(timeout=60)
             done = subprocess.run([runs.SHARDSCOPE, "why", recording, "--json"], capture_output=True, text=True, check=True)
             answer = json.loads(done.stdout)
-            # Gloo ends a rank by SIGABRT that gathers another size; with it go its events that were not sent yet.
-            if not answer["difference"] and not answer["text"].startswith(f"Rank {ODD} is gone"):
+            if not answer["difference"] and not (mode in GLOO_ABORTS and odd_of(answer)["state"] == "gone"):
                 self.fail(f"{framework} {mode}: no difference: {answer}")
             return answer
         finally:
@@ -57,10 +62,11 @@ class Hangs(unittest.TestCase):
 
     def blames(self, framework, mode):
         answer = self.why(framework, mode)
-        if answer["text"].startswith(f"Rank {ODD} is gone"):
+        odd = odd_of(answer)
+        if mode in GLOO_ABORTS and answer["text"].startswith(f"Rank {ODD} is gone"):
+            self.assertEqual(odd["state"], "gone")
             return
         self.assertTrue(answer["stands_still"] or answer["difference"], answer)
-        odd = next(one for one in answer["ranks"] if one["rank"] == ODD)
         others = [one for one in answer["ranks"] if one["rank"] != ODD]
         named = answer["culprit"] == ODD or any(ODD in one["waits_for"] for one in others)
         in_difference = answer["difference"] and any(side["ranks"] == [ODD] for side in answer["difference"]["sides"])

@@ -63,7 +63,7 @@ std::optional<Change> change_of(const analysis::Difference& row) {
   if (!row.a || !row.b || !std::isfinite(*row.a) || !std::isfinite(*row.b)) return std::nullopt;
   Change out;
   const double difference = *row.b - *row.a;
-  out.in_spread = std::fabs(difference) <= row.spread_a + row.spread_b;
+  out.in_spread = !row.beyond_spread();
   out.better = row.lower_is_better ? difference < 0 : difference > 0;
   if (row.unit == "%") {
     out.value = difference;

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 
+#include "app/analysis/memory.h"
 #include "app/analysis/quantity_text.h"
 #include "app/store/model_states.h"
 
@@ -25,7 +26,7 @@ std::string ModelStatePeak::text() const { return "model states at most " + anal
 
 std::optional<ModelStatePeak> model_state_peak(const store::Store& store, std::uint32_t rank,
                                                ev::MemoryPool pool) {
-  const auto peak = store.model_state_peak(rank, pool);
+  const auto peak = analysis::measured_model_states(store, rank, pool);
   if (!peak) return std::nullopt;
   const std::int32_t stage = store.has_tables() ? store.tables().stage : 3;
   return ModelStatePeak{store::model_state_bytes(*peak, stage), peak->at_ns};

@@ -22,6 +22,7 @@ struct ModelStatePeak {
   std::int64_t at_ns = 0;
   [[nodiscard]] std::string text() const;  ///< "model states at most 3.59 MiB"
 };
+/// Nothing where it was not measured (app/analysis/memory.h).
 [[nodiscard]] std::optional<ModelStatePeak> model_state_peak(const store::Store& store, std::uint32_t rank,
                                                              ev::MemoryPool pool);
 

@@ -30,6 +30,13 @@ DecisionLimits all_limits() {
           .feedback_reset_steps = 1024};
 }
 
+TEST(Figures, HaveTheirSpreadWhereThereIsOne) {
+  EXPECT_EQ(with_spread(std::nullopt, 1), "—");
+  EXPECT_EQ(with_spread(12.345, 0), "12.35");
+  EXPECT_EQ(with_spread(12.345, 0.25), "12.35 ± 0.25");
+  EXPECT_EQ(with_spread(1'234'567, 89), "1\u202f234\u202f567 ± 89");
+}
+
 TEST(ElementsText, HasThreeDigitsAndNoTrailingZeros) {
   EXPECT_EQ(elements_text(0), "0");
   EXPECT_EQ(elements_text(999), "999");

@@ -38,7 +38,7 @@ TEST(Hang, NamesTheRankThatNeverCameAndWhatItDoes) {
   EXPECT_TRUE(hang.stands_still);
   EXPECT_EQ(hang.culprit, 2U);
   EXPECT_EQ(hang.ranks[0].waits_for, std::vector<std::uint32_t>{2});
-  EXPECT_EQ(hang.ranks[2].how, Standing::How::working);
+  EXPECT_EQ(hang.ranks[2].how, RankState::How::working);
   EXPECT_NE(hang.text.find("Ranks 0, 1 wait in all-gather #1"), std::string::npos) << hang.text;
   EXPECT_NE(hang.text.find("Rank 2 never came to it: it is in layer (forward)"), std::string::npos)
       << hang.text;
@@ -57,7 +57,7 @@ TEST(Hang, ARankThatEndedEarlyIsNamedWithItsEnd) {
   const Hang hang = diagnose_hang(store);
   EXPECT_TRUE(hang.stands_still);
   EXPECT_EQ(hang.culprit, 1U);
-  EXPECT_EQ(hang.ranks[1].how, Standing::How::ended);
+  EXPECT_EQ(hang.ranks[1].how, RankState::How::ended);
   EXPECT_NE(hang.text.find("Rank 1 never came to it: it has ended, with code 0"), std::string::npos)
       << hang.text;
 }
@@ -191,6 +191,63 @@ TEST(Hang, BlamesTheEndOfTheChain) {
   const Hang hang = diagnose_hang(run.build(), Watched::quiet);
   EXPECT_EQ(hang.culprit, 2U);
   EXPECT_NE(hang.text.find("waiting for its data"), std::string::npos) << hang.text;
+}
+
+/// Describes the groups to every rank.
+void describe(store::Store& store, std::uint32_t world, const std::vector<ev::GroupInfo>& groups) {
+  for (std::uint32_t rank = 0; rank < world; ++rank) {
+    ev::RunTables tables = *store.rank_tables(rank);
+    tables.groups = groups;
+    store.set_tables(rank, tables);
+  }
+}
+void open_in_group(RunBuilder& run, std::uint32_t rank, std::int64_t at, std::uint32_t group,
+                   ev::CollectiveOp op = ev::CollectiveOp::all_gather) {
+  run.instant(rank, at, EventKind::collective_begin, StreamId::gather, 1, 0,
+              ev::collective_code(0, ev::CollectiveScope::group, group), static_cast<std::uint8_t>(op), 1000,
+              4000);
+}
+
+/// A rank that no other waits for with them is not listed with those that wait, and the collective that is
+/// named is one that the culprit has not come to.
+TEST(Hang, NamesTheCollectiveThatLacksTheCulpritAndWhoIsInIt) {
+  RunBuilder run(4);
+  common(run, 4);
+  describe(
+      run.build(), 4,
+      {{0, "pair", ev::GroupPurpose::pipeline, {1, 3}}, {1, "trio", ev::GroupPurpose::replica, {0, 1, 2}}});
+  open_in_group(run, 3, 1'500'000, 0);
+  open_in_group(run, 0, 2'000'000, 1);
+  open_in_group(run, 1, 2'000'000, 1);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
+  EXPECT_EQ(hang.culprit, 2U);
+  EXPECT_EQ(hang.since_ns, 1'000'000) << "after the first event";
+  EXPECT_TRUE(hang.text.starts_with("Ranks 0, 1 wait in all-gather #1 of group trio (3.91 KiB) for rank 2"))
+      << hang.text;
+  EXPECT_EQ(hang.ranks[3].waits_for, std::vector<std::uint32_t>{1});
+}
+
+TEST(Hang, OnlyMembersOfAGroupNeverIssueItsCollectives) {
+  RunBuilder run(4);
+  common(run, 4);
+  describe(run.build(), 4, {{0, "pair", ev::GroupPurpose::replica, {1, 2}}});
+  open_in_group(run, 1, 2'000'000, 0);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
+  ASSERT_TRUE(hang.difference);
+  EXPECT_EQ(hang.difference->what, "never issued");
+  EXPECT_EQ(hang.difference->sides[1].ranks, std::vector<std::uint32_t>{2});
+}
+
+TEST(Hang, ASenderAndItsReceiverAreInOneCollective) {
+  RunBuilder run(2);
+  common(run, 2);
+  describe(run.build(), 2, {{0, "stages", ev::GroupPurpose::pipeline, {0, 1}}});
+  open_in_group(run, 0, 2'000'000, 0, ev::CollectiveOp::send);
+  open_in_group(run, 1, 2'000'000, 0, ev::CollectiveOp::receive);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
+  EXPECT_EQ(hang.culprit, ev::kNoId);
+  EXPECT_FALSE(hang.difference);
+  EXPECT_TRUE(hang.ranks[0].waits_for.empty());
 }
 
 /// In a run that goes on ranks wait for each other all the time, and a recording may end while they do.

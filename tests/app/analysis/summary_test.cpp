@@ -238,6 +238,20 @@ TEST(Memory, WhatWasAllocatedAtLessDetailIsNotMeasured) {
   EXPECT_EQ(measured(ev::Detail::params), 2048);
 }
 
+/// Nor is it a figure of the rank's.
+TEST(Memory, WhatIsNotMeasuredIsNoPeakOfARankEither) {
+  RunBuilder run(1);
+  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  run.instant(0, 1, EventKind::detail_changed, StreamId::host,
+              static_cast<std::uint32_t>(ev::Detail::modules), ev::kNoId, ev::kNoId,
+              static_cast<std::uint8_t>(ev::Detail::kernels));
+  run.instant(0, 2, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+              static_cast<std::uint8_t>(ev::MemoryCategory::grad_full), 2048, 2048);
+  const Summary summary = summarize(run.build());
+  EXPECT_TRUE(nlohmann::json::parse(to_json(summary))["ranks"][0]["model_state_peak_bytes"].is_null());
+  EXPECT_EQ(summary.ranks.at(0).memory_peak.size(), 1U) << "of the pool it is a figure";
+}
+
 // Each of ZenFlow's extras has a line of its own: 1000 elements over two ranks in fp32, 100 of them chosen.
 // Buffers are of whole blocks of 256 bytes.
 TEST(Memory, ZenFlowsExtrasAreNamed) {

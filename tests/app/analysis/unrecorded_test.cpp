@@ -17,6 +17,7 @@ namespace {
 namespace ev = shardscope::instrumentation;
 using ev::EventKind;
 using ev::StreamId;
+using test::kGatherOp;
 
 constexpr std::int64_t kStep = 10'000;
 
@@ -210,41 +211,6 @@ TEST(Unrecorded, AFifthOfTheTimeDroppedLeavesTheIdleShareWhereItWas) {
 }
 
 /// What rests on steps that lack events is not averaged over them.
-/// Rank 0 loses, while rank 1 is still in step 2, the end of step 3, steps 4 and 5 and the begin of step 6:
-/// the steps after that are compared with the same steps of rank 1, not with those that come next in its
-/// count.
-TEST(Unrecorded, StepsOfRanksAreMatchedByNumberAfterALoss) {
-  constexpr std::int64_t kApart = 1'000'000;
-  test::RunBuilder run(2);
-  const auto step = [&](std::uint32_t rank, std::uint32_t number) {
-    const std::int64_t begin = number * kApart + rank * 150'000;
-    run.span(rank, begin, begin + 900'000, EventKind::step_begin, StreamId::host, number);
-    run.span(rank, begin + 100'000, begin + 800'000, EventKind::module_begin, StreamId::compute, 1);
-  };
-  for (std::uint32_t number = 0; number < 10; ++number) step(1, number);
-  for (std::uint32_t number = 0; number < 3; ++number) step(0, number);
-  run.instant(0, 3 * kApart, EventKind::step_begin, StreamId::host, 3);
-  run.instant(0, 3 * kApart + 3'000, EventKind::loss, StreamId::host);
-  (void)run.build();
-  run.drop(0, 12);
-  run.instant(0, 6 * kApart + 950'000, EventKind::loss, StreamId::host);
-  for (std::uint32_t number = 7; number < 10; ++number) step(0, number);
-  const store::Store& store = run.build();
-  Digest digest;
-  digest.update(store);
-  std::vector<std::uint32_t> numbers;
-  for (const StepDigest& of : digest.steps()) {
-    numbers.push_back(of.step);
-    ASSERT_EQ(of.ranks.size(), 2U);
-    for (const RankStep& rank : of.ranks) {
-      EXPECT_EQ(rank.begin_ns, of.step * kApart + rank.rank * 150'000) << "rank " << rank.rank;
-      EXPECT_EQ(rank.end_ns - rank.begin_ns, rank.rank == 0 && of.step == 3 ? 1'050'000 : 900'000);
-    }
-    EXPECT_EQ(of.lacks_events(), of.step == 3) << of.step;
-  }
-  EXPECT_EQ(numbers, (std::vector<std::uint32_t>{0, 1, 2, 3, 7, 8, 9}));
-}
-
 TEST(Unrecorded, VolumeIsOfStepsThatLackNothing) {
   const Training run(20);
   const store::Store whole = run.recorded_without({}, 1U << 20);

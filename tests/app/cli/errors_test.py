@@ -193,7 +193,7 @@ class Errors(CommandTest):
             file.write_text("no folder")
             self.refused([*run, "--save", folder / "none" / "w"], f"--save {folder}/none/w", "no such folder", "make it")
             self.refused([*run, "--save", folder, "--overwrite"], f"--save {folder}", "is a folder", "name a file")
-            self.refused(["run", "--config", folder], f"configuration {folder}", "give an existing")
+            self.refused(["run", "--config", folder], f"configuration {folder}", "is a folder; give a file")
             self.refused(["keys", file], str(file), "Not a directory", "choose a folder")
             recording, cut = folder / "run.zscope", folder / "cut.zscope"
             said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "2", "-o", recording)
@@ -353,8 +353,10 @@ class Errors(CommandTest):
             self.refused([*kineto, "--steps", "one"], "--steps one", "10-20")
             self.refused(["export", recording, "--steps", "1", "-o", "/dev/null"], "--steps", "kineto")
             self.refused(["export", recording, "--format", "kineto", "-o", recording], str(recording), "cannot make the folder")
+            self.refused([*kineto, "--steps", "1000-2000"], "steps 1000-2000", "none of them", "0-1")
             said(*kineto, "--ranks", "1", "--steps", "0-1")
             self.assertEqual(["rank_1.json"], [file.name for file in (pathlib.Path(folder) / "trace").iterdir()])
+            self.refused([*kineto, "--ranks", "0"], "trace: holds rank_1.json")
 
     def test_a_full_disk_takes_nothing_in_silence(self):
         for arguments in (["--help"], ["estimate", "zero2", "--params", "1000000"]):

@@ -13,6 +13,7 @@
 
 #include "app/export/json_text.h"
 #include "tests/app/store/synthetic_run.h"
+#include "tests/temporary_folder.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -196,8 +197,8 @@ TEST(Chrome, OddNamesAndMissingNumbersStayValid) {
 }
 
 TEST(Chrome, FileAppearsWholeOrNotAtAll) {
-  const auto folder = std::filesystem::temp_directory_path() / "shardscope-chrome-test";
-  std::filesystem::create_directories(folder);
+  const test::TemporaryFolder temporary;
+  const std::filesystem::path& folder = temporary.path();
   const std::string path = (folder / "trace.json").string();
   write_chrome(path, store::make_synthetic_store({.steps = 1}));
   std::ifstream file(path);
@@ -209,7 +210,6 @@ TEST(Chrome, FileAppearsWholeOrNotAtAll) {
   } catch (const std::runtime_error& error) {
     EXPECT_NE(std::string(error.what()).find("no/such/folder.json"), std::string::npos);
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "app/export/html_report.h"
 #include "app/store/chunk.h"
 #include "app/store/store.h"
+#include "tests/temporary_folder.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -61,7 +62,8 @@ TEST(Clocks, StandInTheRanksOfTheReport) {
 }
 
 TEST(Clocks, StandInTheRanksOfCsv) {
-  const auto folder = std::filesystem::temp_directory_path() / "shardscope-export-clocks";
+  const test::TemporaryFolder temporary;
+  const std::filesystem::path& folder = temporary.path();
   write_csv(folder.string(), two_ranks());
   std::ifstream in(folder / "ranks.csv", std::ios::binary);
   std::string header, first, second;
@@ -73,7 +75,6 @@ TEST(Clocks, StandInTheRanksOfCsv) {
                   ",clock_offset_ns,clock_residual_ns,simulated,clock_drift_ppb,clock_drift_bound_ppb"));
   EXPECT_THAT(first, testing::HasSubstr(",1030000,2500,0,15000,2500"));
   EXPECT_THAT(second, testing::HasSubstr(",-7000,2500,0,,"));
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

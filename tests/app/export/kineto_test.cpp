@@ -19,6 +19,7 @@
 #include "tests/app/analysis/run_builder.h"
 #include "tests/app/store/synthetic_gpu.h"
 #include "tests/app/store/synthetic_run.h"
+#include "tests/temporary_folder.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -200,8 +201,8 @@ TEST(Kineto, WhereOneKernelFollowsAnotherIsAWholeMicrosecond) {
 
 TEST(Kineto, WritesTheRanksAndStepsThatAreChosen) {
   const store::Store store = store::make_synthetic_store();
-  const auto folder = std::filesystem::temp_directory_path() / "shardscope-kineto-test";
-  std::filesystem::remove_all(folder);
+  const test::TemporaryFolder temporary;
+  const auto folder = temporary.path() / "trace";
   const auto written = write_kineto(folder.string(), store, {.ranks = {1, 3}, .steps = {{0, 1}}});
   ASSERT_EQ(written.size(), 2U);
   EXPECT_TRUE(std::filesystem::exists(folder / "rank_3.json"));
@@ -215,9 +216,114 @@ TEST(Kineto, WritesTheRanksAndStepsThatAreChosen) {
     if (name.rfind("ProfilerStep#", 0) == 0) steps.insert(name);
   }
   EXPECT_THAT(steps, testing::ElementsAre("ProfilerStep#0", "ProfilerStep#1"));
-  std::filesystem::remove_all(folder);
-  EXPECT_THROW((void)write_kineto(folder.string(), store, {.ranks = {7}, .steps = {}}), std::runtime_error);
+  const auto nowhere = temporary.path() / "nowhere";
+  EXPECT_THROW((void)write_kineto(nowhere.string(), store, {.ranks = {7}, .steps = {}}), std::runtime_error);
+  EXPECT_FALSE(std::filesystem::exists(nowhere));
+}
+
+std::string refusal(const std::filesystem::path& folder, const store::Store& store,
+                    const KinetoOptions& options) {
+  try {
+    (void)write_kineto(folder.string(), store, options);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "written";
+}
+
+TEST(Kineto, StepsOfWhichNoneWasRecordedAreRefused) {
+  const store::Store store = store::make_synthetic_store();
+  const test::TemporaryFolder temporary;
+  const auto folder = temporary.path() / "trace";
+  EXPECT_EQ(refusal(folder, store, {.ranks = {}, .steps = {{1000, 2000}}}),
+            "steps 1000-2000: none of them was recorded to its end; the recording has 0-3");
   EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+/// HTA reads all that is there.
+TEST(Kineto, AFolderWithOtherRanksIsRefused) {
+  const store::Store store = store::make_synthetic_store();
+  const test::TemporaryFolder temporary;
+  EXPECT_EQ(refusal(temporary.path(), store, {}), "written");
+  EXPECT_EQ(refusal(temporary.path(), store, {}), "written") << "the same ranks replace those";
+  EXPECT_THAT(refusal(temporary.path(), store, {.ranks = {1, 2, 3}, .steps = {}}),
+              testing::HasSubstr("holds rank_0.json of another export"));
+}
+
+std::vector<std::string> steps_in(const json& trace) {
+  std::vector<std::string> out;
+  for (const json& event : trace["traceEvents"]) {
+    const std::string name = event["name"];
+    if (name.rfind("ProfilerStep#", 0) == 0) out.push_back(name.substr(13));
+  }
+  return out;
+}
+
+/// Rank 0 loses all from within step 2 to step 4: both files have the steps that the summary measures.
+TEST(Kineto, RanksHaveTheSameStepsAfterALoss) {
+  test::RunBuilder run(2);
+  using enum ev::EventKind;
+  using enum ev::StreamId;
+  const auto step = [&](std::uint32_t rank, std::uint32_t number) {
+    const std::int64_t at = number * 1'000'000;
+    run.span(rank, at, at + 900'000, step_begin, host, number);
+    run.span(rank, at + 100'000, at + 800'000, module_begin, compute, 1);
+  };
+  for (std::uint32_t number = 0; number < 8; ++number) step(1, number);
+  for (std::uint32_t number = 0; number < 2; ++number) step(0, number);
+  run.instant(0, 2'000'000, step_begin, host, 2);
+  (void)run.build();
+  run.drop(0, 12);
+  for (std::uint32_t number = 5; number < 8; ++number) step(0, number);
+  const store::Store& store = run.build();
+  for (const std::uint32_t rank : {0U, 1U})
+    EXPECT_THAT(steps_in(exported(store, rank)), testing::ElementsAre("1", "2", "5", "6", "7")) << rank;
+  expect_figures_of_summary(store);
+}
+
+/// A process of a container may have the number of the rank.
+TEST(Kineto, TheHostIsNeverTheDevice) {
+  test::RunBuilder run(2);
+  run.span(1, 0, 900, ev::EventKind::step_begin, ev::StreamId::host, 0);
+  store::Store& store = run.build();
+  store::RankRow row = store.ranks()[1];
+  for (const int pid : {1, 4711}) {
+    row.pid = pid;
+    store.set_rank(row);
+    std::map<std::string, std::set<std::int64_t>> pids;  // of labels
+    const json trace = exported(store, 1);
+    for (const json& event : trace["traceEvents"]) {
+      if (event["name"] == "process_labels")
+        pids[event["args"]["labels"]].insert(event["pid"].get<std::int64_t>());
+    }
+    EXPECT_THAT(pids["CPU"], testing::ElementsAre(pid == 1 ? 100'001 : pid));
+    EXPECT_THAT(pids["GPU 1"], testing::ElementsAre(1));
+  }
+}
+
+/// A gather that a pause cuts, and that goes on in the next step, gathered its elements once.
+TEST(Kineto, ACollectiveThatIsCutHasItsElementsOnce) {
+  test::RunBuilder run(1);
+  using enum ev::EventKind;
+  using enum ev::StreamId;
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    const std::int64_t at = step * 1'000'000;
+    run.span(0, at, at + 1'000'000, step_begin, host, step);
+    run.span(0, at + 100'000, at + 200'000, module_begin, compute, 1);
+  }
+  run.span(0, 1'500'000, 1'600'000, paused_begin, host);
+  run.span(0, 1'400'000, 2'300'000, collective_begin, gather, 5, 5, test::kGatherOp, 100, 400);
+  run.span(0, 2'400'000, 2'500'000, collective_begin, gather, 6, 6, test::kGatherOp, 10, 40);
+  const json trace = exported(run.build(), 0);
+  std::int64_t parts = 0, elems = 0;
+  for (const json& event : trace["traceEvents"]) {
+    if (event.value("cat", "") != "kernel" || event["name"] != "ncclKernel_AllGather") continue;
+    ++parts;
+    elems += event["args"]["Out msg nelems"].get<std::int64_t>();
+    EXPECT_EQ(event["args"].contains("continues"), event["args"]["Out msg nelems"] == 0);
+  }
+  EXPECT_EQ(parts, 4);
+  EXPECT_EQ(elems, 110);
 }
 
 }  // namespace

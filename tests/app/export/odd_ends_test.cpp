@@ -16,6 +16,7 @@
 #include "app/export/html_report.h"
 #include "app/export/perfetto.h"
 #include "app/export/sqlite.h"
+#include "tests/temporary_folder.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -25,9 +26,8 @@ using nlohmann::json;
 
 class OddEnds : public testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-  fs::path folder_ = fs::temp_directory_path() / "shardscope-export-odd-ends";
+  test::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
   store::Store store_ = store::odd_ends();
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "app/analysis/summary.h"
@@ -173,7 +174,9 @@ TEST(Report, StaysSmall) {
   EXPECT_LE(timeline_of(page)["steps"][0]["ranks"].size(), 8U);
   const store::Store deep =
       store::make_synthetic_store({.world = 8, .steps = 2, .micro_steps = 6, .layers = 48});
-  const json joined = timeline_of(html_report(deep, analysis::summarize(deep), {}));
+  const std::string deep_page = html_report(deep, analysis::summarize(deep), {});
+  EXPECT_LT(deep_page.size(), std::size_t{2'000'000});
+  const json joined = timeline_of(deep_page);
   std::size_t numbers = 0;
   for (const json& rank : joined["steps"][0]["ranks"]) {
     for (std::size_t l = 1; l < rank.size(); ++l) numbers += rank[l].size() - 1;
@@ -181,6 +184,16 @@ TEST(Report, StaysSmall) {
   EXPECT_LE(numbers, 5U * 24'000U);
   EXPECT_GT(numbers, 5U * 6'000U);
   EXPECT_THAT(joined["names"].dump(), testing::HasSubstr("short spans"));
+  std::set<std::size_t> used;
+  for (const json& step : joined["steps"]) {
+    for (std::size_t i = 3; i < step["path"].size(); i += 4) used.insert(step["path"][i].get<std::size_t>());
+    for (const json& rank : step["ranks"]) {
+      for (std::size_t l = 1; l < rank.size(); ++l) {
+        for (std::size_t i = 5; i < rank[l].size(); i += 5) used.insert(rank[l][i].get<std::size_t>());
+      }
+    }
+  }
+  EXPECT_EQ(used.size(), joined["names"].size()) << "no name of what was joined";
 }
 
 TEST(Report, NamesInItsDataEndNoElement) {
@@ -192,6 +205,31 @@ TEST(Report, NamesInItsDataEndNoElement) {
   const std::string page = html_report(store, analysis::summarize(store), {});
   EXPECT_THAT(page, testing::Not(testing::HasSubstr("</script><b>")));
   EXPECT_THAT(said(timeline_of(page), "compute"), testing::ElementsAre("</script><b> 700"));
+}
+
+TEST(Report, SaysWhyModelStatesWereNotMeasured) {
+  test::RunBuilder run(1);
+  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  run.instant(0, 1, EventKind::detail_changed, StreamId::host,
+              static_cast<std::uint32_t>(ev::Detail::modules), ev::kNoId, ev::kNoId,
+              static_cast<std::uint8_t>(ev::Detail::kernels));
+  run.instant(0, 2, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+              static_cast<std::uint8_t>(ev::MemoryCategory::grad_full), 2048, 2048);
+  const store::Store& store = run.build();
+  EXPECT_THAT(
+      html_report(store, analysis::summarize(store), {}),
+      testing::HasSubstr("not measured: part of them was allocated while less detail was recorded.</p>"));
+}
+
+TEST(Report, CallsNothingBetterOrWorseThatIsWithinTheSpread) {
+  const store::Store store = store::make_synthetic_store();
+  analysis::Comparison comparison;
+  comparison.metrics = {
+      {.metric = "step time", .unit = "ms", .a = 100, .b = 101, .spread_a = 5, .spread_b = 5},
+      {.metric = "idle", .unit = "ms", .a = 100, .b = 120, .spread_a = 5, .spread_b = 5}};
+  const std::string page = html_report(store, analysis::summarize(store), {}, comparison);
+  EXPECT_THAT(page, testing::HasSubstr("+1.0 % (within the spread)"));
+  EXPECT_THAT(page, testing::HasSubstr("+20.0 % (worse)"));
 }
 
 TEST(Report, SetsItBesideABaseline) {

@@ -11,6 +11,7 @@
 #include "app/export/csv.h"
 #include "app/export/sqlite.h"
 #include "tests/app/store/synthetic_run.h"
+#include "tests/temporary_folder.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -20,9 +21,8 @@ namespace fs = std::filesystem;
 
 class TablesTest : public testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-  fs::path folder_ = fs::temp_directory_path() / "shardscope-export-tables";
+  test::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
 };
 
 /// Cells of a CSV text by RFC 4180.

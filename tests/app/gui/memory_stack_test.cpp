@@ -38,6 +38,21 @@ test::RunBuilder hpz_run() {
   return run;
 }
 
+TEST(ModelStates, APeakOfWhichPartWasAllocatedAtLessDetailIsNone) {
+  const auto peak_after = [](ev::Detail before) {
+    test::RunBuilder run(1);
+    run.span(0, 0, 1000, ev::EventKind::step_begin, ev::StreamId::host, 0);
+    run.instant(0, 1, ev::EventKind::detail_changed, ev::StreamId::host, static_cast<std::uint32_t>(before),
+                ev::kNoId, ev::kNoId, static_cast<std::uint8_t>(ev::Detail::kernels));
+    run.instant(0, 2, ev::EventKind::memory_alloc, ev::StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+                static_cast<std::uint8_t>(MemoryCategory::grad_full), 2048, 2048);
+    return model_state_peak(run.build(), 0, MemoryPool::device);
+  };
+  EXPECT_FALSE(peak_after(ev::Detail::modules));
+  ASSERT_TRUE(peak_after(ev::Detail::params));
+  EXPECT_EQ(peak_after(ev::Detail::params)->bytes, 2048);
+}
+
 TEST(ModelStates, AFindingAndThePanelThatItSendsToNameOnePeak) {
   AppState app;
   test::RunBuilder run = hpz_run();

@@ -1,0 +1,25 @@
+// How many parameters an estimate is of: given, read from a file of weights, or counted from a model.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/plan/estimator.h"
+#include "runtime/plan/model_plan.h"
+
+namespace shardscope::cli {
+
+struct ModelSource {
+  plan::EstimateInput input;
+  std::string params, largest_layer;  ///< as written: 2851598336, 2851e6
+  std::string formula = "doc", model;
+  std::string weights;  ///< a state_dict's file: its size says how many parameters
+  std::int64_t weight_bytes = 4;
+};
+
+/// The model of --model. Without one, or where it is one that is only counted: nothing, and the counts are in
+/// `source.input`. Throws UserError.
+[[nodiscard]] std::optional<plan::ModelPlan> take_model(ModelSource& source);
+
+}  // namespace shardscope::cli

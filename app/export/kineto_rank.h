@@ -1,0 +1,17 @@
+// One rank's trace as PyTorch's profiler writes it, of given steps.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <vector>
+
+#include "app/analysis/spans.h"
+#include "app/store/store.h"
+
+namespace shardscope::exporter {
+
+/// Throws std::runtime_error where `out` takes no more.
+void write_kineto_steps(std::ostream& out, const store::Store& store, std::uint32_t rank,
+                        const std::vector<analysis::StepWindow>& steps);
+
+}  // namespace shardscope::exporter
