@@ -64,6 +64,10 @@ void read_instants(const store::Store& store, std::int64_t from_ns, IssuedCollec
   });
 }
 
+bool between_two(ev::CollectiveOp op) noexcept {
+  return op == ev::CollectiveOp::send || op == ev::CollectiveOp::receive;
+}
+
 /// The module that it gathers for, or the first one whose gradients it reduces.
 void name_module(const store::Store& store, const Names& names, Issue& issue) {
   if (issue.id == ev::kNoId) return;
@@ -125,8 +129,7 @@ IssueDifference difference_of(Sides sides) {
 }  // namespace
 
 bool may_differ(ev::CollectiveOp op) noexcept {
-  return op == ev::CollectiveOp::send || op == ev::CollectiveOp::receive ||
-         op == ev::CollectiveOp::all_to_all || op == ev::CollectiveOp::gather ||
+  return between_two(op) || op == ev::CollectiveOp::all_to_all || op == ev::CollectiveOp::gather ||
          op == ev::CollectiveOp::scatter;
 }
 
@@ -172,6 +175,8 @@ IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t ra
       issue.members = group != nullptr                                  ? group->ranks
                       : ranks_of(store, rank, span) == everybody.size() ? everybody
                                                                         : std::vector<std::uint32_t>();
+      // Which of several ranks is at the other end is not recorded.
+      if (between_two(fields.op) && issue.members.size() > 2) issue.members.clear();
     });
   }
   for (auto& [key, issue] : out.issues) name_module(store, names, issue);
@@ -199,6 +204,7 @@ std::optional<IssueDifference> first_difference(const std::vector<IssuedCollecti
 }
 
 std::optional<IssueDifference> never_issued(const std::vector<IssuedCollectives>& ranks, const Issue& issue) {
+  if (between_two(issue.named.op) && issue.members.empty()) return std::nullopt;
   IssueDifference out;
   out.what = "never issued";
   IssueDifference::Side came, missing;

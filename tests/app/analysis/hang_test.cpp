@@ -250,6 +250,18 @@ TEST(Hang, ASenderAndItsReceiverAreInOneCollective) {
   EXPECT_TRUE(hang.ranks[0].waits_for.empty());
 }
 
+/// Which of several ranks is at the other end of a receive is not recorded: nobody is blamed for it.
+TEST(Hang, AReceiveInAGroupOfSeveralNamesNoRank) {
+  RunBuilder run(3);
+  common(run, 3);
+  describe(run.build(), 3, {{0, "stages", ev::GroupPurpose::pipeline, {0, 1, 2}}});
+  open_in_group(run, 0, 2'000'000, 0, ev::CollectiveOp::receive);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
+  EXPECT_EQ(hang.culprit, ev::kNoId);
+  EXPECT_FALSE(hang.difference);
+  EXPECT_TRUE(hang.ranks[0].waits_for.empty());
+}
+
 /// In a run that goes on ranks wait for each other all the time, and a recording may end while they do.
 TEST(Hang, ClaimsNothingOfARunThatGoesOnNorWhereARecordingEnds) {
   RunBuilder run(2);
