@@ -4,7 +4,9 @@
 
 #include "collective_lane.h"
 #include "describe.h"
+#include "gate.h"
 #include "memory_level.h"
+#include "module_hooks.h"
 #include "open_spans.h"
 #include "param_statuses.h"
 #include "parts.h"
@@ -30,15 +32,6 @@ void emit_at(std::int64_t monotonic_ns, std::uint16_t kind, std::uint8_t lane, s
   shardscope_emit_at(monotonic_ns, &event);
 }
 
-/// May hold the calling thread for as long as a viewer wants: other threads (NCCL's watchdog, loaders) need
-/// the GIL then, and only then.
-int gate(std::int32_t kind, std::uint32_t id) {
-  std::uint64_t ticket = 0;
-  if (shardscope_gate_pass(kind, id, &ticket) != 1) return SHARDSCOPE_OK;
-  const nb::gil_scoped_release others_run;
-  return shardscope_gate_wait(kind, id, ticket);
-}
-
 }  // namespace
 
 NB_MODULE(_core, module) {
@@ -47,7 +40,7 @@ NB_MODULE(_core, module) {
   module.def("emit_at", &emit_at);
   module.def("enabled", [](std::int32_t detail) { return shardscope_enabled(detail) != 0; });
   module.def("now_ns", &shardscope_now_ns);
-  module.def("gate", &gate);
+  module.def("gate", &shardscope::python::pass_gate);
   module.def("version", [] { return std::string(shardscope_version()); });
   module.def("abi_version", &shardscope_abi_version);
   shardscope::python::add_run(module);
@@ -56,6 +49,7 @@ NB_MODULE(_core, module) {
   shardscope::python::add_open_spans(module);
   shardscope::python::add_param_statuses(module);
   shardscope::python::add_parts(module);
+  shardscope::python::add_module_hooks(module);
   shardscope::python::add_watched_attribute(module);
   shardscope::python::add_requests(module);
   shardscope::python::add_wrapper(module);

@@ -1,10 +1,140 @@
+// `_core.ParamStatuses`: what DeepSpeed assigns to Parameter.ds_status, recorded.
 #pragma once
 
+#include <Python.h>
 #include <nanobind/nanobind.h>
+
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "memory_level.h"
+#include "shardscope/shardscope.h"
 
 namespace shardscope::python {
 
-/// `ParamStatuses`: what DeepSpeed assigns to Parameter.ds_status, recorded.
-void add_param_statuses(nanobind::module_& module);
+namespace nb = nanobind;
+
+/// Of each parameter of ZeRO stage 3: its status, the gather that brings it, the bytes it holds while it is
+/// whole. The hooks of the coordinator say what the next changes are for (`module`, `gather`, causes). In C++
+/// because every parameter's status changes four times a micro-step.
+///
+/// Of what is whole or on its way, `gathered_bytes` and `coming_bytes` follow; several parameters may be
+/// views of one storage, so no look at storages could tell them apart. Used under the GIL.
+class ParamStatuses {
+ public:
+  std::uint32_t module = SHARDSCOPE_NO_ID;            ///< whose fetch or release is going on
+  std::uint32_t entering = SHARDSCOPE_NO_ID;          ///< whose pre-hook runs
+  std::uint32_t gather = SHARDSCOPE_NO_ID;            ///< that is being issued
+  std::uint8_t cause_in = SHARDSCOPE_CAUSE_FETCH;     ///< of what becomes in flight
+  std::uint8_t cause_out = SHARDSCOPE_CAUSE_RELEASE;  ///< of what becomes not available
+  std::int64_t available_elems = 0, gathered_bytes = 0, coming_bytes = 0;
+
+  /// `numbers`: id(parameter) -> number; `elems`: by number; both grow and shrink with the run's models.
+  /// The three values of DeepSpeed's enumeration follow.
+  void follow(nb::dict numbers, nb::list elems, nb::object not_available, nb::object in_flight,
+              nb::object available) {
+    numbers_ = std::move(numbers);
+    elems_ = std::move(elems);
+    values_ = {std::move(not_available), std::move(in_flight), std::move(available)};
+    rows_.clear();
+    available_elems = gathered_bytes = coming_bytes = 0;
+  }
+  /// Where the bytes are reported, each change by itself.
+  void report(nb::object gathered, nb::object coming) {
+    gathered_level_ = std::move(gathered);
+    coming_level_ = std::move(coming);
+  }
+
+  /// `param` has got `value`. One that is not of a described model is nobody's.
+  void changed(nb::handle param, nb::handle value) {
+    const std::uint32_t number = number_of(param);
+    if (number == SHARDSCOPE_NO_ID) return;
+    const std::uint8_t status = code_of(value);
+    Row& row = row_of(number);
+    const std::uint8_t before = row.status;
+    if (status == before) return;
+    if (row.elem_bytes == 0) row.elem_bytes = nb::cast<std::int64_t>(param.attr("element_size")());
+    row.status = status;
+
+    std::uint8_t cause = cause_out;
+    if (status != SHARDSCOPE_NOT_AVAILABLE) {
+      const bool persistent = before == SHARDSCOPE_NOT_AVAILABLE && gather == SHARDSCOPE_NO_ID &&
+                              nb::cast<bool>(param.attr("ds_persist"));
+      cause = persistent ? SHARDSCOPE_CAUSE_PERSISTENT : cause_in;
+    }
+    count_bytes(row, before);
+    if (before == SHARDSCOPE_NOT_AVAILABLE) available_elems += row.elems;
+    if (status == SHARDSCOPE_NOT_AVAILABLE) available_elems -= row.elems;
+    const std::uint32_t brought_by = row.gather;
+    if (status == SHARDSCOPE_NOT_AVAILABLE) row.gather = SHARDSCOPE_NO_ID;
+    shardscope_param_status(status == SHARDSCOPE_IN_FLIGHT ? SHARDSCOPE_LANE_GATHER : SHARDSCOPE_LANE_COMPUTE,
+                            status, cause, number, module, brought_by, row.elems, available_elems);
+  }
+
+  [[nodiscard]] std::uint8_t status_of(std::uint32_t number) {
+    return number < rows_.size() ? rows_[number].status : std::uint8_t{SHARDSCOPE_NOT_AVAILABLE};
+  }
+  [[nodiscard]] std::uint32_t gather_of(std::uint32_t number) {
+    return number < rows_.size() ? rows_[number].gather : SHARDSCOPE_NO_ID;
+  }
+  /// `number` is brought by the gather `id`, until it is released.
+  void gathered_by(std::uint32_t number, std::uint32_t id) { row_of(number).gather = id; }
+
+ private:
+  struct Row {
+    std::uint8_t status = SHARDSCOPE_NOT_AVAILABLE;
+    std::uint32_t gather = SHARDSCOPE_NO_ID;
+    std::int64_t elems = 0, elem_bytes = 0;
+  };
+
+  [[nodiscard]] std::uint32_t number_of(nb::handle param) const {
+    if (!numbers_.is_valid()) return SHARDSCOPE_NO_ID;
+    const nb::object key = nb::steal(PyLong_FromVoidPtr(param.ptr()));
+    if (!key.is_valid()) throw nb::python_error();
+    PyObject* number = PyDict_GetItemWithError(numbers_.ptr(), key.ptr());
+    if (number != nullptr) return nb::cast<std::uint32_t>(nb::handle(number));
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    return SHARDSCOPE_NO_ID;
+  }
+
+  [[nodiscard]] std::uint8_t code_of(nb::handle value) const {
+    for (std::uint8_t code = 0; code < values_.size(); ++code)
+      if (value.is(values_[code])) return code;
+    throw std::runtime_error("a status that is none of NOT_AVAILABLE, INFLIGHT and AVAILABLE");
+  }
+
+  Row& row_of(std::uint32_t number) {
+    while (rows_.size() <= number) {
+      Row& row = rows_.emplace_back();
+      row.elems = nb::cast<std::int64_t>(elems_[rows_.size() - 1]);
+    }
+    return rows_[number];
+  }
+
+  void count_bytes(const Row& row, std::uint8_t before) {
+    const std::int64_t bytes = row.elems * row.elem_bytes;
+    const auto held = [&](std::uint8_t status) { return (row.status == status) - (before == status); };
+    // Less first, so that the sum is never above its real maximum.
+    if (before == SHARDSCOPE_IN_FLIGHT) move(coming_bytes, coming_level_, held(SHARDSCOPE_IN_FLIGHT) * bytes);
+    move(gathered_bytes, gathered_level_, held(SHARDSCOPE_AVAILABLE) * bytes);
+    if (before != SHARDSCOPE_IN_FLIGHT) move(coming_bytes, coming_level_, held(SHARDSCOPE_IN_FLIGHT) * bytes);
+  }
+  static void move(std::int64_t& sum, const nb::object& level, std::int64_t bytes) {
+    if (bytes == 0) return;
+    sum += bytes;
+    if (level.is_valid()) nb::cast<MemoryLevel&>(level).add(bytes);
+  }
+
+  nb::dict numbers_{nb::steal<nb::dict>(nb::handle())};
+  nb::list elems_{nb::steal<nb::list>(nb::handle())};
+  std::array<nb::object, 3> values_;
+  nb::object gathered_level_, coming_level_;
+  std::vector<Row> rows_;  ///< by parameter's number
+};
+
+void add_param_statuses(nb::module_& module);
 
 }  // namespace shardscope::python

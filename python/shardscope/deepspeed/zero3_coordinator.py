@@ -41,11 +41,13 @@ def install_coordinator(table):
     table.owner("iter_params")
     table.owner("z3_leaf_module")
     state.iter_params, state.is_leaf = table.module.iter_params, table.module.z3_leaf_module
-    table.wrap(cls + "fetch_sub_module", "self current_submodule forward", before=fetch_gate)
+    hooks = module_hooks()
+    table.wrap(cls + "fetch_sub_module", "self current_submodule forward", before=hooks.fetch_gate)
     table.wrap(cls + "_fetch_sub_module_impl", "self current_submodule forward is_leaf", before=fetch_begins,
                after=fetch_ended)
     table.wrap(cls + C + "all_gather_params_", "self params forward", before=gather_begins, after=gather_issued)
-    table.wrap(cls + "release_sub_module", "self submodule forward", before=release_begins, after=released)
+    table.wrap(cls + "release_sub_module", "self submodule forward", before=hooks.release_begins,
+               after=hooks.released)
     table.wrap(cls + "release_and_reset_all", "self module", before=lambda *a: set_causes(state.cause_in, PARTITIONED),
                after=lambda token, result, *a: set_causes(*token))
     table.wrap(cls + "reset_step", "self", after=step_reset)
@@ -73,10 +75,10 @@ def params_of(module):
     return known
 
 
-def fetch_gate(coordinator, current_submodule, forward):
-    number = session.modules.get(id(current_submodule))
-    if number is not None and session.in_micro_step:
-        _core.gate(k.GATE_PRE_FORWARD if forward else k.GATE_PRE_BACKWARD, number)
+def module_hooks():
+    """Gates, spans and releases of modules: their hooks, in C++."""
+    import torch
+    return _core.ModuleHooks(session, state, torch._C._current_graph_task_id, emit_kept)
 
 
 def fetch_begins(coordinator, current_submodule, forward, is_leaf):
@@ -139,24 +141,11 @@ def gather_issued(before, result, *args, **kwargs):
     state.cause_in, state.gather = before
 
 
-def release_begins(coordinator, submodule, forward=False):
-    state.module = session.modules.get(id(submodule), NO_ID)
-
-
-def released(_, result, coordinator, submodule, forward=False):
-    module, state.module = state.module, NO_ID
-    if module == NO_ID or not session.started:
-        return
-    if _core.enabled(k.PARAMS):
-        emit_kept(coordinator, submodule, module)
-    if session.in_micro_step:
-        _core.gate(k.GATE_POST_FORWARD if forward else k.GATE_POST_BACKWARD, module)
-
-
 def emit_kept(coordinator, submodule, module):
     """Why parameters of the module stay, in the order of the coordinator's own checks."""
-    complete = coordinator.is_complete_trace()
-    for param, number in params_of(submodule).all:
+    of_module = params_of(submodule).all
+    complete = of_module and coordinator.is_complete_trace()
+    for param, number in of_module:
         if number is None or state.status_of(number) == k.NOT_AVAILABLE and param.ds_status.name == "NOT_AVAILABLE":
             continue
         status = param.ds_status.name

@@ -7,7 +7,7 @@
 """
 from shardscope import _core, _kinds as k
 from shardscope._session import NO_ID, session
-from shardscope.deepspeed.zero3_params import state
+from shardscope.deepspeed.zero3_coordinator import module_hooks
 
 emit = _core.emit
 COUNTERS = ("forward_fetch_submit", "forward_fetch_wait", "forward_prefetch_submit", "forward_all_gather",
@@ -16,33 +16,12 @@ counters = dict.fromkeys(COUNTERS, (0, 0))
 
 
 def install_modules(table):
+    hooks = module_hooks()
     cls = "DeepSpeedZeRoOffload."
-    table.wrap(cls + "pre_sub_module_forward_function", "self sub_module", before=entering, after=forward_begins)
-    table.wrap(cls + "post_sub_module_forward_function", "self sub_module", before=span_ends)
-    table.wrap(cls + "pre_sub_module_backward_function", "self sub_module", before=entering, after=backward_begins)
-    table.wrap(cls + "post_sub_module_backward_function", "self sub_module", before=span_ends)
-
-
-def entering(offload, sub_module):
-    state.entering = session.modules.get(id(sub_module), NO_ID)
-
-
-def forward_begins(_, result, offload, sub_module):
-    number = session.modules.get(id(sub_module))
-    if number is not None and session.started:
-        session.begin_span(session.forward_pass(), number)
-
-
-def backward_begins(_, result, offload, sub_module):
-    number = session.modules.get(id(sub_module))
-    if number is not None and session.started:
-        session.begin_span(k.PASS_BACKWARD, number)
-
-
-def span_ends(offload, sub_module):
-    number = session.modules.get(id(sub_module))
-    if number is not None and session.started:
-        session.end_span(number)
+    table.wrap(cls + "pre_sub_module_forward_function", "self sub_module", before=hooks.entering, after=hooks.forward_begins)
+    table.wrap(cls + "post_sub_module_forward_function", "self sub_module", before=hooks.span_ends)
+    table.wrap(cls + "pre_sub_module_backward_function", "self sub_module", before=hooks.entering, after=hooks.backward_begins)
+    table.wrap(cls + "post_sub_module_backward_function", "self sub_module", before=hooks.span_ends)
 
 
 def install_counters(table):

@@ -17,13 +17,13 @@ RELEASED, PARTITIONED, INVALIDATED, IN_CONTEXT = k.RELEASE, k.PARTITION, k.INVAL
 
 class State(_core.ParamStatuses):
     """What the hooks know of the coordinator between two calls. Of _core.ParamStatuses: `module`, whose fetch or release is
-    going on; `gather`, the one that is being issued; `cause_in` and `cause_out` of what becomes in flight or not available."""
+    going on; `entering`, whose pre-hook runs; `gather`, the one that is being issued; `cause_in` and `cause_out` of what becomes
+    in flight or not available."""
 
     def __init__(self):
         super().__init__()
         self.submodule = None  # the module whose fetch is going on, itself
         self.prefetched = 0  # elements, of the fetch going on
-        self.entering = NO_ID  # module whose pre-hook runs
         self.fetched = NO_ID  # gather of the fetch going on
 
 

@@ -1,0 +1,21 @@
+// A gate of the C interface, for a thread that holds the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+
+#include "shardscope/shardscope.h"
+
+namespace shardscope::python {
+
+/// May hold the calling thread for as long as a viewer wants: other threads (NCCL's watchdog, loaders) need
+/// the GIL then, and only then.
+inline int pass_gate(std::int32_t kind, std::uint32_t id) {
+  std::uint64_t ticket = 0;
+  if (shardscope_gate_pass(kind, id, &ticket) != 1) return SHARDSCOPE_OK;
+  const nanobind::gil_scoped_release others_run;
+  return shardscope_gate_wait(kind, id, ticket);
+}
+
+}  // namespace shardscope::python
