@@ -231,6 +231,17 @@ TEST(Config, WhatTheRuntimeWouldNotDoIsRefused) {
   }
 }
 
+/// Keys of DeepSpeed's that would change weights, traffic or the model are never passed over.
+TEST(Config, WhatIsNotSupportedIsRefusedByName) {
+  for (const char* key :
+       {"amp", "autotuning", "compression_training", "curriculum_learning", "data_efficiency", "elasticity",
+        "eigenvalue", "expert_parallel", "hybrid_engine", "mesh_param", "pipeline", "progressive_layer_drop",
+        "quantize_training", "sparse_attention", "sparse_gradients", "tensor_parallel", "torch_autocast"}) {
+    const std::string text = std::string(R"({"train_batch_size": 8, ")") + key + R"(": {"enabled": true}})";
+    EXPECT_THAT(error_of(text), HasSubstr(key));
+  }
+}
+
 TEST(Config, WhatHasNoEffectIsSaid) {
   const auto warned = [](const std::string& text) {
     const TrainingConfig config = parse(text);
@@ -241,6 +252,7 @@ TEST(Config, WhatHasNoEffectIsSaid) {
   EXPECT_EQ(warned(in_zero(R"({"stage": 2, "round_robin_gradients": true})")), "0");
   EXPECT_THAT(warned(in_zero(R"({"stage": 2, "allgather_partitions": false})")),
               HasSubstr("reads it nowhere"));
+  EXPECT_THAT(warned(in_zero(R"({"stage": 3, "override_module_apply": false})")), HasSubstr("torch modules"));
   EXPECT_EQ(warned(in_zero(R"({"stage": 2, "elastic_checkpoint": true})")), "0");
   EXPECT_THAT(warned(in_zero(R"({"stage": 3, "elastic_checkpoint": true})")),
               HasSubstr("any number of ranks"));
