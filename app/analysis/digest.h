@@ -78,8 +78,8 @@ class CollectiveTimes {
 class Digest {
  public:
   /// Takes the steps that every rank has completed and that were kept whole (kept.h) by `until_ns` since the
-  /// last call, rank by rank, as many as there is time for: one rank of a step, or one round of skipped steps,
-  /// at least. The store must be the same run, and its time 0 where it was. True when all were taken.
+  /// last call, rank by rank, as many as there is time for: one rank of a step, or one round of skipped
+  /// steps, at least. The store must be the same run, and its time 0 where it was. True when all were taken.
   bool update(const store::Store& store, std::optional<std::chrono::nanoseconds> time = std::nullopt,
               std::int64_t until_ns = store::Store::kEnd);
   [[nodiscard]] const std::vector<StepDigest>& steps() const noexcept { return steps_; }
