@@ -105,6 +105,7 @@ std::vector<std::string> missing(const std::vector<Run>& runs) {
   std::vector<std::string> out;
   for (const Run& run : runs) {
     if (run.summary->losses.any()) out.push_back("events: " + store::text_of(run.summary->losses));
+    if (run.summary->kept) out.push_back(text_of(*run.summary->kept));
     out.insert(out.end(), run.summary->problems.begin(), run.summary->problems.end());
   }
   return out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/analysis/communication.h"
+#include "app/analysis/kept.h"
 #include "app/analysis/spans.h"
 #include "app/store/span_time.h"
 #include "runtime/plan/scheduler.h"
@@ -117,6 +118,14 @@ std::int64_t end_of(const store::Store& store, std::uint32_t rank, const StepWin
   return std::max(window.end_ns, std::min(end_ns, next_ns));
 }
 
+/// Every event of a step is there, or was lost on its way: none was let go by the recorder.
+bool was_kept(const store::Store& store, std::uint32_t step) {
+  if (store.not_kept().events == 0) return true;
+  const std::span<const store::StepRow> rows = store.steps();
+  const auto row = std::ranges::lower_bound(rows, step, {}, &store::StepRow::step);
+  return row == rows.end() || row->step != step || is_kept(store, row->begin_ns, row->end_ns);
+}
+
 RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window,
                      const RankActivity& activity) {
   RankStep result;
@@ -200,7 +209,12 @@ Digest::Found Digest::find_windows(const store::Store& store, std::int64_t until
       taken_until_[one.first] = std::max(one.second.end_ns, one.second.begin_ns + 1);
       return true;
     });
-    if (skipped == 0) return Found::step;
+    if (skipped == 0) {
+      if (was_kept(store, latest.step)) return Found::step;
+      for (const auto& [rank, window] : windows)
+        taken_until_[rank] = std::max(window.end_ns, window.begin_ns + 1);
+      pending_ = {};
+    }
     // Ranks that were taken of a step which a new rank lacks: what the next one holds is not added to them.
     const auto dropped = [&](const RankStep& rank) { return !windows.contains(rank.rank); };
     if (std::ranges::any_of(pending_.digest.ranks, dropped)) {
@@ -288,6 +302,7 @@ void Digest::complete_step(const store::Store& store) {
     steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(gone));
     evicted_steps_ += gone;
   }
+  if (steps_.empty()) from_first_step_ = store.steps().empty() || digest.step <= store.steps().front().step;
   steps_.push_back(std::move(digest));
   pending_ = {};
 }

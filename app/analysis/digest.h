@@ -77,9 +77,9 @@ class CollectiveTimes {
 
 class Digest {
  public:
-  /// Takes the steps that every rank has completed by `until_ns` since the last call, rank by rank, as many
-  /// as there is time for: one rank of a step, or one round of skipped steps, at least. The store must be the
-  /// same run, and its time 0 where it was. True when all were taken.
+  /// Takes the steps that every rank has completed and that were kept whole (kept.h) by `until_ns` since the
+  /// last call, rank by rank, as many as there is time for: one rank of a step, or one round of skipped
+  /// steps, at least. The store must be the same run, and its time 0 where it was. True when all were taken.
   bool update(const store::Store& store, std::optional<std::chrono::nanoseconds> time = std::nullopt,
               std::int64_t until_ns = store::Store::kEnd);
   [[nodiscard]] const std::vector<StepDigest>& steps() const noexcept { return steps_; }
@@ -89,9 +89,11 @@ class Digest {
   [[nodiscard]] std::size_t evicted_steps() const noexcept { return evicted_steps_; }  ///< steps
   /// Of one rank, those that have ended.
   [[nodiscard]] Checkpoints checkpoints(std::uint32_t rank) const;
-  /// Index of the first step that is measured: the first step is warm-up (allocation, recording of the
+  /// Index of the first step that is measured: the run's first step is warm-up (allocation, recording of the
   /// trace) where there are at least two.
-  [[nodiscard]] std::size_t first_measured() const noexcept { return steps_.size() > 1 ? 1 : 0; }
+  [[nodiscard]] std::size_t first_measured() const noexcept {
+    return steps_.size() > 1 && evicted_steps_ == 0 && from_first_step_ ? 1 : 0;
+  }
   /// The longest waits of computation for communication in the steps taken, longest first.
   static constexpr std::size_t kLongestWaits = 50;
   struct Wait {
@@ -129,6 +131,7 @@ class Digest {
   std::map<std::uint32_t, Checkpoints> checkpoints_;   ///< by rank
   std::vector<StepDigest> steps_;
   std::size_t most_rank_steps_ = SIZE_MAX, evicted_steps_ = 0;
+  bool from_first_step_ = false;  ///< steps_ began with the run's first
   Pending pending_;
   std::vector<Wait> longest_waits_;
   std::uint64_t trace_record_ = 0, trace_complete_ = 0, trace_invalidated_ = 0;

@@ -30,6 +30,8 @@ std::string missing_reason(const Summary& summary, std::string_view what, ev::De
                      summary.kind == Framework::ddp;
   if (never && summary.records == 0)
     return fmt::format("of {} no {} are recorded", partitioning_name(summary.kind, summary.stage), what);
+  if (summary.kept && summary.kept->whole_steps == 0)
+    return fmt::format("no completed step was kept at full detail: {} are not here", what);
   if (summary.lacking_steps == 0) return missing_reason(what, from, summary.recorded_detail);
   return fmt::format("events are missing in {} of {} steps: {}", summary.lacking_steps, summary.steps,
                      store::text_of(summary.losses));
@@ -44,7 +46,9 @@ std::string missing_model_states(const Summary& summary) {
 std::string coverage(const Summary& summary, std::uint32_t steps, std::uint32_t all) {
   if (steps >= all) return {};
   return fmt::format("over {} of {} steps; the others {}", steps, all,
-                     summary.lacking_steps > 0 ? "lack events" : "were recorded at less detail");
+                     summary.lacking_steps > 0 ? "lack events"
+                     : summary.kept            ? "were not kept at full detail"
+                                               : "were recorded at less detail");
 }
 
 }  // namespace shardscope::analysis

@@ -19,6 +19,7 @@ namespace {
 void describe_run(const store::Store& store, Summary& summary) {
   summary.events = store.event_count();
   summary.losses = store::losses_of(store);
+  summary.kept = kept_of(store);
   summary.unmatched_ends = store.unmatched_ends();
   summary.recorded_detail = store.recorded_detail();
   if (!store.has_tables()) return;

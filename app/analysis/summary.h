@@ -13,6 +13,7 @@
 #include "app/analysis/coordinator.h"
 #include "app/analysis/framework.h"
 #include "app/analysis/gpu_activity.h"
+#include "app/analysis/kept.h"
 #include "app/analysis/scheduling.h"
 #include "app/analysis/volume.h"
 #include "app/store/losses.h"
@@ -168,6 +169,7 @@ struct Summary {
   /// What is missing or damaged in the recording, as text: of RecordingInfo, set by the caller that opened
   /// it.
   std::vector<std::string> problems;
+  std::optional<Kept> kept;          ///< what is here at full detail; nothing: everything
   std::uint32_t steps = 0;           ///< completed
   std::uint32_t steps_measured = 0;  ///< without the first (warm-up) where there are more
   std::optional<double> step_ms_median, step_ms_p95, tokens_per_s;

@@ -93,6 +93,12 @@ void take_times(const Digest& digest, std::optional<std::uint32_t> after, WatchI
 
 const char* name_of(TriggerKind kind) noexcept { return kTriggerNames.at(static_cast<std::size_t>(kind)); }
 
+std::optional<double> Watcher::not_finite(const store::Store& store, const store::StepRow& row) const {
+  if (!totals_only_) return recorded_not_finite(store, row);
+  if (std::isinf(row.loss) || losses_in_a_row_ >= rules_.steps_needed) return row.loss;
+  return std::nullopt;
+}
+
 void Watcher::take_step(const store::Store& store, const store::StepRow& row, double ms,
                         WatchInterval& interval) {
   const auto trigger = [&](TriggerKind kind, const std::string& text) {
@@ -122,9 +128,11 @@ void Watcher::take_step(const store::Store& store, const store::StepRow& row, do
     };
   };
   if (!std::isfinite(row.loss)) {
-    if (const auto loss = recorded_not_finite(store, row))
+    if (const auto loss = not_finite(store, row))
       trigger(TriggerKind::loss_not_finite, fmt::format("has a loss that is not finite: {}", *loss));
+    losses_in_a_row_ = 0;
   } else {
+    ++losses_in_a_row_;
     judge(losses_, row.loss, rules_.loss_factor, TriggerKind::loss_jump, number("a loss of"));
   }
   if (row.skipped) {
@@ -178,16 +186,39 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
   missing_ = missing;
 }
 
-WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std::chrono::nanoseconds quiet,
-                            bool paused) {
+WatchInterval Watcher::begin(const store::Store& store) const {
   WatchInterval interval;
   interval.end_ns = store.end_ns();
   interval.events = store.event_count();
   if (!losses_.empty()) interval.loss_before = before(losses_).median;
   if (!step_ms_.empty()) interval.step_ms_before = before(step_ms_).median;
+  return interval;
+}
+
+WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std::chrono::nanoseconds quiet,
+                            bool paused) {
+  WatchInterval interval = begin(store);
   take_times(digest, last_step_, interval);
   // Steps that the digest has are complete on every rank; rows of the store may be half there.
-  const std::int64_t complete = digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step};
+  take_steps(store, digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step}, interval);
+  take_state(store, interval);
+  take_standing_still(quiet, paused, interval);
+  return interval;
+}
+
+WatchInterval Watcher::look_at_totals(const store::Store& store, std::chrono::nanoseconds quiet,
+                                      bool paused) {
+  totals_only_ = true;
+  WatchInterval interval = begin(store);
+  // A row that has ended may still lack a rank's values; once the next step goes on it has them.
+  const std::span<const store::StepRow> rows = store.steps();
+  take_steps(store, rows.size() < 2 ? -1 : std::int64_t{rows[rows.size() - 2].step}, interval);
+  take_state(store, interval);
+  take_standing_still(quiet, paused, interval);
+  return interval;
+}
+
+void Watcher::take_steps(const store::Store& store, std::int64_t complete, WatchInterval& interval) {
   const std::span<const store::StepRow> rows = store.steps();
   const auto first = std::ranges::partition_point(
       rows, [&](const store::StepRow& row) { return last_step_ && row.step <= *last_step_; });
@@ -213,8 +244,9 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
       interval.tokens_per_s = static_cast<double>(tokens) * 1e9 / static_cast<double>(time_ns);
   }
   if (interval.step == instrumentation::kNoId && last_step_) interval.step = *last_step_;
-  take_state(store, interval);
+}
 
+void Watcher::take_standing_still(std::chrono::nanoseconds quiet, bool paused, WatchInterval& interval) {
   const auto steps_long = std::chrono::nanoseconds(static_cast<std::int64_t>(
       rules_.still_steps * 1e6 * (step_ms_.empty() ? 0.0 : before(step_ms_).median)));
   const bool still = !paused && interval.ranks > interval.ranks_ended && interval.ranks > 0 &&
@@ -226,7 +258,6 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
                                              time_text(quiet.count()))});
   }
   still_ = still;
-  return interval;
 }
 
 void Watcher::take_findings(const std::vector<Finding>& findings, WatchInterval& interval) {

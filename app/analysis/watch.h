@@ -86,16 +86,26 @@ class Watcher {
   /// Since the last call. `quiet`: for how long no event has arrived; `paused`: the run is paused or pausing.
   WatchInterval look(const store::Store& store, const Digest& digest, std::chrono::nanoseconds quiet,
                      bool paused);
+  /// The same of a store that keeps totals: without where the time went, and of the steps that a later one
+  /// has begun after. A loss that is NaN there is one where the steps before each had one.
+  WatchInterval look_at_totals(const store::Store& store, std::chrono::nanoseconds quiet, bool paused);
   /// Findings of the run as it is now: the ones that were not there before are triggers.
   void take_findings(const std::vector<Finding>& findings, WatchInterval& interval);
 
  private:
+  /// Steps up to this one are complete on every rank; -1: none is.
+  void take_steps(const store::Store& store, std::int64_t complete, WatchInterval& interval);
+  void take_standing_still(std::chrono::nanoseconds quiet, bool paused, WatchInterval& interval);
+  WatchInterval begin(const store::Store& store) const;
+  [[nodiscard]] std::optional<double> not_finite(const store::Store& store, const store::StepRow& row) const;
   void take_step(const store::Store& store, const store::StepRow& row, double ms, WatchInterval& interval);
   void take_state(const store::Store& store, WatchInterval& interval);
 
   WatchRules rules_;
   std::optional<std::uint32_t> last_step_;
   std::deque<double> step_ms_, losses_, grad_norms_;
+  std::size_t losses_in_a_row_ = 0;  ///< the latest steps that each had a finite one
+  bool totals_only_ = false;
   bool still_ = false, over_limit_ = false;
   std::uint64_t missing_ = 0;
   std::set<std::uint32_t> failed_;

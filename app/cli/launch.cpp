@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "app/cli/config_override.h"
+#include "app/cli/flight_recorder.h"
 #include "app/cli/made_runs.h"
 #include "app/cli/process.h"
 #include "app/cli/program_files.h"
@@ -180,6 +181,7 @@ bool has_display() {
 }
 
 LaunchResult launch(LaunchOptions options) {
+  check(options.kept);
   check_files(options);
   const TemporaryConfig config(config_with(options.config, options.set), options.config, options.set);
   // Unchanged, the ranks read the user's own file, so that their messages name it and its lines.
@@ -189,6 +191,7 @@ LaunchResult launch(LaunchOptions options) {
   collector::CollectorOptions collecting;
   collecting.listen = options.listen;
   collecting.record_path = options.record;
+  collecting.retention = options.kept.limits;
   collecting.keys = options.keys;
   collecting.insecure = options.insecure;
   // The greeting of another run cannot be taken for this one's.
@@ -220,6 +223,7 @@ LaunchResult launch(LaunchOptions options) {
                              collector.publish_endpoint(), collecting.run_id),
                 Process::Output::capture, environment);
   Progress progress(options.steps, options.label);
+  FlightRecorder moments(collector, collecting.retention, options.kept.triggers);
   RankOutput output;
   LaunchResult result;
   bool window_closed = false, under_way = false;
@@ -230,6 +234,7 @@ LaunchResult launch(LaunchOptions options) {
       progress.update(store);
       under_way = !store.ranks().empty();
     });
+    moments.look();
     if (under_way && options.under_way) std::exchange(options.under_way, nullptr)();
     if (interrupted() && !result.interrupted) {
       // mpirun hands this one to the ranks and leaves them the time they need: they end after their step,

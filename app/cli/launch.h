@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/cli/retention_options.h"
 #include "app/collector/collector.h"
 
 namespace shardscope::cli {
@@ -25,6 +26,7 @@ struct LaunchOptions {
   std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end only
   std::int64_t keep = 0;              ///< newest checkpoints that stay; 0: all
   std::string record;                 ///< *.zscope; empty: not recorded
+  RetentionOptions kept;              ///< how much of the run `record` keeps at full detail
   bool overwrite = false;             ///< replace what is at `record` and `save`; else that is an error
   std::string listen = "tcp://127.0.0.1:0";
   std::string keys;       ///< folder made by `shardscope keys`; empty: those of this machine

@@ -21,6 +21,7 @@ namespace shardscope::cli {
 namespace {
 
 volatile std::sig_atomic_t g_interrupts = 0, g_first = 0;
+volatile std::sig_atomic_t g_requested = 0;
 
 /// Points standard streams whose terminal or pipe was closed at /dev/null: writing to them would fail.
 void leave_closed_streams() {
@@ -54,6 +55,21 @@ void install_interrupt_handler() {
   sigaction(SIGHUP, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
+}
+
+void install_request_handler() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { g_requested = 1; };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR2, &action, nullptr);
+}
+
+void remove_request_handler() { ::signal(SIGUSR2, SIG_IGN); }
+
+bool take_request() noexcept {
+  const bool asked = g_requested != 0;
+  g_requested = 0;
+  return asked;
 }
 
 bool interrupted() noexcept { return g_interrupts > 0; }

@@ -48,4 +48,10 @@ void install_interrupt_handler();
 [[nodiscard]] const char* interrupt_name() noexcept;
 [[nodiscard]] int interrupt_code() noexcept;
 
+/// From here on SIGUSR2 asks for what happens now to be kept, instead of ending the program.
+void install_request_handler();
+void remove_request_handler();  ///< what was asked for after this is ignored
+/// Whether it came since the last call.
+[[nodiscard]] bool take_request() noexcept;
+
 }  // namespace shardscope::cli

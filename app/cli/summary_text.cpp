@@ -146,6 +146,10 @@ std::string summary_text(const analysis::Summary& s) {
   }
   for (const std::string& problem : s.problems) line("problem", problem);
   line("steps", fmt::format("{} ({} measured, without the first)", s.steps, s.steps_measured));
+  if (s.kept) {
+    line("kept", analysis::text_of(*s.kept));
+    for (const store::Moment& moment : s.kept->moments) line("kept moment", analysis::text_of(moment));
+  }
   line("step time", fmt::format("{} ms median, {} ms p95", or_dash(s.step_ms_median, "{:.2f}"),
                                 or_dash(s.step_ms_p95, "{:.2f}")));
   line("throughput", or_dash(s.tokens_per_s, "{:.0f}") + " tokens/s");
@@ -269,7 +273,8 @@ std::string summary_text(const analysis::Summary& s) {
     text +=
         fmt::format("what was computed in {} of the {} measured steps is not known: {}\n",
                     s.steps_measured - known_steps, s.steps_measured,
-                    known_steps > 0 ? "nothing of it was recorded in them"
+                    known_steps > 0 ? s.kept && s.lacking_steps == 0 ? "they were not kept at full detail"
+                                                                     : "nothing of it was recorded in them"
                                     : missing_reason("modules, kernels and optimizer steps",
                                                      instrumentation::Detail::modules, Capability::modules));
   }

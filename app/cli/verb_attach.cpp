@@ -13,10 +13,12 @@
 #include <thread>
 
 #include "app/cli/checks.h"
+#include "app/cli/flight_recorder.h"
 #include "app/cli/launch.h"
 #include "app/cli/made_runs.h"
 #include "app/cli/process.h"
 #include "app/cli/program_files.h"
+#include "app/cli/retention_options.h"
 #include "app/cli/say.h"
 #include "app/cli/scratch_folder.h"
 #include "app/cli/socket_files.h"
@@ -33,6 +35,7 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 
 struct AttachOptions {
   collector::CollectorOptions collector;
+  RetentionOptions kept;
   std::string detail = "params";
   bool view = false, overwrite = false;
   std::vector<std::string> command;
@@ -96,6 +99,8 @@ int attach(AttachOptions options) {
   std::random_device random;
   const std::string run_id = fmt::format("{:08x}{:08x}", random(), random());
   options.collector.run_id = run_id;
+  check(options.kept);
+  options.collector.retention = options.kept.limits;
   const ScratchFolder folder;
   SocketFiles sockets;
   collector::Collector collector(options.collector);
@@ -112,9 +117,11 @@ int attach(AttachOptions options) {
       collector.publish_endpoint(), collector.publish_endpoint());
 
   Process command(options.command, Process::Output::inherit, inject(folder, options, collector, run_id));
+  FlightRecorder moments(collector, options.collector.retention, options.kept.triggers);
   bool passed_on = false;
   while (command.running()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    moments.look();
     if (interrupted() && !passed_on) {
       command.signal(interrupt_code() - 128);  // the command decides what it means, as without us
       passed_on = true;
@@ -142,7 +149,9 @@ void add_attach(CLI::App& app, Action& action) {
   auto options = std::make_shared<AttachOptions>();
   CLI::App* verb = app.add_subcommand(
       "attach", "Watch a PyTorch training command as it is: attach [OPTIONS] -- torchrun train.py");
-  verb->add_option("--record", options->collector.record_path, "Record to this *.zscope file");
+  CLI::Option* record =
+      verb->add_option("--record", options->collector.record_path, "Record to this *.zscope file");
+  add_retention_options(*verb, options->kept, record);
   verb->add_flag("--overwrite", options->overwrite, "Replace an existing recording");
   verb->add_flag("--view,!--no-view", options->view, "Open the dashboard on the run (default: no)");
   verb->add_option("--detail", options->detail, "What the ranks emit")

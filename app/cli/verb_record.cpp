@@ -8,10 +8,12 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/detach.h"
+#include "app/cli/flight_recorder.h"
 #include "app/cli/launch.h"
 #include "app/cli/made_runs.h"
 #include "app/cli/process.h"
 #include "app/cli/progress.h"
+#include "app/cli/retention_options.h"
 #include "app/cli/say.h"
 #include "app/cli/socket_files.h"
 #include "app/cli/verb.h"
@@ -29,8 +31,8 @@ std::string watch_command(const collector::CollectorOptions& options, const std:
 }
 
 /// Collects until every rank has ended or the user interrupts it.
-int collect(const collector::CollectorOptions& options, const std::string& doing,
-            const UnderWay& under_way = {}) {
+int collect(const collector::CollectorOptions& options, const std::vector<std::string>& triggers,
+            const std::string& doing, const UnderWay& under_way = {}) {
   install_interrupt_handler();
   SocketFiles sockets;
   collector::Collector collector(options);
@@ -39,9 +41,11 @@ int collect(const collector::CollectorOptions& options, const std::string& doing
   say(stderr, "shardscope: listening on {}, {}; Ctrl-C ends it\n", collector.publish_endpoint(), doing);
   warn_if_insecure(options, collector.publish_endpoint());
   Progress progress(0, "collecting");
+  FlightRecorder moments(collector, options.retention, triggers);
   while (!interrupted() && !collector.status().finished) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     collector.read([&](const store::Store& store) { progress.update(store); });
+    moments.look();
   }
   progress.finish();
   collector.stop();
@@ -91,13 +95,18 @@ int collect(const collector::CollectorOptions& options, const std::string& doing
 
 struct Options {
   collector::CollectorOptions collector;
+  RetentionOptions kept;
   bool overwrite = false;
   DetachOptions background;
 
   int collect(const std::string& doing) const {
-    if (!background.detach) return cli::collect(collector, doing);
-    return detached(background, collector.record_path,
-                    [&](const UnderWay& under_way) { return cli::collect(collector, doing, under_way); });
+    check(kept);
+    collector::CollectorOptions all = collector;
+    all.retention = kept.limits;
+    if (!background.detach) return cli::collect(all, kept.triggers, doing);
+    return detached(background, collector.record_path, [&](const UnderWay& under_way) {
+      return cli::collect(all, kept.triggers, doing, under_way);
+    });
   }
 };
 
@@ -140,6 +149,7 @@ void add_record(CLI::App& app, Action& action) {
   verb->add_option("file", options->collector.record_path, "Recording to write (*.zscope)")->required();
   verb->add_option("--run-id", options->collector.run_id,
                    "Take in this run only (default: the first that publishes anything)");
+  add_retention_options(*verb, options->kept, nullptr);
   add_common(*verb, *options);
   verb->callback([options, &action] {
     action = [options] {
@@ -158,7 +168,9 @@ void add_collect(CLI::App& app, Action& action) {
       ->required();
   verb->add_option("--upstream-key", options->collector.upstream_key,
                    "Publishing key for it (default: the file that SHARDSCOPE_KEY names)");
-  verb->add_option("--record", options->collector.record_path, "Record this node's ranks here as well");
+  CLI::Option* record =
+      verb->add_option("--record", options->collector.record_path, "Record this node's ranks here as well");
+  add_retention_options(*verb, options->kept, record);
   add_common(*verb, *options);
   verb->callback([options, &action] {
     action = [options] {

@@ -8,6 +8,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/detach.h"
 #include "app/cli/process.h"
+#include "app/cli/retention_options.h"
 #include "app/cli/say.h"
 #include "app/cli/training_options.h"
 #include "app/cli/verb.h"
@@ -90,7 +91,8 @@ void add_run(CLI::App& app, Action& action) {
       app.add_subcommand("run", "Train with a DeepSpeed configuration; record it, watch it live");
   add_training_options(*verb, *options);
   verb->add_option("--config", options->config, "DeepSpeed JSON file (docs/configuration.md)")->required();
-  verb->add_option("--record", options->record, "Record to this *.zscope file");
+  CLI::Option* record = verb->add_option("--record", options->record, "Record to this *.zscope file");
+  add_retention_options(*verb, options->kept, record);
   CLI::Option* init = verb->add_option("--init", options->init, "Start from these weights (safetensors)");
   verb->add_option("--save", options->save, "Save the weights at the end (safetensors)");
   verb->add_flag("--overwrite", options->overwrite, "Replace an existing file of --record or --save");

@@ -4,10 +4,15 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "app/analysis/distributions.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework.h"
 #include "app/analysis/framework_json.h"
+#include "app/analysis/kept.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/summary.h"
 #include "app/analysis/unmatched_ends_json.h"
@@ -62,25 +67,45 @@ std::string how_it_ended(const store::Store& store, const store::RankRow& row) {
                                                 : std::string("did not say that it ended");
 }
 
-/// It ended properly, and nothing is damaged or missing: no event was dropped or lost on the way to it
-/// either.
-bool is_whole(const store::RecordingInfo& info, const store::Losses& losses) {
-  return info.complete && info.problems.empty() &&
+/// It ended properly, and nothing is damaged or missing: no event was dropped or lost on the way to it, or
+/// let go by the recorder, either.
+bool is_whole(const store::RecordingInfo& info, const store::Store& store, const store::Losses& losses) {
+  return info.complete && info.problems.empty() && store.not_kept().events == 0 &&
          losses.dropped + losses.lost_messages + losses.damaged_events + losses.absent_events == 0;
+}
+
+/// What the recorder was asked to keep.
+std::vector<std::string> limits_text(const store::Retention& limits) {
+  std::vector<std::string> out;
+  if (limits.max_age_ns > 0) out.push_back("asked for: the last " + analysis::time_text(limits.max_age_ns));
+  if (limits.max_bytes > 0) {
+    out.push_back("asked for: at most " + analysis::bytes_text(static_cast<std::int64_t>(limits.max_bytes)));
+  }
+  return out;
+}
+
+/// null: no limit.
+template <typename T>
+nlohmann::json limit(T value) {
+  return value > 0 ? nlohmann::json(value) : nlohmann::json(nullptr);
 }
 
 int print_info(const Reading& reading) {
   store::RecordingInfo info;
   const store::Store store = store::open_recording(reading.file, &info);
   const store::Losses losses = store::losses_of(store);
+  const std::optional<analysis::Kept> kept = analysis::kept_of(store);
   if (reading.json) {
     nlohmann::json out = {{"path", info.path},
                           {"format_version", info.format_version},
-                          {"complete", is_whole(info, losses)},
+                          {"complete", is_whole(info, store, losses)},
                           {"chunks", info.chunks},
                           {"events", info.events},
                           {"file_bytes", info.file_bytes},
                           {"problems", info.problems}};
+    out["kept"] = analysis::kept_json(kept);
+    out["limits"] = {{"max_age_ns", limit(info.limits.max_age_ns)},
+                     {"max_bytes", limit(info.limits.max_bytes)}};
     out["dropped"] = losses.dropped;
     out["shed"] = losses.shed;
     out["lost_messages"] = losses.lost_messages;
@@ -145,9 +170,17 @@ int print_info(const Reading& reading) {
       info.format_version, static_cast<double>(info.file_bytes) / 1048576.0, info.chunks, info.events,
       info.events > 0 ? static_cast<double>(info.file_bytes) / static_cast<double>(info.events) : 0.0);
   say("{:<12} {}\n", "state",
-      !info.complete           ? "incomplete: the run was still going on or was cut off"
-      : is_whole(info, losses) ? "complete"
-                               : "ended properly; what is damaged or missing follows");
+      !info.complete                  ? "incomplete: the run was still going on or was cut off"
+      : is_whole(info, store, losses) ? "complete"
+                                      : "ended properly; what is damaged, missing or not kept follows");
+  if (kept) {
+    say("{:<12} {}\n", "kept", analysis::text_of(*kept));
+    for (const std::string& limit : limits_text(info.limits)) say("{:<12} {}\n", "", limit);
+    for (const store::Moment& moment : kept->moments)
+      say_text(stdout, instrumentation::plain_line(
+                           fmt::format("{:<12} {}", "kept moment", analysis::text_of(moment))) +
+                           "\n");
+  }
   if (store::detail_was_lowered(store.messages()))
     say("{:<12} lowered while the run went on: less was recorded from then on\n", "detail");
   for (const std::string& line : store::control_lines(store.messages())) say("{:<12} {}\n", "control", line);
@@ -184,12 +217,16 @@ int print_summary(const Reading& reading) {
   const store::Store store = open(reading.file, info);
   analysis::Summary summary = summarize(store, info);
   if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
+  const std::vector<analysis::Distribution> spread = analysis::distributions(store, info);
   if (reading.json) {
-    say_text(stdout, instrumentation::plain_json(analysis::to_json(summary)) + "\n");
+    nlohmann::json out = nlohmann::json::parse(analysis::to_json(summary));
+    out["distributions"] = analysis::distributions_json(spread);
+    say_text(stdout, instrumentation::plain_json(analysis::to_text(out, 2)) + "\n");
   } else {
     if (const std::string failure = failure_line(store); !failure.empty())
       say("{:<14} {}\n", "failed", failure);
     say_text(stdout, instrumentation::plain_lines(summary_text(summary)));
+    say_text(stdout, instrumentation::plain_lines(analysis::text_of(spread)));
     for (const std::string& line : store::control_lines(store.messages()))
       say("{:<14} {}\n", "control", line);
     for (const store::Message& message : store.messages()) {

@@ -81,7 +81,7 @@ Collector::Collector(CollectorOptions options) {
   state_ = std::make_unique<State>(std::move(options));
   State& s = *state_;
   s.admit();
-  if (!s.options.record_path.empty()) s.sink.open_recording(s.options.record_path);
+  if (!s.options.record_path.empty()) s.sink.open_recording(s.options.record_path, s.options.retention);
   s.recorder.emplace(s.sink, [&s] {
     if (s.news_wanted.load(std::memory_order_relaxed)) s.sockets.wake.signal();
   });
@@ -127,6 +127,8 @@ void Collector::stop() {
   s.thread.join();
   s.local_keys.reset();  // before the sockets close: a rank that reconnects looks there
 }
+
+void Collector::keep(store::Moment moment) { state_->recorder->keep(std::move(moment)); }
 
 void Collector::note_exit(std::uint32_t rank, std::int32_t exit_code) {
   {

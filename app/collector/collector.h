@@ -25,6 +25,7 @@ struct CollectorOptions {
   std::string listen =
       "tcp://127.0.0.1:5711";  ///< ranks; viewers and control use the next two ports. Port 0: any
   std::string record_path;     ///< empty: no recording
+  store::Retention retention;  ///< how much of the run the recording keeps at full detail
   std::string run_id;          ///< the only run that is received; empty: the first that publishes anything
   double lease_s = 10;
   /// Key file, or a folder made by `shardscope keys`. Empty: on the loopback keys that programs of this user
@@ -84,6 +85,8 @@ class Collector {
   [[nodiscard]] CollectorStatus status() const;
   /// Runs `reader` with the collector's own store, of totals, while nothing changes it (terminal progress).
   void read(const std::function<void(const store::Store&)>& reader) const;
+  /// The recording keeps everything around this moment, where it does not keep everything: `retention`.
+  void keep(store::Moment moment);
   /// How a rank's process ended, from the launcher: 128 + signal, or its exit code. Of a rank that said
   /// itself that it ended nothing changes.
   void note_exit(std::uint32_t rank, std::int32_t exit_code);

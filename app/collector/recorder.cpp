@@ -91,6 +91,11 @@ void Recorder::message(std::uint32_t rank, std::int64_t at_ns, instrumentation::
   post([=, this, text = std::move(text)] { sink_.message(rank, at_ns, severity, text); }, bytes);
 }
 
+void Recorder::keep(store::Moment moment) {
+  const std::size_t bytes = moment.text.size();
+  post([this, moment = std::move(moment)] { sink_.keep(moment); }, bytes);
+}
+
 void Recorder::commit() {
   if (committing_.exchange(true)) return;
   post(

@@ -33,7 +33,8 @@ class Recorder {
   void chunk(store::Chunk chunk);
   void rank(store::RankRow row);
   void message(std::uint32_t rank, std::int64_t at_ns, instrumentation::Severity severity, std::string text);
-  void commit();  ///< nothing while the last one has not been carried out
+  void keep(store::Moment moment);  ///< store::RecordingWriter::keep(); from any thread
+  void commit();                    ///< nothing while the last one has not been carried out
 
   /// Of what has been handed over and not been recorded yet.
   [[nodiscard]] std::size_t queued_bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }

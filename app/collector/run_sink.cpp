@@ -29,8 +29,8 @@ RunSink::RunSink(const std::string& record_path)
         }
       }) {}
 
-void RunSink::open_recording(const std::string& path) {
-  recording_ = std::make_unique<store::RecordingWriter>(path);
+void RunSink::open_recording(const std::string& path, const store::Retention& retention) {
+  recording_ = std::make_unique<store::RecordingWriter>(path, retention);
 }
 
 void RunSink::tables(const wire::Header& from, const wire::Tables& tables) {
@@ -105,9 +105,14 @@ void RunSink::message(std::uint32_t rank, std::int64_t at_ns, instrumentation::S
   store_.add_message(message);
 }
 
+void RunSink::keep(store::Moment moment) {
+  if (recording_) recording_->keep(std::move(moment));
+}
+
 std::string RunSink::commit() {
   if (!recording_) return {};
   held_.record_due(instrumentation::monotonic_now_ns());
+  recording_->retain(store_);  // this thread alone changes the store
   recording_->commit();
   return recording_->error();
 }

@@ -25,7 +25,8 @@ class RunSink {
  public:
   /// `record_path`: beside it the log's temporary file is made; empty: there will be no recording.
   explicit RunSink(const std::string& record_path);
-  void open_recording(const std::string& path);  ///< throws what store::RecordingWriter throws
+  /// Throws what store::RecordingWriter throws.
+  void open_recording(const std::string& path, const store::Retention& retention = {});
 
   void tables(const wire::Header& from, const wire::Tables& tables);
   void name(std::uint32_t rank, const wire::Name& name);
@@ -36,6 +37,8 @@ class RunSink {
   void message(std::uint32_t rank, std::int64_t at_ns, instrumentation::Severity severity,
                const std::string& text);
 
+  /// The recording keeps what lies around it: store::RecordingWriter::keep().
+  void keep(store::Moment moment);
   [[nodiscard]] bool recording() const noexcept { return recording_ != nullptr; }
   /// Makes what was recorded so far durable. Returns what stopped the recording; empty: nothing has.
   std::string commit();

@@ -64,6 +64,7 @@ std::string identity_html(const store::Store& store, const analysis::Summary& s)
       number(s.step_ms_median, "{:.2f}", " ms median") + ", " + number(s.step_ms_p95, "{:.2f}", " ms p95"));
   row("throughput", s.tokens_per_s ? count_text(*s.tokens_per_s) + " tokens/s" : "—");
   row("steps", fmt::format("{}, of which {} measured", s.steps, s.steps_measured));
+  if (s.kept) row("kept", analysis::text_of(*s.kept));
   if (store.has_tables()) {
     row("hardware", store.tables().hardware);
     row("versions", store.tables().versions);

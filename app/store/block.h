@@ -89,6 +89,7 @@ struct Block {
   };
   Spilled spilled;
   bool damaged = false;  ///< found so when it was read: shown as a gap
+  bool sum = false;      ///< its events were not kept (block_sum.h): there is nothing to be read
 
   [[nodiscard]] std::size_t bytes() const noexcept;
   /// Of these, what can be spilled.

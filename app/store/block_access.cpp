@@ -195,11 +195,12 @@ std::vector<Chunk> BlockAccess::chunks(const Block& block, Chunk::Part part) {
 }
 
 const BlockCache::Held* BlockAccess::known_page(const Block& block, std::uint32_t index, Detail detail) {
-  return block.damaged ? nullptr : cache_.find({block.rank, index, page_of(detail)});
+  return block.damaged || block.sum ? nullptr : cache_.find({block.rank, index, page_of(detail)});
 }
 
 const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index, Detail detail, Read read) {
-  if (block.damaged || read == Read::never || (read == Read::if_time && !may_read(pages_))) return nullptr;
+  if (block.damaged || block.sum || read == Read::never || (read == Read::if_time && !may_read(pages_)))
+    return nullptr;
   const Measured measured(*this, pages_);
   try {
     const auto page = std::make_shared<BlockPage>();
@@ -268,7 +269,7 @@ std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t 
   const BlockCache::Key key{block.rank, index, part_of(part)};
   BlockCache& cache = part == RankState::For::states ? states_cache_ : cache_;
   if (const auto* known = cache.find(key)) return std::static_pointer_cast<const RankState>(known->value);
-  if (block.damaged || (read == Read::if_time && !may_read(states_))) return nullptr;
+  if (block.damaged || block.sum || (read == Read::if_time && !may_read(states_))) return nullptr;
   const Measured measured(*this, states_);
   try {
     const bool with_statuses = part == RankState::For::states || part == RankState::For::views;

@@ -103,8 +103,8 @@ class BlockAccess {
   /// A medium page has at most so many buckets a row, 2^kMediumFiner times as narrow as those of a block.
   static constexpr unsigned kMediumFiner = 3;
   static constexpr std::size_t kMediumBuckets = kBlockBuckets << kMediumFiner;
-  /// Null when it is damaged, which is then noted in the block and in problems(), or when there is no time to
-  /// read it. `index`: of the block in its rank.
+  /// Null when it is damaged, which is then noted in the block and in problems(), when its events were not
+  /// kept, or when there is no time to read it. `index`: of the block in its rank.
   [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index, RankState::For part,
                                                        Read read);
   /// A page, null likewise; valid until pages_forgotten() changes.

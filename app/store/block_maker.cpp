@@ -35,7 +35,9 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   rank.state.add(chunk.events, chunk.clock_offset_ns, parents_, missing);
   rank.state.end_missing(missing);
   rank.pauses.add_of(rank.state.notable());
-  Block block = seal(chunk.rank, rank.state, std::move(rank.begin), rank.pauses);
+  Block block = seal(chunk.rank, rank.state, std::move(rank.begin), rank.pauses, [&](const RankState& ended) {
+    if (sketches_ != nullptr) sketches_->add(chunk.rank, ended, rank.pauses);
+  });
   rank.pauses.forget_before(rank.state.open_since());
   rank.begin = rank.state.keyframe();
   if (ranks_.size() > kRanksWithRoom) rank.state.shrink();

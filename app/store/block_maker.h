@@ -8,6 +8,7 @@
 
 #include "app/store/block.h"
 #include "app/store/chunk.h"
+#include "app/store/span_sketches.h"
 #include "instrumentation/emitter.h"
 
 namespace shardscope::store {
@@ -18,6 +19,8 @@ class BlockMaker {
   void tables(const ev::RunTables& tables);
   /// The next chunk of its rank. Nothing when its times cannot be.
   [[nodiscard]] std::optional<Block> make(const Chunk& chunk);
+  /// From here on the spans of blocks are added to `sketches`, which outlive this.
+  void sketch(SpanSketches& sketches) { sketches_ = &sketches; }
   /// What follows the last block of each rank begins with: blocks without events.
   [[nodiscard]] std::vector<Block> tails();
 
@@ -30,6 +33,7 @@ class BlockMaker {
   };
   Rank& rank(std::uint32_t rank);
 
+  SpanSketches* sketches_ = nullptr;
   std::vector<std::uint32_t> parents_;
   std::array<bool, ev::kMemoryCategoryCount> model_state_{};
   ParamState initial_{.since_ns = StatusIndex::kNever};

@@ -12,6 +12,11 @@ std::string what_is_missing(const Gap& gap) {
                            : std::to_string(gap.events) + (gap.events == 1 ? " event" : " events") +
                                  " that were received and are not in the recording, which ends here";
   }
+  if (gap.not_kept) {
+    return std::to_string(gap.events) +
+           " events that the recorder did not keep (--max-age, --max-size): their sums, levels of detail and "
+           "peaks remain";
+  }
   if (gap.evicted) {
     return std::to_string(gap.events) +
            " events that were evicted to keep memory bounded: their sums and levels of detail remain, and a "

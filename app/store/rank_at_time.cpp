@@ -12,6 +12,15 @@ using For = RankState::For;
 /// must not make every later question replay the whole run.
 constexpr std::size_t kMostReplayed = 8;
 
+/// Of a block whose events were not kept: the most that was held about then.
+CategoryBytes at_most(const Block& block, std::size_t pool, std::int64_t at_ns) {
+  const std::vector<MemoryIndex::Leaf>& leaves = block.memory[pool].leaves;
+  const auto next =
+      std::partition_point(leaves.begin(), leaves.end(),
+                           [at_ns](const MemoryIndex::Leaf& leaf) { return leaf.begin_ns <= at_ns; });
+  return next == leaves.begin() ? block.begin.memory[pool].bytes : std::prev(next)->highest.bytes;
+}
+
 }  // namespace
 
 std::size_t RankRun::base_of(std::int64_t at_ns) const {
@@ -82,7 +91,9 @@ MemorySample RankRun::memory_at(std::size_t pool, std::int64_t at_ns) const {
       coarse != nullptr && base == 0 && at_ns <= history_[pool].end_ns()) {
     return {.at_ns = at_ns, .bytes = coarse->bytes};  // at most so much, about then
   }
-  if (base == blocks_.size()) {
+  if (base < blocks_.size() && blocks_[base].sum) {
+    out.bytes = at_most(blocks_[base], pool, at_ns);
+  } else if (base == blocks_.size()) {
     out = head_.state.memory(pool).at(at_ns);
   } else {
     bool any = false;

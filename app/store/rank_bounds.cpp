@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/store/block_sum.h"
 #include "app/store/rank_run.h"
 
 namespace shardscope::store {
@@ -49,6 +50,13 @@ void RankRun::keep_bounds() {
   note_index();
 }
 
+bool RankRun::keeps_rare(ev::EventKind kind) const {
+  if (rare_.size() >= kMostRare) return false;
+  return kind != ev::EventKind::trace_invalidated ||
+         std::none_of(rare_.begin(), rare_.end(),
+                      [](const ev::Event& event) { return event.kind == ev::EventKind::trace_invalidated; });
+}
+
 void RankRun::keep_rare_instants(std::size_t block) {
   using ev::EventKind;
   const bool first_invalidated = std::none_of(rare_.begin(), rare_.end(), [](const ev::Event& event) {
@@ -62,9 +70,8 @@ void RankRun::keep_rare_instants(std::size_t block) {
   if (known == nullptr) return;
   bool wanted = first_invalidated;
   for (const ev::Event& event : known->instants()) {
-    const bool keep = event.kind == EventKind::detail_changed ||
-                      (event.kind == EventKind::trace_invalidated && std::exchange(wanted, false));
-    if (keep && rare_.size() < kMostRare) rare_.push_back(event);
+    const bool first = event.kind != EventKind::trace_invalidated || std::exchange(wanted, false);
+    if (is_rare(event.kind) && first && keeps_rare(event.kind)) rare_.push_back(event);
   }
 }
 

@@ -188,7 +188,7 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
     // Leaves are enough while a column holds one or more.
     const double leaf_ns = static_cast<double>(block.end_ns - block.begin_ns) /
                            static_cast<double>(std::max<std::size_t>(memory.leaves.size(), 1));
-    if (width < leaf_ns && worth_reading(range)) {
+    if (width < leaf_ns && !block.sum && worth_reading(range)) {
       if (const auto known = state(i, RankState::For::states, BlockAccess::Read::if_time)) {
         take_exact(known->memory(pool), block.begin_ns, block.end_ns);
         continue;

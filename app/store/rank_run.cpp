@@ -240,6 +240,16 @@ void RankRun::append(Block block) {
   }
 }
 
+void RankRun::append_sum(Block block, std::span<const ev::Event> rare, bool blocks_follow) {
+  seal_head();
+  block.sum = true;
+  for (const ev::Event& event : rare) {
+    if (keeps_rare(event.kind)) rare_.push_back(event);
+  }
+  append(std::move(block));
+  if (!blocks_follow) gap();
+}
+
 void RankRun::carry_back(std::size_t i, const Block::Carried& carried) {
   const auto open_at = [&](std::size_t block) -> Span* {
     auto& open = blocks_[block].begin.lanes[carried.stream].open;

@@ -44,6 +44,10 @@ class RankRun {
   void gap();
   /// A block that was sealed elsewhere, after those before.
   void append(Block block);
+  /// The same of one whose events were not kept; `rare`: instants of its time that later steps depend on
+  /// (is_rare()). `blocks_follow`: what comes next begins with a keyframe of its own; else its state is not
+  /// known.
+  void append_sum(Block block, std::span<const ev::Event> rare, bool blocks_follow);
   /// What the newest stretch begins with, after the last append().
   void go_on_from(const RankKeyframe& keyframe, std::vector<ParamState> statuses);
   /// The same, found by reading the last block.
@@ -157,6 +161,7 @@ class RankRun {
   void keep_bounds();
   void evict(std::size_t blocks);
   void keep_rare_instants(std::size_t block);
+  [[nodiscard]] bool keeps_rare(ev::EventKind kind) const;
   /// Of everything that is kept of the blocks beside what can be spilled, about.
   [[nodiscard]] std::size_t index_bytes() const;
   void add_to_sums(const Block& block);

@@ -153,7 +153,7 @@ std::vector<std::int64_t> RankRun::cuts(ev::StreamId stream) const {
 bool RankRun::worth_reading(const Range& range) const noexcept {
   std::size_t events = 0;
   for (std::size_t i = range.first; i < range.last && events <= access_.most_in_view; ++i) {
-    events += blocks_[i].events;
+    events += blocks_[i].sum ? 0 : blocks_[i].events;
   }
   return events <= access_.most_in_view;
 }
@@ -163,7 +163,8 @@ bool RankRun::ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end
   if (!worth_reading(range)) return false;
   bool all = true;
   for (std::size_t i = range.first; i < range.last; ++i) {
-    all = (state(i, For::spans, BlockAccess::Read::if_time) != nullptr || blocks_[i].damaged) && all;
+    const Block& block = blocks_[i];
+    all = (state(i, For::spans, BlockAccess::Read::if_time) != nullptr || block.damaged || block.sum) && all;
   }
   return all;
 }

@@ -6,9 +6,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/store/chunk.h"
+#include "app/store/span_sketches.h"
 #include "app/store/store.h"
 
 namespace shardscope::store {
@@ -17,7 +19,8 @@ namespace shardscope::store {
 /// Errors (disk full, no permission) are returned as text once by error(), never thrown from append.
 class RecordingWriter {
  public:
-  explicit RecordingWriter(const std::string& path);  ///< throws std::runtime_error: path, reason, what to do
+  /// `retention`: how much stays of it. Throws std::runtime_error: path, reason, what to do.
+  explicit RecordingWriter(const std::string& path, const Retention& retention = {});
   ~RecordingWriter();
   RecordingWriter(const RecordingWriter&) = delete;
   RecordingWriter& operator=(const RecordingWriter&) = delete;
@@ -29,6 +32,11 @@ class RecordingWriter {
   void message(const Message& message);
   void name(std::uint32_t rank, std::uint32_t id, const std::string& name);
   void commit();
+  /// Lets go what need not be kept any more, where not everything is; before a commit(), which makes it
+  /// durable. `store`: of all that was appended, for its table of steps.
+  void retain(const Store& store);
+  /// Events around it stay as long as it does: Retention. Nothing where everything is kept.
+  void keep(Moment moment);
   /// Summary tables (steps, metrics) for SQL users and the mark that the file is whole.
   void finish(const Store& store);
   [[nodiscard]] std::string error() const;  ///< empty if all went well
@@ -41,9 +49,12 @@ class RecordingWriter {
 struct RecordingInfo {
   std::string path;
   std::int32_t format_version = 0;
-  bool complete = false;              ///< finish() was reached
-  std::vector<std::string> problems;  ///< what is missing or damaged, in words
-  std::uint64_t chunks = 0, events = 0, file_bytes = 0;
+  bool complete = false;                                 ///< finish() was reached
+  std::vector<std::string> problems;                     ///< what is missing or damaged, in words
+  std::uint64_t chunks = 0, events = 0, file_bytes = 0;  ///< the first two: that it holds
+  Retention limits;                                      ///< that it was recorded with
+  /// How long spans took in the whole run, by SketchKey; where the recorder had limits.
+  std::vector<std::pair<SketchKey, QuantileSketch>> distributions;
 };
 
 /// Whether the file's header says that it is one; of any version, whole or not. Another

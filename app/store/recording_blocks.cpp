@@ -17,6 +17,7 @@ namespace {
 /// Before, they were the end of the levels of detail.
 constexpr std::int32_t kFirstWithStatusesApart = 4;
 constexpr std::int32_t kFirstWithTiles = 5;
+constexpr std::int32_t kFirstThatKeepsAPart = 8;
 
 class Rows final : public BlockRows {
  public:
@@ -24,7 +25,8 @@ class Rows final : public BlockRows {
       : database_(std::move(database)),
         format_version_(format_version),
         statuses_apart_(format_version >= kFirstWithStatusesApart),
-        has_tiles_(format_version >= kFirstWithTiles) {}
+        has_tiles_(format_version >= kFirstWithTiles),
+        keeps_a_part_(format_version >= kFirstThatKeepsAPart) {}
 
   Chunk chunk(std::int64_t row, Chunk::Part part) override {
     // Prepared when needed: a table may be damaged, and older recordings have no levels.
@@ -34,7 +36,7 @@ class Rows final : public BlockRows {
     }
     const Done done(*chunk_);
     chunk_->bind(1, row);
-    if (!chunk_->step()) throw std::runtime_error("is not in the recording any more");
+    if (!chunk_->step()) throw std::runtime_error(gone());
     const std::span<const std::byte> bytes = chunk_->bytes(0);
     must_be(row_identity(*chunk_, 1), identity_of(bytes.data(), bytes.size()));
     return Chunk::decode(bytes.data(), bytes.size(), part);
@@ -44,7 +46,7 @@ class Rows final : public BlockRows {
     if (!levels_) levels_.emplace(database_->prepare("SELECT bytes FROM levels WHERE id = ?1"));
     const Done done(*levels_);
     levels_->bind(1, row);
-    if (!levels_->step()) throw std::runtime_error("are not in the recording");
+    if (!levels_->step()) throw std::runtime_error(keeps_a_part_ ? gone() : "are not in the recording");
     const std::span<const std::byte> bytes = levels_->bytes(0);
     return {bytes.begin(), bytes.end()};
   }
@@ -72,6 +74,10 @@ class Rows final : public BlockRows {
   }
 
  private:
+  [[nodiscard]] const char* gone() const {
+    return keeps_a_part_ ? "its recorder, which goes on, has let it go meanwhile"
+                         : "is not in the recording any more";
+  }
   /// A statement in the middle of its rows would hold a lock.
   struct Done {
     explicit Done(Statement& s) : statement(s) {}
@@ -82,7 +88,7 @@ class Rows final : public BlockRows {
   };
   std::shared_ptr<Database> database_;
   std::int32_t format_version_;
-  bool statuses_apart_, has_tiles_;
+  bool statuses_apart_, has_tiles_, keeps_a_part_;
   std::optional<Statement> chunk_, levels_, statuses_, tiles_;
 };
 

@@ -19,6 +19,7 @@
 #include "app/store/recording_problems.h"
 #include "app/store/recording_rows.h"
 #include "app/store/recording_schema.h"
+#include "app/store/recording_sums.h"
 #include "app/store/run_tables_codec.h"
 #include "app/store/schema_check.h"
 #include "app/store/table_checksums.h"
@@ -30,18 +31,24 @@ namespace {
 
 constexpr std::int32_t kFirstWithBlocks = 3;
 constexpr std::int32_t kFirstWithParts = 2;
+constexpr std::int32_t kFirstWithSums = 8;
 constexpr int kCorrupt = 11;  ///< SQLITE_CORRUPT
 
-class Reader {
+class FileReader {
  public:
-  Reader(const std::string& path, RecordingInfo& info, Verify verify)
+  FileReader(const std::string& path, RecordingInfo& info, Verify verify)
       : path_(path), info_(info), verify_(verify), problems_(info.problems) {}
 
   Store read() {
     check_file();
     end_.emplace(path_);
     open();
+    // What the recorder of a running run lets go meanwhile must not look like damage; who looks for long
+    // would keep its log from being folded into the file.
+    const bool snapshot = verify_ == Verify::everything && info_.format_version >= kFirstWithSums;
+    if (snapshot) database_->execute("BEGIN");
     end_->look_for_rows(*database_);
+    if (info_.format_version >= kFirstWithSums) problems_.guard("what was not kept", [&] { take_sums(); });
     const std::size_t of_opening = problems_.listed();
     Store store = begun();
     if (info_.format_version < kFirstWithBlocks || !take_blocks(store)) {
@@ -51,6 +58,7 @@ class Reader {
       store = begun();
       read_chunks(store);
     }
+    for (Moment& moment : sums_.moments) store.add_moment(std::move(moment));
     problems_.guard("ranks", [&] { read_ranks(store); });
     problems_.guard("messages", [&] { read_messages(store); });
     finish(store);
@@ -67,7 +75,26 @@ class Reader {
       problems_.add("the run's static tables (modules, parameters) are missing");
     problems_.guard("names", [&] { read_names(store); });
     store.set_rows(rows_of(database_, info_.format_version));
+    next_sum_ = 0;
+    if (sums_.through) store.restore_steps(sums_.steps, *sums_.through, sums_.origin_ns);
     return store;
+  }
+
+  void take_sums() {
+    sums_ = read_sums(*database_);
+    info_.limits = sums_.limits;
+    info_.distributions = read_sketches(*database_);
+  }
+
+  /// Those that come before row `id`. `blocks_follow`: Store::append_sum().
+  void append_sums(Store& store, std::int64_t id, bool blocks_follow) {
+    for (; next_sum_ < sums_.sums.size() && sums_.sums[next_sum_].id < id; ++next_sum_) {
+      const StoredSum& sum = sums_.sums[next_sum_];
+      note_sequence(sum.block.rank, sum.block.sequence, sum.block.parts);
+      not_kept_chunks_ += sum.block.parts;
+      read_[sum.block.rank] += sum.events;
+      store.append_sum(sum.block, sum.events, sum.rare, blocks_follow);
+    }
   }
 
   [[noreturn]] void refuse(const std::string& why) const {
@@ -208,6 +235,7 @@ class Reader {
       }
       // One by one: what is kept of a block is a fraction of what is read.
       StoredBlocks stored = read_blocks(*database_, info_.format_version, verify_, [&](Block block) {
+        append_sums(store, block.rows.front(), true);
         note_sequence(block.rank, block.sequence, block.parts);
         ranks.insert(block.rank);
         info_.chunks += block.parts;
@@ -215,6 +243,7 @@ class Reader {
         read_[block.rank] += block.events;
         store.append(std::move(block));
       });
+      append_sums(store, INT64_MAX, true);
       Statement rest = database_->prepare(chunk_columns() + " WHERE id = ?1");
       for (const std::uint32_t rank : ranks) {
         const auto tail = stored.tails.find(rank);
@@ -234,6 +263,7 @@ class Reader {
       // What is damaged is named when the events are read; were these whole, only the blocks are.
       last_sequence_.clear();
       read_.clear();
+      not_kept_chunks_ = 0;
       missing_ = 0;
       remade_ = error.what();
       return false;
@@ -320,6 +350,7 @@ class Reader {
           // Overflow pages are read here, and may be the damaged ones.
           end_of_damage(id - 1);
           damaged_in_a_row = 0;
+          append_sums(store, id, false);
           read_chunk(store, rows);
           next = std::min(id, most) + 1;  // a damaged id may be any number
         }
@@ -417,7 +448,7 @@ class Reader {
   }
 
   void finish(Store& store) {
-    info_.complete = end_->report(*database_, {info_.chunks, read_}, store, problems_);
+    info_.complete = end_->report(*database_, {info_.chunks + not_kept_chunks_, read_}, store, problems_);
     if (!remade_.empty() && problems_.none()) {
       problems_.add("levels of detail are damaged (" + remade_ + ") and were made again from the events");
     }
@@ -439,6 +470,9 @@ class Reader {
   std::map<std::uint32_t, std::uint64_t> last_sequence_;
   std::map<std::uint32_t, std::uint64_t> read_;  ///< events by rank
   std::uint64_t missing_ = 0;
+  StoredSums sums_;  ///< of what was not kept
+  std::size_t next_sum_ = 0;
+  std::uint64_t not_kept_chunks_ = 0;
   std::int64_t last_id_ = -1;
   std::uint64_t fs_bytes_ = 0;  ///< of the file without its log
 };
@@ -450,7 +484,7 @@ Store open_recording(const std::string& path, RecordingInfo* info, Verify verify
   RecordingInfo& out = info == nullptr ? local : *info;
   out = RecordingInfo();
   out.path = path;
-  return Reader(path, out, verify).read();
+  return FileReader(path, out, verify).read();
 }
 
 }  // namespace shardscope::store

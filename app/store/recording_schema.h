@@ -6,7 +6,9 @@
 
 namespace shardscope::store {
 
-inline constexpr std::int32_t kRecordingVersion = 7;                 ///< PRAGMA user_version
+inline constexpr std::int32_t kRecordingVersion = 8;  ///< PRAGMA user_version, at most
+/// Of a recording that keeps everything: version 8 has only what was not kept (recording_sums.h).
+inline constexpr std::int32_t kWholeRecordingVersion = 7;
 inline constexpr std::int32_t kRecordingApplicationId = 0x5A534350;  ///< PRAGMA application_id, "ZSCP"
 
 inline constexpr const char* kRecordingSchema = R"sql(

@@ -4,19 +4,18 @@
 #include "app/store/names.h"
 
 namespace shardscope::store {
-namespace {
 
-void write_steps(Database& db, const Store& store) {
+void write_step_rows(Database& db, const char* table, std::span<const StepRow> rows, std::int64_t delta_ns) {
   std::string places = "?1,?2,?3,?4,?5,?6";  // and one for each value
   for (std::size_t i = 0; i < kStepValues.size(); ++i) places += ",?" + std::to_string(i + 7);
-  Statement insert = db.prepare("INSERT INTO steps VALUES(" + places + ")");
-  for (const StepRow& row : store.steps()) {
-    insert.bind(1, std::int64_t{row.step}).bind(2, row.begin_ns);
+  Statement insert = db.prepare("INSERT OR REPLACE INTO " + std::string(table) + " VALUES(" + places + ")");
+  for (const StepRow& row : rows) {
+    insert.bind(1, std::int64_t{row.step}).bind(2, row.begin_ns + delta_ns);
     // A step that never ended has no end: NULL, not a number to calculate with.
     if (row.end_ns == kOpen) {
       insert.bind(3, __builtin_nan(""));
     } else {
-      insert.bind(3, row.end_ns);
+      insert.bind(3, row.end_ns + delta_ns);
     }
     insert.bind(4, row.paused_ns).bind(5, row.tokens);
     int column = 6;
@@ -25,6 +24,8 @@ void write_steps(Database& db, const Store& store) {
     insert.run();
   }
 }
+
+namespace {
 
 void write_memory_peaks(Database& db, const Store& store) {
   Statement insert = db.prepare("INSERT INTO memory_peaks VALUES(?1,?2,?3,?4,?5)");
@@ -58,19 +59,19 @@ void write_span_summary(Database& db, const Store& store) {
 
 }  // namespace
 
-void create_steps(Database& db) {
+void create_steps(Database& db, const char* table) {
   std::string columns;
   for_each_step_column([&](const StepValue& value) { columns += std::string(", ") + value.name() + " REAL"; },
                        [&] { columns += ", skipped INTEGER"; });
-  db.execute(
-      "CREATE TABLE steps(step INTEGER PRIMARY KEY, begin_ns INTEGER, end_ns INTEGER, paused_ns INTEGER, "
-      "tokens INTEGER" +
-      columns + ")");
+  db.execute("CREATE TABLE " + std::string(table) +
+             "(step INTEGER PRIMARY KEY, begin_ns INTEGER, end_ns INTEGER, paused_ns INTEGER, "
+             "tokens INTEGER" +
+             columns + ")");
 }
 
 void write_summary(Database& db, const Store& store) {
   db.execute("DELETE FROM steps; DELETE FROM memory_peaks; DELETE FROM span_summary; DELETE FROM gaps");
-  write_steps(db, store);
+  write_step_rows(db, "steps", store.steps(), 0);
   write_memory_peaks(db, store);
   write_span_summary(db, store);
   Statement gap = db.prepare("INSERT INTO gaps VALUES(?1,?2,?3,?4,?5,?6,?7)");

@@ -25,6 +25,7 @@
 #include "app/store/recording_rows.h"
 #include "app/store/recording_schema.h"
 #include "app/store/recording_summary.h"
+#include "app/store/recording_sums.h"
 #include "app/store/run_tables_codec.h"
 #include "app/store/table_checksums.h"
 #include "app/store/table_rows.h"
@@ -99,6 +100,7 @@ struct RecordingWriter::State {
   Compaction compaction;
   BlockMaker blocks;
   std::map<std::uint32_t, std::vector<std::int64_t>> untiled;  ///< rows of blocks without a tile, by rank
+  std::optional<SumsWriter> sums;                              ///< where not everything is kept
   std::int64_t last_id = 0;                                    ///< of a chunk
   std::chrono::steady_clock::time_point last_commit = std::chrono::steady_clock::now();
   std::string error;
@@ -118,7 +120,7 @@ struct RecordingWriter::State {
   void insert(const Chunk& chunk, std::span<const std::byte> encoded);
   std::int64_t insert_row(std::int64_t id, const Chunk& chunk, std::span<const std::byte> encoded);
   void complete(const Compaction::Rows& rows);
-  void add_block_of(std::int64_t id, const Chunk& chunk);
+  void add_block_of(std::int64_t id, const Chunk& chunk, std::size_t chunk_bytes);
   void add_tile_of(const std::vector<std::int64_t>& rows);
   void add_tails();
   [[nodiscard]] bool commit_due() const {
@@ -158,7 +160,8 @@ void RecordingWriter::State::check_place() const {
   }
 }
 
-RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_unique<State>()) {
+RecordingWriter::RecordingWriter(const std::string& path, const Retention& retention)
+    : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.path = path;
   s.place = std::filesystem::absolute(path);
@@ -172,10 +175,14 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     db.execute("PRAGMA cache_size = -4096");
     db.execute("BEGIN IMMEDIATE");
     db.execute("PRAGMA application_id = " + std::to_string(kRecordingApplicationId));
-    db.execute("PRAGMA user_version = " + std::to_string(kRecordingVersion));
+    db.execute("PRAGMA user_version = " + std::to_string(kWholeRecordingVersion));
     db.execute(kRecordingSchema);
     create_steps(db);
     db.execute("INSERT INTO meta VALUES('complete', 0), ('unmatched_ends_counted', 1)");
+    if (retention.limited()) {
+      s.sums.emplace(db, retention);
+      s.blocks.sketch(s.sums->sketches());
+    }
     db.execute("COMMIT");
     s.file = identity_of(s.place);
     s.lock.take(path);
@@ -247,11 +254,19 @@ std::int64_t RecordingWriter::State::insert_row(std::int64_t id, const Chunk& ch
   return begin;
 }
 
-void RecordingWriter::State::add_block_of(std::int64_t id, const Chunk& chunk) {
+void RecordingWriter::State::add_block_of(std::int64_t id, const Chunk& chunk, std::size_t chunk_bytes) {
   const std::optional<Block> block = blocks.make(chunk);
   if (!block) return;
-  add_block.bind(1, id).bind(2, encode_block(*block)).run();
+  const std::vector<std::byte> packed = encode_block(*block);
+  add_block.bind(1, id).bind(2, packed).run();
   add_levels.bind(1, id).bind(2, block->statuses).bind(3, block->page).run();
+  if (sums) {
+    // Tiles are of blocks numbered from the first on: a few that stay have none.
+    constexpr std::size_t kRowsOfABlock = 2048;  // what their pages leave empty, and their keys
+    sums->wrote(*block, id,
+                chunk_bytes + packed.size() + block->statuses.size() + block->page.size() + kRowsOfABlock);
+    return;
+  }
   std::vector<std::int64_t>& rows = untiled[chunk.rank];
   rows.push_back(id);
   if (rows.size() < kTileBlocks) return;
@@ -287,10 +302,12 @@ void RecordingWriter::State::add_tails() {
 void RecordingWriter::State::complete(const Compaction::Rows& rows) {
   std::vector<Chunk> parts;
   parts.reserve(rows.size());
+  std::size_t read = 0;
   for (const std::int64_t id : rows) {
     get_chunk.bind(1, id);
     if (!get_chunk.step()) return;
     const std::span<const std::byte> bytes = get_chunk.bytes(0);
+    read += bytes.size();
     try {
       parts.push_back(Chunk::decode(bytes.data(), bytes.size()));
     } catch (const std::runtime_error&) {
@@ -300,12 +317,15 @@ void RecordingWriter::State::complete(const Compaction::Rows& rows) {
     get_chunk.reset();
   }
   const Chunk whole = joined(parts);
+  std::size_t bytes = read;
   if (rows.size() > 1) {
     for (const std::int64_t id : rows) drop_chunk.bind(1, id).run();
     // In the place of the last, because a large chunk of the rank may have come since.
-    insert_row(rows.back(), whole, whole.encode());
+    const std::vector<std::byte> encoded = whole.encode();
+    bytes = encoded.size();
+    insert_row(rows.back(), whole, encoded);
   }
-  add_block_of(rows.back(), whole);
+  add_block_of(rows.back(), whole, bytes);
 }
 
 void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byte> encoded) {
@@ -313,7 +333,7 @@ void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byt
   const std::int64_t begin = insert_row(id, chunk, encoded);
   for (const Compaction::Rows& rows : compaction.wrote(id, chunk)) {
     if (rows == Compaction::Rows{id}) {
-      add_block_of(id, chunk);  // it is here: nothing has to be read back
+      add_block_of(id, chunk, encoded.size());  // it is here: nothing has to be read back
     } else {
       complete(rows);
     }
@@ -377,6 +397,17 @@ void RecordingWriter::name(std::uint32_t rank, std::uint32_t id, const std::stri
   });
 }
 
+void RecordingWriter::retain(const Store& store) {
+  State& s = *state_;
+  if (!s.sums) return;
+  s.guarded([&] { s.sums->retain(*s.database, store); });
+}
+
+void RecordingWriter::keep(Moment moment) {
+  State& s = *state_;
+  if (s.sums) s.sums->keep(std::move(moment));
+}
+
 void RecordingWriter::commit() {
   State& s = *state_;
   s.last_commit = std::chrono::steady_clock::now();
@@ -399,6 +430,7 @@ void RecordingWriter::finish(const Store& store) {
       if (blocks.size() > 1) s.add_tile_of(blocks);
     }
     s.add_tails();
+    if (s.sums) s.sums->finish(*s.database, store);
     write_summary(*s.database, store);
     s.database->execute("INSERT OR REPLACE INTO meta VALUES('complete', 1), ('chunks', " +
                         std::to_string(s.chunks) + "), ('events', " + std::to_string(s.events) + ")");

@@ -12,7 +12,8 @@ namespace {
 
 /// A gap that can be joined with its neighbour: neither damage nor an unknown number of events.
 bool may_be_joined(const Gap& gap) noexcept {
-  return !gap.damaged && !gap.cut_off && !gap.evicted && (gap.events != 0 || gap.messages != 0);
+  return !gap.damaged && !gap.cut_off && !gap.evicted && !gap.not_kept &&
+         (gap.events != 0 || gap.messages != 0);
 }
 
 void join_into(Gap& gap, const Gap& next) noexcept {
@@ -46,6 +47,16 @@ void GapList::add_evicted(std::uint32_t rank, std::int64_t begin_ns, std::int64_
   known->begin_ns = std::min(known->begin_ns, begin_ns);
   known->end_ns = std::max(known->end_ns, end_ns);
   known->events += events;
+}
+
+void GapList::add_not_kept(const Gap& gap, bool goes_on) {
+  const auto last = std::find_if(gaps_.rbegin(), gaps_.rend(), [&gap](const Gap& other) {
+    return other.not_kept && other.rank == gap.rank;
+  });
+  if (!goes_on || last == gaps_.rend()) return add(gap);
+  last->begin_ns = std::min(last->begin_ns, gap.begin_ns);
+  last->end_ns = std::max(last->end_ns, gap.end_ns);
+  last->events += gap.events;
 }
 
 void GapList::join() {

@@ -18,6 +18,8 @@ class GapList {
   void add(const Gap& gap);
   /// More events of a rank are not here any more, from its first one up to `end_ns`: one gap for all of them.
   void add_evicted(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns, std::uint64_t events);
+  /// `goes_on`: nothing lies between it and the last one of its rank, which becomes longer.
+  void add_not_kept(const Gap& gap, bool goes_on);
   void shift(std::int64_t delta_ns);
   [[nodiscard]] std::span<const Gap> gaps() const noexcept { return gaps_; }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace shardscope::store {
 
@@ -136,6 +137,12 @@ void StepTable::paused(std::uint32_t rank, std::int64_t ns) {
   // Ranks pause together: the longest pause is the step's.
   StepRow& row = rows_[index_of(current.step)];
   row.paused_ns = std::max(row.paused_ns, current.paused_ns);
+}
+
+void StepTable::restore(std::vector<StepRow> rows, std::uint32_t through) {
+  rows_ = std::move(rows);
+  sums_.assign(rows_.size(), Sums{});
+  first_kept_ = through == UINT32_MAX ? through : through + 1;
 }
 
 void StepTable::shift(std::int64_t delta_ns) {

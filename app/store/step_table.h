@@ -23,6 +23,8 @@ class StepTable {
   void paused(std::uint32_t rank, std::int64_t ns);
   void set_world(std::uint32_t world) { world_ = world; }
   void shift(std::int64_t delta_ns);
+  /// Rows of steps that were added elsewhere, up to `through`, ascending: nothing changes them any more.
+  void restore(std::vector<StepRow> rows, std::uint32_t through);
   /// From now on, the oldest quarter is evicted where there would be more rows.
   void keep_at_most(std::size_t rows) { most_ = std::max<std::size_t>(rows, 8); }
   [[nodiscard]] std::size_t bytes() const noexcept {

@@ -76,6 +76,10 @@ void Store::State::shift(std::int64_t delta_ns) {
   gaps.shift(delta_ns);
   steps.shift(delta_ns);
   end_ns += delta_ns;
+  not_kept.until_ns += delta_ns;
+  for (Moment& moment : moments) {
+    for (std::int64_t* ns : {&moment.at_ns, &moment.begin_ns, &moment.end_ns}) *ns += delta_ns;
+  }
 }
 
 bool Store::State::note_gap(const RankData& data, const RankRow& row, const Arrival& arrival) {
@@ -267,25 +271,78 @@ void Store::ingest(const Chunk& chunk, std::int64_t row) {
   state_->ingest(chunk, {.in_memory = false, .row = row});
 }
 
+namespace {
+
+/// What a block says of itself as it comes in.
+template <typename Arrival>
+Arrival arrival_of(const Block& block) {
+  return {.rank = block.rank,
+          .sequence = block.sequence,
+          .parts = block.parts,
+          .events = block.events,
+          .dropped_before = block.dropped_before,
+          .lost_before = block.lost_before,
+          .shed_before = block.shed_before,
+          .lost_between = block.lost_between,
+          .missing_begin_ns = block.missing_begin_ns,
+          .missing_end_ns = block.missing_end_ns,
+          .begin_ns = block.begin_ns,
+          .end_ns = block.end_ns,
+          .clock_offset_ns = block.clock_offset_ns,
+          .clock_residual_ns = block.clock_residual_ns,
+          .usable = true};
+}
+
+}  // namespace
+
 void Store::append(Block block) {
-  const State::Arrival arrival{.rank = block.rank,
-                               .sequence = block.sequence,
-                               .parts = block.parts,
-                               .events = block.events,
-                               .dropped_before = block.dropped_before,
-                               .lost_before = block.lost_before,
-                               .shed_before = block.shed_before,
-                               .lost_between = block.lost_between,
-                               .missing_begin_ns = block.missing_begin_ns,
-                               .missing_end_ns = block.missing_end_ns,
-                               .begin_ns = block.begin_ns,
-                               .end_ns = block.end_ns,
-                               .clock_offset_ns = block.clock_offset_ns,
-                               .clock_residual_ns = block.clock_residual_ns,
-                               .usable = true};
+  const auto arrival = arrival_of<State::Arrival>(block);
   state_->arrive(arrival, [&](RankRun& run, bool) { run.append(std::move(block)); });
   state_->access.set_ranks(state_->ranks.size());
 }
+
+void Store::append_sum(Block block, std::uint64_t events, std::span<const ev::Event> rare,
+                       bool blocks_follow) {
+  State& s = *state_;
+  auto arrival = arrival_of<State::Arrival>(block);
+  arrival.events = events;
+  RankData& data = s.data(arrival.rank);
+  const bool goes_on = data.not_kept_until != 0 && data.not_kept_until == arrival.sequence;
+  s.arrive(arrival, [&](RankRun& run, bool) { run.append_sum(std::move(block), rare, blocks_follow); });
+  s.access.set_ranks(s.ranks.size());
+  s.not_kept.events += events;
+  s.not_kept.until_ns = std::max(s.not_kept.until_ns, s.to_run(arrival.end_ns));
+  s.gaps.add_not_kept({.rank = arrival.rank,
+                       .begin_ns = s.to_run(arrival.begin_ns),
+                       .end_ns = s.to_run(arrival.end_ns),
+                       .events = events,
+                       .not_kept = true},
+                      goes_on);
+  data.not_kept_until = data.next_sequence;
+}
+
+void Store::restore_steps(std::vector<StepRow> rows, std::uint32_t through, std::int64_t origin_ns) {
+  State& s = *state_;
+  if (!s.has_origin) {
+    s.origin_ns = origin_ns;
+    s.has_origin = true;
+  }
+  for (StepRow& row : rows) {
+    row.begin_ns = s.to_run(row.begin_ns);
+    row.end_ns = s.to_run(row.end_ns);
+  }
+  s.steps.restore(std::move(rows), through);
+  ++s.revision;
+}
+
+void Store::add_moment(Moment moment) {
+  for (std::int64_t* ns : {&moment.at_ns, &moment.begin_ns, &moment.end_ns}) *ns = state_->to_run(*ns);
+  state_->moments.push_back(std::move(moment));
+  ++state_->revision;
+}
+
+const Store::NotKept& Store::not_kept() const noexcept { return state_->not_kept; }
+std::span<const Moment> Store::moments() const { return state_->moments; }
 
 void Store::set_unmatched_ends_unknown() { state_->unmatched_ends_known = false; }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "app/store/clock_drift.h"
+#include "app/store/retention.h"
 #include "app/store/step_values.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/event.h"
@@ -116,6 +117,7 @@ struct Gap {
   bool damaged = false;                ///< not lost: the recording holds these events and they cannot be read
   bool evicted = false;                ///< they were here: Store::bound()
   bool cut_off = false;                ///< the recording ends before the run did; 0 events: number unknown
+  bool not_kept = false;               ///< the recorder has let them go as it was asked to: store::Retention
   std::uint32_t stretches = 1;         ///< that became one, because there were too many to keep
 };
 
@@ -233,6 +235,25 @@ class Store {
   /// The recording ends before `rank` does: a Gap from its last event to the run's end. `events`: how many
   /// were counted but are absent; with 0 there is a Gap only where other ranks have later events.
   void note_cut_off(std::uint32_t rank, std::uint64_t events);
+  /// A block whose events the recorder did not keep (block_sum.h): a Gap, of which sums, levels of detail and
+  /// peaks are known. `events`: how many. `rare`: is_rare() instants of its time, collector clock.
+  /// `blocks_follow`: as RankRun::append_sum().
+  void append_sum(Block block, std::uint64_t events, std::span<const ev::Event> rare, bool blocks_follow);
+  /// Rows of steps of which events were not kept, with times of the collector's clock, ascending: what comes
+  /// later of steps up to `through` does not change them. Before anything that has events. `origin_ns`: the
+  /// earliest event of which anything is known, collector clock.
+  void restore_steps(std::vector<StepRow> rows, std::uint32_t through, std::int64_t origin_ns);
+  /// A stretch that the recorder kept at full detail for what happened in it.
+  void add_moment(Moment moment);
+
+  /// What the recorder did not keep (--max-age, --max-size): each rank has Gaps there.
+  struct NotKept {
+    std::uint64_t events = 0;
+    std::int64_t until_ns = 0;  ///< the end of the last such stretch; what is newer is here whole
+  };
+  [[nodiscard]] const NotKept& not_kept() const noexcept;
+  /// By time, on the run's clock.
+  [[nodiscard]] std::span<const Moment> moments() const;
 
   // ---- the run ----------------------------------------------------------------------------------
   [[nodiscard]] std::uint64_t revision() const noexcept;  ///< changes when anything a view shows changed

@@ -25,6 +25,7 @@ struct RankData {
   ClockDriftEstimate drift;
   ClockResiduals residuals;
   bool has_events = false;
+  std::uint64_t not_kept_until = 0;  ///< sequence: the chunks up to here, from some on, were not kept
 };
 
 struct Store::State {
@@ -48,6 +49,8 @@ struct Store::State {
   std::int64_t origin_ns = 0, end_ns = 0;
   bool has_origin = false;
   bool unmatched_ends_known = true;
+  NotKept not_kept;
+  std::vector<Moment> moments;
   Evicted evicted;  ///< until_ns: collector clock; without steps, which their table knows
   std::uint64_t events = 0, dropped = 0;
   std::vector<DensityBucket> buckets;  ///< of density(), kept for its room

@@ -80,6 +80,21 @@ constexpr std::array kCheckedSince6 = {
     Checked{"lane_names", "SELECT * FROM lane_names ORDER BY rank, lane", kValues},
 };
 
+/// Since version 8, of recordings that keep a part of their run.
+constexpr std::array kCheckedSince8 = {
+    Checked{"sums",
+            "SELECT id, rank, sequence, begin_ns, end_ns, events, parts, substr(bytes, 1, 4) FROM sums ORDER "
+            "BY id",
+            kValues},
+    Checked{"sum_steps", "SELECT * FROM sum_steps ORDER BY step", kValues},
+    Checked{"moments", "SELECT * FROM moments ORDER BY id", kValues},
+    Checked{"sketches", "SELECT * FROM sketches ORDER BY rank, stream, kind, code, module", kValues},
+};
+
+bool keeps_a_part(Database& database) {
+  return database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'sums'") != 0;
+}
+
 void append_value(const Statement& row, int column, std::string& text) {
   switch (row.type(column)) {
     case Statement::Type::null:
@@ -144,6 +159,7 @@ void check_sums(Database& database, std::vector<std::string>& problems) {
   check_if_any(kCheckedLater);
   check_if_any(kBlobs);
   check_if_any(kCheckedSince6);
+  check_if_any(kCheckedSince8);
 }
 
 void check_pages(Database& database, std::vector<std::string>& problems) {
@@ -189,6 +205,7 @@ void write_table_checksums(Database& database) {
   std::for_each(kCheckedLater.begin(), kCheckedLater.end(), write);
   std::for_each(kBlobs.begin(), kBlobs.end(), write);
   std::for_each(kCheckedSince6.begin(), kCheckedSince6.end(), write);
+  if (keeps_a_part(database)) std::for_each(kCheckedSince8.begin(), kCheckedSince8.end(), write);
 }
 
 std::vector<std::string> check_tables(Database& database) {

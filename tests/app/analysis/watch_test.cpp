@@ -37,6 +37,7 @@ class Steps {
     digest_.update(store);
     return watcher_.look(store, digest_, quiet, paused);
   }
+  WatchInterval look_at_totals() { return watcher_.look_at_totals(run_.build(), {}, false); }
   store::Store& store() { return run_.build(); }
   void drop(std::uint64_t events) { run_.drop(0, events); }
   Watcher& watcher() { return watcher_; }
@@ -59,6 +60,30 @@ std::vector<TriggerKind> kinds(const WatchInterval& interval) {
   return out;
 }
 using Kinds = std::vector<TriggerKind>;
+
+/// As a recorder looks, that has no events: without a digest, one step behind, NaN where there was always a
+/// loss.
+TEST(Watch, TotalsAreEnoughForWhatStepsSay) {
+  Steps steps;
+  for (int i = 0; i < 12; ++i) steps.add(10);
+  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{});
+  steps.add(40);
+  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{}) << "the newest row may lack a value";
+  steps.add(10, std::nan(""));
+  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{TriggerKind::slow_step});
+  steps.add(10, std::nan(""));
+  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{TriggerKind::loss_not_finite});
+  steps.add(10, 2.0, 1.0, true);
+  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{}) << "NaN again: none was recorded, as far as is known";
+  steps.add(10);
+  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{TriggerKind::skipped_step});
+}
+
+TEST(Watch, ALossThatIsOftenNotRecordedIsNoTriggerInTotals) {
+  Steps steps;
+  for (int i = 0; i < 40; ++i) steps.add(10, i % 5 == 0 ? std::optional(2.0) : std::nullopt);
+  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{});
+}
 
 TEST(Watch, SaysWhatTheStepsOfAnIntervalWere) {
   Steps steps;

@@ -1,0 +1,93 @@
+#include "app/analysis/distributions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "app/store/module_name.h"
+#include "app/store/names.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using nlohmann::json;
+namespace ev = shardscope::instrumentation;
+
+/// "collective all_gather": the begin kind without its ending, and its code where that has a name.
+std::string name_of_spans(ev::EventKind kind, std::uint8_t code) {
+  std::string name = ev::name_of(kind);
+  if (const std::size_t end = name.rfind("_begin"); end != std::string::npos) name.resize(end);
+  const char* detail = nullptr;
+  if (kind == ev::EventKind::module_begin) detail = ev::name_of(static_cast<ev::Pass>(code));
+  if (kind == ev::EventKind::phase_begin) detail = ev::name_of(static_cast<ev::Phase>(code));
+  if (kind == ev::EventKind::collective_begin) detail = ev::name_of(static_cast<ev::CollectiveOp>(code));
+  if (detail != nullptr) return name + " " + detail;
+  return code == 0 ? name : fmt::format("{} {}", name, code);
+}
+
+/// About, to order by.
+double in_all(const Distribution& one) { return one.p50_ms * static_cast<double>(one.count); }
+
+}  // namespace
+
+std::vector<Distribution> distributions(const store::Store& store, const store::RecordingInfo& info) {
+  // Of all ranks: distributions add up.
+  std::map<std::pair<std::string, std::string>, store::QuantileSketch> sums;
+  for (const auto& [key, sketch] : info.distributions) {
+    const std::string module =
+        key.module == ev::kNoId ? std::string() : store::module_name(store, key.module);
+    sums[{module, name_of_spans(key.kind, key.code)}].merge(sketch);
+  }
+  std::vector<Distribution> out;
+  for (const auto& [names, sketch] : sums) {
+    const auto ms = [&](double q) { return sketch.quantile(q) * 1e-6; };
+    out.push_back({.what = names.second,
+                   .module = names.first,
+                   .count = sketch.count(),
+                   .p50_ms = ms(0.5),
+                   .p95_ms = ms(0.95),
+                   .p99_ms = ms(0.99),
+                   .min_ms = static_cast<double>(sketch.min_ns()) * 1e-6,
+                   .max_ms = static_cast<double>(sketch.max_ns()) * 1e-6});
+  }
+  std::ranges::stable_sort(out, [](const Distribution& a, const Distribution& b) {
+    if (a.module.empty() != b.module.empty()) return a.module.empty();
+    return in_all(a) > in_all(b);
+  });
+  return out;
+}
+
+std::string text_of(const std::vector<Distribution>& all) {
+  if (all.empty()) return {};
+  std::string text = fmt::format("\n{:<28} {:>12} {:>11} {:>11} {:>11} {:>11}\n", "whole run, all ranks",
+                                 "count", "p50 ms", "p95 ms", "p99 ms", "longest ms");
+  for (const Distribution& one : all) {
+    if (!one.module.empty()) continue;
+    text += fmt::format("{:<28} {:>12} {:>11.3f} {:>11.3f} {:>11.3f} {:>11.3f}\n", one.what, one.count,
+                        one.p50_ms, one.p95_ms, one.p99_ms, one.max_ms);
+  }
+  return text +
+         fmt::format(
+             "of all spans, also those that are not kept; p50 to p99 within {:.0f} %; modules: --json\n",
+             store::QuantileSketch::kError * 100);
+}
+
+json distributions_json(const std::vector<Distribution>& all) {
+  json out = json::array();
+  for (const Distribution& one : all) {
+    out.push_back({{"what", one.what},
+                   {"module", one.module.empty() ? json(nullptr) : json(one.module)},
+                   {"count", one.count},
+                   {"p50_ms", one.p50_ms},
+                   {"p95_ms", one.p95_ms},
+                   {"p99_ms", one.p99_ms},
+                   {"min_ms", one.min_ms},
+                   {"max_ms", one.max_ms}});
+  }
+  return out;
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,132 @@
+#include "app/cli/retention_options.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "app/analysis/watch.h"
+#include "app/cli/checks.h"
+#include "app/cli/verb.h"
+
+namespace shardscope::cli {
+namespace {
+
+/// A recording of less is mostly what it has beside its events.
+constexpr std::uint64_t kLeastBytes = 8'000'000;
+
+using Unit = std::pair<std::string_view, double>;
+constexpr std::array kDurations = {Unit{"", 1e9},   Unit{"s", 1e9},    Unit{"ms", 1e6},    Unit{"min", 60e9},
+                                   Unit{"m", 60e9}, Unit{"h", 3600e9}, Unit{"d", 86'400e9}};
+constexpr std::array kSizes = {
+    Unit{"", 1},        Unit{"B", 1},         Unit{"kB", 1e3},   Unit{"KB", 1e3}, Unit{"MB", 1e6},
+    Unit{"GB", 1e9},    Unit{"TB", 1e12},     Unit{"KiB", 1024}, Unit{"K", 1024}, Unit{"MiB", 1 << 20},
+    Unit{"M", 1 << 20}, Unit{"GiB", 1 << 30}, Unit{"G", 1 << 30}};
+
+/// Above 0; nothing where it is none.
+template <std::size_t kUnits>
+double value_of(std::string_view text, const std::array<Unit, kUnits>& units, const char* examples) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  constexpr double kMost = 9e18;
+  for (const auto& [name, factor] : units) {
+    const double value = number * factor;
+    if (error == std::errc() && unit == name && value >= 1 && value < kMost) return value;
+  }
+  throw CLI::ValidationError(fmt::format("{} is none of {}", text, examples));
+}
+
+/// As CLI::App::add_option_function, with a message of one line.
+template <typename Take>
+CLI::Option* add(CLI::App& verb, const char* name, const char* type, const std::string& help, Take take) {
+  const std::function<void(const std::string&)> on_text = [name, take](const std::string& text) {
+    try {
+      take(text);
+    } catch (const CLI::ValidationError& error) {
+      throw CLI::ValidationError(name, error.what());
+    }
+  };
+  return verb.add_option_function<std::string>(name, on_text, help)->type_name(type);
+}
+
+}  // namespace
+
+std::int64_t duration_of(const std::string& text) {
+  return static_cast<std::int64_t>(value_of(text, kDurations, "90s, 10m, 2h, 7d"));
+}
+
+std::uint64_t size_of(const std::string& text) {
+  return static_cast<std::uint64_t>(value_of(text, kSizes, "500MB, 2GB, 1GiB"));
+}
+
+namespace {
+
+/// Of what lies around each a part of every look at what goes is spent.
+constexpr std::size_t kMostMoments = 1000;
+
+/// But findings, which need events that a recorder does not look at.
+std::vector<std::string> trigger_names() {
+  std::vector<std::string> names;
+  for (std::size_t kind = 0; kind < analysis::kTriggerKinds; ++kind) {
+    if (static_cast<analysis::TriggerKind>(kind) != analysis::TriggerKind::finding)
+      names.emplace_back(analysis::name_of(static_cast<analysis::TriggerKind>(kind)));
+  }
+  return names;
+}
+
+}  // namespace
+
+void check(const RetentionOptions& options) {
+  const store::Retention defaults;
+  const store::Retention& limits = options.limits;
+  const bool about_moments = limits.moments != defaults.moments || limits.around_ns != defaults.around_ns ||
+                             limits.moment_age_ns != 0 || !options.triggers.empty();
+  if (about_moments && !limits.limited()) {
+    throw UserError(
+        "--moments and what belongs to it need --max-age or --max-size: without them everything is kept", 2);
+  }
+}
+
+void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Option* record) {
+  store::Retention* const to = &options.limits;
+  CLI::Option* age =
+      add(verb, "--max-age", "DURATION",
+          "Keep the last 10m (90s, 2h, ...) at full detail, of the rest the sums of steps, spans "
+          "and memory; default: keep everything",
+          [to](const std::string& text) { to->max_age_ns = duration_of(text); });
+  CLI::Option* size = add(verb, "--max-size", "SIZE",
+                          "Keep the recording below 2GB (500MB, 1GiB, ...), by letting the oldest detail go",
+                          [to](const std::string& text) {
+                            to->max_bytes = size_of(text);
+                            if (to->max_bytes < kLeastBytes)
+                              throw CLI::ValidationError(fmt::format("{} is less than 8MB", text));
+                          });
+  CLI::Option* moments =
+      verb.add_option("--moments", to->moments,
+                      "Keep what lies around so many unusual moments as well, the newest ones; 0: none")
+          ->check(CLI::Range(std::size_t{0}, kMostMoments))
+          ->capture_default_str();
+  CLI::Option* around =
+      add(verb, "--moment-around", "DURATION", "How much before and after each of them (default: 30s)",
+          [to](const std::string& text) { to->around_ns = duration_of(text); });
+  CLI::Option* old =
+      add(verb, "--moment-max-age", "DURATION", "Let moments go when they are so old (default: never)",
+          [to](const std::string& text) { to->moment_age_ns = duration_of(text); });
+  CLI::Option* triggers =
+      verb.add_option(
+              "--moment-triggers", options.triggers,
+              "Which of `watch --trigger` make a moment; a SIGUSR2 always does (default: all but finding)")
+          ->check(CLI::IsMember(trigger_names()))
+          ->delimiter(',');
+  for (CLI::Option* option : {age, size, moments, around, old, triggers}) {
+    if (record != nullptr) option->needs(record);
+  }
+}
+
+}  // namespace shardscope::cli

@@ -1,0 +1,28 @@
+// --max-age, --max-size and what belongs to them: how much of a run a recording keeps at full detail.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "app/store/retention.h"
+
+namespace shardscope::cli {
+
+struct RetentionOptions {
+  store::Retention limits;
+  std::vector<std::string> triggers;  ///< that make a moment (analysis::TriggerKind); empty: all
+};
+
+/// The options write to `options`, which outlive `verb`. `record`: the option that names the recording,
+/// which they need; null: it is always given.
+void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Option* record);
+/// Throws UserError where there is a limit of moments but none of the recording.
+void check(const RetentionOptions& options);
+
+/// Nanoseconds of "90", "90s", "10m", "2h", "7d". Throws CLI::ValidationError, which names what can be read.
+[[nodiscard]] std::int64_t duration_of(const std::string& text);
+/// Bytes of "500MB", "2GB" (powers of 1000), "1GiB" (of 1024), "1000000". Throws the same.
+[[nodiscard]] std::uint64_t size_of(const std::string& text);
+
+}  // namespace shardscope::cli

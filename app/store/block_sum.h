@@ -1,0 +1,23 @@
+// Blocks whose events are not kept: several of a rank become one that says what they sum up to.
+#pragma once
+
+#include <optional>
+
+#include "app/store/block.h"
+
+namespace shardscope::store {
+
+/// Instants that later steps depend on: changes of detail, and the first invalidation of a trace. They are
+/// kept one by one.
+[[nodiscard]] constexpr bool is_rare(ev::EventKind kind) noexcept {
+  return kind == ev::EventKind::detail_changed || kind == ev::EventKind::trace_invalidated;
+}
+
+/// Takes `block` as one whose events go: what only helps to read those is left out.
+void begin_sum(Block& block);
+/// Adds the block that follows `sum`, both of one rank. Totals of spans, counts of instants, peaks of memory
+/// and what was missing are then exact for both; levels of detail and memory over time are as coarse as one
+/// block's. False, with `sum` as it was: a count would not fit.
+[[nodiscard]] bool add_to_sum(Block& sum, Block next);
+
+}  // namespace shardscope::store

@@ -1,0 +1,108 @@
+#include "app/store/quantile_sketch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "app/store/bytes.h"
+#include "app/store/packed.h"
+
+namespace shardscope::store {
+namespace {
+
+constexpr std::uint8_t kSketchVersion = 1;
+constexpr double kGrowth = (1 + QuantileSketch::kError) / (1 - QuantileSketch::kError);
+/// Of the largest time there is.
+constexpr std::int32_t kMostIndex = 1200;
+
+std::int32_t index_of(std::int64_t ns) noexcept {
+  static const double per_log = 1 / std::log(kGrowth);
+  return static_cast<std::int32_t>(std::ceil(std::log(static_cast<double>(ns)) * per_log));
+}
+
+/// Of all values in the bucket the one that is nearest to each of them, relatively.
+double value_of(std::int32_t index) noexcept { return 2 * std::pow(kGrowth, index) / (kGrowth + 1); }
+
+}  // namespace
+
+QuantileSketch::Bucket& QuantileSketch::bucket(std::int32_t index) {
+  const auto at = std::ranges::lower_bound(buckets_, index, {}, &Bucket::index);
+  if (at != buckets_.end() && at->index == index) return *at;
+  return *buckets_.insert(at, {index, 0});
+}
+
+void QuantileSketch::add(std::int64_t ns, std::uint64_t times) {
+  if (times == 0) return;
+  min_ns_ = count_ == 0 ? ns : std::min(min_ns_, ns);
+  max_ns_ = count_ == 0 ? ns : std::max(max_ns_, ns);
+  count_ += times;
+  if (ns <= 0) {
+    zeros_ += times;
+  } else {
+    bucket(index_of(ns)).count += times;
+  }
+}
+
+void QuantileSketch::merge(const QuantileSketch& other) {
+  if (other.count_ == 0) return;
+  min_ns_ = count_ == 0 ? other.min_ns_ : std::min(min_ns_, other.min_ns_);
+  max_ns_ = count_ == 0 ? other.max_ns_ : std::max(max_ns_, other.max_ns_);
+  count_ += other.count_;
+  zeros_ += other.zeros_;
+  for (const Bucket& one : other.buckets_) bucket(one.index).count += one.count;
+}
+
+double QuantileSketch::quantile(double q) const {
+  const auto rank = static_cast<std::uint64_t>(std::clamp(q, 0.0, 1.0) * static_cast<double>(count_ - 1));
+  if (rank < zeros_) return static_cast<double>(std::min<std::int64_t>(min_ns_, 0));
+  std::uint64_t below = zeros_;
+  for (const Bucket& one : buckets_) {
+    below += one.count;
+    if (rank < below)
+      return std::clamp(value_of(one.index), static_cast<double>(min_ns_), static_cast<double>(max_ns_));
+  }
+  return static_cast<double>(max_ns_);
+}
+
+std::vector<std::byte> QuantileSketch::encode() const {
+  std::vector<std::byte> bytes;
+  ByteWriter out(bytes);
+  out.fixed(kSketchVersion);
+  out.varint(zigzag(min_ns_));
+  out.varint(zigzag(max_ns_));
+  out.varint(zeros_);
+  out.varint(buckets_.size());
+  std::int32_t before = 0;
+  for (const Bucket& one : buckets_) {
+    out.varint(static_cast<std::uint64_t>(one.index - before));
+    out.varint(one.count);
+    before = one.index;
+  }
+  return bytes;
+}
+
+QuantileSketch QuantileSketch::decode(std::span<const std::byte> bytes) {
+  ByteReader in(bytes.data(), bytes.size(), "distribution");
+  if (in.fixed<std::uint8_t>() != kSketchVersion) in.fail("has a version that this program does not know");
+  QuantileSketch out;
+  out.min_ns_ = unzigzag(in.varint());
+  out.max_ns_ = unzigzag(in.varint());
+  out.count_ = out.zeros_ = in.varint();
+  const std::uint64_t buckets = in.varint();
+  if (buckets > in.left()) in.fail("has more buckets than bytes");
+  std::int64_t index = 0;
+  for (std::uint64_t i = 0; i < buckets; ++i) {
+    const std::uint64_t step = in.varint();
+    if (step > kMostIndex || (i > 0 && step == 0)) in.fail("has buckets out of order");
+    index += static_cast<std::int64_t>(step);
+    if (index > kMostIndex) in.fail("has buckets of times that cannot be");
+    const std::uint64_t count = in.varint();
+    if (count > std::numeric_limits<std::uint64_t>::max() - out.count_) in.fail("counts more than can be");
+    out.buckets_.push_back({static_cast<std::int32_t>(index), count});
+    out.count_ += count;
+  }
+  if (in.left() != 0) in.fail("is followed by bytes that mean nothing");
+  return out;
+}
+
+}  // namespace shardscope::store

@@ -1,0 +1,344 @@
+#include "app/store/recording_sums.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "app/store/block_sum.h"
+#include "app/store/chunk.h"
+#include "app/store/recording_schema.h"
+#include "app/store/recording_summary.h"
+#include "app/store/step_values.h"
+#include "instrumentation/possible_time.h"
+
+namespace shardscope::store {
+namespace {
+
+/// A recorder that is killed loses what came since.
+constexpr std::chrono::seconds kSketchesEvery{60};
+/// Rows of steps before the last one that are written again: a rank's values may come late.
+constexpr std::uint32_t kStepsAgain = 64;
+
+constexpr const char* kSumsSchema = R"sql(
+CREATE TABLE sums(id INTEGER PRIMARY KEY, rank INTEGER, sequence INTEGER, begin_ns INTEGER, end_ns INTEGER,
+  events INTEGER, parts INTEGER, bytes BLOB NOT NULL, rare BLOB NOT NULL);
+CREATE TABLE moments(id INTEGER PRIMARY KEY, at_ns INTEGER, begin_ns INTEGER, end_ns INTEGER, kind TEXT,
+  step INTEGER, rank INTEGER, text TEXT);
+CREATE TABLE sketches(rank INTEGER, stream INTEGER, kind INTEGER, code INTEGER, module INTEGER, count INTEGER,
+  bytes BLOB NOT NULL, PRIMARY KEY(rank, stream, kind, code, module)) WITHOUT ROWID;
+)sql";
+
+bool has_rare(const Block& block) {
+  return std::any_of(block.counts.begin(), block.counts.end(),
+                     [](const InstantCount& count) { return is_rare(count.kind); });
+}
+
+/// Of chunk `id`, on the collector's clock.
+std::vector<ev::Event> rare_of(Database& database, std::int64_t id) {
+  std::vector<ev::Event> out;
+  Statement get = database.prepare("SELECT bytes FROM chunks WHERE id = ?1");
+  get.bind(1, id);
+  if (!get.step()) return out;
+  const std::span<const std::byte> bytes = get.bytes(0);
+  const Chunk chunk = Chunk::decode(bytes.data(), bytes.size());
+  for (ev::Event event : chunk.events) {
+    if (!is_rare(event.kind)) continue;
+    event.ticks += static_cast<std::uint64_t>(chunk.clock_offset_ns);
+    out.push_back(event);
+  }
+  return out;
+}
+
+std::optional<std::uint32_t> last_step_of(const Block& block) {
+  std::optional<std::uint32_t> last;
+  for (const ev::Event& event : block.notable) {
+    if (event.kind != ev::EventKind::paused_end) last = std::max(last.value_or(0), event.a);
+  }
+  return last;
+}
+
+}  // namespace
+
+SumsWriter::SumsWriter(Database& database, const Retention& retention)
+    : sized_(retention.max_bytes > 0), plan_(retention) {
+  database.execute(kSumsSchema);
+  create_steps(database, "sum_steps");
+  database.execute("PRAGMA user_version = " + std::to_string(kRecordingVersion));
+  database.execute("INSERT INTO meta VALUES('max_age_ns', " + std::to_string(retention.max_age_ns) +
+                   "), ('max_bytes', " + std::to_string(retention.max_bytes) + ")");
+}
+
+void SumsWriter::wrote(const Block& block, std::int64_t id, std::uint64_t bytes) {
+  plan_.wrote(block.rank, id, block.begin_ns, block.end_ns, bytes);
+}
+
+void SumsWriter::retain(Database& database, const Store& store) {
+  std::uint64_t used = 0;
+  if (sized_) {
+    const std::int64_t pages =
+        database.integer("PRAGMA page_count") - database.integer("PRAGMA freelist_count");
+    used = static_cast<std::uint64_t>(std::max<std::int64_t>(pages, 0)) *
+           static_cast<std::uint64_t>(database.integer("PRAGMA page_size"));
+  }
+  for (const auto& [rank, rows] : plan_.due(used)) let_go(database, rank, rows);
+  write_steps(database, store, false);
+  write_moments(database);
+  const auto now = std::chrono::steady_clock::now();
+  if (now - sketches_written_ < kSketchesEvery) return;
+  sketches_written_ = now;
+  write_sketches(database);
+}
+
+void SumsWriter::finish(Database& database, const Store& store) {
+  retain(database, store);
+  write_steps(database, store, true);
+  write_sketches(database);
+}
+
+void SumsWriter::let_go(Database& database, std::uint32_t rank, const std::vector<std::int64_t>& rows) {
+  Statement get = database.prepare("SELECT bytes FROM blocks WHERE id = ?1");
+  std::vector<Statement> drops;
+  for (const char* table : {"chunks", "blocks", "levels"})
+    drops.push_back(database.prepare("DELETE FROM " + std::string(table) + " WHERE id = ?1"));
+  std::optional<Whole> sum;
+  for (const std::int64_t id : rows) {
+    get.bind(1, id);
+    if (!get.step()) throw std::runtime_error("a block that was written is not there");
+    const std::span<const std::byte> bytes = get.bytes(0);
+    Block block = decode_block(bytes.data(), bytes.size());
+    get.reset();
+    std::vector<ev::Event> rare;
+    if (has_rare(block)) rare = rare_of(database, id);
+    if (const auto step = last_step_of(block)) through_ = std::max(through_.value_or(0), *step);
+    for (Statement& drop : drops) drop.bind(1, id).run();
+    const std::uint64_t events = block.events;
+    const bool next = sum && sum->block.sequence + sum->block.parts == block.sequence;
+    if (next && add_to_sum(sum->block, block)) {
+      sum->events += events;
+      sum->rare.insert(sum->rare.end(), rare.begin(), rare.end());
+      sum->id = id;
+      continue;
+    }
+    if (sum) put(database, *sum);
+    begin_sum(block);
+    sum.emplace(Whole{.block = std::move(block), .rare = std::move(rare), .events = events, .id = id});
+  }
+  if (sum) put(database, *sum);
+  while (sums_[rank].size() > kMostSums) {
+    const std::size_t before = sums_[rank].size();
+    join_some(database, rank);
+    if (sums_[rank].size() == before) break;  // moments lie between them
+  }
+}
+
+void SumsWriter::put(Database& database, const Whole& sum) {
+  Chunk rare;
+  rare.rank = sum.block.rank;
+  rare.events = sum.rare;
+  Statement add = database.prepare("INSERT INTO sums VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+  add.bind(1, sum.id).bind(2, std::int64_t{sum.block.rank});
+  add.bind(3, static_cast<std::int64_t>(sum.block.sequence));
+  add.bind(4, sum.block.begin_ns).bind(5, sum.block.end_ns);
+  add.bind(6, static_cast<std::int64_t>(sum.events)).bind(7, std::int64_t{sum.block.parts});
+  add.bind(8, encode_block(sum.block)).bind(9, rare.encode()).run();
+  std::vector<Sum>& of_rank = sums_[sum.block.rank];
+  const Sum entry{.id = sum.id,
+                  .sequence = sum.block.sequence,
+                  .until = sum.block.sequence + sum.block.parts,
+                  .begin_ns = sum.block.begin_ns,
+                  .end_ns = sum.block.end_ns,
+                  .events = sum.events};
+  // What lay around a moment that is not kept any more comes late.
+  of_rank.insert(std::upper_bound(of_rank.begin(), of_rank.end(), entry.sequence,
+                                  [](std::uint64_t s, const Sum& other) { return s < other.sequence; }),
+                 entry);
+}
+
+SumsWriter::Whole SumsWriter::get(Database& database, std::int64_t id) const {
+  Statement get = database.prepare("SELECT bytes, rare, events FROM sums WHERE id = ?1");
+  get.bind(1, id);
+  if (!get.step()) throw std::runtime_error("a sum that was written is not there");
+  const std::span<const std::byte> bytes = get.bytes(0), rare = get.bytes(1);
+  Whole out{.block = decode_block(bytes.data(), bytes.size()),
+            .rare = Chunk::decode(rare.data(), rare.size()).events,
+            .events = static_cast<std::uint64_t>(get.integer(2)),
+            .id = id};
+  begin_sum(out.block);
+  return out;
+}
+
+/// The two neighbours that are shortest together become one.
+void SumsWriter::join_some(Database& database, std::uint32_t rank) {
+  std::vector<Sum>& of_rank = sums_[rank];
+  std::optional<std::size_t> best;
+  std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t i = 0; i + 1 < of_rank.size(); ++i) {
+    if (of_rank[i].until != of_rank[i + 1].sequence) continue;
+    const std::int64_t length = of_rank[i + 1].end_ns - of_rank[i].begin_ns;
+    if (length >= shortest) continue;
+    shortest = length;
+    best = i;
+  }
+  if (!best) return;
+  Whole first = get(database, of_rank[*best].id), second = get(database, of_rank[*best + 1].id);
+  if (!add_to_sum(first.block, std::move(second.block))) return;
+  first.events += second.events;
+  first.rare.insert(first.rare.end(), second.rare.begin(), second.rare.end());
+  Statement drop = database.prepare("DELETE FROM sums WHERE id = ?1");
+  for (const std::int64_t id : {first.id, second.id}) drop.bind(1, id).run();
+  first.id = second.id;
+  of_rank.erase(of_rank.begin() + static_cast<std::ptrdiff_t>(*best),
+                of_rank.begin() + static_cast<std::ptrdiff_t>(*best) + 2);
+  put(database, first);
+}
+
+void SumsWriter::write_steps(Database& database, const Store& store, bool all) {
+  if (!through_ || (!all && written_ == through_)) return;
+  const std::uint32_t from = !written_ || *written_ < kStepsAgain ? 0 : *written_ - kStepsAgain;
+  const std::span<const StepRow> rows = store.steps();
+  const auto first =
+      std::partition_point(rows.begin(), rows.end(), [from](const StepRow& row) { return row.step < from; });
+  const auto last =
+      std::partition_point(first, rows.end(), [this](const StepRow& row) { return row.step <= *through_; });
+  write_step_rows(database, "sum_steps", {first, last}, store.origin_ns());
+  database.execute("INSERT OR REPLACE INTO meta VALUES('sum_steps_through', " + std::to_string(*through_) +
+                   ")");
+  written_ = through_;
+}
+
+void SumsWriter::write_moments(Database& database) {
+  if (moments_written_ == plan_.moments_revision()) return;
+  database.execute("DELETE FROM moments");
+  Statement add = database.prepare("INSERT INTO moments VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+  for (const Moment& moment : plan_.moments()) {
+    add.bind(1, moment.at_ns).bind(2, moment.begin_ns).bind(3, moment.end_ns).bind(4, moment.kind);
+    add.bind(5, moment.step == ev::kNoId ? std::int64_t{-1} : std::int64_t{moment.step});
+    add.bind(6, moment.rank == ev::kNoId ? std::int64_t{-1} : std::int64_t{moment.rank});
+    add.bind(7, moment.text).run();
+  }
+  moments_written_ = plan_.moments_revision();
+}
+
+void SumsWriter::write_sketches(Database& database) {
+  Statement put = database.prepare("INSERT OR REPLACE INTO sketches VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+  const auto id = [](std::uint32_t number) {
+    return number == ev::kNoId ? std::int64_t{-1} : std::int64_t{number};
+  };
+  for (const auto& [key, sketch] : sketches_.all()) {
+    put.bind(1, id(key.rank)).bind(2, static_cast<std::int64_t>(key.stream));
+    put.bind(3, static_cast<std::int64_t>(key.kind)).bind(4, std::int64_t{key.code}).bind(5, id(key.module));
+    put.bind(6, static_cast<std::int64_t>(sketch.count())).bind(7, sketch.encode()).run();
+  }
+}
+
+std::vector<std::pair<SketchKey, QuantileSketch>> read_sketches(Database& database) {
+  std::vector<std::pair<SketchKey, QuantileSketch>> out;
+  if (database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'sketches'") == 0) return out;
+  Statement rows = database.prepare(
+      "SELECT rank, stream, kind, code, module, count, bytes FROM sketches ORDER BY rank, stream, kind, "
+      "code, "
+      "module");
+  const auto id = [&](int column) {
+    return rows.integer(column) < 0 ? ev::kNoId : static_cast<std::uint32_t>(rows.integer(column));
+  };
+  while (rows.step()) {
+    const SketchKey key{.rank = id(0),
+                        .stream = static_cast<ev::StreamId>(rows.integer(1)),
+                        .kind = static_cast<ev::EventKind>(rows.integer(2)),
+                        .code = static_cast<std::uint8_t>(rows.integer(3)),
+                        .module = id(4)};
+    QuantileSketch sketch = QuantileSketch::decode(rows.bytes(6));
+    if (static_cast<std::int64_t>(sketch.count()) != rows.integer(5))
+      throw std::runtime_error("a distribution does not count what its row says");
+    out.emplace_back(key, std::move(sketch));
+  }
+  return out;
+}
+
+namespace {
+
+std::int64_t time_of(const Statement& rows, int column) {
+  const std::int64_t ns = rows.integer(column);
+  if (!instrumentation::is_time(ns)) throw std::runtime_error("what was not kept: a time is damaged");
+  return ns;
+}
+
+void read_step_rows(Database& database, StoredSums& out) {
+  std::string columns;
+  for_each_step_column([&](const StepValue& value) { columns += std::string(", ") + value.name(); },
+                       [&] { columns += ", skipped"; });
+  Statement rows = database.prepare("SELECT step, begin_ns, end_ns, paused_ns, tokens" + columns +
+                                    " FROM sum_steps ORDER BY step");
+  while (rows.step()) {
+    StepRow& row = out.steps.emplace_back();
+    row.step = static_cast<std::uint32_t>(rows.integer(0));
+    row.begin_ns = time_of(rows, 1);
+    row.end_ns = rows.type(2) == Statement::Type::null ? kOpen : time_of(rows, 2);
+    row.paused_ns = rows.integer(3);
+    row.tokens = rows.integer(4);
+    int column = 5;
+    for_each_step_column(
+        [&](const StepValue& value) {
+          if (rows.type(column) != Statement::Type::null) row.*value.member = rows.real(column);
+          ++column;
+        },
+        [&] { row.skipped = rows.integer(column++) != 0; });
+  }
+}
+
+void read_moments(Database& database, StoredSums& out) {
+  Statement rows = database.prepare(
+      "SELECT at_ns, begin_ns, end_ns, kind, step, rank, text FROM moments ORDER BY at_ns, id");
+  const auto id = [&](int column) {
+    return rows.integer(column) < 0 ? ev::kNoId : static_cast<std::uint32_t>(rows.integer(column));
+  };
+  while (rows.step()) {
+    out.moments.push_back({.at_ns = time_of(rows, 0),
+                           .kind = rows.text(3),
+                           .step = id(4),
+                           .rank = id(5),
+                           .text = rows.text(6),
+                           .begin_ns = rows.integer(1),
+                           .end_ns = rows.integer(2)});
+  }
+}
+
+}  // namespace
+
+StoredSums read_sums(Database& database) {
+  StoredSums out;
+  out.limits.max_age_ns = database.integer("SELECT value FROM meta WHERE key = 'max_age_ns'");
+  out.limits.max_bytes =
+      static_cast<std::uint64_t>(database.integer("SELECT value FROM meta WHERE key = 'max_bytes'"));
+  Statement rows = database.prepare(
+      "SELECT id, rank, sequence, begin_ns, end_ns, events, parts, bytes, rare FROM sums "
+      "ORDER BY id");
+  out.origin_ns = std::numeric_limits<std::int64_t>::max();
+  while (rows.step()) {
+    const std::span<const std::byte> bytes = rows.bytes(7), rare = rows.bytes(8);
+    StoredSum& sum = out.sums.emplace_back();
+    sum.id = rows.integer(0);
+    sum.block = decode_block(bytes.data(), bytes.size());
+    const Block& block = sum.block;
+    const bool fits = block.rank == rows.integer(1) &&
+                      static_cast<std::int64_t>(block.sequence) == rows.integer(2) &&
+                      block.begin_ns == rows.integer(3) && block.end_ns == rows.integer(4) &&
+                      block.parts == rows.integer(6) && rows.integer(5) >= 0;
+    if (!fits) throw std::runtime_error("what was not kept: a sum is not in its place");
+    sum.events = static_cast<std::uint64_t>(rows.integer(5));
+    sum.rare = Chunk::decode(rare.data(), rare.size()).events;
+    begin_sum(sum.block);
+    out.origin_ns = std::min(out.origin_ns, block.begin_ns);
+  }
+  if (database.integer("SELECT count(*) FROM meta WHERE key = 'sum_steps_through'") != 0) {
+    out.through = static_cast<std::uint32_t>(
+        database.integer("SELECT value FROM meta WHERE key = 'sum_steps_through'"));
+  }
+  read_step_rows(database, out);
+  read_moments(database, out);
+  return out;
+}
+
+}  // namespace shardscope::store

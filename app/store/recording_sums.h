@@ -1,0 +1,90 @@
+// Tables `sums`, `sum_steps` and `moments` of a recording that keeps a part of its run at full detail:
+// docs/recording.md, "What was not kept".
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "app/store/block.h"
+#include "app/store/database.h"
+#include "app/store/retention.h"
+#include "app/store/span_sketches.h"
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+/// Lets go what the plan says, within the transaction that is open, and writes what it sums up to.
+class SumsWriter {
+ public:
+  /// Sums of a rank that are kept apart: how finely the time is known that has no events any more.
+  static constexpr std::size_t kMostSums = 32;
+
+  /// Makes the tables.
+  SumsWriter(Database& database, const Retention& retention);
+  /// The rows of a block were written: RetentionPlan::wrote().
+  void wrote(const Block& block, std::int64_t id, std::uint64_t bytes);
+  /// Of all spans of the run.
+  [[nodiscard]] SpanSketches& sketches() noexcept { return sketches_; }
+  void keep(Moment moment) { (void)plan_.keep(std::move(moment)); }
+  /// `store`: of all of the run, for its steps.
+  void retain(Database& database, const Store& store);
+  /// As retain(), at the end.
+  void finish(Database& database, const Store& store);
+
+ private:
+  struct Sum {
+    std::int64_t id = 0;
+    std::uint64_t sequence = 0, until = 0;  ///< chunks [sequence, until)
+    std::int64_t begin_ns = 0, end_ns = 0;
+    std::uint64_t events = 0;
+  };
+  struct Whole {
+    Block block;
+    std::vector<ev::Event> rare;  ///< collector clock
+    std::uint64_t events = 0;
+    std::int64_t id = 0;
+  };
+  void let_go(Database& database, std::uint32_t rank, const std::vector<std::int64_t>& rows);
+  void put(Database& database, const Whole& sum);
+  [[nodiscard]] Whole get(Database& database, std::int64_t id) const;
+  void join_some(Database& database, std::uint32_t rank);
+  void write_steps(Database& database, const Store& store, bool all);
+  void write_moments(Database& database);
+  void write_sketches(Database& database);
+
+  bool sized_ = false;
+  RetentionPlan plan_;
+  std::map<std::uint32_t, std::vector<Sum>> sums_;  ///< by rank, in order
+  std::optional<std::uint32_t> through_;            ///< step: the last of which an event was let go
+  std::optional<std::uint32_t> written_;            ///< through_ when steps were last written
+  std::uint64_t moments_written_ = 0;
+  SpanSketches sketches_;
+  std::chrono::steady_clock::time_point sketches_written_ = std::chrono::steady_clock::now();
+};
+
+/// What a reader finds in these tables, in order of id: the sum of a stretch has the id of its last chunk.
+struct StoredSum {
+  std::int64_t id = 0;
+  std::uint64_t events = 0;
+  Block block;
+  std::vector<ev::Event> rare;
+};
+struct StoredSums {
+  std::vector<StoredSum> sums;
+  std::vector<StepRow> steps;  ///< collector clock
+  std::optional<std::uint32_t> through;
+  std::int64_t origin_ns = 0;  ///< of the sums, collector clock
+  std::vector<Moment> moments;
+  Retention limits;
+};
+/// By key; of a recording that keeps everything there are none. Throws std::runtime_error likewise.
+[[nodiscard]] std::vector<std::pair<SketchKey, QuantileSketch>> read_sketches(Database& database);
+/// Throws std::runtime_error naming what is damaged.
+[[nodiscard]] StoredSums read_sums(Database& database);
+
+}  // namespace shardscope::store

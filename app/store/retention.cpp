@@ -1,0 +1,90 @@
+#include "app/store/retention.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardscope::store {
+namespace {
+
+/// Of the limit: beyond the first rows go, until the second is reached. What arrives until the next look has
+/// room between the first and the limit itself.
+constexpr std::uint64_t kFull = 90, kEnough = 85, kOf = 100;
+
+/// Sums of times without overflow; times of a damaged run may be anything.
+std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return b < 0 ? INT64_MIN : INT64_MAX;
+  return sum;
+}
+
+}  // namespace
+
+void RetentionPlan::wrote(std::uint32_t rank, std::int64_t id, std::int64_t begin_ns, std::int64_t end_ns,
+                          std::uint64_t bytes) {
+  blocks_.emplace(Key{end_ns, id}, Entry{rank, begin_ns, bytes});
+  std::int64_t& newest = newest_block_[rank];
+  newest = std::max(newest, id);
+  reached(end_ns);
+}
+
+bool RetentionPlan::keep(Moment moment) {
+  if (retention_.moments == 0) return false;
+  moment.begin_ns = plus(moment.at_ns, -retention_.around_ns);
+  moment.end_ns = plus(moment.at_ns, retention_.around_ns);
+  const bool known = std::any_of(moments_.begin(), moments_.end(), [&](const Moment& other) {
+    return other.kind == moment.kind && other.begin_ns <= moment.at_ns && moment.at_ns <= other.end_ns;
+  });
+  if (known) return false;
+  const auto at = std::upper_bound(moments_.begin(), moments_.end(), moment.at_ns,
+                                   [](std::int64_t ns, const Moment& other) { return ns < other.at_ns; });
+  moments_.insert(at, std::move(moment));
+  ++moments_revision_;
+  while (moments_.size() > retention_.moments) forget_moment();
+  return true;
+}
+
+void RetentionPlan::forget_moment() {
+  moments_.erase(moments_.begin());
+  ++moments_revision_;
+}
+
+bool RetentionPlan::pinned(const Key& key, const Entry& entry) const {
+  return std::any_of(moments_.begin(), moments_.end(), [&](const Moment& moment) {
+    return entry.begin_ns <= moment.end_ns && key.end_ns >= moment.begin_ns;
+  });
+}
+
+RetentionPlan::Rows RetentionPlan::due(std::uint64_t used_bytes) {
+  Rows out;
+  if (!retention_.limited() || newest_ns_ == INT64_MIN) return out;
+  if (retention_.moment_age_ns > 0) {
+    while (!moments_.empty() && moments_.front().end_ns < plus(newest_ns_, -retention_.moment_age_ns))
+      forget_moment();
+  }
+  const auto take = [&](std::map<Key, Entry>::iterator at) {
+    out[at->second.rank].push_back(at->first.id);
+    used_bytes -= std::min(used_bytes, at->second.bytes);
+    return blocks_.erase(at);
+  };
+  const auto stays = [&](const std::pair<const Key, Entry>& block) {
+    return newest_block_[block.second.rank] == block.first.id || pinned(block.first, block.second);
+  };
+  if (retention_.max_age_ns > 0) {
+    const std::int64_t from_ns = plus(newest_ns_, -retention_.max_age_ns);
+    for (auto at = blocks_.begin(); at != blocks_.end() && at->first.end_ns < from_ns;)
+      at = stays(*at) ? std::next(at) : take(at);
+  }
+  if (retention_.max_bytes > 0 && used_bytes > retention_.max_bytes / kOf * kFull) {
+    const std::uint64_t enough = retention_.max_bytes / kOf * kEnough;
+    for (;;) {
+      for (auto at = blocks_.begin(); at != blocks_.end() && used_bytes > enough;)
+        at = stays(*at) ? std::next(at) : take(at);
+      if (used_bytes <= enough || moments_.empty()) break;
+      forget_moment();
+    }
+  }
+  for (auto& [rank, rows] : out) std::sort(rows.begin(), rows.end());
+  return out;
+}
+
+}  // namespace shardscope::store

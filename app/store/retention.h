@@ -1,0 +1,77 @@
+// What a recording keeps of a run without an end: the newest stretch at full detail, the stretches around
+// moments that somebody asked for, of everything else sums. Pure decisions; RecordingWriter carries them out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace shardscope::store {
+
+/// How much of a run a recording keeps at full detail. Without limits: everything.
+struct Retention {
+  std::int64_t max_age_ns = 0;              ///< before the run's newest event; 0: no limit
+  std::uint64_t max_bytes = 0;              ///< of the file, without its log; 0: no limit
+  std::size_t moments = 10;                 ///< that are kept; beyond, the oldest goes
+  std::int64_t around_ns = 30'000'000'000;  ///< kept before and after a moment
+  std::int64_t moment_age_ns = 0;           ///< moments go when they are so old; 0: never for that
+  [[nodiscard]] bool limited() const noexcept { return max_age_ns > 0 || max_bytes > 0; }
+};
+
+/// Something that the run was kept around: a step that was slow, a loss that was not a number, a request.
+struct Moment {
+  std::int64_t at_ns = 0;                              ///< collector clock
+  std::string kind;                                    ///< "slow_step", ...; one word
+  std::uint32_t step = UINT32_MAX, rank = UINT32_MAX;  ///< where it is about one
+  std::string text;                                    ///< what happened, in words
+  std::int64_t begin_ns = 0, end_ns = 0;               ///< what is kept; collector clock
+};
+
+/// The blocks of a recording that is being written, and which of them go.
+class RetentionPlan {
+ public:
+  explicit RetentionPlan(const Retention& retention) : retention_(retention) {}
+
+  /// A block was written as row `id`; of a rank they come in order. `bytes`: what all its rows take.
+  void wrote(std::uint32_t rank, std::int64_t id, std::int64_t begin_ns, std::int64_t end_ns,
+             std::uint64_t bytes);
+  /// The run has come to this time (collector clock).
+  void reached(std::int64_t at_ns) noexcept { newest_ns_ = at_ns > newest_ns_ ? at_ns : newest_ns_; }
+  /// A moment; its begin and end are set from its time. One that lies within what another moment of its kind
+  /// keeps is not added: false.
+  bool keep(Moment moment);
+  [[nodiscard]] const std::vector<Moment>& moments() const noexcept { return moments_; }
+  /// Changes when moments() does.
+  [[nodiscard]] std::uint64_t moments_revision() const noexcept { return moments_revision_; }
+
+  /// Rows of one rank, ascending; whether neighbours of them stay is for the caller to look at.
+  using Rows = std::map<std::uint32_t, std::vector<std::int64_t>>;
+  /// What goes now, where the file's rows take `used_bytes`; the plan is without them from here on. The
+  /// newest block of a rank stays. When only moments could make room, the oldest of them go.
+  [[nodiscard]] Rows due(std::uint64_t used_bytes);
+
+ private:
+  struct Key {
+    std::int64_t end_ns = 0, id = 0;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  struct Entry {
+    std::uint32_t rank = 0;
+    std::int64_t begin_ns = 0;
+    std::uint64_t bytes = 0;
+  };
+  [[nodiscard]] bool pinned(const Key& key, const Entry& entry) const;
+  void forget_moment();
+
+  Retention retention_;
+  std::map<Key, Entry> blocks_;                         ///< oldest first
+  std::map<std::uint32_t, std::int64_t> newest_block_;  ///< by rank: its row
+  std::vector<Moment> moments_;                         ///< by time
+  std::uint64_t moments_revision_ = 0;
+  std::int64_t newest_ns_ = INT64_MIN;
+};
+
+}  // namespace shardscope::store
