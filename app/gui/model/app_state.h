@@ -15,6 +15,7 @@
 #include "app/gui/model/places.h"
 #include "app/gui/model/selection.h"
 #include "app/gui/model/session.h"
+#include "app/gui/model/span_family.h"
 #include "app/gui/model/stepping.h"
 #include "app/gui/model/time_axis.h"
 #include "app/gui/model/timeline_rows.h"
@@ -38,6 +39,7 @@ struct AppState {
   [[nodiscard]] std::string open(const OpenRequest& request);
 
   Selection selection;
+  mutable FamilyCache family;  ///< of what is selected: looked up while the state is only read
   TimeAxis time;
   bool time_placed = false;               ///< the range has been put somewhere sensible once
   bool follow = true;                     ///< live: the range moves with the run

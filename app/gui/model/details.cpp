@@ -31,7 +31,7 @@ void describe_module(const AppState& app, std::uint32_t module, Details& out) {
 
 /// Self time and what it lies in. All spans like it: the panels Find and Statistics.
 void add_family(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
-  const SpanFamily family = family_of(app.store(), lane, span);
+  const SpanFamily& family = app.family.of(app.store(), lane, span);
   if (family.children > 0 && family.self_ns)
     add(out, "self time", duration(*family.self_ns),
         "duration - " + std::to_string(family.children) + " spans directly inside, on the same lane");

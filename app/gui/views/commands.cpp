@@ -131,13 +131,14 @@ const Command kCommands[] = {
     {Menu::view, "Smaller text", "Ctrl+-", key::kMinus, kCtrl, [](C& ctx) { scale_text(ctx, -0.1F); }},
     {Menu::view, "Text as the screen asks", "Ctrl+0", '0', kCtrl, [](C& ctx) { scale_text(ctx, 0); }},
     {Menu::view, "Save layout as...", "", 0, kNone, ask<Dialog::save_layout>, nullptr, nullptr, true},
-    {Menu::view, "Layout as it was at first", "", 0, kNone, [](C& ctx) { ctx.ui.reset_layout = true; }},
+    {Menu::view, "Reset layout", "", 0, kNone, [](C& ctx) { ctx.ui.reset_layout = true; }},
 
     {Menu::go, "Command or place...", "Ctrl+P", 'P', kCtrl, ask<Dialog::palette>},
     {Menu::go, "Go to step, time, rank or link...", "Ctrl+G", 'G', kCtrl, ask<Dialog::go_to>},
     {Menu::go, "Find...", "Ctrl+F", 'F', kCtrl, find, nullptr, nullptr, true},
     {Menu::go, "Find what is selected", "Ctrl+Shift+F", 'F', kCtrlShift, find_what_is_selected, selected},
-    {Menu::go, "Next hit", "F3", key::kF3, kNone, next_hit_of<Toward::later>},
+    {Menu::go, "Next hit", "F3", key::kF3, kNone, next_hit_of<Toward::later>, nullptr, nullptr, false,
+     Context::WithShift::other},
     {Menu::go, "Previous hit", "Shift+F3", key::kF3, kShift, next_hit_of<Toward::earlier>},
     {Menu::go, "Copy link of this place", "Ctrl+L", 'L', kCtrl, copy_link, nullptr, nullptr, true},
     {Menu::go, "Back", "Alt+Left", key::kLeft, kAlt, go_back,
@@ -202,7 +203,7 @@ void run_pressed(Context& ctx, bool typing, bool in_list) {
                    command.code == key::kRight))
       continue;
     if (in_list && plain && of_a_list(command.code)) continue;
-    for (int times = ctx.presses(command.code, command.modifiers); times > 0; --times) {
+    for (int times = ctx.presses(command.code, command.modifiers, command.shift); times > 0; --times) {
       if (command.available(ctx)) command.run(ctx);
     }
   }

@@ -119,12 +119,13 @@ class Context {
   /// Keys that went down (or repeat) since the last frame, in order, with what was held when they did: ImGui
   /// spreads a burst over several frames.
   std::span<const KeyPress> keys;
-  /// How often, with exactly these modifiers; a plain key may have shift held.
-  [[nodiscard]] int presses(int code, int modifiers = 0) const {
+  enum class WithShift : std::uint8_t { same, other };
+  /// How often, with exactly these modifiers; a plain key may have shift held, unless that is another
+  /// command.
+  [[nodiscard]] int presses(int code, int modifiers = 0, WithShift shift = WithShift::same) const {
     return static_cast<int>(std::ranges::count_if(keys, [&](const KeyPress& press) {
       const int held = press.modifiers & key::kModifiers;
-      // Shift+F3 is another command than F3.
-      const bool either = modifiers == 0 && held == key::kShift && code != key::kF3;
+      const bool either = modifiers == 0 && held == key::kShift && shift == WithShift::same;
       return press.code == code && (held == modifiers || either);
     }));
   }

@@ -28,8 +28,8 @@ STATES = [
     ("1,024 ranks", ["many"], ["--size", "1280x720"]),
     ("long names", ["long"], ["--size", "1280x720"]),
     ("stage 2", ["stage2"], ["--size", "1280x720"]),
-    ("no red", ["four", "other"], ["--size", "1280x720", "--vision", "no-red"]),
-    ("no green", ["four", "other"], ["--size", "1280x720", "--vision", "no-green"]),
+    ("protanopia", ["four", "other"], ["--size", "1280x720", "--vision", "protanopia"]),
+    ("deuteranopia", ["four", "other"], ["--size", "1280x720", "--vision", "deuteranopia"]),
 ]
 
 

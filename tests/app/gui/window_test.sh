@@ -189,11 +189,12 @@ xdotool key F3 F3 F3
 until_holds "s['cursor_ns'] > $first and s['selection']['kind'] == 'collective'" "F3 goes to later hits"
 sleep 1; kill -USR1 $window; sleep 0.5; third=$(value "s['cursor_ns']")
 xdotool key shift+F3
-until_holds "s['cursor_ns'] <= $third and s['selection']['kind'] == 'collective'" "Shift+F3 goes back"
+until_holds "s['cursor_ns'] < $third and s['selection']['kind'] == 'collective'" "Shift+F3 goes back"
+sleep 1; kill -USR1 $window; sleep 0.5; second=$(value "s['cursor_ns']")
 xdotool key shift+F3 shift+F3 shift+F3
 until_holds "s['cursor_ns'] == $first" "at the first hit it stays"
 sleep 1; xdotool key alt+Left
-until_holds "s['cursor_ns'] == $third" "the place before comes back"
+until_holds "s['cursor_ns'] == $second" "the place before comes back"
 
 kill -0 $window || fail "the window ended by itself"
 echo "PASS"
