@@ -255,6 +255,7 @@ std::string AppState::open(const OpenRequest& request) {
   // What was looked at is of another run.
   selection = {};
   family = {};
+  relations = {};
   time = {};
   time_placed = ranks_placed = false;
   follow = true;
@@ -265,6 +266,7 @@ std::string AppState::open(const OpenRequest& request) {
   elements = {};
   history.clear();
   find.forget();
+  notes.forget();
   return {};
 }
 

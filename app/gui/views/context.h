@@ -77,6 +77,7 @@ enum class Dialog : std::uint8_t {
   export_chrome,
   export_perfetto,
   export_sqlite,
+  note,  ///< UiState::note
   about,
 };
 
@@ -88,6 +89,7 @@ struct UiState {
   StepAxis steps;
   Dialog dialog = Dialog::none;
   bool dialog_opened = false;  ///< since the last frame
+  Note note;                   ///< that the dialog writes
   std::string show_panel;      ///< to be opened in the layout, or brought to the front of its place
   std::string notice;          ///< said in the status bar until the next one
   bool notice_is_trouble = false;
