@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 
 #include "app/analysis/summary.h"
 #include "app/cli/process.h"
@@ -30,7 +31,14 @@ void write_report(const std::string& recording, const std::string& html, const s
     base_summary.problems = base_info.problems;
     comparison = analysis::compare({{&base, &base_summary}}, {{&store, &summary}});
   }
-  exporter::write_html_report(html, store, summary, info.problems, comparison);
+  std::vector<exporter::Note> notes;
+  try {
+    notes = exporter::read_notes(exporter::notes_path(recording),
+                                 store.has_tables() ? store.tables().run_id : std::string());
+  } catch (const std::runtime_error& broken) {
+    say(stderr, "shardscope: {}; the report has no notes\n", broken.what());
+  }
+  exporter::write_html_report(html, store, summary, info.problems, comparison, notes);
 }
 
 std::vector<std::string> write_screenshots(const std::string& recording, const std::string& folder,

@@ -13,6 +13,7 @@
 #include "app/analysis/digest.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/summary.h"
+#include "app/export/notes.h"
 #include "app/store/store.h"
 
 namespace shardscope::exporter {
@@ -114,6 +115,8 @@ struct ShownRank {
 
 // ---- tables -------------------------------------------------------------------------------------
 
+/// Empty where there are none.
+[[nodiscard]] std::string notes_html(const std::vector<Note>& notes);
 [[nodiscard]] std::string identity_html(const store::Store& store, const analysis::Summary& summary);
 [[nodiscard]] std::string ranks_html(const store::Store& store, const analysis::Summary& summary);
 /// Whom others waited for.

@@ -136,7 +136,8 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
 
 std::string html_report(const store::Store& store, const analysis::Summary& s,
                         const std::vector<std::string>& problems,
-                        const std::optional<analysis::Comparison>& comparison) {
+                        const std::optional<analysis::Comparison>& comparison,
+                        const std::vector<Note>& notes) {
   const std::string model = escape_html(s.model);
   const analysis::RankSummary* largest = largest_peak(s);
   analysis::Digest digest;
@@ -151,6 +152,7 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
                                             (s.link_gbps > 0 ? " · emulated link" : "")},
                         {"key_figures", key_figures_html(s, largest)},
                         {"findings", findings_html(analysis::find(store, s, digest))},
+                        {"notes", notes_html(notes)},
                         {"comparison", comparison ? comparison_html(*comparison) : ""},
                         {"identity", identity_html(store, s)},
                         {"time_partition", time_partition_html(s)},
@@ -172,9 +174,10 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
 
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
                        const std::vector<std::string>& problems,
-                       const std::optional<analysis::Comparison>& comparison) {
+                       const std::optional<analysis::Comparison>& comparison,
+                       const std::vector<Note>& notes) {
   OutputFile file(path);
-  file.stream() << html_report(store, summary, problems, comparison);
+  file.stream() << html_report(store, summary, problems, comparison, notes);
   file.commit();
 }
 

@@ -8,19 +8,22 @@
 #include <vector>
 
 #include "app/analysis/summary.h"
+#include "app/export/notes.h"
 #include "app/store/store.h"
 
 namespace shardscope::exporter {
 
 /// The page as text. `problems`: what is missing or damaged in the recording it was made from. `comparison`:
-/// with another run, which is A.
+/// with another run, which is A. `notes`: the user's.
 [[nodiscard]] std::string html_report(const store::Store& store, const analysis::Summary& summary,
                                       const std::vector<std::string>& problems,
-                                      const std::optional<analysis::Comparison>& comparison = std::nullopt);
+                                      const std::optional<analysis::Comparison>& comparison = std::nullopt,
+                                      const std::vector<Note>& notes = {});
 
 /// Writes it whole or not at all (temporary file, then rename). Throws std::runtime_error: path, reason.
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
                        const std::vector<std::string>& problems,
-                       const std::optional<analysis::Comparison>& comparison = std::nullopt);
+                       const std::optional<analysis::Comparison>& comparison = std::nullopt,
+                       const std::vector<Note>& notes = {});
 
 }  // namespace shardscope::exporter

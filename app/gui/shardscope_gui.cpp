@@ -140,10 +140,10 @@ void look_with(Vision vision, std::vector<std::uint8_t>& rgba) {
 }
 
 Vision vision_of(const std::string& name) {
-  return name == "no-red"     ? Vision::no_red
-         : name == "no-green" ? Vision::no_green
-         : name == "no-blue"  ? Vision::no_blue
-                              : Vision::all;
+  return name == "protanopia"     ? Vision::no_red
+         : name == "deuteranopia" ? Vision::no_green
+         : name == "tritanopia"   ? Vision::no_blue
+                                  : Vision::all;
 }
 
 int take_screenshot(AppState& app, const Options& options) {
@@ -235,9 +235,8 @@ int main(int argc, char** argv) {
       ->transform(CLI::IsMember(shardscope::gui::layout_names(), CLI::ignore_case));
   cli.add_option(
          "--vision", options.vision,
-         "Colours of a picture as eyes see them that tell no red, green or blue from others: all, no-red, "
-         "no-green, no-blue")
-      ->transform(CLI::IsMember({"all", "no-red", "no-green", "no-blue"}));
+         "Show a picture as with colour blindness: protanopia, deuteranopia, tritanopia; all: as drawn")
+      ->transform(CLI::IsMember({"all", "protanopia", "deuteranopia", "tritanopia"}));
   cli.add_option("--state-dump", options.state_dump,
                  "Write what the window believes to this JSON file, each second");
   cli.add_flag("--frame-stats", options.frame_stats, "Print the CPU time of building a frame");

@@ -254,6 +254,8 @@ std::string AppState::open(const OpenRequest& request) {
   other.reset();
   // What was looked at is of another run.
   selection = {};
+  family = {};
+  relations = {};
   time = {};
   time_placed = ranks_placed = false;
   follow = true;
@@ -263,7 +265,8 @@ std::string AppState::open(const OpenRequest& request) {
   timeline_scroll = 0;
   elements = {};
   history.clear();
-  find = {};
+  find.forget();
+  notes.forget();
   return {};
 }
 

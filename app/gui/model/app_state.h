@@ -11,10 +11,13 @@
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/finder.h"
 #include "app/gui/model/layout.h"
+#include "app/gui/model/notebook.h"
 #include "app/gui/model/palette.h"
 #include "app/gui/model/places.h"
+#include "app/gui/model/relations.h"
 #include "app/gui/model/selection.h"
 #include "app/gui/model/session.h"
+#include "app/gui/model/span_family.h"
 #include "app/gui/model/stepping.h"
 #include "app/gui/model/time_axis.h"
 #include "app/gui/model/timeline_rows.h"
@@ -38,6 +41,9 @@ struct AppState {
   [[nodiscard]] std::string open(const OpenRequest& request);
 
   Selection selection;
+  /// Of what is selected: looked up while the state is only read.
+  mutable FamilyCache family;
+  mutable RelationCache relations;
   TimeAxis time;
   bool time_placed = false;               ///< the range has been put somewhere sensible once
   bool follow = true;                     ///< live: the range moves with the run
@@ -56,6 +62,7 @@ struct AppState {
   float text_scale = 1;      ///< the user's, beside what the screen asks for
   PlaceHistory history;
   Finder find;
+  Notebook notes;
 
   TimelineOptions timeline;
   bool ranks_placed = false;

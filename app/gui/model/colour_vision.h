@@ -8,10 +8,10 @@ namespace shardscope::gui {
 
 enum class Vision : std::uint8_t {
   all,
-  no_red,
-  no_green,
-  no_blue
-};  ///< protanopia, deuteranopia, tritanopia
+  no_red,    ///< protanopia
+  no_green,  ///< deuteranopia
+  no_blue,   ///< tritanopia
+};
 
 /// Machado, Oliveira and Fernandes 2009 (IEEE TVCG 15:6), severity 1, in linear RGB.
 [[nodiscard]] Rgb seen(Rgb color, Vision vision) noexcept;

@@ -31,7 +31,7 @@ void describe_module(const AppState& app, std::uint32_t module, Details& out) {
 
 /// Self time and what it lies in. All spans like it: the panels Find and Statistics.
 void add_family(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
-  const SpanFamily family = family_of(app.store(), lane, span);
+  const SpanFamily& family = app.family.of(app.store(), lane, span);
   if (family.children > 0 && family.self_ns)
     add(out, "self time", duration(*family.self_ns),
         "duration - " + std::to_string(family.children) + " spans directly inside, on the same lane");
@@ -41,6 +41,27 @@ void add_family(const AppState& app, store::LaneId lane, const store::Span& span
         (parents.empty() ? "" : ", ") + std::string(tail_path(span_label(app.store(), lane.rank, parent)));
   }
   if (!parents.empty()) add(out, "inside", parents);
+}
+
+/// By the ids of gathers and buckets (relations.h).
+void add_relations(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
+  const Relations& relations = app.relations.of(app.store(), app.run->index(), lane, span);
+  for (const Relation& relation : relations.list) {
+    const auto is_it = [&](const RelationEnd& end) {
+      return end.lane == lane && end.span.depth == span.depth && end.span.begin_ns == span.begin_ns;
+    };
+    const RelationEnd& other = is_it(relation.from) ? relation.to : relation.from;
+    const std::string label = span_label(app.store(), lane.rank, other.span);
+    out.related.push_back(
+        {is_it(relation.from) ? std::string(word(relation.kind)) + " " + label
+         : is_it(relation.to)
+             ? "after " + label
+             : span_label(app.store(), lane.rank, relation.from.span) + ", " + word(relation.kind) + " " +
+                   span_label(app.store(), lane.rank, relation.to.span),
+         duration(std::max<std::int64_t>(relation.to.at_ns - relation.from.at_ns, 0)).text(),
+         is_it(relation.from) || is_it(relation.to) ? other.lane : relation.to.lane,
+         is_it(relation.from) || is_it(relation.to) ? other.span : relation.to.span});
+  }
 }
 
 }  // namespace
@@ -114,6 +135,7 @@ Details describe_selection(const AppState& app) {
                         std::to_string(selection.rank);
         add_span_times(app, selection.rank, *selection.span, out);
         add_family(app, selection.lane, *selection.span, out);
+        add_relations(app, selection.lane, *selection.span, out);
       }
       return out;
     }
@@ -123,6 +145,7 @@ Details describe_selection(const AppState& app) {
       if (!selection.span) return {};
       Details out = describe_span(app, selection.lane, *selection.span);
       add_family(app, selection.lane, *selection.span, out);
+      add_relations(app, selection.lane, *selection.span, out);
       const Fetch* fetch = selection.gather == ev::kNoId
                                ? nullptr
                                : app.run->index().fetch_by_id(selection.rank, selection.gather);

@@ -25,12 +25,21 @@ struct HistoryRow {
   std::uint32_t param = ev::kNoId;
 };
 
+/// A span that the selected one waits for, or that waits for it. Clicking it goes there.
+struct RelatedRow {
+  std::string text;   ///< "used by h.3.attn forward"
+  std::string value;  ///< how long from the one to the other
+  store::LaneId lane;
+  store::Span span;
+};
+
 struct Details {
   std::string title;
   std::string subtitle;
   Meaning meaning = Meaning::neutral;
   std::vector<Field> fields;
   std::string reason;  ///< why, in a sentence
+  std::vector<RelatedRow> related;
   std::string history_title;
   std::vector<HistoryRow> history;  ///< newest first
 };

@@ -1,6 +1,9 @@
 #include "app/gui/model/export_job.h"
 
 #include <exception>
+#include <optional>
+#include <stdexcept>
+#include <vector>
 
 #include "app/analysis/summary.h"
 #include "app/export/chrome.h"
@@ -74,7 +77,15 @@ void ExportJob::run(ExportFormat format, const std::string& recording, const std
       case ExportFormat::report: {
         const analysis::Summary summary = analysis::summarize(store);
         say("writing " + target);
-        exporter::write_html_report(target, store, summary, info.problems);
+        // Those that cannot be read are named by the panel Notes.
+        std::vector<exporter::Note> notes;
+        try {
+          notes = exporter::read_notes(exporter::notes_path(recording),
+                                       store.has_tables() ? store.tables().run_id : std::string());
+        } catch (const std::runtime_error&) {
+          notes.clear();
+        }
+        exporter::write_html_report(target, store, summary, info.problems, std::nullopt, notes);
         break;
       }
       case ExportFormat::csv:

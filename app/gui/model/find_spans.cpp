@@ -75,6 +75,10 @@ const SpanSearch::Lane* SpanSearch::lane(store::LaneId id) const noexcept {
   return found == lanes_.end() ? nullptr : &*found;
 }
 
+bool SpanSearch::outdated(const store::Store& store) const {
+  return !lanes_.empty() && store.origin_ns() != origin_ns_;
+}
+
 void SpanSearch::start(SpanQuery query) {
   *this = {};
   query_ = std::move(query);
@@ -83,8 +87,6 @@ void SpanSearch::start(SpanQuery query) {
 
 bool SpanSearch::advance(const store::Store& store, std::chrono::nanoseconds time) {
   if (state_ == State::idle || state_ == State::done) return false;
-  // The first events of a late rank move every time.
-  if (searched_ + lanes_.size() > 0 && store.origin_ns() != origin_ns_) start(std::move(query_));
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
   if (state_ == State::planning && lanes_.empty()) {
@@ -98,7 +100,7 @@ bool SpanSearch::advance(const store::Store& store, std::chrono::nanoseconds tim
         state_ = State::searching;
       else
         plan(store, lanes_[cursors_.size()].id);
-    } else if (Cursor* const cursor = next_cursor(); cursor != nullptr && hits_ < kMostHits) {
+    } else if (Cursor* const cursor = next_cursor(); cursor != nullptr && hits_ < query_.most) {
       search_part(store, *cursor);
     } else {
       cut_short_ = cursor != nullptr;

@@ -21,6 +21,8 @@ struct SpanQuery {
   std::string words;
   /// Spans that overlap [begin, end), each with its whole time.
   std::int64_t begin_ns = store::Store::kBegin, end_ns = store::Store::kEnd;
+  /// Hits that are kept at most, so that memory stays bounded.
+  std::size_t most = 2'000'000;
   friend bool operator==(const SpanQuery&, const SpanQuery&) = default;
 };
 
@@ -38,8 +40,6 @@ struct SpanHit {
 
 class SpanSearch {
  public:
-  /// What is kept at most, so that memory stays bounded.
-  static constexpr std::size_t kMostHits = 2'000'000;
   struct Lane {
     store::LaneId id;
     std::vector<SpanHit> hits;  ///< by begin, then depth
@@ -47,11 +47,14 @@ class SpanSearch {
   };
 
   void start(SpanQuery query);
-  /// Works for about `time`, and on one part of a lane at least. False when there was nothing to do.
+  /// Works for about `time`, and on one part of a lane at least. False when there was nothing to do. Whoever
+  /// holds indexes into lanes() or names checks outdated() first and starts anew.
   bool advance(const store::Store& store, std::chrono::nanoseconds time);
   [[nodiscard]] const SpanQuery& query() const noexcept { return query_; }
   [[nodiscard]] bool done() const noexcept { return state_ == State::done; }
-  /// There are more hits than are kept.
+  /// The store's time 0 has moved since it began (Store::origin_ns): its times are of the axis before.
+  [[nodiscard]] bool outdated(const store::Store& store) const;
+  /// There are more hits than are kept: lanes() has those of the first ranks.
   [[nodiscard]] bool cut_short() const noexcept { return cut_short_; }
   /// How many spans were looked at, and of how many about; nothing before that is known.
   [[nodiscard]] std::uint64_t searched() const noexcept { return searched_; }

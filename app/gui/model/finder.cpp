@@ -1,6 +1,7 @@
 #include "app/gui/model/finder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/format.h"
@@ -36,30 +37,47 @@ bool Finder::advance(const AppState& app, std::chrono::nanoseconds time) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
   const auto left = [&] { return std::max(std::chrono::nanoseconds(0), time - (Clock::now() - began)); };
+  const store::Store& store = app.store();
   const SpanQuery query = query_of(*this, app);
-  if (search.query() != query || version == 0) {
+  const bool anew = std::exchange(again, false) || search.query() != query ||
+                    // The first events of a late rank move every time, also after all was found.
+                    search.outdated(store);
+  if (anew) {
     // The names' numbers are the old search's.
     filter.name.reset();
     search.start(query);
-    statistics.start(by, filter);
-    rows.start(filter, order, descending);
     at.reset();
-    ++version;
+    ++searches;
   }
-  if (statistics.by() != by || statistics.filter() != filter) {
+  if (anew || statistics.by() != by || statistics.filter() != filter) {
     statistics.start(by, filter);
+    ++countings;
     ++version;
   }
-  if (rows.filter() != filter || rows.order() != order || rows.descending() != descending) {
+  if (anew || rows.filter() != filter || rows.order() != order || rows.descending() != descending) {
     rows.start(filter, order, descending);
     ++version;
   }
-  const store::Store& store = app.store();
+  if (anew || marks.filter() != filter) marks.start(filter);
   const bool searched = search.advance(store, left() / 2);
   const bool counted = statistics.advance(search, left() / 2);
-  const bool picked = rows.advance(search, left());
-  if (searched || counted || picked) ++version;
-  return searched || counted || picked;
+  const bool picked = rows.advance(search, left() / 2);
+  const bool marked_more = marks.advance(search, left());
+  if (searched || counted || picked || marked_more) ++version;
+  return searched || counted || picked || marked_more;
+}
+
+std::string Finder::coverage() const {
+  if (!search.cut_short()) return {};
+  return "of the first " + grouped(static_cast<std::int64_t>(search.hits())) + " spans found";
+}
+
+void Finder::forget() {
+  Finder fresh;
+  fresh.version = version + 1;
+  fresh.searches = searches + 1;
+  fresh.countings = countings + 1;
+  *this = std::move(fresh);
 }
 
 void Finder::find_name(const std::string& name) {
@@ -95,9 +113,8 @@ std::vector<FilterPart> filter_parts(const AppState& app) {
 }
 
 void go_to_hit(AppState& app, const HitPlace& place) {
-  const auto lanes = app.find.search.lanes();
-  if (place.ref.lane >= lanes.size() || place.ref.hit >= lanes[place.ref.lane].hits.size()) return;
-  const SpanSearch::Lane& lane = lanes[place.ref.lane];
+  if (!place_of(app.find.search, place.ref)) return;
+  const SpanSearch::Lane& lane = app.find.search.lanes()[place.ref.lane];
   const auto span = span_of(app.store(), lane.id, lane.hits[place.ref.hit]);
   if (!span) return;  // of a live run: evicted meanwhile
   app.find.at = place;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/gui/model/find_spans.h"
+#include "app/gui/model/hit_marks.h"
 #include "app/gui/model/hit_rows.h"
 #include "app/gui/model/span_statistics.h"
 #include "app/gui/model/time_axis.h"
@@ -33,8 +34,12 @@ struct Finder {
   SpanSearch search;
   SpanStatistics statistics;
   HitRows rows;
+  HitMarks marks;
   std::optional<HitPlace> at;  ///< the hit that was gone to last
-  std::uint64_t version = 0;   ///< changes when anything found does
+  std::uint64_t version = 0;   ///< grows when anything found does
+  /// Searches begun, and statistics begun: indexes into what an older one held are of nothing any more.
+  std::uint64_t searches = 0, countings = 0;
+  bool again = true;  ///< the search begins anew: at first, and where the same is asked for once more
 
   /// A panel shows it, in the frame that is drawn and in the next: it is kept up and its hits are marked.
   bool wanted = false, wanted_next = false;
@@ -42,10 +47,14 @@ struct Finder {
 
   /// Once a frame: searches for what is wanted, for about `time`. True while there is more to do.
   bool advance(const AppState& app, std::chrono::nanoseconds time);
+  /// Another run: nothing is searched, found or filtered.
+  void forget();
   /// Exactly the spans of this name, all of them.
   void find_name(const std::string& name);
+  /// "of the first 2 000 000 spans found" where there are more than are kept; else empty.
+  [[nodiscard]] std::string coverage() const;
   /// Whether the hits are to be marked: something was typed or filtered.
-  [[nodiscard]] bool marks() const noexcept { return wanted && (!words.empty() || !filter.empty()); }
+  [[nodiscard]] bool marked() const noexcept { return wanted && (!words.empty() || !filter.empty()); }
 };
 
 /// "name", "rank 2", "1.2 ms to 1.4 ms" of each part of the filter that is set, with what takes it away.

@@ -37,8 +37,6 @@ std::string group_name(const store::Store& store, const SpanSearch& search, Grou
   return {};
 }
 
-Cell name_cell(const std::string& name) { return {std::string(tail_path(name)), {}, Tone::normal, {}, name}; }
-
 GroupTable group_table(const store::Store& store, const SpanSearch& search, const SpanStatistics& statistics,
                        std::size_t most) {
   GroupTable out;

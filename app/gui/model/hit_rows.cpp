@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <tuple>
 
+#include "app/gui/model/new_hits.h"
+
 namespace shardscope::gui {
 namespace {
 
-constexpr std::size_t kHits = 4096;  // in between two looks at the clock
-
-std::int64_t key_of(HitOrder order, store::LaneId lane, const SpanHit& hit) noexcept {
+std::int64_t sorted_by(HitOrder order, store::LaneId lane, const SpanHit& hit) noexcept {
   switch (order) {
     case HitOrder::begin:
       return hit.begin_ns;
@@ -38,34 +38,22 @@ void HitRows::start(SpanFilter filter, HitOrder order, bool descending) {
 }
 
 bool HitRows::advance(const SpanSearch& search, std::chrono::nanoseconds time) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point began = Clock::now();
-  const auto lanes = search.lanes();
-  taken_.resize(lanes.size());
-  bool worked = false;
-  for (std::size_t i = 0; i < lanes.size(); ++i) {
-    while (taken_[i] < lanes[i].settled) {
-      const std::size_t to = std::min(lanes[i].settled, taken_[i] + kHits);
-      for (std::size_t& at = taken_[i]; at < to; ++at) {
-        const SpanHit& hit = lanes[i].hits[at];
-        if (!filter_.accepts(lanes[i].id, hit)) continue;
-        ++accepted_;
-        const std::int64_t key = key_of(order_, lanes[i].id, hit);
-        const Entry entry{descending_ ? -key : key,
-                          {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(at)}};
-        if (best_.size() == kMost) {
-          if (!before(entry, best_.front())) continue;
-          std::ranges::pop_heap(best_, before);
-          best_.pop_back();
-        }
-        best_.push_back(entry);
-        std::ranges::push_heap(best_, before);
-      }
-      worked = true;
-      if (Clock::now() - began >= time) return true;
+  const auto take = [&](std::size_t lane_index, const SpanSearch::Lane& lane, std::size_t index) {
+    const SpanHit& hit = lane.hits[index];
+    if (!filter_.accepts(lane.id, hit)) return;
+    ++accepted_;
+    const std::int64_t key = sorted_by(order_, lane.id, hit);
+    const Entry entry{descending_ ? -key : key,
+                      {static_cast<std::uint32_t>(lane_index), static_cast<std::uint32_t>(index)}};
+    if (best_.size() == kMost) {
+      if (!before(entry, best_.front())) return;
+      std::ranges::pop_heap(best_, before);
+      best_.pop_back();
     }
-  }
-  return worked;
+    best_.push_back(entry);
+    std::ranges::push_heap(best_, before);
+  };
+  return for_each_new_hit(search, taken_, std::chrono::steady_clock::now() + time, take).any;
 }
 
 std::vector<HitRef> HitRows::rows() const {
@@ -75,6 +63,12 @@ std::vector<HitRef> HitRows::rows() const {
   out.reserve(sorted.size());
   for (const Entry& entry : sorted) out.push_back(entry.ref);
   return out;
+}
+
+std::optional<HitPlace> place_of(const SpanSearch& search, HitRef ref) {
+  const auto lanes = search.lanes();
+  if (ref.lane >= lanes.size() || ref.hit >= lanes[ref.lane].hits.size()) return std::nullopt;
+  return HitPlace{lanes[ref.lane].hits[ref.hit].begin_ns, ref};
 }
 
 std::optional<HitPlace> next_hit(const SpanSearch& search, const SpanFilter& filter, const HitPlace& from,

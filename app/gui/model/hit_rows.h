@@ -26,7 +26,7 @@ class HitRows {
   void start(SpanFilter filter, HitOrder order, bool descending);
   /// False when there was nothing to do.
   bool advance(const SpanSearch& search, std::chrono::nanoseconds time);
-  /// In that order.
+  /// Best first; kMost at most.
   [[nodiscard]] std::vector<HitRef> rows() const;
   /// Hits that the filter lets through; more than rows() where there are more than kMost.
   [[nodiscard]] std::size_t accepted() const noexcept { return accepted_; }
@@ -43,18 +43,21 @@ class HitRows {
   SpanFilter filter_;
   HitOrder order_ = HitOrder::begin;
   bool descending_ = false;
-  std::vector<Entry> best_;  ///< a heap, the last in the order on top
-  std::vector<std::size_t> taken_;
+  std::vector<Entry> best_;         ///< a heap, the last in the order on top
+  std::vector<std::size_t> taken_;  ///< of each lane's hits, how many were looked at
   std::size_t accepted_ = 0;
 };
 
-/// The hit that begins next after `after`, or last before it, of those that the filter lets through: by
-/// begin, then lane, then depth. Nothing beyond the last.
 enum class Toward : std::uint8_t { later, earlier };
+/// A hit with its time, by which hits of all lanes are in one order: begin, then lane, then depth.
 struct HitPlace {
   std::int64_t begin_ns = 0;
   HitRef ref;
 };
+/// Nothing where the search has no such hit.
+[[nodiscard]] std::optional<HitPlace> place_of(const SpanSearch& search, HitRef ref);
+/// The hit next after `from`, or last before it, of those that the filter lets through. Nothing beyond the
+/// last.
 [[nodiscard]] std::optional<HitPlace> next_hit(const SpanSearch& search, const SpanFilter& filter,
                                                const HitPlace& from, Toward toward);
 

@@ -7,15 +7,20 @@
 
 namespace shardscope::gui {
 
-RankPace rank_pace(const AppState& app, std::uint32_t rank) {
-  RankPace pace;
+const StepTimes* step_shown(const AppState& app) {
   const auto steps = app.store().steps();
   const std::optional<std::size_t> shown = measured_step_of(steps, app.now_ns());
-  if (!shown) return pace;
+  if (!shown) return nullptr;
   const StepTimes* times = app.run->step_times(steps[*shown].step);
   const auto& analysed = app.run->analysis()->step_times;
   if (times == nullptr && app.run->live() && !app.cursor_ns && !analysed.empty())
     times = analysed.back().get();
+  return times;
+}
+
+RankPace rank_pace(const AppState& app, std::uint32_t rank) {
+  RankPace pace;
+  const StepTimes* const times = step_shown(app);
   if (times == nullptr) return pace;
   pace.step = times->step;
   std::vector<double> busy;

@@ -15,6 +15,7 @@ struct RankPace {
 };
 /// In the step whose figures are shown at the time that is looked at (measured_step_of). At the live edge,
 /// where the analysis is a moment behind, in the newest that is analysed.
+[[nodiscard]] const StepTimes* step_shown(const AppState& app);  ///< null: not analysed
 [[nodiscard]] RankPace rank_pace(const AppState& app, std::uint32_t rank);
 
 }  // namespace shardscope::gui

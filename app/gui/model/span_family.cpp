@@ -7,8 +7,12 @@
 namespace shardscope::gui {
 
 SpanFamily family_of(const store::Store& store, store::LaneId lane, const store::Span& span) {
-  constexpr std::uint64_t kMostChildren = 20'000;  // it is computed in each frame
+  constexpr std::uint64_t kMostChildren = 20'000;
   SpanFamily out;
+  if (!store.ready(lane, span.begin_ns, span.begin_ns + 1)) {
+    out.read = false;
+    return out;
+  }
   for (std::uint8_t depth = span.depth; depth-- > 0;) {
     store.for_each_span(lane, depth, span.begin_ns, span.begin_ns + 1, [&](const store::Span& outer) {
       if (outer.begin_ns <= span.begin_ns) out.parents.push_back(outer);
@@ -16,9 +20,11 @@ SpanFamily family_of(const store::Store& store, store::LaneId lane, const store:
   }
   const auto depth = static_cast<std::uint8_t>(span.depth + 1);
   const store::SpanTime time = store::time_of(store, lane.rank, span);
-  if (store.span_count(lane, depth, span.begin_ns, time.until_ns) > kMostChildren ||
-      !store.ready(lane, span.begin_ns, time.until_ns))
+  if (store.span_count(lane, depth, span.begin_ns, time.until_ns) > kMostChildren) return out;
+  if (!store.ready(lane, span.begin_ns, time.until_ns)) {
+    out.read = false;
     return out;
+  }
   std::int64_t self_ns = time.running_ns;
   store.for_each_span(lane, depth, span.begin_ns, time.until_ns, [&](const store::Span& child) {
     if (child.begin_ns < span.begin_ns) return;
@@ -27,6 +33,16 @@ SpanFamily family_of(const store::Store& store, store::LaneId lane, const store:
   });
   out.self_ns = std::max<std::int64_t>(self_ns, 0);
   return out;
+}
+
+const SpanFamily& FamilyCache::of(const store::Store& store, store::LaneId lane, const store::Span& span) {
+  const Key key{lane, span.depth, span.begin_ns, span.end_ns, store.revision()};
+  if (key_ != key) {
+    family_ = family_of(store, lane, span);
+    ++computed_;
+    key_ = family_.read ? std::optional(key) : std::nullopt;
+  }
+  return family_;
 }
 
 }  // namespace shardscope::gui

@@ -14,7 +14,29 @@ struct SpanFamily {
   std::uint64_t children = 0;        ///< directly inside
   /// Its time without theirs, pauses cut out; nothing where there are too many to read at once.
   std::optional<std::int64_t> self_ns;
+  bool read = true;  ///< false: a block has still to be read; asked again, there is more
 };
 [[nodiscard]] SpanFamily family_of(const store::Store& store, store::LaneId lane, const store::Span& span);
+
+/// The family of one span, computed anew when the span is another, the store has changed or not all was read:
+/// the Inspector asks in every frame, and there may be 20 000 children.
+class FamilyCache {
+ public:
+  /// Lasts until the next call.
+  const SpanFamily& of(const store::Store& store, store::LaneId lane, const store::Span& span);
+  [[nodiscard]] std::uint64_t computed() const noexcept { return computed_; }
+
+ private:
+  struct Key {
+    store::LaneId lane;
+    std::uint8_t depth = 0;
+    std::int64_t begin_ns = 0, end_ns = 0;
+    std::uint64_t revision = 0;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  std::optional<Key> key_;
+  SpanFamily family_;
+  std::uint64_t computed_ = 0;
+};
 
 }  // namespace shardscope::gui

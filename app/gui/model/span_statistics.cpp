@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/gui/model/new_hits.h"
+
 namespace shardscope::gui {
 namespace {
 
 /// Times of a sorted run: sorting one takes a fraction of a frame.
 constexpr std::size_t kRun = std::size_t{1} << 14;
-/// Hits taken in between two looks at the clock.
-constexpr std::size_t kHits = 2048;
 
-std::uint32_t key_of(GroupBy by, store::LaneId lane, const SpanHit& hit) noexcept {
+std::uint32_t group_of(GroupBy by, store::LaneId lane, const SpanHit& hit) noexcept {
   switch (by) {
     case GroupBy::name:
       return hit.name;
@@ -190,7 +190,7 @@ void SpanStatistics::start(GroupBy by, SpanFilter filter) {
 void SpanStatistics::take(store::LaneId lane, const SpanHit& hit) {
   if (!filter_.accepts(lane, hit)) return;
   whole_.take(hit);
-  const std::uint32_t key = key_of(by_, lane, hit);
+  const std::uint32_t key = group_of(by_, lane, hit);
   const auto [found, made] = group_of_.try_emplace(key, groups_.size());
   if (made) groups_.emplace_back().key = key;
   groups_[found->second].take(hit);
@@ -200,23 +200,18 @@ void SpanStatistics::take(store::LaneId lane, const SpanHit& hit) {
 bool SpanStatistics::advance(const SpanSearch& search, std::chrono::nanoseconds time) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
-  const auto lanes = search.lanes();
-  taken_.resize(lanes.size());
-  bool worked = false;
-  for (std::size_t i = 0; i < lanes.size(); ++i) {
-    while (taken_[i] < lanes[i].settled) {
-      const std::size_t to = std::min(lanes[i].settled, taken_[i] + kHits);
-      for (; taken_[i] < to; ++taken_[i]) take(lanes[i].id, lanes[i].hits[taken_[i]]);
-      worked = true;
-      ready_ = false;
-      if (Clock::now() - began >= time) return true;
-    }
-  }
-  if (ready_ || !search.done()) return worked;
+  const Taken taken = for_each_new_hit(
+      search, taken_, began + time,
+      [&](std::size_t, const SpanSearch::Lane& lane, std::size_t hit) { take(lane.id, lane.hits[hit]); });
+  if (taken.any) ready_ = false;
+  if (!taken.all) return true;
+  if (ready_ || !search.done()) return taken.any;
   // Percentiles at last: while there is more to come they would be taken again and again.
-  for (; unsettled_ < groups_.size(); ++unsettled_) {
+  while (unsettled_ < groups_.size()) {
+    SpanGroup& group = groups_[unsettled_++];
+    if (group.settled) continue;
+    group.settle();
     if (Clock::now() - began >= time) return true;
-    if (!groups_[unsettled_].settled) groups_[unsettled_].settle();
   }
   whole_.settle();
   ready_ = true;

@@ -1,5 +1,6 @@
 // Figures of the spans that a search has found - count, total, percentiles, by group - taken in piece by
-// piece as they are found, and exact.
+// piece as they are found. They are exact for the hits that the search keeps; where it was cut short those
+// are the first ranks' alone (SpanSearch::cut_short) and whoever shows a figure says so.
 #pragma once
 
 #include <chrono>
@@ -102,11 +103,11 @@ class SpanStatistics {
 [[nodiscard]] std::string group_name(const store::Store& store, const SpanSearch& search, GroupBy by,
                                      std::uint32_t key);
 
-/// One row a group, at most `most`: those with the largest totals. `of_row`: index of each row's group.
 struct GroupTable {
   Table table;
-  std::vector<std::size_t> of_row;
+  std::vector<std::size_t> of_row;  ///< index of each row's group
 };
+/// One row a group, at most `most`: those with the largest totals.
 [[nodiscard]] GroupTable group_table(const store::Store& store, const SpanSearch& search,
                                      const SpanStatistics& statistics, std::size_t most);
 /// Every group with its figures in nanoseconds, as comma-separated values with a line of heads.

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
+#include "app/gui/model/details.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/rank_order.h"
 #include "app/gui/model/step_of.h"
 
 namespace shardscope::gui {
@@ -114,6 +116,12 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
                  {"groups", app.find.statistics.groups().size()},
                  {"done", app.find.search.done() && app.find.statistics.ready()},
                  {"filtered", !app.find.filter.empty()}};
+  out["rank_order"] = rank_order(app);
+  out["related"] = nlohmann::json::array();
+  for (const RelatedRow& row : describe_selection(app).related) out["related"].push_back(row.text);
+  out["notes"] = {{"problem", app.notes.problem()}, {"list", nlohmann::json::array()}};
+  for (const Note& note : app.notes.notes())
+    out["notes"]["list"].push_back({note.begin_ns, note.end_ns, note.text});
   const auto step = measured_step_of(data.steps(), app.now_ns());
   out["shown_step"] = step ? nlohmann::json(data.steps()[*step].step) : nlohmann::json(nullptr);
   return analysis::to_text(out, 1);

@@ -20,6 +20,13 @@ std::uint8_t visible_depths(const store::Store& store, std::uint32_t rank, ev::S
   return std::min(store.depth_count({rank, stream}), most);
 }
 
+std::vector<std::uint32_t> ranks_in_order(const store::Store& store, const TimelineOptions& options) {
+  if (!options.ranks.empty()) return options.ranks;
+  std::vector<std::uint32_t> out;
+  for (const store::RankRow& rank : store.ranks()) out.push_back(rank.rank);
+  return out;
+}
+
 }  // namespace
 
 store::LaneId TimelineRow::lane() const noexcept {
@@ -98,27 +105,26 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
       row.given_name = store::given_lane_name(store, row.lane());
     y += height + kLaneGap;
   };
-  for (const store::RankRow& rank : store.ranks()) {
-    const bool expanded = options.expanded.contains(rank.rank);
-    add(RowKind::rank, rank.rank, 0, kRankHeaderHeight, expanded);
+  for (const std::uint32_t rank : ranks_in_order(store, options)) {
+    const bool expanded = options.expanded.contains(rank);
+    add(RowKind::rank, rank, 0, kRankHeaderHeight, expanded);
     if (expanded) {
-      const std::uint8_t host = visible_depths(store, rank.rank, ev::StreamId::host, 2);
-      for (std::uint8_t d = 0; d < host; ++d) add(RowKind::host, rank.rank, d, kLaneHeight, false);
-      const std::uint8_t compute =
-          visible_depths(store, rank.rank, ev::StreamId::compute, options.compute_depths);
-      for (std::uint8_t d = 0; d < compute; ++d) add(RowKind::compute, rank.rank, d, kLaneHeight, false);
-      if (compute != 0) add(RowKind::waits, rank.rank, 0, kLaneHeight, false);
+      const std::uint8_t host = visible_depths(store, rank, ev::StreamId::host, 2);
+      for (std::uint8_t d = 0; d < host; ++d) add(RowKind::host, rank, d, kLaneHeight, false);
+      const std::uint8_t compute = visible_depths(store, rank, ev::StreamId::compute, options.compute_depths);
+      for (std::uint8_t d = 0; d < compute; ++d) add(RowKind::compute, rank, d, kLaneHeight, false);
+      if (compute != 0) add(RowKind::waits, rank, 0, kLaneHeight, false);
       for (const RowKind kind :
            {RowKind::gather, RowKind::reduce, RowKind::copy, RowKind::nvme, RowKind::worker}) {
-        const TimelineRow probe{kind, rank.rank};
-        const std::uint8_t depths = visible_depths(store, rank.rank, probe.lane().stream, 2);
-        for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank.rank, d, kLaneHeight, false);
+        const TimelineRow probe{kind, rank};
+        const std::uint8_t depths = visible_depths(store, rank, probe.lane().stream, 2);
+        for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank, d, kLaneHeight, false);
       }
       for (const ev::StreamId lane : kGpuRows) {
-        if (store.depth_count({rank.rank, lane}) == 0) continue;
-        add(RowKind::gpu, rank.rank, 0, kLaneHeight, false);
+        if (store.depth_count({rank, lane}) == 0) continue;
+        add(RowKind::gpu, rank, 0, kLaneHeight, false);
         out.rows.back().gpu_lane = lane;
-        out.rows.back().given_name = store::given_lane_name(store, {rank.rank, lane});
+        out.rows.back().given_name = store::given_lane_name(store, {rank, lane});
       }
       y += kRankGap - kLaneGap;
     }
@@ -128,11 +134,11 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
 }
 
 void expand_while_room(const store::Store& store, TimelineOptions& options, float height) {
-  for (const store::RankRow& rank : store.ranks()) {
-    if (!options.expanded.insert(rank.rank).second) continue;
+  for (const std::uint32_t rank : ranks_in_order(store, options)) {
+    if (!options.expanded.insert(rank).second) continue;
     const bool first = options.expanded.size() == 1;
     if (!first && layout_rows(store, options).height > height) {
-      options.expanded.erase(rank.rank);
+      options.expanded.erase(rank);
       return;
     }
   }

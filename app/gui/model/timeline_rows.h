@@ -44,9 +44,13 @@ struct TimelineRow {
   [[nodiscard]] const char* label() const noexcept;
 };
 
+enum class RankOrder : std::uint8_t { number, computation, exposed };
+
 struct TimelineOptions {
+  RankOrder order = RankOrder::number;
   std::set<std::uint32_t> expanded;  ///< ranks whose lanes are shown
   std::uint8_t compute_depths = 10;  ///< rows of the compute lane at most
+  std::vector<std::uint32_t> ranks;  ///< from top to bottom; empty: all in order of their numbers
   bool automatic = true;             ///< ranks open while there is room, until the user opens or closes one
 };
 

@@ -16,6 +16,7 @@ using C = Context;
 bool live(const C& ctx) { return ctx.app.run->live(); }
 bool recording(const C& ctx) { return !live(ctx); }
 bool has_steps(const C& ctx) { return !ctx.app.store().steps().empty(); }
+bool has_notes(const C& ctx) { return !ctx.app.notes.notes().empty(); }
 bool selected(const C& ctx) { return ctx.app.selection.kind != SelectionKind::none; }
 bool has_gates(const C& ctx) { return live(ctx) || ctx.app.store().has_gates(ctx.app.stepper_rank); }
 
@@ -98,6 +99,22 @@ void next_hit_of(C& ctx) {
   else if (!go_to_next_hit(ctx.app, toward))
     ctx.ui.say(toward == Toward::later ? "No hit after this one" : "No hit before this one");
 }
+template <RankOrder order>
+void order_ranks(C& ctx) {
+  ctx.app.timeline.order = order;
+  ctx.app.timeline_scroll = 0;
+}
+void write_note(C& ctx) {
+  ctx.ui.note = note_here(ctx.app);
+  ctx.ui.open(Dialog::note);
+}
+template <bool later>
+void note_beside_now(C& ctx) {
+  if (const Note* const note = note_beside(ctx.app, later))
+    go_to_note(ctx.app, Note(*note));
+  else
+    ctx.ui.say(later ? "No note after this time" : "No note before this time");
+}
 void clear(C& ctx) {
   if (ctx.ui.help)
     ctx.ui.help = false;
@@ -126,19 +143,30 @@ const Command kCommands[] = {
 
     {Menu::view, "Dark theme", "T", 'T', kNone, theme, nullptr,
      [](const C& ctx) { return ctx.app.theme == ThemeKind::dark; }},
+    {Menu::view, "Ranks by number", "", 0, kNone, order_ranks<RankOrder::number>, nullptr,
+     [](const C& ctx) { return ctx.app.timeline.order == RankOrder::number; }, true},
+    {Menu::view, "Ranks by computation", "", 0, kNone, order_ranks<RankOrder::computation>, nullptr,
+     [](const C& ctx) { return ctx.app.timeline.order == RankOrder::computation; }},
+    {Menu::view, "Ranks by exposed communication", "", 0, kNone, order_ranks<RankOrder::exposed>, nullptr,
+     [](const C& ctx) { return ctx.app.timeline.order == RankOrder::exposed; }},
     {Menu::view, "Larger text", "Ctrl+=", key::kEqual, kCtrl, [](C& ctx) { scale_text(ctx, 0.1F); }, nullptr,
      nullptr, true},
     {Menu::view, "Smaller text", "Ctrl+-", key::kMinus, kCtrl, [](C& ctx) { scale_text(ctx, -0.1F); }},
     {Menu::view, "Text as the screen asks", "Ctrl+0", '0', kCtrl, [](C& ctx) { scale_text(ctx, 0); }},
     {Menu::view, "Save layout as...", "", 0, kNone, ask<Dialog::save_layout>, nullptr, nullptr, true},
-    {Menu::view, "Layout as it was at first", "", 0, kNone, [](C& ctx) { ctx.ui.reset_layout = true; }},
+    {Menu::view, "Reset layout", "", 0, kNone, [](C& ctx) { ctx.ui.reset_layout = true; }},
 
     {Menu::go, "Command or place...", "Ctrl+P", 'P', kCtrl, ask<Dialog::palette>},
     {Menu::go, "Go to step, time, rank or link...", "Ctrl+G", 'G', kCtrl, ask<Dialog::go_to>},
     {Menu::go, "Find...", "Ctrl+F", 'F', kCtrl, find, nullptr, nullptr, true},
     {Menu::go, "Find what is selected", "Ctrl+Shift+F", 'F', kCtrlShift, find_what_is_selected, selected},
-    {Menu::go, "Next hit", "F3", key::kF3, kNone, next_hit_of<Toward::later>},
+    {Menu::go, "Next hit", "F3", key::kF3, kNone, next_hit_of<Toward::later>, nullptr, nullptr, false,
+     Context::WithShift::other},
     {Menu::go, "Previous hit", "Shift+F3", key::kF3, kShift, next_hit_of<Toward::earlier>},
+    {Menu::go, "Note here, or on the measured range...", "B", 'B', kNone, write_note, nullptr, nullptr, true,
+     Context::WithShift::other},
+    {Menu::go, "Next note", "Shift+B", 'B', kShift, note_beside_now<true>, has_notes},
+    {Menu::go, "Previous note", "Alt+B", 'B', kAlt, note_beside_now<false>, has_notes},
     {Menu::go, "Copy link of this place", "Ctrl+L", 'L', kCtrl, copy_link, nullptr, nullptr, true},
     {Menu::go, "Back", "Alt+Left", key::kLeft, kAlt, go_back,
      [](const C& ctx) { return ctx.app.history.can_go_back(); }, nullptr, true},
@@ -202,7 +230,7 @@ void run_pressed(Context& ctx, bool typing, bool in_list) {
                    command.code == key::kRight))
       continue;
     if (in_list && plain && of_a_list(command.code)) continue;
-    for (int times = ctx.presses(command.code, command.modifiers); times > 0; --times) {
+    for (int times = ctx.presses(command.code, command.modifiers, command.shift); times > 0; --times) {
       if (command.available(ctx)) command.run(ctx);
     }
   }

@@ -20,9 +20,10 @@ struct Command {
   int code = 0;           ///< of the key, GLFW's; 0: none
   int modifiers = 0;
   void (*run)(Context&) = nullptr;
-  bool (*enabled)(const Context&) = nullptr;  ///< null: always
-  bool (*checked)(const Context&) = nullptr;  ///< null: it is no switch
-  bool line_before = false;                   ///< in its menu
+  bool (*enabled)(const Context&) = nullptr;            ///< null: always
+  bool (*checked)(const Context&) = nullptr;            ///< null: it is no switch
+  bool line_before = false;                             ///< in its menu
+  Context::WithShift shift = Context::WithShift::same;  ///< of a plain key: what it does with Shift held
   /// Text fields keep plain keys for themselves; a list that has the keyboard keeps arrows, space and Enter.
   [[nodiscard]] bool available(const Context& ctx) const { return enabled == nullptr || enabled(ctx); }
 };

@@ -77,6 +77,7 @@ enum class Dialog : std::uint8_t {
   export_chrome,
   export_perfetto,
   export_sqlite,
+  note,  ///< UiState::note
   about,
 };
 
@@ -88,6 +89,7 @@ struct UiState {
   StepAxis steps;
   Dialog dialog = Dialog::none;
   bool dialog_opened = false;  ///< since the last frame
+  Note note;                   ///< that the dialog writes
   std::string show_panel;      ///< to be opened in the layout, or brought to the front of its place
   std::string notice;          ///< said in the status bar until the next one
   bool notice_is_trouble = false;
@@ -119,12 +121,13 @@ class Context {
   /// Keys that went down (or repeat) since the last frame, in order, with what was held when they did: ImGui
   /// spreads a burst over several frames.
   std::span<const KeyPress> keys;
-  /// How often, with exactly these modifiers; a plain key may have shift held.
-  [[nodiscard]] int presses(int code, int modifiers = 0) const {
+  enum class WithShift : std::uint8_t { same, other };
+  /// How often, with exactly these modifiers; a plain key may have shift held, unless that is another
+  /// command.
+  [[nodiscard]] int presses(int code, int modifiers = 0, WithShift shift = WithShift::same) const {
     return static_cast<int>(std::ranges::count_if(keys, [&](const KeyPress& press) {
       const int held = press.modifiers & key::kModifiers;
-      // Shift+F3 is another command than F3.
-      const bool either = modifiers == 0 && held == key::kShift && code != key::kF3;
+      const bool either = modifiers == 0 && held == key::kShift && shift == WithShift::same;
       return press.code == code && (held == modifiers || either);
     }));
   }

@@ -36,6 +36,8 @@ const char* title_of(Dialog dialog) {
       return "Export a trace";
     case Dialog::export_sqlite:
       return "Export a database";
+    case Dialog::note:
+      return "Note";
     case Dialog::about:
       return "About Shardscope";
   }
@@ -132,6 +134,9 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
         break;
       case Dialog::export_sqlite:
         export_to(ctx, ExportFormat::sqlite);
+        break;
+      case Dialog::note:
+        note(ctx);
         break;
       case Dialog::about:
         about(ctx);

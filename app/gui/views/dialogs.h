@@ -33,6 +33,7 @@ class Dialogs {
   void browser(Context& ctx, const Parts& parts, bool second);
   void connect(Context& ctx, const Parts& parts);
   void save_layout(Context& ctx, const Parts& parts);
+  void note(Context& ctx);  // note_dialog.cpp
   void export_to(Context& ctx, ExportFormat format);
   void about(Context& ctx);
   void close(Context& ctx);

@@ -1,12 +1,10 @@
 // Find: whatever of a run has these words in its name, over a range of time; with the figures of the spans.
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <optional>
-#include <utility>
 
-#include "app/gui/model/find_names.h"
 #include "app/gui/model/finder.h"
+#include "app/gui/model/found_rows.h"
 #include "app/gui/views/find_bar.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/statistics_pane.h"
@@ -17,8 +15,6 @@ namespace {
 
 /// Narrower and a line of figures stands above the list; all of them are the panel Statistics'.
 constexpr float kWide = 860;
-/// While a search goes on its list is made anew so often.
-constexpr double kRemade = 0.15;
 
 class FindView final : public View {
  public:
@@ -33,17 +29,11 @@ class FindView final : public View {
   void draw(Context& ctx, Rect room) override;
 
  private:
-  void refresh(const AppState& app);
   void results(Context& ctx, const Rect& room);
   void go_to_row(Context& ctx, std::size_t row);
   void follow_sorting(Finder& find) const;
 
-  std::string words_, run_;
-  std::vector<NameHit> names_;
-  std::vector<HitRef> hits_;
-  std::uint64_t made_of_ = UINT64_MAX;  ///< Finder::version
-  double made_at_ = -1;
-  Table table_;
+  FoundRows found_;
   TableState state_;
   std::optional<std::size_t> chosen_;  ///< row
   HitRef gone_to_{UINT32_MAX, 0};
@@ -51,46 +41,10 @@ class FindView final : public View {
   StatisticsPane pane_{"found"};
 };
 
-void FindView::refresh(const AppState& app) {
-  const Finder& find = app.find;
-  const double now = ImGui::GetTime();
-  if (words_ != find.words || run_ != app.run->source()) {
-    words_ = find.words;
-    run_ = app.run->source();
-    names_ = find_names(app, words_);
-    chosen_.reset();
-    made_of_ = UINT64_MAX;
-    made_at_ = -1;
-  }
-  if (made_of_ == find.version || (!find.search.done() && made_at_ >= 0 && now - made_at_ < kRemade)) return;
-  made_of_ = find.version;
-  made_at_ = now;
-  hits_ = find.rows.rows();
-  table_ = hit_table(app, hits_);
-  std::vector<std::vector<Cell>> spans = std::exchange(table_.rows, {});
-  for (const NameHit& hit : names_) {
-    const Cell none = number_cell(std::nullopt, "");
-    table_.add({{word(hit.kind), {}, Tone::muted, {}, ""},
-                {hit.detail.empty() ? hit.text : hit.text + "  " + hit.detail, {}, Tone::normal, {}, ""},
-                none,
-                none,
-                none,
-                none,
-                none});
-  }
-  std::ranges::move(spans, std::back_inserter(table_.rows));
-}
-
 void FindView::go_to_row(Context& ctx, std::size_t row) {
-  AppState& app = ctx.app;
   chosen_ = row;
-  if (row < names_.size()) {
-    go_to_name(app, names_[row]);
-    if (names_[row].kind == NameKind::finding) ctx.ui.show_panel = "findings";
-    return;
-  }
-  const HitRef ref = hits_[row - names_.size()];
-  go_to_hit(app, {app.find.search.lanes()[ref.lane].hits[ref.hit].begin_ns, ref});
+  const NameHit* const name = found_.go_to(ctx.app, row);
+  if (name != nullptr && name->kind == NameKind::finding) ctx.ui.show_panel = "findings";
 }
 
 /// Of more hits than the list holds, those that its sorting puts first.
@@ -114,7 +68,7 @@ void FindView::draw(Context& ctx, Rect room) {
   int moved = 0;
   if (find_line(ctx, room, moved)) entered_ = true;
   find_filter(ctx, room);
-  refresh(app);
+  if (found_.refresh(app, ImGui::GetTime())) chosen_.reset();
   const std::vector<std::size_t>& order = state_.order;
   if (moved != 0 && !order.empty()) {
     const auto at = chosen_ ? std::ranges::find(order, *chosen_) : order.end();
@@ -137,7 +91,8 @@ void FindView::draw(Context& ctx, Rect room) {
 void FindView::results(Context& ctx, const Rect& place) {
   Finder& find = ctx.app.find;
   Rect room = place;
-  if (table_.rows.empty()) {
+  const Table& table = found_.table();
+  if (table.rows.empty()) {
     if (find.search.done()) {
       entered_ = false;
       ctx.empty(room, "Nothing found",
@@ -147,7 +102,7 @@ void FindView::results(Context& ctx, const Rect& place) {
     }
     return;
   }
-  if (find.rows.accepted() > hits_.size()) {
+  if (find.rows.accepted() > found_.hits().size()) {
     const Rect foot = room.take_bottom(18);
     ctx.canvas.text_in(foot, "The first 1\u00a0000 as sorted; F3 goes through all.", ctx.colors().muted,
                        Font::small);
@@ -155,19 +110,16 @@ void FindView::results(Context& ctx, const Rect& place) {
   // F3 goes on from row to row.
   if (find.at && find.at->ref != gone_to_) {
     gone_to_ = find.at->ref;
-    if (const auto row = std::ranges::find(hits_, gone_to_); row != hits_.end()) {
-      chosen_ = names_.size() + static_cast<std::size_t>(row - hits_.begin());
-      state_.scroll_to = chosen_;
-    }
+    if (const auto row = found_.row_of(gone_to_)) state_.scroll_to = chosen_ = row;
   }
   TableOptions options;
   options.chosen = chosen_;
-  const TableHit hit = draw_table(ctx, "##found", room, table_, state_, options);
+  const TableHit hit = draw_table(ctx, "##found", room, table, state_, options);
   follow_sorting(find);
-  const bool rows_known = state_.order.size() == table_.rows.size() && !state_.order.empty();
+  const bool rows_known = state_.order.size() == table.rows.size() && !state_.order.empty();
   if (hit.clicked) {
     go_to_row(ctx, *hit.clicked);
-  } else if (entered_ && rows_known && words_ == find.words &&
+  } else if (entered_ && rows_known && find.search.query().words == find.words &&
              (find.search.done() || find.search.hits() > 0)) {
     entered_ = false;
     go_to_row(ctx, chosen_.value_or(state_.order.front()));

@@ -61,7 +61,7 @@ void progress(Context& ctx, const Rect& line) {
     const Rect again = room.take_right(ctx.button_width("Search again"));
     if (ctx.button({again.x, again.y + 4, again.w, 22}, "Search again", true, Context::Look::plain,
                    "The run has gone on since"))
-      app.find.version = 0;
+      app.find.again = true;
     room.take_right(8);
   }
   const std::string text = progress_text(app.find);

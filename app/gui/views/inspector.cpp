@@ -17,8 +17,9 @@ class InspectorView final : public View {
   void draw(Context& ctx, Rect room) override;
 
  private:
+  void related(Context& ctx, Rect& room, const Details& details);
   void history(Context& ctx, Rect room, const Details& details);
-  float scroll_ = 0;
+  float scroll_ = 0, related_scroll_ = 0;
 };
 
 void InspectorView::header(Context& ctx, Rect& room) {
@@ -52,6 +53,10 @@ void InspectorView::draw(Context& ctx, Rect room) {
     ctx.canvas.text_in({line.x + 10, line.y, line.w - 10, line.h}, details.subtitle, c.muted, Font::small);
   }
   room.take_top(6);
+  // A small panel keeps room for what the span depends on: nothing else lists it.
+  const float wanted =
+      details.related.empty() ? 0 : kTableRow * static_cast<float>(details.related.size()) + 34;
+  const Rect below = room.take_bottom(std::min(wanted, room.h * 0.45F));
   for (const Field& field : details.fields) {
     if (room.h < kTableRow) break;
     Rect row = room.take_top(kTableRow);
@@ -76,7 +81,42 @@ void InspectorView::draw(Context& ctx, Rect room) {
     const float h = ctx.canvas.paragraph(room, "Why: " + details.reason, c.text, Font::small);
     room.take_top(h);
   }
+  if (!details.related.empty()) {
+    room.h += below.h;
+    related(ctx, room, details);
+  }
   if (!details.history.empty() && room.h > 60) history(ctx, room, details);
+}
+
+/// What it waits for and what waits for it: the arrows of the timeline, as a list.
+void InspectorView::related(Context& ctx, Rect& room, const Details& details) {
+  const Palette& c = ctx.colors();
+  ctx.section(room, "Depends on, and what depends on it");
+  const float all = kTableRow * static_cast<float>(details.related.size());
+  const Rect place = room.take_top(std::min(all, details.history.empty() ? room.h : room.h * 0.8F));
+  ctx.scroll(&related_scroll_, place, all, related_scroll_);
+  const Clip clip(ctx.canvas, place);
+  float y = place.y - related_scroll_;
+  for (const RelatedRow& item : details.related) {
+    const Rect line{place.x, y, place.w - 10, kTableRow};
+    y += kTableRow;
+    if (line.bottom() < place.y || line.y > place.bottom()) continue;
+    const bool over = ctx.hovered(line) && place.contains(ctx.pointer.x, ctx.pointer.y);
+    if (over) ctx.canvas.fill(line, c.raised);
+    Rect row = line;
+    const Rect value =
+        row.take_right(std::min(ctx.canvas.width(item.value, Font::mono_small) + 1, row.w * 0.4F));
+    ctx.canvas.text_in(value, item.value, c.muted, Font::mono_small, Align::right);
+    row.take_right(6);
+    ctx.canvas.text_in(row, item.text, c.text, Font::small);
+    if (!over) continue;
+    ctx.tip(item.text + "\nClick: go there. The time is from the end of the one to where the other goes on.");
+    if (!ctx.pointer.pressed[0]) continue;
+    ctx.app.select_span(item.lane, item.span);
+    ctx.app.show_rank(item.lane.rank);
+    ctx.app.jump_to(item.span.begin_ns);
+    return;
+  }
 }
 
 void InspectorView::history(Context& ctx, Rect room, const Details& details) {

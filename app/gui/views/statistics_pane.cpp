@@ -15,11 +15,7 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr std::size_t kMostGroups = 1000;
-constexpr std::size_t kBars = 48;
 constexpr float kFigure = 84, kFigureHeight = 36;
-/// While a search goes on, tables and bars are made anew so often.
-constexpr double kRemade = 0.25;
 
 std::string time_text(double ns) { return duration(static_cast<std::int64_t>(std::llround(ns))).text(); }
 
@@ -62,25 +58,14 @@ std::string progress_text(const Finder& find) {
   const std::size_t hits = find.rows.accepted();
   std::string text = number(hits) + (hits == 1 ? " span" : " spans");
   if (!find.filter.empty()) text += " of " + number(search.hits());
-  if (search.cut_short()) text += ", the first found: narrow the words or the range";
+  if (search.cut_short()) text += " " + find.coverage() + ": narrow the words or the range";
   return text;
-}
-
-void StatisticsPane::refresh(const AppState& app) {
-  const Finder& find = app.find;
-  const double now = ImGui::GetTime();
-  const bool complete = find.search.done() && find.statistics.ready();
-  if (made_of_ == find.version || (!complete && now - made_at_ < kRemade && made_at_ >= 0)) return;
-  made_of_ = find.version;
-  made_at_ = now;
-  histogram_ = complete ? histogram(find.statistics.whole().times, kBars) : TimeHistogram{};
-  groups_ = group_table(app.store(), find.search, find.statistics, kMostGroups);
 }
 
 void StatisticsPane::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   app.find.wanted_next = true;
-  refresh(app);
+  found_.refresh(app, ImGui::GetTime());
   if (app.find.statistics.whole().times.count() == 0) {
     if (app.find.search.done() && app.find.statistics.ready())
       ctx.empty(room, "No spans to count", "No span in the range has these words and passes the filter.");
@@ -127,6 +112,14 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
           "Sum of their times without what lies directly inside, on the same lane; none has anything inside: "
           "\u2013"}};
   const auto across = static_cast<std::size_t>(std::max(1.0F, std::floor(room.w / kFigure)));
+  if (const std::string coverage = ctx.app.find.coverage(); !coverage.empty()) {
+    const Rect line = room.take_top(16);
+    ctx.canvas.text_in(line, coverage, ctx.colors().of(Meaning::reduce), Font::small);
+    if (ctx.hovered(line))
+      ctx.tip(
+          "There are more than are kept: these figures are of the first ranks alone. Narrow the words or "
+          "the range.");
+  }
   // As many in each line: no figure stands alone in the last.
   const std::size_t all_lines = (figures.size() + across - 1) / across;
   const std::size_t lines = std::min(all_lines, most_lines);
@@ -149,15 +142,16 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
 
 void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   const Palette& c = ctx.colors();
-  if (histogram_.counts.empty()) {
+  const TimeHistogram& histogram = found_.histogram();
+  if (histogram.counts.empty()) {
     ctx.canvas.text_in(rect, "the histogram comes when all is searched", c.muted, Font::small, Align::centre);
     return;
   }
-  const std::vector<double>& edges = histogram_.edges;
+  const std::vector<double>& edges = histogram.edges;
   // The first bar of a logarithmic scale may begin at 0: it is drawn as wide as the second.
   const double least =
-      histogram_.logarithmic && edges.size() > 2 ? edges[1] * edges[1] / edges[2] : edges.front();
-  const std::size_t most = std::ranges::max(histogram_.counts);
+      histogram.logarithmic && edges.size() > 2 ? edges[1] * edges[1] / edges[2] : edges.front();
+  const std::size_t most = std::ranges::max(histogram.counts);
   if (!begin_plot(ctx, ("##times" + id_).c_str(), rect, ImPlotFlags_NoLegend | ImPlotFlags_NoInputs)) return;
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoMenus,
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch);
@@ -165,7 +159,7 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   ImPlot::SetupAxisLimits(ImAxis_Y1, 0, static_cast<double>(most) * 1.2, ImPlotCond_Always);
   ImPlot::SetupAxisFormat(ImAxis_X1, time_tick);
   ImPlot::SetupAxisFormat(ImAxis_Y1, count_tick);
-  if (histogram_.logarithmic) {
+  if (histogram.logarithmic) {
     ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
     const std::vector<double> ticks =
         log_ticks(least, edges.back(), static_cast<std::size_t>(std::max(2.0F, rect.w / 70)));
@@ -179,15 +173,15 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   const float ground = at.y + size.y;
   std::optional<std::size_t> over;
   const bool inside = ctx.hovered({at.x, at.y, size.x, size.y});
-  for (std::size_t i = 0; i < histogram_.counts.size(); ++i) {
+  for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
     const float x0 = ImPlot::PlotToPixels(std::max(edges[i], least), 0).x;
     const float x1 = ImPlot::PlotToPixels(edges[i + 1], 0).x;
     const bool here = inside && ctx.pointer.x >= x0 && ctx.pointer.x < x1;
     if (here) over = i;
-    if (histogram_.counts[i] == 0) continue;
+    if (histogram.counts[i] == 0) continue;
     // One among thousands is still seen.
     const float top =
-        std::min(ground - 2, ImPlot::PlotToPixels(1, static_cast<double>(histogram_.counts[i])).y);
+        std::min(ground - 2, ImPlot::PlotToPixels(1, static_cast<double>(histogram.counts[i])).y);
     list->AddRectFilled({x0, top}, {std::max(x0 + 1, x1 - 1), ground},
                         ImGui::GetColorU32(ink(c.accent, here ? 1.0F : 0.75F)));
   }
@@ -205,9 +199,9 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   }
   ImPlot::PopPlotClipRect();
   end_plot(ctx);
-  if (!over || histogram_.counts[*over] == 0) return;
+  if (!over || histogram.counts[*over] == 0) return;
   ctx.tip(time_text(edges[*over]) + " to " + time_text(edges[*over + 1]) + ": " +
-          grouped(static_cast<std::int64_t>(histogram_.counts[*over])) + " of " +
+          grouped(static_cast<std::int64_t>(histogram.counts[*over])) + " of " +
           grouped(static_cast<std::int64_t>(all.times.count())) +
           " spans. Click: only these. The lines are p50, p95 and p99.");
   if (!ctx.pointer.pressed[0]) return;
@@ -222,7 +216,8 @@ void StatisticsPane::groups(Context& ctx, Rect room) {
   if (ctx.button({copy.x, copy.y + 2, copy.w, 22}, "Copy CSV", find.statistics.ready(), Context::Look::plain,
                  "All groups as comma-separated values, times in nanoseconds")) {
     ImGui::SetClipboardText(groups_csv(ctx.app.store(), find.search, find.statistics).c_str());
-    ctx.ui.say("Copied " + std::to_string(find.statistics.groups().size()) + " groups as CSV");
+    ctx.ui.say("Copied " + std::to_string(find.statistics.groups().size()) + " groups as CSV" +
+               (find.search.cut_short() ? ", " + find.coverage() : std::string()));
   }
   ctx.canvas.text_in(head.take_left(26), "by", ctx.colors().muted, Font::small);
   {
@@ -238,17 +233,14 @@ void StatisticsPane::groups(Context& ctx, Rect room) {
     }
   }
   head.take_left(106);
-  const std::size_t all = find.statistics.groups().size();
+  const auto all = static_cast<std::int64_t>(find.statistics.groups().size());
+  const auto listed = static_cast<std::int64_t>(found_.groups().of_row.size());
   ctx.canvas.text_in(head,
-                     all > groups_.of_row.size()
-                         ? "the " + grouped(static_cast<std::int64_t>(groups_.of_row.size())) +
-                               " largest of " + grouped(static_cast<std::int64_t>(all)) + " groups"
-                         : grouped(static_cast<std::int64_t>(all)) + (all == 1 ? " group" : " groups"),
+                     all > listed ? "the " + grouped(listed) + " largest of " + grouped(all) + " groups"
+                                  : grouped(all) + (all == 1 ? " group" : " groups"),
                      ctx.colors().muted, Font::small);
-  if (find.by != find.statistics.by()) return;  // grouped anew in the next frame
-  const TableHit hit = draw_table(ctx, ("##groups" + id_).c_str(), room, groups_.table, state_);
-  if (hit.clicked && *hit.clicked < groups_.of_row.size() && groups_.of_row[*hit.clicked] < all)
-    find.filter.narrow(find.by, find.statistics.groups()[groups_.of_row[*hit.clicked]].key);
+  const TableHit hit = draw_table(ctx, ("##groups" + id_).c_str(), room, found_.groups().table, state_);
+  if (hit.clicked) found_.narrow_to(find, *hit.clicked);
 }
 
 }  // namespace shardscope::gui

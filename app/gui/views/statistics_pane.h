@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "app/gui/model/span_statistics.h"
+#include "app/gui/model/found_rows.h"
 #include "app/gui/views/context.h"
 #include "app/gui/views/table_view.h"
 
@@ -18,20 +18,17 @@ class StatisticsPane {
   void line(Context& ctx, Rect& room);
 
  private:
-  void refresh(const AppState& app);
   void figures(Context& ctx, Rect& room, std::size_t most_lines);
   void bars(Context& ctx, const Rect& room);
   void groups(Context& ctx, Rect room);
 
   std::string id_;
-  std::uint64_t made_of_ = UINT64_MAX;  ///< Finder::version
-  double made_at_ = -1;
-  TimeHistogram histogram_;
-  GroupTable groups_;
+  FoundGroups found_;
   TableState state_;
 };
 
-/// What was searched of the run, and how many were found: "12 345 hits", "searched 40 000 of 1.2M spans".
+/// What was searched of the run, and how many were found: "12 345 spans", "searched 40 000 of 1 200 000
+/// spans".
 [[nodiscard]] std::string progress_text(const Finder& find);
 
 }  // namespace shardscope::gui

@@ -3,19 +3,21 @@
 #include <cmath>
 #include <utility>
 
-#include "app/gui/model/arrivals.h"
-#include "app/gui/model/clock_bound.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/rank_order.h"
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/span_text.h"
 #include "app/gui/model/step_of.h"
 #include "app/gui/views/hit_marks.h"
+#include "app/gui/views/note_marks.h"
 #include "app/gui/views/panels.h"
+#include "app/gui/views/rank_header.h"
+#include "app/gui/views/relation_arrows.h"
 #include "app/gui/views/span_painter.h"
+#include "app/gui/views/timeline_marks.h"
 #include "app/gui/views/view.h"
-#include "app/store/gap_text.h"
-#include "app/store/rank_end.h"
+#include "app/store/span_time.h"
 
 namespace shardscope::gui {
 namespace {
@@ -36,14 +38,7 @@ class TimelineView final : public View {
 
  private:
   void ruler(Context& ctx, const Rect& rect, const TimeScale& scale);
-  void rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
-                   const TimeScale& scale);
   void marks(Context& ctx, const Rect& rect, const TimeScale& scale);
-  void draw_arrivals(Context& ctx, const TimelineRows& rows, const Rect& lanes, const TimeScale& scale);
-  void gaps(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
-  void pauses(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
-  /// Where the events of a rank end before the run does.
-  void rank_ends(Context& ctx, const TimelineRow& row, const Rect& rect, const TimeScale& scale);
   void navigate(Context& ctx, const Rect& lanes, const Rect& all, const TimeScale& scale);
 
   void measure_to(Context& ctx, const TimeScale& scale);
@@ -71,6 +66,18 @@ void TimelineView::header(Context& ctx, Rect& room) {
       if (app.follow) app.cursor_ns.reset();
     }
   }
+  Rect anchor;
+  if (ctx.menu_button_right(
+          room, std::string("By ") + word(app.timeline.order), anchor, app.store().ranks().size() > 1,
+          "Order of the ranks: by number, or the longest first in the step that is shown")) {
+    std::vector<OverlayItem> items;
+    for (const RankOrder order : {RankOrder::number, RankOrder::computation, RankOrder::exposed})
+      items.push_back({word(order), "", true, order == app.timeline.order, [&app, order] {
+                         app.timeline.order = order;
+                         app.timeline_scroll = 0;
+                       }});
+    ctx.menu(anchor, std::move(items));
+  }
   const bool all = app.timeline.expanded.size() == app.store().ranks().size();
   if (ctx.button_right(room, all ? "Collapse ranks" : "Expand ranks", !app.store().ranks().empty())) {
     app.timeline.automatic = false;
@@ -91,6 +98,7 @@ void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale)
       ctx.canvas.text(std::floor(x) + 4, rect.y + 3, tick.label, c.muted, Font::mono_small);
   }
   ctx.canvas.horizontal(rect.x, rect.bottom() - 1, rect.w, c.line);
+  if (draw_note_flags(ctx, rect, scale)) return;
   if (ctx.hovered(rect)) {
     ctx.app.hover_next_ns = scale.time_of(ctx.pointer.x);
     ctx.tip(timestamp(scale.time_of(ctx.pointer.x), static_cast<std::int64_t>(scale.ns_per_pixel())) +
@@ -128,124 +136,6 @@ void TimelineView::measure_to(Context& ctx, const TimeScale& scale) {
     ctx.app.measured = TimeRange{std::min(*measure_from_, to), std::max(*measure_from_, to)};
 }
 
-void TimelineView::rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
-                               const TimeScale& scale) {
-  AppState& app = ctx.app;
-  const Palette& c = ctx.colors();
-  const bool over = ctx.hovered(gutter);
-  if (over) ctx.canvas.fill(gutter, c.raised);
-  const float y = gutter.y + gutter.h / 2;
-  const float x = gutter.x + 12;
-  if (row.expanded)
-    ctx.canvas.triangle(x - 4, y - 2, x + 4, y - 2, x, y + 3, c.muted);
-  else
-    ctx.canvas.triangle(x - 2, y - 4, x - 2, y + 4, x + 3, y, c.muted);
-  const RankPace pace = rank_pace(app, row.rank);
-  const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == row.rank;
-  Rect text = gutter;
-  text.take_left(22);
-  if (pace.busy_ns > 0) {
-    const Quantity time = duration(pace.busy_ns);
-    ctx.quantity(text.take_right(70), time.number, time.unit, 26,
-                 pace.straggler ? c.of(Meaning::trouble) : c.text);
-  }
-  if (pace.straggler)
-    ctx.canvas.fill({gutter.right() - 3, gutter.y + 3, 3, gutter.h - 6}, c.of(Meaning::trouble));
-  ctx.canvas.text_in(text, "rank " + std::to_string(row.rank), chosen ? c.accent : c.text, Font::strong);
-  if (over) {
-    ctx.tip(std::string(pace.straggler ? "Straggler: computes longer than the others. " : "") +
-            (pace.step ? "Computation in step " + std::to_string(*pace.step) + ". " : std::string()) +
-            "Its times here are right to within " + duration(clock_bound(app, row.rank).in_view_ns).text() +
-            ". " + "Click the triangle to show or hide the lanes, the name to select.");
-    if (ctx.pointer.pressed[0]) {
-      if (ctx.pointer.x < gutter.x + 22 || chosen) {
-        app.timeline.automatic = false;
-        if (!app.timeline.expanded.erase(row.rank)) app.timeline.expanded.insert(row.rank);
-      }
-      app.select_rank(row.rank);
-    }
-  }
-  if (!row.expanded) {
-    SpanPainter(ctx, scale).rank_strip(row.rank, lanes);
-  }
-}
-
-void TimelineView::gaps(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale) {
-  for (const store::Gap& gap : ctx.app.store().gaps()) {
-    if (gap.rank != rank || gap.end_ns < scale.range.begin_ns || gap.begin_ns > scale.range.end_ns) continue;
-    const float x0 = std::max(rect.x, scale.x_of(gap.begin_ns));
-    const float x1 = std::min(rect.right(), std::max(x0 + 2, scale.x_of(gap.end_ns)));
-    const Rect where{x0, rect.y, x1 - x0, rect.h};
-    ctx.canvas.fill(where, ctx.colors().base, 0.7F);
-    const Palette& c = ctx.colors();
-    ctx.canvas.hatch(where, gap.damaged ? c.of(Meaning::trouble) : c.muted, 0.5F, 8);
-    if (gap.damaged && where.w > 80) {
-      ctx.canvas.text_in(where, "damaged", c.of(Meaning::trouble), Font::body, Align::centre);
-    }
-    if (ctx.hovered(where)) {
-      ctx.tip("Missing here, " + duration(gap.end_ns - gap.begin_ns).text() + " of rank " +
-              std::to_string(rank) + ": " + store::what_is_missing(gap));
-    }
-  }
-}
-
-void TimelineView::pauses(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale) {
-  const store::Store& data = ctx.app.store();
-  const Palette& c = ctx.colors();
-  const std::int64_t known_until = store::known_until(data, rank);
-  data.for_each_span({rank, ev::StreamId::host}, store::kPauses, scale.range.begin_ns, scale.range.end_ns,
-                     [&](const store::Span& pause) {
-                       const bool open = pause.end_ns == store::kOpen;
-                       const std::int64_t end = open ? std::max(known_until, pause.begin_ns) : pause.end_ns;
-                       const float x0 = std::max(rect.x, scale.x_of(pause.begin_ns));
-                       const float x1 = std::min(rect.right(), scale.x_of(end));
-                       if (x1 - x0 < 1) return;
-                       const Rect where{x0, rect.y, x1 - x0, rect.h};
-                       ctx.canvas.fill(where, c.panel, 0.85F);
-                       ctx.canvas.hatch(where, c.muted, 0.35F, 10);
-                       if (where.w > 60)
-                         ctx.canvas.text_in(where, "paused", c.muted, Font::small, Align::centre);
-                       if (ctx.hovered(where)) {
-                         ctx.tip(std::string("Paused by the user") +
-                                 (!open                        ? " for "
-                                  : store::goes_on(data, rank) ? ", so far "
-                                                               : ", up to its last event ") +
-                                 duration(end - pause.begin_ns).text() + ": in no duration and no metric");
-                       }
-                     });
-}
-
-void TimelineView::rank_ends(Context& ctx, const TimelineRow& row, const Rect& rect, const TimeScale& scale) {
-  const store::Store& data = ctx.app.store();
-  const auto found = std::ranges::find(data.ranks(), row.rank, &store::RankRow::rank);
-  if (found == data.ranks().end()) return;
-  const store::RankEnd end = store::rank_end(data, *found);
-  // A rank that finished as it should needs no mark.
-  if (end.how == store::RankEnd::How::running || end.how == store::RankEnd::How::finished) return;
-  if (!scale.range.contains(end.at_ns)) return;
-  const Palette& c = ctx.colors();
-  const Rgb color = store::is_failure(end.how) ? c.of(Meaning::trouble) : c.muted;
-  const float x = scale.x_of(end.at_ns);
-  ctx.canvas.vertical(x, rect.y - kLaneGap, rect.h + kLaneGap, color, 1, 2);
-  const Rect right{x + 2, rect.y, rect.right() - x - 2, rect.h};
-  if (row.kind == RowKind::rank) {
-    const std::string mark = store::mark_of(end);
-    const float width = ctx.canvas.width(mark, Font::small) + 10;
-    const bool fits = width <= right.w;
-    const float to = std::min(x - 3, rect.right());
-    const Rect text = fits ? Rect{x + 3, rect.y, width, rect.h}
-                           : Rect{std::max(rect.x, to - width), rect.y, std::min(width, to - rect.x), rect.h};
-    if (text.w > 40) {
-      ctx.canvas.fill(text, c.panel, 0.9F, 3);
-      ctx.canvas.text_in(text.inset(5, 0), mark, color, Font::small);
-    }
-  }
-  if (ctx.hovered({x - 4, rect.y, 8, rect.h})) {
-    ctx.tip(store::text_of(end) + " at " + timestamp(end.at_ns, 1000) +
-            (end.exit_message.empty() ? "" : ": " + end.exit_message));
-  }
-}
-
 void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale) {
   const AppState& app = ctx.app;
   const Palette& c = ctx.colors();
@@ -259,6 +149,7 @@ void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale)
   if (ctx.under_pointer(rect)) ctx.app.hover_next_ns = scale.time_of(ctx.pointer.x);
   if (app.hover_ns && scale.range.contains(*app.hover_ns))
     ctx.canvas.vertical(scale.x_of(*app.hover_ns), rect.y, rect.h, c.muted, 0.5F);
+  draw_note_lines(ctx, rect, scale);
   measured(ctx, rect, scale);
   if (zoom_from_) {
     const float x0 = scale.x_of(*zoom_from_);
@@ -310,39 +201,6 @@ void TimelineView::scroll_to_rank(Context& ctx, const TimelineRows& rows, float 
   float& scroll = ctx.app.timeline_scroll;
   if (top < 0 || (top >= scroll && bottom <= scroll + height)) return;
   scroll = top;
-}
-
-/// The selected collective on all ranks: a line through the moments at which they came to it, the last in
-/// red, since the others waited for that one.
-void TimelineView::draw_arrivals(Context& ctx, const TimelineRows& rows, const Rect& lanes,
-                                 const TimeScale& scale) {
-  const Selection& selected = ctx.app.selection;
-  if (selected.kind != SelectionKind::collective || !selected.span) return;
-  const std::vector<Arrival> all = arrivals(ctx.app.store(), selected.lane, *selected.span);
-  const Arrival* last = last_to_arrive(all);
-  if (last == nullptr) return;
-  const Palette& c = ctx.colors();
-  const Clip clip(ctx.canvas, lanes);
-  std::optional<std::pair<float, float>> before;
-  for (const Arrival& arrival : all) {
-    std::optional<float> middle;
-    for (const TimelineRow& row : rows.rows) {
-      if (row.rank != arrival.rank) continue;
-      // The lane it ran on, or the one line of a rank whose lanes are hidden.
-      const bool place = row.kind == RowKind::rank
-                             ? !row.expanded
-                             : row.lane() == store::LaneId{row.rank, selected.lane.stream};
-      if (!place) continue;
-      middle = lanes.y + 4 + row.y + row.height / 2 - ctx.app.timeline_scroll;
-      break;
-    }
-    if (!middle) continue;
-    const float x = scale.x_of(arrival.at_ns);
-    if (before) ctx.canvas.line(before->first, before->second, x, *middle, c.text, 0.7F, 1.5F);
-    before = {x, *middle};
-    const Rgb color = &arrival == last ? c.of(Meaning::trouble) : c.text;
-    ctx.canvas.fill({x - 3, *middle - 3, 6, 6}, color, 1.0F, 3);
-  }
 }
 
 void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, const TimeScale& scale) {
@@ -433,6 +291,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
   // Not before a step is complete: until then lanes are still missing that need room.
   const auto steps = app.store().steps();
   const bool settled = !app.run->live() || (!steps.empty() && steps.front().end_ns != store::kOpen);
+  app.timeline.ranks = rank_order(app);
   if (app.timeline.automatic) expand_while_room(app.store(), app.timeline, settled ? room.h - 8 : 0);
   const TimelineRows rows = layout_rows(app.store(), app.timeline);
   scroll_to_rank(ctx, rows, room.h - 8);
@@ -464,7 +323,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
       const Rect lane{lanes.x, y, lanes.w, row.height};
       if (row.kind == RowKind::rank) {
         if (i != 0) ctx.canvas.horizontal(room.x, y - 3, room.w, c.line);
-        rank_header(ctx, row, gutter, lane, scale);
+        draw_rank_header(ctx, row, gutter, lane, scale);
       } else {
         ctx.canvas.text_in({gutter.x + 22, gutter.y, gutter.w - 26, gutter.h}, row.label(), c.muted,
                            Font::small);
@@ -479,9 +338,9 @@ void TimelineView::draw(Context& ctx, Rect room) {
         }
       }
       mark_hits(ctx, row, lane, scale);
-      pauses(ctx, row.rank, lane, scale);
-      gaps(ctx, row.rank, lane, scale);
-      rank_ends(ctx, row, lane, scale);
+      draw_pauses(ctx, row.rank, lane, scale);
+      draw_gaps(ctx, row.rank, lane, scale);
+      draw_rank_end(ctx, row, lane, scale);
     }
   }
   // The frame's time for reading was not enough; the next frames go on.
@@ -492,6 +351,8 @@ void TimelineView::draw(Context& ctx, Rect room) {
                        Font::small, Align::right);
   ctx.canvas.vertical(lanes.x - 2, room.y, room.h, c.line);
   draw_arrivals(ctx, rows, lanes, scale);
+  draw_relations(ctx, rows, lanes, scale,
+                 hovered_ ? std::optional(HoveredSpan{hovered_row_.lane(), *hovered_}) : std::nullopt);
   navigate(ctx, lanes, room, scale);
   {
     const Clip clip(ctx.canvas, lanes);

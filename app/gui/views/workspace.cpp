@@ -29,6 +29,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   app.advance();
   app.hover_ns = std::exchange(app.hover_next_ns, std::nullopt);
   app.own_layouts = docks_.own_names();
+  app.notes.show(*app.run);
   app.find.wanted = std::exchange(app.find.wanted_next, false);
   // A picture is made of all that there is; a window searches between its frames.
   if (!app.run->in_window()) app.find.advance(app, std::chrono::hours(1));

@@ -107,6 +107,21 @@ TEST(Report, DoesNotCallIdleWhatMayHaveBeenCopying) {
   EXPECT_THAT(page(), testing::HasSubstr("title=\"idle: 700 µs"));
 }
 
+TEST(Report, ListsTheUsersNotesAndHasNoSectionWithoutAny) {
+  const store::Store store = one_step({});
+  const analysis::Summary summary = analysis::summarize(store);
+  EXPECT_THAT(html_report(store, summary, {}), testing::Not(testing::HasSubstr("<h2>Notes</h2>")));
+  std::vector<Note> notes(2);
+  notes[0] = {"a", 1'500'000, 1'500'000, "<b>late</b> & slow", 3};
+  notes[1] = {"b", 2'000'000, 2'250'000, "", std::nullopt};
+  const std::string page = html_report(store, summary, {}, std::nullopt, notes);
+  EXPECT_THAT(page, testing::HasSubstr("<h2>Notes</h2>"));
+  EXPECT_THAT(page,
+              testing::HasSubstr(
+                  "<td class=n>1.50 ms<td class=n><td class=n>3<td>&lt;b&gt;late&lt;/b&gt; &amp; slow</tr>"));
+  EXPECT_THAT(page, testing::HasSubstr("<td class=n>2.00 ms<td class=n>250 µs<td class=n><td>bookmark</tr>"));
+}
+
 /// Prefetches are summed over ranks, collectives are one rank's: each says so, for the counts do not match.
 TEST(Report, SaysOfWhichRanksPrefetchesAndCollectivesAre) {
   test::RunBuilder run(2);

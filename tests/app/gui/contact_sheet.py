@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 PANELS = ["workspace", "overview", "timeline", "partition", "memory", "communication", "buckets", "stepper", "compare",
-          "findings", "messages", "whatif", "inspector"]
+          "findings", "messages", "whatif", "inspector", "notes"]
 RECORDINGS = {"four": ["world=4", "steps=6"], "one": ["world=1", "steps=3"], "empty": ["world=1", "steps=0"],
               "many": ["world=1024", "steps=2", "layers=2"], "long": ["world=4", "steps=3", "long=1"],
               "stage2": ["world=4", "stage=2", "steps=4"], "other": ["world=4", "steps=6", "prefetch=0"]}
@@ -28,8 +28,8 @@ STATES = [
     ("1,024 ranks", ["many"], ["--size", "1280x720"]),
     ("long names", ["long"], ["--size", "1280x720"]),
     ("stage 2", ["stage2"], ["--size", "1280x720"]),
-    ("no red", ["four", "other"], ["--size", "1280x720", "--vision", "no-red"]),
-    ("no green", ["four", "other"], ["--size", "1280x720", "--vision", "no-green"]),
+    ("protanopia", ["four", "other"], ["--size", "1280x720", "--vision", "protanopia"]),
+    ("deuteranopia", ["four", "other"], ["--size", "1280x720", "--vision", "deuteranopia"]),
 ]
 
 

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   SyntheticOptions options;
+  options.plan_ids = true;
   bool gpu = false;
   bool long_names = false;
   for (int i = 2; i < argc; ++i) {

@@ -20,6 +20,13 @@ AppState synthetic(std::int32_t stage = 3) {
   app.run->settle();
   app.other->settle();
   app.place_once();
+  app.notes.show(*app.run);
+  for (std::int64_t i = 1; i < 12; ++i) {
+    Note note;
+    note.begin_ns = note.end_ns = i * 5'000'000;
+    note.text = "a note of some length, so that the panel has something to show";
+    app.notes.put(note);
+  }
   app.go_to_step(2);
   return app;
 }
@@ -55,7 +62,7 @@ TEST_P(Panel, SurvivesTheSmallestSize) {
 INSTANTIATE_TEST_SUITE_P(All, Panel,
                          ::testing::Values("overview", "timeline", "partition", "memory", "communication",
                                            "stepper", "compare", "findings", "inspector", "messages",
-                                           "buckets", "whatif", "find", "statistics", "workspace"),
+                                           "buckets", "whatif", "find", "statistics", "notes", "workspace"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(Screenshot, EveryStageAndLayoutIsDrawn) {

@@ -189,11 +189,50 @@ xdotool key F3 F3 F3
 until_holds "s['cursor_ns'] > $first and s['selection']['kind'] == 'collective'" "F3 goes to later hits"
 sleep 1; kill -USR1 $window; sleep 0.5; third=$(value "s['cursor_ns']")
 xdotool key shift+F3
-until_holds "s['cursor_ns'] <= $third and s['selection']['kind'] == 'collective'" "Shift+F3 goes back"
+until_holds "s['cursor_ns'] < $third and s['selection']['kind'] == 'collective'" "Shift+F3 goes back"
+sleep 1; kill -USR1 $window; sleep 0.5; second=$(value "s['cursor_ns']")
 xdotool key shift+F3 shift+F3 shift+F3
 until_holds "s['cursor_ns'] == $first" "at the first hit it stays"
 sleep 1; xdotool key alt+Left
-until_holds "s['cursor_ns'] == $third" "the place before comes back"
+until_holds "s['cursor_ns'] == $second" "the place before comes back"
+
+# What the found gather leads to stands in the Inspector; ranks by their computation.
+for _ in $(seq 12); do xdotool key F3; sleep 0.2; done  # the first ones are for no module
+until_holds "s['related'] and 'inspector' in s['panels']" "the selected gather is related to what waits for it or uses it"
+xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "ranks by comp"; sleep 0.5; xdotool key Return
+until_holds "s['rank_order'] and s['rank_order'][0] == 2" "the straggler is at the top"
+
+# Notes: made, listed, kept beside the recording, deleted and brought back; a broken file is named and kept.
+xdotool key b; sleep 0.7
+xdotool type --delay 80 "first gather, late"
+xdotool key Return
+until_holds "[n[2] for n in s['notes']['list']] == ['first gather, late']" "B notes the time that is looked at"
+until_holds "s['notes']['list'][0][0] == s['cursor_ns']" "the note is of that time"
+[ "$(grep -c "first gather, late" "$work/run.zscope.notes.json")" = 1 ] || fail "the note is beside the recording"
+xdotool key Page_Down; sleep 0.5; xdotool key b; sleep 0.7; xdotool type --delay 80 "next"; sleep 0.3; xdotool key Return
+until_holds "len(s['notes']['list']) == 2" "a second note"
+xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "notes"; sleep 0.5; xdotool key Return
+until_holds "'notes' in s['panels']" "the palette shows the panel Notes"
+sleep 0.5; xdotool mousemove $(value "'%d %d' % (s['panels']['notes'][0] + 340, s['panels']['notes'][1] + 64)"); sleep 0.5; xdotool click 1
+until_holds "s['cursor_ns'] == s['notes']['list'][0][0]" "a click on a note goes there"
+xdotool key shift+b
+until_holds "s['cursor_ns'] == s['notes']['list'][1][0]" "Shift+B goes to the next note"
+xdotool key alt+b
+until_holds "s['cursor_ns'] == s['notes']['list'][0][0]" "Alt+B goes to the note before"
+xdotool key F2; sleep 1; xdotool key End; sleep 0.3; xdotool type --delay 80 "!"; sleep 0.3; xdotool key Return
+until_holds "s['notes']['list'][0][2] == 'first gather, late!'" "F2 changes the chosen note"
+xdotool key Delete
+until_holds "[n[2] for n in s['notes']['list']] == ['next']" "Delete deletes the chosen note"
+[ "$(grep -c "first gather" "$work/run.zscope.notes.json")" = 0 ] || fail "the deleted note is still in the file"
+kill $window; wait $window 2> /dev/null; rm -f "$work/state.json"
+echo '{"notes": [' > "$work/run.zscope.notes.json"
+"$gui" "$work/run.zscope" --size 1600x900 --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
+window=$!
+for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
+until_holds "'is no JSON' in s['notes']['problem']" "a broken file of notes is named"
+xdotool key b; sleep 0.7; xdotool type --delay 80 "again"; sleep 0.3; xdotool key Return
+until_holds "[n[2] for n in s['notes']['list']] == ['again']" "notes can be made all the same"
+grep -q '^{"notes": \[$' "$work/run.zscope.notes.json.unreadable" || fail "the broken file is kept"
 
 kill -0 $window || fail "the window ended by itself"
 echo "PASS"

@@ -34,10 +34,12 @@ std::int64_t SyntheticCluster::link_ns(std::int64_t bytes) const {
 
 std::vector<std::int64_t> SyntheticCluster::collective(ev::StreamId lane, ev::CollectiveOp op,
                                                        const std::vector<std::uint32_t>& params,
-                                                       std::int64_t elems, std::int64_t RankClock::*clock) {
+                                                       std::int64_t elems, std::int64_t RankClock::*clock,
+                                                       std::uint32_t plan_id) {
   const std::int64_t bytes = 2 * elems;
   const std::uint32_t sequence = sequence_++;
-  const std::uint32_t group = lane == StreamId::gather ? kGatherGroup : kReduceGroup;
+  const std::uint32_t lane_group = lane == StreamId::gather ? kGatherGroup : kReduceGroup;
+  const std::uint32_t group = o_.plan_ids ? plan_id : lane_group;
   const auto parts = static_cast<std::uint32_t>(params.size());
   std::int64_t entered = 0;
   for (RankClock& rank : ranks_) {

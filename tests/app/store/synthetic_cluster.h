@@ -50,10 +50,10 @@ class SyntheticCluster {
   std::mt19937_64& random() { return random_; }
   /// `ns`, a little shorter or longer.
   [[nodiscard]] std::int64_t jitter(std::int64_t ns);
-  /// One collective on all ranks; returns when it ended on each.
+  /// One collective on all ranks; returns when it ended on each. `plan_id`: of its gather or bucket.
   std::vector<std::int64_t> collective(ev::StreamId lane, ev::CollectiveOp op,
                                        const std::vector<std::uint32_t>& params, std::int64_t elems,
-                                       std::int64_t RankClock::*clock);
+                                       std::int64_t RankClock::*clock, std::uint32_t plan_id = ev::kNoId);
   /// All ranks pass their next gate.
   void gate(ev::GateKind kind, std::uint32_t id);
 

@@ -60,7 +60,7 @@ std::uint32_t SyntheticParams::gather(const std::vector<std::uint32_t>& params, 
   }
   GatherTimes times{.id = id, .prefetched = cause == StatusCause::prefetch, .end = {}};
   times.end =
-      cluster_.collective(StreamId::gather, CollectiveOp::all_gather, params, elems, &RankClock::gather);
+      cluster_.collective(StreamId::gather, CollectiveOp::all_gather, params, elems, &RankClock::gather, id);
   for (const std::uint32_t p : params) {
     status_[p] = plan::ParamStatus::in_flight;
     gather_of_[p] = times;

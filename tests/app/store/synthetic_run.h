@@ -28,6 +28,9 @@ struct SyntheticOptions {
   std::uint32_t straggler = 2;  ///< this rank computes 30 % slower; kNoId: none
   std::uint64_t seed = 1;
   std::size_t chunk_events = 1024;
+  /// Collectives name the gather or bucket that they are of, as the engine's do; else one number for each
+  /// lane.
+  bool plan_ids = false;
   std::int64_t clock_skew_ns = 5'000'000;  ///< rank r's clock is r times this ahead of the collector's
 };
 

@@ -156,7 +156,7 @@ void SyntheticTraining::flush(plan::FlushReason reason, std::uint32_t trigger) {
   }
   const CollectiveOp op = t_.stage == 0 ? CollectiveOp::all_reduce : CollectiveOp::reduce_scatter;
   const std::vector<std::int64_t> ends =
-      cluster_.collective(StreamId::reduce, op, bucket_params_, bucket_elems_, &RankClock::reduce);
+      cluster_.collective(StreamId::reduce, op, bucket_params_, bucket_elems_, &RankClock::reduce, bucket_);
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     RankClock& rank = ranks_[r];
     if (epilogue) {

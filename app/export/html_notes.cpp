@@ -1,0 +1,24 @@
+// The user's notes as a table of the report.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/export/html_parts.h"
+
+namespace shardscope::exporter {
+
+std::string notes_html(const std::vector<Note>& notes) {
+  if (notes.empty()) return {};
+  const bool ranks = std::ranges::any_of(notes, [](const Note& note) { return note.rank.has_value(); });
+  std::string out = "<table><tr><th class=n>time<th class=n>length" +
+                    std::string(ranks ? "<th class=n>rank" : "") + "<th>note</tr>";
+  for (const Note& note : notes) {
+    out += fmt::format("<tr><td class=n>{}<td class=n>{}", time_text(note.begin_ns),
+                       note.is_range() ? time_text(note.end_ns - note.begin_ns) : "");
+    if (ranks) out += "<td class=n>" + (note.rank ? std::to_string(*note.rank) : std::string());
+    out += "<td>" + (note.text.empty() ? "bookmark" : escape_html(note.text)) + "</tr>";
+  }
+  return folded(scrolling(out + "</table>", "notes"), notes.size(), "All notes");
+}
+
+}  // namespace shardscope::exporter

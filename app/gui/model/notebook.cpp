@@ -1,0 +1,222 @@
+#include "app/gui/model/notebook.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <random>
+#include <tuple>
+#include <utility>
+
+#include "app/gui/model/app_state.h"
+#include "app/gui/model/format.h"
+#include "app/gui/model/step_of.h"
+
+namespace shardscope::gui {
+namespace {
+
+constexpr float kTouching = 10;  ///< flags nearer than this are one
+
+std::string new_id() {
+  std::random_device random;
+  char text[17];
+  std::snprintf(text, sizeof text, "%08x%08x", random(), random());
+  return text;
+}
+
+void sort(std::vector<Note>& notes) {
+  std::ranges::sort(notes, {},
+                    [](const Note& note) { return std::tie(note.begin_ns, note.end_ns, note.id); });
+}
+
+/// A name beside `path` that nothing has. Returns why it could not be moved there, or nothing.
+std::string set_aside(const std::string& path, std::string& kept_as) {
+  std::error_code error;
+  for (int i = 1; i < 1000; ++i) {
+    kept_as = path + ".unreadable" + (i == 1 ? "" : "-" + std::to_string(i));
+    if (std::filesystem::exists(kept_as, error)) continue;
+    std::filesystem::rename(path, kept_as, error);
+    return error ? error.message() : std::string();
+  }
+  return "too many are kept already";
+}
+
+std::string of_range(const Note& note) {
+  return timestamp(note.begin_ns, 1'000) +
+         (note.is_range() ? ", " + duration(note.end_ns - note.begin_ns).text() : "");
+}
+
+}  // namespace
+
+void Notebook::show(const Session& run) {
+  if (shown_ && source_ == run.source()) return;
+  const std::uint64_t version = version_ + 1;
+  *this = {};
+  version_ = version;
+  shown_ = true;
+  source_ = run.source();
+  if (run.live() || !run.info()) return;
+  path_ = exporter::notes_path(source_);
+  run_id_ = run.store().has_tables() ? run.store().tables().run_id : std::string();
+  try {
+    notes_ = exporter::read_notes(path_, run_id_);
+  } catch (const std::exception& failed) {
+    problem_ = std::string("Notes not read: ") + failed.what();
+  }
+}
+
+void Notebook::change(const std::function<void(std::vector<Note>&)>& how) {
+  ++version_;
+  if (!has_file()) {
+    how(notes_);
+    sort(notes_);
+    return;
+  }
+  problem_.clear();
+  std::string kept;
+  try {
+    // What could not be written is only here.
+    if (!unsaved_) notes_ = exporter::read_notes(path_, run_id_);
+  } catch (const std::exception& failed) {
+    std::string kept_as;
+    const std::string why = set_aside(path_, kept_as);
+    kept = why.empty() ? std::string(failed.what()) + "; it is kept as " + kept_as
+                       : std::string(failed.what()) + "; it cannot be set aside: " + why;
+    if (!why.empty()) unsaved_ = true;
+  }
+  how(notes_);
+  sort(notes_);
+  if (!kept.empty()) problem_ = kept;
+  if (!kept.empty() && unsaved_) return;
+  try {
+    exporter::write_notes(path_, run_id_, notes_);
+    unsaved_ = false;
+  } catch (const std::exception& failed) {
+    unsaved_ = true;
+    problem_ = std::string("Not saved, and gone with this window: ") + failed.what();
+  }
+}
+
+void Notebook::put(Note note) {
+  if (note.id.empty()) note.id = new_id();
+  change([&](std::vector<Note>& notes) {
+    const auto same = std::ranges::find(notes, note.id, &Note::id);
+    if (same != notes.end())
+      *same = note;
+    else if (notes.size() < exporter::kMostNotes)
+      notes.push_back(note);
+  });
+}
+
+void Notebook::remove(std::string id) {
+  if (const Note* const note = find(id)) removed_ = *note;
+  change([&](std::vector<Note>& notes) { std::erase_if(notes, [&](const Note& n) { return n.id == id; }); });
+}
+
+void Notebook::restore() {
+  if (removed_) put(*std::exchange(removed_, std::nullopt));
+}
+
+const Note* Notebook::find(std::string_view id) const {
+  const auto found = std::ranges::find(notes_, id, &Note::id);
+  return found == notes_.end() ? nullptr : &*found;
+}
+
+Note note_here(const AppState& app) {
+  Note note;
+  note.begin_ns = app.measured ? app.measured->begin_ns : app.now_ns();
+  note.end_ns = app.measured ? app.measured->end_ns : note.begin_ns;
+  if (app.selection.rank != ev::kNoId) note.rank = app.selection.rank;
+  return note;
+}
+
+void go_to_note(AppState& app, const Note& note) {
+  if (note.is_range()) {
+    app.measured = TimeRange{note.begin_ns, note.end_ns};
+    app.follow = false;
+    app.cursor_ns = note.begin_ns;
+    constexpr std::int64_t kSeen = 100;  // of what is shown: a range shorter than that is zoomed to
+    const std::int64_t margin = (note.end_ns - note.begin_ns) / 2 + 1;
+    if (app.time.range().length() / kSeen > note.end_ns - note.begin_ns)
+      app.time.set({note.begin_ns - margin, note.end_ns + margin}, app.store().end_ns());
+    else
+      app.time.reveal({note.begin_ns, note.end_ns}, app.store().end_ns());
+  } else {
+    app.jump_to(note.begin_ns);
+  }
+  const auto ranks = app.store().ranks();
+  if (note.rank && std::ranges::find(ranks, *note.rank, &store::RankRow::rank) != ranks.end())
+    app.show_rank(*note.rank);
+}
+
+const Note* note_beside(const AppState& app, bool later) {
+  const std::int64_t now = app.now_ns();
+  const Note* best = nullptr;
+  for (const Note& note : app.notes.notes()) {
+    if (later ? note.begin_ns <= now : note.begin_ns >= now) continue;
+    if (best == nullptr || !later) best = &note;
+  }
+  return best;
+}
+
+Table note_table(const AppState& app) {
+  Table table;
+  table.columns = {{"time", 0.16F, true, "Since the run's first event"},
+                   {"length", 0.12F, true, "Of a measured range"},
+                   {"step", 0.08F, true},
+                   {"rank", 0.08F, true, "That was selected"},
+                   {"note", 1.0F}};
+  const auto steps = app.store().steps();
+  for (const Note& note : app.notes.notes()) {
+    const auto step = step_of(steps, note.begin_ns);
+    const std::int64_t length = note.end_ns - note.begin_ns;
+    table.add({number_cell(static_cast<double>(note.begin_ns), timestamp(note.begin_ns, 1'000)),
+               note.is_range() ? number_cell(static_cast<double>(length), duration(length).text())
+                               : Cell{"", -1.0, Tone::muted, {}, ""},
+               step ? number_cell(steps[*step].step, std::to_string(steps[*step].step))
+                    : number_cell(std::nullopt, ""),
+               note.rank ? number_cell(*note.rank, std::to_string(*note.rank))
+                         : Cell{"", -1.0, Tone::muted, {}, ""},
+               {note.text.empty() ? "bookmark" : note.text,
+                {},
+                note.text.empty() ? Tone::muted : Tone::normal,
+                {},
+                ""}});
+  }
+  return table;
+}
+
+std::vector<NoteFlag> note_flags(std::span<const Note> notes, const TimeScale& scale) {
+  std::vector<NoteFlag> out;
+  for (std::size_t i = 0; i < notes.size(); ++i) {
+    const Note& note = notes[i];
+    const bool seen = note.is_range()
+                          ? note.begin_ns < scale.range.end_ns && note.end_ns > scale.range.begin_ns
+                          : scale.range.contains(note.begin_ns);
+    if (!seen) continue;
+    const float left = scale.left;
+    const float right = scale.left + scale.width;
+    const float x0 = std::clamp(scale.x_of(note.begin_ns), left, right);
+    const float x1 = std::clamp(scale.x_of(note.end_ns), x0, right);
+    if (!out.empty() && x0 - out.back().x0 < kTouching) {
+      out.back().x1 = std::max(out.back().x1, x1);
+      out.back().notes.push_back(i);
+    } else {
+      out.push_back({x0, x1, {i}});
+    }
+  }
+  return out;
+}
+
+std::string flag_text(std::span<const Note> notes, const NoteFlag& flag) {
+  constexpr std::size_t kLines = 8;
+  std::string out = flag.notes.size() > 1 ? std::to_string(flag.notes.size()) + " notes\n" : "";
+  for (std::size_t i = 0; i < std::min(flag.notes.size(), kLines); ++i) {
+    const Note& note = notes[flag.notes[i]];
+    out += (i == 0 ? "" : "\n") + of_range(note) + ": " + (note.text.empty() ? "bookmark" : note.text);
+  }
+  if (flag.notes.size() > kLines) out += "\n...";
+  return out;
+}
+
+}  // namespace shardscope::gui

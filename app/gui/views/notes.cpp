@@ -1,0 +1,93 @@
+// Notes: what the user noted at times and ranges of the run; a click goes there.
+#include <algorithm>
+
+#include "app/gui/model/notebook.h"
+#include "app/gui/views/panels.h"
+#include "app/gui/views/table_view.h"
+
+namespace shardscope::gui {
+namespace {
+
+class NotesView final : public View {
+ public:
+  std::string_view name() const override { return "notes"; }
+  std::string_view title() const override { return "Notes"; }
+  void header(Context& ctx, Rect& room) override;
+  void draw(Context& ctx, Rect room) override;
+
+ private:
+  void edit(Context& ctx) const;
+  void remove(Context& ctx);
+  std::string chosen_;  ///< id
+  TableState state_;
+};
+
+void NotesView::edit(Context& ctx) const {
+  if (const Note* const note = ctx.app.notes.find(chosen_)) {
+    ctx.ui.note = *note;
+    ctx.ui.open(Dialog::note);
+  }
+}
+
+void NotesView::remove(Context& ctx) {
+  const Note* const note = ctx.app.notes.find(chosen_);
+  if (note == nullptr) return;
+  ctx.ui.say("Deleted the note" + (note->text.empty() ? std::string() : " \"" + note->text + "\"") +
+             "; Restore in the panel brings it back");
+  ctx.app.notes.remove(chosen_);
+}
+
+void NotesView::header(Context& ctx, Rect& room) {
+  Notebook& notes = ctx.app.notes;
+  const bool any = notes.find(chosen_) != nullptr;
+  if (ctx.button_right(room, "New", true, Context::Look::plain,
+                       "A note at this time, or on the measured range (B)")) {
+    ctx.ui.note = note_here(ctx.app);
+    ctx.ui.open(Dialog::note);
+  }
+  if (ctx.button_right(room, "Edit", any, Context::Look::plain, "Change the chosen note (F2)")) edit(ctx);
+  if (ctx.button_right(room, "Delete", any, Context::Look::plain, "Delete the chosen note (Delete)"))
+    remove(ctx);
+  if (notes.can_restore() && ctx.button_right(room, "Restore", true, Context::Look::plain,
+                                              "The note that was deleted last comes back"))
+    notes.restore();
+}
+
+void NotesView::draw(Context& ctx, Rect room) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  room = {room.x + 12, room.y, room.w - 24, room.h - 6};
+  if (!app.notes.problem().empty()) {
+    const float h = ctx.canvas.paragraph(room, app.notes.problem(), c.of(Meaning::trouble), Font::small);
+    room.take_top(h + 6);
+  }
+  if (!app.notes.has_file() && !app.notes.notes().empty())
+    ctx.canvas.text_in(room.take_top(20),
+                       "A live run has no file to keep notes beside: these are gone with this window.",
+                       c.of(Meaning::reduce), Font::small);
+  const auto notes = app.notes.notes();
+  if (notes.empty()) {
+    ctx.empty(
+        room, "No notes yet",
+        "B notes the time that is looked at, or the measured range. Notes are kept beside the recording "
+        "and stand in its report.");
+    return;
+  }
+  const auto index = static_cast<std::size_t>(std::ranges::find(notes, chosen_, &Note::id) - notes.begin());
+  TableOptions options;
+  if (index < notes.size()) options.chosen = index;
+  const TableHit hit = draw_table(ctx, "##notes", room, note_table(app), state_, options);
+  if (hit.clicked && *hit.clicked < notes.size()) {
+    chosen_ = notes[*hit.clicked].id;
+    go_to_note(app, notes[*hit.clicked]);
+  }
+  if (!ImGui::IsWindowFocused(ImGuiFocusedFlags_ChildWindows) || ImGui::GetIO().WantTextInput) return;
+  if (ImGui::IsKeyPressed(ImGuiKey_Delete, false)) remove(ctx);
+  if (ImGui::IsKeyPressed(ImGuiKey_F2, false)) edit(ctx);
+}
+
+}  // namespace
+
+std::unique_ptr<View> make_notes_view() { return std::make_unique<NotesView>(); }
+
+}  // namespace shardscope::gui

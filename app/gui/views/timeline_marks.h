@@ -1,0 +1,19 @@
+// What is drawn over the lanes of the timeline: what is missing, pauses, where a rank ended, and when ranks
+// came to the selected collective.
+#pragma once
+
+#include "app/gui/model/time_axis.h"
+#include "app/gui/model/timeline_rows.h"
+#include "app/gui/views/context.h"
+
+namespace shardscope::gui {
+
+void draw_gaps(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
+void draw_pauses(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
+/// Where the events of a rank end before the run does.
+void draw_rank_end(Context& ctx, const TimelineRow& row, const Rect& rect, const TimeScale& scale);
+/// The selected collective on all ranks: a line through the moments at which they came to it, the last in
+/// red, since the others waited for that one.
+void draw_arrivals(Context& ctx, const TimelineRows& rows, const Rect& lanes, const TimeScale& scale);
+
+}  // namespace shardscope::gui

@@ -1,0 +1,230 @@
+// Notes on a run: kept beside its recording whatever happens to the file, and marked where they belong.
+#include "app/gui/model/notebook.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "app/gui/model/app_state.h"
+#include "app/store/recording.h"
+#include "tests/app/store/synthetic_run.h"
+
+namespace shardscope::gui {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Notes : public ::testing::Test {
+ protected:
+  Notes() {
+    folder_ = ::testing::TempDir() + "notes_" +
+              ::testing::UnitTest::GetInstance()->current_test_info()->name() + "/";
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    recording_ = folder_ + "run.zscope";
+    {
+      store::RecordingWriter writer(recording_);
+      store::record(writer, store::make_synthetic_run());
+    }
+    app_.run = Session::open_file(recording_);
+    app_.run->settle();
+    app_.place_once();
+    app_.notes.show(*app_.run);
+    path_ = exporter::notes_path(recording_);
+  }
+  ~Notes() override {
+    fs::permissions(folder_, fs::perms::owner_all);
+    fs::remove_all(folder_);
+  }
+  /// As another window reads them.
+  [[nodiscard]] std::vector<Note> elsewhere() const {
+    return exporter::read_notes(path_, app_.store().tables().run_id);
+  }
+  static Note note(std::int64_t begin_ns, std::int64_t end_ns, std::string text) {
+    Note out;
+    out.begin_ns = begin_ns;
+    out.end_ns = end_ns;
+    out.text = std::move(text);
+    return out;
+  }
+  std::string folder_, recording_, path_;
+  AppState app_;
+};
+
+TEST_F(Notes, AreKeptBesideTheRecordingAndReadAgain) {
+  EXPECT_FALSE(fs::exists(path_)) << "nothing was noted";
+  Note first = note(5'000'000, 5'000'000, "gather \"12\" is late, \xC3\xA9\\n");
+  first.rank = 2;
+  app_.notes.put(first);
+  app_.notes.put(note(1'000'000, 3'000'000, ""));
+  ASSERT_EQ(app_.notes.problem(), "");
+  ASSERT_EQ(app_.notes.notes().size(), 2U);
+  EXPECT_EQ(app_.notes.notes()[0].begin_ns, 1'000'000) << "by time";
+  AppState other;
+  other.run = Session::open_file(recording_);
+  other.notes.show(*other.run);
+  ASSERT_EQ(other.notes.notes().size(), 2U);
+  EXPECT_TRUE(std::ranges::equal(other.notes.notes(), app_.notes.notes()));
+  EXPECT_EQ(other.notes.notes()[1].text, first.text);
+  EXPECT_EQ(other.notes.notes()[1].rank, 2U);
+  for (const auto& entry : fs::directory_iterator(folder_))
+    EXPECT_TRUE(entry.path() == recording_ || entry.path() == path_) << entry.path() << " was left";
+}
+
+TEST_F(Notes, AreChangedDeletedAndBroughtBack) {
+  app_.notes.put(note(10, 10, "one"));
+  app_.notes.put(note(20, 20, "two"));
+  Note one = app_.notes.notes()[0];
+  one.text = "first";
+  app_.notes.put(one);
+  EXPECT_EQ(elsewhere()[0].text, "first");
+  ASSERT_EQ(elsewhere().size(), 2U);
+  EXPECT_FALSE(app_.notes.can_restore());
+  app_.notes.remove(one.id);
+  ASSERT_EQ(elsewhere().size(), 1U);
+  EXPECT_EQ(elsewhere()[0].text, "two");
+  app_.notes.restore();
+  EXPECT_EQ(elsewhere().size(), 2U);
+  EXPECT_FALSE(app_.notes.can_restore());
+}
+
+TEST_F(Notes, OfAnotherWindowStay) {
+  AppState other;
+  other.run = Session::open_file(recording_);
+  other.notes.show(*other.run);
+  app_.notes.put(note(10, 10, "mine"));
+  other.notes.put(note(20, 20, "theirs"));
+  EXPECT_EQ(elsewhere().size(), 2U);
+  app_.notes.remove(app_.notes.notes()[0].id);
+  ASSERT_EQ(elsewhere().size(), 1U);
+  EXPECT_EQ(elsewhere()[0].text, "theirs");
+}
+
+TEST_F(Notes, AFileThatCannotBeReadIsNamedAndKept) {
+  const std::string run_id = "\"" + app_.store().tables().run_id + "\"";
+  const std::string head = R"({"format": "shardscope notes", "version": 1, "run_id": )" + run_id + ", ";
+  const std::pair<std::string, const char*> kBroken[] = {
+      {"{\"notes\": [", "is no JSON"},
+      {"[]", "holds no notes"},
+      {R"({"format": "shardscope notes", "version": 2, "run_id": )" + run_id + R"(, "notes": []})",
+       "newer version"},
+      {R"({"format": "shardscope notes", "version": 1, "run_id": "x", "notes": []})", "another run"},
+      {head + R"("notes": [{"id": "a", "text": "t"}]})", "begin_ns is no time"},
+      {head + R"("notes": [{"id": "a", "text": "t", "begin_ns": 1.5}]})", "begin_ns is no time"},
+      {head + R"("notes": [{"id": "a", "text": "t", "begin_ns": 18446744073709551615}]})",
+       "begin_ns is no time"},
+      {head + R"("notes": [{"id": "a", "text": "t", "begin_ns": 5, "end_ns": 4}]})", "ends before"},
+      {head + R"("notes": [{"id": "a", "begin_ns": 5}]})", "no text"},
+      {head + R"("notes": [{"id": "a", "text": "t", "begin_ns": 5, "rank": -1}]})", "rank"},
+      {head +
+           R"("notes": [{"id": "a", "text": "t", "begin_ns": 5}, {"id": "a", "text": "t", "begin_ns": 6}]})",
+       "two notes with one id"}};
+  std::size_t kept = 0;
+  for (const auto& [broken, reason] : kBroken) {
+    std::ofstream(path_) << broken;
+    app_.notes.forget();
+    app_.notes.show(*app_.run);
+    EXPECT_TRUE(app_.notes.notes().empty());
+    EXPECT_NE(app_.notes.problem().find(reason), std::string::npos) << app_.notes.problem();
+    EXPECT_NE(app_.notes.problem().find(path_), std::string::npos) << "which file";
+    EXPECT_EQ(text_of(path_), broken) << "it is not touched";
+    app_.notes.put(note(10, 10, "new"));
+    const std::string aside = path_ + ".unreadable" + (kept == 0 ? "" : "-" + std::to_string(kept + 1));
+    ++kept;
+    EXPECT_EQ(text_of(aside), broken) << "kept under another name when a note is made";
+    EXPECT_NE(app_.notes.problem().find(aside), std::string::npos) << app_.notes.problem();
+    EXPECT_EQ(elsewhere().size(), 1U);
+    app_.notes.put(note(20, 20, "next"));
+    EXPECT_EQ(app_.notes.problem(), "") << "and then all is well";
+    EXPECT_EQ(elsewhere().size(), 2U);
+  }
+}
+
+TEST_F(Notes, WhatCannotBeSavedIsSaidAndSavedWhenItCan) {
+  // Also root cannot write a file where a folder stands.
+  fs::create_directories(path_ + ".elsewhere");
+  fs::create_directory_symlink(path_ + ".elsewhere", path_);
+  app_.notes.forget();
+  app_.notes.show(*app_.run);
+  EXPECT_NE(app_.notes.problem(), "");
+  fs::remove(path_);
+  fs::remove_all(path_ + ".elsewhere");
+  app_.notes.put(note(10, 10, "kept"));
+  EXPECT_EQ(elsewhere().size(), 1U);
+  // The folder is gone while the window is open.
+  const std::string moved = folder_.substr(0, folder_.size() - 1) + "_moved";
+  fs::remove_all(moved);
+  fs::rename(folder_, moved);
+  app_.notes.put(note(20, 20, "unsaved"));
+  EXPECT_NE(app_.notes.problem().find("Not saved"), std::string::npos) << app_.notes.problem();
+  fs::rename(moved, folder_);
+  app_.notes.put(note(30, 30, "later"));
+  EXPECT_EQ(app_.notes.problem(), "");
+  std::vector<std::string> texts;
+  for (const Note& one : elsewhere()) texts.push_back(one.text);
+  EXPECT_EQ(std::ranges::count(texts, "unsaved"), 1);
+  EXPECT_EQ(std::ranges::count(texts, "later"), 1);
+}
+
+TEST_F(Notes, AreMadeOnTheMeasuredRangeOrTheTimeLookedAtAndGoneTo) {
+  app_.cursor_ns = 7'000'000;
+  app_.selection.rank = 1;
+  EXPECT_EQ(note_here(app_).begin_ns, 7'000'000);
+  EXPECT_FALSE(note_here(app_).is_range());
+  EXPECT_EQ(note_here(app_).rank, 1U);
+  app_.measured = TimeRange{2'000'000, 2'400'000};
+  Note range = note_here(app_);
+  EXPECT_TRUE(range.is_range());
+  app_.measured.reset();
+  app_.fit();
+  app_.notes.put(range);
+  app_.notes.put(note(9'000'000, 9'000'000, ""));
+  ASSERT_EQ(note_beside(app_, true)->begin_ns, 9'000'000);
+  ASSERT_EQ(note_beside(app_, false)->begin_ns, 2'000'000);
+  go_to_note(app_, *note_beside(app_, false));
+  EXPECT_EQ(app_.measured, (TimeRange{2'000'000, 2'400'000})) << "measured again";
+  EXPECT_TRUE(app_.time.range().contains(2'000'000));
+  EXPECT_TRUE(app_.time.range().contains(2'399'999));
+  EXPECT_LT(app_.time.range().length(), 100 * 400'000) << "large enough to be seen";
+  EXPECT_EQ(note_beside(app_, false), nullptr);
+}
+
+TEST_F(Notes, OfALiveRunOrAStoreWithoutAFileAreInTheWindowAlone) {
+  AppState live;
+  live.run = std::make_unique<Session>(store::make_synthetic_store());
+  live.notes.show(*live.run);
+  live.notes.put(note(10, 10, "here"));
+  EXPECT_FALSE(live.notes.has_file());
+  EXPECT_EQ(live.notes.notes().size(), 1U);
+  EXPECT_EQ(live.notes.problem(), "");
+}
+
+TEST(NoteFlags, StandAtTheirTimesAndJoinWhereTheyWouldTouch) {
+  std::vector<Note> notes(4);
+  notes[0].begin_ns = notes[0].end_ns = -50;  // before what is shown
+  notes[1].begin_ns = 100;
+  notes[1].end_ns = 5000;  // reaches beyond it
+  notes[2].begin_ns = notes[2].end_ns = 104;
+  notes[2].text = "near";
+  notes[3].begin_ns = notes[3].end_ns = 900;
+  const TimeScale scale{{0, 1000}, 50, 1000};
+  const auto flags = note_flags(notes, scale);
+  ASSERT_EQ(flags.size(), 2U);
+  EXPECT_FLOAT_EQ(flags[0].x0, 150);
+  EXPECT_FLOAT_EQ(flags[0].x1, 1050);
+  EXPECT_EQ(flags[0].notes, (std::vector<std::size_t>{1, 2}));
+  EXPECT_FLOAT_EQ(flags[1].x0, 950);
+  EXPECT_NE(flag_text(notes, flags[0]).find("near"), std::string::npos);
+  EXPECT_EQ(flag_text(notes, flags[0]).substr(0, 7), "2 notes");
+  EXPECT_TRUE(note_flags(notes, {{2000, 3000}, 0, 100}).size() == 1) << "a range that covers all of it";
+}
+
+}  // namespace
+}  // namespace shardscope::gui
