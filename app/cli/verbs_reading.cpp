@@ -172,7 +172,8 @@ int print_info(const Reading& reading) {
   say("{:<12} {}\n", "state",
       !info.complete                  ? "incomplete: the run was still going on or was cut off"
       : is_whole(info, store, losses) ? "complete"
-                                      : "ended properly; what is damaged, missing or not kept follows");
+      : kept                          ? "ended properly; what is not kept, damaged or missing follows"
+                                      : "ended properly; what is damaged or missing follows");
   if (kept) {
     say("{:<12} {}\n", "kept", analysis::text_of(*kept));
     for (const std::string& limit : limits_text(info.limits)) say("{:<12} {}\n", "", limit);
