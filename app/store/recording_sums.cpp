@@ -54,7 +54,9 @@ std::vector<ev::Event> rare_of(Database& database, std::int64_t id) {
 std::optional<std::uint32_t> last_step_of(const Block& block) {
   std::optional<std::uint32_t> last;
   for (const ev::Event& event : block.notable) {
-    if (event.kind != ev::EventKind::paused_end) last = std::max(last.value_or(0), event.a);
+    if (event.kind == ev::EventKind::paused_end) continue;
+    // The first field of all others is their step.
+    last = std::max(last.value_or(0), ev::as<ev::EventKind::step_begin>(event).step);
   }
   return last;
 }

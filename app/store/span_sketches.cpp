@@ -25,8 +25,10 @@ void SpanSketches::add(std::uint32_t rank, const RankState& state, const Pauses&
             stretched_by_pauses(span.kind) ? pauses.within(span.begin_ns, span.end_ns) : 0;
         const std::int64_t ns = span.end_ns - span.begin_ns - paused;
         sketch({.rank = rank, .stream = stream, .kind = span.kind, .code = span.code}).add(ns);
-        if (span.kind == ev::EventKind::module_begin && span.a < kMostModules)
-          sketch({.stream = stream, .kind = span.kind, .code = span.code, .module = span.a}).add(ns);
+        if (span.kind != ev::EventKind::module_begin) continue;
+        if (const std::uint32_t module = ev::as<ev::EventKind::module_begin>(span).module;
+            module < kMostModules)
+          sketch({.stream = stream, .kind = span.kind, .code = span.code, .module = module}).add(ns);
       }
     }
   }
