@@ -10,7 +10,6 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -45,8 +44,14 @@ struct HtaTimes {
   IntervalSet compute, communication, all;
 };
 HtaTimes hta_times(const json& trace) {
-  static const std::regex kComm("^nccl.*Kernel.*"), kMemory("^(Memcpy|Memset|dma).*"),
-      kNoCompute("^(nccl.*Kernel|.*Memcpy|Memset|.*Sync).*");
+  // HTA's own patterns: ^nccl.*Kernel; ^Memcpy|^Memset|^dma; ^nccl.*Kernel|.*Memcpy|^Memset|.*Sync.
+  const auto is_communication = [](const std::string& name) {
+    return name.starts_with("nccl") && name.find("Kernel") != std::string::npos;
+  };
+  const auto is_compute = [](const std::string& name) {
+    return name.find("Memcpy") == std::string::npos && name.find("Sync") == std::string::npos &&
+           !name.starts_with("Memset") && !name.starts_with("dma");
+  };
   std::vector<Interval> steps, compute, communication, all;
   std::map<std::int64_t, std::int64_t> launches;
   for (const json& event : trace["traceEvents"]) {
@@ -65,9 +70,9 @@ HtaTimes hta_times(const json& trace) {
     EXPECT_LE(launch, at.begin);
     const std::string name = event["name"];
     all.push_back(at);
-    if (std::regex_match(name, kComm)) {
+    if (is_communication(name)) {
       communication.push_back(at);
-    } else if (!std::regex_match(name, kMemory) && !std::regex_match(name, kNoCompute)) {
+    } else if (is_compute(name)) {
       compute.push_back(at);
     }
   }
