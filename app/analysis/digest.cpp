@@ -118,7 +118,7 @@ std::int64_t end_of(const store::Store& store, std::uint32_t rank, const StepWin
   return std::max(window.end_ns, std::min(end_ns, next_ns));
 }
 
-/// Every event of a step is there, or was lost on its way: none was let go by the recorder.
+/// Every event of a step is there, or was lost on its way: none was deleted by the limits of the recording.
 bool was_kept(const store::Store& store, std::uint32_t step) {
   if (store.not_kept().events == 0) return true;
   const std::span<const store::StepRow> rows = store.steps();

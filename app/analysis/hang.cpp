@@ -133,7 +133,7 @@ bool same_collective(const Issue& issue, const Issue& other) {
 
 /// Fills in whom each rank waits for: of its oldest open collective that lacks somebody, the members that
 /// have not begun it. Ranks that are over wait for nobody, unless all are: then they did when they were
-/// ended. Returns these collectives, by index of the rank; null where it waits for nobody.
+/// ended. Returns these collectives, by index of the rank; null where it waits for no rank.
 std::vector<const Issue*> find_waits(const std::vector<IssuedCollectives>& recent,
                                      std::vector<RankState>& ranks) {
   std::vector<const Issue*> blocked(recent.size());
@@ -172,7 +172,7 @@ const Issue* oldest_without(const std::vector<const Issue*>& blocked, const std:
   return oldest;
 }
 
-/// The rank that most others miss; of several the one that waits for nobody itself.
+/// The rank that most others miss; of several the one that waits for no rank itself.
 std::uint32_t most_missed(const std::vector<RankState>& ranks) {
   std::map<std::uint32_t, std::uint32_t> missed;  // by how many
   for (const RankState& one : ranks) {

@@ -27,7 +27,7 @@ struct Kept {
 
 /// Nothing where everything was kept.
 [[nodiscard]] std::optional<Kept> kept_of(const store::Store& store);
-/// Whether no event of any rank in [begin, end] was let go by the recorder.
+/// Whether no event of any rank in [begin, end] was deleted by the limits of the recording.
 [[nodiscard]] bool is_kept(const store::Store& store, std::int64_t begin_ns, std::int64_t end_ns);
 
 /// "full detail of steps 912 to 1010 (99 of 1,010 steps, from 61.0 s on); of the others ...".

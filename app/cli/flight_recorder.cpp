@@ -63,7 +63,7 @@ void FlightRecorder::look() {
       found_.push_back({.at_ns = store.origin_ns() + store.end_ns(),
                         .kind = "request",
                         .step = interval.step,
-                        .text = "asked for with SIGUSR2"});
+                        .text = "requested with SIGUSR2"});
     }
   });
   for (store::Moment& moment : std::exchange(found_, {})) {

@@ -50,7 +50,7 @@ void install_interrupt_handler();
 
 /// From here on SIGUSR2 asks for what happens now to be kept, instead of ending the program.
 void install_request_handler();
-void remove_request_handler();  ///< what was asked for after this is ignored
+void remove_request_handler();  ///< requests after this are ignored
 /// Whether it came since the last call.
 [[nodiscard]] bool take_request() noexcept;
 

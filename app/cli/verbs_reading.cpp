@@ -68,7 +68,7 @@ std::string how_it_ended(const store::Store& store, const store::RankRow& row) {
 }
 
 /// It ended properly, and nothing is damaged or missing: no event was dropped or lost on the way to it, or
-/// let go by the recorder, either.
+/// deleted by a limit, either.
 bool is_whole(const store::RecordingInfo& info, const store::Store& store, const store::Losses& losses) {
   return info.complete && info.problems.empty() && store.not_kept().events == 0 &&
          losses.dropped + losses.lost_messages + losses.damaged_events + losses.absent_events == 0;
@@ -77,9 +77,9 @@ bool is_whole(const store::RecordingInfo& info, const store::Store& store, const
 /// What the recorder was asked to keep.
 std::vector<std::string> limits_text(const store::Retention& limits) {
   std::vector<std::string> out;
-  if (limits.max_age_ns > 0) out.push_back("asked for: the last " + analysis::time_text(limits.max_age_ns));
+  if (limits.max_age_ns > 0) out.push_back("limit: the last " + analysis::time_text(limits.max_age_ns));
   if (limits.max_bytes > 0) {
-    out.push_back("asked for: at most " + analysis::bytes_text(static_cast<std::int64_t>(limits.max_bytes)));
+    out.push_back("limit: at most " + analysis::bytes_text(static_cast<std::int64_t>(limits.max_bytes)));
   }
   return out;
 }

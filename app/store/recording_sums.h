@@ -60,7 +60,7 @@ class SumsWriter {
   bool sized_ = false;
   RetentionPlan plan_;
   std::map<std::uint32_t, std::vector<Sum>> sums_;  ///< by rank, in order
-  std::optional<std::uint32_t> through_;            ///< step: the last of which an event was let go
+  std::optional<std::uint32_t> through_;            ///< step: the last of which an event was deleted
   std::optional<std::uint32_t> written_;            ///< through_ when steps were last written
   std::uint64_t moments_written_ = 0;
   SpanSketches sketches_;

@@ -1,5 +1,6 @@
 // What a recording keeps of a run without an end: the newest stretch at full detail, the stretches around
-// moments that somebody asked for, of everything else sums. Pure decisions; RecordingWriter carries them out.
+// moments that triggers or requests mark, of everything else sums. Pure decisions; RecordingWriter carries
+// them out.
 #pragma once
 
 #include <cstddef>

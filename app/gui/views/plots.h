@@ -38,7 +38,7 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
 /// Between these ImPlot draws in `rect` with the panel's fonts. Returns false where there is no room.
 bool begin_plot(Context& ctx, const char* id, const Rect& rect, int flags = 0);
 void end_plot(Context& ctx);
-/// The button was pressed and let go over the plot without a drag, which pans it.
+/// The button was pressed and released over the plot without a drag, which pans it.
 [[nodiscard]] bool plot_clicked();
 
 struct Part {
