@@ -297,4 +297,17 @@ Summary summarize(const store::Store& store) {
   return summarize(store, digest);
 }
 
+Summary summarize(const store::Store& store, const store::RecordingInfo& info) {
+  Summary summary = summarize(store);
+  summary.problems = info.problems;
+  summary.distributions = distributions(store, info);
+  return summary;
+}
+
+Summary whole_summary(const store::Store& store, const store::RecordingInfo& info) {
+  Summary summary = summarize(store, info);
+  if (summary.stage == 3) summary.scheduling = compare_scheduling(store);
+  return summary;
+}
+
 }  // namespace shardscope::analysis

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/analysis/coordinator.h"
+#include "app/analysis/distributions.h"
 #include "app/analysis/framework.h"
 #include "app/analysis/gpu_activity.h"
 #include "app/analysis/kept.h"
@@ -166,12 +167,11 @@ struct Summary {
   store::Losses losses;
   std::optional<instrumentation::Detail> recorded_detail;  ///< the highest of which there is anything
   std::optional<std::vector<store::Store::UnmatchedEnds>> unmatched_ends;  ///< unknown of older recordings
-  /// What is missing or damaged in the recording, as text: of RecordingInfo, set by the caller that opened
-  /// it.
-  std::vector<std::string> problems;
-  std::optional<Kept> kept;          ///< what is here at full detail; nothing: everything
-  std::uint32_t steps = 0;           ///< completed
-  std::uint32_t steps_measured = 0;  ///< without the first (warm-up) where there are more
+  std::vector<std::string> problems;        ///< what is missing or damaged in the recording, as text
+  std::vector<Distribution> distributions;  ///< of a recording of which a part was deleted
+  std::optional<Kept> kept;                 ///< what is here at full detail; nothing: everything
+  std::uint32_t steps = 0;                  ///< completed
+  std::uint32_t steps_measured = 0;         ///< without the first (warm-up) where there are more
   std::optional<double> step_ms_median, step_ms_p95, tokens_per_s;
   std::vector<double> loss, grad_norm, loss_scale, clip_factor;  ///< by step; NaN where missing
   std::vector<double> step_ms;
@@ -198,9 +198,13 @@ struct Summary {
   std::optional<TraceCounts> trace;  ///< unknown where stage 3 recorded no mode of it
   std::optional<TraceInvalidation> first_invalidation;  ///< of the lowest rank that has one
   std::string first_invalidation_text;                  ///< explain() of it
-  std::optional<Scheduling> scheduling;                 ///< set by the caller: compare_scheduling()
+  std::optional<Scheduling> scheduling;                 ///< whole_summary() alone: it reads every decision
 };
 [[nodiscard]] Summary summarize(const store::Store& store);
+/// The same, and what only the file says: its problems and distributions.
+[[nodiscard]] Summary summarize(const store::Store& store, const store::RecordingInfo& info);
+/// All that `summary --json` says of a recording.
+[[nodiscard]] Summary whole_summary(const store::Store& store, const store::RecordingInfo& info);
 [[nodiscard]] std::string to_json(const Summary& summary);
 
 class Digest;  // digest.h

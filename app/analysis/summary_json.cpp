@@ -208,6 +208,7 @@ std::string to_json(const Summary& s) {
   out["unmatched_ends"] = unmatched_ends_json(s.unmatched_ends);
   out["problems"] = s.problems;
   out["kept"] = kept_json(s.kept);
+  out["distributions"] = distributions_json(s.distributions);
   out["steps"] = s.steps;
   out["steps_measured"] = s.steps_measured;
   out["steps_lacking_events"] = s.lacking_steps;

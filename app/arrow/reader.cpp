@@ -106,16 +106,13 @@ Filter filter_of(const shardscope_filter& given) {
 
 std::string summary_json(const Opened& opened) {
   namespace analysis = shardscope::analysis;
-  analysis::Summary summary = analysis::summarize(opened.store);
-  summary.problems = opened.info.problems;
-  if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(opened.store);
-  return shardscope::instrumentation::plain_json(analysis::to_json(summary));
+  return shardscope::instrumentation::plain_json(
+      analysis::to_json(analysis::whole_summary(opened.store, opened.info)));
 }
 
 std::string findings_json(const Opened& opened) {
   namespace analysis = shardscope::analysis;
-  analysis::Summary summary = analysis::summarize(opened.store);
-  summary.problems = opened.info.problems;
+  const analysis::Summary summary = analysis::summarize(opened.store, opened.info);
   const bool simulated = opened.store.has_tables() && opened.store.tables().simulated;
   return shardscope::instrumentation::plain_json(
       analysis::findings_json(analysis::find(opened.store, summary), simulated));

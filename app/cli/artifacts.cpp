@@ -20,15 +20,12 @@ void write_report(const std::string& recording, const std::string& html, const s
   store::RecordingInfo info;
   const store::Store store = store::open_recording(recording, &info);
   for (const std::string& problem : info.problems) say(stderr, "shardscope: {}: {}\n", recording, problem);
-  analysis::Summary summary = analysis::summarize(store);
-  summary.problems = info.problems;
-  if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
+  const analysis::Summary summary = analysis::whole_summary(store, info);
   std::optional<analysis::Comparison> comparison;
   if (!baseline.empty()) {
     store::RecordingInfo base_info;
     const store::Store base = store::open_recording(baseline, &base_info);
-    analysis::Summary base_summary = analysis::summarize(base);
-    base_summary.problems = base_info.problems;
+    const analysis::Summary base_summary = analysis::summarize(base, base_info);
     comparison = analysis::compare({{&base, &base_summary}}, {{&store, &summary}});
   }
   std::vector<exporter::Note> notes;

@@ -44,13 +44,6 @@ store::Store open(const std::string& path, store::RecordingInfo& info) {
   return store;
 }
 
-/// The figures, and what they lack.
-analysis::Summary summarize(const store::Store& store, const store::RecordingInfo& info) {
-  analysis::Summary summary = analysis::summarize(store);
-  summary.problems = info.problems;
-  return summary;
-}
-
 /// "rank 1 was killed by signal 9 (SIGKILL) at 1.234 s; rank 0 then failed: ..."; empty where none failed.
 std::string failure_line(const store::Store& store) {
   const auto first = store::first_failure(store);
@@ -216,18 +209,14 @@ int print_info(const Reading& reading) {
 int print_summary(const Reading& reading) {
   store::RecordingInfo info;
   const store::Store store = open(reading.file, info);
-  analysis::Summary summary = summarize(store, info);
-  if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
-  const std::vector<analysis::Distribution> spread = analysis::distributions(store, info);
+  const analysis::Summary summary = analysis::whole_summary(store, info);
   if (reading.json) {
-    nlohmann::json out = nlohmann::json::parse(analysis::to_json(summary));
-    out["distributions"] = analysis::distributions_json(spread);
-    say_text(stdout, instrumentation::plain_json(analysis::to_text(out, 2)) + "\n");
+    say_text(stdout, instrumentation::plain_json(analysis::to_json(summary)) + "\n");
   } else {
     if (const std::string failure = failure_line(store); !failure.empty())
       say("{:<14} {}\n", "failed", failure);
     say_text(stdout, instrumentation::plain_lines(summary_text(summary)));
-    say_text(stdout, instrumentation::plain_lines(analysis::text_of(spread)));
+    say_text(stdout, instrumentation::plain_lines(analysis::text_of(summary.distributions)));
     for (const std::string& line : store::control_lines(store.messages()))
       say("{:<14} {}\n", "control", line);
     for (const store::Message& message : store.messages()) {
@@ -241,7 +230,7 @@ int print_summary(const Reading& reading) {
 int print_findings(const Reading& reading) {
   store::RecordingInfo info;
   const store::Store store = open(reading.file, info);
-  const auto findings = analysis::find(store, summarize(store, info));
+  const auto findings = analysis::find(store, analysis::summarize(store, info));
   const bool simulated = store.tables().simulated;
   say_text(stdout, reading.json ? instrumentation::plain_json(analysis::findings_json(findings, simulated))
                                 : instrumentation::plain_lines(findings_text(findings, simulated)));
@@ -251,7 +240,8 @@ int print_findings(const Reading& reading) {
 int print_comparison(const Reading& reading) {
   store::RecordingInfo info_a, info_b;
   const store::Store a = open(reading.file, info_a), b = open(reading.other, info_b);
-  const analysis::Summary summary_a = summarize(a, info_a), summary_b = summarize(b, info_b);
+  const analysis::Summary summary_a = analysis::summarize(a, info_a),
+                          summary_b = analysis::summarize(b, info_b);
   const analysis::Comparison comparison = analysis::compare({{&a, &summary_a}}, {{&b, &summary_b}});
   if (!reading.json) say("A  {}\nB  {}\n\n", reading.file, reading.other);
   const analysis::VerdictBasis basis = analysis::verdict_basis({{&a, &summary_a}}, {{&b, &summary_b}});
