@@ -48,11 +48,15 @@ if(SHARDSCOPE_UNITY)
   target_compile_options(shardscope_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 
-# shardscope_library(NAME [DECODES] SOURCES... LINK ...): a static library under the project's settings. DECODES: it
-# reads what others wrote, so the fuzzers are told which of its branches an input takes.
+# shardscope_library(NAME [DECODES] [AT_START] SOURCES... LINK ...): a static library under the project's settings.
+# DECODES: it reads what others wrote, so the fuzzers are given which of its branches an input takes. AT_START: it runs
+# once in a program and waits for nothing but people and files; optimising it would be most of its compilation.
 function(shardscope_library name)
-  cmake_parse_arguments(ARG "DECODES" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "DECODES;AT_START" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
+  if(ARG_AT_START)
+    target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+  endif()
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${SHARDSCOPE_UNITY})
   if(ARG_DECODES AND SHARDSCOPE_FUZZ)
     target_compile_options(${name} PRIVATE -fsanitize-coverage=trace-pc,trace-cmp)
