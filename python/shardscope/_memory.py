@@ -20,6 +20,7 @@ DEVICE, HOST, PINNED = range(3)
 SUB_GROUP = -1  # a phase: quick samples only
 FULL_STEPS = 3  # steps in which every sample is a full one
 FULL_SHARE = 0.0005  # of the time, at most, that full samples may take afterwards
+PATTERNS = 16  # sizes a slot remembers; with experts every sample may find other tensors
 STATES = {"exp_avg": MOMENTUM, "momentum_buffer": MOMENTUM, "exp_avg_sq": VARIANCE, "max_exp_avg_sq": VARIANCE,
           "square_avg": VARIANCE, "sum": VARIANCE}
 
@@ -43,7 +44,13 @@ class Slot:
             return 0
         size = self.sizes.get(present)
         if size is None:
-            size = self.sizes[present] = bytes_of(self.tensors())
+            size = self.remember(present, bytes_of(self.tensors()))
+        return size
+
+    def remember(self, present, size):
+        if len(self.sizes) >= PATTERNS:
+            self.sizes.clear()
+        self.sizes[present] = size
         return size
 
     def count(self, add):
@@ -51,14 +58,14 @@ class Slot:
         present = True if self.present is None else self.present()
         if not present:
             return 0
-        self.sizes[present] = size = sum(add(self.category, each, self.host) for each in self.tensors())
-        return size
+        return self.remember(present, sum(add(self.category, each, self.host) for each in self.tensors()))
 
 
 class KeptSlot:
-    """Bytes that a hook keeps count of, and reports by itself: `current_bytes()`."""
+    """Bytes that a hook keeps count of, and reports by itself: `current_bytes()`. A sample asks for them all the same: the
+    levels that it sets are of its own time."""
     __slots__ = ("key", "current_bytes", "now")
-    hooked = True
+    hooked = False
 
     def __init__(self, category, current_bytes):
         self.key, self.current_bytes, self.now = (DEVICE, category), current_bytes, 0
@@ -123,6 +130,7 @@ class Memory:
         self.levels = {}  # (pool, category) -> what is reported of it
         self.on = self.failed = False
         self.not_recorded = None  # called with the reason where counting fails
+        self.at_failure = set()  # called then: of hooks that report levels by themselves
 
     def watch(self, model, source_of, device):
         """From now on what source_of() says of this model is counted, until there is no model."""
@@ -189,6 +197,8 @@ class Memory:
 
     def _failed(self, error):
         self.on, self.failed = False, True
+        for stop in self.at_failure:
+            stop()
         why = f"{type(error).__name__}: {error}"
         _say.warning(f"memory: {why}; it is not counted any more, training is as before")
         if self.not_recorded is not None:

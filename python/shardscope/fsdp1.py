@@ -17,13 +17,12 @@ flat parameter of a module that was wrapped: what is in it is said by its name.
 import weakref
 
 from shardscope import _core, _kinds as k, _memory as m
-from shardscope._buckets import Buckets
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
 emit = _core.emit
 FSDP = "torch.distributed.fsdp."
-buckets = Buckets()
+buckets = _core.Buckets(session)
 
 
 class State:

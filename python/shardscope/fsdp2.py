@@ -20,13 +20,12 @@ import math
 import weakref
 
 from shardscope import _core, _kinds as k, _say, fsdp2_memory
-from shardscope._buckets import Buckets
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
 emit = _core.emit
 FSDP = "torch.distributed.fsdp._fully_shard."
-buckets = Buckets()
+buckets = _core.Buckets(session)
 COPY_IN, ALL_REDUCE = k.EXTRA_1, k.EXTRA_2  # lanes
 
 

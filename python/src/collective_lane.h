@@ -1,10 +1,74 @@
+// `_core.CollectiveLane`: collectives of one lane, one open at a time.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "shardscope/shardscope.h"
+
 namespace shardscope::python {
 
-/// `CollectiveLane`: collectives of one lane, one open at a time.
+struct Collective {
+  std::uint8_t op;
+  std::uint32_t sequence, owner, code;
+  std::int64_t elems, bytes;
+  bool ended = false;
+};
+
+/// Collectives of one lane in the order in which they were issued. What is issued while another runs begins
+/// when that has ended, as on a stream. Used under the GIL, by the thread that issues and by those that
+/// complete.
+class Lane {
+ public:
+  explicit Lane(std::uint8_t lane) : lane_(lane) {}
+
+  void issue(const std::shared_ptr<Collective>& issued) {
+    waiting_.push_back(issued);
+    if (waiting_.size() == 1) begin();
+  }
+  void ended(Collective& which) {
+    which.ended = true;
+    while (!waiting_.empty() && waiting_.front()->ended) {
+      const Collective& c = *waiting_.front();
+      shardscope_collective_end_among(lane_, c.op, c.sequence, c.owner, c.code, c.elems, c.bytes);
+      waiting_.pop_front();
+      if (!waiting_.empty()) begin();
+    }
+  }
+
+ private:
+  void begin() const {
+    const Collective& c = *waiting_.front();
+    shardscope_collective_begin_among(lane_, c.op, c.sequence, c.owner, c.code, c.elems, c.bytes);
+  }
+
+  std::uint8_t lane_;
+  std::deque<std::shared_ptr<Collective>> waiting_;
+};
+
+/// Called when its collective has ended, with what a future hands to its callbacks, or with nothing. In C++
+/// because a thread of the communication library calls it, and the training's thread waits for the GIL
+/// meanwhile.
+struct CollectiveEnded {
+  std::shared_ptr<Lane> lane;
+  std::shared_ptr<Collective> which;
+};
+
+/// A lane that hooks of several process groups share.
+struct CollectiveLane {
+  std::shared_ptr<Lane> lane;
+
+  [[nodiscard]] CollectiveEnded issue(const Collective& collective) const {
+    CollectiveEnded ended{lane, std::make_shared<Collective>(collective)};
+    lane->issue(ended.which);
+    return ended;
+  }
+};
+
 void add_collective_lane(nanobind::module_& module);
 
 }  // namespace shardscope::python

@@ -2,9 +2,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "buckets.h"
 #include "collective_lane.h"
+#include "coordinator_hooks.h"
 #include "describe.h"
+#include "fetch_waits.h"
 #include "gate.h"
+#include "group_calls.h"
 #include "memory_level.h"
 #include "module_hooks.h"
 #include "open_spans.h"
@@ -49,7 +53,11 @@ NB_MODULE(_core, module) {
   shardscope::python::add_open_spans(module);
   shardscope::python::add_param_statuses(module);
   shardscope::python::add_parts(module);
+  shardscope::python::add_buckets(module);
   shardscope::python::add_module_hooks(module);
+  shardscope::python::add_coordinator_hooks(module);
+  shardscope::python::add_fetch_waits(module);
+  shardscope::python::add_group_calls(module);
   shardscope::python::add_watched_attribute(module);
   shardscope::python::add_requests(module);
   shardscope::python::add_wrapper(module);

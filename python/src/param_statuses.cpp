@@ -13,7 +13,7 @@ void add_param_statuses(nb::module_& module) {
       .def_ro("gathered_bytes", &ParamStatuses::gathered_bytes)
       .def_ro("coming_bytes", &ParamStatuses::coming_bytes)
       .def("follow", &ParamStatuses::follow)
-      .def("report", &ParamStatuses::report)
+      .def("report", &ParamStatuses::report, nb::arg("gathered").none(), nb::arg("coming").none())
       .def("changed", &ParamStatuses::changed)
       .def("status_of", &ParamStatuses::status_of)
       .def("gather_of", &ParamStatuses::gather_of)

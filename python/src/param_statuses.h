@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memory_level.h"
+#include "session.h"
 #include "shardscope/shardscope.h"
 
 namespace shardscope::python {
@@ -42,29 +43,31 @@ class ParamStatuses {
     rows_.clear();
     available_elems = gathered_bytes = coming_bytes = 0;
   }
-  /// Where the bytes are reported, each change by itself.
+  /// Where the bytes are reported, each change by itself; None: nowhere any more.
   void report(nb::object gathered, nb::object coming) {
-    gathered_level_ = std::move(gathered);
-    coming_level_ = std::move(coming);
+    gathered_level_ = gathered.is_none() ? nb::object() : std::move(gathered);
+    coming_level_ = coming.is_none() ? nb::object() : std::move(coming);
   }
 
   /// `param` has got `value`. One that is not of a described model is nobody's.
   void changed(nb::handle param, nb::handle value) {
-    const std::uint32_t number = number_of(param);
+    const std::uint32_t number = numbers_.is_valid() ? number_in(numbers_, param) : SHARDSCOPE_NO_ID;
     if (number == SHARDSCOPE_NO_ID) return;
     const std::uint8_t status = code_of(value);
-    Row& row = row_of(number);
-    const std::uint8_t before = row.status;
+    const std::uint8_t before = status_of(number);
     if (status == before) return;
-    if (row.elem_bytes == 0) row.elem_bytes = nb::cast<std::int64_t>(param.attr("element_size")());
-    row.status = status;
-
+    // What runs Python comes first: another thread may change a status meanwhile, and with it the rows.
+    std::int64_t elem_bytes = number < rows_.size() ? rows_[number].elem_bytes : 0;
+    if (elem_bytes == 0) elem_bytes = nb::cast<std::int64_t>(param.attr("element_size")());
     std::uint8_t cause = cause_out;
     if (status != SHARDSCOPE_NOT_AVAILABLE) {
       const bool persistent = before == SHARDSCOPE_NOT_AVAILABLE && gather == SHARDSCOPE_NO_ID &&
                               nb::cast<bool>(param.attr("ds_persist"));
-      cause = persistent ? SHARDSCOPE_CAUSE_PERSISTENT : cause_in;
+      cause = persistent ? std::uint8_t{SHARDSCOPE_CAUSE_PERSISTENT} : cause_in;
     }
+    Row& row = row_of(number);
+    row.elem_bytes = elem_bytes;
+    row.status = status;
     count_bytes(row, before);
     if (before == SHARDSCOPE_NOT_AVAILABLE) available_elems += row.elems;
     if (status == SHARDSCOPE_NOT_AVAILABLE) available_elems -= row.elems;
@@ -80,8 +83,10 @@ class ParamStatuses {
   [[nodiscard]] std::uint32_t gather_of(std::uint32_t number) {
     return number < rows_.size() ? rows_[number].gather : SHARDSCOPE_NO_ID;
   }
-  /// `number` is brought by the gather `id`, until it is released.
-  void gathered_by(std::uint32_t number, std::uint32_t id) { row_of(number).gather = id; }
+  /// `number` is brought by the gather `id`, until it is released. Nothing where no parameters are followed.
+  void gathered_by(std::uint32_t number, std::uint32_t id) {
+    if (elems_.is_valid()) row_of(number).gather = id;
+  }
 
  private:
   struct Row {
@@ -89,16 +94,6 @@ class ParamStatuses {
     std::uint32_t gather = SHARDSCOPE_NO_ID;
     std::int64_t elems = 0, elem_bytes = 0;
   };
-
-  [[nodiscard]] std::uint32_t number_of(nb::handle param) const {
-    if (!numbers_.is_valid()) return SHARDSCOPE_NO_ID;
-    const nb::object key = nb::steal(PyLong_FromVoidPtr(param.ptr()));
-    if (!key.is_valid()) throw nb::python_error();
-    PyObject* number = PyDict_GetItemWithError(numbers_.ptr(), key.ptr());
-    if (number != nullptr) return nb::cast<std::uint32_t>(nb::handle(number));
-    if (PyErr_Occurred() != nullptr) throw nb::python_error();
-    return SHARDSCOPE_NO_ID;
-  }
 
   [[nodiscard]] std::uint8_t code_of(nb::handle value) const {
     for (std::uint8_t code = 0; code < values_.size(); ++code)
@@ -108,8 +103,8 @@ class ParamStatuses {
 
   Row& row_of(std::uint32_t number) {
     while (rows_.size() <= number) {
-      Row& row = rows_.emplace_back();
-      row.elems = nb::cast<std::int64_t>(elems_[rows_.size() - 1]);
+      const auto elems = nb::cast<std::int64_t>(elems_[rows_.size()]);
+      rows_.emplace_back().elems = elems;
     }
     return rows_[number];
   }

@@ -106,6 +106,20 @@ class Memory(unittest.TestCase):
         self.assertLessEqual(census[0][-1] - totals[-1], UNCOUNTED)
 
 
+    def test_gathered_memory_is_that_of_the_statuses(self):
+        """At every change of a parameter's status, in steps whose samples are quick too: what is whole or on its way."""
+        made = self.recorded("zero3", "steps=8")[1]
+        for rank in range(2):
+            levels, changes = collections.defaultdict(int), 0
+            for event in runs.read(made).of(rank, "param_status", "memory_alloc", "memory_free"):
+                if event["kind"] == "param_status":
+                    self.assertEqual(levels[PARAM_GATHERED] + levels[GATHER_BUFFER], 4 * int(event["v1"]), event)
+                    changes += 1
+                elif int(event["code"]) >> 4 == 0:
+                    levels[int(event["code"]) & 15] += int(event["v0"]) * (1 if event["kind"] == "memory_alloc" else -1)
+            self.assertGreater(changes, 100)
+
+
 def named(levels):
     return ", ".join(f"{pool}/{category}: {size}" for (pool, category), size in sorted(levels.items()) if size)
 

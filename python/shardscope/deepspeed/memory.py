@@ -46,6 +46,7 @@ def source_of(engine):
     references = [weakref.ref(p) for p in params]
     if stage == 3:
         zero3_params.state.report(session.memory.level(*gathered.key), session.memory.level(*coming.key))
+        session.memory.at_failure.add(stop_reporting)
         slots += [gathered, coming]
         slots += [m.gradient_slot([flat for flat in getattr(optimizer, "fp32_partitioned_groups_flat", ())
                                    if hasattr(flat, "grad")], m.GRAD_SHARD, offloaded)]
@@ -71,6 +72,10 @@ def source_of(engine):
             m.states_of(inner, add, offloaded)
 
     return m.Source(fixed, slots)
+
+
+def stop_reporting():
+    zero3_params.state.report(None, None)
 
 
 def optimizer_is_offloaded(optimizer):

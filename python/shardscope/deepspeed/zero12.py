@@ -9,13 +9,12 @@
 | _optimizer_step | optimizer_begin, optimizer_end |
 """
 from shardscope import _core, _kinds as k, _memory
-from shardscope._buckets import Buckets
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 from shardscope.deepspeed import memory
 
 emit = _core.emit
-buckets = Buckets()
+buckets = _core.Buckets(session)
 
 
 def adapters():
@@ -38,11 +37,11 @@ def epilogue_ended(_, result, optimizer):
 
 
 def gradient_comes(optimizer, param, i):
-    buckets.trigger = session.params.get(id(param), NO_ID)
+    buckets.comes(param)
 
 
 def added(_, result, optimizer, param, i):
-    buckets.no_trigger()
+    buckets.came()
     number = session.params.get(id(param))
     if number is not None and session.started:
         dtype = optimizer.get_param_comm_dtype(param)

@@ -10,49 +10,29 @@ O = stage3.DeepSpeedZeroOptimizer_Stage3
 | O._optimizer_step | optimizer_begin, optimizer_end |
 """
 from shardscope import _core, _kinds as k, _memory
-from shardscope._buckets import Buckets
 from shardscope._session import NO_ID, session
 
 emit = _core.emit
 O = "_DeepSpeedZeroOptimizer_Stage3__"
-buckets = Buckets()
+buckets = _core.Buckets(session)
 
 
 def install_optimizer(table):
     cls = "DeepSpeedZeroOptimizer_Stage3."
-    table.wrap(cls + "reduce_independent_p_g_buckets_and_remove_grads", "self param", before=gradient_comes,
-               after=gradient_came)
-    table.wrap(cls + O + "add_grad_to_ipg_bucket", "self param", after=added)
+    gradients = _core.GradientHooks(session, buckets)
+    table.wrap(cls + "reduce_independent_p_g_buckets_and_remove_grads", "self param", before=gradients.comes,
+               after=gradients.came)
+    table.wrap(cls + O + "add_grad_to_ipg_bucket", "self param", after=gradients.added)
     table.wrap(cls + O + "reduce_and_partition_ipg_grads", "self communication_data_type", before=flush, after=flushed)
     table.wrap(cls + "independent_gradient_partition_epilogue", "self", before=lambda self: buckets.in_epilogue(True),
                after=lambda token, result, self: buckets.in_epilogue(False))
     table.wrap(cls + "_optimizer_step", "self sub_group_id", before=sub_group_begins, after=sub_group_ended)
 
 
-class Coming:
-    param = None  # whose gradient has come, until it is in its bucket
-
-
-def gradient_comes(optimizer, param):
-    buckets.trigger, Coming.param = session.params.get(id(param), NO_ID), param
-
-
-def gradient_came(_, result, optimizer, param):
-    buckets.no_trigger()
-    Coming.param = None
-
-
 def group_changes(optimizer, bucket):
     """Whether the gradient that has come is reduced among other ranks than those in the bucket (expert parameters)."""
     held, of = getattr(bucket, "process_group", None), getattr(optimizer, "_get_param_partition_group", None)
-    return held is not None and of is not None and Coming.param is not None and of(Coming.param) != held
-
-
-def added(_, result, optimizer, param):
-    number = session.params.get(id(param))
-    if number is not None and session.started:
-        dtype = optimizer.get_param_comm_dtype(param)
-        buckets.add((id(optimizer), dtype), number, param.ds_numel, optimizer.ipg_buckets[dtype].elements)
+    return held is not None and of is not None and buckets.coming is not None and of(buckets.coming) != held
 
 
 def flush(optimizer, communication_data_type):

@@ -8,26 +8,15 @@
 """
 from shardscope import _core, _kinds as k
 from shardscope._hooks import Differs
-from shardscope._session import NO_ID, session
+from shardscope._session import session
 
-emit = _core.emit
 HANDLES = ("AllGatherHandle", "AllGatherCoalescedHandle", "AllReduceCoalescedHandle")
 RELEASED, PARTITIONED, INVALIDATED, IN_CONTEXT = k.RELEASE, k.PARTITION, k.INVALIDATION, k.CONTEXT
 
 
-class State(_core.ParamStatuses):
-    """What the hooks know of the coordinator between two calls. Of _core.ParamStatuses: `module`, whose fetch or release is
-    going on; `entering`, whose pre-hook runs; `gather`, the one that is being issued; `cause_in` and `cause_out` of what becomes
-    in flight or not available."""
-
-    def __init__(self):
-        super().__init__()
-        self.submodule = None  # the module whose fetch is going on, itself
-        self.prefetched = 0  # elements, of the fetch going on
-        self.fetched = NO_ID  # gather of the fetch going on
-
-
-state = State()
+# What the hooks know of the coordinator between two calls: `module`, whose fetch or release is going on; `entering`, whose
+# pre-hook runs; `gather`, the one that is being issued; `cause_in` and `cause_out` of what becomes in flight or not available.
+state = _core.ParamStatuses()
 
 
 def after_description(engine):
@@ -51,8 +40,9 @@ def install_parameters(table):
     state.follow(session.params, session.param_elems, status.NOT_AVAILABLE, status.INFLIGHT, status.AVAILABLE)
     table.replace(torch.nn.Parameter, "ds_status", _core.WatchedAttribute(
         "ds_status", state.changed, lambda error: adapter.failed("Parameter.ds_status", error), adapter.switch))
+    waits = _core.FetchWaits(session, state)
     for handle in HANDLES:
-        table.wrap(f"{handle}.wait", "self", before=wait_begins, after=wait_ended)
+        table.wrap(f"{handle}.wait", "self", before=waits.begins, after=waits.ended)
     table.wrap("GatheredParameters.__enter__", "self", before=lambda context: set_causes(IN_CONTEXT, IN_CONTEXT),
                after=lambda token, result, context: set_causes(*token))
     table.wrap("GatheredParameters.__exit__", "self", before=lambda context, *exc: set_causes(IN_CONTEXT, IN_CONTEXT),
@@ -63,21 +53,3 @@ def set_causes(cause_in, cause_out):
     before = state.cause_in, state.cause_out
     state.cause_in, state.cause_out = cause_in, cause_out
     return before
-
-
-def wait_begins(handle, *args, **kwargs):
-    """(module, gather, bytes) of a wait that has something to wait for."""
-    if getattr(handle, "complete", False) or not session.started:
-        return None
-    params = getattr(handle, "params", None) or [handle._AllGatherHandle__param]
-    number = session.params.get(id(params[0]))
-    if number is None or params[0].ds_status.name != "INFLIGHT":
-        return None
-    wait = state.module, state.gather_of(number), sum(p.ds_numel * p.element_size() for p in params)
-    emit(k.FETCH_WAIT_BEGIN, k.COMPUTE, 0, wait[0], wait[1], NO_ID, wait[2], 0)
-    return wait
-
-
-def wait_ended(wait, result, handle, *args, **kwargs):
-    if wait is not None:
-        emit(k.FETCH_WAIT_END, k.COMPUTE, 0, wait[0], wait[1], NO_ID, wait[2], 0)

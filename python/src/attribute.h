@@ -1,0 +1,39 @@
+// Attributes of Python objects by names that are made once.
+#pragma once
+
+#include <Python.h>
+#include <nanobind/nanobind.h>
+
+namespace shardscope::python {
+
+namespace nb = nanobind;
+
+/// One attribute. All may raise what Python raises, as nb::python_error.
+class Attribute {
+ public:
+  explicit Attribute(const char* name) : name_(nb::steal(PyUnicode_InternFromString(name))) {}
+
+  [[nodiscard]] nb::object of(nb::handle object) const {
+    nb::object value = nb::steal(PyObject_GetAttr(object.ptr(), name_.ptr()));
+    if (!value.is_valid()) throw nb::python_error();
+    return value;
+  }
+  template <typename T>
+  [[nodiscard]] T as(nb::handle object) const {
+    return nb::cast<T>(of(object));
+  }
+  [[nodiscard]] bool is_true(nb::handle object) const {
+    const int truth = PyObject_IsTrue(of(object).ptr());
+    if (truth < 0) throw nb::python_error();
+    return truth != 0;
+  }
+  void set(nb::handle object, nb::handle value) const {
+    if (PyObject_SetAttr(object.ptr(), name_.ptr(), value.ptr()) < 0) throw nb::python_error();
+  }
+  [[nodiscard]] nb::object call(nb::handle object) const { return of(object)(); }
+
+ private:
+  nb::object name_;
+};
+
+}  // namespace shardscope::python

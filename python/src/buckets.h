@@ -1,0 +1,78 @@
+// `_core.Buckets`: buckets of gradients, opened with their first gradient, flushed for a reason, numbered as
+// they open.
+#pragma once
+
+#include <Python.h>
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "gate.h"
+#include "session.h"
+#include "shardscope/shardscope.h"
+
+namespace shardscope::python {
+
+/// Of one framework. A key says which of the buckets that are open at once: the type of their elements, most
+/// often.
+class Buckets {
+ public:
+  explicit Buckets(nb::object session) : session_(std::move(session)) {}
+
+  std::uint32_t trigger = SHARDSCOPE_NO_ID;  ///< parameter whose gradient has just come
+  bool epilogue = false;                     ///< whether flushes are those of the end of a backward
+  nb::object coming = nb::none();            ///< that parameter itself
+
+  void comes(nb::handle param) {
+    trigger = session_.param(param);
+    coming = nb::borrow(param);
+  }
+  void came() {
+    trigger = SHARDSCOPE_NO_ID;
+    coming = nb::none();
+  }
+
+  /// The open bucket of this key; a new one where there is none.
+  std::uint32_t of(nb::handle key, std::uint32_t buffer) {
+    PyObject* found = PyDict_GetItemWithError(open_.ptr(), key.ptr());
+    if (found != nullptr) return nb::cast<std::uint32_t>(nb::handle(found));
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    const std::uint32_t number = session_.next_bucket();
+    open_[key] = number;
+    shardscope_bucket_open(number, buffer);
+    return number;
+  }
+
+  /// The gradient of `param` is in it; `bucket_elems`: what it holds now.
+  void add(nb::handle key, std::uint32_t param, std::int64_t elems, std::int64_t bucket_elems,
+           std::uint32_t buffer) {
+    shardscope_bucket_add(of(key, buffer), param, elems, bucket_elems);
+  }
+
+  /// Gate, reason, and what the reduction that follows is for. `reason`: none where the framework's own is
+  /// that of its size or of the end of a backward.
+  std::uint32_t flush(nb::handle key, nb::handle parts, std::int64_t elems, bool too_large,
+                      std::optional<std::uint8_t> reason) {
+    const std::uint32_t number = of(key, 0);
+    (void)pass_gate(SHARDSCOPE_GATE_BUCKET, number);
+    const auto own = static_cast<std::uint8_t>(epilogue                      ? SHARDSCOPE_FLUSH_EPILOGUE
+                                               : too_large                   ? SHARDSCOPE_FLUSH_EXTRA_LARGE
+                                               : trigger == SHARDSCOPE_NO_ID ? SHARDSCOPE_FLUSH_BOUNDARY
+                                                                             : SHARDSCOPE_FLUSH_FULL);
+    shardscope_bucket_flush(reason.value_or(own), number, trigger, static_cast<std::uint32_t>(nb::len(parts)),
+                            elems);
+    if (PyDict_DelItem(open_.ptr(), key.ptr()) < 0) throw nb::python_error();
+    session_.purpose(nb::make_tuple(std::uint8_t{SHARDSCOPE_LANE_REDUCE}, number, parts));
+    return number;
+  }
+
+ private:
+  Session session_;
+  nb::dict open_;  ///< key -> number
+};
+
+void add_buckets(nanobind::module_& module);
+
+}  // namespace shardscope::python

@@ -1,0 +1,226 @@
+#include "coordinator_hooks.h"
+
+#include <Python.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "attribute.h"
+#include "param_statuses.h"
+#include "parts.h"
+#include "session.h"
+#include "shardscope/shardscope.h"
+
+namespace nb = nanobind;
+
+namespace shardscope::python {
+namespace {
+
+/// A private attribute of the coordinator, by Python's mangled name.
+Attribute own(const char* name) {
+  return Attribute(("_PartitionedParameterCoordinator__" + std::string(name)).c_str());
+}
+
+/// Parameters of one module as DeepSpeed iterates over them, with their numbers in the run.
+struct ModuleParams {
+  nb::object gone;  ///< weak reference that takes this entry away with its module
+  std::tuple<std::size_t, std::size_t, std::size_t> version;
+  std::vector<std::pair<nb::object, std::uint32_t>> all;
+  std::vector<PyObject*> identities;  ///< of the same, sorted
+
+  [[nodiscard]] bool has(nb::handle param) const {
+    return std::binary_search(identities.begin(), identities.end(), param.ptr());
+  }
+};
+
+/// Fetches, gathers and releases of stage 3 (zero3_coordinator.py): what is fetched and prefetched at each
+/// module, why no more, and why parameters stay. In C++ because every module of every pass comes here.
+class CoordinatorHooks {
+ public:
+  /// `iterate`(module) -> [parameter]: DeepSpeed's own iteration. `statuses` must outlive this.
+  CoordinatorHooks(nb::object session, ParamStatuses& statuses, nb::object iterate)
+      : session_(std::move(session)), statuses_(statuses), iterate_(std::move(iterate)) {}
+
+  /// Ahead of _fetch_sub_module_impl(): the place in the trace, for fetch_ended().
+  nb::object fetch_begins(nb::handle coordinator, nb::handle module, nb::handle, nb::handle) {
+    statuses_.module = session_.module(module);
+    fetching_ = nb::borrow(module);
+    prefetched_elems_ = 0;
+    fetched_ = SHARDSCOPE_NO_ID;
+    return step_id_.of(coordinator);
+  }
+  void fetch_ended(nb::handle step_id, nb::handle, nb::handle coordinator, nb::handle, nb::handle,
+                   nb::handle) {
+    const std::uint32_t module = std::exchange(statuses_.module, SHARDSCOPE_NO_ID);
+    fetching_ = nb::none();
+    if (module == SHARDSCOPE_NO_ID || !session_.started()) return;
+    const auto available = available_.as<std::int64_t>(coordinator);
+    shardscope_fetch_decision(why_no_more(coordinator, available), module, fetched_,
+                              nb::cast<std::uint32_t>(step_id), prefetched_elems_, available);
+  }
+
+  /// Ahead of __all_gather_params_(): (cause, gather) as they were, for gather_issued().
+  nb::object gather_begins(nb::handle, nb::handle params, nb::handle, nb::handle) {
+    const nb::object before = nb::make_tuple(statuses_.cause_in, statuses_.gather);
+    if (!session_.started()) return before;
+    std::vector<Part> parts;
+    bool any = false, prefetch = fetching_.is_none();
+    const ModuleParams* of_module = prefetch ? nullptr : &params_of(fetching_);
+    for (const nb::handle param : params) {
+      if (status_of(param) != SHARDSCOPE_NOT_AVAILABLE) continue;
+      any = true;
+      prefetch = prefetch || !of_module->has(param);
+      const std::uint32_t number = session_.param(param);
+      if (number != SHARDSCOPE_NO_ID) parts.emplace_back(number, numel_.as<std::int64_t>(param));
+    }
+    if (!any) return before;
+    const std::uint32_t gather = session_.next_gather();
+    for (const Part& part : parts) statuses_.gathered_by(part.first, gather);
+    Parts whole(std::move(parts));
+    statuses_.cause_in = prefetch ? SHARDSCOPE_CAUSE_PREFETCH : SHARDSCOPE_CAUSE_FETCH;
+    statuses_.gather = gather;
+    if (prefetch) {
+      prefetched_elems_ += whole.elems();
+      shardscope_prefetch_issued(gather, statuses_.module, static_cast<std::uint32_t>(whole.size()),
+                                 whole.elems());
+    } else {
+      fetched_ = gather;
+    }
+    session_.purpose(
+        nb::make_tuple(std::uint8_t{SHARDSCOPE_LANE_GATHER}, gather, nb::cast(std::move(whole))));
+    return before;
+  }
+  void gather_issued(nb::handle before, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle) {
+    session_.purpose_served();
+    statuses_.cause_in = nb::cast<std::uint8_t>(before[0]);
+    statuses_.gather = nb::cast<std::uint32_t>(before[1]);
+  }
+
+  /// Why parameters of the module stay, in the order of the coordinator's own checks.
+  void kept(nb::handle coordinator, nb::handle module, std::uint32_t number) {
+    const ModuleParams& of_module = params_of(module);
+    std::optional<bool> complete;  // asked where it matters
+    for (const auto& [param, param_number] : of_module.all) {
+      if (param_number == SHARDSCOPE_NO_ID) continue;
+      const std::uint8_t status = status_of(param);
+      if (status == SHARDSCOPE_NOT_AVAILABLE && statuses_.status_of(param_number) == SHARDSCOPE_NOT_AVAILABLE)
+        continue;
+      if (!complete) complete = nb::cast<bool>(is_complete_trace_.call(coordinator));
+      shardscope_release_kept(why_kept(coordinator, param, status, *complete), number, param_number,
+                              session_.elems(param_number));
+    }
+  }
+
+ private:
+  /// The coordinator's reason not to prefetch (more), from the state that its loop left behind.
+  std::uint8_t why_no_more(nb::handle coordinator, std::int64_t available) {
+    const auto bucket = bucket_.as<std::int64_t>(coordinator);
+    if (bucket == 0) return SHARDSCOPE_PREFETCH_DISABLED;
+    if (!nb::cast<bool>(is_complete_trace_.call(coordinator))) return SHARDSCOPE_PREFETCH_NO_TRACE;
+    const nb::object queue = queue_.of(coordinator);
+    if (nb::len(queue) == 0) return SHARDSCOPE_PREFETCH_END_OF_TRACE;
+    if (is_offloaded(param_.of(queue[0]))) return SHARDSCOPE_PREFETCH_OFFLOADED;
+    // What was available when the prefetch loop began: without what it then gathered itself.
+    const std::int64_t room = limit_.as<std::int64_t>(coordinator) - (available - prefetched_elems_);
+    return room < bucket ? SHARDSCOPE_PREFETCH_LIVE_LIMIT : SHARDSCOPE_PREFETCH_BUCKET_FULL;
+  }
+  /// Whether its shard has to be read from NVMe first.
+  static bool is_offloaded(nb::handle param) {
+    if (nb::getattr(param, "nvme_swapper", nb::none()).is_none()) return false;
+    const nb::object shard = param.attr("ds_tensor");
+    if (shard.attr("final_location").is_none()) return false;
+    const nb::object name = nb::getattr(shard.attr("status"), "name", nb::str(""));
+    return PyUnicode_CompareWithASCIIString(name.ptr(), "NOT_AVAILABLE") == 0;
+  }
+
+  /// As DeepSpeed has it at this moment. Its enumeration's names are looked up once each.
+  std::uint8_t status_of(nb::handle param) {
+    nb::object value = status_.of(param);
+    for (const auto& [known, code] : codes_)
+      if (value.is(known)) return code;
+    const nb::object name = value.attr("name");
+    const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name.ptr(), text) == 0; };
+    const std::uint8_t code = is("AVAILABLE")  ? SHARDSCOPE_AVAILABLE
+                              : is("INFLIGHT") ? SHARDSCOPE_IN_FLIGHT
+                                               : SHARDSCOPE_NOT_AVAILABLE;
+    return codes_.emplace_back(std::move(value), code).second;
+  }
+
+  std::uint8_t why_kept(nb::handle coordinator, nb::handle param, std::uint8_t status, bool complete) {
+    if (external_.is_true(param)) return SHARDSCOPE_KEEP_EXTERNAL;
+    if (active_.is_true(param)) return SHARDSCOPE_KEEP_IN_USE;
+    if (status != SHARDSCOPE_AVAILABLE) return SHARDSCOPE_KEEP_NOT_AVAILABLE;
+    if (persist_.is_true(param)) return SHARDSCOPE_KEEP_PERSISTENT;
+    const bool fetched_ahead = complete && nb::cast<std::int64_t>(fetched_for_.of(coordinator)[param]) >
+                                               step_id_.as<std::int64_t>(coordinator);
+    return fetched_ahead ? SHARDSCOPE_KEEP_ALREADY_FETCHED : SHARDSCOPE_KEEP_REUSED_SOON;
+  }
+
+  /// DeepSpeed's iteration is repeated only where it may give something else, as after external parameters
+  /// have been registered during the first forward.
+  const ModuleParams& params_of(nb::handle module) {
+    const nb::object external = nb::getattr(module, "_external_params", nb::none());
+    const std::tuple version{nb::len(parameters_.of(module)), external.is_none() ? 0 : nb::len(external),
+                             session_.models()};
+    const auto found = known_.find(module.ptr());
+    if (found != known_.end() && found->second.version == version) return found->second;
+    ModuleParams made;
+    made.version = version;
+    for (const nb::handle param : iterate_(module)) {
+      made.all.emplace_back(nb::borrow(param), session_.param(param));
+      made.identities.push_back(param.ptr());
+    }
+    std::sort(made.identities.begin(), made.identities.end());
+    made.gone = nb::weakref(module, nb::cpp_function([this, key = module.ptr()](nb::handle) {
+                              // Destroyed when the table is whole again: its parameters may take other
+                              // modules with them.
+                              const auto entry = known_.extract(key);
+                            }));
+    return known_[module.ptr()] = std::move(made);
+  }
+
+  Session session_;
+  ParamStatuses& statuses_;
+  nb::object iterate_;
+  nb::object fetching_ = nb::none();          ///< the module whose fetch is going on
+  std::int64_t prefetched_elems_ = 0;         ///< in that fetch
+  std::uint32_t fetched_ = SHARDSCOPE_NO_ID;  ///< gather of that fetch
+  std::unordered_map<PyObject*, ModuleParams> known_;
+  std::vector<std::pair<nb::object, std::uint8_t>> codes_;  ///< of values of ds_status
+  Attribute step_id_ = own("step_id"), available_ = own("n_available_params"),
+            bucket_ = own("prefetch_bucket_sz"), queue_ = own("param_queue"),
+            limit_ = own("max_n_available_params"),
+            fetched_for_ = own("most_recent_step_id_param_fetched_for");
+  Attribute is_complete_trace_{"is_complete_trace"}, param_{"param"}, status_{"ds_status"},
+      numel_{"ds_numel"}, persist_{"ds_persist"}, active_{"ds_active_sub_modules"},
+      external_{"is_external_param"}, parameters_{"_parameters"};
+};
+
+}  // namespace
+
+void add_coordinator_hooks(nb::module_& module) {
+  using nb::arg;
+  nb::class_<CoordinatorHooks>(module, "CoordinatorHooks")
+      .def(nb::init<nb::object, ParamStatuses&, nb::object>(), nb::keep_alive<1, 3>())
+      .def("fetch_begins", &CoordinatorHooks::fetch_begins, arg().none(), arg("current_submodule"),
+           arg("forward"), arg("is_leaf") = nb::none())
+      .def("fetch_ended", &CoordinatorHooks::fetch_ended, arg().none(), arg().none(), arg().none(),
+           arg("current_submodule"), arg("forward"), arg("is_leaf") = nb::none())
+      .def("gather_begins", &CoordinatorHooks::gather_begins, arg().none(), arg("params"), arg("forward"),
+           arg("quantize") = nb::none())
+      .def("gather_issued", &CoordinatorHooks::gather_issued, arg().none(), arg().none(), arg().none(),
+           arg("params"), arg("forward"), arg("quantize") = nb::none())
+      .def("kept", &CoordinatorHooks::kept);
+}
+
+}  // namespace shardscope::python

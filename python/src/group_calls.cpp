@@ -1,0 +1,213 @@
+#include "group_calls.h"
+
+#include <Python.h>
+#include <nanobind/stl/optional.h>
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "attribute.h"
+#include "collective_lane.h"
+#include "parts.h"
+#include "session.h"
+#include "shardscope/shardscope.h"
+#include "wrapper.h"
+
+namespace nb = nanobind;
+
+namespace shardscope::python {
+namespace {
+
+/// Of the 24 bits that a group's numbers have: sends and receives are numbered apart.
+constexpr std::uint32_t kFirstTransfer = 0x800000;
+
+/// Collectives of one process group: each is issued in before() and begins its span in after(), when there is
+/// a Work whose future gives its end (collectives.py). In C++ because they are what a step of a sharded model
+/// consists of; names of operations and types are Python's, each looked up once.
+class GroupCalls {
+ public:
+  /// `adapter`: its switch, and failed() for what a hook raised; `lanes`: number -> CollectiveLane;
+  /// `op_of`(name) -> its number or None; `dtype_of`(dtype) -> its number; `capturing`() -> whether a CUDA
+  /// graph is being captured; `no_future`(name): the end of such a call is not seen when it comes.
+  GroupCalls(nb::object session, nb::object adapter, std::uint32_t ranks, nb::dict lanes, nb::object op_of,
+             nb::object dtype_of, nb::object capturing, nb::object no_future)
+      : session_(std::move(session)),
+        toggle_(adapter.attr("switch")),
+        failed_(adapter.attr("failed")),
+        ranks_(ranks),
+        lanes_(std::move(lanes)),
+        op_of_(std::move(op_of)),
+        dtype_of_(std::move(dtype_of)),
+        capturing_(std::move(capturing)),
+        no_future_(std::move(no_future)) {}
+
+  /// In the run's table of groups; none: all ranks, or not described.
+  std::optional<std::uint32_t> number;
+
+  void before(nb::handle call) {
+    if (!switch_is_on(toggle_.ptr()) || ranks_ < 2 || !session_.started()) return;
+    guarded("register_pre_hook", [&] { issued(call); });
+  }
+  void after(nb::handle call) {
+    const auto found = open_.find(op_id_.as<std::int64_t>(call));
+    if (found == open_.end()) return;
+    const Open opened = found->second;
+    open_.erase(found);
+    if (switch_is_on(toggle_.ptr())) guarded("register_post_hook", [&] { running(call, opened); });
+  }
+
+ private:
+  /// What is between the hook ahead of a call and the one after it.
+  struct Open {
+    std::uint8_t lane;
+    bool on_host;
+    Collective collective;
+  };
+
+  /// A failure turns the adapter off and goes no further.
+  template <typename Body>
+  void guarded(const char* hook, const Body& body) {
+    try {
+      body();
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_Exception)) throw;
+      (void)failed_(hook, error.value());
+    } catch (const std::exception& error) {
+      (void)failed_(hook, nb::borrow(PyExc_RuntimeError)(error.what()));
+    }
+  }
+
+  void issued(nb::handle call) {
+    const nb::object name = name_.of(call);
+    const std::optional<std::uint8_t> op = known(ops_, nb::steal(PyNumber_Long(name.ptr())), op_of_, name);
+    if (!op) return;
+    session_.poll();
+    session_.issued();
+    // Of a gather what comes out is whole, of a reduction what goes in.
+    nb::object tensors = *op == SHARDSCOPE_ALL_GATHER ? output_tensors_.of(call) : input_tensors_.of(call);
+    if (nb::len(tensors) == 0) tensors = input_tensors_.of(call);
+    std::int64_t elems = 0, size = 0;
+    std::uint8_t dtype = 0;
+    bool on_host = true;
+    bool first = true;
+    for (const nb::handle tensor : tensors) {
+      elems += nb::cast<std::int64_t>(numel_.call(tensor));
+      if (!std::exchange(first, false)) continue;
+      size = nb::cast<std::int64_t>(element_size_.call(tensor));
+      const nb::object device = type_.of(device_.of(tensor));
+      on_host = PyUnicode_CompareWithASCIIString(device.ptr(), "cpu") == 0;
+      const bool cuda = PyUnicode_CompareWithASCIIString(device.ptr(), "cuda") == 0;
+      if (cuda && nb::cast<bool>(capturing_())) return;
+      const nb::object of_elements = dtype_.of(tensor);
+      dtype = known(dtypes_, of_elements, dtype_of_, of_elements).value_or(SHARDSCOPE_OTHER_TYPE);
+    }
+    const auto [sequence, code] = key(*op, dtype);
+    auto lane = static_cast<std::uint8_t>(*op == SHARDSCOPE_ALL_GATHER || *op == SHARDSCOPE_BROADCAST
+                                              ? SHARDSCOPE_LANE_GATHER
+                                              : SHARDSCOPE_LANE_REDUCE);
+    std::uint32_t owner = SHARDSCOPE_NO_ID;
+    const Parts* parts = nullptr;
+    const nb::object purpose = session_.purpose();
+    if (!purpose.is_none()) {
+      lane = nb::cast<std::uint8_t>(purpose[0]);
+      owner = nb::cast<std::uint32_t>(purpose[1]);
+      const nb::object whole = purpose[2];
+      if (nb::len(whole) > 0) parts = &nb::cast<const Parts&>(whole);
+      // The parts go with the first collective of a gather or bucket; what follows for it names it too.
+      if (parts != nullptr) session_.purpose(nb::make_tuple(lane, owner, nb::make_tuple()));
+    }
+    if (*op == SHARDSCOPE_ALL_REDUCE) {
+      if (const nb::object own = session_.all_reduce_lane(); !own.is_none())
+        lane = nb::cast<std::uint8_t>(own);
+    }
+    const std::size_t count = parts == nullptr ? 1 : parts->size();
+    shardscope_collective_submitted(*op, sequence, owner, static_cast<std::uint32_t>(count), elems,
+                                    elems * size);
+    if (parts != nullptr) parts->in_collective(*op, sequence, size);
+    open_[op_id_.as<std::int64_t>(call)] = {lane, on_host, {*op, sequence, owner, code, elems, elems * size}};
+  }
+
+  void running(nb::handle call, Open opened) {
+    const nb::object work = work_.of(call);
+    const nb::object future = opened.on_host ? future_of(work) : nb::none();
+    if (future.is_none()) opened.collective.code |= SHARDSCOPE_END_IS_BOUND;
+    const auto& lane = nb::cast<const CollectiveLane&>(lanes_[nb::int_(opened.lane)]);
+    const nb::object ended = nb::cast(lane.issue(opened.collective));
+    if (!future.is_none()) {
+      // Runs in the thread that completes it; nothing is waited for.
+      (void)future.attr("add_done_callback")(ended);
+    } else if (!work.is_none()) {
+      (void)no_future_(name_.of(call));
+      // A call on host memory that is not asynchronous has returned by the time anything else is done.
+      const bool returned = opened.on_host && !async_op_.is_true(call);
+      session_.wait_for(returned ? nb::none() : work, ended);
+    }
+  }
+
+  /// Of a Work on host memory. That of a device's Work is done when the operation has been queued: no
+  /// evidence.
+  [[nodiscard]] nb::object future_of(nb::handle work) const {
+    try {
+      return get_future_.call(work);
+    } catch (nb::python_error& error) {
+      if (error.matches(PyExc_AttributeError) || error.matches(PyExc_RuntimeError)) return nb::none();
+      throw;
+    }
+  }
+
+  /// (sequence, code) of the next operation: shardscope_group_sequence(), shardscope_group_code(). Sends and
+  /// receives are numbered apart: only two ranks take part, and the collectives after them keep one number on
+  /// all ranks.
+  std::pair<std::uint32_t, std::uint32_t> key(std::uint8_t op, std::uint8_t dtype) {
+    std::uint32_t next = 0;
+    if (op == SHARDSCOPE_SEND || op == SHARDSCOPE_RECEIVE)
+      next = kFirstTransfer | (transfers_++ & (kFirstTransfer - 1));
+    else
+      next = number ? collectives_++ & 0xFFFFFF : session_.next_sequence();
+    if (!number) return {next, shardscope_collective_code(dtype, SHARDSCOPE_SCOPE_WORLD, ranks_)};
+    return {shardscope_group_sequence(*number, next), shardscope_group_code(dtype, *number)};
+  }
+
+  /// What `ask`(thing) gave for this key when it was asked first.
+  std::optional<std::uint8_t> known(nb::dict& table, nb::handle key, const nb::object& ask,
+                                    nb::handle thing) {
+    if (!key.is_valid()) throw nb::python_error();
+    PyObject* found = PyDict_GetItemWithError(table.ptr(), key.ptr());
+    if (found == nullptr) {
+      if (PyErr_Occurred() != nullptr) throw nb::python_error();
+      const nb::object answer = ask(thing);
+      table[key] = answer;
+      found = answer.ptr();
+    }
+    return found == Py_None ? std::nullopt : std::optional(nb::cast<std::uint8_t>(nb::handle(found)));
+  }
+
+  Session session_;
+  nb::object toggle_, failed_;
+  std::uint32_t ranks_;
+  nb::dict lanes_;
+  nb::object op_of_, dtype_of_, capturing_, no_future_;
+  nb::dict ops_, dtypes_;
+  std::unordered_map<std::int64_t, Open> open_;  ///< by the operation's id
+  std::uint32_t collectives_ = 0, transfers_ = 0;
+  Attribute name_{"name"}, op_id_{"op_id"}, input_tensors_{"input_tensors"},
+      output_tensors_{"output_tensors"}, async_op_{"async_op"}, work_{"work"}, numel_{"numel"},
+      element_size_{"element_size"}, device_{"device"}, type_{"type"}, dtype_{"dtype"},
+      get_future_{"get_future"};
+};
+
+}  // namespace
+
+void add_group_calls(nb::module_& module) {
+  nb::class_<GroupCalls>(module, "GroupCalls")
+      .def(nb::init<nb::object, nb::object, std::uint32_t, nb::dict, nb::object, nb::object, nb::object,
+                    nb::object>())
+      .def_rw("number", &GroupCalls::number, nb::arg().none())
+      .def("before", &GroupCalls::before)
+      .def("after", &GroupCalls::after);
+}
+
+}  // namespace shardscope::python

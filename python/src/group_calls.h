@@ -1,0 +1,10 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace shardscope::python {
+
+/// `GroupCalls`: what torch's hooks of one process group call around each collective.
+void add_group_calls(nanobind::module_& module);
+
+}  // namespace shardscope::python
