@@ -34,7 +34,7 @@ std::string owner_name(const store::Store& store, const AliveBytes& part) {
 std::string why(const Session& run, std::uint32_t rank, const AliveBytes& part, std::int64_t at_ns,
                 std::span<const store::BucketState> buckets) {
   const store::Store& store = run.store();
-  const std::int32_t stage = store.has_tables() ? store.tables().stage : 3;
+  const std::int32_t stage = stage_of(store);
   const bool owned = part.owner != ev::kNoId;
   switch (part.category) {
     case C::param_gathered:

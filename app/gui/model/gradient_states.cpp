@@ -77,6 +77,16 @@ std::vector<GradientState> gradient_states(const store::Store& store, std::uint3
   return out;
 }
 
+const std::vector<GradientState>& GradientStatesAt::of(const store::Store& store, std::uint32_t rank,
+                                                       std::int64_t at_ns) {
+  const Key key{&store, store.revision(), at_ns};
+  if (key_ != key) by_rank_.clear();
+  key_ = key;
+  const auto [found, made] = by_rank_.try_emplace(rank);
+  if (made) found->second = gradient_states(store, rank, at_ns);
+  return found->second;
+}
+
 std::vector<BucketFlush> bucket_flushes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                         std::int64_t end_ns) {
   std::vector<BucketFlush> out;

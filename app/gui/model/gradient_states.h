@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "app/store/store.h"
@@ -29,6 +31,24 @@ struct GradientState {
 /// micro-steps: what happened to it last).
 [[nodiscard]] std::vector<GradientState> gradient_states(const store::Store& store, std::uint32_t rank,
                                                          std::int64_t at_ns);
+
+/// The same, kept for the time that is looked at: the map asks for every cell of every rank in every frame.
+class GradientStatesAt {
+ public:
+  /// Lasts until another time or another state of the store is asked for.
+  [[nodiscard]] const std::vector<GradientState>& of(const store::Store& store, std::uint32_t rank,
+                                                     std::int64_t at_ns);
+
+ private:
+  struct Key {
+    const store::Store* store = nullptr;
+    std::uint64_t revision = 0;
+    std::int64_t at_ns = 0;
+    bool operator==(const Key&) const = default;
+  };
+  std::optional<Key> key_;
+  std::map<std::uint32_t, std::vector<GradientState>> by_rank_;
+};
 
 /// A flush of a bucket.
 struct BucketFlush {

@@ -22,14 +22,15 @@ static_assert(kOrder.size() == ev::kMemoryCategoryCount);
 
 std::span<const ev::MemoryCategory> stack_order() noexcept { return kOrder; }
 
+std::int32_t stage_of(const store::Store& store) { return store.has_tables() ? store.tables().stage : 3; }
+
 std::string ModelStatePeak::text() const { return "model states at most " + analysis::bytes_text(bytes); }
 
 std::optional<ModelStatePeak> model_state_peak(const store::Store& store, std::uint32_t rank,
                                                ev::MemoryPool pool) {
   const auto peak = analysis::measured_model_states(store, rank, pool);
   if (!peak) return std::nullopt;
-  const std::int32_t stage = store.has_tables() ? store.tables().stage : 3;
-  return ModelStatePeak{store::model_state_bytes(*peak, stage), peak->at_ns};
+  return ModelStatePeak{store::model_state_bytes(*peak, stage_of(store)), peak->at_ns};
 }
 
 std::vector<StackRun> stack_runs(std::span<const store::MemorySample> columns) {

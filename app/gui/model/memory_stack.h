@@ -16,6 +16,8 @@ namespace ev = shardscope::instrumentation;
 
 /// Bottom to top.
 [[nodiscard]] std::span<const ev::MemoryCategory> stack_order() noexcept;
+/// Of the run: it says whether gathered parameters are model states. 3 where no rank's tables have come.
+[[nodiscard]] std::int32_t stage_of(const store::Store& store);
 /// The largest sum of a rank's model states and when it was: usually not when its whole pool peaks.
 struct ModelStatePeak {
   std::int64_t bytes = 0;

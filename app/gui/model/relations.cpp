@@ -338,7 +338,7 @@ Relations relations_of(const store::Store& store, const RunIndex& index, store::
 
 const Relations& RelationCache::of(const store::Store& store, const RunIndex& index, store::LaneId lane,
                                    const store::Span& span) {
-  const Key key{lane, span.depth, span.begin_ns, span.end_ns, store.revision()};
+  const SpanKey key(store, lane, span);
   if (key_ != key) {
     relations_ = relations_of(store, index, lane, span);
     key_ = relations_.read ? std::optional(key) : std::nullopt;

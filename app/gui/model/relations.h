@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/gui/model/selection.h"
+#include "app/gui/model/span_key.h"
 
 namespace shardscope::gui {
 
@@ -52,14 +53,7 @@ class RelationCache {
                       const store::Span& span);
 
  private:
-  struct Key {
-    store::LaneId lane;
-    std::uint8_t depth = 0;
-    std::int64_t begin_ns = 0, end_ns = 0;
-    std::uint64_t revision = 0;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  std::optional<Key> key_;
+  std::optional<SpanKey> key_;
   Relations relations_;
 };
 

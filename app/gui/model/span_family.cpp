@@ -36,7 +36,7 @@ SpanFamily family_of(const store::Store& store, store::LaneId lane, const store:
 }
 
 const SpanFamily& FamilyCache::of(const store::Store& store, store::LaneId lane, const store::Span& span) {
-  const Key key{lane, span.depth, span.begin_ns, span.end_ns, store.revision()};
+  const SpanKey key(store, lane, span);
   if (key_ != key) {
     family_ = family_of(store, lane, span);
     ++computed_;

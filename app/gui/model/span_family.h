@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "app/gui/model/span_key.h"
 #include "app/store/store.h"
 
 namespace shardscope::gui {
@@ -27,14 +28,7 @@ class FamilyCache {
   [[nodiscard]] std::uint64_t computed() const noexcept { return computed_; }
 
  private:
-  struct Key {
-    store::LaneId lane;
-    std::uint8_t depth = 0;
-    std::int64_t begin_ns = 0, end_ns = 0;
-    std::uint64_t revision = 0;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  std::optional<Key> key_;
+  std::optional<SpanKey> key_;
   SpanFamily family_;
   std::uint64_t computed_ = 0;
 };

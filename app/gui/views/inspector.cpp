@@ -8,6 +8,33 @@
 namespace shardscope::gui {
 namespace {
 
+/// A list that scrolls in `place`. `draw(item, row, over)` draws an item into its row, `over` where the
+/// pointer is on it; false ends the list: a click has changed what is selected.
+template <typename Item, typename Draw>
+void scrolling_list(Context& ctx, const Rect& place, float& scroll, const std::vector<Item>& items,
+                    const Draw& draw) {
+  ctx.scroll(&scroll, place, kTableRow * static_cast<float>(items.size()), scroll);
+  const Clip clip(ctx.canvas, place);
+  float y = place.y - scroll;
+  for (const Item& item : items) {
+    const Rect row{place.x, y, place.w - 10, kTableRow};
+    y += kTableRow;
+    if (row.bottom() < place.y || row.y > place.bottom()) continue;
+    const bool over = ctx.hovered(row) && place.contains(ctx.pointer.x, ctx.pointer.y);
+    if (over) ctx.canvas.fill(row, ctx.colors().raised);
+    if (!draw(item, row, over)) return;
+  }
+}
+
+/// At the right end of `row`, in `share` of it at most; what is left of the row stays in it. True: it was
+/// cut.
+bool draw_value(Context& ctx, Rect& row, const std::string& value, float share, Rgb color) {
+  const float width = ctx.canvas.width(value, Font::mono_small) + 1;
+  const Rect place = row.take_right(std::min(width, row.w * share));
+  row.take_right(6);
+  return ctx.canvas.text_in(place, value, color, Font::mono_small, Align::right);
+}
+
 class InspectorView final : public View {
  public:
   std::string_view name() const override { return "inspector"; }
@@ -94,62 +121,39 @@ void InspectorView::related(Context& ctx, Rect& room, const Details& details) {
   ctx.section(room, "Depends on, and what depends on it");
   const float all = kTableRow * static_cast<float>(details.related.size());
   const Rect place = room.take_top(std::min(all, details.history.empty() ? room.h : room.h * 0.8F));
-  ctx.scroll(&related_scroll_, place, all, related_scroll_);
-  const Clip clip(ctx.canvas, place);
-  float y = place.y - related_scroll_;
-  for (const RelatedRow& item : details.related) {
-    const Rect line{place.x, y, place.w - 10, kTableRow};
-    y += kTableRow;
-    if (line.bottom() < place.y || line.y > place.bottom()) continue;
-    const bool over = ctx.hovered(line) && place.contains(ctx.pointer.x, ctx.pointer.y);
-    if (over) ctx.canvas.fill(line, c.raised);
-    Rect row = line;
-    const Rect value =
-        row.take_right(std::min(ctx.canvas.width(item.value, Font::mono_small) + 1, row.w * 0.4F));
-    ctx.canvas.text_in(value, item.value, c.muted, Font::mono_small, Align::right);
-    row.take_right(6);
-    ctx.canvas.text_in(row, item.text, c.text, Font::small);
-    if (!over) continue;
-    ctx.tip(item.text + "\nClick: go there. The time is from the end of the one to where the other goes on.");
-    if (!ctx.pointer.pressed[0]) continue;
-    ctx.app.select_span(item.lane, item.span);
-    ctx.app.show_rank(item.lane.rank);
-    ctx.app.jump_to(item.span.begin_ns);
-    return;
-  }
+  scrolling_list(
+      ctx, place, related_scroll_, details.related, [&](const RelatedRow& item, Rect row, bool over) {
+        draw_value(ctx, row, item.value, 0.4F, c.muted);
+        ctx.canvas.text_in(row, item.text, c.text, Font::small);
+        if (!over) return true;
+        ctx.tip(item.text +
+                "\nClick: go there. The time is from the end of the one to where the other goes on.");
+        if (!ctx.pointer.pressed[0]) return true;
+        ctx.app.select_span(item.lane, item.span);
+        ctx.app.show_rank(item.lane.rank);
+        ctx.app.jump_to(item.span.begin_ns);
+        return false;
+      });
 }
 
 void InspectorView::history(Context& ctx, Rect room, const Details& details) {
   const Palette& c = ctx.colors();
   ctx.section(room, details.history_title);
-  ctx.scroll(this, room, kTableRow * static_cast<float>(details.history.size()), scroll_);
-  const Clip clip(ctx.canvas, room);
-  float y = room.y - scroll_;
-  for (const HistoryRow& item : details.history) {
-    const Rect line{room.x, y, room.w - 10, kTableRow};
-    y += kTableRow;
-    if (line.bottom() < room.y || line.y > room.bottom()) continue;
-    const bool over = ctx.hovered(line) && room.contains(ctx.pointer.x, ctx.pointer.y);
-    if (over) ctx.canvas.fill(line, c.raised);
-    Rect row = line;
+  scrolling_list(ctx, room, scroll_, details.history, [&](const HistoryRow& item, Rect row, bool over) {
     if (item.at_ns) {
       ctx.canvas.text_in(row.take_left(std::min(76.0F, row.w * 0.35F)), timestamp(*item.at_ns, 100'000),
                          c.muted, Font::mono_small);
     }
-    const Rect value =
-        row.take_right(std::min(ctx.canvas.width(item.value, Font::mono_small) + 1, row.w * 0.5F));
-    const bool value_cut = ctx.canvas.text_in(value, item.value, c.text, Font::mono_small, Align::right);
-    row.take_right(6);
+    const bool value_cut = draw_value(ctx, row, item.value, 0.5F, c.text);
     const bool text_cut = ctx.canvas.text_in(row, item.text, c.text, Font::small);
     if (over && (text_cut || value_cut)) ctx.tip(item.text + ": " + item.value);
-    if (!over || !ctx.pointer.pressed[0]) continue;
+    if (!over || !ctx.pointer.pressed[0]) return true;
     if (item.at_ns) ctx.app.jump_to(*item.at_ns);
-    if (item.param != ev::kNoId) {
-      const std::uint32_t rank = ctx.app.selection.rank;
-      ctx.app.select_param(item.param, rank);
-      return;
-    }
-  }
+    if (item.param == ev::kNoId) return true;
+    const std::uint32_t rank = ctx.app.selection.rank;
+    ctx.app.select_param(item.param, rank);
+    return false;
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "app/analysis/summary.h"
 #include "tests/app/analysis/run_builder.h"
 
 namespace shardscope::analysis {
@@ -119,6 +120,23 @@ TEST(Digest, SkippingStepsThatARankLacksKeepsToTheTimeThereIs) {
   EXPECT_GE(rounds, 100U);
   ASSERT_EQ(digest.steps().size(), 1U);
   EXPECT_EQ(digest.steps().front().step, 100U);
+}
+
+TEST(Digest, GrowsWithTheRunToTheSameFiguresAsAtOnce) {
+  test::RunBuilder run(2);
+  Digest digest;
+  for (std::uint32_t step = 0; step < 5; ++step) {
+    const std::int64_t at = step * 10'000;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      run.span(rank, at, at + 5000, EventKind::step_begin, StreamId::host, step);
+      run.span(rank, at + 100 * step, at + 3000, EventKind::module_begin, StreamId::compute, 1);
+      run.span(rank, at + 2000, at + 4000 + rank, EventKind::collective_begin, StreamId::gather, step, step,
+               test::kGatherOp, 10, 40);
+    }
+    EXPECT_TRUE(digest.update(run.build()));
+    ASSERT_EQ(digest.steps().size(), step + 1);
+  }
+  EXPECT_EQ(to_json(summarize(run.build(), digest)), to_json(summarize(run.build())));
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
-// What became of each prefetch, against what a random run was made to do: the recording holds only gathers,
-// waits, uses and releases.
+// What became of each prefetch: case by case, and against what a random run was made to do, whose recording
+// holds only gathers, waits, uses and releases.
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "app/analysis/communication.h"
+#include "app/analysis/summary.h"
 #include "runtime/plan/scheduler.h"
 #include "tests/app/analysis/run_builder.h"
 
@@ -102,6 +103,39 @@ class Story {
   std::int64_t now_ = 0;
   std::uint32_t next_ = 0;
 };
+
+TEST(PrefetchOutcome, EarlyJustInTimeLateMistargetedUnused) {
+  RunBuilder run(1);
+  run.span(0, 0, 10'000, EventKind::step_begin, StreamId::host, 0);
+  struct Case {
+    std::uint32_t gather;
+    std::int64_t begin, end, wait_begin, wait_end;
+  };
+  for (const Case& c : {Case{1, 100, 200, 1000, 1001},       // lay unused for 800: early
+                        Case{2, 1100, 1300, 1400, 1401},     // 100 after the end of a gather of 200: in time
+                        Case{3, 2000, 2600, 2500, 2600}}) {  // waited for: late by 100
+    run.instant(0, c.begin - 50, EventKind::prefetch_issued, StreamId::host, c.gather, 1);
+    run.span(0, c.begin, c.end, EventKind::collective_begin, StreamId::gather, c.gather, c.gather, kGatherOp);
+    run.span(0, c.wait_begin, c.wait_end, EventKind::fetch_wait_begin, StreamId::compute, 1, c.gather);
+  }
+  run.instant(0, 3000, EventKind::prefetch_issued, StreamId::host, 4, 1);
+  run.instant(0, 12'000, EventKind::prefetch_issued, StreamId::host, 5, 1);  // after the last step: undecided
+  Prefetch p = summarize(run.build()).prefetch.value();
+  EXPECT_EQ(p.early, 1U);
+  EXPECT_EQ(p.just_in_time, 1U);
+  EXPECT_EQ(p.late, 1U);
+  EXPECT_EQ(p.late_wait_ns, 100);
+  EXPECT_EQ(p.unused, 1U);
+  EXPECT_EQ(p.mistargeted, 0U);
+
+  RunBuilder invalidated(1);
+  invalidated.span(0, 0, 10'000, EventKind::step_begin, StreamId::host, 0);
+  invalidated.instant(0, 100, EventKind::prefetch_issued, StreamId::host, 1, 1);
+  invalidated.instant(0, 500, EventKind::trace_invalidated, StreamId::host, 1, 0, 3);
+  p = summarize(invalidated.build()).prefetch.value();
+  EXPECT_EQ(p.mistargeted, 1U);
+  EXPECT_EQ(p.unused, 0U);
+}
 
 TEST(PrefetchOutcome, IsWhatARandomRunWasMadeToDo) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {

@@ -268,6 +268,25 @@ TEST_F(Model, EveryTrainedGradientIsReducedWhenItsStepHasEndedAndNoneWhenItBegin
   }
 }
 
+TEST_F(Model, KeptGradientsAreThoseOfTheTimeAndRankAskedFor) {
+  const std::int64_t begin = data().steps()[1].begin_ns, end = data().steps()[2].begin_ns - 1;
+  GradientStatesAt kept;
+  const auto same = [](const std::vector<GradientState>& a, const std::vector<GradientState>& b) {
+    return std::ranges::equal(a, b, [](const GradientState& x, const GradientState& y) {
+      return x.status == y.status && x.bucket == y.bucket && x.since_ns == y.since_ns;
+    });
+  };
+  // There and back, so that what was kept of another time or rank would be seen.
+  bool differ = false;
+  for (const std::int64_t at : {begin, end, begin}) {
+    for (const std::uint32_t rank : {0U, 1U, 0U}) {
+      EXPECT_TRUE(same(kept.of(data(), rank, at), gradient_states(data(), rank, at))) << rank << " at " << at;
+    }
+    differ |= !same(kept.of(data(), 0, at), gradient_states(data(), 0, begin));
+  }
+  EXPECT_TRUE(differ) << "the two times are told apart";
+}
+
 TEST_F(Model, WhatTheStoreHasInABucketIsInItOnTheMap) {
   const store::StepRow& step = data().steps()[1];
   std::size_t seen_in_bucket = 0;

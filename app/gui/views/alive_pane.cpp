@@ -1,0 +1,58 @@
+#include "app/gui/views/alive_pane.h"
+
+#include <string>
+
+#include "app/gui/model/format.h"
+
+namespace shardscope::gui {
+
+void AlivePane::read(const AppState& app, const Of& of) {
+  if (of_ == of) return;
+  of_ = of;
+  const AliveMemory at = alive_memory(app.store(), of.rank, of.pool, of.at_ns);
+  nodes_ =
+      of.when == When::difference
+          ? alive_difference(*app.run, of.rank, alive_memory(app.store(), of.rank, of.pool, of.before_ns), at)
+          : alive_tree(*app.run, of.rank, at);
+}
+
+void AlivePane::draw(Context& ctx, Rect room, const store::MemorySample& peak, When when) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  ctx.canvas.horizontal(room.x, room.y, room.w, c.line);
+  room.take_top(6);
+  Rect head = room.take_top(24);
+  const std::int64_t now = app.now_ns();
+  const bool difference = when == When::difference;
+  if (difference) {
+    if (ctx.button_right(head, "Mark this time", true, Context::Look::plain,
+                         "The difference is taken from this time to where the cursor is set next"))
+      from_ns_ = now;
+    if (!from_ns_) from_ns_ = 0;
+  }
+  const Of of{app.run.get(),
+              app.memory_rank,
+              app.memory_pool,
+              when,
+              when == When::peak ? peak.at_ns : now,
+              difference ? *from_ns_ : 0};
+  // Of a run that goes on "now" is read when it is paused or looked back at: each time is a replay.
+  const bool moves = app.run->live() && when != When::peak && !app.cursor_ns && !app.paused();
+  if (!moves) read(app, of);
+  const std::string at = timestamp(of.at_ns, 10'000);
+  const std::string title = moves                ? "Pause the run, or set a time: what is alive is read then"
+                            : difference         ? "From " + timestamp(of.before_ns, 10'000) + " to " + at
+                            : when == When::peak ? "Alive at the peak, " + at
+                                                 : "Alive at " + at;
+  ctx.canvas.text_in(head, title, c.muted, Font::small);
+  if (moves) return;
+  if (nodes_.empty()) {
+    ctx.canvas.text_in(room.take_top(20), "Nothing", c.muted, Font::small);
+    return;
+  }
+  const auto picked = table_.draw(ctx, "##alive", room, nodes_,
+                                  difference ? AliveTable::Columns::difference : AliveTable::Columns::alive);
+  if (picked) app.jump_to(*picked);
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,40 @@
+// Part of Memory: what was alive at the peak or at a time, or what changed between two times.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "app/gui/model/alive_memory.h"
+#include "app/gui/views/alive_table.h"
+#include "app/gui/views/context.h"
+
+namespace shardscope::gui {
+
+class AlivePane {
+ public:
+  enum class When : std::uint8_t { peak, now, difference };
+  /// Of the window's rank and pool. `peak`: of that pool.
+  void draw(Context& ctx, Rect room, const store::MemorySample& peak, When when);
+  /// Where a difference begins; nothing before one was drawn.
+  [[nodiscard]] std::optional<std::int64_t> from_ns() const noexcept { return from_ns_; }
+
+ private:
+  /// What nodes_ are of: they are read anew when it is another.
+  struct Of {
+    const Session* run = nullptr;
+    std::uint32_t rank = 0;
+    ev::MemoryPool pool{};
+    When when{};
+    std::int64_t at_ns = 0, before_ns = 0;
+    friend bool operator==(const Of&, const Of&) = default;
+  };
+  void read(const AppState& app, const Of& of);
+
+  std::optional<std::int64_t> from_ns_;
+  std::optional<Of> of_;
+  std::vector<AliveNode> nodes_;
+  AliveTable table_;
+};
+
+}  // namespace shardscope::gui

@@ -1,0 +1,88 @@
+#include "app/gui/views/param_lists.h"
+
+#include <algorithm>
+#include <string>
+
+#include "app/gui/model/details.h"
+#include "app/gui/model/format.h"
+#include "app/gui/model/names.h"
+#include "app/gui/model/stepping.h"
+
+namespace shardscope::gui {
+
+void ParamLists::list(Context& ctx, Rect room, const char* title, const std::vector<std::uint32_t>& params,
+                      std::int64_t elems, int which) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  Rect head = room.take_top(18);
+  // The number of parameters and of their elements are not one number with a comma.
+  std::string sum = std::to_string(params.size()) + (params.size() == 1 ? " parameter" : " parameters");
+  const std::string elements = " \u00b7 " + count(static_cast<double>(elems)).text() + " elements";
+  if (elems > 0 &&
+      ctx.canvas.width(title, Font::small) + ctx.canvas.width(sum + elements, Font::mono_small) + 8 < head.w)
+    sum += elements;
+  ctx.canvas.text_in(head.take_right(std::min(head.w, ctx.canvas.width(sum, Font::mono_small) + 1)), sum,
+                     c.muted, Font::mono_small, Align::right);
+  ctx.canvas.text_in(head, title, c.text, Font::small);
+  constexpr float kLine = 18;
+  float& offset = scroll_[which];
+  ctx.scroll(&scroll_owner_[which], room, kLine * static_cast<float>(params.size()), offset);
+  const Clip clip(ctx.canvas, room);
+  const auto first = static_cast<std::size_t>(offset / kLine);
+  for (std::size_t i = first; i < params.size(); ++i) {
+    const Rect row{room.x, room.y + static_cast<float>(i) * kLine - offset, room.w - 8, kLine};
+    if (row.y > room.bottom()) break;
+    const bool over = ctx.hovered(row) && room.contains(ctx.pointer.x, ctx.pointer.y);
+    if (app.selected(params[i]))
+      ctx.canvas.fill(row, mix(c.panel, c.accent, 0.25F));
+    else if (over)
+      ctx.canvas.fill(row, c.raised);
+    const std::string name = param_name(app.store(), params[i]);
+    ctx.canvas.text_in(row.inset(4, 0), tail_path(name), c.text, Font::small);
+    if (which == 0 && app.store().tables().params[params[i]].persistent) {
+      ctx.canvas.disc(row.right() - 14, row.y + row.h / 2, 2.5F, c.of(Meaning::gather));
+    }
+    if (over) ctx.tip(describe_param(app, params[i], app.stepper_rank, app.now_ns()));
+    if (over && ctx.pointer.pressed[0]) app.select_param(params[i], app.stepper_rank);
+  }
+  if (params.empty()) ctx.canvas.text_in(room.take_top(kLine).inset(4, 0), "none", c.muted, Font::small);
+}
+
+void ParamLists::draw(Context& ctx, Rect& room, Room takes) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  ctx.section(room, "Parameters on rank " + std::to_string(app.stepper_rank));
+  if (!app.store().has_tables()) {
+    ctx.canvas.text_in(room.take_top(kTableRow), "The rank's tables have not arrived.", c.muted, Font::small);
+    return;
+  }
+  if (app.store().tables().stage != 3) {
+    ctx.canvas.text_in(room.take_top(kTableRow),
+                       "Stage " + std::to_string(app.store().tables().stage) +
+                           " keeps every parameter on every rank: nothing is fetched or released.",
+                       c.muted, Font::small);
+    return;
+  }
+  const StatusLists lists = status_lists(app.store(), app.stepper_rank, app.now_ns());
+  std::vector<std::uint32_t> here = lists.available;
+  here.insert(here.end(), lists.persistent.begin(), lists.persistent.end());
+  const auto total = static_cast<float>(std::max<std::int64_t>(1, app.store().tables().elems));
+  Rect bar = room.take_top(14);
+  const float available = bar.w * static_cast<float>(lists.available_elems + lists.persistent_elems) / total;
+  const float flying = bar.w * static_cast<float>(lists.in_flight_elems) / total;
+  ctx.canvas.outline(bar, c.line);
+  ctx.canvas.fill({bar.x, bar.y, available, bar.h}, c.of(Meaning::gather));
+  const Rect flight{bar.x + available, bar.y, flying, bar.h};
+  ctx.canvas.fill(flight, c.of(Meaning::gather), 0.25F);
+  ctx.canvas.hatch(flight, c.of(Meaning::gather), 1, 6);
+  room.take_top(6);
+  Rect columns = room.take_top(takes == Room::all ? room.h : std::clamp(room.h * 0.36F, 60.0F, 320.0F));
+  const float w = (columns.w - 24) / 3;
+  list(ctx, columns.take_left(w), "Available", here, lists.available_elems + lists.persistent_elems, 0);
+  columns.take_left(12);
+  list(ctx, columns.take_left(w), "In flight", lists.in_flight, lists.in_flight_elems, 1);
+  columns.take_left(12);
+  list(ctx, columns, "Not available", lists.not_available, lists.not_available_elems, 2);
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,234 @@
+#include "app/gui/views/partition_cells.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <span>
+
+#include "app/gui/model/block_name.h"
+#include "instrumentation/param_status.h"
+#include "runtime/plan/scheduler.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// "c_attn.weight", else "c_attn", else nothing: what fits of a parameter's name and still says which it is.
+std::string_view cell_label(const Canvas& canvas, std::string_view name, float room) {
+  const std::size_t last = name.rfind('.');
+  const std::size_t before =
+      last == std::string_view::npos || last == 0 ? std::string_view::npos : name.rfind('.', last - 1);
+  const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+  const std::string_view both = name.substr(begin);
+  if (canvas.width(both, Font::small) <= room) return both;
+  const std::string_view module = last == std::string_view::npos ? both : name.substr(begin, last - begin);
+  return canvas.width(module, Font::small) <= room ? module : std::string_view{};
+}
+
+plan::ParamStatus param_status(const PartitionCell& cell) {
+  return static_cast<plan::ParamStatus>(ev::status_of(cell.state.status));
+}
+
+void draw_nothing_here(Context& ctx, const Rect& box) {
+  const Palette& c = ctx.colors();
+  ctx.canvas.outline(box, mix(c.line, c.muted, 0.25F));
+}
+
+/// Where a slice of a parameter lies in the parameter's box.
+Rect piece_of(const Rect& box, std::int64_t param_elems, const OwnedSlice& slice) {
+  const auto elems = static_cast<double>(std::max<std::int64_t>(1, param_elems));
+  const float x0 = box.x + static_cast<float>(static_cast<double>(slice.param_offset) / elems) * box.w;
+  const float share =
+      static_cast<float>(std::min(1.0, static_cast<double>(slice.param_offset + slice.elems) / elems));
+  const float x1 = std::max(x0 + 1, box.x + share * box.w);
+  return {x0, box.y, std::min(x1, box.right()) - x0, box.h};
+}
+
+void fill_pieces(Context& ctx, const Rect& box, std::int64_t param_elems, std::span<const OwnedSlice> slices,
+                 Rgb color, float alpha = 1) {
+  for (const OwnedSlice& slice : slices) ctx.canvas.fill(piece_of(box, param_elems, slice), color, alpha);
+}
+
+/// What this rank owns of the parameter, with the padding after it.
+void draw_owned(Context& ctx, const ElementAxis& elements, const PartitionCell& cell,
+                std::int64_t param_elems) {
+  const Palette& c = ctx.colors();
+  const Rect& box = cell.box;
+  for (const OwnedSlice& slice : elements.owned(cell.rank, cell.param)) {
+    const Rect piece = piece_of(box, param_elems, slice);
+    ctx.canvas.fill(piece, c.of(Meaning::compute));
+    if (slice.padding_elems <= 0 || box.w <= 16) continue;
+    const Rect pad{std::max(box.x, std::min(piece.right(), box.right() - 6)), box.y, 6, box.h};
+    ctx.canvas.fill(pad, c.panel);
+    ctx.canvas.dots(pad, c.muted);
+  }
+}
+
+/// Master weights, momentum and variance: at stage 0 on every rank, from stage 1 on at the owner.
+void draw_optimizer(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) {
+  const ev::RunTables& tables = ctx.app.store().tables();
+  const ev::ParamInfo& info = tables.params[cell.param];
+  const Rgb color = ctx.colors().of(Meaning::optimizer);
+  draw_nothing_here(ctx, cell.box);
+  if (info.frozen)
+    ctx.canvas.dots(cell.box, ctx.colors().muted, 0.5F);
+  else if (tables.stage == 0 || tables.world == 1)
+    ctx.canvas.fill(cell.box, color);
+  else
+    fill_pieces(ctx, cell.box, info.elems, elements.owned(cell.rank, cell.param), color);
+}
+
+}  // namespace
+
+Rgb hue(std::size_t which, const Palette& colors) {
+  const double h = std::fmod(static_cast<double>(which) * 0.381966, 1.0) * 6;
+  const auto channel = [&](double shift) {
+    const double k = std::fmod(shift + h, 6);
+    const double v = 0.80 - 0.45 * std::clamp(std::min(k, 4 - k), 0.0, 1.0);
+    return static_cast<Rgb>(std::lround(255 * v));
+  };
+  return mix(channel(5) << 16 | channel(3) << 8 | channel(1), colors.panel, 0.12F);
+}
+
+Rgb aged(Rgb color, const Palette& colors, float age) { return mix(color, colors.panel, 0.1F + 0.75F * age); }
+
+Rgb replica(const Palette& colors) { return mix(colors.panel, colors.of(Meaning::compute), 0.35F); }
+
+void double_outline(Context& ctx, const Rect& box) {
+  const Rgb line = ctx.colors().text;
+  ctx.canvas.outline(box, line, 0.6F);
+  if (box.w >= 8 && box.h >= 8) ctx.canvas.outline({box.x + 2, box.y + 2, box.w - 4, box.h - 4}, line, 0.6F);
+}
+
+void draw_cell_label(Context& ctx, const Rect& box, std::string_view name) {
+  if (box.w <= 30 || box.h < 18) return;
+  const std::string_view text = cell_label(ctx.canvas, name, box.w - 10);
+  if (text.empty()) return;
+  // A plate under the label: it may lie over both owned and gathered elements.
+  const Rect plate{box.x + 3, box.y + (box.h - 14) / 2, ctx.canvas.width(text, Font::small) + 4, 14};
+  ctx.canvas.fill(plate, ctx.colors().panel, 0.72F, 2);
+  ctx.canvas.text_in({plate.x + 2, plate.y, plate.w, plate.h}, text, ctx.colors().text, Font::small);
+}
+
+/// Outline: none yet; half high: in a bucket; full height, pale: flushed; hatched: being reduced; solid:
+/// reduced, at stages 2 and 3 where this rank owns it.
+void PartitionCells::gradient(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) {
+  const Palette& c = ctx.colors();
+  const Rect& box = cell.box;
+  const ev::RunTables& tables = ctx.app.store().tables();
+  const ev::ParamInfo& info = tables.params[cell.param];
+  const Rgb color = c.of(Meaning::reduce);
+  draw_nothing_here(ctx, box);
+  if (info.frozen) {
+    ctx.canvas.dots(box, c.muted, 0.5F);
+    return;
+  }
+  const std::vector<GradientState>& states = gradients(ctx.app, cell.rank);
+  if (cell.param >= states.size()) return;
+  switch (states[cell.param].status) {
+    case GradientStatus::none:
+      return;
+    case GradientStatus::in_bucket:
+      ctx.canvas.fill({box.x, box.y + box.h / 2, box.w, box.h / 2}, color, 0.8F);
+      return;
+    case GradientStatus::flushed:
+      ctx.canvas.fill(box, color, 0.45F);
+      return;
+    case GradientStatus::reducing:
+      ctx.canvas.fill(box, color, 0.25F);
+      ctx.canvas.hatch(box, color, 1, 6);
+      return;
+    case GradientStatus::reduced:
+      if (tables.stage < 2 || tables.world == 1)
+        ctx.canvas.fill(box, color);
+      else
+        fill_pieces(ctx, box, info.elems, elements.owned(cell.rank, cell.param), color);
+      return;
+  }
+}
+
+bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) const {
+  constexpr std::uint32_t kMostOwners = 256;
+  const Palette& c = ctx.colors();
+  const Rect& box = cell.box;
+  const ev::RunTables& tables = ctx.app.store().tables();
+  const ev::ParamInfo& info = tables.params[cell.param];
+  const bool here = tables.stage < 3 || param_status(cell) == plan::ParamStatus::available;
+  switch (style.colour_by) {
+    case ColourBy::status:
+      return false;
+    case ColourBy::owner:
+      if (tables.world > kMostOwners) return false;
+      for (std::uint32_t owner = 0; owner < tables.world; ++owner) {
+        const bool own = owner == cell.rank;
+        fill_pieces(ctx, box, info.elems, elements.owned(owner, cell.param), hue(owner, c),
+                    own || here ? 1.0F : 0.28F);
+      }
+      break;
+    case ColourBy::module: {
+      const auto block = std::hash<std::string_view>{}(block_of(info.name)) % 97;
+      ctx.canvas.fill(box, hue(block, c), here ? 0.9F : 0.2F);
+      fill_pieces(ctx, box, info.elems, elements.owned(cell.rank, cell.param), hue(block, c));
+      break;
+    }
+    case ColourBy::age: {
+      if (cell.state.since_ns <= 0) {
+        draw_nothing_here(ctx, box);
+        break;
+      }
+      const double age = std::max(1.0, static_cast<double>(ctx.app.now_ns() - cell.state.since_ns));
+      const auto old = static_cast<float>(std::clamp((std::log10(age) - 3) / 6, 0.0, 1.0));
+      ctx.canvas.fill(box, aged(here ? c.of(Meaning::gather) : c.of(Meaning::neutral), c, old));
+      break;
+    }
+  }
+  return true;
+}
+
+/// By status: what of it is gathered, and over that what this rank owns.
+void PartitionCells::parameter(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) {
+  const AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const Rect& box = cell.box;
+  const ev::RunTables& tables = app.store().tables();
+  const ev::ParamInfo& info = tables.params[cell.param];
+  const Rgb here = c.of(Meaning::gather);
+  const plan::ParamStatus status = param_status(cell);
+  const bool stage3 = tables.stage == 3;
+  if (!stage3) {
+    ctx.canvas.fill(box, replica(c));
+  } else if (status == plan::ParamStatus::available) {
+    ctx.canvas.fill(box, here);
+  } else if (status == plan::ParamStatus::in_flight) {
+    ctx.canvas.fill(box, here, 0.25F);
+    const bool moves = app.run->live() && !app.cursor_ns && !app.paused();
+    ctx.canvas.hatch(box, here, 1, 6, moves ? static_cast<float>(std::fmod(ctx.seconds * 12, 6)) : 0);
+    if (moves) ctx.moving = true;
+  } else {
+    draw_nothing_here(ctx, box);
+  }
+  if (tables.world == 1 || tables.stage == 0)
+    ctx.canvas.fill(box, c.of(Meaning::compute));
+  else
+    draw_owned(ctx, elements, cell, info.elems);
+  if (ev::secondary_held(cell.state.status)) {
+    double_outline(ctx, box);
+    secondary_of_ = tables.run_id;
+  }
+  const bool persistent = stage3 && info.persistent && status == plan::ParamStatus::available;
+  if (persistent && box.w >= 5)
+    ctx.canvas.disc(box.x + box.w / 2, box.y + box.h / 2, std::min(2.5F, box.w / 3), text_on(here));
+}
+
+void PartitionCells::draw(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) {
+  switch (style.layer) {
+    case PartitionLayer::gradients:
+      return gradient(ctx, elements, cell);
+    case PartitionLayer::optimizer:
+      return draw_optimizer(ctx, elements, cell);
+    case PartitionLayer::parameters:
+      if (!coloured(ctx, elements, cell)) parameter(ctx, elements, cell);
+      return;
+  }
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,67 @@
+// Part of the partition map: the cells. One shows a parameter on a rank: how much of it the rank owns, and
+// what is there of its values, gradients or optimizer states.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/gui/model/element_axis.h"
+#include "app/gui/model/gradient_states.h"
+#include "app/gui/views/context.h"
+
+namespace shardscope::gui {
+
+/// What of the model states the cells show.
+enum class PartitionLayer : std::uint8_t { parameters, gradients, optimizer };
+/// By what they are coloured; of parameters alone.
+enum class ColourBy : std::uint8_t { status, owner, module, age };
+struct PartitionStyle {
+  PartitionLayer layer = PartitionLayer::parameters;
+  ColourBy colour_by = ColourBy::status;
+};
+
+/// A parameter on a rank, and where it is drawn.
+struct PartitionCell {
+  Rect box;
+  std::uint32_t rank = 0, param = 0;
+  store::ParamState state;
+};
+
+class PartitionCells {
+ public:
+  PartitionStyle style;
+  void draw(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
+  /// The gradients of a rank at the time that the window shows, by parameter.
+  [[nodiscard]] const std::vector<GradientState>& gradients(const AppState& app, std::uint32_t rank) {
+    return gradients_.of(app.store(), rank, app.now_ns());
+  }
+  /// Whether a secondary copy (hpZ) was drawn of this run: its legend is shown from then on.
+  [[nodiscard]] bool saw_secondary(const std::string& run_id) const { return secondary_of_ == run_id; }
+
+ private:
+  void parameter(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
+  void gradient(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
+  /// By owner, module or age in place of the status; false where that says nothing here.
+  [[nodiscard]] bool coloured(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) const;
+
+  GradientStatesAt gradients_;
+  std::string secondary_of_;
+};
+
+/// A parameter's name on its cell, as much of it as fits.
+void draw_cell_label(Context& ctx, const Rect& box, std::string_view name);
+
+// What the legend draws as the cells do.
+
+/// Hues that neighbours do not share: the golden angle apart.
+[[nodiscard]] Rgb hue(std::size_t which, const Palette& colors);
+/// Paler with `age`, from 0 (1 us and less) to 1 (1 s and more).
+[[nodiscard]] Rgb aged(Rgb color, const Palette& colors, float age);
+/// Of stages below 3: a replica of what others own.
+[[nodiscard]] Rgb replica(const Palette& colors);
+/// A secondary copy (hpZ).
+void double_outline(Context& ctx, const Rect& box);
+
+}  // namespace shardscope::gui

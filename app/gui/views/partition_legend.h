@@ -1,0 +1,13 @@
+// Part of the partition map: what the colours and patterns of its cells mean.
+#pragma once
+
+#include "app/gui/views/context.h"
+#include "app/gui/views/partition_cells.h"
+
+namespace shardscope::gui {
+
+/// Squares and words in a row, as many as fit; of this style and of the run's stage. `cells`: that were
+/// drawn.
+void draw_partition_legend(Context& ctx, const Rect& room, const PartitionCells& cells);
+
+}  // namespace shardscope::gui

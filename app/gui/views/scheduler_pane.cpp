@@ -1,0 +1,137 @@
+#include "app/gui/views/scheduler_pane.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/gui/model/ds_summary.h"
+#include "app/gui/model/names.h"
+#include "app/gui/model/stepping.h"
+#include "app/gui/views/fetch_counter_table.h"
+#include "app/gui/views/scheduler_difference.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// "after the forward of x" reads on after "since"; "before ..." needs the article.
+std::string since(const std::string& place) {
+  return place.starts_with("before ") || place.starts_with("after ") ? "just " + place : place;
+}
+
+void draw_heading(Context& ctx, Rect& text, const std::string& what) {
+  const Palette& c = ctx.colors();
+  const Rect line = text.take_top(22);
+  if (ctx.canvas.text_in(line, what, c.text, Font::strong) && ctx.hovered(line)) ctx.tip(what);
+  ctx.canvas.horizontal(line.x, line.bottom() - 1, line.w, c.line);
+  text.take_top(4);
+}
+
+/// As DeepSpeed's ds_summary() prints it, of the parameter that is selected. Returns the height used.
+float draw_ds_summary(Context& ctx, Rect room) {
+  const Palette& c = ctx.colors();
+  float y = 0;
+  for (const Field& field :
+       ds_summary(ctx.app.store(), ctx.app.selection.param, ctx.app.stepper_rank, ctx.app.now_ns())) {
+    const Rect line{room.x, room.y + y, std::min(room.w, 460.0F), 18};
+    ctx.canvas.text_in({line.x, line.y, 150, line.h}, field.label, c.muted, Font::mono_small);
+    const Rect value{line.x + 154, line.y, line.w - 154, line.h};
+    if (ctx.canvas.text_in(value, field.value, c.text, Font::mono_small) && ctx.hovered(value))
+      ctx.tip(field.value);
+    y += 18;
+  }
+  return y;
+}
+
+/// One card each, with the reason where one is known. Returns the height used.
+float draw_actions(Context& ctx, Rect room, const std::vector<SchedulerAction>& all) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  float y = room.y;
+  if (all.empty()) {
+    ctx.canvas.text_in({room.x + 14, y, room.w, kTableRow}, "nothing", c.muted, Font::small);
+    return kTableRow;
+  }
+  for (const SchedulerAction& action : all) {
+    const float text_width = room.w - 22;
+    const float h = ctx.canvas.paragraph_height(text_width, action.text, Font::small);
+    const float r =
+        action.reason.empty() ? 0 : ctx.canvas.paragraph_height(text_width, action.reason, Font::small);
+    const Rect card{room.x, y, room.w, h + r + 4};
+    const bool over = ctx.hovered(card);
+    if (over) ctx.canvas.fill(card, c.raised, 0.7F);
+    ctx.canvas.disc(card.x + 5, card.y + 9, 2.5F, c.accent);
+    ctx.canvas.paragraph({card.x + 14, card.y + 1, text_width, h + 2}, action.text, c.text, Font::small);
+    if (r > 0)
+      ctx.canvas.paragraph({card.x + 14, card.y + 1 + h, text_width, r + 2}, action.reason, c.muted,
+                           Font::small);
+    if (over && ctx.pointer.pressed[0]) {
+      if (action.param != ev::kNoId)
+        app.select_param(action.param, app.stepper_rank);
+      else if (action.module != ev::kNoId)
+        app.select_module(action.module, app.stepper_rank);
+    }
+    y += card.h;
+  }
+  return y - room.y;
+}
+
+}  // namespace
+
+/// The difference itself is below what was done; this line leads there.
+void SchedulerPane::difference_link(Context& ctx, Rect& text, std::uint64_t gate) {
+  const Palette& c = ctx.colors();
+  const AppState& app = ctx.app;
+  const analysis::Scheduling& scheduling = scheduling_.of(app.store(), app.stepper_rank, app.now_ns());
+  const std::string said = scheduler_difference_line(scheduling, gate);
+  if (said.empty()) return;
+  const Rect line = text.take_top(22);
+  const bool over = ctx.hovered(line);
+  ctx.canvas.text_in(line, said + " >", over ? c.text : c.accent, Font::small);
+  if (over && ctx.pointer.pressed[0]) scroll_ = difference_top_;
+  text.take_top(4);
+}
+
+void SchedulerPane::counters_and_difference(Context& ctx, Rect& text, float top, std::uint64_t gate) {
+  const AppState& app = ctx.app;
+  const auto& counters = counters_.of(app.store(), app.stepper_rank, app.now_ns());
+  draw_heading(ctx, text, fetch_counter_heading(counters, app.stepper_rank));
+  text.take_top(draw_fetch_counters(ctx, text, counters) + 10);
+  difference_top_ = text.y - top;
+  const analysis::Scheduling& scheduling = scheduling_.of(app.store(), app.stepper_rank, app.now_ns());
+  draw_heading(ctx, text,
+               scheduling.other == plan::Compat::shardscope ? "Where our scheduler would decide otherwise"
+                                                            : "Where DeepSpeed would decide otherwise");
+  text.take_top(draw_scheduler_difference(ctx, text, scheduling, gate) + 10);
+}
+
+void SchedulerPane::draw(Context& ctx, Rect room) {
+  const AppState& app = ctx.app;
+  const std::optional<GateRow> here = gate_at(app.store(), app.stepper_rank, app.now_ns());
+  if (!here || room.h < 50) return;
+  const ActionsAround around = actions_around(app.store(), app.stepper_rank, app.now_ns());
+  room.take_top(8);
+  ctx.scroll(&scroll_, room, height_, scroll_);
+  const Clip clip(ctx.canvas, room);
+  Rect text{room.x, room.y - scroll_, room.w - 8, 1e6F};
+  const float top = text.y;
+  if (app.selection.param != ev::kNoId && app.store().has_tables()) {
+    draw_heading(ctx, text, "ds_summary of " + param_name(app.store(), app.selection.param));
+    text.take_top(draw_ds_summary(ctx, text) + 10);
+  }
+  const bool fetches = app.store().has_tables() && app.store().tables().stage == 3;
+  if (fetches) difference_link(ctx, text, here->number);
+  draw_heading(ctx, text,
+               around.previous_place.empty() ? std::string("Done so far")
+                                             : "Done since " + since(around.previous_place));
+  text.take_top(draw_actions(ctx, text, around.before) + 10);
+  draw_heading(ctx, text,
+               around.predicted            ? std::string("Next, if it goes as in the micro-step before")
+               : around.next_place.empty() ? std::string("Next")
+                                           : "Next, until " + since(around.next_place));
+  text.take_top(draw_actions(ctx, text, around.next) + 10);
+  if (fetches) counters_and_difference(ctx, text, top, here->number);
+  height_ = text.y - top;
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,67 @@
+// Collectives: their bandwidth, and the elements that a stage is expected to move.
+#include "app/analysis/communication.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "app/analysis/summary.h"
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using namespace test;
+
+TEST(Communication, BandwidthUsesTheShortestDurationAndTheGroupSize) {
+  RunBuilder run(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    run.span(rank, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    run.span(rank, rank == 0 ? 100 : 300, 500, EventKind::collective_begin, StreamId::gather, 0, 0, kGatherOp,
+             1000, 4000);
+    run.span(rank, 600, 700, EventKind::collective_begin, StreamId::reduce, 0, 0,
+             static_cast<std::uint8_t>(CollectiveOp::all_reduce), 500, 2000);
+  }
+  const Summary s = summarize(run.build());
+  ASSERT_EQ(s.ops.size(), 2U);
+  EXPECT_EQ(s.ops[0].op, CollectiveOp::all_gather);
+  EXPECT_DOUBLE_EQ(*s.ops[0].algbw_gbs, 4000.0 / 200.0);
+  EXPECT_DOUBLE_EQ(*s.ops[0].busbw_gbs, 20.0 * 0.5);
+  EXPECT_DOUBLE_EQ(*s.ops[1].busbw_gbs, 20.0 * 1.0);  // 2 (n-1)/n with n = 2
+  EXPECT_DOUBLE_EQ(*s.elements_per_step, 1000 + 2 * 500);
+}
+
+TEST(Communication, ExpressionsOfTheStages) {
+  struct Case {
+    std::int32_t stage;
+    const char* expression;
+    double elements;
+  };
+  for (const Case& c : {Case{0, "2S", 2000}, Case{1, "2S", 2000}, Case{2, "2S", 2000}, Case{3, "3S", 3000}}) {
+    RunBuilder run(2, c.stage);
+    run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    const Summary s = summarize(run.build());
+    EXPECT_EQ(s.comm_expression, c.expression);
+    EXPECT_DOUBLE_EQ(s.expected_elements_per_step, c.elements);
+  }
+}
+
+// Two ranks of four: busbw is algbw times 1/2, not 3/4.
+TEST(Communication, BusBandwidthIsOfTheGroup) {
+  RunBuilder run(4);
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    run.span(rank, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    const std::uint32_t code = ev::collective_code(0, ev::CollectiveScope::secondary, 2);
+    for (const auto& [at, kind] :
+         {std::pair{100, EventKind::collective_begin}, std::pair{300, EventKind::collective_end}}) {
+      run.instant(rank, at, kind, StreamId::gather, 0, 0, code, kGatherOp, 1000, 4000);
+    }
+  }
+  const Summary s = summarize(run.build());
+  ASSERT_EQ(s.ops.size(), 1U);
+  EXPECT_DOUBLE_EQ(*s.ops[0].algbw_gbs, 20.0);
+  EXPECT_DOUBLE_EQ(*s.ops[0].busbw_gbs, 10.0);
+}
+
+}  // namespace
+}  // namespace shardscope::analysis

@@ -1,0 +1,90 @@
+// Two runs compared: a verdict only where enough steps and their spread bear it.
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "app/analysis/summary.h"
+#include "app/analysis/verdict_basis.h"
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using namespace test;
+
+store::Store* steps_of(RunBuilder& run, std::initializer_list<std::int64_t> lengths_ns) {
+  std::int64_t at = 0;
+  std::uint32_t step = 0;
+  for (const std::int64_t length : lengths_ns) {
+    run.span(0, at, at + length, EventKind::step_begin, StreamId::host, step++);
+    at += length + 100;
+  }
+  return &run.build();
+}
+
+TEST(Compare, VerdictOnlyWhatTheSpreadBears) {
+  RunBuilder fast(1), slow(1), noisy(1);
+  const store::Store* a = steps_of(fast, {9'000'000, 1'000'000, 1'010'000, 1'020'000, 1'000'000});
+  const store::Store* b = steps_of(slow, {9'000'000, 2'000'000, 2'010'000, 2'020'000, 2'000'000});
+  const store::Store* c = steps_of(noisy, {9'000'000, 500'000, 1'600'000, 900'000, 1'400'000});
+  const Summary sa = summarize(*a), sb = summarize(*b), sc = summarize(*c);
+  const Comparison slower = compare({{a, &sa}}, {{b, &sb}});
+  EXPECT_NE(slower.verdict.find("slower than A"), std::string::npos) << slower.verdict;
+  const Comparison alike = compare({{a, &sa}}, {{c, &sc}});
+  EXPECT_NE(alike.verdict.find("No difference"), std::string::npos) << alike.verdict;
+  EXPECT_TRUE(slower.config_changes.empty());
+}
+
+TEST(Compare, ExposedCommunicationIsSaidOfAFirst) {
+  constexpr std::int64_t kMs = 1'000'000;
+  const auto with_exposed = [](RunBuilder& run, std::initializer_list<double> exposed_ms) {
+    std::int64_t at = 0;
+    std::uint32_t step = 0;
+    for (const double ms : exposed_ms) {
+      run.span(0, at, at + 10 * kMs, EventKind::step_begin, StreamId::host, step);
+      run.span(0, at, at + kMs, EventKind::module_begin, StreamId::compute, 1);
+      run.span(0, at + 2 * kMs, at + 2 * kMs + static_cast<std::int64_t>(ms * 1e6),
+               EventKind::collective_begin, StreamId::gather, step, step, kGatherOp, 1000, 4000);
+      ++step;
+      at += 11 * kMs;
+    }
+    return &run.build();
+  };
+  RunBuilder first(1), second(1), third(1);
+  const store::Store* a = with_exposed(first, {5, 1.0, 2.0, 1.0, 2.0});
+  const store::Store* b = with_exposed(second, {5, 1.2, 2.2, 1.2, 2.2});
+  const store::Store* c = with_exposed(third, {5, 4.0, 4.1, 4.0, 4.1});
+  const Summary sa = summarize(*a), sb = summarize(*b), sc = summarize(*c);
+  const std::string alike = compare({{a, &sa}}, {{b, &sb}}).verdict;
+  EXPECT_NE(alike.find("Exposed communication is alike (1.5 and 1.7 ms per step)."), std::string::npos)
+      << alike;
+  const std::string more = compare({{a, &sa}}, {{c, &sc}}).verdict;
+  EXPECT_NE(more.find("Exposed communication goes from 1.5 to 4."), std::string::npos) << more;
+}
+
+TEST(Compare, EveryRunHasEnoughStepsOrThereIsNoVerdict) {
+  RunBuilder whole(1), cut(1), once(1);
+  const store::Store* a = steps_of(whole, {9'000'000, 1'000'000, 1'010'000, 1'020'000, 1'000'000});
+  const store::Store* b = steps_of(cut, {9'000'000, 2'000'000});
+  const store::Store* c = steps_of(once, {9'000'000});
+  const Summary sa = summarize(*a), sb = summarize(*b), sc = summarize(*c);
+  using Runs = std::vector<analysis::Run>;  // not testing::Test::Run
+  const auto none = [](const Runs& left, const Runs& right) {
+    EXPECT_FALSE(verdict_basis(left, right).enough());
+    EXPECT_EQ(verdict_basis(left, right).steps_b, 1U);
+    const std::string verdict = compare(left, right).verdict;
+    EXPECT_EQ(verdict.rfind("No verdict: too few measured steps (A 4, B 1;", 0), 0U) << verdict;
+    EXPECT_EQ(verdict.find("than A"), std::string::npos) << verdict;
+  };
+  none({{a, &sa}}, {{b, &sb}});
+  // Three repeats of one step each are three warm-ups.
+  none({{a, &sa}}, {{c, &sc}, {c, &sc}, {c, &sc}});
+  // One repeat that was cut short is not outvoted by the others.
+  none({{a, &sa}, {a, &sa}}, {{a, &sa}, {b, &sb}});
+  EXPECT_TRUE(verdict_basis({{a, &sa}}, {{a, &sa}}).enough());
+}
+
+}  // namespace
+}  // namespace shardscope::analysis

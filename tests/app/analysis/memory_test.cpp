@@ -1,0 +1,131 @@
+// Model states: what ZeRO's expression predicts, what was measured, and what explains the difference.
+#include "app/analysis/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+
+#include "app/analysis/summary.h"
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using namespace test;
+
+TEST(Memory, ExpressionOfTheRunsDataTypes) {
+  for (const auto& [stage, text, bytes] :
+       {std::tuple{0, "16S", 16000}, {1, "8S + 8S/n", 12000}, {2, "4S + 12S/n", 10000}, {3, "16S/n", 8000}}) {
+    RunBuilder run(2, stage);  // fp32: the parameter is its own master
+    const Summary s = summarize(run.build());
+    EXPECT_EQ(s.memory_model.expression, text);
+    EXPECT_EQ(s.memory_model.bytes_per_rank, bytes);
+  }
+}
+
+// A recording whose detail was raised after the states were allocated holds gradients alone: no measurement.
+TEST(Memory, WhatWasAllocatedAtLessDetailIsNotMeasured) {
+  const auto measured = [](ev::Detail before) {
+    RunBuilder run(2);
+    run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    run.instant(0, 1, EventKind::detail_changed, StreamId::host, static_cast<std::uint32_t>(before),
+                ev::kNoId, ev::kNoId, static_cast<std::uint8_t>(ev::Detail::kernels));
+    run.instant(0, 2, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+                static_cast<std::uint8_t>(ev::MemoryCategory::grad_full), 2048, 2048);
+    return summarize(run.build()).memory_model.measured_bytes_per_rank;
+  };
+  EXPECT_EQ(measured(ev::Detail::steps), std::nullopt);
+  EXPECT_EQ(measured(ev::Detail::modules), std::nullopt);
+  EXPECT_EQ(measured(ev::Detail::params), 2048);
+}
+
+/// Nor is it a figure of the rank's.
+TEST(Memory, WhatIsNotMeasuredIsNoPeakOfARankEither) {
+  RunBuilder run(1);
+  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  run.instant(0, 1, EventKind::detail_changed, StreamId::host,
+              static_cast<std::uint32_t>(ev::Detail::modules), ev::kNoId, ev::kNoId,
+              static_cast<std::uint8_t>(ev::Detail::kernels));
+  run.instant(0, 2, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+              static_cast<std::uint8_t>(ev::MemoryCategory::grad_full), 2048, 2048);
+  const Summary summary = summarize(run.build());
+  EXPECT_TRUE(nlohmann::json::parse(to_json(summary))["ranks"][0]["model_state_peak_bytes"].is_null());
+  EXPECT_EQ(summary.ranks.at(0).memory_peak.size(), 1U) << "of the pool it is a figure";
+}
+
+// Each of ZenFlow's extras has a line of its own: 1000 elements over two ranks in fp32, 100 of them chosen.
+// Buffers are of whole blocks of 256 bytes.
+TEST(Memory, ZenFlowsExtrasAreNamed) {
+  using ev::MemoryCategory;
+  RunBuilder run(2);
+  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  std::int64_t at = 0;
+  const auto alloc = [&](ev::MemoryPool pool, MemoryCategory category, std::int64_t bytes) {
+    run.instant(
+        0, ++at, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+        static_cast<std::uint8_t>(static_cast<unsigned>(pool) << 4U | static_cast<unsigned>(category)), bytes,
+        bytes);
+  };
+  alloc(ev::MemoryPool::device, MemoryCategory::param_shard, 2048);
+  alloc(ev::MemoryPool::device, MemoryCategory::grad_shard, 2048);
+  alloc(ev::MemoryPool::pinned, MemoryCategory::grad_shard, 2 * 2048);  // two sums
+  for (const MemoryCategory state :
+       {MemoryCategory::master_weight, MemoryCategory::momentum, MemoryCategory::variance}) {
+    alloc(ev::MemoryPool::device, state, 512);
+    alloc(ev::MemoryPool::pinned, state, 2048);
+  }
+  store::Store& store = run.build();
+  ev::RunTables tables = store.tables();
+  tables.config_json =
+      R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}, "zenflow": {"overlap_step": true}}})";
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    tables.rank = rank;
+    store.set_tables(rank, tables);
+  }
+  const MemoryModel model = summarize(store).memory_model;
+  EXPECT_EQ(model.measured_bytes_per_rank, 2 * 2048 + 3 * 512);
+  std::map<MemoryCause, std::int64_t> device;
+  std::int64_t sum = model.bytes_per_rank;
+  for (const MemoryPart& part : model.parts) {
+    device[part.cause] = part.bytes;
+    sum += part.bytes;
+  }
+  EXPECT_EQ(device, (std::map<MemoryCause, std::int64_t>{{MemoryCause::rounding, 48},
+                                                         {MemoryCause::zenflow_chosen, 3 * 512},
+                                                         {MemoryCause::zenflow_device_gradients, 2048}}));
+  EXPECT_EQ(sum, model.measured_bytes_per_rank);
+  EXPECT_EQ(model.unexplained_bytes, 0);
+  ASSERT_EQ(model.offloaded.size(), 1U);
+  const MemoryModel::Offloaded& host = model.offloaded.front();
+  EXPECT_EQ(host.pool, ev::MemoryPool::pinned);
+  ASSERT_EQ(host.parts.size(), 2U);
+  EXPECT_EQ(host.parts[0].bytes, 4 * 48);  // rounding
+  EXPECT_EQ(host.parts[1].cause, MemoryCause::zenflow_sums);
+  EXPECT_EQ(host.parts[1].bytes, 2048);
+  EXPECT_EQ(host.unexplained_bytes, 0);
+}
+
+// What no expression, padding or known buffer accounts for is said, in the pool where it is.
+TEST(Memory, AnUnknownBufferIsUnexplainedInItsPool) {
+  RunBuilder run(1);
+  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  const auto place = static_cast<unsigned>(ev::MemoryPool::pinned) << 4U;
+  run.instant(0, 10, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+              static_cast<std::uint8_t>(place | static_cast<unsigned>(ev::MemoryCategory::momentum)),
+              4096 + 256, 4096 + 256);
+  store::Store& store = run.build();
+  ev::RunTables tables = store.tables();
+  tables.config_json = R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})";
+  store.set_tables(0, tables);
+  const MemoryModel model = summarize(store).memory_model;
+  ASSERT_EQ(model.offloaded.size(), 1U);
+  // Gradients and three states of 1000 fp32 elements are expected, one buffer too large is there.
+  EXPECT_EQ(model.offloaded[0].bytes_per_rank, 16000);
+  EXPECT_EQ(model.offloaded[0].unexplained_bytes, 4096 + 256 - 4 * 4096);
+}
+
+}  // namespace
+}  // namespace shardscope::analysis
