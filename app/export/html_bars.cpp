@@ -11,27 +11,27 @@ using instrumentation::MemoryCategory;
 const char* colour_of(MemoryCategory category) {
   switch (category) {
     case MemoryCategory::param_shard:
-    case MemoryCategory::master_weight:
+    case MemoryCategory::param_secondary:
       return colour::kCompute;
     case MemoryCategory::param_gathered:
-    case MemoryCategory::param_secondary:
       return colour::kGather;
     case MemoryCategory::grad_full:
     case MemoryCategory::grad_shard:
       return colour::kReduce;
+    case MemoryCategory::master_weight:
     case MemoryCategory::momentum:
     case MemoryCategory::variance:
       return colour::kOptimizer;
     case MemoryCategory::activation:
-    case MemoryCategory::input:
       return colour::kActivation;
     case MemoryCategory::swap_buffer:
       return colour::kCopy;
     case MemoryCategory::reduce_bucket:
     case MemoryCategory::gather_buffer:
     case MemoryCategory::quantization:
-    case MemoryCategory::temporary:
       return colour::kBuffer;
+    case MemoryCategory::input:
+    case MemoryCategory::temporary:
     case MemoryCategory::other:
       return colour::kIdle;
   }

@@ -190,6 +190,8 @@ bool AppState::selected_span(store::LaneId lane, const store::Span& span) const 
 void AppState::show_rank(std::uint32_t rank) {
   timeline.expanded.insert(rank);
   timeline.automatic = false;
+  for (const store::RankRow& row : store().ranks())
+    if (row.rank == rank) timeline.closed_nodes.erase(row.host);
   rank_to_show = rank;
 }
 

@@ -19,6 +19,18 @@ const char* word(RankOrder order) noexcept {
   return "";
 }
 
+const char* word(RankHeight height) noexcept {
+  switch (height) {
+    case RankHeight::automatic:
+      return "low rows where ranks do not fit";
+    case RankHeight::full:
+      return "full rows";
+    case RankHeight::heat:
+      return "low rows";
+  }
+  return "";
+}
+
 std::vector<std::uint32_t> rank_order(const AppState& app) {
   const RankOrder order = app.timeline.order;
   if (order == RankOrder::number) return {};

@@ -9,6 +9,7 @@
 namespace shardscope::gui {
 
 [[nodiscard]] const char* word(RankOrder order) noexcept;
+[[nodiscard]] const char* word(RankHeight height) noexcept;
 /// By number; or those first that computed longest, or whose communication was exposed longest, in the step
 /// whose figures are shown (rank_pace). Ranks without figures come last. Empty where all are in order of
 /// their numbers.

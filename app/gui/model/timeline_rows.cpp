@@ -27,10 +27,42 @@ std::vector<std::uint32_t> ranks_in_order(const store::Store& store, const Timel
   return out;
 }
 
+/// Ranks of one host, or all of them without one where they are not grouped.
+struct Node {
+  std::string host;
+  std::vector<std::uint32_t> ranks;
+};
+
+/// By host where the ranks are of several and stand in the order of their numbers.
+std::vector<Node> nodes(const store::Store& store, const TimelineOptions& options) {
+  std::vector<Node> out;
+  if (options.ranks.empty()) {
+    for (const store::RankRow& rank : store.ranks()) {
+      const auto known = std::ranges::find(out, rank.host, &Node::host);
+      Node& node = known != out.end() ? *known : out.emplace_back(Node{rank.host, {}});
+      node.ranks.push_back(rank.rank);
+    }
+    if (out.size() > 1) return out;
+  }
+  return {Node{"", ranks_in_order(store, options)}};
+}
+
+/// The first of every kNumbered heat rows that follow one another.
+void number_heat_rows(std::vector<TimelineRow>& rows) {
+  constexpr std::size_t kNumbered = 3;  // so many are as high as a number
+  for (std::size_t i = 0; i < rows.size();) {
+    std::size_t end = i;
+    while (end < rows.size() && rows[end].heat) ++end;
+    for (; i + kNumbered <= end; i += kNumbered) rows[i].numbered = true;
+    i = std::max(end, i + 1);
+  }
+}
+
 }  // namespace
 
 store::LaneId TimelineRow::lane() const noexcept {
   switch (kind) {
+    case RowKind::node:
     case RowKind::rank:
     case RowKind::compute:
     case RowKind::waits:
@@ -57,6 +89,8 @@ const char* TimelineRow::label() const noexcept {
   if (depth != 0) return "";
   if (!given_name.empty()) return given_name.c_str();
   switch (kind) {
+    case RowKind::node:
+      return "node";
     case RowKind::rank:
       return "rank";
     case RowKind::host:
@@ -99,38 +133,61 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
   TimelineRows out;
   float y = 0;
   const auto add = [&](RowKind kind, std::uint32_t rank, std::uint8_t depth, float height, bool expanded) {
-    out.rows.push_back({kind, rank, depth, y, height, expanded, {}, {}});
-    TimelineRow& row = out.rows.back();
-    if (depth == 0 && kind != RowKind::rank && kind != RowKind::waits && kind != RowKind::gpu)
+    TimelineRow& row = out.rows.emplace_back(TimelineRow{.kind = kind, .rank = rank, .depth = depth});
+    row.y = y;
+    row.height = height;
+    row.expanded = expanded;
+    if (depth == 0 && kind > RowKind::rank && kind != RowKind::waits && kind != RowKind::gpu)
       row.given_name = store::given_lane_name(store, row.lane());
     y += height + kLaneGap;
   };
-  for (const std::uint32_t rank : ranks_in_order(store, options)) {
-    const bool expanded = options.expanded.contains(rank);
-    add(RowKind::rank, rank, 0, kRankHeaderHeight, expanded);
-    if (expanded) {
-      const std::uint8_t host = visible_depths(store, rank, ev::StreamId::host, 2);
-      for (std::uint8_t d = 0; d < host; ++d) add(RowKind::host, rank, d, kLaneHeight, false);
-      const std::uint8_t compute = visible_depths(store, rank, ev::StreamId::compute, options.compute_depths);
-      for (std::uint8_t d = 0; d < compute; ++d) add(RowKind::compute, rank, d, kLaneHeight, false);
-      if (compute != 0) add(RowKind::waits, rank, 0, kLaneHeight, false);
-      for (const RowKind kind :
-           {RowKind::gather, RowKind::reduce, RowKind::copy, RowKind::nvme, RowKind::worker}) {
-        const TimelineRow probe{kind, rank};
-        const std::uint8_t depths = visible_depths(store, rank, probe.lane().stream, 2);
-        for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank, d, kLaneHeight, false);
-      }
-      for (const ev::StreamId lane : kGpuRows) {
-        if (store.depth_count({rank, lane}) == 0) continue;
-        add(RowKind::gpu, rank, 0, kLaneHeight, false);
-        out.rows.back().gpu_lane = lane;
-        out.rows.back().given_name = store::given_lane_name(store, {rank, lane});
-      }
-      y += kRankGap - kLaneGap;
+  const auto add_lanes = [&](std::uint32_t rank) {
+    const std::uint8_t host = visible_depths(store, rank, ev::StreamId::host, 2);
+    for (std::uint8_t d = 0; d < host; ++d) add(RowKind::host, rank, d, kLaneHeight, false);
+    const std::uint8_t compute = visible_depths(store, rank, ev::StreamId::compute, options.compute_depths);
+    for (std::uint8_t d = 0; d < compute; ++d) add(RowKind::compute, rank, d, kLaneHeight, false);
+    if (compute != 0) add(RowKind::waits, rank, 0, kLaneHeight, false);
+    for (const RowKind kind :
+         {RowKind::gather, RowKind::reduce, RowKind::copy, RowKind::nvme, RowKind::worker}) {
+      const TimelineRow probe{.kind = kind, .rank = rank};
+      const std::uint8_t depths = visible_depths(store, rank, probe.lane().stream, 2);
+      for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank, d, kLaneHeight, false);
+    }
+    for (const ev::StreamId lane : kGpuRows) {
+      if (store.depth_count({rank, lane}) == 0) continue;
+      add(RowKind::gpu, rank, 0, kLaneHeight, false);
+      out.rows.back().gpu_lane = lane;
+      out.rows.back().given_name = store::given_lane_name(store, {rank, lane});
+    }
+    y += kRankGap - kLaneGap;
+  };
+  for (const Node& node : nodes(store, options)) {
+    if (!node.host.empty()) {
+      const bool open = !options.closed_nodes.contains(node.host);
+      add(RowKind::node, ev::kNoId, 0, kLaneHeight, open);
+      out.rows.back().given_name = node.host;
+      out.rows.back().ranks = node.ranks;
+      if (!open) continue;
+    }
+    for (const std::uint32_t rank : node.ranks) {
+      const bool expanded = options.expanded.contains(rank);
+      const bool heat = options.heat && !expanded;
+      add(RowKind::rank, rank, 0, heat ? kHeatHeight : kRankHeaderHeight, expanded);
+      out.rows.back().heat = heat;
+      if (heat) y -= kLaneGap - kHeatGap;
+      if (expanded) add_lanes(rank);
     }
   }
+  number_heat_rows(out.rows);
   out.height = y;
   return out;
+}
+
+void resolve_height(const store::Store& store, TimelineOptions& options, float height) {
+  constexpr float kScreens = 2;  // of ranks, that are scrolled through rather than lowered
+  const float all = static_cast<float>(store.ranks().size()) * (kRankHeaderHeight + kLaneGap);
+  options.heat = options.rank_height == RankHeight::heat ||
+                 (options.rank_height == RankHeight::automatic && all > kScreens * height);
 }
 
 void expand_while_room(const store::Store& store, TimelineOptions& options, float height) {

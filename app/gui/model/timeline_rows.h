@@ -15,10 +15,13 @@ namespace ev = shardscope::instrumentation;
 
 inline constexpr float kLaneHeight = 18;
 inline constexpr float kRankHeaderHeight = 22;
+inline constexpr float kHeatHeight = 4;  ///< of a rank whose lanes are hidden, where there are very many
+inline constexpr float kHeatGap = 1;
 inline constexpr float kLaneGap = 2;
 inline constexpr float kRankGap = 8;
 
 enum class RowKind : std::uint8_t {
+  node,     ///< header of the ranks of one host; when closed it carries their mean
   rank,     ///< header of a rank; when collapsed it carries the rank's overview
   host,     ///< steps, micro-steps, pauses: depth `depth` of the host lane
   compute,  ///< depth `depth` of the compute lane
@@ -35,23 +38,32 @@ struct TimelineRow {
   RowKind kind = RowKind::rank;
   std::uint32_t rank = 0;
   std::uint8_t depth = 0;
-  float y = 0, height = kLaneHeight;  ///< from the top of all rows
-  bool expanded = false;              ///< rank rows
-  ev::StreamId gpu_lane{};            ///< gpu rows
-  std::string given_name{};           ///< that the run gave the lane; empty: none
+  float y = 0, height = kLaneHeight;   ///< from the top of all rows
+  bool expanded = false;               ///< rank and node rows
+  bool heat = false;                   ///< rank rows: too low for words
+  bool numbered = false;               ///< heat rows: with those below it there is room for its number
+  ev::StreamId gpu_lane{};             ///< gpu rows
+  std::string given_name{};            ///< that the run gave the lane, a node's host; empty: none
+  std::vector<std::uint32_t> ranks{};  ///< node rows: its ranks, from top to bottom
   [[nodiscard]] store::LaneId lane() const noexcept;
   /// "compute" on the first row of a lane, empty on the deeper ones.
   [[nodiscard]] const char* label() const noexcept;
 };
 
 enum class RankOrder : std::uint8_t { number, computation, exposed };
+/// How high a rank is whose lanes are hidden: `automatic` is low where otherwise most ranks would be out of
+/// view.
+enum class RankHeight : std::uint8_t { automatic, full, heat };
 
 struct TimelineOptions {
   RankOrder order = RankOrder::number;
-  std::set<std::uint32_t> expanded;  ///< ranks whose lanes are shown
-  std::uint8_t compute_depths = 10;  ///< rows of the compute lane at most
-  std::vector<std::uint32_t> ranks;  ///< from top to bottom; empty: all in order of their numbers
-  bool automatic = true;             ///< ranks open while there is room, until the user opens or closes one
+  RankHeight rank_height = RankHeight::automatic;
+  bool heat = false;                   ///< what `rank_height` comes to: resolve_height()
+  std::set<std::string> closed_nodes;  ///< hosts whose ranks are hidden
+  std::set<std::uint32_t> expanded;    ///< ranks whose lanes are shown
+  std::uint8_t compute_depths = 10;    ///< rows of the compute lane at most
+  std::vector<std::uint32_t> ranks;    ///< from top to bottom; empty: all in order of their numbers
+  bool automatic = true;               ///< ranks open while there is room, until the user opens or closes one
 };
 
 struct TimelineRows {
@@ -62,6 +74,9 @@ struct TimelineRows {
   /// Rows that meet [top, bottom): first and one past the last.
   [[nodiscard]] std::pair<std::size_t, std::size_t> between(float top, float bottom) const noexcept;
 };
+
+/// Whether ranks are drawn as heat rows, in a room so high.
+void resolve_height(const store::Store& store, TimelineOptions& options, float height);
 
 /// Expands the first rank, and further ones in order while all rows fit into `height`. Closes none.
 void expand_while_room(const store::Store& store, TimelineOptions& options, float height);

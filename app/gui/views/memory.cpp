@@ -116,9 +116,10 @@ void MemoryView::draw(Context& ctx, Rect room) {
   }
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};
   if (below_ != Below::nothing) {
-    const Rect table = room.h > 300 ? room.take_bottom(room.h * 0.52F) : room;
+    const bool both = room.h > 300;
+    const Rect table = both ? room.take_bottom(room.h * 0.52F) : room;
     below(ctx, table, *peak);
-    if (room.h <= 300) return;
+    if (!both) return;
   }
   curve_and_legend(ctx, room, *peak);
 }

@@ -1,11 +1,108 @@
 #include "app/gui/views/rank_header.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "app/gui/model/clock_bound.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/rank_pace.h"
-#include "app/gui/views/span_painter.h"
 
 namespace shardscope::gui {
+namespace {
+
+/// The longest computation of a rank in the step that is shown; 0: none is known.
+std::int64_t longest_ns(const AppState& app) {
+  const StepTimes* const times = step_shown(app);
+  std::int64_t longest = 0;
+  if (times != nullptr)
+    for (const StepTimes::Rank& rank : times->ranks)
+      if (rank.time.known()) longest = std::max(longest, rank.time.compute_ns);
+  return longest;
+}
+
+std::string pace_text(const RankPace& pace) {
+  if (!pace.step || pace.busy_ns == 0) return "";
+  return std::string(pace.straggler ? "Straggler: computes longer than the others. " : "") +
+         "Computation in step " + std::to_string(*pace.step) + ": " + duration(pace.busy_ns).text() + ". ";
+}
+
+/// "0 to 7", "0 to 6, 9"
+std::string numbers(const std::vector<std::uint32_t>& ranks) {
+  std::string out;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    out += (out.empty() ? "" : ", ") + std::to_string(ranks[i]);
+    if (last > i) out += " to " + std::to_string(ranks[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+void triangle(Context& ctx, const Rect& gutter, bool open) {
+  const float y = gutter.y + gutter.h / 2;
+  const float x = gutter.x + 12;
+  if (open)
+    ctx.canvas.triangle(x - 4, y - 2, x + 4, y - 2, x, y + 3, ctx.colors().muted);
+  else
+    ctx.canvas.triangle(x - 2, y - 4, x - 2, y + 4, x + 3, y, ctx.colors().muted);
+}
+
+}  // namespace
+
+void draw_heat_row(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
+                   SpanPainter& painter) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const RankPace pace = rank_pace(app, row.rank);
+  const Rect whole{gutter.x, gutter.y, lanes.right() - gutter.x, row.height + kHeatGap};
+  const bool over = ctx.hovered(whole);
+  if (row.numbered)
+    ctx.canvas.text(gutter.x + 22, gutter.y - 2, std::to_string(row.rank), c.muted, Font::mono_small);
+  if (const std::int64_t longest = longest_ns(app); longest > 0 && pace.busy_ns > 0) {
+    constexpr float kNumber = 62;
+    const float most = gutter.w - kNumber;
+    const float width = std::max(1.0F, most * static_cast<float>(pace.busy_ns) / static_cast<float>(longest));
+    ctx.canvas.fill({gutter.x + kNumber, gutter.y, width, row.height},
+                    pace.straggler ? c.of(Meaning::trouble) : c.of(Meaning::compute), 0.8F);
+  }
+  painter.heat({&row.rank, 1}, lanes);
+  const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == row.rank;
+  if (over || chosen) ctx.canvas.outline(whole, over ? c.text : c.accent, 1, 1);
+  if (!over) return;
+  ctx.tip("rank " + std::to_string(row.rank) + ". " + pace_text(pace) +
+          "Click at the left to show its lanes.");
+  if (ctx.pointer.pressed[0] && ctx.hovered(gutter)) {
+    app.timeline.automatic = false;
+    app.timeline.expanded.insert(row.rank);
+    app.select_rank(row.rank);
+  }
+}
+
+void draw_node_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
+                      SpanPainter& painter) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const bool over = ctx.hovered(gutter);
+  if (over) ctx.canvas.fill(gutter, c.raised);
+  triangle(ctx, gutter, row.expanded);
+  Rect text = gutter;
+  text.take_left(22);
+  const std::string count = std::to_string(row.ranks.size()) + (row.ranks.size() == 1 ? " rank" : " ranks");
+  ctx.canvas.text_in(text.take_right(58), count, c.muted, Font::small, Align::right);
+  ctx.canvas.text_in(text, row.given_name, c.text, Font::strong);
+  if (row.expanded)
+    ctx.canvas.horizontal(lanes.x, lanes.y + lanes.h / 2, lanes.w, c.line);
+  else
+    painter.heat(row.ranks, lanes);
+  if (!over) return;
+  ctx.tip("Ranks of " + row.given_name + ": " + numbers(row.ranks) + ". " +
+          (row.expanded ? "Click to hide them behind their mean."
+                        : "The colours are their mean. Click to show them."));
+  if (ctx.pointer.pressed[0] && !app.timeline.closed_nodes.erase(row.given_name))
+    app.timeline.closed_nodes.insert(row.given_name);
+}
 
 void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
                       const TimeScale& scale) {
@@ -13,12 +110,7 @@ void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, 
   const Palette& c = ctx.colors();
   const bool over = ctx.hovered(gutter);
   if (over) ctx.canvas.fill(gutter, c.raised);
-  const float y = gutter.y + gutter.h / 2;
-  const float x = gutter.x + 12;
-  if (row.expanded)
-    ctx.canvas.triangle(x - 4, y - 2, x + 4, y - 2, x, y + 3, c.muted);
-  else
-    ctx.canvas.triangle(x - 2, y - 4, x - 2, y + 4, x + 3, y, c.muted);
+  triangle(ctx, gutter, row.expanded);
   const RankPace pace = rank_pace(app, row.rank);
   const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == row.rank;
   Rect text = gutter;

@@ -19,6 +19,9 @@ class SpanPainter {
   [[nodiscard]] bool folded() const noexcept { return folded_; }
   /// One line for a whole rank: what compute did, where it waited, gathers and reductions beneath.
   void rank_strip(std::uint32_t rank, const Rect& rect);
+  /// What these ranks did, as colour alone: the more of a column they computed or waited (the mean of them),
+  /// the stronger.
+  void heat(std::span<const std::uint32_t> ranks, const Rect& rect);
 
  private:
   /// Few enough in view to be drawn one by one, and in memory.

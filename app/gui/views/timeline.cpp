@@ -67,15 +67,19 @@ void TimelineView::header(Context& ctx, Rect& room) {
     }
   }
   Rect anchor;
-  if (ctx.menu_button_right(
-          room, std::string("By ") + word(app.timeline.order), anchor, app.store().ranks().size() > 1,
-          "Order of the ranks: by number, or the longest first in the step that is shown")) {
+  if (ctx.menu_button_right(room, std::string("By ") + word(app.timeline.order), anchor,
+                            app.store().ranks().size() > 1,
+                            "Order of the ranks: by number, or the longest first in the step that is shown; "
+                            "and how high they are")) {
     std::vector<OverlayItem> items;
     for (const RankOrder order : {RankOrder::number, RankOrder::computation, RankOrder::exposed})
       items.push_back({word(order), "", true, order == app.timeline.order, [&app, order] {
                          app.timeline.order = order;
                          app.timeline_scroll = 0;
                        }});
+    for (const RankHeight height : {RankHeight::automatic, RankHeight::full, RankHeight::heat})
+      items.push_back({word(height), "", true, height == app.timeline.rank_height,
+                       [&app, height] { app.timeline.rank_height = height; }});
     ctx.menu(anchor, std::move(items));
   }
   const bool all = app.timeline.expanded.size() == app.store().ranks().size();
@@ -292,6 +296,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
   const auto steps = app.store().steps();
   const bool settled = !app.run->live() || (!steps.empty() && steps.front().end_ns != store::kOpen);
   app.timeline.ranks = rank_order(app);
+  resolve_height(app.store(), app.timeline, room.h - 8);
   if (app.timeline.automatic) expand_while_room(app.store(), app.timeline, settled ? room.h - 8 : 0);
   const TimelineRows rows = layout_rows(app.store(), app.timeline);
   scroll_to_rank(ctx, rows, room.h - 8);
@@ -321,7 +326,13 @@ void TimelineView::draw(Context& ctx, Rect room) {
       const float y = std::floor(room.y + 4 + row.y - top);
       const Rect gutter{room.x, y, kGutter - 4, row.height};
       const Rect lane{lanes.x, y, lanes.w, row.height};
-      if (row.kind == RowKind::rank) {
+      if (row.kind == RowKind::node) {
+        draw_node_header(ctx, row, gutter, lane, painter);
+        continue;
+      }
+      if (row.heat) {
+        draw_heat_row(ctx, row, gutter, lane, painter);
+      } else if (row.kind == RowKind::rank) {
         if (i != 0) ctx.canvas.horizontal(room.x, y - 3, room.w, c.line);
         draw_rank_header(ctx, row, gutter, lane, scale);
       } else {
