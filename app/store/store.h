@@ -251,7 +251,7 @@ class Store {
     std::uint64_t events = 0;
     std::int64_t until_ns = 0;  ///< the end of the last such stretch; what is newer is here whole
   };
-  [[nodiscard]] const NotKept& not_kept() const noexcept;
+  [[nodiscard]] const NotKept& not_kept() const;
   /// By time, on the run's clock.
   [[nodiscard]] std::span<const Moment> moments() const;
 
