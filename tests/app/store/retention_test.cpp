@@ -295,6 +295,25 @@ TEST_F(PartOfARun, OfWhatWasNotKeptThereIsACoarsePicture) {
   EXPECT_TRUE(part.problems().empty());
 }
 
+/// Where events are gone a state at a time is, too: nobody may take the initial one for it.
+TEST_F(PartOfARun, StatesAreKnownWhereEventsAre) {
+  record_with({.max_bytes = 1'000'000});
+  const Store whole = open("whole.zscope"), part = open("part.zscope");
+  for (const RankRow& row : whole.ranks()) {
+    const auto gap = std::find_if(part.gaps().begin(), part.gaps().end(),
+                                  [&](const Gap& one) { return one.not_kept && one.rank == row.rank; });
+    ASSERT_NE(gap, part.gaps().end());
+    std::size_t known = 0, unknown = 0;
+    for (std::int64_t at = 0; at <= whole.end_ns(); at += whole.end_ns() / 500) {
+      EXPECT_TRUE(whole.is_known(row.rank, at));
+      EXPECT_EQ(part.is_known(row.rank, at), at > gap->end_ns || at < gap->begin_ns) << at;
+      (part.is_known(row.rank, at) ? known : unknown)++;
+    }
+    EXPECT_GT(known, 10U);
+    EXPECT_GT(unknown, 100U);
+  }
+}
+
 TEST_F(PartOfARun, ByAge) {
   std::int64_t turn_ns = 0;
   {
