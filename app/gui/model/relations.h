@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "app/gui/model/run_index.h"
 #include "app/gui/model/selection.h"
 
 namespace shardscope::gui {
-
-class RunIndex;
 
 enum class RelationKind : std::uint8_t {
   gather_to_wait,    ///< the first wait for it
@@ -38,6 +37,9 @@ struct Relations {
   std::vector<Relation> list;
   bool cut = false;  ///< there are more than kMostRelations
   bool read = true;  ///< false: something has still to be read; asked again, there is more
+  /// False: there may be more, but the step holds more events than a view reads, or the index of a long run
+  /// has only a part of it. Asked again, it is the same.
+  bool all = true;
 };
 inline constexpr std::size_t kMostRelations = 48;
 
@@ -57,6 +59,7 @@ class RelationCache {
     std::uint8_t depth = 0;
     std::int64_t begin_ns = 0, end_ns = 0;
     std::uint64_t revision = 0;
+    std::optional<IndexWindow> indexed;  ///< of a long run it moves with what is shown
     friend bool operator==(const Key&, const Key&) = default;
   };
   std::optional<Key> key_;
