@@ -152,7 +152,10 @@ void MemoryView::legend(Context& ctx, Rect room, const std::vector<Category>& us
   const bool with_peak = room.w > kNarrowLegend;
   Rect head = room.take_top(18);
   if (with_peak) ctx.canvas.text_in(head.take_right(kNumber), "at peak", c.muted, Font::small, Align::right);
-  ctx.canvas.text_in(head.take_right(kNumber), "now", c.muted, Font::small, Align::right);
+  const bool known = ctx.app.store().is_known(ctx.app.memory_rank, ctx.app.now_ns());
+  const Rect now_head = head.take_right(kNumber);
+  ctx.canvas.text_in(now_head, known ? "now" : "at most", c.muted, Font::small, Align::right);
+  if (!known && ctx.hovered(now_head)) ctx.tip(not_kept_text() + ": the most that was held about now");
   const auto amount = [&](const Rect& where, std::int64_t value) {
     Rect place = where;
     if (value == 0) {
@@ -526,11 +529,12 @@ void MemoryView::alive(Context& ctx, Rect room, const store::MemorySample& peak)
                  : alive_tree(*app.run, of.rank, at);
   }
   const std::string when = timestamp(of.at_ns, 10'000);
-  const std::string title = moves ? "Pause the run, or set a time: what is alive is read then"
-                            : below_ == Below::difference
-                                ? "From " + timestamp(of.before_ns, 10'000) + " to " + when
-                            : below_ == Below::peak ? "Alive at the peak, " + when
-                                                    : "Alive at " + when;
+  const std::string title =
+      moves                                      ? "Pause the run, or set a time: what is alive is read then"
+      : below_ == Below::difference              ? "From " + timestamp(of.before_ns, 10'000) + " to " + when
+      : !app.store().is_known(of.rank, of.at_ns) ? not_kept_text() + ": at most, about " + when
+      : below_ == Below::peak                    ? "Alive at the peak, " + when
+                                                 : "Alive at " + when;
   ctx.canvas.text_in(head, title, c.muted, Font::small);
   if (moves) return;
   if (nodes_.empty()) {
