@@ -33,7 +33,8 @@ double in_all(const Distribution& one) { return one.p50_ms * static_cast<double>
 
 }  // namespace
 
-std::vector<Distribution> distributions(const store::Store& store, const store::RecordingInfo& info) {
+std::optional<Distributions> distributions(const store::Store& store, const store::RecordingInfo& info) {
+  if (!info.limits.limited()) return std::nullopt;
   // Of all ranks: distributions add up.
   std::map<std::pair<std::string, std::string>, store::QuantileSketch> sums;
   for (const auto& [key, sketch] : info.distributions) {
@@ -41,7 +42,8 @@ std::vector<Distribution> distributions(const store::Store& store, const store::
         key.module == ev::kNoId ? std::string() : store::module_name(store, key.module);
     sums[{module, name_of_spans(key.kind, key.code)}].merge(sketch);
   }
-  std::vector<Distribution> out;
+  Distributions all{.list = {}, .whole = info.complete};
+  std::vector<Distribution>& out = all.list;
   for (const auto& [names, sketch] : sums) {
     const auto ms = [&](double q) { return sketch.quantile(q) * 1e-6; };
     out.push_back({.what = names.second,
@@ -57,27 +59,31 @@ std::vector<Distribution> distributions(const store::Store& store, const store::
     if (a.module.empty() != b.module.empty()) return a.module.empty();
     return in_all(a) > in_all(b);
   });
-  return out;
+  return all;
 }
 
-std::string text_of(const std::vector<Distribution>& all) {
-  if (all.empty()) return {};
-  std::string text = fmt::format("\n{:<28} {:>12} {:>11} {:>11} {:>11} {:>11}\n", "whole run, all ranks",
-                                 "count", "p50 ms", "p95 ms", "p99 ms", "longest ms");
-  for (const Distribution& one : all) {
+std::string text_of(const std::optional<Distributions>& all) {
+  if (!all || all->list.empty()) return {};
+  std::string text = fmt::format("\n{:<28} {:>12} {:>11} {:>11} {:>11} {:>11}\n",
+                                 all->whole ? "whole run, all ranks" : "all ranks, so far", "count", "p50 ms",
+                                 "p95 ms", "p99 ms", "longest ms");
+  for (const Distribution& one : all->list) {
     if (!one.module.empty()) continue;
     text += fmt::format("{:<28} {:>12} {:>11.3f} {:>11.3f} {:>11.3f} {:>11.3f}\n", one.what, one.count,
                         one.p50_ms, one.p95_ms, one.p99_ms, one.max_ms);
   }
   return text +
-         fmt::format(
-             "of all spans, also those that are not kept; p50 to p99 within {:.0f} %; modules: --json\n",
-             store::QuantileSketch::kError * 100);
+         fmt::format("{}, also those that were deleted; p50 to p99 within {:.0f} %; modules: --json\n",
+                     all->whole
+                         ? "of all spans"
+                         : "of spans up to the last minute recorded (the recorder did not end, or goes on)",
+                     store::QuantileSketch::kError * 100);
 }
 
-json distributions_json(const std::vector<Distribution>& all) {
+json distributions_json(const std::optional<Distributions>& all) {
+  if (!all) return nullptr;
   json out = json::array();
-  for (const Distribution& one : all) {
+  for (const Distribution& one : all->list) {
     out.push_back({{"what", one.what},
                    {"module", one.module.empty() ? json(nullptr) : json(one.module)},
                    {"count", one.count},

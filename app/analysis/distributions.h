@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,20 @@ struct Distribution {
   double min_ms = 0, max_ms = 0;              ///< exact
 };
 
-/// Those of all ranks by kind and code, the ones that took most in all first, then those of modules likewise.
-[[nodiscard]] std::vector<Distribution> distributions(const store::Store& store,
-                                                      const store::RecordingInfo& info);
+struct Distributions {
+  std::vector<Distribution> list;
+  /// Of the whole run. False where its recorder goes on or was killed: it writes them once a minute, and
+  /// spans of which no block was made yet are not among them.
+  bool whole = false;
+};
+
+/// Nothing where the recording has no limits. Those of all ranks by kind and code, the ones that took most in
+/// all first, then those of modules likewise.
+[[nodiscard]] std::optional<Distributions> distributions(const store::Store& store,
+                                                         const store::RecordingInfo& info);
 /// A table of those of all modules and ranks; empty where there are none.
-[[nodiscard]] std::string text_of(const std::vector<Distribution>& all);
-[[nodiscard]] nlohmann::json distributions_json(const std::vector<Distribution>& all);
+[[nodiscard]] std::string text_of(const std::optional<Distributions>& all);
+/// null where the recording has no limits.
+[[nodiscard]] nlohmann::json distributions_json(const std::optional<Distributions>& all);
 
 }  // namespace shardscope::analysis

@@ -146,7 +146,9 @@ std::vector<const Issue*> find_waits(const std::vector<IssuedCollectives>& recen
       if (!issue.open || (oldest_blocked != nullptr && issue.at_ns >= oldest_blocked->at_ns)) continue;
       std::vector<std::uint32_t> absent;
       for (const std::uint32_t member : issue.members) {
-        const auto other = std::ranges::find(recent, member, &IssuedCollectives::rank);
+        // By rank, as the store's rows are.
+        auto other = std::ranges::lower_bound(recent, member, {}, &IssuedCollectives::rank);
+        if (other != recent.end() && other->rank != member) other = recent.end();
         const auto came =
             other == recent.end() ? decltype(other->issues)::const_iterator() : other->issues.find(key);
         if (other == recent.end() || came == other->issues.end() || !came->second.begun ||

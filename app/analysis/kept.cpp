@@ -54,21 +54,17 @@ std::optional<Kept> kept_of(const store::Store& store) {
   out.from_ns = store.not_kept().until_ns;
   out.moments.assign(store.moments().begin(), store.moments().end());
   const IntervalSet gone = not_kept(store);
-  bool goes_on = false;
   for (const store::StepRow& row : store.steps()) {
     if (row.end_ns == store::kOpen) continue;
     ++out.all_steps;
-    if (meets(gone, row.begin_ns, row.end_ns)) {
-      goes_on = false;
-      continue;
-    }
+    if (meets(gone, row.begin_ns, row.end_ns)) continue;
     ++out.whole_steps;
-    if (goes_on) {
+    // One that never ended, or of which there is no row, is in no range.
+    if (!out.steps.empty() && out.steps.back().last + 1 == row.step) {
       out.steps.back().last = row.step;
     } else {
       out.steps.push_back({row.step, row.step});
     }
-    goes_on = true;
   }
   return out;
 }
@@ -84,8 +80,9 @@ std::string text_of(const Kept& kept) {
     steps += (steps.empty() ? "" : ", ") + range_text(range);
   }
   return fmt::format(
-      "full detail of {} ({} of {} steps), whole from {} on; of the others {} events are not kept, but their "
-      "times, losses, sums and peaks",
+      "full detail of {} ({} of {} steps), of everything from {} on; of the others {} events were deleted; "
+      "their "
+      "step times, loss values, totals and peaks are here",
       steps.empty() ? "no completed step" : steps, kept.whole_steps, kept.all_steps, time_text(kept.from_ns),
       kept.not_kept_events);
 }

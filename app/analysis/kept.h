@@ -18,11 +18,11 @@ struct StepRange {
 };
 
 struct Kept {
-  std::vector<StepRange> steps;  ///< completed ones of which every event of every rank is here
+  std::vector<StepRange> steps;  ///< completed ones of which no event was deleted; some may have been dropped
   std::uint32_t whole_steps = 0, all_steps = 0;   ///< how many these are, and how many were completed
   std::uint64_t events = 0, not_kept_events = 0;  ///< here, and of the whole run not here
-  std::int64_t from_ns = 0;                       ///< what is newer is here whole; on the run's clock
-  std::vector<store::Moment> moments;             ///< on the run's clock
+  std::int64_t from_ns = 0;            ///< of what is newer nothing was deleted; on the run's clock
+  std::vector<store::Moment> moments;  ///< on the run's clock
 };
 
 /// Nothing where everything was kept.
@@ -30,7 +30,7 @@ struct Kept {
 /// Whether no event of any rank in [begin, end] was deleted by the limits of the recording.
 [[nodiscard]] bool is_kept(const store::Store& store, std::int64_t begin_ns, std::int64_t end_ns);
 
-/// "full detail of steps 912 to 1010 (99 of 1,010 steps, from 61.0 s on); of the others ...".
+/// "full detail of steps 912 to 1010 (99 of 1010 steps), of everything from 61.0 s on; of the others ...".
 [[nodiscard]] std::string text_of(const Kept& kept);
 /// "slow_step at 12.3 s (step 99): step 99 took 3 s".
 [[nodiscard]] std::string text_of(const store::Moment& moment);

@@ -167,11 +167,11 @@ struct Summary {
   store::Losses losses;
   std::optional<instrumentation::Detail> recorded_detail;  ///< the highest of which there is anything
   std::optional<std::vector<store::Store::UnmatchedEnds>> unmatched_ends;  ///< unknown of older recordings
-  std::vector<std::string> problems;        ///< what is missing or damaged in the recording, as text
-  std::vector<Distribution> distributions;  ///< of a recording of which a part was deleted
-  std::optional<Kept> kept;                 ///< what is here at full detail; nothing: everything
-  std::uint32_t steps = 0;                  ///< completed
-  std::uint32_t steps_measured = 0;         ///< without the first (warm-up) where there are more
+  std::vector<std::string> problems;           ///< what is missing or damaged in the recording, as text
+  std::optional<Distributions> distributions;  ///< of a recording with limits
+  std::optional<Kept> kept;                    ///< what is here at full detail; nothing: everything
+  std::uint32_t steps = 0;                     ///< completed
+  std::uint32_t steps_measured = 0;            ///< without the first (warm-up) where there are more
   std::optional<double> step_ms_median, step_ms_p95, tokens_per_s;
   std::vector<double> loss, grad_norm, loss_scale, clip_factor;  ///< by step; NaN where missing
   std::vector<double> step_ms;

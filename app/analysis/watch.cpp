@@ -102,8 +102,8 @@ std::optional<double> Watcher::not_finite(const store::Store& store, const store
 void Watcher::take_step(const store::Store& store, const store::StepRow& row, double ms,
                         WatchInterval& interval) {
   const auto trigger = [&](TriggerKind kind, const std::string& text) {
-    interval.triggers.push_back(
-        {kind, row.step, instrumentation::kNoId, row.begin_ns, fmt::format("step {} {}", row.step, text)});
+    interval.triggers.push_back({kind, row.step, instrumentation::kNoId, row.begin_ns,
+                                 fmt::format("step {} {}", row.step, text), row.end_ns});
   };
   // The value, unless it is unusual: what follows a jump is judged by what was before it, until half of the
   // steps before are like it.

@@ -36,8 +36,9 @@ struct Trigger {
   TriggerKind kind{};
   std::uint32_t step = instrumentation::kNoId;  ///< where it is about one
   std::uint32_t rank = instrumentation::kNoId;
-  std::int64_t at_ns = 0;  ///< on the run's clock
-  std::string text;        ///< what, how much, against what
+  std::int64_t at_ns = 0;   ///< on the run's clock
+  std::string text;         ///< what, how much, against what
+  std::int64_t end_ns = 0;  ///< of the step, which begins at at_ns; 0: it is about an instant
 };
 
 /// When something is a trigger. Steps are judged by the steps before them: their median m and their spread

@@ -5,6 +5,7 @@
 
 #include "app/cli/process.h"
 #include "app/cli/say.h"
+#include "instrumentation/clock.h"
 
 namespace shardscope::cli {
 namespace {
@@ -15,62 +16,94 @@ bool is_paused(const store::Store& store) {
   return std::ranges::any_of(store.ranks(), [](const store::RankRow& rank) { return rank.gate.holding; });
 }
 
+constexpr const char* kRequest = "request";
+
+/// Why a request has nothing to do; empty: it has.
+std::string off(const collector::CollectorOptions& options) {
+  if (options.record_path.empty()) return "nothing is recorded";
+  if (!options.retention.limited()) return "everything is kept already";
+  return options.retention.moments == 0 ? "no moments are kept (--moments 0)" : "";
+}
+
 }  // namespace
 
-FlightRecorder::FlightRecorder(collector::Collector& collector, const store::Retention& retention,
+FlightRecorder::FlightRecorder(collector::Collector& collector, const collector::CollectorOptions& options,
                                std::vector<std::string> triggers)
     : collector_(collector),
-      on_(retention.limited() && retention.moments > 0),
-      around_ns_(retention.around_ns),
-      triggers_(std::move(triggers)) {
-  if (on_) install_request_handler();
-}
+      clock_(options.clock),
+      off_(off(options)),
+      around_ns_(options.retention.around_ns),
+      sized_(options.retention.max_bytes > 0),
+      triggers_(std::move(triggers)) {}
 
-FlightRecorder::~FlightRecorder() {
-  if (on_) remove_request_handler();
-}
+std::int64_t FlightRecorder::now_ns() const { return clock_.at(instrumentation::monotonic_now_ns()); }
 
-void FlightRecorder::keep(const store::Store& store, const analysis::Trigger& trigger) {
-  found_.push_back({.at_ns = trigger.at_ns + store.origin_ns(),
+void FlightRecorder::found(const store::Store& store, const analysis::Trigger& trigger) {
+  const bool wanted =
+      triggers_.empty() || std::ranges::find(triggers_, name_of(trigger.kind)) != triggers_.end();
+  if (!wanted) return;
+  found_.push_back({.at_ns = std::min(trigger.at_ns + store.origin_ns(), now_ns()),
                     .kind = name_of(trigger.kind),
                     .step = trigger.step,
                     .rank = trigger.rank,
                     .text = trigger.text});
+  if (trigger.end_ns > trigger.at_ns)
+    found_.back().lasts_until_ns = std::min(trigger.end_ns + store.origin_ns(), now_ns());
 }
 
 bool FlightRecorder::is_new(const store::Moment& moment) {
-  const auto [last, first] = last_.try_emplace(moment.kind, moment.at_ns);
-  if (!first && moment.at_ns - last->second <= around_ns_) return false;
-  last->second = moment.at_ns;
+  const std::int64_t until_ns = std::max(moment.at_ns, moment.lasts_until_ns);
+  const auto [kept, first] = kept_until_.try_emplace(moment.kind, until_ns + around_ns_);
+  if (!first && until_ns <= kept->second) return false;
+  kept->second = until_ns + around_ns_;
   return true;
+}
+
+void FlightRecorder::look_at(const store::Store& store, bool asked, Clock::time_point now) {
+  if (store.event_count() != events_) changed_ = now;
+  events_ = store.event_count();
+  const analysis::WatchInterval interval = watcher_.look_at_totals(store, now - changed_, is_paused(store));
+  for (const analysis::Trigger& trigger : interval.triggers) found(store, trigger);
+  if (!asked) return;
+  if (events_ == 0) {
+    say(stderr, "shardscope: SIGUSR2: no event has come yet, there is nothing to keep\n");
+    return;
+  }
+  found_.push_back({.at_ns = std::min(store.origin_ns() + store.end_ns(), now_ns()),
+                    .kind = kRequest,
+                    .step = interval.step,
+                    .text = "requested with SIGUSR2"});
+}
+
+void FlightRecorder::keep(store::Moment moment, const std::string& stopped) {
+  const bool requested = moment.kind == kRequest;
+  if (!is_new(moment)) {
+    if (requested)
+      say(stderr, "shardscope: SIGUSR2: the request before keeps what lies around this moment\n");
+    return;
+  }
+  if (!stopped.empty()) {
+    say(stderr, "shardscope: {} ({}) is not kept: {}\n", moment.kind, moment.text, stopped);
+    return;
+  }
+  say(stderr, "shardscope: keeping what is still there of what lies around {}{}: {}\n", moment.kind,
+      sized_ ? ", as far as --max-size leaves room" : "", moment.text);
+  collector_.keep(std::move(moment));
 }
 
 void FlightRecorder::look() {
   const Clock::time_point now = Clock::now();
-  if (!on_ || now < next_) return;
+  if (now < next_) return;
   next_ = now + kEvery;
   const bool asked = take_request();
-  collector_.read([&](const store::Store& store) {
-    if (store.event_count() != events_) changed_ = now;
-    events_ = store.event_count();
-    const analysis::WatchInterval interval = watcher_.look_at_totals(store, now - changed_, is_paused(store));
-    for (const analysis::Trigger& trigger : interval.triggers) {
-      const bool wanted =
-          triggers_.empty() || std::ranges::find(triggers_, name_of(trigger.kind)) != triggers_.end();
-      if (wanted) keep(store, trigger);
-    }
-    if (asked) {
-      found_.push_back({.at_ns = store.origin_ns() + store.end_ns(),
-                        .kind = "request",
-                        .step = interval.step,
-                        .text = "requested with SIGUSR2"});
-    }
-  });
-  for (store::Moment& moment : std::exchange(found_, {})) {
-    if (!is_new(moment)) continue;
-    say(stderr, "shardscope: keeping what lies around {}: {}\n", moment.kind, moment.text);
-    collector_.keep(std::move(moment));
+  if (!off_.empty()) {
+    if (asked) say(stderr, "shardscope: SIGUSR2: {}\n", off_);
+    return;
   }
+  collector_.read([&](const store::Store& store) { look_at(store, asked, now); });
+  if (found_.empty()) return;
+  const std::string stopped = collector_.status().recording_error;
+  for (store::Moment& moment : std::exchange(found_, {})) keep(std::move(moment), stopped);
 }
 
 }  // namespace shardscope::cli

@@ -17,29 +17,32 @@ namespace shardscope::cli {
 class FlightRecorder {
  public:
   /// `triggers`: by name_of(analysis::TriggerKind); empty: all.
-  FlightRecorder(collector::Collector& collector, const store::Retention& retention,
+  FlightRecorder(collector::Collector& collector, const collector::CollectorOptions& options,
                  std::vector<std::string> triggers);
-  ~FlightRecorder();
-  FlightRecorder(const FlightRecorder&) = delete;
-  FlightRecorder& operator=(const FlightRecorder&) = delete;
-  /// Called often; looks once a second. Does nothing where everything is kept.
+  /// Called often; looks once a second. Where everything is kept it only answers requests.
   void look();
 
  private:
   using Clock = std::chrono::steady_clock;
-  void keep(const store::Store& store, const analysis::Trigger& trigger);
+  void look_at(const store::Store& store, bool asked, Clock::time_point now);
+  void found(const store::Store& store, const analysis::Trigger& trigger);
+  void keep(store::Moment moment, const std::string& stopped);
   /// Not within what another of its kind keeps.
   [[nodiscard]] bool is_new(const store::Moment& moment);
+  /// Collector clock.
+  [[nodiscard]] std::int64_t now_ns() const;
 
   collector::Collector& collector_;
-  bool on_;
+  instrumentation::HostClock clock_;
+  std::string off_;  ///< why no request makes a moment; empty: it does
   std::int64_t around_ns_;
+  bool sized_;
   std::vector<std::string> triggers_;
   analysis::Watcher watcher_;
   std::uint64_t events_ = 0;
   Clock::time_point next_{}, changed_ = Clock::now();
   std::vector<store::Moment> found_;
-  std::map<std::string, std::int64_t> last_;  ///< by kind: when the last moment was, collector clock
+  std::map<std::string, std::int64_t> kept_until_;  ///< by kind: what its last moment keeps, collector clock
 };
 
 }  // namespace shardscope::cli

@@ -187,6 +187,7 @@ LaunchResult launch(LaunchOptions options) {
   // Unchanged, the ranks read the user's own file, so that their messages name it and its lines.
   const std::string config_path = options.set.empty() ? options.config : config.path();
   install_interrupt_handler();
+  install_request_handler();
 
   collector::CollectorOptions collecting;
   collecting.listen = options.listen;
@@ -223,7 +224,7 @@ LaunchResult launch(LaunchOptions options) {
                              collector.publish_endpoint(), collecting.run_id),
                 Process::Output::capture, environment);
   Progress progress(options.steps, options.label);
-  FlightRecorder moments(collector, collecting.retention, options.kept.triggers);
+  FlightRecorder moments(collector, collecting, options.kept.triggers);
   RankOutput output;
   LaunchResult result;
   bool window_closed = false, under_way = false;

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -21,7 +22,9 @@ namespace shardscope::cli {
 namespace {
 
 volatile std::sig_atomic_t g_interrupts = 0, g_first = 0;
-volatile std::sig_atomic_t g_requested = 0;
+/// Taken and cleared at once: a signal between the two would be lost.
+std::atomic<bool> g_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "only then may a signal handler write it");
 
 /// Points standard streams whose terminal or pipe was closed at /dev/null: writing to them would fail.
 void leave_closed_streams() {
@@ -59,18 +62,12 @@ void install_interrupt_handler() {
 
 void install_request_handler() {
   struct sigaction action {};
-  action.sa_handler = [](int) { g_requested = 1; };
+  action.sa_handler = [](int) { g_requested.store(true); };
   action.sa_flags = SA_RESTART;
   sigaction(SIGUSR2, &action, nullptr);
 }
 
-void remove_request_handler() { ::signal(SIGUSR2, SIG_IGN); }
-
-bool take_request() noexcept {
-  const bool asked = g_requested != 0;
-  g_requested = 0;
-  return asked;
-}
+bool take_request() noexcept { return g_requested.exchange(false); }
 
 bool interrupted() noexcept { return g_interrupts > 0; }
 

@@ -48,9 +48,9 @@ void install_interrupt_handler();
 [[nodiscard]] const char* interrupt_name() noexcept;
 [[nodiscard]] int interrupt_code() noexcept;
 
-/// From here on SIGUSR2 asks for what happens now to be kept, instead of ending the program.
+/// From here on SIGUSR2 asks for what happens now to be kept, instead of ending the program: of every program
+/// that records, from its start and also where nothing is to be kept, because the signal would end it.
 void install_request_handler();
-void remove_request_handler();  ///< requests after this are ignored
 /// Whether it came since the last call.
 [[nodiscard]] bool take_request() noexcept;
 

@@ -23,9 +23,9 @@ using Unit = std::pair<std::string_view, double>;
 constexpr std::array kDurations = {Unit{"", 1e9},   Unit{"s", 1e9},    Unit{"ms", 1e6},    Unit{"min", 60e9},
                                    Unit{"m", 60e9}, Unit{"h", 3600e9}, Unit{"d", 86'400e9}};
 constexpr std::array kSizes = {
-    Unit{"", 1},        Unit{"B", 1},         Unit{"kB", 1e3},   Unit{"KB", 1e3}, Unit{"MB", 1e6},
-    Unit{"GB", 1e9},    Unit{"TB", 1e12},     Unit{"KiB", 1024}, Unit{"K", 1024}, Unit{"MiB", 1 << 20},
-    Unit{"M", 1 << 20}, Unit{"GiB", 1 << 30}, Unit{"G", 1 << 30}};
+    Unit{"", 1},        Unit{"B", 1},         Unit{"kB", 1e3},    Unit{"KB", 1e3},     Unit{"MB", 1e6},
+    Unit{"GB", 1e9},    Unit{"TB", 1e12},     Unit{"KiB", 1024},  Unit{"K", 1024},     Unit{"MiB", 1 << 20},
+    Unit{"M", 1 << 20}, Unit{"GiB", 1 << 30}, Unit{"G", 1 << 30}, Unit{"TiB", 0x1p40}, Unit{"T", 0x1p40}};
 
 /// Above 0; nothing where it is none.
 template <std::size_t kUnits>
@@ -83,13 +83,13 @@ std::vector<std::string> trigger_names() {
 }  // namespace
 
 void check(const RetentionOptions& options) {
-  const store::Retention defaults;
-  const store::Retention& limits = options.limits;
-  const bool about_moments = limits.moments != defaults.moments || limits.around_ns != defaults.around_ns ||
-                             limits.moment_age_ns != 0 || !options.triggers.empty();
-  if (about_moments && !limits.limited()) {
+  if (options.limits.limited()) return;
+  // Whether it was given, not what it says: the default may be written out.
+  for (const CLI::Option* option : options.of_moments) {
+    if (option->count() == 0) continue;
     throw UserError(
-        "--moments and what belongs to it need --max-age or --max-size: without them everything is kept", 2);
+        fmt::format("{} needs --max-age or --max-size: without them everything is kept", option->get_name()),
+        2);
   }
 }
 
@@ -119,11 +119,11 @@ void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Optio
       add(verb, "--moment-max-age", "DURATION", "Let moments go when they are so old (default: never)",
           [to](const std::string& text) { to->moment_age_ns = duration_of(text); });
   CLI::Option* triggers =
-      verb.add_option(
-              "--moment-triggers", options.triggers,
-              "Which of `watch --trigger` make a moment; a SIGUSR2 always does (default: all but finding)")
+      verb.add_option("--moment-triggers", options.triggers,
+                      "Which of `watch --trigger` make a moment, beside a SIGUSR2 (default: all but finding)")
           ->check(CLI::IsMember(trigger_names()))
           ->delimiter(',');
+  options.of_moments = {moments, around, old, triggers};
   for (CLI::Option* option : {age, size, moments, around, old, triggers}) {
     if (record != nullptr) option->needs(record);
   }

@@ -11,13 +11,14 @@ namespace shardscope::cli {
 
 struct RetentionOptions {
   store::Retention limits;
-  std::vector<std::string> triggers;  ///< that make a moment (analysis::TriggerKind); empty: all
+  std::vector<std::string> triggers;     ///< that make a moment (analysis::TriggerKind); empty: all
+  std::vector<CLI::Option*> of_moments;  ///< for check(); of the verb
 };
 
 /// The options write to `options`, which outlive `verb`. `record`: the option that names the recording,
 /// which they need; null: it is always given.
 void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Option* record);
-/// Throws UserError where there is a limit of moments but none of the recording.
+/// Throws UserError where an option about moments is given but no limit of the recording.
 void check(const RetentionOptions& options);
 
 /// Nanoseconds of "90", "90s", "10m", "2h", "7d". Throws CLI::ValidationError, which names what can be read.

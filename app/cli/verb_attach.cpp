@@ -96,6 +96,7 @@ int attach(AttachOptions options) {
     options.view = false;
   }
   install_interrupt_handler();
+  install_request_handler();
   std::random_device random;
   const std::string run_id = fmt::format("{:08x}{:08x}", random(), random());
   options.collector.run_id = run_id;
@@ -117,7 +118,7 @@ int attach(AttachOptions options) {
       collector.publish_endpoint(), collector.publish_endpoint());
 
   Process command(options.command, Process::Output::inherit, inject(folder, options, collector, run_id));
-  FlightRecorder moments(collector, options.collector.retention, options.kept.triggers);
+  FlightRecorder moments(collector, options.collector, options.kept.triggers);
   bool passed_on = false;
   while (command.running()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -34,6 +34,7 @@ std::string watch_command(const collector::CollectorOptions& options, const std:
 int collect(const collector::CollectorOptions& options, const std::vector<std::string>& triggers,
             const std::string& doing, const UnderWay& under_way = {}) {
   install_interrupt_handler();
+  install_request_handler();
   SocketFiles sockets;
   collector::Collector collector(options);
   sockets.of(collector.publish_endpoint());
@@ -41,7 +42,7 @@ int collect(const collector::CollectorOptions& options, const std::vector<std::s
   say(stderr, "shardscope: listening on {}, {}; Ctrl-C ends it\n", collector.publish_endpoint(), doing);
   warn_if_insecure(options, collector.publish_endpoint());
   Progress progress(0, "collecting");
-  FlightRecorder moments(collector, options.retention, triggers);
+  FlightRecorder moments(collector, options, triggers);
   while (!interrupted() && !collector.status().finished) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     collector.read([&](const store::Store& store) { progress.update(store); });

@@ -81,7 +81,8 @@ Collector::Collector(CollectorOptions options) {
   state_ = std::make_unique<State>(std::move(options));
   State& s = *state_;
   s.admit();
-  if (!s.options.record_path.empty()) s.sink.open_recording(s.options.record_path, s.options.retention);
+  if (!s.options.record_path.empty())
+    s.sink.open_recording(s.options.record_path, s.options.retention, s.options.clock);
   s.recorder.emplace(s.sink, [&s] {
     if (s.news_wanted.load(std::memory_order_relaxed)) s.sockets.wake.signal();
   });

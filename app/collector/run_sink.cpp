@@ -29,7 +29,9 @@ RunSink::RunSink(const std::string& record_path)
         }
       }) {}
 
-void RunSink::open_recording(const std::string& path, const store::Retention& retention) {
+void RunSink::open_recording(const std::string& path, const store::Retention& retention,
+                             const instrumentation::HostClock& clock) {
+  clock_ = clock;
   recording_ = std::make_unique<store::RecordingWriter>(path, retention);
 }
 
@@ -112,7 +114,8 @@ void RunSink::keep(store::Moment moment) {
 std::string RunSink::commit() {
   if (!recording_) return {};
   held_.record_due(instrumentation::monotonic_now_ns());
-  recording_->retain(store_);  // this thread alone changes the store
+  // This thread alone changes the store.
+  recording_->retain(store_, clock_.at(instrumentation::monotonic_now_ns()));
   recording_->commit();
   return recording_->error();
 }

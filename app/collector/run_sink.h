@@ -14,6 +14,7 @@
 #include "app/store/chunk.h"
 #include "app/store/recording.h"
 #include "app/store/store.h"
+#include "instrumentation/host_clock.h"
 #include "instrumentation/wire.h"
 
 namespace shardscope::collector {
@@ -26,7 +27,8 @@ class RunSink {
   /// `record_path`: beside it the log's temporary file is made; empty: there will be no recording.
   explicit RunSink(const std::string& record_path);
   /// Throws what store::RecordingWriter throws.
-  void open_recording(const std::string& path, const store::Retention& retention = {});
+  void open_recording(const std::string& path, const store::Retention& retention = {},
+                      const instrumentation::HostClock& clock = {});
 
   void tables(const wire::Header& from, const wire::Tables& tables);
   void name(std::uint32_t rank, const wire::Name& name);
@@ -54,6 +56,7 @@ class RunSink {
   /// Of the first rank received: viewers get the lists of modules, parameters and slices once, not per rank.
   std::optional<instrumentation::RunTables> whole_;
   std::unique_ptr<store::RecordingWriter> recording_;
+  instrumentation::HostClock clock_;  ///< the collector's
   HeldChunks held_;
   mutable std::mutex store_mutex_;  ///< `store_`; written by the recorder's thread only
   /// A run may last for days: the recording and the log hold the events, this only what sums them up.

@@ -30,9 +30,9 @@ Steps chosen_steps(const Store& store, std::uint32_t rank, const KinetoOptions& 
   if (!options.steps) {
     for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
       const analysis::StepDigest& step = digest.steps()[i];
-      for (const analysis::RankStep& of : step.ranks) {
-        if (of.rank == rank) out.push_back({step.step, of.begin_ns, of.end_ns});
-      }
+      for (auto of = std::ranges::lower_bound(step.ranks, rank, {}, &analysis::RankStep::rank);
+           of != step.ranks.end() && of->rank == rank; ++of)
+        out.push_back({step.step, of->begin_ns, of->end_ns});
     }
     return out;
   }

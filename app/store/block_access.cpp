@@ -142,6 +142,17 @@ void BlockAccess::damaged(Block& block, const std::string& why) {
       {.rank = block.rank, .begin_ns = block.begin_ns, .end_ns = block.end_ns, .events = block.events});
 }
 
+void BlockAccess::missing(Block& block, const std::string& why) {
+  if (rows_ == nullptr || !rows_->let_go(block.rank, block.sequence)) return damaged(block, why);
+  block.sum = true;  // what is here of it is right, and all that there is
+  cache_.doubt();
+  damage_.push_back({.rank = block.rank,
+                     .begin_ns = block.begin_ns,
+                     .end_ns = block.end_ns,
+                     .events = block.events,
+                     .let_go = true});
+}
+
 bool BlockAccess::spill(Block& block) {
   const std::size_t before = block.packed_bytes();
   const auto move = [&](std::vector<std::byte>& bytes, SpillFile::Place& to) {
@@ -216,6 +227,9 @@ const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index
     }
     if (detail == Detail::medium) drop_finer(*page);
     return cache_.put({block.rank, index, page_of(detail)}, page, page->bytes());
+  } catch (const RowMissing& error) {
+    missing(block, std::string("its levels of detail: ") + error.what());
+    return nullptr;
   } catch (const std::runtime_error& error) {
     damaged(block, std::string("its levels of detail: ") + error.what());
     return nullptr;
@@ -275,7 +289,7 @@ std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t 
     const bool with_statuses = part == RankState::For::states || part == RankState::For::views;
     std::vector<ParamState> before;
     if (with_statuses) before = statuses(block, index);
-    if (block.damaged) return nullptr;
+    if (block.damaged || block.sum) return nullptr;
     std::vector<Chunk> chunks = this->chunks(block, events_for(part));
     auto state = std::make_shared<RankState>(block.begin, std::move(before), block.corrections, part);
     state->set_stage(model_state, initial);
@@ -290,6 +304,9 @@ std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t 
     state->settle();
     cache.put(key, state, state->bytes());
     return state;
+  } catch (const RowMissing& error) {
+    missing(block, error.what());
+    return nullptr;
   } catch (const std::runtime_error& error) {
     damaged(block, error.what());
     return nullptr;

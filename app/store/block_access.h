@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,12 @@
 #include "app/store/spill_file.h"
 
 namespace shardscope::store {
+
+/// A row that was there when the recording was opened is not any more.
+class RowMissing : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 /// A recording's rows. All throw std::runtime_error naming what is damaged.
 class BlockRows {
@@ -26,6 +33,9 @@ class BlockRows {
   [[nodiscard]] virtual std::vector<std::byte> statuses(std::int64_t row) = 0;
   /// Of the tile that ends with the block of row `row`; `tile_row`: tile_row(). Empty when it is not there.
   [[nodiscard]] virtual std::vector<std::byte> tile(std::int64_t row, std::uint32_t tile_row) = 0;
+  /// Whether the recorder, which goes on, has deleted since then what a rank's chunk `sequence` is in: then a
+  /// missing row is no damage.
+  [[nodiscard]] virtual bool let_go(std::uint32_t rank, std::uint64_t sequence) = 0;
 };
 
 class BlockAccess {
@@ -120,11 +130,12 @@ class BlockAccess {
   /// is damaged is not there: its blocks have the same.
   [[nodiscard]] TileRead read_tile(const Block& last, std::uint32_t tile, std::uint32_t row);
   [[nodiscard]] const std::vector<std::string>& problems() const noexcept { return problems_; }
-  /// What problems() are about, one for one.
+  /// Blocks that turned out not to be readable.
   struct Damage {
     std::uint32_t rank = 0;
     std::int64_t begin_ns = 0, end_ns = 0;
     std::uint64_t events = 0;
+    bool let_go = false;  ///< by the recorder, as it was asked to: no problem
   };
   [[nodiscard]] const std::vector<Damage>& damage() const noexcept { return damage_; }
 
@@ -144,6 +155,8 @@ class BlockAccess {
   [[nodiscard]] std::vector<Chunk> chunks(const Block& block, Chunk::Part part);
   [[nodiscard]] std::vector<ParamState> statuses(Block& block, std::uint32_t index);
   void damaged(Block& block, const std::string& why);
+  /// A row of it is not there any more: as damaged(), unless its recorder has let it go.
+  void missing(Block& block, const std::string& why);
 
   /// States get room for some questions about every rank. Who moves through time asks for ever others, and
   /// memory that was used before is much cheaper than new memory.

@@ -23,6 +23,12 @@ std::int32_t index_of(std::int64_t ns) noexcept {
 /// Of all values in the bucket the one that is nearest to each of them, relatively.
 double value_of(std::int32_t index) noexcept { return 2 * std::pow(kGrowth, index) / (kGrowth + 1); }
 
+/// Of files that say so there may be more than can be counted.
+std::uint64_t saturated(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::uint64_t>::max() : sum;
+}
+
 }  // namespace
 
 QuantileSketch::Bucket& QuantileSketch::bucket(std::int32_t index) {
@@ -35,11 +41,12 @@ void QuantileSketch::add(std::int64_t ns, std::uint64_t times) {
   if (times == 0) return;
   min_ns_ = count_ == 0 ? ns : std::min(min_ns_, ns);
   max_ns_ = count_ == 0 ? ns : std::max(max_ns_, ns);
-  count_ += times;
+  count_ = saturated(count_, times);
   if (ns <= 0) {
-    zeros_ += times;
+    zeros_ = saturated(zeros_, times);
   } else {
-    bucket(index_of(ns)).count += times;
+    std::uint64_t& count = bucket(index_of(ns)).count;
+    count = saturated(count, times);
   }
 }
 
@@ -47,9 +54,12 @@ void QuantileSketch::merge(const QuantileSketch& other) {
   if (other.count_ == 0) return;
   min_ns_ = count_ == 0 ? other.min_ns_ : std::min(min_ns_, other.min_ns_);
   max_ns_ = count_ == 0 ? other.max_ns_ : std::max(max_ns_, other.max_ns_);
-  count_ += other.count_;
-  zeros_ += other.zeros_;
-  for (const Bucket& one : other.buckets_) bucket(one.index).count += one.count;
+  count_ = saturated(count_, other.count_);
+  zeros_ = saturated(zeros_, other.zeros_);
+  for (const Bucket& one : other.buckets_) {
+    std::uint64_t& count = bucket(one.index).count;
+    count = saturated(count, one.count);
+  }
 }
 
 double QuantileSketch::quantile(double q) const {
@@ -57,7 +67,7 @@ double QuantileSketch::quantile(double q) const {
   if (rank < zeros_) return static_cast<double>(std::min<std::int64_t>(min_ns_, 0));
   std::uint64_t below = zeros_;
   for (const Bucket& one : buckets_) {
-    below += one.count;
+    below = saturated(below, one.count);
     if (rank < below)
       return std::clamp(value_of(one.index), static_cast<double>(min_ns_), static_cast<double>(max_ns_));
   }
@@ -101,6 +111,7 @@ QuantileSketch QuantileSketch::decode(std::span<const std::byte> bytes) {
     out.buckets_.push_back({static_cast<std::int32_t>(index), count});
     out.count_ += count;
   }
+  if (out.count_ == 0) in.fail("counts nothing");
   if (in.left() != 0) in.fail("is followed by bytes that mean nothing");
   return out;
 }

@@ -30,6 +30,15 @@ std::size_t RankRun::base_of(std::int64_t at_ns) const {
   return last > base + kMostReplayed ? last - kMostReplayed : base;
 }
 
+bool RankRun::is_known(std::int64_t at_ns) const {
+  const std::size_t base = base_of(at_ns);
+  if (base == 0 && at_ns <= evicted_until_) return false;
+  if (base == blocks_.size()) return true;
+  const Block& block = blocks_[base];
+  // Between two blocks the next one's keyframe says what is.
+  return block.begin_ns > at_ns || (!block.sum && !block.damaged);
+}
+
 void RankRun::param_states(std::int64_t at_ns, std::span<ParamState> out) const {
   const std::size_t base = base_of(at_ns);
   if (base == blocks_.size()) {

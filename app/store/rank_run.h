@@ -77,6 +77,10 @@ class RankRun {
   [[nodiscard]] std::vector<std::int64_t> cuts(ev::StreamId stream) const;
   /// Whether visit_spans() would read nothing: reads what there is time for, unless it is very much.
   [[nodiscard]] bool ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const;
+  // Store::becomes_ready(), instants_ready(), instants_become_ready().
+  [[nodiscard]] bool becomes_ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const;
+  [[nodiscard]] bool instants_ready(std::int64_t begin_ns, std::int64_t end_ns) const;
+  [[nodiscard]] bool instants_become_ready(std::int64_t begin_ns, std::int64_t end_ns) const;
   /// Adds a row to `columns`; depth kWaits: the waits of every depth.
   void density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_ns,
                const DensityColumns& columns) const;
@@ -98,6 +102,8 @@ class RankRun {
   /// RankState::unmatched_ends() of everything, by kind.
   [[nodiscard]] std::map<ev::EventKind, Store::UnmatchedEnds> unmatched_ends() const;
 
+  /// Store::is_known().
+  [[nodiscard]] bool is_known(std::int64_t at_ns) const;
   void param_states(std::int64_t at_ns, std::span<ParamState> out) const;
   /// The latest `most` changes of a parameter up to a time, oldest first.
   [[nodiscard]] std::vector<Store::StatusChange> status_history(std::uint32_t param, std::int64_t until_ns,
@@ -142,6 +148,8 @@ class RankRun {
   void begin_gap();
 
   /// Spans that are few over very many blocks are not worth reading those.
+  /// Whether all of it is here, once what there is time for has been read.
+  [[nodiscard]] bool read_in_time(const Range& range, RankState::For part) const;
   [[nodiscard]] bool worth_reading(const Range& range) const noexcept;
   [[nodiscard]] std::shared_ptr<const RankState> state(
       std::size_t i, RankState::For part, BlockAccess::Read read = BlockAccess::Read::always) const;
@@ -206,6 +214,7 @@ class RankRun {
   std::size_t block_bytes_ = 0,
               index_bytes_ = 0;  ///< of the blocks without what can be spilled; reported to access_
   Evicted evicted_;
+  std::int64_t evicted_until_ = kFirst;                      ///< of all that was
   std::array<MemoryHistory, ev::kMemoryPoolCount> history_;  ///< of blocks that are gone
   std::vector<ev::Event> rare_;  ///< of these, instants that later steps depend on
   mutable std::array<RowSums, ev::kStreamCount> sums_;

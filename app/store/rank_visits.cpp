@@ -158,15 +158,30 @@ bool RankRun::worth_reading(const Range& range) const noexcept {
   return events <= access_.most_in_view;
 }
 
-bool RankRun::ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const {
-  const Range range = of_lane(static_cast<std::size_t>(stream), begin_ns, end_ns);
+bool RankRun::read_in_time(const Range& range, For part) const {
   if (!worth_reading(range)) return false;
   bool all = true;
   for (std::size_t i = range.first; i < range.last; ++i) {
     const Block& block = blocks_[i];
-    all = (state(i, For::spans, BlockAccess::Read::if_time) != nullptr || block.damaged || block.sum) && all;
+    all = (state(i, part, BlockAccess::Read::if_time) != nullptr || block.damaged || block.sum) && all;
   }
   return all;
+}
+
+bool RankRun::ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const {
+  return read_in_time(of_lane(static_cast<std::size_t>(stream), begin_ns, end_ns), For::spans);
+}
+
+bool RankRun::becomes_ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const {
+  return worth_reading(of_lane(static_cast<std::size_t>(stream), begin_ns, end_ns));
+}
+
+bool RankRun::instants_ready(std::int64_t begin_ns, std::int64_t end_ns) const {
+  return read_in_time(holding(begin_ns, end_ns), For::instants);
+}
+
+bool RankRun::instants_become_ready(std::int64_t begin_ns, std::int64_t end_ns) const {
+  return worth_reading(holding(begin_ns, end_ns));
 }
 
 void RankRun::visit_instants(std::int64_t begin_ns, std::int64_t end_ns, const EventVisitor& visit) const {

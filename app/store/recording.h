@@ -33,8 +33,9 @@ class RecordingWriter {
   void name(std::uint32_t rank, std::uint32_t id, const std::string& name);
   void commit();
   /// Lets go what need not be kept any more, where not everything is; before a commit(), which makes it
-  /// durable. `store`: of all that was appended, for its table of steps.
-  void retain(const Store& store);
+  /// durable. `store`: of all that was appended, for its table of steps. `now_ns`: what the collector's clock
+  /// shows, which no event that is believed is later than.
+  void retain(const Store& store, std::int64_t now_ns = INT64_MAX);
   /// Events around it stay as long as it does: Retention. Nothing where everything is kept.
   void keep(Moment moment);
   /// Summary tables (steps, metrics) for SQL users and the mark that the file is whole.

@@ -26,7 +26,7 @@ class Rows final : public BlockRows {
         format_version_(format_version),
         statuses_apart_(format_version >= kFirstWithStatusesApart),
         has_tiles_(format_version >= kFirstWithTiles),
-        keeps_a_part_(format_version >= kFirstThatKeepsAPart) {}
+        goes_on_(format_version >= kFirstThatKeepsAPart && is_incomplete(*database_)) {}
 
   Chunk chunk(std::int64_t row, Chunk::Part part) override {
     // Prepared when needed: a table may be damaged, and older recordings have no levels.
@@ -36,7 +36,7 @@ class Rows final : public BlockRows {
     }
     const Done done(*chunk_);
     chunk_->bind(1, row);
-    if (!chunk_->step()) throw std::runtime_error(gone());
+    if (!chunk_->step()) throw RowMissing("is not in the recording any more");
     const std::span<const std::byte> bytes = chunk_->bytes(0);
     must_be(row_identity(*chunk_, 1), identity_of(bytes.data(), bytes.size()));
     return Chunk::decode(bytes.data(), bytes.size(), part);
@@ -46,7 +46,7 @@ class Rows final : public BlockRows {
     if (!levels_) levels_.emplace(database_->prepare("SELECT bytes FROM levels WHERE id = ?1"));
     const Done done(*levels_);
     levels_->bind(1, row);
-    if (!levels_->step()) throw std::runtime_error(keeps_a_part_ ? gone() : "are not in the recording");
+    if (!levels_->step()) throw RowMissing("are not in the recording");
     const std::span<const std::byte> bytes = levels_->bytes(0);
     return {bytes.begin(), bytes.end()};
   }
@@ -56,9 +56,8 @@ class Rows final : public BlockRows {
     if (!statuses_) statuses_.emplace(database_->prepare("SELECT statuses FROM levels WHERE id = ?1"));
     const Done done(*statuses_);
     statuses_->bind(1, row);
-    if (!statuses_->step() || statuses_->bytes(0).empty()) {
-      throw std::runtime_error("its statuses are not in the recording");
-    }
+    if (!statuses_->step()) throw RowMissing("its statuses are not in the recording");
+    if (statuses_->bytes(0).empty()) throw std::runtime_error("its statuses are not in the recording");
     const std::span<const std::byte> bytes = statuses_->bytes(0);
     return {bytes.begin(), bytes.end()};
   }
@@ -73,11 +72,24 @@ class Rows final : public BlockRows {
     return {bytes.begin(), bytes.end()};
   }
 
- private:
-  [[nodiscard]] const char* gone() const {
-    return keeps_a_part_ ? "its recorder, which goes on, has let it go meanwhile"
-                         : "is not in the recording any more";
+  bool let_go(std::uint32_t rank, std::uint64_t sequence) override {
+    // Of a recorder that had ended when the file was opened nothing goes any more.
+    if (!goes_on_) return false;
+    Statement covers =
+        database_->prepare("SELECT 1 FROM sums WHERE rank = ?1 AND sequence <= ?2 AND ?2 < sequence + parts");
+    covers.bind(1, std::int64_t{rank}).bind(2, static_cast<std::int64_t>(sequence));
+    return covers.step();
   }
+
+ private:
+  static bool is_incomplete(Database& database) {
+    try {
+      return database.integer("SELECT value FROM meta WHERE key = 'complete'") == 0;
+    } catch (const DatabaseError&) {  // then what is missing is damage
+      return false;
+    }
+  }
+
   /// A statement in the middle of its rows would hold a lock.
   struct Done {
     explicit Done(Statement& s) : statement(s) {}
@@ -88,7 +100,7 @@ class Rows final : public BlockRows {
   };
   std::shared_ptr<Database> database_;
   std::int32_t format_version_;
-  bool statuses_apart_, has_tiles_, keeps_a_part_;
+  bool statuses_apart_, has_tiles_, goes_on_;
   std::optional<Statement> chunk_, levels_, statuses_, tiles_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ class Problems {
       work();
     } catch (const DatabaseError& error) {
       add(std::string(what) + ": the file is damaged there (" + error.what() + ")");
+    } catch (const std::runtime_error& error) {  // it can be read, but says what cannot be
+      add(std::string(what) + ": " + error.what());
     }
   }
   [[nodiscard]] std::size_t listed() const noexcept { return listed_.size(); }

@@ -43,9 +43,10 @@ class FileReader {
     check_file();
     end_.emplace(path_);
     open();
-    // What the recorder of a running run lets go meanwhile must not look like damage; who looks for long
-    // would keep its log from being folded into the file.
-    const bool snapshot = verify_ == Verify::everything && info_.format_version >= kFirstWithSums;
+    // What the recorder of a running run lets go meanwhile must not look like damage: all is read as it is
+    // now. Who goes on looking for long would keep its log from being folded into the file; for that see
+    // BlockRows::let_go().
+    const bool snapshot = info_.format_version >= kFirstWithSums;
     if (snapshot) database_->execute("BEGIN");
     end_->look_for_rows(*database_);
     if (info_.format_version >= kFirstWithSums) problems_.guard("what was not kept", [&] { take_sums(); });
@@ -57,12 +58,14 @@ class FileReader {
       info_.chunks = info_.events = 0;
       store = begun();
       read_chunks(store);
+      append_sums(store, INT64_MAX, false);
     }
     for (Moment& moment : sums_.moments) store.add_moment(std::move(moment));
     problems_.guard("ranks", [&] { read_ranks(store); });
     problems_.guard("messages", [&] { read_messages(store); });
     finish(store);
     database_->limit_work(std::nullopt);  // what is looked at later is read row by row
+    if (snapshot && verify_ != Verify::everything) database_->execute("COMMIT");
     return store;
   }
 
@@ -90,6 +93,12 @@ class FileReader {
   void append_sums(Store& store, std::int64_t id, bool blocks_follow) {
     for (; next_sum_ < sums_.sums.size() && sums_.sums[next_sum_].id < id; ++next_sum_) {
       const StoredSum& sum = sums_.sums[next_sum_];
+      if (!blocks_follow && !comes_next(sum.block.rank, sum.block.sequence)) {
+        // With blocks all would be made again without them; here nothing else is left to try.
+        problems_.add("what was not kept of rank " + std::to_string(sum.block.rank) + ", sequence " +
+                      std::to_string(sum.block.sequence) + ": is not in its place; left out");
+        continue;
+      }
       note_sequence(sum.block.rank, sum.block.sequence, sum.block.parts);
       not_kept_chunks_ += sum.block.parts;
       read_[sum.block.rank] += sum.events;
@@ -216,6 +225,11 @@ class FileReader {
         store.add_name(rank, id, std::move(name));
       }
     }
+  }
+
+  [[nodiscard]] bool comes_next(std::uint32_t rank, std::uint64_t sequence) const {
+    const auto last = last_sequence_.find(rank);
+    return last == last_sequence_.end() || sequence > last->second;
   }
 
   void note_sequence(std::uint32_t rank, std::uint64_t sequence, std::uint32_t parts) {

@@ -18,6 +18,8 @@ namespace {
 
 /// A recorder that is killed loses what came since.
 constexpr std::chrono::seconds kSketchesEvery{60};
+/// A change of detail is a user's command: more than these are nobody's run.
+constexpr std::size_t kMostRare = 1024;
 /// Rows of steps before the last one that are written again: a rank's values may come late.
 constexpr std::uint32_t kStepsAgain = 64;
 
@@ -64,7 +66,7 @@ std::optional<std::uint32_t> last_step_of(const Block& block) {
 }  // namespace
 
 SumsWriter::SumsWriter(Database& database, const Retention& retention)
-    : sized_(retention.max_bytes > 0), plan_(retention) {
+    : max_bytes_(retention.max_bytes), plan_(retention) {
   database.execute(kSumsSchema);
   create_steps(database, "sum_steps");
   database.execute("PRAGMA user_version = " + std::to_string(kRecordingVersion));
@@ -76,25 +78,33 @@ void SumsWriter::wrote(const Block& block, std::int64_t id, std::uint64_t bytes)
   plan_.wrote(block.rank, id, block.begin_ns, block.end_ns, bytes);
 }
 
-void SumsWriter::retain(Database& database, const Store& store) {
-  std::uint64_t used = 0;
-  if (sized_) {
-    const std::int64_t pages =
-        database.integer("PRAGMA page_count") - database.integer("PRAGMA freelist_count");
-    used = static_cast<std::uint64_t>(std::max<std::int64_t>(pages, 0)) *
+void SumsWriter::retain(Database& database, const Store& store, std::int64_t now_ns) {
+  plan_.now(now_ns);
+  // The newest step goes on; the one before is judged at a look after this one's begin.
+  constexpr std::size_t kPending = 2;
+  if (const std::span<const StepRow> steps = store.steps(); !steps.empty())
+    plan_.pending(steps[steps.size() - std::min(kPending, steps.size())].begin_ns + store.origin_ns());
+  const auto bytes = [&](std::int64_t pages) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(pages, 0)) *
            static_cast<std::uint64_t>(database.integer("PRAGMA page_size"));
-  }
+  };
+  const auto in_file = [&] { return database.integer("PRAGMA page_count"); };
+  std::uint64_t used = 0;
+  if (max_bytes_ > 0) used = bytes(in_file() - database.integer("PRAGMA freelist_count"));
   for (const auto& [rank, rows] : plan_.due(used)) let_go(database, rank, rows);
   write_steps(database, store, false);
   write_moments(database);
   const auto now = std::chrono::steady_clock::now();
-  if (now - sketches_written_ < kSketchesEvery) return;
-  sketches_written_ = now;
-  write_sketches(database);
+  if (now - sketches_written_ >= kSketchesEvery) {
+    sketches_written_ = now;
+    write_sketches(database);
+  }
+  // What one look had to take in beyond the limit is in pages that are free by now: they go back to the disk.
+  if (max_bytes_ > 0 && bytes(in_file()) > max_bytes_) database.execute("PRAGMA incremental_vacuum");
 }
 
 void SumsWriter::finish(Database& database, const Store& store) {
-  retain(database, store);
+  retain(database, store, plan_.now());
   write_steps(database, store, true);
   write_sketches(database);
 }
@@ -113,6 +123,7 @@ void SumsWriter::let_go(Database& database, std::uint32_t rank, const std::vecto
     get.reset();
     std::vector<ev::Event> rare;
     if (has_rare(block)) rare = rare_of(database, id);
+    limit_rare(rank, rare);
     if (const auto step = last_step_of(block)) through_ = std::max(through_.value_or(0), *step);
     for (Statement& drop : drops) drop.bind(1, id).run();
     const std::uint64_t events = block.events;
@@ -128,11 +139,19 @@ void SumsWriter::let_go(Database& database, std::uint32_t rank, const std::vecto
     sum.emplace(Whole{.block = std::move(block), .rare = std::move(rare), .events = events, .id = id});
   }
   if (sum) put(database, *sum);
-  while (sums_[rank].size() > kMostSums) {
-    const std::size_t before = sums_[rank].size();
-    join_some(database, rank);
-    if (sums_[rank].size() == before) break;  // moments lie between them
+  while (sums_[rank].size() > kMostSums && join_some(database, rank)) {
   }
+}
+
+void SumsWriter::limit_rare(std::uint32_t rank, std::vector<ev::Event>& rare) {
+  Rare& known = rare_[rank];
+  std::erase_if(rare, [&](const ev::Event& event) {
+    if (event.kind != ev::EventKind::trace_invalidated) return ++known.others > kMostRare;
+    // Blocks that lay around a moment come late: theirs may be earlier.
+    if (known.invalidated && *known.invalidated <= event.ticks) return true;
+    known.invalidated = event.ticks;
+    return false;
+  });
 }
 
 void SumsWriter::put(Database& database, const Whole& sum) {
@@ -171,21 +190,27 @@ SumsWriter::Whole SumsWriter::get(Database& database, std::int64_t id) const {
   return out;
 }
 
-/// The two neighbours that are shortest together become one.
-void SumsWriter::join_some(Database& database, std::uint32_t rank) {
+/// Of the neighbours that can become one, the two that are shortest together do.
+bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
   std::vector<Sum>& of_rank = sums_[rank];
   std::optional<std::size_t> best;
-  std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t i = 0; i + 1 < of_rank.size(); ++i) {
-    if (of_rank[i].until != of_rank[i + 1].sequence) continue;
-    const std::int64_t length = of_rank[i + 1].end_ns - of_rank[i].begin_ns;
-    if (length >= shortest) continue;
-    shortest = length;
-    best = i;
+  Whole first, second;
+  for (;;) {
+    best.reset();
+    std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t i = 0; i + 1 < of_rank.size(); ++i) {
+      if (of_rank[i].full || of_rank[i].until != of_rank[i + 1].sequence) continue;  // a moment lies between
+      const std::int64_t length = of_rank[i + 1].end_ns - of_rank[i].begin_ns;
+      if (length >= shortest) continue;
+      shortest = length;
+      best = i;
+    }
+    if (!best) return false;
+    first = get(database, of_rank[*best].id);
+    second = get(database, of_rank[*best + 1].id);
+    if (add_to_sum(first.block, std::move(second.block))) break;
+    of_rank[*best].full = true;
   }
-  if (!best) return;
-  Whole first = get(database, of_rank[*best].id), second = get(database, of_rank[*best + 1].id);
-  if (!add_to_sum(first.block, std::move(second.block))) return;
   first.events += second.events;
   first.rare.insert(first.rare.end(), second.rare.begin(), second.rare.end());
   Statement drop = database.prepare("DELETE FROM sums WHERE id = ?1");
@@ -194,6 +219,7 @@ void SumsWriter::join_some(Database& database, std::uint32_t rank) {
   of_rank.erase(of_rank.begin() + static_cast<std::ptrdiff_t>(*best),
                 of_rank.begin() + static_cast<std::ptrdiff_t>(*best) + 2);
   put(database, first);
+  return true;
 }
 
 void SumsWriter::write_steps(Database& database, const Store& store, bool all) {
@@ -263,7 +289,7 @@ namespace {
 
 std::int64_t time_of(const Statement& rows, int column) {
   const std::int64_t ns = rows.integer(column);
-  if (!instrumentation::is_time(ns)) throw std::runtime_error("what was not kept: a time is damaged");
+  if (!instrumentation::is_time(ns)) throw std::runtime_error("a time is damaged");
   return ns;
 }
 
@@ -302,8 +328,8 @@ void read_moments(Database& database, StoredSums& out) {
                            .step = id(4),
                            .rank = id(5),
                            .text = rows.text(6),
-                           .begin_ns = rows.integer(1),
-                           .end_ns = rows.integer(2)});
+                           .begin_ns = time_of(rows, 1),
+                           .end_ns = time_of(rows, 2)});
   }
 }
 
@@ -318,6 +344,7 @@ StoredSums read_sums(Database& database) {
       "SELECT id, rank, sequence, begin_ns, end_ns, events, parts, bytes, rare FROM sums "
       "ORDER BY id");
   out.origin_ns = std::numeric_limits<std::int64_t>::max();
+  std::map<std::uint32_t, std::uint64_t> next;  ///< sequence, by rank
   while (rows.step()) {
     const std::span<const std::byte> bytes = rows.bytes(7), rare = rows.bytes(8);
     StoredSum& sum = out.sums.emplace_back();
@@ -326,15 +353,20 @@ StoredSums read_sums(Database& database) {
     const Block& block = sum.block;
     const bool fits = block.rank == rows.integer(1) &&
                       static_cast<std::int64_t>(block.sequence) == rows.integer(2) &&
-                      block.begin_ns == rows.integer(3) && block.end_ns == rows.integer(4) &&
+                      block.begin_ns == time_of(rows, 3) && block.end_ns == time_of(rows, 4) &&
                       block.parts == rows.integer(6) && rows.integer(5) >= 0;
-    if (!fits) throw std::runtime_error("what was not kept: a sum is not in its place");
+    const auto until = next.try_emplace(block.rank, 0).first;
+    if (!fits || block.parts == 0 || rows.integer(2) < 0 || block.sequence < until->second)
+      throw std::runtime_error("a sum is not in its place");
+    until->second = block.sequence + block.parts;
     sum.events = static_cast<std::uint64_t>(rows.integer(5));
     sum.rare = Chunk::decode(rare.data(), rare.size()).events;
     begin_sum(sum.block);
     out.origin_ns = std::min(out.origin_ns, block.begin_ns);
   }
-  if (database.integer("SELECT count(*) FROM meta WHERE key = 'sum_steps_through'") != 0) {
+  // Without a sum no event was deleted, whatever a damaged file says.
+  if (!out.sums.empty() &&
+      database.integer("SELECT count(*) FROM meta WHERE key = 'sum_steps_through'") != 0) {
     out.through = static_cast<std::uint32_t>(
         database.integer("SELECT value FROM meta WHERE key = 'sum_steps_through'"));
   }

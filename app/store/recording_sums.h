@@ -31,8 +31,8 @@ class SumsWriter {
   /// Of all spans of the run.
   [[nodiscard]] SpanSketches& sketches() noexcept { return sketches_; }
   void keep(Moment moment) { (void)plan_.keep(std::move(moment)); }
-  /// `store`: of all of the run, for its steps.
-  void retain(Database& database, const Store& store);
+  /// `store`: of all of the run, for its steps. `now_ns`: RetentionPlan::now().
+  void retain(Database& database, const Store& store, std::int64_t now_ns);
   /// As retain(), at the end.
   void finish(Database& database, const Store& store);
 
@@ -42,6 +42,7 @@ class SumsWriter {
     std::uint64_t sequence = 0, until = 0;  ///< chunks [sequence, until)
     std::int64_t begin_ns = 0, end_ns = 0;
     std::uint64_t events = 0;
+    bool full = false;  ///< its counts and those of the next one do not fit one sum, nor ever will
   };
   struct Whole {
     Block block;
@@ -50,15 +51,24 @@ class SumsWriter {
     std::int64_t id = 0;
   };
   void let_go(Database& database, std::uint32_t rank, const std::vector<std::int64_t>& rows);
+  /// Of those of a block that goes, what is kept: the rank's first invalidation of its trace, and a limited
+  /// number of others.
+  void limit_rare(std::uint32_t rank, std::vector<ev::Event>& rare);
   void put(Database& database, const Whole& sum);
   [[nodiscard]] Whole get(Database& database, std::int64_t id) const;
-  void join_some(Database& database, std::uint32_t rank);
+  /// False where no two neighbours can become one.
+  bool join_some(Database& database, std::uint32_t rank);
   void write_steps(Database& database, const Store& store, bool all);
   void write_moments(Database& database);
   void write_sketches(Database& database);
 
-  bool sized_ = false;
+  struct Rare {
+    std::optional<std::uint64_t> invalidated;  ///< when the trace first was
+    std::size_t others = 0;
+  };
+  std::uint64_t max_bytes_ = 0;
   RetentionPlan plan_;
+  std::map<std::uint32_t, Rare> rare_;              ///< by rank: what sums have
   std::map<std::uint32_t, std::vector<Sum>> sums_;  ///< by rank, in order
   std::optional<std::uint32_t> through_;            ///< step: the last of which an event was deleted
   std::optional<std::uint32_t> written_;            ///< through_ when steps were last written

@@ -397,10 +397,10 @@ void RecordingWriter::name(std::uint32_t rank, std::uint32_t id, const std::stri
   });
 }
 
-void RecordingWriter::retain(const Store& store) {
+void RecordingWriter::retain(const Store& store, std::int64_t now_ns) {
   State& s = *state_;
   if (!s.sums) return;
-  s.guarded([&] { s.sums->retain(*s.database, store); });
+  s.guarded([&] { s.sums->retain(*s.database, store, now_ns); });
 }
 
 void RecordingWriter::keep(Moment moment) {

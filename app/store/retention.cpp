@@ -21,7 +21,9 @@ std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
 
 void RetentionPlan::wrote(std::uint32_t rank, std::int64_t id, std::int64_t begin_ns, std::int64_t end_ns,
                           std::uint64_t bytes) {
-  blocks_.emplace(Key{end_ns, id}, Entry{rank, begin_ns, bytes});
+  const Key key{end_ns, id};
+  const Entry entry{rank, begin_ns, bytes};
+  (pinned(key, entry) ? pinned_ : blocks_).emplace(key, entry);
   std::int64_t& newest = newest_block_[rank];
   newest = std::max(newest, id);
   reached(end_ns);
@@ -29,23 +31,36 @@ void RetentionPlan::wrote(std::uint32_t rank, std::int64_t id, std::int64_t begi
 
 bool RetentionPlan::keep(Moment moment) {
   if (retention_.moments == 0) return false;
+  const std::int64_t until_ns = std::max(moment.at_ns, moment.lasts_until_ns);
   moment.begin_ns = plus(moment.at_ns, -retention_.around_ns);
-  moment.end_ns = plus(moment.at_ns, retention_.around_ns);
+  moment.end_ns = plus(until_ns, retention_.around_ns);
   const bool known = std::any_of(moments_.begin(), moments_.end(), [&](const Moment& other) {
-    return other.kind == moment.kind && other.begin_ns <= moment.at_ns && moment.at_ns <= other.end_ns;
+    return other.kind == moment.kind && other.begin_ns <= moment.at_ns && until_ns <= other.end_ns;
   });
   if (known) return false;
   const auto at = std::upper_bound(moments_.begin(), moments_.end(), moment.at_ns,
                                    [](std::int64_t ns, const Moment& other) { return ns < other.at_ns; });
+  const std::int64_t begin_ns = moment.begin_ns;
   moments_.insert(at, std::move(moment));
   ++moments_revision_;
+  for (auto block = blocks_.lower_bound({begin_ns, INT64_MIN}); block != blocks_.end();) {
+    const auto next = std::next(block);
+    if (pinned(block->first, block->second)) pinned_.insert(blocks_.extract(block));
+    block = next;
+  }
   while (moments_.size() > retention_.moments) forget_moment();
   return true;
 }
 
 void RetentionPlan::forget_moment() {
+  const std::int64_t begin_ns = moments_.front().begin_ns;
   moments_.erase(moments_.begin());
   ++moments_revision_;
+  for (auto block = pinned_.lower_bound({begin_ns, INT64_MIN}); block != pinned_.end();) {
+    const auto next = std::next(block);
+    if (!pinned(block->first, block->second)) blocks_.insert(pinned_.extract(block));
+    block = next;
+  }
 }
 
 bool RetentionPlan::pinned(const Key& key, const Entry& entry) const {
@@ -54,23 +69,33 @@ bool RetentionPlan::pinned(const Key& key, const Entry& entry) const {
   });
 }
 
+/// What ended before this is too old.
+std::int64_t RetentionPlan::oldest_by_age() const {
+  const std::int64_t newest_ns = std::min(newest_ns_, now_ns_),
+                     by_age = plus(newest_ns, -retention_.max_age_ns);
+  if (retention_.moments == 0 || pending_ns_ == INT64_MAX) return by_age;
+  std::int64_t most = std::max(retention_.max_age_ns, retention_.around_ns);
+  if (__builtin_mul_overflow(most, kPendingAges, &most)) most = INT64_MAX;
+  return std::min(by_age, std::max(plus(pending_ns_, -retention_.around_ns), plus(newest_ns, -most)));
+}
+
 RetentionPlan::Rows RetentionPlan::due(std::uint64_t used_bytes) {
   Rows out;
   if (!retention_.limited() || newest_ns_ == INT64_MIN) return out;
   if (retention_.moment_age_ns > 0) {
-    while (!moments_.empty() && moments_.front().end_ns < plus(newest_ns_, -retention_.moment_age_ns))
-      forget_moment();
+    const std::int64_t from_ns = plus(std::min(newest_ns_, now_ns_), -retention_.moment_age_ns);
+    while (!moments_.empty() && moments_.front().end_ns < from_ns) forget_moment();
   }
-  const auto take = [&](std::map<Key, Entry>::iterator at) {
+  const auto take = [&](Blocks::iterator at) {
     out[at->second.rank].push_back(at->first.id);
     used_bytes -= std::min(used_bytes, at->second.bytes);
     return blocks_.erase(at);
   };
-  const auto stays = [&](const std::pair<const Key, Entry>& block) {
-    return newest_block_[block.second.rank] == block.first.id || pinned(block.first, block.second);
+  const auto stays = [&](const Blocks::value_type& block) {
+    return newest_block_[block.second.rank] == block.first.id;
   };
   if (retention_.max_age_ns > 0) {
-    const std::int64_t from_ns = plus(newest_ns_, -retention_.max_age_ns);
+    const std::int64_t from_ns = oldest_by_age();
     for (auto at = blocks_.begin(); at != blocks_.end() && at->first.end_ns < from_ns;)
       at = stays(*at) ? std::next(at) : take(at);
   }

@@ -29,6 +29,9 @@ struct Moment {
   std::uint32_t step = UINT32_MAX, rank = UINT32_MAX;  ///< where it is about one
   std::string text;                                    ///< what happened, in words
   std::int64_t begin_ns = 0, end_ns = 0;               ///< what is kept; collector clock
+  /// Of something that lasted, as a step: its end, for RetentionPlan::keep(). Collector clock; not later than
+  /// at_ns: it is an instant.
+  std::int64_t lasts_until_ns = INT64_MIN;
 };
 
 /// The blocks of a recording that is being written, and which of them go.
@@ -41,6 +44,15 @@ class RetentionPlan {
              std::uint64_t bytes);
   /// The run has come to this time (collector clock).
   void reached(std::int64_t at_ns) noexcept { newest_ns_ = at_ns > newest_ns_ ? at_ns : newest_ns_; }
+  /// The collector's clock shows this. What claims to be later (a clock that jumped, a wrong time) makes
+  /// nothing else old.
+  void now(std::int64_t now_ns) noexcept { now_ns_ = now_ns; }
+  [[nodiscard]] std::int64_t now() const noexcept { return now_ns_; }
+  /// A step is judged when the next has begun: until then its begin, and what lies around before it, must not
+  /// be too old. `begin_ns`: of the earliest step that may still become a moment, collector clock. It stays
+  /// for kPendingAges times the limit at most: a step without an end must not fill the disk.
+  void pending(std::int64_t begin_ns) noexcept { pending_ns_ = begin_ns; }
+  static constexpr std::int64_t kPendingAges = 10;
   /// A moment; its begin and end are set from its time. One that lies within what another moment of its kind
   /// keeps is not added: false.
   bool keep(Moment moment);
@@ -64,15 +76,18 @@ class RetentionPlan {
     std::int64_t begin_ns = 0;
     std::uint64_t bytes = 0;
   };
+  using Blocks = std::map<Key, Entry>;  ///< oldest first
   [[nodiscard]] bool pinned(const Key& key, const Entry& entry) const;
+  [[nodiscard]] std::int64_t oldest_by_age() const;
   void forget_moment();
 
   Retention retention_;
-  std::map<Key, Entry> blocks_;                         ///< oldest first
+  Blocks blocks_;                                       ///< that no moment keeps
+  Blocks pinned_;                                       ///< apart: a look at what goes does not go over them
   std::map<std::uint32_t, std::int64_t> newest_block_;  ///< by rank: its row
   std::vector<Moment> moments_;                         ///< by time
   std::uint64_t moments_revision_ = 0;
-  std::int64_t newest_ns_ = INT64_MIN;
+  std::int64_t newest_ns_ = INT64_MIN, now_ns_ = INT64_MAX, pending_ns_ = INT64_MAX;
 };
 
 }  // namespace shardscope::store

@@ -60,6 +60,17 @@ const RankRun* Store::State::run(std::uint32_t rank) const {
 void Store::State::take_damage() {
   for (; damage_taken < access.damage().size(); ++damage_taken) {
     const BlockAccess::Damage& damage = access.damage()[damage_taken];
+    if (damage.let_go) {
+      not_kept.events += damage.events;
+      not_kept.until_ns = std::max(not_kept.until_ns, to_run(damage.end_ns));
+      gaps.add_not_kept({.rank = damage.rank,
+                         .begin_ns = to_run(damage.begin_ns),
+                         .end_ns = to_run(damage.end_ns),
+                         .events = damage.events,
+                         .not_kept = true},
+                        false);
+      continue;
+    }
     gaps.add({.rank = damage.rank,
               .begin_ns = to_run(damage.begin_ns),
               .end_ns = to_run(damage.end_ns),
@@ -87,7 +98,9 @@ bool Store::State::note_gap(const RankData& data, const RankRow& row, const Arri
   if (arrival.dropped_before == 0 && arrival.lost_before == 0 && !missing_chunks) return false;
   const std::int64_t begin = arrival.usable && arrival.events > 0 ? to_run(arrival.begin_ns) : row.last_ns;
   std::int64_t since = data.has_events ? row.last_ns : begin;
-  std::int64_t until = begin;
+  // Of blocks that became one it is not known before which of them.
+  const bool within = arrival.sum && (arrival.dropped_before != 0 || arrival.lost_before != 0);
+  std::int64_t until = within ? to_run(arrival.end_ns) : begin;
   if (arrival.lost_before == 0 && !missing_chunks && arrival.missing_begin_ns < arrival.missing_end_ns &&
       plausible(arrival.missing_begin_ns) && plausible(arrival.missing_end_ns) &&
       plausible(arrival.clock_offset_ns)) {
@@ -306,6 +319,7 @@ void Store::append_sum(Block block, std::uint64_t events, std::span<const ev::Ev
   State& s = *state_;
   auto arrival = arrival_of<State::Arrival>(block);
   arrival.events = events;
+  arrival.sum = true;
   RankData& data = s.data(arrival.rank);
   const bool goes_on = data.not_kept_until != 0 && data.not_kept_until == arrival.sequence;
   s.arrive(arrival, [&](RankRun& run, bool) { run.append_sum(std::move(block), rare, blocks_follow); });
@@ -341,7 +355,10 @@ void Store::add_moment(Moment moment) {
   ++state_->revision;
 }
 
-const Store::NotKept& Store::not_kept() const noexcept { return state_->not_kept; }
+const Store::NotKept& Store::not_kept() const {
+  state_->take_damage();
+  return state_->not_kept;
+}
 std::span<const Moment> Store::moments() const { return state_->moments; }
 
 void Store::set_unmatched_ends_unknown() { state_->unmatched_ends_known = false; }

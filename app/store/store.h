@@ -251,7 +251,7 @@ class Store {
     std::uint64_t events = 0;
     std::int64_t until_ns = 0;  ///< the end of the last such stretch; what is newer is here whole
   };
-  [[nodiscard]] const NotKept& not_kept() const noexcept;
+  [[nodiscard]] const NotKept& not_kept() const;
   /// By time, on the run's clock.
   [[nodiscard]] std::span<const Moment> moments() const;
 
@@ -311,6 +311,12 @@ class Store {
   [[nodiscard]] std::vector<std::int64_t> cuts(LaneId lane) const;
   /// Whether for_each_span() over [begin, end) reads nothing, once what there is time for has been read.
   [[nodiscard]] bool ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const;
+  /// Whether it ever becomes ready: not where [begin, end) holds more events than a view reads at once.
+  [[nodiscard]] bool becomes_ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const;
+  /// As ready(), of for_each_instant().
+  [[nodiscard]] bool instants_ready(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const;
+  [[nodiscard]] bool instants_become_ready(std::uint32_t rank, std::int64_t begin_ns,
+                                           std::int64_t end_ns) const;
   [[nodiscard]] std::uint8_t depth_count(LaneId lane) const;
   /// Depth of the waits (fetch, reduce, deferred, data) of every depth of the compute lane, for density().
   static constexpr std::uint8_t kWaits = 255;
@@ -346,6 +352,10 @@ class Store {
   [[nodiscard]] std::uint64_t instant_count(std::uint32_t rank, ev::EventKind kind, std::uint8_t code) const;
 
   // ---- state at a time ----------------------------------------------------------------------------
+  /// Whether a rank's state at a time is: not where its events were deleted by the recorder's limits,
+  /// evicted, or turned out to be damaged (which is known once they were asked for). There states are those
+  /// of before any event, buckets none, and memory is the most that was held about then.
+  [[nodiscard]] bool is_known(std::uint32_t rank, std::int64_t at_ns) const;
   [[nodiscard]] ParamState param_state(std::uint32_t rank, std::uint32_t param, std::int64_t at_ns) const;
   void param_states(std::uint32_t rank, std::int64_t at_ns,
                     std::span<ParamState> out) const;  ///< by param id

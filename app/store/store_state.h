@@ -66,6 +66,7 @@ struct Store::State {
     std::int64_t begin_ns = 0, end_ns = 0;                  ///< collector clock
     std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
     bool usable = true;
+    bool sum = false;  ///< of several blocks
   };
 
   void apply_stage(std::int32_t stage);

@@ -72,6 +72,23 @@ bool Store::ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const
   return run == nullptr || run->ready(lane.stream, state_->to_clock(begin_ns), state_->to_clock(end_ns));
 }
 
+bool Store::becomes_ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const {
+  const RankRun* run = state_->run(lane.rank);
+  return run == nullptr ||
+         run->becomes_ready(lane.stream, state_->to_clock(begin_ns), state_->to_clock(end_ns));
+}
+
+bool Store::instants_ready(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
+  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
+  const RankRun* run = state_->run(rank);
+  return run == nullptr || run->instants_ready(state_->to_clock(begin_ns), state_->to_clock(end_ns));
+}
+
+bool Store::instants_become_ready(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
+  const RankRun* run = state_->run(rank);
+  return run == nullptr || run->instants_become_ready(state_->to_clock(begin_ns), state_->to_clock(end_ns));
+}
+
 std::uint8_t Store::depth_count(LaneId lane) const {
   const RankRun* run = state_->run(lane.rank);
   return run == nullptr ? std::uint8_t{0} : run->depth_count(lane.stream);
@@ -207,6 +224,11 @@ std::vector<BucketState> Store::buckets_at(std::uint32_t rank, std::int64_t at_n
   std::vector<BucketState> out = run->buckets_at(state_->to_clock(at_ns));
   for (BucketState& bucket : out) bucket.since_ns = state_->to_run(bucket.since_ns);
   return out;
+}
+
+bool Store::is_known(std::uint32_t rank, std::int64_t at_ns) const {
+  const RankRun* run = state_->run(rank);
+  return run == nullptr || run->is_known(state_->to_clock(at_ns));
 }
 
 MemorySample Store::memory_at(std::uint32_t rank, ev::MemoryPool pool, std::int64_t at_ns) const {

@@ -136,6 +136,11 @@ std::int64_t AliveMemory::total() const noexcept {
 
 AliveMemory alive_memory(const store::Store& store, std::uint32_t rank, ev::MemoryPool pool,
                          std::int64_t at_ns) {
+  AliveMemory out;
+  out.at_ns = at_ns;
+  out.unexplained = store.memory_at(rank, pool, at_ns).bytes;
+  // There allocations are missing, and whose the bytes were is not known.
+  if (!store.is_known(rank, at_ns)) return out;
   std::map<Key, AliveBytes> alive;
   store.for_each_instant(rank, store::Store::kBegin, at_ns + 1, [&](const ev::Event& event) {
     if (event.kind != ev::EventKind::memory_alloc && event.kind != ev::EventKind::memory_free) return;
@@ -145,9 +150,6 @@ AliveMemory alive_memory(const store::Store& store, std::uint32_t rank, ev::Memo
     if (part.bytes == 0) part.since_ns = static_cast<std::int64_t>(event.ticks);
     part.bytes += event.kind == ev::EventKind::memory_alloc ? change.bytes : -change.bytes;
   });
-  AliveMemory out;
-  out.at_ns = at_ns;
-  out.unexplained = store.memory_at(rank, pool, at_ns).bytes;
   for (auto& [key, part] : alive) {
     if (part.bytes == 0) continue;
     part.category = key.first;

@@ -34,6 +34,7 @@ Hit next_live(const store::Store& store, std::uint32_t rank, double threshold, s
   const auto gate = store.gate_after(rank, after_ns, [&](const store::Store::GateRow& row) {
     if (row.at_ns > until_ns) return true;
     store.param_states(rank, row.at_ns, states);
+    if (!store.is_known(rank, row.at_ns)) return false;
     double live = 0;
     for (std::size_t i = 0; i < params.size(); ++i) {
       const auto status = static_cast<plan::ParamStatus>(ev::status_of(states[i].status));

@@ -92,12 +92,19 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
     if (info.padding_elems > 0) add(out, "padding", grouped(info.padding_elems));
   }
   const store::ParamState state = data.param_state(rank, param, at_ns);
-  add(out, "status on rank " + std::to_string(rank), status_text(state, info.persistent));
-  add(out, "since", duration(at_ns - state.since_ns));
+  const bool known = data.is_known(rank, at_ns);
+  const std::string status = "status on rank " + std::to_string(rank);
+  if (known) {
+    add(out, status, status_text(state, info.persistent));
+    add(out, "since", duration(at_ns - state.since_ns));
+  } else {
+    add(out, status, not_kept_text());
+  }
   std::string users;
   for (const std::uint32_t module : info.modules)
     users += (users.empty() ? "" : ", ") + module_name(data, module);
   out.fields.push_back({"used by", users, "", ""});
+  if (!known) return out;
   out.reason =
       reason_of(data, ev::status_code(state.status, state.cause), state.module, std::span(&param, 1));
   if (state.cause == ev::StatusCause::invalidation) {

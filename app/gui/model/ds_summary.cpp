@@ -52,19 +52,20 @@ std::vector<Field> ds_summary(const store::Store& store, std::uint32_t param, st
   const auto status =
       divided ? static_cast<plan::ParamStatus>(ev::status_of(store.param_state(rank, param, at_ns).status))
               : plan::ParamStatus::available;
+  const bool known = !divided || store.is_known(rank, at_ns);
   const bool here = status == plan::ParamStatus::available;
   const auto add = [&](const char* label, std::string value) {
     out.push_back({label, std::move(value), "", ""});
   };
   add("id", std::to_string(info.id));
-  add("status", deepspeed_word(status));
-  add("numel", here ? grouped(info.elems) : "0");
+  add("status", known ? std::string(deepspeed_word(status)) : not_kept_text());
+  add("numel", !known ? "—" : here ? grouped(info.elems) : "0");
   add("ds_numel", grouped(info.elems));
-  add("shape", here ? shape_text(info.shape) : "[0]");
+  add("shape", !known ? "—" : here ? shape_text(info.shape) : "[0]");
   add("ds_shape", shape_text(info.shape));
   add("requires_grad", info.frozen ? "False" : "True");
   add("persist", divided && info.persistent ? "True" : "False");
-  add("active_sub_modules", active_modules(store, info, rank, at_ns));
+  add("active_sub_modules", known ? active_modules(store, info, rank, at_ns) : "—");
   if (divided) add("ds_tensor.shape", "[" + std::to_string(info.shard_elems) + "]");
   return out;
 }

@@ -25,6 +25,8 @@ const char* word(plan::TraceMode mode) noexcept {
   return pick(kWords, mode);
 }
 
+std::string not_kept_text() { return "Not kept here: only sums and peaks"; }
+
 std::string module_name(const store::Store& store, std::uint32_t module) {
   if (module == ev::kNoId) return "no module";
   if (store.has_tables()) {

@@ -24,6 +24,8 @@ requires requires(Enum value) { ev::label_of(value); }
 
 /// Module path or parameter name by id; the root is the model's name; "module 7" when not in the tables.
 [[nodiscard]] std::string module_name(const store::Store& store, std::uint32_t module);
+/// In place of a state that is not known: Store::is_known().
+[[nodiscard]] std::string not_kept_text();
 [[nodiscard]] std::string param_name(const store::Store& store, std::uint32_t param);
 /// The owner of GPU work: "h.3.attn, backward"; empty where that is not known.
 [[nodiscard]] std::string gpu_owner(const store::Store& store, std::uint8_t code, std::uint32_t owner);

@@ -65,52 +65,89 @@ void Notebook::show(const Session& run) {
   }
 }
 
-void Notebook::change(const std::function<void(std::vector<Note>&)>& how) {
+namespace {
+
+/// False where there are too many.
+bool apply(std::vector<Note>& notes, const std::string& id, const std::optional<Note>& to) {
+  const auto same = std::ranges::find(notes, id, &Note::id);
+  if (!to) {
+    if (same != notes.end()) notes.erase(same);
+  } else if (same != notes.end()) {
+    *same = *to;
+  } else if (notes.size() < exporter::kMostNotes) {
+    notes.push_back(*to);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Notebook::change(const std::string& id, const std::optional<Note>& to) {
   ++version_;
+  problem_.clear();
+  const auto full = [] {
+    return "Not noted: there are " + std::to_string(exporter::kMostNotes) + " notes already";
+  };
   if (!has_file()) {
-    how(notes_);
+    if (!apply(notes_, id, to)) problem_ = full();
     sort(notes_);
     return;
   }
-  problem_.clear();
-  std::string kept;
+  std::vector<Note> with = notes_;
+  if (!apply(with, id, to)) {
+    problem_ = full();
+    return;
+  }
+  unsaved_[id] = to;
+  problem_ = save();
+}
+
+std::string Notebook::save() {
+  std::vector<Note> notes;
+  std::string said;
   try {
-    // What could not be written is only here.
-    if (!unsaved_) notes_ = exporter::read_notes(path_, run_id_);
+    notes = exporter::read_notes(path_, run_id_);
+    foreign_ = false;
   } catch (const std::exception& failed) {
     std::string kept_as;
     const std::string why = set_aside(path_, kept_as);
-    kept = why.empty() ? std::string(failed.what()) + "; it is kept as " + kept_as
+    said = why.empty() ? std::string(failed.what()) + "; it is kept as " + kept_as
                        : std::string(failed.what()) + "; it cannot be set aside: " + why;
-    if (!why.empty()) unsaved_ = true;
+    foreign_ = !why.empty();
   }
-  how(notes_);
-  sort(notes_);
-  if (!kept.empty()) problem_ = kept;
-  if (!kept.empty() && unsaved_) return;
-  try {
-    exporter::write_notes(path_, run_id_, notes_);
-    unsaved_ = false;
-  } catch (const std::exception& failed) {
-    unsaved_ = true;
-    problem_ = std::string("Not saved, and gone with this window: ") + failed.what();
+  std::size_t too_many = 0;
+  for (const auto& [id, to] : unsaved_) too_many += apply(notes, id, to) ? 0 : 1;
+  sort(notes);
+  if (!foreign_) {
+    try {
+      exporter::write_notes(path_, run_id_, notes);
+      unsaved_.clear();
+      notes_ = std::move(notes);
+    } catch (const std::exception& failed) {
+      said = std::string("Not saved, and gone with this window: ") + failed.what();
+    }
   }
+  if (!unsaved_.empty()) {  // what this window has is shown, and goes with it
+    for (const auto& [id, to] : unsaved_) (void)apply(notes_, id, to);
+    sort(notes_);
+    return said;
+  }
+  if (too_many != 0)  // another window has noted as well
+    return std::to_string(too_many) + " not noted: there are " + std::to_string(exporter::kMostNotes) +
+           " notes already";
+  return said;
 }
 
 void Notebook::put(Note note) {
   if (note.id.empty()) note.id = new_id();
-  change([&](std::vector<Note>& notes) {
-    const auto same = std::ranges::find(notes, note.id, &Note::id);
-    if (same != notes.end())
-      *same = note;
-    else if (notes.size() < exporter::kMostNotes)
-      notes.push_back(note);
-  });
+  change(note.id, note);
 }
 
 void Notebook::remove(std::string id) {
   if (const Note* const note = find(id)) removed_ = *note;
-  change([&](std::vector<Note>& notes) { std::erase_if(notes, [&](const Note& n) { return n.id == id; }); });
+  change(id, std::nullopt);
 }
 
 void Notebook::restore() {
@@ -157,6 +194,15 @@ const Note* note_beside(const AppState& app, bool later) {
     if (best == nullptr || !later) best = &note;
   }
   return best;
+}
+
+const Table& NoteTable::of(const AppState& app) {
+  const std::array made_of{app.notes.version(), app.store().revision()};
+  if (made_of_ != made_of) {
+    table_ = note_table(app);
+    made_of_ = made_of;
+  }
+  return table_;
 }
 
 Table note_table(const AppState& app) {

@@ -1,8 +1,9 @@
 // The user's notes on the run that is shown: kept beside its recording, written at each change.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,8 +32,9 @@ class Notebook {
   [[nodiscard]] bool has_file() const noexcept { return !path_.empty(); }
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }  ///< grows when a note changes
 
-  /// Each reads the file again before it writes, so that what another window wrote stays. A file that cannot
-  /// be read is set aside under another name first, and problem() names it.
+  /// Each reads the file again before it writes, so that what another window wrote stays, and writes what
+  /// could not be saved before as well. A file that cannot be read is set aside under another name first, and
+  /// problem() names it; while it cannot be set aside nothing is written.
   /// `note.id` empty: a new one.
   void put(Note note);
   void remove(std::string id);
@@ -42,11 +44,16 @@ class Notebook {
   [[nodiscard]] const Note* find(std::string_view id) const;
 
  private:
-  void change(const std::function<void(std::vector<Note>&)>& how);
-  bool shown_ = false;  ///< a run has been; `source_` may be empty
-  bool unsaved_ = false;
+  /// What this window did that its file has not got yet, by id; nothing: removed.
+  using Changes = std::map<std::string, std::optional<Note>>;
+  void change(const std::string& id, const std::optional<Note>& to);
+  /// Reads, changes and writes the file. Returns what there is to say.
+  std::string save();
+  bool shown_ = false;    ///< a run has been; `source_` may be empty
+  bool foreign_ = false;  ///< the file is none that can be read, and could not be set aside
+  Changes unsaved_;
   std::string source_, path_, run_id_, problem_;
-  std::vector<Note> notes_;
+  std::vector<Note> notes_;  ///< of the file, with what is unsaved
   std::optional<Note> removed_;
   std::uint64_t version_ = 0;
 };
@@ -60,6 +67,15 @@ void go_to_note(AppState& app, const Note& note);
 
 /// Columns: time, length, step, rank, note. One row a note, in their order.
 [[nodiscard]] Table note_table(const AppState& app);
+/// The same, made when a note or a step is another.
+class NoteTable {
+ public:
+  [[nodiscard]] const Table& of(const AppState& app);
+
+ private:
+  std::optional<std::array<std::uint64_t, 2>> made_of_;
+  Table table_;
+};
 
 /// A mark on the times above the lanes: of one note, or of several whose marks would touch.
 struct NoteFlag {

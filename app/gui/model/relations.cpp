@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "app/gui/model/run_index.h"
 #include "app/gui/model/step_of.h"
@@ -35,14 +36,20 @@ class RelationFinder {
  private:
   [[nodiscard]] store::LaneId compute() const { return {rank_, ev::StreamId::compute}; }
   void add(Relation relation);
-  void gather(std::uint32_t id);
+  /// `about`: the span that names it.
+  void gather(std::uint32_t id, const store::Span& about);
+  /// Of a long run only a part is indexed: of what may lie outside nothing is said.
+  void needs_index(std::int64_t begin_ns, std::int64_t end_ns) {
+    if (!index_.covers(begin_ns, until(end_ns))) out.all = false;
+  }
   void gathers_of_module(const store::Span& span);
-  void look_into(const StepWindow& window);
+  void look_into(std::int64_t at_ns);
   void buckets_of_module(const store::Span& span);
   void bucket(std::uint32_t id);
   void reductions_of(const store::Span& optimizer, store::LaneId lane);
   [[nodiscard]] std::optional<StepWindow> step_at(std::int64_t at_ns) const;
-  [[nodiscard]] std::vector<std::uint32_t> params_of(std::uint32_t sequence) const;
+  /// Of an end that may still be to come.
+  [[nodiscard]] std::int64_t until(std::int64_t end_ns) const { return std::min(end_ns, store_.end_ns()); }
   template <typename Take>
   void spans(store::LaneId lane, const StepWindow& window, const Take& take);
   [[nodiscard]] std::optional<store::Span> run_of(std::uint32_t module, std::int64_t from_ns);
@@ -50,12 +57,15 @@ class RelationFinder {
   const store::Store& store_;
   const RunIndex& index_;
   std::uint32_t rank_;
-  // Of the step that is looked into.
+  // Of the step that is looked into: its lanes are gone over once, whatever the number of its buckets.
   struct Bucket {
     std::vector<std::uint32_t> params;
     std::int64_t flushed_ns = 0;
+    std::vector<RelationEnd> reductions, waits;
   };
   std::map<std::uint32_t, Bucket> buckets_;
+  std::map<std::uint32_t, std::vector<RelationEnd>> backwards_;  ///< by module, by begin
+  std::vector<RelationEnd> optimizers_;
 };
 
 void RelationFinder::add(Relation relation) {
@@ -68,7 +78,7 @@ void RelationFinder::add(Relation relation) {
 template <typename Take>
 void RelationFinder::spans(store::LaneId lane, const StepWindow& window, const Take& take) {
   if (!store_.ready(lane, window.begin_ns, window.end_ns)) {
-    out.read = false;
+    (store_.becomes_ready(lane, window.begin_ns, window.end_ns) ? out.read : out.all) = false;
     return;
   }
   for (std::uint8_t depth = 0; depth < store_.depth_count(lane); ++depth)
@@ -97,9 +107,10 @@ std::optional<store::Span> RelationFinder::run_of(std::uint32_t module, std::int
 }
 
 /// Gather -> the first wait for it -> the module that it is for.
-void RelationFinder::gather(std::uint32_t id) {
+void RelationFinder::gather(std::uint32_t id, const store::Span& about) {
   const Fetch* const fetch = index_.fetch_by_id(rank_, id);
-  if (id == ev::kNoId || fetch == nullptr) return;
+  if (id == ev::kNoId) return;
+  if (fetch == nullptr) return needs_index(about.begin_ns, about.end_ns);
   const store::LaneId lane{rank_, ev::StreamId::gather};
   const std::int64_t end = fetch->ended_ns == store::kOpen ? store_.end_ns() + 1 : fetch->ended_ns;
   std::optional<store::Span> operation;
@@ -108,23 +119,25 @@ void RelationFinder::gather(std::uint32_t id) {
     if (ev::as<EventKind::collective_begin>(span).group == id) operation = span;
   });
   if (!operation) return;
-  const RelationEnd from{lane, *operation, std::min(operation->end_ns, store_.end_ns())};
+  const RelationEnd from{lane, *operation, until(operation->end_ns)};
   const auto waits = index_.waits(rank_);
   // Computation may have stood still before the operation began.
   const auto step = step_at(fetch->started_ns);
   const std::int64_t since = step ? step->begin_ns : fetch->started_ns;
+  needs_index(since, std::max(fetch->used_ns, fetch->started_ns));
   for (auto wait = std::ranges::lower_bound(waits, since, {}, &store::Span::begin_ns);
        wait != waits.end() && wait->begin_ns <= std::max(fetch->used_ns, fetch->started_ns); ++wait) {
     if (wait->kind != EventKind::fetch_wait_begin) continue;
     if (ev::as<EventKind::fetch_wait_begin>(*wait).gather != id) continue;
-    add({RelationKind::gather_to_wait, from, {compute(), *wait, wait->end_ns}, id});
+    add({RelationKind::gather_to_wait, from, {compute(), *wait, until(wait->end_ns)}, id});
     break;
   }
   if (fetch->module == ev::kNoId || fetch->used_ns == store::kOpen) return;
   if (const auto user = run_of(fetch->module, fetch->used_ns))
     add({RelationKind::gather_to_module,
          from,
-         {compute(), *user, std::clamp(fetch->used_ns, user->begin_ns, user->end_ns)},
+         {compute(), *user,
+          std::clamp(fetch->used_ns, user->begin_ns, std::max(user->begin_ns, until(user->end_ns)))},
          id});
 }
 
@@ -132,12 +145,19 @@ void RelationFinder::gathers_of_module(const store::Span& span) {
   const auto step = step_at(span.begin_ns);
   if (!step) return;
   const std::uint32_t module = ev::as<EventKind::module_begin>(span).module;
-  for (const Fetch& fetch : index_.fetches(rank_)) {
-    if (fetch.started_ns >= span.end_ns) break;
+  needs_index(step->begin_ns, span.end_ns);
+  // Prefetched in the step before at the earliest.
+  const auto before = step_at(step->begin_ns - 1);
+  const auto fetches = index_.fetches(rank_);
+  for (auto at = std::ranges::lower_bound(fetches, before ? before->begin_ns : store::Store::kBegin, {},
+                                          &Fetch::started_ns);
+       at != fetches.end() && at->started_ns < span.end_ns; ++at) {
+    const Fetch& fetch = *at;
     if (fetch.module != module || fetch.used_ns < step->begin_ns || fetch.used_ns > span.end_ns) continue;
     RelationFinder one(store_, index_, rank_);
-    one.gather(fetch.gather);
+    one.gather(fetch.gather, span);
     out.read &= one.out.read;
+    out.all &= one.out.all;
     const bool uses = std::ranges::any_of(one.out.list, [&](const Relation& relation) {
       return relation.kind == RelationKind::gather_to_module && relation.to.span.begin_ns == span.begin_ns &&
              relation.to.span.depth == span.depth;
@@ -147,9 +167,14 @@ void RelationFinder::gathers_of_module(const store::Span& span) {
   }
 }
 
-void RelationFinder::look_into(const StepWindow& window) {
-  buckets_.clear();
-  store_.for_each_instant(rank_, window.begin_ns, window.end_ns, [&](const ev::Event& event) {
+void RelationFinder::look_into(std::int64_t at_ns) {
+  const auto step = step_at(at_ns);
+  if (!step) return;
+  if (!store_.instants_ready(rank_, step->begin_ns, step->end_ns)) {
+    (store_.instants_become_ready(rank_, step->begin_ns, step->end_ns) ? out.read : out.all) = false;
+    return;
+  }
+  store_.for_each_instant(rank_, step->begin_ns, step->end_ns, [&](const ev::Event& event) {
     if (event.kind == EventKind::bucket_add) {
       const auto fields = ev::as<EventKind::bucket_add>(event);
       buckets_[fields.bucket].params.push_back(fields.param);
@@ -158,113 +183,107 @@ void RelationFinder::look_into(const StepWindow& window) {
           static_cast<std::int64_t>(event.ticks);
     }
   });
+  const store::LaneId reduce{rank_, ev::StreamId::reduce}, worker{rank_, ev::StreamId::worker};
+  const auto bucket_of = [&](std::uint32_t id) -> Bucket* {
+    const auto found = buckets_.find(id);
+    return found == buckets_.end() ? nullptr : &found->second;
+  };
+  spans(reduce, *step, [&](const store::Span& span) {
+    if (span.kind != EventKind::collective_begin || span.begin_ns < step->begin_ns) return;
+    const auto fields = ev::as<EventKind::collective_begin>(span);
+    if (!reduces_gradients(fields.op)) return;
+    if (Bucket* const of = bucket_of(fields.group))
+      of->reductions.push_back({reduce, span, until(span.end_ns)});
+  });
+  const auto steps = store_.steps();
+  const std::uint32_t number = steps[*step_of(steps, at_ns)].step;
+  const auto of_compute = [&](store::LaneId on) {
+    return [&, on](const store::Span& span) {
+      if (span.kind == EventKind::module_begin) {
+        const auto fields = ev::as<EventKind::module_begin>(span);
+        if (fields.pass == ev::Pass::backward) backwards_[fields.module].push_back({on, span, 0});
+      } else if (span.kind == EventKind::reduce_wait_begin) {
+        if (Bucket* const of = bucket_of(ev::as<EventKind::reduce_wait_begin>(span).bucket))
+          of->waits.push_back({on, span, until(span.end_ns)});
+      } else if (span.kind == EventKind::optimizer_begin) {
+        if (ev::as<EventKind::optimizer_begin>(span).step == number)
+          optimizers_.push_back({on, span, span.begin_ns});
+      }
+    };
+  };
+  spans(compute(), *step, of_compute(compute()));
+  if (store_.depth_count(worker) > 0) spans(worker, *step, of_compute(worker));
+  const auto begin = [](const RelationEnd& end) { return end.span.begin_ns; };
+  for (auto& [module, runs] : backwards_) std::ranges::stable_sort(runs, {}, begin);
+  for (auto& [id, bucket] : buckets_) std::ranges::stable_sort(bucket.reductions, {}, begin);
 }
 
 /// Modules -> the bucket's reduction -> the wait for it, and the optimizer of the step.
 void RelationFinder::bucket(std::uint32_t id) {
   const auto found = buckets_.find(id);
-  if (found == buckets_.end() || found->second.flushed_ns == 0) return;
-  const auto step = step_at(found->second.flushed_ns);
-  if (!step) return;
-  const store::LaneId lane{rank_, ev::StreamId::reduce};
-  std::vector<RelationEnd> reductions;
-  spans(lane, *step, [&](const store::Span& span) {
-    if (span.kind != EventKind::collective_begin || span.begin_ns < step->begin_ns) return;
-    const auto fields = ev::as<EventKind::collective_begin>(span);
-    if (reduces_gradients(fields.op) && fields.group == id)
-      reductions.push_back({lane, span, std::min(span.end_ns, store_.end_ns())});
-  });
-  if (reductions.empty()) return;
-  // The last backward of each module before the flush: it is what filled the bucket.
-  std::map<std::uint32_t, store::Span> modules;
+  if (found == buckets_.end() || found->second.flushed_ns == 0 || found->second.reductions.empty()) return;
+  const Bucket& of = found->second;
   std::set<std::uint32_t> wanted;
-  for (const std::uint32_t param : found->second.params) {
+  for (const std::uint32_t param : of.params) {
     if (!store_.has_tables() || param >= store_.tables().params.size()) continue;
     const auto& users = store_.tables().params[param].modules;
     wanted.insert(users.begin(), users.end());
   }
-  std::vector<RelationEnd> waits, optimizers;
-  const auto steps = store_.steps();
-  const std::uint32_t number = steps[*step_of(steps, found->second.flushed_ns)].step;
-  const auto of_compute = [&](store::LaneId on) {
-    return [&, on](const store::Span& span) {
-      if (span.kind == EventKind::module_begin) {
-        const auto fields = ev::as<EventKind::module_begin>(span);
-        if (fields.pass == ev::Pass::backward && wanted.contains(fields.module) &&
-            span.begin_ns <= found->second.flushed_ns) {
-          const auto [at, made] = modules.try_emplace(fields.module, span);
-          if (!made && at->second.begin_ns < span.begin_ns) at->second = span;
-        }
-      } else if (span.kind == EventKind::reduce_wait_begin) {
-        if (ev::as<EventKind::reduce_wait_begin>(span).bucket == id) waits.push_back({on, span, span.end_ns});
-      } else if (span.kind == EventKind::optimizer_begin) {
-        if (ev::as<EventKind::optimizer_begin>(span).step == number)
-          optimizers.push_back({on, span, span.begin_ns});
-      }
-    };
-  };
-  spans(compute(), *step, of_compute(compute()));
-  const store::LaneId worker{rank_, ev::StreamId::worker};
-  if (store_.depth_count(worker) > 0) spans(worker, *step, of_compute(worker));
-  for (const auto& [module, span] : modules) {
-    RelationEnd to = reductions.front();
+  for (const std::uint32_t module : wanted) {
+    const auto runs = backwards_.find(module);
+    if (runs == backwards_.end()) continue;
+    // The last backward of a module before the flush: it is what filled the bucket.
+    const auto after = std::ranges::upper_bound(runs->second, of.flushed_ns, {},
+                                                [](const RelationEnd& end) { return end.span.begin_ns; });
+    if (after == runs->second.begin()) continue;
+    RelationEnd from = *std::prev(after), to = of.reductions.front();
+    from.at_ns = std::min(from.span.end_ns, of.flushed_ns);
     to.at_ns = to.span.begin_ns;
-    add({RelationKind::module_to_reduce,
-         {compute(), span, std::min(span.end_ns, found->second.flushed_ns)},
-         to,
-         id});
+    add({RelationKind::module_to_reduce, from, to, id});
   }
-  for (const RelationEnd& wait : waits) add({RelationKind::reduce_to_wait, reductions.back(), wait, id});
+  for (const RelationEnd& wait : of.waits)
+    add({RelationKind::reduce_to_wait, of.reductions.back(), wait, id});
   // Sub-groups of one step follow one another: the first has to wait for the gradients.
-  if (!optimizers.empty())
-    add({RelationKind::reduce_to_optimizer, reductions.back(),
-         *std::ranges::min_element(optimizers, {}, &RelationEnd::at_ns), id});
+  if (!optimizers_.empty())
+    add({RelationKind::reduce_to_optimizer, of.reductions.back(),
+         *std::ranges::min_element(optimizers_, {}, &RelationEnd::at_ns), id});
 }
 
 void RelationFinder::buckets_of_module(const store::Span& span) {
-  const auto step = step_at(span.begin_ns);
-  if (!step || !store_.has_tables()) return;
+  if (!store_.has_tables()) return;
   const std::uint32_t module = ev::as<EventKind::module_begin>(span).module;
-  look_into(*step);
-  for (const auto& [id, bucket] : buckets_) {
-    const bool holds = std::ranges::any_of(bucket.params, [&](std::uint32_t param) {
-      const auto& params = store_.tables().params;
+  look_into(span.begin_ns);
+  const auto& params = store_.tables().params;
+  for (const auto& [id, one] : buckets_) {
+    const bool holds = std::ranges::any_of(one.params, [&](std::uint32_t param) {
       return param < params.size() &&
              std::ranges::find(params[param].modules, module) != params[param].modules.end();
     });
     if (!holds) continue;
-    RelationFinder one(store_, index_, rank_);
-    one.buckets_[id] = bucket;
-    one.bucket(id);
-    out.read &= one.out.read;
-    const bool from_it = std::ranges::any_of(one.out.list, [&](const Relation& relation) {
-      return relation.kind == RelationKind::module_to_reduce &&
-             relation.from.span.begin_ns == span.begin_ns && relation.from.span.depth == span.depth;
+    Relations before = std::exchange(out, {});
+    bucket(id);
+    const Relations found_here = std::exchange(out, std::move(before));
+    const auto is_it = [&](const Relation& relation) {
+      return relation.from.span.begin_ns == span.begin_ns && relation.from.span.depth == span.depth;
+    };
+    const bool from_it = std::ranges::any_of(found_here.list, [&](const Relation& relation) {
+      return relation.kind == RelationKind::module_to_reduce && is_it(relation);
     });
     if (!from_it) continue;
-    for (Relation& relation : one.out.list) {
-      const bool other_module =
-          relation.kind == RelationKind::module_to_reduce &&
-          (relation.from.span.begin_ns != span.begin_ns || relation.from.span.depth != span.depth);
-      if (!other_module) add(std::move(relation));
+    for (const Relation& relation : found_here.list) {
+      if (relation.kind != RelationKind::module_to_reduce || is_it(relation)) add(relation);
     }
   }
 }
 
 void RelationFinder::reductions_of(const store::Span& optimizer, store::LaneId lane) {
-  const auto step = step_at(optimizer.begin_ns);
-  if (!step) return;
-  look_into(*step);
-  for (const auto& [id, bucket] : buckets_) {
-    RelationFinder one(store_, index_, rank_);
-    one.buckets_[id] = bucket;
-    one.bucket(id);
-    out.read &= one.out.read;
-    for (Relation& relation : one.out.list) {
-      if (relation.kind == RelationKind::reduce_to_optimizer && relation.to.lane == lane &&
-          relation.to.span.begin_ns == optimizer.begin_ns)
-        add(std::move(relation));
-    }
+  look_into(optimizer.begin_ns);
+  if (optimizers_.empty()) return;
+  const RelationEnd& first = *std::ranges::min_element(optimizers_, {}, &RelationEnd::at_ns);
+  if (first.lane != lane || first.span.begin_ns != optimizer.begin_ns) return;
+  for (const auto& [id, one] : buckets_) {
+    if (one.flushed_ns == 0 || one.reductions.empty()) continue;
+    add({RelationKind::reduce_to_optimizer, one.reductions.back(), first, id});
   }
 }
 
@@ -274,9 +293,9 @@ void RelationFinder::about(store::LaneId lane, const store::Span& span) {
       const auto fields = ev::as<EventKind::collective_begin>(span);
       if (fields.group == ev::kNoId) return;
       if (lane.stream == ev::StreamId::gather) {
-        gather(fields.group);
+        gather(fields.group, span);
       } else if (lane.stream == ev::StreamId::reduce && reduces_gradients(fields.op)) {
-        if (const auto step = step_at(span.begin_ns)) look_into(*step);
+        look_into(span.begin_ns);
         bucket(fields.group);
       }
       // A number that names something else than this operation says nothing of it.
@@ -289,10 +308,10 @@ void RelationFinder::about(store::LaneId lane, const store::Span& span) {
       return;
     }
     case EventKind::fetch_wait_begin:
-      gather(ev::as<EventKind::fetch_wait_begin>(span).gather);
+      gather(ev::as<EventKind::fetch_wait_begin>(span).gather, span);
       return;
     case EventKind::reduce_wait_begin:
-      if (const auto step = step_at(span.begin_ns)) look_into(*step);
+      look_into(span.begin_ns);
       bucket(ev::as<EventKind::reduce_wait_begin>(span).bucket);
       return;
     case EventKind::module_begin:
@@ -339,9 +358,11 @@ Relations relations_of(const store::Store& store, const RunIndex& index, store::
 const Relations& RelationCache::of(const store::Store& store, const RunIndex& index, store::LaneId lane,
                                    const store::Span& span) {
   const SpanKey key(store, lane, span);
-  if (key_ != key) {
+  const std::optional<IndexWindow> indexed = index.extent();
+  if (key_ != key || indexed_ != indexed) {
     relations_ = relations_of(store, index, lane, span);
     key_ = relations_.read ? std::optional(key) : std::nullopt;
+    indexed_ = indexed;
   }
   return relations_;
 }

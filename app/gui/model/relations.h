@@ -8,12 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "app/gui/model/run_index.h"
 #include "app/gui/model/selection.h"
 #include "app/gui/model/span_key.h"
 
 namespace shardscope::gui {
-
-class RunIndex;
 
 enum class RelationKind : std::uint8_t {
   gather_to_wait,    ///< the first wait for it
@@ -39,6 +38,9 @@ struct Relations {
   std::vector<Relation> list;
   bool cut = false;  ///< there are more than kMostRelations
   bool read = true;  ///< false: something has still to be read; asked again, there is more
+  /// False: there may be more, but the step holds more events than a view reads, or the index of a long run
+  /// has only a part of it. Asked again, it is the same.
+  bool all = true;
 };
 inline constexpr std::size_t kMostRelations = 48;
 
@@ -54,6 +56,7 @@ class RelationCache {
 
  private:
   std::optional<SpanKey> key_;
+  std::optional<IndexWindow> indexed_;  ///< of a long run it moves with what is shown
   Relations relations_;
 };
 

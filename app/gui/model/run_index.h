@@ -82,6 +82,10 @@ class RunIndex {
   }
   /// Whether it covers all of the run.
   [[nodiscard]] bool whole() const noexcept { return begun_ && window_ == Window{}; }
+  /// What it covers; nothing before the first update.
+  [[nodiscard]] std::optional<Window> extent() const noexcept {
+    return begun_ ? std::optional(window_) : std::nullopt;
+  }
   [[nodiscard]] std::span<const Fetch> fetches(std::uint32_t rank) const;  ///< by started_ns
   /// The fetch that a span of the gather lane carried out, or null.
   [[nodiscard]] const Fetch* fetch_of(std::uint32_t rank, const store::Span& gather_span) const;

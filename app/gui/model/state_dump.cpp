@@ -100,7 +100,8 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
                   {"dropped", data.dropped_count()}, {"ranks", data.ranks().size()},
                   {"steps", data.steps().size()},    {"end_ns", data.end_ns()}};
   const StatusLists lists = status_lists(data, app.stepper_rank, app.now_ns());
-  out["status"] = {{"not_available", lists.not_available.size()},
+  out["status"] = {{"known", lists.known},
+                   {"not_available", lists.not_available.size()},
                    {"in_flight", lists.in_flight.size()},
                    {"available", lists.available.size()},
                    {"persistent", lists.persistent.size()}};

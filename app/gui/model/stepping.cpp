@@ -173,6 +173,8 @@ StatusLists status_lists(const store::Store& store, std::uint32_t rank, std::int
   const auto& params = store.tables().params;
   std::vector<store::ParamState> states(params.size());
   store.param_states(rank, at_ns, states);
+  out.known = store.is_known(rank, at_ns);
+  if (!out.known) return out;
   for (std::uint32_t param = 0; param < params.size(); ++param) {
     const std::int64_t elems = params[param].elems;
     switch (static_cast<plan::ParamStatus>(ev::status_of(states[param].status))) {

@@ -61,6 +61,7 @@ struct ActionsAround {
 /// Parameters of a rank by status at a time.
 struct StatusLists {
   std::vector<std::uint32_t> not_available, in_flight, available, persistent;
+  bool known = true;  ///< false: not kept there (Store::is_known()), and the lists are empty
   std::int64_t not_available_elems = 0, in_flight_elems = 0, available_elems = 0, persistent_elems = 0;
 };
 [[nodiscard]] StatusLists status_lists(const store::Store& store, std::uint32_t rank, std::int64_t at_ns);

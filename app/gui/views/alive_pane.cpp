@@ -40,8 +40,10 @@ void AlivePane::draw(Context& ctx, Rect room, const store::MemorySample& peak, W
   const bool moves = app.run->live() && when != When::peak && !app.cursor_ns && !app.paused();
   if (!moves) read(app, of);
   const std::string at = timestamp(of.at_ns, 10'000);
-  const std::string title = moves                ? "Pause the run, or set a time: what is alive is read then"
-                            : difference         ? "From " + timestamp(of.before_ns, 10'000) + " to " + at
+  const std::string title = moves        ? "Pause the run, or set a time: what is alive is read then"
+                            : difference ? "From " + timestamp(of.before_ns, 10'000) + " to " + at
+                            : !app.store().is_known(of.rank, of.at_ns)
+                                ? not_kept_text() + ": at most, about " + at
                             : when == When::peak ? "Alive at the peak, " + at
                                                  : "Alive at " + at;
   ctx.canvas.text_in(head, title, c.muted, Font::small);

@@ -88,6 +88,10 @@ void BucketsView::filling(Context& ctx, Rect& room, std::uint32_t rank) const {
   const store::Store& store = app.store();
   const std::vector<store::BucketState> open = store.buckets_at(rank, app.now_ns());
   ctx.section(room, "Filling on rank " + std::to_string(rank) + " at " + timestamp(app.now_ns(), 10'000));
+  if (!store.is_known(rank, app.now_ns())) {
+    ctx.canvas.text_in(room.take_top(22), not_kept_text(), c.muted, Font::small);
+    return;
+  }
   if (open.empty()) {
     ctx.canvas.text_in(room.take_top(22),
                        "No bucket is open: none is between a backward's end and the next one.", c.muted,

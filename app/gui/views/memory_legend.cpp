@@ -96,7 +96,10 @@ void MemoryLegend::draw_beside(Context& ctx, Rect room, const std::vector<ev::Me
   const bool with_peak = room.w > kNarrow;
   Rect head = room.take_top(kLine);
   if (with_peak) ctx.canvas.text_in(head.take_right(kAmount), "at peak", c.muted, Font::small, Align::right);
-  ctx.canvas.text_in(head.take_right(kAmount), "now", c.muted, Font::small, Align::right);
+  const bool known = data.is_known(ctx.app.memory_rank, ctx.app.now_ns());
+  const Rect now_head = head.take_right(kAmount);
+  ctx.canvas.text_in(now_head, known ? "now" : "at most", c.muted, Font::small, Align::right);
+  if (!known && ctx.hovered(now_head)) ctx.tip(not_kept_text() + ": the most that was held about now");
   const auto line = [&](std::string_view label, std::int64_t at_now, std::int64_t at_peak, float indent = 0,
                         std::string_view note = "") {
     Rect row = room.take_top(kLine);

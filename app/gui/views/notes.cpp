@@ -19,6 +19,7 @@ class NotesView final : public View {
   void edit(Context& ctx) const;
   void remove(Context& ctx);
   std::string chosen_;  ///< id
+  NoteTable table_;
   TableState state_;
 };
 
@@ -76,7 +77,7 @@ void NotesView::draw(Context& ctx, Rect room) {
   const auto index = static_cast<std::size_t>(std::ranges::find(notes, chosen_, &Note::id) - notes.begin());
   TableOptions options;
   if (index < notes.size()) options.chosen = index;
-  const TableHit hit = draw_table(ctx, "##notes", room, note_table(app), state_, options);
+  const TableHit hit = draw_table(ctx, "##notes", room, table_.of(app), state_, options);
   if (hit.clicked && *hit.clicked < notes.size()) {
     chosen_ = notes[*hit.clicked].id;
     go_to_note(app, notes[*hit.clicked]);

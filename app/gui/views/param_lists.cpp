@@ -64,6 +64,10 @@ void ParamLists::draw(Context& ctx, Rect& room, Room takes) {
     return;
   }
   const StatusLists lists = status_lists(app.store(), app.stepper_rank, app.now_ns());
+  if (!lists.known) {
+    ctx.canvas.text_in(room.take_top(kRow), not_kept_text(), c.muted, Font::small);
+    return;
+  }
   std::vector<std::uint32_t> here = lists.available;
   here.insert(here.end(), lists.persistent.begin(), lists.persistent.end());
   const auto total = static_cast<float>(std::max<std::int64_t>(1, app.store().tables().elems));

@@ -104,6 +104,11 @@ void PartitionView::row(Context& ctx, const Rect& rect, const ElementAxis& eleme
   marks_.clear();
   states_.assign(elements.size(), {});
   app.store().param_states(rank, app.now_ns(), states_);
+  if (!app.store().is_known(rank, app.now_ns())) {
+    ctx.canvas.hatch(rect, ctx.colors().muted, 0.3F, 10);
+    ctx.canvas.text_in(rect.inset(6, 0), not_kept_text(), ctx.colors().muted, Font::small);
+    return;
+  }
   const std::uint32_t first =
       std::min(elements.param_at(shown_.begin), static_cast<std::uint32_t>(elements.size()));
   float painted_to = rect.x - 1;

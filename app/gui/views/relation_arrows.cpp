@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 
 #include "app/store/lane.h"
 
@@ -46,7 +47,7 @@ void curve(Context& ctx, Point from, Point to, Rgb color, float thickness) {
   ctx.canvas.triangle(to.x - 6, to.y - 3.5F, to.x - 6, to.y + 3.5F, to.x, to.y, color);
 }
 
-void legend(Context& ctx, const Rect& lanes, bool gathers, bool gradients, bool cut) {
+void legend(Context& ctx, const Rect& lanes, bool gathers, bool gradients, const std::string& more) {
   const Palette& c = ctx.colors();
   struct Entry {
     bool shown;
@@ -59,8 +60,7 @@ void legend(Context& ctx, const Rect& lanes, bool gathers, bool gradients, bool 
   for (const Entry& entry : entries) {
     if (entry.shown) width += 36 + ctx.canvas.width(entry.text, Font::small);
   }
-  const std::string more = cut ? "the first " + std::to_string(kMostRelations) : std::string();
-  if (cut) width += ctx.canvas.width(more, Font::small) + 12;
+  if (!more.empty()) width += ctx.canvas.width(more, Font::small) + 12;
   if (width > lanes.w) return;
   Rect box{lanes.right() - width - 6, lanes.bottom() - 24, width, 20};
   ctx.canvas.fill(box, c.raised, 0.94F, 3);
@@ -75,7 +75,7 @@ void legend(Context& ctx, const Rect& lanes, bool gathers, bool gradients, bool 
     ctx.canvas.text_in(box.take_left(text), entry.text, c.text, Font::small);
     box.take_left(17);
   }
-  if (cut) ctx.canvas.text_in(box, more, c.muted, Font::small);
+  if (!more.empty()) ctx.canvas.text_in(box, more, c.muted, Font::small);
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ void draw_relations(Context& ctx, const TimelineRows& rows, const Rect& lanes, c
   const store::Span span = of_selection ? *selected.span : hovered->span;
   const Relations& relations = app.relations.of(app.store(), app.run->index(), lane, span);
   if (!relations.read) ctx.moving = true;
-  if (relations.list.empty()) return;
+  if (relations.list.empty() && relations.all) return;
   const Palette& c = ctx.colors();
   const Clip clip(ctx.canvas, lanes);
   bool gathers = false;
@@ -119,7 +119,10 @@ void draw_relations(Context& ctx, const TimelineRows& rows, const Rect& lanes, c
                          0.9F);
     }
   }
-  if (gathers || gradients) legend(ctx, lanes, gathers, gradients, relations.cut);
+  const std::string more = !relations.all  ? "perhaps not all: there are too many events to look at"
+                           : relations.cut ? "the first " + std::to_string(kMostRelations)
+                                           : std::string();
+  if (gathers || gradients || !relations.all) legend(ctx, lanes, gathers, gradients, more);
 }
 
 }  // namespace shardscope::gui

@@ -117,7 +117,8 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
     ctx.canvas.text_in(line, coverage, ctx.colors().of(Meaning::reduce), Font::small);
     if (ctx.hovered(line))
       ctx.tip(
-          "There are more than are kept: these figures are of the first ranks alone. Narrow the words or "
+          "There are more than are kept: these figures are of what was searched first: the first ranks, of "
+          "the last one its first part. Narrow the words or "
           "the range.");
   }
   // As many in each line: no figure stands alone in the last.

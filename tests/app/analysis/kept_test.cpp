@@ -9,7 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/digest.h"
+#include "app/analysis/distributions.h"
 #include "app/analysis/summary.h"
+#include "app/store/block.h"
+#include "app/store/chunk.h"
 #include "app/store/recording.h"
 #include "tests/app/store/endless_run.h"
 
@@ -78,6 +81,55 @@ TEST_F(KeptPart, NamesTheStepsAndTheMoment) {
   EXPECT_TRUE(json["moments"][0]["rank"].is_null());
   EXPECT_NE(text_of(*kept).find("of 320 steps"), std::string::npos) << text_of(*kept);
   EXPECT_NE(text_of(kept->moments[0]).find("(step 79): step 79"), std::string::npos);
+}
+
+/// What never ended, and what there is no row of, is not full detail.
+TEST(Kept, ARangeHasOnlyStepsThatAreThere) {
+  store::Store store;
+  store::Block sum;
+  sum.parts = 1;
+  sum.begin_ns = 1000;
+  sum.end_ns = 2000;
+  store.append_sum(sum, 10, {}, true);
+  store::Chunk chunk;
+  chunk.sequence = 1;
+  const auto add = [&](store::ev::EventKind kind, std::uint32_t step) {
+    store::ev::Event event;
+    event.kind = kind;
+    event.stream = store::ev::StreamId::host;
+    event.a = step;
+    event.ticks = 3000 + 100 * chunk.events.size();
+    chunk.events.push_back(event);
+  };
+  for (const std::uint32_t step : {5U, 6U, 7U, 9U, 10U}) {
+    add(store::ev::EventKind::step_begin, step);
+    if (step != 6) add(store::ev::EventKind::step_end, step);
+  }
+  store.ingest(chunk);
+  const std::optional<Kept> kept = kept_of(store);
+  ASSERT_TRUE(kept);
+  std::string ranges;
+  for (const StepRange& range : kept->steps)
+    ranges += std::to_string(range.first) + "-" + std::to_string(range.last) + " ";
+  EXPECT_EQ(ranges, "5-5 7-7 9-10 ");
+  EXPECT_EQ(kept->whole_steps, 4U);
+}
+
+TEST(DistributionsText, SaysWhetherTheyAreOfTheWholeRun) {
+  const store::Store store;
+  store::RecordingInfo info;
+  EXPECT_TRUE(distributions_json(distributions(store, info)).is_null()) << "it had no limits";
+  info.limits.max_age_ns = 1;
+  EXPECT_EQ(distributions_json(distributions(store, info)), nlohmann::json::array())
+      << "none was written yet";
+  store::QuantileSketch sketch;
+  sketch.add(1'000'000);
+  info.distributions.emplace_back(store::SketchKey{.kind = store::ev::EventKind::step_begin}, sketch);
+  EXPECT_EQ(text_of(distributions(store, info)).find("whole run"), std::string::npos);
+  EXPECT_NE(text_of(distributions(store, info)).find("up to the last minute recorded"), std::string::npos);
+  info.complete = true;
+  EXPECT_NE(text_of(distributions(store, info)).find("whole run, all ranks"), std::string::npos);
+  EXPECT_EQ(text_of(distributions(store, info)).find("last minute"), std::string::npos);
 }
 
 TEST_F(KeptPart, FiguresOfKeptStepsAreThoseOfTheWhole) {

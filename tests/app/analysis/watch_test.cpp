@@ -70,7 +70,9 @@ TEST(Watch, TotalsAreEnoughForWhatStepsSay) {
   steps.add(40);
   EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{}) << "the newest row may lack a value";
   steps.add(10, std::nan(""));
-  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{TriggerKind::slow_step});
+  const WatchInterval slow = steps.look_at_totals();
+  EXPECT_EQ(kinds(slow), Kinds{TriggerKind::slow_step});
+  EXPECT_EQ(slow.triggers[0].end_ns - slow.triggers[0].at_ns, 40 * kMs) << "all of the step";
   steps.add(10, std::nan(""));
   EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{TriggerKind::loss_not_finite});
   steps.add(10, 2.0, 1.0, true);

@@ -81,7 +81,8 @@ class Retention(CommandTest):
         spread = {one["what"]: one for one in some["distributions"] if one["module"] is None}
         self.assertEqual(spread["step"]["count"], 3000)
         self.assertAlmostEqual(spread["step"]["p50_ms"], some["step_ms"]["median"], delta=0.1 * some["step_ms"]["median"])
-        self.assertEqual(all_of["distributions"], [])
+        self.assertIsNone(all_of["distributions"], "no limits, no distributions")
+        self.assertTrue(some["distributions_whole"])
 
     def test_a_request_keeps_what_lies_around_it(self):
         recording = self.folder / "run.zscope"
@@ -98,7 +99,7 @@ class Retention(CommandTest):
         self.assertEqual(training.wait(120), 0)
         self.assertEqual(recorder.wait(60), 0)
         said_of_it = recorder.stderr.read()
-        self.assertIn("keeping what lies around request", said_of_it)
+        self.assertIn("keeping what is still there of what lies around request, as far as --max-size leaves room", said_of_it)
         kept = read("summary", recording)["kept"]
         self.assertLess(recording.stat().st_size, 8_000_000)
         if kept is None:  # a machine on which it all fitted
@@ -106,13 +107,41 @@ class Retention(CommandTest):
             return
         self.assertEqual([moment["kind"] for moment in kept["moments"]], ["request"])
 
+    def ask(self, *arguments):
+        """What a recorder without ranks says of two requests."""
+        recorder = self.start("record", self.folder / "run.zscope", "--listen", "tcp://127.0.0.1:0", *arguments)
+        self.endpoint_of(recorder)
+        answers = []
+        for _ in range(2):
+            recorder.send_signal(signal.SIGUSR2)
+            answers.append(recorder.stderr.readline())
+        recorder.send_signal(signal.SIGINT)
+        recorder.wait(60)
+        recorder.stderr.close()
+        (self.folder / "run.zscope").unlink()
+        return answers
+
+    def test_a_request_that_has_nothing_to_do_is_answered(self):
+        """And it does not end the recorder, as it would a program that does not know it."""
+        for arguments, answer in (((), "everything is kept already"), (("--max-age", "10m", "--moments", "0"), "no moments are kept"),
+                                  (("--max-age", "10m"), "no event has come yet")):
+            with self.subTest(arguments=arguments):
+                for said_of_it in self.ask(*arguments):
+                    self.assertIn(f"SIGUSR2: {answer}", said_of_it)
+
+    def test_sizes_with_binary_units(self):
+        for size in ("1TiB", "1T", "16MiB"):
+            self.assertEqual(len(self.ask("--max-size", size)), 2)
+
     def test_wrong_options(self):
         recording = self.folder / "run.zscope"
         self.refused(("record", recording, "--max-age", "soon"), "--max-age", "soon", "10m")
         self.refused(("record", recording, "--max-age", "0s"), "--max-age")
         self.refused(("record", recording, "--max-size", "1MB"), "--max-size", "8MB")
         self.refused(("record", recording, "--max-size", "2XB"), "--max-size", "2XB")
-        self.refused(("record", recording, "--moments", "3"), "--max-age")
+        self.refused(("record", recording, "--moments", "3"), "--moments", "--max-age")
+        self.refused(("record", recording, "--moments", "10"), "--moments", "--max-age")
+        self.refused(("record", recording, "--moment-around", "30s"), "--moment-around", "--max-age")
         self.refused(("run", "--config", ROOT / "samples/stage3.json", "--max-age", "10m"), "--record")
         self.assertFalse(recording.exists())
 

@@ -173,6 +173,85 @@ TEST_F(Notes, WhatCannotBeSavedIsSaidAndSavedWhenItCan) {
   EXPECT_EQ(std::ranges::count(texts, "later"), 1);
 }
 
+/// A file that can neither be read nor moved away is somebody's: however often a note is made.
+TEST_F(Notes, AFileThatCannotBeSetAsideIsNeverOverwritten) {
+  const std::string foreign = "somebody's";
+  std::ofstream(path_) << foreign;
+  const auto name = [&](int i) { return path_ + ".unreadable" + (i == 1 ? "" : "-" + std::to_string(i)); };
+  for (int i = 1; i < 1000; ++i) std::ofstream(name(i)) << i;
+  app_.notes.forget();
+  app_.notes.show(*app_.run);
+  for (int i = 1; i <= 3; ++i) {
+    app_.notes.put(note(10 * i, 10 * i, "new"));
+    EXPECT_NE(app_.notes.problem().find("cannot be set aside"), std::string::npos) << app_.notes.problem();
+    EXPECT_EQ(text_of(path_), foreign) << i;
+    EXPECT_EQ(app_.notes.notes().size(), static_cast<std::size_t>(i)) << "they are shown";
+  }
+  fs::remove(name(7));
+  app_.notes.put(note(100, 100, "room"));
+  EXPECT_EQ(text_of(name(7)), foreign);
+  EXPECT_EQ(elsewhere().size(), 4U) << "and saved once the file is out of the way";
+}
+
+/// What one window could not save must not undo what another one saved meanwhile.
+TEST_F(Notes, WhatIsUnsavedIsMergedWithWhatOthersSaved) {
+  app_.notes.put(note(10, 10, "first"));
+  app_.notes.put(note(20, 20, "second"));
+  const std::string aside = path_ + ".aside";
+  fs::rename(path_, aside);
+  fs::create_directories(path_ + "/in the way");
+  // A folder stands there, and all names beside it are taken: nothing can be written.
+  for (int i = 1; i < 1000; ++i)
+    std::ofstream(path_ + ".unreadable" + (i == 1 ? "" : "-" + std::to_string(i))) << i;
+  Note edited = app_.notes.notes()[0];
+  edited.text = "edited";
+  app_.notes.put(edited);
+  app_.notes.remove(app_.notes.notes()[1].id);
+  app_.notes.put(note(30, 30, "mine"));
+  EXPECT_NE(app_.notes.problem(), "");
+  fs::remove_all(path_);
+  fs::rename(aside, path_);
+  AppState other;
+  other.run = Session::open_file(recording_);
+  other.run->settle();
+  other.notes.show(*other.run);
+  other.notes.put(note(40, 40, "theirs"));
+  app_.notes.put(note(50, 50, "last"));
+  EXPECT_EQ(app_.notes.problem(), "");
+  std::vector<std::string> texts;
+  for (const Note& one : elsewhere()) texts.push_back(one.text);
+  EXPECT_EQ(texts, (std::vector<std::string>{"edited", "mine", "theirs", "last"}));
+}
+
+TEST_F(Notes, OneTooManyIsNotDroppedInSilence) {
+  std::vector<Note> many;
+  for (std::size_t i = 0; i < exporter::kMostNotes; ++i) {
+    many.push_back(note(static_cast<std::int64_t>(i), static_cast<std::int64_t>(i), ""));
+    many.back().id = "n" + std::to_string(i);
+  }
+  exporter::write_notes(path_, app_.store().tables().run_id, many);
+  app_.notes.forget();
+  app_.notes.show(*app_.run);
+  app_.notes.put(note(5, 5, "more"));
+  EXPECT_NE(app_.notes.problem().find("Not noted"), std::string::npos) << app_.notes.problem();
+  EXPECT_EQ(elsewhere().size(), exporter::kMostNotes);
+  Note edited = app_.notes.notes()[0];
+  edited.text = "edited";
+  app_.notes.put(edited);
+  EXPECT_EQ(app_.notes.problem(), "") << "what is there can be changed";
+}
+
+TEST_F(Notes, TheTableIsMadeAnewWhenANoteChanges) {
+  NoteTable table;
+  EXPECT_EQ(table.of(app_).rows.size(), 0U);
+  app_.notes.put(note(10, 10, "one"));
+  EXPECT_EQ(table.of(app_).rows.size(), 1U);
+  const Table* const made = &table.of(app_);
+  EXPECT_EQ(&table.of(app_), made);
+  app_.notes.remove(app_.notes.notes()[0].id);
+  EXPECT_EQ(table.of(app_).rows.size(), 0U);
+}
+
 TEST_F(Notes, AreMadeOnTheMeasuredRangeOrTheTimeLookedAtAndGoneTo) {
   app_.cursor_ns = 7'000'000;
   app_.selection.rank = 1;

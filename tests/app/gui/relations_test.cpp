@@ -167,6 +167,65 @@ TEST_F(RelationsOf, NothingIsGuessedWhereCollectivesNameNoGatherOrBucket) {
   EXPECT_LE(related, 2U);
 }
 
+/// Of a long run the index has a part: what was not found outside it is looked for when it moves there.
+TEST_F(RelationsOf, AreLookedForAnewWhenTheIndexMoves) {
+  open(true);
+  for (const store::Span& gather : spans(ev::StreamId::gather, EventKind::collective_begin)) {
+    const store::LaneId lane{1, ev::StreamId::gather};
+    if (gather.begin_ns < data().end_ns() / 2 ||
+        relations_of(data(), app_.run->index(), lane, gather).list.empty())
+      continue;
+    RunIndex index;
+    RelationCache cache;
+    index.update(data(), Completeness::complete, {.begin_ns = 0, .end_ns = data().end_ns() / 10});
+    EXPECT_TRUE(cache.of(data(), index, lane, gather).list.empty());
+    EXPECT_FALSE(cache.of(data(), index, lane, gather).all);
+    EXPECT_TRUE(cache.of(data(), index, lane, gather).read) << "asked again it is the same";
+    index.update(data(), Completeness::complete, {.begin_ns = 0, .end_ns = data().end_ns() + 1});
+    EXPECT_FALSE(cache.of(data(), index, lane, gather).list.empty());
+    EXPECT_TRUE(cache.of(data(), index, lane, gather).all);
+    return;
+  }
+  FAIL() << "no gather with relations";
+}
+
+/// A rank that ended within a wait: the arrow ends with what is recorded.
+TEST(RelationsOfOpenSpans, EndWithTheRun) {
+  store::SyntheticOptions options;
+  options.plan_ids = true;
+  store::SyntheticRun run = store::make_synthetic_run(options);
+  std::optional<std::uint64_t> cut;
+  for (store::Chunk& chunk : run.chunks) {
+    if (chunk.rank != 1) continue;
+    std::vector<ev::Event> kept;
+    for (const ev::Event& event : chunk.events) {
+      if (cut && event.ticks > *cut) continue;
+      kept.push_back(event);
+      // Ends of other lanes up to here stay; that of the wait does not.
+      if (!cut && chunk.sequence > 2 && event.kind == EventKind::reduce_wait_begin) cut = event.ticks;
+    }
+    chunk.events = kept;
+  }
+  ASSERT_TRUE(cut);
+  AppState app;
+  store::Store store;
+  store::fill_store(store, run);
+  app.run = std::make_unique<Session>(std::move(store));
+  app.run->settle();
+  std::size_t open = 0;
+  const store::LaneId lane{1, ev::StreamId::compute};
+  for (std::uint8_t depth = 0; depth < app.store().depth_count(lane); ++depth) {
+    for (const store::Span& span : app.store().spans(lane, depth)) {
+      for (const Relation& relation : relations_of(app.store(), app.run->index(), lane, span).list) {
+        open += relation.to.span.end_ns == store::kOpen ? 1 : 0;
+        EXPECT_LE(relation.to.at_ns, app.store().end_ns());
+        EXPECT_LE(relation.from.at_ns, app.store().end_ns());
+      }
+    }
+  }
+  EXPECT_GT(open, 0U);
+}
+
 TEST_F(RelationsOf, AreListedInTheInspectorAndLeadThere) {
   open(true);
   for (const store::Span& gather : spans(ev::StreamId::gather, EventKind::collective_begin)) {

@@ -7,12 +7,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <map>
+#include <optional>
 #include <random>
 
+#include "app/store/block_codec.h"
 #include "app/store/database.h"
 #include "app/store/gap_text.h"
 #include "app/store/losses.h"
+#include "app/store/recording_schema.h"
+#include "app/store/recording_sums.h"
 #include "tests/app/store/endless_run.h"
 #include "tests/app/store/recording_files.h"
 
@@ -67,6 +73,61 @@ TEST(RetentionPlan, MomentsGoByNumberAndAge) {
   (void)plan.due(0);
   ASSERT_EQ(plan.moments().size(), 1U);
   EXPECT_EQ(plan.moments().front().at_ns, 30 * kSecond);
+}
+
+/// A clock that jumped, or a time that was never one: one event must not make all others old.
+TEST(RetentionPlan, ATimeThatIsYetToComeMakesNothingOld) {
+  RetentionPlan plan({.max_age_ns = 10 * kSecond, .moment_age_ns = 10 * kSecond});
+  for (std::int64_t i = 0; i < 5; ++i) plan.wrote(0, 1 + i, i * kSecond, (i + 1) * kSecond, 100);
+  EXPECT_TRUE(plan.keep({.at_ns = kSecond, .kind = "request", .text = ""}));
+  plan.wrote(1, 6, 4 * kSecond, 3600 * kSecond, 100);
+  plan.now(5 * kSecond);
+  EXPECT_TRUE(plan.due(0).empty());
+  EXPECT_EQ(plan.moments().size(), 1U);
+  plan.now(5 * kSecond + INT64_C(31'000'000'000) + 10 * kSecond);
+  EXPECT_EQ(plan.due(0).at(0).size(), 4U) << "as time goes on they do get old";
+  EXPECT_TRUE(plan.moments().empty());
+}
+
+TEST(RetentionPlan, AMomentThatLastedIsKeptToItsEnd) {
+  RetentionPlan plan({.max_age_ns = 10 * kSecond, .around_ns = 30 * kSecond});
+  for (std::int64_t i = 0; i < 60; ++i) plan.wrote(0, 1 + i, i * 10 * kSecond, (i + 1) * 10 * kSecond, 100);
+  const auto slow = [&](std::int64_t begin, std::int64_t end) {
+    return plan.keep(
+        {.at_ns = begin * kSecond, .kind = "slow_step", .text = "", .lasts_until_ns = end * kSecond});
+  };
+  EXPECT_TRUE(slow(100, 300));
+  EXPECT_EQ(plan.moments().front().begin_ns, 70 * kSecond);
+  EXPECT_EQ(plan.moments().front().end_ns, 330 * kSecond);
+  EXPECT_FALSE(slow(300, 310)) << "lies within what is kept";
+  EXPECT_TRUE(slow(310, 340)) << "its end does not";
+  const auto due = plan.due(0);
+  EXPECT_EQ(std::count_if(due.at(0).begin(), due.at(0).end(), [](auto id) { return id >= 7 && id <= 38; }), 0)
+      << "60 to 380 s";
+  EXPECT_EQ(due.at(0).size(), 6U + 58U - 38U);
+}
+
+/// Their moment gone, blocks are as old as they are.
+TEST(RetentionPlan, WhatAForgottenMomentKeptGoes) {
+  RetentionPlan plan({.max_age_ns = 10 * kSecond, .moments = 1, .around_ns = kSecond});
+  for (std::int64_t i = 0; i < 50; ++i) plan.wrote(0, 1 + i, i * kSecond, (i + 1) * kSecond, 100);
+  EXPECT_TRUE(plan.keep({.at_ns = 5 * kSecond, .kind = "request", .text = ""}));
+  EXPECT_TRUE(plan.keep({.at_ns = 48 * kSecond, .kind = "request", .text = ""}));
+  EXPECT_EQ(plan.due(0).at(0).size(), 39U) << "all that ended before 40 s";
+  EXPECT_TRUE(plan.keep({.at_ns = 60 * kSecond, .kind = "request", .text = ""}));
+  for (std::int64_t i = 50; i < 62; ++i) plan.wrote(0, 1 + i, i * kSecond, (i + 1) * kSecond, 100);
+  plan.reached(90 * kSecond);
+  EXPECT_EQ(plan.due(0).at(0).size(), 19U) << "59 s to 61 s stays, and the newest: 59 to 62";
+}
+
+/// A step is judged when the next has begun; until then what lies around it must be there.
+TEST(RetentionPlan, AStepThatGoesOnIsNotTooOld) {
+  RetentionPlan plan({.max_age_ns = 10 * kSecond, .around_ns = 5 * kSecond});
+  for (std::int64_t i = 0; i < 60; ++i) plan.wrote(0, 1 + i, i * kSecond, (i + 1) * kSecond, 100);
+  plan.pending(30 * kSecond);
+  EXPECT_EQ(plan.due(0).at(0).size(), 24U) << "what ended before 25 s";
+  plan.reached(1000 * kSecond);
+  EXPECT_EQ(plan.due(0).at(0).size(), 35U) << "a step without an end does not keep for ever";
 }
 
 /// One run, recorded whole and with limits.
@@ -234,6 +295,25 @@ TEST_F(PartOfARun, OfWhatWasNotKeptThereIsACoarsePicture) {
   EXPECT_TRUE(part.problems().empty());
 }
 
+/// Where events are gone a state at a time is, too: nobody may take the initial one for it.
+TEST_F(PartOfARun, StatesAreKnownWhereEventsAre) {
+  record_with({.max_bytes = 1'000'000});
+  const Store whole = open("whole.zscope"), part = open("part.zscope");
+  for (const RankRow& row : whole.ranks()) {
+    const auto gap = std::find_if(part.gaps().begin(), part.gaps().end(),
+                                  [&](const Gap& one) { return one.not_kept && one.rank == row.rank; });
+    ASSERT_NE(gap, part.gaps().end());
+    std::size_t known = 0, unknown = 0;
+    for (std::int64_t at = 0; at <= whole.end_ns(); at += whole.end_ns() / 500) {
+      EXPECT_TRUE(whole.is_known(row.rank, at));
+      EXPECT_EQ(part.is_known(row.rank, at), at > gap->end_ns || at < gap->begin_ns) << at;
+      (part.is_known(row.rank, at) ? known : unknown)++;
+    }
+    EXPECT_GT(known, 10U);
+    EXPECT_GT(unknown, 100U);
+  }
+}
+
 TEST_F(PartOfARun, ByAge) {
   std::int64_t turn_ns = 0;
   {
@@ -242,13 +322,24 @@ TEST_F(PartOfARun, ByAge) {
     fill_store(once, run.run());
     turn_ns = once.end_ns();
   }
-  record_with({.max_age_ns = 4 * turn_ns});
+  record_with({.max_age_ns = 4 * turn_ns, .moments = 0});
   const Store whole = open("whole.zscope"), part = open("part.zscope");
   const std::int64_t gone = part.not_kept().until_ns;
   EXPECT_LT(gone, whole.end_ns() - 4 * turn_ns) << "all of that time is here";
   EXPECT_GT(gone, whole.end_ns() - 6 * turn_ns) << "and a block of each rank more at most";
   expect_sums_of_all(whole, part);
   expect_same_details(whole, part, gone + 1, whole.end_ns());
+}
+
+/// Where moments are kept what a step that is not judged yet needs is.
+TEST_F(PartOfARun, ByAgeWithWhatLiesAroundTheNewestSteps) {
+  record_with({.max_age_ns = 1000, .around_ns = 200'000'000});
+  const Store whole = open("whole.zscope"), part = open("part.zscope");
+  const StepRow& pending = part.steps()[part.steps().size() - 2];
+  const std::int64_t from = pending.begin_ns - 200'000'000;
+  ASSERT_GT(part.not_kept().events, 0U);
+  EXPECT_LT(part.not_kept().until_ns, from);
+  expect_same_details(whole, part, part.not_kept().until_ns + 1, whole.end_ns());
 }
 
 /// How long spans took is known of all of them.
@@ -348,6 +439,183 @@ TEST_F(PartOfARun, OpensWhereItsBlocksAreDamaged) {
   for (const LaneId lane : whole.lanes())
     expect_same_spans(whole.spans(lane, 0, from, whole.end_ns()), part.spans(lane, 0, from, whole.end_ns()),
                       "later");
+}
+
+/// While it is recorded, what was listed is deleted: that is neither damage nor unknown.
+TEST_F(PartOfARun, WhatGoesWhileItIsOpenWasNotKept) {
+  std::optional<Store> live;
+  RecordingInfo of_live;
+  std::int64_t gone_then = 0;
+  const auto look = [&](std::int64_t from) {
+    for (const LaneId lane : live->lanes()) (void)live->spans(lane, 0, from, Store::kEnd);
+    return live->not_kept();
+  };
+  record_with({.max_bytes = 1'000'000}, [&](RecordingWriter&, int turn, const Store&) {
+    if (turn == 12) {
+      live.emplace(open_recording(file("part.zscope"), &of_live, Verify::as_read));
+      gone_then = live->not_kept().until_ns;
+      ASSERT_GT(gone_then, 0);
+    }
+    if (turn != 15) return;
+    const Store::NotKept now = look(gone_then);
+    EXPECT_GT(now.until_ns, gone_then);
+    EXPECT_TRUE(live->problems().empty()) << live->problems().front();
+  });
+  const Store::NotKept now = look(gone_then);
+  EXPECT_THAT(live->problems(), testing::IsEmpty()) << "its recorder has ended since";
+  std::uint64_t events = 0;
+  for (const Gap& gap : live->gaps()) {
+    EXPECT_FALSE(gap.damaged);
+    if (gap.not_kept) events += gap.events;
+  }
+  EXPECT_EQ(events, now.events);
+  std::vector<Density> columns(50);
+  live->density(live->lanes().front(), 0, gone_then, now.until_ns, columns);
+  EXPECT_TRUE(std::any_of(columns.begin(), columns.end(), [](const Density& one) { return one.count > 0; }))
+      << "its coarse picture stays";
+}
+
+/// A row that is missing where no sum stands for it is damage.
+TEST_F(PartOfARun, ARowThatNobodyLetGoIsDamage) {
+  record_with({.max_bytes = 1'000'000});
+  RecordingInfo info;
+  const Store part = open_recording(file("part.zscope"), &info, Verify::as_read);
+  Database(file("part.zscope"), Database::Access::create)
+      .execute("DELETE FROM chunks WHERE id = (SELECT max(id) FROM blocks)");
+  for (const LaneId lane : part.lanes()) (void)part.spans(lane, 0);
+  ASSERT_EQ(part.problems().size(), 1U);
+  EXPECT_THAT(part.problems().front(), testing::HasSubstr("is not in the recording any more"));
+}
+
+TEST_F(PartOfARun, OpensWhereItsSumsAreDamaged) {
+  const auto damage = [&](const char* sql, const char* named) {
+    std::filesystem::copy_file(file("part.zscope"), file("bad.zscope"),
+                               std::filesystem::copy_options::overwrite_existing);
+    Database(file("bad.zscope"), Database::Access::create).execute(sql);
+    RecordingInfo info;
+    const Store store = open("bad.zscope", &info);
+    EXPECT_TRUE(mentions(info, named)) << sql;
+    EXPECT_GT(store.event_count(), 0U);
+    for (const Moment& moment : store.moments()) EXPECT_GT(moment.begin_ns, -kSecond * 3600) << sql;
+  };
+  record_with({.max_bytes = 1'000'000}, [](RecordingWriter& writer, int turn, const Store& totals) {
+    if (turn == 3)
+      writer.keep({.at_ns = totals.origin_ns() + totals.end_ns(), .kind = "request", .text = ""});
+  });
+  // One twice, so that the second is out of order.
+  damage(
+      "INSERT INTO sums SELECT id + 100000, rank, sequence, begin_ns, end_ns, events, parts, bytes, rare "
+      "FROM sums "
+      "WHERE id = (SELECT min(id) FROM sums)",
+      "what was not kept");
+  // Behind the chunks that follow it.
+  damage("UPDATE sums SET id = (SELECT max(id) + 1 FROM chunks) WHERE id = (SELECT max(id) FROM sums)",
+         "is not in its place");
+  damage(
+      "DELETE FROM moments; INSERT INTO moments VALUES(NULL, 0, -9223372036854775808, 0, 'request', -1, -1, "
+      "'')",
+      "what was not kept");
+  // Steps of which nothing was deleted.
+  damage("DELETE FROM sums", "chunks are missing");
+}
+
+/// What one look took in at once is given back to the disk by the next.
+TEST_F(PartOfARun, AfterABurstTheFileIsBelowItsLimitAgain) {
+  EndlessRun run(2);
+  Store totals(Keep::totals);
+  RecordingWriter writer(file("part.zscope"), {.max_bytes = 1'000'000});
+  const auto add = [&](int turns) {
+    for (int turn = 0; turn < turns; ++turn) {
+      run.again([&](const Chunk& chunk) {
+        writer.append(chunk);
+        totals.ingest(chunk);
+      });
+    }
+    writer.retain(totals);
+    writer.commit();
+  };
+  add(10);
+  add(0);
+  Database database(file("part.zscope"), Database::Access::read);
+  EXPECT_LE(database.integer("PRAGMA page_count") * database.integer("PRAGMA page_size"), 1'000'000);
+}
+
+/// Of a trace that is invalidated over and over the first time is what later steps need.
+TEST_F(PartOfARun, InvalidationsDoNotAddUp) {
+  EndlessRun run(2);
+  Store totals(Keep::totals);
+  {
+    RecordingWriter writer(file("part.zscope"), {.max_bytes = 1'000'000});
+    for (int turn = 0; turn < 20; ++turn) {
+      run.again([&](Chunk chunk) {
+        ev::Event event;
+        event.kind = ev::EventKind::trace_invalidated;
+        event.ticks = chunk.events.back().ticks;
+        for (int i = 0; i < 20; ++i) chunk.events.push_back(event);
+        writer.append(chunk);
+        totals.ingest(chunk);
+      });
+      writer.retain(totals);
+      writer.commit();
+    }
+    writer.finish(totals);
+    ASSERT_EQ(writer.error(), "");
+  }
+  std::map<std::int64_t, std::size_t> of_rank;
+  Database database(file("part.zscope"), Database::Access::read);
+  Statement rows = database.prepare("SELECT rank, rare FROM sums");
+  while (rows.step()) {
+    const std::span<const std::byte> bytes = rows.bytes(1);
+    of_rank[rows.integer(0)] += Chunk::decode(bytes.data(), bytes.size()).events.size();
+  }
+  EXPECT_THAT(of_rank, testing::ElementsAre(testing::Pair(0, 1), testing::Pair(1, 1)));
+  EXPECT_GT(open("part.zscope").instant_count(0, ev::EventKind::trace_invalidated), 1000U)
+      << "all are counted";
+}
+
+/// Where counts of the two shortest sums do not fit one, others are joined.
+TEST_F(PartOfARun, SumsThatDoNotFitAreLeftApart) {
+  Database database(file("sums.zscope"), Database::Access::create);
+  database.execute(kRecordingSchema);
+  SumsWriter sums(database, {.max_age_ns = 1, .moments = 0});
+  const Store none;
+  constexpr std::uint64_t kBlocks = 60;
+  for (std::uint64_t i = 0; i < kBlocks; ++i) {
+    Block block;
+    block.sequence = i;
+    block.parts = 1;
+    // The first ones are the shortest.
+    const auto at = static_cast<std::int64_t>(i < 4 ? i * 10 : i * 1000);
+    block.begin_ns = at;
+    block.end_ns = at + 1;
+    block.counts.push_back(
+        {.kind = ev::EventKind::param_status, .code = 0, .count = i < 4 ? 3'000'000'000U : 1U});
+    const auto id = static_cast<std::int64_t>(i + 1);
+    Statement add = database.prepare("INSERT INTO blocks VALUES(?1, ?2)");
+    add.bind(1, id).bind(2, encode_block(block)).run();
+    sums.wrote(block, id, 100);
+    sums.retain(database, none, INT64_MAX);
+  }
+  EXPECT_EQ(database.integer("SELECT count(*) FROM sums"), 32);
+  EXPECT_EQ(database.integer("SELECT count(*) FROM sums WHERE parts = 1 AND sequence < 4"), 4);
+  EXPECT_EQ(database.integer("SELECT sum(parts) FROM sums"), static_cast<std::int64_t>(kBlocks) - 1)
+      << "all but the newest";
+}
+
+TEST(Sums, ALossWithinOneIsSomewhereInIt) {
+  Store store;
+  Block sum;
+  sum.parts = 3;
+  sum.begin_ns = 1000;
+  sum.end_ns = 2000;
+  sum.lost_before = 5;
+  sum.gap = true;
+  store.append_sum(sum, 100, {}, true);
+  const auto lost = std::find_if(store.gaps().begin(), store.gaps().end(),
+                                 [](const Gap& gap) { return gap.messages == 5; });
+  ASSERT_NE(lost, store.gaps().end());
+  EXPECT_EQ(lost->begin_ns, 0);
+  EXPECT_EQ(lost->end_ns, 1000);
 }
 
 TEST_F(PartOfARun, OneThatKeepsEverythingIsAsBefore) {
