@@ -8,7 +8,6 @@
 #include "app/gui/model/rank_order.h"
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/span_text.h"
-#include "app/gui/model/step_of.h"
 #include "app/gui/views/hit_marks.h"
 #include "app/gui/views/note_marks.h"
 #include "app/gui/views/panels.h"
