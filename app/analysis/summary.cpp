@@ -75,6 +75,16 @@ void measure_steps(const store::Store& store, Summary& summary) {
   if (tokens_known && measured_s > 0) summary.tokens_per_s = measured_tokens / measured_s;
 }
 
+/// Whether copies were recorded in all of a step's time that was recorded at all: what had so little detail
+/// that computation is not known either is no part of the figures.
+bool copies_recorded(const store::Store& store, const RankStep& step) {
+  if (!step.recorded.lowest || *step.recorded.lowest >= ev::Detail::params) return true;
+  const auto lacking = [&](ev::Detail needed) {
+    return unrecorded(store, step.rank, step.begin_ns, step.end_ns, needed);
+  };
+  return lacking(ev::Detail::params).subtract(lacking(ev::Detail::modules)).length() == 0;
+}
+
 RankSummary summarize_rank(const store::Store& store, const store::RankRow& row, const Digest& digest) {
   RankSummary result;
   result.rank = row.rank;
@@ -97,7 +107,7 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
       if (step.recorded.whole(ev::Detail::modules)) ++result.whole_steps;
       if (step.time.known()) {
         ++result.time_steps;
-        copies_known = copies_known && (!step.recorded.lowest || *step.recorded.lowest >= ev::Detail::params);
+        copies_known = copies_known && copies_recorded(store, step);
         result.time.add(step.time);
         result.waiting_ns += step.exposed.waiting_ns;
         result.moving_ns += step.exposed.moving_ns;

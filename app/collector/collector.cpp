@@ -28,6 +28,8 @@ constexpr double kCommitEvery_s = 0.5;
 constexpr double kRoundPerRank_s = 50e-6, kLongestRound_s = 0.05;
 /// Between two turns; with all that a turn does it is not a tenth of that.
 constexpr double kStandstill_s = 2;
+/// One text per kind in so long: a flood of garbage must not become a flood of texts.
+constexpr double kComplainEvery_s = 15;
 constexpr double kLastLook_s = 2;  ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
@@ -214,6 +216,7 @@ void Collector::State::leave(double now) {
       confirm(rank);  // what is recorded here need not be sent to the next collector
   }
   publish_rows(now, true);
+  say_unsaid(now, true);
   ++revision;
 }
 
@@ -248,6 +251,7 @@ void Collector::State::turn() {
     flush_due(now);
     look_after_ranks(now);
     publish_rows(now, false);
+    say_unsaid(now, false);
   }
   take_exits();
   pauses.tick(now);
@@ -391,12 +395,28 @@ void Collector::State::count_refused(const std::vector<AccessGuard::Refusal>& re
 }
 
 void Collector::State::complain(const std::string& kind, const std::string& text) {
-  // One text per kind and quarter of a minute: a flood of garbage must not become a flood of texts.
   const double now = now_s();
-  const auto [it, first] = complaints.try_emplace(kind, now);
-  if (!first && now - it->second < 15) return;
-  it->second = now;
+  const auto [it, first] = complaints.try_emplace(kind);
+  Complaint& complaint = it->second;
+  if (!first && now - complaint.said_s < kComplainEvery_s) {
+    ++complaint.unsaid;
+    complaint.text = text;
+    return;
+  }
+  complaint.said_s = now;
   say(0, clock_now(), Severity::warning, text);
+}
+
+void Collector::State::say_unsaid(double now, bool all) {
+  for (auto& [kind, complaint] : complaints) {
+    if (complaint.unsaid == 0 || (!all && now - complaint.said_s < kComplainEvery_s)) continue;
+    complaint.said_s = now;
+    say(0, clock_now(), Severity::warning,
+        complaint.text + (complaint.unsaid == 1 ? ""
+                                                : ", the last of " + std::to_string(complaint.unsaid) +
+                                                      " since this was last said"));
+    complaint.unsaid = 0;
+  }
 }
 
 }  // namespace shardscope::collector

@@ -81,9 +81,14 @@ struct Collector::State {
   std::optional<ViewServer> viewers;
   std::string clock_id, host;  ///< of this machine
   std::uint64_t revision = 1;
-  bool end_published = false;                ///< viewers know, or are about to, that nothing more comes
-  ControlState published_control;            ///< control state of the last revision
-  std::map<std::string, double> complaints;  ///< kind of rejection -> when last said
+  bool end_published = false;      ///< viewers know, or are about to, that nothing more comes
+  ControlState published_control;  ///< control state of the last revision
+  struct Complaint {
+    double said_s = 0;         ///< when last
+    std::uint64_t unsaid = 0;  ///< how many since
+    std::string text;          ///< of the last of them
+  };
+  std::map<std::string, Complaint> complaints;  ///< by kind of rejection
   double next_commit_s = 0, next_liveness_s = 0, next_round_s = 0;
   double turned_s = 0;            ///< end of the last turn
   Watch watched = Watch::active;  ///< as of the last round over the ranks
@@ -118,6 +123,8 @@ struct Collector::State {
   void say(std::uint32_t rank, std::int64_t at_ns, Severity severity, const std::string& text);
   void count_refused(const std::vector<AccessGuard::Refusal>& refusals);
   void complain(const std::string& kind, const std::string& text);
+  /// How often it happened since, of what was not said at once.
+  void say_unsaid(double now, bool all);
   void reject(const std::string& kind, const std::string& who, const std::string& why);
   enum class Proof : std::uint8_t { greeting, published };
   [[nodiscard]] bool run_id_fits(const wire::Header& from, Proof proof);

@@ -116,7 +116,7 @@ struct ShownRank {
 // ---- tables -------------------------------------------------------------------------------------
 
 /// Empty where there are none.
-[[nodiscard]] std::string notes_html(const std::vector<Note>& notes);
+[[nodiscard]] std::string notes_html(const store::Store& store, const std::vector<Note>& notes);
 [[nodiscard]] std::string identity_html(const store::Store& store, const analysis::Summary& summary);
 [[nodiscard]] std::string ranks_html(const store::Store& store, const analysis::Summary& summary);
 /// Whom others waited for.

@@ -29,6 +29,25 @@ std::int64_t& of(CategoryBytes& bytes, MemoryCategory category) noexcept {
 
 }  // namespace
 
+/// The first change that counts what is missing. Those of the same batch before it agree with the sum: with
+/// the correction before them they would stand too high, or too low, and make a peak that never was.
+MemoryIndex::Place MemoryIndex::where_counts_part(std::size_t old_size, std::int64_t missing) const {
+  std::int64_t total = sum(running_);
+  for (std::size_t i = old_size; i < changes_.size(); ++i) total -= changes_[i].delta;
+  Place best{.index = std::min(old_size, changes_.size() - 1), .total = total};
+  // Of all places the one with the most changes that agree: some may be counted in another order.
+  std::int64_t agree = 0, most = 0;
+  for (std::size_t i = old_size; i + 1 < changes_.size(); ++i) {
+    total += changes_[i].delta;
+    const std::int64_t off = changes_[i].after - total;
+    agree += off == 0 ? 1 : off == missing ? -1 : 0;
+    if (agree <= most) continue;
+    most = agree;
+    best = {.index = i + 1, .total = total};
+  }
+  return best;
+}
+
 void MemoryIndex::correct(std::size_t old_size) {
   if (old_size == 0) {
     // Bytes allocated before the first event that was seen.
@@ -52,7 +71,7 @@ void MemoryIndex::correct(std::size_t old_size) {
   if (missing == 0) resync_ = false;
   if (missing == 0 || (!resync_ && repeated_ < kRepeatsThatProve)) return;
 
-  const std::int64_t at_ns = changes_[std::min(old_size, changes_.size() - 1)].at_ns;
+  const Place place = where_counts_part(old_size, missing);
   CategoryBytes delta{};
   std::int64_t left = missing;
   for (std::size_t c = 0; c < running_.size(); ++c) {  // frees whose allocation is missing
@@ -70,15 +89,20 @@ void MemoryIndex::correct(std::size_t old_size) {
       left += taken;
     }
   }
-  std::int64_t after = sum(running_);
+  std::vector<Change> inserted;
+  std::int64_t after = place.total;
   for (std::size_t c = 0; c < delta.size(); ++c) {
     if (delta[c] == 0) continue;
     after += delta[c];
     running_[c] += delta[c];
-    changes_.push_back(
-        {.at_ns = at_ns, .delta = delta[c], .after = after, .category = static_cast<MemoryCategory>(c)});
-    corrections_.push_back(changes_.back());
+    inserted.push_back({.at_ns = changes_[place.index].at_ns,
+                        .delta = delta[c],
+                        .after = after,
+                        .category = static_cast<MemoryCategory>(c)});
   }
+  corrections_.insert(corrections_.end(), inserted.begin(), inserted.end());
+  changes_.insert(changes_.begin() + static_cast<std::ptrdiff_t>(place.index), inserted.begin(),
+                  inserted.end());
   resync_ = false;
   mismatch_ = 0;
   repeated_ = 0;
@@ -93,10 +117,7 @@ void MemoryIndex::settle() {
   std::size_t from = std::min(old_size, merge_in_time(changes_, old_size, time));
   const std::size_t merged = changes_.size();
   if (books_) correct(old_size);
-  if (changes_.size() > merged) {
-    // Corrections are few; they may lie anywhere in what just came, a first one even at its head.
-    from = std::min(from, merge_in_time(changes_, old_size == 0 ? 0 : merged, time));
-  }
+  if (changes_.size() > merged) from = std::min(from, old_size);  // corrections lie in what just came
   rebuild(from);
   settled_ = changes_.size();
 }

@@ -13,7 +13,7 @@ namespace shardscope::store {
 
 /// [Note: memory that adds up after a drop]
 /// A pool's bytes at a time are the sum of the changes so far. Every event also carries the pool's bytes
-/// after it; where the two disagree because events are missing, a correction is inserted at the gap: bytes
+/// after it; where the two begin to disagree because events are missing, a correction is inserted: bytes
 /// that appeared go to `other` ("pool total minus what the arenas know"), bytes that went are taken from
 /// `other`, then from the categories that come and go fastest. So categories always sum to the pool.
 class MemoryIndex {
@@ -93,6 +93,11 @@ class MemoryIndex {
   [[nodiscard]] MemorySample sample(std::size_t index) const;
   [[nodiscard]] Top largest(std::size_t begin, std::size_t end) const;
   void correct(std::size_t old_size);
+  struct Place {
+    std::size_t index = 0;
+    std::int64_t total = 0;  ///< the sum of the changes before it
+  };
+  [[nodiscard]] Place where_counts_part(std::size_t old_size, std::int64_t missing) const;
   void rebuild(std::size_t from);
 
   std::vector<Change> changes_;

@@ -64,6 +64,14 @@ SpanTime time_of(const Store& store, const StepRow& step) {
   return out;
 }
 
+SpanTime time_between(const Store& store, std::int64_t begin_ns, std::int64_t end_ns) {
+  SpanTime out{.until_ns = end_ns};
+  for (const RankRow& rank : store.ranks())
+    out.paused_ns = std::max(out.paused_ns, paused_ns(store, rank.rank, begin_ns, end_ns));
+  out.running_ns = std::max<std::int64_t>(end_ns - begin_ns, 0) - out.paused_ns;
+  return out;
+}
+
 bool goes_on(const Store& store, std::uint32_t rank) {
   const RankRow* row = row_of(store, rank);
   return row == nullptr || rank_end(store, *row).how == RankEnd::How::running;

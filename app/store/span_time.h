@@ -30,6 +30,8 @@ struct SpanTime {
                                    std::int64_t begin_ns, std::int64_t end_ns);
 /// Of a step over all ranks; up to what is known, where it has not ended.
 [[nodiscard]] SpanTime time_of(const Store& store, const StepRow& step);
+/// Of a stretch of the run, as of a step: paused is how long the rank that was held longest was held in it.
+[[nodiscard]] SpanTime time_between(const Store& store, std::int64_t begin_ns, std::int64_t end_ns);
 
 /// Whether more of a rank may come: of one that has ended, was killed or stands in a recording that ends,
 /// what is open stays as it is, and nothing of it is "so far".

@@ -208,6 +208,8 @@ const SpanSearch::Known& SpanSearch::known(const store::Store& store, store::Lan
     std::string text = name + " " + word(lane.stream);
     if (out.module != ev::kNoId) text += " " + module_name(store, out.module);
     out.matches = matches(text, typed);
+    // Whoever asks for all spans asks where the time went: what was paused is in no sum of them.
+    if (span.kind == ev::EventKind::paused_begin && matches(word(lane.stream), typed)) out.matches = false;
   }
   return out;
 }
@@ -295,6 +297,7 @@ void SpanSearch::subtract_children(const store::Store& store, Lane& lane, Cursor
     const Row& parents = rows_[depth - 1];
     std::size_t at = 0;  // parents that begin before the child
     for (const store::Span& child : rows_[depth].spans) {
+      if (child.kind == ev::EventKind::paused_begin) continue;  // in no time of its parent
       while (at < parents.spans.size() && parents.spans[at].begin_ns <= child.begin_ns) ++at;
       const Carried parent = at == 0 ? cursor.carried[depth - 1]
                                      : Carried{parents.spans[at - 1].begin_ns, parents.spans[at - 1].end_ns,

@@ -10,6 +10,7 @@
 
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/span_text.h"
 #include "app/gui/model/step_of.h"
 
 namespace shardscope::gui {
@@ -41,9 +42,14 @@ std::string set_aside(const std::string& path, std::string& kept_as) {
   return "too many are kept already";
 }
 
-std::string of_range(const Note& note) {
+std::string of_range(const store::Store& store, const Note& note) {
   return timestamp(note.begin_ns, 1'000) +
-         (note.is_range() ? ", " + duration(note.end_ns - note.begin_ns).text() : "");
+         (note.is_range() ? ", " + range_text(store, note.begin_ns, note.end_ns) : "");
+}
+
+Cell length_cell(const store::Store& store, const Note& note) {
+  const std::int64_t ns = store::time_between(store, note.begin_ns, note.end_ns).running_ns;
+  return number_cell(static_cast<double>(ns), range_text(store, note.begin_ns, note.end_ns));
 }
 
 }  // namespace
@@ -208,17 +214,15 @@ const Table& NoteTable::of(const AppState& app) {
 Table note_table(const AppState& app) {
   Table table;
   table.columns = {{"time", 0.16F, true, "Since the run's first event"},
-                   {"length", 0.12F, true, "Of a measured range"},
+                   {"length", 0.12F, true, "Of a measured range, pauses cut out"},
                    {"step", 0.08F, true},
                    {"rank", 0.08F, true, "That was selected"},
                    {"note", 1.0F}};
   const auto steps = app.store().steps();
   for (const Note& note : app.notes.notes()) {
     const auto step = step_of(steps, note.begin_ns);
-    const std::int64_t length = note.end_ns - note.begin_ns;
     table.add({number_cell(static_cast<double>(note.begin_ns), timestamp(note.begin_ns, 1'000)),
-               note.is_range() ? number_cell(static_cast<double>(length), duration(length).text())
-                               : Cell{"", -1.0, Tone::muted, {}, ""},
+               note.is_range() ? length_cell(app.store(), note) : Cell{"", -1.0, Tone::muted, {}, ""},
                step ? number_cell(steps[*step].step, std::to_string(steps[*step].step))
                     : number_cell(std::nullopt, ""),
                note.rank ? number_cell(*note.rank, std::to_string(*note.rank))
@@ -254,12 +258,12 @@ std::vector<NoteFlag> note_flags(std::span<const Note> notes, const TimeScale& s
   return out;
 }
 
-std::string flag_text(std::span<const Note> notes, const NoteFlag& flag) {
+std::string flag_text(const store::Store& store, std::span<const Note> notes, const NoteFlag& flag) {
   constexpr std::size_t kLines = 8;
   std::string out = flag.notes.size() > 1 ? std::to_string(flag.notes.size()) + " notes\n" : "";
   for (std::size_t i = 0; i < std::min(flag.notes.size(), kLines); ++i) {
     const Note& note = notes[flag.notes[i]];
-    out += (i == 0 ? "" : "\n") + of_range(note) + ": " + (note.text.empty() ? "bookmark" : note.text);
+    out += (i == 0 ? "" : "\n") + of_range(store, note) + ": " + (note.text.empty() ? "bookmark" : note.text);
   }
   if (flag.notes.size() > kLines) out += "\n...";
   return out;

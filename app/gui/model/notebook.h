@@ -84,6 +84,7 @@ struct NoteFlag {
 };
 [[nodiscard]] std::vector<NoteFlag> note_flags(std::span<const Note> notes, const TimeScale& scale);
 /// "decoder stalls here", "2 notes: ...": for under the pointer.
-[[nodiscard]] std::string flag_text(std::span<const Note> notes, const NoteFlag& flag);
+[[nodiscard]] std::string flag_text(const store::Store& store, std::span<const Note> notes,
+                                    const NoteFlag& flag);
 
 }  // namespace shardscope::gui

@@ -5,6 +5,7 @@
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/step_of.h"
 #include "app/store/gather_contents.h"
 #include "instrumentation/param_status.h"
 
@@ -27,6 +28,19 @@ std::string length_text(const store::SpanTime& time) {
   if (time.paused_ns > 0) text += " + " + duration(time.paused_ns).text() + " paused";
   if (time.ended) return text;
   return time.goes_on ? "open, " + text + " so far" : "not ended, " + text + " up to the last event";
+}
+
+std::string range_text(const store::Store& store, std::int64_t begin_ns, std::int64_t end_ns) {
+  return length_text(store::time_between(store, begin_ns, end_ns));
+}
+
+std::string measured_text(const store::Store& store, std::int64_t begin_ns, std::int64_t end_ns) {
+  const std::string text = range_text(store, begin_ns, end_ns);
+  const auto step = measured_step_of(store.steps(), begin_ns);
+  const std::int64_t length = step ? store::time_of(store, store.steps()[*step]).running_ns : 0;
+  if (length <= 0) return text;
+  const auto running = static_cast<double>(store::time_between(store, begin_ns, end_ns).running_ns);
+  return text + ", " + decimal(running / static_cast<double>(length), 2) + " steps";
 }
 
 std::string fold_text(const store::Store& store, store::LaneId lane, std::uint8_t depth, std::int64_t at_ns,

@@ -148,6 +148,9 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   workspace_.draw(ctx, panel);
   // Windows that move to another place are whole there a frame later.
   took_input_ |= placed != workspace_.placed();
+  // All panels show the time under the pointer a frame after the one below it has said it, which it does not
+  // while a button is held.
+  took_input_ |= app.hover_ns != app.hover_next_ns;
   if (app.other) app.other->end_frame();
   app.run->end_frame();
   keys_.clear();

@@ -14,6 +14,7 @@
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
 #include "app/gui/views/table_view.h"
+#include "app/gui/views/timeline_marks.h"
 
 namespace shardscope::gui {
 namespace {
@@ -212,6 +213,7 @@ void CompareView::aligned(Context& ctx, Rect room) {
         ctx.canvas.fill({x, row.bottom() - filled, 2, filled},
                         c.of(meaning_on(stream, column.dominant, column.dominant_code)));
       }
+      draw_pauses(ctx, store, rank, row, {{step.begin_ns, step.begin_ns + length}, lanes.x, lanes.w});
     }
     ctx.canvas.vertical(scale.x_of(step.end_ns - step.begin_ns), y - 3 * h, 3 * h - 2, c.runs[run], 1, 2);
     y += 6;

@@ -1,6 +1,7 @@
 // The dialog that a note is written in.
 #include "app/gui/model/format.h"
 #include "app/gui/model/notebook.h"
+#include "app/gui/model/span_text.h"
 #include "app/gui/views/dialogs.h"
 #include "app/gui/views/imgui_text.h"
 
@@ -14,8 +15,9 @@ void Dialogs::note(Context& ctx) {
   const std::string at = "At " + timestamp(note.begin_ns, 1'000) + rank;
   const bool is_new = note.id.empty();
   if (is_new && app.measured) {
-    const std::string range = "On the measured " + duration(app.measured->length()).text() + " from " +
-                              timestamp(app.measured->begin_ns, 1'000) + rank;
+    const std::string range = "On the measured " +
+                              range_text(app.store(), app.measured->begin_ns, app.measured->end_ns) +
+                              " from " + timestamp(app.measured->begin_ns, 1'000) + rank;
     const std::string now = "At " + timestamp(app.now_ns(), 1'000) + rank;
     if (ImGui::RadioButton(range.c_str(), note.is_range())) {
       note.begin_ns = app.measured->begin_ns;
@@ -24,7 +26,7 @@ void Dialogs::note(Context& ctx) {
     if (ImGui::RadioButton(now.c_str(), !note.is_range())) note.begin_ns = note.end_ns = app.now_ns();
   } else {
     ImGui::TextUnformatted(
-        (note.is_range() ? at + ", " + duration(note.end_ns - note.begin_ns).text() : at).c_str());
+        (note.is_range() ? at + ", " + range_text(app.store(), note.begin_ns, note.end_ns) : at).c_str());
   }
   if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);

@@ -31,7 +31,7 @@ bool draw_note_flags(Context& ctx, const Rect& ruler, const TimeScale& scale) {
       ctx.canvas.line(x + 4, top - 1, x + kFlag + 2, top + (kFlag - 1) / 2, color, 0.8F, 1.5F);
     if (!over || on_one) continue;
     on_one = true;
-    ctx.tip(flag_text(notes, flag));
+    ctx.tip(flag_text(ctx.app.store(), notes, flag));
     if (ctx.pointer.pressed[0]) go_to_note(ctx.app, notes[flag.notes.front()]);
   }
   return on_one;

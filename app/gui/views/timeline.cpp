@@ -8,7 +8,6 @@
 #include "app/gui/model/rank_order.h"
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/span_text.h"
-#include "app/gui/model/step_of.h"
 #include "app/gui/views/hit_marks.h"
 #include "app/gui/views/note_marks.h"
 #include "app/gui/views/panels.h"
@@ -176,14 +175,7 @@ void TimelineView::measured(Context& ctx, const Rect& lanes, const TimeScale& sc
   ctx.canvas.fill({x0, lanes.y, x1 - x0, lanes.h}, c.accent, 0.10F);
   ctx.canvas.vertical(x0, lanes.y, lanes.h, c.accent, 0.9F);
   ctx.canvas.vertical(x1 - 1, lanes.y, lanes.h, c.accent, 0.9F);
-  std::string text = duration(app.measured->length()).text();
-  // In steps as well, where it is about as long as one or longer.
-  if (const auto step = measured_step_of(app.store().steps(), app.measured->begin_ns)) {
-    const std::int64_t length = store::time_of(app.store(), app.store().steps()[*step]).running_ns;
-    if (length > 0)
-      text += ", " + decimal(static_cast<double>(app.measured->length()) / static_cast<double>(length), 2) +
-              " steps";
-  }
+  const std::string text = measured_text(app.store(), app.measured->begin_ns, app.measured->end_ns);
   const float width = ctx.canvas.width(text, Font::mono_small) + 12;
   const float x = std::clamp((x0 + x1 - width) / 2, lanes.x, std::max(lanes.x, lanes.right() - width));
   const Rect box{x, lanes.y + 4, width, 18};
@@ -349,7 +341,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
         }
       }
       mark_hits(ctx, row, lane, scale);
-      draw_pauses(ctx, row.rank, lane, scale);
+      draw_pauses(ctx, app.store(), row.rank, lane, scale);
       draw_gaps(ctx, row.rank, lane, scale);
       draw_rank_end(ctx, row, lane, scale);
     }

@@ -30,8 +30,8 @@ void draw_gaps(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeSca
   }
 }
 
-void draw_pauses(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale) {
-  const store::Store& data = ctx.app.store();
+void draw_pauses(Context& ctx, const store::Store& data, std::uint32_t rank, const Rect& rect,
+                 const TimeScale& scale) {
   const Palette& c = ctx.colors();
   const std::int64_t known_until = store::known_until(data, rank);
   data.for_each_span({rank, ev::StreamId::host}, store::kPauses, scale.range.begin_ns, scale.range.end_ns,

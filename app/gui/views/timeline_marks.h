@@ -9,7 +9,9 @@
 namespace shardscope::gui {
 
 void draw_gaps(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
-void draw_pauses(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
+/// `store` is that of the run or of the one it is compared with.
+void draw_pauses(Context& ctx, const store::Store& store, std::uint32_t rank, const Rect& rect,
+                 const TimeScale& scale);
 /// Where the events of a rank end before the run does.
 void draw_rank_end(Context& ctx, const TimelineRow& row, const Rect& rect, const TimeScale& scale);
 /// The selected collective on all ranks: a line through the moments at which they came to it, the last in

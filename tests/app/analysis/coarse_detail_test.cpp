@@ -122,5 +122,28 @@ TEST(Compare, StepsThatDoNotTellWhatWasComputedAreLeftOut) {
   }
 }
 
+// Steps 0 to 2 of 1000 ns with a copy in each; the detail is lowered at the end of step 1's copy.
+TEST(Summary, CopiesAreKnownOfWhatWasRecordedAtAll) {
+  const auto lowered_to = [](ev::Detail detail) {
+    RunBuilder run(1);
+    for (std::uint32_t step = 0; step < 3; ++step) {
+      const std::int64_t at = step * 2000;
+      run.span(0, at, at + 1000, EventKind::step_begin, StreamId::host, step);
+      if (step == 2) continue;
+      run.span(0, at + 100, at + 400, EventKind::module_begin, StreamId::compute, 1);
+      run.span(0, at + 500, at + 600, EventKind::transfer_begin, StreamId::copy);
+    }
+    run.instant(0, 2700, EventKind::detail_changed, StreamId::host,
+                static_cast<std::uint32_t>(ev::Detail::params), ev::kNoId, ev::kNoId,
+                static_cast<std::uint8_t>(detail));
+    return summarize(run.build()).ranks.at(0);
+  };
+  const RankSummary steps = lowered_to(ev::Detail::steps);
+  EXPECT_TRUE(steps.copies_known) << "what came later is unrecorded as a whole";
+  EXPECT_EQ(steps.time.exposed_copy_ns, 100);
+  EXPECT_EQ(steps.time.unrecorded_ns, 300);
+  EXPECT_FALSE(lowered_to(ev::Detail::modules).copies_known) << "computation went on to be recorded";
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

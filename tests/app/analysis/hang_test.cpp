@@ -303,6 +303,8 @@ TEST(Hang, JsonHasEveryRank) {
   const std::string json = hang_json(diagnose_hang(run.build(), Watched::quiet));
   EXPECT_NE(json.find("\"stands_still\": true"), std::string::npos);
   EXPECT_NE(json.find("\"waits_for\": [\n        1\n      ]"), std::string::npos) << json;
+  for (const char* const key : {"op", "sequence", "group", "elements", "bytes"})
+    EXPECT_NE(json.find(std::string("\"") + key + "\": "), std::string::npos) << key << " in " << json;
 }
 
 }  // namespace

@@ -154,6 +154,17 @@ TEST(HostileMemory, ViewersThatReadNothingCostALittleEachAndAreCutOff) {
     EXPECT_EQ(store.ranks()[0].lost_messages, 0U);
     EXPECT_NE(all_texts(store).find("cut off a viewer"), std::string::npos) << all_texts(store);
   });
+  // One text in a while, but all of them are counted in texts.
+  collector.stop();
+  std::uint64_t said = 0;
+  collector.read([&](const store::Store& store) {
+    for (const store::Message& message : store.messages()) {
+      if (message.text.find("cut off a viewer") == std::string::npos) continue;
+      const std::size_t more = message.text.find("the last of ");
+      said += more == std::string::npos ? 1 : std::stoull(message.text.substr(more + 12));
+    }
+  });
+  EXPECT_EQ(said, collector.status().stalled);
 }
 
 TEST(HostileMemory, AViewerThatIsOnlySlowIsNotCutOff) {

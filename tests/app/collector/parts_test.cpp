@@ -16,6 +16,7 @@
 #include "app/collector/item_log.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/socket_poll.h"
+#include "app/collector/view_log.h"
 #include "app/store/compaction.h"
 #include "instrumentation/sockets.h"
 
@@ -400,6 +401,25 @@ TEST(SocketPoll, IsWoken) {
   EXPECT_TRUE(w.wait(5000));
   w.wake.clear();
   EXPECT_FALSE(w.wait(0));
+}
+
+TEST(ViewLog, CountsWhatItHoldsForViewersToCome) {
+  ViewLog log(testing::TempDir());
+  wire::ViewItem name;
+  name.kind = wire::ViewItem::Kind::name;
+  name.text.assign(1000, 'n');
+  log.add_name(name);
+  log.add_name(name);
+  EXPECT_EQ(log.memory_bytes(), 2000U);
+  wire::ViewItem tables = item_of(0, 500);
+  tables.kind = wire::ViewItem::Kind::tables;
+  EXPECT_TRUE(log.add_tables(tables, std::vector<std::uint8_t>(10)));
+  EXPECT_FALSE(log.add_tables(tables, std::vector<std::uint8_t>(10))) << "unchanged";
+  EXPECT_EQ(log.memory_bytes(), 2500U);
+  // Later ones replace them, all but the bare ones.
+  tables.data.assign(600, 1);
+  EXPECT_TRUE(log.add_tables(tables, std::vector<std::uint8_t>(10)));
+  EXPECT_EQ(log.memory_bytes(), 2000U + 10U + 600U);
 }
 
 }  // namespace

@@ -145,15 +145,12 @@ TEST_F(OddEnds, Sqlite) {
 }
 
 TEST_F(OddEnds, HtmlReport) {
-  // The timeline is that of a completed step: rank 1 completes it here, and never ends what it has open.
-  store::Chunk rest;
-  rest.rank = 1;
-  rest.sequence = 1;
-  rest.events.push_back({static_cast<std::uint64_t>(26 * store::kMs), instrumentation::EventKind::step_end,
-                         instrumentation::StreamId::host, 0, 0, instrumentation::kNoId,
-                         instrumentation::kNoId, 0, 0});
-  store_.ingest(rest);
-  const std::string page = html_report(store_, analysis::summarize(store_), {});
+  store::end_the_step(store_);  // the timeline is that of a completed step
+  Note note;
+  note.begin_ns = store::kMs;
+  note.end_ns = 11 * store::kMs + store::kPauseNs;
+  const std::string page = html_report(store_, analysis::summarize(store_), {}, std::nullopt, {note});
+  EXPECT_NE(page.find("<td class=n>10.0 ms (+ 6.47 s paused, not counted)<td>bookmark"), std::string::npos);
   EXPECT_NE(page.find("(+ 6.47 s paused, not counted)"), std::string::npos);
   EXPECT_NE(page.find("paused by the user: 6.47 s"), std::string::npos);
   EXPECT_NE(page.find("not ended, 11.0 ms up to the last event (rank 1 was killed by signal 9 (SIGKILL)"),

@@ -16,6 +16,7 @@
 #include "app/store/span_time.h"
 #include "tests/app/gui/model_fixture.h"
 #include "tests/app/store/event_builder.h"
+#include "tests/app/store/odd_ends.h"
 
 namespace shardscope::gui {
 namespace {
@@ -419,6 +420,31 @@ TEST(GroupCsv, HasNanosecondsAndQuotesNames) {
   EXPECT_EQ(groups_csv(store, search, counted(search, GroupBy::rank)),
             "rank,count,total_ns,self_ns,mean_ns,p50_ns,p95_ns,p99_ns,min_ns,max_ns\n"
             "rank 0,2,400,400,200.0,200.0,290.0,298.0,100,300\n");
+}
+
+TEST(Find, PausesAreInNoTimeAndFoundOnlyByTheirName) {
+  const store::Store store = store::odd_ends();
+  for (const char* const words : {"", " ", "host"}) {
+    const SpanSearch search = searched(store, {words});
+    for (const SpanSearch::Lane& lane : search.lanes()) {
+      for (const SpanHit& hit : lane.hits) EXPECT_NE(search.name(hit.name), "paused") << words;
+    }
+    EXPECT_LT(counted(search, GroupBy::name).whole().times.most(), store::kMs * 1000) << words;
+  }
+  // Of the step that holds the pause nothing is taken off twice.
+  const SpanSearch steps = searched(store, {"step"});
+  const SpanGroup found = counted(steps, GroupBy::rank).groups().at(0);
+  EXPECT_EQ(found.times.total(), 20 * store::kMs);
+  EXPECT_EQ(found.self_ns, 20 * store::kMs);
+  const store::LaneId host{0, ev::StreamId::host};
+  const SpanFamily family = family_of(store, host, store.spans(host, 0).front());
+  EXPECT_EQ(family.self_ns, 20 * store::kMs);
+  EXPECT_EQ(family.children, 1U);
+  for (const char* const words : {"paused", "host paused", "\"paused\""}) {
+    const SpanSearch pauses = searched(store, {words});
+    EXPECT_EQ(pauses.hits(), 1U) << words;
+    EXPECT_EQ(counted(pauses, GroupBy::name).whole().times.total(), store::kPauseNs);
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "app/gui/views/plots.h"
 #include "tests/app/gui/known_run.h"
 #include "tests/app/gui/picture.h"
+#include "tests/app/store/odd_ends.h"
 #include "tests/app/store/synthetic_run.h"
 
 namespace shardscope::gui {
@@ -73,6 +74,24 @@ TEST(PartitionMap, ShowsWhoOwnsWhatAndWhatIsHere) {
       }
     }
   }
+}
+
+/// Of a step in which a rank was held for nearly all the time.
+TEST(Compare, DrawsNoPauseAsComputation) {
+  const auto computed = [](bool held) {
+    AppState app;
+    for (std::unique_ptr<Session>* run : {&app.run, &app.other}) {
+      store::Store store = store::odd_ends(held);
+      store::end_the_step(store);
+      *run = std::make_unique<Session>(std::move(store));
+      (*run)->settle();
+    }
+    app.place_once();
+    app.cursor_ns = store::kMs;
+    return render(app, "compare", 1200, 900).count(palette(app.theme).of(Meaning::compute));
+  };
+  EXPECT_GT(computed(false), 5000U);
+  EXPECT_LT(computed(true), computed(false) / 5);
 }
 
 TEST(PartitionMap, MarksPersistentParametersAndNoOthers) {

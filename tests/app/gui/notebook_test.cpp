@@ -300,8 +300,8 @@ TEST(NoteFlags, StandAtTheirTimesAndJoinWhereTheyWouldTouch) {
   EXPECT_FLOAT_EQ(flags[0].x1, 1050);
   EXPECT_EQ(flags[0].notes, (std::vector<std::size_t>{1, 2}));
   EXPECT_FLOAT_EQ(flags[1].x0, 950);
-  EXPECT_NE(flag_text(notes, flags[0]).find("near"), std::string::npos);
-  EXPECT_EQ(flag_text(notes, flags[0]).substr(0, 7), "2 notes");
+  EXPECT_NE(flag_text(store::Store(), notes, flags[0]).find("near"), std::string::npos);
+  EXPECT_EQ(flag_text(store::Store(), notes, flags[0]).substr(0, 7), "2 notes");
   EXPECT_TRUE(note_flags(notes, {{2000, 3000}, 0, 100}).size() == 1) << "a range that covers all of it";
 }
 

@@ -136,6 +136,7 @@ TEST_F(Model, NamesAreFoundByAllWordsTyped) {
 TEST(Match, EveryWordWhateverItsCase) {
   EXPECT_TRUE(matches("h.3.attn.c_attn", "ATTN 3"));
   EXPECT_FALSE(matches("h.3.attn.c_attn", "attn 4"));
+  EXPECT_FALSE(matches("h.3.attn.c_attn", "  attn  4")) << "every word, however many spaces are before it";
   EXPECT_TRUE(matches("anything", "  "));
 }
 

@@ -86,6 +86,17 @@ TEST_F(Headless, AClickWithinOneSlowFrameIsShownWithoutAnotherMoveOfThePointer) 
   EXPECT_TRUE(another_frame() == after) << "the selection is not shown in every panel";
 }
 
+TEST_F(Headless, AClickOnTheStepsIsFollowedByTheTimeUnderThePointer) {
+  settle();
+  move_to("steps", 0.14F, 0.5F);
+  settle();
+  click();
+  const auto after = settle();
+  ASSERT_EQ(app_.selection.kind, SelectionKind::step);
+  EXPECT_TRUE(app_.hover_ns.has_value());
+  EXPECT_TRUE(another_frame() == after) << "the line under the pointer comes with its next move";
+}
+
 TEST_F(Headless, AKeyToo) {
   settle();
   frame_.press('2');
@@ -93,6 +104,21 @@ TEST_F(Headless, AKeyToo) {
   const auto after = settle();
   EXPECT_EQ(app_.layout_name, "Step");
   EXPECT_TRUE(another_frame() == after);
+}
+
+TEST_F(Headless, ARecordingThatIsNotPlayedStaysWhereItIs) {
+  frame_.press('2');  // the Step layout
+  redraw_.input();
+  settle();
+  ASSERT_EQ(app_.layout_name, "Step");
+  app_.cursor_ns = app_.store().end_ns() / 2;
+  const auto at = app_.cursor_ns;
+  for (int i = 0; i < 5; ++i) {
+    ImGui::GetIO().DeltaTime = 0.1F;
+    frame_.build(app_, "workspace", 0.1 * (i + 1));
+    EXPECT_EQ(app_.cursor_ns, at);
+    EXPECT_FALSE(frame_.moving()) << "nothing moves by itself";
+  }
 }
 
 }  // namespace

@@ -54,6 +54,24 @@ TEST_F(OddEnds, APauseIsInNoDuration) {
   EXPECT_EQ(length_text(store::time_of(app_.store(), 0, module_span)), "10.0 ms + 6.47 s paused");
 }
 
+TEST_F(OddEnds, AMeasuredOrNotedRangeIsWithoutPausesToo) {
+  store::Store store = store::odd_ends();
+  store::end_the_step(store);
+  EXPECT_EQ(measured_text(store, 0, 20 * store::kMs + store::kPauseNs),
+            "20.0 ms + 6.47 s paused, 1.00 steps");
+  EXPECT_EQ(measured_text(store, 0, 5 * store::kMs), "5.00 ms, 0.25 steps");
+  Note note;
+  note.begin_ns = store::kMs;
+  note.end_ns = 11 * store::kMs + store::kPauseNs;
+  app_.notes.show(*app_.run);
+  app_.notes.put(note);
+  const Table table = note_table(app_);
+  EXPECT_EQ(table.rows.at(0).at(1).text, "10.0 ms + 6.47 s paused");
+  EXPECT_EQ(table.rows[0][1].value, 10.0 * store::kMs);
+  EXPECT_NE(flag_text(app_.store(), app_.notes.notes(), {0, 0, {0}}).find("10.0 ms + 6.47 s paused"),
+            std::string::npos);
+}
+
 TEST_F(OddEnds, AnOpenSpanIsSaidToBeOpenAndWhy) {
   for (std::uint8_t depth = 0; depth < 2; ++depth) {
     const Details open = of(1, StreamId::compute, depth);

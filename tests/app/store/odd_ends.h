@@ -13,7 +13,8 @@ inline constexpr std::int64_t kPauseNs = 6'470 * kMs;
 /// The module of rank 0: 10 ms without the pause. Rank 1's last event is at 25 ms.
 inline constexpr std::int64_t kGoneNs = 25 * kMs;
 
-inline Store odd_ends() {
+/// Without `held` nobody says that the rank was held: the module is as long as it is drawn.
+inline Store odd_ends(bool held = true) {
   using ev::EventKind;
   using ev::StreamId;
   Store store;
@@ -48,8 +49,10 @@ inline Store odd_ends() {
     add(3 * kMs, EventKind::collective_begin, StreamId::gather, 9, 5, ev::kNoId, 0, 50);
     if (rank == 0) {
       add(4 * kMs, EventKind::collective_end, StreamId::gather, 9, 5, ev::kNoId, 0, 50);
-      add(5 * kMs, EventKind::paused_begin, StreamId::host, 3);
-      add(5 * kMs + kPauseNs, EventKind::paused_end, StreamId::host, 3);
+      if (held) {
+        add(5 * kMs, EventKind::paused_begin, StreamId::host, 3);
+        add(5 * kMs + kPauseNs, EventKind::paused_end, StreamId::host, 3);
+      }
       add(11 * kMs + kPauseNs, EventKind::module_end, StreamId::compute, 1);
       add(12 * kMs + kPauseNs, EventKind::prefetch_outcome, StreamId::compute, 5, 2, 1, 0, 8 * kMs);
       add(12 * kMs + kPauseNs, EventKind::param_status, StreamId::compute, 1, 2, 5, available, 50);
@@ -69,6 +72,16 @@ inline Store odd_ends() {
     store.set_rank(row);
   }
   return store;
+}
+
+/// Rank 1 completes the step after all, and never ends what it has open in it.
+inline void end_the_step(Store& store) {
+  Chunk rest;
+  rest.rank = 1;
+  rest.sequence = 1;
+  rest.events.push_back({static_cast<std::uint64_t>(kGoneNs + kMs), ev::EventKind::step_end,
+                         ev::StreamId::host, 0, 0, ev::kNoId, ev::kNoId, 0, 0});
+  store.ingest(rest);
 }
 
 }  // namespace shardscope::store

@@ -51,6 +51,8 @@ void expect_durations_without_pauses(const Store& store) {
   EXPECT_EQ(gather.paused_ns, 0);
   EXPECT_EQ(paused_ns(store, 0, 70'000, 95'000), 15'000);
   EXPECT_EQ(time_within(store, 0, module, 70'000, 95'000).running_ns, 10'000);
+  EXPECT_EQ(time_between(store, 70'000, 95'000).running_ns, 10'000);
+  EXPECT_EQ(time_between(store, 10'000, 110'000).paused_ns, 70'000);
   EXPECT_EQ(store.spans({0, StreamId::host}, kPauses).size(), 2U);
   ASSERT_EQ(store.steps().size(), 1U);
   EXPECT_EQ(time_of(store, store.steps()[0]).running_ns, 50'000);

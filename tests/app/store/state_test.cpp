@@ -167,6 +167,31 @@ TEST(Memory, StillAddsUpAfterADrop) {
   for (const std::int64_t bytes : sample.bytes) EXPECT_GE(bytes, 0);
 }
 
+// What a rank's rings still held came after the drop was counted, and was emitted before it.
+TEST(Memory, IsCorrectedAfterADropWhereTheCountsPartAndMakesNoPeak) {
+  Store store;
+  store.ingest(ChunkBuilder()
+                   .memory(10, MemoryCategory::param_shard, 100, 100)
+                   .memory(20, MemoryCategory::activation, 50, 150)
+                   .chunk);
+  ChunkBuilder after(0, 1);
+  after.chunk.dropped_before = 1;
+  after.memory(30, MemoryCategory::activation, 10, 160).memory(35, MemoryCategory::activation, -60, 100);
+  // Dropped: 40 bytes allocated.
+  after.memory(50, MemoryCategory::temporary, 5, 145).memory(60, MemoryCategory::temporary, -5, 140);
+  store.ingest(after.chunk);
+  EXPECT_EQ(store.memory_peak(0, MemoryPool::device)->total(), 160);
+  for (const auto& [at, bytes] : {std::pair{20, 160}, {25, 100}, {39, 100}, {40, 145}, {50, 140}})
+    EXPECT_EQ(store.memory_at(0, MemoryPool::device, at).total(), bytes) << at;
+  // Dropped: 100 bytes freed. The first change after it does not stand on what was there before.
+  ChunkBuilder later(0, 2);
+  later.chunk.dropped_before = 1;
+  later.memory(80, MemoryCategory::temporary, 30, 70);
+  store.ingest(later.chunk);
+  EXPECT_EQ(store.memory_at(0, MemoryPool::device, 70).total(), 70);
+  EXPECT_EQ(store.memory_peak(0, MemoryPool::device)->total(), 160) << "170 never were";
+}
+
 TEST(Memory, WhatWasThereBeforeTheFirstEventIsOther) {
   Store store;
   store.ingest(ChunkBuilder().memory(10, MemoryCategory::activation, 40, 1040).chunk);

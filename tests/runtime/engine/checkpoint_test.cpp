@@ -131,6 +131,7 @@ TEST_F(CheckpointedRun, OfAnotherModelIsRefused) {
   other.data = "golden:gpt";
   const std::string error = train(other).ranks[0].error;
   EXPECT_NE(error.find("is of another model"), std::string::npos) << error;
+  EXPECT_NE(error.find("continue with the model the run began with"), std::string::npos) << error;
   EXPECT_NE(error.find("parameter 0"), std::string::npos) << error;
 }
 

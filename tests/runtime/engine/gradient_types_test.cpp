@@ -201,6 +201,9 @@ TEST(UnusedParameters, AreNamedWhereTheyAreNotIgnored) {
     const TrainingRun refused = train(spec);
     EXPECT_NE(refused.ranks[0].error.find("no gradient reached maybe.weight, maybe.bias"), std::string::npos)
         << refused.ranks[0].error;
+    EXPECT_NE(refused.ranks[0].error.find("ignore_unused_parameters is false; set it to true"),
+              std::string::npos)
+        << "what to do";
     EXPECT_EQ(refused.ranks[0].steps.size(), 3U);
     // A window that uses it once is enough.
     spec.config = make_config(stage, 2);

@@ -21,6 +21,30 @@ TEST(LossScaler, FirstOverflowSpendsHysteresisThenEachHalves) {
   EXPECT_EQ(scaler.scale(), 32768);
 }
 
+TEST(LossScaler, RefusesWhatNoScaleCanBe) {
+  const auto refusal = [](auto change) -> std::string {
+    LossScaleConfig config;
+    change(config);
+    try {
+      const LossScaler scaler(config);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refusal([](LossScaleConfig& c) { c.loss_scale = -1; }),
+            "fp16.loss_scale is -1.000000; it must be 0 (dynamic) or above");
+  EXPECT_EQ(refusal([](LossScaleConfig& c) { c.window = 0; }),
+            "fp16.loss_scale_window is 0.000000; it must be at least 1");
+  EXPECT_EQ(refusal([](LossScaleConfig& c) { c.hysteresis = -1; }),
+            "fp16.hysteresis is -1.000000; it must be at least 0");
+  EXPECT_EQ(refusal([](LossScaleConfig& c) { c.min_loss_scale = 0; }),
+            "fp16.min_loss_scale is 0.000000; it must be above 0");
+  EXPECT_EQ(refusal([](LossScaleConfig& c) { c.initial_scale_power = 128; }),
+            "fp16.initial_scale_power is 128.000000; it must be 0 to 127");
+  EXPECT_EQ(refusal([](LossScaleConfig& c) { c.initial_scale_power = 127; }), "accepted");
+}
+
 TEST(LossScaler, OrderDecidesTheDivisorOfAGrowthStep) {
   LossScaleConfig config;
   config.window = 2;
