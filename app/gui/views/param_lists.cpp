@@ -65,7 +65,7 @@ void ParamLists::draw(Context& ctx, Rect& room, Room takes) {
   }
   const StatusLists lists = status_lists(app.store(), app.stepper_rank, app.now_ns());
   if (!lists.known) {
-    ctx.canvas.text_in(room.take_top(kRow), not_kept_text(), c.muted, Font::small);
+    ctx.canvas.text_in(room.take_top(kTableRow), not_kept_text(), c.muted, Font::small);
     return;
   }
   std::vector<std::uint32_t> here = lists.available;
