@@ -75,6 +75,24 @@ TEST(AtTheLimit, PrefetchFillsTheLiveLimitToTheLastElement) {
   EXPECT_EQ(plan.stop, PrefetchStop::live_limit);
 }
 
+/// What the user is told of where a prefetch ended.
+TEST(AtTheLimit, PrefetchSaysWhyItHoldsNoMore) {
+  const auto stop_at = [](std::int64_t bucket, std::uint32_t module) {
+    SchedulerConfig config = no_limits();
+    config.prefetch_bucket_elems = bucket;
+    FetchScheduler scheduler(row_of({10, 20, 30}), 2, config);
+    record(scheduler, {1, 2, 3});
+    PrefetchStop stop{};
+    for (std::uint32_t next = 1; next <= module; ++next)
+      stop = scheduler.fetch(ModuleId{next}, kForward).stop;
+    return stop;
+  };
+  EXPECT_EQ(stop_at(0, 1), PrefetchStop::disabled) << "not that a bucket of nothing is full";
+  EXPECT_EQ(stop_at(20, 1), PrefetchStop::bucket_full);
+  EXPECT_EQ(stop_at(21, 1), PrefetchStop::end_of_trace) << "passed by the last one";
+  EXPECT_EQ(stop_at(20, 3), PrefetchStop::end_of_trace);
+}
+
 TEST(AtTheLimit, KeptForReuseWhileNoMoreThanTheLimitIsLive) {
   for (const std::int64_t limit : {9, 10}) {
     SchedulerConfig config = no_limits();
