@@ -3,6 +3,7 @@
 #include <string>
 
 #include "app/gui/model/format.h"
+#include "app/gui/model/names.h"
 
 namespace shardscope::gui {
 
