@@ -1,5 +1,6 @@
 #include "app/gui/model/rank_pace.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "app/analysis/statistics.h"
@@ -18,20 +19,27 @@ const StepTimes* step_shown(const AppState& app) {
   return times;
 }
 
-RankPace rank_pace(const AppState& app, std::uint32_t rank) {
-  RankPace pace;
-  const StepTimes* const times = step_shown(app);
-  if (times == nullptr) return pace;
-  pace.step = times->step;
+RankPaces::RankPaces(const AppState& app) : times_(step_shown(app)) {
+  if (times_ == nullptr) return;
   std::vector<double> busy;
-  for (const StepTimes::Rank& one : times->ranks) {
+  for (const StepTimes::Rank& one : times_->ranks) {
     busy.push_back(static_cast<double>(one.time.compute_ns));
-    if (one.rank == rank) pace.busy_ns = one.time.compute_ns;
+    longest_ns_ = std::max(longest_ns_, one.time.compute_ns);
   }
   // The findings' median: of two ranks it lies between them, so that either can be out of line.
-  const double median = busy.empty() ? 0 : analysis::quantile(busy, 0.5);
-  pace.straggler = busy.size() > 1 && median > 0 && static_cast<double>(pace.busy_ns) >= 1.25 * median;
+  if (busy.size() > 1) median_ns_ = analysis::quantile(busy, 0.5);
+}
+
+RankPace RankPaces::of(std::uint32_t rank) const {
+  RankPace pace;
+  if (times_ == nullptr) return pace;
+  pace.step = times_->step;
+  const auto found = std::ranges::find(times_->ranks, rank, &StepTimes::Rank::rank);
+  if (found != times_->ranks.end()) pace.busy_ns = found->time.compute_ns;
+  pace.straggler = median_ns_ > 0 && static_cast<double>(pace.busy_ns) >= 1.25 * median_ns_;
   return pace;
 }
+
+RankPace rank_pace(const AppState& app, std::uint32_t rank) { return RankPaces(app).of(rank); }
 
 }  // namespace shardscope::gui

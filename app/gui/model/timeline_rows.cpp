@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "app/gui/model/names.h"
 #include "app/store/lane_name.h"
@@ -38,9 +39,12 @@ std::vector<Node> nodes(const store::Store& store, const TimelineOptions& option
   std::vector<Node> out;
   if (options.ranks.empty()) {
     for (const store::RankRow& rank : store.ranks()) {
-      const auto known = std::ranges::find(out, rank.host, &Node::host);
-      Node& node = known != out.end() ? *known : out.emplace_back(Node{rank.host, {}});
-      node.ranks.push_back(rank.rank);
+      // Ranks of a node mostly follow one another.
+      auto known = !out.empty() && out.back().host == rank.host
+                       ? std::prev(out.end())
+                       : std::ranges::find(out, rank.host, &Node::host);
+      if (known == out.end()) known = out.insert(known, Node{rank.host, {}});
+      known->ranks.push_back(rank.rank);
     }
     if (out.size() > 1) return out;
   }

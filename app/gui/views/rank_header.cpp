@@ -11,16 +11,6 @@
 namespace shardscope::gui {
 namespace {
 
-/// The longest computation of a rank in the step that is shown; 0: none is known.
-std::int64_t longest_ns(const AppState& app) {
-  const StepTimes* const times = step_shown(app);
-  std::int64_t longest = 0;
-  if (times != nullptr)
-    for (const StepTimes::Rank& rank : times->ranks)
-      if (rank.time.known()) longest = std::max(longest, rank.time.compute_ns);
-  return longest;
-}
-
 std::string pace_text(const RankPace& pace) {
   if (!pace.step || pace.busy_ns == 0) return "";
   return std::string(pace.straggler ? "Straggler: computes longer than the others. " : "") +
@@ -52,15 +42,15 @@ void triangle(Context& ctx, const Rect& gutter, bool open) {
 }  // namespace
 
 void draw_heat_row(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
-                   SpanPainter& painter) {
+                   SpanPainter& painter, const RankPaces& paces) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
-  const RankPace pace = rank_pace(app, row.rank);
+  const RankPace pace = paces.of(row.rank);
   const Rect whole{gutter.x, gutter.y, lanes.right() - gutter.x, row.height + kHeatGap};
   const bool over = ctx.hovered(whole);
   if (row.numbered)
     ctx.canvas.text(gutter.x + 22, gutter.y - 2, std::to_string(row.rank), c.muted, Font::mono_small);
-  if (const std::int64_t longest = longest_ns(app); longest > 0 && pace.busy_ns > 0) {
+  if (const std::int64_t longest = paces.longest_ns(); longest > 0 && pace.busy_ns > 0) {
     constexpr float kNumber = 62;
     const float most = gutter.w - kNumber;
     const float width = std::max(1.0F, most * static_cast<float>(pace.busy_ns) / static_cast<float>(longest));

@@ -2,6 +2,7 @@
 // ranks of a node.
 #pragma once
 
+#include "app/gui/model/rank_pace.h"
 #include "app/gui/model/time_axis.h"
 #include "app/gui/model/timeline_rows.h"
 #include "app/gui/views/context.h"
@@ -13,7 +14,7 @@ void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, 
                       const TimeScale& scale);
 /// A rank where there are very many: a bar for its computation, and what it did as colours.
 void draw_heat_row(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
-                   SpanPainter& painter);
+                   SpanPainter& painter, const RankPaces& paces);
 /// Host and ranks of a node; the mean of its ranks while they are hidden.
 void draw_node_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
                       SpanPainter& painter);

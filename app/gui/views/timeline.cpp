@@ -310,6 +310,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
       ctx.canvas.vertical(scale.x_of(step.begin_ns), room.y, room.h, c.line, 1);
     }
     SpanPainter painter(ctx, scale);
+    const RankPaces paces(app);
     const float top = app.timeline_scroll;
     const auto [first, last] = rows.between(top - 4, top + room.h);
     const Clip lane_clip(ctx.canvas, {room.x, room.y, room.w - 8, room.h});
@@ -323,7 +324,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
         continue;
       }
       if (row.heat) {
-        draw_heat_row(ctx, row, gutter, lane, painter);
+        draw_heat_row(ctx, row, gutter, lane, painter, paces);
       } else if (row.kind == RowKind::rank) {
         if (i != 0) ctx.canvas.horizontal(room.x, y - 3, room.w, c.line);
         draw_rank_header(ctx, row, gutter, lane, scale);
