@@ -12,7 +12,7 @@ namespace shardscope::store {
 namespace {
 
 constexpr std::size_t kMostLeaves = 16;
-/// A pause is a user's command: more than these are nobody's run.
+/// A user pauses by hand: of more pauses than this a sum keeps the first ones.
 constexpr std::size_t kMostPauses = 1024;
 constexpr std::uint64_t kMostCount = std::numeric_limits<std::uint32_t>::max();
 

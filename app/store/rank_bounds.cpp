@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kFewest = 2 * kTileBlocks;
 /// Of the blocks at once, so that the lists are moved up seldom.
 constexpr std::size_t kShare = 8;
-/// A change of detail is somebody's command: more than these are nobody's run.
+/// A user changes the detail by hand: an evicted stretch keeps no more changes than this.
 constexpr std::size_t kMostRare = 1024;
 
 }  // namespace

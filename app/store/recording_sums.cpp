@@ -18,7 +18,7 @@ namespace {
 
 /// A recorder that is killed loses what came since.
 constexpr std::chrono::seconds kSketchesEvery{60};
-/// A change of detail is a user's command: more than these are nobody's run.
+/// A user changes the detail by hand: more changes than this are not kept.
 constexpr std::size_t kMostRare = 1024;
 /// Rows of steps before the last one that are written again: a rank's values may come late.
 constexpr std::uint32_t kStepsAgain = 64;

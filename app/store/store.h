@@ -352,9 +352,9 @@ class Store {
   [[nodiscard]] std::uint64_t instant_count(std::uint32_t rank, ev::EventKind kind, std::uint8_t code) const;
 
   // ---- state at a time ----------------------------------------------------------------------------
-  /// Whether a rank's state at a time is: not where its events were deleted by the recorder's limits,
-  /// evicted, or turned out to be damaged (which is known once they were asked for). There states are those
-  /// of before any event, buckets none, and memory is the most that was held about then.
+  /// Whether a rank's state at a time is known: it is not where events were deleted by the recorder's limits,
+  /// evicted, or damaged (found when they are read). There param_state() gives the initial state, there are
+  /// no buckets, and memory is the largest sample near that time.
   [[nodiscard]] bool is_known(std::uint32_t rank, std::int64_t at_ns) const;
   [[nodiscard]] ParamState param_state(std::uint32_t rank, std::uint32_t param, std::int64_t at_ns) const;
   void param_states(std::uint32_t rank, std::int64_t at_ns,

@@ -49,7 +49,7 @@ class ParamStatuses {
     coming_level_ = coming.is_none() ? nb::object() : std::move(coming);
   }
 
-  /// `param` has got `value`. One that is not of a described model is nobody's.
+  /// `param` has got `value`. Parameters of no described model are ignored.
   void changed(nb::handle param, nb::handle value) {
     const std::uint32_t number = numbers_.is_valid() ? number_in(numbers_, param) : SHARDSCOPE_NO_ID;
     if (number == SHARDSCOPE_NO_ID) return;

@@ -35,7 +35,7 @@ struct GradientState {
 /// The same, kept for the time that is looked at: the map asks for every cell of every rank in every frame.
 class GradientStatesAt {
  public:
-  /// Lasts until another time or another state of the store is asked for.
+  /// Valid until the next call with another time or another revision of the store.
   [[nodiscard]] const std::vector<GradientState>& of(const store::Store& store, std::uint32_t rank,
                                                      std::int64_t at_ns);
 

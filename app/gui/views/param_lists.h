@@ -21,7 +21,7 @@ class ParamLists {
             std::int64_t elems, int which);
 
   float scroll_[3]{};
-  int scroll_owner_[3]{};  ///< what is dragged is told apart by their addresses
+  int scroll_owner_[3]{};  ///< their addresses identify which list is dragged
 };
 
 }  // namespace shardscope::gui

@@ -284,7 +284,7 @@ TEST_F(Model, KeptGradientsAreThoseOfTheTimeAndRankAskedFor) {
     }
     differ |= !same(kept.of(data(), 0, at), gradient_states(data(), 0, begin));
   }
-  EXPECT_TRUE(differ) << "the two times are told apart";
+  EXPECT_TRUE(differ) << "the two times have different states";
 }
 
 TEST_F(Model, WhatTheStoreHasInABucketIsInItOnTheMap) {

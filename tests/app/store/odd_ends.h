@@ -13,7 +13,7 @@ inline constexpr std::int64_t kPauseNs = 6'470 * kMs;
 /// The module of rank 0: 10 ms without the pause. Rank 1's last event is at 25 ms.
 inline constexpr std::int64_t kGoneNs = 25 * kMs;
 
-/// Without `held` nobody says that the rank was held: the module is as long as it is drawn.
+/// Without `held` no pause was recorded: the module takes all of its span.
 inline Store odd_ends(bool held = true) {
   using ev::EventKind;
   using ev::StreamId;

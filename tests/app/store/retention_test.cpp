@@ -295,7 +295,7 @@ TEST_F(PartOfARun, OfWhatWasNotKeptThereIsACoarsePicture) {
   EXPECT_TRUE(part.problems().empty());
 }
 
-/// Where events are gone a state at a time is, too: nobody may take the initial one for it.
+/// Where events were deleted the state is not known: the initial one must not stand in for it.
 TEST_F(PartOfARun, StatesAreKnownWhereEventsAre) {
   record_with({.max_bytes = 1'000'000});
   const Store whole = open("whole.zscope"), part = open("part.zscope");

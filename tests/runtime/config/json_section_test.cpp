@@ -43,7 +43,7 @@ TEST(Config, CommentsAreReadOver) {
   EXPECT_THAT(error_of("{ // here\n  /* there */ \"a\" 1}"), HasSubstr("ds.json:2:19: not valid JSON"));
 }
 
-// The parser takes a zero byte for the end of the text: what follows would be read by nobody.
+// The parser takes a zero byte for the end of the text: what follows would be ignored.
 TEST(Config, AZeroByteIsRefusedWhereItStands) {
   const std::string zero(1, '\0');
   const std::string text = R"({"train_batch_size": 8})";
