@@ -285,7 +285,7 @@ std::optional<store::MemorySample> measured_model_states(const store::Store& sto
   auto peak = store.model_state_peak(rank, pool);
   if (!peak) return std::nullopt;
   const Recorded before = recorded_in(store, rank, store::Store::kBegin, peak->at_ns);
-  const bool whole = before.lowest.value_or(ev::Detail::params) >= ev::Detail::params;
+  const bool whole = before.whole(ev::Detail::params);
   if (in_part != nullptr) *in_part = !whole;
   return whole ? peak : std::nullopt;
 }

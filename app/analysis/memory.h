@@ -13,8 +13,8 @@ namespace shardscope::analysis {
 [[nodiscard]] MemoryModel model_memory(const store::Store& store, const Summary& summary);
 
 /// Most that the rank's model states held in `pool`, with all categories at that time. Nothing where there
-/// are no memory events, or where less than they take was recorded at any time before: what was allocated
-/// then is in no sum after it, which `in_part`, where given, says.
+/// are no memory events, or where events are missing or less than they take was recorded at any time before:
+/// what was allocated or freed then is in no sum after it, which `in_part`, where given, says.
 [[nodiscard]] std::optional<store::MemorySample> measured_model_states(const store::Store& store,
                                                                        std::uint32_t rank,
                                                                        instrumentation::MemoryPool pool,

@@ -39,7 +39,7 @@ std::string missing_reason(const Summary& summary, std::string_view what, ev::De
 
 std::string missing_model_states(const Summary& summary) {
   return std::ranges::any_of(summary.ranks, &RankSummary::model_states_in_part)
-             ? "part of them was allocated while less detail was recorded"
+             ? "part of them was allocated or freed where events are missing or less detail was recorded"
              : missing_reason(summary, "memory events", ev::Detail::params, ev::Capability::memory);
 }
 

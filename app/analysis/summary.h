@@ -78,7 +78,7 @@ struct RankSummary {
   std::optional<store::ClockDrift> clock_drift;
   std::map<instrumentation::MemoryPool, store::MemorySample> memory_peak;
   std::optional<store::MemorySample> model_state_peak;  ///< nothing where it was not measured
-  bool model_states_in_part = false;  ///< that is because part was allocated while less detail was recorded
+  bool model_states_in_part = false;  ///< that is because part changed where it was not recorded
   /// Over the whole run; nothing where none were recorded (stages 0 to 2, older recordings).
   std::optional<FetchCounterSums> fetch_counters;
   /// Over the steps measured that the GPU's records cover; nothing where they cover none.

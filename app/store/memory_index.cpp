@@ -10,6 +10,7 @@ namespace {
 
 using ev::MemoryCategory;
 constexpr int kRepeatsThatProve = 4;
+constexpr std::size_t kOutOfOrder = 5;
 
 /// Who most likely freed bytes while events were missing: what comes and goes fastest first.
 constexpr std::array<MemoryCategory, ev::kMemoryCategoryCount> kByVolatility = {
@@ -26,86 +27,128 @@ std::int64_t sum(const CategoryBytes& bytes) noexcept {
 std::int64_t& of(CategoryBytes& bytes, MemoryCategory category) noexcept {
   return bytes[static_cast<std::size_t>(category) % ev::kMemoryCategoryCount];
 }
-
-}  // namespace
-
-/// The first change that counts what is missing. Those of the same batch before it agree with the sum: with
-/// the correction before them they would stand too high, or too low, and make a peak that never was.
-MemoryIndex::Place MemoryIndex::where_counts_part(std::size_t old_size, std::int64_t missing) const {
-  std::int64_t total = sum(running_);
-  for (std::size_t i = old_size; i < changes_.size(); ++i) total -= changes_[i].delta;
-  Place best{.index = std::min(old_size, changes_.size() - 1), .total = total};
-  // Of all places the one with the most changes that agree: some may be counted in another order.
-  std::int64_t agree = 0, most = 0;
-  for (std::size_t i = old_size; i + 1 < changes_.size(); ++i) {
-    total += changes_[i].delta;
-    const std::int64_t off = changes_[i].after - total;
-    agree += off == 0 ? 1 : off == missing ? -1 : 0;
-    if (agree <= most) continue;
-    most = agree;
-    best = {.index = i + 1, .total = total};
-  }
-  return best;
+std::int64_t of(const CategoryBytes& bytes, MemoryCategory category) noexcept {
+  return bytes[static_cast<std::size_t>(category) % ev::kMemoryCategoryCount];
 }
 
-void MemoryIndex::correct(std::size_t old_size) {
-  if (old_size == 0) {
-    // Bytes allocated before the first event that was seen.
-    const Change first = changes_.front();
-    const std::int64_t known_before = first.after - first.delta;
-    if (known_before > 0) {
-      changes_.push_back({.at_ns = first.at_ns,
-                          .delta = known_before,
-                          .after = known_before,
-                          .category = MemoryCategory::other});
-      corrections_.push_back(changes_.back());
-      std::rotate(changes_.begin(), changes_.end() - 1, changes_.end());
-      of(running_, MemoryCategory::other) += known_before;
-    }
-  }
-  const std::int64_t missing = changes_.back().after - sum(running_);
-  repeated_ = missing != 0 && missing == mismatch_ ? repeated_ + 1 : 0;
-  mismatch_ = missing;
-  // Threads may stamp their events in another order than they counted in, so a single disagreement
-  // proves nothing unless events are known to be missing.
-  if (missing == 0) resync_ = false;
-  if (missing == 0 || (!resync_ && repeated_ < kRepeatsThatProve)) return;
-
-  const Place place = where_counts_part(old_size, missing);
+/// What to add to `bytes` of each category so that the pool has `missing` more.
+CategoryBytes correction_of(const CategoryBytes& bytes, std::int64_t missing) noexcept {
   CategoryBytes delta{};
   std::int64_t left = missing;
-  for (std::size_t c = 0; c < running_.size(); ++c) {  // frees whose allocation is missing
-    if (running_[c] >= 0) continue;
-    delta[c] = -running_[c];
+  for (std::size_t c = 0; c < bytes.size(); ++c) {  // frees whose allocation is missing
+    if (bytes[c] >= 0) continue;
+    delta[c] = -bytes[c];
     left -= delta[c];
   }
   if (left > 0) {
     of(delta, MemoryCategory::other) += left;
-  } else {
-    for (const MemoryCategory category : kByVolatility) {
-      const std::int64_t held = of(running_, category) + of(delta, category);
-      const std::int64_t taken = std::min(held, -left);
-      of(delta, category) -= taken;
-      left += taken;
+    return delta;
+  }
+  for (const MemoryCategory category : kByVolatility) {
+    const std::int64_t taken =
+        std::min(std::max<std::int64_t>(of(bytes, category) + of(delta, category), 0), -left);
+    of(delta, category) -= taken;
+    left += taken;
+  }
+  return delta;
+}
+
+}  // namespace
+
+/// Threads may stamp their changes in another order than they counted in. Then a few changes from `index` on,
+/// taken in some order, each count from where the one before it left the pool; the first counts from `total`.
+/// Returns how many, 0 where it is not so.
+std::size_t MemoryIndex::counted_in_another_order(std::size_t index, std::int64_t total) const {
+  const std::size_t most = std::min(kOutOfOrder, changes_.size() - index);
+  for (std::size_t length = 2; length <= most; ++length) {
+    const std::span window = std::span(changes_).subspan(index, length);
+    std::array<bool, kOutOfOrder> taken{};
+    std::int64_t counted = total;
+    std::size_t in_order = 0;
+    for (std::size_t i = 0; i < length; ++i) {
+      if (taken[i] || window[i].after - window[i].delta != counted) continue;
+      taken[i] = true;
+      counted = window[i].after;
+      if (++in_order == length) return length;
+      i = SIZE_MAX;  // from the first again
     }
   }
-  std::vector<Change> inserted;
-  std::int64_t after = place.total;
-  for (std::size_t c = 0; c < delta.size(); ++c) {
-    if (delta[c] == 0) continue;
-    after += delta[c];
-    running_[c] += delta[c];
-    inserted.push_back({.at_ns = changes_[place.index].at_ns,
-                        .delta = delta[c],
-                        .after = after,
-                        .category = static_cast<MemoryCategory>(c)});
+  return 0;
+}
+
+void MemoryIndex::correct_first() {
+  const Change first = changes_.front();
+  const std::int64_t known_before = first.after - first.delta;
+  if (known_before <= 0) return;
+  // Bytes allocated before the first event that was seen.
+  const Change before{
+      .at_ns = first.at_ns, .delta = known_before, .after = known_before, .category = MemoryCategory::other};
+  changes_.insert(changes_.begin(), before);
+  corrections_.push_back(before);
+  of(running_, before.category) += before.delta;
+  ++gap_at_;
+}
+
+bool MemoryIndex::events_are_missing() {
+  if (resync_) return true;
+  // A single disagreement proves nothing unless events are known to be missing.
+  const std::int64_t missing = changes_.back().after - sum(running_);
+  repeated_ = missing != 0 && missing == mismatch_ ? repeated_ + 1 : 0;
+  mismatch_ = missing;
+  return repeated_ >= kRepeatsThatProve;
+}
+
+void MemoryIndex::correct(std::size_t old_size) {
+  if (old_size == 0) correct_first();
+  const bool missing = events_are_missing();
+  if (!missing && unattributed_ == 0) return;
+  CategoryBytes bytes = running_;  // before each of what just came
+  for (std::size_t i = old_size; i < changes_.size(); ++i)
+    of(bytes, changes_[i].category) -= changes_[i].delta;
+  std::int64_t total = sum(bytes);
+  std::size_t explained = 0;  // changes before this one only came in another order
+  std::vector<Change> out;
+  out.reserve(changes_.size() - old_size);
+  const auto insert = [&](std::int64_t at_ns, const CategoryBytes& delta) {
+    for (const bool more : {false, true}) {  // less first: no sum between them is a peak
+      for (std::size_t c = 0; c < delta.size(); ++c) {
+        if (delta[c] == 0 || (delta[c] > 0) != more) continue;
+        bytes[c] += delta[c];
+        total += delta[c];
+        out.push_back(
+            {.at_ns = at_ns, .delta = delta[c], .after = total, .category = static_cast<MemoryCategory>(c)});
+        corrections_.push_back(out.back());
+      }
+    }
+    unattributed_ = std::clamp<std::int64_t>(unattributed_ + of(delta, MemoryCategory::other), 0,
+                                             std::max<std::int64_t>(of(bytes, MemoryCategory::other), 0));
+  };
+  for (std::size_t i = old_size; i < changes_.size(); ++i) {
+    const Change& change = changes_[i];
+    if (missing && change.after != total + change.delta && i >= explained)
+      explained = i + counted_in_another_order(i, total);
+    if (missing && change.after != total + change.delta && i >= explained) {
+      insert(change.at_ns, correction_of(bytes, change.after - change.delta - total));
+      mismatch_ = 0;
+      repeated_ = 0;
+    }
+    // Freed although its allocation was never seen: it is among the bytes that had no category.
+    const std::int64_t short_of = -(of(bytes, change.category) + change.delta);
+    if (const std::int64_t moved = std::min(short_of, unattributed_); moved > 0) {
+      CategoryBytes delta{};
+      of(delta, MemoryCategory::other) -= moved;
+      of(delta, change.category) += moved;
+      insert(change.at_ns, delta);
+    }
+    of(bytes, change.category) += change.delta;
+    total += change.delta;
+    out.push_back(change);
   }
-  corrections_.insert(corrections_.end(), inserted.begin(), inserted.end());
-  changes_.insert(changes_.begin() + static_cast<std::ptrdiff_t>(place.index), inserted.begin(),
-                  inserted.end());
-  resync_ = false;
-  mismatch_ = 0;
-  repeated_ = 0;
+  // Where the missing events came last, what follows is still to be corrected.
+  resync_ = resync_ && gap_at_ >= changes_.size();
+  running_ = bytes;
+  changes_.resize(old_size);
+  changes_.insert(changes_.end(), out.begin(), out.end());
 }
 
 void MemoryIndex::settle() {
@@ -114,10 +157,8 @@ void MemoryIndex::settle() {
   const std::size_t old_size = settled_;
   for (std::size_t i = old_size; i < changes_.size(); ++i)
     of(running_, changes_[i].category) += changes_[i].delta;
-  std::size_t from = std::min(old_size, merge_in_time(changes_, old_size, time));
-  const std::size_t merged = changes_.size();
-  if (books_) correct(old_size);
-  if (changes_.size() > merged) from = std::min(from, old_size);  // corrections lie in what just came
+  const std::size_t from = std::min(old_size, merge_in_time(changes_, old_size, time));
+  if (books_) correct(old_size);  // corrections lie in what just came
   rebuild(from);
   settled_ = changes_.size();
 }
@@ -199,7 +240,7 @@ void MemoryIndex::begin_next_stretch() {
   const Keyframe now = keyframe();
   const std::array<bool, ev::kMemoryCategoryCount> counts = counts_;
   const bool resync = resync_, books = books_;
-  const std::int64_t mismatch = mismatch_;
+  const std::int64_t mismatch = mismatch_, unattributed = unattributed_;
   const int repeated = repeated_;
   *this = MemoryIndex(now);
   counts_ = counts;
@@ -207,6 +248,8 @@ void MemoryIndex::begin_next_stretch() {
   books_ = books;
   mismatch_ = mismatch;
   repeated_ = repeated;
+  unattributed_ = unattributed;
+  gap_at_ = changes_.size();
   rebuild(0);
 }
 
@@ -245,8 +288,17 @@ CategoryBytes MemoryIndex::after(std::size_t index) const {
 MemorySample MemoryIndex::sample(std::size_t index) const {
   const bool base = has_base_ && index == 0;
   MemorySample sample{.at_ns = base ? base_ns_ : changes_[index].at_ns, .bytes = after(index)};
-  // A category can be below zero only until the correction that follows a gap.
-  for (std::int64_t& bytes : sample.bytes) bytes = std::max<std::int64_t>(bytes, 0);
+  // A category is below zero where its allocation is missing; others then have bytes that are freed already.
+  std::int64_t surplus = 0;
+  for (std::int64_t& bytes : sample.bytes) {
+    surplus -= std::min<std::int64_t>(bytes, 0);
+    bytes = std::max<std::int64_t>(bytes, 0);
+  }
+  for (const MemoryCategory category : kByVolatility) {
+    const std::int64_t taken = std::min(of(sample.bytes, category), surplus);
+    of(sample.bytes, category) -= taken;
+    surplus -= taken;
+  }
   return sample;
 }
 

@@ -13,9 +13,11 @@ namespace shardscope::store {
 
 /// [Note: memory that adds up after a drop]
 /// A pool's bytes at a time are the sum of the changes so far. Every event also carries the pool's bytes
-/// after it; where the two begin to disagree because events are missing, a correction is inserted: bytes
+/// after it; wherever the two begin to disagree because events are missing, a correction is inserted: bytes
 /// that appeared go to `other` ("pool total minus what the arenas know"), bytes that went are taken from
-/// `other`, then from the categories that come and go fastest. So categories always sum to the pool.
+/// `other`, then from the categories that come and go fastest. What of `other` is freed as another category
+/// later was of that category. So categories always sum to the pool as the rank counted it, and no peak is
+/// higher than what it counted.
 class MemoryIndex {
  public:
   struct Change {
@@ -47,7 +49,10 @@ class MemoryIndex {
 
   void push(const Change& change) { changes_.push_back(change); }
   void reserve(std::size_t changes) { changes_.reserve(changes_.size() + changes); }
-  void gap() { resync_ = !changes_.empty(); }
+  void gap() {
+    resync_ = !changes_.empty();
+    gap_at_ = changes_.size();
+  }
   /// Orders what was pushed since the last call, inserts corrections, brings keyframes up to date.
   void settle();
   /// Forgets every change, but not the bytes they led to.
@@ -93,11 +98,9 @@ class MemoryIndex {
   [[nodiscard]] MemorySample sample(std::size_t index) const;
   [[nodiscard]] Top largest(std::size_t begin, std::size_t end) const;
   void correct(std::size_t old_size);
-  struct Place {
-    std::size_t index = 0;
-    std::int64_t total = 0;  ///< the sum of the changes before it
-  };
-  [[nodiscard]] Place where_counts_part(std::size_t old_size, std::int64_t missing) const;
+  void correct_first();
+  [[nodiscard]] bool events_are_missing();
+  [[nodiscard]] std::size_t counted_in_another_order(std::size_t index, std::int64_t total) const;
   void rebuild(std::size_t from);
 
   std::vector<Change> changes_;
@@ -111,8 +114,10 @@ class MemoryIndex {
   std::int64_t base_ns_ = 0;  ///< when the last of them was
   bool books_ = true;
   std::array<bool, ev::kMemoryCategoryCount> counts_{};
-  bool resync_ = false;
-  std::int64_t mismatch_ = 0;  ///< last disagreement, and how often in a row it was the same
+  bool resync_ = false;            ///< events are missing before what follows
+  std::size_t gap_at_ = 0;         ///< how many changes there were when events were found missing
+  std::int64_t unattributed_ = 0;  ///< of `other`: put there by a correction
+  std::int64_t mismatch_ = 0;      ///< last disagreement, and how often in a row it was the same
   int repeated_ = 0;
 };
 

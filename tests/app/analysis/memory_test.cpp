@@ -56,6 +56,27 @@ TEST(Memory, WhatIsNotMeasuredIsNoPeakOfARankEither) {
   EXPECT_EQ(summary.ranks.at(0).memory_peak.size(), 1U) << "of the pool it is a figure";
 }
 
+/// A gradient that was freed while events were dropped stays in every sum after it: no measurement either.
+TEST(Memory, WhatFollowsMissingEventsIsNotMeasured) {
+  const auto measured = [](std::uint64_t dropped, bool more_after) {
+    RunBuilder run(2);
+    const auto allocate = [&](std::int64_t at, std::int64_t bytes, std::int64_t pool) {
+      run.instant(0, at, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+                  static_cast<std::uint8_t>(ev::MemoryCategory::grad_full), bytes, pool);
+    };
+    run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    allocate(2, 2048, 2048);
+    run.build();
+    run.drop(0, dropped);
+    run.span(0, 2000, 3000, EventKind::step_begin, StreamId::host, 1);
+    if (more_after) allocate(2500, 512, 2560);
+    return summarize(run.build()).memory_model.measured_bytes_per_rank;
+  };
+  EXPECT_EQ(measured(0, true), 2560);
+  EXPECT_EQ(measured(3, true), std::nullopt);
+  EXPECT_EQ(measured(3, false), 2048) << "the peak was before";
+}
+
 // Each of ZenFlow's extras has a line of its own: 1000 elements over two ranks in fp32, 100 of them chosen.
 // Buffers are of whole blocks of 256 bytes.
 TEST(Memory, ZenFlowsExtrasAreNamed) {

@@ -231,9 +231,9 @@ TEST(Report, SaysWhyModelStatesWereNotMeasured) {
   run.instant(0, 2, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
               static_cast<std::uint8_t>(ev::MemoryCategory::grad_full), 2048, 2048);
   const store::Store& store = run.build();
-  EXPECT_THAT(
-      html_report(store, analysis::summarize(store), {}),
-      testing::HasSubstr("not measured: part of them was allocated while less detail was recorded.</p>"));
+  EXPECT_THAT(html_report(store, analysis::summarize(store), {}),
+              testing::HasSubstr("not measured: part of them was allocated or freed where events are missing "
+                                 "or less detail was recorded.</p>"));
 }
 
 TEST(Report, CallsNothingBetterOrWorseThatIsWithinTheSpread) {
