@@ -10,6 +10,7 @@ namespace shardscope::gui {
 namespace {
 
 /// What drawing one frame may spend on reading blocks; it shows levels of detail where that is not enough.
+constexpr std::chrono::microseconds kFrameHeat{1500};
 constexpr std::chrono::microseconds kFrameReading{500};
 /// More as long as all that it asks of the store takes less than this: of 4 ms, the rest is for drawing it.
 constexpr std::chrono::microseconds kFrameLooking{2750};
@@ -80,11 +81,12 @@ bool Session::poll(std::chrono::microseconds budget) {
 
 void Session::begin_frame() {
   if (in_window_) store_.limit_reading(kFrameReading, kFrameLooking);
+  heat_.begin_frame(in_window_ ? std::optional(kFrameHeat) : std::nullopt);
 }
 
 void Session::end_frame() {
   if (!in_window_) return;
-  wants_more_ = store_.wants_more();
+  wants_more_ = store_.wants_more() || heat_.behind();
   store_.limit_reading(std::nullopt);
 }
 

@@ -12,6 +12,7 @@
 #include "app/collector/viewer.h"
 #include "app/gui/model/analyst.h"
 #include "app/gui/model/element_axis.h"
+#include "app/gui/model/heat_rows.h"
 #include "app/gui/model/run_index.h"
 #include "app/store/recording.h"
 #include "app/store/store.h"
@@ -70,6 +71,7 @@ class Session {
   /// `most`; partial() says so.
   bool settle(std::chrono::milliseconds most = std::chrono::minutes(1));
   [[nodiscard]] const ElementAxis& elements(ElementScale scale);
+  [[nodiscard]] HeatRows& heat() noexcept { return heat_; }
 
  private:
   Session() = default;
@@ -87,6 +89,7 @@ class Session {
   Completeness indexed_as_ = Completeness::growing;
   std::size_t damage_shown_ = 0;
   bool in_window_ = false, wants_more_ = false;
+  HeatRows heat_;
   std::map<ElementScale, ElementAxis> elements_;
   std::size_t elements_params_ = 0;
   std::string control_seen_;

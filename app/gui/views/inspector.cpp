@@ -35,6 +35,36 @@ bool draw_value(Context& ctx, Rect& row, const std::string& value, float share, 
   return ctx.canvas.text_in(place, value, color, Font::mono_small, Align::right);
 }
 
+std::string value_of(const Field& field) {
+  return field.unit.empty() ? field.value : field.value + " " + field.unit;
+}
+
+/// The part of `row` that the label takes.
+float label_width(Context& ctx, const Field& field, float row) {
+  return std::min(ctx.canvas.width(field.label, Font::small) + 8, row * 0.6F);
+}
+
+/// A sentence has lines of its own.
+bool has_lines(Context& ctx, const Field& field, float row) {
+  const std::string value = value_of(field);
+  return value.find(' ') != std::string::npos &&
+         ctx.canvas.width(value, Font::mono_small) > row - label_width(ctx, field, row);
+}
+
+std::string why_of(const Details& details) { return "Why: " + details.reason; }
+
+/// Of the fields and the reason, with the distances between them.
+float height_of(Context& ctx, const Details& details, float width) {
+  float height = 0;
+  for (const Field& field : details.fields) {
+    height += kTableRow;
+    if (has_lines(ctx, field, width))
+      height += ctx.canvas.paragraph_height(width, value_of(field), Font::small) + 4;
+  }
+  if (!details.reason.empty()) height += 6 + ctx.canvas.paragraph_height(width, why_of(details), Font::small);
+  return height;
+}
+
 class InspectorView final : public View {
  public:
   std::string_view name() const override { return "inspector"; }
@@ -44,9 +74,11 @@ class InspectorView final : public View {
   void draw(Context& ctx, Rect room) override;
 
  private:
+  void fields(Context& ctx, Rect& room, const Details& details);
   void related(Context& ctx, Rect& room, const Details& details);
   void history(Context& ctx, Rect room, const Details& details);
-  float scroll_ = 0, related_scroll_ = 0;
+  float fields_scroll_ = 0, scroll_ = 0, related_scroll_ = 0;
+  std::string shown_;  ///< title and subtitle: another selection begins at its top
 };
 
 void InspectorView::header(Context& ctx, Rect& room) {
@@ -80,39 +112,51 @@ void InspectorView::draw(Context& ctx, Rect room) {
     ctx.canvas.text_in({line.x + 10, line.y, line.w - 10, line.h}, details.subtitle, c.muted, Font::small);
   }
   room.take_top(6);
-  // A small panel keeps room for what the span depends on: nothing else lists it.
-  const float wanted =
-      details.related.empty() ? 0 : kTableRow * static_cast<float>(details.related.size()) + 34;
-  const Rect below = room.take_bottom(std::min(wanted, room.h * 0.45F));
+  // A small panel keeps room for what the span depends on and for its history: nothing else lists them.
+  const auto list_height = [](std::size_t rows) {
+    return rows == 0 ? 0 : kTableRow * static_cast<float>(rows) + 34;
+  };
+  const float lists = list_height(details.related.size()) + list_height(details.history.size());
+  const Rect below = room.take_bottom(std::min(lists, room.h * 0.45F));
+  fields(ctx, room, details);
+  room.h += below.h;
+  if (!details.related.empty()) {
+    related(ctx, room, details);
+  }
+  if (!details.history.empty() && room.h > 2 * kTableRow) history(ctx, room, details);
+}
+
+/// They scroll where they need more room than there is.
+void InspectorView::fields(Context& ctx, Rect& room, const Details& details) {
+  const Palette& c = ctx.colors();
+  if (const std::string shown = details.title + details.subtitle; shown != shown_) {
+    shown_ = shown;
+    fields_scroll_ = 0;
+  }
+  const bool fits = height_of(ctx, details, room.w) <= room.h;
+  const float width = fits ? room.w : room.w - 10;
+  const float all = height_of(ctx, details, width);
+  const Rect place = room.take_top(std::min(all, room.h));
+  ctx.scroll(&fields_scroll_, place, all, fields_scroll_);
+  const Clip clip(ctx.canvas, place);
+  Rect rest{place.x, place.y - fields_scroll_, width, all};
   for (const Field& field : details.fields) {
-    if (room.h < kTableRow) break;
-    Rect row = room.take_top(kTableRow);
+    Rect row = rest.take_top(kTableRow);
     const Rect whole = row;
-    const float label = ctx.canvas.width(field.label, Font::small) + 8;
-    ctx.canvas.text_in(row.take_left(std::min(label, row.w * 0.6F)), field.label, c.muted, Font::small);
-    const std::string value = field.unit.empty() ? field.value : field.value + " " + field.unit;
-    // A sentence has lines of its own.
-    if (value.find(' ') != std::string::npos && ctx.canvas.width(value, Font::mono_small) > row.w &&
-        room.h > kTableRow) {
-      const float h = ctx.canvas.paragraph(room, value, c.text, Font::small);
-      room.take_top(h + 4);
+    const bool lines = has_lines(ctx, field, row.w);
+    ctx.canvas.text_in(row.take_left(label_width(ctx, field, row.w)), field.label, c.muted, Font::small);
+    const std::string value = value_of(field);
+    if (lines) {
+      rest.take_top(ctx.canvas.paragraph(rest, value, c.text, Font::small) + 4);
       continue;
     }
     const bool cut = ctx.canvas.text_in(row, value, c.text, Font::mono_small, Align::right);
-    if (ctx.hovered(whole) && (cut || !field.formula.empty())) {
+    if (ctx.hovered(whole) && place.contains(ctx.pointer.x, ctx.pointer.y) && (cut || !field.formula.empty()))
       ctx.tip(field.formula.empty() ? value : field.label + " = " + field.formula);
-    }
   }
-  if (!details.reason.empty() && room.h > 24) {
-    room.take_top(6);
-    const float h = ctx.canvas.paragraph(room, "Why: " + details.reason, c.text, Font::small);
-    room.take_top(h);
-  }
-  if (!details.related.empty()) {
-    room.h += below.h;
-    related(ctx, room, details);
-  }
-  if (!details.history.empty() && room.h > 60) history(ctx, room, details);
+  if (details.reason.empty()) return;
+  rest.take_top(6);
+  ctx.canvas.paragraph(rest, why_of(details), c.text, Font::small);
 }
 
 /// What it waits for and what waits for it: the arrows of the timeline, as a list.
@@ -120,7 +164,7 @@ void InspectorView::related(Context& ctx, Rect& room, const Details& details) {
   const Palette& c = ctx.colors();
   ctx.section(room, "Depends on, and what depends on it");
   const float all = kTableRow * static_cast<float>(details.related.size());
-  const Rect place = room.take_top(std::min(all, details.history.empty() ? room.h : room.h * 0.8F));
+  const Rect place = room.take_top(std::min(all, details.history.empty() ? room.h : room.h * 0.5F));
   scrolling_list(
       ctx, place, related_scroll_, details.related, [&](const RelatedRow& item, Rect row, bool over) {
         draw_value(ctx, row, item.value, 0.4F, c.muted);

@@ -25,7 +25,8 @@ struct Height {
   bool with_outside = false;
 };
 
-Height height_of(const AppState& app, const store::MemorySample& peak) {
+/// `room`: of the plot with its axis, pixels.
+Height height_of(const AppState& app, const store::MemorySample& peak, float room) {
   const bool device = app.memory_pool == ev::MemoryPool::device;
   const double predicted = device ? static_cast<double>(app.run->summary().memory_model.bytes_per_rank) : 0;
   std::int64_t most_outside = 0;
@@ -37,7 +38,10 @@ Height height_of(const AppState& app, const store::MemorySample& peak) {
   // stack; it stands in the legend.
   const double counted = std::max({static_cast<double>(peak.total()), predicted, 1.0});
   const bool fits = static_cast<double>(most_outside) <= 3 * counted;
-  return {1.12 * std::max(counted, static_cast<double>(fits ? peak.total() + most_outside : 0)), fits};
+  // Above the highest there is room for the peak's mark and words.
+  constexpr float kWords = 18, kTimes = 20;
+  const double above = std::max(1.12, 1.0 / (1 - kWords / std::max(room - kTimes, 2 * kWords)));
+  return {above * std::max(counted, static_cast<double>(fits ? peak.total() + most_outside : 0)), fits};
 }
 
 /// Times below, amounts at the left. Dragging and zooming change `begin` and `end`.
@@ -225,7 +229,7 @@ void MemoryCurve::draw(Context& ctx, const Rect& room, const store::MemorySample
                        const MemoryLegend& legend, std::optional<std::int64_t> from_ns) {
   AppState& app = ctx.app;
   const store::Store& data = app.store();
-  const Height height = height_of(app, peak);
+  const Height height = height_of(app, peak, room.h);
   if (!begin_plot(ctx, "##memory over time", room, ImPlotFlags_NoLegend | ImPlotFlags_NoMenus)) return;
   const TimeRange range = app.time.range();
   auto begin = static_cast<double>(range.begin_ns);

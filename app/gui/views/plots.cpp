@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <optional>
 
 #include "app/analysis/statistics.h"
@@ -28,6 +29,13 @@ void plot_head(Context& ctx, Rect head, const std::string& title, const std::str
 
 std::string with_unit(double value, int digits, const std::string& unit) {
   return decimal(value, digits) + (unit.empty() || !std::isfinite(value) ? "" : " " + unit);
+}
+
+/// Steps are whole: where the axis is short, ticks between two of them have no number.
+int step_tick(double value, char* text, int size, void*) {
+  const double step = std::round(value);
+  if (std::abs(value - step) > 1e-6) return std::snprintf(text, static_cast<std::size_t>(size), "%s", "");
+  return std::snprintf(text, static_cast<std::size_t>(size), "%.0f", step == 0 ? 0 : step);
 }
 
 /// A step number, fractions within: where a time lies on the axis of steps.
@@ -147,7 +155,7 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
   ImPlot::SetupAxisLinks(ImAxis_X1, &begin, &end);
   ImPlot::SetupAxisZoomConstraints(ImAxis_X1, 2, 1e9);
   ImPlot::SetupAxisLimits(ImAxis_Y1, range->low, range->high, ImPlotCond_Always);
-  ImPlot::SetupAxisFormat(ImAxis_X1, "%.0f");
+  ImPlot::SetupAxisFormat(ImAxis_X1, step_tick);
   if (plot.logarithmic) {
     ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   } else {

@@ -255,44 +255,31 @@ void SpanPainter::rank_strip(std::uint32_t rank, const Rect& rect) {
 
 void SpanPainter::heat(std::span<const std::uint32_t> ranks, const Rect& rect) {
   constexpr float kWide = 4;  // of a column: rows are many, and as low
-  struct Shares {
-    float computed = 0, waited = 0;
-    store::Density most;  // of what was computed longest
-  };
   const auto count = static_cast<std::size_t>(std::max(1.0F, std::ceil(rect.w / kWide)));
-  std::vector<Shares> sums(count);
-  const store::Store& data = ctx_.app.store();
-  for (const std::uint32_t rank : ranks) {
-    const store::LaneId compute{rank, ev::StreamId::compute};
-    const std::uint8_t depths = data.depth_count(compute);
-    if (depths == 0) continue;
-    for (const bool waits : {false, true}) {
-      columns_.assign(count, {});
-      const auto depth = static_cast<std::uint8_t>(std::min(depths - 1, std::max(3, depths / 2)));
-      data.density(compute, waits ? store::Store::kWaits : depth, scale_.range.begin_ns, scale_.range.end_ns,
-                   columns_);
-      for (std::size_t i = 0; i < count; ++i) {
-        (waits ? sums[i].waited : sums[i].computed) += columns_[i].busy / static_cast<float>(ranks.size());
-        if (!waits && columns_[i].busy > sums[i].most.busy) sums[i].most = columns_[i];
-      }
-    }
-  }
+  const HeatRow& row = ctx_.app.run->heat().of(ctx_.app.store(), ranks, scale_.range, count);
   const Palette& c = ctx_.colors();
   const Rgb wait = mix(c.panel, c.of(Meaning::trouble), 0.6F);  // about as dark as hatched waits
-  const auto color_of = [&](const Shares& column) {
-    const Rgb base = c.of(meaning_on(ev::StreamId::compute, column.most.dominant, column.most.dominant_code));
-    return mix(mix(c.panel, base, column.computed), wait, std::min(1.0F, column.waited));
+  const auto color_of = [&](const HeatColumn& column) {
+    const Rgb base = c.of(meaning_on(ev::StreamId::compute, column.most, column.code));
+    return mix(mix(c.panel, base, column.busy), wait, std::min(1.0F, column.waited));
   };
-  for (std::size_t i = 0; i < count;) {
+  // Of an earlier frame a row may have other columns than this one's.
+  const double each = static_cast<double>(row.range.length()) /
+                      static_cast<double>(std::max<std::size_t>(row.columns.size(), 1));
+  const auto x_of = [&](std::size_t column) {
+    const auto at = row.range.begin_ns + static_cast<std::int64_t>(each * static_cast<double>(column));
+    return std::clamp(scale_.x_of(at), rect.x, rect.right());
+  };
+  const std::span columns = row.columns;
+  for (std::size_t i = 0; i < columns.size();) {
     std::size_t next = i + 1;
-    while (next < count && std::fabs(sums[next].computed - sums[i].computed) < 0.03F &&
-           std::fabs(sums[next].waited - sums[i].waited) < 0.03F &&
-           sums[next].most.dominant == sums[i].most.dominant)
+    while (next < columns.size() && std::fabs(columns[next].busy - columns[i].busy) < 0.03F &&
+           std::fabs(columns[next].waited - columns[i].waited) < 0.03F &&
+           columns[next].most == columns[i].most)
       ++next;
-    if (sums[i].computed + sums[i].waited > 0) {
-      const float x = rect.x + static_cast<float>(i) * kWide;
-      const float right = std::min(rect.right(), rect.x + static_cast<float>(next) * kWide);
-      ctx_.canvas.fill({x, rect.y, right - x, rect.h}, color_of(sums[i]));
+    if (columns[i].busy + columns[i].waited > 0) {
+      const float x = x_of(i);
+      ctx_.canvas.fill({x, rect.y, x_of(next) - x, rect.h}, color_of(columns[i]));
     }
     i = next;
   }

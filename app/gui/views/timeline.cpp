@@ -348,7 +348,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
     }
   }
   // The frame's time for reading was not enough; the next frames go on.
-  if (app.store().wants_more())
+  if (app.store().wants_more() || app.run->heat().behind())
     ctx.canvas.text_in(corner.inset(8, 0), "coarse, refining", c.muted, Font::small);
   else if (const RankPace pace = rank_pace(app, app.store().ranks().front().rank); pace.step)
     ctx.canvas.text_in(corner.inset(8, 0), "compute, step " + std::to_string(*pace.step), c.muted,
