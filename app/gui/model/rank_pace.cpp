@@ -34,7 +34,11 @@ RankPace RankPaces::of(std::uint32_t rank) const {
   RankPace pace;
   if (times_ == nullptr) return pace;
   pace.step = times_->step;
-  const auto found = std::ranges::find(times_->ranks, rank, &StepTimes::Rank::rank);
+  // Most often every rank has a row.
+  auto found =
+      times_->ranks.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(rank, times_->ranks.size()));
+  if (found == times_->ranks.end() || found->rank != rank)
+    found = std::ranges::find(times_->ranks, rank, &StepTimes::Rank::rank);
   if (found != times_->ranks.end()) pace.busy_ns = found->time.compute_ns;
   pace.straggler = median_ns_ > 0 && static_cast<double>(pace.busy_ns) >= 1.25 * median_ns_;
   return pace;

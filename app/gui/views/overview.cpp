@@ -124,6 +124,7 @@ Table OverviewView::rank_table(const AppState& app) const {
       {when, 1.7F}};
   std::map<std::uint32_t, const analysis::RankSummary*> sums;
   for (const analysis::RankSummary& one : s.ranks) sums[one.rank] = &one;
+  const RankPaces paces(app);
   for (const store::RankRow& rank : app.store().ranks()) {
     const auto found = sums.find(rank.rank);
     const analysis::RankSummary* const sum = found != sums.end() ? found->second : nullptr;
@@ -134,7 +135,7 @@ Table OverviewView::rank_table(const AppState& app) const {
     Cell id = number_cell(rank.rank, std::to_string(rank.rank));
     if (app.selection.kind == SelectionKind::rank && app.selection.rank == rank.rank)
       id.tone = Tone::accent;
-    else if (rank_pace(app, rank.rank).straggler)
+    else if (paces.of(rank.rank).straggler)
       id.tone = Tone::bad;
     const auto overlap = sum != nullptr ? sum->time.overlap_pct() : std::nullopt;
     table.add({id,
