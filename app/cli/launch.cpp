@@ -91,6 +91,15 @@ std::optional<ScratchFolder> folder_for_mpi() {
   return std::optional<ScratchFolder>(std::in_place, kSharedMemory);
 }
 
+/// The same of the folder where Open MPI keeps its sockets and what it knows of a run. The path of a socket has 107
+/// characters at most: a long temporary folder stays as it is.
+std::optional<ScratchFolder> session_for_mpi() {
+  constexpr std::size_t kLongest = 32;
+  if (std::getenv("OMPI_MCA_orte_tmpdir_base") != nullptr) return std::nullopt;
+  if (fs::temp_directory_path().native().size() > kLongest) return std::nullopt;
+  return std::optional<ScratchFolder>(std::in_place);
+}
+
 /// What a child needs to be let in, whatever the user's own environment says.
 std::vector<std::pair<std::string, std::string>> key_for(const collector::Collector& collector,
                                                          const char* holder) {
@@ -218,6 +227,11 @@ LaunchResult launch(LaunchOptions options) {
     // By its name in Open MPI 4 and in 5.
     for (const char* name : {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory"})
       environment.emplace_back(name, shared->path());
+  }
+  const std::optional<ScratchFolder> session = session_for_mpi();
+  if (session) {
+    for (const char* name : {"OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base"})
+      environment.emplace_back(name, session->path());
   }
   environment.emplace_back("OMP_NUM_THREADS", "1");
   Process ranks(rank_command(options, config_path, options.set.empty() ? "" : config.name(),

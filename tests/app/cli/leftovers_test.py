@@ -74,8 +74,9 @@ class Leftovers(CommandTest):
             return None
 
         segments = waited_for(shared)
-        configuration = list(self.temporary.glob("shardscope-*"))
-        self.assertEqual(len(configuration), 1)
+        ours = list(self.temporary.glob("shardscope-*"))  # the configuration, and what Open MPI keeps of the run
+        self.assertEqual(len(ours), 2)
+        self.assertEqual(len(list(self.temporary.glob("shardscope-*/ompi.*"))), 1)
         # A folder that somebody holds, one that is somebody else's, and one that only looks like it.
         held, other = self.temporary / "shardscope-held", self.temporary / "shardscope-mine"
         held.mkdir()
@@ -85,7 +86,7 @@ class Leftovers(CommandTest):
             fcntl.flock(lock, fcntl.LOCK_EX)
             # While it runs another one leaves its folders alone.
             subprocess.run(self.run_options(1), env=self.env, check=True, capture_output=True)
-            self.assertTrue(segments.exists() and configuration[0].exists())
+            self.assertTrue(all(path.exists() for path in [segments, *ours]))
             members = family(process.pid)
             self.assertGreaterEqual(len(members), 4)  # itself, mpirun, two ranks
             for member in members:
@@ -94,9 +95,10 @@ class Leftovers(CommandTest):
                 os.kill(member, signal.SIGKILL)
             process.wait()
             waited_for(lambda: all(ended(member) for member in members))
-            self.assertTrue(segments.exists() and configuration[0].exists())
+            self.assertTrue(all(path.exists() for path in [segments, *ours]))
             subprocess.run(self.run_options(1), env=self.env, check=True, capture_output=True)
-            self.assertFalse(segments.exists() or configuration[0].exists())
+            self.assertFalse(any(path.exists() for path in [segments, *ours]))
+            self.assertEqual(list(self.temporary.glob("ompi.*")), [])
             self.assertEqual(sorted(path.name for path in self.temporary.glob("shardscope-*")), [held.name, other.name])
 
     def test_a_collector_leaves_no_socket_files(self):
