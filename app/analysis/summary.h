@@ -166,7 +166,7 @@ struct Summary {
   std::uint64_t events = 0;  ///< that the figures are made of
   store::Losses losses;
   std::optional<instrumentation::Detail> recorded_detail;  ///< the highest of which there is anything
-  std::optional<std::vector<store::Store::UnmatchedEnds>> unmatched_ends;  ///< unknown of older recordings
+  std::vector<store::Store::UnmatchedEnds> unmatched_ends;
   std::vector<std::string> problems;           ///< what is missing or damaged in the recording, as text
   std::optional<Distributions> distributions;  ///< of a recording with limits
   std::optional<Kept> kept;                    ///< what is here at full detail; nothing: everything

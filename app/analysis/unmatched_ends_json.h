@@ -2,21 +2,18 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <vector>
 
 #include "app/store/store.h"
 
 namespace shardscope::analysis {
 
-/// Of Store::unmatched_ends(): {"count", "explained", "by": [{"rank", "kind", "count", "explained"}]}, or
-/// null.
+/// Of Store::unmatched_ends(): {"count", "explained", "by": [{"rank", "kind", "count", "explained"}]}.
 [[nodiscard]] inline nlohmann::json unmatched_ends_json(
-    const std::optional<std::vector<store::Store::UnmatchedEnds>>& ends) {
-  if (!ends) return nullptr;
+    const std::vector<store::Store::UnmatchedEnds>& ends) {
   std::uint64_t count = 0, explained = 0;
   nlohmann::json by = nlohmann::json::array();
-  for (const store::Store::UnmatchedEnds& row : *ends) {
+  for (const store::Store::UnmatchedEnds& row : ends) {
     count += row.count;
     explained += row.explained;
     by.push_back({{"rank", row.rank},

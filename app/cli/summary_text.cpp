@@ -141,8 +141,8 @@ std::string summary_text(const analysis::Summary& s) {
   if (s.link_gbps > 0)
     line("link", fmt::format("emulated: {} Gbit/s, {} µs", s.link_gbps, s.link_latency_us));
   line("events", fmt::format("{}, {}", s.events, store::text_of(s.losses)));
-  if (s.unmatched_ends && !store::unmatched_ends_by_rank(*s.unmatched_ends).empty()) {
-    line("", "unexplained unmatched ends: " + store::unmatched_ends_by_rank(*s.unmatched_ends));
+  if (const std::string ends = store::unmatched_ends_by_rank(s.unmatched_ends); !ends.empty()) {
+    line("", "unexplained unmatched ends: " + ends);
   }
   for (const std::string& problem : s.problems) line("problem", problem);
   line("steps", fmt::format("{} ({} measured, without the first)", s.steps, s.steps_measured));

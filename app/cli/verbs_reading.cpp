@@ -183,9 +183,8 @@ int print_info(const Reading& reading) {
     say("{:<12} {}\n", "failed", failure);
   say("{:<12} {}{}\n", "events", store::text_of(losses),
       store.gaps().empty() ? "" : fmt::format("; {} gaps", store.gaps().size()));
-  if (const auto ends = store.unmatched_ends(); ends && !store::unmatched_ends_by_rank(*ends).empty()) {
-    say("{:<12} unexplained unmatched ends: {}\n", "", store::unmatched_ends_by_rank(*ends));
-  }
+  if (const std::string ends = store::unmatched_ends_by_rank(store.unmatched_ends()); !ends.empty())
+    say("{:<12} unexplained unmatched ends: {}\n", "", ends);
   if (store.has_tables()) {
     const auto& t = store.tables();
     say("{:<12} {}\n", "run", t.run_id);

@@ -100,7 +100,6 @@ struct Block {
 struct BlockPage {
   std::array<std::vector<DensityPyramid>, ev::kStreamCount> lanes;  ///< by depth
   DensityPyramid waits;
-  std::vector<ParamState> statuses;  ///< only of a recording of version 3; see decode_statuses()
   [[nodiscard]] std::size_t bytes() const noexcept;
 };
 

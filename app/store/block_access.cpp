@@ -263,7 +263,7 @@ BlockAccess::TileRead BlockAccess::read_tile(const Block& last, std::uint32_t ti
   }
 }
 
-std::vector<ParamState> BlockAccess::statuses(Block& block, std::uint32_t index) {
+std::vector<ParamState> BlockAccess::statuses(const Block& block) {
   if (!block.statuses.empty()) return decode_statuses(block.statuses.data(), block.statuses.size());
   if (block.spilled.statuses.bytes != 0) {
     const std::vector<std::byte> bytes = spill_.get(block.spilled.statuses);
@@ -271,11 +271,7 @@ std::vector<ParamState> BlockAccess::statuses(Block& block, std::uint32_t index)
   }
   if (rows_ == nullptr || block.rows.empty()) throw std::runtime_error("its statuses are not there");
   const std::vector<std::byte> bytes = rows_->statuses(block.rows.front());
-  if (!bytes.empty()) return decode_statuses(bytes.data(), bytes.size());
-  const BlockCache::Held* page = known_page(block, index, Detail::full);
-  if (page == nullptr) page = read_page(block, index, Detail::full, Read::always);
-  return page == nullptr ? std::vector<ParamState>()
-                         : static_cast<const BlockPage*>(page->value.get())->statuses;
+  return decode_statuses(bytes.data(), bytes.size());
 }
 
 std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t index, RankState::For part,
@@ -288,7 +284,7 @@ std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t 
   try {
     const bool with_statuses = part == RankState::For::states || part == RankState::For::views;
     std::vector<ParamState> before;
-    if (with_statuses) before = statuses(block, index);
+    if (with_statuses) before = statuses(block);
     if (block.damaged || block.sum) return nullptr;
     std::vector<Chunk> chunks = this->chunks(block, events_for(part));
     auto state = std::make_shared<RankState>(block.begin, std::move(before), block.corrections, part);

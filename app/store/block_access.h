@@ -153,7 +153,7 @@ class BlockAccess {
   /// The looking since the last limit() is over.
   void note_drawing();
   [[nodiscard]] std::vector<Chunk> chunks(const Block& block, Chunk::Part part);
-  [[nodiscard]] std::vector<ParamState> statuses(Block& block, std::uint32_t index);
+  [[nodiscard]] std::vector<ParamState> statuses(const Block& block);
   void damaged(Block& block, const std::string& why);
   /// A row of it is not there any more: as damaged(), unless its recorder has let it go.
   void missing(Block& block, const std::string& why);

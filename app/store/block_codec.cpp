@@ -14,11 +14,8 @@ namespace {
 constexpr std::uint8_t kBlockVersion = 2;
 /// 2: says how many lanes it holds, and does not end with the statuses. 3: shares in fewer steps.
 constexpr std::uint8_t kPageVersion = 3;
-constexpr std::uint8_t kFirstInFewSteps = 3;
 constexpr std::uint32_t kPageSteps = 255;
 constexpr std::uint8_t kStatusesVersion = 1;
-/// A block or page of version 1 holds these, of which there were no more.
-constexpr std::size_t kLanesOfVersion1 = 7;
 constexpr std::size_t kFineBuckets = std::size_t{1} << 16;
 constexpr std::size_t kMaxDepth = 64;
 
@@ -113,15 +110,12 @@ CategoryBytes read_bytes(Reader& in) {
   return out;
 }
 
-std::uint8_t read_version(Reader& in, std::uint8_t newest) {
-  const auto version = in.fixed<std::uint8_t>();
-  if (version == 0 || version > newest) in.fail("has a version that this program does not know");
-  return version;
+void read_version(Reader& in, std::uint8_t known) {
+  if (in.fixed<std::uint8_t>() != known) in.fail("has a version that this program does not know");
 }
 
 /// Reads the number of lanes. A later program's further lanes cannot be shown by this one.
-std::size_t read_lane_count(Reader& in, std::uint8_t version) {
-  if (version == 1) return kLanesOfVersion1;
+std::size_t read_lane_count(Reader& in) {
   const std::uint64_t lanes = in.varint();
   if (lanes > ev::kStreamCount) in.fail("has lanes that this program does not know");
   return lanes;
@@ -396,17 +390,15 @@ std::vector<std::byte> encode_statuses(const RankState& state) {
 BlockPage decode_page(const std::byte* data, std::size_t size, DensityPyramid::Levels levels) {
   const std::vector<std::byte> bytes = unpack(data, size);
   Reader in(bytes.data(), bytes.size(), "page");
-  const std::uint8_t version = read_version(in, kPageVersion);
-  const std::size_t lanes = read_lane_count(in, version);
-  const std::uint32_t steps = version >= kFirstInFewSteps ? kPageSteps : DensityPyramid::kSteps;
+  read_version(in, kPageVersion);
+  const std::size_t lanes = read_lane_count(in);
   BlockPage page;
   for (auto& lane : std::span(page.lanes).first(lanes)) {
     const std::size_t depths = in.count();
     if (depths > kMaxDepth) in.fail("has too many rows");
-    for (std::size_t d = 0; d < depths; ++d) lane.push_back(DensityPyramid::decode(in, levels, steps));
+    for (std::size_t d = 0; d < depths; ++d) lane.push_back(DensityPyramid::decode(in, levels, kPageSteps));
   }
-  page.waits = DensityPyramid::decode(in, levels, steps);
-  if (version == 1) page.statuses = read_statuses(in);
+  page.waits = DensityPyramid::decode(in, levels, kPageSteps);
   if (in.left() != 0) in.fail("is followed by bytes that mean nothing");
   return page;
 }
@@ -456,7 +448,7 @@ std::vector<std::byte> encode_block(const Block& block) {
 Block decode_block(const std::byte* data, std::size_t size) {
   const std::vector<std::byte> bytes = unpack(data, size);
   Reader in(bytes.data(), bytes.size(), "block");
-  const std::uint8_t version = read_version(in, kBlockVersion);
+  read_version(in, kBlockVersion);
   Block block;
   block.begin_ns = in.fixed<std::int64_t>();
   in.set_base(block.begin_ns);
@@ -474,7 +466,7 @@ Block decode_block(const std::byte* data, std::size_t size) {
   block.clock_residual_ns = in.number();
   block.end_ns = in.time();
   block.gap = in.varint() != 0;
-  const std::size_t lanes = read_lane_count(in, version);
+  const std::size_t lanes = read_lane_count(in);
   block.begin = read_keyframe(in, lanes);
   for (BlockLane& lane : std::span(block.lanes).first(lanes)) {
     in.now_reading("lanes");

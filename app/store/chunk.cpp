@@ -22,12 +22,6 @@ using instrumentation::Event;
 constexpr std::uint32_t kMagic = 0x4B43535AU;  // "ZSCK"
 constexpr std::uint16_t kVersion = 4;
 constexpr std::size_t kHeaderBytes = 136;
-
-/// By version; 1 has no number of parts, 1 and 2 are without shed_before, lost_between and where events are
-/// missing, 1 to 3 without a section of its own for events of the state.
-constexpr std::size_t header_bytes(std::uint16_t version) noexcept {
-  return version <= 2 ? 88 : version == 3 ? 120 : kHeaderBytes;
-}
 constexpr std::size_t kMaxEvents = std::size_t{1} << 22;
 constexpr std::size_t kMaxColumnsBytes = kMaxEvents * 64;
 /// 3 takes 1.6 % less room and 1.6 times as long: a collector compresses beside ranks that train.
@@ -74,23 +68,22 @@ Header read_header(const std::byte* data, std::size_t bytes) {
   if (reader.fixed<std::uint32_t>() != kMagic) throw std::runtime_error("chunk: does not begin like a chunk");
   const auto version = reader.fixed<std::uint16_t>();
   Header header;
-  const std::size_t own = header_bytes(version);
-  if (bytes < own) {
+  if (bytes < kHeaderBytes) {
     throw std::runtime_error("chunk: " + std::to_string(bytes) + " bytes, fewer than its header of " +
-                             std::to_string(own));
+                             std::to_string(kHeaderBytes));
   }
-  // The checksum before the version is believed: a flipped bit must not read as "newer version".
-  ByteReader sum(data + own - 4, 4, "header");
-  if (sum.fixed<std::uint32_t>() != crc32c(data, own - 4)) {
+  // The checksum before the version is believed: a flipped bit must not read as another version.
+  ByteReader sum(data + kHeaderBytes - 4, 4, "header");
+  if (sum.fixed<std::uint32_t>() != crc32c(data, kHeaderBytes - 4)) {
     throw std::runtime_error("chunk: header checksum does not match");
   }
-  if (version == 0 || version > kVersion) {
-    throw std::runtime_error("chunk: version " + std::to_string(version) + ", this program reads up to " +
+  if (version != kVersion) {
+    throw std::runtime_error("chunk: version " + std::to_string(version) + ", this program reads version " +
                              std::to_string(kVersion));
   }
   const auto more_parts = reader.fixed<std::uint16_t>();
   Chunk& chunk = header.chunk;
-  if (version >= 2) chunk.parts = std::uint32_t{more_parts} + 1;
+  chunk.parts = std::uint32_t{more_parts} + 1;
   chunk.rank = reader.fixed<std::uint32_t>();
   header.count = reader.fixed<std::uint32_t>();
   chunk.sequence = reader.fixed<std::uint64_t>();
@@ -100,26 +93,22 @@ Header read_header(const std::byte* data, std::size_t bytes) {
   chunk.lost_before = reader.fixed<std::uint64_t>();
   header.begin = reader.fixed<std::int64_t>();
   header.end = reader.fixed<std::int64_t>();
-  if (version >= 3) {
-    chunk.shed_before = reader.fixed<std::uint64_t>();
-    chunk.lost_between = reader.fixed<std::uint64_t>();
-    chunk.missing_begin_ns = reader.fixed<std::int64_t>();
-    chunk.missing_end_ns = reader.fixed<std::int64_t>();
-  }
+  chunk.shed_before = reader.fixed<std::uint64_t>();
+  chunk.lost_between = reader.fixed<std::uint64_t>();
+  chunk.missing_begin_ns = reader.fixed<std::int64_t>();
+  chunk.missing_end_ns = reader.fixed<std::int64_t>();
   Section& states = header.states;
   Section& others = header.others;
-  if (version >= 4) {
-    states.events = reader.fixed<std::uint32_t>();
-    states.bytes = reader.fixed<std::uint32_t>();
-    states.packed_bytes = reader.fixed<std::uint32_t>();
-    states.crc = reader.fixed<std::uint32_t>();
-  }
+  states.events = reader.fixed<std::uint32_t>();
+  states.bytes = reader.fixed<std::uint32_t>();
+  states.packed_bytes = reader.fixed<std::uint32_t>();
+  states.crc = reader.fixed<std::uint32_t>();
   others.bytes = reader.fixed<std::uint32_t>();
   others.packed_bytes = reader.fixed<std::uint32_t>();
   others.crc = reader.fixed<std::uint32_t>();
   const std::uint64_t packed = std::uint64_t{states.packed_bytes} + others.packed_bytes;
-  if (packed != bytes - own) {
-    throw std::runtime_error("chunk: holds " + std::to_string(bytes - own) +
+  if (packed != bytes - kHeaderBytes) {
+    throw std::runtime_error("chunk: holds " + std::to_string(bytes - kHeaderBytes) +
                              " bytes of columns, its header says " + std::to_string(packed));
   }
   if (header.count > kMaxEvents || states.events > header.count) {
@@ -130,7 +119,7 @@ Header read_header(const std::byte* data, std::size_t bytes) {
     throw std::runtime_error("chunk: holds columns of no event");
   }
   others.events = header.count - states.events;
-  states.packed = data + own;
+  states.packed = data + kHeaderBytes;
   others.packed = states.packed + states.packed_bytes;
   return header;
 }

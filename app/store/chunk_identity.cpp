@@ -3,17 +3,6 @@
 #include <stdexcept>
 
 namespace shardscope::store {
-namespace {
-
-constexpr std::int32_t kFirstWithParts = 2;
-
-}  // namespace
-
-std::string identity_columns(std::int32_t format_version) {
-  return std::string(", rank, ") + (format_version < kFirstWithParts ? "1" : "parts") +
-         ", sequence, events, dropped_before, lost_before, begin_ns, end_ns, clock_offset_ns, "
-         "clock_residual_ns";
-}
 
 ChunkIdentity row_identity(const Statement& row, int first_column) {
   const auto number = [&](int column) {

@@ -21,7 +21,9 @@ struct ChunkIdentity {
 [[nodiscard]] ChunkIdentity identity_of(const std::byte* data, std::size_t bytes);
 
 /// The columns of table chunks that row_identity() reads, with a comma before the first.
-[[nodiscard]] std::string identity_columns(std::int32_t format_version);
+inline constexpr const char* kIdentityColumns =
+    ", rank, parts, sequence, events, dropped_before, lost_before, begin_ns, end_ns, clock_offset_ns, "
+    "clock_residual_ns";
 [[nodiscard]] ChunkIdentity row_identity(const Statement& row, int first_column);
 
 /// Throws std::runtime_error, naming the chunk whose bytes they are, where that is another one.

@@ -16,12 +16,9 @@ Losses losses_of(const Store& store) {
   }
   const std::uint64_t accounted = store.event_count() + out.damaged_events;
   if (taken_in > accounted) out.absent_events = taken_in - accounted;
-  if (const auto ends = store.unmatched_ends()) {
-    out.unmatched_ends = out.explained_ends = 0;
-    for (const Store::UnmatchedEnds& row : *ends) {
-      *out.unmatched_ends += row.count;
-      *out.explained_ends += row.explained;
-    }
+  for (const Store::UnmatchedEnds& row : store.unmatched_ends()) {
+    out.unmatched_ends += row.count;
+    out.explained_ends += row.explained;
   }
   return out;
 }
@@ -34,8 +31,8 @@ std::string text_of(const Losses& losses) {
   if (losses.damaged_events != 0) text += ", " + std::to_string(losses.damaged_events) + " damaged";
   if (losses.absent_events != 0)
     text += ", " + std::to_string(losses.absent_events) + " not in the recording";
-  if (losses.unmatched_ends.value_or(0) != 0)
-    text += ", " + unmatched_ends_text(*losses.unmatched_ends, losses.explained_ends.value_or(0));
+  if (losses.unmatched_ends != 0)
+    text += ", " + unmatched_ends_text(losses.unmatched_ends, losses.explained_ends);
   return text;
 }
 

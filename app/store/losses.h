@@ -18,10 +18,10 @@ struct Losses {
   std::uint64_t damaged_events = 0;  ///< recorded, and cannot be read
   std::uint64_t absent_events = 0;   ///< received by a collector, and not in the recording
   /// Span ends whose begin is missing, and those of them that missing events explain; see
-  /// Store::unmatched_ends(). Nothing where they were not counted.
-  std::optional<std::uint64_t> unmatched_ends = {}, explained_ends = {};
+  /// Store::unmatched_ends().
+  std::uint64_t unmatched_ends = 0, explained_ends = 0;
   [[nodiscard]] bool any() const noexcept {
-    return dropped + lost_messages + damaged_events + absent_events + unmatched_ends.value_or(0) != 0;
+    return dropped + lost_messages + damaged_events + absent_events + unmatched_ends != 0;
   }
 };
 

@@ -14,26 +14,16 @@
 namespace shardscope::store {
 namespace {
 
-/// Before, they were the end of the levels of detail.
-constexpr std::int32_t kFirstWithStatusesApart = 4;
-constexpr std::int32_t kFirstWithTiles = 5;
-constexpr std::int32_t kFirstThatKeepsAPart = 8;
-
 class Rows final : public BlockRows {
  public:
-  Rows(std::shared_ptr<Database> database, std::int32_t format_version)
-      : database_(std::move(database)),
-        format_version_(format_version),
-        statuses_apart_(format_version >= kFirstWithStatusesApart),
-        has_tiles_(format_version >= kFirstWithTiles),
-        goes_on_(format_version >= kFirstThatKeepsAPart && is_incomplete(*database_)) {}
+  Rows(std::shared_ptr<Database> database, bool keeps_a_part)
+      : database_(std::move(database)), goes_on_(keeps_a_part && is_incomplete(*database_)) {}
 
   Chunk chunk(std::int64_t row, Chunk::Part part) override {
-    // Prepared when needed: a table may be damaged, and older recordings have no levels.
-    if (!chunk_) {
-      chunk_.emplace(database_->prepare("SELECT bytes" + identity_columns(format_version_) +
-                                        " FROM chunks WHERE id = ?1"));
-    }
+    // Prepared when needed: a table may be damaged.
+    if (!chunk_)
+      chunk_.emplace(
+          database_->prepare(std::string("SELECT bytes") + kIdentityColumns + " FROM chunks WHERE id = ?1"));
     const Done done(*chunk_);
     chunk_->bind(1, row);
     if (!chunk_->step()) throw RowMissing("is not in the recording any more");
@@ -52,7 +42,6 @@ class Rows final : public BlockRows {
   }
 
   std::vector<std::byte> statuses(std::int64_t row) override {
-    if (!statuses_apart_) return {};
     if (!statuses_) statuses_.emplace(database_->prepare("SELECT statuses FROM levels WHERE id = ?1"));
     const Done done(*statuses_);
     statuses_->bind(1, row);
@@ -63,7 +52,6 @@ class Rows final : public BlockRows {
   }
 
   std::vector<std::byte> tile(std::int64_t row, std::uint32_t tile_row) override {
-    if (!has_tiles_) return {};
     if (!tiles_) tiles_.emplace(database_->prepare("SELECT bytes FROM tiles WHERE id = ?1"));
     const Done done(*tiles_);
     tiles_->bind(1, tile_id(row, tile_row));
@@ -99,29 +87,25 @@ class Rows final : public BlockRows {
     Statement& statement;
   };
   std::shared_ptr<Database> database_;
-  std::int32_t format_version_;
-  bool statuses_apart_, has_tiles_, goes_on_;
+  bool goes_on_;
   std::optional<Statement> chunk_, levels_, statuses_, tiles_;
 };
 
-void verify_rows(Database& database, std::int32_t format_version) {
-  const bool statuses_apart = format_version >= kFirstWithStatusesApart;
+void verify_rows(Database& database) {
   Statement chunks =
-      database.prepare("SELECT id, bytes" + identity_columns(format_version) + " FROM chunks ORDER BY id");
+      database.prepare(std::string("SELECT id, bytes") + kIdentityColumns + " FROM chunks ORDER BY id");
   while (chunks.step()) {
     const std::span<const std::byte> bytes = chunks.bytes(1);
     must_be(row_identity(chunks, 2), identity_of(bytes.data(), bytes.size()));
     Chunk::verify(bytes.data(), bytes.size());
   }
-  Statement levels = database.prepare(statuses_apart ? "SELECT id, bytes, statuses FROM levels ORDER BY id"
-                                                     : "SELECT id, bytes, bytes FROM levels ORDER BY id");
+  Statement levels = database.prepare("SELECT id, bytes, statuses FROM levels ORDER BY id");
   while (levels.step()) {
     for (const int column : {1, 2}) {
       const std::span<const std::byte> bytes = levels.bytes(column);
       verify_packed(bytes.data(), bytes.size());
     }
   }
-  if (format_version < kFirstWithTiles) return;
   Statement tiles = database.prepare("SELECT bytes FROM tiles ORDER BY id");
   while (tiles.step()) {
     const std::span<const std::byte> bytes = tiles.bytes(0);
@@ -131,13 +115,11 @@ void verify_rows(Database& database, std::int32_t format_version) {
 
 }  // namespace
 
-std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database, std::int32_t format_version) {
-  return std::make_unique<Rows>(std::move(database), format_version);
+std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database, bool keeps_a_part) {
+  return std::make_unique<Rows>(std::move(database), keeps_a_part);
 }
 
-StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify verify,
-                         const std::function<void(Block)>& take) {
-  const bool statuses_apart = format_version >= kFirstWithStatusesApart;
+StoredBlocks read_blocks(Database& database, Verify verify, const std::function<void(Block)>& take) {
   StoredBlocks out;
   // From the index, which is small: the table's pages hold the events.
   std::vector<std::pair<std::int64_t, std::uint32_t>> rows;
@@ -164,18 +146,16 @@ StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify
   }
   if (more) throw std::runtime_error("a block has no events");
 
-  Statement tails = database.prepare(statuses_apart ? "SELECT rank, bytes, statuses FROM tails"
-                                                    : "SELECT rank, bytes, levels FROM tails");
+  Statement tails = database.prepare("SELECT rank, bytes, statuses FROM tails");
   while (tails.step()) {
     const std::span<const std::byte> bytes = tails.bytes(1), statuses = tails.bytes(2);
     Block block = decode_block(bytes.data(), bytes.size());
     if (block.rank != tails.integer(0)) throw std::runtime_error("the end of a rank is that of another rank");
     BlockTail& tail = out.tails[block.rank];
     tail.begin = std::move(block.begin);
-    tail.statuses = statuses_apart ? decode_statuses(statuses.data(), statuses.size())
-                                   : decode_page(statuses.data(), statuses.size()).statuses;
+    tail.statuses = decode_statuses(statuses.data(), statuses.size());
   }
-  if (verify == Verify::everything) verify_rows(database, format_version);
+  if (verify == Verify::everything) verify_rows(database);
   return out;
 }
 

@@ -15,8 +15,8 @@
 namespace shardscope::store {
 
 /// Reads rows of an open recording for as long as it lives.
-[[nodiscard]] std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database,
-                                                 std::int32_t format_version);
+/// `keeps_a_part`: of its run, so that a recorder that goes on may let go of them meanwhile.
+[[nodiscard]] std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database, bool keeps_a_part);
 
 /// What tables `blocks` and `tails` say beside the blocks.
 struct StoredBlocks {
@@ -27,7 +27,7 @@ enum class Verify : std::uint8_t;
 /// Hands each block to `take`, in order of rows. Throws std::runtime_error where anything is damaged or does
 /// not fit the rows: then the blocks have to be made again from the events, those that were taken as well.
 /// Table `chunks` itself is read only to verify it.
-[[nodiscard]] StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify verify,
+[[nodiscard]] StoredBlocks read_blocks(Database& database, Verify verify,
                                        const std::function<void(Block)>& take);
 
 }  // namespace shardscope::store

@@ -29,9 +29,6 @@
 namespace shardscope::store {
 namespace {
 
-constexpr std::int32_t kFirstWithBlocks = 3;
-constexpr std::int32_t kFirstWithParts = 2;
-constexpr std::int32_t kFirstWithSums = 8;
 constexpr int kCorrupt = 11;  ///< SQLITE_CORRUPT
 
 class FileReader {
@@ -46,13 +43,12 @@ class FileReader {
     // What the recorder of a running run lets go meanwhile must not look like damage: all is read as it is
     // now. Who goes on looking for long would keep its log from being folded into the file; for that see
     // BlockRows::let_go().
-    const bool snapshot = info_.format_version >= kFirstWithSums;
-    if (snapshot) database_->execute("BEGIN");
+    if (keeps_a_part_) database_->execute("BEGIN");
     end_->look_for_rows(*database_);
-    if (info_.format_version >= kFirstWithSums) problems_.guard("what was not kept", [&] { take_sums(); });
+    if (keeps_a_part_) problems_.guard("what was not kept", [&] { take_sums(); });
     const std::size_t of_opening = problems_.listed();
     Store store = begun();
-    if (info_.format_version < kFirstWithBlocks || !take_blocks(store)) {
+    if (!take_blocks(store)) {
       // Blocks that were taken before one that is damaged are made again as well.
       problems_.go_back_to(of_opening);
       info_.chunks = info_.events = 0;
@@ -65,7 +61,7 @@ class FileReader {
     problems_.guard("messages", [&] { read_messages(store); });
     finish(store);
     database_->limit_work(std::nullopt);  // what is looked at later is read row by row
-    if (snapshot && verify_ != Verify::everything) database_->execute("COMMIT");
+    if (keeps_a_part_ && verify_ != Verify::everything) database_->execute("COMMIT");
     return store;
   }
 
@@ -77,7 +73,7 @@ class FileReader {
     if (!store.has_tables() && !end_->holds_nothing())
       problems_.add("the run's static tables (modules, parameters) are missing");
     problems_.guard("names", [&] { read_names(store); });
-    store.set_rows(rows_of(database_, info_.format_version));
+    store.set_rows(rows_of(database_, keeps_a_part_));
     next_sum_ = 0;
     if (sums_.through) store.restore_steps(sums_.steps, *sums_.through, sums_.origin_ns);
     return store;
@@ -191,10 +187,22 @@ class FileReader {
       refuse("has format version " + std::to_string(info_.format_version) + ", this program reads up to " +
              std::to_string(kRecordingVersion) + "; update Shardscope");
     }
-    if (info_.format_version < 1) refuse("has no valid format version; its header is damaged");
+    // By what is there and not by its number alone: a number that was changed costs no more than its own
+    // check.
+    if (info_.format_version < kWholeRecordingVersion && !has_column("ranks", "exit_message")) {
+      refuse("has format version " + std::to_string(info_.format_version) +
+             ", of before the first release; this program reads " + std::to_string(kWholeRecordingVersion) +
+             " and " + std::to_string(kRecordingVersion) + ": record the run again");
+    }
+    keeps_a_part_ = has_column("sums", "bytes");
     if (const std::string foreign = foreign_object(*database_); !foreign.empty()) {
       refuse(foreign + ", which no recording has: reading it might never end; do not use this file");
     }
+  }
+
+  [[nodiscard]] bool has_column(const std::string& table, const std::string& column) const {
+    return database_->integer("SELECT count(*) FROM pragma_table_info('" + table + "') WHERE name = '" +
+                              column + "'") != 0;
   }
 
   void read_tables(Store& store) {
@@ -243,12 +251,8 @@ class FileReader {
   bool take_blocks(Store& store) {
     try {
       std::set<std::uint32_t> ranks;
-      if (database_->integer(
-              "SELECT count(*) FROM meta WHERE key IN ('unmatched_ends_counted', 'unbegun_counted')") == 0) {
-        store.set_unmatched_ends_unknown();
-      }
       // One by one: what is kept of a block is a fraction of what is read.
-      StoredBlocks stored = read_blocks(*database_, info_.format_version, verify_, [&](Block block) {
+      StoredBlocks stored = read_blocks(*database_, verify_, [&](Block block) {
         append_sums(store, block.rows.front(), true);
         note_sequence(block.rank, block.sequence, block.parts);
         ranks.insert(block.rank);
@@ -258,7 +262,7 @@ class FileReader {
         store.append(std::move(block));
       });
       append_sums(store, INT64_MAX, true);
-      Statement rest = database_->prepare(chunk_columns() + " WHERE id = ?1");
+      Statement rest = database_->prepare(kChunkColumns + " WHERE id = ?1");
       for (const std::uint32_t rank : ranks) {
         const auto tail = stored.tails.find(rank);
         if (tail == stored.tails.end()) {
@@ -285,11 +289,9 @@ class FileReader {
   }
 
   /// As read_chunk() takes them.
-  [[nodiscard]] std::string chunk_columns() const {
-    return std::string("SELECT id, rank, sequence, bytes, begin_ns, end_ns, clock_offset_ns, events, ") +
-           (info_.format_version < kFirstWithParts ? "1" : "parts") + identity_columns(info_.format_version) +
-           " FROM chunks";
-  }
+  inline static const std::string kChunkColumns =
+      "SELECT id, rank, sequence, bytes, begin_ns, end_ns, clock_offset_ns, events, parts" +
+      std::string(kIdentityColumns) + " FROM chunks";
 
   void read_chunk(Store& store, const Statement& row) {
     const std::span<const std::byte> bytes = row.bytes(3);
@@ -349,7 +351,7 @@ class FileReader {
     while (next <= most) {
       try {
         Statement rows = database_->prepare(
-            chunk_columns() + (damaged_in_a_row > 0 ? " WHERE id = ?1" : " WHERE id >= ?1 ORDER BY id"));
+            kChunkColumns + (damaged_in_a_row > 0 ? " WHERE id = ?1" : " WHERE id >= ?1 ORDER BY id"));
         rows.bind(1, next);
         bool any = false;
         while (rows.step()) {
@@ -406,14 +408,9 @@ class FileReader {
   }
 
   void read_ranks(Store& store) {
-    // By the column and not by the version: a version that was changed must cost no more than its own check.
-    const bool has_exit_message =
-        database_->integer("SELECT count(*) FROM pragma_table_info('ranks') WHERE name = 'exit_message'") !=
-        0;
     Statement rows = database_->prepare(
-        std::string("SELECT rank, host, pid, connected, finished, exit_code, ") +
-        (has_exit_message ? "exit_message" : "last_words") +
-        ", events, dropped, lost_messages, "
+        "SELECT rank, host, pid, connected, finished, exit_code, exit_message, events, dropped, "
+        "lost_messages, "
         "clock_offset_ns, clock_residual_ns, gate_number, gate_kind, gate_id, holding, crc FROM ranks ORDER "
         "BY rank");
     while (rows.step()) {
@@ -488,6 +485,7 @@ class FileReader {
   std::size_t next_sum_ = 0;
   std::uint64_t not_kept_chunks_ = 0;
   std::int64_t last_id_ = -1;
+  bool keeps_a_part_ = false;   ///< of its run: there are sums of the rest
   std::uint64_t fs_bytes_ = 0;  ///< of the file without its log
 };
 

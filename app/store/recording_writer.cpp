@@ -178,7 +178,7 @@ RecordingWriter::RecordingWriter(const std::string& path, const Retention& reten
     db.execute("PRAGMA user_version = " + std::to_string(kWholeRecordingVersion));
     db.execute(kRecordingSchema);
     create_steps(db);
-    db.execute("INSERT INTO meta VALUES('complete', 0), ('unmatched_ends_counted', 1)");
+    db.execute("INSERT INTO meta VALUES('complete', 0)");
     if (retention.limited()) {
       s.sums.emplace(db, retention);
       s.blocks.sketch(s.sums->sketches());

@@ -11,7 +11,7 @@ namespace shardscope::store {
 namespace {
 
 namespace ev = shardscope::instrumentation;
-constexpr std::uint8_t kVersion = 2;  ///< 1: without what all_fields() has behind the slices
+constexpr std::uint8_t kVersion = 2;
 
 // One description of the fields serves both directions: `io` is a Writer or a Reader.
 class Writer {
@@ -118,7 +118,7 @@ void later_fields(Io& io, Tables& t) {
 }
 
 template <typename Io, typename Tables>
-void all_fields(Io& io, Tables& t, std::uint8_t version) {
+void all_fields(Io& io, Tables& t) {
   const auto value = [&](auto& v) { io.value(v); };
   io.value(t.run_id);
   io.value(t.model);
@@ -156,7 +156,6 @@ void all_fields(Io& io, Tables& t, std::uint8_t version) {
     io.value(p.shard_elems);
     io.value(p.padding_elems);
     io.list(p.modules, value);
-    // One number: recordings from before parameters could be frozen have 0 or 1 here.
     auto flags = static_cast<std::uint8_t>((p.persistent ? 1U : 0U) | (p.frozen ? 2U : 0U));
     io.value(flags);
     if constexpr (!std::is_const_v<std::remove_reference_t<decltype(p)>>) {
@@ -172,7 +171,7 @@ void all_fields(Io& io, Tables& t, std::uint8_t version) {
     io.value(s.elems);
     io.value(s.padding_elems);
   });
-  if (version > 1) later_fields(io, t);
+  later_fields(io, t);
 }
 
 }  // namespace
@@ -181,7 +180,7 @@ std::vector<std::byte> encode_tables(const ev::RunTables& tables) {
   std::vector<std::byte> out;
   Writer writer(out);
   writer.value(kVersion);
-  all_fields(writer, tables, kVersion);
+  all_fields(writer, tables);
   return out;
 }
 
@@ -189,12 +188,12 @@ ev::RunTables decode_tables(const std::byte* data, std::size_t bytes) {
   Reader reader(data, bytes);
   std::uint8_t version = 0;
   reader.value(version);
-  if (version == 0 || version > kVersion) {
+  if (version != kVersion) {
     throw std::runtime_error("static tables: version " + std::to_string(version) +
-                             ", this program reads up to version " + std::to_string(kVersion));
+                             ", this program reads version " + std::to_string(kVersion));
   }
   ev::RunTables tables;
-  all_fields(reader, tables, version);
+  all_fields(reader, tables);
   reader.expect_end();
   if (const char* wrong = ev::what_is_wrong(tables))
     throw std::runtime_error(std::string("static tables: ") + wrong);

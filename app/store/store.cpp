@@ -361,10 +361,7 @@ const Store::NotKept& Store::not_kept() const {
 }
 std::span<const Moment> Store::moments() const { return state_->moments; }
 
-void Store::set_unmatched_ends_unknown() { state_->unmatched_ends_known = false; }
-
-std::optional<std::vector<Store::UnmatchedEnds>> Store::unmatched_ends() const {
-  if (!state_->unmatched_ends_known) return std::nullopt;
+std::vector<Store::UnmatchedEnds> Store::unmatched_ends() const {
   std::vector<UnmatchedEnds> out;
   for (const auto& [rank, data] : state_->ranks) {
     for (const auto& [kind, ends] : data.run.unmatched_ends()) out.push_back(ends);

@@ -216,8 +216,6 @@ class Store {
   // For open_recording(): first set_rows() and the tables, then the blocks of each rank in order.
   void set_rows(std::unique_ptr<BlockRows> rows);
   void append(Block block);
-  /// The file's blocks do not count unmatched span ends.
-  void set_unmatched_ends_unknown();
   /// What follows a rank's last block begins with this. Where it is not known the last block is read for it.
   void go_on_from(std::uint32_t rank, BlockTail tail);
   void go_on_from_last(std::uint32_t rank);
@@ -285,8 +283,8 @@ class Store {
     ev::EventKind kind{};  ///< of the end
     std::uint64_t count = 0, explained = 0;
   };
-  /// By rank and kind; nothing for a recording whose recorder did not count them.
-  [[nodiscard]] std::optional<std::vector<UnmatchedEnds>> unmatched_ends() const;
+  /// By rank and kind.
+  [[nodiscard]] std::vector<UnmatchedEnds> unmatched_ends() const;
   /// The highest level of which any rank has an event; nothing where there is none.
   [[nodiscard]] std::optional<ev::Detail> recorded_detail() const;
 

@@ -48,7 +48,6 @@ struct Store::State {
   std::unordered_map<std::uint64_t, std::string> names;
   std::int64_t origin_ns = 0, end_ns = 0;
   bool has_origin = false;
-  bool unmatched_ends_known = true;
   NotKept not_kept;
   std::vector<Moment> moments;
   Evicted evicted;  ///< until_ns: collector clock; without steps, which their table knows

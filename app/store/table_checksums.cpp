@@ -39,11 +39,8 @@ constexpr std::array kChecked = {
     Checked{"memory_peaks", "SELECT * FROM memory_peaks ORDER BY rank, pool, category", kValues},
     Checked{"span_summary", "SELECT * FROM span_summary ORDER BY rank, stream, kind, code", kValues},
     Checked{"gaps", "SELECT * FROM gaps ORDER BY rowid", kValues},
-};
-
-/// Came later: recordings of earlier programs have none of them. Rows of these tables have checksums of their
-/// own, which say nothing of their keys nor of rows that are not there.
-constexpr std::array kCheckedLater = {
+    // Rows of these have checksums of their own, which say nothing of their keys nor of rows that are not
+    // there.
     Checked{"chunks",
             "SELECT id, rank, sequence, begin_ns, end_ns, clock_offset_ns, clock_residual_ns, events, "
             "dropped_before, lost_before, parts FROM chunks ORDER BY id",
@@ -60,28 +57,21 @@ constexpr std::array kCheckedLater = {
             kShape},
     Checked{"header", "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version",
             "the file says another format version than it was written in"},
-};
-
-/// Came later still: which blob lies in which row. A blob begins with a checksum of itself, which stands for
-/// it here: blobs that were exchanged are each right, and not in their place.
-constexpr std::array kBlobs = {
+    // Which blob lies in which row. A blob begins with a checksum of itself, which stands for it here: blobs
+    // that were exchanged are each right, and not in their place.
     Checked{"blobs_blocks", "SELECT id, substr(bytes, 1, 4) FROM blocks ORDER BY id", kPlaces},
     Checked{"blobs_levels", "SELECT id, substr(bytes, 1, 4), substr(statuses, 1, 4) FROM levels ORDER BY id",
             kPlaces},
     Checked{"blobs_tiles", "SELECT id, substr(bytes, 1, 4) FROM tiles ORDER BY id", kPlaces},
     Checked{"blobs_tails",
             "SELECT rank, substr(bytes, 1, 4), substr(statuses, 1, 4) FROM tails ORDER BY rank", kPlaces},
-};
-
-/// Since version 6.
-constexpr std::array kCheckedSince6 = {
     Checked{"models", "SELECT * FROM models ORDER BY id", kValues},
     Checked{"process_groups", "SELECT * FROM process_groups ORDER BY rank, id", kValues},
     Checked{"lane_names", "SELECT * FROM lane_names ORDER BY rank, lane", kValues},
 };
 
-/// Since version 8, of recordings that keep a part of their run.
-constexpr std::array kCheckedSince8 = {
+/// Beside them, of recordings that keep a part of their run.
+constexpr std::array kCheckedOfPart = {
     Checked{"sums",
             "SELECT id, rank, sequence, begin_ns, end_ns, events, parts, substr(bytes, 1, 4) FROM sums ORDER "
             "BY id",
@@ -148,18 +138,14 @@ void check_sums(Database& database, std::vector<std::string>& problems) {
   Sums sums;
   Statement rows = database.prepare("SELECT key, value FROM meta WHERE key GLOB 'crc:*'");
   while (rows.step()) sums[rows.text(0).substr(4)] = rows.integer(1);
-  if (sums.empty()) return;  // written before there were any
+  if (sums.empty()) {  // they are written when a recording ends
+    if (database.integer("SELECT count(*) FROM meta WHERE key = 'complete' AND value = 1") != 0)
+      problems.push_back("the checksums of its tables are missing");
+    return;
+  }
   for (const Checked& checked : kChecked) check_sum(database, checked, sums, problems);
-  const auto check_if_any = [&](const auto& all) {
-    const bool any = std::any_of(all.begin(), all.end(),
-                                 [&](const Checked& checked) { return sums.contains(checked.table); });
-    if (!any) return;
-    for (const Checked& checked : all) check_sum(database, checked, sums, problems);
-  };
-  check_if_any(kCheckedLater);
-  check_if_any(kBlobs);
-  check_if_any(kCheckedSince6);
-  check_if_any(kCheckedSince8);
+  if (!keeps_a_part(database)) return;
+  for (const Checked& checked : kCheckedOfPart) check_sum(database, checked, sums, problems);
 }
 
 void check_pages(Database& database, std::vector<std::string>& problems) {
@@ -202,10 +188,7 @@ void write_table_checksums(Database& database) {
         .run();
   };
   std::for_each(kChecked.begin(), kChecked.end(), write);
-  std::for_each(kCheckedLater.begin(), kCheckedLater.end(), write);
-  std::for_each(kBlobs.begin(), kBlobs.end(), write);
-  std::for_each(kCheckedSince6.begin(), kCheckedSince6.end(), write);
-  if (keeps_a_part(database)) std::for_each(kCheckedSince8.begin(), kCheckedSince8.end(), write);
+  if (keeps_a_part(database)) std::for_each(kCheckedOfPart.begin(), kCheckedOfPart.end(), write);
 }
 
 std::vector<std::string> check_tables(Database& database) {

@@ -71,8 +71,7 @@ void losses_of_events(const Facts& facts, Found& found) {
 
 void wrong_emission(const Facts& facts, Found& found) {
   const store::Store& store = facts.store;
-  const auto ends = store.unmatched_ends();
-  const std::string where = ends ? store::unmatched_ends_by_rank(*ends) : std::string();
+  const std::string where = store::unmatched_ends_by_rank(store.unmatched_ends());
   if (where.empty()) return;
   Finding finding{
       Severity::warning,

@@ -48,9 +48,7 @@ void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) 
 
 /// Unmatched span ends, of each kind that has any.
 void describe_unmatched_ends(const analysis::Summary& summary, std::uint32_t rank, Details& out) {
-  const auto& ends = summary.unmatched_ends;
-  if (!ends) return;
-  for (const store::Store::UnmatchedEnds& row : *ends) {
+  for (const store::Store::UnmatchedEnds& row : summary.unmatched_ends) {
     if (row.rank != rank) continue;
     add(out, std::string(ev::name_of(row.kind)) + " unmatched", grouped(static_cast<std::int64_t>(row.count)),
         store::unmatched_ends_text(row.count, row.explained));

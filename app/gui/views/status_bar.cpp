@@ -80,14 +80,13 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   piece(grouped(static_cast<std::int64_t>(dropped)) + " dropped",
         dropped == 0 ? c.muted : c.of(Meaning::trouble),
         "Events that a rank's ring had no room for; they show as gaps in the lanes");
-  if (const auto& ends = app.run->summary().unmatched_ends) {
-    const std::string where = store::unmatched_ends_by_rank(*ends);
-    std::uint64_t wrong = 0;
-    for (const store::Store::UnmatchedEnds& row : *ends) wrong += row.count - row.explained;
-    if (wrong > 0) {
-      piece(store::unmatched_ends_text(wrong, 0), c.of(Meaning::trouble),
-            where + "; nothing that is missing explains it, and what they ended is in no figure");
-    }
+  const auto& ends = app.run->summary().unmatched_ends;
+  std::uint64_t wrong = 0;
+  for (const store::Store::UnmatchedEnds& row : ends) wrong += row.count - row.explained;
+  if (wrong > 0) {
+    piece(store::unmatched_ends_text(wrong, 0), c.of(Meaning::trouble),
+          store::unmatched_ends_by_rank(ends) +
+              "; nothing that is missing explains it, and what they ended is in no figure");
   }
   const ClockBound bound = clock_bound(app);
   piece("clock ±" + duration(bound.in_view_ns).text(), c.muted,

@@ -161,12 +161,11 @@ TEST_F(RecordingTest, UnmatchedEndsAreCounted) {
   ASSERT_GT(taken, 10U);
   const Store read = open_recording(write("ends.zscope", run), nullptr);
   const auto ends = read.unmatched_ends();
-  ASSERT_TRUE(ends);
-  ASSERT_EQ(ends->size(), 1U);
-  EXPECT_EQ((*ends)[0].rank, 1U);
-  EXPECT_EQ((*ends)[0].kind, ev::EventKind::optimizer_end);
-  EXPECT_EQ((*ends)[0].count, taken);
-  EXPECT_EQ((*ends)[0].explained, 0U);
+  ASSERT_EQ(ends.size(), 1U);
+  EXPECT_EQ(ends[0].rank, 1U);
+  EXPECT_EQ(ends[0].kind, ev::EventKind::optimizer_end);
+  EXPECT_EQ(ends[0].count, taken);
+  EXPECT_EQ(ends[0].explained, 0U);
 }
 
 TEST_F(RecordingTest, WhatIsKeptOfABlockIsAFewKilobytes) {

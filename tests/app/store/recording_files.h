@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,6 +14,15 @@
 #include "tests/app/store/synthetic_run.h"
 
 namespace shardscope::store {
+
+/// As any SQLite tool would.
+inline void change(const std::string& path, const char* sql) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+  ASSERT_GT(sqlite3_changes(db), 0);
+  sqlite3_close(db);
+}
 
 class RecordingTest : public testing::Test {
  protected:

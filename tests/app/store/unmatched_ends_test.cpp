@@ -45,7 +45,7 @@ ChunkBuilder after_a_step() {
 Ends ends_of(const Chunk& chunk) {
   Store store;
   store.ingest(chunk);
-  return *store.unmatched_ends();
+  return store.unmatched_ends();
 }
 
 TEST(UnmatchedEnds, AreCountedByRankAndKind) {
@@ -58,10 +58,10 @@ TEST(UnmatchedEnds, AreCountedByRankAndKind) {
   ChunkBuilder other(2);
   whole_step(other, 0);
   store.ingest(other.compute(110, EventKind::phase_end, 0).chunk);
-  EXPECT_THAT(*store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, EventKind::module_end, 2, 0},
-                                                   Store::UnmatchedEnds{0, EventKind::collective_end, 1, 0},
-                                                   Store::UnmatchedEnds{2, EventKind::phase_end, 1, 0}));
-  EXPECT_EQ(unmatched_ends_by_rank(*store.unmatched_ends()),
+  EXPECT_THAT(store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, EventKind::module_end, 2, 0},
+                                                  Store::UnmatchedEnds{0, EventKind::collective_end, 1, 0},
+                                                  Store::UnmatchedEnds{2, EventKind::phase_end, 1, 0}));
+  EXPECT_EQ(unmatched_ends_by_rank(store.unmatched_ends()),
             "rank 0: 2 module_end, 1 collective_end; rank 2: 1 phase_end");
   const Losses losses = losses_of(store);
   EXPECT_TRUE(losses.any());
@@ -108,8 +108,8 @@ TEST(UnmatchedEnds, WhatIsMissingExplainsThemUpToWhereItMayHaveBeen) {
       .host(290, EventKind::step_end, 2)
       .compute(300, EventKind::module_end, 1);
   store.ingest(after.chunk);
-  EXPECT_THAT(*store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, EventKind::module_end, 2, 1},
-                                                   Store::UnmatchedEnds{0, EventKind::fetch_wait_end, 4, 3}));
+  EXPECT_THAT(store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, EventKind::module_end, 2, 1},
+                                                  Store::UnmatchedEnds{0, EventKind::fetch_wait_end, 4, 3}));
   const Losses losses = losses_of(store);
   EXPECT_EQ(
       text_of(losses),
@@ -125,7 +125,7 @@ TEST(UnmatchedEnds, ALostMessageExplainsThemInTheWholeChunk) {
   after.chunk.lost_before = 1;
   whole_step(after, 1).compute(195, EventKind::module_end, 1);
   store.ingest(after.chunk);
-  EXPECT_THAT(*store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, EventKind::module_end, 1, 1}));
+  EXPECT_THAT(store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, EventKind::module_end, 1, 1}));
 }
 
 /// From phases to modules and back and again, in the middle of modules.
@@ -147,15 +147,15 @@ TEST(UnmatchedEnds, ADetailThatWasTooLowExplainsThem) {
   whole_step(chunk, 4).compute(500, EventKind::module_end, 2).host(510, EventKind::micro_step_end, 0);
   Store store;
   store.ingest(chunk.chunk);
-  EXPECT_THAT(*store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, EventKind::micro_step_end, 1, 0},
-                                                   Store::UnmatchedEnds{0, EventKind::module_end, 2, 1},
-                                                   Store::UnmatchedEnds{0, EventKind::fetch_wait_end, 1, 1}));
+  EXPECT_THAT(store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, EventKind::micro_step_end, 1, 0},
+                                                  Store::UnmatchedEnds{0, EventKind::module_end, 2, 1},
+                                                  Store::UnmatchedEnds{0, EventKind::fetch_wait_end, 1, 1}));
 }
 
 TEST(UnmatchedEnds, AWholeRunHasNone) {
   for (const std::int32_t stage : {1, 3}) {
     const Store store = make_synthetic_store({.world = 2, .stage = stage, .steps = 4});
-    EXPECT_THAT(*store.unmatched_ends(), IsEmpty()) << stage;
+    EXPECT_THAT(store.unmatched_ends(), IsEmpty()) << stage;
   }
 }
 
@@ -176,7 +176,7 @@ TEST(UnmatchedEnds, RandomDropsThatAreReportedExplainAllOfThem) {
       chunk.dropped_before = std::exchange(dropped[chunk.rank], 0);
       damaged.ingest(chunk);
     }
-    const Ends reported = *damaged.unmatched_ends();
+    const Ends reported = damaged.unmatched_ends();
     for (const Store::UnmatchedEnds& ends : reported) {
       EXPECT_EQ(ends.count, ends.explained) << round << " " << ev::name_of(ends.kind);
       explained += ends.explained;
@@ -201,7 +201,7 @@ TEST(UnmatchedEnds, ABeginThatWasNeverEmittedIsFoundForEveryKind) {
     chunk.events.erase(chunk.events.begin() + static_cast<std::ptrdiff_t>(at));
     Store store;
     fill_store(store, broken);
-    EXPECT_THAT(*store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, ev::end_of(kind), 1, 0}))
+    EXPECT_THAT(store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, ev::end_of(kind), 1, 0}))
         << ev::name_of(kind);
     ++tried[kind];
   }
@@ -218,17 +218,17 @@ TEST(UnmatchedEnds, AreTheSameHoweverMuchIsKept) {
   Store whole;
   whole.seal_after(SIZE_MAX);
   fill_store(whole, run);
-  const Ends expected = *whole.unmatched_ends();
+  const Ends expected = whole.unmatched_ends();
   ASSERT_EQ(expected.size(), 1U);
   EXPECT_GT(expected[0].count, 1U);
   EXPECT_EQ(expected[0].explained, 0U);
   Store sealed;
   sealed.seal_after(500);
   fill_store(sealed, run);
-  EXPECT_EQ(*sealed.unmatched_ends(), expected);
+  EXPECT_EQ(sealed.unmatched_ends(), expected);
   Store totals(Keep::totals);
   fill_store(totals, run);
-  EXPECT_EQ(*totals.unmatched_ends(), expected);
+  EXPECT_EQ(totals.unmatched_ends(), expected);
 }
 
 }  // namespace
