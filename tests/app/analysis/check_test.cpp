@@ -13,17 +13,19 @@ namespace {
 
 using namespace test;
 
-/// A run of one rank whose steps take so many milliseconds; the first is warm-up.
+/// A run of one rank whose steps take so many milliseconds and have so many tokens; the first is warm-up.
 struct Made {
   RunBuilder builder{1, 0};
   store::Store* store = nullptr;
   Summary summary;
-  explicit Made(const std::vector<double>& ms) {
+  explicit Made(const std::vector<double>& ms, const std::vector<std::int64_t>& tokens = {}) {
     std::int64_t at = 0;
     std::uint32_t step = 0;
     for (const double one : ms) {
       const auto length = static_cast<std::int64_t>(one * 1e6);
-      builder.span(0, at, at + length, EventKind::step_begin, StreamId::host, step++);
+      builder.span(0, at, at + length, EventKind::step_begin, StreamId::host, step, ev::kNoId, 0,
+                   step < tokens.size() ? tokens[step] : 0);
+      ++step;
       at += length + 1000;
     }
     store = &builder.build();
@@ -98,6 +100,25 @@ TEST(Check, OneStopDoesNotDecide) {
 
 TEST(Check, TooFewStepsAreUnknown) {
   EXPECT_EQ(check_step({100, 100, 100}, {200, 200, 200}).outcome, Checked::Outcome::unknown);
+}
+
+/// Of tokens more is better; of a step without any, and of the first, there is no figure.
+TEST(Check, TokensPerSecondAreThoseOfTheStepsThatHaveSome) {
+  const auto check_tokens = [](double ms_of_run) {
+    std::vector<std::int64_t> tokens(21, 500);
+    tokens[7] = 0;
+    const Made a(std::vector<double>(21, 100), tokens), b(std::vector<double>(21, ms_of_run), tokens);
+    return check(a.run(), b.run(), {{"tokens_per_s", 5}}).front();
+  };
+  const Checked slower = check_tokens(125);
+  EXPECT_EQ(slower.unit, "tokens/s");
+  ASSERT_TRUE(slower.base && slower.run) << slower.why;
+  EXPECT_DOUBLE_EQ(*slower.base, 500 / 0.100);
+  EXPECT_DOUBLE_EQ(*slower.run, 500 / 0.125);
+  EXPECT_NEAR(*slower.change_pct, -20, 1e-9);
+  EXPECT_EQ(slower.outcome, Checked::Outcome::beyond);
+  EXPECT_NE(slower.why.find("19 steps"), std::string::npos) << slower.why;
+  EXPECT_EQ(check_tokens(80).outcome, Checked::Outcome::within) << "it is faster";
 }
 
 TEST(Check, JUnitNamesWhatIsBeyond) {

@@ -86,6 +86,28 @@ TEST(Summary, WaitsAreMeasuredWithoutPauses) {
   EXPECT_EQ(digest.longest_waits()[0].span.b, 4U);
 }
 
+TEST(Json, SaysWhatWasTrainedUnderTheNamesOfTheDocumentation) {
+  Summary summary;
+  summary.world = 4;
+  summary.stage = 2;
+  summary.params = 124'000'000;
+  summary.model = "gpt2-small";
+  summary.device = "CPU";
+  summary.simulated = true;
+  summary.link_gbps = 10;
+  summary.link_latency_us = 5;
+  // docs/metrics.md 4
+  const auto run = nlohmann::json::parse(to_json(summary))["run"];
+  EXPECT_EQ(run.at("world"), 4);
+  EXPECT_EQ(run.at("stage"), 2);
+  EXPECT_EQ(run.at("params"), 124'000'000);
+  EXPECT_EQ(run.at("model"), "gpt2-small");
+  EXPECT_EQ(run.at("device"), "CPU");
+  EXPECT_EQ(run.at("simulated"), true);
+  EXPECT_EQ(run.at("emulated_link").at("gbps"), 10);
+  EXPECT_EQ(run.at("emulated_link").at("latency_us"), 5);
+}
+
 TEST(Json, TextsThatAreNotUtf8AreReplacedAndDeepConfigurationsLeftOut) {
   Summary summary;
   summary.model =

@@ -66,6 +66,29 @@ TEST(Blocks, AnswerTheSameWhereEventsAreMissing) {
   }
 }
 
+// Threads stamp events in another order than they counted in. Beside a gap a block that is read again must
+// not take that for something missing: it shows what was shown while its events came.
+TEST(Blocks, MemoryIsCorrectedNoFurtherWhereABlockIsReadAgain) {
+  constexpr auto kPool = ev::MemoryPool::device;
+  StorePair stores(4);
+  stores.ingest(ChunkBuilder().memory(10, ev::MemoryCategory::param_shard, 100, 100).chunk);
+  ChunkBuilder after(0, 1);
+  after.chunk.dropped_before = 1;  // 40 bytes allocated
+  after.memory(30, ev::MemoryCategory::activation, 10, 150);
+  stores.ingest(after.chunk);
+  // Its count holds 10 bytes of another thread, whose event comes with the next chunk.
+  stores.ingest(ChunkBuilder(0, 2)
+                    .memory(50, ev::MemoryCategory::temporary, 5, 165)
+                    .host(60, ev::EventKind::tokens, 0)
+                    .chunk);
+  stores.ingest(ChunkBuilder(0, 3).memory(70, ev::MemoryCategory::temporary, 10, 160).chunk);
+  // The first event is time 0.
+  for (const auto& [at, bytes] : {std::pair{10, 100}, {20, 150}, {40, 155}, {55, 155}, {60, 165}}) {
+    EXPECT_EQ(stores.whole.memory_at(0, kPool, at).total(), bytes) << at;
+    EXPECT_EQ(stores.sealed.memory_at(0, kPool, at).bytes, stores.whole.memory_at(0, kPool, at).bytes) << at;
+  }
+}
+
 TEST(Blocks, MayOverlapInTime) {
   StorePair stores(900);
   stores.fill(drained_by_thread(make_synthetic_run({.world = 1, .steps = 20, .chunk_events = 300})));
@@ -205,6 +228,25 @@ TEST(Blocks, AFrameReadsLittleAndTheNextOnesRefineIt) {
   double busy = 0;
   for (const Density& column : exact) busy += column.busy;
   EXPECT_NEAR(total, busy, 0.02 * busy);
+  stores.sealed.limit_reading(std::nullopt);
+}
+
+/// A view that stays need not be drawn again: the time that would take goes into reading.
+TEST(Blocks, AViewThatStaysIsReadInTheTimeThatDrawingItWouldTake) {
+  StorePair stores(250);
+  stores.fill(make_synthetic_run({.world = 1, .steps = 120, .chunk_events = 250}));
+  const LaneId lane{0, ev::StreamId::compute};
+  const auto depth = static_cast<std::uint8_t>(stores.whole.depth_count(lane) - 1);
+  const std::int64_t begin = stores.whole.end_ns() / 4, end = stores.whole.end_ns() / 2;
+  std::vector<Density> seen(4000);
+  // No time to read, so one block a frame, of frames that may take as long as they like.
+  const auto frame = [&](std::int64_t moved) {
+    stores.sealed.limit_reading(std::chrono::nanoseconds(0), std::chrono::minutes(1));
+    stores.sealed.density(lane, depth, begin + moved, end + moved, seen);
+    return stores.sealed.wants_more();
+  };
+  for (std::int64_t moved = 0; moved < 5; ++moved) EXPECT_TRUE(frame(moved)) << "it is another view";
+  EXPECT_FALSE(frame(4)) << "it stayed, and is not whole";
   stores.sealed.limit_reading(std::nullopt);
 }
 

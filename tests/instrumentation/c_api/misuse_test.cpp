@@ -86,6 +86,15 @@ TEST(Misuse, TablesMustHoldTogether) {
   slice.elems = 3;
   EXPECT_EQ(shardscope_add_slice(run.run, &slice), SHARDSCOPE_INVALID_ARGUMENT);
   EXPECT_NE(words().find("10 elements"), std::string::npos) << words();
+  // Pairs that begin three apart: 2, 3, 5, 6, 8 and 9, the last that there is; then one farther.
+  slice.param_offset = 2;
+  slice.elems = 6;
+  slice.block_elems = 2;
+  slice.stride_elems = 3;
+  EXPECT_EQ(shardscope_add_slice(run.run, &slice), SHARDSCOPE_OK) << words();
+  slice.param_offset = 3;
+  EXPECT_EQ(shardscope_add_slice(run.run, &slice), SHARDSCOPE_INVALID_ARGUMENT);
+  EXPECT_NE(words().find("ends behind its 10 elements"), std::string::npos) << words();
 }
 
 TEST(Misuse, StructuresOfOtherHeaders) {

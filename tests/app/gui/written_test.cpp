@@ -1,0 +1,174 @@
+// What stands in panels in words and under the pointer, of runs whose figures are known.
+#include "tests/app/gui/written.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/analysis/gpu_activity.h"
+#include "app/gui/model/details.h"
+#include "app/gui/model/format.h"
+#include "tests/app/store/synthetic_gpu.h"
+#include "tests/app/store/synthetic_run.h"
+
+namespace shardscope::gui {
+namespace {
+
+class Words : public ::testing::Test {
+ protected:
+  Words() {
+    app_.run = std::make_unique<Session>(store::make_synthetic_store());
+    app_.run->settle();
+    app_.place_once();
+  }
+  AppState app_;
+};
+
+/// Where Find's hits are no more than the first of those that there are.
+TEST_F(Words, FiguresOfASearchThatWasCutShortSaySoAndWhyUnderThePointer) {
+  app_.run->poll({});  // as in a window, which searches between its frames
+  SpanQuery query;
+  query.most = 100;
+  Finder& find = app_.find;
+  find.search.start(query);
+  while (find.search.advance(app_.store(), std::chrono::hours(1))) {
+  }
+  while (find.statistics.advance(find.search, std::chrono::hours(1))) {
+  }
+  while (find.rows.advance(find.search, std::chrono::hours(1))) {
+  }
+  ASSERT_TRUE(find.search.cut_short());
+  Written panel(app_, "statistics", 900, 500);
+  const auto line = panel.last_place_of(find.coverage());  // first it stands in what Find says
+  ASSERT_TRUE(line) << panel.text();
+  EXPECT_FALSE(panel.has("There are more than are kept"));
+  panel.point_at(*line);
+  EXPECT_TRUE(panel.has("There are more than are kept: these figures are of what was searched first"))
+      << panel.text();
+}
+
+TEST_F(Words, ThePeakOfMemoryIsNamedWithItsTimeWhereItIsOutOfView) {
+  const auto peak = app_.store().memory_peak(app_.memory_rank, app_.memory_pool);
+  ASSERT_TRUE(peak);
+  const std::string amount = "peak " + bytes(peak->total()).text();
+  const std::string with_time = amount + " at " + timestamp(peak->at_ns, 1'000'000);
+  const std::int64_t end = app_.store().end_ns();
+  app_.time.set({0, end}, end);
+  Written panel(app_, "memory", 900, 500);
+  EXPECT_TRUE(panel.has(amount)) << panel.text();
+  EXPECT_FALSE(panel.has(with_time)) << "it is marked in the curve";
+  if (peak->at_ns < end / 2)
+    app_.time.set({peak->at_ns + end / 4, peak->at_ns + end / 2}, end);
+  else
+    app_.time.set({peak->at_ns - end / 2, peak->at_ns - end / 4}, end);
+  panel.frames();
+  EXPECT_TRUE(panel.has(with_time)) << panel.text();
+}
+
+TEST_F(Words, WhatIsMovedInAStepIsExplainedUnderThePointer) {
+  Written panel(app_, "communication", 1200, 700);
+  const auto line = panel.place_of("elements per step and rank");
+  ASSERT_TRUE(line) << panel.text();
+  panel.point_at(*line);
+  EXPECT_TRUE(panel.has("Measured against ZeRO's expression")) << panel.text();
+  EXPECT_TRUE(panel.has(app_.run->summary().comm_expression)) << panel.text();
+  EXPECT_TRUE(panel.has("Elements of the whole; an all-reduce counts twice.")) << panel.text();
+}
+
+/// Each of the four choices has a table of its own.
+TEST_F(Words, ComparedAreFiguresThenModulesCollectivesAndSettings) {
+  store::SyntheticOptions options;
+  options.prefetch_elems = 0;
+  app_.other = std::make_unique<Session>(store::make_synthetic_store(options));
+  app_.other->settle();
+  Written panel(app_, "compare", 1400, 900);
+  EXPECT_TRUE(panel.has("tokens per second")) << panel.text();
+  EXPECT_TRUE(panel.has("elements communicated")) << panel.text();
+  const auto choose = [&](const char* what) {
+    const auto place = panel.place_of(what);
+    ASSERT_TRUE(place) << panel.text();
+    panel.click(*place);
+  };
+  choose("modules");
+  EXPECT_FALSE(panel.has("tokens per second")) << panel.text();
+  EXPECT_TRUE(panel.has("transformer.h.2.mlp backward")) << panel.text();
+  choose("collectives");
+  EXPECT_FALSE(panel.has("transformer.h.2.mlp backward")) << panel.text();
+  EXPECT_TRUE(panel.has("all-gather")) << panel.text();
+  choose("settings");
+  EXPECT_FALSE(panel.has("all-gather")) << panel.text();
+  choose("figures");
+  EXPECT_TRUE(panel.has("tokens per second")) << panel.text();
+}
+
+TEST_F(Words, TheTimelineSaysWhyAStreamOfTheGpuWasIdle) {
+  app_.run = std::make_unique<Session>(store::make_synthetic_gpu_store());
+  app_.run->settle();
+  app_.place_once();
+  app_.timeline.expanded.insert(0);
+  const store::LaneId lane{0, ev::StreamId::gpu_compute};
+  const std::vector<store::Span> kernels = app_.store().spans(lane, 0);
+  std::set<std::string> said;
+  for (std::size_t i = 1; i < kernels.size() && said.size() < 3; ++i) {
+    const analysis::Interval gap{kernels[i - 1].end_ns, kernels[i].begin_ns};
+    if (gap.begin >= gap.end) continue;
+    const analysis::GapTimes times = analysis::explain_gap_before(app_.store(), lane, gap, kernels[i]);
+    const auto most = std::ranges::max_element(times);
+    if (*most == 0) continue;
+    const std::string words = analysis::words_of(static_cast<analysis::GapCause>(most - times.begin()));
+    if (!said.insert(words).second) continue;
+    // A view that the gap fills to a half.
+    const std::int64_t length = gap.end - gap.begin;
+    app_.time.set({gap.begin - length / 2, gap.end + length / 2}, app_.store().end_ns());
+    const Written panel(app_, "timeline", 1600, 900);
+    EXPECT_TRUE(panel.has(words)) << words << ": " << panel.text();
+  }
+  EXPECT_GE(said.size(), 2U);
+}
+
+class WordsOfASpan : public Words {
+ protected:
+  /// The first span with so many fields, and so many spans that it depends on or that depend on it.
+  bool select(std::size_t least_fields, std::size_t least_related, std::size_t most_related) {
+    for (const store::LaneId lane : app_.store().lanes()) {
+      for (std::uint8_t depth = 0; depth < app_.store().depth_count(lane); ++depth) {
+        for (const store::Span& span : app_.store().spans(lane, depth)) {
+          app_.select_span(lane, span);
+          details_ = describe_selection(app_);
+          if (details_.fields.size() >= least_fields && details_.related.size() >= least_related &&
+              details_.related.size() <= most_related)
+            return true;
+        }
+      }
+    }
+    return false;
+  }
+  [[nodiscard]] std::size_t fields(const Written& panel) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(details_.fields, [&](const Field& one) { return panel.has(one.label); }));
+  }
+  Details details_;
+};
+
+TEST_F(WordsOfASpan, WithOneRelationAPanelHasRoomForEveryField) {
+  ASSERT_TRUE(select(5, 1, 1));
+  const auto height = static_cast<float>(150 + 22 * details_.fields.size());
+  const Written panel(app_, "inspector", 600, height);
+  EXPECT_EQ(fields(panel), details_.fields.size()) << panel.text();
+  EXPECT_TRUE(panel.has(details_.related[0].text)) << panel.text();
+}
+
+TEST_F(WordsOfASpan, RelationsTakeNoMoreThanHalfOfALowPanel) {
+  ASSERT_TRUE(select(4, 4, SIZE_MAX));
+  const Written panel(app_, "inspector", 600, 210);
+  EXPECT_GE(fields(panel), 2U) << panel.text();
+  EXPECT_TRUE(panel.has(details_.related[0].text)) << panel.text();
+}
+
+}  // namespace
+}  // namespace shardscope::gui
