@@ -185,7 +185,7 @@ bool Digest::update(const store::Store& store, std::optional<std::chrono::nanose
   // Sums over the whole run: not at every look at one that grows.
   if (steps_.size() != before || until_ns == store::Store::kEnd) {
     count_trace_events(store);
-    count_checkpoints(store);
+    count_between_steps(store);
   }
   return found != Found::out_of_time;
 }
@@ -309,17 +309,21 @@ void Digest::complete_step(const store::Store& store) {
 
 void Digest::count_trace_events(const store::Store& store) {
   trace_record_ = trace_complete_ = trace_invalidated_ = 0;
+  TraceCounts evaluated;
   for (const store::RankRow& row : store.ranks()) {
-    const auto count = [&](plan::TraceMode mode) {
-      return store.instant_count(row.rank, EventKind::trace_mode, static_cast<std::uint8_t>(mode));
+    const auto count = [&](EventKind kind, plan::TraceMode mode) {
+      return store.instant_count(row.rank, kind, static_cast<std::uint8_t>(mode));
     };
-    trace_record_ += count(plan::TraceMode::record);
-    trace_complete_ += count(plan::TraceMode::complete);
+    trace_record_ += count(EventKind::trace_mode, plan::TraceMode::record);
+    trace_complete_ += count(EventKind::trace_mode, plan::TraceMode::complete);
     trace_invalidated_ += store.instant_count(row.rank, EventKind::trace_invalidated);
+    evaluated.record += count(EventKind::eval_trace_mode, plan::TraceMode::record);
+    evaluated.complete += count(EventKind::eval_trace_mode, plan::TraceMode::complete);
   }
+  if (evaluated.record + evaluated.complete > 0) eval_trace_ = evaluated;
 }
 
-void Digest::count_checkpoints(const store::Store& store) {
+void Digest::count_between_steps(const store::Store& store) {
   for (const store::SpanTotal& total : store.span_totals()) {
     if (total.kind != EventKind::phase_begin || total.lane.stream != ev::StreamId::compute) continue;
     Checkpoints sum = checkpoints(total.lane.rank);
@@ -329,11 +333,19 @@ void Digest::count_checkpoints(const store::Store& store) {
     } else if (total.code == static_cast<std::uint8_t>(ev::Phase::checkpoint_load)) {
       sum.loads = static_cast<std::uint32_t>(total.count);
       sum.load_ns = total.total_ns;
+    } else if (total.code == static_cast<std::uint8_t>(ev::Phase::evaluation)) {
+      evaluations_[total.lane.rank] = {static_cast<std::uint32_t>(total.count), total.total_ns};
+      continue;
     } else {
       continue;
     }
     checkpoints_[total.lane.rank] = sum;
   }
+}
+
+Evaluations Digest::evaluations(std::uint32_t rank) const {
+  const auto found = evaluations_.find(rank);
+  return found == evaluations_.end() ? Evaluations{} : found->second;
 }
 
 Checkpoints Digest::checkpoints(std::uint32_t rank) const {

@@ -89,6 +89,7 @@ class Digest {
   [[nodiscard]] std::size_t evicted_steps() const noexcept { return evicted_steps_; }  ///< steps
   /// Of one rank, those that have ended.
   [[nodiscard]] Checkpoints checkpoints(std::uint32_t rank) const;
+  [[nodiscard]] Evaluations evaluations(std::uint32_t rank) const;
   /// Index of the first step that is measured: the run's first step is warm-up (allocation, recording of the
   /// trace) where there are at least two.
   [[nodiscard]] std::size_t first_measured() const noexcept {
@@ -105,6 +106,8 @@ class Digest {
   [[nodiscard]] std::uint64_t trace_record() const noexcept { return trace_record_; }
   [[nodiscard]] std::uint64_t trace_complete() const noexcept { return trace_complete_; }
   [[nodiscard]] std::uint64_t trace_invalidated() const noexcept { return trace_invalidated_; }
+  /// Of evaluation's own trace, without what was invalidated; nothing where none was recorded or followed.
+  [[nodiscard]] std::optional<TraceCounts> eval_trace() const noexcept { return eval_trace_; }
 
  private:
   /// The next step, while its ranks are taken one after the other: what a rank says of it is read once.
@@ -126,15 +129,17 @@ class Digest {
   void take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window);
   void complete_step(const store::Store& store);
   void count_trace_events(const store::Store& store);
-  void count_checkpoints(const store::Store& store);
+  void count_between_steps(const store::Store& store);
   std::map<std::uint32_t, std::int64_t> taken_until_;  ///< by rank: end of the last step taken
   std::map<std::uint32_t, Checkpoints> checkpoints_;   ///< by rank
+  std::map<std::uint32_t, Evaluations> evaluations_;   ///< by rank
   std::vector<StepDigest> steps_;
   std::size_t most_rank_steps_ = SIZE_MAX, evicted_steps_ = 0;
   bool from_first_step_ = false;  ///< steps_ began with the run's first
   Pending pending_;
   std::vector<Wait> longest_waits_;
   std::uint64_t trace_record_ = 0, trace_complete_ = 0, trace_invalidated_ = 0;
+  std::optional<TraceCounts> eval_trace_;
 };
 
 /// The same figures as summarize(store), of the steps that the digest has taken.

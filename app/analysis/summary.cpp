@@ -51,6 +51,7 @@ void measure_steps(const store::Store& store, Summary& summary) {
     const double ms = static_cast<double>(row.end_ns - row.begin_ns - row.paused_ns) * 1e-6;
     summary.step_ms.push_back(ms);
     summary.loss.push_back(row.loss);
+    summary.eval_loss.push_back(row.eval_loss);
     summary.grad_norm.push_back(row.grad_norm);
     summary.loss_scale.push_back(row.loss_scale);
     summary.clip_factor.push_back(row.clip_factor);
@@ -92,6 +93,7 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
   result.clock_residual_ns = row.largest_clock_residual_ns;
   result.clock_drift = row.clock_drift;
   result.checkpoints = digest.checkpoints(row.rank);
+  result.evaluations = digest.evaluations(row.rank);
   for (const StepDigest& any : digest.steps()) {  // counts, not times: the first step too
     for (const RankStep& step : any.ranks) {
       if (step.rank != row.rank || !step.fetch_counters) continue;
@@ -276,6 +278,7 @@ void summarize_scheduler(const store::Store& store, const Digest& digest, Summar
   }
   if (known({EventKind::trace_mode, EventKind::trace_invalidated}))
     summary.trace = {digest.trace_record(), digest.trace_complete(), digest.trace_invalidated()};
+  summary.eval_trace = digest.eval_trace();
 }
 
 }  // namespace

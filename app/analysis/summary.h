@@ -61,6 +61,11 @@ struct Checkpoints {
   std::uint32_t saves = 0, loads = 0;
   std::int64_t save_ns = 0, load_ns = 0;
 };
+/// Evaluations of a rank in the whole run, those that have ended. They lie between steps as well.
+struct Evaluations {
+  std::uint32_t count = 0;
+  std::int64_t ns = 0;
+};
 struct RankSummary {
   std::uint32_t rank = 0;
   /// Of time.exposed_comm_ns: until the last rank had come, and while bytes moved (critical_path.h).
@@ -74,6 +79,7 @@ struct RankSummary {
   std::optional<std::int64_t> fetch_wait_ns;  ///< of the same steps, where they were recorded
   std::optional<std::int64_t> data_wait_ns;   ///< nothing where it was not recorded
   Checkpoints checkpoints;
+  Evaluations evaluations;
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
   std::optional<store::ClockDrift> clock_drift;
   std::map<instrumentation::MemoryPool, store::MemorySample> memory_peak;
@@ -174,6 +180,7 @@ struct Summary {
   std::uint32_t steps_measured = 0;            ///< without the first (warm-up) where there are more
   std::optional<double> step_ms_median, step_ms_p95, tokens_per_s;
   std::vector<double> loss, grad_norm, loss_scale, clip_factor;  ///< by step; NaN where missing
+  std::vector<double> eval_loss;  ///< held-out loss after each step; NaN where none was measured
   std::vector<double> step_ms;
   std::vector<RankSummary> ranks;
   std::optional<PathSummary> critical_path;  ///< where it is known what the ranks computed
@@ -196,6 +203,9 @@ struct Summary {
   std::uint32_t prefetch_steps = 0;  ///< of which it is: completed ones of which no rank lacks events
   std::uint32_t lacking_steps = 0;   ///< completed steps of which a rank lacks events
   std::optional<TraceCounts> trace;  ///< unknown where stage 3 recorded no mode of it
+  /// Batches of evaluations that recorded or followed the trace of evaluation; nothing where there were none.
+  /// What was invalidated is in `trace`, of either.
+  std::optional<TraceCounts> eval_trace;
   std::optional<TraceInvalidation> first_invalidation;  ///< of the lowest rank that has one
   std::string first_invalidation_text;                  ///< explain() of it
   std::optional<Scheduling> scheduling;                 ///< whole_summary() alone: it reads every decision

@@ -128,6 +128,7 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
                 {"save_ms", ms(rank.checkpoints.save_ns)},
                 {"loads", rank.checkpoints.loads},
                 {"load_ms", ms(rank.checkpoints.load_ns)}}},
+              {"evaluations", {{"count", rank.evaluations.count}, {"ms", ms(rank.evaluations.ns)}}},
               {"fetch_wait_ms", rank.fetch_wait_ns ? json(ms(*rank.fetch_wait_ns)) : json(nullptr)},
               {"data_wait_ms", rank.data_wait_ns ? json(ms(*rank.data_wait_ns)) : json(nullptr)},
               {"clock_offset_ns", rank.clock_offset_ns},
@@ -216,6 +217,7 @@ std::string to_json(const Summary& s) {
   out["step_ms"] = {{"median", maybe(s.step_ms_median)}, {"p95", maybe(s.step_ms_p95)}};
   out["tokens_per_s"] = maybe(s.tokens_per_s);
   out["loss"] = numbers(s.loss);
+  out["eval_loss"] = numbers(s.eval_loss);
   out["grad_norm"] = numbers(s.grad_norm);
   out["loss_scale"] = numbers(s.loss_scale);
   out["clip_factor"] = numbers(s.clip_factor);
@@ -281,6 +283,9 @@ std::string to_json(const Summary& s) {
                                 {"invalidated", s.trace->invalidated},
                                 {"first_invalidation", invalidation_json(s)}}
                          : json(nullptr);
+  out["eval_trace"] = s.eval_trace
+                          ? json{{"record", s.eval_trace->record}, {"complete", s.eval_trace->complete}}
+                          : json(nullptr);
   out["scheduling"] = s.scheduling ? scheduling_json(*s.scheduling) : json(nullptr);
   return to_text(out, 2);
 }

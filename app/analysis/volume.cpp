@@ -81,6 +81,11 @@ HostStep host_step(const store::Store& store, std::uint32_t rank, std::uint32_t 
   std::erase_if(host.gates, [&](const store::Store::GateRow& gate) {
     return gate.number < first->number || (next && gate.number >= next->number);
   });
+  // Modules that ran behind the optimizer did so in an evaluation, which is no part of the step.
+  const auto optimizer =
+      std::find_if(host.gates.rbegin(), host.gates.rend(),
+                   [](const store::Store::GateRow& gate) { return gate.kind == ev::GateKind::optimizer; });
+  if (optimizer != host.gates.rend()) host.gates.erase(optimizer.base(), host.gates.end());
   return host;
 }
 

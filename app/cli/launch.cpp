@@ -63,6 +63,7 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
   add("--config-name", config_name);
   add("--model", options.model);
   add("--data", options.data);
+  add("--eval-data", options.eval_data);
   add("--default-text", data_root());
   add("--steps", std::to_string(options.steps));
   add("--seed", std::to_string(options.seed));
@@ -152,11 +153,14 @@ void check_files(const LaunchOptions& options) {
   const auto must_exist = [](const char* what, const std::string& path) {
     if (!path.empty() && !fs::exists(path)) throw UserError(fmt::format("{} {}: no such file", what, path));
   };
-  if (!options.data.starts_with("golden:")) {
-    const std::size_t comma = options.data.find(',');  // "x.npy,y.npy"
-    must_exist("--data", options.data.substr(0, comma));
-    if (comma != std::string::npos) must_exist("--data", options.data.substr(comma + 1));
-  }
+  const auto data_must_exist = [&](const char* what, const std::string& data) {
+    if (data.starts_with("golden:")) return;
+    const std::size_t comma = data.find(',');  // "x.npy,y.npy"
+    must_exist(what, data.substr(0, comma));
+    if (comma != std::string::npos) must_exist(what, data.substr(comma + 1));
+  };
+  data_must_exist("--data", options.data);
+  data_must_exist("--eval-data", options.eval_data);
   must_exist("--init", options.init);
   must_exist("--resume", options.resume);
   if (options.model.size() > 5 && options.model.ends_with(".json")) must_exist("--model", options.model);

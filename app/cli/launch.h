@@ -17,7 +17,8 @@ struct LaunchOptions {
   std::string config;            ///< DeepSpeed JSON file
   std::vector<std::string> set;  ///< KEY=VALUE over the file, dotted keys
   std::string model = "gpt-mini";
-  std::string data;  ///< empty: the repository's own text, or generated vectors
+  std::string data;       ///< empty: the repository's own text, or generated vectors
+  std::string eval_data;  ///< empty: the end of the data, held out
   std::int64_t steps = 50;
   std::uint64_t seed = 1234;
   std::string device = "cpu";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
@@ -158,6 +159,10 @@ std::string summary_text(const analysis::Summary& s) {
   } else if (!s.loss.empty()) {
     line("loss", loss_text(s.loss));
   }
+  std::vector<double> held_out;  // of the steps that were evaluated
+  std::ranges::copy_if(s.eval_loss, std::back_inserter(held_out),
+                       [](double loss) { return std::isfinite(loss); });
+  if (!held_out.empty()) line("held-out loss", loss_text(held_out));
   line("model states",
        fmt::format("{}: {} per rank expected, {}", s.memory_model.expression,
                    analysis::bytes_text(s.memory_model.bytes_per_rank),
@@ -226,6 +231,19 @@ std::string summary_text(const analysis::Summary& s) {
     line("checkpoints",
          fmt::format("{} saved in {:.1f} ms, {} loaded in {:.1f} ms (slowest rank), between steps",
                      most.saves, ms(most.save_ns), most.loads, ms(most.load_ns)));
+  }
+  analysis::Evaluations longest;
+  for (const analysis::RankSummary& rank : s.ranks) {
+    longest.count = std::max(longest.count, rank.evaluations.count);
+    longest.ns = std::max(longest.ns, rank.evaluations.ns);
+  }
+  if (longest.count > 0) {
+    line("evaluations",
+         fmt::format("{} in {:.1f} ms (slowest rank), in no step time", longest.count, ms(longest.ns)));
+  }
+  if (s.eval_trace) {
+    line("", fmt::format("trace of evaluation: {} record, {} complete (all ranks)", s.eval_trace->record,
+                         s.eval_trace->complete));
   }
   if (s.scheduling && s.kind != analysis::Framework::fsdp2) {
     line("scheduling", s.scheduling->text());

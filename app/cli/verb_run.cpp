@@ -43,6 +43,10 @@ void add_training_options(CLI::App& verb, LaunchOptions& options) {
       "--data", options.data,
       "Training data: text file or folder (bytes as tokens), .bin with 16-bit tokens, or x.npy,y.npy; "
       "default: the text of this repository, generated vectors for a model of vectors");
+  verb.add_option(
+      "--eval-data", options.eval_data,
+      "What shardscope.eval_interval evaluates on, as --data; default: the end of the training data, "
+      "held out");
   verb.add_option("--steps", options.steps, "Optimizer steps")->capture_default_str();
   verb.add_option("--seed", options.seed, "Seed of weights and data order")->capture_default_str();
   verb.add_option("--device", options.device,

@@ -302,6 +302,7 @@ class ChromeWriter {
         }
         case EventKind::bucket_flush:
         case EventKind::trace_mode:
+        case EventKind::eval_trace_mode:
         case EventKind::trace_invalidated:
         case EventKind::overflow:
         case EventKind::columns_selected:

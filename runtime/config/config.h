@@ -69,6 +69,9 @@ struct ShardscopeConfig {
   double linger_s = 5;                    ///< longest wait at the end for the collector
   bool activation_checkpointing = false;  ///< every transformer block recomputes its activations
   std::int64_t data_prefetch = 2;         ///< micro-batches read ahead by a thread; 0: read when needed
+  std::int64_t eval_interval = 0;         ///< steps between two evaluations; 0: none
+  std::int64_t eval_batches = 8;          ///< micro-batches of each rank in one, at most
+  double eval_fraction = 0.1;             ///< of the data, held out where there is no --eval-data
 };
 
 struct TrainingConfig {

@@ -195,7 +195,10 @@ Json shardscope_json(const TrainingConfig& config) {
           {"key", s.key},
           {"linger_s", s.linger_s},
           {"activation_checkpointing", s.activation_checkpointing},
-          {"data_prefetch", s.data_prefetch}};
+          {"data_prefetch", s.data_prefetch},
+          {"eval_interval", s.eval_interval},
+          {"eval_batches", s.eval_batches},
+          {"eval_fraction", s.eval_fraction}};
 }
 
 }  // namespace

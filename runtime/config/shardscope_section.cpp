@@ -66,6 +66,12 @@ void read_shardscope(Section section, TrainingConfig& config) {
   section.read("linger_s", s.linger_s, 0, 3600);
   section.read("activation_checkpointing", s.activation_checkpointing);
   section.read("data_prefetch", s.data_prefetch, 0, 1 << 10);
+  section.read("eval_interval", s.eval_interval, 0);
+  section.read("eval_batches", s.eval_batches, 1, 1 << 24);
+  section.read("eval_fraction", s.eval_fraction, 0, 1);
+  if (s.eval_fraction <= 0 || s.eval_fraction >= 1) {
+    section.fail("eval_fraction", "must be above 0 and below 1: one part is trained on, the other evaluated");
+  }
   section.finish();
 }
 

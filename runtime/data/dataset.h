@@ -33,6 +33,10 @@ class Dataset {
 /// no data is given.
 [[nodiscard]] std::unique_ptr<Dataset> make_linear_map(std::int64_t input_width, std::int64_t output_width);
 
+/// The samples in front of the held-out ones, or those: the last `fraction` of `whole`, at least one. Throws
+/// DataError where nothing would be left to train on.
+[[nodiscard]] std::unique_ptr<Dataset> make_part(std::unique_ptr<Dataset> whole, Part part, double fraction);
+
 /// The generated streams of the recorded DeepSpeed runs. Throws DataError on an unknown name.
 [[nodiscard]] std::unique_ptr<BatchStream> make_golden_stream(const std::string& name,
                                                               const plan::ModelSpec& model,

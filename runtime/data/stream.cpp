@@ -113,7 +113,13 @@ std::unique_ptr<BatchStream> open_stream(const plan::ModelSpec& model, const Str
     }
   }
   constexpr const char* kGolden = "golden:";
-  if (options.path.rfind(kGolden, 0) == 0) return make_golden_stream(options.path.substr(7), model, options);
+  const bool golden = options.path.rfind(kGolden, 0) == 0;
+  if (golden && options.part != Part::all) {
+    throw DataError("data: " + options.path +
+                    " has no end of which a part could be held out for evaluation; give --eval-data, e.g. " +
+                    options.path + ", or set shardscope.eval_interval to 0");
+  }
+  if (golden) return make_golden_stream(options.path.substr(7), model, options);
   if (tokens && options.path.empty())
     throw DataError("data: " + model.name +
                     " reads tokens; give a text file, a folder or a .bin file of tokens");
@@ -124,6 +130,7 @@ std::unique_ptr<BatchStream> open_stream(const plan::ModelSpec& model, const Str
     data = make_linear_map(model.input_width, model.output_width);
   else
     data = open_vectors(options.path, model.input_width, model.output_width, options);
+  if (options.part != Part::all) data = make_part(std::move(data), options.part, options.held_out);
   return std::make_unique<SampledStream>(std::move(data), model, options);
 }
 

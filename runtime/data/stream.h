@@ -59,6 +59,9 @@ class BatchStream {
   [[nodiscard]] virtual std::uint64_t sample_checksum() const { return fingerprint(); }
 };
 
+/// Of a data set from which the end is held out for evaluation.
+enum class Part : std::uint8_t { all, training, held_out };
+
 struct StreamOptions {
   /// Token models: a text file or a folder (bytes as tokens), or a .bin file of 16-bit tokens (with or
   /// without llm.c's header). Vector models: "x.npy,y.npy" or a folder holding both. Generated: "golden:mlp",
@@ -70,10 +73,12 @@ struct StreamOptions {
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   std::uint64_t seed = 1;
+  Part part = Part::all;
+  double held_out = 0;  ///< fraction of the samples at the end, at least one; of no meaning for Part::all
 };
 
 /// Opens data for a model. Throws DataError: missing path, too little data, a token outside the
-/// vocabulary, an odd number of bytes, another width than the model's.
+/// vocabulary, an odd number of bytes, another width than the model's, a part of what has no end.
 [[nodiscard]] std::unique_ptr<BatchStream> open_stream(const plan::ModelSpec& model,
                                                        const StreamOptions& options);
 

@@ -11,6 +11,9 @@
 //   parameters follow                                   all-gather (1, 2), only persistent ones (3)
 //   wait for the compute stream                         the host: no step is queued before the last is done
 //
+// Between two steps an evaluation may run the forward alone (evaluate): no gate of a step or micro-step, a
+// phase of its own, its losses read once at its end.
+//
 // Everything else is queued: within a step the host runs ahead of the streams (HostThrottle says how far),
 // and events order them. Gradients are means: over ranks by the reduction, over micro-steps by the loss
 // scale.
@@ -19,6 +22,10 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "runtime/engine/gathered_parameters.h"
@@ -170,6 +177,42 @@ class Engine::Impl {
     return result;
   }
 
+  Evaluation evaluate(const std::function<void(data::HostBatch&)>& next, std::int64_t batches) {
+    if (step_ == 0) throw std::logic_error("evaluate: no step has been made whose weights it could measure");
+    if (batches < 1) {
+      throw std::invalid_argument("evaluate: " + std::to_string(batches) +
+                                  " batches; the mean loss needs at least one");
+    }
+    const std::int64_t made = step_ - 1;
+    const auto step_id = static_cast<std::uint32_t>(made);
+    const std::size_t bytes = static_cast<std::size_t>(batches) * sizeof(float);
+    const device::MemoryTag tag{ev::MemoryCategory::temporary, ev::kNoId};
+    const device::Buffer losses = context_.device.memory().allocate(bytes, tag, compute());
+    const device::Buffer on_host = context_.device.pinned().allocate(bytes, tag, compute());
+    Evaluation result{made, 0, batches};
+    in_phase(ev::Phase::evaluation, step_id, ev::kNoId, [&] {
+      // As in a step: gathers of the evaluation begin inside it.
+      events_.order(compute(), context_.device.gather());
+      events_.order(compute(), context_.device.copy());
+      for (std::int64_t i = 0; i < batches; ++i) {
+        const model::Batch batch = load(next, ev::kNoId, step_id);
+        hooks_.begin_evaluation(step_id);
+        executor_.evaluate(batch, i, static_cast<float*>(losses.data()) + i);
+        staging_.done();
+      }
+      context_.device.copy_async(on_host.data(), losses.data(), bytes, compute());
+      wait_for_compute();
+      const std::span values(static_cast<const float*>(on_host.data()), static_cast<std::size_t>(batches));
+      std::array<double, 1> sum{std::accumulate(values.begin(), values.end(), 0.0)};
+      context_.control_comm.all_reduce_host(sum);
+      result.loss = sum[0] / (static_cast<double>(batches) * context_.world());
+      emit_host<ev::EventKind::eval_loss>(
+          {.step = step_id, .batches = static_cast<std::uint32_t>(batches), .value = result.loss});
+    });
+    wait_for_compute();
+    return result;
+  }
+
   void consolidate(const TakeParam& take) { collect_weights(context_, ownership_, states_, take); }
   void with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
                      const UseGathered& use) {
@@ -209,16 +252,23 @@ class Engine::Impl {
     events_.give_back(std::move(reached));
   }
 
-  void micro_step(Window window, double loss_scale, const std::function<void(data::HostBatch&)>& next) {
-    const auto micro = static_cast<std::uint32_t>(micro_step_);
-    const auto step_id = static_cast<std::uint32_t>(step_);
-    context_.gates.pass(ev::GateKind::micro_step, micro);
-    emit_time<ev::EventKind::micro_step_begin>({.micro_step = micro, .step = step_id});
+  /// The next micro-batch, on the device.
+  [[nodiscard]] model::Batch load(const std::function<void(data::HostBatch&)>& next, std::uint32_t micro,
+                                  std::uint32_t step_id) {
     const ev::Fields<ev::EventKind::data_wait_begin> waits{.micro_step = micro, .step = step_id};
     emit_on<ev::EventKind::data_wait_begin>(compute(), waits);
     next(batch_);
     const model::Batch batch = staging_.stage(batch_);
     emit_end_on<ev::EventKind::data_wait_begin>(compute(), waits);
+    return batch;
+  }
+
+  void micro_step(Window window, double loss_scale, const std::function<void(data::HostBatch&)>& next) {
+    const auto micro = static_cast<std::uint32_t>(micro_step_);
+    const auto step_id = static_cast<std::uint32_t>(step_);
+    context_.gates.pass(ev::GateKind::micro_step, micro);
+    emit_time<ev::EventKind::micro_step_begin>({.micro_step = micro, .step = step_id});
+    const model::Batch batch = load(next, micro, step_id);
     hooks_.begin_micro_step(micro, step_id);
     // The mean over micro-steps is part of the loss scale, the mean over ranks part of the reduction.
     const auto scale = static_cast<float>(loss_scale / static_cast<double>(window.count));
@@ -375,6 +425,9 @@ void Engine::read_states(std::span<const plan::SavedSlice> slices, const TakeSta
 }
 StepResult Engine::step(const std::function<void(data::HostBatch&)>& next, StopRequest stop) {
   return impl_->step(next, stop);
+}
+Evaluation Engine::evaluate(const std::function<void(data::HostBatch&)>& next, std::int64_t batches) {
+  return impl_->evaluate(next, batches);
 }
 void Engine::consolidate(const TakeParam& take) { impl_->consolidate(take); }
 void Engine::with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,

@@ -34,6 +34,13 @@ struct StepResult {
   StopRequest stop = StopRequest::go_on;  ///< what all ranks agreed on
 };
 
+/// Loss on data that is not trained on.
+struct Evaluation {
+  std::int64_t step = 0;     ///< the last one made before
+  double loss = 0;           ///< mean over the batches of all ranks
+  std::int64_t batches = 0;  ///< of this rank
+};
+
 class Engine {
  public:
   /// `context` and what it names outlive the engine. Every rank makes its engine at the same time: memory is
@@ -75,6 +82,12 @@ class Engine {
   /// the update is done on the compute stream, so that decisions and memory of the next step, which the host
   /// emits, do not fall into this one.
   [[nodiscard]] StepResult step(const std::function<void(data::HostBatch&)>& next, StopRequest stop);
+
+  /// Evaluation mode between two steps: the forward of `batches` micro-batches that `next` fills, alike on
+  /// all ranks. No gradient, no state and nothing that training's next step depends on changes; in stage 3
+  /// the modules are fetched by a trace of evaluation's own. Throws std::logic_error before the first step
+  /// and std::invalid_argument for less than one batch. Collective; returns when the loss is known.
+  [[nodiscard]] Evaluation evaluate(const std::function<void(data::HostBatch&)>& next, std::int64_t batches);
 
   /// Hands every parameter, whole and in fp32 (master weights where there are any), to `take` on rank 0, one
   /// after the other; at most one is whole at a time. Collective: every rank calls it, `take` runs on rank 0.

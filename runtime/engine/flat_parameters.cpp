@@ -53,7 +53,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
     if (!scattered()) context_.device.memory().rebook(owned_bytes(), kShard, kGathered);
   }
 
-  void begin_iteration(std::uint32_t, std::uint32_t) override {}
+  void begin_iteration(plan::ModelMode, std::uint32_t, std::uint32_t) override {}
   void acquire(plan::ModuleId, ev::Pass) override {}
   void acquire_external(plan::ParamId, plan::ModuleId) override {}
   void release(plan::ModuleId, ev::Pass) override {}

@@ -34,7 +34,7 @@ class GatherPath {
              const std::vector<bool>& quantized);
 
   /// Root forward of a micro-step.
-  void begin_iteration() { secondary_.begin_iteration(); }
+  void begin_iteration(plan::ModelMode mode) { secondary_.begin_iteration(mode); }
   /// Gathers from now on serve modules that run in this direction.
   void enter(plan::Direction direction) noexcept { secondary_.enter(direction); }
   /// Secondary: the parameter is read from the group's copies, its shard is not needed.

@@ -19,7 +19,14 @@ EngineHooks::EngineHooks(const Context& context, EventPool& events, Parameters& 
       throttle_(context.device, events) {}
 
 void EngineHooks::begin_micro_step(std::uint32_t micro_step, std::uint32_t step) {
+  mode_ = plan::ModelMode::training;
   micro_step_ = micro_step;
+  step_ = step;
+}
+
+void EngineHooks::begin_evaluation(std::uint32_t step) {
+  mode_ = plan::ModelMode::evaluation;
+  micro_step_ = ev::kNoId;
   step_ = step;
 }
 
@@ -28,13 +35,15 @@ void EngineHooks::begin_micro_step(std::uint32_t micro_step, std::uint32_t step)
 void EngineHooks::pre_forward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::pre_forward, plan::raw(module));
   if (plan::raw(module) == 0 && !recomputing_) {
-    parameters_.begin_iteration(micro_step_, step_);
+    parameters_.begin_iteration(mode_, micro_step_, step_);
     forwards_.clear();
     returned_.clear();
   }
   forwards_.enter(module);
-  if (!recomputing_) leaves_.entered(module);
-  ends_.forward(module);
+  if (mode_ == plan::ModelMode::training) {  // what these count is taken back by the backward
+    if (!recomputing_) leaves_.entered(module);
+    ends_.forward(module);
+  }
   returned_.entered();
   parameters_.acquire(module, forward_pass());
 }

@@ -11,6 +11,7 @@
 #include "runtime/model/executor.h"
 #include "runtime/plan/backward_ends.h"
 #include "runtime/plan/forward_stack.h"
+#include "runtime/plan/model_mode.h"
 #include "runtime/plan/returned_values.h"
 
 namespace shardscope::engine {
@@ -21,6 +22,8 @@ class EngineHooks final : public model::Hooks {
               Gradients& gradients);
 
   void begin_micro_step(std::uint32_t micro_step, std::uint32_t step);
+  /// A batch of an evaluation after `step`: forwards only until the next micro-step begins.
+  void begin_evaluation(std::uint32_t step);
   /// The executor's backward is queued; gradients that waited for it go now.
   void end_backward() { leaves_.end_backward(); }
 
@@ -51,6 +54,7 @@ class EngineHooks final : public model::Hooks {
   plan::ReturnedValues returned_;
   plan::ForwardStack forwards_;
   HostThrottle throttle_;
+  plan::ModelMode mode_ = plan::ModelMode::training;
   std::uint32_t micro_step_ = 0;
   std::uint32_t step_ = 0;
   bool recomputing_ = false;

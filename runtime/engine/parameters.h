@@ -13,6 +13,7 @@
 #include "runtime/execution/events.h"
 #include "runtime/optim/param_sink.h"
 #include "runtime/plan/ids.h"
+#include "runtime/plan/model_mode.h"
 #include "runtime/plan/ownership.h"
 #include "runtime/plan/scheduler.h"
 
@@ -41,8 +42,8 @@ class Parameters {
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
-  /// Root forward of a micro-step.
-  virtual void begin_iteration(std::uint32_t micro_step, std::uint32_t step) = 0;
+  /// Root forward of a micro-step, or of a batch of an evaluation, which has no number of a micro-step.
+  virtual void begin_iteration(plan::ModelMode mode, std::uint32_t micro_step, std::uint32_t step) = 0;
   /// Before a module runs: its parameters are whole for the work that the compute stream gets afterwards.
   virtual void acquire(plan::ModuleId module, ev::Pass pass) = 0;
   /// `param` of another module is read inside `module`.

@@ -103,31 +103,33 @@ class PartitionedParameters final : public Parameters {
     events_.order(context_.device.compute(), context_.device.gather());
   }
 
-  void begin_iteration(std::uint32_t micro_step, std::uint32_t step) override {
+  void begin_iteration(plan::ModelMode model_mode, std::uint32_t micro_step, std::uint32_t step) override {
+    model_mode_ = model_mode;
     micro_step_ = micro_step;
     step_ = step;
-    const plan::TraceMode before = scheduler_.mode();
-    const plan::TraceMode mode = scheduler_.begin_iteration();
+    const plan::TraceMode before = scheduler_.mode(model_mode);
+    const plan::TraceMode mode = scheduler_.begin_iteration(model_mode);
     const plan::Drain& drain = scheduler_.drained();
     gathers_.wait_for(drain.wait_for, plan::kNone<plan::ModuleId>);
     gathers_.free(drain.released, plan::kNone<plan::ModuleId>, ev::StatusCause::release,
                   scheduler_.available_elems());
-    path_.begin_iteration();
+    path_.begin_iteration(model_mode);
     if (before == plan::TraceMode::record) {
       check_same_trace(scheduler_, context_.model, context_.control_comm);
     }
-    emit_host<ev::EventKind::trace_mode>({.mode = mode, .micro_step = micro_step, .step = step});
+    if (model_mode == plan::ModelMode::evaluation) {
+      emit_host<ev::EventKind::eval_trace_mode>({.mode = mode, .step = step});
+    } else {
+      emit_host<ev::EventKind::trace_mode>({.mode = mode, .micro_step = micro_step, .step = step});
+    }
   }
 
   void acquire(plan::ModuleId module, ev::Pass pass) override {
     path_.enter(inside(pass));
     const plan::FetchPlan plan = pass == ev::Pass::recompute ? scheduler_.fetch_recomputed(module)
                                                              : scheduler_.fetch(module, inside(pass));
-    counters_.fetched(plan, pass == ev::Pass::backward ? plan::Direction::backward : plan::Direction::forward,
-                      [this](ParamId id) -> std::size_t {
-                        const bool copied = path_.source(id) == plan::GatherSource::secondary;
-                        return (copied ? 1 : 0) + (shards_->quantized(id) ? 2 : 0);
-                      });
+    // Counters are those of micro-steps: what an evaluation fetches would count to the next one.
+    if (model_mode_ == plan::ModelMode::training) count(plan, pass);
     execute(plan, module, ev::StatusCause::fetch);
   }
   void acquire_external(ParamId param, plan::ModuleId module) override {
@@ -229,6 +231,14 @@ class PartitionedParameters final : public Parameters {
   void close_frozen(ParamId param, optim::PartUse use) override { stored_shards_.close(param, use); }
 
  private:
+  void count(const plan::FetchPlan& plan, ev::Pass pass) {
+    counters_.fetched(plan, pass == ev::Pass::backward ? plan::Direction::backward : plan::Direction::forward,
+                      [this](ParamId id) -> std::size_t {
+                        const bool copied = path_.source(id) == plan::GatherSource::secondary;
+                        return (copied ? 1 : 0) + (shards_->quantized(id) ? 2 : 0);
+                      });
+  }
+
   /// On the host lane with the compute stream's time, so that they lie in their micro-step.
   void emit_counters() {
     const plan::FetchCounts counts = counters_.take();
@@ -296,6 +306,7 @@ class PartitionedParameters final : public Parameters {
   std::unique_ptr<offload::ShardStore> shards_;
   StoredShards stored_shards_;
   GatherExecutor gathers_;
+  plan::ModelMode model_mode_ = plan::ModelMode::training;
   std::uint32_t micro_step_ = 0, step_ = 0;
 };
 

@@ -33,11 +33,13 @@ void RunLog::write(const std::string& path, comm::Communicator& comm) const {
   }
   json ended = json::array();
   for (const auto at : ended_) ended.push_back(std::chrono::duration<double>(at.time_since_epoch()).count());
+  json log{{"losses", losses},       {"grad_norm", norms}, {"loss_scale", scales},
+           {"learning_rate", rates}, {"skipped", skipped}, {"ended_s", ended}};
+  for (const Evaluation& each : evaluations_) {
+    log["evaluations"].push_back({{"step", each.step}, {"loss", each.loss}, {"batches", each.batches}});
+  }
   std::ofstream file(path);
-  file << json{{"losses", losses},       {"grad_norm", norms}, {"loss_scale", scales},
-               {"learning_rate", rates}, {"skipped", skipped}, {"ended_s", ended}}
-              .dump(1)
-       << '\n';
+  file << log.dump(1) << '\n';
   file.close();
   if (!file) throw std::runtime_error("--losses " + path + ": cannot be written; is the folder there?");
 }

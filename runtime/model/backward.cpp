@@ -23,6 +23,11 @@ using plan::NodeKind;
 using plan::ParamId;
 
 void Executor::State::backward() {
+  if (mode == Mode::evaluate) {
+    throw std::logic_error(
+        "backward: the last forward was in evaluation mode, which keeps nothing to go back through; run a "
+        "forward in training mode first");
+  }
   if (tape.children.empty()) throw std::logic_error("backward: there is no forward to go back through");
   Value dy = std::move(output_grad);
   output_grad.reset();

@@ -52,8 +52,10 @@ Pass Executor::State::forward_pass() const noexcept {
 
 void Executor::State::emit_module(EventKind kind, const Node& node, Pass pass) {
   if (!node.is_module()) return;
+  const std::uint32_t micro_step =
+      mode == Mode::evaluate ? instrumentation::kNoId : static_cast<std::uint32_t>(iteration);
   Event event = instrumentation::make<EventKind::module_begin>(
-      {.pass = pass, .module = plan::raw(node.module), .micro_step = static_cast<std::uint32_t>(iteration)});
+      {.pass = pass, .module = plan::raw(node.module), .micro_step = micro_step});
   event.kind = kind;
   stream.emit(event);
 }
@@ -127,6 +129,10 @@ Executor::~Executor() {
 
 void Executor::forward(const Batch& batch, std::int64_t iteration, float loss_scale, float* loss) {
   state_->forward(batch, iteration, loss_scale, loss);
+}
+
+void Executor::evaluate(const Batch& batch, std::int64_t iteration, float* loss) {
+  state_->evaluate(batch, iteration, loss);
 }
 
 void Executor::backward() { state_->backward(); }

@@ -73,9 +73,14 @@ class Executor {
   /// Queues forward, loss and the gradient of the logits. `loss_scale` multiplies the gradient (loss
   /// scale / accumulation steps). The loss (mean, unscaled, fp32) lands in `loss` (device memory).
   void forward(const Batch& batch, std::int64_t iteration, float loss_scale, float* loss);
-  /// Queues the backward of the last forward.
+  /// Queues the backward of the last forward. Throws std::logic_error where there was none in training mode:
+  /// evaluate() and logits() keep nothing that a backward could use.
   void backward();
-  /// Forward only, logits kept, for evaluation and tests: copies logits [B*T,V] fp32 to `logits`.
+  /// Queues forward and loss as forward() does, without anything for a backward: activations are freed as
+  /// soon as the next module has read them. `iteration` decides what conditional modules skip; modules emit
+  /// no micro-step.
+  void evaluate(const Batch& batch, std::int64_t iteration, float* loss);
+  /// Forward only, logits kept, for tests: copies logits [B*T,V] fp32 to `logits`.
   void logits(const Batch& batch, std::span<float> logits);
   /// Gives kernel spans their names (Publisher::name_id); without it there are no kernel spans.
   void name_kernels(const std::function<std::uint32_t(const std::string&)>& id_of);

@@ -40,6 +40,7 @@ struct Executor::State {
   /// kernel takes over from the nodes around it.
   Value visit(const Node& node, Value x, Frame* tape, ForwardAround* around = nullptr);
   void forward(const Batch& batch, std::int64_t iteration, float loss_scale, float* loss);
+  void evaluate(const Batch& batch, std::int64_t iteration, float* loss);
   void logits(const Batch& batch, std::span<float> out);
 
   // ---- backward.cpp -----------------------------------------------------------------------------
@@ -139,6 +140,7 @@ struct Executor::State {
   [[nodiscard]] const std::int32_t* lookup(const Node& node);
   void start_batch(const Batch& next, std::int64_t next_iteration, Mode next_mode);
   [[nodiscard]] Value network_input();
+  void run_root(Frame* frame, float loss_scale, float* loss);
   void loss_and_gradient(const Node& node, Value output, float loss_scale, float* loss);
 
   // backward.cpp

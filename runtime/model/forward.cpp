@@ -334,15 +334,25 @@ void Executor::State::loss_and_gradient(const Node& node, Value output, float lo
 
 void Executor::State::forward(const Batch& next, std::int64_t next_iteration, float loss_scale, float* loss) {
   start_batch(next, next_iteration, Mode::train);
-  // The root is visited by hand: the loss belongs to its forward.
-  const Node& root = program.root();
   Frame* const frame = tape.children.emplace_back(std::make_unique<Frame>()).get();
-  frame->node = &root;
+  frame->node = &program.root();
+  run_root(frame, loss_scale, loss);
+}
+
+void Executor::State::evaluate(const Batch& next, std::int64_t next_iteration, float* loss) {
+  start_batch(next, next_iteration, Mode::evaluate);
+  run_root(nullptr, 0.0F, loss);
+}
+
+/// The root is visited by hand: the loss belongs to its forward. Without a frame no backward follows.
+void Executor::State::run_root(Frame* frame, float loss_scale, float* loss) {
+  const Node& root = program.root();
   if (root.hooks) hooks.pre_forward(root.module);
   emit_module(EventKind::module_begin, root, forward_pass());
   Value output = compute(root, network_input(), frame);
-  frame->output_grad = output.needs_grad();
+  if (frame != nullptr) frame->output_grad = output.needs_grad();
   loss_and_gradient(root, std::move(output), loss_scale, loss);
+  if (frame == nullptr) output_grad.reset();  // the loss kernel's by-product
   emit_module(EventKind::module_end, root, forward_pass());
   if (root.hooks) hooks.post_forward(root.module);
 }

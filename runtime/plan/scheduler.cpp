@@ -1,6 +1,6 @@
 // The interface over State, and the states of the trace between iterations:
 //   invalid -> record -> complete, and back to invalid where an iteration differs from the trace
-//   (scheduler_trace.cpp).
+//   (scheduler_trace.cpp); for training and evaluation each on its own.
 #include "runtime/plan/scheduler.h"
 
 #include <stdexcept>
@@ -17,28 +17,31 @@ FetchScheduler::FetchScheduler(const ModelPlan& model, std::uint32_t world, Sche
 
 FetchScheduler::~FetchScheduler() = default;
 
-TraceMode FetchScheduler::begin_iteration() {
+TraceMode FetchScheduler::begin_iteration(ModelMode mode) {
   State& s = *state_;
   // Before the mode changes: what is still registered was prefetched in the iteration that ends here.
   s.drained = s.drain();
-  switch (s.mode) {
+  s.model_mode = mode;
+  s.coordinator = &s.coordinators[s.coordinator_of(mode)];
+  Trace& trace = s.coordinator->trace;
+  switch (s.coordinator->mode) {
     case TraceMode::record:
-      s.trace.freeze(s.module_params, s.elems);
-      s.mode = TraceMode::complete;
+      trace.freeze(s.module_params, s.elems);
+      s.coordinator->mode = TraceMode::complete;
       break;
     case TraceMode::invalid:  // also the first iteration of all
-      s.trace.clear();
-      s.mode = TraceMode::record;
+      trace.clear();
+      s.coordinator->mode = TraceMode::record;
       break;
     case TraceMode::complete:
       break;
   }
   // Empty while recording: then nothing is prefetched.
-  s.queue.assign(s.trace.params().begin(), s.trace.params().end());
+  s.queue.assign(trace.params().begin(), trace.params().end());
   for (State::Param& param : s.params) param.fetched_for = kNeverFetched;
   s.step = 0;
   if (s.compat.counter_restarts()) s.available = 0;
-  return s.mode;
+  return s.coordinator->mode;
 }
 
 const Drain& FetchScheduler::drained() const noexcept { return state_->drained; }
@@ -69,7 +72,10 @@ std::vector<GatherId> FetchScheduler::in_flight_gathers() const {
   return ids;
 }
 
-TraceMode FetchScheduler::mode() const noexcept { return state_->mode; }
+TraceMode FetchScheduler::mode() const noexcept { return state_->coordinator->mode; }
+TraceMode FetchScheduler::mode(ModelMode mode) const noexcept {
+  return state_->coordinators[state_->coordinator_of(mode)].mode;
+}
 ParamStatus FetchScheduler::status(ParamId param) const noexcept { return state_->params[raw(param)].status; }
 bool FetchScheduler::persistent(ParamId param) const noexcept {
   return state_->params[raw(param)].persistent;
@@ -85,7 +91,7 @@ std::int64_t FetchScheduler::trace_step() const noexcept { return state_->step; 
 
 const std::vector<ModuleId>& FetchScheduler::trace() const noexcept {
   static const std::vector<ModuleId> kEmpty;
-  return state_->mode == TraceMode::complete ? state_->trace.modules() : kEmpty;
+  return mode() == TraceMode::complete ? state_->coordinator->trace.modules() : kEmpty;
 }
 
 }  // namespace shardscope::plan

@@ -1,5 +1,5 @@
 // The stage-3 scheduler: what to gather, wait for, prefetch and release at each module boundary
-// (docs/zero.md C1-C16). Pure and deterministic: it takes what happens and returns what to do. It
+// (docs/zero.md C1-C17). Pure and deterministic: it takes what happens and returns what to do. It
 // knows no device and no clock, so the engine, the simulator, the tests and the dashboard share it.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "runtime/plan/compat.h"
 #include "runtime/plan/ids.h"
+#include "runtime/plan/model_mode.h"
 #include "runtime/plan/model_plan.h"
 #include "runtime/plan/overlap.h"
 
@@ -139,6 +140,10 @@ enum class WeightChange : std::uint8_t {
 /// One rank's scheduler. Calls follow the program order, which is the same on every rank, and so are the
 /// answers.
 ///
+/// Training and evaluation have a trace each (C17), which begin_iteration() chooses between: an evaluation
+/// between two steps records, follows and breaks its own only, so training goes on by the trace that it had.
+/// What is gathered is one state for both. Compat::deepspeed has one trace for both, as DeepSpeed 0.19.
+///
 /// Compat::deepspeed (and notes) repeats DeepSpeed 0.19 exactly, its counter included: parameters gathered by
 /// attribute access or after the optimizer step are not counted but their release is, the counter starts
 /// at 0 in each iteration, prefetch may pass either limit by one parameter, and release decisions are
@@ -170,12 +175,13 @@ class FetchScheduler {
   FetchScheduler(const FetchScheduler&) = delete;
   FetchScheduler& operator=(const FetchScheduler&) = delete;
 
-  /// Root forward of every micro-step (C4). Returns the trace mode it starts in. drained() says what it
-  /// drained.
-  TraceMode begin_iteration();
+  /// Root forward of every micro-step (C4), and of every batch of an evaluation. Returns the trace mode it
+  /// starts in. drained() says what it drained.
+  TraceMode begin_iteration(ModelMode mode = ModelMode::training);
   /// What the last begin_iteration() drained: gathers that no module of the last iteration used.
   [[nodiscard]] const Drain& drained() const noexcept;
-  /// Pre-forward or pre-backward of a module with hooks.
+  /// Pre-forward or pre-backward of a module with hooks. Throws std::logic_error, and changes nothing, for a
+  /// backward in evaluation: no forward was kept for it.
   [[nodiscard]] FetchPlan fetch(ModuleId module, Direction direction);
   /// Pre-forward of a module whose forward runs again inside backward (activation checkpointing).
   [[nodiscard]] FetchPlan fetch_recomputed(ModuleId module);
@@ -218,7 +224,10 @@ class FetchScheduler {
   /// Gathers issued that no fetch has waited for yet, in issue order.
   [[nodiscard]] std::vector<GatherId> in_flight_gathers() const;
 
+  /// Of the trace of the iteration that runs, or ran last.
   [[nodiscard]] TraceMode mode() const noexcept;
+  /// Of the trace that an iteration in `mode` would go on with.
+  [[nodiscard]] TraceMode mode(ModelMode mode) const noexcept;
   [[nodiscard]] ParamStatus status(ParamId param) const noexcept;
   [[nodiscard]] bool persistent(ParamId param) const noexcept;
   [[nodiscard]] std::int64_t available_elems() const noexcept;

@@ -61,7 +61,12 @@ class SchedulerCompat {
   /// A parameter that was returned once is kept as returned for good.
   [[nodiscard]] constexpr bool returned_for_good() const noexcept { return deepspeed(); }
 
-  // The trace (C7).
+  // The trace (C7, C17).
+  /// One coordinator for training and evaluation, hence one trace: DeepSpeed 0.19. What is described has one
+  /// for each, as ours.
+  [[nodiscard]] constexpr bool evaluates_by_trace_of_training() const noexcept {
+    return compat_ == Compat::deepspeed;
+  }
   /// The run ends where a module of the trace has other parameters than were recorded. compat notes, as the
   /// default, records anew.
   [[nodiscard]] constexpr bool ends_run_on_other_params() const noexcept {

@@ -9,10 +9,16 @@
 namespace shardscope::plan {
 
 FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
+  if (model_mode == ModelMode::evaluation && visit != Visit::forward) {
+    throw std::logic_error(
+        "backward of module " + std::to_string(raw(module)) + " (" +
+        (module_paths.at(raw(module)).empty() ? "the root" : module_paths[raw(module)]) +
+        "): the model is in evaluation mode, which has no backward; run the forward in training mode");
+  }
   FetchPlan plan;
   // First, since an invalidation drains gathers and so changes what is missing.
   plan.invalidated = check_trace(module);
-  if (mode == TraceMode::record) trace.record(module);
+  if (coordinator->mode == TraceMode::record) coordinator->trace.record(module);
   // To DeepSpeed a recomputation is a forward. By default its fetch counts as that of the backward to come.
   const bool begins_backward =
       visit == Visit::backward || (visit == Visit::recompute && !compat.recomputes_as_forward());
@@ -37,7 +43,7 @@ FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
 
   plan.stop = PrefetchStop::no_trace;
   // After the waits: prefetched parameters are queued behind what this module needs now (C8).
-  if (mode == TraceMode::complete) {
+  if (coordinator->mode == TraceMode::complete) {
     pop_from_queue(not_fetched_yet(module).size());
     plan.prefetch = prefetch(plan.stop);
     give_back_persistent(plan.prefetch);
@@ -60,7 +66,7 @@ FetchPlan FetchScheduler::fetch_external(ParamId param, ModuleId module) {
   // DeepSpeed learns of an external parameter only when it finds it missing. While a trace is followed, a new
   // parameter would break it, so an available one is not registered then.
   if (!contains_id(owned, param) &&
-      (missing || (!s.compat.registers_missing_only() && s.mode != TraceMode::complete))) {
+      (missing || (!s.compat.registers_missing_only() && s.coordinator->mode != TraceMode::complete))) {
     owned.insert(std::lower_bound(owned.begin(), owned.end(), param), param);
   }
   if (!s.compat.external_users_do_not_hold() && contains_id(owned, param) && !contains_id(p.active, module))
@@ -126,7 +132,7 @@ void FetchScheduler::register_external(ParamId param, ModuleId module) {
   (void)state_->params.at(raw(param));
   if (contains_id(known, param)) return;
   known.insert(std::lower_bound(known.begin(), known.end(), param), param);
-  state_->memo.clear();  // decisions were for the old list of parameters
+  state_->forget_decisions();  // decisions were for the old list of parameters
 }
 
 void FetchScheduler::unregister_external(ParamId param, ModuleId module) {
@@ -142,7 +148,7 @@ void FetchScheduler::unregister_external(ParamId param, ModuleId module) {
                            std::to_string(raw(module)) + "; unregister it between two steps");
   }
   erase_id(known, param);
-  s.memo.clear();
+  s.forget_decisions();
   if (s.compat.returned_for_good()) return;
   // While another module has it as external it stays returned.
   for (std::size_t i = 0; i < s.module_params.size(); ++i) {

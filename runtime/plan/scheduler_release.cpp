@@ -20,12 +20,13 @@ std::vector<ParamId> FetchScheduler::State::take_recomputed(ModuleId module) {
 /// elements.
 ReleasePlan FetchScheduler::State::release(ModuleId module, Visit visit) {
   Decision decision;
-  if (compat.remembers_releases() && mode == TraceMode::complete) {
+  if (compat.remembers_releases() && coordinator->mode == TraceMode::complete) {
     // DeepSpeed remembers the decision for this module and step, across invalidations too.
     const std::uint64_t key =
         static_cast<std::uint64_t>(raw(module)) << 32U | static_cast<std::uint64_t>(step);
-    auto found = memo.find(key);
-    if (found == memo.end()) found = memo.emplace(key, decide_release(module)).first;
+    auto found = coordinator->memo.find(key);
+    if (found == coordinator->memo.end())
+      found = coordinator->memo.emplace(key, decide_release(module)).first;
     decision = found->second;
   } else {
     decision = decide_release(module);
@@ -170,7 +171,7 @@ KeepReason FetchScheduler::State::why_kept(ParamId id) const {
 /// themselves) if it is not.
 bool FetchScheduler::State::met_before_the_limit(ParamId param, ModuleId releasing) const {
   const auto& within = leaf[raw(releasing)] ? subtree_params : direct_params;
-  const auto& order = trace.modules();
+  const auto& order = coordinator->trace.modules();
   std::int64_t traversed = 0;
   bool found = false;
   const auto walk = [&](ParamId seen) {
@@ -193,8 +194,8 @@ bool FetchScheduler::State::reused_soon(ParamId param, ModuleId releasing) const
   // before.
   if (any_leaf && met_before_the_limit(param, releasing)) return true;
   if (any_leaf && compat.only_walks_for_reuse()) return false;
-  const std::int64_t use = trace.next_use(param, step);
-  return use >= 0 && trace.elems_between(step, use) < config.max_reuse_distance_elems;
+  const std::int64_t use = coordinator->trace.next_use(param, step);
+  return use >= 0 && coordinator->trace.elems_between(step, use) < config.max_reuse_distance_elems;
 }
 
 /// C11, one rule after the other; the first that holds decides:
@@ -207,10 +208,10 @@ FetchScheduler::State::Decision FetchScheduler::State::decide_release(ModuleId m
   Decision decision;
   for (const ParamId id : module_params[raw(module)]) {
     const Param& param = at(id);
-    if (param.persistent &&
-        (mode == TraceMode::complete || !compat.keeps_persistent_only_when_tracing_is_complete())) {
+    if (param.persistent && (coordinator->mode == TraceMode::complete ||
+                             !compat.keeps_persistent_only_when_tracing_is_complete())) {
       decision.kept.push_back({id, KeepReason::persistent});
-    } else if (mode != TraceMode::complete) {
+    } else if (coordinator->mode != TraceMode::complete) {
       decision.release.push_back(id);
     } else if (param.fetched_for > step) {
       decision.kept.push_back({id, KeepReason::already_fetched});

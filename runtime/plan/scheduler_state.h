@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
@@ -56,6 +57,12 @@ struct FetchScheduler::State {
     std::vector<ParamId> release;
     std::vector<Kept> kept;
   };
+  /// What outlives an iteration of a DeepSpeed coordinator: there is one for each mode of the model.
+  struct Coordinator {
+    TraceMode mode = TraceMode::invalid;
+    Trace trace;
+    std::unordered_map<std::uint64_t, Decision> memo;
+  };
 
   SchedulerConfig config;
   const SchedulerCompat compat;
@@ -72,8 +79,9 @@ struct FetchScheduler::State {
   std::uint32_t next_gather = 0;
   std::uint64_t next_registration = 0;
 
-  TraceMode mode = TraceMode::invalid;
-  Trace trace;
+  std::array<Coordinator, 2> coordinators;         ///< by ModelMode
+  Coordinator* coordinator = coordinators.data();  ///< of the iteration that runs
+  ModelMode model_mode = ModelMode::training;      ///< of that iteration
   std::deque<TracedParam> queue;
   std::int64_t step = 0;
   std::int64_t available = 0;  ///< the counter of C9
@@ -81,12 +89,13 @@ struct FetchScheduler::State {
   std::vector<ModuleId> active_backward;  ///< in order of first fetch
   /// DeepSpeed's ds_recompute_parameters: frozen ones that a module in backward has to release as well.
   std::map<ModuleId, std::vector<ParamId>> recomputed;
-  std::unordered_map<std::uint64_t, Decision> memo;
   Drain drained;
 
   ShardSwap swap;
 
   State(const ModelPlan& model, SchedulerConfig settings);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   Param& at(ParamId id) { return params[raw(id)]; }
   [[nodiscard]] bool counted(const Param& param) const {
@@ -107,6 +116,12 @@ struct FetchScheduler::State {
   Drain drain();
 
   // The trace.
+  [[nodiscard]] std::size_t coordinator_of(ModelMode in) const {
+    return in == ModelMode::evaluation && !compat.evaluates_by_trace_of_training() ? 1 : 0;
+  }
+  void forget_decisions() {
+    for (Coordinator& each : coordinators) each.memo.clear();
+  }
   std::optional<Invalidation> check_trace(ModuleId module);
   Invalidation invalidate(InvalidationCause cause, ModuleId expected, ModuleId got);
   [[nodiscard]] std::vector<ParamId> not_fetched_yet(ModuleId module);

@@ -14,11 +14,11 @@ Invalidation FetchScheduler::State::invalidate(InvalidationCause cause, ModuleId
   Invalidation invalidation;
   invalidation.cause = cause;
   invalidation.trace_step = step;
-  invalidation.recorded = static_cast<std::int64_t>(trace.modules().size());
+  invalidation.recorded = static_cast<std::int64_t>(coordinator->trace.modules().size());
   invalidation.expected = expected;
   invalidation.got = got;
-  mode = TraceMode::invalid;
-  trace.clear();
+  coordinator->mode = TraceMode::invalid;
+  coordinator->trace.clear();
   queue.clear();
   for (Param& param : params) param.fetched_for = kNeverFetched;
   Drain gone = drain();
@@ -30,8 +30,8 @@ Invalidation FetchScheduler::State::invalidate(InvalidationCause cause, ModuleId
 
 /// Compares the module, and the parameters that it still needs, with the trace at this step.
 std::optional<Invalidation> FetchScheduler::State::check_trace(ModuleId module) {
-  if (mode != TraceMode::complete) return std::nullopt;
-  const auto& order = trace.modules();
+  if (coordinator->mode != TraceMode::complete) return std::nullopt;
+  const auto& order = coordinator->trace.modules();
   if (static_cast<std::int64_t>(order.size()) <= step) {
     return invalidate(InvalidationCause::trace_too_short, kNone<ModuleId>, module);
   }

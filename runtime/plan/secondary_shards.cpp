@@ -15,7 +15,8 @@ SecondaryShards::SecondaryShards(std::vector<bool> trainable, const ZeroConfig& 
       exists_(trainable_.size(), false),
       forward_done_(trainable_.size(), false) {}
 
-void SecondaryShards::begin_iteration() {
+void SecondaryShards::begin_iteration(ModelMode mode) {
+  mode_ = mode;
   direction_ = Direction::forward;
   std::fill(forward_done_.begin(), forward_done_.end(), false);
 }
@@ -29,7 +30,7 @@ GatherSource SecondaryShards::source(ParamId param) const {
 }
 
 bool SecondaryShards::released(ParamId param) {
-  if (!enabled_) return false;
+  if (!enabled_ || mode_ == ModelMode::evaluation) return false;
   const std::size_t i = raw(param);
   if (direction_ == Direction::forward) forward_done_[i] = true;
   // A copy made in the backward would have no reader, unless later forwards may read it.

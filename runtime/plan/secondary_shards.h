@@ -2,14 +2,15 @@
 // read it (docs/zero.md P17 and D6). A parameter is copied when it is released after its forward; gathers
 // of the backward then stay inside the group. The copies end with the optimizer step, if it
 // changes the weights: those of frozen parameters, and all of them after a skipped step, stay and serve the
-// forward too. Those of parameters that are stored as int8 are int8 too
-// (zero_quantized_nontrainable_weights).
+// forward too. An evaluation makes none, for no backward would read them. Those of parameters that are stored
+// as int8 are int8 too (zero_quantized_nontrainable_weights).
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "runtime/plan/ids.h"
+#include "runtime/plan/model_mode.h"
 #include "runtime/plan/model_plan.h"
 #include "runtime/plan/quantization.h"
 #include "runtime/plan/scheduler.h"
@@ -25,8 +26,8 @@ class SecondaryShards {
   SecondaryShards(std::vector<bool> trainable, const ZeroConfig& zero);
 
   [[nodiscard]] bool enabled() const noexcept { return enabled_; }
-  /// Root forward of a micro-step.
-  void begin_iteration();
+  /// Root forward of a micro-step, or of a batch of an evaluation.
+  void begin_iteration(ModelMode mode = ModelMode::training);
   /// A module is about to run in this direction; gathers follow it, its prefetches too.
   void enter(Direction direction) noexcept { direction_ = direction; }
   /// What a gather issued now reads.
@@ -48,6 +49,7 @@ class SecondaryShards {
   bool enabled_;
   bool in_forward_;  ///< compat D6
   bool by_pass_;     ///< compat D6 of the notes
+  ModelMode mode_ = ModelMode::training;
   Direction direction_ = Direction::forward;
   std::vector<bool> trainable_;     ///< by ParamId
   std::vector<bool> exists_;        ///< by ParamId

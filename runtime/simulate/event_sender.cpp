@@ -29,7 +29,7 @@ constexpr std::size_t kFilesPerLink = 8;
 /// What is computed from values that a simulation does not have is missing, not zero.
 bool depends_on_values(const instrumentation::Event& event) noexcept {
   return event.kind == EventKind::loss || event.kind == EventKind::grad_norm ||
-         event.kind == EventKind::clip_factor;
+         event.kind == EventKind::clip_factor || event.kind == EventKind::eval_loss;
 }
 
 }  // namespace

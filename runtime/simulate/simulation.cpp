@@ -83,11 +83,19 @@ void Simulation::begin() {
 }
 
 std::int64_t Simulation::step() {
+  return play([](VirtualRank& rank) { return rank.step(); });
+}
+
+std::int64_t Simulation::evaluate() {
+  return play([this](VirtualRank& rank) { return rank.evaluate(config_.shardscope.eval_batches); });
+}
+
+std::int64_t Simulation::play(const std::function<Tape(VirtualRank&)>& record) {
   const std::int64_t before = playback_.now_ns();
   std::vector<std::shared_ptr<const Tape>> made;
   made.reserve(virtual_ranks_.size());
   for (const auto& virtual_rank : virtual_ranks_)
-    made.push_back(std::make_shared<const Tape>(virtual_rank->step()));
+    made.push_back(std::make_shared<const Tape>(record(*virtual_rank)));
   for (std::size_t r = 0; r < tapes_.size(); ++r) tapes_[r] = made[virtual_rank_of_[r]];
   playback_.play(tapes_);
   return playback_.now_ns() - before;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -34,6 +35,8 @@ class Simulation {
   void begin();
   /// One optimizer step of every rank. Returns how long it took, in virtual nanoseconds.
   std::int64_t step();
+  /// An evaluation of every rank, as the configuration has it, between two steps. Returns how long it took.
+  std::int64_t evaluate();
   /// Hands over the last events.
   void finish();
 
@@ -41,10 +44,13 @@ class Simulation {
   /// Engines that are played for all ranks.
   [[nodiscard]] std::size_t engines() const noexcept { return virtual_ranks_.size(); }
   [[nodiscard]] std::int64_t now_ns() const noexcept { return playback_.now_ns(); }
-  /// What `rank` queued in the last begin() or step().
+  /// What `rank` queued in the last begin(), step() or evaluate().
   [[nodiscard]] const Tape& tape(std::uint32_t rank) const { return *tapes_[rank]; }
 
  private:
+  /// What `record` makes each engine queue is played for all ranks.
+  std::int64_t play(const std::function<Tape(VirtualRank&)>& record);
+
   const plan::ModelPlan& model_;
   const config::TrainingConfig& config_;
   const CostModel cost_;

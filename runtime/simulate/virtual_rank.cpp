@@ -48,6 +48,11 @@ Tape VirtualRank::step() {
   return recorder_.take();
 }
 
+Tape VirtualRank::evaluate(std::int64_t batches) {
+  static_cast<void>(engine_->evaluate([this](data::HostBatch& batch) { next_batch(batch); }, batches));
+  return recorder_.take();
+}
+
 void VirtualRank::next_batch(data::HostBatch& batch) const {
   const plan::ModelSpec& spec = model_.spec;
   batch.B = config_.batch.micro_batch_size;

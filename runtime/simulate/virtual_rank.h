@@ -31,6 +31,8 @@ class VirtualRank {
   /// Before the first step: the engine takes its memory and gets its weights.
   [[nodiscard]] Tape begin();
   [[nodiscard]] Tape step();
+  /// Of `batches` micro-batches, after a step.
+  [[nodiscard]] Tape evaluate(std::int64_t batches);
 
  private:
   void next_batch(data::HostBatch& batch) const;

@@ -108,7 +108,7 @@ void run(const simulate::Options& options) {
   try {
     instrumentation::g_detail.store(static_cast<int>(detail));
     simulation.begin();
-    nlohmann::json steps = nlohmann::json::array();
+    nlohmann::json steps = nlohmann::json::array(), evaluations = nlohmann::json::array();
     for (std::int64_t step = 0; step < options.steps; ++step) {
       const double ms = static_cast<double>(simulation.step()) * 1e-6;
       steps.push_back(ms);
@@ -116,6 +116,11 @@ void run(const simulate::Options& options) {
         std::printf("step %lld of %lld: %.3f ms simulated\n", static_cast<long long>(step + 1),
                     static_cast<long long>(options.steps), ms);
         std::fflush(stdout);
+      }
+      if (const std::int64_t every = config.shardscope.eval_interval; every > 0 && (step + 1) % every == 0) {
+        const double eval_ms = static_cast<double>(simulation.evaluate()) * 1e-6;
+        evaluations.push_back(eval_ms);
+        if (!options.json) std::printf("  evaluation: %.3f ms simulated\n", eval_ms);
       }
     }
     simulation.finish();
@@ -130,6 +135,7 @@ void run(const simulate::Options& options) {
                                    {"stage", config.zero.stage},
                                    {"engines", simulation.engines()},
                                    {"step_ms", steps},
+                                   {"evaluation_ms", evaluations},
                                    {"events", made},
                                    {"wall_s", seconds}};
       using Json = nlohmann::json;

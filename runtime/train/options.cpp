@@ -10,6 +10,10 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--data", o.data,
                  "text file or folder, .bin file of 16-bit tokens, x.npy,y.npy, or golden:mlp, golden:gpt; "
                  "default for a model of vectors: generated");
+  app.add_option(
+      "--eval-data", o.eval_data,
+      "what shardscope.eval_interval evaluates on, in the forms of --data; default: the end of the "
+      "training data, held out");
   app.add_option("--default-text", o.default_text, "what a model of tokens reads without --data");
   app.add_option("--steps", o.steps, "optimizer steps, with those before --resume")
       ->capture_default_str()

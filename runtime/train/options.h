@@ -20,6 +20,7 @@ struct Options {
   std::string config_name;  ///< of a file made for this run: what messages call it
   std::string model = "gpt-mini";
   std::string data;
+  std::string eval_data;     ///< empty: the end of `data`, held out
   std::string default_text;  ///< what a model of tokens reads without `data`
   std::int64_t steps = 50;
   std::uint64_t seed = 1234;

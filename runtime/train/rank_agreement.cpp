@@ -82,6 +82,13 @@ plan::RankSetting initial_weights(const RunParts& run) {
   return setting;
 }
 
+plan::RankSetting data_setting(const char* key, const data::BatchStream& data) {
+  return {key,
+          std::to_string(data.samples()) + " samples with checksum " +
+              hex(base::hash64(data.fingerprint()) ^ data.sample_checksum()),
+          data.describe(), kSameFiles};
+}
+
 const char* device_kind(const std::string& device) { return device.rfind("cuda", 0) == 0 ? "cuda" : "cpu"; }
 
 std::string given(bool is) { return is ? "given" : "not given"; }
@@ -90,9 +97,9 @@ std::string given(bool is) { return is ? "given" : "not given"; }
 
 const std::vector<std::string>& compared_options() {
   static const std::vector<std::string> names{
-      "--model",  "--data",        "--default-text", "--steps",           "--seed", "--context",
-      "--init",   "--init-scheme", "--save",         "--checkpoint",      "--keep", "--resume",
-      "--device", "--losses",      "--run-id",       "--checkpoint-every"};
+      "--model",   "--data",   "--eval-data",   "--default-text", "--steps",           "--seed",
+      "--context", "--init",   "--init-scheme", "--save",         "--checkpoint",      "--keep",
+      "--resume",  "--device", "--losses",      "--run-id",       "--checkpoint-every"};
   return names;
 }
 
@@ -125,10 +132,8 @@ std::vector<plan::RankSetting> compared_settings(const RunParts& run) {
   option("--checkpoint", given(!options.checkpoint.empty()));
   option("--checkpoint-every", std::to_string(options.checkpoint_every));
   option("--keep", std::to_string(options.keep));
-  settings.push_back({"data",
-                      std::to_string(run.data.samples()) + " samples with checksum " +
-                          hex(base::hash64(run.data.fingerprint()) ^ run.data.sample_checksum()),
-                      run.data.describe(), kSameFiles});
+  settings.push_back(data_setting("data", run.data));
+  if (run.evaluation != nullptr) settings.push_back(data_setting("evaluation data", *run.evaluation));
   settings.push_back(initial_weights(run));
   for (plan::RankSetting& setting : config::compared_settings(run.config)) {
     settings.push_back(std::move(setting));

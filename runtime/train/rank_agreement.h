@@ -23,6 +23,7 @@ struct RunParts {
   const config::TrainingConfig& config;
   const plan::ModelPlan& model;
   const data::BatchStream& data;
+  const data::BatchStream* evaluation = nullptr;         ///< where it is evaluated
   const checkpoint::CheckpointReader* resume = nullptr;  ///< --resume
   const checkpoint::WeightReader* init = nullptr;        ///< --init
 };

@@ -103,7 +103,7 @@ class Training {
     keep_weights();
     open_checkpoint();
     stream.seed = seed_;
-    data_ = data::open_stream(model_.spec, stream);
+    open_data(stream);
     if (config_.zero.zenflow && config_.zero.zenflow->steps_per_epoch == 0) {
       config_.zero.zenflow->steps_per_epoch =
           data_->samples() / (config_.batch.micro_batch_size * static_cast<std::int64_t>(world.size()));
@@ -111,9 +111,10 @@ class Training {
     if (!options.init.empty()) init_.emplace(options.init, model_);
     // Before anything else that is collective: ranks that disagree about it would only wait for one another.
     control_ = world.make_communicator("control");
-    check_same_settings(compared_settings({SHARDSCOPE_VERSION, options_, config_, model_, *data_,
-                                           resume_ ? &*resume_ : nullptr, init_ ? &*init_ : nullptr}),
-                        *control_);
+    check_same_settings(
+        compared_settings({SHARDSCOPE_VERSION, options_, config_, model_, *data_, eval_data_.get(),
+                           resume_ ? &*resume_ : nullptr, init_ ? &*init_ : nullptr}),
+        *control_);
     if (const std::int64_t depth = config_.shardscope.data_prefetch; depth > 0) {
       data_ = data::read_ahead(std::move(data_), static_cast<std::size_t>(depth));
     }
@@ -173,6 +174,9 @@ class Training {
         report("warning: " + warning);
       }
       publisher.message(instrumentation::Severity::info, data_->describe());
+      if (eval_data_ != nullptr) {
+        publisher.message(instrumentation::Severity::info, "evaluation: " + describe_evaluation());
+      }
     }
 
     const execution::Context context{model_,   config_,   *device_, *gather_,
@@ -205,6 +209,7 @@ class Training {
         break;
       }
       const std::int64_t made = step + 1;
+      if (eval_data_ != nullptr && made % config_.shardscope.eval_interval == 0) evaluate(engine, log);
       if (options_.checkpoint_every > 0 && made % options_.checkpoint_every == 0 && made < options_.steps) {
         save(context, engine, publisher);
       }
@@ -220,6 +225,60 @@ class Training {
   }
 
  private:
+  /// The data to train on and, where it is evaluated, what to evaluate on: of its own, or the end of the
+  /// other.
+  void open_data(data::StreamOptions stream) {
+    const config::ShardscopeConfig& ours = config_.shardscope;
+    if (ours.eval_interval == 0) {
+      if (!options_.eval_data.empty()) {
+        throw std::invalid_argument(
+            "--eval-data " + options_.eval_data +
+            ": nothing evaluates on it; set shardscope.eval_interval to a number of steps");
+      }
+      data_ = data::open_stream(model_.spec, stream);
+      return;
+    }
+    const bool holds_out = options_.eval_data.empty();
+    stream.held_out = ours.eval_fraction;
+    stream.part = holds_out ? data::Part::training : data::Part::all;
+    data_ = data::open_stream(model_.spec, stream);
+    if (holds_out) {
+      stream.part = data::Part::held_out;
+    } else {
+      stream.path = options_.eval_data;
+    }
+    eval_data_ = data::open_stream(model_.spec, stream);
+    eval_batches_ = ours.eval_batches;
+    const std::int64_t samples = eval_data_->samples();
+    if (samples == 0) return;  // without an end
+    const std::int64_t at_once = stream.micro_batch * static_cast<std::int64_t>(stream.world);
+    eval_batches_ = std::min(eval_batches_, samples / at_once);  // no sample twice
+    if (eval_batches_ == 0) {
+      throw data::DataError("evaluation data: " + eval_data_->describe() +
+                            ": one micro-batch of every rank takes " + std::to_string(at_once) +
+                            " samples; give more with --eval-data or raise shardscope.eval_fraction");
+    }
+  }
+
+  [[nodiscard]] std::string describe_evaluation() const {
+    return eval_data_->describe() + "; " + std::to_string(eval_batches_) +
+           (eval_batches_ == 1 ? " batch" : " batches") + " of each rank, the same every time, after every " +
+           (config_.shardscope.eval_interval == 1
+                ? "step"
+                : std::to_string(config_.shardscope.eval_interval) + " steps");
+  }
+
+  /// Of the same samples every time, so that the curve shows what training changed.
+  void evaluate(engine::Engine& engine, engine::RunLog& log) {
+    eval_data_->restore({0, 0});
+    const engine::Evaluation evaluation =
+        engine.evaluate([this](data::HostBatch& batch) { eval_data_->next(batch); }, eval_batches_);
+    if (!options_.losses.empty()) log.add(evaluation);
+    if (world_.rank() != 0 || options_.quiet) return;
+    std::printf("step %lld  held-out loss %.4f\n", static_cast<long long>(evaluation.step), evaluation.loss);
+    std::fflush(stdout);
+  }
+
   /// What an earlier run saved is not replaced without --overwrite, and the folder must exist: checked before
   /// the first step.
   void keep_weights() const {
@@ -292,6 +351,8 @@ class Training {
   std::optional<checkpoint::CheckpointReader> resume_;
   std::optional<checkpoint::WeightReader> init_;
   std::unique_ptr<data::BatchStream> data_;
+  std::unique_ptr<data::BatchStream> eval_data_;  ///< null where nothing is evaluated
+  std::int64_t eval_batches_ = 0;                 ///< of each rank in one evaluation
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<comm::Communicator> gather_, reduce_, control_;
   std::unique_ptr<comm::ZeroCommunicators> groups_;

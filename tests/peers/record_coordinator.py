@@ -7,7 +7,8 @@ CASES: {"traces": [{"id", "model", "world", "config"}], "invalidation": [the sam
 several. A model is one of build() or of "models", which may have frozen parameters and modules that return some. A case may
 also have "register_external": [[module path, parameter path]], output to DeepSpeed before the first iteration. A trace runs
 four iterations. A case of "invalidation" may have "overflow_per_iteration" instead of block visits: such a run trains in
-fp16, and where that is true the gradients are infinite and the step is skipped. Ranks are processes of this machine; what they decide must be alike, or the case fails; worlds that
+fp16, and where that is true the gradients are infinite and the step is skipped. Or it has "evaluate_per_iteration": where
+that is true there is a forward in evaluation mode, without gradients, and nothing after it. Ranks are processes of this machine; what they decide must be alike, or the case fails; worlds that
 decide alike are one trace. DeepSpeed's own profiler is switched on: "counters" of an iteration are what its
 PartitionedParameterProfiler counted, as [count, num_elem] by name (they depend on the world).
 """
@@ -276,14 +277,25 @@ def record(case, rank):
     recorder.ids = {m: index for index, m in enumerate(model.modules())}
     recorder.params = sorted(model.parameters(), key=lambda p: p.ds_id)
     visits = case.get("block_visit_per_iteration")
+    evaluates = case.get("evaluate_per_iteration")
     iterations = []
-    for micro in range(len(visits or overflows or [None] * 4)):
+    for micro in range(len(visits or overflows or evaluates or [None] * 4)):
         if visits:
             model.visit = visits[micro]
         if "tree" in case:
             model.shared["iteration"] = micro
         recorder.events = []
         start = recorder.with_status("AVAILABLE")
+        if evaluates and evaluates[micro]:
+            engine.eval()
+            with torch.no_grad():
+                engine(*batch_of(case, micro, rank))
+            engine.train()
+            iterations.append({"mode": recorder.mode, "available_at_start": start, "events": recorder.events,
+                               "available_after_step": recorder.with_status("AVAILABLE"),
+                               "counters": recorder.counters()})
+            recorder.events = None
+            continue
         loss = engine(*batch_of(case, micro, rank, torch.float16 if overflows else torch.float32))
         engine.backward(loss * float("inf") if overflows and overflows[micro] else loss)
         engine.step()
@@ -363,6 +375,8 @@ def main():
                       "trainable": "false for a parameter without requires_grad; missing for the others",
                       "register_external": "[module, parameter] told to zero.register_external_parameter before the "
                                            "first iteration",
+                      "evaluate_per_iteration": "where true, the iteration is a forward under engine.eval() and no_grad: "
+                                                "no backward and no step; available_after_step is at its end",
                       "the rest": "as in coordinator.json"}, "models": {}, "traces": [], "invalidation": []}
     for kind in ("traces", "invalidation"):
         for case in cases.get(kind, []):

@@ -68,6 +68,9 @@ Details describe_step(const AppState& app, std::uint32_t step) {
                                                : "completed";
   add_time(store::time_of(app.store(), *row), "last end - first begin over ranks, pauses cut out", out);
   add(out, "loss", decimal(row->loss, 4));
+  if (row->eval_loss == row->eval_loss)
+    add(out, "held-out loss", decimal(row->eval_loss, 4),
+        "mean over the batches of all ranks, evaluated after this step");
   add(out, "gradient norm", decimal(row->grad_norm, 4));
   if (row->clip_factor == row->clip_factor)
     add(out, "clip factor", decimal(row->clip_factor, 4),
@@ -121,6 +124,10 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     if (const analysis::Checkpoints& made = row.checkpoints; made.saves > 0) {
       add(out, "checkpoints", duration(made.save_ns),
           std::to_string(made.saves) + " saved in the whole run, between steps");
+    }
+    if (const analysis::Evaluations& made = row.evaluations; made.count > 0) {
+      add(out, "evaluations", duration(made.ns),
+          std::to_string(made.count) + " in the whole run, between steps: in no step time");
     }
     add(out, "idle", part(row.time.idle_ns), "total - union of everything - unrecorded");
     if (row.time.unrecorded_ns > 0) {

@@ -131,6 +131,11 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
       action.text = std::string("Trace: ") + word(fields.mode);
       return action;
     }
+    case ev::EventKind::eval_trace_mode: {
+      const auto fields = ev::as<ev::EventKind::eval_trace_mode>(event);
+      action.text = std::string("Trace of evaluation: ") + word(fields.mode);
+      return action;
+    }
     case ev::EventKind::trace_invalidated: {
       const auto fields = ev::as<ev::EventKind::trace_invalidated>(event);
       action.module = fields.got_module;

@@ -195,7 +195,10 @@ void OverviewView::plots(Context& ctx, Rect room) {
   const std::uint32_t first = steps.empty() ? 0 : steps.front().step;
   const int digits = s.step_ms_median.value_or(0) < 10 ? 2 : 1;
   std::vector<StepPlot> all;
-  all.push_back({"Loss", "", {{"loss", s.loss, c.of(Meaning::compute)}}, first, false, logarithmic_, 3});
+  StepPlot loss{"Loss", "", {{"loss", s.loss, c.of(Meaning::compute)}}, first, false, logarithmic_, 3};
+  if (std::ranges::any_of(s.eval_loss, [](double value) { return std::isfinite(value); }))
+    loss.curves.push_back({"held-out", s.eval_loss, c.of(Meaning::reduce), true});
+  all.push_back(std::move(loss));
   all.push_back({"Step time",
                  "ms",
                  {{"step time", s.step_ms, c.of(Meaning::gather)}},

@@ -172,7 +172,8 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
     ImPlotSpec spec;
     spec.LineColor = ink(plot.curves[i].color);
     spec.LineWeight = 1.6F;
-    if (axis.end - axis.begin <= kMarkedValues + 0.5) {
+    if (plot.curves[i].sparse) spec.Flags = ImPlotLineFlags_SkipNaN;
+    if (plot.curves[i].sparse || axis.end - axis.begin <= kMarkedValues + 0.5) {
       spec.Marker = i % 2 == 0 ? ImPlotMarker_Circle : ImPlotMarker_Square;
       spec.MarkerSize = 2.5F;
       spec.MarkerFillColor = spec.MarkerLineColor = spec.LineColor;

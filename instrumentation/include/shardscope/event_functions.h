@@ -334,6 +334,17 @@ static inline void shardscope_allocator_state(uint8_t pool, int64_t reserved_byt
   shardscope_record_(SHARDSCOPE_EVENT_ALLOCATOR_STATE, SHARDSCOPE_LANE_HOST, pool, retries, ooms,
       SHARDSCOPE_NO_ID, reserved_bytes, inactive_split_bytes);
 }
+/* Mean loss of an evaluation after `step`, on data that is not trained on: `batches` of this rank, and as
+   many of every other. */
+static inline void shardscope_eval_loss(uint32_t step, uint32_t batches, double value) {
+  shardscope_record_(SHARDSCOPE_EVENT_EVAL_LOSS, SHARDSCOPE_LANE_HOST, 0, step, batches, SHARDSCOPE_NO_ID,
+      shardscope_bits_(value), 0);
+}
+/* As trace_mode, of a batch of an evaluation after `step`: evaluation has a fetch trace of its own. */
+static inline void shardscope_eval_trace_mode(uint8_t mode, uint32_t step) {
+  shardscope_record_(SHARDSCOPE_EVENT_EVAL_TRACE_MODE, SHARDSCOPE_LANE_HOST, mode, SHARDSCOPE_NO_ID, step,
+      SHARDSCOPE_NO_ID, 0, 0);
+}
 /* end of what is written */
 /* clang-format on */
 

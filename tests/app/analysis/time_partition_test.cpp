@@ -1,11 +1,13 @@
 // Where the time of a step went: shares that sum to it, with pauses and checkpoints apart.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "app/analysis/digest.h"
 #include "app/analysis/summary.h"
+#include "runtime/plan/scheduler.h"
 #include "tests/app/analysis/run_builder.h"
 
 namespace shardscope::analysis {
@@ -115,6 +117,49 @@ TEST(Summary, CheckpointsBetweenStepsAreCountedApart) {
   const auto json = nlohmann::json::parse(to_json(s));
   EXPECT_EQ(json["ranks"][0]["checkpoints"]["saves"], 3);
   EXPECT_EQ(json["ranks"][0]["time_ms"]["checkpoint"], 0.0);
+}
+
+// Modules, gathers and waits of an evaluation lie between steps: in its own figure and in no step's.
+TEST(Summary, EvaluationsBetweenStepsAreCountedApart) {
+  RunBuilder run(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    for (std::uint32_t step = 0; step < 4; ++step) {
+      const std::int64_t at = step * 1000;
+      run.span(rank, at, at + 500, EventKind::step_begin, StreamId::host, step);
+      run.span(rank, at + 100, at + 400, EventKind::module_begin, StreamId::compute, 1);
+      run.instant(rank, at + 10, EventKind::trace_mode, StreamId::host, step, step, ev::kNoId,
+                  static_cast<std::uint8_t>(step == 0 ? plan::TraceMode::record : plan::TraceMode::complete));
+      if (step % 2 == 0) continue;
+      const std::int64_t length = 300 + 10 * rank;
+      run.span(rank, at + 550, at + 550 + length, EventKind::phase_begin, StreamId::compute, step, ev::kNoId,
+               static_cast<std::uint8_t>(ev::Phase::evaluation));
+      run.span(rank, at + 560, at + 700, EventKind::module_begin, StreamId::compute, 1);
+      run.span(rank, at + 700, at + 720, EventKind::data_wait_begin, StreamId::compute);
+      run.instant(rank, at + 555, EventKind::eval_trace_mode, StreamId::host, ev::kNoId, step, ev::kNoId,
+                  static_cast<std::uint8_t>(step == 1 ? plan::TraceMode::record : plan::TraceMode::complete));
+      run.instant(rank, at + 840, EventKind::eval_loss, StreamId::host, step, 3, ev::kNoId, 0,
+                  std::bit_cast<std::int64_t>(4.0 / step));
+    }
+  }
+  const store::Store& store = run.build();
+  Digest digest;
+  EXPECT_TRUE(digest.update(store));
+  EXPECT_TRUE(digest.update(store));
+  const Summary s = summarize(store, digest);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(s.ranks.at(rank).evaluations.count, 2U);
+    EXPECT_EQ(s.ranks.at(rank).evaluations.ns, 2 * (300 + 10 * rank));
+    EXPECT_EQ(s.ranks.at(rank).time.total_ns, 3 * 500);
+    EXPECT_EQ(s.ranks.at(rank).time.compute_ns, 3 * 300);
+    EXPECT_EQ(s.ranks.at(rank).data_wait_ns, std::nullopt) << "no step waited for data";
+  }
+  const auto json = nlohmann::json::parse(to_json(s));
+  EXPECT_EQ(json["eval_loss"], nlohmann::json::parse("[null, 4.0, null, 1.3333333333333333]"));
+  EXPECT_EQ(json["ranks"][1]["evaluations"]["ms"], 620e-6);
+  EXPECT_EQ(json["trace"]["record"], 2) << "training's only";
+  EXPECT_EQ(json["trace"]["complete"], 6);
+  EXPECT_EQ(json["eval_trace"]["record"], 2);
+  EXPECT_EQ(json["eval_trace"]["complete"], 2);
 }
 
 TEST(PartitionOfTime, WithoutCommunicationThereIsNoOverlapFigure) {

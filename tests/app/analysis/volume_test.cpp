@@ -38,6 +38,39 @@ TEST(VolumeOfAStep, WhatTheHostFilledBucketsWithCountsWhereItsGatesSay) {
   EXPECT_EQ(without_gradient(1, 2000, 3000), 400 + 300 - 1000);
 }
 
+// A module that ran behind the optimizer's gate did so in an evaluation: it is no use that explains a gather
+// of the step.
+TEST(VolumeOfAStep, ModulesOfAnEvaluationBehindItAreNotItsForwards) {
+  const auto parts_with = [](bool evaluated) {
+    RunBuilder run(1);
+    std::uint32_t number = 0;
+    const auto gate = [&](std::int64_t at, ev::GateKind kind, std::uint32_t id) {
+      run.instant(0, at, EventKind::gate, StreamId::host, number++, id, ev::kNoId,
+                  static_cast<std::uint8_t>(kind));
+    };
+    run.span(0, 1000, 3000, EventKind::step_begin, StreamId::host, 0);
+    run.instant(0, 1300, EventKind::bucket_add, StreamId::host, 0, 0, ev::kNoId, 0, 1000, 1000);
+    gate(1000, ev::GateKind::step, 0);
+    gate(1100, ev::GateKind::pre_forward, 1);
+    gate(1200, ev::GateKind::pre_backward, 1);
+    gate(1400, ev::GateKind::optimizer, 0);
+    constexpr std::uint8_t kInFlight = 1;
+    for (int i = 0; i < 4; ++i)
+      run.instant(0, 1150 + i, EventKind::param_status, StreamId::gather, 0, 1, i, kInFlight, 1000, 1000);
+    for (int i = 0; evaluated && i < 2; ++i) gate(3100 + i, ev::GateKind::pre_forward, 1);
+    gate(4000, ev::GateKind::step, 1);
+    run.span(0, 4000, 5000, EventKind::step_begin, StreamId::host, 1);
+    const store::Store& store = run.build();
+    ev::RunTables tables = store.tables();
+    tables.config_json = R"({"gradient_accumulation_steps": 1, "zero_optimization": {"stage": 3}})";
+    return VolumeModel(tables).parts(store, 0, 0, 0, 2000);  // from the run's first event
+  };
+  const auto with = parts_with(true), without = parts_with(false);
+  ASSERT_TRUE(with && without);
+  EXPECT_EQ(*with, *without);
+  EXPECT_EQ((*with)[static_cast<std::size_t>(VolumeCause::unused)], 2 * 1000) << "two of four";
+}
+
 /// The norm is reduced beside the gradients: one element, in no bucket (DeepSpeed's get_grad_norm_direct).
 TEST(VolumeOfAStep, AllReducesOfOneElementOutsideBucketsAreNormsAndFlags) {
   RunBuilder run(2, 2);

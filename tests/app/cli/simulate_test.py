@@ -131,6 +131,24 @@ class Simulate(CommandTest):
             computing = [rank["time_ms"]["compute"] for rank in ranks]
             self.assertEqual(max(range(4), key=lambda rank: computing[rank]), 2)
 
+    def test_evaluations_lie_between_steps_and_have_no_loss(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording = pathlib.Path(folder) / "run.zscope"
+            options = ("--model", "gpt-mini", "--ranks", 4, "--config", STAGE3, "--steps", 5)
+            plain = self.made(*options)
+            made = self.made(*options, "--set", "shardscope.eval_interval=2", "--set", "shardscope.eval_batches=3", "-o", recording)
+            self.assertEqual(plain["evaluation_ms"], [])
+            self.assertEqual(len(made["evaluation_ms"]), 2)
+            summary = read("summary", recording)
+            for rank in summary["ranks"]:
+                self.assertEqual(rank["evaluations"]["count"], 2)
+                self.assertLess(rank["evaluations"]["ms"], sum(made["evaluation_ms"]) + 0.001)
+            self.assertEqual(summary["eval_loss"], [None] * 5)
+            self.assertEqual(summary["eval_trace"], {"record": 4, "complete": 20})
+            # The steps are those of a run without.
+            for with_it, without in zip(made["step_ms"], plain["step_ms"], strict=True):
+                self.assertAlmostEqual(with_it, without, delta=0.001)
+
     def test_many_ranks_over_a_live_collector(self):
         with tempfile.TemporaryDirectory() as folder:
             recording = pathlib.Path(folder) / "run.zscope"

@@ -164,14 +164,17 @@ TEST_F(TablesTest, SaysByHowMuchGradientsWereClippedAndWhichWayInputGoes) {
     add(at + 5, ev::EventKind::transfer_end, ev::StreamId::copy, kind, ev::kNoId, 256);
   }
   add(80, ev::EventKind::clip_factor, ev::StreamId::host, kNone, 0, std::bit_cast<std::int64_t>(0.5));
+  add(85, ev::EventKind::eval_loss, ev::StreamId::host, kNone, 0, std::bit_cast<std::int64_t>(0.25));
   add(90, ev::EventKind::step_end, ev::StreamId::host, kNone, 0, 0);
   std::sort(chunk.events.begin(), chunk.events.end(),
             [](const ev::Event& a, const ev::Event& b) { return a.ticks < b.ticks; });
   store.ingest(chunk);
   write_csv(folder_.string(), store);
   const auto steps = parse(folder_ / "steps.csv");
-  EXPECT_EQ(steps[0].back(), "clip_factor");
-  EXPECT_EQ(steps[1].back(), "0.5");
+  EXPECT_EQ(steps[0][steps[0].size() - 2], "clip_factor");
+  EXPECT_EQ(steps[1][steps[1].size() - 2], "0.5");
+  EXPECT_EQ(steps[0].back(), "eval_loss");
+  EXPECT_EQ(steps[1].back(), "0.25");
   const std::string path = (folder_ / "run.sqlite").string();
   write_sqlite(path, store);
   sqlite3* db = nullptr;

@@ -32,6 +32,20 @@ TEST(Config, DefaultsAreDeepSpeeds) {
           .optimizer.decoupled);
 }
 
+TEST(Config, EvaluationIsOffAndItsFractionLeavesBothParts) {
+  const TrainingConfig config = parse(R"({"train_batch_size": 8})");
+  EXPECT_EQ(config.shardscope.eval_interval, 0);
+  EXPECT_EQ(config.shardscope.eval_batches, 8);
+  EXPECT_EQ(config.shardscope.eval_fraction, 0.1);
+  for (const char* wrong : {R"("eval_interval": -1)", R"("eval_batches": 0)", R"("eval_fraction": 0)",
+                            R"("eval_fraction": 1)", R"("eval_fraction": "half")"}) {
+    EXPECT_THROW(
+        static_cast<void>(parse(R"({"train_batch_size": 8, "shardscope": {)" + std::string(wrong) + "}}")),
+        ConfigError)
+        << wrong;
+  }
+}
+
 TEST(Config, CompatibilityPresetsAndSwitches) {
   const TrainingConfig preset = parse(R"({"train_batch_size": 8, "shardscope": {"compat": "deepspeed"}})");
   EXPECT_TRUE(preset.zero.compat.multi_rank_bucket_allreduce);

@@ -103,6 +103,59 @@ TEST_F(Data, EveryWindowOncePerEpochWhateverTheRanks) {
   }
 }
 
+// The end of the data is held out: training sees the rest in every epoch, evaluation that alone, whatever the
+// ranks.
+TEST_F(Data, HeldOutWindowsAreNeverTrainedOn) {
+  std::string text;
+  for (int w = 0; w < 103; ++w) text += {static_cast<char>(w), 'a', 'b', 'c'};
+  text += 'x';
+  StreamOptions options{write("windows.txt", text), 2, 0, 0, 1, 9};
+  options.held_out = 0.1;
+  const auto whole = open_stream(tokens_model(256, 4), options);
+  for (const std::uint32_t world : {1U, 3U}) {
+    std::map<Part, std::map<std::int32_t, int>> seen;
+    for (const Part part : {Part::training, Part::held_out}) {
+      std::vector<std::unique_ptr<BatchStream>> ranks;
+      for (std::uint32_t r = 0; r < world; ++r) {
+        options.part = part;
+        options.rank = r;
+        options.world = world;
+        ranks.push_back(open_stream(tokens_model(256, 4), options));
+        EXPECT_EQ(ranks.back()->samples(), part == Part::training ? 93 : 10);
+        EXPECT_NE(ranks.back()->fingerprint(), whole->fingerprint());
+      }
+      HostBatch batch;
+      for (int i = 0; i < 200; ++i) {
+        for (auto& rank : ranks) {
+          rank->next(batch);
+          for (std::size_t b = 0; b < 2; ++b) ++seen[part][batch.tokens[4 * b]];
+        }
+      }
+    }
+    EXPECT_EQ(seen[Part::training].size(), 93U);
+    EXPECT_EQ(seen[Part::training].rbegin()->first, 92);
+    EXPECT_EQ(seen[Part::held_out].size(), 10U);
+    EXPECT_EQ(seen[Part::held_out].begin()->first, 93);
+  }
+}
+
+TEST_F(Data, WhatCannotBeHeldOutIsRefused) {
+  const auto refused = [](const plan::ModelSpec& model, StreamOptions options) {
+    options.part = Part::held_out;
+    options.held_out = 0.5;
+    try {
+      static_cast<void>(open_stream(model, options));
+    } catch (const DataError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string one = write("one.txt", "abcde");
+  EXPECT_THAT(refused(tokens_model(256, 4), {one, 1, 0, 0, 1, 1}), HasSubstr("leaves none to train on"));
+  EXPECT_EQ(refused(tokens_model(256, 2), {one, 1, 0, 0, 1, 1}), "no error");
+  EXPECT_THAT(refused(tokens_model(256, 4), {"golden:gpt", 1, 0, 0, 1, 1}), HasSubstr("give --eval-data"));
+}
+
 TEST_F(Data, AStreamContinuesWhereItWas) {
   std::string text(1000, 'x');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);

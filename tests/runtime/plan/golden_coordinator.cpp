@@ -65,12 +65,14 @@ class Driver {
 
   [[nodiscard]] const plan::FetchScheduler& scheduler() const noexcept { return scheduler_; }
 
-  enum class Step { applied, skipped };
+  /// What follows the forward: backward and step, a step that is skipped, or nothing in an evaluation.
+  enum class Step { applied, skipped, none };
 
   Json iteration(const std::vector<plan::Visit>& visits, Step after = Step::applied) {
     Json result;
     result["available_at_start"] = with_status(plan::ParamStatus::available);
-    switch (scheduler_.begin_iteration()) {
+    const bool trains = after != Step::none;
+    switch (scheduler_.begin_iteration(trains ? plan::ModelMode::training : plan::ModelMode::evaluation)) {
       case plan::TraceMode::record:
         result["mode"] = "RECORD";
         break;
@@ -83,9 +85,7 @@ class Driver {
     }
     events_ = Json::array();
     for (const plan::Visit& visit : visits) step(visit);
-    if (const auto ids = scheduler_.release_leftovers(); !ids.empty()) released("release_leftovers", ids);
-    result["n_available_before_step"] = scheduler_.available_elems();
-    if (const auto ids = scheduler_.release_all(); !ids.empty()) released("release_all", ids);
+    if (trains) finish(result);
     // DeepSpeed leaves a step that overflowed before it gathers them.
     if (after == Step::applied) (void)scheduler_.gather_persistent();
     result["available_after_step"] = with_status(plan::ParamStatus::available);
@@ -95,6 +95,13 @@ class Driver {
   }
 
  private:
+  /// The end of the backward and the beginning of the step.
+  void finish(Json& result) {
+    if (const auto ids = scheduler_.release_leftovers(); !ids.empty()) released("release_leftovers", ids);
+    result["n_available_before_step"] = scheduler_.available_elems();
+    if (const auto ids = scheduler_.release_all(); !ids.empty()) released("release_all", ids);
+  }
+
   [[nodiscard]] ModuleId module_at(const std::string& path) const {
     for (const plan::ModulePlan& module : model_.modules) {
       if (module.path == path) return module.id;
@@ -217,11 +224,24 @@ class Driver {
   bool recomputes_ = false;
 };
 
-/// Whether the step of an iteration was skipped because its gradients overflowed.
+/// Whether the step of an iteration was skipped because its gradients overflowed, or it is an evaluation.
 Driver::Step step_of(const Json& run, std::size_t iteration) {
-  const Json overflows = run.value("overflow_per_iteration", Json::array());
-  return iteration < overflows.size() && overflows[iteration].get<bool>() ? Driver::Step::skipped
-                                                                          : Driver::Step::applied;
+  const auto is = [&](const char* key) {
+    const Json marks = run.value(key, Json::array());
+    return iteration < marks.size() && marks[iteration].get<bool>();
+  };
+  if (is("evaluate_per_iteration")) return Driver::Step::none;
+  return is("overflow_per_iteration") ? Driver::Step::skipped : Driver::Step::applied;
+}
+
+/// An evaluation goes no further than its forward.
+std::vector<plan::Visit> visited(std::vector<plan::Visit> order, Driver::Step after) {
+  if (after != Driver::Step::none) return order;
+  const auto backward = std::find_if(order.begin(), order.end(), [](const plan::Visit& visit) {
+    return visit.kind == plan::VisitKind::pre_backward || visit.kind == plan::VisitKind::begin_recompute;
+  });
+  order.erase(backward, order.end());
+  return order;
 }
 
 /// A run lists the worlds in which it was alike; one alone may stand by itself.
@@ -435,7 +455,8 @@ void check_invalidation(const Json& run, const Json& definition, const plan::Mod
     for (std::size_t i = 0; i < iterations.size() && same; ++i) {
       const Visits visits = visits_of(model, definition, run, i, iterations[i].at("events"));
       as_recorded |= visits.as_recorded;
-      const Json got = driver.iteration(visits.order, step_of(run, i));
+      const Driver::Step after = step_of(run, i);
+      const Json got = driver.iteration(visited(visits.order, after), after);
       same &= check_iteration(here + " iteration " + std::to_string(i), iterations[i], got, report);
       modes.push_back(got.at("mode"));
       events += got.at("events").size();

@@ -95,6 +95,9 @@ CONFIGURATIONS = [
     ("shardscope.compat.scheduler", 3, {}, {"shardscope": {"compat": {"scheduler": "deepspeed"}}}),
     ("shardscope.compat.preset", 1, {}, {"shardscope": {"compat": "deepspeed"}}),
     ("shardscope.ranks_per_node", 3, {}, {"shardscope": {"ranks_per_node": 1}}),
+    ("shardscope.eval_interval", 3, {"shardscope": {"eval_interval": 1}}, {"shardscope": {"eval_interval": 2}}),
+    ("shardscope.eval_batches", 0, {"shardscope": {"eval_interval": 1}},
+     {"shardscope": {"eval_interval": 1, "eval_batches": 9}}),
 ]
 
 # Key that is named, options of rank 0, options of rank 1.
@@ -197,6 +200,9 @@ class RanksDiffer(unittest.TestCase):
         said = self.refused([config + ["one"], config + ["two"]], "data")
         self.assertIn("one/x.npy", said)
         self.assertIn("two/x.npy", said)
+        evaluated = ["--config", self.write("evaluated.json", settings(2, shardscope={"eval_interval": 1})), "--eval-data"]
+        said = self.refused([evaluated + ["one"], evaluated + ["two"]], "evaluation data")
+        self.assertIn("give every rank the same files", said)
         shutil.copytree(self.folder / "one", self.folder / "copy", dirs_exist_ok=True)
         self.assertEqual(self.run_ranks(config + ["one"], config + ["copy"]).returncode, 0)
 
