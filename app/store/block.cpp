@@ -81,7 +81,7 @@ std::size_t Block::packed_bytes() const noexcept {
 }
 
 std::size_t BlockPage::bytes() const noexcept {
-  std::size_t bytes = sizeof *this + statuses.capacity() * sizeof(ParamState) + waits.bytes();
+  std::size_t bytes = sizeof *this + waits.bytes();
   for (const auto& lane : lanes) {
     bytes += lane.capacity() * sizeof(DensityPyramid);
     for (const DensityPyramid& row : lane) bytes += row.bytes();
