@@ -9,8 +9,9 @@
 namespace shardscope::gui {
 namespace {
 
-/// What drawing one frame may spend on reading blocks; it shows levels of detail where that is not enough.
+/// What drawing one frame may spend on low rows of ranks; those that it cannot read are of an earlier frame.
 constexpr std::chrono::microseconds kFrameHeat{1500};
+/// And on reading blocks; it shows levels of detail where that is not enough.
 constexpr std::chrono::microseconds kFrameReading{500};
 /// More as long as all that it asks of the store takes less than this: of 4 ms, the rest is for drawing it.
 constexpr std::chrono::microseconds kFrameLooking{2750};

@@ -31,6 +31,34 @@ std::string with_unit(double value, int digits, const std::string& unit) {
   return decimal(value, digits) + (unit.empty() || !std::isfinite(value) ? "" : " " + unit);
 }
 
+double last_of(const Curve& curve) {
+  const auto last = std::ranges::find_if(curve.values.rbegin(), curve.values.rend(),
+                                         [](double value) { return std::isfinite(value); });
+  return last == curve.values.rend() ? NAN : *last;
+}
+
+/// Title at the left, at the right each curve's colour, name and last value, as many as there is room for.
+void head_of_curves(Context& ctx, Rect head, const StepPlot& plot) {
+  const Palette& c = ctx.colors();
+  constexpr float kSwatch = 8, kGap = 6;
+  const float title = ctx.canvas.width(plot.title, Font::small) + kGap;
+  for (std::size_t i = plot.curves.size(); i-- > 0;) {
+    const Curve& curve = plot.curves[i];
+    const std::string value = with_unit(last_of(curve), plot.digits, plot.unit);
+    const float value_width = ctx.canvas.width(value, Font::mono_small) + 1;
+    const float label_width = ctx.canvas.width(curve.label, Font::small) + 1;
+    if (head.w - title < value_width + label_width + kSwatch + 3 * kGap) break;
+    ctx.canvas.text_in(head.take_right(value_width), value, c.text, Font::mono_small, Align::right);
+    head.take_right(kGap);
+    ctx.canvas.text_in(head.take_right(label_width), curve.label, c.muted, Font::small);
+    head.take_right(kGap / 2);
+    const Rect swatch = head.take_right(kSwatch);
+    ctx.canvas.fill({swatch.x, swatch.y + (swatch.h - kSwatch) / 2, kSwatch, kSwatch}, curve.color);
+    head.take_right(kGap);
+  }
+  ctx.canvas.text_in(head, plot.title, c.muted, Font::small);
+}
+
 /// Steps are whole: where the axis is short, ticks between two of them have no number.
 int step_tick(double value, char* text, int size, void*) {
   const double step = std::round(value);
@@ -119,13 +147,12 @@ bool plot_clicked() {
 int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
   Rect room = rect;
   std::size_t count = 0;
-  double last = NAN;
   for (const Curve& curve : plot.curves) count = std::max(count, curve.values.size());
-  if (plot.curves.size() == 1) {
-    for (const double value : plot.curves[0].values) last = std::isfinite(value) ? value : last;
-  }
-  plot_head(ctx, room.take_top(kTitle), plot.title,
-            plot.curves.size() == 1 ? with_unit(last, plot.digits, plot.unit) : "");
+  if (plot.curves.size() == 1)
+    plot_head(ctx, room.take_top(kTitle), plot.title,
+              with_unit(last_of(plot.curves[0]), plot.digits, plot.unit));
+  else
+    head_of_curves(ctx, room.take_top(kTitle), plot);
   const Scale scale = plot.logarithmic ? Scale::logarithmic : Scale::linear;
   StepAxis& axis = ctx.ui.steps;
   if (axis.all) {
@@ -146,7 +173,9 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
     if (count > 0 && ctx.clicked(room)) axis.all = true;
     return -1;
   }
-  const bool legend = plot.curves.size() > 1;
+  // In a low plot the legend would lie over the curves, and their names stand in the head.
+  constexpr float kLegendRoom = 110;
+  const bool legend = plot.curves.size() > 1 && room.h >= kLegendRoom;
   if (!begin_plot(ctx, ("##" + plot.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend)) return -1;
   double begin = axis.begin;
   double end = axis.end;

@@ -298,7 +298,8 @@ TEST(Evaluation, IsAPhaseBetweenTwoSteps) {
       if (event.kind == EventKind::phase_begin || event.kind == EventKind::phase_end) {
         const auto phase = as<EventKind::phase_begin>(event);
         if (phase.phase != Phase::evaluation) {
-          EXPECT_FALSE(inside);
+          // What a step queued on another stream may still go on.
+          EXPECT_FALSE(inside && event.stream == instrumentation::StreamId::compute);
           continue;
         }
         EXPECT_FALSE(step_open);
