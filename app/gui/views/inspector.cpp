@@ -112,12 +112,16 @@ void InspectorView::draw(Context& ctx, Rect room) {
     ctx.canvas.text_in({line.x + 10, line.y, line.w - 10, line.h}, details.subtitle, c.muted, Font::small);
   }
   room.take_top(6);
-  // A small panel keeps room for what the span depends on and for its history: nothing else lists them.
+  // A small panel keeps room for what the span depends on and for the begin of its history: nothing else
+  // lists them.
   const auto list_height = [](std::size_t rows) {
     return rows == 0 ? 0 : kTableRow * static_cast<float>(rows) + 34;
   };
-  const float lists = list_height(details.related.size()) + list_height(details.history.size());
-  const Rect below = room.take_bottom(std::min(lists, room.h * 0.45F));
+  const float related_height = list_height(details.related.size());
+  const float history_height = list_height(details.history.size());
+  const float least = std::min(related_height + std::min(history_height, list_height(2)), room.h * 0.45F);
+  const float spare = room.h - height_of(ctx, details, room.w);
+  const Rect below = room.take_bottom(std::min(related_height + history_height, std::max(spare, least)));
   fields(ctx, room, details);
   room.h += below.h;
   if (!details.related.empty()) {

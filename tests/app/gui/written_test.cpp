@@ -155,12 +155,15 @@ class WordsOfASpan : public Words {
   Details details_;
 };
 
+/// Beside them the relation, and the begin of the history.
 TEST_F(WordsOfASpan, WithOneRelationAPanelHasRoomForEveryField) {
   ASSERT_TRUE(select(5, 1, 1));
-  const auto height = static_cast<float>(150 + 22 * details_.fields.size());
+  ASSERT_FALSE(details_.history.empty());
+  const auto height = static_cast<float>(240 + 22 * details_.fields.size());
   const Written panel(app_, "inspector", 600, height);
   EXPECT_EQ(fields(panel), details_.fields.size()) << panel.text();
   EXPECT_TRUE(panel.has(details_.related[0].text)) << panel.text();
+  EXPECT_TRUE(panel.has(details_.history[0].text)) << panel.text();
 }
 
 TEST_F(WordsOfASpan, RelationsTakeNoMoreThanHalfOfALowPanel) {
