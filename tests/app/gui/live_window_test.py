@@ -24,6 +24,25 @@ def fail(text):
     sys.exit(f"FAIL: {text}")
 
 
+def tensors(path):
+    """{name: bytes} of a safetensors file."""
+    data = path.read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    return {name: data[begin + of["data_offsets"][0]:begin + of["data_offsets"][1]]
+            for name, of in json.loads(data[8:begin]).items() if name != "__metadata__"}
+
+
+def same_weights(plain, other, what):
+    """Fails with which weights of `other` differ, and from which byte on."""
+    if plain.read_bytes() == other.read_bytes():
+        return
+    a, b = tensors(plain), tensors(other)
+    differ = [f"{name}: {sum(x != y for x, y in zip(a[name], b[name]))} of {len(a[name])} bytes, from "
+              f"{next(i for i, (x, y) in enumerate(zip(a[name], b[name])) if x != y)} on"
+              for name in a if name in b and a[name] != b[name]]
+    fail(f"{what} ended with other weights: {len(differ)} of {len(a)} differ" + "".join("\n  " + line for line in differ))
+
+
 class Display:
     def __enter__(self):
         read, write = os.pipe()
@@ -160,8 +179,7 @@ def main():
                                          env=display.environment, check=True).stdout)
         if state["store"]["events"] != info["events"] or state["store"]["dropped"] != 0:
             fail(f"the window holds {state['store']['events']} events, the recording {info['events']}")
-        if plain.weights.read_bytes() != stepped.weights.read_bytes():
-            fail("a run that was paused and stepped ended with other weights")
+        same_weights(plain.weights, stepped.weights, "a run that was paused and stepped")
 
         killed = Run(folder, "killed", display.environment)
         window = Window(folder, killed.endpoint, display.environment)
@@ -190,8 +208,7 @@ def main():
             fail(f"{summary['steps']} steps were recorded after the dashboard was killed")
         if summary["step_ms"]["p95"] > 1000 * LEASE_S / 2:
             fail(f"paused time is in the step times: {summary['step_ms']}")
-        if plain.weights.read_bytes() != left.weights.read_bytes():
-            fail("a run whose dashboard was killed ended with other weights")
+        same_weights(plain.weights, left.weights, "a run whose dashboard was killed")
     print("the window stopped, stepped and let go; the weights are the same")
 
 
