@@ -10,7 +10,7 @@ namespace shardscope::gui {
 namespace {
 
 /// What drawing one frame may spend on low rows of ranks; those that it cannot read are of an earlier frame.
-constexpr std::chrono::microseconds kFrameHeat{1500};
+constexpr std::chrono::microseconds kFrameHeat{1000};
 /// And on reading blocks; it shows levels of detail where that is not enough.
 constexpr std::chrono::microseconds kFrameReading{500};
 /// More as long as all that it asks of the store takes less than this: of 4 ms, the rest is for drawing it.
