@@ -42,7 +42,7 @@ class Chunk {
     others,
   };
   /// Throws std::runtime_error naming what is damaged (checksum, size, version, column) of what it reads.
-  /// All events come with another part than asked for where they are not apart: in a small chunk.
+  /// A small chunk is one section: any part of it has all of its events.
   [[nodiscard]] static Chunk decode(const std::byte* data, std::size_t bytes, Part part = Part::all);
   /// Gives the events' memory to the next decode() of a part by this thread: half a megabyte that is asked
   /// for and given back with every block costs as much as its events.

@@ -15,7 +15,7 @@
 namespace shardscope::store {
 
 /// Reads rows of an open recording for as long as it lives.
-/// `keeps_a_part`: of its run, so that a recorder that goes on may let go of them meanwhile.
+/// `keeps_a_part`: the recording has limits, so its recorder may delete rows while it is read.
 [[nodiscard]] std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database, bool keeps_a_part);
 
 /// What tables `blocks` and `tails` say beside the blocks.
