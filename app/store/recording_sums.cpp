@@ -193,10 +193,10 @@ SumsWriter::Whole SumsWriter::get(Database& database, std::int64_t id) const {
 /// Of the neighbours that can become one, the two that are shortest together do.
 bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
   std::vector<Sum>& of_rank = sums_[rank];
-  std::optional<std::size_t> best;
+  std::size_t best = 0;
   Whole first, second;
   for (;;) {
-    best.reset();
+    best = of_rank.size();
     std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
     for (std::size_t i = 0; i + 1 < of_rank.size(); ++i) {
       if (of_rank[i].full || of_rank[i].until != of_rank[i + 1].sequence) continue;  // a moment lies between
@@ -205,19 +205,19 @@ bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
       shortest = length;
       best = i;
     }
-    if (!best) return false;
-    first = get(database, of_rank[*best].id);
-    second = get(database, of_rank[*best + 1].id);
+    if (best == of_rank.size()) return false;
+    first = get(database, of_rank[best].id);
+    second = get(database, of_rank[best + 1].id);
     if (add_to_sum(first.block, std::move(second.block))) break;
-    of_rank[*best].full = true;
+    of_rank[best].full = true;
   }
   first.events += second.events;
   first.rare.insert(first.rare.end(), second.rare.begin(), second.rare.end());
   Statement drop = database.prepare("DELETE FROM sums WHERE id = ?1");
   for (const std::int64_t id : {first.id, second.id}) drop.bind(1, id).run();
   first.id = second.id;
-  of_rank.erase(of_rank.begin() + static_cast<std::ptrdiff_t>(*best),
-                of_rank.begin() + static_cast<std::ptrdiff_t>(*best) + 2);
+  of_rank.erase(of_rank.begin() + static_cast<std::ptrdiff_t>(best),
+                of_rank.begin() + static_cast<std::ptrdiff_t>(best) + 2);
   put(database, first);
   return true;
 }
