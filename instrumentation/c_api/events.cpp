@@ -15,6 +15,7 @@ static_assert(sizeof(shardscope_event) == 32);
 
 std::atomic<std::uint64_t> g_invalid{0};
 std::atomic_flag g_in_gate = ATOMIC_FLAG_INIT;
+std::atomic<shardscope_observer> g_observer{nullptr};
 
 struct Levels {
   std::array<std::uint8_t, kKinds> of{};
@@ -75,7 +76,13 @@ SHARDSCOPE_API int32_t shardscope_enabled(int32_t detail) {
 }
 
 SHARDSCOPE_API void shardscope_emit(const shardscope_event* event) {
-  if (wanted(*event)) emit(to_event(*event));
+  if (!wanted(*event)) return;
+  if (const shardscope_observer observer = g_observer.load(std::memory_order_acquire)) observer(event);
+  emit(to_event(*event));
+}
+
+SHARDSCOPE_API void shardscope_observe(shardscope_observer observer) {
+  g_observer.store(observer, std::memory_order_release);
 }
 
 SHARDSCOPE_API void shardscope_emit_at(int64_t monotonic_ns, const shardscope_event* event) {

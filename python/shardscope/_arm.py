@@ -37,9 +37,9 @@ def arm(settings):
     detail = settings.get("detail", "params")
     settings["detail"] = DETAILS.index(detail) if detail in DETAILS else 3
     session.settings = settings
-    from shardscope import collectives, compiled, ddp, fsdp1, fsdp2, optimizers
+    from shardscope import collectives, compiled, ddp, fsdp1, fsdp2, gpu, optimizers
     from shardscope.deepspeed import engine, transfers, zero12, zero3
-    for part in (collectives, compiled, optimizers, ddp, fsdp1, fsdp2, engine, zero3, zero12, transfers):
+    for part in (collectives, compiled, gpu, optimizers, ddp, fsdp1, fsdp2, engine, zero3, zero12, transfers):
         for adapter in part.adapters():
             _hooks.watch(adapter)
     os.register_at_fork(after_in_child=session.after_fork)

@@ -1,4 +1,6 @@
 """What each framework's hooks record, and why the rest is not: so that a view says "not recorded" with its reason."""
+from shardscope import _core
+
 NAMES = ("steps micro_steps phases modules param_status layout fetch_waits prefetches prefetch_reasons release_reasons trace "
          "fetch_counters collectives collective_ends collective_parts groups buckets flush_reasons reduce_waits memory "
          "allocator transfers optimizer loss grad_norm learning_rate loss_scale tokens data_waits gates kernels nccl").split()
@@ -16,7 +18,7 @@ BY_FRAMEWORK = {
 # Reasons by framework; "" for all.
 WHY = {
     "": {"allocator": "on a CPU torch's allocator keeps no figures",
-         "transfers kernels nccl reduce_waits": "attached runs do not record it yet",
+         "transfers nccl reduce_waits": "attached runs do not record it yet",
          "tokens": "a PyTorch script does not say how many tokens a batch has"},
     "zero12": {"param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
                "parameters stay whole in stages 1 and 2"},
@@ -42,12 +44,13 @@ def recorded(kind, device="cpu"):
     """The mask of what the hooks of a framework record."""
     mask = bits(ALWAYS) | bits(BY_FRAMEWORK[kind])
     if device.startswith("cuda"):
-        return mask | bits("allocator")
+        return mask | bits("allocator") | (0 if _core.gpu_library_missing() else bits("kernels"))
     return mask | (bits("reduce_waits") if kind == "zero12" else 0)
 
 
 def reasons(kind, device="cpu"):
     """(mask, why) of everything that they do not."""
+    kernels = _core.gpu_library_missing() if device.startswith("cuda") else "this run has no GPU"
     both = [(bits(names) & ~recorded(kind, device), why)
-            for table in (WHY[""], WHY.get(kind, {})) for names, why in table.items()]
+            for table in ({"kernels": kernels}, WHY[""], WHY.get(kind, {})) for names, why in table.items()]
     return [(mask, why) for mask, why in both if mask]

@@ -54,6 +54,7 @@ class Session:
         self.unfinished = []  # (work, what to do once it is complete) of collectives whose Work has no future; no work: it has returned
         self.at_description = []  # f(run) of tables beside the model's: process groups
         self.answerer = None
+        self.gpu_recorded = False  # CUPTI's records, whenever the level asks for them
         self.memory = _memory.Memory()
         self.memory.not_recorded = lambda why: self.started and self.not_recorded("memory", why)
         self.exit_code, self.exit_message = 0, ""
@@ -127,10 +128,22 @@ class Session:
         self.started = not self.forked
         self.names.append(name)
         _say.flush_to(self._message)
+        if info.get("device", "").startswith("cuda"):
+            self._record_gpu(run)
         try:
             self.answerer = _stacks.Answerer(run)
         except Exception as error:
             _say.warning(f"stacks: {type(error).__name__}: {error}; requests are not answered")
+
+    def _record_gpu(self, run):
+        import torch
+        from shardscope import gpu
+        try:
+            run.record_gpu(torch.cuda.current_stream().cuda_stream)
+            self.gpu_recorded = True
+            gpu.leave()
+        except Exception as error:
+            _say.warning(f"kernels: {error}; they are not recorded")
 
     def _message(self, severity, text):
         if self.started:
@@ -293,6 +306,9 @@ class Session:
     def finish(self):
         if not self.started:
             return
+        if self.gpu_recorded:
+            self.gpu_recorded = False
+            _core.stop_gpu()
         run, self.run, self.started = self.run, None, False
         _say.sink = None
         if self.answerer is not None:

@@ -116,7 +116,9 @@ def lazily_made(first, result, fsdp_state):
 
 
 def groups_of(fsdp_state):
-    return [g for s in fsdp_state._state_ctx.all_states for g in s._fsdp_param_groups]
+    """A state has a list of groups; in older PyTorch (2.11) one or none."""
+    return [g for s in fsdp_state._state_ctx.all_states
+            for g in getattr(s, "_fsdp_param_groups", None) or [getattr(s, "_fsdp_param_group", None)] if g is not None]
 
 
 def describe(run, fsdp_state):

@@ -8,6 +8,7 @@
 #include "describe.h"
 #include "fetch_waits.h"
 #include "gate.h"
+#include "gpu_records.h"
 #include "group_calls.h"
 #include "memory_level.h"
 #include "module_hooks.h"
@@ -39,6 +40,8 @@ void emit_at(std::int64_t monotonic_ns, std::uint16_t kind, std::uint8_t lane, s
 }  // namespace
 
 NB_MODULE(_core, module) {
+  // Hooks stay in the framework's classes until the process ends, on purpose; nanobind would list them on standard error.
+  nb::set_leak_warnings(false);
   module.attr("NO_ID") = SHARDSCOPE_NO_ID;
   module.def("emit", &emit);
   module.def("emit_at", &emit_at);
@@ -60,5 +63,6 @@ NB_MODULE(_core, module) {
   shardscope::python::add_group_calls(module);
   shardscope::python::add_watched_attribute(module);
   shardscope::python::add_requests(module);
+  shardscope::python::add_gpu_records(module);
   shardscope::python::add_wrapper(module);
 }

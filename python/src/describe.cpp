@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu_records.h"
 #include "requests.h"
 #include "shardscope/shardscope.h"
 
@@ -125,6 +126,7 @@ class Run {
     return id;
   }
   void answer_requests() { answer_requests_of(run_); }
+  void record_gpu(std::uintptr_t compute) { record_gpu_of(run_, compute); }
   void publish() { check(shardscope_publish(run_)); }
   void start(const std::string& endpoint, std::int32_t detail, const std::string& key_file, double linger_s) {
     shardscope_options options = SHARDSCOPE_OPTIONS_INIT;
@@ -185,6 +187,7 @@ void add_run(nb::module_& module) {
       .def("add_group", &Run::add_group)
       .def("not_recorded", &Run::not_recorded)
       .def("answer_requests", &Run::answer_requests)
+      .def("record_gpu", &Run::record_gpu)
       .def("name_lane", &Run::name_lane)
       .def("name_id", &Run::name_id)
       .def("publish", &Run::publish)

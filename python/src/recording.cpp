@@ -229,6 +229,7 @@ class Recording {
 }  // namespace
 
 NB_MODULE(_reader, module) {
+  nb::set_leak_warnings(false);  // a recording may be open when the process ends
   using namespace nb::literals;
   nb::class_<Buffer>(module, "Buffer", nb::type_slots(buffer_slots));
   nb::class_<Stream>(module, "Stream")

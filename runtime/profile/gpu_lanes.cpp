@@ -27,9 +27,14 @@ std::optional<GpuLanes::Place> GpuLanes::on(StreamId lane, std::int64_t begin_ns
 }
 
 std::optional<GpuLanes::Place> GpuLanes::place(std::uint32_t stream, std::int64_t begin_ns,
-                                               std::int64_t end_ns, std::int64_t tolerance_ns) {
+                                               std::int64_t end_ns, std::int64_t tolerance_ns,
+                                               std::optional<StreamId> usual) {
   auto home = lanes_.find(stream);
-  if (home == lanes_.end() && others_ < kOthers) home = lanes_.emplace(stream, other(others_++)).first;
+  if (home == lanes_.end() && usual) {
+    if (const auto found = on(*usual, begin_ns, end_ns, tolerance_ns)) return found;
+  } else if (home == lanes_.end() && others_ < kOthers) {
+    home = lanes_.emplace(stream, other(others_++)).first;
+  }
   if (home != lanes_.end()) {
     if (const auto found = on(home->second, begin_ns, end_ns, tolerance_ns)) return found;
   }

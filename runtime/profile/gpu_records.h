@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "instrumentation/event.h"
@@ -31,6 +32,7 @@ struct WorkRecord {
   std::uint32_t correlation = 0;
   std::int64_t begin_ns = 0, end_ns = 0;
   std::int64_t amount = 0;  ///< bytes; threads of a kernel
+  std::optional<instrumentation::StreamId> usual_lane;  ///< of such work, where its stream is not known
 };
 
 /// A call in which the host waited.

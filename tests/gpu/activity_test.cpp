@@ -40,6 +40,7 @@ TEST_F(GpuActivity, KernelsAreAllThereInOrderWithTheirTimesAndDelays) {
   float elapsed_ms = 0;
   ASSERT_EQ(cudaEventElapsedTime(&elapsed_ms, before, after), cudaSuccess);
   std::int64_t busy_ns = 0;
+  std::string without_launch;
   for (std::size_t i = 0; i < begins.size(); ++i) {
     const auto begin = static_cast<std::int64_t>(begins[i].ticks);
     const auto end = static_cast<std::int64_t>(ends[i].ticks);
@@ -51,10 +52,14 @@ TEST_F(GpuActivity, KernelsAreAllThereInOrderWithTheirTimesAndDelays) {
       EXPECT_GE(begin, static_cast<std::int64_t>(ends[i - 1].ticks));
     }
     EXPECT_EQ(instrumentation::work_of(begins[i].code), GpuWork::kernel);
-    ASSERT_NE(begins[i].v0, instrumentation::kNoDelay);
-    EXPECT_GT(begins[i].v0, -50'000);
+    if (begins[i].v0 == instrumentation::kNoDelay) {
+      without_launch += ' ' + std::to_string(i);
+    } else {
+      EXPECT_GT(begins[i].v0, -50'000);
+    }
     busy_ns += end - begin;
   }
+  EXPECT_EQ(without_launch, "") << "of " << begins.size() << " kernels";
   // Back to back on one stream: the kernels are most of what the events enclose, beside what CUPTI puts
   // between.
   EXPECT_LE(static_cast<double>(busy_ns), elapsed_ms * 1e6 * 1.02);
@@ -82,9 +87,11 @@ TEST_F(GpuActivity, WorkKnowsForWhomItWasAndCopiesTheirBytes) {
   const auto all = events();
   const auto begins = of(all, EventKind::gpu_begin, StreamId::gpu_compute);
   ASSERT_GE(begins.size(), 2U);
-  EXPECT_EQ(instrumentation::owner_of(begins.front().code), GpuOwner::backward);
+  EXPECT_EQ(instrumentation::owner_of(begins.front().code), GpuOwner::backward) << "of " << begins.size();
   EXPECT_EQ(begins.front().b, 42U);
+  EXPECT_NE(begins.front().v0, instrumentation::kNoDelay);
   EXPECT_EQ(instrumentation::owner_of(begins.back().code), GpuOwner::none);
+  EXPECT_NE(begins.back().v0, instrumentation::kNoDelay);
   const auto copies = of(all, EventKind::gpu_begin, StreamId::gpu_copy);
   ASSERT_EQ(copies.size(), 1U);
   EXPECT_EQ(instrumentation::work_of(copies[0].code), GpuWork::device_to_host);

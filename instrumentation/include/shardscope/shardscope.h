@@ -34,7 +34,7 @@ extern "C" {
 
 /* Version of this header's interface; the library's is shardscope_abi_version(). Raised with additions; what
  * exists keeps its meaning for as long as the file is called libshardscope.so.1. */
-#define SHARDSCOPE_ABI_VERSION 4
+#define SHARDSCOPE_ABI_VERSION 5
 
 /* "None" in an id field of an event or a table. */
 #define SHARDSCOPE_NO_ID UINT32_MAX
@@ -259,6 +259,11 @@ SHARDSCOPE_API void shardscope_emit_many(const shardscope_event* events, const i
  * sample levels instead of reporting every allocation; in one pool it is the one or the other. A level that
  * did not change costs no event. Since version 3. */
 SHARDSCOPE_API void shardscope_memory_level(uint8_t pool, uint8_t category, int64_t bytes);
+/* Called with every event that is wanted and takes its own time (shardscope_emit), on the thread that emits it and
+ * before it is kept: what a profiler of the GPU needs to say whose the work is that this thread queues next. It must
+ * be quick and must not emit. One in a process; NULL: none. A call may still run when this returns. Since version 5. */
+typedef void (*shardscope_observer)(const shardscope_event* event);
+SHARDSCOPE_API void shardscope_observe(shardscope_observer observer);
 /* CLOCK_MONOTONIC, nanoseconds. */
 SHARDSCOPE_API int64_t shardscope_now_ns(void);
 /* The id of a kernel's or a span's name; the same text has the same id. Not for the hot path: keep the id.

@@ -185,8 +185,11 @@ class CudaDevice final : public Device {
       stream.run([=](const kernels::Exec&) { std::memcpy(dst, src, bytes); });
       return;
     }
-    check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, static_cast<CudaStream&>(stream).handle()),
-          "cudaMemcpyAsync", where_);
+    const cudaStream_t handle = static_cast<CudaStream&>(stream).handle();
+    // A copy of pageable memory waits for the stream within the driver, and no other thread gets past it there: not the
+    // one that raises what the stream waits for. So it waits before, outside.
+    if (pageable(dst) || pageable(src)) check(cudaStreamSynchronize(handle), "cudaStreamSynchronize", where_);
+    check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, handle), "cudaMemcpyAsync", where_);
   }
 
   std::optional<std::int64_t> stamp_residual_ns() const override { return stamper_.residual_ns(); }
@@ -214,6 +217,12 @@ class CudaDevice final : public Device {
   }
 
  private:
+  /// Memory of the host that the driver does not know: neither pinned nor a device's.
+  bool pageable(const void* address) const {
+    cudaPointerAttributes attributes{};
+    check(cudaPointerGetAttributes(&attributes, address), "cudaPointerGetAttributes", where_);
+    return attributes.type == cudaMemoryTypeUnregistered;
+  }
   int high_priority() const {
     int least = 0;
     int greatest = 0;

@@ -51,17 +51,18 @@ void set_stream_observer(StreamObserver observer) noexcept {
   g_observer.store(observer, std::memory_order_relaxed);
 }
 
+WaitWords::WaitWords(std::string where) : where_(std::move(where)) {
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, kCount * sizeof *words_, cudaHostAllocPortable | cudaHostAllocMapped),
+        "cudaHostAlloc", where_);
+  words_ = static_cast<std::atomic<std::uint64_t>*>(memory);
+  for (std::size_t i = 0; i < kCount; ++i) new (words_ + i) std::atomic<std::uint64_t>(0);
+}
+
 WaitWords::~WaitWords() { cudaFreeHost(words_); }
 
 std::atomic<std::uint64_t>* WaitWords::word_of(StreamProgress& progress) {
   if (auto* known = progress.mirror()) return known;
-  if (words_ == nullptr) {
-    void* memory = nullptr;
-    check(cudaHostAlloc(&memory, kCount * sizeof *words_, cudaHostAllocPortable | cudaHostAllocMapped),
-          "cudaHostAlloc", where_);
-    words_ = static_cast<std::atomic<std::uint64_t>*>(memory);
-    for (std::size_t i = 0; i < kCount; ++i) new (words_ + i) std::atomic<std::uint64_t>(0);
-  }
   if (used_ == kCount) {
     throw BackendError("wait", 0,
                        "CUDA streams have waited for more than " + std::to_string(kCount) +

@@ -18,7 +18,8 @@ namespace shardscope::device::cuda {
 /// one for each host stream that a CUDA stream has waited for.
 class WaitWords {
  public:
-  explicit WaitWords(std::string where) : where_(std::move(where)) {}
+  /// On the current device. At once: pinning memory may wait for streams, which may wait for a word.
+  explicit WaitWords(std::string where);
   ~WaitWords();
   WaitWords(const WaitWords&) = delete;
   WaitWords& operator=(const WaitWords&) = delete;

@@ -53,8 +53,12 @@ CuptiApi::Found load() {
   if (const char* chosen = std::getenv("SHARDSCOPE_CUPTI"); chosen != nullptr && *chosen != '\0') {
     files = {chosen};
   } else {
-    files = {soname, std::string(SHARDSCOPE_CUDA_LIBRARIES) + "/" + soname,
-             std::string(SHARDSCOPE_CUDA_LIBRARIES) + "/../extras/CUPTI/lib64/" + soname};
+    files = {soname};
+    const std::string toolkit = SHARDSCOPE_CUDA_LIBRARIES;  // "" in a build without one
+    if (!toolkit.empty()) {
+      files.push_back(toolkit + "/" + soname);
+      files.push_back(toolkit + "/../extras/CUPTI/lib64/" + soname);
+    }
   }
   void* library = nullptr;
   std::string error;

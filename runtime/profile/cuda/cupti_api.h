@@ -34,8 +34,8 @@ struct CuptiApi {
     const CuptiApi* api = nullptr;  ///< lives as long as the process
     std::string reason;             ///< why there is none, and what to do
   };
-  /// Looks for the library once: SHARDSCOPE_CUPTI (a file) if set, then where the linker looks, then beside
-  /// the toolkit that this program was built with.
+  /// Looks for the library once: SHARDSCOPE_CUPTI (a file) if set, then where the linker looks, which finds
+  /// the one that PyTorch has loaded, then beside the toolkit that this program was built with.
   [[nodiscard]] static const Found& find();
 };
 

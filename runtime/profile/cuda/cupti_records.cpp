@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "runtime/profile/cuda/launch_calls.h"
 #include "runtime/profile/kernel_name.h"
+#include "runtime/profile/nccl_kernel.h"
 
 namespace shardscope::profile::cuda {
 namespace {
@@ -39,7 +41,7 @@ MemoryPool pool_of(CUpti_ActivityMemoryKind kind) {
 
 /// What kernels, copies and memsets have alike.
 template <typename Record>
-void take_work(const Record& record, GpuWork work, std::uint32_t name, std::int64_t amount,
+void take_work(const Record& record, GpuWork work, Names::Kernel name, std::int64_t amount,
                RecordClock& clock, RecordBatch& batch) {
   if (record.start == 0 || record.end < record.start) {
     ++batch.dropped;
@@ -51,7 +53,8 @@ void take_work(const Record& record, GpuWork work, std::uint32_t name, std::int6
     ++batch.dropped;
     return;
   }
-  batch.work.push_back({work, name, record.streamId, record.correlationId, begin_ns, end_ns, amount});
+  batch.work.push_back(
+      {work, name.id, record.streamId, record.correlationId, begin_ns, end_ns, amount, name.usual_lane});
 }
 
 void take_sync(const CUpti_ActivitySynchronization2& record, RecordClock& clock, RecordBatch& batch) {
@@ -83,21 +86,26 @@ const Record& as(const CUpti_Activity& record) {
 
 }  // namespace
 
-std::uint32_t Names::of_kernel(const char* symbol) {
+Names::Kernel Names::of_kernel(const char* symbol) {
   const std::string key = symbol == nullptr ? "kernel" : symbol;
   const auto known = kernels_.find(key);
   if (known != kernels_.end()) return known->second;
-  return kernels_.emplace(key, name_id_(kernel_name(key))).first->second;
+  const std::string name = kernel_name(key);
+  return kernels_.emplace(key, Kernel{name_id_(name), lane_of_nccl_kernel(name)}).first->second;
 }
 
-std::uint32_t Names::of(GpuWork work) {
+Names::Kernel Names::of(GpuWork work) {
   static constexpr const char* kWords[] = {"kernel",         "copy host to device", "copy device to host",
                                            "copy on device", "copy peer to peer",   "copy",
                                            "memset"};
   static_assert(std::size(kWords) == instrumentation::kGpuWorkCount);
   const auto known = others_.find(static_cast<int>(work));
   if (known != others_.end()) return known->second;
-  return others_.emplace(static_cast<int>(work), name_id_(kWords[static_cast<std::size_t>(work)]))
+  std::optional<instrumentation::StreamId> lane;
+  if (work == GpuWork::host_to_device || work == GpuWork::device_to_host)
+    lane = instrumentation::StreamId::gpu_copy;
+  return others_
+      .emplace(static_cast<int>(work), Kernel{name_id_(kWords[static_cast<std::size_t>(work)]), lane})
       .first->second;
 }
 
@@ -131,7 +139,7 @@ void take_record(const CUpti_Activity& record, RecordClock& clock, Names& names,
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER: {
       const auto& call = as<CUpti_ActivityAPI>(record);
-      if (call.returnValue != 0) return;                     // it queued nothing
+      if (call.returnValue != 0 || !queues_work(record.kind, call.cbid)) return;  // it queued nothing
       if (call.start == 0 || call.end < call.start) return;  // CUPTI could not time it
       batch.launches.push_back(
           {call.correlationId, call.threadId, clock.to_host(call.start), clock.to_host(call.end)});

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,17 +16,21 @@
 
 namespace shardscope::profile::cuda {
 
-/// Kernel names are shortened and given an id once each.
+/// Kernel names are shortened and given an id once each, and the lane of such work where the name says it.
 class Names {
  public:
   explicit Names(NameId name_id) : name_id_(std::move(name_id)) {}
-  [[nodiscard]] std::uint32_t of_kernel(const char* symbol);
-  [[nodiscard]] std::uint32_t of(instrumentation::GpuWork work);
+  struct Kernel {
+    std::uint32_t id = instrumentation::kNoId;
+    std::optional<instrumentation::StreamId> usual_lane;
+  };
+  [[nodiscard]] Kernel of_kernel(const char* symbol);
+  [[nodiscard]] Kernel of(instrumentation::GpuWork work);
 
  private:
   NameId name_id_;
-  std::unordered_map<std::string, std::uint32_t> kernels_;  ///< by symbol
-  std::unordered_map<int, std::uint32_t> others_;
+  std::unordered_map<std::string, Kernel> kernels_;  ///< by symbol
+  std::unordered_map<int, Kernel> others_;
 };
 
 /// Shorter synchronizations are no waits: CUPTI records every query of an event or a stream as one.

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "instrumentation/clock.h"
+#include "runtime/profile/cuda/launch_calls.h"
 
 namespace shardscope::profile::cuda {
 namespace {
@@ -23,41 +24,9 @@ constexpr std::array kKinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                             CUPTI_ACTIVITY_KIND_MEMSET,
                             CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
                             CUPTI_ACTIVITY_KIND_MEMORY2,
-                            CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
-
-// Only the calls that queue work are recorded: every other one would cost the host and say nothing here.
-constexpr std::array kRuntimeCalls{CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000,
-                                   CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
-                                   CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_ptsz_v13000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_ptsz_v11060,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_ptsz_v9000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_ptsz_v10000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_ptsz_v7000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_v3020,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_ptsz_v7000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyPeerAsync_v4000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemset_v3020,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_ptsz_v7000};
-constexpr std::array kDriverCalls{CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
-                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
-                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
-                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
-                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
-                                  CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
-                                  CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
-                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
-                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
-                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
-                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
-                                  CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
-                                  CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async};
+                            CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+                            CUPTI_ACTIVITY_KIND_RUNTIME,
+                            CUPTI_ACTIVITY_KIND_DRIVER};
 
 void CUPTIAPI on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
   *buffer = buffers().take(
@@ -125,10 +94,12 @@ std::string CuptiSession::failure(CUptiResult result, const char* call) const {
   return out;
 }
 
-void CuptiSession::switch_calls(std::uint8_t on) const noexcept {
+void CuptiSession::leave_out_calls() const noexcept {
   // A call that this driver does not have is no loss: it cannot be made then.
-  for (const auto call : kRuntimeCalls) api_.ActivityEnableRuntimeApi(call, on);
-  for (const auto call : kDriverCalls) api_.ActivityEnableDriverApi(call, on);
+  for (CUpti_CallbackId call = 1; call < CUPTI_RUNTIME_TRACE_CBID_SIZE; ++call)
+    if (!queues_work(CUPTI_ACTIVITY_KIND_RUNTIME, call)) api_.ActivityEnableRuntimeApi(call, 0);
+  for (CUpti_CallbackId call = 1; call < CUPTI_DRIVER_TRACE_CBID_SIZE; ++call)
+    if (!queues_work(CUPTI_ACTIVITY_KIND_DRIVER, call)) api_.ActivityEnableDriverApi(call, 0);
 }
 
 std::string CuptiSession::enable() {
@@ -143,10 +114,10 @@ std::string CuptiSession::enable() {
   // Queries that are answered "not yet" are no waits; the runtime's stamps make thousands.
   api_.ActivityEnableAllSyncRecords(0);
   // Calls and owners first: work whose launch was not recorded would wait for it.
-  switch_calls(1);
   for (auto kind = kKinds.rbegin(); kind != kKinds.rend(); ++kind) {
     if (const auto result = api_.ActivityEnable(*kind); result != CUPTI_SUCCESS)
       return failure(result, "cuptiActivityEnable");
+    if (*kind == CUPTI_ACTIVITY_KIND_RUNTIME) leave_out_calls();
   }
   return {};
 }
@@ -168,7 +139,6 @@ std::string CuptiSession::begin() {
 void CuptiSession::end() noexcept {
   if (!on_) return;
   for (const auto kind : kKinds) api_.ActivityDisable(kind);
-  switch_calls(0);
   // While the place of the one tool is still ours: what is filled comes back now, and collect() reads it.
   api_.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   for (int i = 0; i < kWaitsForBuffers && buffers().held_since(INT64_MIN) != INT64_MAX; ++i)

@@ -45,7 +45,8 @@ thread_local Thread t_thread;
 /// CUPTI's lock and what it guards.
 struct State {
   std::mutex mutex;
-  std::set<int> kinds, runtime_calls, driver_calls;
+  std::set<int> kinds;
+  std::set<int> no_runtime_calls, no_driver_calls;  ///< left out of their kinds
   CUpti_BuffersCallbackRequestFunc requested = nullptr;
   CUpti_BuffersCallbackCompleteFunc completed = nullptr;
   CUpti_TimestampCallbackFunc timestamp = nullptr;
@@ -225,9 +226,12 @@ class CuptiTracer final : public Tracer {
     t_calls.pop_back();
     if (state().requested == nullptr) return;
     const Calls calls = calls_of(work);
-    if (state().driver_calls.contains(static_cast<int>(calls.driver)))
+    const auto records = [](CUpti_ActivityKind kind, const std::set<int>& left_out, CUpti_CallbackId call) {
+      return wanted(kind) && !left_out.contains(static_cast<int>(call));
+    };
+    if (records(CUPTI_ACTIVITY_KIND_DRIVER, state().no_driver_calls, calls.driver))
       add_call(CUPTI_ACTIVITY_KIND_DRIVER, calls.driver, begin + 1, correlation);
-    if (state().runtime_calls.contains(static_cast<int>(calls.runtime)))
+    if (records(CUPTI_ACTIVITY_KIND_RUNTIME, state().no_runtime_calls, calls.runtime))
       add_call(CUPTI_ACTIVITY_KIND_RUNTIME, calls.runtime, begin, correlation);
   }
 
@@ -313,12 +317,13 @@ std::size_t bytes_of(CUpti_ActivityKind kind) {
   }
 }
 
-CUptiResult switch_call(std::set<int>& calls, CUpti_CallbackId id, std::uint8_t on) {
+/// Without its kind a call's switch does nothing, as in CUPTI 13.0 on an H100, whatever its header says.
+CUptiResult switch_call(std::set<int>& left_out, CUpti_CallbackId id, std::uint8_t on) {
   const std::lock_guard lock(state().mutex);
   if (on != 0)
-    calls.insert(static_cast<int>(id));
+    left_out.erase(static_cast<int>(id));
   else
-    calls.erase(static_cast<int>(id));
+    left_out.insert(static_cast<int>(id));
   return CUPTI_SUCCESS;
 }
 
@@ -387,6 +392,8 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (static_cast<int>(kind) == host_cupti()->refused_kind)
     return static_cast<CUptiResult>(host_cupti()->refusal.load());
   if (state().requested == nullptr) shardscope::host_cuda::broken("recording without callbacks for buffers");
+  if (kind == CUPTI_ACTIVITY_KIND_RUNTIME) state().no_runtime_calls.clear();
+  if (kind == CUPTI_ACTIVITY_KIND_DRIVER) state().no_driver_calls.clear();
   state().kinds.insert(static_cast<int>(kind));
   return CUPTI_SUCCESS;
 }
@@ -396,10 +403,10 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId id, std::uint8_t on) {
-  return shardscope::host_cuda::switch_call(state().runtime_calls, id, on);
+  return shardscope::host_cuda::switch_call(state().no_runtime_calls, id, on);
 }
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId id, std::uint8_t on) {
-  return shardscope::host_cuda::switch_call(state().driver_calls, id, on);
+  return shardscope::host_cuda::switch_call(state().no_driver_calls, id, on);
 }
 CUptiResult cuptiActivityEnableAllSyncRecords(std::uint8_t on) {
   const std::lock_guard lock(state().mutex);

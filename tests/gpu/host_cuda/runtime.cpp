@@ -387,6 +387,14 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   if (auto recording = of(event).last()) of(stream).push([recording] { recording->wait(); });
   return cudaSuccess;
 }
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* to, const void* address) {
+  Memory& memory = Memory::instance();
+  *to = {};
+  to->type = memory.holds(address)    ? cudaMemoryTypeDevice
+             : memory.pinned(address) ? cudaMemoryTypeHost
+                                      : cudaMemoryTypeUnregistered;
+  return cudaSuccess;
+}
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
   Memory& memory = Memory::instance();

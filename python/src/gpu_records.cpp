@@ -1,0 +1,69 @@
+#include "gpu_records.h"
+
+#include <dlfcn.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+namespace nb = nanobind;
+
+namespace shardscope::python {
+namespace {
+
+/// What runtime/profile/attached/gpu.h declares.
+struct Library {
+  void (*record)(shardscope_run*, void*) = nullptr;
+  void (*leave)(std::int32_t) = nullptr;
+  void (*stop)() = nullptr;
+  std::string missing;  ///< why there is none; empty: it is there
+};
+
+Library load() {
+  Library library;
+  Dl_info here{};
+  dladdr(reinterpret_cast<const void*>(&load), &here);
+  const std::string own = here.dli_fname != nullptr ? here.dli_fname : "";
+  const std::string file = own.substr(0, own.rfind('/') + 1) + "libshardscope_gpu.so";
+  void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    library.missing = "this package was built without CUPTI's headers";
+    return library;
+  }
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
+    if (function == nullptr) library.missing = file + " is of another version than this package";
+  };
+  find(library.record, "shardscope_gpu_record");
+  find(library.leave, "shardscope_gpu_leave");
+  find(library.stop, "shardscope_gpu_stop");
+  return library;
+}
+
+/// Looked up once: only a run with a GPU asks.
+const Library& library() {
+  static const Library found = load();
+  return found;
+}
+
+}  // namespace
+
+void record_gpu_of(shardscope_run* run, std::uintptr_t compute) {
+  if (!library().missing.empty()) throw nb::value_error(library().missing.c_str());
+  library().record(run, reinterpret_cast<void*>(compute));
+}
+
+void add_gpu_records(nb::module_& module) {
+  module.def("gpu_library_missing", [] { return library().missing; });
+  module.def("leave_gpu", [](bool left) {
+    if (!library().missing.empty()) return;
+    const nb::gil_scoped_release others_run;
+    library().leave(left ? 1 : 0);
+  });
+  module.def("stop_gpu", [] {
+    if (!library().missing.empty()) return;
+    const nb::gil_scoped_release others_run;
+    library().stop();
+  });
+}
+
+}  // namespace shardscope::python
