@@ -6,6 +6,7 @@
 #include <string>
 
 #include "instrumentation/run_tables.h"
+#include "runtime/plan/memory_model.h"
 
 namespace shardscope::analysis {
 
@@ -18,6 +19,21 @@ enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp };  ///< zero:
   if (name.starts_with("FSDP2")) return Framework::fsdp2;
   if (name.starts_with("DistributedDataParallel") || name.starts_with("DDP")) return Framework::ddp;
   return Framework::zero;
+}
+
+/// Whether spans of phases, modules and collectives are those of the host that queues the work of a GPU: a
+/// program that attaches sees calls return, not what the device does later. Only records of the GPU say that.
+[[nodiscard]] inline bool has_times_of_host(const instrumentation::RunTables& tables) {
+  return framework_of(tables) != Framework::zero && tables.device.starts_with("cuda");
+}
+
+/// Bytes of an element of each model state. Optimizers of PyTorch itself keep their states in the parameter's
+/// type; a ZeRO optimizer has fp32 ones.
+[[nodiscard]] inline plan::StateBytes state_bytes_of(const instrumentation::RunTables& tables) {
+  const Framework framework = framework_of(tables);
+  const bool torch = framework == Framework::fsdp2 || framework == Framework::ddp;
+  const std::int64_t moment = torch && tables.master_bytes == 0 ? std::int64_t{tables.param_bytes} : 4;
+  return {tables.param_bytes, tables.grad_bytes, tables.master_bytes, moment, moment};
 }
 
 /// How it splits the training: "ZeRO-3", "FSDP2", "DDP".

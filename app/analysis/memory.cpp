@@ -294,7 +294,7 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   MemoryModel model;
   if (!store.has_tables()) return model;
   const ev::RunTables& tables = store.tables();
-  const plan::StateBytes bytes{tables.param_bytes, tables.grad_bytes, tables.master_bytes, 4, 4};
+  const plan::StateBytes bytes = state_bytes_of(tables);
   const plan::StateExpression expression =
       plan::state_expression(static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3)), bytes);
   const plan::ZeroConfig zero = zero_of(tables);

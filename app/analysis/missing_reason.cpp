@@ -23,6 +23,9 @@ std::string missing_reason(const Summary& summary, std::string_view what, ev::De
           ev::why_not_recorded(summary.framework, summary.records, summary.not_recorded, capability)) {
     return *why;
   }
+  if (capability == ev::Capability::modules && summary.kind != Framework::zero &&
+      summary.device.starts_with("cuda"))
+    return "spans are of the host, which queues the GPU's work; --detail kernels records the GPU";
   const bool deepspeed = summary.kind == Framework::deepspeed;
   const bool never = (capability == ev::Capability::memory && summary.kind != Framework::zero) ||
                      (capability == ev::Capability::modules && deepspeed && summary.stage < 3) ||
@@ -35,6 +38,15 @@ std::string missing_reason(const Summary& summary, std::string_view what, ev::De
   if (summary.lacking_steps == 0) return missing_reason(what, from, summary.recorded_detail);
   return fmt::format("events are missing in {} of {} steps: {}", summary.lacking_steps, summary.steps,
                      store::text_of(summary.losses));
+}
+
+bool records(const Summary& summary, ev::Capability capability) {
+  return !ev::why_not_recorded(summary.framework, summary.records, summary.not_recorded, capability);
+}
+
+bool exposure_known(const Summary& summary) {
+  return records(summary, ev::Capability::collectives) ||
+         (summary.kind != Framework::zero && summary.device.starts_with("cuda"));
 }
 
 std::string missing_model_states(const Summary& summary) {

@@ -26,6 +26,13 @@ namespace ev = shardscope::instrumentation;
 [[nodiscard]] std::string missing_reason(const Summary& summary, std::string_view what, ev::Detail from,
                                          ev::Capability capability);
 
+/// Whether the run says that it records this.
+[[nodiscard]] bool records(const Summary& summary, ev::Capability capability);
+
+/// Whether communication beside computation is known: by collectives, or where a program attached to a run on
+/// a GPU by that GPU's records, of which the partition of such a run's time is.
+[[nodiscard]] bool exposure_known(const Summary& summary);
+
 /// Why the model states were measured on no rank.
 [[nodiscard]] std::string missing_model_states(const Summary& summary);
 

@@ -9,6 +9,7 @@
 #include "app/analysis/digest.h"
 #include "app/analysis/efficiency.h"
 #include "app/analysis/memory.h"
+#include "app/analysis/missing_reason.h"
 #include "app/analysis/statistics.h"
 #include "runtime/plan/memory_model.h"
 
@@ -196,7 +197,8 @@ void summarize_communication(const store::Store& store, const Digest& digest, Su
   std::map<ev::CollectiveOp, OpTotals> totals;
   double elements = 0, explained_elements = 0;
   std::uint32_t explained = 0;
-  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+  const bool recorded = records(summary, ev::Capability::collectives);
+  for (std::size_t i = digest.first_measured(); recorded && i < digest.steps().size(); ++i) {
     const StepDigest& step = digest.steps()[i];
     if (!collectives_known(step)) continue;
     ++summary.ops_steps;
@@ -262,7 +264,9 @@ void summarize_scheduler(const store::Store& store, const Digest& digest, Summar
   const auto known = [&](std::initializer_list<EventKind> kinds) {
     return summary.stage != 3 || any_recorded(store, kinds);
   };
-  if (known({EventKind::fetch_decision, EventKind::prefetch_issued, EventKind::prefetch_outcome})) {
+  // Without the waits a prefetch that came too late looks like one that came in time.
+  if (records(summary, ev::Capability::fetch_waits) &&
+      known({EventKind::fetch_decision, EventKind::prefetch_issued, EventKind::prefetch_outcome})) {
     Prefetch sum;
     for (const StepDigest& step : digest.steps()) {
       if (!step.prefetch_whole()) continue;
@@ -288,6 +292,9 @@ Summary summarize(const store::Store& store, const Digest& digest) {
   describe_run(store, summary);
   measure_steps(store, summary);
   for (const store::RankRow& row : store.ranks()) summary.ranks.push_back(summarize_rank(store, row, digest));
+  // A rank's digest has none of what its program does not record, which is not 0.
+  if (!records(summary, ev::Capability::fetch_waits))
+    for (RankSummary& rank : summary.ranks) rank.fetch_wait_ns.reset();
   summarize_path(digest, summary);
   if (store.has_tables()) summary.efficiency = efficiency_of(store.tables(), summary.tokens_per_s);
   summary.memory_model = model_memory(store, summary);

@@ -11,6 +11,7 @@
 #include "app/analysis/summary.h"
 #include "app/analysis/unrecorded.h"
 #include "app/store/lane.h"
+#include "instrumentation/capability.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -71,8 +72,8 @@ class Lanes {
   [[nodiscard]] IntervalSet device() const;
   /// The CPU optimizer of offloaded states: the rank's work as well.
   [[nodiscard]] IntervalSet worker() const;
-  /// Whether forward and backward were recorded. Of a framework of which only optimizer steps are, all the
-  /// rest would read as idle time and its communication as exposed.
+  /// Whether forward and backward were recorded, and when the device ran them. Of a framework of which only
+  /// optimizer steps are, all the rest would read as idle time and its communication as exposed.
   [[nodiscard]] bool computes() const;
 
  private:
@@ -84,6 +85,7 @@ class Lanes {
 
 bool Lanes::computes() const {
   if (!store_.has_tables()) return true;
+  if (has_times_of_host(store_.tables())) return gpu_known(store_, rank_, begin_ns_, end_ns_);
   const Framework framework = framework_of(store_.tables());
   const bool may_lack =
       framework == Framework::ddp || (framework == Framework::deepspeed && store_.tables().stage < 3);
@@ -165,9 +167,20 @@ RankActivity activity_of(const store::Store& store, std::uint32_t rank, std::int
   out.known = lanes.computes() && out.compute.length() > 0;
   if (!out.known) return out;
   const IntervalSet elsewhere = counted.unite(out.missing);
-  out.comm = lanes.busy({StreamId::gather, StreamId::reduce, StreamId::compute}, EventKind::collective_begin)
-                 .subtract(elsewhere);
-  out.copy = lanes.busy({StreamId::copy, StreamId::nvme}, EventKind::transfer_begin).subtract(elsewhere);
+  const bool has_tables = store.has_tables();
+  if (has_tables && has_times_of_host(store.tables())) {
+    out.comm =
+        lanes.busy({StreamId::gpu_gather, StreamId::gpu_reduce}, EventKind::gpu_begin).subtract(elsewhere);
+    out.copy = lanes.busy({StreamId::gpu_copy}, EventKind::gpu_begin).subtract(elsewhere);
+  } else {
+    out.comm =
+        lanes.busy({StreamId::gather, StreamId::reduce, StreamId::compute}, EventKind::collective_begin)
+            .subtract(elsewhere);
+    out.copy = lanes.busy({StreamId::copy, StreamId::nvme}, EventKind::transfer_begin).subtract(elsewhere);
+    // Where there are no collectives, what is not computation may be communication.
+    if (has_tables && ev::why_not_recorded(store.tables(), ev::Capability::collectives))
+      out.missing = out.missing.unite(IntervalSet({out.window}).subtract(counted.unite(out.compute)));
+  }
   out.data = lanes.busy({StreamId::compute}, EventKind::data_wait_begin).subtract(elsewhere);
   std::vector<Interval> forward, backward, optimizer;
   for_each_span(store, {rank, StreamId::compute}, begin_ns, end_ns, [&](const store::Span& span) {

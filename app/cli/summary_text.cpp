@@ -73,12 +73,13 @@ std::string gpu_text(const analysis::Summary& s) {
     }
     if (rank.gpu->clock_residual_ns) {
       text += fmt::format("{:<5} times of the GPU are right to {} on the rank's clock\n", rank.rank,
-                          us_text(*rank.gpu->clock_residual_ns));
+                          fmt::format("{:.2f} µs", static_cast<double>(*rank.gpu->clock_residual_ns) * 1e-3));
     }
     if (rank.gpu->dropped + rank.gpu->not_placed + rank.gpu->no_launch > 0) {
-      text +=
-          fmt::format("{:<5} {} records dropped by CUPTI, {} fitted in no lane, {} without their launch\n",
-                      rank.rank, rank.gpu->dropped, rank.gpu->not_placed, rank.gpu->no_launch);
+      text += fmt::format(
+          "{:<5} {} records dropped by CUPTI, {} fitted in no lane (waits of several threads at once among them), {} "
+          "without their launch\n",
+          rank.rank, rank.gpu->dropped, rank.gpu->not_placed, rank.gpu->no_launch);
     }
   }
   return text;
@@ -281,7 +282,8 @@ std::string summary_text(const analysis::Summary& s) {
     known_steps = std::min(known_steps, rank.time_steps);
     text += fmt::format(
         "{:<5} {:>11} {:>13} {:>13} {:>9} {:>13.1f} {:>11.1f} {:>9} {:>12} {:>11}\n", rank.rank,
-        part(rank.time.compute_ns), part(rank.time.exposed_comm_ns),
+        part(rank.time.compute_ns),
+        analysis::exposure_known(s) ? part(rank.time.exposed_comm_ns) : std::string("—"),
         rank.copies_known ? part(rank.time.exposed_copy_ns) : std::string("—"), part(rank.time.idle_ns),
         ms(rank.time.unrecorded_ns), ms(rank.time.total_ns), or_dash(rank.time.overlap_pct(), "{:.1f} %"),
         rank.fetch_wait_ns ? fmt::format("{:.1f}", ms(*rank.fetch_wait_ns)) : std::string("—"),

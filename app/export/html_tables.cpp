@@ -158,7 +158,8 @@ std::string ranks_html(const store::Store& store, const analysis::Summary& s) {
         "class=n>±{}<td class=n>{}</tr>",
         rank.rank, escape_html(at->host), number(rank.time.overlap_pct(), "{:.1f}", " %"),
         rank.time.known() ? time_text(rank.time.compute_ns) : std::string("—"),
-        rank.time.known() ? time_text(rank.time.exposed_comm_ns) : std::string("—"),
+        rank.time.known() && analysis::exposure_known(s) ? time_text(rank.time.exposed_comm_ns)
+                                                         : std::string("—"),
         rank.fetch_wait_ns ? time_text(*rank.fetch_wait_ns) : std::string("—"),
         peak == rank.memory_peak.end() ? "—" : bytes_text(peak->second.total()),
         count_text(static_cast<double>(at->events)), count_text(static_cast<double>(at->dropped)),

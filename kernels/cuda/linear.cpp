@@ -133,8 +133,8 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
     Preference preference;
     check(cublasLtMatmulPreferenceCreate(&preference.value), kernel, "cublasLtMatmulPreferenceCreate");
     set(kernel, preference.value, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, Context::kWorkspaceBytes);
-    // Parts of a sum are added in fp32: in the output's 16 bits they would lose what the result rounds to once (seen
-    // on an H100: 5 units in the last place of fp16).
+    // Parts of a sum are added in fp32: in the output's 16 bits they would lose what the result rounds to
+    // once (seen on an H100: 5 units in the last place of fp16).
     set(kernel, preference.value, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     const auto bytes = [](std::int64_t unit) { return static_cast<std::uint32_t>(unit); };

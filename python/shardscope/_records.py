@@ -44,13 +44,22 @@ def recorded(kind, device="cpu"):
     """The mask of what the hooks of a framework record."""
     mask = bits(ALWAYS) | bits(BY_FRAMEWORK[kind])
     if device.startswith("cuda"):
-        return mask | bits("allocator") | (0 if _core.gpu_library_missing() else bits("kernels"))
+        return mask & ~bits("fetch_waits") | bits("allocator") | (0 if _core.gpu_library_missing() else bits("kernels"))
     return mask | (bits("reduce_waits") if kind == "zero12" else 0)
 
 
 def reasons(kind, device="cpu"):
     """(mask, why) of everything that they do not."""
-    kernels = _core.gpu_library_missing() if device.startswith("cuda") else "this run has no GPU"
-    both = [(bits(names) & ~recorded(kind, device), why)
-            for table in ({"kernels": kernels}, WHY[""], WHY.get(kind, {})) for names, why in table.items()]
-    return [(mask, why) for mask, why in both if mask]
+    if device.startswith("cuda"):
+        of_device = {"kernels": _core.gpu_library_missing(), "fetch_waits": "on a GPU a stream waits for a gather, which no hook sees"}
+    else:
+        of_device = {"kernels": "this run has no GPU"}
+    tables = (WHY[""], WHY.get(kind, {}), of_device)
+    seen, lacks = 0, []
+    for table in tables:
+        for names, why in table.items():
+            mask = bits(names) & ~recorded(kind, device) & ~seen
+            seen |= mask
+            if mask:
+                lacks.append((mask, why))
+    return lacks

@@ -48,12 +48,14 @@ class Session:
         self.spans = _core.OpenSpans()  # of modules, in the compute lane
         self.available = 0  # elements of gathered parameters
         self.gathers = self.buckets = self.sequence = 0
+        self.kind = ""  # of framework: as _records has them
         self.until_issued = None  # a span that ends when the next collective is issued
         self.all_reduce_lane = None  # where a framework has one of its own
         self.purpose = None  # what the next collective is for: (lane, id, _core.Parts)
         self.unfinished = []  # (work, what to do once it is complete) of collectives whose Work has no future; no work: it has returned
         self.at_description = []  # f(run) of tables beside the model's: process groups
         self.answerer = None
+        self.on_device = False  # spans are of the host, which queues work: what a stream waits for is not seen
         self.gpu_recorded = False  # CUPTI's records, whenever the level asks for them
         self.memory = _memory.Memory()
         self.memory.not_recorded = lambda why: self.started and self.not_recorded("memory", why)
@@ -112,6 +114,7 @@ class Session:
                         grad_bytes=info.get("grad_bytes", 4), master_bytes=info.get("master_bytes", 0),
                         framework=info["framework"], records=_records.recorded(info["kind"], info.get("device", "")))
         self.run, self.plain = run, info.get("plain", False)
+        self.on_device, self.kind = info.get("device", "").startswith("cuda"), info["kind"]
         try:
             self._number(self.models, model, 0)
             describe(run)
@@ -128,7 +131,7 @@ class Session:
         self.started = not self.forked
         self.names.append(name)
         _say.flush_to(self._message)
-        if info.get("device", "").startswith("cuda"):
+        if self.on_device:
             self._record_gpu(run)
         try:
             self.answerer = _stacks.Answerer(run)

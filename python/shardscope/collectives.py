@@ -1,4 +1,4 @@
-"""Collectives of every process group, by torch's own hooks of process groups (PyTorch 2.15).
+"""Collectives of every process group, by torch's own hooks of process groups (PyTorch 2.14 and later).
 
 | symbol | event |
 |---|---|
@@ -7,9 +7,9 @@
 | ProcessGroup.register_post_hook | its Work: its future gives the end |
 
 A lane holds one collective at a time: what is issued while another runs begins when that has ended, as on a stream.
-Where torch has no such hooks (2.13), collectives are not recorded, and it says so.
+Where torch has no such hooks, its functions are wrapped (collective_calls.py).
 """
-from shardscope import _core, _kinds as k, _records, _say
+from shardscope import _core, _kinds as k, _say, collective_calls
 from shardscope._hooks import Adapter
 from shardscope._session import session
 
@@ -31,19 +31,18 @@ def adapters():
 
 def install(table):
     from torch._C._distributed_c10d import ProcessGroup
-    if not hasattr(ProcessGroup, "register_pre_hook"):
-        session.at_description.append(lambda run: run.not_recorded(
-            _records.bits("collectives collective_ends collective_parts groups"), "this PyTorch has no hooks of process groups"))
-        return
-    adapter = table.adapter
+    adapter, hooked = table.adapter, hasattr(ProcessGroup, "register_pre_hook")
 
     def made(_, result, *args, **kwargs):
         if isinstance(result[0], ProcessGroup):
-            Hooks(adapter, result[0])
+            Hooks(adapter, result[0], hooked)
 
     table.wrap("_new_process_group_helper", "group_size group_rank global_ranks_in_group", after=made)
+    if not hooked:
+        collective_calls.install(table, lambda group: _groups[id(group)].calls if id(group) in _groups else None)
+        session.at_description.append(collective_calls.describe)
     for group in list(getattr(table.module, "_world").pg_map):
-        Hooks(adapter, group)
+        Hooks(adapter, group, hooked)
 
 
 def op_of(name):
@@ -70,15 +69,18 @@ LANES = {lane: _core.CollectiveLane(lane) for lane in (k.GATHER, k.REDUCE, k.EXT
 class Hooks:
     """Of one process group."""
 
-    def __init__(self, adapter, group):
+    def __init__(self, adapter, group, hooked):
         self.size, self.group = group.size(), group
-        self.calls = _core.GroupCalls(session, adapter, self.size, LANES, op_of, dtype_code, capturing, no_future)
+        self.calls = _core.GroupCalls(session, adapter, self.size, LANES, op_of, dtype_code, capturing,
+                                      no_future if hooked else lambda name: None)
         _groups[id(group)] = self
         if session.started:
             self.describe(session.run)
             session.run.publish()
         else:
             session.at_description.append(self.describe)
+        if not hooked:
+            return
         group.register_pre_hook(HOOK_ID, self.calls.before)
         group.register_post_hook(HOOK_ID, self.calls.after)
 

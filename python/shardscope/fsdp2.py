@@ -7,7 +7,7 @@ G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. The unit of eve
 | S._lazy_init, after that of the root | the model: modules, parameters, slices; the run starts |
 | S._root_pre_forward, after | micro-step begin with gates `step` and `micro_step`, phase forward |
 | G.unshard, before | in flight, with its cause; the gather's parameters |
-| G.wait_for_unshard | fetch_wait |
+| G.wait_for_unshard | fetch_wait; on a GPU a stream waits, which is not seen |
 | G._to_unsharded, G._to_sharded, before | available, not available |
 | G.reshard, before | release_kept with reshard off |
 | G._prefetch_unshard | cause prefetch |
@@ -250,13 +250,16 @@ def wait_begins(group):
     if not session.started or not group._all_gather_result or id(group) not in state.gather_of:
         return None
     wait = of.module, state.gather_of[id(group)][0], of.bytes
+    if session.on_device:
+        return wait
     emit(k.FETCH_WAIT_BEGIN, k.COMPUTE, 0, wait[0], wait[1], NO_ID, wait[2], 0)
     return wait
 
 
 def wait_ended(wait, result, group):
     if wait:
-        emit(k.FETCH_WAIT_END, k.COMPUTE, 0, wait[0], wait[1], NO_ID, wait[2], 0)
+        if not session.on_device:
+            emit(k.FETCH_WAIT_END, k.COMPUTE, 0, wait[0], wait[1], NO_ID, wait[2], 0)
         memory_changed(group, "available")
 
 

@@ -37,14 +37,19 @@ class Slots:
             output = getattr(held(), "_partial_reduce_output", None)
             return () if output is None else (output,)
 
-        def of_all(has):
-            return lambda: tuple([has(param) for param in getattr(held(), "fsdp_params", ())])
+        # Asked at every hook of a group: which parameters have a gradient, without a call for each.
+        def whole_present():
+            return tuple([(of := getattr(p, "_unsharded_param", None)) is not None and of.grad is not None
+                          for p in getattr(held(), "fsdp_params", ())])
+
+        def shard_present():
+            return tuple([p.sharded_param.grad is not None for p in getattr(held(), "fsdp_params", ())])
 
         offloaded = any(getattr(p, "offload_to_cpu", False) for p in group.fsdp_params)
         gathered = Slot(m.PARAM_GATHERED, lambda: getattr(held(), "is_unsharded", False), lambda: outputs_of(held()), hooked=True)
         gather_buffer = Slot(m.GATHER_BUFFER, None, buffer, hooked=True)
-        whole = Slot(m.GRAD_FULL, of_all(has_gradient), gradients, hooked=True)
-        shard = Slot(m.GRAD_SHARD, of_all(has_shard_gradient), shards, host=offloaded)
+        whole = Slot(m.GRAD_FULL, whole_present, gradients, hooked=True)
+        shard = Slot(m.GRAD_SHARD, shard_present, shards, host=offloaded)
         partly = Slot(m.GRAD_SHARD, None, partial, hooked=True)
         self.all = (gathered, gather_buffer, whole, shard, partly)
         self.issued = (gather_buffer, shared.gather_buffer)
@@ -57,10 +62,6 @@ class Slots:
 def outputs_of(group):
     return [tensor for param in group.fsdp_params
             for tensor in (*param.all_gather_outputs, *getattr(param, "_unsharded_inner_tensors", ()))]
-
-
-def has_shard_gradient(param):
-    return param.sharded_param.grad is not None
 
 
 def has_gradient(param):

@@ -40,7 +40,8 @@ void emit_at(std::int64_t monotonic_ns, std::uint16_t kind, std::uint8_t lane, s
 }  // namespace
 
 NB_MODULE(_core, module) {
-  // Hooks stay in the framework's classes until the process ends, on purpose; nanobind would list them on standard error.
+  // Hooks stay in the framework's classes until the process ends, on purpose; nanobind would list them on
+  // standard error.
   nb::set_leak_warnings(false);
   module.attr("NO_ID") = SHARDSCOPE_NO_ID;
   module.def("emit", &emit);

@@ -24,7 +24,8 @@ class FetchWaits {
 
   /// (module, gather, bytes), for ended(); None where there is nothing to wait for.
   nb::object begins(nb::handle handle, nb::args, nb::kwargs) {
-    if (nb::cast<bool>(nb::getattr(handle, "complete", nb::bool_(false))) || !session_.started())
+    if (nb::cast<bool>(nb::getattr(handle, "complete", nb::bool_(false))) || !session_.started() ||
+        session_.on_device())
       return nb::none();
     nb::object params = nb::getattr(handle, "params", nb::none());
     if (params.is_none() || nb::len(params) == 0)

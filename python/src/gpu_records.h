@@ -7,7 +7,8 @@
 
 namespace shardscope::python {
 
-/// Begins to record whenever the level asks for it. `compute`: cudaStream_t. Raises ValueError where there is no library.
+/// Begins to record whenever the level asks for it. `compute`: cudaStream_t. Raises ValueError where there is
+/// no library.
 void record_gpu_of(shardscope_run* run, std::uintptr_t compute);
 void add_gpu_records(nanobind::module_& module);
 

@@ -28,6 +28,8 @@ class Session {
   explicit Session(nb::object session) : session_(std::move(session)) {}
 
   [[nodiscard]] bool started() const { return started_.is_true(session_); }
+  /// Work is queued for a GPU: a stream waits, the host does not.
+  [[nodiscard]] bool on_device() const { return on_device_.is_true(session_); }
   [[nodiscard]] bool in_micro_step() const { return in_micro_step_.is_true(session_); }
   [[nodiscard]] std::uint32_t micro_step() const { return micro_step_.as<std::uint32_t>(session_); }
   [[nodiscard]] OpenSpans& spans() const { return nb::cast<OpenSpans&>(spans_.of(session_)); }
@@ -82,11 +84,11 @@ class Session {
 
  private:
   nb::object session_;
-  Attribute started_{"started"}, in_micro_step_{"in_micro_step"}, micro_step_{"micro_step"}, spans_{"spans"},
-      modules_{"modules"}, params_{"params"}, param_elems_{"param_elems"}, names_{"names"},
-      unfinished_{"unfinished"}, poll_{"poll"}, until_issued_{"until_issued"}, issued_{"issued"},
-      purpose_{"purpose"}, all_reduce_lane_{"all_reduce_lane"}, gathers_{"gathers"}, buckets_{"buckets"},
-      sequence_{"sequence"};
+  Attribute started_{"started"}, on_device_{"on_device"}, in_micro_step_{"in_micro_step"},
+      micro_step_{"micro_step"}, spans_{"spans"}, modules_{"modules"}, params_{"params"},
+      param_elems_{"param_elems"}, names_{"names"}, unfinished_{"unfinished"}, poll_{"poll"},
+      until_issued_{"until_issued"}, issued_{"issued"}, purpose_{"purpose"},
+      all_reduce_lane_{"all_reduce_lane"}, gathers_{"gathers"}, buckets_{"buckets"}, sequence_{"sequence"};
 };
 
 }  // namespace shardscope::python

@@ -31,7 +31,7 @@ struct WorkRecord {
   std::uint32_t stream = 0;  ///< CUPTI's id of the CUDA stream
   std::uint32_t correlation = 0;
   std::int64_t begin_ns = 0, end_ns = 0;
-  std::int64_t amount = 0;  ///< bytes; threads of a kernel
+  std::int64_t amount = 0;                              ///< bytes; threads of a kernel
   std::optional<instrumentation::StreamId> usual_lane;  ///< of such work, where its stream is not known
 };
 

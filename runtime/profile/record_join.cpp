@@ -54,7 +54,8 @@ void RecordJoin::add(const RecordBatch& batch) {
 
 void RecordJoin::emit_work(const WorkRecord& record, std::int64_t tolerance_ns,
                            std::vector<TimedEvent>& out) {
-  const auto place = lanes_.place(record.stream, record.begin_ns, record.end_ns, tolerance_ns, record.usual_lane);
+  const auto place =
+      lanes_.place(record.stream, record.begin_ns, record.end_ns, tolerance_ns, record.usual_lane);
   if (!place) {
     ++no_place_;
     ++not_placed_;

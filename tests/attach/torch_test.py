@@ -43,5 +43,37 @@ class OtherTorch(Runs):
         self.assertEqual(len(ends), 3 * (2 * BLOCKS + 1))
 
 
+class WithoutGroupHooks(Runs):
+    """torch's functions wrapped in place of hooks of process groups, which came with 2.14."""
+
+    def events(self, case, script):
+        made, out = (folder() / f"{'_'.join(case)}.{script}.{end}" for end in ("zscope", "out"))
+        output = runs.finish(runs.start(runs.attach(made) + runs.torchrun(runs.HERE / script, case[0], out, *case[1:])))
+        self.assertNotIn("is off", output)
+        return runs.read(made), runs.results(out)
+
+    def test_the_same_collectives_are_recorded_in_the_same_order(self):
+        for case in (("fsdp2",), ("zero2", "accumulate=2"), ("zero3",)):
+            with self.subTest(case=case):
+                hooked, trained = self.events(case, "train.py")
+                wrapped, result = self.events(case, "without_group_hooks.py")
+                self.assertEqual(result, trained)
+                for rank in range(2):
+                    # Operation, parameters, elements, bytes.
+                    submitted = [[(e["code"], e["c"], e["v0"], e["v1"]) for e in each.of(rank, "collective_submitted")]
+                                 for each in (hooked, wrapped)]
+                    self.assertGreater(len(submitted[0]), 10)
+                    self.assertEqual(*submitted)
+                    spans = [len(each.spans_of(rank, "collective_begin")) for each in (hooked, wrapped)]
+                    self.assertEqual(*spans)
+
+    def test_where_ddp_reduces_in_cpp_communication_is_not_known(self):
+        made = self.events(("ddp",), "without_group_hooks.py")[0].folder
+        summary = runs.figures(str(made).removesuffix(".csv"))
+        self.assertIsNone(summary["comm"]["elements_per_step"])
+        lacks = summary["run"]["not_recorded"]
+        self.assertTrue(any("collectives" in lack["what"] for lack in lacks), lacks)
+
+
 if __name__ == "__main__":
     unittest.main()

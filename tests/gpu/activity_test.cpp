@@ -119,7 +119,9 @@ TEST_F(GpuActivity, NoWorkComesFromBeforeWhatWasClaimedToBeKnown) {
     const auto at_ns = static_cast<std::int64_t>(event.ticks);
     if (event.kind == EventKind::gpu_records_end) known_ns = at_ns;
     if (event.kind == EventKind::gpu_begin) {
-      ASSERT_GE(at_ns, known_ns - 50'000);  // the error of the clocks
+      if (known_ns != INT64_MIN) {
+        ASSERT_GE(at_ns, known_ns - 50'000);  // the error of the clocks
+      }
     }
   }
   EXPECT_NE(known_ns, INT64_MIN);

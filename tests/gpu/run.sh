@@ -63,7 +63,8 @@ case $built in
     tar -C "$work" -xzf "$built" || exit 1
     bin=$work/bin
     export LD_LIBRARY_PATH=$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} NVTX_RECORDER=$bin/libnvtx_recorder.so ;;
-  *) bin=$built ;;
+  *) bin=$built
+    [[ ! -e $bin/libnvtx_recorder.so ]] || export NVTX_RECORDER=$bin/libnvtx_recorder.so ;;
 esac
 # CUDA's libraries: where the linker looks, else in the toolkit, else in Python's packages.
 places=(/usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib /usr/local/cuda/extras/CUPTI/lib64)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/analysis/framework.h"
 #include "runtime/plan/memory_model.h"
 
 namespace shardscope::gui {
@@ -15,7 +16,7 @@ std::array<StageMemory, 4> stage_memory(const store::Store& store, const analysi
   std::int64_t frozen = 0;
   for (const instrumentation::ParamInfo& param : tables.params) frozen += param.frozen ? param.elems : 0;
   const auto trained = static_cast<double>(tables.elems - frozen);
-  const plan::StateBytes bytes{tables.param_bytes, tables.grad_bytes, tables.master_bytes, 4, 4};
+  const plan::StateBytes bytes = analysis::state_bytes_of(tables);
   for (std::uint32_t stage = 0; stage < out.size(); ++stage) {
     StageMemory& row = out[stage];
     row.stage = static_cast<std::int32_t>(stage);

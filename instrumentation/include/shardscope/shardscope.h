@@ -259,9 +259,10 @@ SHARDSCOPE_API void shardscope_emit_many(const shardscope_event* events, const i
  * sample levels instead of reporting every allocation; in one pool it is the one or the other. A level that
  * did not change costs no event. Since version 3. */
 SHARDSCOPE_API void shardscope_memory_level(uint8_t pool, uint8_t category, int64_t bytes);
-/* Called with every event that is wanted and takes its own time (shardscope_emit), on the thread that emits it and
- * before it is kept: what a profiler of the GPU needs to say whose the work is that this thread queues next. It must
- * be quick and must not emit. One in a process; NULL: none. A call may still run when this returns. Since version 5. */
+/* Called with every event that is wanted and takes its own time (shardscope_emit), on the thread that emits
+ * it and before it is kept: what a profiler of the GPU needs to say whose the work is that this thread queues
+ * next. It must be quick and must not emit. One in a process; NULL: none. A call may still run when this
+ * returns. Since version 5. */
 typedef void (*shardscope_observer)(const shardscope_event* event);
 SHARDSCOPE_API void shardscope_observe(shardscope_observer observer);
 /* CLOCK_MONOTONIC, nanoseconds. */

@@ -186,8 +186,8 @@ class CudaDevice final : public Device {
       return;
     }
     const cudaStream_t handle = static_cast<CudaStream&>(stream).handle();
-    // A copy of pageable memory waits for the stream within the driver, and no other thread gets past it there: not the
-    // one that raises what the stream waits for. So it waits before, outside.
+    // A copy of pageable memory waits for the stream within the driver, and no other thread gets past it
+    // there: not the one that raises what the stream waits for. So it waits before, outside.
     if (pageable(dst) || pageable(src)) check(cudaStreamSynchronize(handle), "cudaStreamSynchronize", where_);
     check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, handle), "cudaMemcpyAsync", where_);
   }

@@ -1,10 +1,10 @@
 #include "runtime/profile/attached/gpu.h"
 
+#include <cuda.h>
+
 #include <memory>
 #include <mutex>
 #include <optional>
-
-#include <cuda.h>
 
 #include "runtime/profile/cuda/call_owners.h"
 #include "runtime/profile/cuda/record_thread.h"
@@ -17,18 +17,26 @@ using instrumentation::EventKind;
 using instrumentation::StreamId;
 
 shardscope_event to_c(const Event& e) noexcept {
-  return {static_cast<std::uint16_t>(e.kind), static_cast<std::uint8_t>(e.stream), e.code, e.a, e.b, e.c, e.v0, e.v1};
+  return {static_cast<std::uint16_t>(e.kind),
+          static_cast<std::uint8_t>(e.stream),
+          e.code,
+          e.a,
+          e.b,
+          e.c,
+          e.v0,
+          e.v1};
 }
 
 /// Of the thread that emits, before the event is kept.
 void observe(const shardscope_event* e) {
-  (void)profile::cuda::note_event(Event{0, static_cast<EventKind>(e->kind), static_cast<StreamId>(e->lane), e->code,
-                                        e->a, e->b, e->c, e->v0, e->v1});
+  (void)profile::cuda::note_event(Event{0, static_cast<EventKind>(e->kind), static_cast<StreamId>(e->lane),
+                                        e->code, e->a, e->b, e->c, e->v0, e->v1});
 }
 
 /// CUPTI's number of a stream of the current device.
 std::optional<std::uint32_t> number_of(void* stream) {
-  // The default stream of a context, which CUPTI does not give the number of by its null handle (seen with 13.0).
+  // The default stream of a context, which CUPTI does not give the number of by its null handle (seen
+  // with 13.0).
   constexpr std::uint32_t kDefault = 7;
   const profile::cuda::CuptiApi* const api = profile::cuda::CuptiApi::find().api;
   std::uint32_t number = 0;

@@ -1,6 +1,6 @@
-/* Records of the GPU of a run that is not ours: libshardscope_gpu.so, loaded by the Python package where the run has a
- * GPU. It emits through libshardscope.so.1 whenever the level is `kernels`. Plain C; every function may be called from
- * any thread. */
+/* Records of the GPU of a run that is not ours: libshardscope_gpu.so, loaded by the Python package where the
+ * run has a GPU. It emits through libshardscope.so.1 whenever the level is `kernels`. Plain C; every function
+ * may be called from any thread. */
 #ifndef SHARDSCOPE_PROFILE_ATTACHED_GPU_H
 #define SHARDSCOPE_PROFILE_ATTACHED_GPU_H
 
@@ -11,11 +11,12 @@ extern "C" {
 #endif
 
 /* Begins to record whenever the level asks for it. `run` has started and lives until shardscope_gpu_stop().
- * `compute`: the cudaStream_t on which the caller computes, whose device is the current one: its work has the lane
- * SHARDSCOPE_LANE_GPU_COMPUTE. What CUPTI refuses later is a warning of the run. Again while it records: nothing. */
+ * `compute`: the cudaStream_t on which the caller computes, whose device is the current one: its work has the
+ * lane SHARDSCOPE_LANE_GPU_COMPUTE. What CUPTI refuses later is a warning of the run. Again while it records:
+ * nothing. */
 SHARDSCOPE_API void shardscope_gpu_record(shardscope_run* run, void* compute);
-/* Leaves CUPTI to another profiler of this process (1), and takes it up again (0). Returns when that has happened, at
- * most about a tenth of a second later. */
+/* Leaves CUPTI to another profiler of this process (1), and takes it up again (0). Returns when that has
+ * happened, at most about a tenth of a second later. */
 SHARDSCOPE_API void shardscope_gpu_leave(int32_t left);
 /* Ends it; what was recorded has been emitted when this returns. Before shardscope_finish(). */
 SHARDSCOPE_API void shardscope_gpu_stop(void);

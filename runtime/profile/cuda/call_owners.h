@@ -7,9 +7,9 @@
 
 namespace shardscope::profile::cuda {
 
-/// Takes in an event of the calling thread, in the order of the host, and gives CUPTI the innermost open span as
-/// the owner of what this thread queues from now on. False: the event is not wanted, because the driver's records
-/// show the same.
+/// Takes in an event of the calling thread, in the order of the host, and gives CUPTI the innermost open span
+/// as the owner of what this thread queues from now on. False: the event is not wanted, because the driver's
+/// records show the same.
 [[nodiscard]] bool note_event(const instrumentation::Event& event);
 
 /// A period of recording begins, or ends: outside of one nothing is said to CUPTI.

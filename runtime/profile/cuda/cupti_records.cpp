@@ -140,7 +140,7 @@ void take_record(const CUpti_Activity& record, RecordClock& clock, Names& names,
     case CUPTI_ACTIVITY_KIND_DRIVER: {
       const auto& call = as<CUpti_ActivityAPI>(record);
       if (call.returnValue != 0 || !queues_work(record.kind, call.cbid)) return;  // it queued nothing
-      if (call.start == 0 || call.end < call.start) return;  // CUPTI could not time it
+      if (call.start == 0 || call.end < call.start) return;                       // CUPTI could not time it
       batch.launches.push_back(
           {call.correlationId, call.threadId, clock.to_host(call.start), clock.to_host(call.end)});
       return;

@@ -50,7 +50,8 @@ class CuptiSession {
  private:
   [[nodiscard]] std::string enable();
   [[nodiscard]] std::string failure(CUptiResult result, const char* call) const;
-  /// Of the calls that are recorded, those that queue no work: a record of each would cost the host and say nothing.
+  /// Of the calls that are recorded, those that queue no work: a record of each would cost the host and say
+  /// nothing.
   void leave_out_calls() const noexcept;
 
   const CuptiApi& api_;

@@ -1,5 +1,5 @@
-// Records of a device of this runtime: its streams have lanes of their own, and what the engine hands to them says
-// whose work follows.
+// Records of a device of this runtime: its streams have lanes of their own, and what the engine hands to them
+// says whose work follows.
 #include "runtime/profile/gpu_recorder.h"
 
 #include <array>
@@ -26,7 +26,8 @@ class DeviceRecorder final : public GpuRecorder {
                  .message =
                      [](bool warning, const std::string& text) {
                        instrumentation::post_message(
-                           warning ? instrumentation::Severity::warning : instrumentation::Severity::info, text);
+                           warning ? instrumentation::Severity::warning : instrumentation::Severity::info,
+                           text);
                      },
                  .name_id = std::move(name_id)},
                 [this, ordinal = current_device()](const CuptiApi& api, GpuLanes& lanes) {

@@ -157,10 +157,10 @@ void RecordThread::collect(CuptiSession::Flush how) {
                   "CUPTI gives times of the GPU's work by the wall clock: if that is set while "
                   "kernels are recorded, those then under way are misplaced or dropped");
   }
-  emit({{flushed_ns, instrumentation::make<EventKind::gpu_clock>(
-                         {.pairs = static_cast<std::uint32_t>(clock_.pairs()),
-                          .residual_ns = clock_.residual_ns(),
-                          .drift_ppb = clock_.drift_ppb()})}});
+  emit({{flushed_ns,
+         instrumentation::make<EventKind::gpu_clock>({.pairs = static_cast<std::uint32_t>(clock_.pairs()),
+                                                      .residual_ns = clock_.residual_ns(),
+                                                      .drift_ppb = clock_.drift_ppb()})}});
 }
 
 void RecordThread::emit(const std::vector<TimedEvent>& events) const {

@@ -28,8 +28,8 @@ struct RecordSink {
 
 class RecordThread final : public GpuRecorder {
  public:
-  /// Called before each period of recording, on the recorder's thread: makes the device current where that is needed
-  /// and names the lanes of streams that are known. Empty, or why there can be no recording.
+  /// Called before each period of recording, on the recorder's thread: makes the device current where that is
+  /// needed and names the lanes of streams that are known. Empty, or why there can be no recording.
   using Prepare = std::function<std::string(const CuptiApi&, GpuLanes&)>;
 
   /// One in a process has CUPTI's place; another one is refused.

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "app/analysis/framework.h"
+#include "app/analysis/missing_reason.h"
 #include "app/analysis/summary.h"
 #include "tests/app/analysis/run_builder.h"
 
@@ -100,6 +102,74 @@ TEST(Frameworks, TheNameIsTheFrameworks) {
   EXPECT_EQ(partitioning_name(tables), "ZeRO-3");
   tables.framework = "DistributedDataParallel (PyTorch 2.15.0)";
   EXPECT_EQ(partitioning_name(tables), "DDP");
+}
+
+/// A program that attaches to a run on a GPU sees its calls return: what the device did only its records say.
+TEST(Frameworks, SpansOfTheHostAreNoTimesOfAGpu) {
+  for (const bool records : {false, true}) {
+    RunBuilder run(1, 3, "FSDP2 (PyTorch 2.15.0)");
+    run.on("cuda:0");
+    run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    run.span(0, 100, 300, EventKind::module_begin, StreamId::compute, 0, 0);
+    run.span(0, 150, 160, EventKind::collective_begin, StreamId::gather, 0, 0, kGatherOp, 1000, 4000);
+    if (records) {
+      run.span(0, 400, 700, EventKind::gpu_begin, StreamId::gpu_compute, 0, 0);
+      run.span(0, 600, 800, EventKind::gpu_begin, StreamId::gpu_gather, 0, 0);
+      run.span(0, 0, 1000, EventKind::gpu_records_begin, StreamId::gpu_records, 0, 0);
+    }
+    const store::Store& store = run.build();
+    const TimePartition time = partition_time(store, 0, 0, 1000);
+    EXPECT_EQ(time.known(), records);
+    EXPECT_EQ(time.compute_ns, records ? 300 : 0);
+    EXPECT_EQ(time.comm_ns, records ? 200 : 0);
+    EXPECT_EQ(time.exposed_comm_ns, records ? 100 : 0);
+    EXPECT_EQ(time.unrecorded_ns, records ? 0 : 1000);
+  }
+}
+
+/// Of a PyTorch that has no hooks of process groups.
+TEST(Frameworks, WithoutCollectivesWhatIsNoComputationIsNotIdle) {
+  RunBuilder run(1, 3, "FSDP2 (PyTorch 2.11.0)");
+  run.without(ev::Capability::collectives, "this PyTorch has no hooks of process groups");
+  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  run.span(0, 100, 300, EventKind::module_begin, StreamId::compute, 0, 0);
+  const store::Store& store = run.build();
+  const TimePartition time = partition_time(store, 0, 0, 1000);
+  EXPECT_EQ(time.compute_ns, 200);
+  EXPECT_EQ(time.idle_ns, 0);
+  EXPECT_EQ(time.unrecorded_ns, 800);
+  const Summary summary = summarize(store);
+  EXPECT_FALSE(exposure_known(summary));
+  EXPECT_FALSE(summary.elements_per_step.has_value());
+  EXPECT_FALSE(summary.unexplained_elements_per_step.has_value());
+}
+
+/// A prefetch that was too late would look like one that came in time.
+TEST(Frameworks, WithoutWaitsNoOutcomeOfPrefetchesIsKnown) {
+  for (const bool waits : {true, false}) {
+    RunBuilder run(1, 3, "FSDP2 (PyTorch 2.15.0)");
+    if (!waits) run.without(ev::Capability::fetch_waits, "on a GPU a stream waits");
+    run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    run.span(0, 100, 300, EventKind::module_begin, StreamId::compute, 0, 0);
+    run.instant(0, 50, EventKind::prefetch_issued, StreamId::host, 1, 0, 1, 0, 100);
+    const Summary summary = summarize(run.build());
+    EXPECT_EQ(summary.prefetch.has_value(), waits);
+    EXPECT_EQ(summary.ranks[0].fetch_wait_ns.has_value(), waits);
+  }
+}
+
+/// torch.optim keeps its states in the parameters' type; DeepSpeed's ZeRO has fp32 ones.
+TEST(Frameworks, StatesOfPyTorchsOptimizersHaveTheParametersType) {
+  ev::RunTables tables;
+  tables.param_bytes = tables.grad_bytes = 2;
+  tables.framework = "FSDP2 (PyTorch 2.15.0)";
+  EXPECT_EQ(state_bytes_of(tables).all(), 8);
+  tables.param_bytes = tables.grad_bytes = 4;
+  EXPECT_EQ(state_bytes_of(tables).all(), 16);
+  tables.framework = "DeepSpeed 0.19.8";
+  tables.param_bytes = tables.grad_bytes = 2;
+  tables.master_bytes = 4;
+  EXPECT_EQ(state_bytes_of(tables).all(), 16);
 }
 
 }  // namespace

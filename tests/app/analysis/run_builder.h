@@ -9,6 +9,7 @@
 
 #include "app/store/chunk.h"
 #include "app/store/store.h"
+#include "instrumentation/capability.h"
 
 namespace shardscope::test {
 
@@ -57,6 +58,16 @@ class RunBuilder {
     instant(rank, begin, kind, stream, a, b, ev::kNoId, code, v0, v1);
     instant(rank, end, ev::end_of(kind), stream, a, b, ev::kNoId, code, v0, v1);
   }
+  /// The device that the ranks train on.
+  void on(const std::string& device) {
+    change_tables([&](ev::RunTables& tables) { tables.device = device; });
+  }
+  /// The program cannot record this.
+  void without(ev::Capability capability, const std::string& why) {
+    change_tables([&](ev::RunTables& tables) {
+      tables.not_recorded.push_back({ev::bit_of(capability), why});
+    });
+  }
   /// Before what is added next to a rank so many events were dropped.
   void drop(std::uint32_t rank, std::uint64_t events) { dropped_[rank] = events; }
   /// The store with everything added so far; more may be added and built again. Events are sorted by time,
@@ -78,6 +89,15 @@ class RunBuilder {
   }
 
  private:
+  template <typename Change>
+  void change_tables(const Change& change) {
+    for (std::uint32_t rank = 0; rank < events_.size(); ++rank) {
+      ev::RunTables tables = store_.tables();
+      tables.rank = rank;
+      change(tables);
+      store_.set_tables(rank, tables);
+    }
+  }
   store::Store store_;
   std::vector<std::vector<ev::Event>> events_;
   std::vector<std::uint64_t> sequences_;  ///< of each rank's next chunk

@@ -72,7 +72,7 @@ class Gpu {
     const std::uint32_t id = next_++;
     batch.launches.push_back({id, 1, launch, launch + 1});
     batch.owners.push_back({id, profile::owner_id(owner)});
-    batch.work.push_back({GpuWork::kernel, name, stream, id, begin, end, 128 * 256});
+    batch.work.push_back({GpuWork::kernel, name, stream, id, begin, end, 128 * 256, {}});
   }
 
   std::mt19937 random_;

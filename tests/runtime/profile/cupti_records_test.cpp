@@ -118,6 +118,7 @@ TEST_F(CuptiRecords, CopiesAndMemsetsSayTheirDirectionAndBytes) {
 TEST_F(CuptiRecords, CallsThatFailedQueuedNothing) {
   CUpti_ActivityAPI call{};
   call.kind = CUPTI_ACTIVITY_KIND_RUNTIME;
+  call.cbid = CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000;
   call.start = 1'000'100;
   call.end = 1'000'105;
   call.correlationId = 5;
@@ -131,6 +132,7 @@ TEST_F(CuptiRecords, CallsThatFailedQueuedNothing) {
   take(call);
   call.end = call.start;
   call.kind = CUPTI_ACTIVITY_KIND_DRIVER;
+  call.cbid = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
   call.returnValue = 700;
   take(call);
   EXPECT_EQ(batch.launches.size(), 1U);
@@ -201,6 +203,49 @@ TEST(CuptiApi, IsFoundOrSaysWhyNot) {
     EXPECT_EQ(found.reason, "");
     EXPECT_NE(found.api->ActivityFlushAll, nullptr);
   }
+}
+
+TEST_F(CuptiRecords, NcclsKernelsAndCopiesToTheHostSayTheirLane) {
+  CUpti_ActivityKernel10 kernel{};
+  kernel.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  kernel.start = 1'000'100;
+  kernel.end = 1'000'400;
+  for (const char* name :
+       {"_Z31ncclDevKernel_AllGather_RING_LL24ncclDevKernelArgsStorageILm4096EE", "gemm"}) {
+    kernel.name = name;
+    take(kernel);
+  }
+  CUpti_ActivityMemcpy6 copy{};
+  copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+  copy.start = 1'000'100;
+  copy.end = 1'000'400;
+  for (const auto kind : {CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD}) {
+    copy.copyKind = static_cast<std::uint8_t>(kind);
+    take(copy);
+  }
+  ASSERT_EQ(batch.work.size(), 4U);
+  EXPECT_EQ(batch.work[0].usual_lane, instrumentation::StreamId::gpu_gather);
+  EXPECT_EQ(batch.work[1].usual_lane, std::nullopt);
+  EXPECT_EQ(batch.work[2].usual_lane, instrumentation::StreamId::gpu_copy);
+  EXPECT_EQ(batch.work[3].usual_lane, std::nullopt);
+}
+
+/// A CUPTI that is newer than this program has calls that it cannot leave out by number.
+TEST_F(CuptiRecords, ACallThatQueuesNothingIsNoLaunch) {
+  CUpti_ActivityAPI call{};
+  call.kind = CUPTI_ACTIVITY_KIND_RUNTIME;
+  call.start = 1'000'100;
+  call.end = 1'000'200;
+  for (const CUpti_CallbackId id :
+       {CUpti_CallbackId{CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020}, CUpti_CallbackId{100'000},
+        CUpti_CallbackId{CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000}}) {
+    call.cbid = id;
+    call.correlationId = id;
+    take(call);
+  }
+  ASSERT_EQ(batch.launches.size(), 1U);
+  EXPECT_EQ(batch.launches[0].correlation,
+            static_cast<std::uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000));
 }
 
 }  // namespace

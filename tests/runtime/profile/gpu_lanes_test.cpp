@@ -46,5 +46,20 @@ TEST(GpuLanes, AnOverlapWithinTheErrorOfTheClocksIsNone) {
   EXPECT_NE(lanes.place(7, 224, 260, 5)->lane, StreamId::gpu_compute);
 }
 
+/// PyTorch runs all-gathers and reduce-scatters on one stream of NCCL's.
+TEST(GpuLanes, WorkThatSaysWhatItIsHasTheLaneOfSuchWork) {
+  GpuLanes lanes;
+  lanes.know(7, StreamId::gpu_compute);
+  EXPECT_EQ(lanes.place(20, 0, 10, 0, StreamId::gpu_gather)->lane, StreamId::gpu_gather);
+  EXPECT_EQ(lanes.place(20, 10, 20, 0, StreamId::gpu_reduce)->lane, StreamId::gpu_reduce);
+  EXPECT_EQ(lanes.place(20, 20, 30, 0, StreamId::gpu_gather)->lane, StreamId::gpu_gather);
+  // On a stream that is known the stream decides.
+  EXPECT_EQ(lanes.place(7, 0, 10, 0, StreamId::gpu_copy)->lane, StreamId::gpu_compute);
+  // Two communicators at once: the second has room beside; neither took a lane from streams that say nothing.
+  EXPECT_EQ(lanes.place(21, 25, 35, 0, StreamId::gpu_gather)->lane, StreamId::gpu_other_3);
+  EXPECT_EQ(lanes.place(30, 0, 5, 0)->lane, StreamId::gpu_other_1);
+  EXPECT_EQ(lanes.place(31, 0, 5, 0)->lane, StreamId::gpu_other_2);
+}
+
 }  // namespace
 }  // namespace shardscope::profile

@@ -33,7 +33,7 @@ GpuLanes lanes() {
 
 WorkRecord kernel(std::uint32_t correlation, std::int64_t begin, std::int64_t end,
                   std::uint32_t stream = kCompute) {
-  return {GpuWork::kernel, 1, stream, correlation, begin, end, 256};
+  return {GpuWork::kernel, 1, stream, correlation, begin, end, 256, {}};
 }
 
 std::vector<TimedEvent> of_kind(const std::vector<TimedEvent>& events, EventKind kind) {

@@ -1,0 +1,123 @@
+"""Collectives of a PyTorch that has no hooks of process groups (before 2.14): its own functions, wrapped.
+
+| symbol of distributed_c10d | event |
+|---|---|
+| the functions of FUNCTIONS | as the hooks of collectives.py: issued, its begin, its end |
+| _CoalescingManager.append | the Work of what was coalesced |
+
+A call that is not asynchronous lasts from its begin to its return; on a GPU that is when it has been queued. What C++ issues
+by itself does not come through here: DDP's reducer, functional collectives (DTensor), sends and receives.
+"""
+import enum
+import sys
+
+from shardscope import _records, _say
+from shardscope._session import session
+
+# Name of the operation, and the call's parameters; what comes out, what goes in.
+FUNCTIONS = {
+    "all_gather_into_tensor": ("ALLGATHER", "output_tensor input_tensor group async_op", "output_tensor", "input_tensor"),
+    "all_gather": ("ALLGATHER", "tensor_list tensor group async_op", "tensor_list", "tensor"),
+    "reduce_scatter_tensor": ("REDUCE_SCATTER", "output input op group async_op", "output", "input"),
+    "reduce_scatter": ("REDUCE_SCATTER", "output input_list op group async_op", "output", "input_list"),
+    "all_reduce": ("ALLREDUCE", "tensor op group async_op", "tensor", "tensor"),
+    "reduce": ("REDUCE", "tensor dst op group async_op", "tensor", "tensor"),
+    "broadcast": ("BROADCAST", "tensor src group async_op", "tensor", "tensor"),
+    "all_to_all_single": ("ALLTOALL", "output input output_split_sizes input_split_sizes group async_op", "output", "input"),
+    "all_to_all": ("ALLTOALL", "output_tensor_list input_tensor_list group async_op", "output_tensor_list", "input_tensor_list"),
+    "barrier": ("BARRIER", "group async_op", "", ""),
+}
+Name = enum.IntEnum("Name", sorted({operation for operation, *_ in FUNCTIONS.values()}))
+LACKS = "this PyTorch has no hooks of process groups: of functional collectives and of sends there are no events"
+OF_DDP = "this PyTorch has no hooks of process groups, and DistributedDataParallel issues its collectives in C++"
+
+coalesced = {}  # id(group) -> calls that a manager will issue together
+
+
+class Call:
+    """What a hook of a process group would be given; of a call that is not asynchronous its own Work as well."""
+    __slots__ = ("name", "op_id", "input_tensors", "output_tensors", "async_op", "work", "returned", "calls")
+    issued = 0
+
+    def __init__(self, name, inputs, outputs, calls):
+        Call.issued += 1
+        self.op_id, self.name, self.input_tensors, self.output_tensors = Call.issued, name, inputs, outputs
+        self.async_op, self.work, self.returned, self.calls = True, self, False, calls
+
+    def is_completed(self):
+        return self.returned
+
+
+def as_list(tensors):
+    return [] if tensors is None else list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
+
+
+def describe(run):
+    _say.info(LACKS)
+    if session.kind == "ddp":
+        run.not_recorded(_records.bits("collectives collective_ends"), OF_DDP)
+
+
+def install(table, calls_of):
+    """`calls_of(group)`: its GroupCalls; None: not one that is watched."""
+    package = sys.modules.get("torch.distributed")  # has names of its own for them, if it has been imported as a whole
+    for name, (operation, parameters, output, given) in FUNCTIONS.items():
+        if table.has(name):
+            table.wrap(name, parameters, before=begins(table.module, Name[operation], parameters.split(), output, given, calls_of),
+                       after=ended, raised=failed)
+            if name in vars(package):
+                table.replace(package, name, table.wraps[-1][-1])
+    if table.has("_CoalescingManager"):
+        table.wrap("_CoalescingManager.append", "self work", before=was_coalesced)
+
+
+def begins(c10d, name, parameters, output, given, calls_of):
+    places = {parameter: index for index, parameter in enumerate(parameters)}
+
+    def begin(*args, **kwargs):
+        if not session.started:
+            return None
+
+        def argument(parameter):
+            index = places.get(parameter, len(args))
+            return args[index] if index < len(args) else kwargs.get(parameter)
+
+        group = argument("group") or c10d._get_default_group()
+        calls = calls_of(group)
+        if calls is None:
+            return None
+        call = Call(name, as_list(argument(given)), as_list(argument(output)), calls)
+        calls.before(call)
+        if group in getattr(c10d._world, "pg_coalesce_state", {}):
+            coalesced.setdefault(id(group), []).append(call)
+            return None
+        if not argument("async_op"):
+            calls.after(call)
+        return call
+
+    return begin
+
+
+def ended(call, work, *_, **__):
+    if call is None:
+        return
+    if work is not None:
+        call.work = work
+        call.calls.after(call)
+    call.returned = True
+    session.poll()
+    call.input_tensors = call.output_tensors = call.work = None
+
+
+def failed(call):
+    if call is not None:
+        ended(call, None)
+
+
+def was_coalesced(_manager, work):
+    for calls in list(coalesced.values()):
+        for call in calls:
+            call.work = work
+            call.calls.after(call)
+            call.input_tensors = call.output_tensors = call.work = None
+    coalesced.clear()
