@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/store/block_sum.h"
 #include "app/store/tile.h"
 
 namespace shardscope::store {
@@ -234,6 +235,22 @@ const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index
     damaged(block, std::string("its levels of detail: ") + error.what());
     return nullptr;
   }
+}
+
+std::optional<Block> BlockAccess::unpack(const PackedBlock& packed, Read read) {
+  if (read == Read::never || (read == Read::if_time && !may_read(packed_))) return std::nullopt;
+  const Measured measured(*this, packed_);
+  Block block;
+  try {
+    block = decode_block(packed.bytes.data(), packed.bytes.size());
+    if (packed.sum) begin_sum(block);
+  } catch (const std::runtime_error& error) {
+    static_cast<BlockOrigin&>(block) = packed.origin;
+    damaged(block, std::string("its levels of detail: ") + error.what());
+  }
+  block.sum = packed.sum;
+  if (!packed.sum) block.rows = {packed.row};
+  return block;
 }
 
 BlockAccess::TileRead BlockAccess::read_tile(const Block& last, std::uint32_t tile, std::uint32_t row) {

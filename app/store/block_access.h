@@ -122,6 +122,9 @@ class BlockAccess {
                                                   Read read);
   /// The same where it was read before; else null.
   [[nodiscard]] const BlockCache::Held* known_page(const Block& block, std::uint32_t index, Detail detail);
+  /// Decodes a packed block; one that is damaged comes back as such, with its origin alone. Nothing: there is
+  /// no time.
+  [[nodiscard]] std::optional<Block> unpack(const PackedBlock& packed, Read read);
   struct TileRead {
     const BlockCache::Held* held = nullptr;  ///< a DensityPyramid; null: not there, or no time
     bool stored = false;                     ///< it is there
@@ -176,7 +179,7 @@ class BlockAccess {
   bool all_seen_before_ = true;
   std::uint64_t denied_ = 0;
   bool read_since_limit_ = false, short_of_time_ = false;
-  Pace pages_, states_, tiles_;
+  Pace pages_, states_, tiles_, packed_;
   std::vector<std::string> problems_;
   std::vector<Damage> damage_;
 };

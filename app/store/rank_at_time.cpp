@@ -24,6 +24,7 @@ CategoryBytes at_most(const Block& block, std::size_t pool, std::int64_t at_ns) 
 }  // namespace
 
 std::size_t RankRun::base_of(std::int64_t at_ns) const {
+  (void)unpack();
   const auto base =
       static_cast<std::size_t>(std::upper_bound(reach_.begin(), reach_.end(), at_ns) - reach_.begin());
   const std::size_t last = holding(kFirst, at_ns).last;

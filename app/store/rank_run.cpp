@@ -100,6 +100,7 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
 
 void RankRun::seal_head() {
   if (head_.events == 0) return;
+  (void)unpack();
   head_.state.end_missing(head_.missing);
   Block block = seal(rank_, head_.state, std::move(head_.begin), pauses_,
                      [&](const RankState& ended) { take_levels(ended); });
@@ -179,6 +180,7 @@ void RankRun::go_on_from(const RankKeyframe& keyframe, std::vector<ParamState> s
 }
 
 void RankRun::go_on_from_last() {
+  (void)unpack();
   if (blocks_.empty()) return;
   const std::size_t last = blocks_.size() - 1;
   const std::shared_ptr<const RankState> known = state(last, RankState::For::views);
@@ -192,32 +194,50 @@ void RankRun::go_on_from_last() {
   go_on_from(keyframe, {});
 }
 
-void RankRun::append(Block block) {
-  const std::size_t i = blocks_.size();
-  for (std::size_t s = 0; s < ev::kStreamCount; ++s) {
-    const auto depths = static_cast<std::uint8_t>(block.lanes[s].rows.size());
-    depths_[s] = std::max(depths_[s], depths);
-  }
-  add_to_sums(block);
+void RankRun::take_figures(const Figures& figures) {
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s) depths_[s] = std::max(depths_[s], figures.depths[s]);
   for (std::size_t p = 0; p < peaks_.size(); ++p) {
-    if (block.memory[p].changes == 0) continue;
+    if (figures.peaks[p] == nullptr) continue;
     const auto take = [](std::optional<MemorySample>& known, const MemorySample& sample) {
       if (!known || sample.total() > known->total()) known = sample;
     };
-    take(peaks_[p].peak, block.peaks[p].all);
-    take(peaks_[p].model_state, block.peaks[p].model_state);
+    take(peaks_[p].peak, figures.peaks[p]->all);
+    take(peaks_[p].model_state, figures.peaks[p]->model_state);
   }
-  totals_.merge(block.totals);
-  for (const InstantCount& count : block.counts) {
+  totals_.merge(figures.totals);
+  for (const InstantCount& count : figures.counts) {
     if (ev::is_end(count.kind)) {
       add_unmatched_ends(unmatched_ends_, count);
-      continue;
+    } else {
+      counts_[{count.kind, count.code}] += count.count;
     }
-    counts_[{count.kind, count.code}] += count.count;
-    block.kinds.add(count.kind);
   }
-  pauses_.add_of(block.notable);
-  notable_.insert(notable_.end(), block.notable.begin(), block.notable.end());
+  pauses_.add_of(figures.notable);
+  notable_.insert(notable_.end(), figures.notable.begin(), figures.notable.end());
+}
+
+void RankRun::append(Block block) {
+  (void)unpack();
+  Figures figures{.counts = block.counts, .totals = block.totals, .notable = block.notable};
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s)
+    figures.depths[s] = static_cast<std::uint8_t>(block.lanes[s].rows.size());
+  for (std::size_t p = 0; p < peaks_.size(); ++p)
+    if (block.memory[p].changes != 0) figures.peaks[p] = &block.peaks[p];
+  take_figures(figures);
+  place(std::move(block));
+  if (access_.bounds) {
+    access_.packed_bytes += blocks_.back().packed_bytes();
+    block_bytes_ += blocks_.back().bytes() - blocks_.back().packed_bytes();
+    keep_bounds();
+  }
+}
+
+void RankRun::place(Block block) const {
+  const std::size_t i = blocks_.size();
+  add_to_sums(block);
+  for (const InstantCount& count : block.counts) {
+    if (!ev::is_end(count.kind)) block.kinds.add(count.kind);
+  }
   const std::vector<Block::Carried> carried = std::move(block.carried);
   // With their room, which an empty list assigned would keep.
   const auto release = [](auto& list) { std::remove_reference_t<decltype(list)>().swap(list); };
@@ -233,24 +253,23 @@ void RankRun::append(Block block) {
   for (std::size_t j = i; j-- > 0 && floor_[j] > block.begin_ns;) floor_[j] = block.begin_ns;
   blocks_.push_back(std::move(block));
   for (const Block::Carried& span : carried) carry_back(i, span);
-  if (access_.bounds) {
-    access_.packed_bytes += blocks_.back().packed_bytes();
-    block_bytes_ += blocks_.back().bytes() - blocks_.back().packed_bytes();
-    keep_bounds();
+}
+
+void RankRun::keep_rare(std::span<const ev::Event> rare) {
+  for (const ev::Event& event : rare) {
+    if (keeps_rare(event.kind)) rare_.push_back(event);
   }
 }
 
 void RankRun::append_sum(Block block, std::span<const ev::Event> rare, bool blocks_follow) {
   seal_head();
   block.sum = true;
-  for (const ev::Event& event : rare) {
-    if (keeps_rare(event.kind)) rare_.push_back(event);
-  }
+  keep_rare(rare);
   append(std::move(block));
   if (!blocks_follow) gap();
 }
 
-void RankRun::carry_back(std::size_t i, const Block::Carried& carried) {
+void RankRun::carry_back(std::size_t i, const Block::Carried& carried) const {
   const auto open_at = [&](std::size_t block) -> Span* {
     auto& open = blocks_[block].begin.lanes[carried.stream].open;
     return carried.depth < open.size() ? &open[carried.depth].span : nullptr;
@@ -305,7 +324,7 @@ std::optional<ev::Detail> RankRun::recorded_detail() const {
   };
   for (const auto& [key, count] : counts_) take(key.first);
   for (const SpanTotal& total : totals_.rows()) take(total.kind);
-  if (!blocks_.empty()) return most;
+  if (!blocks_.empty() || is_packed()) return most;
   for (const ev::Event& event : head_.state.instants()) take(event.kind);
   for (const Lane& lane : head_.state.lanes()) {
     for (std::uint8_t d = 0; d < lane.depth_count(); ++d) {
@@ -319,6 +338,7 @@ std::size_t RankRun::bytes() const {
   std::size_t bytes = head_.state.bytes() + head_.raw.capacity() * sizeof(ev::Event);
   for (const Block& block : blocks_) bytes += block.bytes();
   for (const RowSums& sums : sums_) bytes += sums.bytes();
+  for (const PackedBlock& packed : packed_) bytes += sizeof packed + packed.bytes.capacity();
   bytes += open_tile_.bytes() + pauses_.bytes() + rare_.capacity() * sizeof(ev::Event);
   bytes += (reach_.capacity() + floor_.capacity()) * sizeof(std::int64_t);
   for (const auto& pages : pages_) bytes += pages.capacity() * sizeof(KnownPage);

@@ -48,6 +48,12 @@ class RankRun {
   /// (is_rare()). `blocks_follow`: what comes next begins with a keyframe of its own; else its state is not
   /// known.
   void append_sum(Block block, std::span<const ev::Event> rare, bool blocks_follow);
+  /// Instants of what was not kept that later steps depend on.
+  void keep_rare(std::span<const ev::Event> rare);
+  /// A block of a recording of which only the head is read now; from a rank's first one on all of them come
+  /// so. [Note: packed blocks]
+  void append(const BlockHead& head, PackedBlock packed);
+  [[nodiscard]] bool is_packed() const noexcept { return !packed_.empty(); }
   /// What the newest stretch begins with, after the last append().
   void go_on_from(const RankKeyframe& keyframe, std::vector<ParamState> statuses);
   /// The same, found by reading the last block.
@@ -164,7 +170,7 @@ class RankRun {
   [[nodiscard]] std::size_t base_of(std::int64_t at_ns) const;
   /// A span that is open at the end of block `i`, as it is known now.
   [[nodiscard]] Span continued(std::size_t stream, std::size_t depth, std::size_t i, Span span) const;
-  void carry_back(std::size_t i, const Block::Carried& carried);
+  void carry_back(std::size_t i, const Block::Carried& carried) const;
   /// Spills and lets go where access_.bounds want it.
   void keep_bounds();
   void evict(std::size_t blocks);
@@ -172,7 +178,20 @@ class RankRun {
   [[nodiscard]] bool keeps_rare(ev::EventKind kind) const;
   /// Of everything that is kept of the blocks beside what can be spilled, about.
   [[nodiscard]] std::size_t index_bytes() const;
-  void add_to_sums(const Block& block);
+  void add_to_sums(const Block& block) const;
+  /// The figures of a block.
+  struct Figures {
+    std::array<std::uint8_t, ev::kStreamCount> depths{};
+    std::array<const BlockPeaks*, ev::kMemoryPoolCount> peaks{};  ///< null: no memory changed
+    std::span<const InstantCount> counts;
+    std::span<const SpanTotal> totals;
+    std::span<const ev::Event> notable;
+  };
+  void take_figures(const Figures& figures);
+  /// Everything else of it: where it lies, levels of detail, its keyframe.
+  void place(Block block) const;
+  /// True once every packed block is where it belongs. [Note: packed blocks]
+  bool unpack(BlockAccess::Read read = BlockAccess::Read::always) const;
   void add_unmatched_ends(std::map<ev::EventKind, Store::UnmatchedEnds>& ends,
                           const InstantCount& count) const;
   /// Takes the levels of detail of the stretch that is sealed, while they are fine.
@@ -206,9 +225,12 @@ class RankRun {
   std::uint32_t rank_;
   BlockAccess& access_;
   Keep keep_;
-  mutable std::deque<Block> blocks_;  ///< `damaged` is found by looking
-  std::vector<std::int64_t> reach_;   ///< by block: latest event up to here
-  std::vector<std::int64_t> floor_;   ///< by block: earliest event from here on
+  mutable std::deque<Block> blocks_;         ///< `damaged` is found by looking
+  mutable std::vector<std::int64_t> reach_;  ///< by block: latest event up to here
+  mutable std::vector<std::int64_t> floor_;  ///< by block: earliest event from here on
+  mutable std::vector<PackedBlock> packed_;  ///< of which blocks_ will be
+  mutable std::size_t unpacked_ = 0;         ///< of these, the first ones are in blocks_ already
+  bool packed_gates_ = false;                ///< one of them has gates
   std::size_t gone_ = 0;              ///< blocks before these, a multiple of kTileBlocks
   std::size_t spilled_ = 0;           ///< of blocks_, the first ones
   std::size_t block_bytes_ = 0,
@@ -245,6 +267,14 @@ class RankRun {
   std::size_t open_tile_blocks_ = 0;
   Head head_;
 };
+
+/// [Note: packed blocks]
+/// A recording of weeks has dozens of sums of each of a thousand ranks, and who opens it looks at a few of the
+/// ranks. So of the blocks of a rank that has sums only the heads are read at first: all figures are exact
+/// from the beginning. The blocks stay packed, in memory, because the recorder joins sums of a run that goes
+/// on; when somebody looks at the rank they are decoded and put where they belong in their order, as if they
+/// had been read at once. What has a limit of time (BlockAccess::limit) goes on in later frames. Until then
+/// the rank shows no levels of detail, and of memory none of these blocks.
 
 /// Depth that stands for the waits of every depth of the compute lane.
 inline constexpr std::uint8_t kWaits = Store::kWaits;

@@ -81,8 +81,14 @@ class SumsWriter {
 struct StoredSum {
   std::int64_t id = 0;
   std::uint64_t events = 0;
-  Block block;
+  std::optional<Block> block;  ///< BlockPart::whole
+  BlockHead head;              ///< BlockPart::head; the rest is in `bytes`
+  std::vector<std::byte> bytes;
   std::vector<ev::Event> rare;
+  [[nodiscard]] const BlockOrigin& origin() const {
+    if (block) return *block;
+    return head;
+  }
 };
 struct StoredSums {
   std::vector<StoredSum> sums;
@@ -94,7 +100,9 @@ struct StoredSums {
 };
 /// By key; of a recording that keeps everything there are none. Throws std::runtime_error likewise.
 [[nodiscard]] std::vector<std::pair<SketchKey, QuantileSketch>> read_sketches(Database& database);
+/// How much of each sum is decoded now.
+enum class BlockPart : std::uint8_t { whole, head };
 /// Throws std::runtime_error naming what is damaged.
-[[nodiscard]] StoredSums read_sums(Database& database);
+[[nodiscard]] StoredSums read_sums(Database& database, BlockPart part);
 
 }  // namespace shardscope::store

@@ -79,6 +79,9 @@ struct Store::State {
   /// Origin, gap and counts; `take(run, gap)` hands the events over.
   template <typename Take>
   void arrive(const Arrival& arrival, Take take);
+  /// The same of a sum of `count` events that were not kept.
+  template <typename Take>
+  void arrive_sum(Arrival arrival, std::uint64_t count, Take take);
   void ingest(const Chunk& chunk, RankRun::Origin origin);
   void take_notable(std::uint32_t rank, RankRun& run);
 

@@ -1,0 +1,38 @@
+// Blocks of a recording that are decoded when their rank is looked at. [Note: packed blocks] in rank_run.h.
+#include <utility>
+
+#include "app/store/rank_run.h"
+
+namespace shardscope::store {
+
+void RankRun::append(const BlockHead& head, PackedBlock packed) {
+  seal_head();
+  Figures figures{
+      .depths = head.depths, .counts = head.counts, .totals = head.totals, .notable = head.notable};
+  for (std::size_t p = 0; p < peaks_.size(); ++p)
+    if (head.has_memory[p]) figures.peaks[p] = &head.peaks[p];
+  take_figures(figures);
+  packed_gates_ = packed_gates_ || head.gates != 0;
+  packed_.push_back(std::move(packed));
+}
+
+bool RankRun::unpack(BlockAccess::Read read) const {
+  if (packed_.empty()) return true;
+  for (; unpacked_ < packed_.size(); ++unpacked_) {
+    PackedBlock& packed = packed_[unpacked_];
+    std::optional<Block> block = access_.unpack(packed, read);
+    if (!block) return false;
+    // Of a damaged one it is not known when its lanes ended: they must not go back in time.
+    for (std::size_t s = 0; block->damaged && s < ev::kStreamCount; ++s) {
+      const std::int64_t before = blocks_.empty() ? Lane::kNever : sums_[s].latest_ns(blocks_.size() - 1);
+      block->begin.lanes[s].last_ns = block->lanes[s].end_ns = before;
+    }
+    place(std::move(*block));
+    std::vector<std::byte>().swap(packed.bytes);
+  }
+  std::vector<PackedBlock>().swap(packed_);
+  unpacked_ = 0;
+  return true;
+}
+
+}  // namespace shardscope::store
