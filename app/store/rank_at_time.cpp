@@ -126,7 +126,7 @@ MemorySample RankRun::memory_at(std::size_t pool, std::int64_t at_ns) const {
 
 std::optional<MemorySample> RankRun::memory_peak(std::size_t pool) const {
   const std::optional<MemorySample> newest = head_.state.memory(pool).peak();
-  const std::optional<MemorySample>& sealed = peaks_[pool].peak;
+  const std::optional<MemorySample>& sealed = peaks_[pool].all;
   if (!sealed) return newest;
   return newest && newest->total() > sealed->total() ? newest : sealed;
 }

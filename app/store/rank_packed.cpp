@@ -5,14 +5,21 @@
 
 namespace shardscope::store {
 
-void RankRun::append(const BlockHead& head, PackedBlock packed) {
+void RankRun::take_figures(const RankFigures& figures) {
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s) depths_[s] = std::max(depths_[s], figures.depths[s]);
+  for (std::size_t p = 0; p < peaks_.size(); ++p) {
+    const auto& [all, model_state] = figures.peaks[p];
+    if (all) peaks_[p].take({.all = *all, .model_state = *model_state});
+  }
+  totals_.merge(figures.totals.rows());
+  for (const auto& [key, count] : figures.counts) take_count(key.first, key.second, count);
+  take_notable_of(figures.notable);
+  packed_gates_ = packed_gates_ || figures.gates;
+}
+
+void RankRun::append(PackedBlock packed, const RankFigures* figures) {
   seal_head();
-  Figures figures{
-      .depths = head.depths, .counts = head.counts, .totals = head.totals, .notable = head.notable};
-  for (std::size_t p = 0; p < peaks_.size(); ++p)
-    if (head.has_memory[p]) figures.peaks[p] = &head.peaks[p];
-  take_figures(figures);
-  packed_gates_ = packed_gates_ || head.gates != 0;
+  if (figures != nullptr) take_figures(*figures);
   packed_.push_back(std::move(packed));
 }
 

@@ -76,9 +76,9 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
   head_.notable_taken = notable.size();
   if (keep_ == Keep::totals) {
     for (std::size_t p = 0; p < peaks_.size(); ++p) {
-      peaks_[p] = {.peak = memory_peak(p), .model_state = model_state_peak(p)};
+      peaks_[p] = {.all = memory_peak(p), .model_state = model_state_peak(p)};
     }
-    for (const InstantCount& ends : head_.state.unmatched_ends()) add_unmatched_ends(unmatched_ends_, ends);
+    for (const InstantCount& ends : head_.state.unmatched_ends()) add_unmatched_ends(unmatched_ends_, ends.kind, ends.code, ends.count);
     head_.state.begin_next_stretch([&](ev::StreamId stream, const Span& span) {
       totals_.add({rank_, stream}, span, pauses_);
     });
@@ -194,36 +194,28 @@ void RankRun::go_on_from_last() {
   go_on_from(keyframe, {});
 }
 
-void RankRun::take_figures(const Figures& figures) {
-  for (std::size_t s = 0; s < ev::kStreamCount; ++s) depths_[s] = std::max(depths_[s], figures.depths[s]);
-  for (std::size_t p = 0; p < peaks_.size(); ++p) {
-    if (figures.peaks[p] == nullptr) continue;
-    const auto take = [](std::optional<MemorySample>& known, const MemorySample& sample) {
-      if (!known || sample.total() > known->total()) known = sample;
-    };
-    take(peaks_[p].peak, figures.peaks[p]->all);
-    take(peaks_[p].model_state, figures.peaks[p]->model_state);
+void RankRun::take_count(ev::EventKind kind, std::uint8_t code, std::uint64_t count) {
+  if (ev::is_end(kind)) {
+    add_unmatched_ends(unmatched_ends_, kind, code, count);
+  } else {
+    counts_[{kind, code}] += count;
   }
-  totals_.merge(figures.totals);
-  for (const InstantCount& count : figures.counts) {
-    if (ev::is_end(count.kind)) {
-      add_unmatched_ends(unmatched_ends_, count);
-    } else {
-      counts_[{count.kind, count.code}] += count.count;
-    }
-  }
-  pauses_.add_of(figures.notable);
-  notable_.insert(notable_.end(), figures.notable.begin(), figures.notable.end());
+}
+
+void RankRun::take_notable_of(std::span<const ev::Event> notable) {
+  pauses_.add_of(notable);
+  notable_.insert(notable_.end(), notable.begin(), notable.end());
 }
 
 void RankRun::append(Block block) {
   (void)unpack();
-  Figures figures{.counts = block.counts, .totals = block.totals, .notable = block.notable};
   for (std::size_t s = 0; s < ev::kStreamCount; ++s)
-    figures.depths[s] = static_cast<std::uint8_t>(block.lanes[s].rows.size());
+    depths_[s] = std::max(depths_[s], static_cast<std::uint8_t>(block.lanes[s].rows.size()));
   for (std::size_t p = 0; p < peaks_.size(); ++p)
-    if (block.memory[p].changes != 0) figures.peaks[p] = &block.peaks[p];
-  take_figures(figures);
+    if (block.memory[p].changes != 0) peaks_[p].take(block.peaks[p]);
+  totals_.merge(block.totals);
+  for (const InstantCount& count : block.counts) take_count(count.kind, count.code, count.count);
+  take_notable_of(block.notable);
   place(std::move(block));
   if (access_.bounds) {
     access_.packed_bytes += blocks_.back().packed_bytes();
@@ -304,17 +296,17 @@ SpanTotals RankRun::span_totals() const {
 
 std::map<ev::EventKind, Store::UnmatchedEnds> RankRun::unmatched_ends() const {
   std::map<ev::EventKind, Store::UnmatchedEnds> out = unmatched_ends_;
-  for (const InstantCount& count : head_.state.unmatched_ends()) add_unmatched_ends(out, count);
+  for (const InstantCount& count : head_.state.unmatched_ends()) add_unmatched_ends(out, count.kind, count.code, count.count);
   return out;
 }
 
-void RankRun::add_unmatched_ends(std::map<ev::EventKind, Store::UnmatchedEnds>& ends,
-                                 const InstantCount& count) const {
-  Store::UnmatchedEnds& row = ends[count.kind];
+void RankRun::add_unmatched_ends(std::map<ev::EventKind, Store::UnmatchedEnds>& ends, ev::EventKind kind,
+                                 std::uint8_t code, std::uint64_t count) const {
+  Store::UnmatchedEnds& row = ends[kind];
   row.rank = rank_;
-  row.kind = count.kind;
-  row.count += count.count;
-  if (count.code != 0) row.explained += count.count;
+  row.kind = kind;
+  row.count += count;
+  if (code != 0) row.explained += count;
 }
 
 std::optional<ev::Detail> RankRun::recorded_detail() const {

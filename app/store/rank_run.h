@@ -18,6 +18,7 @@
 #include "app/store/block_access.h"
 #include "app/store/memory_history.h"
 #include "app/store/pauses.h"
+#include "app/store/rank_figures.h"
 #include "app/store/rank_state.h"
 #include "app/store/row_sums.h"
 #include "app/store/span_totals.h"
@@ -51,8 +52,9 @@ class RankRun {
   /// Instants of what was not kept that later steps depend on.
   void keep_rare(std::span<const ev::Event> rare);
   /// A block of a recording of which only the head is read now; from a rank's first one on all of them come
-  /// so. [Note: packed blocks]
-  void append(const BlockHead& head, PackedBlock packed);
+  /// so. `figures`: its own, with those of blocks that come right after it; null where they were there before.
+  /// [Note: packed blocks]
+  void append(PackedBlock packed, const RankFigures* figures);
   [[nodiscard]] bool is_packed() const noexcept { return !packed_.empty(); }
   /// What the newest stretch begins with, after the last append().
   void go_on_from(const RankKeyframe& keyframe, std::vector<ParamState> statuses);
@@ -143,9 +145,6 @@ class RankRun {
     std::optional<Missing> missing;  ///< that events have not passed yet
     std::int64_t missing_offset_ns = 0;
   };
-  struct Peaks {
-    std::optional<MemorySample> peak, model_state;
-  };
   struct Range {
     std::size_t first = 0, last = 0;
   };
@@ -179,21 +178,16 @@ class RankRun {
   /// Of everything that is kept of the blocks beside what can be spilled, about.
   [[nodiscard]] std::size_t index_bytes() const;
   void add_to_sums(const Block& block) const;
-  /// The figures of a block.
-  struct Figures {
-    std::array<std::uint8_t, ev::kStreamCount> depths{};
-    std::array<const BlockPeaks*, ev::kMemoryPoolCount> peaks{};  ///< null: no memory changed
-    std::span<const InstantCount> counts;
-    std::span<const SpanTotal> totals;
-    std::span<const ev::Event> notable;
-  };
-  void take_figures(const Figures& figures);
+  /// Those of blocks that come next.
+  void take_figures(const RankFigures& figures);
+  void take_count(ev::EventKind kind, std::uint8_t code, std::uint64_t count);
+  void take_notable_of(std::span<const ev::Event> notable);
   /// Everything else of it: where it lies, levels of detail, its keyframe.
   void place(Block block) const;
   /// True once every packed block is where it belongs. [Note: packed blocks]
   bool unpack(BlockAccess::Read read = BlockAccess::Read::always) const;
-  void add_unmatched_ends(std::map<ev::EventKind, Store::UnmatchedEnds>& ends,
-                          const InstantCount& count) const;
+  void add_unmatched_ends(std::map<ev::EventKind, Store::UnmatchedEnds>& ends, ev::EventKind kind,
+                          std::uint8_t code, std::uint64_t count) const;
   /// Takes the levels of detail of the stretch that is sealed, while they are fine.
   void take_levels(const RankState& ended);
   /// Leaves out of the sums what was found damaged since.
@@ -259,7 +253,7 @@ class RankRun {
   std::map<std::pair<ev::EventKind, std::uint8_t>, std::uint64_t> counts_;  ///< instants of sealed blocks
   std::map<ev::EventKind, Store::UnmatchedEnds> unmatched_ends_;            ///< of sealed blocks
   std::array<std::uint8_t, ev::kStreamCount> depths_{};
-  std::array<Peaks, ev::kMemoryPoolCount> peaks_;
+  std::array<RankFigures::Peaks, ev::kMemoryPoolCount> peaks_;
   std::vector<ev::Event> notable_;  ///< of blocks, not taken yet
   Pauses pauses_;                   ///< that have ended; of totals, those that open spans may reach back over
   /// The tile of the blocks that were sealed here since the last whole one; of up to kRanksWithRoom ranks.

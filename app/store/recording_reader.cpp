@@ -54,7 +54,7 @@ class FileReader {
       info_.chunks = info_.events = 0;
       // The first store has them; what could be read then can be read again.
       if (sums_taken_)
-        problems_.guard("what was not kept", [&] { sums_ = read_sums(*database_, BlockPart::whole); });
+        problems_.guard("what was not kept", [&] { sums_ = read_sums(*database_, SumPart::whole); });
       store = begun();
       read_chunks(store);
       append_sums(store, INT64_MAX, false);
@@ -83,7 +83,7 @@ class FileReader {
   }
 
   void take_sums() {
-    sums_ = read_sums(*database_, verify_ == Verify::everything ? BlockPart::whole : BlockPart::head);
+    sums_ = read_sums(*database_, verify_ == Verify::everything ? SumPart::whole : SumPart::figures);
     sums_taken_ = true;
     info_.limits = sums_.limits;
     info_.distributions = read_sketches(*database_);
@@ -93,7 +93,7 @@ class FileReader {
   void append_sums(Store& store, std::int64_t id, bool blocks_follow) {
     for (; next_sum_ < sums_.sums.size() && sums_.sums[next_sum_].id < id; ++next_sum_) {
       StoredSum& sum = sums_.sums[next_sum_];
-      const BlockOrigin& origin = sum.origin();
+      const BlockOrigin& origin = sum.origin;
       if (!blocks_follow && !comes_next(origin.rank, origin.sequence)) {
         // With blocks all would be made again without them; here nothing else is left to try.
         problems_.add("what was not kept of rank " + std::to_string(origin.rank) + ", sequence " +
@@ -103,10 +103,10 @@ class FileReader {
       note_sequence(origin.rank, origin.sequence, origin.parts);
       not_kept_chunks_ += origin.parts;
       read_[origin.rank] += sum.events;
-      if (sum.block) {
-        store.append_sum(std::move(*sum.block), sum.events, sum.rare, blocks_follow);
+      if (sum.block != nullptr) {
+        store.append_sum(std::move(*std::exchange(sum.block, nullptr)), sum.events, sum.rare, blocks_follow);
       } else {
-        store.append_sum(sum.head, {.origin = sum.head, .bytes = std::move(sum.bytes), .sum = true},
+        store.append_sum({.origin = origin, .bytes = std::move(sum.bytes), .sum = true}, sum.figures.get(),
                          sum.events, sum.rare);
       }
     }
@@ -124,9 +124,10 @@ class FileReader {
     if (store.is_packed(stored.rank)) {
       const BlockHead head = decode_head(stored.bytes.data(), stored.bytes.size());
       note(head);
-      store.append(head, {.origin = head,
-                          .bytes = {stored.bytes.begin(), stored.bytes.end()},
-                          .row = stored.row});
+      RankFigures figures;
+      figures.add(head);
+      store.append({.origin = head, .bytes = {stored.bytes.begin(), stored.bytes.end()}, .row = stored.row},
+                   figures);
       return;
     }
     Block block = decode_block(stored.bytes.data(), stored.bytes.size());

@@ -333,9 +333,9 @@ void Store::append(Block block) {
   state_->access.set_ranks(state_->ranks.size());
 }
 
-void Store::append(const BlockHead& head, PackedBlock packed) {
-  const auto arrival = arrival_of<State::Arrival>(head);
-  state_->arrive(arrival, [&](RankRun& run, bool) { run.append(head, std::move(packed)); });
+void Store::append(PackedBlock packed, const RankFigures& figures) {
+  const auto arrival = arrival_of<State::Arrival>(packed.origin);
+  state_->arrive(arrival, [&](RankRun& run, bool) { run.append(std::move(packed), &figures); });
   state_->access.set_ranks(state_->ranks.size());
 }
 
@@ -351,11 +351,11 @@ void Store::append_sum(Block block, std::uint64_t events, std::span<const ev::Ev
   });
 }
 
-void Store::append_sum(const BlockHead& head, PackedBlock packed, std::uint64_t events,
+void Store::append_sum(PackedBlock packed, const RankFigures* figures, std::uint64_t events,
                        std::span<const ev::Event> rare) {
-  state_->arrive_sum(arrival_of<State::Arrival>(head), events, [&](RankRun& run, bool) {
+  state_->arrive_sum(arrival_of<State::Arrival>(packed.origin), events, [&](RankRun& run, bool) {
     run.keep_rare(rare);
-    run.append(head, std::move(packed));
+    run.append(std::move(packed), figures);
   });
 }
 

@@ -141,8 +141,8 @@ enum class Keep : std::uint8_t {
 class Chunk;       // chunk.h
 class BlockRows;   // block_access.h
 struct Block;      // block.h
-struct BlockHead;  // block.h
-struct PackedBlock;
+struct PackedBlock;  // block.h
+struct RankFigures;  // rank_figures.h
 struct BlockTail;  // block.h
 
 /// [Note: what is in memory]
@@ -239,11 +239,11 @@ class Store {
   /// peaks are known. `events`: how many. `rare`: is_rare() instants of its time, collector clock.
   /// `blocks_follow`: as RankRun::append_sum().
   void append_sum(Block block, std::uint64_t events, std::span<const ev::Event> rare, bool blocks_follow);
-  /// The same of a block whose head alone is read now. Nothing else comes after it but blocks, all of its rank
-  /// packed as well, and what follows the last of them.
-  void append_sum(const BlockHead& head, PackedBlock packed, std::uint64_t events,
+  /// The same of a block whose figures alone are read now: RankRun::append(). Behind the first one of a rank
+  /// all of its blocks come so.
+  void append_sum(PackedBlock packed, const RankFigures* figures, std::uint64_t events,
                   std::span<const ev::Event> rare);
-  void append(const BlockHead& head, PackedBlock packed);
+  void append(PackedBlock packed, const RankFigures& figures);
   /// Whether a rank has such blocks.
   [[nodiscard]] bool is_packed(std::uint32_t rank) const;
   /// Rows of steps of which events were not kept, with times of the collector's clock, ascending: what comes

@@ -89,7 +89,7 @@ void read_moments(Database& database, StoredSums& out) {
   }
 }
 
-/// A row of table `sums`.
+/// What a row of table `sums` says beside its blobs, and the second of these.
 struct SumRow {
   std::int64_t rank = 0, sequence = 0, begin_ns = 0, end_ns = 0, parts = 0;
   std::vector<std::byte> rare;
@@ -98,11 +98,15 @@ struct SumRow {
 /// Decodes sums while the other tables are read: of weeks of a thousand ranks there are tens of thousands.
 class SumDecoder {
  public:
-  SumDecoder(const std::vector<SumRow>& rows, std::vector<StoredSum>& sums, BlockPart part)
+  SumDecoder(const std::vector<SumRow>& rows, std::vector<StoredSum>& sums, SumPart part)
       : rows_(rows), sums_(sums), part_(part) {
+    std::map<std::int64_t, std::vector<std::size_t>> by_rank;
+    for (std::size_t i = 0; i < rows.size(); ++i) by_rank[rows[i].rank].push_back(i);
+    for (auto& [rank, of_rank] : by_rank) ranks_.push_back(std::move(of_rank));
+    constexpr std::size_t kMostThreads = 4;
     const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
-    const std::size_t helpers = std::min({cores, kMostThreads, rows.size() / kAtOnce + 1}) - 1;
-    for (std::size_t i = 0; i < helpers; ++i) helpers_.emplace_back([this] { work(); });
+    const std::size_t threads = std::min({cores, kMostThreads, ranks_.size()});
+    while (helpers_.size() + 1 < threads) helpers_.emplace_back([this] { work(); });
   }
   ~SumDecoder() {
     stop_ = true;
@@ -120,55 +124,69 @@ class SumDecoder {
   }
 
  private:
-  static constexpr std::size_t kMostThreads = 4, kAtOnce = 256;
-
   void work() {
-    for (;;) {
-      const std::size_t begin = next_.fetch_add(kAtOnce);
-      if (begin >= rows_.size() || stop_) return;
-      for (std::size_t i = begin; i < std::min(begin + kAtOnce, rows_.size()); ++i) {
+    for (std::size_t next = next_++; next < ranks_.size() && !stop_; next = next_++) {
+      RankFigures* figures = nullptr;
+      for (std::size_t i = 0; i < ranks_[next].size(); ++i) {
+        const std::size_t at = ranks_[next][i];
         try {
-          decode(rows_[i], sums_[i]);
+          if (i == 0 || !follows(rows_[ranks_[next][i - 1]], rows_[at])) figures = nullptr;
+          decode(rows_[at], sums_[at], figures);
         } catch (...) {
-          note_damaged(i, std::current_exception());
+          note_damaged(at, std::current_exception());
+          break;
         }
       }
     }
   }
 
-  void decode(const SumRow& row, StoredSum& sum) const {
-    std::span<const InstantCount> counts;
-    if (part_ == BlockPart::whole) {
-      sum.block = decode_block(sum.bytes.data(), sum.bytes.size());
+  /// Nothing of the rank lies between.
+  static bool follows(const SumRow& row, const SumRow& next) {
+    return next.sequence - row.sequence == row.parts;
+  }
+
+  void decode(const SumRow& row, StoredSum& sum, RankFigures*& figures) const {
+    bool rare = false;
+    const auto look = [&](const auto& block) {
+      sum.origin = block;
+      rare = std::any_of(block.counts.begin(), block.counts.end(),
+                         [](const InstantCount& count) { return is_rare(count.kind); });
+    };
+    if (part_ == SumPart::whole) {
+      sum.block = std::make_unique<Block>(decode_block(sum.bytes.data(), sum.bytes.size()));
       begin_sum(*sum.block);
-      counts = sum.block->counts;
+      look(*sum.block);
+      rare = true;  // who verifies everything reads what is empty as well
     } else {
-      sum.head = decode_head(sum.bytes.data(), sum.bytes.size());
-      begin_sum(sum.head);
-      counts = sum.head.counts;
+      BlockHead head = decode_head(sum.bytes.data(), sum.bytes.size());
+      begin_sum(head);
+      look(head);
+      if (figures == nullptr) {
+        sum.figures = std::make_unique<RankFigures>();
+        figures = sum.figures.get();
+      }
+      figures->add(head);
     }
-    const BlockOrigin& origin = sum.origin();
+    const BlockOrigin& origin = sum.origin;
     const bool fits = origin.rank == row.rank && static_cast<std::int64_t>(origin.sequence) == row.sequence &&
                       origin.begin_ns == row.begin_ns && origin.end_ns == row.end_ns &&
                       origin.parts == row.parts;
     if (!fits) throw std::runtime_error("a sum is not in its place");
-    const auto rare = [](const InstantCount& count) { return is_rare(count.kind); };
-    // Who verifies everything reads what is empty as well.
-    if (part_ == BlockPart::whole || std::any_of(counts.begin(), counts.end(), rare))
-      sum.rare = Chunk::decode(row.rare.data(), row.rare.size()).events;
+    if (rare) sum.rare = Chunk::decode(row.rare.data(), row.rare.size()).events;
   }
 
-  void note_damaged(std::size_t i, std::exception_ptr why) {
+  void note_damaged(std::size_t at, std::exception_ptr why) {
     const std::lock_guard lock(mutex_);
-    if (damaged_ && first_damaged_ < i) return;
-    first_damaged_ = i;
+    if (damaged_ && first_damaged_ < at) return;
+    first_damaged_ = at;
     damaged_ = std::move(why);
   }
 
   const std::vector<SumRow>& rows_;
   std::vector<StoredSum>& sums_;
-  BlockPart part_;
-  std::atomic<std::size_t> next_ = 0;
+  SumPart part_;
+  std::vector<std::vector<std::size_t>> ranks_;  ///< places of the sums of one rank, in order
+  std::atomic<std::size_t> next_ = 0;            ///< of ranks_
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
   std::size_t first_damaged_ = 0;
@@ -185,14 +203,14 @@ std::vector<SumRow> read_sum_rows(Database& database, StoredSums& out) {
       const std::span<const std::byte> bytes = rows.bytes(column);
       return std::vector<std::byte>(bytes.begin(), bytes.end());
     };
+    if (rows.integer(2) < 0 || rows.integer(5) < 0 || rows.integer(6) == 0)
+      throw std::runtime_error("a sum is not in its place");
     all.push_back({.rank = rows.integer(1),
                    .sequence = rows.integer(2),
                    .begin_ns = time_of(rows, 3),
                    .end_ns = time_of(rows, 4),
                    .parts = rows.integer(6),
                    .rare = copy(8)});
-    if (rows.integer(2) < 0 || rows.integer(5) < 0 || rows.integer(6) == 0)
-      throw std::runtime_error("a sum is not in its place");
     StoredSum& sum = out.sums.emplace_back();
     sum.id = rows.integer(0);
     sum.events = static_cast<std::uint64_t>(rows.integer(5));
@@ -203,7 +221,7 @@ std::vector<SumRow> read_sum_rows(Database& database, StoredSums& out) {
 
 }  // namespace
 
-StoredSums read_sums(Database& database, BlockPart part) {
+StoredSums read_sums(Database& database, SumPart part) {
   StoredSums out;
   out.limits.max_age_ns = database.integer("SELECT value FROM meta WHERE key = 'max_age_ns'");
   out.limits.max_bytes =
@@ -222,7 +240,7 @@ StoredSums read_sums(Database& database, BlockPart part) {
   out.origin_ns = std::numeric_limits<std::int64_t>::max();
   std::map<std::uint32_t, std::uint64_t> next;  ///< sequence, by rank
   for (const StoredSum& sum : out.sums) {
-    const BlockOrigin& origin = sum.origin();
+    const BlockOrigin& origin = sum.origin;
     std::uint64_t& until = next[origin.rank];
     if (origin.sequence < until) throw std::runtime_error("a sum is not in its place");
     until = origin.sequence + origin.parts;
