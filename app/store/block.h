@@ -116,6 +116,7 @@ struct PackedBlock {
   std::vector<std::byte> bytes;  ///< as encode_block() makes them
   std::int64_t row = 0;          ///< where its events are; of a sum nowhere
   bool sum = false;              ///< as Block has it
+  bool damaged = false;          ///< found so, and named
 };
 
 /// The finer levels of detail, read when they are looked at.

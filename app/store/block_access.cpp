@@ -237,7 +237,7 @@ const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index
   }
 }
 
-std::optional<Block> BlockAccess::unpack(const PackedBlock& packed, Read read) {
+std::optional<Block> BlockAccess::unpack(PackedBlock& packed, Read read) {
   if (read == Read::never || (read == Read::if_time && !may_read(packed_))) return std::nullopt;
   const Measured measured(*this, packed_);
   Block block;
@@ -245,9 +245,12 @@ std::optional<Block> BlockAccess::unpack(const PackedBlock& packed, Read read) {
     block = decode_block(packed.bytes.data(), packed.bytes.size());
     if (packed.sum) begin_sum(block);
   } catch (const std::runtime_error& error) {
+    block = Block();
     static_cast<BlockOrigin&>(block) = packed.origin;
-    damaged(block, std::string("its levels of detail: ") + error.what());
+    if (!std::exchange(packed.damaged, true))
+      damaged(block, std::string("its levels of detail: ") + error.what());
   }
+  block.damaged = packed.damaged;
   block.sum = packed.sum;
   if (!packed.sum) block.rows = {packed.row};
   return block;

@@ -124,7 +124,7 @@ class BlockAccess {
   [[nodiscard]] const BlockCache::Held* known_page(const Block& block, std::uint32_t index, Detail detail);
   /// Decodes a packed block; one that is damaged comes back as such, with its origin alone. Nothing: there is
   /// no time.
-  [[nodiscard]] std::optional<Block> unpack(const PackedBlock& packed, Read read);
+  [[nodiscard]] std::optional<Block> unpack(PackedBlock& packed, Read read);
   struct TileRead {
     const BlockCache::Held* held = nullptr;  ///< a DensityPyramid; null: not there, or no time
     bool stored = false;                     ///< it is there

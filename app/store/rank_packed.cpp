@@ -23,6 +23,17 @@ void RankRun::append(PackedBlock packed, const RankFigures* figures) {
   packed_.push_back(std::move(packed));
 }
 
+void RankRun::go_on_from_packed() {
+  PackedBlock& last = packed_.back();
+  Block block = *access_.unpack(last, BlockAccess::Read::always);
+  std::array<std::int64_t, ev::kStreamCount> last_ns{};
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s) last_ns[s] = block.lanes[s].end_ns;
+  const auto known = access_.state(block, static_cast<std::uint32_t>(packed_.size() - 1),
+                                   RankState::For::views, BlockAccess::Read::always);
+  last.damaged = last.damaged || block.damaged;
+  go_on_from_state(known, last_ns);
+}
+
 bool RankRun::unpack(BlockAccess::Read read) const {
   if (packed_.empty()) return true;
   for (; unpacked_ < packed_.size(); ++unpacked_) {

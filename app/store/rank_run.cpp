@@ -180,17 +180,23 @@ void RankRun::go_on_from(const RankKeyframe& keyframe, std::vector<ParamState> s
 }
 
 void RankRun::go_on_from_last() {
-  (void)unpack();
+  if (is_packed()) return go_on_from_packed();
   if (blocks_.empty()) return;
   const std::size_t last = blocks_.size() - 1;
-  const std::shared_ptr<const RankState> known = state(last, RankState::For::views);
+  std::array<std::int64_t, ev::kStreamCount> last_ns{};
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s) last_ns[s] = sums_[s].latest_ns(last);
+  go_on_from_state(state(last, RankState::For::views), last_ns);
+}
+
+void RankRun::go_on_from_state(const std::shared_ptr<const RankState>& known,
+                               const std::array<std::int64_t, ev::kStreamCount>& last_ns) {
   if (known != nullptr) {
     go_on_from(known->keyframe(), known->status().keyframe());
     return;
   }
   // Its end is not known: nothing that was open is known to go on.
   RankKeyframe keyframe;
-  for (std::size_t s = 0; s < ev::kStreamCount; ++s) keyframe.lanes[s].last_ns = sums_[s].latest_ns(last);
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s) keyframe.lanes[s].last_ns = last_ns[s];
   go_on_from(keyframe, {});
 }
 

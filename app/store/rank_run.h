@@ -149,6 +149,11 @@ class RankRun {
     std::size_t first = 0, last = 0;
   };
 
+  /// The last block ends so; null: it is not known how, only when its lanes do.
+  void go_on_from_state(const std::shared_ptr<const RankState>& known,
+                        const std::array<std::int64_t, ev::kStreamCount>& last_ns);
+  /// go_on_from_last() without the blocks before.
+  void go_on_from_packed();
   /// What comes now begins a stretch of its own.
   void begin_gap();
 
