@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "app/store/chunk.h"
 #include "app/store/store_state.h"
@@ -26,6 +27,8 @@ std::int64_t MemorySample::total() const {
 }
 
 void Store::State::apply_stage(std::int32_t stage) {
+  // Every rank's tables say it, and a rank that comes later begins with it.
+  if (std::exchange(applied_stage, stage) == stage) return;
   access.model_state = model_state_categories(stage);
   access.initial = initial_state(stage);
   for (auto& [rank, data] : ranks) data.run.set_stage();

@@ -68,6 +68,7 @@ struct Store::State {
     bool sum = false;  ///< of several blocks
   };
 
+  std::optional<std::int32_t> applied_stage;
   void apply_stage(std::int32_t stage);
   RankData& data(std::uint32_t rank);
   RankRow& row(std::uint32_t rank);

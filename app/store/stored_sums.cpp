@@ -7,6 +7,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -49,12 +50,16 @@ std::int64_t time_of(const Statement& rows, int column) {
   return ns;
 }
 
+/// Steps for which there is room from the beginning: what a damaged file claims takes no more.
+constexpr std::size_t kMostReserved = 1U << 20;
+
 void read_step_rows(Database& database, StoredSums& out) {
   std::string columns;
   for_each_step_column([&](const StepValue& value) { columns += std::string(", ") + value.name(); },
                        [&] { columns += ", skipped"; });
   Statement rows = database.prepare("SELECT step, begin_ns, end_ns, paused_ns, tokens" + columns +
                                     " FROM sum_steps ORDER BY step");
+  if (out.through) out.steps.reserve(std::min<std::size_t>(*out.through + std::size_t{1}, kMostReserved));
   while (rows.step()) {
     StepRow& row = out.steps.emplace_back();
     row.step = static_cast<std::uint32_t>(rows.integer(0));
@@ -106,7 +111,10 @@ class SumDecoder {
     constexpr std::size_t kMostThreads = 4;
     const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
     const std::size_t threads = std::min({cores, kMostThreads, ranks_.size()});
-    while (helpers_.size() + 1 < threads) helpers_.emplace_back([this] { work(); });
+    try {
+      while (helpers_.size() + 1 < threads) helpers_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {  // no more threads are allowed: finish() does without
+    }
   }
   ~SumDecoder() {
     stop_ = true;
