@@ -51,7 +51,7 @@ void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time, std::chron
     sights_.clear();
   }
   all_seen_before_ = true;
-  read_since_limit_ = short_of_time_ = false;
+  read_since_limit_ = short_of_time_ = packed_left_ = false;
 }
 
 void BlockAccess::note_drawing() {
@@ -120,6 +120,13 @@ bool BlockAccess::may_read(const Pace& pace) {
   if (!std::exchange(read_since_limit_, true)) return true;
   if (!short_of_time_ && pace.each < time_left()) return true;
   short_of_time_ = true;
+  ++denied_;
+  return false;
+}
+
+bool BlockAccess::may_unpack() {
+  if (!left_ || !std::exchange(read_since_limit_, true) || packed_.each < *left_) return true;
+  packed_left_ = true;
   ++denied_;
   return false;
 }
@@ -238,7 +245,7 @@ const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index
 }
 
 std::optional<Block> BlockAccess::unpack(PackedBlock& packed, Read read) {
-  if (read == Read::never || (read == Read::if_time && !may_read(packed_))) return std::nullopt;
+  if (read == Read::never || (read == Read::if_time && !may_unpack())) return std::nullopt;
   const Measured measured(*this, packed_);
   Block block;
   try {

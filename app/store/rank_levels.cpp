@@ -148,8 +148,10 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
                              std::span<MemorySample> columns) const {
   std::fill(columns.begin(), columns.end(), MemorySample{.at_ns = kFirst, .bytes = {}});
   if (columns.empty() || end_ns <= begin_ns) return;
+  // Of one rank at a time, and nothing coarser would be true.
+  (void)unpack();
   const MemoryIndex& newest = head_.state.memory(pool);
-  if (!unpack(BlockAccess::Read::if_time) || blocks_.empty()) {
+  if (blocks_.empty()) {
     newest.columns(begin_ns, end_ns, columns);
     return;
   }

@@ -20,6 +20,7 @@ void RankRun::take_figures(const RankFigures& figures) {
 void RankRun::append(PackedBlock packed, const RankFigures* figures) {
   seal_head();
   if (figures != nullptr) take_figures(*figures);
+  note_times(packed.origin);
   packed_.push_back(std::move(packed));
 }
 

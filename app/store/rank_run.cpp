@@ -230,8 +230,15 @@ void RankRun::append(Block block) {
   }
 }
 
+void RankRun::note_times(const BlockOrigin& block) const {
+  reach_.push_back(std::max(reach_.empty() ? kFirst : reach_.back(), block.end_ns));
+  floor_.push_back(block.begin_ns);
+  for (std::size_t j = floor_.size() - 1; j-- > 0 && floor_[j] > block.begin_ns;) floor_[j] = block.begin_ns;
+}
+
 void RankRun::place(Block block) const {
   const std::size_t i = blocks_.size();
+  if (i == reach_.size()) note_times(block);
   add_to_sums(block);
   for (const InstantCount& count : block.counts) {
     if (!ev::is_end(count.kind)) block.kinds.add(count.kind);
@@ -246,9 +253,6 @@ void RankRun::place(Block block) const {
   block.waits.clear();
   release(block.peaks);
   release(block.counts);
-  reach_.push_back(std::max(reach_.empty() ? kFirst : reach_.back(), block.end_ns));
-  floor_.push_back(block.begin_ns);
-  for (std::size_t j = i; j-- > 0 && floor_[j] > block.begin_ns;) floor_[j] = block.begin_ns;
   blocks_.push_back(std::move(block));
   for (const Block::Carried& span : carried) carry_back(i, span);
 }

@@ -187,7 +187,9 @@ class RankRun {
   void take_figures(const RankFigures& figures);
   void take_count(ev::EventKind kind, std::uint8_t code, std::uint64_t count);
   void take_notable_of(std::span<const ev::Event> notable);
-  /// Everything else of it: where it lies, levels of detail, its keyframe.
+  /// When the next block begins and ends.
+  void note_times(const BlockOrigin& block) const;
+  /// Everything else of it: levels of detail, its keyframe.
   void place(Block block) const;
   /// True once every packed block is where it belongs. [Note: packed blocks]
   bool unpack(BlockAccess::Read read = BlockAccess::Read::always) const;
@@ -225,8 +227,8 @@ class RankRun {
   BlockAccess& access_;
   Keep keep_;
   mutable std::deque<Block> blocks_;         ///< `damaged` is found by looking
-  mutable std::vector<std::int64_t> reach_;  ///< by block: latest event up to here
-  mutable std::vector<std::int64_t> floor_;  ///< by block: earliest event from here on
+  mutable std::vector<std::int64_t> reach_;  ///< by block, also packed: latest event up to here
+  mutable std::vector<std::int64_t> floor_;  ///< the same: earliest event from here on
   mutable std::vector<PackedBlock> packed_;  ///< of which blocks_ will be
   mutable std::size_t unpacked_ = 0;         ///< of these, the first ones are in blocks_ already
   bool packed_gates_ = false;                ///< one of them has gates
@@ -273,7 +275,7 @@ class RankRun {
 /// from the beginning. The blocks stay packed, in memory, because the recorder joins sums of a run that goes
 /// on; when somebody looks at the rank they are decoded and put where they belong in their order, as if they
 /// had been read at once. What has a limit of time (BlockAccess::limit) goes on in later frames. Until then
-/// the rank shows no levels of detail, and of memory none of these blocks.
+/// the rank shows no levels of detail.
 
 /// Depth that stands for the waits of every depth of the compute lane.
 inline constexpr std::uint8_t kWaits = Store::kWaits;

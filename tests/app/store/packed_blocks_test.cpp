@@ -175,7 +175,7 @@ TEST_F(PackedBlocks, SayTheSameAsThoseThatWereReadAtOnce) {
     const std::string answer = ask(whole);
     EXPECT_GT(answer.size(), 10U) << name;
     EXPECT_TRUE(ask(packed) == answer) << name;
-    EXPECT_FALSE(any_packed(packed)) << name;
+    EXPECT_EQ(any_packed(packed), name == "known") << name << ": that is known of each rank without";
     EXPECT_EQ(figures_of(packed), figures_of(whole)) << "after " << name;
     EXPECT_THAT(packed.problems(), testing::IsEmpty()) << name;
   }
