@@ -19,14 +19,20 @@ std::string ms_text(double ms) { return time_text(static_cast<std::int64_t>(ms *
 /// How many times as long as the median a slow one is.
 double spread_of(const analysis::Distribution& one) { return one.p99_ms / one.p50_ms; }
 
+/// Where one rank's 99 % is longer than that of all by more than both may be wrong.
+std::string longest_text(const analysis::Distribution& one) {
+  if (!one.longest) return "—";
+  if (one.longest->p99_ms <= one.p99_ms * (1 + 2 * store::QuantileSketch::kError)) return "none stands out";
+  return fmt::format("rank {}: {}", one.longest->rank, ms_text(one.longest->p99_ms));
+}
+
 std::string row_html(const analysis::Distribution& one) {
   return fmt::format(
       "<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td "
       "class=n>{:.1f}<td>{}</tr>",
       escape_html(one.what), one.module.empty() ? "all" : escape_html(one.module),
       count_text(static_cast<double>(one.count)), ms_text(one.p50_ms), ms_text(one.p90_ms),
-      ms_text(one.p99_ms), ms_text(one.max_ms), spread_of(one),
-      one.longest ? fmt::format("rank {}: {}", one.longest->rank, ms_text(one.longest->p99_ms)) : "—");
+      ms_text(one.p99_ms), ms_text(one.max_ms), spread_of(one), longest_text(one));
 }
 
 std::string source_html(bool whole, std::size_t left_out) {

@@ -78,7 +78,8 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
     for (std::size_t p = 0; p < peaks_.size(); ++p) {
       peaks_[p] = {.all = memory_peak(p), .model_state = model_state_peak(p)};
     }
-    for (const InstantCount& ends : head_.state.unmatched_ends()) add_unmatched_ends(unmatched_ends_, ends.kind, ends.code, ends.count);
+    for (const InstantCount& ends : head_.state.unmatched_ends())
+      add_unmatched_ends(unmatched_ends_, ends.kind, ends.code, ends.count);
     head_.state.begin_next_stretch([&](ev::StreamId stream, const Span& span) {
       totals_.add({rank_, stream}, span, pauses_);
     });
@@ -306,7 +307,8 @@ SpanTotals RankRun::span_totals() const {
 
 std::map<ev::EventKind, Store::UnmatchedEnds> RankRun::unmatched_ends() const {
   std::map<ev::EventKind, Store::UnmatchedEnds> out = unmatched_ends_;
-  for (const InstantCount& count : head_.state.unmatched_ends()) add_unmatched_ends(out, count.kind, count.code, count.count);
+  for (const InstantCount& count : head_.state.unmatched_ends())
+    add_unmatched_ends(out, count.kind, count.code, count.count);
   return out;
 }
 

@@ -52,8 +52,8 @@ class RankRun {
   /// Instants of what was not kept that later steps depend on.
   void keep_rare(std::span<const ev::Event> rare);
   /// A block of a recording of which only the head is read now; from a rank's first one on all of them come
-  /// so. `figures`: its own, with those of blocks that come right after it; null where they were there before.
-  /// [Note: packed blocks]
+  /// so. `figures`: its own, with those of blocks that come right after it; null where they were there
+  /// before. [Note: packed blocks]
   void append(PackedBlock packed, const RankFigures* figures);
   [[nodiscard]] bool is_packed() const noexcept { return !packed_.empty(); }
   /// What the newest stretch begins with, after the last append().
@@ -232,8 +232,8 @@ class RankRun {
   mutable std::vector<PackedBlock> packed_;  ///< of which blocks_ will be
   mutable std::size_t unpacked_ = 0;         ///< of these, the first ones are in blocks_ already
   bool packed_gates_ = false;                ///< one of them has gates
-  std::size_t gone_ = 0;              ///< blocks before these, a multiple of kTileBlocks
-  std::size_t spilled_ = 0;           ///< of blocks_, the first ones
+  std::size_t gone_ = 0;                     ///< blocks before these, a multiple of kTileBlocks
+  std::size_t spilled_ = 0;                  ///< of blocks_, the first ones
   std::size_t block_bytes_ = 0,
               index_bytes_ = 0;  ///< of the blocks without what can be spilled; reported to access_
   Evicted evicted_;
@@ -270,12 +270,12 @@ class RankRun {
 };
 
 /// [Note: packed blocks]
-/// A recording of weeks has dozens of sums of each of a thousand ranks, and who opens it looks at a few of the
-/// ranks. So of the blocks of a rank that has sums only the heads are read at first: all figures are exact
-/// from the beginning. The blocks stay packed, in memory, because the recorder joins sums of a run that goes
-/// on; when somebody looks at the rank they are decoded and put where they belong in their order, as if they
-/// had been read at once. What has a limit of time (BlockAccess::limit) goes on in later frames. Until then
-/// the rank shows no levels of detail.
+/// A recording of weeks has dozens of sums of each of a thousand ranks, and who opens it looks at a few of
+/// the ranks. So of the blocks of a rank that has sums only the heads are read at first: all figures are
+/// exact from the beginning. The blocks stay packed, in memory, because the recorder joins sums of a run that
+/// goes on; when somebody looks at the rank they are decoded and put where they belong in their order, as if
+/// they had been read at once. What has a limit of time (BlockAccess::limit) goes on in later frames. Until
+/// then the rank shows no levels of detail.
 
 /// Depth that stands for the waits of every depth of the compute lane.
 inline constexpr std::uint8_t kWaits = Store::kWaits;

@@ -119,7 +119,8 @@ std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database, bool keep
   return std::make_unique<Rows>(std::move(database), keeps_a_part);
 }
 
-StoredBlocks read_blocks(Database& database, Verify verify, const std::function<void(const StoredBlock&)>& take) {
+StoredBlocks read_blocks(Database& database, Verify verify,
+                         const std::function<void(const StoredBlock&)>& take) {
   StoredBlocks out;
   // From the index, which is small: the table's pages hold the events.
   std::vector<std::pair<std::int64_t, std::uint32_t>> rows;

@@ -187,11 +187,11 @@ void Store::State::arrive_sum(Arrival arrival, std::uint64_t count, Take take) {
   not_kept.events += count;
   not_kept.until_ns = std::max(not_kept.until_ns, to_run(arrival.end_ns));
   gaps.add_not_kept({.rank = arrival.rank,
-                       .begin_ns = to_run(arrival.begin_ns),
-                       .end_ns = to_run(arrival.end_ns),
-                       .events = count,
-                       .not_kept = true},
-                      goes_on);
+                     .begin_ns = to_run(arrival.begin_ns),
+                     .end_ns = to_run(arrival.end_ns),
+                     .events = count,
+                     .not_kept = true},
+                    goes_on);
   data.not_kept_until = data.next_sequence;
 }
 
@@ -349,9 +349,8 @@ bool Store::is_packed(std::uint32_t rank) const {
 
 void Store::append_sum(Block block, std::uint64_t events, std::span<const ev::Event> rare,
                        bool blocks_follow) {
-  state_->arrive_sum(arrival_of<State::Arrival>(block), events, [&](RankRun& run, bool) {
-    run.append_sum(std::move(block), rare, blocks_follow);
-  });
+  state_->arrive_sum(arrival_of<State::Arrival>(block), events,
+                     [&](RankRun& run, bool) { run.append_sum(std::move(block), rare, blocks_follow); });
 }
 
 void Store::append_sum(PackedBlock packed, const RankFigures* figures, std::uint64_t events,

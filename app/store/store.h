@@ -138,12 +138,12 @@ enum class Keep : std::uint8_t {
   totals,
 };
 
-class Chunk;       // chunk.h
-class BlockRows;   // block_access.h
-struct Block;      // block.h
+class Chunk;         // chunk.h
+class BlockRows;     // block_access.h
+struct Block;        // block.h
 struct PackedBlock;  // block.h
 struct RankFigures;  // rank_figures.h
-struct BlockTail;  // block.h
+struct BlockTail;    // block.h
 
 /// [Note: what is in memory]
 /// A rank's newest events, some ten thousands, are here whole. Older ones are sealed into blocks: a block's

@@ -23,7 +23,8 @@ std::vector<std::pair<SketchKey, QuantileSketch>> read_sketches(Database& databa
   std::vector<std::pair<SketchKey, QuantileSketch>> out;
   if (database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'sketches'") == 0) return out;
   Statement rows = database.prepare(
-      "SELECT rank, stream, kind, code, module, count, bytes FROM sketches ORDER BY rank, stream, kind, code, "
+      "SELECT rank, stream, kind, code, module, count, bytes FROM sketches ORDER BY rank, stream, kind, "
+      "code, "
       "module");
   const auto id = [&](int column) {
     return rows.integer(column) < 0 ? ev::kNoId : static_cast<std::uint32_t>(rows.integer(column));

@@ -8,7 +8,9 @@
 #include <sstream>
 
 #include "app/store/block_codec.h"
+#include "app/store/block_sum.h"
 #include "app/store/database.h"
+#include "app/store/rank_figures.h"
 #include "tests/app/store/part_of_a_run.h"
 
 namespace shardscope::store {
@@ -21,22 +23,25 @@ std::ostream& operator<<(std::ostream& out, const MemorySample& sample) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Gap& gap) {
-  return out << gap.rank << ' ' << gap.begin_ns << ' ' << gap.end_ns << ' ' << gap.events << ' ' << gap.shed << ' '
-             << gap.messages << ' ' << gap.not_kept << gap.damaged << gap.cut_off << ' ' << gap.stretches << '\n';
+  return out << gap.rank << ' ' << gap.begin_ns << ' ' << gap.end_ns << ' ' << gap.events << ' ' << gap.shed
+             << ' ' << gap.messages << ' ' << gap.not_kept << gap.damaged << gap.cut_off << ' '
+             << gap.stretches << '\n';
 }
 
 /// What is there without looking at a rank.
 std::string figures_of(const Store& store) {
   std::ostringstream out;
-  out << store.event_count() << ' ' << store.dropped_count() << ' ' << store.origin_ns() << ' ' << store.end_ns()
-      << ' ' << store.not_kept().events << ' ' << store.not_kept().until_ns << ' ' << store.steps().size() << ' '
-      << store.moments().size() << ' ' << static_cast<int>(*store.recorded_detail()) << '\n';
+  out << store.event_count() << ' ' << store.dropped_count() << ' ' << store.origin_ns() << ' '
+      << store.end_ns() << ' ' << store.not_kept().events << ' ' << store.not_kept().until_ns << ' '
+      << store.steps().size() << ' ' << store.moments().size() << ' '
+      << static_cast<int>(*store.recorded_detail()) << '\n';
   for (const SpanTotal& total : store.span_totals())
-    out << total.lane.rank << ' ' << static_cast<int>(total.lane.stream) << ' ' << static_cast<int>(total.kind) << ' '
-        << int{total.code} << ' ' << total.count << ' ' << total.total_ns << ' ' << total.min_ns << ' '
-        << total.max_ns << '\n';
+    out << total.lane.rank << ' ' << static_cast<int>(total.lane.stream) << ' '
+        << static_cast<int>(total.kind) << ' ' << int{total.code} << ' ' << total.count << ' '
+        << total.total_ns << ' ' << total.min_ns << ' ' << total.max_ns << '\n';
   for (const Store::UnmatchedEnds& ends : store.unmatched_ends())
-    out << ends.rank << ' ' << static_cast<int>(ends.kind) << ' ' << ends.count << ' ' << ends.explained << '\n';
+    out << ends.rank << ' ' << static_cast<int>(ends.kind) << ' ' << ends.count << ' ' << ends.explained
+        << '\n';
   for (const Gap& gap : store.gaps()) out << gap;
   for (const LaneId lane : store.lanes()) out << lane.rank << ' ' << int{store.depth_count(lane)} << '\n';
   for (const RankRow& row : store.ranks()) {
@@ -62,7 +67,8 @@ std::string levels_of(const Store& store, std::int64_t begin, std::int64_t end) 
       const bool waits = depth == store.depth_count(lane);
       store.density(lane, waits ? Store::kWaits : static_cast<std::uint8_t>(depth), begin, end, columns);
       for (const Density& one : columns)
-        out << one.busy << ' ' << one.count << ' ' << static_cast<int>(one.dominant) << int{one.dominant_code} << ' ';
+        out << one.busy << ' ' << one.count << ' ' << static_cast<int>(one.dominant) << int{one.dominant_code}
+            << ' ';
     }
   }
   return std::move(out).str();
@@ -82,8 +88,12 @@ std::map<std::string, std::function<std::string(const Store&)>> questions() {
   using Out = std::ostream&;
   std::map<std::string, std::function<std::string(const Store&)>> all;
   all["levels of all"] = [](const Store& s) { return levels_of(s, 0, s.end_ns()); };
-  all["levels of sums"] = [](const Store& s) { return levels_of(s, s.end_ns() / 9, s.not_kept().until_ns / 2); };
-  all["levels of the newest"] = [](const Store& s) { return levels_of(s, s.not_kept().until_ns, s.end_ns()); };
+  all["levels of sums"] = [](const Store& s) {
+    return levels_of(s, s.end_ns() / 9, s.not_kept().until_ns / 2);
+  };
+  all["levels of the newest"] = [](const Store& s) {
+    return levels_of(s, s.not_kept().until_ns, s.end_ns());
+  };
   all["memory columns"] = [](const Store& s) {
     std::ostringstream out;
     std::vector<MemorySample> columns(300);
@@ -127,7 +137,8 @@ std::map<std::string, std::function<std::string(const Store&)>> questions() {
   all["instants"] = [](const Store& s) {
     std::ostringstream out;
     for (const RankRow& row : s.ranks()) {
-      out << s.instants(row.rank).size() << ' ' << s.instants_of(row.rank, ev::EventKind::fetch_decision).size();
+      out << s.instants(row.rank).size() << ' '
+          << s.instants_of(row.rank, ev::EventKind::fetch_decision).size();
       for (const ev::EventKind kind : {ev::EventKind::fetch_decision, ev::EventKind::trace_invalidated}) {
         const auto first = s.first_instant(row.rank, kind);
         out << ' ' << (first ? first->ticks : 0);
@@ -142,11 +153,11 @@ class PackedBlocks : public PartOfARun {
  protected:
   /// With a moment, so that sums lie before and behind blocks.
   void record() {
-    record_with({.max_bytes = 1'000'000, .around_ns = 100'000'000},
-                [](RecordingWriter& writer, int turn, const Store& totals) {
-                  if (turn == 6)
-                    writer.keep({.at_ns = totals.origin_ns() + totals.end_ns(), .kind = "request", .text = ""});
-                });
+    record_with({.max_bytes = 1'000'000, .around_ns = 100'000'000}, [](RecordingWriter& writer, int turn,
+                                                                       const Store& totals) {
+      if (turn == 6)
+        writer.keep({.at_ns = totals.origin_ns() + totals.end_ns(), .kind = "request", .text = ""});
+    });
   }
   [[nodiscard]] Store open_as_read(const char* name = "part.zscope", RecordingInfo* info = nullptr) const {
     return open_recording(file(name), info, Verify::as_read);
@@ -167,7 +178,8 @@ TEST_F(PackedBlocks, SayTheSameAsThoseThatWereReadAtOnce) {
     const Store packed = open_as_read("part.zscope", &info);
     EXPECT_THAT(info.problems, testing::IsEmpty());
     EXPECT_EQ(figures_of(packed), figures_of(whole));
-    for (const RankRow& row : packed.ranks()) EXPECT_TRUE(packed.is_packed(row.rank)) << "figures look at nothing";
+    for (const RankRow& row : packed.ranks())
+      EXPECT_TRUE(packed.is_packed(row.rank)) << "figures look at nothing";
     EXPECT_LT(packed.resident_bytes(), whole.resident_bytes());
   }
   for (const auto& [name, ask] : questions()) {
@@ -203,8 +215,8 @@ TEST_F(PackedBlocks, AreReadWithinTheTimeOfFrames) {
   EXPECT_LT(frames, 10'000);
 }
 
-/// The recorder joins and deletes sums of a run that goes on. What was there when the file was opened is shown
-/// as it was then.
+/// The recorder joins and deletes sums of a run that goes on. What was there when the file was opened is
+/// shown as it was then.
 TEST_F(PackedBlocks, StayWhenTheRecordingIsRotated) {
   std::optional<Store> later;
   std::string of_sums, figures;
@@ -232,7 +244,8 @@ TEST_F(PackedBlocks, StayWhenTheRecordingIsRotated) {
 TEST_F(PackedBlocks, AreInACopy) {
   record();
   const Store original = open_as_read();
-  Database(file("part.zscope"), Database::Access::create).execute("VACUUM INTO '" + file("copy.zscope") + "'");
+  Database(file("part.zscope"), Database::Access::create)
+      .execute("VACUUM INTO '" + file("copy.zscope") + "'");
   RecordingInfo info;
   const Store copy = open("copy.zscope", &info), packed = open_as_read("copy.zscope");
   EXPECT_THAT(info.problems, testing::IsEmpty());
@@ -247,14 +260,17 @@ TEST_F(PackedBlocks, AreInACopy) {
 TEST_F(PackedBlocks, OfADamagedSumNothingIsShown) {
   record();
   Database(file("part.zscope"), Database::Access::create)
-      .execute("UPDATE sums SET bytes = substr(bytes, 1, length(bytes) - 1) || x'5A' "
-               "WHERE id = (SELECT max(id) FROM sums)");
+      .execute(
+          "UPDATE sums SET bytes = substr(bytes, 1, length(bytes) - 1) || x'5A' "
+          "WHERE id = (SELECT max(id) FROM sums)");
   RecordingInfo verified, read;
-  const Store whole = open_recording(file("part.zscope"), &verified), packed = open_as_read("part.zscope", &read);
+  const Store whole = open_recording(file("part.zscope"), &verified),
+              packed = open_as_read("part.zscope", &read);
   for (const RecordingInfo* info : {&verified, &read}) {
     EXPECT_EQ(std::count_if(info->problems.begin(), info->problems.end(),
                             [](const std::string& problem) {
-                              return problem.find("what was not kept: checksum does not match") != std::string::npos;
+                              return problem.find("what was not kept: checksum does not match") !=
+                                     std::string::npos;
                             }),
               1);
   }
@@ -264,6 +280,56 @@ TEST_F(PackedBlocks, OfADamagedSumNothingIsShown) {
     EXPECT_TRUE(ask(packed) == ask(whole)) << name;
   }
   EXPECT_THAT(packed.problems(), testing::IsEmpty());
+}
+
+/// Of sums that differ in everything, taken one by one and all at once.
+TEST(PackedBlock, FiguresOfSumsThatDifferAddUp) {
+  Store whole, packed;
+  RankFigures figures;
+  std::vector<std::vector<std::byte>> stored;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    const auto n = static_cast<std::int64_t>(i);
+    Block block;
+    block.sequence = i * 5;
+    block.parts = 5;
+    block.events = 10;
+    block.begin_ns = n * 1000;
+    block.end_ns = block.begin_ns + 900;
+    block.dropped_before = i;
+    block.lanes[i + 1].rows.resize(i + 1);
+    block.lanes[i + 1].fine.resize(i + 1);
+    // The highest is in the middle.
+    block.memory[i % 2].changes = 4;
+    block.peaks[i % 2].all = {.at_ns = n * 1000 + 5, .bytes = {n == 1 ? 50 : 10 + n}};
+    block.peaks[i % 2].model_state = {.at_ns = n * 1000 + 7, .bytes = {n == 2 ? 60 : 20}};
+    block.counts = {
+        {.kind = ev::EventKind::param_status, .code = 1, .count = 4'000'000'000U},
+        {.kind = ev::EventKind::module_end, .code = static_cast<std::uint8_t>(i % 2), .count = 3}};
+    block.totals = {{.lane = {0, ev::StreamId::compute},
+                     .kind = ev::EventKind::module_begin,
+                     .code = static_cast<std::uint8_t>(i / 2),
+                     .count = 2 + n,
+                     .total_ns = 100 + n,
+                     .min_ns = 30 - n,
+                     .max_ns = 50 + n}};
+    block.gates = 7;  // none can be looked at of a sum
+    stored.push_back(encode_block(block));
+    begin_sum(block);
+    whole.append_sum(block, 100, {}, true);
+    BlockHead head = decode_head(stored.back().data(), stored.back().size());
+    begin_sum(head);
+    figures.add(head);
+  }
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const BlockHead head = decode_head(stored[i].data(), stored[i].size());
+    packed.append_sum({.origin = head, .bytes = stored[i], .sum = true}, i == 0 ? &figures : nullptr, 100,
+                      {});
+  }
+  EXPECT_EQ(figures_of(packed), figures_of(whole));
+  EXPECT_EQ(packed.instant_count(0, ev::EventKind::param_status), 12'000'000'000U);
+  EXPECT_EQ(packed.memory_peak(0, static_cast<ev::MemoryPool>(1))->bytes[0], 50);
+  EXPECT_FALSE(packed.has_gates(0));
+  EXPECT_TRUE(packed.is_packed(0));
 }
 
 /// What cannot be decoded although its head could (a later program's block, a fault of memory).
@@ -289,7 +355,8 @@ TEST(PackedBlock, ThatIsDamagedIsNamedOnce) {
   }
   EXPECT_THAT(store.problems().front(), testing::HasSubstr("sequence 1"));
   EXPECT_THAT(store.problems().front(), testing::HasSubstr("checksum does not match"));
-  EXPECT_EQ(std::count_if(store.gaps().begin(), store.gaps().end(), [](const Gap& gap) { return gap.damaged; }), 1);
+  EXPECT_EQ(
+      std::count_if(store.gaps().begin(), store.gaps().end(), [](const Gap& gap) { return gap.damaged; }), 1);
 }
 
 }  // namespace
