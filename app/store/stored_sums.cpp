@@ -70,10 +70,7 @@ void read_step_rows(Database& database, StoredSums& out) {
     row.tokens = rows.integer(4);
     int column = 5;
     for_each_step_column(
-        [&](const StepValue& value) {
-          if (rows.type(column) != Statement::Type::null) row.*value.member = rows.real(column);
-          ++column;
-        },
+        [&](const StepValue& value) { row.*value.member = rows.real(column++); },  // NULL: not a number
         [&] { row.skipped = rows.integer(column++) != 0; });
   }
 }
