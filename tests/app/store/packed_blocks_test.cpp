@@ -10,6 +10,7 @@
 #include "app/store/block_codec.h"
 #include "app/store/block_sum.h"
 #include "app/store/database.h"
+#include "app/store/packed.h"
 #include "app/store/rank_figures.h"
 #include "tests/app/store/part_of_a_run.h"
 
@@ -280,6 +281,39 @@ TEST_F(PackedBlocks, OfADamagedSumNothingIsShown) {
     EXPECT_TRUE(ask(packed) == ask(whole)) << name;
   }
   EXPECT_THAT(packed.problems(), testing::IsEmpty());
+}
+
+/// What is left packed after its head was read must not turn out to be damaged later.
+TEST_F(PackedBlocks, AHeadIsRefusedWhereTheBlockIs) {
+  record();
+  Database database(file("part.zscope"), Database::Access::read);
+  Statement blocks = database.prepare("SELECT bytes FROM blocks UNION ALL SELECT bytes FROM sums LIMIT 12");
+  std::mt19937_64 random(11);
+  std::size_t refused = 0, taken = 0;
+  while (blocks.step()) {
+    const std::vector<std::byte> bytes = unpack(blocks.bytes(0).data(), blocks.bytes(0).size());
+    for (int i = 0; i < 400; ++i) {
+      std::vector<std::byte> changed = bytes;
+      changed[random() % changed.size()] = static_cast<std::byte>(random());
+      if (i % 4 == 0) changed.resize(random() % changed.size());
+      const std::vector<std::byte> packed = pack(changed);
+      std::string of_block, of_head;
+      try {
+        (void)decode_block(packed.data(), packed.size());
+      } catch (const std::runtime_error& error) {
+        of_block = error.what();
+      }
+      try {
+        (void)decode_head(packed.data(), packed.size());
+      } catch (const std::runtime_error& error) {
+        of_head = error.what();
+      }
+      ASSERT_EQ(of_head, of_block);
+      (of_block.empty() ? taken : refused)++;
+    }
+  }
+  EXPECT_GT(refused, 1000U);
+  EXPECT_GT(taken, 300U);
 }
 
 /// Of sums that differ in everything, taken one by one and all at once.
