@@ -28,6 +28,21 @@ std::string name_of_spans(ev::EventKind kind, std::uint8_t code) {
   return code == 0 ? name : fmt::format("{} {}", name, code);
 }
 
+/// By name, of those that more than one rank has.
+std::map<std::string, Distribution::Rank> longest_of(
+    const std::map<std::pair<std::string, std::uint32_t>, store::QuantileSketch>& of_ranks) {
+  std::map<std::string, Distribution::Rank> out;
+  std::map<std::string, std::size_t> ranks;
+  for (const auto& [key, sketch] : of_ranks) {
+    const Distribution::Rank own{.rank = key.second, .p99_ms = sketch.quantile(0.99) * 1e-6};
+    ++ranks[key.first];
+    const auto known = out.try_emplace(key.first, own).first;
+    if (own.p99_ms > known->second.p99_ms) known->second = own;
+  }
+  std::erase_if(out, [&](const auto& one) { return ranks.at(one.first) < 2; });
+  return out;
+}
+
 /// About, to order by.
 double in_all(const Distribution& one) { return one.p50_ms * static_cast<double>(one.count); }
 
@@ -37,23 +52,30 @@ std::optional<Distributions> distributions(const store::Store& store, const stor
   if (!info.limits.limited()) return std::nullopt;
   // Of all ranks: distributions add up.
   std::map<std::pair<std::string, std::string>, store::QuantileSketch> sums;
+  std::map<std::pair<std::string, std::uint32_t>, store::QuantileSketch> of_ranks;
   for (const auto& [key, sketch] : info.distributions) {
     const std::string module =
         key.module == ev::kNoId ? std::string() : store::module_name(store, key.module);
-    sums[{module, name_of_spans(key.kind, key.code)}].merge(sketch);
+    const std::string what = name_of_spans(key.kind, key.code);
+    sums[{module, what}].merge(sketch);
+    if (key.module == ev::kNoId && key.rank != ev::kNoId) of_ranks[{what, key.rank}].merge(sketch);
   }
+  const std::map<std::string, Distribution::Rank> longest = longest_of(of_ranks);
   Distributions all{.list = {}, .whole = info.complete};
   std::vector<Distribution>& out = all.list;
   for (const auto& [names, sketch] : sums) {
     const auto ms = [&](double q) { return sketch.quantile(q) * 1e-6; };
+    const auto rank = names.first.empty() ? longest.find(names.second) : longest.end();
     out.push_back({.what = names.second,
                    .module = names.first,
                    .count = sketch.count(),
                    .p50_ms = ms(0.5),
+                   .p90_ms = ms(0.9),
                    .p95_ms = ms(0.95),
                    .p99_ms = ms(0.99),
                    .min_ms = static_cast<double>(sketch.min_ns()) * 1e-6,
-                   .max_ms = static_cast<double>(sketch.max_ns()) * 1e-6});
+                   .max_ms = static_cast<double>(sketch.max_ns()) * 1e-6,
+                   .longest = rank == longest.end() ? std::nullopt : std::optional(rank->second)});
   }
   std::ranges::stable_sort(out, [](const Distribution& a, const Distribution& b) {
     if (a.module.empty() != b.module.empty()) return a.module.empty();

@@ -17,8 +17,15 @@ struct Distribution {
   std::string what;    ///< "collective all_gather", "module forward"
   std::string module;  ///< its path; empty: of all
   std::uint64_t count = 0;
-  double p50_ms = 0, p95_ms = 0, p99_ms = 0;  ///< within QuantileSketch::kError
-  double min_ms = 0, max_ms = 0;              ///< exact
+  double p50_ms = 0, p90_ms = 0, p95_ms = 0, p99_ms = 0;  ///< within QuantileSketch::kError
+  double min_ms = 0, max_ms = 0;                          ///< exact
+  /// The rank whose own 99 % is the longest; nothing of a module, which is counted over all ranks, and of a
+  /// single rank.
+  struct Rank {
+    std::uint32_t rank = 0;
+    double p99_ms = 0;
+  };
+  std::optional<Rank> longest;
 };
 
 struct Distributions {

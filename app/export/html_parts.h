@@ -124,6 +124,8 @@ struct ShownRank {
 [[nodiscard]] std::string communication_html(const analysis::Summary& summary);
 [[nodiscard]] std::string prefetch_html(const analysis::Summary& summary);
 [[nodiscard]] std::string gpu_html(const analysis::Summary& summary);
+/// Of a recording with limits: how long operations took over the whole run.
+[[nodiscard]] std::string distributions_html(const analysis::Summary& summary);
 [[nodiscard]] std::string scheduling_html(const analysis::Scheduling& scheduling);
 /// A: what the run is compared with; B: the run.
 [[nodiscard]] std::string comparison_html(const analysis::Comparison& comparison);

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/store/block_sum.h"
 #include "app/store/tile.h"
 
 namespace shardscope::store {
@@ -50,7 +51,7 @@ void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time, std::chron
     sights_.clear();
   }
   all_seen_before_ = true;
-  read_since_limit_ = short_of_time_ = false;
+  read_since_limit_ = short_of_time_ = packed_left_ = false;
 }
 
 void BlockAccess::note_drawing() {
@@ -119,6 +120,13 @@ bool BlockAccess::may_read(const Pace& pace) {
   if (!std::exchange(read_since_limit_, true)) return true;
   if (!short_of_time_ && pace.each < time_left()) return true;
   short_of_time_ = true;
+  ++denied_;
+  return false;
+}
+
+bool BlockAccess::may_unpack() {
+  if (!left_ || !std::exchange(read_since_limit_, true) || packed_.each < *left_) return true;
+  packed_left_ = true;
   ++denied_;
   return false;
 }
@@ -234,6 +242,25 @@ const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index
     damaged(block, std::string("its levels of detail: ") + error.what());
     return nullptr;
   }
+}
+
+std::optional<Block> BlockAccess::unpack(PackedBlock& packed, Read read) {
+  if (read == Read::never || (read == Read::if_time && !may_unpack())) return std::nullopt;
+  const Measured measured(*this, packed_);
+  Block block;
+  try {
+    block = decode_block(packed.bytes.data(), packed.bytes.size());
+    if (packed.sum) begin_sum(block);
+  } catch (const std::runtime_error& error) {
+    block = Block();
+    static_cast<BlockOrigin&>(block) = packed.origin;
+    if (!std::exchange(packed.damaged, true))
+      damaged(block, std::string("its levels of detail: ") + error.what());
+  }
+  block.damaged = packed.damaged;
+  block.sum = packed.sum;
+  if (!packed.sum) block.rows = {packed.row};
+  return block;
 }
 
 BlockAccess::TileRead BlockAccess::read_tile(const Block& last, std::uint32_t tile, std::uint32_t row) {

@@ -104,7 +104,7 @@ class BlockAccess {
   /// How often Read::if_time found no time; of who must know whether it did.
   [[nodiscard]] std::uint64_t denied() const noexcept { return denied_; }
   /// Since the last limit() something was not read for want of time.
-  [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_; }
+  [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_ || packed_left_; }
 
   enum class Read : std::uint8_t { always, if_time, never };
   /// How much of a page is kept: of hundreds of blocks in view all of it would not fit the cache.
@@ -122,6 +122,9 @@ class BlockAccess {
                                                   Read read);
   /// The same where it was read before; else null.
   [[nodiscard]] const BlockCache::Held* known_page(const Block& block, std::uint32_t index, Detail detail);
+  /// Decodes a packed block; one that is damaged comes back as such, with its origin alone. Nothing: there is
+  /// no time.
+  [[nodiscard]] std::optional<Block> unpack(PackedBlock& packed, Read read);
   struct TileRead {
     const BlockCache::Held* held = nullptr;  ///< a DensityPyramid; null: not there, or no time
     bool stored = false;                     ///< it is there
@@ -148,6 +151,8 @@ class BlockAccess {
   /// Measures a read where there is a limit.
   class Measured;
   [[nodiscard]] bool may_read(const Pace& pace);
+  /// As may_read(), within the time for reading alone: what looks at nothing new has no more of it.
+  [[nodiscard]] bool may_unpack();
   [[nodiscard]] std::chrono::nanoseconds time_left() const;
   void begin_looking(const Sight& sight);
   /// The looking since the last limit() is over.
@@ -175,8 +180,8 @@ class BlockAccess {
   std::vector<Sight> sights_, sights_before_;  ///< under this limit and the one before
   bool all_seen_before_ = true;
   std::uint64_t denied_ = 0;
-  bool read_since_limit_ = false, short_of_time_ = false;
-  Pace pages_, states_, tiles_;
+  bool read_since_limit_ = false, short_of_time_ = false, packed_left_ = false;
+  Pace pages_, states_, tiles_, packed_;
   std::vector<std::string> problems_;
   std::vector<Damage> damage_;
 };

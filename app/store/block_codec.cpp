@@ -59,6 +59,10 @@ class Reader : public ByteReader {
   T small() {
     return static_cast<T>(varint());
   }
+  /// As so many time() or other integers, which are not wanted.
+  void skip(std::size_t count) {
+    varints(count, [](std::uint64_t) {});
+  }
   /// A number of things of at least a byte each.
   std::size_t count() {
     const std::uint64_t value = varint();
@@ -98,6 +102,15 @@ Span read_span(Reader& in, std::uint8_t depth) {
   span.v0 = in.number();
   span.v1 = in.number();
   return span;
+}
+
+/// As read_span().
+void skip_span(Reader& in) {
+  in.skip(2);
+  (void)in.time();
+  (void)in.time();
+  if (in.varint() != 0) (void)in.time();
+  in.skip(5);
 }
 
 void write(Writer& out, const CategoryBytes& bytes) {
@@ -179,6 +192,32 @@ RankKeyframe read_keyframe(Reader& in, std::size_t lanes) {
   return out;
 }
 
+/// As read_keyframe().
+void skip_keyframe(Reader& in, std::size_t lanes) {
+  in.now_reading("keyframe");
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    (void)in.time();
+    const std::size_t open = in.count();
+    if (open > kMaxDepth) in.fail("has too many open spans");
+    for (std::size_t d = 0; d < open; ++d) {
+      skip_span(in);
+      (void)in.time();
+    }
+  }
+  for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
+    if (in.varint() == 0) continue;
+    (void)in.time();
+    in.skip(ev::kMemoryCategoryCount);
+  }
+  const std::size_t buckets = in.count();
+  for (std::size_t b = 0; b < buckets; ++b) {
+    in.skip(2);
+    (void)in.time();
+    in.skip(1);
+    in.skip(in.count());
+  }
+}
+
 void write(Writer& out, const MemorySample& sample) {
   out.time(sample.at_ns);
   write(out, sample.bytes);
@@ -236,6 +275,27 @@ void read_memory(Reader& in, Block& block) {
   }
 }
 
+/// As read_memory(), without what lies between the peaks.
+void read_peaks(Reader& in, BlockHead& head) {
+  in.now_reading("memory");
+  for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
+    head.has_memory[p] = in.small<std::uint32_t>() != 0;
+    if (!head.has_memory[p]) continue;
+    head.peaks[p] = {.all = read_sample(in), .model_state = read_sample(in)};
+    const std::size_t leaves = in.count();
+    for (std::size_t i = 0; i < leaves; ++i) {
+      (void)in.time();
+      (void)in.time();
+      in.skip(ev::kMemoryCategoryCount);
+    }
+    const std::size_t corrections = in.count();
+    for (std::size_t i = 0; i < corrections; ++i) {
+      (void)in.time();
+      in.skip(3);
+    }
+  }
+}
+
 void write_sums(Writer& out, const Block& block) {
   out.varint(block.counts.size());
   for (const InstantCount& count : block.counts) {
@@ -270,7 +330,20 @@ void write_sums(Writer& out, const Block& block) {
   }
 }
 
-void read_sums(Reader& in, Block& block) {
+void read_carried(Reader& in, Block::Carried& carried) {
+  carried.stream = in.small<std::uint8_t>();
+  carried.depth = in.small<std::uint8_t>();
+  carried.end_ns = in.time();
+  if (in.varint() != 0) carried.mark_ns = in.time();
+  if (carried.stream >= ev::kStreamCount) in.fail("names a lane that is not there");
+}
+
+std::vector<Block::Carried>* carried_of(Block& block) { return &block.carried; }
+std::vector<Block::Carried>* carried_of(BlockHead&) { return nullptr; }
+
+/// Of a Block or a BlockHead.
+template <typename Sums>
+void read_sums(Reader& in, Sums& block) {
   in.now_reading("sums");
   block.counts.resize(in.count());
   for (InstantCount& count : block.counts) {
@@ -279,13 +352,11 @@ void read_sums(Reader& in, Block& block) {
     count.count = in.small<std::uint32_t>();
   }
   block.gates = in.small<std::uint32_t>();
-  block.carried.resize(in.count());
-  for (Block::Carried& carried : block.carried) {
-    carried.stream = in.small<std::uint8_t>();
-    carried.depth = in.small<std::uint8_t>();
-    carried.end_ns = in.time();
-    if (in.varint() != 0) carried.mark_ns = in.time();
-    if (carried.stream >= ev::kStreamCount) in.fail("names a lane that is not there");
+  const std::size_t carried = in.count();
+  for (std::size_t i = 0; i < carried; ++i) {
+    Block::Carried one;
+    read_carried(in, one);
+    if (auto* const all = carried_of(block)) all->push_back(one);
   }
   block.totals.resize(in.count());
   for (SpanTotal& total : block.totals) {
@@ -445,11 +516,10 @@ std::vector<std::byte> encode_block(const Block& block) {
   return pack(bytes);
 }
 
-Block decode_block(const std::byte* data, std::size_t size) {
-  const std::vector<std::byte> bytes = unpack(data, size);
-  Reader in(bytes.data(), bytes.size(), "block");
+namespace {
+
+void read_origin(Reader& in, BlockOrigin& block) {
   read_version(in, kBlockVersion);
-  Block block;
   block.begin_ns = in.fixed<std::int64_t>();
   in.set_base(block.begin_ns);
   block.rank = in.small<std::uint32_t>();
@@ -466,6 +536,15 @@ Block decode_block(const std::byte* data, std::size_t size) {
   block.clock_residual_ns = in.number();
   block.end_ns = in.time();
   block.gap = in.varint() != 0;
+}
+
+}  // namespace
+
+Block decode_block(const std::byte* data, std::size_t size) {
+  const std::vector<std::byte> bytes = unpack(data, size);
+  Reader in(bytes.data(), bytes.size(), "block");
+  Block block;
+  read_origin(in, block);
   const std::size_t lanes = read_lane_count(in);
   block.begin = read_keyframe(in, lanes);
   for (BlockLane& lane : std::span(block.lanes).first(lanes)) {
@@ -483,6 +562,29 @@ Block decode_block(const std::byte* data, std::size_t size) {
   read_sums(in, block);
   if (in.left() != 0) in.fail("are followed by bytes that mean nothing");
   return block;
+}
+
+BlockHead decode_head(const std::byte* data, std::size_t size) {
+  const std::vector<std::byte> bytes = unpack(data, size);
+  Reader in(bytes.data(), bytes.size(), "block");
+  BlockHead head;
+  read_origin(in, head);
+  const std::size_t lanes = read_lane_count(in);
+  skip_keyframe(in, lanes);
+  for (std::uint8_t& depth : std::span(head.depths).first(lanes)) {
+    in.now_reading("lanes");
+    (void)in.time();
+    const std::size_t depths = in.count();
+    if (depths > kMaxDepth) in.fail("have too many rows");
+    for (std::size_t d = 0; d < depths; ++d) DensityPyramid::check(in);
+    in.skip(depths);
+    depth = static_cast<std::uint8_t>(depths);
+  }
+  DensityPyramid::check(in);
+  read_peaks(in, head);
+  read_sums(in, head);
+  if (in.left() != 0) in.fail("are followed by bytes that mean nothing");
+  return head;
 }
 
 }  // namespace shardscope::store

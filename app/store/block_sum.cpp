@@ -28,10 +28,9 @@ bool fits(const Block& a, const Block& b) {
   return std::all_of(sums.begin(), sums.end(), [](const auto& sum) { return sum.second <= kMostCount; });
 }
 
-void keep_pauses(Block& block) {
-  std::erase_if(block.notable,
-                [](const ev::Event& event) { return event.kind != ev::EventKind::paused_end; });
-  if (block.notable.size() > kMostPauses) block.notable.resize(kMostPauses);
+void keep_pauses(std::vector<ev::Event>& notable) {
+  std::erase_if(notable, [](const ev::Event& event) { return event.kind != ev::EventKind::paused_end; });
+  if (notable.size() > kMostPauses) notable.resize(kMostPauses);
 }
 
 /// As coarse as it is stored.
@@ -123,8 +122,13 @@ void add_missing(Block& sum, const Block& next) {
 void begin_sum(Block& block) {
   for (auto& corrections : block.corrections) corrections.clear();
   block.gates = 0;  // none can be looked at
-  keep_pauses(block);
+  keep_pauses(block.notable);
   fit_levels(block);
+}
+
+void begin_sum(BlockHead& head) {
+  head.gates = 0;
+  keep_pauses(head.notable);
 }
 
 bool add_to_sum(Block& sum, Block next) {
@@ -154,7 +158,7 @@ bool add_to_sum(Block& sum, Block next) {
   for (const auto& [key, count] : counts)
     sum.counts.push_back({.kind = key.first, .code = key.second, .count = static_cast<std::uint32_t>(count)});
   sum.notable.insert(sum.notable.end(), next.notable.begin(), next.notable.end());
-  keep_pauses(sum);
+  keep_pauses(sum.notable);
   fit_levels(sum);
   return true;
 }

@@ -15,6 +15,8 @@ namespace shardscope::store {
 
 /// Takes `block` as one whose events go: what only helps to read those is left out.
 void begin_sum(Block& block);
+/// The same of what figures take of it.
+void begin_sum(BlockHead& head);
 /// Adds the block that follows `sum`, both of one rank. Totals of spans, counts of instants, peaks of memory
 /// and what was missing are then exact for both; levels of detail and memory over time are as coarse as one
 /// block's. False, with `sum` as it was: a count would not fit.

@@ -309,22 +309,33 @@ void DensityPyramid::encode(ByteWriter& out, std::size_t most, std::uint32_t ste
   for (const DensityBucket& bucket : buckets) out.varint(bucket.tag);
 }
 
-DensityPyramid DensityPyramid::decode(ByteReader& in, Levels levels, std::uint32_t steps) {
+std::size_t DensityPyramid::decode_range(ByteReader& in) {
   in.now_reading("level of detail");
-  DensityPyramid out;
   const std::uint64_t count = in.varint();
-  if (count == 0) return out;
+  if (count == 0) return 0;
   if (count > kMaxStoredLeaves || count > in.left()) in.fail("has more buckets than bytes");
-  out.shift_ = static_cast<unsigned>(in.varint());
-  out.base_ns_ = unzigzag(in.varint());
-  out.first_begin_ns_ = static_cast<std::int64_t>(in.varint());
-  out.last_end_ns_ = static_cast<std::int64_t>(in.varint());
+  shift_ = static_cast<unsigned>(in.varint());
+  base_ns_ = unzigzag(in.varint());
+  first_begin_ns_ = static_cast<std::int64_t>(in.varint());
+  last_end_ns_ = static_cast<std::int64_t>(in.varint());
   constexpr std::int64_t kMaxNs = std::int64_t{1} << 62;
-  if (out.shift_ > 62 || out.first_begin_ns_ < 0 || out.last_end_ns_ <= out.first_begin_ns_ ||
-      out.last_end_ns_ > kMaxNs / 2 || out.base_ns_ > kMaxNs || out.base_ns_ < -kMaxNs ||
-      static_cast<std::uint64_t>((out.last_end_ns_ - 1) >> out.shift_) != count - 1) {
+  if (shift_ > 62 || first_begin_ns_ < 0 || last_end_ns_ <= first_begin_ns_ || last_end_ns_ > kMaxNs / 2 ||
+      base_ns_ > kMaxNs || base_ns_ < -kMaxNs ||
+      static_cast<std::uint64_t>((last_end_ns_ - 1) >> shift_) != count - 1) {
     in.fail("has buckets that do not fit its time");
   }
+  return count;
+}
+
+void DensityPyramid::check(ByteReader& in) {
+  constexpr std::size_t kColumns = 4;
+  in.varints(kColumns * DensityPyramid().decode_range(in), [](std::uint64_t) {});
+}
+
+DensityPyramid DensityPyramid::decode(ByteReader& in, Levels levels, std::uint32_t steps) {
+  DensityPyramid out;
+  const std::size_t count = out.decode_range(in);
+  if (count == 0) return out;
   std::vector<DensityBucket>& leaves = out.leaves_;
   leaves.resize(count);
   const double quantum = std::ldexp(1.0, static_cast<int>(out.shift_)) / steps;

@@ -145,8 +145,12 @@ class DensityPyramid {
   enum class Levels : std::uint8_t { all, finest };  ///< finest: of few buckets, and of narrow columns
   [[nodiscard]] static DensityPyramid decode(ByteReader& in, Levels levels = Levels::all,
                                              std::uint32_t steps = kSteps);
+  /// Steps over what decode() would read, and refuses what it would refuse.
+  static void check(ByteReader& in);
 
  private:
+  /// All but the buckets, of which it returns the number.
+  [[nodiscard]] std::size_t decode_range(ByteReader& in);
   [[nodiscard]] std::size_t level_count() const noexcept { return upper_.size() + 1; }
   [[nodiscard]] const std::vector<DensityBucket>& level(std::size_t i) const {
     return i == 0 ? leaves_ : upper_[i - 1];

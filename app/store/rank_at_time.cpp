@@ -26,20 +26,27 @@ CategoryBytes at_most(const Block& block, std::size_t pool, std::int64_t at_ns) 
 std::size_t RankRun::base_of(std::int64_t at_ns) const {
   const auto base =
       static_cast<std::size_t>(std::upper_bound(reach_.begin(), reach_.end(), at_ns) - reach_.begin());
-  const std::size_t last = holding(kFirst, at_ns).last;
+  const auto last =
+      static_cast<std::size_t>(std::upper_bound(floor_.begin(), floor_.end(), at_ns) - floor_.begin());
   return last > base + kMostReplayed ? last - kMostReplayed : base;
 }
 
 bool RankRun::is_known(std::int64_t at_ns) const {
   const std::size_t base = base_of(at_ns);
   if (base == 0 && at_ns <= evicted_until_) return false;
-  if (base == blocks_.size()) return true;
+  if (base == reach_.size()) return true;
+  // Of every rank in view: nothing is decoded for this.
+  if (is_packed()) {
+    const PackedBlock& packed = packed_[base];
+    return packed.origin.begin_ns > at_ns || (!packed.sum && !packed.damaged);
+  }
   const Block& block = blocks_[base];
   // Between two blocks the next one's keyframe says what is.
   return block.begin_ns > at_ns || (!block.sum && !block.damaged);
 }
 
 void RankRun::param_states(std::int64_t at_ns, std::span<ParamState> out) const {
+  (void)unpack();
   const std::size_t base = base_of(at_ns);
   if (base == blocks_.size()) {
     head_.state.status().all_at(at_ns, out);
@@ -94,6 +101,7 @@ std::vector<BucketState> RankRun::buckets_at(std::int64_t at_ns) const {
 }
 
 MemorySample RankRun::memory_at(std::size_t pool, std::int64_t at_ns) const {
+  (void)unpack();
   const std::size_t base = base_of(at_ns);
   MemorySample out{.at_ns = at_ns, .bytes = {}};
   if (const MemorySample* const coarse = history_[pool].at(at_ns);
@@ -125,7 +133,7 @@ MemorySample RankRun::memory_at(std::size_t pool, std::int64_t at_ns) const {
 
 std::optional<MemorySample> RankRun::memory_peak(std::size_t pool) const {
   const std::optional<MemorySample> newest = head_.state.memory(pool).peak();
-  const std::optional<MemorySample>& sealed = peaks_[pool].peak;
+  const std::optional<MemorySample>& sealed = peaks_[pool].all;
   if (!sealed) return newest;
   return newest && newest->total() > sealed->total() ? newest : sealed;
 }

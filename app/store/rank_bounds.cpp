@@ -79,6 +79,7 @@ void RankRun::evict(std::size_t n) {
   const auto drop = [](auto& list, std::size_t count) {
     list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(std::min(count, list.size())));
   };
+  (void)unpack();
   if (evicted_.events == 0) evicted_.begin_ns = floor_.front();
   evicted_.end_ns = evicted_until_ = reach_[n - 1];
   for (std::size_t i = 0; i < n; ++i) {

@@ -13,7 +13,7 @@ constexpr std::size_t kManyBlocks = 16;
 
 }  // namespace
 
-void RankRun::add_to_sums(const Block& block) {
+void RankRun::add_to_sums(const Block& block) const {
   static const DensityPyramid none;
   for (std::size_t s = 0; s < ev::kStreamCount; ++s) {
     // Waits are spans of the compute lane.
@@ -122,6 +122,7 @@ void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_
   DensityColumns columns = asked;
   const auto s = static_cast<std::size_t>(stream);
   if (s >= depths_.size() || columns.columns.empty() || columns.end_ns <= columns.begin_ns) return;
+  if (!unpack(BlockAccess::Read::if_time)) return;
   if (damage_in_sums_ != access_.damage().size()) renew_sums();
   const RowSums& sums = sums_[s];
   Range range = of_lane(s, columns.begin_ns, columns.end_ns);
@@ -147,6 +148,8 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
                              std::span<MemorySample> columns) const {
   std::fill(columns.begin(), columns.end(), MemorySample{.at_ns = kFirst, .bytes = {}});
   if (columns.empty() || end_ns <= begin_ns) return;
+  // Of one rank at a time, and nothing coarser would be true.
+  (void)unpack();
   const MemoryIndex& newest = head_.state.memory(pool);
   if (blocks_.empty()) {
     newest.columns(begin_ns, end_ns, columns);

@@ -76,9 +76,10 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
   head_.notable_taken = notable.size();
   if (keep_ == Keep::totals) {
     for (std::size_t p = 0; p < peaks_.size(); ++p) {
-      peaks_[p] = {.peak = memory_peak(p), .model_state = model_state_peak(p)};
+      peaks_[p] = {.all = memory_peak(p), .model_state = model_state_peak(p)};
     }
-    for (const InstantCount& ends : head_.state.unmatched_ends()) add_unmatched_ends(unmatched_ends_, ends);
+    for (const InstantCount& ends : head_.state.unmatched_ends())
+      add_unmatched_ends(unmatched_ends_, ends.kind, ends.code, ends.count);
     head_.state.begin_next_stretch([&](ev::StreamId stream, const Span& span) {
       totals_.add({rank_, stream}, span, pauses_);
     });
@@ -100,6 +101,7 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
 
 void RankRun::seal_head() {
   if (head_.events == 0) return;
+  (void)unpack();
   head_.state.end_missing(head_.missing);
   Block block = seal(rank_, head_.state, std::move(head_.begin), pauses_,
                      [&](const RankState& ended) { take_levels(ended); });
@@ -179,45 +181,69 @@ void RankRun::go_on_from(const RankKeyframe& keyframe, std::vector<ParamState> s
 }
 
 void RankRun::go_on_from_last() {
+  if (is_packed()) return go_on_from_packed();
   if (blocks_.empty()) return;
   const std::size_t last = blocks_.size() - 1;
-  const std::shared_ptr<const RankState> known = state(last, RankState::For::views);
+  std::array<std::int64_t, ev::kStreamCount> last_ns{};
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s) last_ns[s] = sums_[s].latest_ns(last);
+  go_on_from_state(state(last, RankState::For::views), last_ns);
+}
+
+void RankRun::go_on_from_state(const std::shared_ptr<const RankState>& known,
+                               const std::array<std::int64_t, ev::kStreamCount>& last_ns) {
   if (known != nullptr) {
     go_on_from(known->keyframe(), known->status().keyframe());
     return;
   }
   // Its end is not known: nothing that was open is known to go on.
   RankKeyframe keyframe;
-  for (std::size_t s = 0; s < ev::kStreamCount; ++s) keyframe.lanes[s].last_ns = sums_[s].latest_ns(last);
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s) keyframe.lanes[s].last_ns = last_ns[s];
   go_on_from(keyframe, {});
 }
 
+void RankRun::take_count(ev::EventKind kind, std::uint8_t code, std::uint64_t count) {
+  if (ev::is_end(kind)) {
+    add_unmatched_ends(unmatched_ends_, kind, code, count);
+  } else {
+    counts_[{kind, code}] += count;
+  }
+}
+
+void RankRun::take_notable_of(std::span<const ev::Event> notable) {
+  pauses_.add_of(notable);
+  notable_.insert(notable_.end(), notable.begin(), notable.end());
+}
+
 void RankRun::append(Block block) {
-  const std::size_t i = blocks_.size();
-  for (std::size_t s = 0; s < ev::kStreamCount; ++s) {
-    const auto depths = static_cast<std::uint8_t>(block.lanes[s].rows.size());
-    depths_[s] = std::max(depths_[s], depths);
-  }
-  add_to_sums(block);
-  for (std::size_t p = 0; p < peaks_.size(); ++p) {
-    if (block.memory[p].changes == 0) continue;
-    const auto take = [](std::optional<MemorySample>& known, const MemorySample& sample) {
-      if (!known || sample.total() > known->total()) known = sample;
-    };
-    take(peaks_[p].peak, block.peaks[p].all);
-    take(peaks_[p].model_state, block.peaks[p].model_state);
-  }
+  (void)unpack();
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s)
+    depths_[s] = std::max(depths_[s], static_cast<std::uint8_t>(block.lanes[s].rows.size()));
+  for (std::size_t p = 0; p < peaks_.size(); ++p)
+    if (block.memory[p].changes != 0) peaks_[p].take(block.peaks[p]);
   totals_.merge(block.totals);
-  for (const InstantCount& count : block.counts) {
-    if (ev::is_end(count.kind)) {
-      add_unmatched_ends(unmatched_ends_, count);
-      continue;
-    }
-    counts_[{count.kind, count.code}] += count.count;
-    block.kinds.add(count.kind);
+  for (const InstantCount& count : block.counts) take_count(count.kind, count.code, count.count);
+  take_notable_of(block.notable);
+  place(std::move(block));
+  if (access_.bounds) {
+    access_.packed_bytes += blocks_.back().packed_bytes();
+    block_bytes_ += blocks_.back().bytes() - blocks_.back().packed_bytes();
+    keep_bounds();
   }
-  pauses_.add_of(block.notable);
-  notable_.insert(notable_.end(), block.notable.begin(), block.notable.end());
+}
+
+void RankRun::note_times(const BlockOrigin& block) const {
+  reach_.push_back(std::max(reach_.empty() ? kFirst : reach_.back(), block.end_ns));
+  floor_.push_back(block.begin_ns);
+  for (std::size_t j = floor_.size() - 1; j-- > 0 && floor_[j] > block.begin_ns;) floor_[j] = block.begin_ns;
+}
+
+void RankRun::place(Block block) const {
+  const std::size_t i = blocks_.size();
+  if (i == reach_.size()) note_times(block);
+  add_to_sums(block);
+  for (const InstantCount& count : block.counts) {
+    if (!ev::is_end(count.kind)) block.kinds.add(count.kind);
+  }
   const std::vector<Block::Carried> carried = std::move(block.carried);
   // With their room, which an empty list assigned would keep.
   const auto release = [](auto& list) { std::remove_reference_t<decltype(list)>().swap(list); };
@@ -228,29 +254,25 @@ void RankRun::append(Block block) {
   block.waits.clear();
   release(block.peaks);
   release(block.counts);
-  reach_.push_back(std::max(reach_.empty() ? kFirst : reach_.back(), block.end_ns));
-  floor_.push_back(block.begin_ns);
-  for (std::size_t j = i; j-- > 0 && floor_[j] > block.begin_ns;) floor_[j] = block.begin_ns;
   blocks_.push_back(std::move(block));
   for (const Block::Carried& span : carried) carry_back(i, span);
-  if (access_.bounds) {
-    access_.packed_bytes += blocks_.back().packed_bytes();
-    block_bytes_ += blocks_.back().bytes() - blocks_.back().packed_bytes();
-    keep_bounds();
+}
+
+void RankRun::keep_rare(std::span<const ev::Event> rare) {
+  for (const ev::Event& event : rare) {
+    if (keeps_rare(event.kind)) rare_.push_back(event);
   }
 }
 
 void RankRun::append_sum(Block block, std::span<const ev::Event> rare, bool blocks_follow) {
   seal_head();
   block.sum = true;
-  for (const ev::Event& event : rare) {
-    if (keeps_rare(event.kind)) rare_.push_back(event);
-  }
+  keep_rare(rare);
   append(std::move(block));
   if (!blocks_follow) gap();
 }
 
-void RankRun::carry_back(std::size_t i, const Block::Carried& carried) {
+void RankRun::carry_back(std::size_t i, const Block::Carried& carried) const {
   const auto open_at = [&](std::size_t block) -> Span* {
     auto& open = blocks_[block].begin.lanes[carried.stream].open;
     return carried.depth < open.size() ? &open[carried.depth].span : nullptr;
@@ -285,17 +307,18 @@ SpanTotals RankRun::span_totals() const {
 
 std::map<ev::EventKind, Store::UnmatchedEnds> RankRun::unmatched_ends() const {
   std::map<ev::EventKind, Store::UnmatchedEnds> out = unmatched_ends_;
-  for (const InstantCount& count : head_.state.unmatched_ends()) add_unmatched_ends(out, count);
+  for (const InstantCount& count : head_.state.unmatched_ends())
+    add_unmatched_ends(out, count.kind, count.code, count.count);
   return out;
 }
 
-void RankRun::add_unmatched_ends(std::map<ev::EventKind, Store::UnmatchedEnds>& ends,
-                                 const InstantCount& count) const {
-  Store::UnmatchedEnds& row = ends[count.kind];
+void RankRun::add_unmatched_ends(std::map<ev::EventKind, Store::UnmatchedEnds>& ends, ev::EventKind kind,
+                                 std::uint8_t code, std::uint64_t count) const {
+  Store::UnmatchedEnds& row = ends[kind];
   row.rank = rank_;
-  row.kind = count.kind;
-  row.count += count.count;
-  if (count.code != 0) row.explained += count.count;
+  row.kind = kind;
+  row.count += count;
+  if (code != 0) row.explained += count;
 }
 
 std::optional<ev::Detail> RankRun::recorded_detail() const {
@@ -305,7 +328,7 @@ std::optional<ev::Detail> RankRun::recorded_detail() const {
   };
   for (const auto& [key, count] : counts_) take(key.first);
   for (const SpanTotal& total : totals_.rows()) take(total.kind);
-  if (!blocks_.empty()) return most;
+  if (!blocks_.empty() || is_packed()) return most;
   for (const ev::Event& event : head_.state.instants()) take(event.kind);
   for (const Lane& lane : head_.state.lanes()) {
     for (std::uint8_t d = 0; d < lane.depth_count(); ++d) {
@@ -319,6 +342,7 @@ std::size_t RankRun::bytes() const {
   std::size_t bytes = head_.state.bytes() + head_.raw.capacity() * sizeof(ev::Event);
   for (const Block& block : blocks_) bytes += block.bytes();
   for (const RowSums& sums : sums_) bytes += sums.bytes();
+  for (const PackedBlock& packed : packed_) bytes += sizeof packed + packed.bytes.capacity();
   bytes += open_tile_.bytes() + pauses_.bytes() + rare_.capacity() * sizeof(ev::Event);
   bytes += (reach_.capacity() + floor_.capacity()) * sizeof(std::int64_t);
   for (const auto& pages : pages_) bytes += pages.capacity() * sizeof(KnownPage);

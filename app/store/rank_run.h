@@ -18,6 +18,7 @@
 #include "app/store/block_access.h"
 #include "app/store/memory_history.h"
 #include "app/store/pauses.h"
+#include "app/store/rank_figures.h"
 #include "app/store/rank_state.h"
 #include "app/store/row_sums.h"
 #include "app/store/span_totals.h"
@@ -48,6 +49,13 @@ class RankRun {
   /// (is_rare()). `blocks_follow`: what comes next begins with a keyframe of its own; else its state is not
   /// known.
   void append_sum(Block block, std::span<const ev::Event> rare, bool blocks_follow);
+  /// Instants of what was not kept that later steps depend on.
+  void keep_rare(std::span<const ev::Event> rare);
+  /// A block of a recording of which only the head is read now; from a rank's first one on all of them come
+  /// so. `figures`: its own, with those of blocks that come right after it; null where they were there
+  /// before. [Note: packed blocks]
+  void append(PackedBlock packed, const RankFigures* figures);
+  [[nodiscard]] bool is_packed() const noexcept { return !packed_.empty(); }
   /// What the newest stretch begins with, after the last append().
   void go_on_from(const RankKeyframe& keyframe, std::vector<ParamState> statuses);
   /// The same, found by reading the last block.
@@ -137,13 +145,15 @@ class RankRun {
     std::optional<Missing> missing;  ///< that events have not passed yet
     std::int64_t missing_offset_ns = 0;
   };
-  struct Peaks {
-    std::optional<MemorySample> peak, model_state;
-  };
   struct Range {
     std::size_t first = 0, last = 0;
   };
 
+  /// The last block ends so; null: it is not known how, only when its lanes do.
+  void go_on_from_state(const std::shared_ptr<const RankState>& known,
+                        const std::array<std::int64_t, ev::kStreamCount>& last_ns);
+  /// go_on_from_last() without the blocks before.
+  void go_on_from_packed();
   /// What comes now begins a stretch of its own.
   void begin_gap();
 
@@ -164,7 +174,7 @@ class RankRun {
   [[nodiscard]] std::size_t base_of(std::int64_t at_ns) const;
   /// A span that is open at the end of block `i`, as it is known now.
   [[nodiscard]] Span continued(std::size_t stream, std::size_t depth, std::size_t i, Span span) const;
-  void carry_back(std::size_t i, const Block::Carried& carried);
+  void carry_back(std::size_t i, const Block::Carried& carried) const;
   /// Spills and lets go where access_.bounds want it.
   void keep_bounds();
   void evict(std::size_t blocks);
@@ -172,9 +182,19 @@ class RankRun {
   [[nodiscard]] bool keeps_rare(ev::EventKind kind) const;
   /// Of everything that is kept of the blocks beside what can be spilled, about.
   [[nodiscard]] std::size_t index_bytes() const;
-  void add_to_sums(const Block& block);
-  void add_unmatched_ends(std::map<ev::EventKind, Store::UnmatchedEnds>& ends,
-                          const InstantCount& count) const;
+  void add_to_sums(const Block& block) const;
+  /// Those of blocks that come next.
+  void take_figures(const RankFigures& figures);
+  void take_count(ev::EventKind kind, std::uint8_t code, std::uint64_t count);
+  void take_notable_of(std::span<const ev::Event> notable);
+  /// When the next block begins and ends.
+  void note_times(const BlockOrigin& block) const;
+  /// Everything else of it: levels of detail, its keyframe.
+  void place(Block block) const;
+  /// True once every packed block is where it belongs. [Note: packed blocks]
+  bool unpack(BlockAccess::Read read = BlockAccess::Read::always) const;
+  void add_unmatched_ends(std::map<ev::EventKind, Store::UnmatchedEnds>& ends, ev::EventKind kind,
+                          std::uint8_t code, std::uint64_t count) const;
   /// Takes the levels of detail of the stretch that is sealed, while they are fine.
   void take_levels(const RankState& ended);
   /// Leaves out of the sums what was found damaged since.
@@ -206,11 +226,14 @@ class RankRun {
   std::uint32_t rank_;
   BlockAccess& access_;
   Keep keep_;
-  mutable std::deque<Block> blocks_;  ///< `damaged` is found by looking
-  std::vector<std::int64_t> reach_;   ///< by block: latest event up to here
-  std::vector<std::int64_t> floor_;   ///< by block: earliest event from here on
-  std::size_t gone_ = 0;              ///< blocks before these, a multiple of kTileBlocks
-  std::size_t spilled_ = 0;           ///< of blocks_, the first ones
+  mutable std::deque<Block> blocks_;         ///< `damaged` is found by looking
+  mutable std::vector<std::int64_t> reach_;  ///< by block, also packed: latest event up to here
+  mutable std::vector<std::int64_t> floor_;  ///< the same: earliest event from here on
+  mutable std::vector<PackedBlock> packed_;  ///< of which blocks_ will be
+  mutable std::size_t unpacked_ = 0;         ///< of these, the first ones are in blocks_ already
+  bool packed_gates_ = false;                ///< one of them has gates
+  std::size_t gone_ = 0;                     ///< blocks before these, a multiple of kTileBlocks
+  std::size_t spilled_ = 0;                  ///< of blocks_, the first ones
   std::size_t block_bytes_ = 0,
               index_bytes_ = 0;  ///< of the blocks without what can be spilled; reported to access_
   Evicted evicted_;
@@ -237,7 +260,7 @@ class RankRun {
   std::map<std::pair<ev::EventKind, std::uint8_t>, std::uint64_t> counts_;  ///< instants of sealed blocks
   std::map<ev::EventKind, Store::UnmatchedEnds> unmatched_ends_;            ///< of sealed blocks
   std::array<std::uint8_t, ev::kStreamCount> depths_{};
-  std::array<Peaks, ev::kMemoryPoolCount> peaks_;
+  std::array<RankFigures::Peaks, ev::kMemoryPoolCount> peaks_;
   std::vector<ev::Event> notable_;  ///< of blocks, not taken yet
   Pauses pauses_;                   ///< that have ended; of totals, those that open spans may reach back over
   /// The tile of the blocks that were sealed here since the last whole one; of up to kRanksWithRoom ranks.
@@ -245,6 +268,14 @@ class RankRun {
   std::size_t open_tile_blocks_ = 0;
   Head head_;
 };
+
+/// [Note: packed blocks]
+/// A recording of weeks has dozens of sums of each of a thousand ranks, and who opens it looks at a few of
+/// the ranks. So of the blocks of a rank that has sums only the heads are read at first: all figures are
+/// exact from the beginning. The blocks stay packed, in memory, because the recorder joins sums of a run that
+/// goes on; when somebody looks at the rank they are decoded and put where they belong in their order, as if
+/// they had been read at once. What has a limit of time (BlockAccess::limit) goes on in later frames. Until
+/// then the rank shows no levels of detail.
 
 /// Depth that stands for the waits of every depth of the compute lane.
 inline constexpr std::uint8_t kWaits = Store::kWaits;

@@ -38,12 +38,14 @@ const BlockPage* RankRun::page(std::size_t i, BlockAccess::Detail detail, BlockA
 }
 
 RankRun::Range RankRun::holding(std::int64_t begin_ns, std::int64_t end_ns) const {
+  (void)unpack();
   const auto first = std::lower_bound(reach_.begin(), reach_.end(), begin_ns) - reach_.begin();
   const auto last = std::upper_bound(floor_.begin(), floor_.end(), end_ns) - floor_.begin();
   return {static_cast<std::size_t>(first), static_cast<std::size_t>(std::max(first, last))};
 }
 
 RankRun::Range RankRun::of_lane(std::size_t stream, std::int64_t begin_ns, std::int64_t end_ns) const {
+  (void)unpack();
   const std::size_t first = sums_[stream].first_ending(begin_ns);
   return {first, sums_[stream].first_beginning(end_ns, first)};
 }
@@ -143,6 +145,7 @@ std::vector<std::int64_t> RankRun::cuts(ev::StreamId stream) const {
   std::vector<std::int64_t> out;
   const auto s = static_cast<std::size_t>(stream);
   if (s >= depths_.size()) return out;
+  (void)unpack();
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const std::int64_t end = sums_[s].latest_ns(i);
     if (end != Lane::kNever && (out.empty() || end > out.back())) out.push_back(end);
@@ -169,18 +172,22 @@ bool RankRun::read_in_time(const Range& range, For part) const {
 }
 
 bool RankRun::ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const {
+  if (!unpack(BlockAccess::Read::if_time)) return false;
   return read_in_time(of_lane(static_cast<std::size_t>(stream), begin_ns, end_ns), For::spans);
 }
 
 bool RankRun::becomes_ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const {
+  if (!unpack(BlockAccess::Read::if_time)) return true;  // as far as is known
   return worth_reading(of_lane(static_cast<std::size_t>(stream), begin_ns, end_ns));
 }
 
 bool RankRun::instants_ready(std::int64_t begin_ns, std::int64_t end_ns) const {
+  if (!unpack(BlockAccess::Read::if_time)) return false;
   return read_in_time(holding(begin_ns, end_ns), For::instants);
 }
 
 bool RankRun::instants_become_ready(std::int64_t begin_ns, std::int64_t end_ns) const {
+  if (!unpack(BlockAccess::Read::if_time)) return true;
   return worth_reading(holding(begin_ns, end_ns));
 }
 
@@ -230,6 +237,7 @@ std::vector<ev::Event> RankRun::instants_of(ev::EventKind kind) const {
     std::copy_if(instants.begin(), instants.end(), std::back_inserter(out),
                  [&](const ev::Event& event) { return event.kind == kind; });
   };
+  (void)unpack();
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     if (!blocks_[i].kinds.has(kind)) continue;
     if (const auto known = state(i, For::instants)) take(known->instants());
@@ -247,6 +255,8 @@ std::optional<ev::Event> RankRun::first_instant(ev::EventKind kind) const {
     return found == instants.end() ? std::nullopt : std::optional(*found);
   };
   if (const auto found = search(rare_)) return found;
+  if (instant_count(kind, std::nullopt) == 0) return std::nullopt;
+  (void)unpack();
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     if (!blocks_[i].kinds.has(kind)) continue;
     if (const auto known = state(i, For::instants)) {
@@ -257,7 +267,7 @@ std::optional<ev::Event> RankRun::first_instant(ev::EventKind kind) const {
 }
 
 bool RankRun::has_gates() const {
-  return !head_.state.gates().empty() ||
+  return packed_gates_ || !head_.state.gates().empty() ||
          std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) { return block.gates > 0; });
 }
 

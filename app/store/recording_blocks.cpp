@@ -119,7 +119,8 @@ std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database, bool keep
   return std::make_unique<Rows>(std::move(database), keeps_a_part);
 }
 
-StoredBlocks read_blocks(Database& database, Verify verify, const std::function<void(Block)>& take) {
+StoredBlocks read_blocks(Database& database, Verify verify,
+                         const std::function<void(const StoredBlock&)>& take) {
   StoredBlocks out;
   // From the index, which is small: the table's pages hold the events.
   std::vector<std::pair<std::int64_t, std::uint32_t>> rows;
@@ -137,11 +138,8 @@ StoredBlocks read_blocks(Database& database, Verify verify, const std::function<
       out.rest.push_back(row);
       continue;
     }
-    const std::span<const std::byte> bytes = stored.bytes(1);
-    Block block = decode_block(bytes.data(), bytes.size());
-    if (block.rank != rank || ended.contains(rank)) throw std::runtime_error("a block is not in its place");
-    block.rows = {row};
-    take(std::move(block));
+    if (ended.contains(rank)) throw std::runtime_error("a block is not in its place");
+    take({.row = row, .rank = rank, .bytes = stored.bytes(1)});
     more = stored.step();
   }
   if (more) throw std::runtime_error("a block has no events");

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,10 +25,16 @@ struct StoredBlocks {
   std::map<std::uint32_t, BlockTail> tails;  ///< by rank, of a recording that was finished
 };
 enum class Verify : std::uint8_t;
+/// A row of table `blocks`, which decode_block() and decode_head() read.
+struct StoredBlock {
+  std::int64_t row = 0;
+  std::uint32_t rank = 0;  ///< whose the events are: the block must say the same
+  std::span<const std::byte> bytes;
+};
 /// Hands each block to `take`, in order of rows. Throws std::runtime_error where anything is damaged or does
 /// not fit the rows: then the blocks have to be made again from the events, those that were taken as well.
 /// Table `chunks` itself is read only to verify it.
 [[nodiscard]] StoredBlocks read_blocks(Database& database, Verify verify,
-                                       const std::function<void(Block)>& take);
+                                       const std::function<void(const StoredBlock&)>& take);
 
 }  // namespace shardscope::store

@@ -52,6 +52,9 @@ class FileReader {
       // Blocks that were taken before one that is damaged are made again as well.
       problems_.go_back_to(of_opening);
       info_.chunks = info_.events = 0;
+      // The first store has them; what could be read then can be read again.
+      if (sums_taken_)
+        problems_.guard("what was not kept", [&] { sums_ = read_sums(*database_, SumPart::whole); });
       store = begun();
       read_chunks(store);
       append_sums(store, INT64_MAX, false);
@@ -75,12 +78,13 @@ class FileReader {
     problems_.guard("names", [&] { read_names(store); });
     store.set_rows(rows_of(database_, keeps_a_part_));
     next_sum_ = 0;
-    if (sums_.through) store.restore_steps(sums_.steps, *sums_.through, sums_.origin_ns);
+    if (sums_.through) store.restore_steps(std::move(sums_.steps), *sums_.through, sums_.origin_ns);
     return store;
   }
 
   void take_sums() {
-    sums_ = read_sums(*database_);
+    sums_ = read_sums(*database_, verify_ == Verify::everything ? SumPart::whole : SumPart::figures);
+    sums_taken_ = true;
     info_.limits = sums_.limits;
     info_.distributions = read_sketches(*database_);
   }
@@ -88,18 +92,48 @@ class FileReader {
   /// Those that come before row `id`. `blocks_follow`: Store::append_sum().
   void append_sums(Store& store, std::int64_t id, bool blocks_follow) {
     for (; next_sum_ < sums_.sums.size() && sums_.sums[next_sum_].id < id; ++next_sum_) {
-      const StoredSum& sum = sums_.sums[next_sum_];
-      if (!blocks_follow && !comes_next(sum.block.rank, sum.block.sequence)) {
+      StoredSum& sum = sums_.sums[next_sum_];
+      const BlockOrigin& origin = sum.origin;
+      if (!blocks_follow && !comes_next(origin.rank, origin.sequence)) {
         // With blocks all would be made again without them; here nothing else is left to try.
-        problems_.add("what was not kept of rank " + std::to_string(sum.block.rank) + ", sequence " +
-                      std::to_string(sum.block.sequence) + ": is not in its place; left out");
+        problems_.add("what was not kept of rank " + std::to_string(origin.rank) + ", sequence " +
+                      std::to_string(origin.sequence) + ": is not in its place; left out");
         continue;
       }
-      note_sequence(sum.block.rank, sum.block.sequence, sum.block.parts);
-      not_kept_chunks_ += sum.block.parts;
-      read_[sum.block.rank] += sum.events;
-      store.append_sum(sum.block, sum.events, sum.rare, blocks_follow);
+      note_sequence(origin.rank, origin.sequence, origin.parts);
+      not_kept_chunks_ += origin.parts;
+      read_[origin.rank] += sum.events;
+      if (sum.block != nullptr) {
+        store.append_sum(std::move(*std::exchange(sum.block, nullptr)), sum.events, sum.rare, blocks_follow);
+      } else {
+        store.append_sum({.origin = origin, .bytes = std::move(sum.bytes), .sum = true}, sum.figures.get(),
+                         sum.events, sum.rare);
+      }
     }
+  }
+
+  void append(Store& store, const StoredBlock& stored) {
+    append_sums(store, stored.row, true);
+    const auto note = [&](const BlockOrigin& origin) {
+      if (origin.rank != stored.rank) throw std::runtime_error("a block is not in its place");
+      note_sequence(origin.rank, origin.sequence, origin.parts);
+      info_.chunks += origin.parts;
+      info_.events += origin.events;
+      read_[origin.rank] += origin.events;
+    };
+    if (store.is_packed(stored.rank)) {
+      const BlockHead head = decode_head(stored.bytes.data(), stored.bytes.size());
+      note(head);
+      RankFigures figures;
+      figures.add(head);
+      store.append({.origin = head, .bytes = {stored.bytes.begin(), stored.bytes.end()}, .row = stored.row},
+                   figures);
+      return;
+    }
+    Block block = decode_block(stored.bytes.data(), stored.bytes.size());
+    note(block);
+    block.rows = {stored.row};
+    store.append(std::move(block));
   }
 
   [[noreturn]] void refuse(const std::string& why) const {
@@ -252,14 +286,9 @@ class FileReader {
     try {
       std::set<std::uint32_t> ranks;
       // One by one: what is kept of a block is a fraction of what is read.
-      StoredBlocks stored = read_blocks(*database_, verify_, [&](Block block) {
-        append_sums(store, block.rows.front(), true);
-        note_sequence(block.rank, block.sequence, block.parts);
+      StoredBlocks stored = read_blocks(*database_, verify_, [&](const StoredBlock& block) {
+        append(store, block);
         ranks.insert(block.rank);
-        info_.chunks += block.parts;
-        info_.events += block.events;
-        read_[block.rank] += block.events;
-        store.append(std::move(block));
       });
       append_sums(store, INT64_MAX, true);
       Statement rest = database_->prepare(kChunkColumns + " WHERE id = ?1");
@@ -485,6 +514,7 @@ class FileReader {
   std::size_t next_sum_ = 0;
   std::uint64_t not_kept_chunks_ = 0;
   std::int64_t last_id_ = -1;
+  bool sums_taken_ = false;
   bool keeps_a_part_ = false;   ///< of its run: there are sums of the rest
   std::uint64_t fs_bytes_ = 0;  ///< of the file without its log
 };

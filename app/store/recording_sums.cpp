@@ -11,7 +11,6 @@
 #include "app/store/recording_schema.h"
 #include "app/store/recording_summary.h"
 #include "app/store/step_values.h"
-#include "instrumentation/possible_time.h"
 
 namespace shardscope::store {
 namespace {
@@ -259,120 +258,6 @@ void SumsWriter::write_sketches(Database& database) {
     put.bind(3, static_cast<std::int64_t>(key.kind)).bind(4, std::int64_t{key.code}).bind(5, id(key.module));
     put.bind(6, static_cast<std::int64_t>(sketch.count())).bind(7, sketch.encode()).run();
   }
-}
-
-std::vector<std::pair<SketchKey, QuantileSketch>> read_sketches(Database& database) {
-  std::vector<std::pair<SketchKey, QuantileSketch>> out;
-  if (database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'sketches'") == 0) return out;
-  Statement rows = database.prepare(
-      "SELECT rank, stream, kind, code, module, count, bytes FROM sketches ORDER BY rank, stream, kind, "
-      "code, "
-      "module");
-  const auto id = [&](int column) {
-    return rows.integer(column) < 0 ? ev::kNoId : static_cast<std::uint32_t>(rows.integer(column));
-  };
-  while (rows.step()) {
-    const SketchKey key{.rank = id(0),
-                        .stream = static_cast<ev::StreamId>(rows.integer(1)),
-                        .kind = static_cast<ev::EventKind>(rows.integer(2)),
-                        .code = static_cast<std::uint8_t>(rows.integer(3)),
-                        .module = id(4)};
-    QuantileSketch sketch = QuantileSketch::decode(rows.bytes(6));
-    if (static_cast<std::int64_t>(sketch.count()) != rows.integer(5))
-      throw std::runtime_error("a distribution does not count what its row says");
-    out.emplace_back(key, std::move(sketch));
-  }
-  return out;
-}
-
-namespace {
-
-std::int64_t time_of(const Statement& rows, int column) {
-  const std::int64_t ns = rows.integer(column);
-  if (!instrumentation::is_time(ns)) throw std::runtime_error("a time is damaged");
-  return ns;
-}
-
-void read_step_rows(Database& database, StoredSums& out) {
-  std::string columns;
-  for_each_step_column([&](const StepValue& value) { columns += std::string(", ") + value.name(); },
-                       [&] { columns += ", skipped"; });
-  Statement rows = database.prepare("SELECT step, begin_ns, end_ns, paused_ns, tokens" + columns +
-                                    " FROM sum_steps ORDER BY step");
-  while (rows.step()) {
-    StepRow& row = out.steps.emplace_back();
-    row.step = static_cast<std::uint32_t>(rows.integer(0));
-    row.begin_ns = time_of(rows, 1);
-    row.end_ns = rows.type(2) == Statement::Type::null ? kOpen : time_of(rows, 2);
-    row.paused_ns = rows.integer(3);
-    row.tokens = rows.integer(4);
-    int column = 5;
-    for_each_step_column(
-        [&](const StepValue& value) {
-          if (rows.type(column) != Statement::Type::null) row.*value.member = rows.real(column);
-          ++column;
-        },
-        [&] { row.skipped = rows.integer(column++) != 0; });
-  }
-}
-
-void read_moments(Database& database, StoredSums& out) {
-  Statement rows = database.prepare(
-      "SELECT at_ns, begin_ns, end_ns, kind, step, rank, text FROM moments ORDER BY at_ns, id");
-  const auto id = [&](int column) {
-    return rows.integer(column) < 0 ? ev::kNoId : static_cast<std::uint32_t>(rows.integer(column));
-  };
-  while (rows.step()) {
-    out.moments.push_back({.at_ns = time_of(rows, 0),
-                           .kind = rows.text(3),
-                           .step = id(4),
-                           .rank = id(5),
-                           .text = rows.text(6),
-                           .begin_ns = time_of(rows, 1),
-                           .end_ns = time_of(rows, 2)});
-  }
-}
-
-}  // namespace
-
-StoredSums read_sums(Database& database) {
-  StoredSums out;
-  out.limits.max_age_ns = database.integer("SELECT value FROM meta WHERE key = 'max_age_ns'");
-  out.limits.max_bytes =
-      static_cast<std::uint64_t>(database.integer("SELECT value FROM meta WHERE key = 'max_bytes'"));
-  Statement rows = database.prepare(
-      "SELECT id, rank, sequence, begin_ns, end_ns, events, parts, bytes, rare FROM sums "
-      "ORDER BY id");
-  out.origin_ns = std::numeric_limits<std::int64_t>::max();
-  std::map<std::uint32_t, std::uint64_t> next;  ///< sequence, by rank
-  while (rows.step()) {
-    const std::span<const std::byte> bytes = rows.bytes(7), rare = rows.bytes(8);
-    StoredSum& sum = out.sums.emplace_back();
-    sum.id = rows.integer(0);
-    sum.block = decode_block(bytes.data(), bytes.size());
-    const Block& block = sum.block;
-    const bool fits = block.rank == rows.integer(1) &&
-                      static_cast<std::int64_t>(block.sequence) == rows.integer(2) &&
-                      block.begin_ns == time_of(rows, 3) && block.end_ns == time_of(rows, 4) &&
-                      block.parts == rows.integer(6) && rows.integer(5) >= 0;
-    const auto until = next.try_emplace(block.rank, 0).first;
-    if (!fits || block.parts == 0 || rows.integer(2) < 0 || block.sequence < until->second)
-      throw std::runtime_error("a sum is not in its place");
-    until->second = block.sequence + block.parts;
-    sum.events = static_cast<std::uint64_t>(rows.integer(5));
-    sum.rare = Chunk::decode(rare.data(), rare.size()).events;
-    begin_sum(sum.block);
-    out.origin_ns = std::min(out.origin_ns, block.begin_ns);
-  }
-  // Without a sum no event was deleted, whatever a damaged file says.
-  if (!out.sums.empty() &&
-      database.integer("SELECT count(*) FROM meta WHERE key = 'sum_steps_through'") != 0) {
-    out.through = static_cast<std::uint32_t>(
-        database.integer("SELECT value FROM meta WHERE key = 'sum_steps_through'"));
-  }
-  read_step_rows(database, out);
-  read_moments(database, out);
-  return out;
 }
 
 }  // namespace shardscope::store

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "app/store/block.h"
 #include "app/store/database.h"
+#include "app/store/rank_figures.h"
 #include "app/store/retention.h"
 #include "app/store/span_sketches.h"
 #include "app/store/store.h"
@@ -81,8 +83,13 @@ class SumsWriter {
 struct StoredSum {
   std::int64_t id = 0;
   std::uint64_t events = 0;
-  Block block;
+  BlockOrigin origin;
   std::vector<ev::Event> rare;
+  std::vector<std::byte> bytes;  ///< all of it as it is stored
+  std::unique_ptr<Block> block;  ///< the same, decoded: SumPart::whole
+  /// SumPart::figures, where nothing of the sum before is next to it: with those of the sums that follow
+  /// without a gap.
+  std::unique_ptr<RankFigures> figures;
 };
 struct StoredSums {
   std::vector<StoredSum> sums;
@@ -94,7 +101,9 @@ struct StoredSums {
 };
 /// By key; of a recording that keeps everything there are none. Throws std::runtime_error likewise.
 [[nodiscard]] std::vector<std::pair<SketchKey, QuantileSketch>> read_sketches(Database& database);
+/// What is made of each sum now.
+enum class SumPart : std::uint8_t { whole, figures };
 /// Throws std::runtime_error naming what is damaged.
-[[nodiscard]] StoredSums read_sums(Database& database);
+[[nodiscard]] StoredSums read_sums(Database& database, SumPart part);
 
 }  // namespace shardscope::store

@@ -15,7 +15,7 @@ void SpanTotals::add(LaneId lane, const Span& span, const Pauses& pauses) {
   total.max_ns = std::max(total.max_ns, ns);
 }
 
-void SpanTotals::merge(const std::vector<SpanTotal>& rows) {
+void SpanTotals::merge(std::span<const SpanTotal> rows) {
   for (const SpanTotal& row : rows) {
     const auto [total, first] = totals_.row(kind_key(row.lane, row.kind, row.code));
     if (first) {

@@ -2,6 +2,7 @@
 // totals only.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "app/store/kind_table.h"
@@ -14,7 +15,7 @@ class SpanTotals {
  public:
   /// `span` has ended and lies in `lane`; `pauses` are those of its rank, on the same clock.
   void add(LaneId lane, const Span& span, const Pauses& pauses);
-  void merge(const std::vector<SpanTotal>& rows);
+  void merge(std::span<const SpanTotal> rows);
   /// By lane, kind and code.
   [[nodiscard]] std::vector<SpanTotal> rows() const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "app/store/chunk.h"
 #include "app/store/store_state.h"
@@ -26,6 +27,8 @@ std::int64_t MemorySample::total() const {
 }
 
 void Store::State::apply_stage(std::int32_t stage) {
+  // Every rank's tables say it, and a rank that comes later begins with it.
+  if (std::exchange(applied_stage, stage) == stage) return;
   access.model_state = model_state_categories(stage);
   access.initial = initial_state(stage);
   for (auto& [rank, data] : ranks) data.run.set_stage();
@@ -173,6 +176,25 @@ void Store::State::arrive(const Arrival& arrival, Take take) {
   ++revision;
 }
 
+template <typename Take>
+void Store::State::arrive_sum(Arrival arrival, std::uint64_t count, Take take) {
+  arrival.events = count;
+  arrival.sum = true;
+  RankData& data = this->data(arrival.rank);
+  const bool goes_on = data.not_kept_until != 0 && data.not_kept_until == arrival.sequence;
+  arrive(arrival, take);
+  access.set_ranks(ranks.size());
+  not_kept.events += count;
+  not_kept.until_ns = std::max(not_kept.until_ns, to_run(arrival.end_ns));
+  gaps.add_not_kept({.rank = arrival.rank,
+                     .begin_ns = to_run(arrival.begin_ns),
+                     .end_ns = to_run(arrival.end_ns),
+                     .events = count,
+                     .not_kept = true},
+                    goes_on);
+  data.not_kept_until = data.next_sequence;
+}
+
 void Store::State::ingest(const Chunk& chunk, RankRun::Origin origin) {
   if (chunk.sequence < data(chunk.rank).next_sequence) return;  // seen before, e.g. in a snapshot
   const auto [begin, end] = chunk.times();
@@ -288,7 +310,7 @@ namespace {
 
 /// What a block says of itself as it comes in.
 template <typename Arrival>
-Arrival arrival_of(const Block& block) {
+Arrival arrival_of(const BlockOrigin& block) {
   return {.rank = block.rank,
           .sequence = block.sequence,
           .parts = block.parts,
@@ -314,25 +336,29 @@ void Store::append(Block block) {
   state_->access.set_ranks(state_->ranks.size());
 }
 
+void Store::append(PackedBlock packed, const RankFigures& figures) {
+  const auto arrival = arrival_of<State::Arrival>(packed.origin);
+  state_->arrive(arrival, [&](RankRun& run, bool) { run.append(std::move(packed), &figures); });
+  state_->access.set_ranks(state_->ranks.size());
+}
+
+bool Store::is_packed(std::uint32_t rank) const {
+  const RankRun* const run = state_->run(rank);
+  return run != nullptr && run->is_packed();
+}
+
 void Store::append_sum(Block block, std::uint64_t events, std::span<const ev::Event> rare,
                        bool blocks_follow) {
-  State& s = *state_;
-  auto arrival = arrival_of<State::Arrival>(block);
-  arrival.events = events;
-  arrival.sum = true;
-  RankData& data = s.data(arrival.rank);
-  const bool goes_on = data.not_kept_until != 0 && data.not_kept_until == arrival.sequence;
-  s.arrive(arrival, [&](RankRun& run, bool) { run.append_sum(std::move(block), rare, blocks_follow); });
-  s.access.set_ranks(s.ranks.size());
-  s.not_kept.events += events;
-  s.not_kept.until_ns = std::max(s.not_kept.until_ns, s.to_run(arrival.end_ns));
-  s.gaps.add_not_kept({.rank = arrival.rank,
-                       .begin_ns = s.to_run(arrival.begin_ns),
-                       .end_ns = s.to_run(arrival.end_ns),
-                       .events = events,
-                       .not_kept = true},
-                      goes_on);
-  data.not_kept_until = data.next_sequence;
+  state_->arrive_sum(arrival_of<State::Arrival>(block), events,
+                     [&](RankRun& run, bool) { run.append_sum(std::move(block), rare, blocks_follow); });
+}
+
+void Store::append_sum(PackedBlock packed, const RankFigures* figures, std::uint64_t events,
+                       std::span<const ev::Event> rare) {
+  state_->arrive_sum(arrival_of<State::Arrival>(packed.origin), events, [&](RankRun& run, bool) {
+    run.keep_rare(rare);
+    run.append(std::move(packed), figures);
+  });
 }
 
 void Store::restore_steps(std::vector<StepRow> rows, std::uint32_t through, std::int64_t origin_ns) {

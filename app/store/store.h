@@ -138,10 +138,12 @@ enum class Keep : std::uint8_t {
   totals,
 };
 
-class Chunk;       // chunk.h
-class BlockRows;   // block_access.h
-struct Block;      // block.h
-struct BlockTail;  // block.h
+class Chunk;         // chunk.h
+class BlockRows;     // block_access.h
+struct Block;        // block.h
+struct PackedBlock;  // block.h
+struct RankFigures;  // rank_figures.h
+struct BlockTail;    // block.h
 
 /// [Note: what is in memory]
 /// A rank's newest events, some ten thousands, are here whole. Older ones are sealed into blocks: a block's
@@ -237,6 +239,13 @@ class Store {
   /// peaks are known. `events`: how many. `rare`: is_rare() instants of its time, collector clock.
   /// `blocks_follow`: as RankRun::append_sum().
   void append_sum(Block block, std::uint64_t events, std::span<const ev::Event> rare, bool blocks_follow);
+  /// The same of a block whose figures alone are read now: RankRun::append(). Behind the first one of a rank
+  /// all of its blocks come so.
+  void append_sum(PackedBlock packed, const RankFigures* figures, std::uint64_t events,
+                  std::span<const ev::Event> rare);
+  void append(PackedBlock packed, const RankFigures& figures);
+  /// Whether a rank has such blocks.
+  [[nodiscard]] bool is_packed(std::uint32_t rank) const;
   /// Rows of steps of which events were not kept, with times of the collector's clock, ascending: what comes
   /// later of steps up to `through` does not change them. Before anything that has events. `origin_ns`: the
   /// earliest event of which anything is known, collector clock.

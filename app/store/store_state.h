@@ -68,6 +68,7 @@ struct Store::State {
     bool sum = false;  ///< of several blocks
   };
 
+  std::optional<std::int32_t> applied_stage;
   void apply_stage(std::int32_t stage);
   RankData& data(std::uint32_t rank);
   RankRow& row(std::uint32_t rank);
@@ -79,6 +80,9 @@ struct Store::State {
   /// Origin, gap and counts; `take(run, gap)` hands the events over.
   template <typename Take>
   void arrive(const Arrival& arrival, Take take);
+  /// The same of a sum of `count` events that were not kept.
+  template <typename Take>
+  void arrive_sum(Arrival arrival, std::uint64_t count, Take take);
   void ingest(const Chunk& chunk, RankRun::Origin origin);
   void take_notable(std::uint32_t rank, RankRun& run);
 

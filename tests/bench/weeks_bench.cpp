@@ -1,10 +1,13 @@
 // weeks_bench FILE [ranks] [days] [seconds of a step]: how large a recording of weeks with limits is, and how
-// long it takes to open it. What such a recording holds is made directly, not step by step: the newest
-// stretch of a run of a small GPT by two ranks stands for that of every rank, its sums for those of every
-// stretch that was let go, its distributions for those of every rank.
+// long it takes to open it and to draw its first frame; `weeks_bench FILE open` or `verify`: of one that is
+// there. What such a recording holds is made directly, not step by step: the newest stretch of a run of a
+// small GPT by two ranks stands for that of every rank, its sums for those of every stretch that was let go,
+// its distributions for those of every rank.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <string>
 
@@ -151,18 +154,8 @@ void print_tables(const std::string& path) {
               static_cast<long long>(database.integer("SELECT count(*) FROM sum_steps")));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  Weeks weeks;
-  if (argc > 2) weeks.ranks = static_cast<std::uint32_t>(std::atoi(argv[2]));
-  if (argc > 3) weeks.days = std::atoi(argv[3]);
-  if (argc > 4) weeks.step_s = std::atof(argv[4]);
-  if (argc < 2 || weeks.ranks < 1 || weeks.days < 1 || weeks.step_s <= 0) {
-    std::fprintf(stderr, "usage: weeks_bench FILE [ranks] [days] [seconds of a step]\n");
-    return 2;
-  }
-  const std::string path = argv[1], small = path + ".small";
+void make(const std::string& path, const Weeks& weeks) {
+  const std::string small = path + ".small";
   constexpr std::uint64_t kSequence = 32'000;
   write_small(small);
   const auto begin = Clock::now();
@@ -170,17 +163,76 @@ int main(int argc, char** argv) {
   add_weeks(path, small, weeks, kSequence);
   std::filesystem::remove(small);
   std::printf("made in %.1f s\n", seconds_since(begin));
-  print_tables(path);
-  std::printf("file       %26.1f MB\n", static_cast<double>(std::filesystem::file_size(path)) * 1e-6);
-  for (const auto& [how, verify] : {std::pair{"as the window does", store::Verify::as_read},
-                                    std::pair{"verified", store::Verify::everything}}) {
-    const auto opening = Clock::now();
-    store::RecordingInfo info;
-    const store::Store read = store::open_recording(path, &info, verify);
-    std::printf("opened %s in %.2f s: %zu ranks, %zu steps, %llu events not kept, %zu problems\n", how,
-                seconds_since(opening), read.ranks().size(), read.steps().size(),
-                static_cast<unsigned long long>(read.not_kept().events), info.problems.size());
-    for (const std::string& problem : info.problems) std::printf("  %s\n", problem.c_str());
+}
+
+/// What frames ask for until nothing is coarse any more: the whole of the run, of the rows that fit a window.
+struct Frames {
+  double first = 0, worst = 0;  ///< seconds
+  int count = 0;
+};
+Frames draw_frames(const store::Store& read) {
+  constexpr std::size_t kColumns = 1600, kRows = 64;
+  constexpr std::chrono::microseconds kReading{500}, kFrame{2750};  // as the window's
+  constexpr int kMost = 100'000;
+  std::vector<store::Density> columns(kColumns);
+  Frames out;
+  for (bool more = true; more && out.count < kMost; ++out.count) {
+    const auto begin = Clock::now();
+    std::size_t rows = 0;
+    read.limit_reading(kReading, kFrame);
+    for (const store::LaneId lane : read.lanes()) {
+      for (std::uint8_t d = 0; d < read.depth_count(lane) && rows < kRows; ++d, ++rows)
+        read.density(lane, d, 0, read.end_ns(), columns);
+    }
+    more = read.wants_more();
+    const double took = seconds_since(begin);
+    out.worst = std::max(out.worst, took);
+    if (out.count == 0) out.first = took;
   }
+  read.limit_reading(std::nullopt);
+  return out;
+}
+
+void look_at(const std::string& path, store::Verify verify, const char* how) {
+  const std::clock_t cpu = std::clock();
+  const auto begin = Clock::now();
+  store::RecordingInfo info;
+  const store::Store read = store::open_recording(path, &info, verify);
+  const double opened = seconds_since(begin);
+  const double used = static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC;
+  const Frames frames = draw_frames(read);
+  std::printf(
+      "opened %s in %.2f s (%.2f s of CPU), 64 rows: first frame %.1f ms, worst %.1f ms, whole after %d; %zu "
+      "ranks, %zu steps, "
+      "%llu events not kept, %zu problems, %.0f MiB by the store's own count\n",
+      how, opened, used, frames.first * 1e3, frames.worst * 1e3, frames.count, read.ranks().size(),
+      read.steps().size(), static_cast<unsigned long long>(read.not_kept().events), info.problems.size(),
+      static_cast<double>(read.resident_bytes()) / (1 << 20));
+  for (const std::string& problem : info.problems) std::printf("  %s\n", problem.c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Weeks weeks;
+  const std::string what = argc == 3 ? argv[2] : "";
+  const bool made = what == "open" || what == "verify";
+  if (argc > 2 && !made) weeks.ranks = static_cast<std::uint32_t>(std::atoi(argv[2]));
+  if (argc > 3) weeks.days = std::atoi(argv[3]);
+  if (argc > 4) weeks.step_s = std::atof(argv[4]);
+  if (argc < 2 || weeks.ranks < 1 || weeks.days < 1 || weeks.step_s <= 0) {
+    std::fprintf(stderr,
+                 "usage: weeks_bench FILE [ranks] [days] [seconds of a step]\n"
+                 "       weeks_bench FILE open|verify    (one that is there)\n");
+    return 2;
+  }
+  const std::string path = argv[1];
+  if (!made) {
+    make(path, weeks);
+    print_tables(path);
+    std::printf("file       %26.1f MB\n", static_cast<double>(std::filesystem::file_size(path)) * 1e-6);
+  }
+  if (what != "verify") look_at(path, store::Verify::as_read, "as the window does");
+  if (what != "open") look_at(path, store::Verify::everything, "verified");
   return 0;
 }

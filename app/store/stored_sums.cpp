@@ -1,0 +1,258 @@
+// Reading what recording_sums.h writes.
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "app/store/block_sum.h"
+#include "app/store/chunk.h"
+#include "app/store/recording_sums.h"
+#include "app/store/step_values.h"
+#include "instrumentation/possible_time.h"
+
+namespace shardscope::store {
+
+std::vector<std::pair<SketchKey, QuantileSketch>> read_sketches(Database& database) {
+  std::vector<std::pair<SketchKey, QuantileSketch>> out;
+  if (database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'sketches'") == 0) return out;
+  Statement rows = database.prepare(
+      "SELECT rank, stream, kind, code, module, count, bytes FROM sketches ORDER BY rank, stream, kind, "
+      "code, "
+      "module");
+  const auto id = [&](int column) {
+    return rows.integer(column) < 0 ? ev::kNoId : static_cast<std::uint32_t>(rows.integer(column));
+  };
+  while (rows.step()) {
+    const SketchKey key{.rank = id(0),
+                        .stream = static_cast<ev::StreamId>(rows.integer(1)),
+                        .kind = static_cast<ev::EventKind>(rows.integer(2)),
+                        .code = static_cast<std::uint8_t>(rows.integer(3)),
+                        .module = id(4)};
+    QuantileSketch sketch = QuantileSketch::decode(rows.bytes(6));
+    if (static_cast<std::int64_t>(sketch.count()) != rows.integer(5))
+      throw std::runtime_error("a distribution does not count what its row says");
+    out.emplace_back(key, std::move(sketch));
+  }
+  return out;
+}
+
+namespace {
+
+std::int64_t time_of(const Statement& rows, int column) {
+  const std::int64_t ns = rows.integer(column);
+  if (!instrumentation::is_time(ns)) throw std::runtime_error("a time is damaged");
+  return ns;
+}
+
+/// Steps for which there is room from the beginning: what a damaged file claims takes no more.
+constexpr std::size_t kMostReserved = 1U << 20;
+
+void read_step_rows(Database& database, StoredSums& out) {
+  std::string columns;
+  for_each_step_column([&](const StepValue& value) { columns += std::string(", ") + value.name(); },
+                       [&] { columns += ", skipped"; });
+  Statement rows = database.prepare("SELECT step, begin_ns, end_ns, paused_ns, tokens" + columns +
+                                    " FROM sum_steps ORDER BY step");
+  if (out.through) out.steps.reserve(std::min<std::size_t>(*out.through + std::size_t{1}, kMostReserved));
+  while (rows.step()) {
+    StepRow& row = out.steps.emplace_back();
+    row.step = static_cast<std::uint32_t>(rows.integer(0));
+    row.begin_ns = time_of(rows, 1);
+    row.end_ns = rows.type(2) == Statement::Type::null ? kOpen : time_of(rows, 2);
+    row.paused_ns = rows.integer(3);
+    row.tokens = rows.integer(4);
+    int column = 5;
+    for_each_step_column(
+        [&](const StepValue& value) { row.*value.member = rows.real(column++); },  // NULL: not a number
+        [&] { row.skipped = rows.integer(column++) != 0; });
+  }
+}
+
+void read_moments(Database& database, StoredSums& out) {
+  Statement rows = database.prepare(
+      "SELECT at_ns, begin_ns, end_ns, kind, step, rank, text FROM moments ORDER BY at_ns, id");
+  const auto id = [&](int column) {
+    return rows.integer(column) < 0 ? ev::kNoId : static_cast<std::uint32_t>(rows.integer(column));
+  };
+  while (rows.step()) {
+    out.moments.push_back({.at_ns = time_of(rows, 0),
+                           .kind = rows.text(3),
+                           .step = id(4),
+                           .rank = id(5),
+                           .text = rows.text(6),
+                           .begin_ns = time_of(rows, 1),
+                           .end_ns = time_of(rows, 2)});
+  }
+}
+
+/// What a row of table `sums` says beside its blobs, and the second of these.
+struct SumRow {
+  std::int64_t rank = 0, sequence = 0, begin_ns = 0, end_ns = 0, parts = 0;
+  std::vector<std::byte> rare;
+};
+
+/// Decodes sums while the other tables are read: of weeks of a thousand ranks there are tens of thousands.
+class SumDecoder {
+ public:
+  SumDecoder(const std::vector<SumRow>& rows, std::vector<StoredSum>& sums, SumPart part)
+      : rows_(rows), sums_(sums), part_(part) {
+    std::map<std::int64_t, std::vector<std::size_t>> by_rank;
+    for (std::size_t i = 0; i < rows.size(); ++i) by_rank[rows[i].rank].push_back(i);
+    for (auto& [rank, of_rank] : by_rank) ranks_.push_back(std::move(of_rank));
+    constexpr std::size_t kMostThreads = 4;
+    const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
+    const std::size_t threads = std::min({cores, kMostThreads, ranks_.size()});
+    try {
+      while (helpers_.size() + 1 < threads) helpers_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {  // no more threads are allowed: finish() does without
+    }
+  }
+  ~SumDecoder() {
+    stop_ = true;
+    for (std::thread& helper : helpers_) helper.join();
+  }
+  SumDecoder(const SumDecoder&) = delete;
+  SumDecoder& operator=(const SumDecoder&) = delete;
+
+  /// Helps until all are decoded. Throws what is wrong with the first one that is damaged.
+  void finish() {
+    work();
+    for (std::thread& helper : helpers_) helper.join();
+    helpers_.clear();
+    if (damaged_) std::rethrow_exception(damaged_);
+  }
+
+ private:
+  void work() {
+    for (std::size_t next = next_++; next < ranks_.size() && !stop_; next = next_++) {
+      RankFigures* figures = nullptr;
+      for (std::size_t i = 0; i < ranks_[next].size(); ++i) {
+        const std::size_t at = ranks_[next][i];
+        try {
+          if (i == 0 || !follows(rows_[ranks_[next][i - 1]], rows_[at])) figures = nullptr;
+          decode(rows_[at], sums_[at], figures);
+        } catch (...) {
+          note_damaged(at, std::current_exception());
+          break;
+        }
+      }
+    }
+  }
+
+  /// Nothing of the rank lies between.
+  static bool follows(const SumRow& row, const SumRow& next) {
+    return next.sequence - row.sequence == row.parts;
+  }
+
+  void decode(const SumRow& row, StoredSum& sum, RankFigures*& figures) const {
+    bool rare = false;
+    const auto look = [&](const auto& block) {
+      sum.origin = block;
+      rare = std::any_of(block.counts.begin(), block.counts.end(),
+                         [](const InstantCount& count) { return is_rare(count.kind); });
+    };
+    if (part_ == SumPart::whole) {
+      sum.block = std::make_unique<Block>(decode_block(sum.bytes.data(), sum.bytes.size()));
+      begin_sum(*sum.block);
+      look(*sum.block);
+      rare = true;  // who verifies everything reads what is empty as well
+    } else {
+      BlockHead head = decode_head(sum.bytes.data(), sum.bytes.size());
+      begin_sum(head);
+      look(head);
+      if (figures == nullptr) {
+        sum.figures = std::make_unique<RankFigures>();
+        figures = sum.figures.get();
+      }
+      figures->add(head);
+    }
+    const BlockOrigin& origin = sum.origin;
+    const bool fits = origin.rank == row.rank && static_cast<std::int64_t>(origin.sequence) == row.sequence &&
+                      origin.begin_ns == row.begin_ns && origin.end_ns == row.end_ns &&
+                      origin.parts == row.parts;
+    if (!fits) throw std::runtime_error("a sum is not in its place");
+    if (rare) sum.rare = Chunk::decode(row.rare.data(), row.rare.size()).events;
+  }
+
+  void note_damaged(std::size_t at, std::exception_ptr why) {
+    const std::lock_guard lock(mutex_);
+    if (damaged_ && first_damaged_ < at) return;
+    first_damaged_ = at;
+    damaged_ = std::move(why);
+  }
+
+  const std::vector<SumRow>& rows_;
+  std::vector<StoredSum>& sums_;
+  SumPart part_;
+  std::vector<std::vector<std::size_t>> ranks_;  ///< places of the sums of one rank, in order
+  std::atomic<std::size_t> next_ = 0;            ///< of ranks_
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  std::size_t first_damaged_ = 0;
+  std::exception_ptr damaged_;
+  std::vector<std::thread> helpers_;  ///< last: they use the others
+};
+
+std::vector<SumRow> read_sum_rows(Database& database, StoredSums& out) {
+  std::vector<SumRow> all;
+  Statement rows = database.prepare(
+      "SELECT id, rank, sequence, begin_ns, end_ns, events, parts, bytes, rare FROM sums ORDER BY id");
+  while (rows.step()) {
+    const auto copy = [&](int column) {
+      const std::span<const std::byte> bytes = rows.bytes(column);
+      return std::vector<std::byte>(bytes.begin(), bytes.end());
+    };
+    if (rows.integer(2) < 0 || rows.integer(5) < 0 || rows.integer(6) == 0)
+      throw std::runtime_error("a sum is not in its place");
+    all.push_back({.rank = rows.integer(1),
+                   .sequence = rows.integer(2),
+                   .begin_ns = time_of(rows, 3),
+                   .end_ns = time_of(rows, 4),
+                   .parts = rows.integer(6),
+                   .rare = copy(8)});
+    StoredSum& sum = out.sums.emplace_back();
+    sum.id = rows.integer(0);
+    sum.events = static_cast<std::uint64_t>(rows.integer(5));
+    sum.bytes = copy(7);
+  }
+  return all;
+}
+
+}  // namespace
+
+StoredSums read_sums(Database& database, SumPart part) {
+  StoredSums out;
+  out.limits.max_age_ns = database.integer("SELECT value FROM meta WHERE key = 'max_age_ns'");
+  out.limits.max_bytes =
+      static_cast<std::uint64_t>(database.integer("SELECT value FROM meta WHERE key = 'max_bytes'"));
+  const std::vector<SumRow> rows = read_sum_rows(database, out);
+  SumDecoder decoder(rows, out.sums, part);
+  // Without a sum no event was deleted, whatever a damaged file says.
+  if (!out.sums.empty() &&
+      database.integer("SELECT count(*) FROM meta WHERE key = 'sum_steps_through'") != 0) {
+    out.through = static_cast<std::uint32_t>(
+        database.integer("SELECT value FROM meta WHERE key = 'sum_steps_through'"));
+  }
+  read_step_rows(database, out);
+  read_moments(database, out);
+  decoder.finish();
+  out.origin_ns = std::numeric_limits<std::int64_t>::max();
+  std::map<std::uint32_t, std::uint64_t> next;  ///< sequence, by rank
+  for (const StoredSum& sum : out.sums) {
+    const BlockOrigin& origin = sum.origin;
+    std::uint64_t& until = next[origin.rank];
+    if (origin.sequence < until) throw std::runtime_error("a sum is not in its place");
+    until = origin.sequence + origin.parts;
+    out.origin_ns = std::min(out.origin_ns, origin.begin_ns);
+  }
+  return out;
+}
+
+}  // namespace shardscope::store
