@@ -23,6 +23,7 @@ CARRIES = {
     "instrumentation/c_api/events.cpp": "the C structure",
     "instrumentation/include/shardscope/events.h": "the C structure",
     "instrumentation/nccl_profiler/sink.cpp": "the C structure",
+    "runtime/profile/attached/gpu.cpp": "the C structure",
     "app/store/block_codec.cpp": "columns",
     "app/store/chunk_columns.cpp": "columns",
     "app/store/column_decoder.cpp": "columns",
