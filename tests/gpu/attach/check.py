@@ -7,7 +7,7 @@ attached at `kernels`. It checks:
 
 - losses, gradient norms and weights: the same bits in all three;
 - waits of the host for the device, by torch's own count: none more;
-- memory by category: its sum is what torch's allocator holds after each step;
+- memory by category: its sum is what torch's allocator holds at the end of each step;
 - kernels: of a step as many as torch.profiler counts in it in a plain run;
 - torch.profiler in an attached run still sees them all, and the recording says that ours left.
 

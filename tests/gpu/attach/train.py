@@ -1,7 +1,7 @@
 """A training run on a GPU, unmodified as a user would write it: train.py FRAMEWORK OUT [name=value ...]
 
 FRAMEWORK: ddp, fsdp2, zero2, zero3. Writes OUT.RANK: losses and gradient norms as exact texts, a digest of the final weights,
-what torch's allocator holds after each step, how often a step made the host wait for the device (torch's own count), and with
+what torch's allocator holds when the optimizer has made its step, how often a step made the host wait for the device (torch's own count), and with
 profile=1 how many kernels of each name torch.profiler saw in the last step but one. Knows nothing of Shardscope.
 """
 import collections
@@ -111,8 +111,6 @@ def train(options, rank, step_of, result):
         result["seconds"].append(time.monotonic() - began)
         result["losses"].append(loss.item().hex())
         result["norms"].append(float(whole(norm)).hex() if norm is not None else "")
-        del loss, norm
-        result["allocated"].append(torch.cuda.memory_allocated())
 
 
 def run_torch(framework, options, rank, result):
@@ -136,6 +134,7 @@ def run_torch(framework, options, rank, result):
         loss.backward()
         norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        result["allocated"].append(torch.cuda.memory_allocated())
         optimizer.zero_grad()
         return loss.detach(), norm.detach()
 
@@ -160,6 +159,7 @@ def run_deepspeed(framework, options, rank, result):
         loss = engine(x, y)
         engine.backward(loss)
         engine.step()
+        result["allocated"].append(torch.cuda.memory_allocated())
         return loss.detach(), engine.get_global_grad_norm()
 
     train(options, rank, step, result)
