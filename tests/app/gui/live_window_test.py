@@ -65,12 +65,15 @@ class Run:
     """`shardscope run` with its collector at a known place: a path, which nobody else can take as they can a free port."""
 
     def __init__(self, folder, name, environment):
+        text = folder / "text.txt"  # not the repository's, which somebody may edit while the runs go on
+        if not text.exists():
+            text.write_bytes(b"".join(page.read_bytes() for page in sorted((ROOT / "docs").glob("*.md"))))
         self.endpoint = f"ipc://{folder}/{name}"
         self.weights = folder / f"{name}.safetensors"
         self.recording = folder / f"{name}.zscope"
         self.process = subprocess.Popen(
             [BIN / "shardscope", "run", "--config", ROOT / "samples/stage3.json", "--ranks", "2", "--steps", str(STEPS),
-             "--listen", self.endpoint, "--save", self.weights, "--record", self.recording, "--set",
+             "--data", text, "--listen", self.endpoint, "--save", self.weights, "--record", self.recording, "--set",
              "zero_optimization.stage3_prefetch_bucket_size=60000"], env=environment, stderr=subprocess.PIPE, text=True)
 
     def finish(self, timeout):
