@@ -188,6 +188,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t t
   };
   switch (what) {
     case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      return bytes == 4 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
       return bytes == 8 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
