@@ -64,7 +64,7 @@ std::optional<Distributions> distributions(const store::Store& store, const stor
   Distributions all{.list = {}, .whole = info.complete};
   std::vector<Distribution>& out = all.list;
   for (const auto& [names, sketch] : sums) {
-    const auto ms = [&](double q) { return sketch.quantile(q) * 1e-6; };
+    const auto ms = [&of = sketch](double q) { return of.quantile(q) * 1e-6; };
     const auto rank = names.first.empty() ? longest.find(names.second) : longest.end();
     out.push_back({.what = names.second,
                    .module = names.first,

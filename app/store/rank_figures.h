@@ -17,12 +17,12 @@ namespace shardscope::store {
 struct RankFigures {
   struct Peaks {
     std::optional<MemorySample> all, model_state;
-    void take(const BlockPeaks& peaks) {
+    void take(const BlockPeaks& of_block) {
       const auto higher = [](std::optional<MemorySample>& known, const MemorySample& sample) {
         if (!known || sample.total() > known->total()) known = sample;
       };
-      higher(all, peaks.all);
-      higher(model_state, peaks.model_state);
+      higher(all, of_block.all);
+      higher(model_state, of_block.model_state);
     }
   };
   std::array<std::uint8_t, ev::kStreamCount> depths{};

@@ -126,7 +126,9 @@ class FileReader {
       note(head);
       RankFigures figures;
       figures.add(head);
-      store.append({.origin = head, .bytes = {stored.bytes.begin(), stored.bytes.end()}, .row = stored.row},
+      store.append({.origin = static_cast<const BlockOrigin&>(head),
+                    .bytes = {stored.bytes.begin(), stored.bytes.end()},
+                    .row = stored.row},
                    figures);
       return;
     }

@@ -154,7 +154,7 @@ class SumDecoder {
   void decode(const SumRow& row, StoredSum& sum, RankFigures*& figures) const {
     bool rare = false;
     const auto look = [&](const auto& block) {
-      sum.origin = block;
+      sum.origin = static_cast<const BlockOrigin&>(block);
       rare = std::any_of(block.counts.begin(), block.counts.end(),
                          [](const InstantCount& count) { return is_rare(count.kind); });
     };

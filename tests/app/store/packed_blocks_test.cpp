@@ -356,8 +356,8 @@ TEST(PackedBlock, FiguresOfSumsThatDifferAddUp) {
   }
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const BlockHead head = decode_head(stored[i].data(), stored[i].size());
-    packed.append_sum({.origin = head, .bytes = stored[i], .sum = true}, i == 0 ? &figures : nullptr, 100,
-                      {});
+    packed.append_sum({.origin = static_cast<const BlockOrigin&>(head), .bytes = stored[i], .sum = true},
+                      i == 0 ? &figures : nullptr, 100, {});
   }
   EXPECT_EQ(figures_of(packed), figures_of(whole));
   EXPECT_EQ(packed.instant_count(0, ev::EventKind::param_status), 12'000'000'000U);
@@ -376,7 +376,8 @@ TEST(PackedBlock, ThatIsDamagedIsNamedOnce) {
     block.events = 10;
     block.begin_ns = static_cast<std::int64_t>(i) * 1000;
     block.end_ns = block.begin_ns + 900;
-    PackedBlock packed{.origin = block, .bytes = encode_block(block), .sum = true};
+    PackedBlock packed{
+        .origin = static_cast<const BlockOrigin&>(block), .bytes = encode_block(block), .sum = true};
     if (i == 1) packed.bytes.back() ^= std::byte{1};
     store.append_sum(std::move(packed), nullptr, 10, {});
   }
