@@ -23,8 +23,11 @@ enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp };  ///< zero:
 
 /// Whether spans of phases, modules and collectives are those of the host that queues the work of a GPU: a
 /// program that attaches sees calls return, not what the device does later. Only records of the GPU say that.
+[[nodiscard]] inline bool has_times_of_host(Framework framework, const std::string& device) {
+  return framework != Framework::zero && device.starts_with("cuda");
+}
 [[nodiscard]] inline bool has_times_of_host(const instrumentation::RunTables& tables) {
-  return framework_of(tables) != Framework::zero && tables.device.starts_with("cuda");
+  return has_times_of_host(framework_of(tables), tables.device);
 }
 
 /// Bytes of an element of each model state. Optimizers of PyTorch itself keep their states in the parameter's

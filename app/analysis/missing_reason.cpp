@@ -23,8 +23,7 @@ std::string missing_reason(const Summary& summary, std::string_view what, ev::De
           ev::why_not_recorded(summary.framework, summary.records, summary.not_recorded, capability)) {
     return *why;
   }
-  if (capability == ev::Capability::modules && summary.kind != Framework::zero &&
-      summary.device.starts_with("cuda"))
+  if (capability == ev::Capability::modules && has_times_of_host(summary.kind, summary.device))
     return "spans are of the host, which queues the GPU's work; --detail kernels records the GPU";
   const bool deepspeed = summary.kind == Framework::deepspeed;
   const bool never = (capability == ev::Capability::memory && summary.kind != Framework::zero) ||
@@ -45,8 +44,7 @@ bool records(const Summary& summary, ev::Capability capability) {
 }
 
 bool exposure_known(const Summary& summary) {
-  return records(summary, ev::Capability::collectives) ||
-         (summary.kind != Framework::zero && summary.device.starts_with("cuda"));
+  return records(summary, ev::Capability::collectives) || has_times_of_host(summary.kind, summary.device);
 }
 
 std::string missing_model_states(const Summary& summary) {

@@ -78,8 +78,7 @@ std::string gpu_text(const analysis::Summary& s) {
     if (rank.gpu->dropped + rank.gpu->not_placed + rank.gpu->no_launch > 0) {
       text += fmt::format(
           "{:<5} {} records dropped by CUPTI, {} fitted in no lane (waits of several threads at once among "
-          "them), {} "
-          "without their launch\n",
+          "them), {} without their launch\n",
           rank.rank, rank.gpu->dropped, rank.gpu->not_placed, rank.gpu->no_launch);
     }
   }

@@ -31,7 +31,7 @@ Name = enum.IntEnum("Name", sorted({operation for operation, *_ in FUNCTIONS.val
 LACKS = "this PyTorch has no hooks of process groups: of functional collectives and of sends there are no events"
 OF_DDP = "this PyTorch has no hooks of process groups, and DistributedDataParallel issues its collectives in C++"
 
-coalesced = {}  # id(group) -> calls that a manager will issue together
+coalesced = {}  # id(group) -> calls that a _CoalescingManager issues together
 
 
 class Call:
@@ -88,9 +88,13 @@ def begins(c10d, name, parameters, output, given, calls_of):
             return None
         call = Call(name, as_list(argument(given)), as_list(argument(output)), calls)
         calls.before(call)
+        call.input_tensors = call.output_tensors = None  # what is reported later keeps no tensor alive
         if group in getattr(c10d._world, "pg_coalesce_state", {}):
             coalesced.setdefault(id(group), []).append(call)
             return None
+        for earlier in coalesced.pop(id(group), ()):  # their manager waited for them: it had no Work to keep
+            earlier.calls.after(earlier)
+            ended(earlier, None)
         if not argument("async_op"):
             calls.after(call)
         return call
@@ -106,7 +110,7 @@ def ended(call, work, *_, **__):
         call.calls.after(call)
     call.returned = True
     session.poll()
-    call.input_tensors = call.output_tensors = call.work = None
+    call.work = None
 
 
 def failed(call):
@@ -119,5 +123,5 @@ def was_coalesced(_manager, work):
         for call in calls:
             call.work = work
             call.calls.after(call)
-            call.input_tensors = call.output_tensors = call.work = None
+            call.work = None
     coalesced.clear()

@@ -1,7 +1,7 @@
 // weeks_bench FILE [ranks] [days] [seconds of a step]: how large a recording of weeks with limits is, and how
 // long it takes to open it and to draw its first frame; `weeks_bench FILE open` or `verify`: of one that is
 // there. What such a recording holds is made directly, not step by step: the newest stretch of a run of a
-// small GPT by two ranks stands for that of every rank, its sums for those of every stretch that was let go,
+// small GPT by two ranks stands for that of every rank, its sums for those of every stretch that was deleted,
 // its distributions for those of every rank.
 #include <algorithm>
 #include <chrono>
@@ -57,7 +57,7 @@ struct Weeks {
   [[nodiscard]] std::int64_t length_ns() const { return days * 86'400 * kSecond; }
 };
 
-/// The newest stretch of every rank: about 20 steps, after `sequence` chunks that were let go.
+/// The newest stretch of every rank: about 20 steps, after `sequence` chunks that were deleted.
 void write_ring(const std::string& path, const Weeks& weeks, std::uint64_t sequence) {
   const store::SyntheticRun run = store::make_synthetic_run({.world = 2, .steps = store::EndlessRun::kSteps});
   store::RecordingWriter writer(path, {.max_age_ns = 600 * kSecond});

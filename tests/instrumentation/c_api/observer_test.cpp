@@ -1,5 +1,5 @@
-// Who observes sees what a thread emits now, on that thread and before it is kept; not what others made or
-// nobody wants.
+// An observer sees what a thread emits now, on that thread and before it is kept; not what has a time of its
+// own or is above the level.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -28,7 +28,7 @@ class Observer : public testing::Test {
     info.run_id = "observed";
     ASSERT_EQ(shardscope_run_create(&info, &run_), SHARDSCOPE_OK);
     shardscope_options options = SHARDSCOPE_OPTIONS_INIT;
-    options.endpoint = "tcp://127.0.0.1:1";  // nobody listens
+    options.endpoint = "tcp://127.0.0.1:1";  // no collector
     options.detail = SHARDSCOPE_DETAIL_MODULES;
     options.linger_s = 0;
     ASSERT_EQ(shardscope_start(run_, &options), SHARDSCOPE_OK) << shardscope_last_error();
