@@ -19,6 +19,8 @@ LinkState::LinkState(zmq::context_t& context, zmq::socket_t& socket)
   events_.connect(address);
 }
 
+LinkState::~LinkState() { zmq_socket_monitor(socket_->handle(), nullptr, 0); }
+
 bool LinkState::update() {
   bool cut = false;
   zmq::message_t part;

@@ -11,6 +11,11 @@ class LinkState {
  public:
   /// Before the socket connects.
   LinkState(zmq::context_t& context, zmq::socket_t& socket);
+  /// Before the socket is closed or replaced: libzmq's I/O thread would wait for ever to say that the
+  /// connection is gone, to a reader that is gone, and would serve no socket of its context again.
+  ~LinkState();
+  LinkState(const LinkState&) = delete;
+  LinkState& operator=(const LinkState&) = delete;
   /// Takes in what has happened. True: the connection was cut since the last call; what was sent and not
   /// confirmed may be lost.
   bool update();

@@ -137,6 +137,7 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
 }
 
 void RankLink::State::connect() {
+  link.reset();
   socket = make_socket(context(), Role::rank_publish, credentials->key());
   link.emplace(context(), *socket);
   window.rewind();  // what the socket before this one had is gone with it
@@ -147,6 +148,7 @@ RankLink::~RankLink() {
   State& s = *state_;
   s.control.reset();
   // What the socket has taken but not yet written to the kernel gets a moment, never more.
+  s.link.reset();
   s.socket->set(zmq::sockopt::linger, s.control == nullptr && s.finish_acknowledged.load() ? 0 : 200);
   s.socket->close();
 }

@@ -27,6 +27,7 @@ Upstream::Upstream(zmq::context_t& context, UpstreamOptions options)
 void Upstream::connect() {
   const std::optional<instrumentation::KeyFile>& key = credentials_.key();
   const instrumentation::Endpoints endpoints = instrumentation::endpoints_of(options_.endpoint);
+  link_.reset();
   push_ = make_socket(context_, instrumentation::Role::rank_publish, key);
   push_.set(zmq::sockopt::sndhwm, 256);  // of many ranks, not of one
   link_.emplace(context_, push_);

@@ -8,6 +8,8 @@
 #include <thread>
 #include <zmq.hpp>
 
+#include "instrumentation/link_state.h"
+
 namespace shardscope::instrumentation {
 namespace {
 
@@ -50,6 +52,36 @@ TEST(Sockets, WhoStandsStillOutlivesACollectorThatGoes) {
   zmq::message_t first;
   ASSERT_TRUE(viewer.recv(first, zmq::recv_flags::dontwait));
   EXPECT_EQ(first.size(), 4096U);
+}
+
+/// A rank that follows its connection no longer, because a collector with other keys needs another socket:
+/// what still happens to the old one must not hold up the thread that serves all sockets.
+TEST(Sockets, AConnectionThatNobodyFollowsAnyLongerHoldsNothingUp) {
+  zmq::context_t theirs, ours;
+  zmq::socket_t before = make_socket(theirs, Role::collector_publish);
+  before.bind("tcp://127.0.0.1:*");
+  zmq::socket_t rank = make_socket(ours, Role::rank_publish);
+  {
+    LinkState link(ours, rank);
+    rank.connect(before.get(zmq::sockopt::last_endpoint));
+    for (int look = 0; look < 1000 && !link.up(); ++look) {
+      link.update();
+      std::this_thread::sleep_for(5ms);
+    }
+    ASSERT_TRUE(link.up());
+  }
+  before.close();
+  std::this_thread::sleep_for(200ms);
+  zmq::socket_t after = make_socket(theirs, Role::collector_publish);
+  after.set(zmq::sockopt::rcvtimeo, 5000);
+  after.bind("tcp://127.0.0.1:*");
+  zmq::socket_t again = make_socket(ours, Role::rank_publish);
+  again.set(zmq::sockopt::sndtimeo, 5000);
+  again.connect(after.get(zmq::sockopt::last_endpoint));
+  EXPECT_TRUE(again.send(zmq::str_buffer("still here"), zmq::send_flags::none));
+  zmq::message_t received;
+  EXPECT_TRUE(after.recv(received));
+  EXPECT_EQ(received.to_string(), "still here");
 }
 
 }  // namespace
