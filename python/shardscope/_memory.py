@@ -7,7 +7,6 @@ A full sample reads the size of every storage: at the ends of phases in the firs
 of the time. A quick sample checks which slots are filled and uses the sizes known by then; it is taken at the same places
 and where a framework's hook reports a change. Nothing waits, no tensor is touched.
 """
-import os
 import time
 import weakref
 
@@ -20,69 +19,11 @@ DEVICE, HOST, PINNED = range(3)
 SUB_GROUP = -1  # a phase: quick samples only
 FULL_STEPS = 3  # steps in which every sample is a full one
 FULL_SHARE = 0.0005  # of the time, at most, that full samples may take afterwards
-PATTERNS = 16  # sizes a slot remembers; with experts every sample may find other tensors
 STATES = {"exp_avg": MOMENTUM, "momentum_buffer": MOMENTUM, "exp_avg_sq": VARIANCE, "max_exp_avg_sq": VARIANCE,
           "square_avg": VARIANCE, "sum": VARIANCE}
 
 
-class Slot:
-    """Tensors that exist only at times. `tensors()`: they, those that are there. `present()`: which of them are (False: none),
-    by which sizes are known again; None: they are measured each time. `hooked`: all changes are seen by hooks that report
-    them (Memory.changed). `now`: the size reported last."""
-    __slots__ = ("category", "present", "tensors", "host", "hooked", "key", "sizes", "now")
-
-    def __init__(self, category, present, tensors, host=False, hooked=False):
-        self.category, self.present, self.tensors, self.host, self.hooked = category, present, tensors, host, hooked
-        self.key = (HOST if host else DEVICE), category
-        self.sizes, self.now = {}, 0  # by what present() said
-
-    def current_bytes(self):
-        if self.present is None:
-            return bytes_of(self.tensors())
-        present = self.present()
-        if not present:
-            return 0
-        size = self.sizes.get(present)
-        if size is None:
-            size = self.remember(present, bytes_of(self.tensors()))
-        return size
-
-    def remember(self, present, size):
-        if len(self.sizes) >= PATTERNS:
-            self.sizes.clear()
-        self.sizes[present] = size
-        return size
-
-    def count(self, add):
-        """At a full sample, each storage once among all that is counted."""
-        present = True if self.present is None else self.present()
-        if not present:
-            return 0
-        return self.remember(present, sum(add(self.category, each, self.host) for each in self.tensors()))
-
-
-class KeptSlot:
-    """Bytes that a hook keeps count of, and reports by itself: `current_bytes()`. A sample asks for them all the same: the
-    levels that it sets are of its own time."""
-    __slots__ = ("key", "current_bytes", "now")
-    hooked = False
-
-    def __init__(self, category, current_bytes):
-        self.key, self.current_bytes, self.now = (DEVICE, category), current_bytes, 0
-
-    def count(self, add):
-        return self.current_bytes()
-
-
-def bytes_of(tensors):
-    """Of their storages, each once."""
-    sizes = {}
-    for tensor in tensors:
-        storage = getattr(tensor, "_local_tensor", tensor).untyped_storage()
-        size = storage.nbytes()
-        if size:
-            sizes[storage.data_ptr()] = size
-    return sum(sizes.values())
+Slot = _core.Slot  # tensors of a category that exist only at times; Slot.kept: bytes that a hook keeps count of
 
 
 class Source:
@@ -122,7 +63,7 @@ class Memory:
     def __init__(self):
         self.device = "cpu"
         self.sources = {}  # id(model) -> Source
-        self.slots = []  # of all sources, each once
+        self.slots, self.together = [], _core.Slots([], self.level)  # of all sources, each once
         self.optimizers = []  # weak references to those that have stepped
         self.fixed = {}  # (pool, category) -> bytes, of the last full sample
         self.moving = {}  # the same of the slots, of the last sample
@@ -151,6 +92,11 @@ class Memory:
 
     def _gather_slots(self):
         self.slots = list({id(slot): slot for source in list(self.sources.values()) for slot in source.slots}.values())
+        self.together = self.slots_of(self.slots)
+
+    def slots_of(self, slots):
+        """For changed(): those that change together."""
+        return _core.Slots(list(slots), self.level)
 
     def optimizer(self, optimizer):
         if all(known() is not optimizer for known in self.optimizers):
@@ -176,15 +122,11 @@ class Memory:
             self._failed(error)
 
     def changed(self, slots):
-        """Where a hook knows that these have."""
+        """Where a hook knows that these (slots_of()) have."""
         if not self.on or not _core.enabled(k.PARAMS):
             return
         try:
-            for slot in slots:
-                size = slot.current_bytes()
-                if size != slot.now:
-                    self.level(*slot.key).add(size - slot.now)
-                    slot.now = size
+            slots.changed()
         except Exception as error:
             self._failed(error)
 
@@ -214,19 +156,11 @@ class Memory:
         self.fixed, fixed.sums = fixed.sums, {}
         for slot in self.slots:
             slot.now = slot.count(fixed.add)
-        self._sum_up()
+        self.moving = self.together.sums()
 
     def _quick(self):
-        for slot in self.slots:
-            if not slot.hooked:
-                slot.now = slot.current_bytes()
-        self._sum_up()
-
-    def _sum_up(self):
-        self.moving = {}
-        for slot in self.slots:
-            if slot.now:
-                self.moving[slot.key] = self.moving.get(slot.key, 0) + slot.now
+        self.together.refresh()
+        self.moving = self.together.sums()
 
     # ---- emitting -------------------------------------------------------------------------------------
 
@@ -260,12 +194,8 @@ class Memory:
     @staticmethod
     def _resident(known):
         """Of this process: Python, libraries, data, and what lives within a step, as activations do."""
-        with open("/proc/self/statm", "rb") as file:
-            resident = int(file.read().split()[1]) * PAGE
+        resident = _core.resident_bytes()
         _core.emit(k.OUTSIDE_MEMORY, k.HOST, DEVICE, k.NO_ID, k.NO_ID, k.NO_ID, max(resident - known, 0), resident)
-
-
-PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def states_of(optimizer, add, host=False):
@@ -297,12 +227,4 @@ def plain_source(model, buckets=lambda: 0):
 
 def gradient_slot(params, category, host=False):
     """Of all of these that have one."""
-    held = [weakref.ref(param) for param in params]
-
-    def present():
-        return tuple([getattr(each(), "grad", None) is not None for each in held])
-
-    def gradients():
-        return [param.grad for param in (each() for each in held) if param is not None and param.grad is not None]
-
-    return Slot(category, present, gradients, host)
+    return Slot(category, True, _core.HeldTensors(list(params), "grad"), host)

@@ -29,7 +29,7 @@ class State:
     cause = k.FETCH
     entered = NO_ID
     gathers = {}  # id(handle) -> (its gather, the gather's cause) until it is resharded
-    slots = {}  # id(handle) -> Slot of its gathered parameter
+    slots = {}  # id(handle) -> Slots of its gathered parameter
 
 
 state = State()
@@ -107,7 +107,8 @@ def source_of(module, handles):
     held, flats = weakref.ref(module), [weakref.ref(h.flat_param) for h in handles]
     slots = []
     for handle in handles:
-        state.slots[id(handle)] = slot = gathered_slot(weakref.ref(handle))
+        slot = gathered_slot(weakref.ref(handle))
+        state.slots[id(handle)] = session.memory.slots_of([slot])
         slots += [slot, *gradient_slots(weakref.ref(handle.flat_param)), saved_slot(weakref.ref(handle.flat_param))]
 
     def fixed(add, count):
@@ -232,9 +233,9 @@ def unsharded(issued, result, fsdp_state, handle, *args, **kwargs):
 
 
 def memory_changed(handle):
-    slot = state.slots.get(id(handle))
-    if slot is not None:
-        session.memory.changed((slot,))
+    slots = state.slots.get(id(handle))
+    if slots is not None:
+        session.memory.changed(slots)
 
 
 def reshard(fsdp_state, handle, free_unsharded_flat_param):

@@ -34,15 +34,17 @@ class State:
         self.cause = k.FETCH  # of gathers that are issued now
         self.entered = NO_ID  # module whose pre_forward or pre_backward runs: where prefetches are issued
         self.reducing = None  # group in post_backward
-        self.waiting = UNKNOWN  # Group in wait_for_unshard
+        self.gathering = self.waiting = UNKNOWN  # Group in unshard, in wait_for_unshard
+        self.forward = self.pre_backward = None  # of torch's TrainingState
         self.gather_of = {}  # id(group) -> (its gather, the gather's cause) until it is resharded
         self.slots = {}  # id(group) -> what of its memory comes and goes
         self.groups = {}  # id(group) -> Group, as long as there is one
 
 
 class Group:
-    """What the hooks need of a described group: `module` it belongs to, its `parts`, their `bytes` once gathered."""
-    __slots__ = ("alive", "module", "parts", "bytes")
+    """What the hooks need of a described group: `module` it belongs to, its `parts`, their `bytes` once gathered, those of this
+    rank's `shard`, `count` of parameters."""
+    __slots__ = ("alive", "module", "parts", "bytes", "shard", "count")
 
     def __init__(self, group):
         self.alive = weakref.ref(group, lambda _, key=id(group): state.groups.pop(key, None))
@@ -52,9 +54,11 @@ class Group:
         self.parts = _core.Parts([(number, session.param_elems[number]) for number in numbers])
         self.bytes = sum(session.param_elems[number] * (p.param_dtype or p.orig_dtype).itemsize
                          for p, number in zip(known, numbers))
+        self.shard = sum(p._sharded_param_data.numel() * (p.param_dtype or p.orig_dtype).itemsize for p in group.fsdp_params)
+        self.count = len(known)
 
 
-UNKNOWN = type("Unknown", (), {"module": NO_ID, "parts": (), "bytes": 0})
+UNKNOWN = type("Unknown", (), {"module": NO_ID, "parts": (), "bytes": 0, "shard": 0, "count": 0})
 state = State()
 
 
@@ -77,6 +81,8 @@ def install_states(table):
 
 def install_groups(table):
     state.__init__()
+    states = table.owner("TrainingState")
+    state.forward, state.pre_backward = states.FORWARD, states.PRE_BACKWARD
     group = "FSDPParamGroup."
     table.wrap(group + "unshard", "self async_op", before=unshard, after=unsharding)
     table.wrap(group + "wait_for_unshard", "self", before=wait_begins, after=wait_ended)
@@ -187,7 +193,7 @@ def backward_ended(_, result, fsdp_state):
 def issues_gather(group):
     """What unshard() checks before it gathers."""
     return group._all_gather_result is None and not group.is_unsharded and \
-        (group.unshard_in_backward or group._training_state.name != "PRE_BACKWARD")
+        (group.unshard_in_backward or group._training_state is not state.pre_backward)
 
 
 def unshard(group, async_op=False):
@@ -196,25 +202,26 @@ def unshard(group, async_op=False):
     of = known(group)
     if not of.parts:
         return
+    state.gathering = of
     gather = session.gathers = session.gathers + 1
     state.gather_of[id(group)] = gather, state.cause
     session.available = of.parts.status(k.GATHER, k.IN_FLIGHT, state.cause, of.module, gather, session.available, 1)
     if state.cause == k.PREFETCH:
         emit(k.PREFETCH_ISSUED, k.HOST, 0, gather, state.entered, len(of.parts), of.parts.elems, 0)
     session.purpose = (k.GATHER, gather, of.parts)
+    return True
 
 
-def unsharding(_, result, group, async_op=False):
-    session.purpose_served()
-    memory_changed(group, "issued")
+def unsharding(gathers, result, group, async_op=False):
+    if gathers:
+        session.purpose_served()
+        memory_changed(group, "issued")
 
 
 def copy_in_begins(fsdp_params, group, *args, **kwargs):
     """Until the gather itself is issued (collectives.py)."""
     if session.started and session.purpose is not None and session.purpose[0] == k.GATHER:
-        gather = session.purpose[1]
-        size = sum(p._sharded_param_data.numel() * (p.param_dtype or p.orig_dtype).itemsize for p in fsdp_params)
-        span = COPY_IN, 0, session.name_id("copy-in"), gather, NO_ID, size, 0
+        span = COPY_IN, 0, session.name_id("copy-in"), session.purpose[1], NO_ID, state.gathering.shard, 0
         emit(k.SPAN_BEGIN, *span)
         session.until_issued = span
 
@@ -290,7 +297,7 @@ def freed(_, result, group):
 
 def kept(group):
     """A group that its user (the root: FSDP2 itself) keeps gathered from its forward to its backward."""
-    if session.started and group._training_state.name == "FORWARD" and not group._reshard_after_forward:
+    if session.started and group._training_state is state.forward and not group._reshard_after_forward:
         of = known(group)
         if of.parts:
             of.parts.kept(k.KEEP_RESHARD_OFF, of.module)
@@ -324,7 +331,7 @@ def post_forward_gate(_, result, group, *args, **kwargs):
 
 def pre_backward(group, *args, **kwargs):
     """Its hook runs once for each output; the first does the work."""
-    if group._training_state.name == "PRE_BACKWARD":
+    if group._training_state is state.pre_backward:
         return False
     state.entered = known(group).module
     gate(k.GATE_PRE_BACKWARD, group)
@@ -354,9 +361,11 @@ def post_backward_ended(before, result, group, *args, **kwargs):
 def reduce_begins(fsdp_params, unsharded_grads, *args, **kwargs):
     if not session.started or state.reducing is None:
         return
-    numbers = [(session.params[id(p)], session.param_elems[session.params[id(p)]]) for p in fsdp_params
-               if id(p) in session.params]
-    parts, key = _core.Parts(numbers), id(state.reducing)
+    of, key = known(state.reducing), id(state.reducing)
+    parts = of.parts
+    if of.count != len(fsdp_params) or state.reducing.fsdp_params != fsdp_params:  # some have no gradient, or in another order
+        parts = _core.Parts([(session.params[id(p)], session.param_elems[session.params[id(p)]]) for p in fsdp_params
+                             if id(p) in session.params])
     parts.fill(buckets.of(key))
     # The group is complete with its backward: there is no bucket size that it could reach.
     buckets.flush(key, parts, parts.elems, False, reason=k.GROUP_COMPLETE)

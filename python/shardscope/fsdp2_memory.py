@@ -12,51 +12,28 @@
 import weakref
 
 from shardscope import _memory as m
-from shardscope._memory import Slot
+from shardscope._core import HeldTensors, Slot
+from shardscope._session import session
 
 
 class Slots:
     """Of one group, and which of them change at its hooks."""
 
     def __init__(self, group, shared):
-        held = weakref.ref(group)
-
-        def gradients():
-            group = held()
-            return [] if group is None else [p._unsharded_param.grad for p in group.fsdp_params if has_gradient(p)]
-
-        def shards():
-            group = held()
-            return [] if group is None else [p.sharded_param.grad for p in group.fsdp_params if p.sharded_param.grad is not None]
-
-        def buffer():
-            result = getattr(held(), "_all_gather_result", None)
-            return () if result is None else (result.all_gather_output,)
-
-        def partial():
-            output = getattr(held(), "_partial_reduce_output", None)
-            return () if output is None else (output,)
-
-        # Asked at every hook of a group: which parameters have a gradient, without a call for each.
-        def whole_present():
-            return tuple([(of := getattr(p, "_unsharded_param", None)) is not None and of.grad is not None
-                          for p in getattr(held(), "fsdp_params", ())])
-
-        def shard_present():
-            return tuple([p.sharded_param.grad is not None for p in getattr(held(), "fsdp_params", ())])
-
-        offloaded = any(getattr(p, "offload_to_cpu", False) for p in group.fsdp_params)
+        held, params = weakref.ref(group), list(group.fsdp_params)
+        offloaded = any(getattr(p, "offload_to_cpu", False) for p in params)
         gathered = Slot(m.PARAM_GATHERED, lambda: getattr(held(), "is_unsharded", False), lambda: outputs_of(held()), hooked=True)
-        gather_buffer = Slot(m.GATHER_BUFFER, None, buffer, hooked=True)
-        whole = Slot(m.GRAD_FULL, whole_present, gradients, hooked=True)
-        shard = Slot(m.GRAD_SHARD, shard_present, shards, host=offloaded)
-        partly = Slot(m.GRAD_SHARD, None, partial, hooked=True)
+        gather_buffer = Slot(m.GATHER_BUFFER, None, HeldTensors([group], "_all_gather_result.all_gather_output"), hooked=True)
+        whole = Slot(m.GRAD_FULL, True, HeldTensors(params, "_unsharded_param.grad"), hooked=True)
+        shard = Slot(m.GRAD_SHARD, True, HeldTensors(params, "sharded_param.grad"), host=offloaded)
+        partly = Slot(m.GRAD_SHARD, None, HeldTensors([group], "_partial_reduce_output"), hooked=True)
         self.all = (gathered, gather_buffer, whole, shard, partly)
-        self.issued = (gather_buffer, shared.gather_buffer)
-        self.available = (gather_buffer, shared.gather_buffer, gathered)
-        self.released = (gathered,)
-        self.backward = (whole, *shared.all)
-        self.reduced = (whole, shard, partly, *shared.all)
+        together = session.memory.slots_of
+        self.issued = together((gather_buffer, shared.gather_buffer))
+        self.available = together((gather_buffer, shared.gather_buffer, gathered))
+        self.released = together((gathered,))
+        self.backward = together((whole, *shared.all))
+        self.reduced = together((whole, shard, partly, *shared.all))
 
 
 def outputs_of(group):
@@ -64,25 +41,13 @@ def outputs_of(group):
             for tensor in (*param.all_gather_outputs, *getattr(param, "_unsharded_inner_tensors", ()))]
 
 
-def has_gradient(param):
-    whole = getattr(param, "_unsharded_param", None)
-    return whole is not None and whole.grad is not None
-
-
 class Shared:
     """Of the context that groups share, and which holds tensors on after their use."""
 
     def __init__(self, context):
-        held = weakref.ref(context)  # it has references to groups, and those to the model
-
-        def inputs():
-            return [state.reduce_scatter_input for state in getattr(held(), "reduce_scatter_states", ())]
-
-        def gathered():
-            result = getattr(getattr(held(), "all_gather_state", None), "all_gather_result", None)
-            return () if result is None else (result.all_gather_output,)
-
-        self.reduce_bucket, self.gather_buffer = Slot(m.REDUCE_BUCKET, None, inputs), Slot(m.GATHER_BUFFER, None, gathered)
+        self.reduce_bucket = Slot(m.REDUCE_BUCKET, None, HeldTensors([context], "reduce_scatter_states.*.reduce_scatter_input"))
+        self.gather_buffer = Slot(m.GATHER_BUFFER, None,
+                                  HeldTensors([context], "all_gather_state.all_gather_result.all_gather_output"))
         self.all = (self.reduce_bucket, self.gather_buffer)
 
 

@@ -22,6 +22,20 @@ class Attribute {
   [[nodiscard]] T as(nb::handle object) const {
     return nb::cast<T>(of(object));
   }
+  /// None where there is none.
+  [[nodiscard]] nb::object or_none(nb::handle object) const {
+    nb::object value = nb::steal(PyObject_GetAttr(object.ptr(), name_.ptr()));
+    if (value.is_valid()) return value;
+    if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw nb::python_error();
+    PyErr_Clear();
+    return nb::none();
+  }
+  /// Of a dictionary by the same name; None where there is none.
+  [[nodiscard]] nb::object in(nb::handle dict) const {
+    PyObject* value = PyDict_GetItemWithError(dict.ptr(), name_.ptr());
+    if (value == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+    return value == nullptr ? nb::object(nb::none()) : nb::borrow(value);
+  }
   [[nodiscard]] bool is_true(nb::handle object) const {
     const int truth = PyObject_IsTrue(of(object).ptr());
     if (truth < 0) throw nb::python_error();

@@ -109,14 +109,13 @@ class CoordinatorHooks {
   /// Why parameters of the module stay, in the order of the coordinator's own checks.
   void kept(nb::handle coordinator, nb::handle module, std::uint32_t number) {
     const ModuleParams& of_module = params_of(module);
-    std::optional<bool> complete;  // asked where it matters
+    std::optional<bool> complete;  // of the trace: asked where it matters
     for (const auto& [param, param_number] : of_module.all) {
       if (param_number == SHARDSCOPE_NO_ID) continue;
       const std::uint8_t status = status_of(param);
       if (status == SHARDSCOPE_NOT_AVAILABLE && statuses_.status_of(param_number) == SHARDSCOPE_NOT_AVAILABLE)
         continue;
-      if (!complete) complete = nb::cast<bool>(is_complete_trace_.call(coordinator));
-      shardscope_release_kept(why_kept(coordinator, param, status, *complete), number, param_number,
+      shardscope_release_kept(why_kept(coordinator, param, status, complete), number, param_number,
                               session_.elems(param_number));
     }
   }
@@ -156,20 +155,24 @@ class CoordinatorHooks {
     return codes_.emplace_back(std::move(value), code).second;
   }
 
-  std::uint8_t why_kept(nb::handle coordinator, nb::handle param, std::uint8_t status, bool complete) {
+  std::uint8_t why_kept(nb::handle coordinator, nb::handle param, std::uint8_t status,
+                        std::optional<bool>& complete) {
     if (external_.is_true(param)) return SHARDSCOPE_KEEP_EXTERNAL;
     if (active_.is_true(param)) return SHARDSCOPE_KEEP_IN_USE;
     if (status != SHARDSCOPE_AVAILABLE) return SHARDSCOPE_KEEP_NOT_AVAILABLE;
     if (persist_.is_true(param)) return SHARDSCOPE_KEEP_PERSISTENT;
-    const bool fetched_ahead = complete && nb::cast<std::int64_t>(fetched_for_.of(coordinator)[param]) >
-                                               step_id_.as<std::int64_t>(coordinator);
+    if (!complete) complete = nb::cast<bool>(is_complete_trace_.call(coordinator));
+    const bool fetched_ahead = *complete && nb::cast<std::int64_t>(fetched_for_.of(coordinator)[param]) >
+                                                step_id_.as<std::int64_t>(coordinator);
     return fetched_ahead ? SHARDSCOPE_KEEP_ALREADY_FETCHED : SHARDSCOPE_KEEP_REUSED_SOON;
   }
 
   /// DeepSpeed's iteration is repeated only where it may give something else, as after external parameters
   /// have been registered during the first forward.
   const ModuleParams& params_of(nb::handle module) {
-    const nb::object external = nb::getattr(module, "_external_params", nb::none());
+    // In the module's own dictionary: for what is not there Module.__getattr__ runs, in Python, and raises.
+    const nb::object own = dict_.of(module);
+    const nb::object external = external_params_.in(own);
     const std::tuple version{nb::len(parameters_.of(module)), external.is_none() ? 0 : nb::len(external),
                              session_.models()};
     const auto found = known_.find(module.ptr());
@@ -203,7 +206,8 @@ class CoordinatorHooks {
             fetched_for_ = own("most_recent_step_id_param_fetched_for");
   Attribute is_complete_trace_{"is_complete_trace"}, param_{"param"}, status_{"ds_status"},
       numel_{"ds_numel"}, persist_{"ds_persist"}, active_{"ds_active_sub_modules"},
-      external_{"is_external_param"}, parameters_{"_parameters"};
+      external_{"is_external_param"}, parameters_{"_parameters"}, dict_{"__dict__"},
+      external_params_{"_external_params"};
 };
 
 }  // namespace

@@ -6,16 +6,20 @@
 #include "collective_lane.h"
 #include "coordinator_hooks.h"
 #include "describe.h"
+#include "fetch_counters.h"
 #include "fetch_waits.h"
 #include "gate.h"
 #include "gpu_records.h"
 #include "group_calls.h"
+#include "held_tensors.h"
 #include "memory_level.h"
+#include "memory_slots.h"
 #include "module_hooks.h"
 #include "open_spans.h"
 #include "param_statuses.h"
 #include "parts.h"
 #include "requests.h"
+#include "resident_memory.h"
 #include "shardscope/shardscope.h"
 #include "watched_attribute.h"
 #include "wrapper.h"
@@ -53,7 +57,11 @@ NB_MODULE(_core, module) {
   module.def("abi_version", &shardscope_abi_version);
   shardscope::python::add_run(module);
   shardscope::python::add_collective_lane(module);
+  shardscope::python::add_fetch_counters(module);
   shardscope::python::add_memory_level(module);
+  shardscope::python::add_held_tensors(module);
+  shardscope::python::add_memory_slots(module);
+  shardscope::python::add_resident_memory(module);
   shardscope::python::add_open_spans(module);
   shardscope::python::add_param_statuses(module);
   shardscope::python::add_parts(module);

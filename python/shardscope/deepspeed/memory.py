@@ -28,12 +28,12 @@ WHOLE = {"fp16_groups_flat": m.PARAM_SHARD, "bf16_groups_flat": m.PARAM_SHARD, "
 WHOLE_GRADIENTS = {"fp32_groups_gradients_flat": m.GRAD_FULL, "fp32_groups_gradient_flat_partition": m.GRAD_SHARD}
 
 
-of_buckets = {}  # id(optimizer of stages 1 and 2) -> Slot of the buffers of its buckets
+of_buckets = {}  # id(optimizer of stages 1 and 2) -> Slots of the buffers of its buckets
 
 
 # Of all engines of stage 3, kept by the hook of parameters' statuses.
-gathered = m.KeptSlot(m.PARAM_GATHERED, lambda: zero3_params.state.gathered_bytes)
-coming = m.KeptSlot(m.GATHER_BUFFER, lambda: zero3_params.state.coming_bytes)
+gathered = m.Slot.kept(m.PARAM_GATHERED, lambda: zero3_params.state.gathered_bytes)
+coming = m.Slot.kept(m.GATHER_BUFFER, lambda: zero3_params.state.coming_bytes)
 
 
 def source_of(engine):
@@ -138,14 +138,15 @@ def held_slots(reference, offloaded):
     def buckets():
         return list(buffers_of(reference()))
 
-    of_buckets[id(reference())] = filled = Slot(m.REDUCE_BUCKET, None, buckets)
+    filled = Slot(m.REDUCE_BUCKET, None, buckets)
+    of_buckets[id(reference())] = session.memory.slots_of([filled])
     return [Slot(m.GRAD_SHARD, None, averaged), Slot(m.GRAD_SHARD, None, kept, host=offloaded), filled]
 
 
 def buckets_changed(optimizer):
-    slot = of_buckets.get(id(optimizer))
-    if slot is not None:
-        session.memory.changed((slot,))
+    slots = of_buckets.get(id(optimizer))
+    if slots is not None:
+        session.memory.changed(slots)
 
 
 def whole_groups(add, references, optimizer):

@@ -1,0 +1,118 @@
+#include "held_tensors.h"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace shardscope::python {
+namespace {
+
+/// Types that have been seen, and whether their objects hold the tensor that is stored here (DTensor).
+bool wraps_local_tensor(PyTypeObject* type) {
+  static std::vector<std::pair<nb::object, bool>>
+      known;  // never freed: torch's types live as long as Python does
+  for (const auto& [seen, wraps] : known)
+    if (seen.ptr() == reinterpret_cast<PyObject*>(type)) return wraps;
+  const nb::object of = nb::borrow(reinterpret_cast<PyObject*>(type));
+  const bool wraps = PyObject_HasAttrString(of.ptr(), "_local_tensor") == 1;
+  known.emplace_back(of, wraps);
+  return wraps;
+}
+
+}  // namespace
+
+void StorageBytes::add(nb::handle tensor) {
+  static const Attribute* const local = new Attribute("_local_tensor");
+  static const Attribute* const storage_of = new Attribute("untyped_storage");
+  static const Attribute* const nbytes = new Attribute("nbytes");
+  static const Attribute* const data_ptr = new Attribute("data_ptr");
+  nb::object own = nb::borrow(tensor);
+  if (wraps_local_tensor(Py_TYPE(tensor.ptr()))) own = local->of(tensor);
+  const nb::object storage = storage_of->call(own);
+  const auto bytes = nb::cast<std::int64_t>(nbytes->call(storage));
+  if (bytes == 0) return;
+  const auto where = nb::cast<std::uintptr_t>(data_ptr->call(storage));
+  if (std::find(seen_.begin(), seen_.end(), where) != seen_.end()) return;
+  seen_.push_back(where);
+  sum_ += bytes;
+}
+
+HeldTensors::HeldTensors(nb::list owners, const std::string& path) {
+  for (const nb::handle owner : owners) owners_.push_back(nb::weakref(owner));
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    const std::string name = path.substr(begin, end - begin);
+    path_.emplace_back(name.c_str());
+    all_.push_back(name == "*");
+    begin = end + 1;
+  }
+}
+
+template <typename Visit>
+void HeldTensors::walk(nb::object object, std::size_t from, const Visit& visit) const {
+  for (std::size_t i = from; i < path_.size(); ++i) {
+    if (object.is_none()) return;
+    if (all_[i]) {
+      for (const nb::handle element : object) walk(nb::borrow(element), i + 1, visit);
+      return;
+    }
+    object = path_[i].or_none(object);
+  }
+  if (!object.is_none()) visit(object);
+}
+
+template <typename Visit>
+void HeldTensors::each(const Visit& visit) const {
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    nb::object owner = owners_[i]();
+    if (owner.is_none()) continue;
+    walk(std::move(owner), 0, [&](nb::handle tensor) { visit(i, tensor); });
+  }
+}
+
+bool HeldTensors::has(std::size_t owner) const {
+  bool there = false;
+  if (nb::object object = owners_[owner](); !object.is_none())
+    walk(std::move(object), 0, [&](nb::handle) { there = true; });
+  return there;
+}
+
+bool HeldTensors::looks_as_before() const {
+  if (there_.empty()) return false;
+  for (const std::size_t owner : {std::size_t{0}, owners_.size() / 2, owners_.size() - 1})
+    if (has(owner) != (there_[owner] != '\0')) return false;
+  return true;
+}
+
+nb::object HeldTensors::pattern(bool quick) {
+  if (!quick || !looks_as_before()) {
+    std::string there(owners_.size(), '\0');
+    each([&](std::size_t owner, nb::handle) { there[owner] = '\1'; });
+    there_ = std::move(there);
+  }
+  if (there_.find('\1') == std::string::npos) return nb::none();
+  return nb::bytes(there_.data(), there_.size());
+}
+
+nb::list HeldTensors::tensors() const {
+  nb::list all;
+  each([&](std::size_t, nb::handle tensor) { all.append(tensor); });
+  return all;
+}
+
+std::int64_t HeldTensors::bytes() const {
+  StorageBytes storages;
+  each([&](std::size_t, nb::handle tensor) { storages.add(tensor); });
+  return storages.sum();
+}
+
+void add_held_tensors(nb::module_& module) {
+  nb::class_<HeldTensors>(module, "HeldTensors")
+      .def(nb::init<nb::list, const std::string&>(), nb::arg("owners"), nb::arg("path"))
+      .def("pattern", &HeldTensors::pattern, nb::arg("quick") = false)
+      .def("tensors", &HeldTensors::tensors)
+      .def("bytes", &HeldTensors::bytes);
+}
+
+}  // namespace shardscope::python
