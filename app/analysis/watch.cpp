@@ -244,6 +244,18 @@ void Watcher::take_steps(const store::Store& store, std::int64_t complete, Watch
       interval.tokens_per_s = static_cast<double>(tokens) * 1e9 / static_cast<double>(time_ns);
   }
   if (interval.step == instrumentation::kNoId && last_step_) interval.step = *last_step_;
+  take_evaluation(store, interval);
+}
+
+/// An evaluation comes after its step, so most often after the look that took the step.
+void Watcher::take_evaluation(const store::Store& store, WatchInterval& interval) {
+  const std::span<const store::StepRow> rows = store.steps();
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    if (std::isnan(row->eval_loss)) continue;
+    interval.evaluation = {row->step, row->eval_loss, evaluated_ != row->step};
+    evaluated_ = row->step;
+    return;
+  }
 }
 
 void Watcher::take_standing_still(std::chrono::nanoseconds quiet, bool paused, WatchInterval& interval) {
@@ -281,6 +293,8 @@ std::string watch_line(const WatchInterval& i) {
     add(fmt::format("loss {:.4f}", *i.loss));
     if (i.loss_before) line += fmt::format(" ({:+.4f})", *i.loss - *i.loss_before);
   }
+  if (i.evaluation && i.evaluation->fresh)
+    add(fmt::format("held-out loss {:.4f} after step {}", i.evaluation->loss, i.evaluation->step));
   if (i.grad_norm) add(fmt::format("norm {:.3g}", *i.grad_norm));
   if (i.tokens_per_s) add(count_text(*i.tokens_per_s) + " tokens/s");
   if (i.exposed_comm_pct) add(fmt::format("exposed {:.1f} %", *i.exposed_comm_pct));
@@ -309,6 +323,8 @@ std::string to_json(const WatchInterval& i) {
                      {"tokens_per_s", value(i.tokens_per_s)},
                      {"loss", value(i.loss)},
                      {"loss_before", value(i.loss_before)},
+                     {"eval_loss", i.evaluation ? nlohmann::json(i.evaluation->loss) : nullptr},
+                     {"eval_step", i.evaluation ? nlohmann::json(i.evaluation->step) : nullptr},
                      {"grad_norm", value(i.grad_norm)},
                      {"loss_scale", value(i.loss_scale)},
                      {"exposed_comm_pct", value(i.exposed_comm_pct)},

@@ -67,6 +67,12 @@ struct WatchInterval {
   std::optional<double> tokens_per_s;       ///< tokens of the steps over their time
   std::optional<double> loss, loss_before;  ///< of the interval's last step; median of the steps before
   std::optional<double> grad_norm, loss_scale;
+  struct Evaluation {
+    std::uint32_t step = 0;  ///< that it came after
+    double loss = 0;
+    bool fresh = false;  ///< since the last look
+  };
+  std::optional<Evaluation> evaluation;              ///< the latest one: loss on held-out data
   std::optional<double> exposed_comm_pct, idle_pct;  ///< of the recorded time of the steps, all ranks
   std::optional<double> overlap_pct;
   struct Memory {
@@ -96,6 +102,7 @@ class Watcher {
  private:
   /// Steps up to this one are complete on every rank; -1: none is.
   void take_steps(const store::Store& store, std::int64_t complete, WatchInterval& interval);
+  void take_evaluation(const store::Store& store, WatchInterval& interval);
   void take_standing_still(std::chrono::nanoseconds quiet, bool paused, WatchInterval& interval);
   WatchInterval begin(const store::Store& store) const;
   [[nodiscard]] std::optional<double> not_finite(const store::Store& store, const store::StepRow& row) const;
@@ -103,7 +110,7 @@ class Watcher {
   void take_state(const store::Store& store, WatchInterval& interval);
 
   WatchRules rules_;
-  std::optional<std::uint32_t> last_step_;
+  std::optional<std::uint32_t> last_step_, evaluated_;
   std::deque<double> step_ms_, losses_, grad_norms_;
   std::size_t losses_in_a_row_ = 0;  ///< the latest steps that each had a finite one
   bool totals_only_ = false;

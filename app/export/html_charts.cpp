@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <tuple>
 
@@ -233,42 +234,76 @@ std::string partition_html(const store::Store& store) {
   return out + "</div>";
 }
 
-std::string loss_html(const std::vector<double>& loss) {
-  constexpr double kHeight = 120;
-  constexpr std::size_t kMostColumns = 600;
+namespace {
+
+struct Range {
   double low = INFINITY, high = -INFINITY;
-  for (const double value : loss) {
-    if (!std::isfinite(value)) continue;
+  void take(double value) {
+    if (!std::isfinite(value)) return;
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  if (!(low <= high)) return "<p class=missing>No loss was recorded.</p>";
-  const double first_low = low, first_high = high;
-  if (high == low) high = low + 1e-6;
-  const auto y_of = [&](double value) { return kHeight * (high - value) / (high - low); };
+  [[nodiscard]] bool any() const { return low <= high; }
+};
+
+/// Where a step is in a chart 1000 wide.
+double x_of(std::size_t step, std::size_t steps) {
+  return 1000 * (steps > 1 ? static_cast<double>(step) / static_cast<double>(steps - 1) : 0.5);
+}
+
+/// Evaluations joined by a line, each with a dot: between them nothing was measured.
+std::string evaluations_svg(const std::vector<double>& values, const std::function<double(double)>& y_of) {
+  std::string line, dots;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) continue;
+    const std::string at = fmt::format("{:.1f} {:.1f}", x_of(i, values.size()), y_of(values[i]));
+    line += (line.empty() ? "M" : "L") + at;
+    dots += "M" + at + "h0";
+  }
+  return fmt::format(R"(<path d="{}" class="line held-out"/><path d="{}" class="line held-out dots"/>)", line,
+                     dots);
+}
+
+}  // namespace
+
+std::string loss_html(const std::vector<double>& loss, const std::vector<double>& held_out) {
+  constexpr double kHeight = 120;
+  constexpr std::size_t kMostColumns = 600;
+  Range range, evaluated;
+  for (const double value : held_out) evaluated.take(value);
+  for (const std::vector<double>* values : {&loss, &held_out})
+    for (const double value : *values) range.take(value);
+  if (!range.any()) return "<p class=missing>No loss was recorded.</p>";
+  const Range shown = range;
+  if (range.high == range.low) range.high = range.low + 1e-6;
+  const auto y_of = [&](double value) { return kHeight * (range.high - value) / (range.high - range.low); };
   const std::size_t columns = std::min(loss.size(), kMostColumns);
   std::string path;
   bool pen_down = false;
   for (std::size_t c = 0; c < columns; ++c) {
     const std::size_t from = c * loss.size() / columns, to = (c + 1) * loss.size() / columns;
-    double least = INFINITY, most = -INFINITY;
-    for (std::size_t i = from; i < to; ++i) {
-      if (!std::isfinite(loss[i])) continue;
-      least = std::min(least, loss[i]);
-      most = std::max(most, loss[i]);
-    }
-    if (!(least <= most)) {
+    Range column;
+    for (std::size_t i = from; i < to; ++i) column.take(loss[i]);
+    if (!column.any()) {
       pen_down = false;
       continue;
     }
-    const double x = 1000 * (columns > 1 ? static_cast<double>(c) / static_cast<double>(columns - 1) : 0.5);
-    path += fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", x, y_of(most));
-    if (least < most) path += fmt::format("V{:.1f}", y_of(least));
+    path += fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", x_of(c, columns), y_of(column.high));
+    if (column.low < column.high) path += fmt::format("V{:.1f}", y_of(column.low));
     pen_down = true;
   }
-  return fmt::format(
-      R"(<div class=axes><span class=high>{:.4g}</span><span class=low>{:.4g}</span><svg class=plot viewBox="0 0 1000 {}" preserveAspectRatio=none role=img aria-label="loss by step, {} steps, between {:.4g} and {:.4g}"><path d="{}" class=line /></svg></div><p class=ends><span>first step</span><span>last</span></p>)",
-      first_high, first_low, kHeight, loss.size(), first_low, first_high, path);
+  std::string out = fmt::format(
+      R"(<div class=axes><span class=high>{:.4g}</span><span class=low>{:.4g}</span><svg class=plot viewBox="0 0 1000 {}" preserveAspectRatio=none role=img aria-label="loss by step, {} steps, between {:.4g} and {:.4g}"><path d="{}" class=line />{}</svg></div><p class=ends><span>first step</span><span>last</span></p>)",
+      shown.high, shown.low, kHeight, loss.size(), shown.low, shown.high, path,
+      evaluated.any() ? evaluations_svg(held_out, y_of) : "");
+  if (!evaluated.any()) return out;
+  const auto last =
+      std::find_if(held_out.rbegin(), held_out.rend(), [](double v) { return std::isfinite(v); });
+  return out + legend({{colour::kCompute, "loss"},
+                       {colour::kReduce,
+                        fmt::format("held-out loss, at the step that the evaluation came after; lowest "
+                                    "{:.4g}, last {:.4g}",
+                                    evaluated.low, *last)}});
 }
 
 }  // namespace shardscope::exporter

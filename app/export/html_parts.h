@@ -85,8 +85,9 @@ struct BarPart {
 /// Stacked categories of one rank over the run, the peak marked and explained.
 [[nodiscard]] std::string memory_html(const store::Store& store, const analysis::Summary& summary,
                                       std::uint32_t rank);
-/// Loss by step; of many steps the least and the most of each column.
-[[nodiscard]] std::string loss_html(const std::vector<double>& loss);
+/// Loss by step; of many steps the least and the most of each column. Over it the loss on held-out data,
+/// where there was an evaluation after a step (else NaN).
+[[nodiscard]] std::string loss_html(const std::vector<double>& loss, const std::vector<double>& held_out);
 
 // ---- the timeline -------------------------------------------------------------------------------
 

@@ -87,6 +87,9 @@ std::string OpenMetrics::text(const store::Store& store, const analysis::WatchIn
              interval.tokens_per_s);
   page.gauge("shardscope_loss", "", "Loss of the interval's last step, mean over ranks and micro-steps.",
              interval.loss);
+  page.gauge("shardscope_held_out_loss", "",
+             "Loss of the latest evaluation, on held-out data, mean over ranks.",
+             interval.evaluation ? std::optional(interval.evaluation->loss) : std::nullopt);
   page.gauge("shardscope_grad_norm", "", "Gradient norm of the interval's last step.", interval.grad_norm);
   page.gauge("shardscope_loss_scale", "", "Loss scale of the interval's last step.", interval.loss_scale);
   page.gauge("shardscope_exposed_communication_ratio", "ratio",

@@ -32,6 +32,12 @@ class Steps {
     run_.instant(0, at_, EventKind::step_end, StreamId::host, step_, ev::kNoId, ev::kNoId, skipped ? 1 : 0);
     ++step_;
   }
+  /// Of the step before the one that begins next.
+  void evaluate(double loss) {
+    run_.instant(0, at_ + 1, EventKind::eval_loss, StreamId::host, step_ - 1, 8, ev::kNoId, 0,
+                 std::bit_cast<std::int64_t>(loss));
+    at_ += kMs;
+  }
   WatchInterval look(std::chrono::nanoseconds quiet = {}, bool paused = false) {
     store::Store& store = run_.build();
     digest_.update(store);
@@ -229,6 +235,27 @@ TEST(Watch, TriggersHaveNames) {
   EXPECT_STREQ(name_of(TriggerKind::slow_step), "slow_step");
   EXPECT_STREQ(name_of(TriggerKind::finding), "finding");
   EXPECT_EQ(static_cast<std::size_t>(TriggerKind::finding) + 1, kTriggerKinds);
+}
+
+/// An evaluation is in the line of the look that saw it first, and stays the latest one.
+TEST(Watch, AnEvaluationIsSaidOnceAndKept) {
+  Steps steps;
+  for (int i = 0; i < 3; ++i) steps.add(10);
+  EXPECT_FALSE(steps.look().evaluation);
+  steps.evaluate(2.5);
+  steps.add(10);
+  const WatchInterval first = steps.look();
+  ASSERT_TRUE(first.evaluation);
+  EXPECT_EQ(first.evaluation->step, 2U);
+  EXPECT_DOUBLE_EQ(first.evaluation->loss, 2.5);
+  EXPECT_NE(watch_line(first).find("  held-out loss 2.5000 after step 2"), std::string::npos)
+      << watch_line(first);
+  EXPECT_NE(to_json(first).find("\"eval_loss\":2.5,\"eval_step\":2"), std::string::npos) << to_json(first);
+  steps.add(10);
+  const WatchInterval second = steps.look();
+  ASSERT_TRUE(second.evaluation);
+  EXPECT_DOUBLE_EQ(second.evaluation->loss, 2.5);
+  EXPECT_EQ(watch_line(second).find("held-out"), std::string::npos);
 }
 
 }  // namespace

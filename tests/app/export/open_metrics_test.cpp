@@ -28,6 +28,7 @@ TEST(OpenMetrics, CountsAndGaugesAndLeavesOutWhatIsNotKnown) {
   interval.overlap_pct = 40;
   interval.ranks = 2;
   interval.ranks_ended = 1;
+  interval.evaluation = {7, 3.25, false};
   interval.triggers = {{TriggerKind::slow_step, 1, 0, 0, ""}, {TriggerKind::slow_step, 2, 0, 0, ""}};
   metrics.take(interval);
   interval.triggers.clear();
@@ -39,6 +40,7 @@ TEST(OpenMetrics, CountsAndGaugesAndLeavesOutWhatIsNotKnown) {
   EXPECT_TRUE(has("shardscope_steps_total 10")) << text;
   EXPECT_TRUE(has("shardscope_step_seconds 0.0125"));
   EXPECT_TRUE(has("shardscope_overlap_ratio 0.4"));
+  EXPECT_TRUE(has("shardscope_held_out_loss 3.25"));
   EXPECT_TRUE(has("shardscope_ranks{state=\"running\"} 1"));
   EXPECT_TRUE(has("shardscope_triggers_total{kind=\"slow_step\"} 2"));
   EXPECT_NE(text.find("model=\"a \\\"model\\\"\\nwith \\\\\""), std::string::npos);

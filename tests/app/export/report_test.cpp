@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
 #include "app/analysis/summary.h"
+#include "app/export/html_parts.h"
 #include "app/export/html_report.h"
 #include "app/store/chunk.h"
 #include "app/store/store.h"
@@ -65,6 +67,18 @@ std::vector<std::string> said(const json& data, const std::string& lane_name) {
     }
   }
   return out;
+}
+
+/// The held-out loss is drawn on the loss's scale, where it was measured, and named.
+TEST(Report, DrawsTheHeldOutLossOverTheLoss) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const std::string chart = loss_html({4, 3, 2, 1, 0}, {none, 4, none, 2, none});
+  EXPECT_THAT(chart, testing::HasSubstr(R"(<path d="M250.0 0.0L750.0 60.0" class="line held-out"/>)"));
+  EXPECT_THAT(chart,
+              testing::HasSubstr(R"(<path d="M250.0 0.0h0M750.0 60.0h0" class="line held-out dots"/>)"));
+  EXPECT_THAT(chart, testing::HasSubstr("lowest 2, last 2"));
+  EXPECT_THAT(loss_html({4, 3}, {none, none}), testing::Not(testing::HasSubstr("held-out")));
+  EXPECT_THAT(loss_html({1, 3}, {none, 5}), testing::HasSubstr("<span class=high>5</span>"));
 }
 
 TEST(Report, NamesWaitsThatAreForNoModuleAndSpansWithoutAnEnd) {
