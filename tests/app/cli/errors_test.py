@@ -346,6 +346,8 @@ class Errors(CommandTest):
         for micro_batch in (2**40, 2**37):
             self.refused([*simulate[:-1], "gpt2", "--set", f"train_micro_batch_size_per_gpu={micro_batch}"],
                          f"train_micro_batch_size_per_gpu: {micro_batch} samples through model gpt2", "2^50 elements")
+        # Said before the configuration, which is not there: nothing is started if it is not said.
+        self.refused(["run", "--config", "/nowhere.json", "--ranks", "100000"], "--ranks 100000: at most ", "simulate")
         with tempfile.TemporaryDirectory() as name:
             recording, scratch = pathlib.Path(name) / "run.zscope", pathlib.Path(name) / "scratch"
             scratch.mkdir()
