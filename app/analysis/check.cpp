@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
+#include <system_error>
 
 #include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
@@ -212,15 +215,12 @@ std::vector<Limit> parse_limits(const std::string& text) {
     const std::string name = part.substr(0, equals);
     if (std::ranges::none_of(kMetrics, [&](const Metric& metric) { return name == metric.name; }))
       throw std::invalid_argument(fmt::format("\"{}\": not a figure; use {}", name, metric_names()));
-    std::size_t used = 0;
+    if (std::ranges::any_of(out, [&](const Limit& limit) { return name == limit.metric; }))
+      throw std::invalid_argument(fmt::format("\"{}\": given twice; give one limit for each figure", name));
     double value = -1;
     const std::string number = equals == std::string::npos ? std::string() : part.substr(equals + 1);
-    try {
-      value = std::stod(number, &used);
-    } catch (const std::exception&) {
-      used = 0;
-    }
-    if (used == 0 || number.substr(used) != "%" || !(value >= 0) || !std::isfinite(value))
+    const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    if (error != std::errc{} || std::string_view(rest) != "%" || !(value >= 0) || !std::isfinite(value))
       throw std::invalid_argument(
           fmt::format("\"{}\": not NAME=NUMBER% with a number from 0 on, for example step_ms=5%", part));
     out.push_back({name, value});

@@ -8,19 +8,13 @@
 
 #include "instrumentation/event.h"
 #include "instrumentation/sockets.h"
+#include "runtime/config/above_zero.h"
 
 namespace shardscope::cli {
 
-/// CLI::PositiveNumber names the range of a double instead.
-inline const CLI::Validator kAboveZero(
-    [](std::string& text) {
-      double value = 0;
-      return CLI::detail::lexical_cast(text, value) && value > 0 ? std::string()
-                                                                 : text + " is not a number above 0";
-    },
-    "POSITIVE");
+using config::kAboveZero;
 
-/// CLI::Range takes NaN for a number in it.
+/// CLI::Range takes NaN for a number in it, where check_option_values() does not come before.
 inline const CLI::Validator kUpToOne(
     [](std::string& text) {
       double value = 0;

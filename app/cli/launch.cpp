@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -172,9 +173,23 @@ void check_files(const LaunchOptions& options) {
     keep_existing("--record", options.record);
     keep_existing("--save", options.save);
   }
+}
+
+/// mpirun starts what it is told to: a machine with a thousand times as many ranks as cores answers nobody.
+void check_counts(const LaunchOptions& options) {
   if (options.ranks == 0) throw UserError("--ranks 0: at least one rank is needed", 2);
   if (options.steps <= 0)
     throw UserError(fmt::format("--steps {}: at least one step is needed", options.steps), 2);
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  const unsigned most = std::max(64U, 16 * cores);
+  if (options.ranks > most) {
+    throw UserError(
+        fmt::format(
+            "--ranks {}: at most {} are started on this machine, which has {} cores; for runs of more "
+            "ranks use `shardscope simulate`, or mpirun on several machines",
+            options.ranks, most, cores),
+        2);
+  }
 }
 
 }  // namespace
@@ -194,6 +209,7 @@ bool has_display() {
 }
 
 LaunchResult launch(LaunchOptions options) {
+  check_counts(options);
   check(options.kept);
   check_files(options);
   const TemporaryConfig config(config_with(options.config, options.set), options.config, options.set);

@@ -11,6 +11,7 @@
 
 #include "app/cli/command_line.h"
 #include "app/cli/say.h"
+#include "instrumentation/error_text.h"
 #include "runtime/config/option_checks.h"
 
 namespace {
@@ -70,7 +71,7 @@ int main(int argc, char** argv) {
     say(stderr, "shardscope: {}\n", error.what());
     return error.exit_code();
   } catch (const std::exception& error) {
-    say(stderr, "shardscope: {}\n", error.what());
+    say(stderr, "shardscope: {}\n", shardscope::instrumentation::error_text(error));
     return 1;
   }
 }

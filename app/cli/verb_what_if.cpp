@@ -49,7 +49,8 @@ analysis::LinkPace parse_link(const char* option, const std::string& text) {
   if (*end == ':') {
     link.latency_us = std::strtod(end + 1, &end);
   }
-  if (text.empty() || *end != '\0' || !(link.gb_per_s > 0) || !(link.latency_us >= 0)) {
+  if (text.empty() || *end != '\0' || !(link.gb_per_s > 0) || !(link.latency_us >= 0) ||
+      !std::isfinite(link.gb_per_s) || !std::isfinite(link.latency_us)) {
     throw UserError(
         fmt::format("{} {}: not GB_PER_S or GB_PER_S:LATENCY_US, for example 12.5:20", option, text), 2);
   }
@@ -291,7 +292,7 @@ void add_what_if(CLI::App& app, Action& action) {
   verb->add_option("--ranks", options->ranks, "Number of ranks (default: as recorded)")->check(kAboveZero);
   verb->add_option("--ranks-per-node", options->ranks_per_node,
                    "of a node (default: as recorded; of a run on one node: all)")
-      ->check(kAboveZero);
+      ->check(CLI::Range(1, 65536));
   verb->add_option("--link", options->link, "GB_PER_S:LATENCY_US among the ranks of a node, as busbw");
   verb->add_option("--node-link", options->node_link, "GB_PER_S:LATENCY_US of a node's links to other nodes");
   verb->add_option("--host-link", options->host_link,
@@ -299,7 +300,7 @@ void add_what_if(CLI::App& app, Action& action) {
   CLI::Option* given =
       verb->add_option("--matrix-tflops", options->matrix_tflops,
                        "10^12 operations per second of matrix products in a changed data type")
-          ->check(CLI::PositiveNumber);
+          ->check(kAboveZero);
   verb->add_flag("--trial", options->trial,
                  "Where the data type changes: train some steps in both on this machine, to know the rates")
       ->excludes(given);

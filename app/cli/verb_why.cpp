@@ -10,6 +10,7 @@
 
 #include "app/analysis/hang.h"
 #include "app/analysis/quantity_text.h"
+#include "app/cli/checks.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
 #include "app/collector/viewer.h"
@@ -104,10 +105,10 @@ void add_why(CLI::App& app, Action& action) {
   verb->add_option("--key", options->key, "Key file for an endpoint that asks for one");
   verb->add_option("--quiet", options->quiet_s,
                    "Seconds without an event after which a live run counts as standing")
-      ->check(CLI::PositiveNumber)
+      ->check(kAboveZero)
       ->capture_default_str();
   verb->add_option("--wait", options->wait_s, "Seconds to watch a live run at most")
-      ->check(CLI::PositiveNumber)
+      ->check(kAboveZero)
       ->capture_default_str();
   verb->add_flag("--json", options->json, "For programs");
   verb->callback([options, &action] { action = [options] { return why(*options); }; });

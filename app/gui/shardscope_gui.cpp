@@ -12,6 +12,7 @@
 #include "app/gui/platform/offscreen.h"
 #include "app/gui/platform/png.h"
 #include "app/gui/platform/window.h"
+#include "instrumentation/error_text.h"
 #include "instrumentation/plain_text.h"
 #include "instrumentation/sockets.h"
 #include "runtime/config/option_checks.h"
@@ -255,7 +256,7 @@ int main(int argc, char** argv) {
     say(error.what());
     return kWrongUsage;
   } catch (const std::exception& error) {
-    say(error.what());
+    say(shardscope::instrumentation::error_text(error));
     return kFailed;
   }
 }

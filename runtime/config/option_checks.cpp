@@ -3,7 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <string>
 #include <system_error>
 
 namespace shardscope::config {
@@ -38,6 +41,15 @@ std::string what_is_wrong_with_number(OptionValue kind, std::string_view text) {
   return known ? std::string() : std::string(text) + " is beyond the numbers of 64 bits";
 }
 
+/// CLI11's ranges take NaN for a number in each of them, and print 300 digits of the largest double where
+/// something is infinite.
+std::string what_is_wrong_with_fraction(std::string_view text) {
+  const std::string number(text);
+  char* end = nullptr;
+  const double value = std::strtod(number.c_str(), &end);
+  return *end != 0 || std::isfinite(value) ? std::string() : number + " is not a finite number";
+}
+
 OptionValue kind_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   if (type.starts_with("UINT")) return OptionValue::count;
@@ -49,7 +61,7 @@ OptionValue kind_of(const CLI::Option& option) {
 
 std::string what_is_wrong(OptionValue kind, std::string_view text) {
   if (text.empty()) return "its value is empty; give one, or leave the option out";
-  if (kind == OptionValue::number) return {};
+  if (kind == OptionValue::number) return what_is_wrong_with_fraction(text);
   if (kind != OptionValue::text) return what_is_wrong_with_number(kind, text);
   if (text.size() < 2 || text.front() != '-' || is_digit(text[1]) || text[1] == '.') return {};
   return "its value is missing before " + std::string(text) + "; a file of that name is ./" +

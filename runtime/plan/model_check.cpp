@@ -118,9 +118,10 @@ class Checker {
     if (spec_.input == InputKind::tokens) {
       if (spec_.vocabulary < 2)
         fail_model("input", "vocabulary " + std::to_string(spec_.vocabulary) + " is below 2");
-      if (spec_.context < 1) fail_model("input", "context " + std::to_string(spec_.context) + " is below 1");
-    } else if (spec_.input_width < 1) {
-      fail_model("input", "width " + std::to_string(spec_.input_width) + " is below 1");
+      positive("input", "vocabulary", spec_.vocabulary);
+      positive("input", "context", spec_.context);
+    } else {
+      positive("input", "width", spec_.input_width);
     }
     if (spec_.loss == LossKind::cross_entropy && spec_.input != InputKind::tokens) {
       fail_model("loss", "cross_entropy needs token input; use \"mse\" for vectors");
@@ -128,8 +129,7 @@ class Checker {
     if (spec_.loss == LossKind::mse) {
       if (spec_.input != InputKind::vectors)
         fail_model("loss", "mse needs vector input; use \"cross_entropy\"");
-      if (spec_.output_width < 1)
-        fail_model("loss", "width " + std::to_string(spec_.output_width) + " is below 1");
+      positive("loss", "width", spec_.output_width);
     }
   }
 

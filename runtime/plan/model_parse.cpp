@@ -32,6 +32,8 @@ constexpr std::array kAllKinds = {NodeKind::sequential,
 /// A tree deeper than this is a mistake, and would exhaust the stack.
 constexpr int kMaxDepth = 64;
 constexpr std::int64_t kMaxRepeat = 100'000;
+/// Copies of copies multiply.
+constexpr std::int64_t kMaxCopies = std::int64_t{1} << 20;
 
 /// One JSON object read key by key; finish() rejects keys that were never read.
 class Reader {
@@ -132,6 +134,12 @@ void parse_returns(Reader& reader, NodeSpec& node) {
   }
 }
 
+std::int64_t nodes_of(const NodeSpec& node) {
+  std::int64_t nodes = 1;
+  for (const NodeSpec& child : node.children) nodes += nodes_of(child);
+  return nodes;
+}
+
 /// "repeat": n copies of the one child, named 0 to n-1.
 void repeat_child(Reader& reader, NodeSpec& node) {
   const std::int64_t count = reader.integer("repeat");
@@ -144,6 +152,11 @@ void repeat_child(Reader& reader, NodeSpec& node) {
                "repeat needs exactly one child, a module without a name (its copies are named 0, 1, ...)");
   }
   const NodeSpec child = node.children.front();
+  if (nodes_of(child) > kMaxCopies / count) {
+    fail_model(reader.where(), "repeat makes " + std::to_string(count) + " copies of " +
+                                   std::to_string(nodes_of(child)) + " nodes; it may make at most " +
+                                   std::to_string(kMaxCopies) + " nodes");
+  }
   node.children.assign(static_cast<std::size_t>(count), child);
   for (std::size_t i = 0; i < node.children.size(); ++i) node.children[i].name = std::to_string(i);
 }

@@ -10,6 +10,9 @@
 namespace shardscope::plan {
 namespace {
 
+/// Of a whole model, as in a run's tables: products with bytes per element stay far below 2^63.
+constexpr std::int64_t kMostElems = std::int64_t{1} << 50;
+
 const char* default_type(NodeKind kind) noexcept {
   switch (kind) {
     case NodeKind::sequential:
@@ -103,7 +106,13 @@ class Numbering {
     param.trainable = trainable;
     param.id = ParamId{static_cast<std::uint32_t>(plan_.params.size())};
     param.elems = 1;
-    for (const std::int64_t extent : shape) param.elems *= extent;
+    for (const std::int64_t extent : shape) {
+      if (param.elems > (kMostElems - plan_.elems) / extent) {
+        throw std::invalid_argument("model: " + name + " of " + shape_text(shape) +
+                                    ": with it the model has more than 2^50 elements; make it smaller");
+      }
+      param.elems *= extent;
+    }
     param.name = std::move(name);
     param.shape = std::move(shape);
     param.kind = kind;

@@ -137,6 +137,8 @@ ModelSpec mlp() {
   return spec;
 }
 
+constexpr std::int64_t kMostLayers = 1 << 16;
+
 /// "gpt:layers=32,width=4096,heads=32,context=2048,vocabulary=50257": what is not given is as in "gpt2".
 ModelSpec gpt_of_shape(const std::string& name) {
   GptShape shape = kGpts[0];
@@ -164,6 +166,10 @@ ModelSpec gpt_of_shape(const std::string& name) {
                                   "number from 1 on");
     }
     *key->second = value;
+  }
+  if (shape.layers > kMostLayers) {
+    throw std::invalid_argument("model: layers is " + std::to_string(shape.layers) + "; at most " +
+                                std::to_string(kMostLayers) + " are built");
   }
   return gpt(shape);
 }

@@ -325,13 +325,17 @@ std::optional<TransformerShape> transformer_shape(const ModelSpec& spec) {
   return shape;
 }
 
-ActivationEstimate estimate_activations(const TransformerShape& shape) noexcept {
+ActivationEstimate estimate_activations(const TransformerShape& shape) {
   ActivationEstimate activations;
   activations.per_layer = activation_bytes(shape.sequence, shape.heads, shape.hidden, shape.batch_per_gpu);
   activations.kept = activations.per_layer * shape.layers;
   TransformerShape gpu = shape;
   gpu.batch_per_node = shape.batch_per_gpu;
   activations.checkpointed = activation_checkpoint_bytes(gpu) + activation_working_memory(gpu);
+  if (!(activations.kept < 0x1p63) || !(activations.checkpointed < 0x1p63)) {
+    throw std::invalid_argument(
+        "estimate: the activations' bytes are beyond what is counted here (8 EiB); give smaller sizes");
+  }
   return activations;
 }
 

@@ -74,6 +74,6 @@ struct ActivationEstimate {
   double checkpointed = 0;
 };
 /// `batch_per_gpu` and `checkpoint_interval` of the shape count; batch_per_node does not.
-[[nodiscard]] ActivationEstimate estimate_activations(const TransformerShape& shape) noexcept;
+[[nodiscard]] ActivationEstimate estimate_activations(const TransformerShape& shape);
 
 }  // namespace shardscope::plan

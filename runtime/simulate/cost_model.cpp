@@ -7,11 +7,11 @@
 #include "instrumentation/bus_factor.h"
 
 namespace shardscope::simulate {
-namespace {
 
-std::int64_t whole(double ns) noexcept { return std::llround(ns); }
-
-}  // namespace
+// Of work without a rate, 0 / 0, nothing is known either.
+std::int64_t whole_ns(double ns) noexcept {
+  return ns < static_cast<double>(kLongestWorkNs) ? std::llround(ns) : kLongestWorkNs;
+}
 
 std::int64_t CostModel::kernel_ns(const kernels::Work& work) const noexcept {
   const double tflops = work.type == kernels::DType::f32 ? hardware_.f32_tflops : hardware_.f16_tflops;
@@ -21,11 +21,11 @@ std::int64_t CostModel::kernel_ns(const kernels::Work& work) const noexcept {
   // 10^12 operations per second are 10^3 per nanosecond, 10^9 bytes per second one byte.
   const double arithmetic = work.matrix_flops / (tflops * 1e3 * efficiency);
   const double memory = work.bytes / (hardware_.memory_gb_per_s * hardware_.memory_efficiency);
-  return whole(hardware_.kernel_us * 1e3 + std::max(arithmetic, memory));
+  return whole_ns(hardware_.kernel_us * 1e3 + std::max(arithmetic, memory));
 }
 
 std::int64_t CostModel::host_work_ns(const kernels::Work& work) const noexcept {
-  return whole(work.bytes / hardware_.host_memory_gb_per_s);
+  return whole_ns(work.bytes / hardware_.host_memory_gb_per_s);
 }
 
 std::int64_t CostModel::device_copy_ns(std::size_t bytes) const noexcept {
@@ -33,14 +33,14 @@ std::int64_t CostModel::device_copy_ns(std::size_t bytes) const noexcept {
 }
 
 std::int64_t CostModel::host_copy_ns(std::size_t bytes) const noexcept {
-  return whole(hardware_.host.latency_us * 1e3 + static_cast<double>(bytes) / hardware_.host.gb_per_s);
+  return whole_ns(hardware_.host.latency_us * 1e3 + static_cast<double>(bytes) / hardware_.host.gb_per_s);
 }
 
 std::int64_t CostModel::nvme_ns(const kernels::Work& work) const noexcept {
-  return whole(hardware_.nvme.latency_us * 1e3 + work.bytes / hardware_.nvme.gb_per_s);
+  return whole_ns(hardware_.nvme.latency_us * 1e3 + work.bytes / hardware_.nvme.gb_per_s);
 }
 
-std::int64_t CostModel::launch_ns() const noexcept { return whole(hardware_.launch_us * 1e3); }
+std::int64_t CostModel::launch_ns() const noexcept { return whole_ns(hardware_.launch_us * 1e3); }
 
 double CostModel::latency_ns(const GroupShape& group) const noexcept {
   if (group.ranks <= 1) return 0;
@@ -49,7 +49,7 @@ double CostModel::latency_ns(const GroupShape& group) const noexcept {
 }
 
 std::int64_t CostModel::collective_latency_ns(const GroupShape& group) const noexcept {
-  return whole(latency_ns(group));
+  return whole_ns(latency_ns(group));
 }
 
 std::int64_t CostModel::collective_moving_ns(instrumentation::CollectiveOp op, std::int64_t bytes,
@@ -61,11 +61,11 @@ std::int64_t CostModel::collective_moving_ns(instrumentation::CollectiveOp op, s
     gb_per_s = std::min(on_a_node > 1 ? gb_per_s : hardware_.between.gb_per_s,
                         hardware_.between.gb_per_s * on_a_node / hardware_.ranks_per_node);
   }
-  return whole(static_cast<double>(bytes) * instrumentation::bus_factor(op, group.ranks) / gb_per_s);
+  return whole_ns(static_cast<double>(bytes) * instrumentation::bus_factor(op, group.ranks) / gb_per_s);
 }
 
 std::int64_t CostModel::host_exchange_ns(const GroupShape& group) const noexcept {
-  return whole(latency_ns(group));
+  return whole_ns(latency_ns(group));
 }
 
 }  // namespace shardscope::simulate

@@ -15,6 +15,12 @@ struct GroupShape {
   std::uint32_t nodes = 1;  ///< that they are on, evenly
 };
 
+/// Longer than anything takes that a rank does in one piece: what rates or sizes make longer is this. The
+/// playback refuses it, so that no sum of times is beyond 64 bits.
+constexpr std::int64_t kLongestWorkNs = 24LL * 3600 * 1'000'000'000;
+/// As long as kLongestWorkNs at most.
+[[nodiscard]] std::int64_t whole_ns(double ns) noexcept;
+
 class CostModel {
  public:
   explicit CostModel(Hardware hardware) : hardware_(std::move(hardware)) {}

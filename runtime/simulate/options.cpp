@@ -1,8 +1,10 @@
 #include "runtime/simulate/options.h"
 
 #include <charconv>
+#include <cmath>
 #include <stdexcept>
 
+#include "runtime/config/above_zero.h"
 #include "runtime/train/options.h"
 
 namespace shardscope::simulate {
@@ -17,8 +19,8 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--hardware-folder", o.hardware_folder, "where hardware known by name is described");
   app.add_option("--ranks", o.ranks, "how many ranks the run has")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app.add_option("--steps", o.steps, "optimizer steps")->capture_default_str()->check(CLI::PositiveNumber);
+      ->check(config::kAboveZero);
+  app.add_option("--steps", o.steps, "optimizer steps")->capture_default_str()->check(config::kAboveZero);
   app.add_option("--publish", o.publish, "collector that gets the events, e.g. tcp://127.0.0.1:5711");
   app.add_option("--key", o.key,
                  "publishing key (docs/security.md); default: SHARDSCOPE_KEY, else found by the endpoint");
@@ -43,7 +45,7 @@ std::vector<double> parse_stragglers(const std::vector<std::string>& texts, std:
     const auto number = std::from_chars(text.data(), end, rank);
     const bool colon = number.ec == std::errc{} && number.ptr != end && *number.ptr == ':';
     const auto times = colon ? std::from_chars(number.ptr + 1, end, factor) : std::from_chars_result{};
-    if (!colon || times.ec != std::errc{} || times.ptr != end || !(factor > 0)) {
+    if (!colon || times.ec != std::errc{} || times.ptr != end || !(factor > 0) || !std::isfinite(factor)) {
       throw train::UsageError("--straggler " + text + ": write RANK:FACTOR, for example 3:1.3");
     }
     if (rank >= ranks) {

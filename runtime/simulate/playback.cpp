@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/simulate/cost_model.h"
+
 namespace shardscope::simulate {
 namespace {
 
@@ -14,6 +16,8 @@ constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
 /// Events of a rank that are kept before those that are certain are handed over.
 constexpr std::size_t kHeldEvents = 1024;
+/// Sums of times over the ranks of a run are below 2^63 as well.
+constexpr std::int64_t kLongestRunNs = 365 * kLongestWorkNs;
 
 std::uint64_t mixed(std::uint64_t value) noexcept {  // splitmix64's finaliser
   value += 0x9E3779B97F4A7C15ULL;
@@ -34,6 +38,7 @@ Playback::Playback(const RunGroups& groups, Variation variation, std::int64_t or
     : groups_(groups),
       variation_(std::move(variation)),
       take_(std::move(take)),
+      latest_ns_(origin_ns + kLongestRunNs),
       shared_(2 * std::size_t{groups.topology().world}) {
   for (const RunGroups::Entry& entry : groups.groups()) {
     const std::uint32_t first = entry.shape.nodes > 1 ? groups.topology().world : 0;
@@ -144,10 +149,10 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
     case Op::Kind::emit_timed:
       return emit_timed(rank, rank.tape->timed[op.index], time);
     case Op::Kind::busy:
-      time += duration(r, op);
+      pass(r, duration(r, op), time);
       return true;
     case Op::Kind::hold:
-      time += op.ns;
+      pass(r, op.ns, time);
       return true;
     case Op::Kind::record:
       rank.marks[op.index - rank.tape->first_mark] = time;
@@ -164,6 +169,18 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
       return move(r, op, time);
   }
   return true;
+}
+
+void Playback::pass(std::uint32_t r, std::int64_t ns, std::int64_t& time) const {
+  if (ns >= kLongestWorkNs) {
+    throw std::invalid_argument(
+        "simulate: rank " + std::to_string(r) +
+        " would take a day or more for one operation; a rate is too low, or a latency "
+        "or a straggler's factor too large");
+  }
+  time += ns;
+  if (time > latest_ns_)
+    throw std::invalid_argument("simulate: the run would take more than a year; play fewer steps");
 }
 
 std::int64_t Playback::time_of(const Rank& rank, Mark mark) {
@@ -213,7 +230,11 @@ bool Playback::move(std::uint32_t r, const Op& op, std::int64_t& time) {
   const std::uint32_t group = groups_.of(r)[op.comm / 2].group;
   const std::uint64_t key = key_of(group, op);
   const auto [at, first] = transfers_.try_emplace(key, Transfer{kUnknown});
-  if (first) shared_.add(key, time, op.ns, links_[group]);
+  if (first) {
+    std::int64_t alone_ns = time;
+    pass(r, op.ns, alone_ns);
+    shared_.add(key, time, op.ns, links_[group]);
+  }
   if (at->second.end_ns == kUnknown) return false;
   time = at->second.end_ns;
   if (++at->second.left == links_[group].size()) transfers_.erase(at);
@@ -236,7 +257,7 @@ std::int64_t Playback::duration(std::uint32_t r, const Op& op) {
         mixed(variation_.seed ^ mixed((static_cast<std::uint64_t>(r) << 40U) + ranks_[r].drawn++));
     factor *= 1 + variation_.jitter * (static_cast<double>(bits >> 11U) * 0x1p-52 - 1);
   }
-  return factor == 1 ? op.ns : std::llround(static_cast<double>(op.ns) * factor);
+  return factor == 1 ? op.ns : whole_ns(static_cast<double>(op.ns) * factor);
 }
 
 /// Whatever is emitted from now on has at least this time.

@@ -43,7 +43,7 @@ class Playback {
 
   /// Plays one tape of every rank to its end; `tapes` by rank, the same piece of the run on each. Events
   /// whose place is certain are handed over meanwhile. Throws std::logic_error when ranks wait for one
-  /// another for ever.
+  /// another for ever, std::invalid_argument when the run takes longer than can be believed.
   void play(std::span<const std::shared_ptr<const Tape>> tapes);
   /// Hands over what is left.
   void finish();
@@ -85,6 +85,8 @@ class Playback {
   [[nodiscard]] bool advance_stream(std::uint32_t rank, std::size_t queue);
   /// Carries out an op at `time`, which it moves; false when it must wait.
   [[nodiscard]] bool execute(std::uint32_t rank, const Op& op, std::int64_t& time);
+  /// `ns` more. Throws std::invalid_argument where that is longer than anything takes.
+  void pass(std::uint32_t rank, std::int64_t ns, std::int64_t& time) const;
   /// kUnknown: not reached yet.
   [[nodiscard]] static std::int64_t time_of(const Rank& rank, Mark mark);
   [[nodiscard]] bool emit_timed(Rank& rank, const TimedEvent& timed, std::int64_t time);
@@ -105,6 +107,7 @@ class Playback {
   std::unordered_map<std::uint64_t, Transfer> transfers_;  ///< likewise
   /// Of every group, as numbers of `shared_`: its ranks' own, to their nodes or, among nodes, out of them.
   std::vector<std::vector<std::uint32_t>> links_;
+  const std::int64_t latest_ns_;  ///< that a rank may reach
   SharedLinks shared_;
   std::deque<std::uint32_t> awake_;
 };

@@ -11,6 +11,7 @@
 
 #include "instrumentation/clock.h"
 #include "instrumentation/emitter.h"
+#include "instrumentation/error_text.h"
 #include "instrumentation/plain_text.h"
 #include "runtime/config/option_checks.h"
 #include "runtime/engine/run_tables.h"
@@ -147,7 +148,7 @@ void run(const simulate::Options& options) {
                   simulation.engines() == 1 ? "" : "s");
     }
   } catch (const std::exception& error) {
-    if (sender) sender->finish(1, error.what());
+    if (sender) sender->finish(1, instrumentation::error_text(error));
     throw;
   }
 }
@@ -173,7 +174,7 @@ int main(int argc, char** argv) {
     report(error.what());
     return 2;
   } catch (const std::exception& error) {
-    report(error.what());
+    report(instrumentation::error_text(error));
     return 1;
   }
 }

@@ -1,5 +1,7 @@
 #include "runtime/train/options.h"
 
+#include "runtime/config/above_zero.h"
+
 namespace shardscope::train {
 
 void declare(CLI::App& app, Options& o) {
@@ -17,7 +19,7 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--default-text", o.default_text, "what a model of tokens reads without --data");
   app.add_option("--steps", o.steps, "optimizer steps, with those before --resume")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(config::kAboveZero);
   app.add_option("--seed", o.seed, "of initial weights and data order")->capture_default_str();
   app.add_option("--context", o.context, "tokens per sample; 0: the model's longest")->capture_default_str();
   app.add_option("--init", o.init, "initial weights, safetensors");
@@ -29,10 +31,10 @@ void declare(CLI::App& app, Options& o) {
       app.add_option("--checkpoint", o.checkpoint,
                      "folder that gets checkpoints of the whole training state, at the end and at a stop");
   app.add_option("--checkpoint-every", o.checkpoint_every, "also after every so many steps")
-      ->check(CLI::PositiveNumber)
+      ->check(config::kAboveZero)
       ->needs(checkpoint);
   app.add_option("--keep", o.keep, "newest checkpoints that stay; default: all")
-      ->check(CLI::PositiveNumber)
+      ->check(config::kAboveZero)
       ->needs(checkpoint);
   app.add_option("--resume", o.resume,
                  "continues from the latest checkpoint of a folder, or from FOLDER/step-N, up to --steps; "
@@ -53,11 +55,11 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--collective-timeout", o.collective_timeout_s,
                  "seconds that a rank waits for the others in one collective")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(config::kAboveZero);
   app.add_option(
          "--print-config", o.print_config_world,
          "WORLD: checks --config for that many ranks, prints it with every default filled in, and ends")
-      ->check(CLI::PositiveNumber);
+      ->check(config::kAboveZero);
   app.add_flag("--quiet", o.quiet, "no progress lines");
 }
 

@@ -69,6 +69,28 @@ instrumentation::Detail parse_detail(const std::string& name) {
   throw UsageError("--detail " + name + ": unknown; use steps, phases, modules, params or kernels");
 }
 
+double attention_heads(const plan::NodeSpec& node) {
+  double most = node.kind == plan::NodeKind::attention ? static_cast<double>(node.heads) : 0;
+  for (const plan::NodeSpec& child : node.children) most = std::max(most, attention_heads(child));
+  return most;
+}
+
+/// As of a model's elements: products with the bytes of one stay far below 2^63.
+void check_tensors(const plan::ModelPlan& model, std::int64_t micro_batch) {
+  constexpr double kMostElems = 0x1p50;
+  std::int64_t widest = std::max(model.spec.input_width, model.spec.output_width);
+  for (const plan::ParamPlan& param : model.params)
+    for (const std::int64_t extent : param.shape) widest = std::max(widest, extent);
+  const double positions =
+      model.spec.input == plan::InputKind::tokens ? static_cast<double>(model.spec.context) : 1;
+  const double of_a_sample =
+      positions * std::max(static_cast<double>(widest), attention_heads(model.spec.root) * positions);
+  if (static_cast<double>(micro_batch) * of_a_sample <= kMostElems) return;
+  throw std::invalid_argument("train_micro_batch_size_per_gpu: " + std::to_string(micro_batch) +
+                              " samples through model " + model.spec.name +
+                              " would make a tensor of more than 2^50 elements; give fewer");
+}
+
 }  // namespace
 
 plan::ModelPlan load_model(const Options& options, const config::TrainingConfig& config) {
@@ -78,7 +100,9 @@ plan::ModelPlan load_model(const Options& options, const config::TrainingConfig&
         "shardscope.activation_checkpointing: model " + spec.name +
         " has no list of blocks; mark modules with \"checkpoint\": true in its JSON file");
   }
-  return plan::build_model_plan(plan::mark_leaf_modules(std::move(spec), config.zero));
+  plan::ModelPlan model = plan::build_model_plan(plan::mark_leaf_modules(std::move(spec), config.zero));
+  check_tensors(model, config.batch.micro_batch_size);
+  return model;
 }
 
 config::TrainingConfig load_training_config(const Options& options, std::uint32_t world) {

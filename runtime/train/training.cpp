@@ -11,6 +11,7 @@
 
 #include "instrumentation/emission_cost.h"
 #include "instrumentation/emitter.h"
+#include "instrumentation/error_text.h"
 #include "instrumentation/gate.h"
 #include "instrumentation/nvtx_ranges.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
@@ -368,7 +369,7 @@ void train(const Options& options, comm::World& world, engine::StopSignals& sign
     training.run(*publisher);
     publisher->finish(0, "");
   } catch (const std::exception& error) {
-    world.fail(error.what());
+    world.fail(instrumentation::error_text(error));
     if (publisher) publisher->finish(1, world.first_failure());
     throw;
   }

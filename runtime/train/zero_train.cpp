@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "instrumentation/error_text.h"
 #include "instrumentation/gate.h"
 #include "runtime/checkpoint/consolidate.h"
 #include "runtime/comm/launch_check.h"
@@ -97,7 +98,7 @@ int main(int argc, char** argv) {
     const std::string mine = world ? "rank " + std::to_string(world->rank()) + " failed: " : std::string();
     if (first.empty() || first.rfind(mine, 0) == 0) {
       const std::string cause = first.empty() ? first : first.substr(mine.size());
-      const std::string what = error.what();  // not cut to the length of a shared note
+      const std::string what = instrumentation::error_text(error);  // not cut to the length of a shared note
       report(what.rfind(cause, 0) == 0 ? what : cause);
     }
     return exit_code_of(error);

@@ -323,8 +323,47 @@ class Errors(CommandTest):
         self.refused(["collect", "--upstream", "tcp://localhost:7000", "--listen", "tcp://127.0.0.1:7000"], "listens itself")
 
     def test_a_jitter_that_is_none(self):
-        for value in ("nan", "-0.1", "1.5", "much"):
+        for value in ("-0.1", "1.5", "much"):
             self.refused(["simulate", "--model", "mlp", "--jitter", value], "--jitter", value, "from 0 to 1")
+
+    def test_numbers_that_are_none_or_beyond_what_is_computed(self):
+        simulate = ["simulate", "--ranks", "2", "--steps", "2", "--config", ROOT / "samples/stage3.json", "--model", "mlp"]
+        for option in (["simulate", "--jitter"], ["watch", "tcp://127.0.0.1:5711", "--interval"], ["why", "run.zscope", "--quiet"],
+                       ["why", "run.zscope", "--wait"], ["what-if", "run.zscope", "--matrix-tflops"],
+                       ["estimate", "activations", "--model", "gpt2", "--sequence", "1", "--micro-batch"]):
+            for value in ("nan", "inf"):
+                self.refused([*option, value], f"{option[-1]}: {value} is not a finite number")
+                self.assertEqual(shardscope(*option, value).returncode, 2)
+        self.refused(["estimate", "activations", "--model", "gpt2", "--micro-batch", "1e300", "--sequence", "1e300"], "beyond what is counted")
+        self.refused(["why", "run.zscope", "--quiet", "0"], "--quiet: 0 is not a number above 0")
+        for value in ("0:inf", "0:nan", "0:-1"):
+            self.refused([*simulate, "--straggler", value], f"--straggler {value}: write RANK:FACTOR")
+        for program in ("zero_train", "zero_simulate"):
+            done = subprocess.run([BIN / program, "--model", "mlp", "--steps", "0"], env=ENV, text=True, stderr=subprocess.PIPE)
+            self.assertIn("--steps: 0 is not a number above 0", done.stderr)
+        # Beyond 64 bits of nanoseconds a straggler was as fast as the others.
+        self.refused([*simulate, "--straggler", "0:1e300"], "rank 0 would take a day or more for one operation")
+        for micro_batch in (2**40, 2**37):
+            self.refused([*simulate[:-1], "gpt2", "--set", f"train_micro_batch_size_per_gpu={micro_batch}"],
+                         f"train_micro_batch_size_per_gpu: {micro_batch} samples through model gpt2", "2^50 elements")
+        # Said before the configuration, which is not there: nothing is started if it is not said.
+        self.refused(["run", "--config", "/nowhere.json", "--ranks", "100000"], "--ranks 100000: at most ", "simulate")
+        with tempfile.TemporaryDirectory() as name:
+            recording, scratch = pathlib.Path(name) / "run.zscope", pathlib.Path(name) / "scratch"
+            scratch.mkdir()
+            said(*simulate, "-o", recording)
+            for option, value in (("--link", "inf"), ("--link", "nan:1"), ("--link", "1:inf"), ("--link", "1:-1"), ("--node-link", "inf:1"),
+                                  ("--host-link", "inf:1")):
+                with unittest.mock.patch.dict(ENV, {"TMPDIR": str(scratch)}):
+                    done = shardscope("what-if", recording, option, value)
+                self.assertEqual((done.returncode, done.stderr),
+                                 (2, f"shardscope: {option} {value}: not GB_PER_S or GB_PER_S:LATENCY_US, for example 12.5:20\n"))
+            for value in ("1e-300:1", "1:1e300"):
+                self.refused(["what-if", recording, "--link", value], "a day or more for one operation", temporary=scratch)
+            printed = self.refused(["what-if", recording, "--ranks-per-node", "65537"], "--ranks-per-node", "65536", temporary=scratch)
+            self.assertNotIn(str(scratch), printed)
+            for limit, word in (("step_ms=0x5%", "not NAME=NUMBER%"), ("step_ms=5%,step_ms=6%", "given twice")):
+                self.refused(["check", recording, "--baseline", recording, "--fail-over", limit], "--fail-over", word)
 
     def test_unknown_verb(self):
         self.refused(["frobnicate"], "frobnicate", "no such verb", "--help")

@@ -94,6 +94,21 @@ TEST(Compare, DrawsNoPauseAsComputation) {
   EXPECT_LT(computed(true), computed(false) / 5);
 }
 
+/// A rank is held for nearly all of the run, and the other one is killed long before its end.
+TEST(Timeline, DrawsNeitherAPauseNorTheTimeAfterAKilledRanksEndAsComputation) {
+  const auto computed = [](bool held) {
+    AppState app;
+    app.run = std::make_unique<Session>(store::odd_ends(held));
+    app.run->settle();
+    app.place_once();
+    const Palette& c = palette(app.theme);
+    // As an outermost module is drawn.
+    return render(app, "timeline", 1200, 500).count(mix(c.of(Meaning::compute), c.panel, 0.5F));
+  };
+  EXPECT_GT(computed(false), 5000U);
+  EXPECT_LT(computed(true), computed(false) / 5);
+}
+
 TEST(PartitionMap, MarksPersistentParametersAndNoOthers) {
   AppState app = known_state(ThemeKind::dark);
   const Picture picture = render(app, "partition", Map::kWidth, Map::kHeight);

@@ -207,6 +207,19 @@ TEST_F(Model, IdentityNamesModelStageAndRanks) {
   EXPECT_NE(who.link.find("emulated link"), std::string::npos);
 }
 
+TEST_F(Model, IdentitySaysWhetherCommunicationOverlaps) {
+  for (const bool on : {true, false}) {
+    ev::RunTables tables = data().tables();
+    tables.config_json =
+        std::string(R"({"zero_optimization": {"overlap_comm": )") + (on ? "true" : "false") + "}}";
+    store::Store store;
+    store.set_tables(0, tables);
+    const std::vector<std::string> facts = identify(store).facts;
+    EXPECT_EQ(std::ranges::count(facts, "overlap on"), on ? 1 : 0);
+    EXPECT_EQ(std::ranges::count(facts, "overlap off"), on ? 0 : 1);
+  }
+}
+
 TEST(EmptyModel, NothingIsKnownAndNothingFails) {
   AppState app;
   app.run = std::make_unique<Session>(store::Store());

@@ -256,6 +256,21 @@ TEST_F(Model, OfTheFourStagesTheRunsOwnIsWhatItsSummarySays) {
   for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_LT(rows[i].total(), rows[i - 1].total());
 }
 
+/// Another world's measurement would stand beside an expression of this one.
+TEST_F(Model, OfAComparedRunOnlyOneOfTheSameWorldIsAMeasurementOfItsStage) {
+  for (const std::uint32_t world : {4U, 2U}) {
+    store::SyntheticOptions options;
+    options.stage = 2;
+    options.world = world;
+    options.straggler = ev::kNoId;
+    Session other(store::make_synthetic_store(options));
+    other.settle();
+    ASSERT_TRUE(other.summary().memory_model.measured_bytes_per_rank);
+    const auto rows = stage_memory(data(), app_.run->summary(), &other.store(), &other.summary());
+    EXPECT_EQ(rows[2].measured.has_value(), world == data().tables().world) << world;
+  }
+}
+
 TEST_F(Model, EveryTrainedGradientIsReducedWhenItsStepHasEndedAndNoneWhenItBegins) {
   const store::StepRow& step = data().steps()[1];
   for (const GradientState& state : gradient_states(data(), 0, step.begin_ns)) {

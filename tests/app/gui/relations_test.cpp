@@ -244,6 +244,27 @@ TEST_F(RelationsOf, AreListedInTheInspectorAndLeadThere) {
   FAIL() << "no gather with a wait and a module";
 }
 
+TEST_F(RelationsOf, LeadBackFromWhatComesAfter) {
+  open(true);
+  std::size_t led = 0;
+  for (const store::Span& wait : spans(ev::StreamId::compute, EventKind::fetch_wait_begin)) {
+    const auto list = of(ev::StreamId::compute, wait);
+    app_.select_span({1, ev::StreamId::compute}, wait);
+    const Details details = describe_selection(app_);
+    ASSERT_EQ(details.related.size(), list.size());
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (list[i].to.span.begin_ns != wait.begin_ns || list[i].to.lane.stream != ev::StreamId::compute)
+        continue;
+      if (list[i].from.lane.stream == ev::StreamId::compute) continue;
+      EXPECT_EQ(details.related[i].lane, list[i].from.lane);
+      EXPECT_EQ(details.related[i].span.begin_ns, list[i].from.span.begin_ns);
+      EXPECT_TRUE(details.related[i].text.starts_with("after ")) << details.related[i].text;
+      ++led;
+    }
+  }
+  EXPECT_GT(led, 0U);
+}
+
 TEST(RankOrders, PutTheLongestOfTheStepShownFirst) {
   store::SyntheticOptions options;
   options.world = 6;

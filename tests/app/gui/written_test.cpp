@@ -13,6 +13,7 @@
 #include "app/analysis/gpu_activity.h"
 #include "app/gui/model/details.h"
 #include "app/gui/model/format.h"
+#include "tests/app/store/odd_ends.h"
 #include "tests/app/store/synthetic_gpu.h"
 #include "tests/app/store/synthetic_run.h"
 
@@ -28,6 +29,18 @@ class Words : public ::testing::Test {
   }
   AppState app_;
 };
+
+/// Rank 1 was killed, and rank 0 failed because of it.
+TEST(WordsOfTheBanner, BlameTheRankThatWasKilledNotTheOneThatNoticed) {
+  AppState app;
+  app.run = std::make_unique<Session>(store::odd_ends());
+  app.run->settle();
+  app.place_once();
+  const Written window(app, "workspace", 1400, 800);
+  const auto banner = window.place_of("Rank 1 was killed by signal 9 (SIGKILL) at ");
+  ASSERT_TRUE(banner) << window.text();
+  EXPECT_LT(banner->y, 120) << "under the top bar";
+}
 
 /// Where Find's hits are no more than the first of those that there are.
 TEST_F(Words, FiguresOfASearchThatWasCutShortSaySoAndWhyUnderThePointer) {

@@ -29,7 +29,11 @@ TEST(OptionValues, AreWhatTheyAreReadAs) {
   EXPECT_EQ(what_is_wrong(whole_number, "-010"), "-010 begins with a 0; write it without");
   for (const char* none : {"many", "1.5", "-", "0x"})
     EXPECT_EQ(what_is_wrong(whole_number, none), "") << none << ": CLI11 refuses what is no number";
-  EXPECT_EQ(what_is_wrong(number, "-inf"), "") << "the option's own check says from where to where";
+  for (const char* none : {"nan", "-nan", "inf", "-infinity", "1e999"})
+    EXPECT_EQ(what_is_wrong(number, none), std::string(none) + " is not a finite number");
+  for (const char* value : {"0", "-1.5", "1e300", "much", "1.5x"})
+    EXPECT_EQ(what_is_wrong(number, value), "")
+        << value << ": the option's own check says from where to where";
 }
 
 TEST(OptionValues, AnOptionIsNoValueOfTheOneBeforeIt) {

@@ -176,6 +176,39 @@ TEST(ModelSpec, ErrorsNameThePathTheValueAndTheRemedy) {
               HasSubstr("must be a whole number, but is null"));
 }
 
+// Products beyond 64 bits came out as another number of parameters, or as none.
+TEST(ModelSpec, RefusesModelsBeyondTheNumbersOfTheirElements) {
+  const auto message = [](std::int64_t width, std::int64_t repeat, std::int64_t outer) {
+    const std::string w = std::to_string(width);
+    const std::string block =
+        R"({"kind": "sequential", "children": [{"kind": "list", "name": "l", "repeat": )" +
+        std::to_string(repeat) + R"(, "children": [{"kind": "linear", "bias": false,
+        "in": )" +
+        w + R"(, "out": )" + w + "}]}]}";
+    const std::string text = R"({"name": "t", "input": {"kind": "vectors", "width": )" + w +
+                             R"(}, "loss": {"kind": "mse", "width": )" + w +
+                             R"(}, "root": {"kind": "sequential", "children": [{"kind": "list", "name": "o",
+        "repeat": )" + std::to_string(outer) +
+                             R"(, "children": [)" + block + "]}]}}";
+    try {
+      return std::to_string(build_model_plan(parse_model_spec(text)).elems);
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(message(std::int64_t{1} << 25, 1, 1), std::to_string(std::int64_t{1} << 50));
+  EXPECT_EQ(message(std::int64_t{1} << 24, 2, 2), std::to_string(std::int64_t{1} << 50));
+  constexpr const char* kTooMany = "with it the model has more than 2^50 elements";
+  EXPECT_THAT(message((std::int64_t{1} << 25) + 1, 1, 1), HasSubstr(kTooMany));
+  EXPECT_THAT(message(std::int64_t{1} << 24, 5, 1), HasSubstr(kTooMany));
+  for (const int bits : {31, 32, 40})
+    EXPECT_THAT(message(std::int64_t{1} << bits, 1, 1), HasSubstr(kTooMany));
+  EXPECT_THAT(message(std::int64_t{1} << 41, 1, 1), HasSubstr("at most 2^40"));
+  EXPECT_THAT(message(4, 100'000, 100'000), HasSubstr("it may make at most 1048576 nodes"));
+  for (const char* name : {"gpt:layers=65537", "gpt:layers=4000000000"})
+    EXPECT_THROW(static_cast<void>(named_model(name)), std::invalid_argument) << name;
+}
+
 TEST(ModelSpec, RefusesWhatCannotRunOnTokens) {
   const auto tokens = [](const std::string& nodes) {
     return R"({"name": "t", "input": {"kind": "tokens", "vocabulary": 8, "context": 4},

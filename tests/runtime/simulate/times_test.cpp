@@ -410,6 +410,42 @@ TEST_F(TimesTest, RefusesWhatItCannotKnow) {
   EXPECT_EQ(message(make_config(0), 1, on_round_hardware()), "");
 }
 
+// Beyond 64 bits of nanoseconds a straggler was the fastest rank, and a link without a rate cost nothing.
+TEST_F(TimesTest, RefusesTimesThatNothingTakes) {
+  const auto message = [](const SimulationOptions& options, std::int64_t steps = 1) {
+    try {
+      Play play(model_named("mlp"), make_config(3), 2, options);
+      play.run(steps);
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  for (const double tiny : {1e-300, 1e-30, 1e-14}) {
+    for (double Hardware::*rate : {&Hardware::f32_tflops, &Hardware::memory_gb_per_s}) {
+      SimulationOptions slow = on_round_hardware();
+      slow.hardware.*rate = tiny;
+      EXPECT_THAT(message(slow), HasSubstr("a day or more for one operation")) << tiny;
+    }
+    SimulationOptions slow = on_round_hardware();
+    slow.hardware.inside.gb_per_s = tiny;
+    EXPECT_THAT(message(slow), HasSubstr("a day or more for one operation")) << tiny;
+  }
+  for (const double huge : {1e300, 1e12}) {
+    SimulationOptions late = on_round_hardware(), launched = late, straggler = late;
+    late.hardware.inside.latency_us = huge;
+    launched.hardware.launch_us = huge;
+    straggler.variation.slowness = {1, huge};
+    for (const SimulationOptions& options : {late, launched, straggler})
+      EXPECT_THAT(message(options), HasSubstr("a day or more for one operation")) << huge;
+  }
+  // An hour for each of thousands of operations.
+  SimulationOptions patient = on_round_hardware();
+  patient.hardware.kernel_us = 3600e6;
+  EXPECT_EQ(message(patient), "");
+  EXPECT_THAT(message(patient, 2000), HasSubstr("more than a year"));
+}
+
 TEST(HardwareTest, FilesAreCheckedKeyByKey) {
   const std::string good =
       R"({"f32_tflops": 1, "f16_tflops": 2, "memory_gb_per_s": 3, "host_memory_gb_per_s": 4,

@@ -1,0 +1,18 @@
+// A check of option values whose message can be read.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace shardscope::config {
+
+/// CLI::PositiveNumber names the range of a double instead.
+inline const CLI::Validator kAboveZero(
+    [](std::string& text) {
+      double value = 0;
+      return CLI::detail::lexical_cast(text, value) && value > 0 ? std::string()
+                                                                 : text + " is not a number above 0";
+    },
+    "POSITIVE");
+
+}  // namespace shardscope::config
