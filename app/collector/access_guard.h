@@ -67,7 +67,7 @@ class AccessGuard {
   std::map<std::string, Holder> allowed_;  ///< by public key, 32 bytes
   zmq::socket_t handler_;
   std::vector<Watched> watched_;
-  std::vector<std::size_t> doors_;  ///< in the poll
+  std::vector<std::size_t> poll_items_;  ///< in the poll
 };
 
 }  // namespace shardscope::collector

@@ -173,7 +173,7 @@ std::string PauseCoordinator::difference() const {
                        (by_step_ || there.at.number == here.at.number);
     if (alike) continue;
     const auto words = [&](const instrumentation::GateKeeper::Position& at) {
-      return (gate_words_ ? gate_words_(at.kind, at.id) : numbered_gate(at.kind, at.id)) + " (gate " +
+      return (gate_name_ ? gate_name_(at.kind, at.id) : numbered_gate(at.kind, at.id)) + " (gate " +
              std::to_string(at.number) + ")";
     };
     return "ranks pass different gates: rank " + std::to_string(first) + " is at " + words(here.at) +

@@ -110,9 +110,9 @@ class Upstream {
   void encode_next(Stream& stream);
   void confirmed(std::uint32_t rank, const wire::Received& received);
   void receive();
-  void say(const wire::Header& from, wire::Body body);
+  void send_control(const wire::Header& from, wire::Body body);
   void resend(Stream& stream);
-  void say_hello();
+  void send_hello();
   void connect();
 
   UpstreamOptions options_;
