@@ -31,7 +31,7 @@ CARRIES = {
     "app/store/lane.cpp": "spans from begins and ends",
     "app/store/pauses.h": "the length of a pause, which the store keeps in v0",
     "app/store/rank_state.cpp": "the same",
-    "app/store/store.cpp": "the same",
+    "app/store/store_arrivals.cpp": "the same",
     "app/store/sums_section.cpp": "notable events",
     "app/arrow/event_columns.cpp": "a span's begin as an event",
     "app/export/csv.cpp": "events.csv and spans.csv have the slots as columns",
