@@ -1,5 +1,5 @@
-// Collectors in a chain: what this one says to those of the nodes below it, and, where it is one of those
-// itself, what it passes on between its ranks and the collector above.
+// Collectors in a chain: messages to those of the nodes below this one, and, where it is one of those itself,
+// what it relays between its ranks and the collector above.
 #include <algorithm>
 #include <utility>
 

@@ -75,7 +75,7 @@ class PauseCoordinator {
   void check_holds(double now_s);
   /// Whether a rank holds at the gate of the last command.
   [[nodiscard]] bool holds(const Rank& rank) const;
-  /// In words, where ranks hold at unlike gates; empty: they do not.
+  /// Text for the user where ranks hold at unlike gates; empty: they do not.
   [[nodiscard]] std::string difference() const;
   /// They cannot be held there: at the next gate between steps instead.
   void fall_back(const std::string& how, double now_s);

@@ -13,7 +13,7 @@ namespace shardscope::collector {
 using instrumentation::monotonic_now_ns;
 
 namespace {
-constexpr double kSilentAfter_s = 6;  ///< a rank says something at least every second
+constexpr double kSilentAfter_s = 6;  ///< a rank sends a message at least every second
 constexpr double kPresent_s = 3;      ///< a rank with a message in this time is connected
 constexpr double kAskAgain_s = 0.5;   ///< for tables that have not come
 }  // namespace
@@ -151,7 +151,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
 void Collector::State::send_commands() {
   for (PauseCoordinator::Outgoing& out : pauses.take_outgoing()) {
     RankSession& rank = session(out.rank);
-    // Whatever moves a rank also ends its hold in our eyes; what it says itself comes next.
+    // A command that moves a rank also ends its hold here; the rank's own Position follows.
     send_to_rank(rank, out.command);
   }
 }

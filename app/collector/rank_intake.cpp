@@ -188,7 +188,7 @@ void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, 
     case RunIdentity::Tables::agree:
       break;
     case RunIdentity::Tables::change:
-      // Ranks with another world have published nothing; those of this world say hello again.
+      // Ranks with another world have published nothing; those of this world greet again.
       forget_unpublished();
       pauses.set_world(t.world);
       break;

@@ -10,7 +10,7 @@ namespace shardscope::collector {
 /// [Note: which run it is]
 /// Anyone can send a hello: a stray one must not keep the real ranks out. So until something has been
 /// published a run is only supposed, and the run that publishes its tables or events first is received,
-/// unless the user has named one. In the same way the tables say how many ranks there are, and a process has
+/// unless the user has named one. In the same way the tables give the number of ranks, and a process has
 /// a rank's place while it publishes.
 class RunIdentity {
  public:
@@ -32,7 +32,7 @@ class RunIdentity {
   /// Why ranks of `run_id` are refused, and what to do.
   [[nodiscard]] std::string refusal_of(const std::string& run_id) const;
 
-  [[nodiscard]] std::uint32_t world() const noexcept { return world_; }     ///< ranks; 0: nobody has said it
+  [[nodiscard]] std::uint32_t world() const noexcept { return world_; }     ///< ranks; 0: not known
   [[nodiscard]] bool world_known() const noexcept { return world_known_; }  ///< by tables
   /// Ranks of this machine, by tables; 1 before.
   [[nodiscard]] std::uint32_t local_world() const noexcept { return local_world_; }

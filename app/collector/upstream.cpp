@@ -193,7 +193,7 @@ void Upstream::send_control(const wire::Header& from, wire::Body body) {
   const wire::Frame frame = wire::encode({from, std::move(body)});
   try {
     (void)control_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
-  } catch (const zmq::error_t&) {  // everything said here is said again
+  } catch (const zmq::error_t&) {  // everything sent here is sent again
   }
 }
 
@@ -255,7 +255,7 @@ void Upstream::send_hello() {
   header.run_id =
       hellos_.empty() ? streams_.begin()->second->header.run_id : hellos_.begin()->second.first.run_id;
   send_control(header, wire::RelayHello{options_.host, options_.clock_id});
-  // A rank that has ended says nothing more; the collector above may have missed that it did.
+  // A rank that has ended sends nothing more; the collector above may have missed that it did.
   for (const auto& [rank, stream] : streams_) {
     if (!stream->finish || stream->acknowledged) continue;
     const auto known = hellos_.find(rank);

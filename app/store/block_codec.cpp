@@ -8,7 +8,7 @@
 namespace shardscope::store {
 namespace {
 
-/// 2: says how many lanes it holds.
+/// 2: has its number of lanes.
 constexpr std::uint8_t kBlockVersion = 2;
 
 void read_origin(BlockReader& in, BlockOrigin& block) {

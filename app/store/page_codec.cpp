@@ -9,7 +9,7 @@
 namespace shardscope::store {
 namespace {
 
-/// 2: says how many lanes it holds, and does not end with the statuses. 3: shares in fewer steps.
+/// 2: begins with its number of lanes, and does not end with the statuses. 3: shares in fewer steps.
 constexpr std::uint8_t kPageVersion = 3;
 constexpr std::uint32_t kPageSteps = 255;
 constexpr std::uint8_t kStatusesVersion = 1;

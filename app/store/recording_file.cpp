@@ -17,7 +17,7 @@ namespace {
 constexpr int kCorrupt = 11;  ///< SQLITE_CORRUPT
 
 /// Far more than it takes to read every row several times; without it a file whose pages refer to one
-/// another in circles would be read for ever.
+/// another in circles would be read forever.
 std::uint64_t work_of(std::uint64_t file_bytes) {
   constexpr std::uint64_t kPerByte = 16, kAtLeast = 1'000'000;
   return kPerByte * file_bytes + kAtLeast;
@@ -52,7 +52,7 @@ RecordingFile::RecordingFile(const std::string& path) : path_(path) {
   if (!error) bytes_ += log;
 }
 
-/// What an SQLite file says of its own length; 0 where it says nothing.
+/// Length of an SQLite file by its own header; 0 where that has none.
 std::uint64_t RecordingFile::bytes_by_header() const {
   std::array<unsigned char, 32> head{};
   std::ifstream(path_, std::ios::binary).read(reinterpret_cast<char*>(head.data()), sizeof head);

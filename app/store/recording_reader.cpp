@@ -27,9 +27,9 @@ class FileReader {
   }
 
   Store read() {
-    // What the recorder of a running run lets go meanwhile must not look like damage: all is read as it is
-    // now. Who goes on looking for long would keep its log from being folded into the file; for that see
-    // BlockRows::let_go().
+    // The recorder of a running run may delete rows meanwhile, which must not look like damage: everything is
+    // read in one transaction. A viewer that stays ends it with this function, because an open one keeps the
+    // log from being folded into the file; what is deleted later see BlockRows::was_deleted().
     if (file_.keeps_a_part()) database().execute("BEGIN");
     end_.look_for_rows(database());
     if (file_.keeps_a_part()) problems_.guard("what was not kept", [&] { take_sums(); });
@@ -37,7 +37,7 @@ class FileReader {
     Store store = begun();
     if (!take_blocks(store)) {
       // Blocks that were taken before one that is damaged are made again as well.
-      problems_.go_back_to(of_opening);
+      problems_.truncate(of_opening);
       read_ = {};
       // The first store has them; what could be read then can be read again.
       if (sums_taken_)
@@ -168,7 +168,7 @@ class FileReader {
     if (read_.missing() > 0)
       problems_.add(std::to_string(read_.missing()) +
                     " chunks are missing between those read; shown as gaps");
-    problems_.say_how_many_more();
+    problems_.add_unlisted_count();
   }
 
   [[nodiscard]] Database& database() const { return *file_.database(); }

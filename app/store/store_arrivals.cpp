@@ -1,4 +1,5 @@
-// How events come into a store, whichever way: gaps before them, origin, counts, and what is shown of a rank.
+// How a stretch of events is taken in, live or from a recording: gaps before it, time zero, counts, rank
+// rows.
 #include <algorithm>
 
 #include "app/store/store_state.h"
@@ -37,7 +38,7 @@ const RankRun* Store::State::run(std::uint32_t rank) const {
 void Store::State::take_damage() {
   for (; damage_taken < access.damage().size(); ++damage_taken) {
     const BlockAccess::Damage& damage = access.damage()[damage_taken];
-    if (damage.let_go) {
+    if (damage.deleted) {
       not_kept.events += damage.events;
       not_kept.until_ns = std::max(not_kept.until_ns, clock.to_run(damage.end_ns));
       gaps.add_not_kept({.rank = damage.rank,

@@ -15,7 +15,7 @@ constexpr std::size_t kFewestNewest = std::size_t{1} << 11;
 }  // namespace
 
 void Store::State::apply_stage(std::int32_t stage) {
-  // Every rank's tables say it, and a rank that comes later begins with it.
+  // Every rank's tables have it, and a rank that comes later begins with it.
   if (std::exchange(applied_stage, stage) == stage) return;
   access.model_state = model_state_categories(stage);
   access.initial = initial_state(stage);

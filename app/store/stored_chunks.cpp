@@ -10,7 +10,7 @@
 namespace shardscope::store {
 namespace {
 
-/// What the row says of a chunk whose bytes say nothing.
+/// From the row of a chunk whose bytes cannot be decoded.
 Store::Damaged damaged_chunk(const Statement& row) {
   const auto plus = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
