@@ -96,12 +96,13 @@ void AccessGuard::watch(zmq::context_t& context, zmq::socket_t& socket, const st
 }
 
 void AccessGuard::add_to(SocketPoll& poll) {
-  doors_.push_back(poll.add(handler_));
-  for (Watched& watched : watched_) doors_.push_back(poll.add(watched.events));
+  poll_items_.push_back(poll.add(handler_));
+  for (Watched& watched : watched_) poll_items_.push_back(poll.add(watched.events));
 }
 
 bool AccessGuard::readable(const SocketPoll& poll) const noexcept {
-  return std::any_of(doors_.begin(), doors_.end(), [&](std::size_t door) { return poll.readable(door); });
+  return std::any_of(poll_items_.begin(), poll_items_.end(),
+                     [&](std::size_t item) { return poll.readable(item); });
 }
 
 std::string AccessGuard::right_of(const std::vector<zmq::message_t>& request,

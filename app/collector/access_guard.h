@@ -24,7 +24,7 @@ class AccessGuard {
   AccessGuard(zmq::context_t& context, const std::optional<instrumentation::KeyFile>& key);
   /// Without keys, over ipc: accepts processes of this process's user and of root; the kernel reports which.
   void admit_own_user() noexcept { own_user_only_ = true; }
-  /// Follows the socket's handshakes. `name`: for what the guard says.
+  /// Follows the socket's handshakes. `name`: for the guard's texts.
   void watch(zmq::context_t& context, zmq::socket_t& socket, const std::string& name);
 
   /// Adds what becomes readable when serve() has work; once, after watch().
@@ -43,7 +43,7 @@ class AccessGuard {
 
   /// True if the sender of `message` has `role`. Without keys every peer has every role.
   [[nodiscard]] bool may(zmq::message_t& message, instrumentation::KeyRole role) const;
-  /// Who sent it, in words: "key 'anna' from 127.0.0.1".
+  /// The sender, as text: "key 'anna' from 127.0.0.1".
   [[nodiscard]] std::string who(zmq::message_t& message) const;
 
  private:
@@ -67,7 +67,7 @@ class AccessGuard {
   std::map<std::string, Holder> allowed_;  ///< by public key, 32 bytes
   zmq::socket_t handler_;
   std::vector<Watched> watched_;
-  std::vector<std::size_t> doors_;  ///< in the poll
+  std::vector<std::size_t> poll_items_;  ///< in the poll
 };
 
 }  // namespace shardscope::collector

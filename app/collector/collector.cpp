@@ -28,8 +28,6 @@ constexpr double kCommitEvery_s = 0.5;
 constexpr double kRoundPerRank_s = 50e-6, kLongestRound_s = 0.05;
 /// Between two turns; with all that a turn does it is not a tenth of that.
 constexpr double kStandstill_s = 2;
-/// One text per kind in so long: a flood of garbage must not become a flood of texts.
-constexpr double kComplainEvery_s = 15;
 constexpr double kLastLook_s = 2;  ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
@@ -56,14 +54,14 @@ Collector::State::State(CollectorOptions o)
     : options(std::move(o)),
       local_keys(local_keys_of(options)),
       sockets(local_keys ? local_keys->key() : instrumentation::collector_key(options.keys)),
+      identity(options.run_id),
       pauses(options.lease_s),
       sink(options.record_path),
       clock_id(options.clock_id.empty() ? instrumentation::clock_identity() : options.clock_id),
       host(host_name()) {
   header.incarnation = instrumentation::random_id();
-  header.run_id = options.run_id;
-  run_known = !options.run_id.empty();
-  pauses.set_gate_words([this](GateKind kind, std::uint32_t id) { return gate_words(kind, id); });
+  header.run_id = identity.run_id();
+  pauses.set_gate_names([this](GateKind kind, std::uint32_t id) { return gate_name(kind, id); });
 }
 
 Collector::Collector(CollectorOptions options) {
@@ -89,9 +87,9 @@ Collector::Collector(CollectorOptions options) {
     if (s.news_wanted.load(std::memory_order_relaxed)) s.sockets.wake.signal();
   });
   if (s.options.keys.empty() && s.options.insecure) {
-    s.say(0, s.clock_now(), instrumentation::Severity::warning,
-          std::string(store::kControlPrefix) + "--insecure: whoever reaches " + s.sockets.endpoints.publish +
-              " can read and control this run");
+    s.record_message(0, s.clock_now(), instrumentation::Severity::warning,
+                     std::string(store::kControlPrefix) + "--insecure: whoever reaches " +
+                         s.sockets.endpoints.publish + " can read and control this run");
   }
   if (!s.options.upstream.empty()) s.start_upstream();
   s.start_views();
@@ -216,7 +214,7 @@ void Collector::State::leave(double now) {
       confirm(rank);  // what is recorded here need not be sent to the next collector
   }
   publish_rows(now, true);
-  say_unsaid(now, true);
+  publish_reports(now, ProblemReports::Take::all);
   ++revision;
 }
 
@@ -231,7 +229,7 @@ void Collector::State::turn() {
                    full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
                    upstream ? &*upstream : nullptr);
   notice_standstill(now_s());
-  if (ready.doors) {
+  if (ready.handshakes) {
     sockets.watch->attend();
     count_refused(sockets.guard.serve(now_s()));
   }
@@ -251,7 +249,7 @@ void Collector::State::turn() {
     flush_due(now);
     look_after_ranks(now);
     publish_rows(now, false);
-    say_unsaid(now, false);
+    publish_reports(now, ProblemReports::Take::due);
   }
   take_exits();
   pauses.tick(now);
@@ -266,7 +264,8 @@ void Collector::State::turn() {
     flooding = sockets.watch->cut_off() - std::exchange(status.flooding, sockets.watch->cut_off());
   }
   if (flooding != 0) {
-    complain("flooding", "cut off a connection that sent more than is kept of messages that are not whole");
+    report_problem("flooding",
+                   "cut off a connection that sent more than is kept of messages that are not whole");
   }
   commit_recording(now);
 }
@@ -284,7 +283,8 @@ void Collector::State::notice_standstill(double now) {
   viewers->forgive(gap);
   std::array<char, 32> seconds{};
   std::snprintf(seconds.data(), seconds.size(), "%.1f s", gap);
-  say(0, clock_now(), Severity::warning,
+  record_message(
+      0, clock_now(), Severity::warning,
       std::string("the collector stood still for ") + seconds.data() +
           " (stopped, or kept from running); what the ranks have kept meanwhile comes now, and what they had "
           "no room for is counted as dropped");
@@ -309,7 +309,7 @@ void Collector::State::publish_control(double now) {
   if (control_now.paused != published_control.paused || control_now.pausing != published_control.pausing ||
       control_now.note != published_control.note || control_now.gate != published_control.gate) {
     if (control_now.note != published_control.note && !control_now.note.empty()) {
-      say(0, clock_now(), Severity::warning, control_now.note);
+      record_message(0, clock_now(), Severity::warning, control_now.note);
     }
     published_control = control_now;
     ++revision;
@@ -334,7 +334,7 @@ void Collector::State::publish_end(double now) {
 }
 
 void Collector::State::publish_rows(double now, bool all) {
-  if (!run_known) return;  // a rank that has only said hello may be of another run
+  if (!identity.known()) return;  // a rank that has only said hello may be of another run
   for (auto& [id, rank] : ranks) {
     if (!rank.row_dirty || (!all && now - rank.row_sent_s < pace.row_s)) continue;
     rank.row_dirty = false;
@@ -361,7 +361,7 @@ void Collector::State::commit_recording(double now) {
     first = !error.empty() && status.recording_error.empty();
     if (first) status.recording_error = error;
   }
-  if (first) say(0, clock_now(), Severity::error, error);
+  if (first) record_message(0, clock_now(), Severity::error, error);
 }
 
 void Collector::State::finish_recording() {
@@ -370,8 +370,8 @@ void Collector::State::finish_recording() {
   if (status.recording_error.empty()) status.recording_error = error;
 }
 
-void Collector::State::say(std::uint32_t rank, std::int64_t at_ns, Severity severity,
-                           const std::string& text) {
+void Collector::State::record_message(std::uint32_t rank, std::int64_t at_ns, Severity severity,
+                                      const std::string& text) {
   recorder->message(rank, at_ns, severity, text);
 }
 
@@ -381,7 +381,7 @@ void Collector::State::reject(const std::string& kind, const std::string& who, c
     ++status.rejected;
     ++status.rejected_by[kind];
   }
-  complain(kind, "ignored a message from " + who + ": " + why);
+  report_problem(kind, "ignored a message from " + who + ": " + why);
 }
 
 void Collector::State::count_refused(const std::vector<AccessGuard::Refusal>& refusals) {
@@ -390,33 +390,18 @@ void Collector::State::count_refused(const std::vector<AccessGuard::Refusal>& re
       const std::lock_guard lock(status_mutex);
       ++status.refused;
     }
-    complain("refused", "refused a connection (" + refusal.peer + "): " + refusal.why);
+    report_problem("refused", "refused a connection (" + refusal.peer + "): " + refusal.why);
   }
 }
 
-void Collector::State::complain(const std::string& kind, const std::string& text) {
-  const double now = now_s();
-  const auto [it, first] = complaints.try_emplace(kind);
-  Complaint& complaint = it->second;
-  if (!first && now - complaint.said_s < kComplainEvery_s) {
-    ++complaint.unsaid;
-    complaint.text = text;
-    return;
-  }
-  complaint.said_s = now;
-  say(0, clock_now(), Severity::warning, text);
+void Collector::State::report_problem(const std::string& kind, const std::string& text) {
+  if (const auto report = problems.add(kind, text, now_s()))
+    record_message(0, clock_now(), Severity::warning, *report);
 }
 
-void Collector::State::say_unsaid(double now, bool all) {
-  for (auto& [kind, complaint] : complaints) {
-    if (complaint.unsaid == 0 || (!all && now - complaint.said_s < kComplainEvery_s)) continue;
-    complaint.said_s = now;
-    say(0, clock_now(), Severity::warning,
-        complaint.text + (complaint.unsaid == 1 ? ""
-                                                : ", the last of " + std::to_string(complaint.unsaid) +
-                                                      " since this was last said"));
-    complaint.unsaid = 0;
-  }
+void Collector::State::publish_reports(double now, ProblemReports::Take take) {
+  for (const std::string& text : problems.take(now, take))
+    record_message(0, clock_now(), Severity::warning, text);
 }
 
 }  // namespace shardscope::collector

@@ -28,7 +28,7 @@ struct CollectorSockets {
   /// The sockets that have something to receive. What is not read now is reported again.
   struct Ready {
     bool control = false, view = false, published = false;
-    bool doors = false;  ///< a connection to let in, or one that was refused
+    bool handshakes = false;  ///< a connection to admit, or one that was refused
   };
   /// Waits until a message is there, `wake` is signalled or `timeout_s` is over.
   /// With `upstream` also until that has something to receive, or may send again.

@@ -3,6 +3,7 @@
 //   rank_intake.cpp       what ranks publish: order, tables, events cut into chunks
 //   rank_control.cpp      control messages of ranks: hello, clocks, commands, liveness
 //   node_control.cpp      the same between collectors of a chain
+//   run_choice.cpp        which run is received, and how ranks of others are refused
 //   collector_views.cpp   viewers: their requests, and what replies have besides the log
 #pragma once
 
@@ -21,8 +22,10 @@
 #include "app/collector/collector_sockets.h"
 #include "app/collector/gate_comparison.h"
 #include "app/collector/pause_coordinator.h"
+#include "app/collector/problem_reports.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/recorder.h"
+#include "app/collector/run_identity.h"
 #include "app/collector/run_sink.h"
 #include "app/collector/upstream.h"
 #include "app/collector/view_server.h"
@@ -46,14 +49,8 @@ struct Collector::State {
   std::thread thread;
 
   // The collector's thread.
-  // [Note: which run it is]
-  // Anyone can send a hello: a stray one must not keep the real ranks out. So until something
-  // has been published a run is only supposed, and it is the one that publishes its tables or events first,
-  // unless the user has said which it is. In the same way the tables say how many ranks there are, and a
-  // process has a rank's place while it publishes.
-  wire::Header header;       ///< of what the collector says; run id as it is supposed or known
-  bool run_known = false;    ///< ... by the user, or by what was published
-  bool world_known = false;  ///< `world` is of tables
+  RunIdentity identity;
+  wire::Header header;                         ///< of what the collector sends; its run id is the identity's
   std::map<std::string, double> refused_runs;  ///< control identity -> when it was last sent the reason
   std::map<std::uint32_t, RankSession> ranks;
   /// A node's collector. The times of its ranks are on its clock.
@@ -66,29 +63,21 @@ struct Collector::State {
   };
   std::map<std::uint64_t, Node> nodes;               ///< by incarnation
   std::map<std::string, std::uint64_t> node_routes;  ///< control identity -> node
-  std::uint32_t local_world = 1;                     ///< as the ranks' tables say
   std::optional<Upstream> upstream;
   double all_sent_s = 0;  ///< since then every rank has ended and everything has been sent upstream
   /// The last pause prepared for each rank: own number of the command -> the upper collector's.
   std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> prepared_for_upstream;
-  std::uint32_t world = 0;
   PauseCoordinator pauses;
   RunSink sink;  ///< its read() is for every thread; the rest belongs to `recorder`
   std::optional<Recorder> recorder;
   std::size_t pending_bytes = 0;  ///< of all ranks' events that the recorder has not got yet
   std::vector<instrumentation::Event> batch_storage;  ///< a batch is decoded into, time after time
-  bool shedding = false;                              ///< has been said
   std::optional<ViewServer> viewers;
   std::string clock_id, host;  ///< of this machine
   std::uint64_t revision = 1;
   bool end_published = false;      ///< viewers know, or are about to, that nothing more comes
   ControlState published_control;  ///< control state of the last revision
-  struct Complaint {
-    double said_s = 0;         ///< when last
-    std::uint64_t unsaid = 0;  ///< how many since
-    std::string text;          ///< of the last of them
-  };
-  std::map<std::string, Complaint> complaints;  ///< by kind of rejection
+  ProblemReports problems;
   double next_commit_s = 0, next_liveness_s = 0, next_round_s = 0;
   double turned_s = 0;            ///< end of the last turn
   Watch watched = Watch::active;  ///< as of the last round over the ranks
@@ -120,18 +109,18 @@ struct Collector::State {
   void publish_rows(double now, bool all);
   void commit_recording(double now);
   void finish_recording();
-  void say(std::uint32_t rank, std::int64_t at_ns, Severity severity, const std::string& text);
+  /// A message of the run: recorded, and shown by viewers. `at_ns`: this collector's clock.
+  void record_message(std::uint32_t rank, std::int64_t at_ns, Severity severity, const std::string& text);
   void count_refused(const std::vector<AccessGuard::Refusal>& refusals);
-  void complain(const std::string& kind, const std::string& text);
-  /// How often it happened since, of what was not said at once.
-  void say_unsaid(double now, bool all);
+  /// A message at most once per kind and interval, see ProblemReports.
+  void report_problem(const std::string& kind, const std::string& text);
+  void publish_reports(double now, ProblemReports::Take take);
   void reject(const std::string& kind, const std::string& who, const std::string& why);
-  enum class Proof : std::uint8_t { greeting, published };
-  [[nodiscard]] bool run_id_fits(const wire::Header& from, Proof proof);
-  void forget_greetings();
+  /// Whether a message is of this collector's run. Reports one that is of another.
+  [[nodiscard]] bool is_of_run(const wire::Header& from, RunIdentity::Proof proof);
+  void forget_greetings(const std::string& run_id);
   void forget_unpublished();
   void refuse(const std::string& route, const wire::Header& to, const std::string& why);
-  [[nodiscard]] std::string other_run(const wire::Header& from) const;
 
   void start_upstream();
   void pass_upstream();
@@ -143,7 +132,7 @@ struct Collector::State {
   void on_published(wire::Message message, std::size_t bytes);
   void on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes);
   void compare_gates(std::uint32_t rank, const wire::Batch& batch);
-  [[nodiscard]] std::string gate_words(instrumentation::GateKind kind, std::uint32_t id) const;
+  [[nodiscard]] std::string gate_name(instrumentation::GateKind kind, std::uint32_t id) const;
   void on_finish(RankSession& rank, const wire::Finish& finish);
   void flush(RankSession& rank);
   /// Carries out `change`, which may change how much of a rank is pending.
@@ -173,7 +162,7 @@ struct Collector::State {
   void send_commands();
   void send_to_rank(RankSession& rank, wire::Body body);
   void ask_for_tables(RankSession& rank);
-  void thank(RankSession& rank);
+  void confirm_finish(RankSession& rank);
   void confirm(RankSession& rank);
   void look_after_ranks(double now);
   void learn_clocks(const RankSession& rank, const wire::Batch& batch);
@@ -190,7 +179,7 @@ struct Collector::State {
 
   // Viewers.
   void start_views();
-  void say_command(const wire::ViewCommand& command);
+  void record_command(const wire::ViewCommand& command);
   std::string sender;  ///< of the viewer's message that is being looked at
   int detail = -1;     ///< last reported by a rank or set by a viewer
   void receive_views();

@@ -9,31 +9,32 @@
 namespace shardscope::collector {
 
 void Collector::State::start_views() {
-  viewers.emplace(
-      sockets.view, sink.log(), header.incarnation, header,
-      ViewServer::Source{
-          [this](wire::ViewReply& reply, std::uint64_t known) { fill(reply, known); },
-          [this] { return revision; },
-          [this](std::uint64_t viewer, const wire::ViewCommand& command) {
-            say_command(command);
-            pauses.command(viewer, command, now_s());
-            send_commands();
-          },
-          [this](std::uint64_t viewer) { pauses.heartbeat(viewer, now_s()); },
-          [this](std::uint64_t) { reject("order", "a viewer", "a command came twice"); },
-          [this] {
-            reject("full", "a viewer", std::to_string(ViewServer::kMaxPeers) + " viewers are there already");
-          },
-          [this](double waited_s) {
-            {
-              const std::lock_guard lock(status_mutex);
-              ++status.stalled;
-            }
-            complain("stalled", "cut off a viewer that for " + std::to_string(static_cast<int>(waited_s)) +
-                                    " s did not take what it had asked for");
-          },
-      },
-      options.viewers);
+  viewers.emplace(sockets.view, sink.log(), header.incarnation, header,
+                  ViewServer::Source{
+                      [this](wire::ViewReply& reply, std::uint64_t known) { fill(reply, known); },
+                      [this] { return revision; },
+                      [this](std::uint64_t viewer, const wire::ViewCommand& command) {
+                        record_command(command);
+                        pauses.command(viewer, command, now_s());
+                        send_commands();
+                      },
+                      [this](std::uint64_t viewer) { pauses.heartbeat(viewer, now_s()); },
+                      [this](std::uint64_t) { reject("order", "a viewer", "a command came twice"); },
+                      [this] {
+                        reject("full", "a viewer",
+                               std::to_string(ViewServer::kMaxPeers) + " viewers are there already");
+                      },
+                      [this](double waited_s) {
+                        {
+                          const std::lock_guard lock(status_mutex);
+                          ++status.stalled;
+                        }
+                        report_problem("stalled", "cut off a viewer that for " +
+                                                      std::to_string(static_cast<int>(waited_s)) +
+                                                      " s did not take what it had asked for");
+                      },
+                  },
+                  options.viewers);
 }
 
 namespace {
@@ -74,7 +75,7 @@ std::string name_of(const instrumentation::StopRule& rule) {
 }  // namespace
 
 /// What becomes of it follows: that ranks hold, or why they do not.
-void Collector::State::say_command(const wire::ViewCommand& command) {
+void Collector::State::record_command(const wire::ViewCommand& command) {
   using Kind = wire::ViewCommand::Kind;
   Severity severity = Severity::info;
   std::string text(store::kControlPrefix);
@@ -93,7 +94,7 @@ void Collector::State::say_command(const wire::ViewCommand& command) {
   } else {
     text += "a step to " + name_of(command.rule) + " was requested";
   }
-  say(0, clock_now(), severity, text + " by " + sender);
+  record_message(0, clock_now(), severity, text + " by " + sender);
 }
 
 void Collector::State::receive_views() {

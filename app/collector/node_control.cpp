@@ -1,5 +1,5 @@
-// Collectors in a chain: what this one says to those of the nodes below it, and, where it is one of those
-// itself, what it passes on between its ranks and the collector above.
+// Collectors in a chain: messages to those of the nodes below this one, and, where it is one of those itself,
+// what it relays between its ranks and the collector above.
 #include <algorithm>
 #include <utility>
 
@@ -30,7 +30,7 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
   node.last_message_s = now_s();
   if (added && hello.clock_id == clock_id) node.clock.same_clock();
   if (std::exchange(node.gone, false)) {
-    say(0, clock_now(), Severity::info, "the collector of node " + node.host + " is back");
+    record_message(0, clock_now(), Severity::info, "the collector of node " + node.host + " is back");
   }
 }
 
@@ -38,9 +38,9 @@ void Collector::State::look_after_nodes(double now) {
   for (auto& [id, node] : nodes) {
     if (!node.gone && now - node.last_message_s > kNodeSilent_s) {
       node.gone = true;
-      say(0, clock_now(), Severity::error,
-          "the collector of node " + node.host + " has been silent for " +
-              std::to_string(static_cast<int>(kNodeSilent_s)) + " s");
+      record_message(0, clock_now(), Severity::error,
+                     "the collector of node " + node.host + " has been silent for " +
+                         std::to_string(static_cast<int>(kNodeSilent_s)) + " s");
     }
     if (node.gone || now < node.next_ping_s) continue;
     node.next_ping_s = now + (node.pings++ < 10 ? 0.02 : 1.0);
@@ -99,13 +99,13 @@ void Collector::State::start_upstream() {
 void Collector::State::pass_upstream() {
   upstream->pump(now_s());
   if (upstream->shed() != status.shed_upstream) {  // which only this thread writes
-    complain("upstream",
-             "the collector above takes events in too slowly: this one sheds them, lowest detail "
-             "first");
+    report_problem("upstream",
+                   "the collector above takes events in too slowly: this one sheds them, lowest detail "
+                   "first");
   }
   // A node has seen the end when each of its ranks has ended and the collector above knows it all.
   const bool all =
-      !ranks.empty() && ranks.size() >= local_world &&
+      !ranks.empty() && ranks.size() >= identity.local_world() &&
       std::all_of(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.finished; });
   // The collector above may have ended before its last word came here: when it has been sent everything, that
   // is waited for as long as for anything else at the end.

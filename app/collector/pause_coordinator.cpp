@@ -116,7 +116,7 @@ void PauseCoordinator::start_pause(double now_s) {
 }
 
 void PauseCoordinator::prepared(std::uint32_t rank, const wire::Prepared& answer, double now_s) {
-  // An answer to an earlier, abandoned pause says nothing about this one.
+  // An answer to an earlier, abandoned pause does not count for this one.
   if (state_ != State::preparing || answer.command <= prepare_id_) return;
   ranks_[rank].prepared = instrumentation::GateKeeper::Counts{answer.gate, answer.steps};
   if (!complete()) return;
@@ -172,12 +172,12 @@ std::string PauseCoordinator::difference() const {
     const bool alike = there.at.kind == here.at.kind && there.at.id == here.at.id &&
                        (by_step_ || there.at.number == here.at.number);
     if (alike) continue;
-    const auto words = [&](const instrumentation::GateKeeper::Position& at) {
-      return (gate_words_ ? gate_words_(at.kind, at.id) : numbered_gate(at.kind, at.id)) + " (gate " +
+    const auto place = [&](const instrumentation::GateKeeper::Position& at) {
+      return (gate_name_ ? gate_name_(at.kind, at.id) : numbered_gate(at.kind, at.id)) + " (gate " +
              std::to_string(at.number) + ")";
     };
-    return "ranks pass different gates: rank " + std::to_string(first) + " is at " + words(here.at) +
-           ", rank " + std::to_string(rank) + " at " + words(there.at);
+    return "ranks pass different gates: rank " + std::to_string(first) + " is at " + place(here.at) +
+           ", rank " + std::to_string(rank) + " at " + place(there.at);
   }
   return {};
 }

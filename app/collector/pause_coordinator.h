@@ -32,8 +32,8 @@ class PauseCoordinator {
   void heartbeat(std::uint64_t viewer, double now_s);
   void tick(double now_s);
   /// How texts call a gate; without one by kind and number.
-  void set_gate_words(std::function<std::string(instrumentation::GateKind, std::uint32_t id)> words) {
-    gate_words_ = std::move(words);
+  void set_gate_names(std::function<std::string(instrumentation::GateKind, std::uint32_t id)> names) {
+    gate_name_ = std::move(names);
   }
   /// The gates that ranks have passed differ (gate_comparison.h): the next pause is at a gate between steps.
   void ranks_differ(const std::string& how);
@@ -75,7 +75,7 @@ class PauseCoordinator {
   void check_holds(double now_s);
   /// Whether a rank holds at the gate of the last command.
   [[nodiscard]] bool holds(const Rank& rank) const;
-  /// In words, where ranks hold at unlike gates; empty: they do not.
+  /// Text for the user where ranks hold at unlike gates; empty: they do not.
   [[nodiscard]] std::string difference() const;
   /// They cannot be held there: at the next gate between steps instead.
   void fall_back(const std::string& how, double now_s);
@@ -97,7 +97,7 @@ class PauseCoordinator {
   std::string how_they_differ_;
   std::uint64_t alike_from_ = 0;
   double first_hold_s_ = 0;  ///< when the first rank held at the present target; 0: none holds yet
-  std::function<std::string(instrumentation::GateKind, std::uint32_t)> gate_words_;
+  std::function<std::string(instrumentation::GateKind, std::uint32_t)> gate_name_;
   std::optional<instrumentation::StopRule> after_pause_;
   std::uint64_t controller_ = 0;      ///< the viewer whose heartbeats keep the pause
   double last_heartbeat_s_ = -1e300;  ///< of the controller

@@ -13,7 +13,7 @@ namespace shardscope::collector {
 using instrumentation::monotonic_now_ns;
 
 namespace {
-constexpr double kSilentAfter_s = 6;  ///< a rank says something at least every second
+constexpr double kSilentAfter_s = 6;  ///< a rank sends a message at least every second
 constexpr double kPresent_s = 3;      ///< a rank with a message in this time is connected
 constexpr double kAskAgain_s = 0.5;   ///< for tables that have not come
 }  // namespace
@@ -30,10 +30,10 @@ void Collector::State::receive_control() {
       continue;
     }
     const wire::Header& from = decoded.message->header;
-    if (run_id_fits(from, Proof::greeting)) {
+    if (is_of_run(from, RunIdentity::Proof::greeting)) {
       on_control(message.route.to_string(), *decoded.message, options.clock.at(message.received_ns));
-    } else if (run_known) {
-      refuse(message.route.to_string(), from, other_run(from));
+    } else if (identity.known()) {
+      refuse(message.route.to_string(), from, identity.refusal_of(from.run_id));
     }
   }
 }
@@ -93,11 +93,10 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   const double now = now_s();
   Node* node = node_at(route);
   if (hello.relayed && node == nullptr) return;  // its collector's own hello comes first, or again
-  if (world != 0 && hello.world != world) {
-    const std::string why = "it says the world has " + std::to_string(hello.world) + " ranks, others said " +
-                            std::to_string(world);
+  if (identity.contradicts(hello.world)) {
+    const std::string why = identity.contradiction_of(hello.world);
     reject("world", "rank " + std::to_string(id), why);
-    if (world_known) refuse(route, from, why);
+    if (identity.world_known()) refuse(route, from, why);
     return;
   }
   RankSession& rank = session(id);
@@ -116,9 +115,9 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     passed_on.relayed = true;
     upstream->control(from, std::move(passed_on));
   }
-  if (world == 0) {
-    world = hello.world;
-    pauses.set_world(world);
+  if (identity.world() == 0) {
+    identity.suppose_world(hello.world);
+    pauses.set_world(hello.world);
   }
   rank.node_clock = node != nullptr ? &node->clock : nullptr;
   rank.same_clock = rank.node_clock == nullptr && hello.clock_id == clock_id;
@@ -146,13 +145,13 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     pauses.rank_up(id);
   }
   if (!rank.has_tables) ask_for_tables(rank);
-  if (rank.row.finished) thank(rank);  // its end came before its first hello
+  if (rank.row.finished) confirm_finish(rank);  // its end came before its first hello
 }
 
 void Collector::State::send_commands() {
   for (PauseCoordinator::Outgoing& out : pauses.take_outgoing()) {
     RankSession& rank = session(out.rank);
-    // Whatever moves a rank also ends its hold in our eyes; what it says itself comes next.
+    // A command that moves a rank also ends its hold here; the rank's own Position follows.
     send_to_rank(rank, out.command);
   }
 }
@@ -179,10 +178,10 @@ void Collector::State::send_to_rank(RankSession& rank, wire::Body body) {
   }
 }
 
-void Collector::State::thank(RankSession& rank) {
-  wire::RankCommand thanks;
-  thanks.kind = wire::RankCommand::Kind::finish_received;
-  send_to_rank(rank, thanks);
+void Collector::State::confirm_finish(RankSession& rank) {
+  wire::RankCommand command;
+  command.kind = wire::RankCommand::Kind::finish_received;
+  send_to_rank(rank, command);
 }
 
 void Collector::State::confirm(RankSession& rank) {
@@ -207,14 +206,14 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   rank.row_sent_s = -1e300;
   rank.route.clear();
   if (rank.row.finished) return;
-  say(rank.row.rank, clock_now(), Severity::error,
-      "rank " + std::to_string(rank.row.rank) + " " + why + " without having said that it ended");
+  record_message(rank.row.rank, clock_now(), Severity::error,
+                 "rank " + std::to_string(rank.row.rank) + " " + why + " without having said that it ended");
   pauses.rank_down(rank.row.rank, why, now_s());
 }
 
 void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& batch) {
   const wire::Relay to_node = batch.relay.value_or(wire::Relay{});
-  clock_samples.add(rank.row.rank, world, batch.events, to_node.offset_ns,
+  clock_samples.add(rank.row.rank, identity.world(), batch.events, to_node.offset_ns,
                     to_node.residual_ns + batch.clock_error_ns, now_s());
   while (const auto whole = clock_samples.take()) {
     std::vector<ClockEstimator*> clocks(whole->size());
@@ -222,9 +221,10 @@ void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& 
       if (id < clocks.size()) clocks[id] = &of.refinable_clock();
     }
     if (const std::size_t wrong = refine_clocks(*whole, clocks); wrong != 0) {
-      complain("clock", "what a collective says of the clocks of " + std::to_string(wrong) +
-                            " ranks contradicts their round trips and is ignored: a clock was set, or the "
-                            "program emits wrong times or ends of collectives");
+      report_problem("clock",
+                     "what a collective says of the clocks of " + std::to_string(wrong) +
+                         " ranks contradicts their round trips and is ignored: a clock was set, or the "
+                         "program emits wrong times or ends of collectives");
     }
   }
 }

@@ -62,8 +62,9 @@ bool Collector::State::make_room() {
       const std::lock_guard lock(status_mutex);
       status.shed += gone;
     }
-    complain("shed",
-             "events arrive faster than they can be recorded: the collector sheds them, lowest detail first");
+    report_problem(
+        "shed",
+        "events arrive faster than they can be recorded: the collector sheds them, lowest detail first");
   }
   return intake_bytes() <= options.intake_bytes;
 }
@@ -71,11 +72,13 @@ bool Collector::State::make_room() {
 void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   // A text or a name alone does not identify a run.
   const bool identifies = std::holds_alternative<wire::Tables>(message.body) ||
-                          std::holds_alternative<wire::Batch>(message.body) || run_known;
-  if (!run_id_fits(message.header, identifies ? Proof::published : Proof::greeting)) return;
-  if ((world_known && message.header.rank >= world) || ranks.size() > kMaxRanksWithoutTables) {
+                          std::holds_alternative<wire::Batch>(message.body) || identity.known();
+  if (!is_of_run(message.header, identifies ? RunIdentity::Proof::published : RunIdentity::Proof::greeting))
+    return;
+  if ((identity.world_known() && message.header.rank >= identity.world()) ||
+      ranks.size() > kMaxRanksWithoutTables) {
     reject("rank", "rank " + std::to_string(message.header.rank),
-           "there is no such rank in a world of " + std::to_string(world));
+           "there is no such rank in a world of " + std::to_string(identity.world()));
     return;
   }
   RankSession& rank = session(message.header.rank);
@@ -104,7 +107,8 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     gates.restart();
   }
   if (accepted.missing != 0) {
-    say(rank.row.rank, clock_now(), Severity::warning,
+    record_message(
+        rank.row.rank, clock_now(), Severity::warning,
         std::to_string(accepted.missing) + " messages of rank " + std::to_string(rank.row.rank) +
             (rank.node_clock != nullptr ? " did not arrive from its node's collector" : " did not arrive"));
   }
@@ -133,7 +137,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
   if (auto* batch = std::get_if<wire::Batch>(&message.body)) {
     if (clocks_differ && rank.on_refinable_clock()) learn_clocks(rank, *batch);
-    if (world > 1 && !upstream) compare_gates(rank.row.rank, *batch);
+    if (identity.world() > 1 && !upstream) compare_gates(rank.row.rank, *batch);
     const bool clock_settled =
         rank.clock_known() || now_s() - rank.first_message_s >= RankSession::kClockWait_s;
     if (clock_settled && recorder_has_room() && rank.begins_another_gap(*batch, now_s())) {
@@ -145,7 +149,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
     on_tables(rank, *tables, bytes);
   } else if (const auto* text = std::get_if<wire::Text>(&message.body)) {
-    say(rank.row.rank, rank.on_our_clock(text->at_ns), text->severity, text->text);
+    record_message(rank.row.rank, rank.on_our_clock(text->at_ns), text->severity, text->text);
   } else if (const auto* name = std::get_if<wire::Name>(&message.body)) {
     if (rank.names.insert(name->id).second) recorder->name(rank.row.rank, *name);  // or sent again on request
   } else if (const auto* finish = std::get_if<wire::Finish>(&message.body)) {
@@ -161,10 +165,10 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
   rank.row_dirty = true;
   rank.row_sent_s = -1e300;
   confirm(rank);
-  thank(rank);
+  confirm_finish(rank);
   pauses.rank_finished(rank.row.rank, now_s());
   if (finish.exit_code != 0) {
-    say(rank.row.rank, rank.on_our_clock(finish.at_ns), Severity::error, finish.text);
+    record_message(rank.row.rank, rank.on_our_clock(finish.at_ns), Severity::error, finish.text);
   }
   const std::lock_guard lock(status_mutex);
   if (finish.exit_code != 0 && status.exit_code == 0) {
@@ -173,28 +177,25 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
   }
   status.ranks_finished = static_cast<std::uint32_t>(
       std::count_if(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.finished; }));
-  if (!upstream) status.finished = world != 0 && status.ranks_finished == world;
+  if (!upstream) status.finished = identity.world() != 0 && status.ranks_finished == identity.world();
   ++revision;
 }
 
 void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes) {
   rank.has_tables = true;
   const instrumentation::RunTables& t = tables.tables;
-  if (!world_known) {
-    world_known = true;
-    if (world != t.world) {
-      // Ranks with another world have published nothing; those of this world say hello again.
+  switch (identity.set_world(t.world, t.local_world)) {
+    case RunIdentity::Tables::agree:
+      break;
+    case RunIdentity::Tables::change:
+      // Ranks with another world have published nothing; those of this world greet again.
       forget_unpublished();
-      world = t.world;
-      pauses.set_world(world);
-    }
-  } else if (t.world != world) {
-    reject(
-        "world", "rank " + std::to_string(rank.row.rank),
-        "it says the world has " + std::to_string(t.world) + " ranks, others said " + std::to_string(world));
-    return;
+      pauses.set_world(t.world);
+      break;
+    case RunIdentity::Tables::contradict:
+      reject("world", "rank " + std::to_string(rank.row.rank), identity.contradiction_of(t.world));
+      return;
   }
-  local_world = std::max<std::uint32_t>(t.local_world, 1);
   constexpr std::size_t kMostPaths = 1U << 16;
   for (std::size_t m = module_paths.size(); m < std::min(t.modules.size(), kMostPaths); ++m)
     module_paths.push_back(t.modules[m].path);
@@ -206,7 +207,7 @@ void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, 
   recorder->tables(from, tables, bytes);
 }
 
-std::string Collector::State::gate_words(GateKind kind, std::uint32_t id) const {
+std::string Collector::State::gate_name(GateKind kind, std::uint32_t id) const {
   const auto module = [&](const char* when) {
     const bool known = id < module_paths.size() && !module_paths[id].empty();
     return std::string(when) + " " + (known ? module_paths[id] : "module " + std::to_string(id));
@@ -236,14 +237,14 @@ void Collector::State::compare_gates(std::uint32_t rank, const wire::Batch& batc
   gates.alike_from(pauses.alike_from());
   const auto difference = gates.add(rank, batch.events);
   if (!difference) return;
-  const auto words = [&](const GateComparison::Difference::Gate& gate) {
-    return "rank " + std::to_string(gate.rank) + " passed " + gate_words(gate.kind, gate.id);
+  const auto passed = [&](const GateComparison::Difference::Gate& gate) {
+    return "rank " + std::to_string(gate.rank) + " passed " + gate_name(gate.kind, gate.id);
   };
   const std::string how = "ranks pass different gates: as gate " + std::to_string(difference->number) + " " +
-                          words(difference->one) + ", " + words(difference->other);
+                          passed(difference->one) + ", " + passed(difference->other);
   pauses.ranks_differ(how);
-  say(rank, clock_now(), Severity::warning,
-      how + "; from here on this run is paused between steps only, until it is held there");
+  record_message(rank, clock_now(), Severity::warning,
+                 how + "; from here on this run is paused between steps only, until it is held there");
 }
 
 void Collector::State::flush(RankSession& rank) {

@@ -11,36 +11,33 @@ constexpr double kRepeatRefusal_s = 5;
 constexpr std::size_t kMostRefusals = 1024;
 }  // namespace
 
-bool Collector::State::run_id_fits(const wire::Header& from, Proof proof) {
-  if (!run_known) {
-    if (proof == Proof::published) {
-      if (header.run_id != from.run_id) forget_greetings();
-      header.run_id = from.run_id;
-      run_known = true;
-    } else if (header.run_id.empty()) {
-      header.run_id = from.run_id;
-    } else if (header.run_id != from.run_id) {
-      return false;  // it greets again; by then it is known
-    }
+bool Collector::State::is_of_run(const wire::Header& from, RunIdentity::Proof proof) {
+  const std::string supposed = identity.known() ? std::string() : identity.run_id();
+  const RunIdentity::Verdict verdict = identity.judge(from.run_id, proof);
+  if (header.run_id != identity.run_id()) header.run_id = identity.run_id();
+  switch (verdict) {
+    case RunIdentity::Verdict::ours:
+      return true;
+    case RunIdentity::Verdict::ours_instead:
+      forget_greetings(supposed);
+      return true;
+    case RunIdentity::Verdict::undecided:
+      return false;
+    case RunIdentity::Verdict::other:
+      break;
   }
-  if (from.run_id == header.run_id) return true;
-  reject("run", "rank " + std::to_string(from.rank), other_run(from));
+  reject("run", "rank " + std::to_string(from.rank), identity.refusal_of(from.run_id));
   return false;
 }
 
-std::string Collector::State::other_run(const wire::Header& from) const {
-  return "it belongs to run '" + from.run_id + "', this collector receives '" + header.run_id +
-         "'; give each run an endpoint of its own, or start this one with --run-id " + from.run_id;
-}
-
 /// Of a run that has published nothing while another has.
-void Collector::State::forget_greetings() {
-  if (ranks.empty() && world == 0) return;
-  complain("run", "run '" + header.run_id + "' has greeted and published nothing: another is received");
+void Collector::State::forget_greetings(const std::string& run_id) {
+  if (ranks.empty() && identity.world() == 0) return;
+  report_problem("run", "run '" + run_id + "' has greeted and published nothing: another is received");
   forget_unpublished();
   nodes.clear();
   node_routes.clear();
-  world = 0;
+  identity.forget_world();
   if (upstream) upstream->forget_greetings();
 }
 

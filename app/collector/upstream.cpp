@@ -186,14 +186,14 @@ void Upstream::control(const wire::Header& from, wire::Body body) {
   wire::Header header = from;
   header.incarnation ^= options_.id;
   if (const auto* hello = std::get_if<wire::Hello>(&body)) hellos_[from.rank] = {header, *hello};
-  say(header, std::move(body));
+  send_control(header, std::move(body));
 }
 
-void Upstream::say(const wire::Header& from, wire::Body body) {
+void Upstream::send_control(const wire::Header& from, wire::Body body) {
   const wire::Frame frame = wire::encode({from, std::move(body)});
   try {
     (void)control_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
-  } catch (const zmq::error_t&) {  // everything said here is said again
+  } catch (const zmq::error_t&) {  // everything sent here is sent again
   }
 }
 
@@ -249,26 +249,26 @@ void Upstream::confirmed(std::uint32_t rank, const wire::Received& received) {
   }
 }
 
-void Upstream::say_hello() {
+void Upstream::send_hello() {
   wire::Header header;
   header.incarnation = options_.id;
   header.run_id =
       hellos_.empty() ? streams_.begin()->second->header.run_id : hellos_.begin()->second.first.run_id;
-  say(header, wire::RelayHello{options_.host, options_.clock_id});
-  // A rank that has ended says nothing more; the collector above may have missed that it did.
+  send_control(header, wire::RelayHello{options_.host, options_.clock_id});
+  // A rank that has ended sends nothing more; the collector above may have missed that it did.
   for (const auto& [rank, stream] : streams_) {
     if (!stream->finish || stream->acknowledged) continue;
     const auto known = hellos_.find(rank);
     if (known != hellos_.end() && known->second.first.incarnation == stream->header.incarnation) {
-      say(known->second.first, known->second.second);
+      send_control(known->second.first, known->second.second);
     } else if (stream->tables) {
       // It ended before this collector received its hello.
       const instrumentation::RunTables& tables = stream->tables->tables;
-      say(stream->header, wire::Hello{.world = tables.world,
-                                      .pid = tables.pid,
-                                      .host = tables.host,
-                                      .clock_id = {},
-                                      .relayed = true});
+      send_control(stream->header, wire::Hello{.world = tables.world,
+                                               .pid = tables.pid,
+                                               .host = tables.host,
+                                               .clock_id = {},
+                                               .relayed = true});
     }
   }
 }
@@ -278,7 +278,7 @@ void Upstream::pump(double now_s) {
   receive();
   if (now_s >= next_hello_s_ && !(hellos_.empty() && streams_.empty())) {
     next_hello_s_ = now_s + kHelloEvery_s;
-    say_hello();
+    send_hello();
   }
   if (link_->update()) {
     for (auto& [rank, stream] : streams_) stream->window.rewind();
@@ -320,7 +320,8 @@ void Upstream::receive() {
       wire::Header header;
       header.incarnation = options_.id;
       header.run_id = m.header.run_id;
-      say(header, wire::Pong{ping->id, ping->sent_ns, received, options_.clock.at(monotonic_now_ns())});
+      send_control(header,
+                   wire::Pong{ping->id, ping->sent_ns, received, options_.clock.at(monotonic_now_ns())});
       continue;
     }
     if (const auto* confirmation = std::get_if<wire::Received>(&m.body)) {

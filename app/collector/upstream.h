@@ -1,5 +1,5 @@
 // A node's collector towards the one above it: passes on what its ranks publish, over one connection, and
-// what that collector says to them. Messages keep a numbering of their own on this hop, beside the rank's, so
+// what that collector sends them. Messages keep a numbering of their own on this hop, beside the rank's, so
 // that a loss is known on either.
 #pragma once
 
@@ -47,8 +47,8 @@ class Upstream {
 
   /// An accepted message of a rank: `missing` messages did not arrive before it.
   void published(const RankSession& rank, const wire::Message& message, std::uint64_t missing);
-  /// The process that said hello last is about to be followed by another: what it has published stays on its
-  /// clock. See [Note: clocks of processes].
+  /// The process that sent the last hello is about to be followed by another: what it has published stays on
+  /// its clock. See [Note: clocks of processes].
   void keep_clock(std::uint32_t id, const RankSession& rank);
   /// Those of another run than turned out to be passed on.
   void forget_greetings() { hellos_.clear(); }
@@ -110,9 +110,9 @@ class Upstream {
   void encode_next(Stream& stream);
   void confirmed(std::uint32_t rank, const wire::Received& received);
   void receive();
-  void say(const wire::Header& from, wire::Body body);
+  void send_control(const wire::Header& from, wire::Body body);
   void resend(Stream& stream);
-  void say_hello();
+  void send_hello();
   void connect();
 
   UpstreamOptions options_;

@@ -151,14 +151,14 @@ void BlockAccess::damaged(Block& block, const std::string& why) {
 }
 
 void BlockAccess::missing(Block& block, const std::string& why) {
-  if (rows_ == nullptr || !rows_->let_go(block.rank, block.sequence)) return damaged(block, why);
+  if (rows_ == nullptr || !rows_->was_deleted(block.rank, block.sequence)) return damaged(block, why);
   block.sum = true;  // what is here of it is right, and all that there is
   cache_.doubt();
   damage_.push_back({.rank = block.rank,
                      .begin_ns = block.begin_ns,
                      .end_ns = block.end_ns,
                      .events = block.events,
-                     .let_go = true});
+                     .deleted = true});
 }
 
 bool BlockAccess::spill(Block& block) {

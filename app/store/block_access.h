@@ -35,7 +35,7 @@ class BlockRows {
   [[nodiscard]] virtual std::vector<std::byte> tile(std::int64_t row, std::uint32_t tile_row) = 0;
   /// Whether the recorder, which goes on, has deleted since then what a rank's chunk `sequence` is in: then a
   /// missing row is no damage.
-  [[nodiscard]] virtual bool let_go(std::uint32_t rank, std::uint64_t sequence) = 0;
+  [[nodiscard]] virtual bool was_deleted(std::uint32_t rank, std::uint64_t sequence) = 0;
 };
 
 class BlockAccess {
@@ -138,7 +138,7 @@ class BlockAccess {
     std::uint32_t rank = 0;
     std::int64_t begin_ns = 0, end_ns = 0;
     std::uint64_t events = 0;
-    bool let_go = false;  ///< by the recorder, as it was asked to: no problem
+    bool deleted = false;  ///< by the recorder, within its limits: no problem
   };
   [[nodiscard]] const std::vector<Damage>& damage() const noexcept { return damage_; }
 

@@ -6,8 +6,6 @@
 namespace shardscope::store {
 namespace {
 
-constexpr std::size_t kMaxDepth = 64;
-
 /// Kinds whose end repeats the begin's code (a step's end says "skipped" there instead).
 bool code_identifies(ev::EventKind begin) noexcept {
   return begin == ev::EventKind::phase_begin || begin == ev::EventKind::module_begin;

@@ -22,6 +22,7 @@ namespace shardscope::store {
 class Lane {
  public:
   static constexpr std::int64_t kNever = INT64_MIN;
+  static constexpr std::size_t kMaxDepth = 64;  ///< of nested spans; one more ends all that are open
 
   /// A span that has not ended, by its depth.
   struct Open {

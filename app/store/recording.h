@@ -32,7 +32,7 @@ class RecordingWriter {
   void message(const Message& message);
   void name(std::uint32_t rank, std::uint32_t id, const std::string& name);
   void commit();
-  /// Lets go what need not be kept any more, where not everything is; before a commit(), which makes it
+  /// Deletes what is beyond the limits of `retention`, if there are any; before a commit(), which makes it
   /// durable. `store`: of all that was appended, for its table of steps. `now_ns`: what the collector's clock
   /// shows, which no event that is believed is later than.
   void retain(const Store& store, std::int64_t now_ns = INT64_MAX);

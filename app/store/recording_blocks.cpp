@@ -60,8 +60,8 @@ class Rows final : public BlockRows {
     return {bytes.begin(), bytes.end()};
   }
 
-  bool let_go(std::uint32_t rank, std::uint64_t sequence) override {
-    // Of a recorder that had ended when the file was opened nothing goes any more.
+  bool was_deleted(std::uint32_t rank, std::uint64_t sequence) override {
+    // A recorder that had ended when the file was opened deletes nothing more.
     if (!goes_on_) return false;
     Statement covers =
         database_->prepare("SELECT 1 FROM sums WHERE rank = ?1 AND sequence <= ?2 AND ?2 < sequence + parts");

@@ -1,4 +1,4 @@
-// What is missing or damaged in a recording, in words, as its reader comes upon it.
+// What is missing or damaged in a recording: texts for the user, in the order of reading.
 #pragma once
 
 #include <cstddef>
@@ -35,13 +35,13 @@ class Problems {
   }
   [[nodiscard]] std::size_t listed() const noexcept { return listed_.size(); }
   [[nodiscard]] bool none() const noexcept { return count_ == 0; }
-  /// Keeps the first `listed`: what came after is looked for again.
-  void go_back_to(std::size_t listed) {
+  /// Keeps the first `listed`: the reader looks for the others again.
+  void truncate(std::size_t listed) {
     listed_.resize(listed);
     count_ = listed;
   }
   /// Nothing is added after this.
-  void say_how_many_more() {
+  void add_unlisted_count() {
     if (count_ > kMostListed) listed_.push_back("and " + std::to_string(count_ - kMostListed) + " more");
   }
 

@@ -90,7 +90,7 @@ void SumsWriter::retain(Database& database, const Store& store, std::int64_t now
   const auto in_file = [&] { return database.integer("PRAGMA page_count"); };
   std::uint64_t used = 0;
   if (max_bytes_ > 0) used = bytes(in_file() - database.integer("PRAGMA freelist_count"));
-  for (const auto& [rank, rows] : plan_.due(used)) let_go(database, rank, rows);
+  for (const auto& [rank, rows] : plan_.due(used)) delete_rows(database, rank, rows);
   write_steps(database, store, false);
   write_moments(database);
   const auto now = std::chrono::steady_clock::now();
@@ -108,7 +108,7 @@ void SumsWriter::finish(Database& database, const Store& store) {
   write_sketches(database);
 }
 
-void SumsWriter::let_go(Database& database, std::uint32_t rank, const std::vector<std::int64_t>& rows) {
+void SumsWriter::delete_rows(Database& database, std::uint32_t rank, const std::vector<std::int64_t>& rows) {
   Statement get = database.prepare("SELECT bytes FROM blocks WHERE id = ?1");
   std::vector<Statement> drops;
   for (const char* table : {"chunks", "blocks", "levels"})

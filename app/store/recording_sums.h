@@ -20,7 +20,7 @@
 
 namespace shardscope::store {
 
-/// Lets go what the plan says, within the transaction that is open, and writes what it sums up to.
+/// Deletes what the plan gives, within the transaction that is open, and writes its sums.
 class SumsWriter {
  public:
   /// Sums of a rank that are kept apart: how finely the time is known that has no events any more.
@@ -52,7 +52,7 @@ class SumsWriter {
     std::uint64_t events = 0;
     std::int64_t id = 0;
   };
-  void let_go(Database& database, std::uint32_t rank, const std::vector<std::int64_t>& rows);
+  void delete_rows(Database& database, std::uint32_t rank, const std::vector<std::int64_t>& rows);
   /// Of those of a block that goes, what is kept: the rank's first invalidation of its trace, and a limited
   /// number of others.
   void limit_rare(std::uint32_t rank, std::vector<ev::Event>& rare);

@@ -13,10 +13,10 @@ namespace {
 namespace ev = shardscope::instrumentation;
 constexpr std::uint8_t kVersion = 2;
 
-// One description of the fields serves both directions: `io` is a Writer or a Reader.
-class Writer {
+// One description of the fields serves both directions: `io` is a TablesWriter or a TablesReader.
+class TablesWriter {
  public:
-  explicit Writer(std::vector<std::byte>& out) : writer_(out), out_(out) {}
+  explicit TablesWriter(std::vector<std::byte>& out) : writer_(out), out_(out) {}
   template <typename T>
   void value(const T& v) {
     if constexpr (std::is_same_v<T, double>) {
@@ -42,9 +42,9 @@ class Writer {
   std::vector<std::byte>& out_;
 };
 
-class Reader {
+class TablesReader {
  public:
-  Reader(const std::byte* data, std::size_t bytes) : reader_(data, bytes, "static tables") {}
+  TablesReader(const std::byte* data, std::size_t bytes) : reader_(data, bytes, "static tables") {}
   template <typename T>
   void value(T& v) {
     if constexpr (std::is_same_v<T, double>) {
@@ -178,14 +178,14 @@ void all_fields(Io& io, Tables& t) {
 
 std::vector<std::byte> encode_tables(const ev::RunTables& tables) {
   std::vector<std::byte> out;
-  Writer writer(out);
+  TablesWriter writer(out);
   writer.value(kVersion);
   all_fields(writer, tables);
   return out;
 }
 
 ev::RunTables decode_tables(const std::byte* data, std::size_t bytes) {
-  Reader reader(data, bytes);
+  TablesReader reader(data, bytes);
   std::uint8_t version = 0;
   reader.value(version);
   if (version != kVersion) {

@@ -93,7 +93,7 @@ struct RankRow {
   std::int64_t clock_offset_ns = 0;            ///< of the newest chunk
   std::int64_t clock_residual_ns = 0;          ///< of the newest chunk: bounds the error of that offset
   std::int64_t largest_clock_residual_ns = 0;  ///< in a store, of any chunk: it holds for the whole run
-  std::optional<ClockDrift> clock_drift;       ///< of what a store has received; its own, whatever a row says
+  std::optional<ClockDrift> clock_drift;       ///< of what a store has received; its not that of set_rank()
   std::int64_t last_ns = 0;
   ev::GateKeeper::Position gate;  ///< last known
 };
@@ -117,7 +117,7 @@ struct Gap {
   bool damaged = false;                ///< not lost: the recording holds these events and they cannot be read
   bool evicted = false;                ///< they were here: Store::bound()
   bool cut_off = false;                ///< the recording ends before the run did; 0 events: number unknown
-  bool not_kept = false;               ///< the recorder has let them go as it was asked to: store::Retention
+  bool not_kept = false;               ///< deleted within the limits of store::Retention
   std::uint32_t stretches = 1;         ///< that became one, because there were too many to keep
 };
 
@@ -183,15 +183,15 @@ class Store {
   [[nodiscard]] std::size_t cache_bytes() const noexcept;
   /// Of everything that grows with the run.
   [[nodiscard]] std::size_t resident_bytes() const;
-  /// Until the next call density(), memory_columns() and ready() spend about this long on reading blocks in
-  /// all (one is always read); where that is not enough they answer more coarsely. What must be exact is read
-  /// whatever it takes. nullopt, the default: no limit. Who asks what was asked under the limit before is
-  /// answered with what was found then, and more: that may go on until all of it takes as long as `frame`.
+  /// Time budget for reading blocks, shared by density(), memory_columns() and ready() until the next call.
+  /// At least one block is read. When the budget is spent they return a coarser answer; queries that must be
+  /// exact ignore it. nullopt, the default: no limit. A query that is repeated gets what was read for it
+  /// before, and more, until answering all repeated queries together takes as long as `frame`.
   void limit_reading(std::optional<std::chrono::nanoseconds> time,
                      std::chrono::nanoseconds frame = std::chrono::nanoseconds(0)) const;
-  /// Since then something was answered more coarsely than asked: ask again to see more.
+  /// Since then some answer was coarser than the query: repeat it for a finer one.
   [[nodiscard]] bool wants_more() const noexcept;
-  /// Damage that was found while looking, in words. What it hides is a Gap from then on.
+  /// Damage found by queries, as text for the user. What cannot be read is a Gap from then on.
   [[nodiscard]] std::span<const std::string> problems() const noexcept;
 
   /// What a live run may take in memory and on disk, however long it gets.

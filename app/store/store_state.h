@@ -1,6 +1,12 @@
-// What a Store holds; for the files that implement it.
+// The inside of a Store, shared by the files that implement it and by no other:
+//   store_intake.cpp      taking in: what comes while the run goes on
+//   store_recording.cpp   taking in: what a recording has
+//   store_arrivals.cpp    what both do with a stretch of events
+//   store.cpp             bounds; answers of the run as a whole
+//   store_views.cpp       answers of lanes, instants and states
 #pragma once
 
+#include <functional>
 #include <map>
 #include <unordered_map>
 
@@ -8,11 +14,13 @@
 #include "app/store/clock_residuals.h"
 #include "app/store/rank_run.h"
 #include "app/store/row_pictures.h"
+#include "app/store/run_clock.h"
 #include "app/store/run_facts.h"
 #include "app/store/run_notes.h"
 #include "app/store/span_totals.h"
 #include "app/store/step_table.h"
 #include "app/store/store.h"
+#include "app/store/tables_of_ranks.h"
 
 namespace shardscope::store {
 
@@ -20,13 +28,27 @@ namespace shardscope::store {
 struct RankData {
   RankData(std::uint32_t rank, BlockAccess& access, Keep keep) : run(rank, access, keep) {}
   RankRun run;
-  std::optional<ev::RunTables> tables;  ///< without modules, parameters and slices
   std::uint64_t next_sequence = 0;
   ClockDriftEstimate drift;
   ClockResiduals residuals;
   bool has_events = false;
   std::uint64_t not_kept_until = 0;  ///< sequence: the chunks up to here, from some on, were not kept
 };
+
+/// A stretch of events that comes in, whichever way.
+struct Arrival {
+  std::uint32_t rank = 0;
+  std::uint64_t sequence = 0;
+  std::uint32_t parts = 1;
+  std::uint64_t events = 0, dropped_before = 0, lost_before = 0, shed_before = 0, lost_between = 0;
+  std::int64_t missing_begin_ns = 0, missing_end_ns = 0;  ///< as Chunk has them
+  std::int64_t begin_ns = 0, end_ns = 0;                  ///< collector clock
+  std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
+  bool usable = true;
+  bool sum = false;  ///< of several blocks
+};
+/// Hands the events of an arrival over. `gap`: events are missing before them.
+using TakeEvents = std::function<void(RankRun& run, bool gap)>;
 
 struct Store::State {
   /// Of texts; where only totals are kept, those of a recorder that goes on for days.
@@ -39,34 +61,21 @@ struct Store::State {
   BlockAccess access;
   std::size_t seal_events = kSealEvents;
   std::map<std::uint32_t, RankData> ranks;
-  std::vector<RankRow> rows;            ///< by rank
-  std::optional<ev::RunTables> tables;  ///< whole, of the lowest rank
+  std::vector<RankRow> rows;  ///< by rank
+  TablesOfRanks tables;
   StepTable steps;
   MessageList messages;
   GapList gaps;
   std::size_t damage_taken = 0;  ///< of access.damage(), into gaps
   std::unordered_map<std::uint64_t, std::string> names;
-  std::int64_t origin_ns = 0, end_ns = 0;
-  bool has_origin = false;
+  RunClock clock;
+  std::int64_t end_ns = 0;
   NotKept not_kept;
   std::vector<Moment> moments;
   Evicted evicted;  ///< until_ns: collector clock; without steps, which their table knows
   std::uint64_t events = 0, dropped = 0;
   std::vector<DensityBucket> buckets;  ///< of density(), kept for its room
   RowPictures pictures;
-
-  /// A stretch of events that comes in, whichever way.
-  struct Arrival {
-    std::uint32_t rank = 0;
-    std::uint64_t sequence = 0;
-    std::uint32_t parts = 1;
-    std::uint64_t events = 0, dropped_before = 0, lost_before = 0, shed_before = 0, lost_between = 0;
-    std::int64_t missing_begin_ns = 0, missing_end_ns = 0;  ///< as Chunk has them
-    std::int64_t begin_ns = 0, end_ns = 0;                  ///< collector clock
-    std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
-    bool usable = true;
-    bool sum = false;  ///< of several blocks
-  };
 
   std::optional<std::int32_t> applied_stage;
   void apply_stage(std::int32_t stage);
@@ -77,41 +86,12 @@ struct Store::State {
   void take_damage();
   /// Whether events are missing before what arrives.
   bool note_gap(const RankData& data, const RankRow& row, const Arrival& arrival);
-  /// Origin, gap and counts; `take(run, gap)` hands the events over.
-  template <typename Take>
-  void arrive(const Arrival& arrival, Take take);
+  /// Origin, gap and counts.
+  void arrive(const Arrival& arrival, const TakeEvents& take);
   /// The same of a sum of `count` events that were not kept.
-  template <typename Take>
-  void arrive_sum(Arrival arrival, std::uint64_t count, Take take);
+  void arrive_sum(Arrival arrival, std::uint64_t count, const TakeEvents& take);
   void ingest(const Chunk& chunk, RankRun::Origin origin);
   void take_notable(std::uint32_t rank, RankRun& run);
-
-  // The collector's clock and the run's.
-  [[nodiscard]] std::int64_t to_run(std::int64_t ns) const {
-    return ns == kOpen || ns == Lane::kNever ? ns : ns - origin_ns;
-  }
-  [[nodiscard]] std::int64_t to_clock(std::int64_t ns) const {
-    constexpr std::int64_t kFar = kMaxTimeNs * 2 - 1;
-    return ns <= -kFar ? kBegin : ns >= kFar ? kEnd : ns + origin_ns;
-  }
-  [[nodiscard]] Span to_run(Span span) const {
-    span.begin_ns = to_run(span.begin_ns);
-    span.end_ns = to_run(span.end_ns);
-    if (span.mark_ns != 0) span.mark_ns = to_run(span.mark_ns);
-    return span;
-  }
-  [[nodiscard]] ParamState to_run(ParamState state) const {
-    state.since_ns = state.since_ns == StatusIndex::kNever ? 0 : to_run(state.since_ns);
-    return state;
-  }
-  [[nodiscard]] MemorySample to_run(MemorySample sample) const {
-    sample.at_ns = to_run(sample.at_ns);
-    return sample;
-  }
-  [[nodiscard]] GateRow to_run(GateRow gate) const {
-    gate.at_ns = to_run(gate.at_ns);
-    return gate;
-  }
 };
 
 }  // namespace shardscope::store

@@ -31,13 +31,14 @@ void Store::for_each_span(LaneId lane, std::uint8_t depth, std::int64_t begin_ns
                           const std::function<void(const Span&)>& visit) const {
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr) return;
-  const auto visit_in_run = [&](const Span& span) { visit(state_->to_run(span)); };
+  const auto visit_in_run = [&](const Span& span) { visit(state_->clock.to_run(span)); };
   if (depth == kPauses && lane.stream == ev::StreamId::host) {
-    run->visit_pauses(state_->to_clock(begin_ns), state_->to_clock(end_ns), visit_in_run);
+    run->visit_pauses(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns), visit_in_run);
     return;
   }
   const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
-  run->visit_spans(lane.stream, depth, state_->to_clock(begin_ns), state_->to_clock(end_ns), visit_in_run);
+  run->visit_spans(lane.stream, depth, state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns),
+                   visit_in_run);
 }
 
 std::vector<Span> Store::spans(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
@@ -53,8 +54,8 @@ std::uint64_t Store::span_count(LaneId lane, std::uint8_t depth, std::int64_t be
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr || end_ns <= begin_ns) return 0;
   DensityBucket all;
-  const DensityColumns columns{state_->to_clock(begin_ns), state_->to_clock(end_ns), {&all, 1}};
-  run->density(lane.stream, depth, state_->origin_ns + known_until(*this, lane.rank), columns);
+  const DensityColumns columns{state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns), {&all, 1}};
+  run->density(lane.stream, depth, state_->clock.origin_ns() + known_until(*this, lane.rank), columns);
   return all.begins;
 }
 
@@ -62,31 +63,34 @@ std::vector<std::int64_t> Store::cuts(LaneId lane) const {
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr) return {};
   std::vector<std::int64_t> out = run->cuts(lane.stream);
-  for (std::int64_t& cut : out) cut = state_->to_run(cut);
+  for (std::int64_t& cut : out) cut = state_->clock.to_run(cut);
   return out;
 }
 
 bool Store::ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const {
   const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(lane.rank);
-  return run == nullptr || run->ready(lane.stream, state_->to_clock(begin_ns), state_->to_clock(end_ns));
+  return run == nullptr ||
+         run->ready(lane.stream, state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns));
 }
 
 bool Store::becomes_ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const {
   const RankRun* run = state_->run(lane.rank);
   return run == nullptr ||
-         run->becomes_ready(lane.stream, state_->to_clock(begin_ns), state_->to_clock(end_ns));
+         run->becomes_ready(lane.stream, state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns));
 }
 
 bool Store::instants_ready(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
   const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(rank);
-  return run == nullptr || run->instants_ready(state_->to_clock(begin_ns), state_->to_clock(end_ns));
+  return run == nullptr ||
+         run->instants_ready(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns));
 }
 
 bool Store::instants_become_ready(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
   const RankRun* run = state_->run(rank);
-  return run == nullptr || run->instants_become_ready(state_->to_clock(begin_ns), state_->to_clock(end_ns));
+  return run == nullptr ||
+         run->instants_become_ready(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns));
 }
 
 std::uint8_t Store::depth_count(LaneId lane) const {
@@ -111,8 +115,8 @@ void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std:
   const std::uint64_t denied = state_->access.denied();
   std::vector<DensityBucket>& buckets = state_->buckets;
   buckets.assign(columns.size(), {});
-  const DensityColumns sums{state_->to_clock(begin_ns), state_->to_clock(end_ns), buckets};
-  run->density(lane.stream, depth, state_->origin_ns + known_until(*this, lane.rank), sums);
+  const DensityColumns sums{state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns), buckets};
+  run->density(lane.stream, depth, state_->clock.origin_ns() + known_until(*this, lane.rank), sums);
   // Columns are whole nanoseconds wide: one more or less is nothing, except in very narrow ones.
   const bool narrow = sums.width_ns() < 1000;
   const auto per_ns = static_cast<float>(1 / sums.width_ns());
@@ -140,8 +144,8 @@ void Store::for_each_instant(std::uint32_t rank, std::int64_t begin_ns, std::int
                              const std::function<void(const Event&)>& visit) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return;
-  run->visit_instants(state_->to_clock(begin_ns), state_->to_clock(end_ns), [&](Event event) {
-    event.ticks -= static_cast<std::uint64_t>(state_->origin_ns);
+  run->visit_instants(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns), [&](Event event) {
+    event.ticks -= static_cast<std::uint64_t>(state_->clock.origin_ns());
     visit(event);
   });
 }
@@ -150,9 +154,9 @@ void Store::for_each_loose_end(std::uint32_t rank, std::int64_t begin_ns, std::i
                                const std::function<void(const LooseEnd&)>& visit) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return;
-  run->visit_loose_ends(state_->to_clock(begin_ns), state_->to_clock(end_ns), [&](LooseEnd end) {
-    end.at_ns -= state_->origin_ns;
-    if (end.since_ns != kBegin) end.since_ns -= state_->origin_ns;
+  run->visit_loose_ends(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns), [&](LooseEnd end) {
+    end.at_ns -= state_->clock.origin_ns();
+    if (end.since_ns != kBegin) end.since_ns -= state_->clock.origin_ns();
     visit(end);
   });
 }
@@ -168,14 +172,14 @@ std::vector<Event> Store::instants_of(std::uint32_t rank, ev::EventKind kind) co
   std::vector<Event> found;
   if (run == nullptr || run->instant_count(kind, std::nullopt) == 0) return found;
   found = run->instants_of(kind);
-  for (Event& event : found) event.ticks -= static_cast<std::uint64_t>(state_->origin_ns);
+  for (Event& event : found) event.ticks -= static_cast<std::uint64_t>(state_->clock.origin_ns());
   return found;
 }
 
 std::optional<Event> Store::first_instant(std::uint32_t rank, ev::EventKind kind) const {
   const RankRun* run = state_->run(rank);
   std::optional<Event> found = run == nullptr ? std::nullopt : run->first_instant(kind);
-  if (found) found->ticks -= static_cast<std::uint64_t>(state_->origin_ns);
+  if (found) found->ticks -= static_cast<std::uint64_t>(state_->clock.origin_ns());
   return found;
 }
 
@@ -202,18 +206,18 @@ void Store::param_states(std::uint32_t rank, std::int64_t at_ns, std::span<Param
     std::fill(out.begin(), out.end(), ParamState{});
     return;
   }
-  run->param_states(state_->to_clock(at_ns), out);
-  for (ParamState& state : out) state = state_->to_run(state);
+  run->param_states(state_->clock.to_clock(at_ns), out);
+  for (ParamState& state : out) state = state_->clock.to_run(state);
 }
 
 std::vector<Store::StatusChange> Store::status_history(std::uint32_t rank, std::uint32_t param,
                                                        std::int64_t until_ns, std::size_t most) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return {};
-  std::vector<StatusChange> out = run->status_history(param, state_->to_clock(until_ns), most);
+  std::vector<StatusChange> out = run->status_history(param, state_->clock.to_clock(until_ns), most);
   for (StatusChange& change : out) {
-    change.at_ns = state_->to_run(change.at_ns);
-    change.state = state_->to_run(change.state);
+    change.at_ns = state_->clock.to_run(change.at_ns);
+    change.state = state_->clock.to_run(change.state);
   }
   return out;
 }
@@ -221,21 +225,21 @@ std::vector<Store::StatusChange> Store::status_history(std::uint32_t rank, std::
 std::vector<BucketState> Store::buckets_at(std::uint32_t rank, std::int64_t at_ns) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return {};
-  std::vector<BucketState> out = run->buckets_at(state_->to_clock(at_ns));
-  for (BucketState& bucket : out) bucket.since_ns = state_->to_run(bucket.since_ns);
+  std::vector<BucketState> out = run->buckets_at(state_->clock.to_clock(at_ns));
+  for (BucketState& bucket : out) bucket.since_ns = state_->clock.to_run(bucket.since_ns);
   return out;
 }
 
 bool Store::is_known(std::uint32_t rank, std::int64_t at_ns) const {
   const RankRun* run = state_->run(rank);
-  return run == nullptr || run->is_known(state_->to_clock(at_ns));
+  return run == nullptr || run->is_known(state_->clock.to_clock(at_ns));
 }
 
 MemorySample Store::memory_at(std::uint32_t rank, ev::MemoryPool pool, std::int64_t at_ns) const {
   const RankRun* run = state_->run(rank);
   const auto index = static_cast<std::size_t>(pool);
   if (run == nullptr || index >= ev::kMemoryPoolCount) return {.at_ns = at_ns, .bytes = {}};
-  return state_->to_run(run->memory_at(index, state_->to_clock(at_ns)));
+  return state_->clock.to_run(run->memory_at(index, state_->clock.to_clock(at_ns)));
 }
 
 std::optional<MemorySample> Store::memory_peak(std::uint32_t rank, ev::MemoryPool pool) const {
@@ -243,7 +247,7 @@ std::optional<MemorySample> Store::memory_peak(std::uint32_t rank, ev::MemoryPoo
   const auto index = static_cast<std::size_t>(pool);
   if (run == nullptr || index >= ev::kMemoryPoolCount) return std::nullopt;
   const std::optional<MemorySample> peak = run->memory_peak(index);
-  return peak ? std::optional(state_->to_run(*peak)) : std::nullopt;
+  return peak ? std::optional(state_->clock.to_run(*peak)) : std::nullopt;
 }
 
 std::optional<MemorySample> Store::model_state_peak(std::uint32_t rank, ev::MemoryPool pool) const {
@@ -251,7 +255,7 @@ std::optional<MemorySample> Store::model_state_peak(std::uint32_t rank, ev::Memo
   const auto index = static_cast<std::size_t>(pool);
   if (run == nullptr || index >= ev::kMemoryPoolCount) return std::nullopt;
   const std::optional<MemorySample> peak = run->model_state_peak(index);
-  return peak ? std::optional(state_->to_run(*peak)) : std::nullopt;
+  return peak ? std::optional(state_->clock.to_run(*peak)) : std::nullopt;
 }
 
 void Store::memory_columns(std::uint32_t rank, ev::MemoryPool pool, std::int64_t begin_ns,
@@ -261,8 +265,8 @@ void Store::memory_columns(std::uint32_t rank, ev::MemoryPool pool, std::int64_t
   const auto index = static_cast<std::size_t>(pool);
   std::fill(columns.begin(), columns.end(), MemorySample{});
   if (run == nullptr || index >= ev::kMemoryPoolCount || end_ns <= begin_ns) return;
-  run->memory_columns(index, state_->to_clock(begin_ns), state_->to_clock(end_ns), columns);
-  for (MemorySample& sample : columns) sample = state_->to_run(sample);
+  run->memory_columns(index, state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns), columns);
+  for (MemorySample& sample : columns) sample = state_->clock.to_run(sample);
 }
 
 std::vector<Store::GateRow> Store::gates(std::uint32_t rank, std::int64_t begin_ns,
@@ -270,8 +274,8 @@ std::vector<Store::GateRow> Store::gates(std::uint32_t rank, std::int64_t begin_
   std::vector<GateRow> out;
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return out;
-  run->visit_gates(state_->to_clock(begin_ns), state_->to_clock(end_ns),
-                   [&](const GateRow& gate) { out.push_back(state_->to_run(gate)); });
+  run->visit_gates(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns),
+                   [&](const GateRow& gate) { out.push_back(state_->clock.to_run(gate)); });
   // Blocks overlap by what the rings of a rank's threads are apart.
   merge_in_time(out, 0, [](const GateRow& gate) { return gate.at_ns; });
   return out;
@@ -286,18 +290,20 @@ std::optional<Store::GateRow> Store::gate_before(std::uint32_t rank, std::int64_
                                                  const GateMatch& match) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return std::nullopt;
-  const auto found = run->gate_before(
-      state_->to_clock(at_ns), [&](const GateRow& gate) { return !match || match(state_->to_run(gate)); });
-  return found ? std::optional(state_->to_run(*found)) : std::nullopt;
+  const auto found = run->gate_before(state_->clock.to_clock(at_ns), [&](const GateRow& gate) {
+    return !match || match(state_->clock.to_run(gate));
+  });
+  return found ? std::optional(state_->clock.to_run(*found)) : std::nullopt;
 }
 
 std::optional<Store::GateRow> Store::gate_after(std::uint32_t rank, std::int64_t at_ns,
                                                 const GateMatch& match) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return std::nullopt;
-  const auto found = run->gate_after(
-      state_->to_clock(at_ns), [&](const GateRow& gate) { return !match || match(state_->to_run(gate)); });
-  return found ? std::optional(state_->to_run(*found)) : std::nullopt;
+  const auto found = run->gate_after(state_->clock.to_clock(at_ns), [&](const GateRow& gate) {
+    return !match || match(state_->clock.to_run(gate));
+  });
+  return found ? std::optional(state_->clock.to_run(*found)) : std::nullopt;
 }
 
 }  // namespace shardscope::store

@@ -278,7 +278,7 @@ TEST(Pause, EndsWithTheLeaseWhenTheViewerFallsSilent) {
 
 TEST(Pause, WhereRanksPassOtherGatesTheRunIsHeldBetweenSteps) {
   SimulatedRun run(3, 21, 30, 2);
-  run.pauses.set_gate_words([](GateKind kind, std::uint32_t id) {
+  run.pauses.set_gate_names([](GateKind kind, std::uint32_t id) {
     return kind == GateKind::pre_forward && id == 99 ? std::string("the evaluation") : std::string("a gate");
   });
   run.evaluates = true;

@@ -14,10 +14,10 @@ TEST(Problems, BeyondThoseListedAreCounted) {
   std::vector<std::string> listed;
   Problems problems(listed);
   for (std::size_t i = 0; i < Problems::kMostListed; ++i) problems.add(std::to_string(i));
-  problems.say_how_many_more();
+  problems.add_unlisted_count();
   EXPECT_EQ(listed.size(), Problems::kMostListed) << "there are no more";
   for (int i = 0; i < 7; ++i) problems.add("another");
-  problems.say_how_many_more();
+  problems.add_unlisted_count();
   ASSERT_EQ(listed.size(), Problems::kMostListed + 1);
   EXPECT_EQ(listed.back(), "and 7 more");
 }
@@ -29,7 +29,7 @@ TEST(Problems, WhatIsFoundAgainIsNotReportedTwice) {
   problems.add("of opening");
   const std::size_t of_opening = problems.listed();
   problems.add("names");
-  problems.go_back_to(of_opening);
+  problems.truncate(of_opening);
   problems.add("names");
   EXPECT_THAT(listed, testing::ElementsAre("of opening", "names"));
 }

@@ -1,242 +1,35 @@
-// coordinator.json: fetch, gather, wait, prefetch and release of ZeRO-3, event by event.
+// coordinator.json: its models, and what a scheduler decides in each recorded iteration, compared event by
+// event.
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <stdexcept>
 
 #include "runtime/plan/bucket.h"
-#include "runtime/plan/fetch_counters.h"
-#include "runtime/plan/forward_stack.h"
 #include "runtime/plan/partition.h"
-#include "runtime/plan/scheduler.h"
 #include "tests/runtime/plan/golden.h"
+#include "tests/runtime/plan/golden_driver.h"
 #include "tests/runtime/plan/golden_visits.h"
 
 namespace shardscope::golden {
 namespace {
 
-using plan::Direction;
-using plan::ModuleId;
 using plan::ParamId;
 using plan::raw;
 
-Json ids_of(const std::vector<ParamId>& ids) {
-  std::set<std::uint32_t> sorted;
-  for (const ParamId id : ids) sorted.insert(raw(id));
-  return Json(sorted);
-}
-
-/// The legend: a missing list means an empty list.
-void put(Json& event, const char* key, const Json& list) {
-  if (!list.empty()) event[key] = list;
-}
-
-plan::SchedulerConfig config_of(const Json& config) {
-  plan::SchedulerConfig settings;
-  settings.compat = plan::Compat::deepspeed;
-  const auto take = [&config](const char* key, std::int64_t& value) {
-    if (!config.contains(key)) return;
-    // 1e9 style values are doubles; sys.maxsize may be written as a number beyond int64.
-    const Json& given = config.at(key);
-    value = given.is_number_float() ? static_cast<std::int64_t>(std::min(given.get<double>(), 9.0e18))
-                                    : given.get<std::int64_t>();
-  };
-  take("stage3_prefetch_bucket_size", settings.prefetch_bucket_elems);
-  take("stage3_max_live_parameters", settings.max_live_elems);
-  take("stage3_max_reuse_distance", settings.max_reuse_distance_elems);
-  take("stage3_param_persistence_threshold", settings.param_persistence_elems);
-  take("stage3_model_persistence_threshold", settings.model_persistence_elems);
-  if (config.value("stage3_allgather_sequential", false)) settings.prefetch_bucket_elems = 1;
-  return settings;
-}
-
-/// Drives a scheduler through iterations and writes down what it decides, in the file's own terms.
-class Driver {
- public:
-  Driver(const plan::ModelPlan& model, std::uint32_t world, const Json& run)
-      : model_(model),
-        scheduler_(model, world, config_of(run.value("config", Json::object()))),
-        counters_(make_counters(model, world)) {
-    for (const Json& pair : run.value("register_external", Json::array())) {
-      scheduler_.register_external(param_named(pair.at(1)), module_at(pair.at(0)));
-    }
-  }
-
-  [[nodiscard]] const plan::FetchScheduler& scheduler() const noexcept { return scheduler_; }
-
-  /// What follows the forward: backward and step, a step that is skipped, or nothing in an evaluation.
-  enum class Step { applied, skipped, none };
-
-  Json iteration(const std::vector<plan::Visit>& visits, Step after = Step::applied) {
-    Json result;
-    result["available_at_start"] = with_status(plan::ParamStatus::available);
-    const bool trains = after != Step::none;
-    switch (scheduler_.begin_iteration(trains ? plan::ModelMode::training : plan::ModelMode::evaluation)) {
-      case plan::TraceMode::record:
-        result["mode"] = "RECORD";
-        break;
-      case plan::TraceMode::complete:
-        result["mode"] = "COMPLETE";
-        break;
-      case plan::TraceMode::invalid:
-        result["mode"] = "INVALID";
-        break;
-    }
-    events_ = Json::array();
-    for (const plan::Visit& visit : visits) step(visit);
-    if (trains) finish(result);
-    // DeepSpeed leaves a step that overflowed before it gathers them.
-    if (after == Step::applied) (void)scheduler_.gather_persistent();
-    result["available_after_step"] = with_status(plan::ParamStatus::available);
-    result["events"] = std::move(events_);
-    result["counters"] = counted();
-    return result;
-  }
-
- private:
-  /// The end of the backward and the beginning of the step.
-  void finish(Json& result) {
-    if (const auto ids = scheduler_.release_leftovers(); !ids.empty()) released("release_leftovers", ids);
-    result["n_available_before_step"] = scheduler_.available_elems();
-    if (const auto ids = scheduler_.release_all(); !ids.empty()) released("release_all", ids);
-  }
-
-  [[nodiscard]] ModuleId module_at(const std::string& path) const {
-    for (const plan::ModulePlan& module : model_.modules) {
-      if (module.path == path) return module.id;
-    }
-    throw std::invalid_argument("register_external: the model has no module \"" + path + "\"");
-  }
-
-  [[nodiscard]] ParamId param_named(const std::string& name) const {
-    for (const plan::ParamPlan& param : model_.params) {
-      if (param.name == name) return param.id;
-    }
-    throw std::invalid_argument("register_external: the model has no parameter \"" + name + "\"");
-  }
-
-  static plan::FetchCounters make_counters(const plan::ModelPlan& model, std::uint32_t world) {
-    std::vector<std::int64_t> elems, shard_elems;
-    for (const plan::ParamPlan& param : model.params) {
-      elems.push_back(param.elems);
-      shard_elems.push_back(plan::partition_param(param.elems, world).shard_elems);
-    }
-    return {std::move(elems), std::move(shard_elems)};
-  }
-
-  /// As DeepSpeed lists them: what was not counted is missing.
-  Json counted() {
-    const plan::FetchCounts counts = counters_.take();
-    Json reported = Json::object();
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      if (counts[i].count == 0) continue;
-      reported[plan::name_of(static_cast<plan::FetchCounter>(i))] = {counts[i].count, counts[i].elems};
-    }
-    return reported;
-  }
-
-  Json with_status(plan::ParamStatus status) const {
-    Json ids = Json::array();
-    for (const plan::ParamPlan& param : model_.params) {
-      if (scheduler_.status(param.id) == status) ids.push_back(raw(param.id));
-    }
-    return ids;
-  }
-
-  void released(const char* kind, const std::vector<ParamId>& ids) {
-    events_.push_back({{"ev", kind}, {"ids", ids_of(ids)}, {"n_available", scheduler_.available_elems()}});
-  }
-
-  void step(const plan::Visit& visit) {
-    switch (visit.kind) {
-      case plan::VisitKind::pre_forward:
-        stack_.enter(visit.module);
-        fetch(visit.module, Direction::forward);
-        break;
-      case plan::VisitKind::return_param:
-        (void)scheduler_.return_param(visit.param, visit.module, stack_.around());
-        break;
-      case plan::VisitKind::post_forward:
-        stack_.leave();
-        release(visit.module, Direction::forward);
-        break;
-      case plan::VisitKind::pre_backward:
-        fetch(visit.module, Direction::backward);
-        break;
-      case plan::VisitKind::post_backward:
-        release(visit.module, Direction::backward);
-        break;
-      case plan::VisitKind::use_external:
-        (void)scheduler_.fetch_external(visit.param, visit.module);
-        break;
-      case plan::VisitKind::begin_recompute:
-      case plan::VisitKind::end_recompute:
-        recomputes_ = visit.kind == plan::VisitKind::begin_recompute;
-        break;
-    }
-  }
-
-  void fetch(ModuleId module, Direction direction) {
-    const plan::FetchPlan plan =
-        recomputes_ ? scheduler_.fetch_recomputed(module) : scheduler_.fetch(module, direction);
-    counters_.fetched(plan, direction, [](ParamId) { return false; });
-    if (plan.invalidated) {
-      const plan::Invalidation& gone = *plan.invalidated;
-      // Nothing is gathered between the two, so the counter then is the counter after less this gather.
-      Json event = {{"ev", "invalidate"},
-                    {"step_id", gone.trace_step},
-                    {"recorded_len", gone.recorded},
-                    {"n_available", plan.available_elems - plan.gather.elems}};
-      event["expected_module"] =
-          gone.expected == plan::kNone<ModuleId> ? Json(nullptr) : Json(raw(gone.expected));
-      put(event, "ids", ids_of(gone.released));
-      events_.push_back(std::move(event));
-    }
-    Json event = {{"ev", "fetch"},
-                  {"module", raw(module)},
-                  {"dir", direction == Direction::forward ? "fwd" : "bwd"},
-                  {"n_available", plan.available_elems}};
-    put(event, "gather", ids_of(plan.gather.params));
-    put(event, "wait", ids_of(plan.wait));
-    put(event, "completed", ids_of(plan.completed));
-    put(event, "prefetch", ids_of(plan.prefetch.params));
-    put(event, "inflight_after", with_status(plan::ParamStatus::in_flight));
-    events_.push_back(std::move(event));
-  }
-
-  void release(ModuleId module, Direction direction) {
-    const plan::ReleasePlan plan =
-        recomputes_ ? scheduler_.release_recomputed(module) : scheduler_.release(module, direction);
-    Json event = {{"ev", "release"},
-                  {"module", raw(module)},
-                  {"dir", direction == Direction::forward ? "fwd" : "bwd"},
-                  {"n_available", plan.available_elems}};
-    put(event, "ids", ids_of(plan.released));
-    events_.push_back(std::move(event));
-  }
-
-  const plan::ModelPlan& model_;
-  plan::FetchScheduler scheduler_;
-  plan::ForwardStack stack_;
-  plan::FetchCounters counters_;
-  Json events_;
-  bool recomputes_ = false;
-};
-
 /// Whether the step of an iteration was skipped because its gradients overflowed, or it is an evaluation.
-Driver::Step step_of(const Json& run, std::size_t iteration) {
+SchedulerDriver::Step step_of(const Json& run, std::size_t iteration) {
   const auto is = [&](const char* key) {
     const Json marks = run.value(key, Json::array());
     return iteration < marks.size() && marks[iteration].get<bool>();
   };
-  if (is("evaluate_per_iteration")) return Driver::Step::none;
-  return is("overflow_per_iteration") ? Driver::Step::skipped : Driver::Step::applied;
+  if (is("evaluate_per_iteration")) return SchedulerDriver::Step::none;
+  return is("overflow_per_iteration") ? SchedulerDriver::Step::skipped : SchedulerDriver::Step::applied;
 }
 
 /// An evaluation goes no further than its forward.
-std::vector<plan::Visit> visited(std::vector<plan::Visit> order, Driver::Step after) {
-  if (after != Driver::Step::none) return order;
+std::vector<plan::Visit> visited(std::vector<plan::Visit> order, SchedulerDriver::Step after) {
+  if (after != SchedulerDriver::Step::none) return order;
   const auto backward = std::find_if(order.begin(), order.end(), [](const plan::Visit& visit) {
     return visit.kind == plan::VisitKind::pre_backward || visit.kind == plan::VisitKind::begin_recompute;
   });
@@ -411,7 +204,7 @@ void check_trace(const Json& trace, const Json& definition, const plan::ModelPla
   std::size_t events = 0;
   for (const Json& world : worlds_of(trace)) {
     const std::string here = name + " world " + world.dump();
-    Driver driver(model, world_of(world), trace);
+    SchedulerDriver driver(model, world_of(world), trace);
     Json second;
     for (std::size_t i = 0; i < 4 && same; ++i) {
       const Json& recorded = trace.at(i == 0 ? "record" : "complete").at("events");
@@ -449,13 +242,13 @@ void check_invalidation(const Json& run, const Json& definition, const plan::Mod
   std::size_t events = 0;
   for (const Json& world : worlds_of(run)) {
     const std::string here = name + " world " + world.dump();
-    Driver driver(model, world_of(world), run);
+    SchedulerDriver driver(model, world_of(world), run);
     Json modes = Json::array();
     const Json& iterations = list_at(run, "iterations");
     for (std::size_t i = 0; i < iterations.size() && same; ++i) {
       const Visits visits = visits_of(model, definition, run, i, iterations[i].at("events"));
       as_recorded |= visits.as_recorded;
-      const Driver::Step after = step_of(run, i);
+      const SchedulerDriver::Step after = step_of(run, i);
       const Json got = driver.iteration(visited(visits.order, after), after);
       same &= check_iteration(here + " iteration " + std::to_string(i), iterations[i], got, report);
       modes.push_back(got.at("mode"));

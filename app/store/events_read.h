@@ -1,0 +1,49 @@
+// What a reader has read of a recording's events, rank by rank, and whether it came in order. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+
+namespace shardscope::store {
+
+class EventsRead {
+ public:
+  /// Whether `sequence` is behind everything that was read of the rank.
+  [[nodiscard]] bool comes_next(std::uint32_t rank, std::uint64_t sequence) const {
+    const auto last = last_.find(rank);
+    return last == last_.end() || sequence > last->second;
+  }
+  /// Chunks [sequence, sequence + parts) follow; those that were left out before them are missing. Throws
+  /// std::runtime_error where they do not come next.
+  void follow(std::uint32_t rank, std::uint64_t sequence, std::uint32_t parts) {
+    const auto [last, first_of_rank] = last_.try_emplace(rank, sequence);
+    if (!first_of_rank && sequence <= last->second) throw std::runtime_error("chunk: out of order");
+    missing_ += sequence - (first_of_rank ? 0 : last->second + 1);
+    last->second = sequence + parts - 1;
+  }
+  void count(std::uint32_t rank, std::uint32_t parts, std::uint64_t events) {
+    chunks_ += parts;
+    events_ += events;
+    by_rank_[rank] += events;
+  }
+  /// Chunks that the recorder deleted, of which a sum is there.
+  void count_not_kept(std::uint32_t rank, std::uint32_t parts, std::uint64_t events) {
+    not_kept_chunks_ += parts;
+    by_rank_[rank] += events;
+  }
+
+  [[nodiscard]] std::uint64_t chunks() const noexcept { return chunks_; }  ///< that the file holds
+  [[nodiscard]] std::uint64_t events() const noexcept { return events_; }  ///< that the file holds
+  [[nodiscard]] std::uint64_t not_kept_chunks() const noexcept { return not_kept_chunks_; }
+  [[nodiscard]] std::uint64_t missing() const noexcept { return missing_; }  ///< chunks between those read
+  /// Events by rank, with those that were not kept.
+  [[nodiscard]] const std::map<std::uint32_t, std::uint64_t>& by_rank() const noexcept { return by_rank_; }
+
+ private:
+  std::map<std::uint32_t, std::uint64_t> last_;  ///< sequence, by rank
+  std::map<std::uint32_t, std::uint64_t> by_rank_;
+  std::uint64_t chunks_ = 0, events_ = 0, not_kept_chunks_ = 0, missing_ = 0;
+};
+
+}  // namespace shardscope::store

@@ -1,0 +1,86 @@
+// A block's memory: by pool its peaks, stretches and corrections.
+#include "app/store/block_sections.h"
+
+namespace shardscope::store {
+namespace {
+
+void write_sample(BlockWriter& out, const MemorySample& sample) {
+  out.time(sample.at_ns);
+  write_categories(out, sample.bytes);
+}
+
+MemorySample read_sample(BlockReader& in) {
+  MemorySample out;
+  out.at_ns = in.time();
+  out.bytes = read_categories(in);
+  return out;
+}
+
+}  // namespace
+
+void write_memory(BlockWriter& out, const Block& block) {
+  for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
+    const BlockMemory& pool = block.memory[p];
+    out.varint(pool.changes);
+    if (pool.changes == 0) continue;
+    write_sample(out, block.peaks[p].all);
+    write_sample(out, block.peaks[p].model_state);
+    out.varint(pool.leaves.size());
+    for (const MemoryIndex::Leaf& leaf : pool.leaves) {
+      out.time(leaf.begin_ns);
+      write_sample(out, leaf.highest);
+    }
+    out.varint(block.corrections[p].size());
+    for (const MemoryIndex::Change& change : block.corrections[p]) {
+      out.time(change.at_ns);
+      out.number(change.delta);
+      out.number(change.after);
+      out.varint(static_cast<std::uint64_t>(change.category));
+    }
+  }
+}
+
+void read_memory(BlockReader& in, Block& block) {
+  in.now_reading("memory");
+  for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
+    BlockMemory& pool = block.memory[p];
+    pool.changes = in.small<std::uint32_t>();
+    if (pool.changes == 0) continue;
+    block.peaks[p].all = read_sample(in);
+    block.peaks[p].model_state = read_sample(in);
+    pool.leaves.resize(in.count());
+    for (MemoryIndex::Leaf& leaf : pool.leaves) {
+      leaf.begin_ns = in.time();
+      leaf.highest = read_sample(in);
+    }
+    block.corrections[p].resize(in.count());
+    for (MemoryIndex::Change& change : block.corrections[p]) {
+      change.at_ns = in.time();
+      change.delta = in.number();
+      change.after = in.number();
+      change.category = static_cast<ev::MemoryCategory>(in.varint() % ev::kMemoryCategoryCount);
+    }
+  }
+}
+
+void read_memory(BlockReader& in, BlockHead& head) {
+  in.now_reading("memory");
+  for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
+    head.has_memory[p] = in.small<std::uint32_t>() != 0;
+    if (!head.has_memory[p]) continue;
+    head.peaks[p] = {.all = read_sample(in), .model_state = read_sample(in)};
+    const std::size_t leaves = in.count();
+    for (std::size_t i = 0; i < leaves; ++i) {
+      (void)in.time();
+      (void)in.time();
+      in.skip(ev::kMemoryCategoryCount);
+    }
+    const std::size_t corrections = in.count();
+    for (std::size_t i = 0; i < corrections; ++i) {
+      (void)in.time();
+      in.skip(3);
+    }
+  }
+}
+
+}  // namespace shardscope::store

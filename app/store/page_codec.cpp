@@ -1,0 +1,116 @@
+// What is stored beside a block and read when it is looked at: its page (fine levels of detail) and the
+// status of every parameter when it begins.
+#include <span>
+
+#include "app/store/block_bytes.h"
+#include "app/store/block_codec.h"
+#include "app/store/packed.h"
+
+namespace shardscope::store {
+namespace {
+
+/// 2: begins with its number of lanes, and does not end with the statuses. 3: shares in fewer steps.
+constexpr std::uint8_t kPageVersion = 3;
+constexpr std::uint32_t kPageSteps = 255;
+constexpr std::uint8_t kStatusesVersion = 1;
+constexpr std::size_t kFineBuckets = std::size_t{1} << 16;
+
+std::vector<ParamState> read_statuses(BlockReader& in) {
+  in.now_reading("statuses");
+  const std::size_t params = in.count();
+  if (params > StatusIndex::kMaxParams) in.fail("are of more parameters than can be");
+  std::vector<ParamState> statuses(params);
+  for (ParamState& param : statuses) {
+    const std::uint64_t code = in.varint();
+    param.status = code & 0xFU;
+    param.cause = static_cast<ev::StatusCause>(code >> 4 & 0xFU);
+  }
+  std::int64_t last = 0;
+  for (ParamState& param : statuses) {
+    param.since_ns = StatusIndex::kNever;
+    if (in.varint() == 0) continue;
+    param.since_ns = last = in.after(last, in.number());
+  }
+  std::uint32_t before = 0;
+  for (ParamState& param : statuses) {
+    param.module = before += static_cast<std::uint32_t>(in.number());
+  }
+  before = 0;
+  for (ParamState& param : statuses) {
+    param.gather = before += static_cast<std::uint32_t>(in.number());
+  }
+  return statuses;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_page(const RankState& state) {
+  std::vector<std::byte> bytes;
+  BlockWriter out(bytes, 0);
+  out.fixed(kPageVersion);
+  out.varint(ev::kStreamCount);
+  for (const Lane& lane : state.lanes()) {
+    out.varint(lane.depth_count());
+    for (std::uint8_t d = 0; d < lane.depth_count(); ++d)
+      lane.pyramid(d).encode(out, kFineBuckets, kPageSteps);
+  }
+  state.lane(ev::StreamId::compute).waits().encode(out, kFineBuckets, kPageSteps);
+  return pack(bytes);
+}
+
+std::vector<std::byte> encode_statuses(const RankState& state) {
+  std::vector<std::byte> bytes;
+  BlockWriter out(bytes, 0);
+  out.fixed(kStatusesVersion);
+  const std::vector<ParamState>& statuses = state.status().before();
+  out.varint(statuses.size());
+  // Column by column: neighbours resemble each other.
+  for (const ParamState& param : statuses) {
+    out.varint(static_cast<std::uint64_t>(param.status) | static_cast<std::uint64_t>(param.cause) << 4);
+  }
+  std::int64_t last = 0;
+  for (const ParamState& param : statuses) {
+    out.varint(param.since_ns == StatusIndex::kNever ? 0 : 1);
+    if (param.since_ns == StatusIndex::kNever) continue;
+    out.number(param.since_ns - last);
+    last = param.since_ns;
+  }
+  std::uint32_t before = 0;
+  for (const ParamState& param : statuses) {
+    out.number(static_cast<std::int32_t>(param.module - before));
+    before = param.module;
+  }
+  before = 0;
+  for (const ParamState& param : statuses) {
+    out.number(static_cast<std::int32_t>(param.gather - before));
+    before = param.gather;
+  }
+  return pack(bytes);
+}
+
+BlockPage decode_page(const std::byte* data, std::size_t size, DensityPyramid::Levels levels) {
+  const std::vector<std::byte> bytes = unpack(data, size);
+  BlockReader in(bytes.data(), bytes.size(), "page");
+  in.version(kPageVersion);
+  const std::size_t lanes = in.lane_count();
+  BlockPage page;
+  for (auto& lane : std::span(page.lanes).first(lanes)) {
+    const std::size_t depths = in.count();
+    if (depths > Lane::kMaxDepth) in.fail("has too many rows");
+    for (std::size_t d = 0; d < depths; ++d) lane.push_back(DensityPyramid::decode(in, levels, kPageSteps));
+  }
+  page.waits = DensityPyramid::decode(in, levels, kPageSteps);
+  if (in.left() != 0) in.fail("is followed by bytes that mean nothing");
+  return page;
+}
+
+std::vector<ParamState> decode_statuses(const std::byte* data, std::size_t size) {
+  const std::vector<std::byte> bytes = unpack(data, size);
+  BlockReader in(bytes.data(), bytes.size(), "statuses");
+  if (in.fixed<std::uint8_t>() != kStatusesVersion) in.fail("have a version that this program does not know");
+  std::vector<ParamState> statuses = read_statuses(in);
+  if (in.left() != 0) in.fail("are followed by bytes that mean nothing");
+  return statuses;
+}
+
+}  // namespace shardscope::store

@@ -1,0 +1,138 @@
+// What a store is given when a recording is opened: its blocks, sums of what was not kept, damage, and where
+// it goes on.
+#include <algorithm>
+#include <utility>
+
+#include "app/store/chunk.h"
+#include "app/store/store_state.h"
+
+namespace shardscope::store {
+namespace {
+
+constexpr std::uint64_t kMostInChunk = std::uint64_t{1} << 22;
+/// Chunks that may be missing before a damaged one whose place is believed.
+constexpr std::uint64_t kMostSkipped = std::uint64_t{1} << 32;
+
+/// Of a block, by its own description.
+Arrival arrival_of(const BlockOrigin& block) {
+  return {.rank = block.rank,
+          .sequence = block.sequence,
+          .parts = block.parts,
+          .events = block.events,
+          .dropped_before = block.dropped_before,
+          .lost_before = block.lost_before,
+          .shed_before = block.shed_before,
+          .lost_between = block.lost_between,
+          .missing_begin_ns = block.missing_begin_ns,
+          .missing_end_ns = block.missing_end_ns,
+          .begin_ns = block.begin_ns,
+          .end_ns = block.end_ns,
+          .clock_offset_ns = block.clock_offset_ns,
+          .clock_residual_ns = block.clock_residual_ns,
+          .usable = true};
+}
+
+}  // namespace
+
+void Store::set_rows(std::unique_ptr<BlockRows> rows) { state_->access.set_rows(std::move(rows)); }
+
+void Store::append(Block block) {
+  const auto arrival = arrival_of(block);
+  state_->arrive(arrival, [&](RankRun& run, bool) { run.append(std::move(block)); });
+  state_->access.set_ranks(state_->ranks.size());
+}
+
+void Store::append(PackedBlock packed, const RankFigures& figures) {
+  const auto arrival = arrival_of(packed.origin);
+  state_->arrive(arrival, [&](RankRun& run, bool) { run.append(std::move(packed), &figures); });
+  state_->access.set_ranks(state_->ranks.size());
+}
+
+bool Store::is_packed(std::uint32_t rank) const {
+  const RankRun* const run = state_->run(rank);
+  return run != nullptr && run->is_packed();
+}
+
+void Store::append_sum(Block block, std::uint64_t events, std::span<const ev::Event> rare,
+                       bool blocks_follow) {
+  state_->arrive_sum(arrival_of(block), events,
+                     [&](RankRun& run, bool) { run.append_sum(std::move(block), rare, blocks_follow); });
+}
+
+void Store::append_sum(PackedBlock packed, const RankFigures* figures, std::uint64_t events,
+                       std::span<const ev::Event> rare) {
+  state_->arrive_sum(arrival_of(packed.origin), events, [&](RankRun& run, bool) {
+    run.keep_rare(rare);
+    run.append(std::move(packed), figures);
+  });
+}
+
+void Store::restore_steps(std::vector<StepRow> rows, std::uint32_t through, std::int64_t origin_ns) {
+  State& s = *state_;
+  s.clock.begin_unless_known(origin_ns);
+  for (StepRow& row : rows) {
+    row.begin_ns = s.clock.to_run(row.begin_ns);
+    row.end_ns = s.clock.to_run(row.end_ns);
+  }
+  s.steps.restore(std::move(rows), through);
+  ++s.revision;
+}
+
+void Store::add_moment(Moment moment) {
+  for (std::int64_t* ns : {&moment.at_ns, &moment.begin_ns, &moment.end_ns}) *ns = state_->clock.to_run(*ns);
+  state_->moments.push_back(std::move(moment));
+  ++state_->revision;
+}
+
+void Store::go_on_from(std::uint32_t rank, BlockTail tail) {
+  state_->data(rank).run.go_on_from(tail.begin, std::move(tail.statuses));
+}
+
+void Store::go_on_from_last(std::uint32_t rank) { state_->data(rank).run.go_on_from_last(); }
+
+void Store::note_damaged(const Damaged& chunk) {
+  // Its own description may be damaged as well: it must not make up a rank, or hide what follows.
+  const auto rank = state_->ranks.find(chunk.rank);
+  if (rank == state_->ranks.end()) return;
+  RankData& data = rank->second;
+  const bool next =
+      chunk.sequence >= data.next_sequence && chunk.sequence - data.next_sequence < kMostSkipped;
+  if (!next || chunk.parts == 0 || chunk.parts > Chunk::kMaxParts || chunk.end_ns < chunk.begin_ns ||
+      !plausible(chunk.begin_ns) || !plausible(chunk.end_ns)) {
+    return;
+  }
+  State& s = *state_;
+  // What no checksum covers does not move the origin.
+  s.clock.begin_unless_known(chunk.begin_ns);
+  (void)s.note_gap(data, s.row(chunk.rank),
+                   {.rank = chunk.rank,
+                    .sequence = chunk.sequence,
+                    .events = chunk.events,
+                    .begin_ns = chunk.begin_ns,
+                    .end_ns = chunk.end_ns});
+  s.gaps.add({.rank = chunk.rank,
+              .begin_ns = s.clock.to_run(chunk.begin_ns),
+              .end_ns = s.clock.to_run(chunk.end_ns),
+              .events = chunk.events <= kMostInChunk ? chunk.events : 0,
+              .damaged = true});
+  s.end_ns = std::max(s.end_ns, s.clock.to_run(chunk.end_ns));
+  data.next_sequence = chunk.sequence + chunk.parts;
+  data.run.gap();
+  ++s.revision;
+}
+
+void Store::note_cut_off(std::uint32_t rank, std::uint64_t events) {
+  State& s = *state_;
+  const auto at = s.ranks.find(rank);
+  if (at == s.ranks.end() || !at->second.has_events) return;
+  const std::int64_t last_ns = s.row(rank).last_ns;
+  if (events == 0 && last_ns >= s.end_ns) return;
+  s.gaps.add({.rank = rank,
+              .begin_ns = last_ns,
+              .end_ns = std::max(last_ns, s.end_ns),
+              .events = events,
+              .cut_off = true});
+  ++s.revision;
+}
+
+}  // namespace shardscope::store
