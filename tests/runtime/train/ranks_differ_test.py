@@ -9,6 +9,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -19,6 +20,7 @@ import unittest
 ZERO_TRAIN = str(pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else "zero_train").absolute())
 # Far below what a rank waits for another (300 s), so that a time limit is not taken for a refusal.
 LIMIT_S = 60
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 STEPS = 2
 
 
@@ -126,8 +128,8 @@ class RanksDiffer(unittest.TestCase):
         path.write_text(json.dumps(config))
         return path
 
-    def run_ranks(self, *ranks):
-        """Each rank with options of its own."""
+    def run_ranks(self, *ranks, programs=()):
+        """Each rank with options of its own; `programs`: of each rank, where they are not all ZERO_TRAIN."""
         launch = ["mpirun", "--oversubscribe", "--bind-to", "none"]
         if os.geteuid() == 0:
             launch.insert(1, "--allow-run-as-root")
@@ -136,11 +138,11 @@ class RanksDiffer(unittest.TestCase):
             options = [str(option) for option in options]
             for name, value in (("--model", "mlp"), ("--steps", STEPS)):
                 options += [] if name in options else [name, str(value)]
-            launch += ["-n", "1", ZERO_TRAIN, "--quiet", *options]
+            launch += ["-n", "1", programs[i] if programs else ZERO_TRAIN, "--quiet", *options]
         return subprocess.run(launch, capture_output=True, text=True, timeout=LIMIT_S, cwd=self.folder)
 
-    def refused(self, ranks, key, other=1):
-        done = self.run_ranks(*ranks)
+    def refused(self, ranks, key, other=1, **how):
+        done = self.run_ranks(*ranks, **how)
         self.assertNotEqual(done.returncode, 0)
         said = [line for line in done.stderr.splitlines() if line.startswith("shardscope: ")
                 and not line.startswith("shardscope: warning: ")]
@@ -187,6 +189,19 @@ class RanksDiffer(unittest.TestCase):
         self.assertNotIn("of 4 ranks", said)
         said = self.refused([a + ["--seed", "7"], a, a, a], "--seed", other=1)
         self.assertIn("3 of 4 ranks differ from rank 0", said)
+
+    def test_a_program_of_another_version(self):
+        """A copy of the program whose version was changed within it, as if it had been built from other sources."""
+        program = pathlib.Path(ZERO_TRAIN).read_bytes()
+        version = re.search(r"project\(shardscope VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+        here, there = (f"{text}\0".encode() for text in (version, version[:-1] + "9"))
+        self.assertEqual(program.count(here), 1, "its version stands in it once")
+        older = self.folder / "zero_train_of_another_version"
+        older.write_bytes(program.replace(here, there))
+        older.chmod(0o755)
+        config = ["--config", self.write("a.json", settings(2))]
+        said = self.refused([config, config], "program version", programs=(ZERO_TRAIN, str(older)))
+        self.assertIn(f"rank 1 has {version[:-1]}9, rank 0 has {version}; start every rank from the same build", said)
 
     def test_other_data_of_the_same_shape(self):
         for name, value in (("one", 0.25), ("two", 0.5)):
