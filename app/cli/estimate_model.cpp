@@ -64,6 +64,14 @@ std::optional<plan::ModelPlan> take_model(ModelSource& source) {
     }
     source.input.params =
         source.weights.empty() ? parse_count("--params", source.params) : params_of_weights(source);
+    if (source.input.params == 0) {
+      throw UserError(
+          source.weights.empty()
+              ? "--params 0: a model without parameters needs no estimate; give a number above 0"
+              : fmt::format("--state-dict {}: holds no weight; give the file of the model's weights",
+                            source.weights),
+          source.weights.empty() ? 2 : 1);
+    }
     if (!source.largest_layer.empty()) {
       source.input.largest_layer_params = parse_count("--largest-layer", source.largest_layer);
       if (source.input.largest_layer_params > source.input.params) {

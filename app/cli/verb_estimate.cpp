@@ -257,6 +257,15 @@ int estimate_infinity(EstimateOptions& options) {
     if (shape.sequence <= 0) shape.sequence = defaults.sequence;
     if (shape.batch_per_gpu <= 0) shape.batch_per_gpu = defaults.batch_per_gpu;
     if (shape.batch_per_node <= 0) shape.batch_per_node = defaults.batch_per_node;
+    // A thousand times the paper's largest.
+    if (plan::transformer_params(shape) > 1e17 || shape.heads > 1e9 || shape.sequence > 1e9 ||
+        shape.batch_per_gpu > 1e9 || shape.batch_per_node > 1e9) {
+      throw UserError(
+          "--layers, --hidden, --heads, --sequence, --micro-batch: a transformer of more than 100,000 "
+          "trillion "
+          "parameters, or a size above 1e9; give smaller ones",
+          2);
+    }
     rows = {plan::infinity_row(shape)};
   } else if (shape.sequence > 0 || shape.batch_per_gpu > 0 || shape.batch_per_node > 0) {
     throw UserError(

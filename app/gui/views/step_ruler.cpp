@@ -2,43 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/gui/model/format.h"
+#include "app/gui/model/step_bars.h"
 #include "app/gui/model/step_of.h"
 #include "app/gui/views/workspace.h"
-#include "app/store/span_time.h"
 
 namespace shardscope::gui {
 namespace {
-
-struct Bar {
-  std::int64_t length_ns = 0;
-  std::int64_t worst_ns = 0;
-  Meaning worst = Meaning::compute;
-  bool known = false;
-};
-
-/// The largest part of a step that was not computation, worst rank.
-Bar bar_of(const Session& run, std::size_t index) {
-  const store::StepRow& step = run.store().steps()[index];
-  Bar bar;
-  bar.length_ns = store::time_of(run.store(), step).running_ns;
-  const StepTimes* times = run.step_times(step.step);
-  if (times == nullptr) return bar;
-  bar.known = true;
-  for (const auto& [rank, time] : times->ranks) {
-    if (!time.known()) continue;
-    const auto consider = [&](std::int64_t ns, Meaning meaning) {
-      if (ns > bar.worst_ns) {
-        bar.worst_ns = ns;
-        bar.worst = meaning;
-      }
-    };
-    consider(time.exposed_comm_ns, kExposedComm);
-    consider(time.exposed_copy_ns, kExposedCopy);
-    consider(time.idle_ns, Meaning::neutral);
-  }
-  return bar;
-}
 
 /// Position of a time on the axis of steps, in steps.
 double step_position(std::span<const store::StepRow> steps, std::int64_t at_ns, std::int64_t end_ns) {
@@ -74,29 +43,16 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
                      Font::mono_small);
   const auto n = static_cast<float>(steps.size());
   const float pitch = std::min(room.w / n, 32.0F);
-  std::int64_t longest = 1;
-  std::vector<std::int64_t> lengths;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    lengths.push_back(bar_of(*app.run, i).length_ns);
-    longest = std::max(longest, lengths.back());
-  }
-  std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2),
-                   lengths.end());
-  // One slow step (the first, usually) must not flatten all others: three medians fill the height.
-  const double full =
-      std::min(static_cast<double>(longest),
-               3.0 * static_cast<double>(std::max<std::int64_t>(1, lengths[lengths.size() / 2])));
+  const std::vector<StepBar>& bars =
+      step_bars_.of(*app.run, static_cast<std::size_t>(std::max(1.0F, pitch < 1 ? room.w : n)));
+  const double full = step_bars_.full_ns();
   const float bar_gap = pitch > 4 ? 1.0F : 0.0F;
-  float painted_to = room.x - 1;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const float x = room.x + static_cast<float>(i) * pitch;
-    if (x + pitch <= painted_to + 0.9F) continue;
-    painted_to = std::floor(x + pitch);
-    const Bar bar = bar_of(*app.run, i);
+  const auto x_at = [&](std::size_t index) { return room.x + static_cast<float>(index) * pitch; };
+  for (const StepBar& bar : bars) {
+    const float x = x_at(bar.first), width = x_at(bar.last) - x;
     const auto share = static_cast<float>(std::min(1.0, static_cast<double>(bar.length_ns) / full));
     const float h = std::max(2.0F, share * (room.h - 2));
-    const Rect box{x, room.bottom() - h, std::max(1.0F, pitch - bar_gap), h};
-    const bool chosen = app.selection.kind == SelectionKind::step && app.selection.step == steps[i].step;
+    const Rect box{x, room.bottom() - h, std::max(1.0F, width - bar_gap), h};
     ctx.canvas.fill(box, c.of(bar.known ? Meaning::compute : Meaning::neutral), bar.known ? 0.85F : 0.5F);
     if (bar.worst_ns > 0 && bar.length_ns > 0) {
       const float worst =
@@ -105,18 +61,14 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
     }
     if (static_cast<double>(bar.length_ns) > full * 1.001)
       ctx.canvas.fill({box.x, box.y, box.w, 3}, c.of(Meaning::trouble));
-    if (steps[i].skipped) ctx.canvas.hatch(box, c.of(Meaning::trouble), 1, 4);
-    if (chosen) ctx.canvas.outline(box, c.text, 1, 1);
-    const Rect hit{x, room.y, pitch, room.h};
+    if (bar.skipped) ctx.canvas.hatch(box, c.of(Meaning::trouble), 1, 4);
+    if (app.selection.kind == SelectionKind::step && app.selection.step >= steps[bar.first].step &&
+        app.selection.step <= steps[bar.last - 1].step)
+      ctx.canvas.outline(box, c.text, 1, 1);
+    const Rect hit{x, room.y, width, room.h};
     if (ctx.hovered(hit)) {
       ctx.canvas.fill(hit, c.text, 0.08F);
-      static constexpr const char* kWorst[] = {
-          "", "exposed communication", "", "", "", "exposed copies", "", "", "idle"};
-      std::string tip = "Step " + std::to_string(steps[i].step) + ": " + duration(bar.length_ns).text();
-      if (bar.worst_ns > 0)
-        tip += ", worst part " + duration(bar.worst_ns).text() + " " + kWorst[static_cast<int>(bar.worst)];
-      if (!bar.known && steps[i].end_ns != store::kOpen) tip += ", not analysed yet";
-      ctx.tip(tip);
+      ctx.tip(text_of(bar, *app.run));
     }
   }
   const std::int64_t end = app.store().end_ns();
@@ -145,8 +97,9 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
   switch (ctx.drag(&brush_owner_, room, 0)) {
     case Context::Drag::clicked: {
       const auto index = static_cast<std::size_t>(std::clamp((ctx.pointer.x - room.x) / pitch, 0.0F, n - 1));
-      app.go_to_step(steps[index].step);
-      app.select_step(steps[index].step);
+      const auto bar = std::ranges::upper_bound(bars, index, {}, &StepBar::first) - 1;
+      app.go_to_step(steps[bar->longest].step);
+      app.select_step(steps[bar->longest].step);
       break;
     }
     case Context::Drag::going: {

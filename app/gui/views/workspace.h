@@ -8,6 +8,7 @@
 
 #include "app/gui/model/recent.h"
 #include "app/gui/model/state_dump.h"
+#include "app/gui/model/step_bars.h"
 #include "app/gui/views/commands.h"
 #include "app/gui/views/dialogs.h"
 #include "app/gui/views/docks.h"
@@ -66,6 +67,7 @@ class Workspace {
   UiState ui_;
   Dialogs dialogs_;
   Recent recent_;
+  StepBars step_bars_;
   std::vector<PlacedForDump> placed_;
   struct Done {
     std::pair<std::size_t, std::int64_t> of{};  ///< messages, and when the last one was

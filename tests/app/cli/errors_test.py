@@ -426,6 +426,8 @@ class Errors(CommandTest):
         self.refused(["estimate", "all", "--model", "mlp", "--set", "a=1"], "--set a=1", "--config")
         self.refused(["estimate", "activations", "--model", "mlp"], "attention")
         self.refused(["estimate", "infinity", "--layers", "3"], "--hidden")
+        self.refused(["estimate", "infinity", "--layers", "1e300", "--hidden", "8", "--heads", "1"], "--layers", "100,000 trillion")
+        self.refused(["estimate", "zero2", "--params", "0"], "--params 0", "above 0")
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 5}}, file)
             file.flush()

@@ -1,0 +1,63 @@
+// The ruler of steps where there are more steps than columns.
+#include "app/gui/model/step_bars.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <utility>
+
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::gui {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+/// Ten steps of 10 ms, but the eighth has 50; the fifth was skipped. In each nothing runs for 4 ms.
+store::Store ten_steps() {
+  test::RunBuilder run(1);
+  std::int64_t at = 0;
+  for (std::uint32_t step = 0; step < 10; ++step) {
+    const std::int64_t end = at + (step == 7 ? 50 : 10) * kMs;
+    run.instant(0, at, test::EventKind::step_begin, test::StreamId::host, step);
+    run.span(0, at + 4 * kMs, end, test::EventKind::module_begin, test::StreamId::compute, 1);
+    run.instant(0, end, test::EventKind::step_end, test::StreamId::host, step, test::ev::kNoId,
+                test::ev::kNoId, step == 4 ? 1 : 0);
+    at = end;
+  }
+  return std::move(run.build());
+}
+
+TEST(StepBars, AColumnShowsTheLongestOfItsSteps) {
+  Session run(ten_steps());
+  ASSERT_TRUE(run.settle(std::chrono::minutes(1)));
+  StepBars bars;
+  const std::vector<StepBar>& three = bars.of(run, 3);
+  ASSERT_EQ(three.size(), 3U);
+  EXPECT_EQ(three[0].first, 0U);
+  EXPECT_EQ(three[0].last, 3U);
+  EXPECT_EQ(three[1].last, 6U);
+  EXPECT_TRUE(three[1].skipped);
+  EXPECT_FALSE(three[0].skipped);
+  EXPECT_EQ(three[2].last, 10U) << "no step is in no bar";
+  EXPECT_EQ(three[2].longest, 7U);
+  EXPECT_EQ(three[2].length_ns, 50 * kMs);
+  EXPECT_DOUBLE_EQ(bars.full_ns(), 30.0 * kMs) << "three medians";
+  EXPECT_EQ(text_of(three[2], run), "Step 7: 50.0 ms, worst part 4.00 ms idle\nthe longest of steps 6 to 9");
+}
+
+TEST(StepBars, EachStepHasItsOwnWhereThereIsRoom) {
+  Session run(ten_steps());
+  StepBars bars;
+  const std::vector<StepBar>& all = bars.of(run, 40);
+  ASSERT_EQ(all.size(), 10U);
+  EXPECT_EQ(all[7].length_ns, 50 * kMs);
+  EXPECT_FALSE(all[7].known) << "not analysed yet";
+  EXPECT_EQ(text_of(all[7], run), "Step 7: 50.0 ms, not analysed yet");
+  ASSERT_TRUE(run.settle(std::chrono::minutes(1)));
+  EXPECT_TRUE(bars.of(run, 40)[7].known) << "made again with the analysis";
+  EXPECT_TRUE(bars.of(run, 0).empty());
+}
+
+}  // namespace
+}  // namespace shardscope::gui
