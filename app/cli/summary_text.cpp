@@ -254,7 +254,9 @@ std::string summary_text(const analysis::Summary& s) {
     std::string parts;
     double whole = 0;
     for (const auto& [part, mean_ms] : s.critical_path->ms_per_step) whole += mean_ms;
-    const int digits = whole < 1 ? 4 : whole < 100 ? 2 : 1;  // the parts sum to the step: 0.0 of 0.2 ms says nothing
+    const int digits = whole < 1     ? 4
+                       : whole < 100 ? 2
+                                     : 1;  // the parts sum to the step: 0.0 of 0.2 ms says nothing
     for (const auto& [part, mean_ms] : s.critical_path->ms_per_step)
       parts += fmt::format("{}{} {:.{}f}", parts.empty() ? "" : ", ", part, mean_ms, digits);
     line("critical path", parts + fmt::format(" ms a step, mean of {}", s.critical_path->steps));

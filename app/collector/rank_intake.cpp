@@ -54,7 +54,7 @@ bool Collector::State::make_room() {
   for (const ShedClass victim : kShedOrder) {
     for (auto& [id, rank] : ranks) {
       if (intake_bytes() <= target) break;
-      pending(rank, [&] { gone += rank.shed(victim); });
+      pending(rank, [&, &of = rank] { gone += of.shed(victim); });
     }
   }
   if (gone != 0) {

@@ -18,7 +18,7 @@ using analysis::WatchInterval;
 TEST(OpenMetrics, CountsAndGaugesAndLeavesOutWhatIsNotKnown) {
   test::RunBuilder run(2);
   store::Store& store = run.build();
-  ev::RunTables tables = store.tables();
+  test::ev::RunTables tables = store.tables();
   tables.model = "a \"model\"\nwith \\";
   store.set_tables(0, tables);
   OpenMetrics metrics;
