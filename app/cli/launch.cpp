@@ -175,7 +175,8 @@ void check_files(const LaunchOptions& options) {
   }
 }
 
-/// mpirun starts what it is told to: a machine with a thousand times as many ranks as cores answers nobody.
+/// mpirun has no limit of its own, and a machine with a thousand times as many ranks as cores no longer
+/// responds.
 void check_counts(const LaunchOptions& options) {
   if (options.ranks == 0) throw UserError("--ranks 0: at least one rank is needed", 2);
   if (options.steps <= 0)

@@ -61,7 +61,7 @@ struct CollectorStatus {
   std::uint64_t refused = 0;   ///< connections turned away: no key, another key, another protocol
   std::uint64_t repeated = 0;  ///< messages that came twice: a connection was cut, so they were sent again
   double stood_still_s = 0;    ///< of the collector: it was stopped, or kept from running
-  std::uint64_t stalled = 0;   ///< viewers cut off: they did not take what they had asked for
+  std::uint64_t stalled = 0;   ///< viewers cut off: they did not receive what they had requested
   std::uint64_t flooding = 0;  ///< connections cut off: more of no whole message than the collector holds
   std::uint32_t ranks_connected = 0, ranks_finished = 0, viewers = 0;
   std::string recording_error;  ///< a whole sentence

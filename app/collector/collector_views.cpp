@@ -31,7 +31,7 @@ void Collector::State::start_views() {
                         }
                         report_problem("stalled", "cut off a viewer that for " +
                                                       std::to_string(static_cast<int>(waited_s)) +
-                                                      " s did not take what it had asked for");
+                                                      " s did not receive what it had requested");
                       },
                   },
                   options.viewers);

@@ -52,7 +52,7 @@ class HeldTensors {
   std::vector<nb::object> owners_;  ///< weak references
   std::vector<Attribute> path_;
   std::vector<bool> all_;  ///< of path_: every element instead of an attribute
-  std::string there_;      ///< the last pattern; empty: none was asked for yet
+  std::string there_;      ///< the last pattern; empty: pattern() has not run yet
 };
 
 void add_held_tensors(nb::module_& module);

@@ -48,7 +48,7 @@ TEST(RunIdentity, ARefusalNamesBothRunsAndTheRemedy) {
 
 TEST(RunIdentity, TablesCorrectASupposedWorldAndNoLaterOnesDo) {
   RunIdentity identity("");
-  EXPECT_FALSE(identity.contradicts(4)) << "nobody has said a number";
+  EXPECT_FALSE(identity.contradicts(4)) << "the number of ranks is not known";
   identity.suppose_world(4);
   EXPECT_FALSE(identity.contradicts(4));
   EXPECT_TRUE(identity.contradicts(8));
