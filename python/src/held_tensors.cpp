@@ -79,8 +79,8 @@ bool HeldTensors::has(std::size_t owner) const {
 }
 
 bool HeldTensors::looks_as_before() const {
-  if (there_.empty()) return false;
-  for (const std::size_t owner : {std::size_t{0}, owners_.size() / 2, owners_.size() - 1})
+  if (there_.empty() || seen_.empty()) return false;
+  for (const std::size_t owner : {seen_.front(), seen_[seen_.size() / 2], seen_.back()})
     if (has(owner) != (there_[owner] != '\0')) return false;
   return true;
 }
@@ -90,6 +90,11 @@ nb::object HeldTensors::pattern(bool quick) {
     std::string there(owners_.size(), '\0');
     each([&](std::size_t owner, nb::handle) { there[owner] = '\1'; });
     there_ = std::move(there);
+    for (std::size_t owner = 0; owner < there_.size(); ++owner) {
+      if (there_[owner] == '\0') continue;
+      const auto at = std::lower_bound(seen_.begin(), seen_.end(), owner);
+      if (at == seen_.end() || *at != owner) seen_.insert(at, owner);
+    }
   }
   if (there_.find('\1') == std::string::npos) return nb::none();
   return nb::bytes(there_.data(), there_.size());

@@ -34,8 +34,9 @@ class HeldTensors {
   HeldTensors(nb::list owners, const std::string& path);
 
   /// Which are there: a byte of 0 or 1 for each owner, by which sizes are known again. None where none is.
-  /// Only for a path without `*`. `quick`: the same as before where the first, the middle and the last owner
-  /// are as before: gradients come and go together, and to ask a DTensor for its own takes 0.3 us.
+  /// Only for a path without `*`. `quick`: the same as before where the first, the middle and the last of
+  /// those that ever had one are as before: gradients come and go together, and to ask a DTensor for its own
+  /// takes 0.3 us. Frozen parameters never have one, so they are not among these.
   [[nodiscard]] nb::object pattern(bool quick);
   [[nodiscard]] nb::list tensors() const;
   [[nodiscard]] std::int64_t bytes() const;
@@ -51,8 +52,9 @@ class HeldTensors {
 
   std::vector<nb::object> owners_;  ///< weak references
   std::vector<Attribute> path_;
-  std::vector<bool> all_;  ///< of path_: every element instead of an attribute
-  std::string there_;      ///< the last pattern; empty: pattern() has not run yet
+  std::vector<bool> all_;          ///< of path_: every element instead of an attribute
+  std::vector<std::size_t> seen_;  ///< owners that ever had a tensor, in order
+  std::string there_;              ///< the last pattern; empty: pattern() has not run yet
 };
 
 void add_held_tensors(nb::module_& module);

@@ -19,6 +19,29 @@ def setUpModule():
     folder()
 
 
+FROZEN_ENDS = """
+from shardscope import _core
+class Param:
+    grad = None
+params = [Param() for _ in range(5)]  # the first, the middle and the last are frozen
+held = _core.HeldTensors(params, "grad")
+patterns = [held.pattern(True)]
+params[1].grad = params[3].grad = object()
+patterns.append(held.pattern(True))
+params[1].grad = None
+patterns.append(held.pattern(True))
+params[3].grad = None
+patterns.append(held.pattern(True))
+print(patterns == [None, bytes([0, 1, 0, 1, 0]), bytes([0, 0, 0, 1, 0]), None])
+"""
+
+
+class QuickLooks(unittest.TestCase):
+    def test_gradients_of_a_group_whose_ends_are_frozen_are_seen(self):
+        done = runs.start([runs.PYTHON, "-c", FROZEN_ENDS])
+        self.assertEqual(runs.finish(done).strip(), "True")
+
+
 class Memory(unittest.TestCase):
     def recorded(self, framework, *options, ranks=2):
         """(what each rank's census gave after each step, the recording, the levels [rank][step] by (pool, category))."""
