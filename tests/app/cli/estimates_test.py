@@ -121,11 +121,15 @@ class Estimates(unittest.TestCase):
         made = print_config({"stage": 3, "reduce_bucket_size": "auto"}, 2, model="gpt-mini")
         self.assertEqual(json.loads(made.stdout)["zero_optimization"]["reduce_bucket_size"], 128 * 128)
 
-    def test_nothing_is_what_deepspeed_counts_for_it(self):
-        rows = json.loads(self.text("zero2", "--params", 0, "--json"))
-        self.assertEqual([(row["per_cpu_bytes"], row["per_gpu_bytes"]) for row in rows], [(0, 0)] * 2)
+    def test_a_largest_layer_of_nothing_is_what_deepspeed_counts_for_it(self):
         rows = json.loads(self.text("zero3", "--params", 1000, "--largest-layer", 0, "--gpus-per-node", 4, "--json"))
         self.assertEqual([row["per_gpu_bytes"] for row in rows], [0, 0, 500, 500, 4500, 4500])
+
+    def test_no_parameters_are_refused(self):
+        for stage in ("zero2", "zero3"):
+            result = shardscope("estimate", stage, "--params", 0)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertIn("--params 0: a model without parameters needs no estimate", result.stderr)
 
     def test_a_figure_of_a_node_has_the_expression_of_a_node(self):
         args = ("all", "--params", "7.5e9", "--largest-layer", "200e6", "--gpus-per-node", 64)
