@@ -61,6 +61,13 @@ struct LaneName {
   std::string name;
   friend bool operator==(const LaneName&, const LaneName&) = default;
 };
+/// One of the optimizer's parameter groups and its settings at the start; a scheduler may move the rate.
+struct ParamGroupInfo {
+  std::string name;
+  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0;
+  std::vector<std::uint32_t> params;
+  friend bool operator==(const ParamGroupInfo&, const ParamGroupInfo&) = default;
+};
 /// Capabilities (capability.h) that this run lacks, and why, in words.
 struct NotRecorded {
   std::uint64_t what = 0;
@@ -88,7 +95,8 @@ struct RunTables {
   std::vector<LaneName> lanes;
   std::vector<ModuleInfo> modules;
   std::vector<ParamInfo> params;
-  std::vector<SliceInfo> slices;  ///< of all ranks
+  std::vector<SliceInfo> slices;             ///< of all ranks
+  std::vector<ParamGroupInfo> param_groups;  ///< empty: not given, one of all trained parameters
   friend bool operator==(const RunTables&, const RunTables&) = default;
 };
 

@@ -67,6 +67,16 @@ const char* wrong_in(const GroupInfo& group, std::size_t at, std::uint32_t world
   return nullptr;
 }
 
+const char* wrong_in(const ParamGroupInfo& group, std::size_t params) noexcept {
+  for (const double value : {group.lr, group.beta1, group.beta2, group.eps, group.weight_decay}) {
+    if (!std::isfinite(value)) return "a setting of a parameter group is not a number";
+  }
+  const auto there = [&](std::uint32_t param) { return param < params; };
+  if (!std::all_of(group.params.begin(), group.params.end(), there))
+    return "a parameter group names a parameter that is not there";
+  return nullptr;
+}
+
 /// What a rank says of itself beside the lists that are the same on every rank.
 const char* wrong_in_own(const RunTables& t) noexcept {
   if (t.models.size() > wire::kMaxModels) return "more models than supported";
@@ -106,6 +116,10 @@ const char* what_is_wrong(const RunTables& t) noexcept {
   }
   for (std::size_t i = 0; i < t.params.size(); ++i) {
     if (const char* wrong = wrong_in(t.params[i], i, t.modules.size())) return wrong;
+  }
+  if (t.param_groups.size() > wire::kMaxParamGroups) return "more parameter groups than supported";
+  for (const ParamGroupInfo& group : t.param_groups) {
+    if (const char* wrong = wrong_in(group, t.params.size())) return wrong;
   }
   for (const SliceInfo& slice : t.slices) {
     if (const char* wrong = wrong_in(slice, t)) return wrong;

@@ -30,6 +30,7 @@ inline constexpr std::size_t kMaxConfig = 16U << 20;
 inline constexpr std::size_t kMaxModules = 1U << 20;
 inline constexpr std::size_t kMaxParams = 1U << 20;
 inline constexpr std::size_t kMaxModels = 1U << 10;
+inline constexpr std::size_t kMaxParamGroups = 4096;
 inline constexpr std::size_t kMaxGroups = 255;  ///< of a rank: their number is a byte of a sequence number
 inline constexpr std::size_t kMaxNotRecorded = 64;
 inline constexpr std::uint32_t kMaxWorld = 1U << 20;

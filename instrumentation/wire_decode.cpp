@@ -144,6 +144,13 @@ void take_own(const fb::Tables& t, RunTables& r) {
       r.lanes.push_back({static_cast<StreamId>(lane->lane()), text_of(lane->name(), kMaxName, "lane")});
     }
   }
+  if (t.param_groups() != nullptr) {
+    require(t.param_groups()->size() <= kMaxParamGroups, "more parameter groups than supported");
+    for (const fb::ParamGroup* g : *t.param_groups()) {
+      r.param_groups.push_back({text_of(g->name(), kMaxName, "parameter group"), g->lr(), g->beta1(),
+                                g->beta2(), g->eps(), g->weight_decay(), ids_of(g->params())});
+    }
+  }
   if (t.strides() != nullptr) {
     for (std::size_t i = 0; i < t.strides()->size(); ++i) {
       fb::Stride s;

@@ -87,7 +87,7 @@ struct Encode {
                             t.master_bytes, t.link_gbps, t.link_latency_us, t.simulated, model, device,
                             hardware, versions, config, host, module_vector, param_vector, slice_vector,
                             own.framework, t.records, own.not_recorded, own.models, own.groups, own.lanes,
-                            b.CreateVectorOfStructs(strides))
+                            b.CreateVectorOfStructs(strides), own.param_groups)
         .Union();
   }
   /// What a rank says of itself beside the lists that are the same on every rank.
@@ -97,6 +97,7 @@ struct Encode {
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::Model>>> models;
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::Group>>> groups;
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::LaneName>>> lanes;
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::ParamGroup>>> param_groups;
   };
   Own own_of(const RunTables& t) {
     Own own;
@@ -122,6 +123,13 @@ struct Encode {
     for (const LaneName& lane : t.lanes)
       lanes.push_back(fb::CreateLaneName(b, static_cast<std::uint8_t>(lane.lane), b.CreateString(lane.name)));
     own.lanes = b.CreateVector(lanes);
+    std::vector<flatbuffers::Offset<fb::ParamGroup>> param_groups;
+    for (const ParamGroupInfo& group : t.param_groups) {
+      const auto name = b.CreateString(group.name);
+      param_groups.push_back(fb::CreateParamGroup(b, name, group.lr, group.beta1, group.beta2, group.eps,
+                                                  group.weight_decay, b.CreateVector(group.params)));
+    }
+    own.param_groups = b.CreateVector(param_groups);
     return own;
   }
   Offset operator()(const Text& m) {

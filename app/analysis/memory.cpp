@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/analysis/param_groups.h"
 #include "app/analysis/unrecorded.h"
 #include "app/analysis/zero_settings.h"
 #include "app/store/model_states.h"
@@ -44,6 +45,7 @@ std::optional<plan::PlacedStates> placed_in(const ev::RunTables& tables, const p
     input.param_elems.push_back(param.elems);
     input.trainable.push_back(!param.frozen);
   }
+  input.groups = groups_of_params(tables);
   input.world = std::max<std::uint32_t>(tables.world, 1);
   input.bytes = bytes;
   try {

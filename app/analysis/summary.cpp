@@ -30,6 +30,7 @@ void describe_run(const store::Store& store, Summary& summary) {
   summary.params = tables.elems;
   summary.model = tables.model;
   summary.config_json = tables.config_json;
+  summary.param_groups = param_groups(tables);
   summary.device = tables.device;
   summary.framework = tables.framework;
   summary.kind = framework_of(tables);

@@ -15,6 +15,7 @@
 #include "app/analysis/framework.h"
 #include "app/analysis/gpu_activity.h"
 #include "app/analysis/kept.h"
+#include "app/analysis/param_groups.h"
 #include "app/analysis/scheduling.h"
 #include "app/analysis/volume.h"
 #include "app/store/losses.h"
@@ -163,7 +164,8 @@ struct Summary {
   std::int32_t stage = 0;
   std::int64_t params = 0;
   std::string model, config_json, device;
-  std::string framework;  ///< that was watched; empty: not given
+  std::vector<ParamGroupRow> param_groups;  ///< none where the run gave none
+  std::string framework;                    ///< that was watched; empty: not given
   Framework kind = Framework::zero;
   std::uint64_t records = 0;  ///< what it can record (instrumentation/capability.h); 0: not given
   std::vector<instrumentation::NotRecorded> not_recorded;

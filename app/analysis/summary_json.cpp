@@ -185,6 +185,22 @@ json scheduling_json(const Scheduling& scheduling) {
   return out;
 }
 
+json param_groups_json(const std::vector<ParamGroupRow>& groups) {
+  json out = json::array();
+  for (const ParamGroupRow& row : groups) {
+    const instrumentation::ParamGroupInfo& group = row.settings;
+    out.push_back({{"name", group.name},
+                   {"params", group.params},
+                   {"elems", row.elems},
+                   {"padding_elems", maybe(row.padding_elems)},
+                   {"lr", group.lr},
+                   {"betas", {group.beta1, group.beta2}},
+                   {"eps", group.eps},
+                   {"weight_decay", group.weight_decay}});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string to_json(const Summary& s) {
@@ -199,6 +215,7 @@ std::string to_json(const Summary& s) {
                 {"simulated", s.simulated}};
   out["run"]["emulated_link"] =
       s.link_gbps > 0 ? json{{"gbps", s.link_gbps}, {"latency_us", s.link_latency_us}} : json(nullptr);
+  out["run"]["param_groups"] = param_groups_json(s.param_groups);
   add_framework(out["run"], s.framework, s.records, s.not_recorded);
   out["events"] = s.events;
   out["dropped"] = s.losses.dropped;

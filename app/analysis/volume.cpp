@@ -6,6 +6,7 @@
 
 #include "app/analysis/communication.h"
 #include "app/analysis/framework.h"
+#include "app/analysis/param_groups.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/zero_settings.h"
 #include "instrumentation/gate.h"
@@ -197,12 +198,18 @@ VolumeModel::VolumeModel(const ev::RunTables& tables)
     } else if (zero_.stage > 0) {
       const bool legacy = plan::uses_legacy_layout(zero_);
       std::vector<std::int64_t> trained;
-      for (const ev::ParamInfo& param : tables.params) {
-        if (!param.frozen) trained.push_back(param.elems);
+      const std::vector<std::uint32_t> group_of = groups_of_params(tables);
+      std::vector<std::uint32_t> groups;
+      for (std::size_t i = 0; i < tables.params.size(); ++i) {
+        if (tables.params[i].frozen) continue;
+        trained.push_back(tables.params[i].elems);
+        groups.push_back(group_of[i]);
       }
+      constexpr plan::GradientOrder kOrder =
+          plan::GradientOrder::parameter_order;  // sizes do not depend on it
       const plan::FlatLayout flat =
-          legacy ? plan::make_legacy_layout(trained, world, zero_.max_elements_per_comm)
-                 : plan::make_flat_layout(trained, world);
+          legacy ? plan::make_legacy_layout(trained, world, zero_.max_elements_per_comm, kOrder, groups)
+                 : plan::make_flat_layout(trained, world, kOrder, groups);
       // The first ZeRO-1 reduce-scatters the padded buffer too.
       flat_padding_ = static_cast<double>((legacy ? 2 : 1) * (flat.flat_elems - (tables.elems - frozen)));
     }

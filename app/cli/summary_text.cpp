@@ -138,6 +138,14 @@ std::string summary_text(const analysis::Summary& s) {
                           analysis::partitioning_name(s.kind, s.stage), s.world, s.params, s.device,
                           s.simulated ? ", simulated" : ""));
   if (!s.framework.empty()) line("framework", s.framework);
+  for (const analysis::ParamGroupRow& row : s.param_groups) {
+    const instrumentation::ParamGroupInfo& group = row.settings;
+    line("param group",
+         fmt::format("{}: {} parameters, {} elements{}; lr {}, betas {}, {}, eps {}, weight decay {}",
+                     group.name, group.params.size(), row.elems,
+                     row.padding_elems ? fmt::format(" + {} padding", *row.padding_elems) : "", group.lr,
+                     group.beta1, group.beta2, group.eps, group.weight_decay));
+  }
   for (const instrumentation::NotRecorded& lack : s.not_recorded)
     line("not recorded", analysis::lack_text(lack));
   if (s.link_gbps > 0)

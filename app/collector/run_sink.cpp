@@ -38,12 +38,13 @@ void RunSink::open_recording(const std::string& path, const store::Retention& re
 void RunSink::tables(const wire::Header& from, const wire::Tables& tables) {
   const instrumentation::RunTables& t = tables.tables;
   const bool first = !whole_ || whole_->rank == from.rank;
-  const bool alike =
-      !first && whole_->modules == t.modules && whole_->params == t.params && whole_->slices == t.slices;
+  const bool alike = !first && whole_->modules == t.modules && whole_->params == t.params &&
+                     whole_->slices == t.slices && whole_->param_groups == t.param_groups;
   wire::Tables bare{t};
   bare.tables.modules.clear();
   bare.tables.params.clear();
   bare.tables.slices.clear();
+  bare.tables.param_groups.clear();
   std::vector<std::uint8_t> bare_bytes = bytes_of(from, std::move(bare));
   wire::ViewItem item;
   item.kind = wire::ViewItem::Kind::tables;

@@ -51,4 +51,9 @@ CREATE TABLE gaps(rank INTEGER, begin_ns INTEGER, end_ns INTEGER, events INTEGER
   messages INTEGER, reason TEXT);
 )sql";
 
+/// Of a run that gave its parameter groups.
+inline constexpr const char* kParamGroupsSchema =
+    "CREATE TABLE IF NOT EXISTS param_groups(id INTEGER PRIMARY KEY, name TEXT, lr REAL, beta1 REAL, "
+    "beta2 REAL, eps REAL, weight_decay REAL, params TEXT)";
+
 }  // namespace shardscope::store

@@ -227,6 +227,7 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
       own.modules.clear();
       own.params.clear();
       own.slices.clear();
+      own.param_groups.clear();
     }
     if (!own.modules.empty()) whole.insert(rank);
     const std::vector<std::byte> bytes = encode_tables(own);

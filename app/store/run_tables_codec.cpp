@@ -36,6 +36,10 @@ class TablesWriter {
     writer_.varint(items.size());
     for (const T& item : items) each(item);
   }
+  template <typename T, typename Each>
+  void list_at_end(const std::vector<T>& items, Each each) {
+    if (!items.empty()) list(items, each);
+  }
 
  private:
   ByteWriter writer_;
@@ -68,6 +72,11 @@ class TablesReader {
     // One by one: an item takes more memory than bytes, and a false size must not be paid for at once.
     items.clear();
     for (std::uint64_t i = 0; i < size; ++i) each(items.emplace_back());
+  }
+  /// Of a list that came later: runs without it have no bytes for it.
+  template <typename T, typename Each>
+  void list_at_end(std::vector<T>& items, Each each) {
+    if (reader_.left() != 0) list(items, each);
   }
   void expect_end() const {
     if (reader_.left() != 0) reader_.fail("are followed by other bytes");
@@ -115,6 +124,15 @@ void later_fields(Io& io, Tables& t) {
     io.value(s.block_elems);
     io.value(s.stride_elems);
   }
+  io.list_at_end(t.param_groups, [&](auto& g) {
+    io.value(g.name);
+    io.value(g.lr);
+    io.value(g.beta1);
+    io.value(g.beta2);
+    io.value(g.eps);
+    io.value(g.weight_decay);
+    io.list(g.params, [&](auto& param) { io.value(param); });
+  });
 }
 
 template <typename Io, typename Tables>

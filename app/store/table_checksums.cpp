@@ -81,8 +81,15 @@ constexpr std::array kCheckedOfPart = {
     Checked{"sketches", "SELECT * FROM sketches ORDER BY rank, stream, kind, code, module", kValues},
 };
 
+/// Beside them, of runs that gave their parameter groups.
+constexpr Checked kCheckedParamGroups{"param_groups", "SELECT * FROM param_groups ORDER BY id", kValues};
+
 bool keeps_a_part(Database& database) {
   return database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'sums'") != 0;
+}
+
+bool has_param_groups(Database& database) {
+  return database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'param_groups'") != 0;
 }
 
 void append_value(const Statement& row, int column, std::string& text) {
@@ -144,6 +151,7 @@ void check_sums(Database& database, std::vector<std::string>& problems) {
     return;
   }
   for (const Checked& checked : kChecked) check_sum(database, checked, sums, problems);
+  if (has_param_groups(database)) check_sum(database, kCheckedParamGroups, sums, problems);
   if (!keeps_a_part(database)) return;
   for (const Checked& checked : kCheckedOfPart) check_sum(database, checked, sums, problems);
 }
@@ -188,6 +196,7 @@ void write_table_checksums(Database& database) {
         .run();
   };
   std::for_each(kChecked.begin(), kChecked.end(), write);
+  if (has_param_groups(database)) write(kCheckedParamGroups);
   if (keeps_a_part(database)) std::for_each(kCheckedOfPart.begin(), kCheckedOfPart.end(), write);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app/store/names.h"
+#include "app/store/recording_schema.h"
 #include "instrumentation/capability.h"
 
 namespace shardscope::store {
@@ -107,6 +108,18 @@ void write_lists(Database& db, const ev::RunTables& t) {
     slice.bind(1, std::int64_t{c.param}).bind(2, std::int64_t{c.rank}).bind(3, c.param_offset);
     slice.bind(4, c.shard_offset).bind(5, c.elems).bind(6, c.padding_elems);
     slice.bind(7, c.block_elems).bind(8, c.stride_elems).run();
+  }
+  if (t.param_groups.empty()) return;
+  db.execute(kParamGroupsSchema);
+  Statement group = db.prepare("INSERT OR REPLACE INTO param_groups VALUES(?1,?2,?3,?4,?5,?6,?7,?8)");
+  for (std::size_t i = 0; i < t.param_groups.size(); ++i) {
+    const ev::ParamGroupInfo& g = t.param_groups[i];
+    group.bind(1, static_cast<std::int64_t>(i)).bind(2, g.name).bind(3, g.lr).bind(4, g.beta1);
+    group.bind(5, g.beta2)
+        .bind(6, g.eps)
+        .bind(7, g.weight_decay)
+        .bind(8, nlohmann::json(g.params).dump())
+        .run();
   }
 }
 

@@ -19,6 +19,7 @@ void TablesOfRanks::take(std::uint32_t rank, const RunTables& tables) {
   own.modules.clear();
   own.params.clear();
   own.slices.clear();
+  own.param_groups.clear();
   ranks_[rank] = std::move(own);
 }
 

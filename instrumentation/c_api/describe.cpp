@@ -249,6 +249,39 @@ SHARDSCOPE_API shardscope_status shardscope_add_group(shardscope_run* run, const
   });
 }
 
+SHARDSCOPE_API shardscope_status shardscope_add_param_group(shardscope_run* run,
+                                                            const shardscope_param_group* group) {
+  return describe(run, [&](RunTables& tables) {
+    const shardscope_param_group known =
+        take(group, shardscope_param_group SHARDSCOPE_PARAM_GROUP_INIT, "parameter group");
+    require(tables.param_groups.size() < wire::kMaxParamGroups,
+            "more parameter groups than supported: " + std::to_string(wire::kMaxParamGroups));
+    require(known.count == 0 || known.params != nullptr, "params is NULL");
+    ParamGroupInfo info;
+    info.name = limited(known.name, wire::kMaxName, "name");
+    for (const double value : {known.lr, known.beta1, known.beta2, known.eps, known.weight_decay})
+      require(std::isfinite(value), "a setting of parameter group " + info.name + " is not a number");
+    info.lr = known.lr;
+    info.beta1 = known.beta1;
+    info.beta2 = known.beta2;
+    info.eps = known.eps;
+    info.weight_decay = known.weight_decay;
+    if (known.count > 0) info.params.assign(known.params, known.params + known.count);
+    std::vector<bool> taken(tables.params.size(), false);
+    const auto take_all = [&](const ParamGroupInfo& one) {
+      for (const std::uint32_t param : one.params) {
+        require(param < tables.params.size(), "parameter group " + one.name + " has parameter " +
+                                                  std::to_string(param) + ", which was not added");
+        require(!taken[param], "parameter " + tables.params[param].name + " is in two parameter groups");
+        taken[param] = true;
+      }
+    };
+    for (const ParamGroupInfo& one : tables.param_groups) take_all(one);
+    take_all(info);
+    tables.param_groups.push_back(std::move(info));
+  });
+}
+
 SHARDSCOPE_API shardscope_status shardscope_name_lane(shardscope_run* run, uint8_t lane, const char* name) {
   return describe(run, [&](RunTables& tables) {
     require(lane < kStreamCount, "lane is " + std::to_string(lane) + "; use a SHARDSCOPE_LANE_...");
@@ -300,6 +333,7 @@ SHARDSCOPE_API shardscope_status shardscope_update_run(shardscope_run* run, cons
     now.modules = std::move(tables.modules);
     now.params = std::move(tables.params);
     now.slices = std::move(tables.slices);
+    now.param_groups = std::move(tables.param_groups);
     tables = std::move(now);
   });
 }

@@ -12,7 +12,7 @@ DeepSpeed's engine has hooks of its own for backward, step and norm: there these
 """
 import sys
 
-from shardscope import _core, _kinds as k, _values
+from shardscope import _core, _kinds as k, _values, param_groups
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, bits, session
 
@@ -57,6 +57,7 @@ def install_steps(table):
 
 
 def step_begins(optimizer):
+    param_groups.add_of(optimizer)
     session.memory.optimizer(optimizer)
     session.begin_optimizer()
 

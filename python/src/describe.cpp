@@ -114,6 +114,19 @@ class Run {
     check(shardscope_add_group(run_, &group, &id));
     return id;
   }
+  void add_param_group(const std::string& name, double lr, double beta1, double beta2, double eps,
+                       double weight_decay, const std::vector<std::uint32_t>& params) {
+    shardscope_param_group group = SHARDSCOPE_PARAM_GROUP_INIT;
+    group.name = name.c_str();
+    group.lr = lr;
+    group.beta1 = beta1;
+    group.beta2 = beta2;
+    group.eps = eps;
+    group.weight_decay = weight_decay;
+    group.params = params.data();
+    group.count = params.size();
+    check(shardscope_add_param_group(run_, &group));
+  }
   void not_recorded(std::uint64_t what, const std::string& why) {
     check(shardscope_not_recorded(run_, what, why.c_str()));
   }
@@ -185,6 +198,8 @@ void add_run(nb::module_& module) {
       .def("add_slice", &Run::add_slice, "param"_a, "rank"_a, "param_offset"_a, "shard_offset"_a, "elems"_a,
            "padding_elems"_a, "block_elems"_a = 0, "stride_elems"_a = 0)
       .def("add_group", &Run::add_group)
+      .def("add_param_group", &Run::add_param_group, "name"_a, "lr"_a, "beta1"_a, "beta2"_a, "eps"_a,
+           "weight_decay"_a, "params"_a)
       .def("not_recorded", &Run::not_recorded)
       .def("answer_requests", &Run::answer_requests)
       .def("record_gpu", &Run::record_gpu)

@@ -109,8 +109,16 @@ kernels::DType TrainingConfig::storage_type() const noexcept {
   return fp16.enabled ? kernels::DType::f16 : kernels::DType::f32;
 }
 
-double TrainingConfig::learning_rate(std::int64_t update) const {
-  return plan::learning_rate(scheduler, optimizer.lr, update);
+double TrainingConfig::learning_rate(std::int64_t update, std::size_t param_group) const {
+  const ParamGroup& group = param_groups.at(param_group);
+  return plan::learning_rate(group.scheduler, group.optimizer.lr, update);
+}
+
+std::vector<plan::ParamGroupRule> TrainingConfig::group_rules() const {
+  std::vector<plan::ParamGroupRule> rules;
+  if (param_groups.size() == 1 && param_groups.front().rule.name.empty()) return rules;
+  for (const ParamGroup& group : param_groups) rules.push_back(group.rule);
+  return rules;
 }
 
 plan::StateBytes TrainingConfig::state_bytes() const noexcept {
@@ -119,9 +127,10 @@ plan::StateBytes TrainingConfig::state_bytes() const noexcept {
   return bytes;
 }
 
-TrainingConfig::Betas TrainingConfig::betas(std::int64_t update) const {
-  const std::optional<double> momentum = plan::momentum(scheduler, update);
-  if (!momentum) return {optimizer.beta1, optimizer.beta2};
+TrainingConfig::Betas TrainingConfig::betas(std::int64_t update, std::size_t param_group) const {
+  const ParamGroup& group = param_groups.at(param_group);
+  const std::optional<double> momentum = plan::momentum(group.scheduler, update);
+  if (!momentum) return {group.optimizer.beta1, group.optimizer.beta2};
   if (!(*momentum >= 0 && *momentum < 1)) {
     throw ConfigError("scheduler.params: OneCycle moves beta1 to " + std::to_string(*momentum) +
                       " at optimizer step " + std::to_string(update) +
@@ -199,6 +208,23 @@ void read_zero_settings(Section& root, TrainingConfig& config, const ParseOption
     root.fail("gradient_predivide_factor", "must be more than 0");
 }
 
+namespace {
+
+/// The schedule of every parameter group: keys may be lists with one value for each, as in DeepSpeed.
+void read_schedules(Section& root, TrainingConfig& config, const ParseOptions& options) {
+  auto scheduler = root.child("scheduler");
+  if (!scheduler) return;
+  const std::size_t groups = config.param_groups.size();
+  for (std::size_t i = 0; i < groups; ++i) {
+    ParamGroup& group = config.param_groups[i];
+    group.scheduler = read_scheduler(*scheduler, group.optimizer, options, {i, groups});
+  }
+  config.scheduler = config.param_groups.front().scheduler;
+  warn_of_rates_without_effect(root, config);
+}
+
+}  // namespace
+
 TrainingConfig read_config(Section root, const ParseOptions& options) {
   TrainingConfig config;
   config.world = options.world;
@@ -207,12 +233,16 @@ TrainingConfig read_config(Section root, const ParseOptions& options) {
   if (root.is_auto("gradient_clipping")) config.gradient_clipping = 1.0;  // transformers' max_grad_norm
   root.read("gradient_clipping", config.gradient_clipping);
   if (auto optimizer = root.child("optimizer")) read_optimizer(*optimizer, config.optimizer);
-  if (auto scheduler = root.child("scheduler")) {
-    config.scheduler = read_scheduler(*scheduler, config.optimizer, options);
-  }
+  config.param_groups.front().optimizer = config.optimizer;
   read_precision(root, config);
   read_data_types(root, config);
   read_zero_settings(root, config, options);
+  read_schedules(root, config, options);
+  if (config.zero.zenflow && config.param_groups.size() > 1) {
+    root.fail(
+        "shardscope.param_groups",
+        "ZenFlow updates all parameters as one group here; remove zero_optimization.zenflow or the groups");
+  }
   if (config.zero.zenflow && config.batch.accumulation_steps > 1) {
     // As in DeepSpeed, where update_interval takes its place: every micro-step steps the chosen columns.
     root.warn("gradient_accumulation_steps",

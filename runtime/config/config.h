@@ -14,6 +14,7 @@
 #include "runtime/base/emulated_link.h"
 #include "runtime/plan/lr_schedule.h"
 #include "runtime/plan/memory_model.h"
+#include "runtime/plan/param_groups.h"
 #include "runtime/plan/zero_config.h"
 
 namespace shardscope::config {
@@ -40,6 +41,13 @@ struct OptimizerConfig {
   double eps = 1e-8;
   double weight_decay = 0.01;
   bool decoupled = true;  ///< AdamW, or Adam with adam_w_mode (DeepSpeed's default)
+};
+
+/// One of the optimizer's parameter groups (PyTorch's param_groups).
+struct ParamGroup {
+  plan::ParamGroupRule rule;
+  OptimizerConfig optimizer;   ///< lr, betas, eps and weight_decay are the group's own
+  plan::LrSchedule scheduler;  ///< constant: optimizer.lr
 };
 
 /// fp16 with its loss scaler (docs/zero.md L1). The scale is 1 unless fp16 is enabled.
@@ -78,8 +86,10 @@ struct TrainingConfig {
   std::uint32_t world = 1;  ///< ranks that the batch was checked against
   BatchConfig batch;
   double gradient_clipping = 1.0;  ///< largest norm; 0: off. DeepSpeed 0.19 clips at 1.0 by default
-  OptimizerConfig optimizer;
-  plan::LrSchedule scheduler;  ///< constant: optimizer.lr
+  OptimizerConfig optimizer;       ///< what groups have where they say nothing
+  plan::LrSchedule scheduler;      ///< constant: optimizer.lr
+  /// Never empty: one group of all parameters, without a rule, where the file names none.
+  std::vector<ParamGroup> param_groups{1};
   Fp16Config fp16;
   Bf16Config bf16;
   plan::ZeroConfig zero;
@@ -96,13 +106,15 @@ struct TrainingConfig {
   /// Of each model state, per element.
   [[nodiscard]] plan::StateBytes state_bytes() const noexcept;
   /// What the optimizer uses for its update number `update`, from 0; skipped steps do not count.
-  [[nodiscard]] double learning_rate(std::int64_t update) const;
+  [[nodiscard]] double learning_rate(std::int64_t update, std::size_t param_group = 0) const;
   struct Betas {
     double beta1 = 0, beta2 = 0;
   };
   /// The optimizer's, or what a schedule of momentum gives. Throws ConfigError where it has moved beta1 out
   /// of [0, 1), in which Adam's bias correction means something.
-  [[nodiscard]] Betas betas(std::int64_t update) const;
+  [[nodiscard]] Betas betas(std::int64_t update, std::size_t param_group = 0) const;
+  /// The rules of param_groups; none where the file names no groups.
+  [[nodiscard]] std::vector<plan::ParamGroupRule> group_rules() const;
 };
 
 /// What "auto" is filled in from, and what batch sizes are checked against.

@@ -32,7 +32,20 @@ Json optimizer_json(const OptimizerConfig& o) {
   return {{"type", o.type}, {"params", std::move(params)}};
 }
 
-Json scheduler_json(const plan::LrSchedule& s) {
+/// A number, or a list where parameter groups have different ones.
+Json of_groups(const TrainingConfig& config, double plan::LrSchedule::*member) {
+  Json list = Json::array();
+  bool alike = true;
+  for (const ParamGroup& group : config.param_groups) {
+    list.push_back(group.scheduler.*member);
+    alike = alike && group.scheduler.*member == config.scheduler.*member;
+  }
+  return alike ? Json(config.scheduler.*member) : list;
+}
+
+Json scheduler_json(const TrainingConfig& config) {
+  const plan::LrSchedule& s = config.scheduler;
+  const auto each = [&config](double plan::LrSchedule::*member) { return of_groups(config, member); };
   Json params = Json::object();
   const char* const shape = s.warmup_shape == plan::WarmupShape::log ? "log" : "linear";
   switch (s.type) {
@@ -42,8 +55,8 @@ Json scheduler_json(const plan::LrSchedule& s) {
       params["total_num_steps"] = s.total_num_steps;
       [[fallthrough]];
     case LrScheduleType::warmup:
-      params["warmup_min_lr"] = s.warmup_min_lr;
-      params["warmup_max_lr"] = s.warmup_max_lr;
+      params["warmup_min_lr"] = each(&plan::LrSchedule::warmup_min_lr);
+      params["warmup_max_lr"] = each(&plan::LrSchedule::warmup_max_lr);
       params["warmup_num_steps"] = s.warmup_num_steps;
       params["warmup_type"] = shape;
       break;
@@ -55,14 +68,14 @@ Json scheduler_json(const plan::LrSchedule& s) {
       params["warmup_type"] = shape;
       break;
     case LrScheduleType::lr_range_test:
-      params["lr_range_test_min_lr"] = s.range_min_lr;
+      params["lr_range_test_min_lr"] = each(&plan::LrSchedule::range_min_lr);
       params["lr_range_test_step_size"] = s.range_step_size;
       params["lr_range_test_step_rate"] = s.range_step_rate;
       params["lr_range_test_staircase"] = s.range_staircase;
       break;
     case LrScheduleType::one_cycle:
-      params["cycle_min_lr"] = s.cycle_min_lr;
-      params["cycle_max_lr"] = s.cycle_max_lr;
+      params["cycle_min_lr"] = each(&plan::LrSchedule::cycle_min_lr);
+      params["cycle_max_lr"] = each(&plan::LrSchedule::cycle_max_lr);
       params["cycle_first_step_size"] = s.cycle_first_step_size;
       params["cycle_second_step_size"] = s.cycle_second_step_size.value_or(s.cycle_first_step_size);
       params["cycle_first_stair_count"] = s.cycle_first_stair_count;
@@ -70,8 +83,8 @@ Json scheduler_json(const plan::LrSchedule& s) {
       params["decay_lr_rate"] = s.decay_lr_rate;
       params["decay_step_size"] = s.decay_step_size;
       params["cycle_momentum"] = s.cycle_momentum;
-      params["cycle_min_mom"] = s.cycle_min_mom;
-      params["cycle_max_mom"] = s.cycle_max_mom;
+      params["cycle_min_mom"] = each(&plan::LrSchedule::cycle_min_mom);
+      params["cycle_max_mom"] = each(&plan::LrSchedule::cycle_max_mom);
       params["decay_mom_rate"] = s.decay_mom_rate;
       break;
   }
@@ -171,34 +184,52 @@ Json link_json(const base::EmulatedLink& link) {
   return json;
 }
 
+Json param_groups_json(const TrainingConfig& config) {
+  Json groups = Json::array();
+  for (const ParamGroup& group : config.param_groups) {
+    Json json{{"name", group.rule.name}};
+    if (!group.rule.params.empty()) json["params"] = group.rule.params;
+    if (group.rule.min_dims) json["min_dims"] = *group.rule.min_dims;
+    if (group.rule.max_dims) json["max_dims"] = *group.rule.max_dims;
+    json["lr"] = group.optimizer.lr;
+    json["betas"] = {group.optimizer.beta1, group.optimizer.beta2};
+    json["eps"] = group.optimizer.eps;
+    json["weight_decay"] = group.optimizer.weight_decay;
+    groups.push_back(std::move(json));
+  }
+  return groups;
+}
+
 Json shardscope_json(const TrainingConfig& config) {
   const ShardscopeConfig& s = config.shardscope;
   const plan::CompatSwitches& c = config.zero.compat;
-  return {{"compat",
-           {{"preset", name_of(s.compat)},
-            {"scheduler", name_of(c.scheduler)},
-            {"multi_rank_bucket_allreduce", c.multi_rank_bucket_allreduce},
-            {"ignore_allgather_bucket_size", c.ignore_allgather_bucket_size},
-            {"hpz_secondary_in_forward", c.hpz_secondary_in_forward},
-            {"hpz_prefetch_by_pass", c.hpz_prefetch_by_pass},
-            {"legacy_stage1_layout", c.legacy_stage1_layout},
-            {"update_scale_before_unscale", c.update_scale_before_unscale},
-            {"stage3_skips_fp16_only", c.stage3_skips_fp16_only},
-            {"keep_spanning_gradients", c.keep_spanning_gradients},
-            {"max_ongoing_fetch_events", c.max_ongoing_fetch_events},
-            {"max_param_reduce_events", c.max_param_reduce_events}}},
-          {"emulated_link", link_json(s.link)},
-          {"ranks_per_node", config.zero.ranks_per_node},
-          {"detail", name_of(s.detail)},
-          {"ring_events", s.ring_events},
-          {"queue_bytes", s.queue_bytes},
-          {"key", s.key},
-          {"linger_s", s.linger_s},
-          {"activation_checkpointing", s.activation_checkpointing},
-          {"data_prefetch", s.data_prefetch},
-          {"eval_interval", s.eval_interval},
-          {"eval_batches", s.eval_batches},
-          {"eval_fraction", s.eval_fraction}};
+  Json json{{"compat",
+             {{"preset", name_of(s.compat)},
+              {"scheduler", name_of(c.scheduler)},
+              {"multi_rank_bucket_allreduce", c.multi_rank_bucket_allreduce},
+              {"ignore_allgather_bucket_size", c.ignore_allgather_bucket_size},
+              {"hpz_secondary_in_forward", c.hpz_secondary_in_forward},
+              {"hpz_prefetch_by_pass", c.hpz_prefetch_by_pass},
+              {"legacy_stage1_layout", c.legacy_stage1_layout},
+              {"update_scale_before_unscale", c.update_scale_before_unscale},
+              {"stage3_skips_fp16_only", c.stage3_skips_fp16_only},
+              {"keep_spanning_gradients", c.keep_spanning_gradients},
+              {"max_ongoing_fetch_events", c.max_ongoing_fetch_events},
+              {"max_param_reduce_events", c.max_param_reduce_events}}},
+            {"emulated_link", link_json(s.link)},
+            {"ranks_per_node", config.zero.ranks_per_node},
+            {"detail", name_of(s.detail)},
+            {"ring_events", s.ring_events},
+            {"queue_bytes", s.queue_bytes},
+            {"key", s.key},
+            {"linger_s", s.linger_s},
+            {"activation_checkpointing", s.activation_checkpointing},
+            {"data_prefetch", s.data_prefetch},
+            {"eval_interval", s.eval_interval},
+            {"eval_batches", s.eval_batches},
+            {"eval_fraction", s.eval_fraction}};
+  if (!config.group_rules().empty()) json["param_groups"] = param_groups_json(config);
+  return json;
 }
 
 }  // namespace
@@ -227,7 +258,7 @@ std::string effective_json(const TrainingConfig& config) {
                {"prescale_gradients", config.zero.prescale_gradients},
                {"gradient_predivide_factor", config.zero.gradient_predivide_factor},
                {"optimizer", optimizer_json(config.optimizer)}};
-  if (config.scheduler.type != LrScheduleType::constant) json["scheduler"] = scheduler_json(config.scheduler);
+  if (config.scheduler.type != LrScheduleType::constant) json["scheduler"] = scheduler_json(config);
   json["fp16"] = fp16_json(config.fp16);
   json["bf16"] = {{"enabled", config.bf16.enabled}, {"check_grad_overflow", config.bf16.check_grad_overflow}};
   json["data_types"] = {{"grad_accum_dtype", name_of(config.grad_accum_type)}};

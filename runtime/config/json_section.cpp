@@ -213,6 +213,21 @@ std::optional<Section> Section::child(const std::string& key) {
   return Section(*context_, *found, path_of(key));
 }
 
+std::vector<Section> Section::children(const std::string& key) {
+  std::vector<Section> sections;
+  const nlohmann::json* found = find(key);
+  if (found == nullptr) return sections;
+  if (!found->is_array()) {
+    fail(key, "is " + shown(*found) + ", but must be a list of objects [{ ... }]");
+    return sections;
+  }
+  for (std::size_t i = 0; i < found->size(); ++i) {
+    if (context_->foreign && !(*found)[i].is_object()) continue;
+    sections.emplace_back(*context_, (*found)[i], path_of(key) + "[" + std::to_string(i) + "]");
+  }
+  return sections;
+}
+
 Section Section::child_or_empty(const std::string& key) {
   static const nlohmann::json kEmpty = nlohmann::json::object();
   const nlohmann::json* found = find(key);

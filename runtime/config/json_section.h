@@ -76,6 +76,10 @@ class Section {
   /// The same, with an empty object where there is none.
   [[nodiscard]] Section child_or_empty(const std::string& key);
 
+  /// The objects of the list under `key`, with paths "key[0]" and so on; none without the key. Anything else
+  /// than a list of objects is an error.
+  [[nodiscard]] std::vector<Section> children(const std::string& key);
+
   /// A key that has no setting here. A value that is off (false, null, 0, {} or {"enabled": false}) passes.
   void without_setting(const std::string& key, KeyPolicy policy, const std::string& why);
   /// Fails on the first key that was never read.

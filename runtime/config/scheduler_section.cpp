@@ -27,8 +27,25 @@ void read_total_steps(Section& params, LrSchedule& s, const ParseOptions& option
   }
 }
 
-void read_range_test(Section& params, LrSchedule& s) {
-  params.read("lr_range_test_min_lr", s.range_min_lr, 0, kLargestRate);
+/// A number for all parameter groups, or a list with one for each.
+void read_of_group(Section& params, const char* key, double& value, double max, GroupIndex group) {
+  const nlohmann::json* found = params.find(key);
+  if (found == nullptr || !found->is_array()) return params.read(key, value, 0, max);
+  if (found->size() != group.count) {
+    return params.fail(key, "has " + std::to_string(found->size()) + " values, but the parameters are in " +
+                                std::to_string(group.count) + (group.count == 1 ? " group" : " groups") +
+                                " (shardscope.param_groups); give one number, or one for each group");
+  }
+  const nlohmann::json& own = (*found)[group.index];
+  if (!own.is_number() || !(own.get<double>() >= 0 && own.get<double>() <= max)) {
+    return params.fail(key, "value " + std::to_string(group.index) + " is " + own.dump() +
+                                "; it must be a number from 0 to " + nlohmann::json(max).dump());
+  }
+  value = own.get<double>();
+}
+
+void read_range_test(Section& params, LrSchedule& s, GroupIndex group) {
+  read_of_group(params, "lr_range_test_min_lr", s.range_min_lr, kLargestRate, group);
   params.read("lr_range_test_step_size", s.range_step_size, 1, kMostSteps);
   params.read("lr_range_test_step_rate", s.range_step_rate, 0, kLargestRate);
   params.read("lr_range_test_staircase", s.range_staircase);
@@ -42,12 +59,12 @@ void read_optional(Section& params, const char* key, std::optional<T>& value, T 
   value = read;
 }
 
-void read_one_cycle(Section& params, LrSchedule& s) {
+void read_one_cycle(Section& params, LrSchedule& s, GroupIndex group) {
   for (const char* key : {"cycle_min_lr", "cycle_max_lr"}) {
     if (params.find(key) == nullptr) params.fail(key, "missing: OneCycle needs it");
   }
-  params.read("cycle_min_lr", s.cycle_min_lr, 0, kLargestRate);
-  params.read("cycle_max_lr", s.cycle_max_lr, 0, kLargestRate);
+  read_of_group(params, "cycle_min_lr", s.cycle_min_lr, kLargestRate, group);
+  read_of_group(params, "cycle_max_lr", s.cycle_max_lr, kLargestRate, group);
   params.read("decay_lr_rate", s.decay_lr_rate, 0, kLargestRate);
   params.read("cycle_first_step_size", s.cycle_first_step_size, 1, kMostSteps);
   read_optional<std::int64_t>(params, "cycle_second_step_size", s.cycle_second_step_size, 0);
@@ -55,8 +72,8 @@ void read_one_cycle(Section& params, LrSchedule& s) {
   read_optional<std::int64_t>(params, "cycle_second_stair_count", s.cycle_second_stair_count, 0);
   params.read("decay_step_size", s.decay_step_size, 0, kMostSteps);
   params.read("cycle_momentum", s.cycle_momentum);
-  params.read("cycle_min_mom", s.cycle_min_mom, 0, kLargestBeta);
-  params.read("cycle_max_mom", s.cycle_max_mom, 0, kLargestBeta);
+  read_of_group(params, "cycle_min_mom", s.cycle_min_mom, kLargestBeta, group);
+  read_of_group(params, "cycle_max_mom", s.cycle_max_mom, kLargestBeta, group);
   params.read("decay_mom_rate", s.decay_mom_rate, 0, kLargestRate);
 }
 
@@ -90,7 +107,8 @@ const char* schedule_name(LrScheduleType type) noexcept {
   return "?";
 }
 
-LrSchedule read_scheduler(Section section, const OptimizerConfig& optimizer, const ParseOptions& options) {
+LrSchedule read_scheduler(Section section, const OptimizerConfig& optimizer, const ParseOptions& options,
+                          GroupIndex group) {
   static constexpr std::array types{LrScheduleType::warmup, LrScheduleType::warmup_decay,
                                     LrScheduleType::warmup_cosine, LrScheduleType::lr_range_test,
                                     LrScheduleType::one_cycle};
@@ -110,8 +128,8 @@ LrSchedule read_scheduler(Section section, const OptimizerConfig& optimizer, con
       [[fallthrough]];
     case LrScheduleType::warmup:
       s.warmup_max_lr = optimizer.lr;
-      params.read("warmup_min_lr", s.warmup_min_lr, 0, kLargestRate);
-      params.read("warmup_max_lr", s.warmup_max_lr, 0, kLargestRate);
+      read_of_group(params, "warmup_min_lr", s.warmup_min_lr, kLargestRate, group);
+      read_of_group(params, "warmup_max_lr", s.warmup_max_lr, kLargestRate, group);
       read_warmup(params, s);
       break;
     case LrScheduleType::warmup_cosine:
@@ -121,10 +139,10 @@ LrSchedule read_scheduler(Section section, const OptimizerConfig& optimizer, con
       read_warmup(params, s);
       break;
     case LrScheduleType::lr_range_test:
-      read_range_test(params, s);
+      read_range_test(params, s, group);
       break;
     case LrScheduleType::one_cycle:
-      read_one_cycle(params, s);
+      read_one_cycle(params, s, group);
       check_momentum(params, s, options);
       break;
   }

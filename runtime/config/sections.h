@@ -19,8 +19,19 @@ constexpr double kLargestRate = 1e6;
 [[nodiscard]] BatchConfig read_batch(Section& root, const ParseOptions& options);
 
 void read_optimizer(Section section, OptimizerConfig& optimizer);
+/// Which of the parameter groups is read, where a key is a list with a value for each.
+struct GroupIndex {
+  std::size_t index = 0;
+  std::size_t count = 1;
+};
 [[nodiscard]] plan::LrSchedule read_scheduler(Section section, const OptimizerConfig& optimizer,
-                                              const ParseOptions& options);
+                                              const ParseOptions& options, GroupIndex group);
+/// The keys of a group's optimizer that groups share with optimizer.params: lr, eps, weight_decay, betas.
+void read_group_settings(Section& section, OptimizerConfig& optimizer);
+/// shardscope.param_groups, where it is there. The optimizer has been read.
+void read_param_groups(Section& section, TrainingConfig& config);
+/// A group's own lr where the schedule sets the rate of all groups.
+void warn_of_rates_without_effect(Section& root, const TrainingConfig& config);
 /// DeepSpeed's name, "WarmupLR"; "" for a constant rate, which has none.
 [[nodiscard]] const char* schedule_name(plan::LrScheduleType type) noexcept;
 void read_precision(Section& root, TrainingConfig& config);

@@ -72,6 +72,7 @@ void read_shardscope(Section section, TrainingConfig& config) {
   if (s.eval_fraction <= 0 || s.eval_fraction >= 1) {
     section.fail("eval_fraction", "must be above 0 and below 1: one part is trained on, the other evaluated");
   }
+  read_param_groups(section, config);
   section.finish();
 }
 

@@ -20,6 +20,22 @@ const std::vector<std::string>& dtype_names() {
 
 }  // namespace
 
+void read_group_settings(Section& section, OptimizerConfig& optimizer) {
+  section.read("lr", optimizer.lr, 0, kLargestRate);
+  section.read("eps", optimizer.eps, 0, 1);
+  section.read("weight_decay", optimizer.weight_decay, 0, kLargestRate);
+  const nlohmann::json* betas = section.find("betas");
+  if (betas == nullptr || section.is_auto("betas")) return;
+  const bool pair =
+      betas->is_array() && betas->size() == 2 && (*betas)[0].is_number() && (*betas)[1].is_number();
+  if (!pair) return section.fail("betas", "must be a list of two numbers, such as [0.9, 0.999]");
+  optimizer.beta1 = (*betas)[0].get<double>();
+  optimizer.beta2 = (*betas)[1].get<double>();
+  for (const double beta : {optimizer.beta1, optimizer.beta2}) {
+    if (!(beta >= 0 && beta < 1)) section.fail("betas", "each must be at least 0 and less than 1");
+  }
+}
+
 void read_optimizer(Section section, OptimizerConfig& optimizer) {
   optimizer.weight_decay = 0;  // FusedAdam and DeepSpeedCPUAdam
   if (section.find("type") == nullptr) section.fail("type", "missing: give \"Adam\" or \"AdamW\"");
@@ -32,22 +48,10 @@ void read_optimizer(Section section, OptimizerConfig& optimizer) {
     params->read("torch_adam", torch_adam);
     params->read("adam_w_mode", adam_w);
     if (torch_adam && (adam_w || optimizer.type == "AdamW")) optimizer.weight_decay = 0.01;
-    params->read("lr", optimizer.lr, 0, kLargestRate);
-    params->read("eps", optimizer.eps, 0, 1);
-    params->read("weight_decay", optimizer.weight_decay, 0, kLargestRate);
+    read_group_settings(*params, optimizer);
     params->read("bias_correction", bias_correction);
     if (!bias_correction)
       params->fail("bias_correction", "is false, but only Adam with bias correction is supported");
-    if (const nlohmann::json* betas = params->find("betas"); betas != nullptr && !params->is_auto("betas")) {
-      const bool pair =
-          betas->is_array() && betas->size() == 2 && (*betas)[0].is_number() && (*betas)[1].is_number();
-      if (!pair) params->fail("betas", "must be a list of two numbers, such as [0.9, 0.999]");
-      optimizer.beta1 = (*betas)[0].get<double>();
-      optimizer.beta2 = (*betas)[1].get<double>();
-      for (const double beta : {optimizer.beta1, optimizer.beta2}) {
-        if (!(beta >= 0 && beta < 1)) params->fail("betas", "each must be at least 0 and less than 1");
-      }
-    }
     params->without_setting("amsgrad", KeyPolicy::refused, "AMSGrad is not supported; remove the key");
     params->without_setting("max_grad_norm", KeyPolicy::refused,
                             "set gradient_clipping at the top level instead");

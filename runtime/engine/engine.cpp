@@ -300,6 +300,7 @@ class Engine::Impl {
     context_.gates.pass(ev::GateKind::optimizer, step_id);
     parameters_->before_update();
     gradients_->drain();
+    gradients_->join_owned();
     in_phase(ev::Phase::optimizer, step_id, ev::kNoId, [&] {
       const bool finite = measure(result, stop);
       result.skipped = !finite && skips_overflow();
@@ -309,7 +310,7 @@ class Engine::Impl {
       const plan::LossScaler::Step scaling = scaler_.update(!finite);
       result.grad_norm = finite ? std::sqrt(sum_of_squares_) / scaling.norm_by : std::nan("");
       emit_host<ev::EventKind::grad_norm>({.step = step_id, .value = result.grad_norm});
-      if (!result.skipped) apply(result, step_id, scaling.unscale_by);
+      if (!result.skipped) apply(step_id, scaling.unscale_by);
     });
     gradients_->end_step(step_id);
     if (!result.skipped) ++updates_;
@@ -363,28 +364,34 @@ class Engine::Impl {
                                  .stage3_skips_fp16_only = training.zero.compat.stage3_skips_fp16_only});
   }
 
-  void apply(const StepResult& result, std::uint32_t step_id, double unscale_by) {
+  void apply(std::uint32_t step_id, double unscale_by) {
     const optim::Clipping clipping =
         optim::clip(sum_of_squares_, unscale_by, context_.config.gradient_clipping);
     if (context_.config.gradient_clipping > 0) {
       emit_host<ev::EventKind::clip_factor>({.step = step_id, .value = clipping.clip_factor});
     }
-    const config::OptimizerConfig& config = context_.config.optimizer;
+    optimizer_->begin_update();
+    for (std::uint32_t group = 0; group < ownership_.sub_groups().size(); ++group) {
+      kernels::AdamW settings = settings_of(ownership_.param_group_of()[group]);
+      settings.grad_scale = static_cast<float>(clipping.factor);
+      optimizer_->update(group, step_id, settings);
+    }
+    optimizer_->finish_update();
+  }
+
+  /// Of a parameter group in this step.
+  [[nodiscard]] kernels::AdamW settings_of(std::uint32_t param_group) const {
+    const config::OptimizerConfig& config = context_.config.param_groups.at(param_group).optimizer;
+    const config::TrainingConfig::Betas betas = context_.config.betas(updates_, param_group);
     kernels::AdamW settings;
-    settings.lr = static_cast<float>(result.learning_rate);
-    const config::TrainingConfig::Betas betas = context_.config.betas(updates_);
+    settings.lr = static_cast<float>(context_.config.learning_rate(updates_, param_group));
     settings.beta1 = static_cast<float>(betas.beta1);
     settings.beta2 = static_cast<float>(betas.beta2);
     settings.epsilon = static_cast<float>(config.eps);
     settings.weight_decay = static_cast<float>(config.weight_decay);
     settings.decoupled = config.decoupled;
     settings.step = updates_ + 1;
-    settings.grad_scale = static_cast<float>(clipping.factor);
-    optimizer_->begin_update();
-    for (std::uint32_t group = 0; group < ownership_.sub_groups().size(); ++group) {
-      optimizer_->update(group, step_id, settings);
-    }
-    optimizer_->finish_update();
+    return settings;
   }
 
   const Context context_;

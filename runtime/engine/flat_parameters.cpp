@@ -1,13 +1,13 @@
 // Stages 0, 1 and 2: all parameters in one flat buffer, whole on every rank all the time. After the
-// optimizer each rank has new values in its own range only; all-gathers spread them: one, in place, or pieces
-// bounded by allgather_bucket_size. Frozen parameters lie in a buffer of their own that is never
-// communicated.
+// optimizer each rank has new values in its own ranges only; all-gathers spread them: for each parameter
+// group one, in place, or pieces bounded by allgather_bucket_size. Frozen parameters lie in a buffer of their
+// own that is never communicated.
 //
 // [Note: owned ranges in pieces]
 // In the first layout of stage 1 (S1) a rank owns a piece of every communication. The optimizer wants one
-// range, so pieces of several communications have a buffer of their own, one set of parameters / n beyond
-// stage 1's expression, from which each all-gather sends: nothing is copied. Those of a single one are in
-// place.
+// range of a sub-group, so pieces of several communications have a buffer of their own, one set of parameters
+// / n beyond stage 1's expression, from which each all-gather sends: nothing is copied. Where a parameter
+// group is one communication its range is in place.
 #include <algorithm>
 #include <vector>
 
@@ -33,10 +33,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
         events_(events),
         ownership_(ownership),
         buffer_(context.device.memory().allocate(context.bytes_of(ownership.flat().flat_elems), kGathered,
-                                                 context.device.compute())),
-        pieces_(plan::all_gather_shards(ownership.owned_elems(), context.world(),
-                                        context.config.zero.allgather_bucket_size,
-                                        context.config.zero.compat.ignore_allgather_bucket_size)) {
+                                                 context.device.compute())) {
     if (scattered()) {
       shard_ = context_.device.memory().allocate(owned_bytes(), kShard, context_.device.compute());
       zero(shard_);
@@ -65,14 +62,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
       device::Stream& gather = context_.device.gather();
       events_.order(context_.device.compute(), gather);
       emit_on<ev::EventKind::phase_begin>(gather, {.phase = ev::Phase::gather});
-      if (scattered()) {
-        gather_intervals(gather);
-      } else if (pieces_.size() == 1) {
-        const comm::GatherPart part{owned().data, buffer_.data(), ownership_.owned_elems(), ev::kNoId};
-        context_.gather_comm.all_gather({&part, 1}, context_.type(), gather, {});
-      } else {
-        gather_pieces(gather);
-      }
+      for (std::size_t i = 0; i < ownership_.flat().intervals.size(); ++i) gather_interval(i, gather);
       emit_on<ev::EventKind::phase_end>(gather, {.phase = ev::Phase::gather});
       events_.order(gather, context_.device.compute());
     }
@@ -91,27 +81,30 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   void close_frozen(plan::ParamId, optim::PartUse) override {}
 
  private:
-  [[nodiscard]] kernels::Ptr in_place() noexcept override { return owned(); }
+  [[nodiscard]] bool in_place() const noexcept override { return true; }
+  [[nodiscard]] kernels::DType type() const noexcept override { return context_.type(); }
+  [[nodiscard]] kernels::Ptr at(plan::Range range) override { return owned(range); }
   void put(plan::Range range, const void* from, std::uint32_t group) override {
-    offload::transfer(context_.device, ev::TransferKind::host_to_device, advance(owned(), range.begin).data,
-                      from, context_.bytes_of(range.size()), {ev::kNoId, group});
+    offload::transfer(context_.device, ev::TransferKind::host_to_device, owned(range).data, from,
+                      context_.bytes_of(range.size()), {ev::kNoId, group});
   }
   [[nodiscard]] kernels::Ptr frozen(plan::ParamId param) const {
     return advance(kernels::Ptr{frozen_.data(), context_.type()}, ownership_.frozen_offset(param));
   }
-  [[nodiscard]] kernels::Ptr owned() const noexcept {
-    if (scattered()) return {shard_.data(), context_.type()};
-    const std::uint32_t range = ownership_.stage() == 0 ? 0 : context_.rank();
-    return advance(kernels::Ptr{buffer_.data(), context_.type()}, ownership_.owned_elems() * range);
+  /// Elements of the owned range that lie in one sub-group.
+  [[nodiscard]] kernels::Ptr owned(plan::Range range) const noexcept {
+    if (scattered()) return advance(kernels::Ptr{shard_.data(), context_.type()}, range.begin);
+    const std::uint32_t rank = ownership_.stage() == 0 ? 0 : context_.rank();
+    return advance(kernels::Ptr{buffer_.data(), context_.type()}, ownership_.flat().flat_begin(range, rank));
   }
 
-  // One buffer, so that the all-gather is in place, but two categories: the owned range is the shard.
+  // One buffer, so that all-gathers are in place, but two categories: the owned range is the shard.
   static constexpr device::MemoryTag kGathered{ev::MemoryCategory::param_gathered, ev::kNoId};
   static constexpr device::MemoryTag kShard{ev::MemoryCategory::param_shard, ev::kNoId};
   [[nodiscard]] std::size_t owned_bytes() const { return context_.bytes_of(ownership_.owned_elems()); }
 
   /// See [Note: owned ranges in pieces].
-  [[nodiscard]] bool scattered() const noexcept { return ownership_.flat().intervals > 1; }
+  [[nodiscard]] bool scattered() const noexcept { return ownership_.flat().groups_in_pieces(); }
 
   void zero(const device::Buffer& buffer) {
     context_.device.compute().run([data = buffer.data(), bytes = buffer.bytes()](const kernels::Exec& exec) {
@@ -119,35 +112,42 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
     });
   }
 
-  /// One all-gather per communication of the first stage 1, in place in the flat buffer.
-  void gather_intervals(device::Stream& gather) {
+  /// In place in the flat buffer: one all-gather, or pieces. The first ZeRO-1 has cut into communications
+  /// already.
+  void gather_interval(std::size_t index, device::Stream& gather) {
     const plan::FlatLayout& layout = ownership_.flat();
-    const kernels::Ptr flat{buffer_.data(), context_.type()};
-    for (std::int64_t interval = 0; interval < layout.intervals; ++interval) {
-      const comm::GatherPart part{advance(owned(), interval * layout.sub_partition_elems).data,
-                                  advance(flat, layout.sub_partition_begin(interval, 0)).data,
-                                  layout.sub_partition_elems, ev::kNoId};
-      context_.gather_comm.all_gather({&part, 1}, context_.type(), gather, {});
+    const plan::Range range = layout.intervals[index].owned;
+    if (range.size() == 0 && layout.intervals.size() > 1) return;
+    const plan::ZeroConfig& zero = context_.config.zero;
+    const bool whole = scattered() || zero.compat.ignore_allgather_bucket_size;
+    const std::vector<plan::Range> pieces =
+        plan::all_gather_shards(range.size(), context_.world(), zero.allgather_bucket_size, whole);
+    const kernels::Ptr flat =
+        advance(kernels::Ptr{buffer_.data(), context_.type()}, layout.sub_partition_begin(index, 0));
+    if (pieces.size() == 1) {
+      const comm::GatherPart part{owned(range).data, flat.data, range.size(), ev::kNoId};
+      return context_.gather_comm.all_gather({&part, 1}, context_.type(), gather, {});
     }
+    gather_pieces(range, pieces, flat, gather);
   }
 
   /// Piece i of all ranks is not one run of the flat buffer, so it arrives in a buffer of its own: about
   /// allgather_bucket_size elements, which is the bound that the setting asks for.
-  void gather_pieces(device::Stream& gather) {
+  void gather_pieces(plan::Range owned_range, const std::vector<plan::Range>& pieces, kernels::Ptr flat,
+                     device::Stream& gather) {
     std::int64_t longest = 0;
-    for (const plan::Range& piece : pieces_) longest = std::max(longest, piece.size());
+    for (const plan::Range& piece : pieces) longest = std::max(longest, piece.size());
     const device::Buffer arrived =
         context_.device.memory().allocate(context_.bytes_of(longest * context_.world()),
                                           {ev::MemoryCategory::gather_buffer, ev::kNoId}, gather);
     const kernels::ConstPtr from{arrived.data(), context_.type()};
-    const kernels::Ptr flat{buffer_.data(), context_.type()};
-    for (const plan::Range& piece : pieces_) {
-      const comm::GatherPart part{advance(owned(), piece.begin).data, arrived.data(), piece.size(),
+    for (const plan::Range& piece : pieces) {
+      const comm::GatherPart part{advance(owned(owned_range), piece.begin).data, arrived.data(), piece.size(),
                                   ev::kNoId};
       context_.gather_comm.all_gather({&part, 1}, context_.type(), gather, {});
       for (std::uint32_t rank = 0; rank < context_.world(); ++rank) {
         if (rank == context_.rank()) continue;
-        context_.device.copy_async(advance(flat, rank * ownership_.owned_elems() + piece.begin).data,
+        context_.device.copy_async(advance(flat, rank * owned_range.size() + piece.begin).data,
                                    advance(from, rank * piece.size()).data, context_.bytes_of(piece.size()),
                                    gather);
       }
@@ -173,7 +173,6 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   device::Buffer buffer_;  ///< [flat_elems] storage type: every trained parameter, padded to ranks
   device::Buffer shard_;   ///< [owned_elems] storage type; of a scattered owned range only
   device::Buffer frozen_;  ///< [frozen_elems] storage type: parameters that are not trained, in order
-  std::vector<plan::Range> pieces_;  ///< of the owned range, one all-gather each
   bool announced_ = false;
 };
 

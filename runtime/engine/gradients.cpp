@@ -9,6 +9,7 @@
 #include "runtime/execution/events.h"
 #include "runtime/offload/transfer.h"
 #include "runtime/plan/offload.h"
+#include "runtime/plan/param_groups.h"
 
 namespace shardscope::engine {
 using execution::bytes_of;
@@ -46,6 +47,7 @@ Gradients::Gradients(const Context& context, EventPool& events, const plan::Owne
       planner_({.bucket_elems = context.config.zero.reduce_bucket_size,
                 .buffers = plan::bucket_buffers(context.config.zero.overlap(),
                                                 context.config.zero.contiguous_gradients)}),
+      by_group_(plan::trained_by_group(context.model)),
       ready_(context.model.params.size(), false),
       seen_in_window_(context.model.params.size(), false),
       in_flight_(plan::max_ongoing(holds_host() ? context.config.zero.compat.max_param_reduce_events
@@ -155,9 +157,7 @@ void Gradients::end_backward() {
   settle_unused(unused);
   if (!reduces_now()) return;
   if (in_buckets() && waits_for_end()) {
-    for (const plan::ParamPlan& param : context_.model.params) {
-      if (param.trainable) add_to_bucket(param.id);
-    }
+    for (const plan::ParamId param : by_group_) add_to_bucket(param);
   }
   device::Stream& reduce_stream = context_.device.reduce();
   const ev::Fields<ev::EventKind::phase_begin> phase{.phase = ev::Phase::reduce};
@@ -188,7 +188,11 @@ plan::DueFlush Gradients::with_collectives(const plan::Flush& flush) const {
     due.collectives =
         plan::plan_reduce(ownership_.flat(), flush, plan::reduce_mode(zero), zero.reduce_bucket_size);
   } else {
-    std::sort(due.flush.params.begin(), due.flush.params.end());
+    const auto place = [this](plan::ParamId id) {
+      return std::pair(context_.model.params[plan::raw(id)].group, id);
+    };
+    std::sort(due.flush.params.begin(), due.flush.params.end(),
+              [&place](plan::ParamId a, plan::ParamId b) { return place(a) < place(b); });
   }
   return due;
 }

@@ -5,10 +5,11 @@
 // [Note: collectives of a bucket]
 // By default a bucket is one grouped collective: each slice goes to its owner as in a reduce per owner, so
 // the same elements move, but one launch and one rendezvous replace several, and gradients go in the order of
-// parameters, where neighbours in memory travel together. DeepSpeed issues a reduce per owner, or all-reduces
-// over slices, in the order in which gradients arrived, each cut after reduce_bucket_size elements. Under the
-// compatibility switch multi_rank_bucket_allreduce a bucket is issued so, collective by collective. Sums are
-// taken in the order of ranks either way: no bit of a gradient depends on it.
+// parameter groups and parameters, where neighbours in memory travel together. DeepSpeed issues a reduce per
+// owner, or all-reduces over slices, in the order in which gradients arrived, each cut after
+// reduce_bucket_size elements. Under the compatibility switch multi_rank_bucket_allreduce a bucket is issued
+// so, collective by collective. Sums are taken in the order of ranks either way: no bit of a gradient depends
+// on it.
 //
 // [Note: gradients in flight]
 // A bucket is reduced on the reduce stream, which first waits for the kernels that wrote it. At most two
@@ -65,10 +66,12 @@ class Gradients {
   void end_backward();
   /// The compute stream waits for every reduction; their memory is freed.
   void drain();
+  /// After the last drain() of a step: queues on the compute stream what makes the owned gradients one run.
+  virtual void join_owned() {}
   /// The optimizer step is queued: what only it needed is freed.
   virtual void end_step(std::uint32_t /*step*/) {}
   /// Averaged over ranks and, through the loss scale, over micro-steps; laid out as plan::Ownership says,
-  /// zero where there is padding.
+  /// zero where there is padding. Complete once join_owned() was called.
   [[nodiscard]] virtual optim::GradientParts owned() const = 0;
 
  protected:
@@ -142,6 +145,7 @@ class Gradients {
 
   const Scaling scaling_;
   plan::BucketPlanner planner_;
+  const std::vector<plan::ParamId> by_group_;  ///< trained parameters, group after group
   Window window_;
   std::vector<bool> ready_;           ///< by ParamId, in this backward
   std::vector<bool> seen_in_window_;  ///< by ParamId, in this accumulation window

@@ -24,7 +24,7 @@ ResidentGradients::ResidentGradients(const Context& context, EventPool& events,
                                                context.device.compute())),
       written_(context.model.params.size(), false),
       separate_(context.model.params.size()) {
-  // Padding stays zero for good: nothing writes it.
+  // Padding stays zero: nothing writes it but what moves pieces together, see zero_padding.
   context_.device.compute().run([data = buffer_.data(), bytes = buffer_.bytes()](const kernels::Exec& exec) {
     kernels::fill_zero(exec, data, bytes);
   });
@@ -49,11 +49,49 @@ model::GradTarget ResidentGradients::target(ParamId param) {
 optim::GradientParts ResidentGradients::owned() const {
   const std::int64_t elems = ownership_.owned_elems();
   if (host_) return {{}, 0, host_->data(), elems};
-  const std::uint32_t range = ownership_.stage() == 0 ? 0 : context_.rank();
-  return {flat_at(elems * range), elems, {}, 0};
+  const std::uint32_t rank = ownership_.stage() == 0 ? 0 : context_.rank();
+  return {flat_at(ownership_.flat().sub_partition_begin(0, rank)), elems, {}, 0};
 }
 
-void ResidentGradients::begin_window() { std::fill(written_.begin(), written_.end(), false); }
+bool ResidentGradients::apart() const noexcept {
+  return ownership_.flat().intervals.size() > 1 && ownership_.flat().world > 1 && !host_;
+}
+
+/// The part of the first group stays where it is; each other one goes behind the one before. What it
+/// overwrites is of earlier groups, or lies before it in its own: with two ranks or more the end of what has
+/// moved is never beyond the beginning of what has not.
+void ResidentGradients::join_owned() {
+  if (!apart() || !in_buckets()) return;
+  const plan::FlatLayout& layout = ownership_.flat();
+  const kernels::Ptr run = flat_at(layout.sub_partition_begin(0, context_.rank()));
+  for (std::size_t i = 1; i < layout.intervals.size(); ++i) {
+    const plan::Range owned = layout.intervals[i].owned;
+    const kernels::Ptr to = advance(run, owned.begin);
+    const kernels::Ptr from = flat_at(layout.sub_partition_begin(i, context_.rank()));
+    if (to.data == from.data) continue;
+    context_.device.compute().run([to, from, elems = owned.size()](const kernels::Exec& exec) {
+      kernels::cast(exec, to, from, elems);
+    });
+  }
+}
+
+void ResidentGradients::begin_window() {
+  std::fill(written_.begin(), written_.end(), false);
+  if (apart()) zero_padding();
+}
+
+/// Pieces that were moved together in the step before may have covered it.
+void ResidentGradients::zero_padding() {
+  const plan::FlatLayout& layout = ownership_.flat();
+  for (std::size_t i = 0; i < layout.intervals.size(); ++i) {
+    const plan::FlatInterval& interval = layout.intervals[i];
+    const std::int64_t padding = interval.owned.size() * layout.world - interval.real_elems;
+    if (padding == 0) continue;
+    const kernels::Ptr at = flat_at(layout.sub_partition_begin(i, 0) + interval.real_elems);
+    context_.device.compute().run([data = at.data, bytes = bytes_of(padding, at.type)](
+                                      const kernels::Exec& exec) { kernels::fill_zero(exec, data, bytes); });
+  }
+}
 
 void ResidentGradients::joined(ParamId param) {
   device::Buffer& buffer = separate_[plan::raw(param)];
@@ -206,9 +244,9 @@ namespace {
 
 /// The first layout of stage 1 (S1): one reduce-scatter per communication once the window is complete. What
 /// arrives is this rank's piece. The optimizer wants the pieces in a row, so they take the place of whole
-/// gradients that were sent before: piece i lies at i * sub_partition_elems, inside communication
-/// i / world, which has left by then. Only the first piece must move there, from its place in the first
-/// communication.
+/// gradients that were sent before: piece i lies where it begins in the owned range, which is in a
+/// communication that has left by then. Only the first piece must move there, from its place in the first
+/// communication, and one that is larger than all before it together (a parameter group after a small one).
 class LegacyGradients final : public ResidentGradients {
  public:
   using ResidentGradients::ResidentGradients;
@@ -223,10 +261,10 @@ class LegacyGradients final : public ResidentGradients {
 
   void reduce_window() override {
     const plan::FlatLayout& layout = ownership_.flat();
-    for (std::int64_t interval = 0; interval < layout.intervals; ++interval) {
+    for (std::size_t interval = 0; interval < layout.intervals.size(); ++interval) {
       const std::uint32_t id = next_++;
       const std::int64_t begin = layout.sub_partition_begin(interval, 0);
-      const std::int64_t elems = layout.sub_partition_elems * layout.world;
+      const std::int64_t elems = layout.intervals[interval].owned.size() * layout.world;
       context_.gates.pass(ev::GateKind::bucket, id);
       announce(id, {begin, begin + elems});
       issue(id, elems, [&](Held& held) -> device::Stream& {
@@ -256,20 +294,22 @@ class LegacyGradients final : public ResidentGradients {
   }
 
   /// Where this rank's gradients of an interval stay: all in a row.
-  [[nodiscard]] kernels::Ptr piece(std::int64_t interval) const {
+  [[nodiscard]] kernels::Ptr piece(std::size_t interval) const {
     const plan::FlatLayout& layout = ownership_.flat();
-    if (layout.intervals == 1) return flat_at(layout.sub_partition_begin(0, context_.rank()));
-    return flat_at(interval * layout.sub_partition_elems);
+    if (layout.intervals.size() == 1) return flat_at(layout.sub_partition_begin(0, context_.rank()));
+    return flat_at(layout.intervals[interval].owned.begin);
   }
 
-  device::Stream& reduce_interval(std::int64_t interval, plan::Range flat, comm::CollectiveLabel label,
+  device::Stream& reduce_interval(std::size_t interval, plan::Range flat, comm::CollectiveLabel label,
                                   Held& held) {
     device::Stream& stream = context_.device.reduce();
-    const std::int64_t elems = ownership_.flat().sub_partition_elems;
+    const plan::Range owned = ownership_.flat().intervals[interval].owned;
+    const std::int64_t elems = owned.size();
     const kernels::Ptr own = piece(interval);
     const kernels::Ptr sent = to_wire(flat_at(flat.begin), flat.size(), ev::kNoId, held);
     kernels::Ptr arrived = own;
-    if (host_ || sent.type != own.type) {
+    const bool still_there = interval > 0 && owned.end > flat.begin;  // what its place holds has not left
+    if (host_ || sent.type != own.type || still_there) {
       held.push_back(context_.device.memory().allocate(bytes_of(elems, sent.type),
                                                        {ev::MemoryCategory::reduce_bucket, ev::kNoId},
                                                        context_.device.compute()));
@@ -279,7 +319,7 @@ class LegacyGradients final : public ResidentGradients {
     }
     const comm::ReduceScatterPart part{sent.data, flat.size(), arrived.data, elems, ev::kNoId};
     context_.reduce_comm.reduce_scatter({&part, 1}, sent.type, mean_factor(), stream, label);
-    if (host_) return host_->take({{plan::kNone<ParamId>, interval * elems, arrived, elems}}, held);
+    if (host_) return host_->take({{plan::kNone<ParamId>, owned.begin, arrived, elems}}, held);
     if (arrived.data != own.data) {
       stream.run(
           [own, arrived, elems](const kernels::Exec& exec) { kernels::cast(exec, own, arrived, elems); });

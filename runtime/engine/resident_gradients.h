@@ -7,8 +7,10 @@
 
 namespace shardscope::engine {
 
-/// Gradients lie in the flat buffer in grad_accum_dtype. Backward writes there directly, or, where that is
-/// not the storage type, into a buffer of its own that joins the sum when the gradient is complete.
+/// Gradients lie in the flat buffer in grad_accum_dtype. With several parameter groups this rank's part of
+/// each is apart: once all are reduced they move together (join_owned), over gradients that have left.
+/// Backward writes there directly, or, where that is not the storage type, into a buffer of its own that
+/// joins the sum when the gradient is complete.
 class ResidentGradients : public Gradients {
  public:
   ResidentGradients(const execution::Context& context, execution::EventPool& events,
@@ -16,6 +18,7 @@ class ResidentGradients : public Gradients {
 
   [[nodiscard]] model::GradTarget target(plan::ParamId param) override;
   [[nodiscard]] optim::GradientParts owned() const override;
+  void join_owned() override;
 
  protected:
   void begin_window() override;
@@ -23,11 +26,13 @@ class ResidentGradients : public Gradients {
   void settle_unused(const std::vector<plan::ParamId>& params) override;
   device::Stream& reduce(const plan::DueFlush& due, comm::CollectiveLabel label, Held& held) override;
 
+  [[nodiscard]] bool apart() const noexcept;
   /// The flat buffer from element `offset` on.
   [[nodiscard]] kernels::Ptr flat_at(std::int64_t offset) const;
 
  private:
   [[nodiscard]] kernels::Ptr whole(plan::ParamId param) const;
+  void zero_padding();
   /// This rank's slices leave for the host as soon as they are reduced: they are sums over the whole window.
   device::Stream& offload(const std::vector<plan::ParamId>& params, Held& held);
   void reduce_one_by_one(const plan::DueFlush& due, comm::CollectiveLabel label, Held& held);

@@ -92,6 +92,14 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
       }
     }
   }
+  if (config.group_rules().empty()) return tables;
+  for (const config::ParamGroup& group : config.param_groups) {
+    const config::OptimizerConfig& o = group.optimizer;
+    tables.param_groups.push_back({group.rule.name, o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, {}});
+  }
+  for (const plan::ParamPlan& param : model.params) {
+    if (param.trainable) tables.param_groups.at(param.group).params.push_back(plan::raw(param.id));
+  }
   return tables;
 }
 

@@ -41,12 +41,12 @@ void StoredShards::finish() {
 }
 
 optim::StoredPart StoredShards::open_stored(ParamId param) {
-  if (shards_.in_place().data == nullptr) return shards_.open(param);
+  if (!shards_.in_place()) return shards_.open(param);
   return {{shards_.at_rest(param), context_.type()}, &context_.device.compute()};
 }
 
 void StoredShards::close_stored(ParamId param, optim::PartUse use) {
-  if (shards_.in_place().data == nullptr) shards_.close(param, use);
+  if (!shards_.in_place()) shards_.close(param, use);
 }
 
 plan::PackedShard StoredShards::packed(ParamId param) const {

@@ -18,9 +18,11 @@ class DeviceShards final : public ShardStore {
     });
   }
 
-  [[nodiscard]] kernels::Ptr in_place() noexcept override { return {buffer_.data(), type_}; }
+  [[nodiscard]] kernels::DType type() const noexcept override { return type_; }
+  [[nodiscard]] bool in_place() const noexcept override { return true; }
+  [[nodiscard]] kernels::Ptr at(plan::Range range) override { return {byte_at(range.begin), type_}; }
   void put(plan::Range range, const void* from, std::uint32_t group) override {
-    transfer(device_, instrumentation::TransferKind::host_to_device, at(range.begin), from,
+    transfer(device_, instrumentation::TransferKind::host_to_device, byte_at(range.begin), from,
              bytes_of(range.size()), {instrumentation::kNoId, group});
   }
   [[nodiscard]] void* at_rest(plan::ParamId param) const noexcept override {
@@ -55,7 +57,7 @@ class DeviceShards final : public ShardStore {
   [[nodiscard]] std::size_t bytes_of(std::int64_t elems) const noexcept {
     return static_cast<std::size_t>(elems) * kernels::size_of(type_);
   }
-  [[nodiscard]] std::byte* at(std::int64_t elem) const noexcept {
+  [[nodiscard]] std::byte* byte_at(std::int64_t elem) const noexcept {
     return static_cast<std::byte*>(buffer_.data()) + bytes_of(elem);
   }
 

@@ -53,7 +53,8 @@ class PlacedShards final : public ShardStore {
     }
   }
 
-  [[nodiscard]] kernels::Ptr in_place() noexcept override { return {nullptr, type_}; }
+  [[nodiscard]] kernels::DType type() const noexcept override { return type_; }
+  [[nodiscard]] bool in_place() const noexcept override { return false; }
   [[nodiscard]] void* at_rest(ParamId param) const noexcept override {
     const Shard& shard = shards_[plan::raw(param)];
     return shard.place == ShardPlace::device ? shard.data : nullptr;

@@ -308,13 +308,13 @@ void ZenFlowChosen::put_where_they_rest() {
 }
 
 void ZenFlowChosen::put() {
-  if (in_.params.in_place().data == nullptr) return put_where_they_rest();
+  if (!in_.params.in_place()) return put_where_they_rest();
   device_.compute().run([this](const kernels::Exec& exec) {
     const kernels::ConstPtr packed = values();
-    const kernels::Ptr params = in_.params.in_place();
     for (const Item& item : items_) {
       const kernels::ConstPtr from = execution::advance(packed, item.packed_offset);
-      const kernels::Ptr to = execution::advance(params, item.slice.owned_offset);
+      const std::int64_t first = item.slice.owned_offset;
+      const kernels::Ptr to = in_.params.at({first, first + item.slice.elems});
       if (item.matrix()) {
         kernels::put_columns(exec, to, from, item.part(), chosen(item),
                              static_cast<std::int64_t>(item.columns.size()));

@@ -208,8 +208,8 @@ void ZenFlowHost::read_stored(plan::Range range, float* to) const {
 }
 
 void ZenFlowHost::read_published(plan::Range range, float* to) const {
-  if (in_.params.in_place().data == nullptr) return read_stored(range, to);
-  const kernels::Ptr params = execution::advance(in_.params.in_place(), range.begin);
+  if (!in_.params.in_place()) return read_stored(range, to);
+  const kernels::Ptr params = in_.params.at(range);
   const device::Buffer stored =
       pool_.allocate(bytes_of(range.size(), in_.type), {ev::MemoryCategory::temporary}, device_.copy());
   events_.order(device_.compute(), device_.copy());

@@ -27,11 +27,11 @@ class DeviceOptimizer final : public OptimizerState {
       : device_(device),
         params_(params),
         gradient_(gradient),
-        type_(params.in_place().type),
+        type_(params.type()),
         groups_(std::move(sub_groups)),
         elems_(groups_.empty() ? 0 : groups_.back().end),
         events_(device) {
-    const bool in_place = params_.in_place().data != nullptr;
+    const bool in_place = params_.in_place();
     if (type_ != kernels::DType::f32 || !in_place) master_ = make_zeroed(ev::MemoryCategory::master_weight);
     momentum_ = make_zeroed(ev::MemoryCategory::momentum);
     variance_ = make_zeroed(ev::MemoryCategory::variance);
@@ -48,10 +48,9 @@ class DeviceOptimizer final : public OptimizerState {
     const ev::Fields<ev::EventKind::optimizer_begin> fields{
         .sub_group = group, .step = step, .elems = range.size()};
     execution::emit_on<ev::EventKind::optimizer_begin>(device_.compute(), fields);
-    device_.compute().run([master = pointer(base::StateKind::master) + range.begin,
-                           m = pointer(base::StateKind::momentum) + range.begin,
-                           v = pointer(base::StateKind::variance) + range.begin, rounded = rounded(range),
-                           grad = offset(gradient_, range.begin), n = range.size(),
+    device_.compute().run([master = at(base::StateKind::master, range),
+                           m = at(base::StateKind::momentum, range), v = at(base::StateKind::variance, range),
+                           rounded = rounded(range), grad = offset(gradient_, range.begin), n = range.size(),
                            settings](const kernels::Exec& exec) {
       kernels::adamw_step(exec, master, m, v, rounded, grad, n, settings);
     });
@@ -60,14 +59,14 @@ class DeviceOptimizer final : public OptimizerState {
   }
 
   void finish_update() override {
-    if (params_.in_place().data == nullptr) events_.order(device_.copy(), device_.compute());
+    if (!params_.in_place()) events_.order(device_.copy(), device_.compute());
   }
 
   void publish_params() override {
     for (std::uint32_t group = 0; group < groups_.size(); ++group) {
       const plan::Range range = groups_[group];
       if (type_ != kernels::DType::f32) {
-        device_.compute().run([to = rounded(range), master = pointer(base::StateKind::master) + range.begin,
+        device_.compute().run([to = rounded(range), master = at(base::StateKind::master, range),
                                n = range.size()](const kernels::Exec& exec) {
           kernels::cast(exec, to, {master, kernels::DType::f32}, n);
         });
@@ -78,11 +77,17 @@ class DeviceOptimizer final : public OptimizerState {
   }
 
   void read(base::StateKind kind, plan::Range range, float* to) override {
-    device_.copy_async(to, pointer(kind) + range.begin, fp32_bytes(range.size()), device_.compute());
+    for_sub_groups(range, [&](plan::Range part) {
+      device_.copy_async(to + (part.begin - range.begin), at(kind, part), fp32_bytes(part.size()),
+                         device_.compute());
+    });
     device_.compute().synchronize();
   }
   void write(base::StateKind kind, plan::Range range, const float* from) override {
-    device_.copy_async(pointer(kind) + range.begin, from, fp32_bytes(range.size()), device_.compute());
+    for_sub_groups(range, [&](plan::Range part) {
+      device_.copy_async(at(kind, part), from + (part.begin - range.begin), fp32_bytes(part.size()),
+                         device_.compute());
+    });
     device_.compute().synchronize();
   }
 
@@ -96,14 +101,24 @@ class DeviceOptimizer final : public OptimizerState {
     return buffer;
   }
 
-  [[nodiscard]] float* pointer(base::StateKind kind) const {
+  /// Calls visit(part) for the part of `range` in each sub-group: parameters in place may be apart.
+  template <typename Visit>
+  void for_sub_groups(plan::Range range, const Visit& visit) const {
+    for (const plan::Range& group : groups_) {
+      if (const plan::Range part = plan::intersect(range, group); part.size() > 0) visit(part);
+    }
+  }
+
+  /// Elements of one sub-group.
+  [[nodiscard]] float* at(base::StateKind kind, plan::Range range) const {
     switch (kind) {
       case base::StateKind::master:
-        return static_cast<float*>(master_ ? master_.data() : params_.in_place().data);
+        return master_ ? static_cast<float*>(master_.data()) + range.begin
+                       : static_cast<float*>(params_.at(range).data);
       case base::StateKind::momentum:
-        return static_cast<float*>(momentum_.data());
+        return static_cast<float*>(momentum_.data()) + range.begin;
       case base::StateKind::variance:
-        return static_cast<float*>(variance_.data());
+        return static_cast<float*>(variance_.data()) + range.begin;
       case base::StateKind::waiting_sum:
       case base::StateKind::published:
         break;  // ZenFlow's; not among kinds() here
@@ -114,19 +129,18 @@ class DeviceOptimizer final : public OptimizerState {
   /// Where the kernel writes parameters in 16 bits; null in fp32.
   [[nodiscard]] kernels::Ptr rounded(const plan::Range& range) const {
     if (type_ == kernels::DType::f32) return {nullptr, type_};
-    const kernels::Ptr in_place = params_.in_place();
-    return in_place.data != nullptr ? offset(in_place, range.begin) : kernels::Ptr{rounded_.data(), type_};
+    return params_.in_place() ? params_.at(range) : kernels::Ptr{rounded_.data(), type_};
   }
 
   /// Parameters that are kept elsewhere leave through the copy stream.
   void put(const plan::Range& range, std::uint32_t group) {
-    if (params_.in_place().data != nullptr) return;
+    if (params_.in_place()) return;
     events_.order(device_.compute(), device_.copy());
     if (rounded_) {
       params_.put(range, rounded_.data(), group);
       events_.order(device_.copy(), device_.compute());  // the next group writes the same buffer
     } else {
-      params_.put(range, pointer(base::StateKind::master) + range.begin, group);
+      params_.put(range, at(base::StateKind::master, range), group);
     }
   }
 

@@ -28,16 +28,23 @@ class ParamSink {
   ParamSink(const ParamSink&) = delete;
   ParamSink& operator=(const ParamSink&) = delete;
 
-  /// The owned range (plan::Ownership) in device memory, storage type, for the compute stream to write in
-  /// place; data is null when a part of it is stored elsewhere and put() is the only way in.
-  [[nodiscard]] virtual kernels::Ptr in_place() noexcept = 0;
+  /// Storage type of the parameters.
+  [[nodiscard]] virtual kernels::DType type() const noexcept = 0;
+  /// Whether the owned range (plan::Ownership) is in device memory for the compute stream to write in place;
+  /// false when a part of it is stored elsewhere and put() is the only way in.
+  [[nodiscard]] virtual bool in_place() const noexcept = 0;
+  /// Where in_place(): elements [range) of the owned range, which lie in one sub-group. Sub-groups of several
+  /// parameter groups are apart.
+  [[nodiscard]] virtual kernels::Ptr at(plan::Range) {
+    throw std::logic_error("parameters that are not in place have no address");
+  }
   /// Queues taking new values of `range` (elements of the owned range) from `from`: device or host memory in
   /// storage type that stays until the copy stream has come here. Runs on the copy stream; `group` is the
   /// sub-group, for events.
   virtual void put(plan::Range range, const void* from, std::uint32_t group) = 0;
-  /// Where in_place() has no data: queues bringing the part of `param` to memory, from NVMe through a buffer.
-  /// Work queued on the part's stream follows all that was queued on the copy stream. One at a time; close()
-  /// is called when that work is queued.
+  /// Where they are not in_place(): queues bringing the part of `param` to memory, from NVMe through a
+  /// buffer. Work queued on the part's stream follows all that was queued on the copy stream. One at a time;
+  /// close() is called when that work is queued.
   [[nodiscard]] virtual StoredPart open(plan::ParamId) {
     throw std::logic_error("parameters that are in place are not opened");
   }

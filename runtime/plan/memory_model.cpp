@@ -30,10 +30,10 @@ bool is_trainable(const std::vector<bool>& trainable, std::size_t param) {
   return param >= trainable.size() || trainable[param];
 }
 
-/// Elements of the trainable, or of the frozen ones.
-std::vector<std::int64_t> chosen(const std::vector<std::int64_t>& elems, const std::vector<bool>& trainable,
-                                 bool trained) {
-  std::vector<std::int64_t> some;
+/// Of the trainable, or of the frozen ones.
+template <typename T>
+std::vector<T> chosen(const std::vector<T>& elems, const std::vector<bool>& trainable, bool trained) {
+  std::vector<T> some;
   for (std::size_t i = 0; i < elems.size(); ++i) {
     if (is_trainable(trainable, i) == trained) some.push_back(elems[i]);
   }
@@ -178,7 +178,7 @@ std::array<PoolExpression, kStatePools> placed_expressions(std::uint32_t stage, 
 
 ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint32_t stage,
                          std::uint32_t world, const StateBytes& bytes, std::int64_t shard_alignment,
-                         const std::vector<bool>& trainable) {
+                         const std::vector<bool>& trainable, const std::vector<std::uint32_t>& groups) {
   check_stage(stage);
   const std::vector<std::int64_t> trained = chosen(param_elems, trainable, true);
   const std::vector<std::int64_t> frozen = chosen(param_elems, trainable, false);
@@ -195,7 +195,8 @@ ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint
   std::int64_t owned = elems;     // elements that this rank updates, with padding
   std::int64_t gradients = elems;
   if (stage == 1 || stage == 2) {
-    const FlatLayout layout = make_flat_layout(trained, world);
+    const FlatLayout layout =
+        make_flat_layout(trained, world, GradientOrder::parameter_order, chosen(groups, trainable, true));
     resident = layout.flat_elems;
     owned = layout.shard_elems;
     gradients = stage == 1 ? layout.flat_elems : layout.shard_elems;

@@ -120,11 +120,12 @@ struct ModelStates {
 };
 /// `param_elems` by ParamId. Stage 2 keeps only owned gradients, as this runtime does (V6 is the exception
 /// elsewhere). `shard_alignment`: stage 3, see make_shard_layout. `trainable` by ParamId; empty: all are.
-/// Throws std::invalid_argument on a stage above 3.
+/// `groups`: parameter groups, by ParamId; empty: one. Throws std::invalid_argument on a stage above 3.
 [[nodiscard]] ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint32_t stage,
                                        std::uint32_t world, const StateBytes& bytes,
                                        std::int64_t shard_alignment = 1,
-                                       const std::vector<bool>& trainable = {});
+                                       const std::vector<bool>& trainable = {},
+                                       const std::vector<std::uint32_t>& groups = {});
 
 /// Elements one rank communicates in an optimizer step, as the ZeRO paper counts: an all-reduce 2, the others
 /// 1 per element of the whole.

@@ -185,6 +185,13 @@ std::vector<bool> trainable_params(const ModelPlan& model) {
   return trainable;
 }
 
+std::vector<std::uint32_t> groups_of_params(const ModelPlan& model) {
+  std::vector<std::uint32_t> groups;
+  groups.reserve(model.params.size());
+  for (const ParamPlan& param : model.params) groups.push_back(param.group);
+  return groups;
+}
+
 std::int64_t trainable_elems(const ModelPlan& model) noexcept {
   std::int64_t elems = 0;
   for (const ParamPlan& param : model.params) elems += param.trainable ? param.elems : 0;

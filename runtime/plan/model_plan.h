@@ -23,6 +23,7 @@ struct ParamPlan {
   ParamKind kind = ParamKind::matrix;
   std::vector<ModuleId> modules;  ///< owner first, then the modules that share it (tied)
   bool trainable = true;          ///< false: frozen, so no gradient, no optimizer states
+  std::uint32_t group = 0;        ///< of the optimizer's parameter groups (param_groups.h)
 };
 
 struct ModulePlan {
@@ -46,6 +47,8 @@ struct ModelPlan {
 
 /// By ParamId: false for frozen parameters.
 [[nodiscard]] std::vector<bool> trainable_params(const ModelPlan& model);
+/// By ParamId: its parameter group.
+[[nodiscard]] std::vector<std::uint32_t> groups_of_params(const ModelPlan& model);
 /// Elements of the parameters that are trained; the others are frozen.
 [[nodiscard]] std::int64_t trainable_elems(const ModelPlan& model) noexcept;
 

@@ -19,6 +19,11 @@ Ownership::Ownership(const ModelPlan& model, const ZeroConfig& zero, std::uint32
     owned_elems_ = shards_.trainable_elems;
     frozen_elems_ = shards_.elems - shards_.trainable_elems;
     sub_groups_ = make_sub_groups(shards_, zero.sub_group_size);
+    auto at = shards_.order.begin();
+    for (const Range& sub_group : sub_groups_) {
+      while (shards_.shard_offset[raw(*at)] < sub_group.begin) ++at;
+      param_group_of_.push_back(shards_.group[raw(*at)]);
+    }
     return;
   }
   const GradientOrder order =
@@ -29,7 +34,14 @@ Ownership::Ownership(const ModelPlan& model, const ZeroConfig& zero, std::uint32
     flat_ = make_flat_layout(model, stage_ == 0 ? 1 : world, order);
   }
   owned_elems_ = flat_.shard_elems;
-  sub_groups_.push_back({0, owned_elems_});
+  for (const FlatInterval& interval : flat_.intervals) {
+    if (!param_group_of_.empty() && param_group_of_.back() == interval.group) {
+      sub_groups_.back().end = interval.owned.end;
+    } else {
+      sub_groups_.push_back(interval.owned);
+      param_group_of_.push_back(interval.group);
+    }
+  }
   for (const ParamPlan& param : model.params) {
     frozen_offset_.push_back(param.trainable ? -1 : frozen_elems_);
     if (!param.trainable) frozen_elems_ += param.elems;

@@ -29,9 +29,9 @@ struct OwnedSlice {
   std::int64_t padding_elems = 0;  ///< stage 3: rest of the shard
 };
 
-/// Stage 0: every rank owns everything. Stages 1 and 2: a range of the flat, padded parameters, or in the
-/// first layout of stage 1 a range of each communication. Stage 3: a shard of every parameter; with MiCS rank
-/// r owns what rank r % shard_world() owns.
+/// Stage 0: every rank owns everything. Stages 1 and 2: a range of the flat, padded parameters of each
+/// parameter group, or in the first layout of stage 1 a range of each communication. Stage 3: a shard of
+/// every parameter; with MiCS rank r owns what rank r % shard_world() owns.
 class Ownership {
  public:
   /// `shard_alignment` (elements) applies to stage 3. Throws std::invalid_argument on a stage above 3.
@@ -56,8 +56,11 @@ class Ownership {
   }
   /// Stages 0 to 2, of a frozen parameter: its first element behind the owned range.
   [[nodiscard]] std::int64_t frozen_offset(ParamId param) const { return frozen_offset_.at(raw(param)); }
-  /// Units of the optimizer step, ascending, covering the owned range.
+  /// Units of the optimizer step, ascending, covering the owned range: stage 3 by sub_group_size, else one
+  /// for each parameter group.
   [[nodiscard]] const std::vector<Range>& sub_groups() const noexcept { return sub_groups_; }
+  /// The parameter group of each sub-group: none spans two.
+  [[nodiscard]] const std::vector<std::uint32_t>& param_group_of() const noexcept { return param_group_of_; }
   /// Slices of one parameter on one rank, ascending.
   [[nodiscard]] std::vector<OwnedSlice> slices(ParamId param, std::uint32_t rank) const;
 
@@ -74,6 +77,7 @@ class Ownership {
   std::int64_t frozen_elems_ = 0;
   std::vector<std::int64_t> frozen_offset_;  ///< stages 0 to 2, by ParamId; -1: trained
   std::vector<Range> sub_groups_;
+  std::vector<std::uint32_t> param_group_of_;  ///< by sub-group
   FlatLayout flat_;
   ShardLayout shards_;
 };

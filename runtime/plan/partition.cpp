@@ -15,14 +15,19 @@ void check_world(std::uint32_t world) {
 
 /// What a layout is made of.
 struct ParamSizes {
-  std::vector<std::int64_t> elems;  ///< by ParamId
-  std::vector<ParamId> trainable;   ///< ascending
+  std::vector<std::int64_t> elems;           ///< by ParamId
+  std::vector<std::vector<ParamId>> groups;  ///< by parameter group: its trainable parameters, ascending
+
+  void add(std::uint32_t group, ParamId param) {
+    if (group >= groups.size()) groups.resize(group + std::size_t{1});
+    groups[group].push_back(param);
+  }
 };
 
-ParamSizes sizes_of(const std::vector<std::int64_t>& param_elems) {
+ParamSizes sizes_of(const std::vector<std::int64_t>& param_elems, const std::vector<std::uint32_t>& groups) {
   ParamSizes sizes{param_elems, {}};
   for (std::size_t i = 0; i < param_elems.size(); ++i) {
-    sizes.trainable.push_back(ParamId{static_cast<std::uint32_t>(i)});
+    sizes.add(groups.empty() ? 0 : groups.at(i), ParamId{static_cast<std::uint32_t>(i)});
   }
   return sizes;
 }
@@ -31,84 +36,103 @@ ParamSizes sizes_of(const ModelPlan& model) {
   ParamSizes sizes;
   for (const ParamPlan& param : model.params) {
     sizes.elems.push_back(param.elems);
-    if (param.trainable) sizes.trainable.push_back(param.id);
+    if (param.trainable) sizes.add(param.group, param.id);
   }
   return sizes;
 }
 
-/// Parameters one after the other; sizes and slices come with cut().
-FlatLayout concatenate(const ParamSizes& sizes, std::uint32_t world, GradientOrder order) {
-  check_world(world);
-  FlatLayout layout;
-  layout.world = world;
-  const std::size_t count = sizes.trainable.size();
-  switch (order) {
-    case GradientOrder::parameter_order:
-      layout.order = sizes.trainable;
-      break;
-    case GradientOrder::round_robin:
-      // S6: parameter i goes to bucket i % world; the buckets follow each other.
-      layout.order.reserve(count);
-      for (std::size_t bucket = 0; bucket < world; ++bucket) {
-        for (std::size_t i = bucket; i < count; i += world) layout.order.push_back(sizes.trainable[i]);
-      }
-      break;
+/// The parameters of one group in the order of the flat buffer.
+std::vector<ParamId> ordered(const std::vector<ParamId>& group, std::uint32_t world, GradientOrder order) {
+  if (order == GradientOrder::parameter_order) return group;
+  // S6: parameter i of the group goes to bucket i % world; the buckets follow each other.
+  std::vector<ParamId> dealt;
+  dealt.reserve(group.size());
+  for (std::size_t bucket = 0; bucket < world; ++bucket) {
+    for (std::size_t i = bucket; i < group.size(); i += world) dealt.push_back(group[i]);
   }
-  layout.param_elems = sizes.elems;
-  layout.param_offset.assign(sizes.elems.size(), 0);
-  for (const ParamId param : layout.order) {
-    layout.param_offset[raw(param)] = layout.elems;
-    layout.elems += sizes.elems[raw(param)];
-  }
-  return layout;
+  return dealt;
 }
 
-/// Gives every sub-partition to its rank.
-void cut(FlatLayout& layout, std::int64_t intervals, std::int64_t sub_partition_elems) {
-  layout.intervals = intervals;
-  layout.sub_partition_elems = sub_partition_elems;
-  layout.shard_elems = intervals * sub_partition_elems;
-  layout.flat_elems = layout.shard_elems * layout.world;
-  for (const ParamId param : layout.order) {
-    const std::int64_t first = layout.param_offset[raw(param)];
-    const std::int64_t end = first + layout.param_elems[raw(param)];
-    for (std::int64_t begin = first; begin < end;) {
-      const std::int64_t index = begin / sub_partition_elems;
-      const std::int64_t stop = std::min(end, (index + 1) * sub_partition_elems);
+/// How the flat buffer of a group is cut.
+struct Cut {
+  std::int64_t intervals = 1;
+  std::int64_t sub_partition_elems = 0;  ///< of one rank, of each interval
+};
+
+/// Appends the intervals of a group and gives every sub-partition to its rank.
+void append_group(FlatLayout& layout, std::uint32_t group, const std::vector<ParamId>& params, Cut cut) {
+  const std::int64_t begin = layout.flat_elems;
+  const std::int64_t owned = layout.shard_elems;
+  const std::int64_t across = cut.sub_partition_elems * layout.world;
+  std::int64_t at = 0;  // within the group
+  for (const ParamId param : params) {
+    layout.order.push_back(param);
+    layout.param_offset[raw(param)] = begin + at;
+    const std::int64_t first = at;
+    const std::int64_t end = at + layout.param_elems[raw(param)];
+    while (at < end) {
+      const std::int64_t index = at / cut.sub_partition_elems;
+      const std::int64_t stop = std::min(end, (index + 1) * cut.sub_partition_elems);
       FlatSlice slice;
       slice.param = param;
       slice.rank = static_cast<std::uint32_t>(index % layout.world);
-      slice.param_offset = begin - first;
-      slice.shard_offset = index / layout.world * sub_partition_elems + begin % sub_partition_elems;
-      slice.elems = stop - begin;
+      slice.param_offset = at - first;
+      slice.shard_offset =
+          owned + index / layout.world * cut.sub_partition_elems + at % cut.sub_partition_elems;
+      slice.elems = stop - at;
       layout.slices.push_back(slice);
-      begin = stop;
+      at = stop;
     }
   }
+  for (std::int64_t i = 0; i < cut.intervals; ++i) {
+    const std::int64_t first = owned + i * cut.sub_partition_elems;
+    layout.intervals.push_back({{first, first + cut.sub_partition_elems},
+                                group,
+                                std::clamp<std::int64_t>(at - i * across, 0, across)});
+  }
+  layout.elems += at;
+  layout.shard_elems += cut.intervals * cut.sub_partition_elems;
+  layout.flat_elems = layout.shard_elems * layout.world;
+}
+
+/// `cut_of` says how so many elements of a group are cut.
+template <typename CutOf>
+FlatLayout make_layout(const ParamSizes& sizes, std::uint32_t world, GradientOrder order,
+                       const CutOf& cut_of) {
+  check_world(world);
+  FlatLayout layout;
+  layout.world = world;
+  layout.param_elems = sizes.elems;
+  layout.param_offset.assign(sizes.elems.size(), 0);
+  for (std::uint32_t group = 0; group < sizes.groups.size(); ++group) {
+    const std::vector<ParamId> params = ordered(sizes.groups[group], world, order);
+    std::int64_t elems = 0;
+    for (const ParamId param : params) elems += sizes.elems[raw(param)];
+    append_group(layout, group, params, cut_of(elems));
+  }
+  if (layout.intervals.empty()) layout.intervals.emplace_back();
+  return layout;
 }
 
 FlatLayout flat_layout(const ParamSizes& sizes, std::uint32_t world, GradientOrder order) {
-  FlatLayout layout = concatenate(sizes, world, order);
-  cut(layout, 1, ceil_div(layout.elems, kFlatAlignment * world) * kFlatAlignment);
-  return layout;
+  return make_layout(sizes, world, order, [world](std::int64_t elems) {
+    return Cut{1, ceil_div(elems, kFlatAlignment * world) * kFlatAlignment};
+  });
 }
 
 FlatLayout legacy_layout(const ParamSizes& sizes, std::uint32_t world, std::int64_t max_elems_per_comm,
                          GradientOrder order) {
-  FlatLayout layout = concatenate(sizes, world, order);
+  check_world(world);
   if (max_elems_per_comm < static_cast<std::int64_t>(world)) {
     throw std::invalid_argument("max_elements_per_comm is " + std::to_string(max_elems_per_comm) +
                                 "; each of the " + std::to_string(world) +
                                 " ranks needs at least one element of every communication");
   }
-  const std::int64_t whole = ceil_div(layout.elems, world);  // per rank, if one communication carried all
-  const std::int64_t each = best_elems_per_comm(layout.elems, max_elems_per_comm, world) / world;
-  if (whole <= each) {
-    cut(layout, 1, whole);
-  } else {
-    cut(layout, ceil_div(whole, each), each);
-  }
-  return layout;
+  return make_layout(sizes, world, order, [world, max_elems_per_comm](std::int64_t elems) {
+    const std::int64_t whole = ceil_div(elems, world);  // per rank, if one communication carried all
+    const std::int64_t each = best_elems_per_comm(elems, max_elems_per_comm, world) / world;
+    return whole <= each ? Cut{1, whole} : Cut{ceil_div(whole, each), each};
+  });
 }
 
 }  // namespace
@@ -147,11 +171,26 @@ std::vector<FlatSlice> FlatLayout::slices_of(ParamId param) const {
 
 std::int64_t FlatLayout::padding_of(std::uint32_t rank) const noexcept {
   std::int64_t real = 0;
-  for (std::int64_t interval = 0; interval < intervals; ++interval) {
-    const std::int64_t begin = sub_partition_begin(interval, rank);
-    real += intersect({begin, begin + sub_partition_elems}, {0, elems}).size();
+  for (const FlatInterval& interval : intervals) {
+    const std::int64_t begin = interval.owned.size() * static_cast<std::int64_t>(rank);
+    real += intersect({begin, begin + interval.owned.size()}, {0, interval.real_elems}).size();
   }
   return shard_elems - real;
+}
+
+std::int64_t FlatLayout::flat_begin(Range owned, std::uint32_t rank) const noexcept {
+  const auto after = std::upper_bound(
+      intervals.begin() + 1, intervals.end(), owned.begin,
+      [](std::int64_t elem, const FlatInterval& interval) { return elem < interval.owned.begin; });
+  const auto interval = static_cast<std::size_t>(after - intervals.begin()) - 1;
+  return sub_partition_begin(interval, rank) + owned.begin - intervals[interval].owned.begin;
+}
+
+bool FlatLayout::groups_in_pieces() const noexcept {
+  return std::adjacent_find(intervals.begin(), intervals.end(),
+                            [](const FlatInterval& a, const FlatInterval& b) {
+                              return a.group == b.group;
+                            }) != intervals.end();
 }
 
 FlatLayout make_flat_layout(const ModelPlan& model, std::uint32_t world, GradientOrder order) {
@@ -159,8 +198,8 @@ FlatLayout make_flat_layout(const ModelPlan& model, std::uint32_t world, Gradien
 }
 
 FlatLayout make_flat_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
-                            GradientOrder order) {
-  return flat_layout(sizes_of(param_elems), world, order);
+                            GradientOrder order, const std::vector<std::uint32_t>& groups) {
+  return flat_layout(sizes_of(param_elems, groups), world, order);
 }
 
 std::int64_t best_elems_per_comm(std::int64_t elems, std::int64_t limit, std::uint32_t world) {
@@ -172,8 +211,9 @@ std::int64_t best_elems_per_comm(std::int64_t elems, std::int64_t limit, std::ui
 }
 
 FlatLayout make_legacy_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
-                              std::int64_t max_elems_per_comm, GradientOrder order) {
-  return legacy_layout(sizes_of(param_elems), world, max_elems_per_comm, order);
+                              std::int64_t max_elems_per_comm, GradientOrder order,
+                              const std::vector<std::uint32_t>& groups) {
+  return legacy_layout(sizes_of(param_elems, groups), world, max_elems_per_comm, order);
 }
 
 FlatLayout make_legacy_layout(const ModelPlan& model, std::uint32_t world, std::int64_t max_elems_per_comm,

@@ -38,16 +38,24 @@ struct FlatSlice {
   std::int64_t elems = 0;
 };
 
-/// Stages 1 and 2: trainable parameters concatenated in `order` and padded. The flat buffer is cut into
-/// `intervals` * `world` sub-partitions of equal length, and sub-partition i belongs to rank i % world.
-/// Today's layout has one interval, so a rank owns one range, and is padded to a multiple of 2 * world (S2).
+/// A stretch of the flat buffer that is cut into one sub-partition of equal length for each rank: a parameter
+/// group, or in the first layout of stage 1 (S1) a communication.
+struct FlatInterval {
+  Range owned;              ///< of a rank's owned range: its sub-partition
+  std::uint32_t group = 0;  ///< parameter group
+  std::int64_t real_elems =
+      0;  ///< of all its sub-partitions together, from the first on; the rest is padding
+};
+
+/// Stages 1 and 2: the trainable parameters of a parameter group concatenated and padded to a multiple of
+/// 2 * world (S2), the groups one after the other. A rank owns one sub-partition of each interval; in the
+/// flat buffer interval i begins at world * intervals[i].owned.begin. With one group a rank owns one range.
 struct FlatLayout {
   std::uint32_t world = 1;
   std::int64_t elems = 0;                  ///< without padding
   std::int64_t flat_elems = 0;             ///< with padding
   std::int64_t shard_elems = 0;            ///< flat_elems / world
-  std::int64_t intervals = 1;              ///< more than one only in the first layout of stage 1 (S1)
-  std::int64_t sub_partition_elems = 0;    ///< shard_elems / intervals
+  std::vector<FlatInterval> intervals;     ///< ascending, without gaps over the owned range; never empty
   std::vector<ParamId> order;              ///< without frozen parameters, which are in no layout
   std::vector<std::int64_t> param_offset;  ///< by ParamId: first element within the flat buffer
   std::vector<std::int64_t> param_elems;   ///< by ParamId
@@ -57,9 +65,15 @@ struct FlatLayout {
   /// Elements of this rank's sub-partitions that are padding (S5).
   [[nodiscard]] std::int64_t padding_of(std::uint32_t rank) const noexcept;
   /// First element within the flat buffer of what this rank owns of an interval.
-  [[nodiscard]] std::int64_t sub_partition_begin(std::int64_t interval, std::uint32_t rank) const noexcept {
-    return (interval * world + rank) * sub_partition_elems;
+  [[nodiscard]] std::int64_t sub_partition_begin(std::size_t interval, std::uint32_t rank) const noexcept {
+    const Range& owned = intervals[interval].owned;
+    return owned.begin * static_cast<std::int64_t>(world) + owned.size() * static_cast<std::int64_t>(rank);
   }
+  /// First element within the flat buffer of elements [owned) of this rank's owned range, which lie in one
+  /// interval.
+  [[nodiscard]] std::int64_t flat_begin(Range owned, std::uint32_t rank) const noexcept;
+  /// What a rank owns of one parameter group lies in several places of the flat buffer (S1).
+  [[nodiscard]] bool groups_in_pieces() const noexcept;
 };
 /// The flat buffer is padded to a multiple of this many elements per rank (S2: every partition starts at
 /// a 4-byte boundary for 16-bit elements).
@@ -67,9 +81,11 @@ inline constexpr std::int64_t kFlatAlignment = 2;
 enum class GradientOrder : std::uint8_t { parameter_order, round_robin };
 [[nodiscard]] FlatLayout make_flat_layout(const ModelPlan& model, std::uint32_t world,
                                           GradientOrder order = GradientOrder::parameter_order);
-/// The same from bare sizes, by ParamId: what the layout depends on.
+/// The same from bare sizes and parameter groups, by ParamId: what the layout depends on. Without groups:
+/// one.
 [[nodiscard]] FlatLayout make_flat_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
-                                          GradientOrder order = GradientOrder::parameter_order);
+                                          GradientOrder order = GradientOrder::parameter_order,
+                                          const std::vector<std::uint32_t>& groups = {});
 
 /// Elements of one communication of the first ZeRO-1 (S1, best_max_elems_per_comm of DeepSpeed 0.5): `limit`,
 /// or more where one communication fewer needs less padding.
@@ -79,7 +95,8 @@ enum class GradientOrder : std::uint8_t { parameter_order, round_robin };
 /// is less than one element per rank.
 [[nodiscard]] FlatLayout make_legacy_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
                                             std::int64_t max_elems_per_comm,
-                                            GradientOrder order = GradientOrder::parameter_order);
+                                            GradientOrder order = GradientOrder::parameter_order,
+                                            const std::vector<std::uint32_t>& groups = {});
 [[nodiscard]] FlatLayout make_legacy_layout(const ModelPlan& model, std::uint32_t world,
                                             std::int64_t max_elems_per_comm,
                                             GradientOrder order = GradientOrder::parameter_order);

@@ -38,29 +38,37 @@ class Placing {
 
   void flat() {
     std::vector<std::int64_t> trained;
+    std::vector<std::uint32_t> groups;
     std::int64_t frozen = 0;
     for (std::size_t i = 0; i < input_.param_elems.size(); ++i) {
-      if (input_.trainable[i]) trained.push_back(input_.param_elems[i]);
-      if (!input_.trainable[i]) frozen += input_.param_elems[i];
+      if (!input_.trainable[i]) {
+        frozen += input_.param_elems[i];
+        continue;
+      }
+      trained.push_back(input_.param_elems[i]);
+      groups.push_back(input_.groups.empty() ? 0 : input_.groups[i]);
     }
+    constexpr GradientOrder kOrder = GradientOrder::parameter_order;  // sizes do not depend on it
     const std::uint32_t world = zero_.stage == 0 ? 1 : input_.world;
-    const FlatLayout layout = uses_legacy_layout(zero_)
-                                  ? make_legacy_layout(trained, world, zero_.max_elements_per_comm)
-                                  : make_flat_layout(trained, world);
+    const FlatLayout layout =
+        uses_legacy_layout(zero_)
+            ? make_legacy_layout(trained, world, zero_.max_elements_per_comm, kOrder, groups)
+            : make_flat_layout(trained, world, kOrder, groups);
     ModelStates& device = in(StatePool::device);
     device.param_owned = layout.shard_elems * input_.bytes.param;
     device.param_rest = (layout.flat_elems - layout.shard_elems) * input_.bytes.param;
     device.frozen = frozen * input_.bytes.param;
-    if (layout.intervals > 1) placed_.pieces = device.param_owned;
-    optimizer({{0, layout.shard_elems}});
+    if (layout.groups_in_pieces()) placed_.pieces = device.param_owned;
+    optimizer({{0, layout.shard_elems}});  // all of it in one place, groups or not
     if (zero_.stage < 2) device.gradient = layout.flat_elems * input_.bytes.gradient;
   }
 
   void stage3() {
     const std::uint32_t ranks = shard_world(zero_, input_.world);
     const std::int64_t element = input_.bytes.param;
-    const ShardLayout layout = make_shard_layout(input_.param_elems, input_.trainable, ranks,
-                                                 std::max<std::int64_t>(kShardAlignmentBytes / element, 1));
+    const ShardLayout layout =
+        make_shard_layout(input_.param_elems, input_.trainable, ranks,
+                          std::max<std::int64_t>(kShardAlignmentBytes / element, 1), input_.groups);
     const std::vector<bool> persistent = persistent_params(
         input_.param_elems, zero_.param_persistence_threshold, zero_.model_persistence_threshold);
     const std::vector<ShardPlace> places =

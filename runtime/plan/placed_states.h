@@ -16,6 +16,7 @@ namespace shardscope::plan {
 struct StateInput {
   std::vector<std::int64_t> param_elems;  ///< by ParamId
   std::vector<bool> trainable;            ///< by ParamId
+  std::vector<std::uint32_t> groups;      ///< parameter groups, by ParamId; empty: one
   std::uint32_t world = 1;
   StateBytes bytes;
 };

@@ -1,7 +1,7 @@
-// Stage 3: where the shards of one rank lie. All shards of a rank share one range of elements, in parameter
-// order, those of frozen parameters behind the others, so that parameters, master weights, momentum, variance
-// and gradients are one buffer each and the optimizer runs over ranges instead of parameters (docs/zero.md
-// P4, P8).
+// Stage 3: where the shards of one rank lie. All shards of a rank share one range of elements, by parameter
+// group, within one in parameter order, those of frozen parameters behind the others, so that parameters,
+// master weights, momentum, variance and gradients are one buffer each and the optimizer runs over ranges
+// instead of parameters (docs/zero.md P4, P8).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct ShardLayout {
   std::int64_t elems = 0;                  ///< of one rank, with the padding of every shard
   std::int64_t trainable_elems = 0;        ///< of these, the first: what the optimizer updates
   std::vector<ParamId> order;              ///< in which the shards lie
+  std::vector<std::uint32_t> group;        ///< parameter groups, by ParamId
   std::vector<ParamPartition> partitions;  ///< by ParamId
   std::vector<std::int64_t> shard_offset;  ///< by ParamId: first element within the rank's range
   std::int64_t padding_elems = 0;          ///< over all ranks: world * elems minus the model's elements
@@ -30,15 +31,15 @@ struct ShardLayout {
 /// is below 1.
 [[nodiscard]] ShardLayout make_shard_layout(const ModelPlan& model, std::uint32_t world,
                                             std::int64_t alignment = 1);
-/// The same from bare sizes, by ParamId: what the layout depends on.
+/// The same from bare sizes, by ParamId: what the layout depends on. Without `groups`: one.
 [[nodiscard]] ShardLayout make_shard_layout(const std::vector<std::int64_t>& param_elems,
                                             const std::vector<bool>& trainable, std::uint32_t world,
-                                            std::int64_t alignment = 1);
+                                            std::int64_t alignment = 1,
+                                            const std::vector<std::uint32_t>& groups = {});
 
 /// The units of the optimizer step (P8): shards accumulate in parameter order until their sum reaches
-/// `sub_group_elems`; a unit ends at a parameter. Ascending and without gaps over
-/// [0, layout.trainable_elems). Throws
-/// std::invalid_argument when `sub_group_elems` is below 1.
+/// `sub_group_elems`; a unit ends at a parameter, and at the end of a parameter group. Ascending and without
+/// gaps over [0, layout.trainable_elems). Throws std::invalid_argument when `sub_group_elems` is below 1.
 [[nodiscard]] std::vector<Range> make_sub_groups(const ShardLayout& layout, std::int64_t sub_group_elems);
 
 }  // namespace shardscope::plan

@@ -21,9 +21,10 @@ namespace {
 
 /// Sizes that the bounds need.
 struct Sizes {
-  std::vector<std::int64_t> params;  ///< by ParamId; one entry when only the total is known
-  std::vector<bool> trainable;       ///< by ParamId
-  std::int64_t total = 0;            ///< with frozen parameters
+  std::vector<std::int64_t> params;   ///< by ParamId; one entry when only the total is known
+  std::vector<bool> trainable;        ///< by ParamId
+  std::vector<std::uint32_t> groups;  ///< parameter groups, by ParamId; empty: one
+  std::int64_t total = 0;             ///< with frozen parameters
   // Of those that are trained.
   std::int64_t trained = 0;
   std::int64_t trained_params = 0;
@@ -49,6 +50,7 @@ Sizes sizes_of(const StageEstimateInput& input) {
       ++sizes.trained_params;
       sizes.largest_param = std::max(sizes.largest_param, param.elems);
     }
+    sizes.groups = groups_of_params(*input.model);
     sizes.total = input.model->elems;
     sizes.trained = trainable_elems(*input.model);
     sizes.largest_layer = input.model->largest_module_elems;
@@ -150,13 +152,17 @@ std::int64_t secondary_bytes(const Sizes& sizes, const ZeroConfig& zero, std::ui
 std::int64_t apply_legacy_layout(const StageEstimateInput& input, const ZeroConfig& zero, const Sizes& sizes,
                                  std::uint32_t ranks, std::int64_t& owned, std::int64_t& whole) {
   std::vector<std::int64_t> trained;
+  std::vector<std::uint32_t> groups;
   for (std::size_t i = 0; i < sizes.params.size(); ++i) {
-    if (sizes.trainable.empty() || sizes.trainable[i]) trained.push_back(sizes.params[i]);
+    if (!sizes.trainable.empty() && !sizes.trainable[i]) continue;
+    trained.push_back(sizes.params[i]);
+    groups.push_back(sizes.groups.empty() ? 0 : sizes.groups[i]);
   }
-  const FlatLayout layout = make_legacy_layout(trained, ranks, zero.max_elements_per_comm);
+  const FlatLayout layout =
+      make_legacy_layout(trained, ranks, zero.max_elements_per_comm, GradientOrder::parameter_order, groups);
   owned = layout.shard_elems;
   whole = layout.flat_elems;
-  return layout.intervals > 1 ? owned * input.bytes.param : 0;
+  return layout.groups_in_pieces() ? owned * input.bytes.param : 0;
 }
 
 StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes, std::uint32_t stage,
@@ -180,7 +186,8 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
 
   // Elements that a rank updates, with padding: what one byte of a sharded state costs.
   const std::int64_t alignment = input.model != nullptr ? kShardAlignmentBytes / input.bytes.param : 1;
-  ModelStates exact = model_states(sizes.params, stage, shard_ranks, input.bytes, alignment, sizes.trainable);
+  ModelStates exact =
+      model_states(sizes.params, stage, shard_ranks, input.bytes, alignment, sizes.trainable, sizes.groups);
   if (stage == 3 && exact.frozen > 0 && zero.quantized_nontrainable_weights) {
     exact.frozen = frozen_rest_bytes(sizes.params, sizes.trainable, zero, shard_ranks, input.bytes.param);
   }

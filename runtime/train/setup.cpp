@@ -102,6 +102,7 @@ plan::ModelPlan load_model(const Options& options, const config::TrainingConfig&
   }
   plan::ModelPlan model = plan::build_model_plan(plan::mark_leaf_modules(std::move(spec), config.zero));
   check_tensors(model, config.batch.micro_batch_size);
+  plan::assign_param_groups(model, config.group_rules());
   return model;
 }
 

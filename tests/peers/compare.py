@@ -4,8 +4,8 @@
 usage: tests/peers/compare.py [--venv FOLDER] [--build FOLDER] [--only TEXT] [--markdown FILE]
 
 Cases: the residual MLP of 100417 parameters and a GPT of 26340, and the GPT with its head tied to its token embedding;
-stages 0 to 3; 1 to 4 ranks; fp32; accumulation of 3, also with round_robin_gradients, and bf16; stage 3 with persistent
-parameters. zero_train runs with "compat": "deepspeed". Compared: the loss of every rank and micro-step and
+stages 0 to 3; 1 to 4 ranks; fp32; accumulation of 3, also with round_robin_gradients, and bf16; two parameter groups
+(biases and norms without weight decay, at another rate); stage 3 with persistent parameters. zero_train runs with "compat": "deepspeed". Compared: the loss of every rank and micro-step and
 the norm of the gradient of every step, within the bounds below; the collectives of a step in order, with their elements;
 the partitions (stages 1 and 2: flat buffer, partition, padding, the slice of every parameter on every rank; stage 3:
 elements and padding of every shard); in stage 3 the parameters of every gather of every micro-step, in order.
@@ -32,7 +32,9 @@ BOUNDS = {"fp32": {"loss": 2e-5, "norm": 2e-5}, "bf16": {"loss": 5e-2, "norm": 5
 LIMITS = {"mlp": (20000, 60000), "gpt": (6000, 15000), "gpt_tied": (6000, 15000)}  # buckets; live parameters
 # Keys of zero_optimization that a case adds, under the name that it has in the table.
 SETTINGS = {"": {}, "round_robin": {"round_robin_gradients": True},
-            "persist_100": {"stage3_param_persistence_threshold": 100}}
+            "groups": {}, "persist_100": {"stage3_param_persistence_threshold": 100}}
+# Parameter groups: as everybody trains a GPT, with another rate too.
+GROUPS = [{"name": "no_decay", "max_dims": 1, "weight_decay": 0.0, "lr": 2e-3}, {"name": "decay", "weight_decay": 0.1}]
 # What zero_train does otherwise than DeepSpeed and the cases show: {what: what it is}. See after_step().
 KNOWN = {"after step": "the persistent parameters are gathered after the step in one all-gather, "
                        "in DeepSpeed's in one each"}
@@ -53,6 +55,11 @@ def cases():
                 yield Case(model, stage, world, 3, "fp32", "round_robin")
         for world, parts in ((1, 1), (2, 1), (3, 1), (2, 3)):
             yield Case(model, 3, world, parts, "fp32", "persist_100")
+    for model in ("mlp", "gpt"):
+        for stage in range(4):
+            for world, parts in ((1, 1), (2, 3), (3, 1)):
+                yield Case(model, stage, world, parts, "fp32", "groups")
+            yield Case(model, stage, 2, 1, "bf16", "groups")
     for stage in range(4):
         yield Case("gpt_tied", stage, 2, 1, "fp32")
         yield Case("gpt_tied", stage, 3, 3, "fp32")
@@ -84,7 +91,7 @@ def config_of(case):
 
 def job_of(case, folder):
     return {"peer": "deepspeed", "model": case.model, "shape": vars(peer_models.GOLDEN_GPT), "config": config_of(case),
-            "steps": STEPS, "observe": True, "out": str(folder)}
+            "groups": GROUPS if case.settings == "groups" else None, "steps": STEPS, "observe": True, "out": str(folder)}
 
 
 def run_deepspeed(python, chosen, scratch, environment):
@@ -112,6 +119,8 @@ def run_own(build, case, folder):
     folder = launch.fresh(folder)
     job = job_of(case, folder)
     job["config"]["shardscope"] = {"compat": "deepspeed"}
+    if case.settings == "groups":
+        job["config"]["shardscope"]["param_groups"] = GROUPS
     launch.own_arguments(job, folder)  # writes model.json and config.json
     write_weights(str(folder / "init.safetensors"), case.model)
     program = pathlib.Path(build) / "bin" / "shardscope"

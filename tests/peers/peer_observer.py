@@ -23,7 +23,7 @@ class Observer:
             self._watch_gathers()
             self.layout = self._stage3_layout(engine)
         elif engine.zero_optimization_stage() > 0:
-            self.layout = self._stage12_layout(engine.optimizer)
+            self.layout = self._stage12_layout(engine)
 
     def micro_step(self):
         if self.active:
@@ -72,21 +72,25 @@ class Observer:
         setattr(PartitionedParameterCoordinator, name, outer)
 
     @staticmethod
-    def _stage12_layout(optimizer):
-        """Slices [param, offset in it, elements] of this rank's partition, and sizes of the flat buffer."""
+    def _stage12_layout(engine):
+        """Slices [param, offset in it, elements] of this rank's partition, group after group, and sizes of the flat
+        buffers together."""
+        optimizer = engine.optimizer
         import deepspeed.comm as dist
-        position = {id(p): i for i, p in enumerate(optimizer.bit16_groups[0])}
-        left = int(optimizer.partition_size[0])
-        size = left
+        position = {id(p): i for i, p in enumerate(engine.module.parameters())}
         slices = []
-        offset = int(optimizer.first_offset[0])
-        for param in optimizer.params_in_partition[0]:
-            elems = min(param.numel() - offset, left)
-            slices.append([position[id(param)], offset, elems])
-            left -= elems
-            offset = 0
-        return {"flat": optimizer.bit16_groups_flat[0].numel(), "partition": size, "slices": slices,
-                "padding": int(optimizer.groups_padding[0]) if dist.get_rank() == dist.get_world_size() - 1 else 0}
+        for group, params in enumerate(optimizer.params_in_partition):
+            left = int(optimizer.partition_size[group])
+            offset = int(optimizer.first_offset[group])
+            for param in params:
+                elems = min(param.numel() - offset, left)
+                slices.append([position[id(param)], offset, elems])
+                left -= elems
+                offset = 0
+        last = dist.get_rank() == dist.get_world_size() - 1
+        return {"flat": sum(flat.numel() for flat in optimizer.bit16_groups_flat),
+                "partition": sum(map(int, optimizer.partition_size)), "slices": slices,
+                "padding": sum(map(int, optimizer.groups_padding)) if last else 0}
 
     @staticmethod
     def _stage3_layout(engine):

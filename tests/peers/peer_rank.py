@@ -4,7 +4,7 @@ usage: peer_rank.py JOBS.json   (RANK, WORLD_SIZE and MASTER_ADDR in the environ
 
 JOBS: a list, run one after the other, each in a process of its own: DeepSpeed numbers parameters for a process's life.
 A job: {"port": rendezvous, "peer": "deepspeed" | "ddp" | "fsdp2", "model": "mlp" | "gpt" | "gpt_tied", "shape": {...},
-"config": DeepSpeed configuration, "steps": N, "out": folder, "observe": bool}. Steps go to OUT/rankR.steps as they end, one
+"config": DeepSpeed configuration, "groups": parameter groups of DeepSpeed's optimizer, "steps": N, "out": folder, "observe": bool}. Steps go to OUT/rankR.steps as they end, one
 line each: time of CLOCK_MONOTONIC in seconds, losses of the micro-steps, norm of the gradient. With "observe", what
 DeepSpeed decided goes to OUT/rankR.json.
 """
@@ -50,13 +50,25 @@ def adamw(params, config):
                              weight_decay=given["weight_decay"], fused=True)
 
 
+def groups_of(job, model):
+    """The parameters, or in the groups of shardscope.param_groups, by the dimensions that these name."""
+    rules = job.get("groups")
+    if not rules:
+        return model.parameters()
+    groups = [{"params": [], **{key: rule[key] for key in ("lr", "weight_decay", "betas", "eps") if key in rule}}
+              for rule in rules]
+    for param in model.parameters():
+        taker = next(i for i, rule in enumerate(rules) if param.dim() <= rule.get("max_dims", param.dim()))
+        groups[taker]["params"].append(param)
+    return groups
+
+
 class DeepSpeed:
     def __init__(self, job, model):
         import deepspeed
         deepspeed.init_distributed("gloo")
         self.observer = Observer(job["observe"])
-        self.engine, *_ = deepspeed.initialize(model=model, config=job["config"],
-                                               model_parameters=model.parameters())
+        self.engine, *_ = deepspeed.initialize(model=model, config=job["config"], model_parameters=groups_of(job, model))
         self.observer.start(self.engine)
 
     def micro_step(self, data, last):

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/analysis/decision_text.h"
+#include "app/analysis/param_groups.h"
 #include "app/gui/model/details_fields.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
@@ -86,6 +87,8 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
   add(out, "elements", grouped(info.elems));
   add(out, "size", bytes(info.elems * tables.param_bytes), "elements x bytes of one stored element");
   if (info.frozen) add(out, "training", "frozen: no gradient and no optimizer states");
+  if (const std::string group = analysis::param_group_text(tables, param); !group.empty())
+    add(out, "parameter group", group);
   if (rank == ev::kNoId) rank = data.ranks().empty() ? 0 : data.ranks().front().rank;
   if (tables.stage == 3) {
     add(out, "shard per rank", grouped(info.shard_elems));

@@ -34,7 +34,7 @@ extern "C" {
 
 /* Version of this header's interface; the library's is shardscope_abi_version(). Raised with additions; what
  * exists keeps its meaning for as long as the file is called libshardscope.so.1. */
-#define SHARDSCOPE_ABI_VERSION 5
+#define SHARDSCOPE_ABI_VERSION 6
 
 /* "None" in an id field of an event or a table. */
 #define SHARDSCOPE_NO_ID UINT32_MAX
@@ -120,6 +120,17 @@ typedef struct shardscope_group {
 #define SHARDSCOPE_GROUP_INIT \
   { sizeof(shardscope_group), NULL, SHARDSCOPE_GROUP_OTHER, NULL, 0 }
 
+/* A parameter group of the optimizer, with its settings at the start. Since version 6. */
+typedef struct shardscope_param_group {
+  size_t size;
+  const char* name; /* "no_decay" */
+  double lr, beta1, beta2, eps, weight_decay;
+  const uint32_t* params; /* `count` ids of shardscope_add_param() */
+  size_t count;
+} shardscope_param_group;
+#define SHARDSCOPE_PARAM_GROUP_INIT \
+  { sizeof(shardscope_param_group), NULL, 0, 0, 0, 0, 0, NULL, 0 }
+
 typedef struct shardscope_param {
   size_t size;
   const char* name;
@@ -179,6 +190,11 @@ SHARDSCOPE_API shardscope_status shardscope_update_run(shardscope_run* run, cons
 /* Sends what was described since the start or the last call. Before the start: nothing to do. The whole
  * description goes again, so call it once for many additions, not per step. */
 SHARDSCOPE_API shardscope_status shardscope_publish(shardscope_run* run);
+
+/* Since version 6: one of the optimizer's parameter groups; they are numbered in the order of the calls. A
+ * run that gives none has one, of all trained parameters. A parameter is in at most one. */
+SHARDSCOPE_API shardscope_status shardscope_add_param_group(shardscope_run* run,
+                                                            const shardscope_param_group* group);
 
 /* ---- the life of a run ------------------------------------------------------------------------------ */
 

@@ -1,4 +1,5 @@
 """What a DeepSpeed engine trains: modules, parameters and which rank owns which elements. Arithmetic only."""
+from shardscope import param_groups
 from shardscope._session import session
 
 
@@ -32,6 +33,8 @@ def describe(run, engine, trained):
             session.use_param(numbers[path], session.params[id(param)])
     if stage in (1, 2):
         add_flat_groups(run, engine.optimizer)
+    if trained:
+        param_groups.add(run, param_groups.of_deepspeed(engine.optimizer, stage))
 
 
 def add_partitioned(run, name, param, trained):

@@ -116,6 +116,22 @@ class AttachedRun : public testing::Test {
     std::uint32_t tp = 99;
     SAID(shardscope_add_group(run, &group, &tp));
     SAID(shardscope_name_lane(run, SHARDSCOPE_LANE_EXTRA_1, "all-gather copy-in"));
+    const std::uint32_t params[2] = {0, 1};
+    shardscope_param_group decay = SHARDSCOPE_PARAM_GROUP_INIT;
+    decay.name = "decay";
+    decay.lr = 1e-3;
+    decay.beta1 = 0.9;
+    decay.beta2 = 0.95;
+    decay.eps = 1e-8;
+    decay.weight_decay = 0.1;
+    decay.params = params + 1;
+    decay.count = 1;
+    SAID(shardscope_add_param_group(run, &decay));
+    shardscope_param_group no_decay = SHARDSCOPE_PARAM_GROUP_INIT;
+    no_decay.name = "no_decay";
+    no_decay.params = params;
+    no_decay.count = 1;
+    SAID(shardscope_add_param_group(run, &no_decay));
     SAID(shardscope_not_recorded(run, SHARDSCOPE_RECORDS_MODULES | SHARDSCOPE_RECORDS_PREFETCHES,
                                  "compiled with DeepCompile: there are no module hooks"));
     info.stage = 3;
@@ -190,6 +206,15 @@ TEST_F(AttachedRun, EventsBeforeTheStartAreThereAtTheirTimes) {
   EXPECT_GE(length, 60'000'000);
   EXPECT_LE(length, kept_to_ns_ - kept_from_ns_ + 1'000'000);
   EXPECT_EQ(store_->dropped_count(), 0U);
+}
+
+TEST_F(AttachedRun, ParameterGroupsAreThereAfterAnUpdate) {
+  const ev::RunTables& t = store_->tables();
+  ASSERT_EQ(t.param_groups.size(), 2U);
+  EXPECT_EQ(t.param_groups[0],
+            (ev::ParamGroupInfo{"decay", 1e-3, 0.9, 0.95, 1e-8, 0.1, std::vector<std::uint32_t>{1}}));
+  EXPECT_EQ(t.param_groups[1].name, "no_decay");
+  EXPECT_EQ(t.param_groups[1].params, std::vector<std::uint32_t>{0});
 }
 
 TEST_F(AttachedRun, ModelsThatCameLaterAreThereWithTheirIds) {

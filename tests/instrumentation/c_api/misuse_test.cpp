@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -148,6 +149,33 @@ TEST(Misuse, TheOrderOfALife) {
   EXPECT_EQ(shardscope_finish(run.run, 0, nullptr), SHARDSCOPE_INVALID_STATE);
   EXPECT_EQ(shardscope_add_module(run.run, &module, nullptr), SHARDSCOPE_INVALID_STATE);
   EXPECT_EQ(shardscope_publish(run.run), SHARDSCOPE_INVALID_STATE);
+}
+
+TEST(Misuse, AParameterIsInOneGroupAtMost) {
+  OwnedRun run;
+  const std::int64_t shape[1] = {4};
+  shardscope_param param = SHARDSCOPE_PARAM_INIT;
+  param.name = "w";
+  param.dtype = "fp32";
+  param.shape = shape;
+  param.dims = 1;
+  ASSERT_EQ(shardscope_add_param(run.run, &param, nullptr), SHARDSCOPE_OK) << words();
+  const std::uint32_t params[2] = {0, 1};
+  shardscope_param_group group = SHARDSCOPE_PARAM_GROUP_INIT;
+  group.name = "all";
+  group.count = 1;
+  EXPECT_EQ(shardscope_add_param_group(run.run, &group), SHARDSCOPE_INVALID_ARGUMENT);
+  group.params = params;
+  group.count = 2;
+  EXPECT_EQ(shardscope_add_param_group(run.run, &group), SHARDSCOPE_INVALID_ARGUMENT);
+  EXPECT_NE(words().find("has parameter 1, which was not added"), std::string::npos) << words();
+  group.count = 1;
+  group.lr = std::nan("");
+  EXPECT_EQ(shardscope_add_param_group(run.run, &group), SHARDSCOPE_INVALID_ARGUMENT);
+  group.lr = 1;
+  EXPECT_EQ(shardscope_add_param_group(run.run, &group), SHARDSCOPE_OK) << words();
+  EXPECT_EQ(shardscope_add_param_group(run.run, &group), SHARDSCOPE_INVALID_ARGUMENT);
+  EXPECT_NE(words().find("parameter w is in two parameter groups"), std::string::npos) << words();
 }
 
 TEST(Misuse, GroupsModelsAndReasonsMustBe) {

@@ -159,7 +159,8 @@ TrainingRun train(const RunSpec& spec) {
   config::ParseOptions parse;
   parse.world = spec.world;
   const config::TrainingConfig config = config::parse_config(spec.config.dump(), parse);
-  const plan::ModelPlan common = plan::build_model_plan(plan::mark_leaf_modules(spec.model, config.zero));
+  plan::ModelPlan common = plan::build_model_plan(plan::mark_leaf_modules(spec.model, config.zero));
+  plan::assign_param_groups(common, config.group_rules());
   run.weights.resize(common.params.size());
 
   const auto body = [&](comm::World& world, device::Device& device) {

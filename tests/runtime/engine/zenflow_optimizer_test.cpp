@@ -166,7 +166,11 @@ class Params final : public optim::ParamSink {
       : device_(device),
         buffer_(device.memory().allocate(kElems * sizeof(float), {MemoryCategory::param_shard},
                                          device.compute())) {}
-  [[nodiscard]] kernels::Ptr in_place() noexcept override { return {buffer_.data(), kernels::DType::f32}; }
+  [[nodiscard]] kernels::DType type() const noexcept override { return kernels::DType::f32; }
+  [[nodiscard]] bool in_place() const noexcept override { return true; }
+  [[nodiscard]] kernels::Ptr at(plan::Range range) override {
+    return execution::advance(kernels::Ptr{buffer_.data(), kernels::DType::f32}, range.begin);
+  }
   void put(plan::Range range, const void* from, std::uint32_t) override {
     device_.copy_async(static_cast<float*>(buffer_.data()) + range.begin, from,
                        static_cast<std::size_t>(range.size()) * sizeof(float), device_.copy());

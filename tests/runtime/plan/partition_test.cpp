@@ -55,8 +55,9 @@ TEST(LegacyLayout, FollowsTheRulesOfTheFirstStage1) {
   EXPECT_EQ(best_elems_per_comm(15, 10, 3), 10);     // as much padding either way: the limit stays
   // 53 / 4 = 13 a rank and communication, 25 a rank: two communications of 13 * 4.
   const FlatLayout layout = make_legacy_layout({60, 40}, 4, 40);
-  EXPECT_EQ(layout.intervals, 2);
-  EXPECT_EQ(layout.sub_partition_elems, 13);
+  EXPECT_EQ(layout.intervals.size(), 2U);
+  EXPECT_EQ(layout.intervals[1].owned.begin, 13);
+  EXPECT_EQ(layout.intervals[1].owned.end, 26);
   EXPECT_EQ(layout.flat_elems, 104);
   EXPECT_EQ(layout.shard_elems, 26);
   EXPECT_EQ(layout.padding_of(2), 0);
@@ -78,15 +79,14 @@ TEST(LegacyLayout, SubPartitionsTakeTurns) {
     const auto sizes = random_sizes(random);
     const std::uint32_t world = 1 + draw(random, 6);
     const FlatLayout layout = make_legacy_layout(sizes, world, world + draw(random, 3000));
-    EXPECT_EQ(layout.flat_elems, layout.intervals * layout.sub_partition_elems * world);
+    const std::int64_t each = layout.intervals.front().owned.size();
+    EXPECT_EQ(layout.flat_elems, static_cast<std::int64_t>(layout.intervals.size()) * each * world);
     EXPECT_GE(layout.flat_elems, layout.elems);
     std::int64_t next = 0;
     std::int64_t padding = 0;
     for (const FlatSlice& slice : layout.slices) {
-      const std::int64_t interval = slice.shard_offset / layout.sub_partition_elems;
-      EXPECT_EQ(
-          layout.sub_partition_begin(interval, slice.rank) + slice.shard_offset % layout.sub_partition_elems,
-          next);
+      const auto interval = static_cast<std::size_t>(slice.shard_offset / each);
+      EXPECT_EQ(layout.sub_partition_begin(interval, slice.rank) + slice.shard_offset % each, next);
       EXPECT_EQ(layout.param_offset[raw(slice.param)] + slice.param_offset, next);
       next += slice.elems;
     }
