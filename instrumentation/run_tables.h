@@ -97,6 +97,13 @@ struct RunTables {
   std::vector<ParamInfo> params;
   std::vector<SliceInfo> slices;             ///< of all ranks
   std::vector<ParamGroupInfo> param_groups;  ///< empty: not given, one of all trained parameters
+  /// Without what is the same on every rank, which one rank's tables are enough for.
+  void drop_lists() {
+    modules.clear();
+    params.clear();
+    slices.clear();
+    param_groups.clear();
+  }
   friend bool operator==(const RunTables&, const RunTables&) = default;
 };
 

@@ -21,6 +21,7 @@
 #include "runtime/plan/leaf_modules.h"
 #include "runtime/plan/model_plan.h"
 #include "runtime/plan/paper_tables.h"
+#include "runtime/plan/param_groups.h"
 #include "runtime/plan/scheduler_config.h"
 #include "runtime/plan/stage_estimate.h"
 
@@ -45,15 +46,19 @@ struct ConfiguredRun {
   plan::StateBytes bytes = plan::kMixedPrecision;
   std::int64_t micro_batch = 0;
   bool checkpointed = false;  ///< every block recomputes its activations
+  std::vector<plan::ParamGroupRule> groups;
 };
 
-/// The model as a stage-3 run of this configuration has it: leaf modules and checkpoints marked.
+/// The model as a stage-3 run of this configuration has it: leaf modules and checkpoints marked, parameters in
+/// their groups.
 plan::ModelPlan as_configured(const plan::ModelPlan& model, const ConfiguredRun& run) {
   plan::ModelSpec spec = model.spec;
   if (run.checkpointed) (void)plan::checkpoint_blocks(spec);
   plan::ZeroConfig zero = run.zero;
   zero.stage = 3;
-  return plan::build_model_plan(plan::mark_leaf_modules(std::move(spec), zero));
+  plan::ModelPlan configured = plan::build_model_plan(plan::mark_leaf_modules(std::move(spec), zero));
+  plan::assign_param_groups(configured, run.groups);
+  return configured;
 }
 
 /// As a run of `world` ranks reads the file; the width of `model` (may be null) counts for "auto".
@@ -78,6 +83,7 @@ ConfiguredRun read_config(const EstimateOptions& options, std::int64_t world, co
     run.zero = config.zero;
     run.bytes = config.state_bytes();
     run.micro_batch = config.batch.micro_batch_size;
+    run.groups = config.group_rules();
     run.checkpointed = config.shardscope.activation_checkpointing;
   } catch (const config::ConfigError& error) {
     throw UserError(error.what());

@@ -41,10 +41,7 @@ void RunSink::tables(const wire::Header& from, const wire::Tables& tables) {
   const bool alike = !first && whole_->modules == t.modules && whole_->params == t.params &&
                      whole_->slices == t.slices && whole_->param_groups == t.param_groups;
   wire::Tables bare{t};
-  bare.tables.modules.clear();
-  bare.tables.params.clear();
-  bare.tables.slices.clear();
-  bare.tables.param_groups.clear();
+  bare.tables.drop_lists();
   std::vector<std::uint8_t> bare_bytes = bytes_of(from, std::move(bare));
   wire::ViewItem item;
   item.kind = wire::ViewItem::Kind::tables;

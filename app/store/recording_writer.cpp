@@ -224,10 +224,7 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
     ev::RunTables own = tables;
     std::set<std::uint32_t>& whole = state_->whole_tables;
     if (whole.size() >= kWholeTables && !whole.contains(rank)) {
-      own.modules.clear();
-      own.params.clear();
-      own.slices.clear();
-      own.param_groups.clear();
+      own.drop_lists();
     }
     if (!own.modules.empty()) whole.insert(rank);
     const std::vector<std::byte> bytes = encode_tables(own);

@@ -16,10 +16,7 @@ void TablesOfRanks::take(std::uint32_t rank, const RunTables& tables) {
     run_->rank = rank;
   }
   RunTables own = tables;
-  own.modules.clear();
-  own.params.clear();
-  own.slices.clear();
-  own.param_groups.clear();
+  own.drop_lists();
   ranks_[rank] = std::move(own);
 }
 

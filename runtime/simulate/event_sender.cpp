@@ -52,9 +52,7 @@ EventSender::EventSender(const std::string& endpoint, const std::string& key_fil
                          const instrumentation::RunTables& tables, instrumentation::Detail detail)
     : endpoint_(endpoint), context_(tables.world) {
   instrumentation::RunTables lean = tables;
-  lean.modules.clear();
-  lean.params.clear();
-  lean.slices.clear();
+  lean.drop_lists();
   sent_until_ns_.assign(tables.world, instrumentation::monotonic_now_ns());
   for (std::uint32_t rank = 0; rank < tables.world; ++rank) {
     gates_.push_back(std::make_unique<instrumentation::GateKeeper>());

@@ -5,7 +5,7 @@ import pathlib
 import sqlite3
 import tempfile
 
-from command_line import CommandTest, main, said, shardscope, summary_of_run
+from command_line import CommandTest, main, read, said, shardscope, summary_of_run
 
 GROUPS = [{"name": "no_decay", "max_dims": 1, "weight_decay": 0, "lr": 2e-3}, {"name": "decay", "weight_decay": 0.1}]
 
@@ -72,6 +72,14 @@ class ParamGroups(CommandTest):
             tail = summary_of_run(self.folder / f"{name}.zscope",
                                   *self.run_of(name, groups, "--steps", 6, "--resume", saved, model="mlp", kind="fp32", **zero))
             self.assertEqual(tail["loss"], whole["loss"][3:], name)
+
+    def test_a_simulation_has_them_on_every_rank(self):
+        recording = self.folder / "simulated.zscope"
+        arguments = self.run_of("simulated", GROUPS, "--steps", 2, ranks=4, stage=2)
+        said("simulate", *arguments[:arguments.index("--data")], "--steps", 2, "--record", recording)
+        summary = read("summary", recording)
+        self.assertEqual((summary["lost_messages"], summary["dropped"]), (0, 0))
+        self.assertEqual([group["name"] for group in summary["run"]["param_groups"]], ["no_decay", "decay"])
 
     def test_rules_that_do_not_fit_the_model_are_refused(self):
         for groups, words in (([{"name": "decay", "min_dims": 2}], ("no group takes parameter", "ln_1.weight", "add a last group")),
