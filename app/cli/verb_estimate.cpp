@@ -49,8 +49,8 @@ struct ConfiguredRun {
   std::vector<plan::ParamGroupRule> groups;
 };
 
-/// The model as a stage-3 run of this configuration has it: leaf modules and checkpoints marked, parameters in
-/// their groups.
+/// The model as a stage-3 run of this configuration has it: leaf modules and checkpoints marked, parameters
+/// in their groups.
 plan::ModelPlan as_configured(const plan::ModelPlan& model, const ConfiguredRun& run) {
   plan::ModelSpec spec = model.spec;
   if (run.checkpointed) (void)plan::checkpoint_blocks(spec);

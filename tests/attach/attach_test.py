@@ -6,7 +6,7 @@ import collections
 import unittest
 
 import runs
-from pairs import BLOCKS, CASES, Runs, as_double, folder, plain, slow
+from pairs import BLOCKS, CASES, GROUPS, Runs, as_double, folder, plain, slow
 
 
 def setUpModule():
@@ -110,6 +110,27 @@ class Modules(Runs):
         backward = sorted((int(s["begin_ns"]), int(s["end_ns"])) for s in spans if int(s["code"]) == 1 and s["a"] in blocks)
         for (_, end), (begin, _) in zip(backward, backward[1:]):
             self.assertLessEqual(end, begin)
+
+
+class ParamGroups(Runs):
+    def test_settings_and_parameters_of_each(self):
+        for case in GROUPS:
+            with self.subTest(case=case):
+                _, made, _ = self.attached(*case)
+                few, many = runs.figures(made)["run"]["param_groups"]
+                self.assertEqual([(group["lr"], group["weight_decay"], group["betas"]) for group in (few, many)],
+                                 [(2e-3, 0.0, [0.9, 0.999]), (1e-3, 0.1, [0.9, 0.999])])
+                shapes = {int(row["param"]): row["shape"] for row in runs.read(made).table("params")}
+                self.assertEqual(sorted(few["params"] + many["params"]), sorted(shapes))
+                for group, dimensions in ((few, 1), (many, 2)):
+                    self.assertEqual({len(shapes[param].strip("[]").replace("x", ",").split(",")) for param in group["params"]},
+                                     {dimensions})
+                if case[0] == "zero2":
+                    self.assertEqual([group["padding_elems"] for group in (few, many)],
+                                     [-group["elems"] % 4 for group in (few, many)])
+
+    def test_one_group_of_everything_is_not_listed(self):
+        self.assertEqual(runs.figures(self.attached("fsdp2")[1])["run"]["param_groups"], [])
 
 
 class Offloading(Runs):

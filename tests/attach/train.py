@@ -51,7 +51,7 @@ def batch(index, rank):
 
 def options_of(arguments):
     options = {"steps": 3, "accumulate": 1, "reshard": 1, "dtype": "fp32", "checkpoint": 0, "offload": 0, "crash": 0,
-               "loaders": 0, "sleep": 0.0, "census": 0, "replicas": 1}
+               "loaders": 0, "sleep": 0.0, "census": 0, "replicas": 1, "groups": 0}
     for argument in arguments:
         name, value = argument.split("=")
         options[name] = type(options[name])(value)
@@ -69,6 +69,14 @@ def loader(options, rank):
             return batch(index, rank)
 
     return torch.utils.data.DataLoader(Data(), batch_size=None, num_workers=options["loaders"])
+
+
+def parameters_of(model, options):
+    """What the optimizer gets: with groups=1 biases and norms without weight decay and at another rate."""
+    if not options["groups"]:
+        return model.parameters()
+    few, many = [p for p in model.parameters() if p.dim() < 2], [p for p in model.parameters() if p.dim() >= 2]
+    return [{"params": few, "weight_decay": 0.0, "lr": 2e-3}, {"params": many, "weight_decay": 0.1}]
 
 
 def whole(tensor):
@@ -123,7 +131,7 @@ def train_torch(framework, options, rank):
             fully_shard(block, mesh=mesh, reshard_after_forward=bool(options["reshard"]))
         # None, the default: the root stays gathered from its forward to its backward.
         run = fully_shard(model, mesh=mesh, reshard_after_forward=None if options["reshard"] else False)
-    optimizer = torch.optim.AdamW(run.parameters() if framework == "fsdp1" else model.parameters(), lr=1e-3)
+    optimizer = torch.optim.AdamW(run.parameters() if framework == "fsdp1" else parameters_of(model, options), lr=1e-3)
     losses, norms, micro, bytes_held = [], [], 0, []
     for x, y in loader(options, rank):
         if options["dtype"] == "bf16":
@@ -162,7 +170,7 @@ def train_deepspeed(framework, options, rank):
               "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}}}
     if options["dtype"] == "bf16":
         config["bf16"] = {"enabled": True}
-    engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
+    engine, *_ = deepspeed.initialize(model=model, model_parameters=parameters_of(model, options), config=config)
     losses, norms, micro, bytes_held = [], [], 0, []
     for x, y in loader(options, rank):
         if options["dtype"] == "bf16":

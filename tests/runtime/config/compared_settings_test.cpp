@@ -124,6 +124,10 @@ TEST(ComparedSettings, EveryKeyThatIsReadIsComparedOrOfOneRank) {
   Json multi_rank = configurations().front();
   multi_rank["zero_optimization"]["use_multi_rank_bucket_allreduce"] = false;
   for (const std::string& key : compared_keys(config_of(multi_rank))) compared.insert(key);
+  // Written where the file names groups.
+  Json groups = configurations().front();
+  groups["shardscope"]["param_groups"] = Json::array({Json::object()});
+  for (const std::string& key : compared_keys(config_of(groups))) compared.insert(key);
   const Keys read = read_keys();
   ASSERT_GT(read.size(), 100U);
   for (const std::string& key : read) {

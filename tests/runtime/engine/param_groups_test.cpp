@@ -16,7 +16,7 @@ namespace {
 Json three_groups() {
   return Json::array(
       {{{"name", "no_decay"}, {"max_dims", 1}, {"weight_decay", 0.0}, {"lr", 2e-3}},
-       {{"name", "first"}, {"params", {"*0.weight", "*wte*"}}, {"weight_decay", 0.3}, {"eps", 1e-6}},
+       {{"name", "first"}, {"params", {"inp.weight", "*wte*"}}, {"weight_decay", 0.3}, {"eps", 1e-6}},
        {{"name", "rest"}, {"betas", {0.8, 0.95}}, {"weight_decay", 0.1}}});
 }
 
