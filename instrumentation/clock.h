@@ -8,10 +8,6 @@
 #include <cstdint>
 #include <deque>
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-
 namespace shardscope::instrumentation {
 
 /// CLOCK_MONOTONIC in nanoseconds.
@@ -28,8 +24,9 @@ namespace shardscope::instrumentation {
 /// Raw ticks; `use_counter` is invariant_counter(), kept by the caller where it is cheap to read.
 [[nodiscard]] inline std::uint64_t read_ticks(bool use_counter) noexcept {
 #if defined(__x86_64__)
+  // __rdtsc() by its own name: <x86intrin.h> would take a second of each of the many files that read this.
   if (use_counter) [[likely]]
-    return __rdtsc();
+    return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
   if (use_counter) [[likely]] {
     std::uint64_t ticks = 0;

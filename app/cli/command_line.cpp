@@ -1,5 +1,7 @@
 #include "app/cli/command_line.h"
 
+#include <CLI/CLI.hpp>
+
 #include "app/cli/build_facts.h"
 
 namespace shardscope::cli {

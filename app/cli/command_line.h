@@ -1,9 +1,11 @@
 // The whole command line: what main() parses, and what manual pages and completions are made of.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "app/cli/verb.h"
+
+namespace CLI {
+class App;
+}
 
 namespace shardscope::cli {
 

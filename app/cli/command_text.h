@@ -2,9 +2,12 @@
 // (manual_pages.h, completions.h).
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace shardscope::cli {
 

@@ -1,9 +1,13 @@
 // --detach: the work goes on in the background, whatever becomes of the terminal and of the connection to it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace shardscope::cli {
 

@@ -1,6 +1,7 @@
 // shardscope: one command, many verbs, in the manner of git. Links no OpenGL, no MPI.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>

@@ -1,11 +1,15 @@
 // --max-age, --max-size and what belongs to them: how much of a run a recording keeps at full detail.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "app/store/retention.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace shardscope::cli {
 

@@ -1,9 +1,11 @@
 // The options that every verb which trains shares.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "app/cli/launch.h"
+
+namespace CLI {
+class App;
+}
 
 namespace shardscope::cli {
 

@@ -1,10 +1,13 @@
 // The verbs of the command line. Each file registers its own; main only dispatches.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <stdexcept>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace shardscope::cli {
 

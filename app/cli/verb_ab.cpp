@@ -2,6 +2,7 @@
 // comparison over all repeats.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <memory>

@@ -2,6 +2,7 @@
 // was recorded to tell.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <fstream>
 #include <memory>
 

@@ -1,4 +1,5 @@
 // `consolidate`: whole weights from a checkpoint. The files are read by the program that wrote them.
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "app/cli/process.h"

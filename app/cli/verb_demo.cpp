@@ -2,6 +2,7 @@
 // one the run leaves a recording, a report page and a screenshot of every panel.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>

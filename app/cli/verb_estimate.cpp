@@ -1,6 +1,7 @@
 // `estimate`: memory before anything runs, from numbers (cold) or from a model (live).
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>

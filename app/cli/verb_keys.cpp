@@ -1,6 +1,7 @@
 // `keys`: makes the key files with which a collector may be reached from other machines.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 

@@ -2,6 +2,7 @@
 // `collect`: one for the ranks of a node, which passes on what they publish.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <thread>

@@ -1,6 +1,7 @@
 // `simulate`: a run that is never made, to a recording, a dashboard or a collector.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>

@@ -2,6 +2,7 @@
 // the recording first, and what it makes of the recorded settings is shown beside what was recorded.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>

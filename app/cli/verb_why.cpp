@@ -1,6 +1,7 @@
 // `why`: why a run stands still, live or as a recording kept it.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <filesystem>

@@ -1,6 +1,7 @@
 // The verbs that read recordings: info, summary, findings, compare, report, export.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>

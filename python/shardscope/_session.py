@@ -144,7 +144,7 @@ class Session:
         try:
             run.record_gpu(torch.cuda.current_stream().cuda_stream)
             self.gpu_recorded = True
-            gpu.leave()
+            gpu.suspend()
         except Exception as error:
             _say.warning(f"kernels: {error}; they are not recorded")
 

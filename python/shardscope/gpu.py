@@ -27,18 +27,18 @@ def install(table):
 def profiler_begins(profile, *_, **__):
     if profile.use_device == "cuda":
         recording.append(profile)
-        leave()
+        suspend()
 
 
-def leave():
+def suspend():
     """Where torch's profiler has CUPTI, ours leaves it."""
     if recording and session.gpu_recorded:
         _say.info(LEFT)
-        _core.leave_gpu(True)
+        _core.suspend_gpu()
 
 
 def profiler_ended(_token, _result, profile, *_, **__):
     if profile in recording:
         recording.remove(profile)
         if session.gpu_recorded and not recording:
-            _core.leave_gpu(False)
+            _core.resume_gpu()

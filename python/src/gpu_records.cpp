@@ -13,7 +13,8 @@ namespace {
 /// What runtime/profile/attached/gpu.h declares.
 struct Library {
   void (*record)(shardscope_run*, void*) = nullptr;
-  void (*leave)(std::int32_t) = nullptr;
+  void (*suspend)() = nullptr;
+  void (*resume)() = nullptr;
   void (*stop)() = nullptr;
   std::string missing;  ///< why there is none; empty: it is there
 };
@@ -34,7 +35,8 @@ Library load() {
     if (function == nullptr) library.missing = file + " is of another version than this package";
   };
   find(library.record, "shardscope_gpu_record");
-  find(library.leave, "shardscope_gpu_leave");
+  find(library.suspend, "shardscope_gpu_suspend");
+  find(library.resume, "shardscope_gpu_resume");
   find(library.stop, "shardscope_gpu_stop");
   return library;
 }
@@ -54,16 +56,16 @@ void record_gpu_of(shardscope_run* run, std::uintptr_t compute) {
 
 void add_gpu_records(nb::module_& module) {
   module.def("gpu_library_missing", [] { return library().missing; });
-  module.def("leave_gpu", [](bool left) {
-    if (!library().missing.empty()) return;
-    const nb::gil_scoped_release others_run;
-    library().leave(left ? 1 : 0);
-  });
-  module.def("stop_gpu", [] {
-    if (!library().missing.empty()) return;
-    const nb::gil_scoped_release others_run;
-    library().stop();
-  });
+  const auto add = [&](const char* name, void (*Library::*function)()) {
+    module.def(name, [function] {
+      if (!library().missing.empty()) return;
+      const nb::gil_scoped_release others_run;
+      (library().*function)();
+    });
+  };
+  add("suspend_gpu", &Library::suspend);
+  add("resume_gpu", &Library::resume);
+  add("stop_gpu", &Library::stop);
 }
 
 }  // namespace shardscope::python

@@ -1,5 +1,6 @@
 #include "runtime/simulate/options.h"
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 #include <stdexcept>

@@ -1,10 +1,13 @@
 // Command line of zero_simulate.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace shardscope::simulate {
 

@@ -1,5 +1,7 @@
 #include "runtime/train/options.h"
 
+#include <CLI/CLI.hpp>
+
 #include "runtime/config/above_zero.h"
 
 namespace shardscope::train {

@@ -1,10 +1,13 @@
 // The options of zero_train.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace shardscope::train {
 

@@ -92,9 +92,14 @@ SHARDSCOPE_API void shardscope_gpu_record(shardscope_run* run, void* compute) {
       });
 }
 
-SHARDSCOPE_API void shardscope_gpu_leave(int32_t left) {
+SHARDSCOPE_API void shardscope_gpu_suspend(void) {
   const std::lock_guard lock(mutex());
-  if (recorder() != nullptr) recorder()->leave(left != 0);
+  if (recorder() != nullptr) recorder()->leave(true);
+}
+
+SHARDSCOPE_API void shardscope_gpu_resume(void) {
+  const std::lock_guard lock(mutex());
+  if (recorder() != nullptr) recorder()->leave(false);
 }
 
 SHARDSCOPE_API void shardscope_gpu_stop(void) {

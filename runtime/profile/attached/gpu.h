@@ -15,9 +15,10 @@ extern "C" {
  * lane SHARDSCOPE_LANE_GPU_COMPUTE. What CUPTI refuses later is a warning of the run. Again while it records:
  * nothing. */
 SHARDSCOPE_API void shardscope_gpu_record(shardscope_run* run, void* compute);
-/* Leaves CUPTI to another profiler of this process (1), and takes it up again (0). Returns when that has
- * happened, at most about a tenth of a second later. */
-SHARDSCOPE_API void shardscope_gpu_leave(int32_t left);
+/* Suspend leaves CUPTI to another profiler of this process, resume takes it up again. Each returns when that
+ * has happened, at most about a tenth of a second later. Without a recording: nothing. */
+SHARDSCOPE_API void shardscope_gpu_suspend(void);
+SHARDSCOPE_API void shardscope_gpu_resume(void);
 /* Ends it; what was recorded has been emitted when this returns. Before shardscope_finish(). */
 SHARDSCOPE_API void shardscope_gpu_stop(void);
 

@@ -42,7 +42,7 @@ class AttachedGpu : public testing::Test {
     ASSERT_EQ(shardscope_start(run_, &start), SHARDSCOPE_OK) << shardscope_last_error();
     viewer_.emplace(collector_->view_endpoint());
     shardscope_gpu_record(run_, compute_);
-    shardscope_gpu_leave(0);  // returns when the recorder has looked at the level
+    shardscope_gpu_resume();  // returns when the recorder has looked at the level
   }
   void TearDown() override {
     shardscope_gpu_stop();
@@ -93,9 +93,9 @@ TEST_F(AttachedGpu, KernelsHaveTheirLaneNameAndTheModuleThatQueuedThem) {
 
 TEST_F(AttachedGpu, AnotherProfilerIsLeftCuptiAndTheStretchIsNotClaimedToBeKnown) {
   launch(4, compute_, "ours");
-  shardscope_gpu_leave(1);
+  shardscope_gpu_suspend();
   launch(5, compute_, "theirs");
-  shardscope_gpu_leave(0);
+  shardscope_gpu_resume();
   launch(6, compute_, "ours");
   end();
   EXPECT_EQ(spans(StreamId::gpu_compute).size(), 10U);
@@ -112,7 +112,7 @@ TEST_F(AttachedGpu, BelowTheLevelNothingIsRecordedAndAgainNothingIsDone) {
   end();
   EXPECT_EQ(spans(StreamId::gpu_compute).size(), 2U);
   shardscope_gpu_stop();  // twice
-  shardscope_gpu_leave(1);
+  shardscope_gpu_suspend();
 }
 
 }  // namespace
