@@ -72,6 +72,7 @@ def disarm():
     session.finish()
     atexit.unregister(session.finish)
     forked = session.forked
+    session.reset()
     session.__dict__.update(Session().__dict__)
     session.forked = forked
     _hooks.forget()

@@ -63,15 +63,24 @@ class Memory:
     def __init__(self):
         self.device = "cpu"
         self.sources = {}  # id(model) -> Source
-        self.slots, self.together = [], _core.Slots([], self.level)  # of all sources, each once
+        self.switch = _core.Switch()  # whether memory is counted; slots look at it
+        self.slots, self.together = [], self.slots_of([])  # of all sources, each once
         self.optimizers = []  # weak references to those that have stepped
         self.fixed = {}  # (pool, category) -> bytes, of the last full sample
         self.moving = {}  # the same of the slots, of the last sample
         self.began, self.spent, self.steps = time.perf_counter(), 0.0, 0
         self.levels = {}  # (pool, category) -> what is reported of it
-        self.on = self.failed = False
+        self.failed = False
         self.not_recorded = None  # called with the reason where counting fails
         self.at_failure = set()  # called then: of hooks that report levels by themselves
+
+    @property
+    def on(self):
+        return self.switch.on
+
+    @on.setter
+    def on(self, value):
+        self.switch.on = value
 
     def watch(self, model, source_of, device):
         """From now on what source_of() says of this model is counted, until there is no model."""
@@ -95,8 +104,8 @@ class Memory:
         self.together = self.slots_of(self.slots)
 
     def slots_of(self, slots):
-        """For changed(): those that change together."""
-        return _core.Slots(list(slots), self.level)
+        """Those that change together: changed() where a hook knows that they have."""
+        return _core.Slots(list(slots), self.level, self.switch, self._failed)
 
     def optimizer(self, optimizer):
         if all(known() is not optimizer for known in self.optimizers):
@@ -118,15 +127,6 @@ class Memory:
             self._emit(phase)
             if phase is None:
                 self.steps += 1
-        except Exception as error:
-            self._failed(error)
-
-    def changed(self, slots):
-        """Where a hook knows that these (slots_of()) have."""
-        if not self.on or not _core.enabled(k.PARAMS):
-            return
-        try:
-            slots.changed()
         except Exception as error:
             self._failed(error)
 

@@ -29,33 +29,26 @@ def in_json(value):
     return str(value)
 
 
-class Session:
+class Session(_core.SessionState):
+    """What every hook reads stands in its base (src/session.h): started, step, micro_step, modules, params, purpose, ..."""
+
     def __init__(self):
+        super().__init__()
         self.settings = None
         self.run = None
         self.forked = False
-        self.started = False  # whether what happens is recorded; looked at in every hook
         self.plain = False  # no engine: backward, step and norm come from torch itself
         self.waiting = {}  # id(model) -> (weak reference, describe, then, info) of what no run describes yet
-        self.models, self.modules, self.params = {}, {}, {}  # id(object) -> number
+        self.models = {}  # id(model) -> number, as modules and params have them
         self.name_ids = {}  # name of a span -> its number
         self.names, self.model_number = [], 0  # of the models; the one that is being described
         self.alive = []  # weak references that take a number back with its object
-        self.param_elems, self.param_owner = [], []
-        self.step = self.micro_step = 0
-        self.in_step = self.in_micro_step = False
+        self.param_owner = []
+        self.in_step = False
         self.phase = None
-        self.spans = _core.OpenSpans()  # of modules, in the compute lane
-        self.available = 0  # elements of gathered parameters
-        self.gathers = self.buckets = self.sequence = 0
         self.kind = ""  # of framework: as _records has them
-        self.until_issued = None  # a span that ends when the next collective is issued
-        self.all_reduce_lane = None  # where a framework has one of its own
-        self.purpose = None  # what the next collective is for: (lane, id, _core.Parts)
-        self.unfinished = []  # (work, what to do once it is complete) of collectives whose Work has no future; no work: it has returned
         self.at_description = []  # f(run) of tables beside the model's: process groups
         self.answerer = None
-        self.on_device = False  # spans are of the host, which queues work: what a stream waits for is not seen
         self.gpu_recorded = False  # CUPTI's records, whenever the level asks for them
         self.memory = _memory.Memory()
         self.memory.not_recorded = lambda why: self.started and self.not_recorded("memory", why)
@@ -94,6 +87,7 @@ class Session:
             if len(self.names) == 1:
                 self.run.add_model(self.names[0])
             self.names.append(name)
+            self.models_described += 1
             self.model_number = self.run.add_model(name)
             self._number(self.models, model, self.model_number)
             describe(self.run)
@@ -130,6 +124,7 @@ class Session:
             raise
         self.started = not self.forked
         self.names.append(name)
+        self.models_described += 1
         _say.flush_to(self._message)
         if self.on_device:
             self._record_gpu(run)
@@ -251,27 +246,6 @@ class Session:
             self.in_step = False
             self.step += 1
 
-    def poll(self):
-        """Ends collectives that are complete by now. Asks, waits for none."""
-        if self.unfinished:
-            waiting, self.unfinished = self.unfinished, []
-            for work, ended in waiting:
-                if work is None or work.is_completed():
-                    ended()
-                else:
-                    self.unfinished.append((work, ended))
-
-    def issued(self):
-        if self.until_issued is not None:
-            span, self.until_issued = self.until_issued, None
-            emit(k.SPAN_END, *span)
-
-    def purpose_served(self):
-        """What was issued for a gather or a bucket has been issued."""
-        self.purpose = None
-        if self.unfinished:
-            self.poll()
-
     # ---- spans of modules -----------------------------------------------------------------------------
 
     @staticmethod
@@ -279,15 +253,6 @@ class Session:
         """A forward inside a backward is a recomputed one."""
         import torch
         return k.PASS_RECOMPUTE if torch._C._current_graph_task_id() != -1 else k.PASS_FORWARD
-
-    def begin_span(self, which, module):
-        if self.unfinished:
-            self.poll()
-        self.spans.begin(which, module, self.micro_step)
-
-    def end_span(self, module):
-        """Ends the innermost span of this module, and those within it that never ended. None open: nothing."""
-        self.spans.end(module, self.micro_step)
 
     # ---- values ---------------------------------------------------------------------------------------
 

@@ -235,7 +235,7 @@ def unsharded(issued, result, fsdp_state, handle, *args, **kwargs):
 def memory_changed(handle):
     slots = state.slots.get(id(handle))
     if slots is not None:
-        session.memory.changed(slots)
+        slots.changed()
 
 
 def reshard(fsdp_state, handle, free_unsharded_flat_param):

@@ -12,17 +12,20 @@
 import weakref
 
 from shardscope import _memory as m
-from shardscope._core import HeldTensors, Slot
+from shardscope._core import AttributeIs, HeldTensors, Slot
 from shardscope._session import session
 
 
 class Slots:
     """Of one group, and which of them change at its hooks."""
 
-    def __init__(self, group, shared):
+    def __init__(self, group, shared, unsharded):
         held, params = weakref.ref(group), list(group.fsdp_params)
         offloaded = any(getattr(p, "offload_to_cpu", False) for p in params)
-        gathered = Slot(m.PARAM_GATHERED, lambda: getattr(held(), "is_unsharded", False), lambda: outputs_of(held()), hooked=True)
+        whole_now = lambda: getattr(held(), "is_unsharded", False)
+        if unsharded is not None:
+            whole_now = AttributeIs(group, "_sharded_state", unsharded)
+        gathered = Slot(m.PARAM_GATHERED, whole_now, lambda: outputs_of(held()), hooked=True)
         gather_buffer = Slot(m.GATHER_BUFFER, None, HeldTensors([group], "_all_gather_result.all_gather_output"), hooked=True)
         whole = Slot(m.GRAD_FULL, True, HeldTensors(params, "_unsharded_param.grad"), hooked=True)
         shard = Slot(m.GRAD_SHARD, True, HeldTensors(params, "sharded_param.grad"), host=offloaded)
@@ -51,10 +54,13 @@ class Shared:
         self.all = (self.reduce_bucket, self.gather_buffer)
 
 
-def source_of(model, groups, slots):
-    """slots: id(group) -> Slots, filled here."""
+def source_of(model, groups, hooks, unsharded):
+    """hooks: of the groups (Fsdp2Hooks), told here what changes at each; none are installed: None. `unsharded`: what a
+    group's `_sharded_state` is then, None where groups do not keep that."""
     shared = {id(group.comm_ctx): Shared(group.comm_ctx) for group in groups}
-    slots.update((id(group), Slots(group, shared[id(group.comm_ctx)])) for group in groups)
+    slots = [Slots(group, shared[id(group.comm_ctx)], unsharded) for group in groups]
+    for group, of in zip(groups, slots) if hooks is not None else ():
+        hooks.memory(group, of.issued, of.available, of.released, of.backward, of.reduced)
     held, all_groups = weakref.ref(model), [weakref.ref(group) for group in groups]
 
     def fixed(add, count):
@@ -70,5 +76,5 @@ def source_of(model, groups, slots):
         for buffer in model.buffers() if model is not None else ():
             add(m.OTHER, buffer)
 
-    parts = [*(slots[id(group)] for group in groups), *shared.values()]
+    parts = [*slots, *shared.values()]
     return m.Source(fixed, [slot for part in parts for slot in part.all])

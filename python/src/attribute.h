@@ -8,6 +8,13 @@ namespace shardscope::python {
 
 namespace nb = nanobind;
 
+/// The dictionary of an instance's own attributes.
+inline nb::object own_attributes(nb::handle object) {
+  nb::object own = nb::steal(PyObject_GenericGetDict(object.ptr(), nullptr));
+  if (!own.is_valid()) throw nb::python_error();
+  return own;
+}
+
 /// One attribute. All may raise what Python raises, as nb::python_error.
 class Attribute {
  public:
@@ -44,7 +51,13 @@ class Attribute {
   void set(nb::handle object, nb::handle value) const {
     if (PyObject_SetAttr(object.ptr(), name_.ptr(), value.ptr()) < 0) throw nb::python_error();
   }
-  [[nodiscard]] nb::object call(nb::handle object) const { return of(object)(); }
+  /// Of a method without arguments; no bound method is made on the way.
+  [[nodiscard]] nb::object call(nb::handle object) const {
+    PyObject* const arguments[] = {object.ptr()};
+    nb::object value = nb::steal(PyObject_VectorcallMethod(name_.ptr(), arguments, 1, nullptr));
+    if (!value.is_valid()) throw nb::python_error();
+    return value;
+  }
 
  private:
   nb::object name_;

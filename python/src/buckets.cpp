@@ -2,36 +2,85 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "attribute.h"
+#include "native_hook.h"
+
 namespace nb = nanobind;
 
 namespace shardscope::python {
 namespace {
 
-/// What DeepSpeed's stage 3 does with each gradient as it comes (zero3_gradients.py). `buckets` must outlive
-/// this.
+/// What DeepSpeed's stage 3 does with each gradient as it comes (zero3_gradients.py). Both
+/// must outlive this.
 class GradientHooks {
  public:
-  GradientHooks(nb::object session, Buckets& buckets) : session_(std::move(session)), buckets_(buckets) {}
+  GradientHooks(SessionState& session, Buckets& buckets) : session_(session), buckets_(buckets) {}
 
-  void comes(nb::handle, nb::handle param) { buckets_.comes(param); }
-  void came(nb::handle, nb::handle, nb::handle, nb::handle) { buckets_.came(); }
+  void comes(nb::handle param) { buckets_.comes(param); }
+  void came() { buckets_.came(); }
 
   /// After __add_grad_to_ipg_bucket().
-  void added(nb::handle, nb::handle, nb::handle optimizer, nb::handle param) {
-    const std::uint32_t number = session_.param(param);
-    if (number == SHARDSCOPE_NO_ID || !session_.started()) return;
-    const nb::object dtype = comm_dtype_.of(optimizer)(param);
-    const nb::object bucket = ipg_buckets_.of(optimizer)[dtype];
-    const nb::object id = nb::steal(PyLong_FromVoidPtr(optimizer.ptr()));
-    buckets_.add(nb::make_tuple(id, dtype), number, numel_.as<std::int64_t>(param),
-                 elements_.as<std::int64_t>(bucket), 0);
+  void added(nb::handle optimizer, nb::handle param) {
+    const std::uint32_t number = session_.params.of(param);
+    if (number == SHARDSCOPE_NO_ID || !session_.started) return;
+    const nb::object all = ipg_buckets_.of(optimizer);
+    // DeepSpeed's own function is asked only where there is a choice.
+    PyObject *dtype = nullptr, *bucket = nullptr;
+    Py_ssize_t at = 0;
+    nb::object chosen_dtype, chosen_bucket;
+    if (PyDict_Check(all.ptr()) == 0 || PyDict_Size(all.ptr()) != 1 ||
+        PyDict_Next(all.ptr(), &at, &dtype, &bucket) == 0) {
+      chosen_dtype = comm_dtype_.of(optimizer)(param);
+      chosen_bucket = all[chosen_dtype];
+    } else {
+      chosen_dtype = nb::borrow(dtype);
+      chosen_bucket = nb::borrow(bucket);
+    }
+    buckets_.add(key(optimizer, chosen_dtype), number, session_.elems(number),
+                 elements_.as<std::int64_t>(chosen_bucket), 0);
   }
 
+  /// Ahead of __reduce_and_partition_ipg_grads(), which does nothing for an empty bucket.
+  void flush(nb::handle optimizer, nb::handle dtype) {
+    const nb::object bucket = ipg_buckets_.of(optimizer)[dtype];
+    const nb::object params = params_.of(bucket);
+    if (nb::len(params) == 0 || !session_.started) return;
+    std::vector<Part> parts;
+    for (const nb::handle param : params) {
+      const std::uint32_t number = session_.params.of(param);
+      if (number != SHARDSCOPE_NO_ID) parts.emplace_back(number, session_.elems(number));
+    }
+    const auto elements = elements_.as<std::int64_t>(bucket);
+    const bool too_large = elements > limit_.as<std::int64_t>(optimizer);
+    const std::optional<std::uint8_t> reason =
+        group_changes(optimizer, bucket) ? std::optional(std::uint8_t{SHARDSCOPE_FLUSH_GROUP_CHANGED})
+                                         : std::nullopt;
+    buckets_.flush(key(optimizer, dtype), nb::cast(Parts(std::move(parts))), elements, too_large, reason);
+  }
+  void flushed() { session_.purpose_served(); }
+
  private:
-  Session session_;
+  /// Whether the gradient that has come is reduced among other ranks than those in the bucket (expert
+  /// parameters).
+  [[nodiscard]] bool group_changes(nb::handle optimizer, nb::handle bucket) const {
+    if (buckets_.coming.is_none()) return false;
+    const nb::object held = process_group_.or_none(bucket), of = group_of_.or_none(optimizer);
+    return !held.is_none() && !of.is_none() && !of(buckets_.coming).equal(held);
+  }
+  [[nodiscard]] static nb::object key(nb::handle optimizer, nb::handle dtype) {
+    return nb::make_tuple(nb::steal(PyLong_FromVoidPtr(optimizer.ptr())), dtype);
+  }
+
+  SessionState& session_;
   Buckets& buckets_;
   Attribute comm_dtype_{"get_param_comm_dtype"}, ipg_buckets_{"ipg_buckets"}, elements_{"elements"},
-      numel_{"ds_numel"};
+      params_{"params"}, limit_{"reduce_bucket_size"}, process_group_{"process_group"},
+      group_of_{"_get_param_partition_group"};
 };
 
 }  // namespace
@@ -39,7 +88,7 @@ class GradientHooks {
 void add_buckets(nb::module_& module) {
   using nb::arg;
   nb::class_<Buckets>(module, "Buckets")
-      .def(nb::init<nb::object>())
+      .def(nb::init<SessionState&>(), nb::keep_alive<1, 2>())
       .def("in_epilogue", [](Buckets& self, bool yes) { self.epilogue = yes; })
       .def_ro("coming", &Buckets::coming)
       .def("comes", &Buckets::comes)
@@ -49,11 +98,27 @@ void add_buckets(nb::module_& module) {
            arg("buffer") = 0)
       .def("flush", &Buckets::flush, arg("key"), arg("parts"), arg("elems"), arg("too_large"),
            arg("reason") = nb::none());
+  const Argument param(1, "param");
   nb::class_<GradientHooks>(module, "GradientHooks")
-      .def(nb::init<nb::object, Buckets&>(), nb::keep_alive<1, 3>())
-      .def("comes", &GradientHooks::comes, arg().none(), arg("param"))
-      .def("came", &GradientHooks::came, arg().none(), arg().none(), arg().none(), arg("param"))
-      .def("added", &GradientHooks::added, arg().none(), arg().none(), arg().none(), arg("param"));
+      .def(nb::init<SessionState&, Buckets&>(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+      .def_prop_ro("comes",
+                   hook_before<GradientHooks>([param](GradientHooks& hooks, const CallArguments& call) {
+                     hooks.comes(param.of(call));
+                   }))
+      .def_prop_ro("came", hook_after<GradientHooks>(
+                               [](GradientHooks& hooks, nb::handle, const CallArguments&) { hooks.came(); }))
+      .def_prop_ro("added", hook_after<GradientHooks>(
+                                [optimizer = Argument(0, "self"), param](GradientHooks& hooks, nb::handle,
+                                                                         const CallArguments& call) {
+                                  hooks.added(optimizer.of(call), param.of(call));
+                                }))
+      .def_prop_ro("flush", hook_before<GradientHooks>([optimizer = Argument(0, "self"),
+                                                        dtype = Argument(1, "communication_data_type")](
+                                                           GradientHooks& hooks, const CallArguments& call) {
+                     hooks.flush(optimizer.of(call), dtype.of(call));
+                   }))
+      .def_prop_ro("flushed", hook_after<GradientHooks>([](GradientHooks& hooks, nb::handle,
+                                                           const CallArguments&) { hooks.flushed(); }));
 }
 
 }  // namespace shardscope::python

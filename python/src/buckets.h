@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gate.h"
+#include "parts.h"
 #include "session.h"
 #include "shardscope/shardscope.h"
 
@@ -19,14 +20,15 @@ namespace shardscope::python {
 /// often.
 class Buckets {
  public:
-  explicit Buckets(nb::object session) : session_(std::move(session)) {}
+  /// `session` must outlive this.
+  explicit Buckets(SessionState& session) : session_(session) {}
 
   std::uint32_t trigger = SHARDSCOPE_NO_ID;  ///< parameter whose gradient has just come
   bool epilogue = false;                     ///< whether flushes are those of the end of a backward
   nb::object coming = nb::none();            ///< that parameter itself
 
   void comes(nb::handle param) {
-    trigger = session_.param(param);
+    trigger = session_.params.of(param);
     coming = nb::borrow(param);
   }
   void came() {
@@ -39,7 +41,7 @@ class Buckets {
     PyObject* found = PyDict_GetItemWithError(open_.ptr(), key.ptr());
     if (found != nullptr) return nb::cast<std::uint32_t>(nb::handle(found));
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
-    const std::uint32_t number = session_.next_bucket();
+    const std::uint32_t number = session_.buckets++;
     open_[key] = number;
     shardscope_bucket_open(number, buffer);
     return number;
@@ -49,6 +51,17 @@ class Buckets {
   void add(nb::handle key, std::uint32_t param, std::int64_t elems, std::int64_t bucket_elems,
            std::uint32_t buffer) {
     shardscope_bucket_add(of(key, buffer), param, elems, bucket_elems);
+  }
+
+  /// One of parameters that fill it, all at once, and whose reduction is issued next. `parts`: Parts.
+  void whole(nb::object parts, std::uint8_t reason) {
+    const auto& all = nb::cast<const Parts&>(parts);
+    const std::uint32_t number = session_.buckets++;
+    shardscope_bucket_open(number, 0);
+    all.fill(number);
+    (void)pass_gate(SHARDSCOPE_GATE_BUCKET, number);
+    shardscope_bucket_flush(reason, number, trigger, static_cast<std::uint32_t>(all.size()), all.elems());
+    session_.purpose = Purpose{SHARDSCOPE_LANE_REDUCE, number, std::move(parts)};
   }
 
   /// Gate, reason, and what the reduction that follows is for. `reason`: none where the framework's own is
@@ -64,12 +77,12 @@ class Buckets {
     shardscope_bucket_flush(reason.value_or(own), number, trigger, static_cast<std::uint32_t>(nb::len(parts)),
                             elems);
     if (PyDict_DelItem(open_.ptr(), key.ptr()) < 0) throw nb::python_error();
-    session_.purpose(nb::make_tuple(std::uint8_t{SHARDSCOPE_LANE_REDUCE}, number, parts));
+    session_.purpose = Purpose{SHARDSCOPE_LANE_REDUCE, number, nb::borrow(parts)};
     return number;
   }
 
  private:
-  Session session_;
+  SessionState& session_;
   nb::dict open_;  ///< key -> number
 };
 

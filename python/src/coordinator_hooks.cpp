@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "attribute.h"
+#include "native_hook.h"
 #include "param_statuses.h"
 #include "parts.h"
 #include "session.h"
@@ -34,7 +35,7 @@ Attribute own(const char* name) {
 /// Parameters of one module as DeepSpeed iterates over them, with their numbers in the run.
 struct ModuleParams {
   nb::object gone;  ///< weak reference that takes this entry away with its module
-  std::tuple<std::size_t, std::size_t, std::size_t> version;
+  std::tuple<std::size_t, std::size_t, std::uint32_t> version;
   std::vector<std::pair<nb::object, std::uint32_t>> all;
   std::vector<PyObject*> identities;  ///< of the same, sorted
 
@@ -47,32 +48,35 @@ struct ModuleParams {
 /// module, why no more, and why parameters stay. In C++ because every module of every pass comes here.
 class CoordinatorHooks {
  public:
-  /// `iterate`(module) -> [parameter]: DeepSpeed's own iteration. `statuses` must outlive this.
-  CoordinatorHooks(nb::object session, ParamStatuses& statuses, nb::object iterate)
-      : session_(std::move(session)), statuses_(statuses), iterate_(std::move(iterate)) {}
+  /// `iterate`(module) -> [parameter]: DeepSpeed's own iteration. `complete`: what the coordinator's trace
+  /// mode is where its trace is complete; None: only its method says that. `statuses` must outlive this.
+  CoordinatorHooks(SessionState& session, ParamStatuses& statuses, nb::object iterate, nb::object complete)
+      : session_(session),
+        statuses_(statuses),
+        iterate_(std::move(iterate)),
+        complete_(std::move(complete)) {}
 
   /// Ahead of _fetch_sub_module_impl(): the place in the trace, for fetch_ended().
-  nb::object fetch_begins(nb::handle coordinator, nb::handle module, nb::handle, nb::handle) {
-    statuses_.module = session_.module(module);
+  nb::object fetch_begins(nb::handle coordinator, nb::handle module) {
+    statuses_.module = session_.modules.of(module);
     fetching_ = nb::borrow(module);
     prefetched_elems_ = 0;
     fetched_ = SHARDSCOPE_NO_ID;
     return step_id_.of(coordinator);
   }
-  void fetch_ended(nb::handle step_id, nb::handle, nb::handle coordinator, nb::handle, nb::handle,
-                   nb::handle) {
+  void fetch_ended(nb::handle step_id, nb::handle coordinator) {
     const std::uint32_t module = std::exchange(statuses_.module, SHARDSCOPE_NO_ID);
     fetching_ = nb::none();
-    if (module == SHARDSCOPE_NO_ID || !session_.started()) return;
+    if (module == SHARDSCOPE_NO_ID || !session_.started) return;
     const auto available = available_.as<std::int64_t>(coordinator);
     shardscope_fetch_decision(why_no_more(coordinator, available), module, fetched_,
                               nb::cast<std::uint32_t>(step_id), prefetched_elems_, available);
   }
 
   /// Ahead of __all_gather_params_(): (cause, gather) as they were, for gather_issued().
-  nb::object gather_begins(nb::handle, nb::handle params, nb::handle, nb::handle) {
+  nb::object gather_begins(nb::handle params) {
     const nb::object before = nb::make_tuple(statuses_.cause_in, statuses_.gather);
-    if (!session_.started()) return before;
+    if (!session_.started) return before;
     std::vector<Part> parts;
     bool any = false, prefetch = fetching_.is_none();
     const ModuleParams* of_module = prefetch ? nullptr : &params_of(fetching_);
@@ -80,11 +84,11 @@ class CoordinatorHooks {
       if (status_of(param) != SHARDSCOPE_NOT_AVAILABLE) continue;
       any = true;
       prefetch = prefetch || !of_module->has(param);
-      const std::uint32_t number = session_.param(param);
+      const std::uint32_t number = session_.params.of(param);
       if (number != SHARDSCOPE_NO_ID) parts.emplace_back(number, numel_.as<std::int64_t>(param));
     }
     if (!any) return before;
-    const std::uint32_t gather = session_.next_gather();
+    const std::uint32_t gather = ++session_.gathers;
     for (const Part& part : parts) statuses_.gathered_by(part.first, gather);
     Parts whole(std::move(parts));
     statuses_.cause_in = prefetch ? SHARDSCOPE_CAUSE_PREFETCH : SHARDSCOPE_CAUSE_FETCH;
@@ -96,11 +100,10 @@ class CoordinatorHooks {
     } else {
       fetched_ = gather;
     }
-    session_.purpose(
-        nb::make_tuple(std::uint8_t{SHARDSCOPE_LANE_GATHER}, gather, nb::cast(std::move(whole))));
+    session_.purpose = Purpose{SHARDSCOPE_LANE_GATHER, gather, nb::cast(std::move(whole))};
     return before;
   }
-  void gather_issued(nb::handle before, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle) {
+  void gather_issued(nb::handle before) {
     session_.purpose_served();
     statuses_.cause_in = nb::cast<std::uint8_t>(before[0]);
     statuses_.gather = nb::cast<std::uint32_t>(before[1]);
@@ -112,9 +115,10 @@ class CoordinatorHooks {
     std::optional<bool> complete;  // of the trace: asked where it matters
     for (const auto& [param, param_number] : of_module.all) {
       if (param_number == SHARDSCOPE_NO_ID) continue;
+      const bool gone = statuses_.status_of(param_number) == SHARDSCOPE_NOT_AVAILABLE;
+      if (gone && statuses_.follows()) continue;  // most of them: not even looked at
       const std::uint8_t status = status_of(param);
-      if (status == SHARDSCOPE_NOT_AVAILABLE && statuses_.status_of(param_number) == SHARDSCOPE_NOT_AVAILABLE)
-        continue;
+      if (gone && status == SHARDSCOPE_NOT_AVAILABLE) continue;
       shardscope_release_kept(why_kept(coordinator, param, status, complete), number, param_number,
                               session_.elems(param_number));
     }
@@ -125,13 +129,17 @@ class CoordinatorHooks {
   std::uint8_t why_no_more(nb::handle coordinator, std::int64_t available) {
     const auto bucket = bucket_.as<std::int64_t>(coordinator);
     if (bucket == 0) return SHARDSCOPE_PREFETCH_DISABLED;
-    if (!nb::cast<bool>(is_complete_trace_.call(coordinator))) return SHARDSCOPE_PREFETCH_NO_TRACE;
+    if (!has_complete_trace(coordinator)) return SHARDSCOPE_PREFETCH_NO_TRACE;
     const nb::object queue = queue_.of(coordinator);
     if (nb::len(queue) == 0) return SHARDSCOPE_PREFETCH_END_OF_TRACE;
     if (is_offloaded(param_.of(queue[0]))) return SHARDSCOPE_PREFETCH_OFFLOADED;
     // What was available when the prefetch loop began: without what it then gathered itself.
     const std::int64_t room = limit_.as<std::int64_t>(coordinator) - (available - prefetched_elems_);
     return room < bucket ? SHARDSCOPE_PREFETCH_LIVE_LIMIT : SHARDSCOPE_PREFETCH_BUCKET_FULL;
+  }
+  [[nodiscard]] bool has_complete_trace(nb::handle coordinator) const {
+    if (complete_.is_none()) return nb::cast<bool>(is_complete_trace_.call(coordinator));
+    return trace_mode_.of(coordinator).is(complete_);
   }
   /// Whether its shard has to be read from NVMe first.
   static bool is_offloaded(nb::handle param) {
@@ -161,7 +169,7 @@ class CoordinatorHooks {
     if (active_.is_true(param)) return SHARDSCOPE_KEEP_IN_USE;
     if (status != SHARDSCOPE_AVAILABLE) return SHARDSCOPE_KEEP_NOT_AVAILABLE;
     if (persist_.is_true(param)) return SHARDSCOPE_KEEP_PERSISTENT;
-    if (!complete) complete = nb::cast<bool>(is_complete_trace_.call(coordinator));
+    if (!complete) complete = has_complete_trace(coordinator);
     const bool fetched_ahead = *complete && nb::cast<std::int64_t>(fetched_for_.of(coordinator)[param]) >
                                                 step_id_.as<std::int64_t>(coordinator);
     return fetched_ahead ? SHARDSCOPE_KEEP_ALREADY_FETCHED : SHARDSCOPE_KEEP_REUSED_SOON;
@@ -171,16 +179,16 @@ class CoordinatorHooks {
   /// have been registered during the first forward.
   const ModuleParams& params_of(nb::handle module) {
     // In the module's own dictionary: for what is not there Module.__getattr__ runs, in Python, and raises.
-    const nb::object own = dict_.of(module);
+    const nb::object own = own_attributes(module);
     const nb::object external = external_params_.in(own);
-    const std::tuple version{nb::len(parameters_.of(module)), external.is_none() ? 0 : nb::len(external),
-                             session_.models()};
+    const std::tuple version{nb::len(parameters_.in(own)), external.is_none() ? 0 : nb::len(external),
+                             session_.models};
     const auto found = known_.find(module.ptr());
     if (found != known_.end() && found->second.version == version) return found->second;
     ModuleParams made;
     made.version = version;
     for (const nb::handle param : iterate_(module)) {
-      made.all.emplace_back(nb::borrow(param), session_.param(param));
+      made.all.emplace_back(nb::borrow(param), session_.params.of(param));
       made.identities.push_back(param.ptr());
     }
     std::sort(made.identities.begin(), made.identities.end());
@@ -192,38 +200,49 @@ class CoordinatorHooks {
     return known_[module.ptr()] = std::move(made);
   }
 
-  Session session_;
+  SessionState& session_;
   ParamStatuses& statuses_;
-  nb::object iterate_;
+  nb::object iterate_, complete_;
   nb::object fetching_ = nb::none();          ///< the module whose fetch is going on
   std::int64_t prefetched_elems_ = 0;         ///< in that fetch
   std::uint32_t fetched_ = SHARDSCOPE_NO_ID;  ///< gather of that fetch
   std::unordered_map<PyObject*, ModuleParams> known_;
   std::vector<std::pair<nb::object, std::uint8_t>> codes_;  ///< of values of ds_status
   Attribute step_id_ = own("step_id"), available_ = own("n_available_params"),
-            bucket_ = own("prefetch_bucket_sz"), queue_ = own("param_queue"),
+            bucket_ = own("prefetch_bucket_sz"), trace_mode_ = own("trace_mode"), queue_ = own("param_queue"),
             limit_ = own("max_n_available_params"),
             fetched_for_ = own("most_recent_step_id_param_fetched_for");
   Attribute is_complete_trace_{"is_complete_trace"}, param_{"param"}, status_{"ds_status"},
       numel_{"ds_numel"}, persist_{"ds_persist"}, active_{"ds_active_sub_modules"},
-      external_{"is_external_param"}, parameters_{"_parameters"}, dict_{"__dict__"},
-      external_params_{"_external_params"};
+      external_{"is_external_param"}, parameters_{"_parameters"}, external_params_{"_external_params"};
 };
 
 }  // namespace
 
 void add_coordinator_hooks(nb::module_& module) {
   using nb::arg;
+  const Argument coordinator(0, "self");
   nb::class_<CoordinatorHooks>(module, "CoordinatorHooks")
-      .def(nb::init<nb::object, ParamStatuses&, nb::object>(), nb::keep_alive<1, 3>())
-      .def("fetch_begins", &CoordinatorHooks::fetch_begins, arg().none(), arg("current_submodule"),
-           arg("forward"), arg("is_leaf") = nb::none())
-      .def("fetch_ended", &CoordinatorHooks::fetch_ended, arg().none(), arg().none(), arg().none(),
-           arg("current_submodule"), arg("forward"), arg("is_leaf") = nb::none())
-      .def("gather_begins", &CoordinatorHooks::gather_begins, arg().none(), arg("params"), arg("forward"),
-           arg("quantize") = nb::none())
-      .def("gather_issued", &CoordinatorHooks::gather_issued, arg().none(), arg().none(), arg().none(),
-           arg("params"), arg("forward"), arg("quantize") = nb::none())
+      .def(nb::init<SessionState&, ParamStatuses&, nb::object, nb::object>(), nb::keep_alive<1, 2>(),
+           nb::keep_alive<1, 3>(), arg("session"), arg("statuses"), arg("iterate"), arg("complete").none())
+      .def_prop_ro("fetch_begins",
+                   hook_before<CoordinatorHooks>([coordinator, module = Argument(1, "current_submodule")](
+                                                     CoordinatorHooks& hooks, const CallArguments& call) {
+                     return hooks.fetch_begins(coordinator.of(call), module.of(call));
+                   }))
+      .def_prop_ro("fetch_ended",
+                   hook_after<CoordinatorHooks>(
+                       [coordinator](CoordinatorHooks& hooks, nb::handle step_id, const CallArguments& call) {
+                         hooks.fetch_ended(step_id, coordinator.of(call));
+                       }))
+      .def_prop_ro("gather_begins",
+                   hook_before<CoordinatorHooks>(
+                       [params = Argument(1, "params")](CoordinatorHooks& hooks, const CallArguments& call) {
+                         return hooks.gather_begins(params.of(call));
+                       }))
+      .def_prop_ro("gather_issued",
+                   hook_after<CoordinatorHooks>([](CoordinatorHooks& hooks, nb::handle before,
+                                                   const CallArguments&) { hooks.gather_issued(before); }))
       .def("kept", &CoordinatorHooks::kept);
 }
 

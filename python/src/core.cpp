@@ -8,6 +8,7 @@
 #include "describe.h"
 #include "fetch_counters.h"
 #include "fetch_waits.h"
+#include "fsdp2_hooks.h"
 #include "gate.h"
 #include "gpu_records.h"
 #include "group_calls.h"
@@ -15,11 +16,13 @@
 #include "memory_level.h"
 #include "memory_slots.h"
 #include "module_hooks.h"
+#include "native_hook.h"
 #include "open_spans.h"
 #include "param_statuses.h"
 #include "parts.h"
 #include "requests.h"
 #include "resident_memory.h"
+#include "session.h"
 #include "shardscope/shardscope.h"
 #include "watched_attribute.h"
 #include "wrapper.h"
@@ -63,9 +66,12 @@ NB_MODULE(_core, module) {
   shardscope::python::add_memory_slots(module);
   shardscope::python::add_resident_memory(module);
   shardscope::python::add_open_spans(module);
+  shardscope::python::add_session(module);
   shardscope::python::add_param_statuses(module);
   shardscope::python::add_parts(module);
+  shardscope::python::add_native_hook(module);
   shardscope::python::add_buckets(module);
+  shardscope::python::add_fsdp2_hooks(module);
   shardscope::python::add_module_hooks(module);
   shardscope::python::add_coordinator_hooks(module);
   shardscope::python::add_fetch_waits(module);

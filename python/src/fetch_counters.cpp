@@ -8,7 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "native_hook.h"
 #include "shardscope/shardscope.h"
 
 namespace nb = nanobind;
@@ -21,13 +24,11 @@ namespace {
 class FetchCounters {
  public:
   /// After stop_event(self, name, num_elem).
-  void counted(nb::handle, nb::handle, nb::handle, nb::handle name, std::int64_t num_elem) {
-    for (std::size_t code = 0; code < kNames.size(); ++code) {
-      if (!is(name, kNames[code])) continue;
-      ++counters_[code].count;
-      counters_[code].elems += num_elem;
-      return;
-    }
+  void counted(nb::handle name, std::int64_t num_elem) {
+    const std::size_t code = code_of(name);
+    if (code == kNames.size()) return;
+    ++counters_[code].count;
+    counters_[code].elems += num_elem;
   }
   /// At the end of a backward: what its micro-step fetched.
   void emit(std::uint32_t micro_step, std::uint32_t step) {
@@ -49,6 +50,15 @@ class FetchCounters {
       "forward_fetch_submit",  "forward_fetch_wait",  "forward_prefetch_submit",  "forward_all_gather",
       "backward_fetch_submit", "backward_fetch_wait", "backward_prefetch_submit", "backward_all_gather"};
 
+  /// kNames.size(): none of these. A name is compared once, and then known by its identity.
+  std::size_t code_of(nb::handle name) {
+    for (const auto& [known, code] : codes_)
+      if (name.is(known)) return code;
+    std::size_t code = 0;
+    while (code < kNames.size() && !is(name, kNames[code])) ++code;
+    if (codes_.size() < 2 * kNames.size()) codes_.emplace_back(nb::borrow(name), code);
+    return code;
+  }
   /// Names are the members of an enumeration of strings, in capitals or not by version.
   [[nodiscard]] static bool is(nb::handle name, std::string_view known) {
     Py_ssize_t size = 0;
@@ -61,16 +71,19 @@ class FetchCounters {
   }
 
   std::array<Counter, 8> counters_{};
+  std::vector<std::pair<nb::object, std::size_t>> codes_;
 };
 
 }  // namespace
 
 void add_fetch_counters(nb::module_& module) {
-  using nb::arg;
   nb::class_<FetchCounters>(module, "FetchCounters")
       .def(nb::init<>())
-      .def("counted", &FetchCounters::counted, arg().none(), arg().none(), arg().none(), arg("name"),
-           arg("num_elem"))
+      .def_prop_ro("counted", hook_after<FetchCounters>(
+                                  [name = Argument(1, "name"), elems = Argument(2, "num_elem")](
+                                      FetchCounters& counters, nb::handle, const CallArguments& call) {
+                                    counters.counted(name.of(call), nb::cast<std::int64_t>(elems.of(call)));
+                                  }))
       .def("emit", &FetchCounters::emit);
 }
 

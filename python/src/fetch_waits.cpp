@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "attribute.h"
+#include "native_hook.h"
 #include "param_statuses.h"
 #include "session.h"
 #include "shardscope/shardscope.h"
@@ -18,20 +19,17 @@ namespace {
 /// The first wait of each gather: for which module, for which gather, for how many bytes (zero3_params.py).
 class FetchWaits {
  public:
-  /// `statuses` must outlive this.
-  FetchWaits(nb::object session, ParamStatuses& statuses)
-      : session_(std::move(session)), statuses_(statuses) {}
+  /// Both must outlive this.
+  FetchWaits(SessionState& session, ParamStatuses& statuses) : session_(session), statuses_(statuses) {}
 
   /// (module, gather, bytes), for ended(); None where there is nothing to wait for.
-  nb::object begins(nb::handle handle, nb::args, nb::kwargs) {
-    if (nb::cast<bool>(nb::getattr(handle, "complete", nb::bool_(false))) || !session_.started() ||
-        session_.on_device())
+  nb::object begins(nb::handle handle) {
+    if (!session_.started || session_.on_device || complete_.or_none(handle).ptr() == Py_True)
       return nb::none();
-    nb::object params = nb::getattr(handle, "params", nb::none());
-    if (params.is_none() || nb::len(params) == 0)
-      params = nb::make_tuple(handle.attr("_AllGatherHandle__param"));
+    nb::object params = params_.or_none(handle);
+    if (params.is_none() || nb::len(params) == 0) params = nb::make_tuple(param_.of(handle));
     const nb::object first = params[0];
-    const std::uint32_t number = session_.param(first);
+    const std::uint32_t number = session_.params.of(first);
     if (number == SHARDSCOPE_NO_ID || statuses_.status_of(number) != SHARDSCOPE_IN_FLIGHT) return nb::none();
     std::int64_t bytes = 0;
     for (const nb::handle param : params)
@@ -40,27 +38,31 @@ class FetchWaits {
     shardscope_fetch_wait_begin(statuses_.module, gather, bytes);
     return nb::make_tuple(statuses_.module, gather, bytes);
   }
-  void ended(nb::handle wait, nb::handle, nb::handle, nb::args, nb::kwargs) const {
+  static void ended(nb::handle wait) {
     if (wait.is_none()) return;
     shardscope_fetch_wait_end(nb::cast<std::uint32_t>(wait[0]), nb::cast<std::uint32_t>(wait[1]),
                               nb::cast<std::int64_t>(wait[2]));
   }
 
  private:
-  Session session_;
+  SessionState& session_;
   ParamStatuses& statuses_;
-  Attribute numel_{"ds_numel"}, element_size_{"element_size"};
+  Attribute complete_{"complete"}, params_{"params"}, param_{"_AllGatherHandle__param"}, numel_{"ds_numel"},
+      element_size_{"element_size"};
 };
 
 }  // namespace
 
 void add_fetch_waits(nb::module_& module) {
-  using nb::arg;
   nb::class_<FetchWaits>(module, "FetchWaits")
-      .def(nb::init<nb::object, ParamStatuses&>(), nb::keep_alive<1, 3>())
-      .def("begins", &FetchWaits::begins)
-      .def("ended", &FetchWaits::ended, arg("wait").none(), arg("result").none(), arg("handle"), arg("args"),
-           arg("kwargs"));
+      .def(nb::init<SessionState&, ParamStatuses&>(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+      .def_prop_ro("begins", hook_before<FetchWaits>([handle = Argument(0, "self")](
+                                                         FetchWaits& waits, const CallArguments& call) {
+                     return waits.begins(handle.of(call));
+                   }))
+      .def_prop_ro("ended", hook_after<FetchWaits>([](FetchWaits&, nb::handle wait, const CallArguments&) {
+                     FetchWaits::ended(wait);
+                   }));
 }
 
 }  // namespace shardscope::python

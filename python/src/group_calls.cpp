@@ -32,9 +32,9 @@ class GroupCalls {
   /// `adapter`: its switch, and failed() for what a hook raised; `lanes`: number -> CollectiveLane;
   /// `op_of`(name) -> its number or None; `dtype_of`(dtype) -> its number; `capturing`() -> whether a CUDA
   /// graph is being captured; `no_future`(name): the end of such a call is not seen when it comes.
-  GroupCalls(nb::object session, nb::object adapter, std::uint32_t ranks, nb::dict lanes, nb::object op_of,
+  GroupCalls(SessionState& session, nb::object adapter, std::uint32_t ranks, nb::dict lanes, nb::object op_of,
              nb::object dtype_of, nb::object capturing, nb::object no_future)
-      : session_(std::move(session)),
+      : session_(session),
         toggle_(adapter.attr("switch")),
         failed_(adapter.attr("failed")),
         ranks_(ranks),
@@ -48,7 +48,7 @@ class GroupCalls {
   std::optional<std::uint32_t> number;
 
   void before(nb::handle call) {
-    if (!switch_is_on(toggle_.ptr()) || ranks_ < 2 || !session_.started()) return;
+    if (!switch_is_on(toggle_.ptr()) || ranks_ < 2 || !session_.started) return;
     guarded("register_pre_hook", [&] { issued(call); });
   }
   void after(nb::handle call) {
@@ -110,19 +110,15 @@ class GroupCalls {
                                               : SHARDSCOPE_LANE_REDUCE);
     std::uint32_t owner = SHARDSCOPE_NO_ID;
     const Parts* parts = nullptr;
-    const nb::object purpose = session_.purpose();
-    if (!purpose.is_none()) {
-      lane = nb::cast<std::uint8_t>(purpose[0]);
-      owner = nb::cast<std::uint32_t>(purpose[1]);
-      const nb::object whole = purpose[2];
-      if (nb::len(whole) > 0) parts = &nb::cast<const Parts&>(whole);
+    nb::object whole;
+    if (std::optional<Purpose>& purpose = session_.purpose; purpose) {
+      lane = purpose->lane;
+      owner = purpose->id;
       // The parts go with the first collective of a gather or bucket; what follows for it names it too.
-      if (parts != nullptr) session_.purpose(nb::make_tuple(lane, owner, nb::make_tuple()));
+      whole = std::exchange(purpose->parts, nb::make_tuple());
+      if (nb::len(whole) > 0) parts = &nb::cast<const Parts&>(whole);
     }
-    if (*op == SHARDSCOPE_ALL_REDUCE) {
-      if (const nb::object own = session_.all_reduce_lane(); !own.is_none())
-        lane = nb::cast<std::uint8_t>(own);
-    }
+    if (*op == SHARDSCOPE_ALL_REDUCE) lane = session_.all_reduce_lane.value_or(lane);
     const std::size_t count = parts == nullptr ? 1 : parts->size();
     shardscope_collective_submitted(*op, sequence, owner, static_cast<std::uint32_t>(count), elems,
                                     elems * size);
@@ -143,7 +139,7 @@ class GroupCalls {
       (void)no_future_(name_.of(call));
       // A call on host memory that is not asynchronous has returned by the time anything else is done.
       const bool returned = opened.on_host && !async_op_.is_true(call);
-      session_.wait_for(returned ? nb::none() : work, ended);
+      session_.wait_for(returned ? nb::object(nb::none()) : work, ended);
     }
   }
 
@@ -166,7 +162,7 @@ class GroupCalls {
     if (op == SHARDSCOPE_SEND || op == SHARDSCOPE_RECEIVE)
       next = kFirstTransfer | (transfers_++ & (kFirstTransfer - 1));
     else
-      next = number ? collectives_++ & 0xFFFFFF : session_.next_sequence();
+      next = number ? collectives_++ & 0xFFFFFF : session_.sequence++;
     if (!number) return {next, shardscope_collective_code(dtype, SHARDSCOPE_SCOPE_WORLD, ranks_)};
     return {shardscope_group_sequence(*number, next), shardscope_group_code(dtype, *number)};
   }
@@ -185,7 +181,7 @@ class GroupCalls {
     return found == Py_None ? std::nullopt : std::optional(nb::cast<std::uint8_t>(nb::handle(found)));
   }
 
-  Session session_;
+  SessionState& session_;
   nb::object toggle_, failed_;
   std::uint32_t ranks_;
   nb::dict lanes_;
@@ -203,7 +199,7 @@ class GroupCalls {
 
 void add_group_calls(nb::module_& module) {
   nb::class_<GroupCalls>(module, "GroupCalls")
-      .def(nb::init<nb::object, nb::object, std::uint32_t, nb::dict, nb::object, nb::object, nb::object,
+      .def(nb::init<SessionState&, nb::object, std::uint32_t, nb::dict, nb::object, nb::object, nb::object,
                     nb::object>())
       .def_rw("number", &GroupCalls::number, nb::arg().none())
       .def("before", &GroupCalls::before)

@@ -32,14 +32,26 @@ void StorageBytes::add(nb::handle tensor) {
   const nb::object storage = storage_of->call(own);
   const auto bytes = nb::cast<std::int64_t>(nbytes->call(storage));
   if (bytes == 0) return;
-  const auto where = nb::cast<std::uintptr_t>(data_ptr->call(storage));
-  if (std::find(seen_.begin(), seen_.end(), where) != seen_.end()) return;
-  seen_.push_back(where);
   sum_ += bytes;
+  if (!first_.is_valid()) {  // alone, it is no other's storage: most often it stays so
+    first_ = storage;
+    return;
+  }
+  const auto address = [&](nb::handle of) { return nb::cast<std::uintptr_t>(data_ptr->call(of)); };
+  if (seen_.empty()) seen_.push_back(address(first_));
+  const std::uintptr_t where = address(storage);
+  if (std::find(seen_.begin(), seen_.end(), where) == seen_.end())
+    seen_.push_back(where);
+  else
+    sum_ -= bytes;
 }
 
 HeldTensors::HeldTensors(nb::list owners, const std::string& path) {
-  for (const nb::handle owner : owners) owners_.push_back(nb::weakref(owner));
+  const nb::object gone = nb::cpp_function([this](nb::handle weak) {
+    for (Owner& owner : owners_)
+      if (owner.weak.is(weak)) owner.object = nullptr;
+  });
+  for (const nb::handle owner : owners) owners_.push_back({owner.ptr(), nb::weakref(owner, gone)});
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
     const std::string name = path.substr(begin, end - begin);
@@ -65,16 +77,15 @@ void HeldTensors::walk(nb::object object, std::size_t from, const Visit& visit) 
 template <typename Visit>
 void HeldTensors::each(const Visit& visit) const {
   for (std::size_t i = 0; i < owners_.size(); ++i) {
-    nb::object owner = owners_[i]();
-    if (owner.is_none()) continue;
-    walk(std::move(owner), 0, [&](nb::handle tensor) { visit(i, tensor); });
+    if (owners_[i].object == nullptr) continue;
+    walk(nb::borrow(owners_[i].object), 0, [&](nb::handle tensor) { visit(i, tensor); });
   }
 }
 
 bool HeldTensors::has(std::size_t owner) const {
   bool there = false;
-  if (nb::object object = owners_[owner](); !object.is_none())
-    walk(std::move(object), 0, [&](nb::handle) { there = true; });
+  if (PyObject* object = owners_[owner].object; object != nullptr)
+    walk(nb::borrow(object), 0, [&](nb::handle) { there = true; });
   return there;
 }
 
@@ -85,7 +96,7 @@ bool HeldTensors::looks_as_before() const {
   return true;
 }
 
-nb::object HeldTensors::pattern(bool quick) {
+const std::string* HeldTensors::look(bool quick) {
   if (!quick || !looks_as_before()) {
     std::string there(owners_.size(), '\0');
     each([&](std::size_t owner, nb::handle) { there[owner] = '\1'; });
@@ -96,8 +107,12 @@ nb::object HeldTensors::pattern(bool quick) {
       if (at == seen_.end() || *at != owner) seen_.insert(at, owner);
     }
   }
-  if (there_.find('\1') == std::string::npos) return nb::none();
-  return nb::bytes(there_.data(), there_.size());
+  return there_.find('\1') == std::string::npos ? nullptr : &there_;
+}
+
+nb::object HeldTensors::pattern(bool quick) {
+  const std::string* there = look(quick);
+  return there == nullptr ? nb::object(nb::none()) : nb::bytes(there->data(), there->size());
 }
 
 nb::list HeldTensors::tensors() const {

@@ -21,7 +21,8 @@ class StorageBytes {
   [[nodiscard]] std::int64_t sum() const { return sum_; }
 
  private:
-  std::vector<std::uintptr_t> seen_;
+  nb::object first_;                  ///< storage
+  std::vector<std::uintptr_t> seen_;  ///< addresses, where there is more than one
   std::int64_t sum_ = 0;
 };
 
@@ -32,12 +33,16 @@ class StorageBytes {
 class HeldTensors {
  public:
   HeldTensors(nb::list owners, const std::string& path);
+  HeldTensors(const HeldTensors&) = delete;  // weak references tell this one when an owner goes
+  HeldTensors& operator=(const HeldTensors&) = delete;
 
   /// Which are there: a byte of 0 or 1 for each owner, by which sizes are known again. None where none is.
   /// Only for a path without `*`. `quick`: the same as before where the first, the middle and the last of
   /// those that ever had one are as before: gradients come and go together, and to ask a DTensor for its own
   /// takes 0.3 us. Frozen parameters never have one, so they are not among these.
   [[nodiscard]] nb::object pattern(bool quick);
+  /// The same; null: none. Valid until the next look.
+  [[nodiscard]] const std::string* look(bool quick);
   [[nodiscard]] nb::list tensors() const;
   [[nodiscard]] std::int64_t bytes() const;
 
@@ -50,7 +55,11 @@ class HeldTensors {
   template <typename Visit>
   void each(const Visit& visit) const;
 
-  std::vector<nb::object> owners_;  ///< weak references
+  struct Owner {
+    PyObject* object;  ///< null once it has gone
+    nb::object weak;   ///< reference, which says so
+  };
+  std::vector<Owner> owners_;
   std::vector<Attribute> path_;
   std::vector<bool> all_;          ///< of path_: every element instead of an attribute
   std::vector<std::size_t> seen_;  ///< owners that ever had a tensor, in order

@@ -1,8 +1,13 @@
 #include "memory_slots.h"
 
+#include <algorithm>
+#include <exception>
+#include <string>
 #include <utility>
 
 #include "memory_level.h"
+#include "shardscope/shardscope.h"
+#include "wrapper.h"
 
 namespace shardscope::python {
 namespace {
@@ -18,14 +23,12 @@ Slot::Slot(std::uint8_t category, nb::object present, nb::object tensors, bool h
       host_(host),
       hooked_(hooked) {
   if (nb::isinstance<HeldTensors>(tensors_)) held_ = nb::cast<HeldTensors*>(tensors_);
+  if (nb::isinstance<AttributeIs>(present_)) state_ = nb::cast<const AttributeIs*>(present_);
 }
 
 Slot::Slot(std::uint8_t category, nb::object bytes)
     : pool_(kDevice), category_(category), kept_(std::move(bytes)) {}
 
-nb::object Slot::present(bool quick) const {
-  return present_.ptr() == Py_True ? held_->pattern(quick) : present_();
-}
 nb::object Slot::tensors() const { return held_ != nullptr ? held_->tensors() : tensors_(); }
 
 std::int64_t Slot::measured() const {
@@ -35,7 +38,35 @@ std::int64_t Slot::measured() const {
   return storages.sum();
 }
 
-std::int64_t Slot::remember(nb::handle pattern, std::int64_t bytes) {
+template <typename Measure>
+std::int64_t Slot::by_pattern(bool quick, const Measure& measure) {
+  if (present_.ptr() == Py_True) {
+    const std::string* there = held_->look(quick);
+    if (there == nullptr) return 0;
+    const auto known = [&](const std::string& pattern) {
+      return std::find_if(known_.begin(), known_.end(),
+                          [&](const auto& each) { return each.first == pattern; });
+    };
+    if (const auto found = known(*there); quick && found != known_.end()) return found->second;
+    std::string pattern = *there;
+    const std::int64_t bytes = measure();
+    if (known_.size() >= kPatterns) known_.clear();
+    if (const auto found = known(pattern); found != known_.end())
+      found->second = bytes;
+    else
+      known_.emplace_back(std::move(pattern), bytes);
+    return bytes;
+  }
+  const nb::object pattern = state_ != nullptr ? nb::object(nb::bool_((*state_)())) : present_();
+  const int any = PyObject_IsTrue(pattern.ptr());
+  if (any < 0) throw nb::python_error();
+  if (any == 0) return 0;
+  if (quick) {
+    PyObject* known = PyDict_GetItemWithError(sizes_.ptr(), pattern.ptr());
+    if (known != nullptr) return nb::cast<std::int64_t>(nb::handle(known));
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  }
+  const std::int64_t bytes = measure();
   if (nb::len(sizes_) >= kPatterns) sizes_.clear();
   sizes_[pattern] = bytes;
   return bytes;
@@ -44,39 +75,45 @@ std::int64_t Slot::remember(nb::handle pattern, std::int64_t bytes) {
 std::int64_t Slot::current_bytes() {
   if (kept_.is_valid()) return nb::cast<std::int64_t>(kept_());
   if (present_.is_none()) return measured();
-  const nb::object pattern = present(true);
-  const int any = PyObject_IsTrue(pattern.ptr());
-  if (any < 0) throw nb::python_error();
-  if (any == 0) return 0;
-  PyObject* known = PyDict_GetItemWithError(sizes_.ptr(), pattern.ptr());
-  if (known != nullptr) return nb::cast<std::int64_t>(nb::handle(known));
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();
-  return remember(pattern, measured());
+  return by_pattern(true, [&] { return measured(); });
 }
 
 std::int64_t Slot::count(nb::handle add) {
   if (kept_.is_valid()) return current_bytes();
-  const nb::object pattern = present_.is_none() ? nb::object(nb::bool_(true)) : present(false);
-  const int any = PyObject_IsTrue(pattern.ptr());
-  if (any < 0) throw nb::python_error();
-  if (any == 0) return 0;
-  std::int64_t bytes = 0;
-  for (const nb::handle tensor : tensors()) bytes += nb::cast<std::int64_t>(add(category_, tensor, host_));
-  return remember(pattern, bytes);
+  const auto added = [&] {
+    std::int64_t bytes = 0;
+    for (const nb::handle tensor : tensors()) bytes += nb::cast<std::int64_t>(add(category_, tensor, host_));
+    return bytes;
+  };
+  return present_.is_none() ? added() : by_pattern(false, added);
 }
 
-Slots::Slots(nb::list slots, nb::object level) : level_(std::move(level)) {
+Slots::Slots(nb::list slots, nb::object level, nb::object toggle, nb::object failed)
+    : level_(std::move(level)), toggle_(std::move(toggle)), failed_(std::move(failed)) {
+  if (!is_switch(toggle_.ptr())) throw nb::type_error("Slots: `toggle` is a Switch");
   for (const nb::handle each : slots) {
     auto* slot = nb::cast<Slot*>(each);
-    entries_.push_back({nb::borrow(each), slot, slot->key(), nb::object()});
+    entries_.push_back({nb::borrow(each), slot, nb::object()});
   }
 }
 
 void Slots::changed() {
+  if (!switch_is_on(toggle_.ptr()) || shardscope_enabled(SHARDSCOPE_DETAIL_PARAMS) == 0) return;
+  try {
+    report_changes();
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    (void)failed_(error.value());
+  } catch (const std::exception& error) {
+    (void)failed_(nb::borrow(PyExc_RuntimeError)(error.what()));
+  }
+}
+
+void Slots::report_changes() {
   for (Entry& entry : entries_) {
     const std::int64_t bytes = entry.slot->current_bytes();
     if (bytes == entry.slot->now) continue;
-    if (!entry.level.is_valid()) entry.level = level_(entry.key[0], entry.key[1]);
+    if (!entry.level.is_valid()) entry.level = level_(entry.slot->pool(), entry.slot->category());
     nb::cast<MemoryLevel&>(entry.level).add(bytes - entry.slot->now);
     entry.slot->now = bytes;
   }
@@ -88,17 +125,27 @@ void Slots::refresh() {
 }
 
 nb::dict Slots::sums() const {
-  nb::dict all;
+  std::vector<std::pair<const Slot*, std::int64_t>> sums;  // of each pool and category: a few
   for (const Entry& entry : entries_) {
-    if (entry.slot->now == 0) continue;
-    const std::int64_t before = all.contains(entry.key) ? nb::cast<std::int64_t>(all[entry.key]) : 0;
-    all[entry.key] = before + entry.slot->now;
+    const Slot* slot = entry.slot;
+    if (slot->now == 0) continue;
+    const auto same = [&](const auto& sum) {
+      return sum.first->pool() == slot->pool() && sum.first->category() == slot->category();
+    };
+    const auto found = std::find_if(sums.begin(), sums.end(), same);
+    if (found != sums.end())
+      found->second += slot->now;
+    else
+      sums.emplace_back(slot, slot->now);
   }
+  nb::dict all;
+  for (const auto& [slot, bytes] : sums) all[slot->key()] = bytes;
   return all;
 }
 
 void add_memory_slots(nb::module_& module) {
   using nb::arg;
+  nb::class_<AttributeIs>(module, "AttributeIs").def(nb::init<nb::object, const char*, nb::object>());
   nb::class_<Slot>(module, "Slot")
       .def(nb::init<std::uint8_t, nb::object, nb::object, bool, bool>(), arg("category"),
            arg("present").none(), arg("tensors"), arg("host") = false, arg("hooked") = false)
@@ -110,7 +157,7 @@ void add_memory_slots(nb::module_& module) {
       .def_prop_ro("hooked", &Slot::hooked)
       .def_rw("now", &Slot::now);
   nb::class_<Slots>(module, "Slots")
-      .def(nb::init<nb::list, nb::object>())
+      .def(nb::init<nb::list, nb::object, nb::object, nb::object>())
       .def("changed", &Slots::changed)
       .def("refresh", &Slots::refresh)
       .def("sums", &Slots::sums);

@@ -12,7 +12,7 @@ void add_param_statuses(nb::module_& module) {
       .def_rw("cause_out", &ParamStatuses::cause_out)
       .def_ro("gathered_bytes", &ParamStatuses::gathered_bytes)
       .def_ro("coming_bytes", &ParamStatuses::coming_bytes)
-      .def("follow", &ParamStatuses::follow)
+      .def("follow", &ParamStatuses::follow, nb::keep_alive<1, 2>())
       .def("report", &ParamStatuses::report, nb::arg("gathered").none(), nb::arg("coming").none())
       .def("changed", &ParamStatuses::changed)
       .def("status_of", &ParamStatuses::status_of)

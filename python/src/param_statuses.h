@@ -13,6 +13,7 @@
 #include "memory_level.h"
 #include "session.h"
 #include "shardscope/shardscope.h"
+#include "wrapper.h"
 
 namespace shardscope::python {
 
@@ -33,12 +34,13 @@ class ParamStatuses {
   std::uint8_t cause_out = SHARDSCOPE_CAUSE_RELEASE;  ///< of what becomes not available
   std::int64_t available_elems = 0, gathered_bytes = 0, coming_bytes = 0;
 
-  /// `numbers`: id(parameter) -> number; `elems`: by number; both grow and shrink with the run's models.
+  /// Parameters of `session`, which must outlive this: they come and go with the run's models.
   /// The three values of DeepSpeed's enumeration follow.
-  void follow(nb::dict numbers, nb::list elems, nb::object not_available, nb::object in_flight,
-              nb::object available) {
-    numbers_ = std::move(numbers);
-    elems_ = std::move(elems);
+  /// `toggle`: the Switch that lets changes come here.
+  void follow(SessionState& session, nb::object not_available, nb::object in_flight, nb::object available,
+              nb::object toggle) {
+    session_ = &session;
+    toggle_ = std::move(toggle);
     values_ = {std::move(not_available), std::move(in_flight), std::move(available)};
     rows_.clear();
     available_elems = gathered_bytes = coming_bytes = 0;
@@ -51,7 +53,7 @@ class ParamStatuses {
 
   /// `param` has got `value`. Parameters of no described model are ignored.
   void changed(nb::handle param, nb::handle value) {
-    const std::uint32_t number = numbers_.is_valid() ? number_in(numbers_, param) : SHARDSCOPE_NO_ID;
+    const std::uint32_t number = session_ != nullptr ? session_->params.of(param) : SHARDSCOPE_NO_ID;
     if (number == SHARDSCOPE_NO_ID) return;
     const std::uint8_t status = code_of(value);
     const std::uint8_t before = status_of(number);
@@ -77,6 +79,8 @@ class ParamStatuses {
                             status, cause, number, module, brought_by, row.elems, available_elems);
   }
 
+  /// Whether status_of() is DeepSpeed's own: every assignment has come here.
+  [[nodiscard]] bool follows() const { return session_ != nullptr && switch_is_on(toggle_.ptr()); }
   [[nodiscard]] std::uint8_t status_of(std::uint32_t number) {
     return number < rows_.size() ? rows_[number].status : std::uint8_t{SHARDSCOPE_NOT_AVAILABLE};
   }
@@ -85,7 +89,7 @@ class ParamStatuses {
   }
   /// `number` is brought by the gather `id`, until it is released. Nothing where no parameters are followed.
   void gathered_by(std::uint32_t number, std::uint32_t id) {
-    if (elems_.is_valid()) row_of(number).gather = id;
+    if (session_ != nullptr) row_of(number).gather = id;
   }
 
  private:
@@ -103,7 +107,7 @@ class ParamStatuses {
 
   Row& row_of(std::uint32_t number) {
     while (rows_.size() <= number) {
-      const auto elems = nb::cast<std::int64_t>(elems_[rows_.size()]);
+      const auto elems = session_->elems(static_cast<std::uint32_t>(rows_.size()));
       rows_.emplace_back().elems = elems;
     }
     return rows_[number];
@@ -123,10 +127,9 @@ class ParamStatuses {
     if (level.is_valid()) nb::cast<MemoryLevel&>(level).add(bytes);
   }
 
-  nb::dict numbers_{nb::steal<nb::dict>(nb::handle())};
-  nb::list elems_{nb::steal<nb::list>(nb::handle())};
+  SessionState* session_ = nullptr;  ///< as long as Python does
   std::array<nb::object, 3> values_;
-  nb::object gathered_level_, coming_level_;
+  nb::object gathered_level_, coming_level_, toggle_;
   std::vector<Row> rows_;  ///< by parameter's number
 };
 

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <exception>
 #include <vector>
+
+#include "native_hook.h"
 
 namespace shardscope::python {
 namespace {
@@ -15,12 +18,14 @@ struct Switch {
   PyObject_HEAD bool on;
 };
 
-/// before(*arguments); then the function itself; then after(token, result, *arguments), where `token` is what
-/// before() returned; where the function raised, raised(token). An exception of one of these is handed to
-/// failed(error) and goes no further. Each may be null. Written against the stable ABI by hand.
+/// before(*arguments), or a NativeHook's; then the function itself; then after(token, result, *arguments),
+/// where `token` is what before() returned; where the function raised, raised(token). An exception of one of
+/// these is handed to failed(error) and goes no further. Each may be null. Written against the stable ABI by
+/// hand.
 struct Wrapper {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject *inner, *before, *after, *raised, *failed, *toggle;
+  const NativeHook *native_before, *native_after;  ///< before and after, where they are that
   PyObject* dict;  ///< __name__, __wrapped__, ...: functools.update_wrapper writes them
 };
 
@@ -30,9 +35,31 @@ PyObject* method_type = nullptr;  ///< types.MethodType
 bool is_on(const Wrapper* self) { return switch_is_on(self->toggle); }
 bool report(const Wrapper* self) { return report_failure(self->failed); }
 
+/// Null: what it threw is set as Python's exception.
+template <typename Call>
+PyObject* call_native(const Call& call) {
+  try {
+    return call().release().ptr();
+  } catch (nanobind::python_error& error) {
+    error.restore();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
 /// after(token, result, *arguments). False: an exception that goes on is set.
 bool call_after(Wrapper* self, PyObject* token, PyObject* result, PyObject* const* arguments,
                 Py_ssize_t positional, PyObject* names) {
+  if (self->native_after != nullptr) {
+    PyObject* done = call_native([&] {
+      self->native_after->after(token == nullptr ? Py_None : token, result, {arguments, positional, names});
+      return nanobind::none();
+    });
+    if (done == nullptr) return report(self);
+    Py_DECREF(done);
+    return true;
+  }
   const Py_ssize_t all = positional + (names == nullptr ? 0 : PyTuple_Size(names));
   std::array<PyObject*, 16> few;
   std::vector<PyObject*> many;
@@ -64,7 +91,10 @@ PyObject* call(PyObject* of, PyObject* const* arguments, std::size_t flags, PyOb
   if (!is_on(self)) return PyObject_Vectorcall(self->inner, arguments, flags, names);
   const Py_ssize_t positional = PyVectorcall_NARGS(flags);
   PyObject* token = nullptr;
-  if (self->before != nullptr) {
+  if (self->native_before != nullptr) {
+    token = call_native([&] { return self->native_before->before({arguments, positional, names}); });
+    if (token == nullptr && !report(self)) return nullptr;
+  } else if (self->before != nullptr) {
     token = PyObject_Vectorcall(self->before, arguments, static_cast<std::size_t>(positional), names);
     if (token == nullptr && !report(self)) return nullptr;
   }
@@ -85,6 +115,12 @@ PyObject* bind(PyObject* self, PyObject* instance, PyObject*) {
   return PyObject_CallFunctionObjArgs(method_type, self, instance, nullptr);
 }
 
+const NativeHook* native(PyObject* value, bool after) {
+  if (value == nullptr || !nanobind::isinstance<NativeHook>(value)) return nullptr;
+  const auto* hook = nanobind::inst_ptr<NativeHook>(value);
+  return (after ? hook->after != nullptr : hook->before != nullptr) ? hook : nullptr;
+}
+
 PyObject* given(PyObject* value) { return value == Py_None ? nullptr : Py_NewRef(value); }
 
 PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject*) {
@@ -103,6 +139,8 @@ PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject*) {
   self->before = given(before);
   self->after = given(after);
   self->raised = given(raised);
+  self->native_before = native(self->before, false);
+  self->native_after = native(self->after, true);
   self->failed = Py_NewRef(failed);
   self->toggle = Py_NewRef(toggle);
   return reinterpret_cast<PyObject*>(self);
@@ -122,6 +160,7 @@ int visit_all(PyObject* of, visitproc visit, void* arg) {
 }
 int clear(PyObject* of) {
   auto* self = reinterpret_cast<Wrapper*>(of);
+  self->native_before = self->native_after = nullptr;
   Py_CLEAR(self->before);
   Py_CLEAR(self->after);
   Py_CLEAR(self->raised);

@@ -1,6 +1,7 @@
 """What the package holds of others' tables: numbers of the C interface, and where FSDP2 cuts a tensor."""
 import itertools
 import math
+import random
 import re
 import subprocess
 import sys
@@ -26,6 +27,29 @@ def constants():
                    input=f"#include <stdio.h>\n#include <shardscope/shardscope.h>\nint main(void) {{\n{lines}}}\n")
     text = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     return {name: int(number) for name, number in (line.split() for line in text.splitlines())}
+
+
+class Identities(unittest.TestCase):
+    """The table of objects' numbers that hooks look in: as a dict, in any order of what comes and goes."""
+
+    def test_is_a_dict_of_numbers(self):
+        from shardscope import _core
+        random.seed(5)
+        table, known = _core.SessionState().modules, {}
+        # Few addresses, close together as an allocator's are, and some far away: long runs of neighbours in the table.
+        keys = [0x7F0000000000 + 16 * i for i in range(150)] + [random.getrandbits(46) << 4 | 16 for _ in range(50)]
+        for turn in range(20_000):
+            key = random.choice(keys)
+            if random.random() < (0.7 if turn // 2000 % 2 else 0.4):
+                table[key] = known[key] = turn
+            else:
+                table.pop(key, None)
+                known.pop(key, None)
+            if turn % 50 == 0:
+                self.assertEqual([table.get(each) for each in keys], [known.get(each) for each in keys])
+                self.assertEqual(len(table), len(known))
+        self.assertRaises(KeyError, lambda: table[1])
+        self.assertNotIn(1, table)
 
 
 class Numbers(unittest.TestCase):

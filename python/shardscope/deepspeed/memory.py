@@ -146,7 +146,7 @@ def held_slots(reference, offloaded):
 def buckets_changed(optimizer):
     slots = of_buckets.get(id(optimizer))
     if slots is not None:
-        session.memory.changed(slots)
+        slots.changed()
 
 
 def whole_groups(add, references, optimizer):

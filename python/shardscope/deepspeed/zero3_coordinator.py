@@ -37,7 +37,8 @@ def install_coordinator(table):
     table.owner("iter_params")
     table.owner("z3_leaf_module")
     iter_params, is_leaf = table.module.iter_params, table.module.z3_leaf_module
-    fetches = _core.CoordinatorHooks(session, state, lambda module: iter_params(module, recurse=is_leaf(module)))
+    fetches = _core.CoordinatorHooks(session, state, lambda module: iter_params(module, recurse=is_leaf(module)),
+                                     complete_mode(table))
     hooks = module_hooks(fetches.kept)
     table.wrap(cls + "fetch_sub_module", "self current_submodule forward", before=hooks.fetch_gate)
     table.wrap(cls + "_fetch_sub_module_impl", "self current_submodule forward is_leaf",
@@ -50,6 +51,14 @@ def install_coordinator(table):
                after=lambda token, result, *a: set_causes(*token))
     table.wrap(cls + "reset_step", "self", after=step_reset)
     table.wrap(cls + "_invalidate_trace", "self", before=invalidated, after=lambda token, result, *a: set_causes(*token))
+
+
+def complete_mode(table):
+    """What the trace mode is where is_complete_trace() is true; None: that is not all it looks at."""
+    cls, modes = table.owner("PartitionedParameterCoordinator"), getattr(table.module, "ZeRoTraceMode", None)
+    asked = getattr(getattr(cls, "is_complete_trace", None), "__code__", None)
+    names = asked.co_names if asked is not None else ()
+    return modes.COMPLETE if modes is not None and names == (C + "trace_mode", "ZeRoTraceMode", "COMPLETE") else None
 
 
 def module_hooks(kept=None):

@@ -23,29 +23,11 @@ def install_optimizer(table):
     table.wrap(cls + "reduce_independent_p_g_buckets_and_remove_grads", "self param", before=gradients.comes,
                after=gradients.came)
     table.wrap(cls + O + "add_grad_to_ipg_bucket", "self param", after=gradients.added)
-    table.wrap(cls + O + "reduce_and_partition_ipg_grads", "self communication_data_type", before=flush, after=flushed)
+    table.wrap(cls + O + "reduce_and_partition_ipg_grads", "self communication_data_type", before=gradients.flush,
+               after=gradients.flushed)
     table.wrap(cls + "independent_gradient_partition_epilogue", "self", before=lambda self: buckets.in_epilogue(True),
                after=lambda token, result, self: buckets.in_epilogue(False))
     table.wrap(cls + "_optimizer_step", "self sub_group_id", before=sub_group_begins, after=sub_group_ended)
-
-
-def group_changes(optimizer, bucket):
-    """Whether the gradient that has come is reduced among other ranks than those in the bucket (expert parameters)."""
-    held, of = getattr(bucket, "process_group", None), getattr(optimizer, "_get_param_partition_group", None)
-    return held is not None and of is not None and buckets.coming is not None and of(buckets.coming) != held
-
-
-def flush(optimizer, communication_data_type):
-    bucket = optimizer.ipg_buckets[communication_data_type]
-    if bucket.params and session.started:
-        parts = _core.Parts([(session.params[id(p)], p.ds_numel) for p in bucket.params if id(p) in session.params])
-        too_large = bucket.elements > optimizer.reduce_bucket_size
-        buckets.flush((id(optimizer), communication_data_type), parts, bucket.elements, too_large,
-                      reason=k.GROUP_CHANGED if group_changes(optimizer, bucket) else None)
-
-
-def flushed(_, result, optimizer, communication_data_type):
-    session.purpose_served()
 
 
 def sub_group_begins(optimizer, sub_group_id):

@@ -20,9 +20,9 @@ state = _core.ParamStatuses()
 
 
 def after_description(engine):
-    """Parameters that are whole already (persistent ones, or all that were gathered before)."""
+    """Parameters that are whole already (persistent ones, or all that were gathered before), or on their way."""
     for param in engine.module.parameters():
-        if hasattr(param, "ds_status") and param.ds_status.name == "AVAILABLE":
+        if hasattr(param, "ds_status") and param.ds_status.name != "NOT_AVAILABLE":
             state.changed(param, param.ds_status)
 
 
@@ -37,7 +37,7 @@ def install_parameters(table):
     if "ds_status" in vars(torch.nn.Parameter):
         raise Differs("torch.nn.Parameter.ds_status is used by another library")
     adapter = table.adapter
-    state.follow(session.params, session.param_elems, status.NOT_AVAILABLE, status.INFLIGHT, status.AVAILABLE)
+    state.follow(session, status.NOT_AVAILABLE, status.INFLIGHT, status.AVAILABLE, adapter.switch)
     table.replace(torch.nn.Parameter, "ds_status", _core.WatchedAttribute(
         "ds_status", state.changed, lambda error: adapter.failed("Parameter.ds_status", error), adapter.switch))
     waits = _core.FetchWaits(session, state)

@@ -1,0 +1,78 @@
+#include "session.h"
+
+#include <nanobind/stl/optional.h>
+
+#include <string>
+
+namespace shardscope::python {
+namespace {
+
+nb::object purpose_of(const SessionState& state) {
+  if (!state.purpose) return nb::none();
+  return nb::make_tuple(state.purpose->lane, state.purpose->id, state.purpose->parts);
+}
+void set_purpose(SessionState& state, nb::object purpose) {
+  if (purpose.is_none())
+    state.purpose.reset();
+  else
+    state.purpose =
+        Purpose{nb::cast<std::uint8_t>(purpose[0]), nb::cast<std::uint32_t>(purpose[1]), purpose[2]};
+}
+
+std::uint32_t number_of(const NumberTable& table, std::uintptr_t key) {
+  const std::uint32_t number = table.of(key);
+  if (number == SHARDSCOPE_NO_ID) throw nb::key_error(std::to_string(key).c_str());
+  return number;
+}
+
+}  // namespace
+
+void add_session(nb::module_& module) {
+  using nb::arg;
+  nb::class_<NumberTable>(module, "Numbers")
+      .def("__getitem__", &number_of)
+      .def("__setitem__", &NumberTable::set)
+      .def("__contains__",
+           [](const NumberTable& table, std::uintptr_t key) { return table.of(key) != SHARDSCOPE_NO_ID; })
+      .def("__len__", &NumberTable::size)
+      .def(
+          "get",
+          [](const NumberTable& table, std::uintptr_t key, nb::object otherwise) {
+            const std::uint32_t number = table.of(key);
+            return number == SHARDSCOPE_NO_ID ? otherwise : nb::object(nb::int_(number));
+          },
+          arg("key"), arg("otherwise").none() = nb::none())
+      .def(
+          "pop", [](NumberTable& table, std::uintptr_t key, nb::handle) { table.erase(key); }, arg("key"),
+          arg("otherwise").none());
+  nb::class_<ElemCounts>(module, "ElemCounts")
+      .def("__getitem__", [](const ElemCounts& elems, std::size_t param) { return elems.all.at(param); })
+      .def("append", [](ElemCounts& elems, std::int64_t count) { elems.all.push_back(count); });
+  using State = SessionState;
+  nb::class_<State>(module, "SessionState")
+      .def(nb::init<>())
+      .def("reset", &State::reset)
+      .def_rw("started", &State::started)
+      .def_rw("on_device", &State::on_device)
+      .def_rw("in_micro_step", &State::in_micro_step)
+      .def_rw("step", &State::step)
+      .def_rw("micro_step", &State::micro_step)
+      .def_rw("gathers", &State::gathers)
+      .def_rw("buckets", &State::buckets)
+      .def_rw("sequence", &State::sequence)
+      .def_rw("models_described", &State::models)
+      .def_rw("available", &State::available)
+      .def_prop_rw("purpose", &purpose_of, &set_purpose, arg("purpose").none())
+      .def_rw("all_reduce_lane", &State::all_reduce_lane, arg("lane").none())
+      .def_ro("modules", &State::modules)
+      .def_ro("params", &State::params)
+      .def_ro("spans", &State::spans)
+      .def_ro("param_elems", &State::param_elems)
+      .def("poll", &State::poll)
+      .def("issued", &State::issued)
+      .def("purpose_served", &State::purpose_served)
+      .def("begin_span", &State::begin_span)
+      .def("end_span", &State::end_span);
+}
+
+}  // namespace shardscope::python
