@@ -3,7 +3,7 @@
 | symbol | event |
 |---|---|
 | torch.Tensor.backward, before | loss, phase backward |
-| torch.optim.optimizer's global step hooks | gate `optimizer`, phase optimizer, learning rate, step end |
+| torch.optim.optimizer's global step hooks | gate `optimizer`, phase optimizer, learning rate, step end; parameter groups, at an optimizer's first |
 | torch.nn.utils.clip_grad_norm_, after | gradient norm, where a rank has all of it |
 | torch.amp.GradScaler.step, update | loss scale; the end of a step that it skipped |
 | _BaseDataLoaderIter.__next__ | data wait |
