@@ -21,7 +21,7 @@ What every group comes to is in C++: src/fsdp2_hooks.cpp.
 import math
 import weakref
 
-from shardscope import _core, _kinds as k, _say, fsdp2_memory
+from shardscope import _core, _kinds as k, _say, fsdp2_memory, param_groups
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
@@ -119,6 +119,7 @@ def describe(run, fsdp_state):
             trained = param.sharded_param.requires_grad
             number = session.add_param(param, name, param._orig_size, elems, shard_elems=shard,
                                        padding=shard * len(ranks) - elems, trained=trained, dtype=param.orig_dtype)
+            param_groups.shard_of(param, number)
             session.use_param(numbers[name.rpartition(".")[0]], number)
             for index, rank in ((index, rank) for replica in replicas for index, rank in enumerate(replica)):
                 run.add_slice(number, rank, *piece(param._orig_size, param.fsdp_placement.dim, index, len(ranks)))

@@ -4,6 +4,7 @@ import weakref
 from shardscope._session import session
 
 _added = weakref.WeakSet()  # optimizers of PyTorch
+_shards = []  # (FSDP2's parameter, weakly; its number): the optimizer holds its shard
 _grouped = set()  # parameters that are in a group: of two optimizers the first one counts
 
 
@@ -13,13 +14,23 @@ def add(run, groups):
         return False
     for index, (settings, params) in enumerate(groups):
         beta1, beta2 = settings.get("betas") or (settings.get("momentum"), None)
-        numbers = [session.params[id(param)] for param in params if id(param) in session.params]
-        numbers = [number for number in numbers if number not in _grouped]
+        numbers = [number for number in numbers_of(params) if number not in _grouped]
         _grouped.update(numbers)
         run.add_param_group(name=str(settings.get("name") or f"group {index}"), lr=value(settings.get("lr")),
                             beta1=value(beta1), beta2=value(beta2), eps=value(settings.get("eps")),
                             weight_decay=value(settings.get("weight_decay")), params=numbers)
     return True
+
+
+def shard_of(param, number):
+    """One of FSDP2's, which is described by itself and not by the tensor that it makes of it."""
+    _shards.append((weakref.ref(param), number))
+
+
+def numbers_of(params):
+    shards = {id(param().sharded_param): number for param, number in _shards if param() is not None}
+    found = (session.params.get(id(param), shards.get(id(param))) for param in params)
+    return [number for number in found if number is not None]
 
 
 def value(setting):
@@ -33,7 +44,7 @@ def add_of(optimizer):
         return
     _added.add(optimizer)
     groups = [(group, group["params"]) for group in optimizer.param_groups]
-    if any(id(param) in session.params for _, params in groups for param in params) and add(session.run, groups):
+    if any(numbers_of(params) for _, params in groups) and add(session.run, groups):
         session.run.publish()
 
 
