@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/collector/for_store.h"
+#include "app/store/crc32.h"
 #include "instrumentation/clock.h"
 
 namespace shardscope::collector {
@@ -37,6 +38,10 @@ void RunSink::open_recording(const std::string& path, const store::Retention& re
 
 void RunSink::tables(const wire::Header& from, const wire::Tables& tables) {
   const instrumentation::RunTables& t = tables.tables;
+  std::vector<std::uint8_t> whole_bytes = bytes_of(from, tables);
+  const std::uint32_t crc = store::crc32c(whole_bytes.data(), whole_bytes.size());
+  const auto [known, added] = tables_crc_.try_emplace(from.rank, crc);
+  if (!added && std::exchange(known->second, crc) == crc) return;  // resent on request
   const bool first = !whole_ || whole_->rank == from.rank;
   const bool alike = !first && whole_->modules == t.modules && whole_->params == t.params &&
                      whole_->slices == t.slices && whole_->param_groups == t.param_groups;
@@ -46,8 +51,8 @@ void RunSink::tables(const wire::Header& from, const wire::Tables& tables) {
   wire::ViewItem item;
   item.kind = wire::ViewItem::Kind::tables;
   item.rank = from.rank;
-  item.data = alike ? bare_bytes : bytes_of(from, tables);
-  if (!log_.add_tables(std::move(item), std::move(bare_bytes))) return;  // resent on request
+  item.data = alike ? bare_bytes : std::move(whole_bytes);
+  log_.add_tables(std::move(item), std::move(bare_bytes));
   if (first) whole_ = t;
   if (recording_) recording_->tables(from.rank, t);
   const std::lock_guard lock(store_mutex_);

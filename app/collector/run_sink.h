@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -55,6 +56,7 @@ class RunSink {
   ViewLog log_;
   /// Of the first rank received: viewers get the lists of modules, parameters and slices once, not per rank.
   std::optional<instrumentation::RunTables> whole_;
+  std::map<std::uint32_t, std::uint32_t> tables_crc_;  ///< by rank, of the tables received last
   std::unique_ptr<store::RecordingWriter> recording_;
   instrumentation::HostClock clock_;  ///< the collector's
   HeldChunks held_;

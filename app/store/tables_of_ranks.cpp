@@ -8,7 +8,9 @@ namespace shardscope::store {
 using instrumentation::RunTables;
 
 void TablesOfRanks::take(std::uint32_t rank, const RunTables& tables) {
-  const auto size = [](const RunTables& t) { return t.modules.size() + t.params.size() + t.slices.size(); };
+  const auto size = [](const RunTables& t) {
+    return t.modules.size() + t.params.size() + t.slices.size() + t.param_groups.size();
+  };
   const bool poorer = run_ && size(tables) < size(*run_);
   const bool richer = run_ && size(tables) > size(*run_);
   if (!poorer && (!run_ || rank <= run_->rank || richer)) {

@@ -1,0 +1,67 @@
+// What reaches store and recording of tables that ranks send again.
+#include "app/collector/run_sink.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <string>
+
+#include "app/store/recording.h"
+
+namespace shardscope::collector {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+
+wire::Tables tables_of(std::uint32_t rank) {
+  wire::Tables tables;
+  ev::RunTables& t = tables.tables;
+  t.run_id = "run";
+  t.world = t.local_world = 2;
+  t.rank = rank;
+  t.elems = 8;
+  t.modules.resize(1);
+  t.modules[0].params = {0};
+  t.params.resize(1);
+  t.params[0].name = "w";
+  t.params[0].elems = 8;
+  t.params[0].shape = {8};
+  t.params[0].modules = {0};
+  return tables;
+}
+
+wire::Header header_of(std::uint32_t rank) {
+  wire::Header header;
+  header.run_id = "run";
+  header.rank = rank;
+  return header;
+}
+
+// Both ranks add the same. What the second one adds is what the first one has added, and is its own all the
+// same.
+TEST(RunSink, WhatRanksAddAlikeIsRecordedOfEach) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("run_sink_" + std::to_string(getpid()) + ".zscope"))
+          .string();
+  for (const std::uint32_t first : {0U, 1U}) {
+    RunSink sink(path);
+    sink.open_recording(path);
+    const std::array order{first, 1 - first};
+    for (const std::uint32_t rank : order) sink.tables(header_of(rank), tables_of(rank));
+    for (const std::uint32_t rank : order) {
+      wire::Tables more = tables_of(rank);
+      more.tables.param_groups.push_back({"all", 1e-3, 0.9, 0.99, 1e-8, 0.1, {0}});
+      sink.tables(header_of(rank), more);
+    }
+    sink.read([](const store::Store& store) { EXPECT_EQ(store.tables().param_groups.size(), 1U); });
+    EXPECT_EQ(sink.finish(), "");
+    const store::Store store = store::open_recording(path);
+    EXPECT_EQ(store.tables().param_groups.size(), 1U) << "rank " << first << " was first";
+    std::filesystem::remove(path);
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::collector
