@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "app/store/database.h"
 #include "app/store/recording.h"
 
 namespace shardscope::collector {
@@ -57,8 +58,12 @@ TEST(RunSink, WhatRanksAddAlikeIsRecordedOfEach) {
     }
     sink.read([](const store::Store& store) { EXPECT_EQ(store.tables().param_groups.size(), 1U); });
     EXPECT_EQ(sink.finish(), "");
-    const store::Store store = store::open_recording(path);
+    store::RecordingInfo info;
+    const store::Store store = store::open_recording(path, &info);
     EXPECT_EQ(store.tables().param_groups.size(), 1U) << "rank " << first << " was first";
+    store::Database file(path, store::Database::Access::read);
+    EXPECT_EQ(file.integer("SELECT count(DISTINCT length(bytes)) FROM tables"), 1)
+        << "rank " << first << " was first";
     std::filesystem::remove(path);
   }
 }
