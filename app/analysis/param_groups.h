@@ -22,7 +22,8 @@ struct ParamGroupRow {
 };
 /// None where the run gave none: then all trained parameters are one group.
 [[nodiscard]] std::vector<ParamGroupRow> param_groups(const instrumentation::RunTables& tables);
-/// "2 of 16 (no_decay: weight decay 0)": the group of a parameter, for people; empty where the run gave none.
+/// "no_decay (1 of 2): weight decay 0, learning rate 0.001 at the start": the group of a parameter, for
+/// people; empty where the run gave none.
 [[nodiscard]] std::string param_group_text(const instrumentation::RunTables& tables, std::uint32_t param);
 
 }  // namespace shardscope::analysis

@@ -55,8 +55,8 @@ class Shared:
 
 
 def source_of(model, groups, hooks, unsharded):
-    """hooks: of the groups (Fsdp2Hooks), told here what changes at each; none are installed: None. `unsharded`: what a
-    group's `_sharded_state` is then, None where groups do not keep that."""
+    """hooks: Fsdp2Hooks, which get the memory slots that each of their calls changes; None where none are installed.
+    `unsharded`: the value of a group's `_sharded_state` while it is unsharded, None where groups do not keep that."""
     shared = {id(group.comm_ctx): Shared(group.comm_ctx) for group in groups}
     slots = [Slots(group, shared[id(group.comm_ctx)], unsharded) for group in groups]
     for group, of in zip(groups, slots) if hooks is not None else ():

@@ -57,7 +57,7 @@ class HeldTensors {
 
   struct Owner {
     PyObject* object;  ///< null once it has gone
-    nb::object weak;   ///< reference, which says so
+    nb::object weak;   ///< weak reference; its callback sets `object` to null
   };
   std::vector<Owner> owners_;
   std::vector<Attribute> path_;
