@@ -24,10 +24,6 @@ using instrumentation::monotonic_now_ns;
 namespace {
 
 constexpr double kSettle_s = 0.02;  ///< one look at the recorder, at the end
-constexpr double kCommitEvery_s = 0.5;
-constexpr double kRoundPerRank_s = 50e-6, kLongestRound_s = 0.05;
-/// Between two turns; with all that a turn does it is not a tenth of that.
-constexpr double kStandstill_s = 2;
 constexpr double kLastLook_s = 2;  ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
@@ -222,10 +218,9 @@ void Collector::State::turn() {
   // What there is no room for is not waited for: the recorder wakes this thread when it has got on. It may
   // just have done so: then the next turn comes a little later.
   const bool full = intake_full();
-  news_wanted.store(full || watched == Watch::active, std::memory_order_relaxed);
-  const double rest_s = std::min(pace.iteration_s, next_commit_s - now_s());
+  news_wanted.store(full || pacing.watched() == Watch::active, std::memory_order_relaxed);
   const CollectorSockets::Ready ready =
-      sockets.wait(full ? pace_of(Watch::active, 0).iteration_s : rest_s,
+      sockets.wait(pacing.rest_s(now_s(), full),
                    full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
                    upstream ? &*upstream : nullptr);
   notice_standstill(now_s());
@@ -239,13 +234,10 @@ void Collector::State::turn() {
   if (full || ready.published) receive_published();
   if (upstream) pass_upstream();
   const double now = now_s();
-  // What goes over every rank is not done with every message: a thousand ranks would be all it does. But a
-  // viewer that comes is noticed at once.
-  if (now >= next_round_s || (ready.view && watched == Watch::idle)) {
+  if (pacing.round_due(now, ready.view)) {
     find_pace(now);
     sockets.watch->set_ranks(ranks.size());
-    next_round_s =
-        now + std::clamp(kRoundPerRank_s * static_cast<double>(ranks.size()), 0.001, kLongestRound_s);
+    pacing.round_begun(now, ranks.size());
     flush_due(now);
     look_after_ranks(now);
     publish_rows(now, false);
@@ -272,14 +264,14 @@ void Collector::State::turn() {
 
 /// Ranks and viewers that seem to have been silent meanwhile were only not received.
 void Collector::State::notice_standstill(double now) {
-  const double gap = now - std::exchange(turned_s, now);
-  if (gap < kStandstill_s || gap == now) return;
+  const double gap = pacing.stood_still_s(now);
+  if (gap == 0) return;
   {
     const std::lock_guard lock(status_mutex);
     status.stood_still_s += gap;
   }
   for (auto& [id, rank] : ranks) rank.last_control_s += gap;
-  for (auto& [id, node] : nodes) node.last_message_s += gap;
+  nodes.forgive(gap);
   viewers->forgive(gap);
   std::array<char, 32> seconds{};
   std::snprintf(seconds.data(), seconds.size(), "%.1f s", gap);
@@ -297,9 +289,7 @@ void Collector::State::find_pace(double now) {
   };
   const bool wanted = stopping.load() || upstream || published_control.paused || published_control.pausing ||
                       viewers->viewers(now) != 0 || std::any_of(ranks.begin(), ranks.end(), settling);
-  const Watch before = std::exchange(watched, wanted ? Watch::active : Watch::idle);
-  pace = pace_of(watched, ranks.size());
-  if (before == watched) return;
+  if (!pacing.watch(wanted ? Watch::active : Watch::idle, ranks.size())) return;
   // Ranks get the new interval at once: a viewer that has just come should not wait for the long one to end.
   for (auto& [id, rank] : ranks) rank.next_ping_s = std::min(rank.next_ping_s, now);
 }
@@ -336,7 +326,7 @@ void Collector::State::publish_end(double now) {
 void Collector::State::publish_rows(double now, bool all) {
   if (!identity.known()) return;  // a rank that has only said hello may be of another run
   for (auto& [id, rank] : ranks) {
-    if (!rank.row_dirty || (!all && now - rank.row_sent_s < pace.row_s)) continue;
+    if (!rank.row_dirty || (!all && now - rank.row_sent_s < pacing.pace().row_s)) continue;
     rank.row_dirty = false;
     rank.row_sent_s = now;
     rank.revision = ++revision;
@@ -350,8 +340,7 @@ void Collector::State::publish_rows(double now, bool all) {
 }
 
 void Collector::State::commit_recording(double now) {
-  if (now < next_commit_s) return;
-  next_commit_s = now + kCommitEvery_s;
+  if (!pacing.commit_due(now)) return;
   if (options.record_path.empty()) return;
   recorder->commit();
   const std::string error = recorder->error();

@@ -18,13 +18,15 @@
 
 #include "app/collector/collective_clocks.h"
 #include "app/collector/collector.h"
-#include "app/collector/collector_pace.h"
 #include "app/collector/collector_sockets.h"
 #include "app/collector/gate_comparison.h"
+#include "app/collector/nodes.h"
+#include "app/collector/pacing.h"
 #include "app/collector/pause_coordinator.h"
 #include "app/collector/problem_reports.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/recorder.h"
+#include "app/collector/relay_progress.h"
 #include "app/collector/run_identity.h"
 #include "app/collector/run_sink.h"
 #include "app/collector/upstream.h"
@@ -53,20 +55,9 @@ struct Collector::State {
   wire::Header header;                         ///< of what the collector sends; its run id is the identity's
   std::map<std::string, double> refused_runs;  ///< control identity -> when it was last sent the reason
   std::map<std::uint32_t, RankSession> ranks;
-  /// A node's collector. The times of its ranks are on its clock.
-  struct Node {
-    std::string host, route;
-    ClockEstimator clock;
-    double last_message_s = 0, next_ping_s = 0;
-    std::uint32_t pings = 0;
-    bool gone = false;
-  };
-  std::map<std::uint64_t, Node> nodes;               ///< by incarnation
-  std::map<std::string, std::uint64_t> node_routes;  ///< control identity -> node
-  std::optional<Upstream> upstream;
-  double all_sent_s = 0;  ///< since then every rank has ended and everything has been sent upstream
-  /// The last pause prepared for each rank: own number of the command -> the upper collector's.
-  std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> prepared_for_upstream;
+  Nodes nodes;                       ///< a route is a control identity
+  std::optional<Upstream> upstream;  ///< none: this collector is the top
+  RelayProgress relayed;             ///< towards `upstream`
   PauseCoordinator pauses;
   RunSink sink;  ///< its read() is for every thread; the rest belongs to `recorder`
   std::optional<Recorder> recorder;
@@ -78,10 +69,7 @@ struct Collector::State {
   bool end_published = false;      ///< viewers know, or are about to, that nothing more comes
   ControlState published_control;  ///< control state of the last revision
   ProblemReports problems;
-  double next_commit_s = 0, next_liveness_s = 0, next_round_s = 0;
-  double turned_s = 0;            ///< end of the last turn
-  Watch watched = Watch::active;  ///< as of the last round over the ranks
-  CollectorPace pace = pace_of(Watch::active, 0);
+  Pacing pacing;
   /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
   std::atomic<bool> news_wanted{true};
   std::uint64_t ping_id = 0;
@@ -171,7 +159,6 @@ struct Collector::State {
   void pass_command(std::uint32_t rank, wire::RankCommand command);
   void pass_control(const wire::Message& message);
   void on_node(const std::string& route, const wire::Header& from, const wire::RelayHello& hello);
-  [[nodiscard]] Node* node_at(const std::string& route);
   void look_after_nodes(double now);
   [[nodiscard]] std::int64_t clock_now() const noexcept {
     return options.clock.at(instrumentation::monotonic_now_ns());

@@ -8,49 +8,27 @@
 
 namespace shardscope::collector {
 
-namespace {
-constexpr double kNodeSilent_s = 6;
-}
-
-Collector::State::Node* Collector::State::node_at(const std::string& route) {
-  const auto known = node_routes.find(route);
-  return known == node_routes.end() ? nullptr : &nodes[known->second];
-}
-
 void Collector::State::on_node(const std::string& route, const wire::Header& from,
                                const wire::RelayHello& hello) {
-  const auto [at, added] = nodes.try_emplace(from.incarnation);
-  Node& node = at->second;
-  if (node.route != route) {
-    node_routes.erase(node.route);
-    node_routes[route] = from.incarnation;
-    node.route = route;
-  }
-  node.host = hello.host;
-  node.last_message_s = now_s();
-  if (added && hello.clock_id == clock_id) node.clock.same_clock();
-  if (std::exchange(node.gone, false)) {
-    record_message(0, clock_now(), Severity::info, "the collector of node " + node.host + " is back");
-  }
+  const bool same_clock = hello.clock_id == clock_id;
+  if (nodes.greeted(from.incarnation, route, hello.host, same_clock, now_s()) == Nodes::Greeting::back)
+    record_message(0, clock_now(), Severity::info, "the collector of node " + hello.host + " is back");
 }
 
 void Collector::State::look_after_nodes(double now) {
-  for (auto& [id, node] : nodes) {
-    if (!node.gone && now - node.last_message_s > kNodeSilent_s) {
-      node.gone = true;
-      record_message(0, clock_now(), Severity::error,
-                     "the collector of node " + node.host + " has been silent for " +
-                         std::to_string(static_cast<int>(kNodeSilent_s)) + " s");
-    }
-    if (node.gone || now < node.next_ping_s) continue;
-    node.next_ping_s = now + (node.pings++ < 10 ? 0.02 : 1.0);
+  for (const std::string& node_host : nodes.fall_silent(now)) {
+    record_message(0, clock_now(), Severity::error,
+                   "the collector of node " + node_host + " has been silent for " +
+                       std::to_string(static_cast<int>(Nodes::kSilent_s)) + " s");
+  }
+  for (const std::string& route : nodes.pings_due(now)) {
     wire::Message message;
     message.header = header;
     message.body = wire::Ping{++ping_id, clock_now()};
     const wire::Frame frame = wire::encode(message);
     sockets.control_used();
     try {
-      if (!sockets.control.send(zmq::const_buffer(node.route.data(), node.route.size()),
+      if (!sockets.control.send(zmq::const_buffer(route.data(), route.size()),
                                 zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
         continue;
       }
@@ -66,18 +44,16 @@ void Collector::State::pass_command(std::uint32_t rank, wire::RankCommand comman
   // Ranks know this collector's numbers only; the answer goes up with the number of the request from above.
   const std::uint64_t theirs = std::exchange(command.id, 0);
   command = pauses.numbered(command);
-  if (command.kind == wire::RankCommand::Kind::prepare_pause) {
-    prepared_for_upstream[rank] = {command.id, theirs};
-  }
+  if (command.kind == wire::RankCommand::Kind::prepare_pause) relayed.pause_passed_on(rank, command.id, theirs);
   send_to_rank(known->second, command);
 }
 
 void Collector::State::pass_control(const wire::Message& message) {
   wire::Body body = message.body;
   if (auto* prepared = std::get_if<wire::Prepared>(&body)) {
-    const auto asked = prepared_for_upstream.find(message.header.rank);
-    if (asked == prepared_for_upstream.end() || asked->second.first != prepared->command) return;
-    prepared->command = asked->second.second;
+    const auto theirs = relayed.pause_answered(message.header.rank, prepared->command);
+    if (!theirs) return;
+    prepared->command = *theirs;
   }
   upstream->control(message.header, std::move(body));
 }
@@ -103,15 +79,10 @@ void Collector::State::pass_upstream() {
                    "the collector above takes events in too slowly: this one sheds them, lowest detail "
                    "first");
   }
-  // A node has seen the end when each of its ranks has ended and the collector above knows it all.
   const bool all =
       !ranks.empty() && ranks.size() >= identity.local_world() &&
       std::all_of(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.finished; });
-  // The collector above may have ended before its last word came here: when it has been sent everything, that
-  // is waited for as long as for anything else at the end.
-  const double now = now_s();
-  if (!all || !upstream->sent()) all_sent_s = now;
-  const bool over = all && (upstream->drained() || now - all_sent_s > options.linger_s);
+  const bool over = relayed.over(all, upstream->sent(), upstream->drained(), now_s(), options.linger_s);
   const std::lock_guard lock(status_mutex);
   status.shed_upstream = upstream->shed();
   status.finished = over;

@@ -50,8 +50,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     on_node(route, message.header, *node);
     return;
   }
-  if (Node* node = node_at(route); node != nullptr) {
-    node->last_message_s = now;
+  if (Nodes::Node* node = nodes.received_from(route, now); node != nullptr) {
     if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
       node->clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
       return;
@@ -91,7 +90,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
                                 const wire::Hello& hello) {
   const std::uint32_t id = from.rank;
   const double now = now_s();
-  Node* node = node_at(route);
+  Nodes::Node* node = nodes.at(route);
   if (hello.relayed && node == nullptr) return;  // its collector's own hello comes first, or again
   if (identity.contradicts(hello.world)) {
     const std::string why = identity.contradiction_of(hello.world);
@@ -238,13 +237,12 @@ void Collector::State::look_after_ranks(double now) {
       confirm(rank);
     }
     if (rank.route.empty() || rank.node_clock != nullptr || now < rank.next_ping_s) continue;
-    send_to_rank(rank, wire::Ping{++ping_id, clock_now(), pace.look_ms});
+    send_to_rank(rank, wire::Ping{++ping_id, clock_now(), pacing.pace().look_ms});
     // The first few quickly, so that the first chunks already have a good offset.
     ++rank.pings;
     rank.next_ping_s = now + (rank.settled() ? 1.0 : 0.02);
   }
-  if (now < next_liveness_s) return;
-  next_liveness_s = now + 0.2;
+  if (!pacing.liveness_due(now)) return;
   count_refused(sockets.guard.overdue(now));
   for (auto& [id, rank] : ranks) {
     if (!rank.row.connected) continue;

@@ -262,7 +262,7 @@ void Collector::State::flush_due(double now) {
   for (auto& [id, rank] : ranks) {
     // The first chunk waits for the first round trips: an offset that comes later does not reach it.
     if (!rank.clock_known() && now - rank.first_message_s < RankSession::kClockWait_s) continue;
-    if (rank.due(now, pace.chunk_age_s) || (rank.pending() && rank.row.gate.holding)) flush(rank);
+    if (rank.due(now, pacing.pace().chunk_age_s) || (rank.pending() && rank.row.gate.holding)) flush(rank);
   }
 }
 

@@ -36,7 +36,6 @@ void Collector::State::forget_greetings(const std::string& run_id) {
   report_problem("run", "run '" + run_id + "' has greeted and published nothing: another is received");
   forget_unpublished();
   nodes.clear();
-  node_routes.clear();
   identity.forget_world();
   if (upstream) upstream->forget_greetings();
 }

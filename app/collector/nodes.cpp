@@ -1,0 +1,63 @@
+#include "app/collector/nodes.h"
+
+#include <utility>
+
+namespace shardscope::collector {
+
+Nodes::Greeting Nodes::greeted(std::uint64_t incarnation, const std::string& route, const std::string& host,
+                               bool same_clock, double now_s) {
+  const auto [known, added] = nodes_.try_emplace(incarnation);
+  Node& node = known->second;
+  if (node.route_ != route) {
+    at_route_.erase(node.route_);
+    at_route_[route] = incarnation;
+    node.route_ = route;
+  }
+  node.host = host;
+  node.last_message_s_ = now_s;
+  if (added && same_clock) node.clock.same_clock();
+  if (std::exchange(node.gone_, false)) return Greeting::back;
+  return added ? Greeting::first : Greeting::again;
+}
+
+Nodes::Node* Nodes::at(const std::string& route) {
+  const auto known = at_route_.find(route);
+  return known == at_route_.end() ? nullptr : &nodes_[known->second];
+}
+
+Nodes::Node* Nodes::received_from(const std::string& route, double now_s) {
+  Node* const node = at(route);
+  if (node != nullptr) node->last_message_s_ = now_s;
+  return node;
+}
+
+std::vector<std::string> Nodes::fall_silent(double now_s) {
+  std::vector<std::string> hosts;
+  for (auto& [incarnation, node] : nodes_) {
+    if (node.gone_ || now_s - node.last_message_s_ <= kSilent_s) continue;
+    node.gone_ = true;
+    hosts.push_back(node.host);
+  }
+  return hosts;
+}
+
+std::vector<std::string> Nodes::pings_due(double now_s) {
+  std::vector<std::string> routes;
+  for (auto& [incarnation, node] : nodes_) {
+    if (node.gone_ || now_s < node.next_ping_s_) continue;
+    node.next_ping_s_ = now_s + (node.pings_++ < kQuickPings ? 0.02 : 1.0);
+    routes.push_back(node.route_);
+  }
+  return routes;
+}
+
+void Nodes::forgive(double seconds) {
+  for (auto& [incarnation, node] : nodes_) node.last_message_s_ += seconds;
+}
+
+void Nodes::clear() {
+  nodes_.clear();
+  at_route_.clear();
+}
+
+}  // namespace shardscope::collector

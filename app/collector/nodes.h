@@ -1,0 +1,53 @@
+// The collectors of nodes below this one: where each is reached, what its clock says, whether it is silent. Pure: the
+// caller sends, and hands in what arrived and when.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/collector/clock_estimator.h"
+
+namespace shardscope::collector {
+
+class Nodes {
+ public:
+  static constexpr double kSilent_s = 6;
+  static constexpr std::uint32_t kQuickPings = 10;  ///< the first of a node: its first chunks need its clock
+
+  class Node {
+   public:
+    std::string host;
+    ClockEstimator clock;  ///< the times of the node's ranks are on it
+
+   private:
+    friend class Nodes;
+    std::string route_;
+    double last_message_s_ = 0, next_ping_s_ = 0;
+    std::uint32_t pings_ = 0;
+    bool gone_ = false;
+  };
+
+  enum class Greeting : std::uint8_t { first, again, back };  ///< back: it had been silent
+  /// A node's collector says where it is reached, first and again and again. `incarnation`: its process.
+  Greeting greeted(std::uint64_t incarnation, const std::string& route, const std::string& host, bool same_clock,
+                   double now_s);
+  /// Null: no node's collector is reached there. It stays where it is until clear().
+  [[nodiscard]] Node* at(const std::string& route);
+  /// The same, of a message that has come from there.
+  Node* received_from(const std::string& route, double now_s);
+  /// Hosts whose collector has become silent since the last call.
+  [[nodiscard]] std::vector<std::string> fall_silent(double now_s);
+  /// Where to send a ping now; counts as sent.
+  [[nodiscard]] std::vector<std::string> pings_due(double now_s);
+  /// This collector received nothing for so long: no node was silent then.
+  void forgive(double seconds);
+  void clear();
+
+ private:
+  std::map<std::uint64_t, Node> nodes_;           ///< by incarnation
+  std::map<std::string, std::uint64_t> at_route_;  ///< incarnations
+};
+
+}  // namespace shardscope::collector

@@ -1,0 +1,65 @@
+// When the collector's event loop does what comes by time. Pure: the caller hands in the time, of a monotonic clock.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "app/collector/collector_pace.h"
+
+namespace shardscope::collector {
+
+class Pacing {
+ public:
+  static constexpr double kCommitEvery_s = 0.5, kLivenessEvery_s = 0.2;
+  /// Between two turns; with all that a turn does it is not a tenth of that.
+  static constexpr double kStandstill_s = 2;
+  static constexpr double kRoundPerRank_s = 50e-6, kShortestRound_s = 0.001, kLongestRound_s = 0.05;
+
+  /// As of the last round over the ranks.
+  [[nodiscard]] Watch watched() const noexcept { return watched_; }
+  [[nodiscard]] const CollectorPace& pace() const noexcept { return pace_; }
+  /// True where it is another than before.
+  bool watch(Watch watched, std::size_t ranks) noexcept {
+    pace_ = pace_of(watched, ranks);
+    return std::exchange(watched_, watched) != watched;
+  }
+
+  /// How long the loop may wait for messages. `full`: it takes in none, and looks soon whether there is room.
+  [[nodiscard]] double rest_s(double now_s, bool full) const noexcept {
+    if (full) return pace_of(Watch::active, 0).iteration_s;
+    return std::min(pace_.iteration_s, next_commit_s_ - now_s);
+  }
+  /// A turn has begun. Returns how long the loop had stood still before it; 0: it had not.
+  [[nodiscard]] double stood_still_s(double now_s) noexcept {
+    const double before_s = std::exchange(turned_s_, now_s);
+    const double gap_s = now_s - before_s;
+    return before_s == 0 || gap_s < kStandstill_s ? 0 : gap_s;
+  }
+  /// What goes over every rank is not done with every message: a thousand ranks would be all the loop does. But a
+  /// viewer that comes is noticed at once.
+  [[nodiscard]] bool round_due(double now_s, bool viewer_asks) const noexcept {
+    return now_s >= next_round_s_ || (viewer_asks && watched_ == Watch::idle);
+  }
+  void round_begun(double now_s, std::size_t ranks) noexcept {
+    next_round_s_ =
+        now_s + std::clamp(kRoundPerRank_s * static_cast<double>(ranks), kShortestRound_s, kLongestRound_s);
+  }
+  /// True at most once in kCommitEvery_s: the recording is to be committed.
+  [[nodiscard]] bool commit_due(double now_s) noexcept { return due(next_commit_s_, now_s, kCommitEvery_s); }
+  /// True at most once in kLivenessEvery_s: ranks are to be looked for.
+  [[nodiscard]] bool liveness_due(double now_s) noexcept { return due(next_liveness_s_, now_s, kLivenessEvery_s); }
+
+ private:
+  static bool due(double& next_s, double now_s, double every_s) noexcept {
+    if (now_s < next_s) return false;
+    next_s = now_s + every_s;
+    return true;
+  }
+  Watch watched_ = Watch::active;
+  CollectorPace pace_ = pace_of(Watch::active, 0);
+  double next_commit_s_ = 0, next_liveness_s_ = 0, next_round_s_ = 0;
+  double turned_s_ = 0;  ///< begin of the last turn; 0: there was none
+};
+
+}  // namespace shardscope::collector

@@ -1,0 +1,79 @@
+// When the collector's event loop does what comes by time, and what is kept in mind of a collector above.
+#include "app/collector/pacing.h"
+
+#include <gtest/gtest.h>
+
+#include "app/collector/relay_progress.h"
+
+namespace shardscope::collector {
+namespace {
+
+TEST(Pacing, ATaskIsDueOncePerInterval) {
+  Pacing pacing;
+  EXPECT_TRUE(pacing.commit_due(10));
+  EXPECT_FALSE(pacing.commit_due(10.25));
+  EXPECT_TRUE(pacing.liveness_due(10.25)) << "each has an interval of its own";
+  EXPECT_FALSE(pacing.liveness_due(10.375));
+  EXPECT_TRUE(pacing.commit_due(10 + Pacing::kCommitEvery_s));
+  EXPECT_FALSE(pacing.commit_due(10 + Pacing::kCommitEvery_s));
+}
+
+TEST(Pacing, NobodyWaitsLongerThanUntilTheNextCommit) {
+  Pacing pacing;
+  EXPECT_TRUE(pacing.commit_due(10));
+  EXPECT_TRUE(pacing.watch(Watch::idle, 4));
+  EXPECT_FALSE(pacing.watch(Watch::idle, 4));
+  EXPECT_EQ(pacing.pace().iteration_s, pace_of(Watch::idle, 4).iteration_s);
+  EXPECT_EQ(pacing.rest_s(10, false), pacing.pace().iteration_s);
+  EXPECT_DOUBLE_EQ(pacing.rest_s(10.375, false), 0.125);
+  EXPECT_EQ(pacing.rest_s(10, true), pace_of(Watch::active, 0).iteration_s);
+  EXPECT_TRUE(pacing.watch(Watch::active, 4));
+}
+
+TEST(Pacing, TheFirstTurnHasNotStoodStill) {
+  Pacing pacing;
+  EXPECT_EQ(pacing.stood_still_s(1000), 0);
+  EXPECT_EQ(pacing.stood_still_s(1001.5), 0);
+  EXPECT_EQ(pacing.stood_still_s(1001.5 + Pacing::kStandstill_s), Pacing::kStandstill_s);
+  EXPECT_EQ(pacing.stood_still_s(1004), 0) << "it is said once";
+}
+
+TEST(Pacing, RoundsAreRarerTheMoreRanksThereAreAndAViewerThatComesEndsTheWait) {
+  Pacing pacing;
+  EXPECT_TRUE(pacing.round_due(10, false));
+  pacing.round_begun(10, 1'000'000);
+  EXPECT_FALSE(pacing.round_due(10.04, false));
+  EXPECT_FALSE(pacing.round_due(10.04, true)) << "others are there already";
+  EXPECT_TRUE(pacing.round_due(10.06, false));
+  (void)pacing.watch(Watch::idle, 1);
+  EXPECT_TRUE(pacing.round_due(10.04, true));
+  pacing.round_begun(20, 1);
+  EXPECT_FALSE(pacing.round_due(20.0005, false));
+  EXPECT_TRUE(pacing.round_due(20.002, false));
+}
+
+TEST(RelayProgress, OnlyTheLastPauseOfARankIsAnsweredAbove) {
+  RelayProgress relayed;
+  EXPECT_EQ(relayed.pause_answered(3, 1), std::nullopt);
+  relayed.pause_passed_on(3, 1, 101);
+  relayed.pause_passed_on(4, 2, 101);
+  relayed.pause_passed_on(3, 3, 102);
+  EXPECT_EQ(relayed.pause_answered(3, 1), std::nullopt);
+  EXPECT_EQ(relayed.pause_answered(3, 3), 102U);
+  EXPECT_EQ(relayed.pause_answered(4, 2), 101U);
+}
+
+TEST(RelayProgress, TheEndWaitsForTheLastWordOfTheCollectorAboveAndNotForEver) {
+  RelayProgress relayed;
+  EXPECT_FALSE(relayed.over(false, true, true, 10, 5)) << "a rank goes on";
+  EXPECT_TRUE(relayed.over(true, true, true, 11, 5));
+  RelayProgress unanswered;
+  EXPECT_FALSE(unanswered.over(true, false, false, 10, 5)) << "not all has been sent";
+  EXPECT_FALSE(unanswered.over(true, true, false, 15, 5));
+  EXPECT_TRUE(unanswered.over(true, true, false, 15.5, 5));
+  EXPECT_FALSE(unanswered.over(true, false, false, 16, 5)) << "there is more to send again";
+  EXPECT_FALSE(unanswered.over(true, true, false, 20, 5));
+}
+
+}  // namespace
+}  // namespace shardscope::collector
