@@ -1,8 +1,9 @@
 #include "app/analysis/block_interval.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <numbers>
+#include <stdexcept>
 #include <vector>
 
 #include "app/analysis/statistics.h"
@@ -11,13 +12,44 @@ namespace shardscope::analysis {
 namespace {
 
 constexpr std::size_t kFewestBlocks = 4, kMostBlocks = 12, kInBlock = 8;
-/// Quantiles 0.975 of Student's t with 3 to 11 degrees of freedom.
-constexpr std::array kStudent{3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201};
-static_assert(kStudent.size() == kMostBlocks - kFewestBlocks + 1);
+
+/// P(|T| < t), with angle = atan(t / sqrt(degrees)): finite sums for whole degrees of freedom (Abramowitz and
+/// Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4).
+double within(double angle, std::size_t degrees) {
+  const double cosine = std::cos(angle), sine = std::sin(angle);
+  const bool odd = degrees % 2 == 1;
+  double sum = 0, term = odd ? cosine : 1;
+  for (std::size_t power = odd ? 1 : 0; power + 2 <= degrees; power += 2) {
+    sum += term;
+    term *= cosine * cosine * static_cast<double>(power + 1) / static_cast<double>(power + 2);
+  }
+  return odd ? 2 / std::numbers::pi * (angle + sine * sum) : sine * sum;
+}
 
 }  // namespace
 
-std::optional<ConfidenceInterval> block_interval(std::span<const double> series) {
+double student_t(double confidence, std::size_t degrees) {
+  if (!(confidence > 0 && confidence < 1) || degrees == 0)
+    throw std::invalid_argument("student_t: a confidence between 0 and 1, a degree of freedom at least");
+  double low = 0, high = std::numbers::pi / 2;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (within(middle, degrees) < confidence ? low : high) = middle;
+  }
+  return std::sqrt(static_cast<double>(degrees)) * std::tan((low + high) / 2);
+}
+
+std::optional<ConfidenceInterval> mean_interval(std::span<const double> values, double confidence) {
+  if (values.size() < 2) return std::nullopt;
+  const auto count = static_cast<double>(values.size());
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += value / count;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const double half = student_t(confidence, values.size() - 1) * std::sqrt(squares / (count - 1) / count);
+  return ConfidenceInterval{mean, mean - half, mean + half, values.size()};
+}
+
+std::optional<ConfidenceInterval> block_interval(std::span<const double> series, double confidence) {
   if (series.size() < kFewestForInterval) return std::nullopt;
   const std::size_t blocks = std::clamp(series.size() / kInBlock, kFewestBlocks, kMostBlocks);
   std::vector<double> medians;
@@ -27,12 +59,7 @@ std::optional<ConfidenceInterval> block_interval(std::span<const double> series)
                                 series.begin() + static_cast<std::ptrdiff_t>(end)},
                                0.5));
   }
-  const auto count = static_cast<double>(blocks);
-  double mean = 0, squares = 0;
-  for (const double value : medians) mean += value / count;
-  for (const double value : medians) squares += (value - mean) * (value - mean);
-  const double half = kStudent[blocks - kFewestBlocks] * std::sqrt(squares / (count - 1) / count);
-  return ConfidenceInterval{mean, mean - half, mean + half, blocks};
+  return mean_interval(medians, confidence);
 }
 
 }  // namespace shardscope::analysis

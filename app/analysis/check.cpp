@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
@@ -15,95 +13,15 @@
 #include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/statistics.h"
+#include "app/analysis/step_figures.h"
 
 namespace shardscope::analysis {
 namespace {
 
-namespace ev = shardscope::instrumentation;
-using Series = std::map<std::uint32_t, double>;  ///< by step
-
-struct Metric {
-  const char* name;
-  const char* unit;
-  bool lower_is_better;
-  /// Of each measured step; or
-  Series (*steps)(const store::Store&, const Digest&);
-  /// of the run.
-  std::optional<double> (*one)(const Summary&);
-};
-
-Series step_ms(const store::Store& store, const Digest&) {
-  Series out;
-  bool warm_up = store.steps().size() > 1;
-  for (const store::StepRow& row : store.steps()) {
-    if (row.end_ns == store::kOpen) continue;
-    if (!warm_up) out[row.step] = static_cast<double>(row.end_ns - row.begin_ns - row.paused_ns) * 1e-6;
-    warm_up = false;
-  }
-  return out;
-}
-
-Series tokens_per_s(const store::Store& store, const Digest& digest) {
-  Series out = step_ms(store, digest);
-  for (const store::StepRow& row : store.steps()) {
-    const auto at = out.find(row.step);
-    if (at == out.end()) continue;
-    if (row.tokens > 0 && at->second > 0) {
-      at->second = static_cast<double>(row.tokens) / at->second * 1e3;
-    } else {
-      out.erase(at);
-    }
-  }
-  return out;
-}
-
-/// Mean over the ranks, of steps of which all is known.
-Series mean_over_ranks(const Digest& digest, std::int64_t TimePartition::*part) {
-  Series out;
-  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
-    const StepDigest& step = digest.steps()[i];
-    double sum = 0;
-    bool known = !step.ranks.empty();
-    for (const RankStep& rank : step.ranks) {
-      known = known && rank.time.known() && rank.time.unrecorded_ns == 0;
-      sum += static_cast<double>(rank.time.*part) * 1e-6;
-    }
-    if (known) out[step.step] = sum / static_cast<double>(step.ranks.size());
-  }
-  return out;
-}
-
-Series exposed_ms(const store::Store&, const Digest& digest) {
-  return mean_over_ranks(digest, &TimePartition::exposed_comm_ns);
-}
-Series idle_ms(const store::Store&, const Digest& digest) {
-  return mean_over_ranks(digest, &TimePartition::idle_ns);
-}
-
-std::optional<double> device_peak_mib(const Summary& summary) {
-  std::optional<double> peak;
-  for (const RankSummary& rank : summary.ranks) {
-    const auto at = rank.memory_peak.find(ev::MemoryPool::device);
-    if (at != rank.memory_peak.end())
-      peak = std::max(peak.value_or(0), static_cast<double>(at->second.total()) / (1024.0 * 1024.0));
-  }
-  return peak;
-}
-
-std::optional<double> elements_of_step(const Summary& summary) { return summary.elements_per_step; }
-
-constexpr std::array kMetrics{
-    Metric{"step_ms", "ms", true, step_ms, nullptr},
-    Metric{"tokens_per_s", "tokens/s", false, tokens_per_s, nullptr},
-    Metric{"exposed_comm_ms", "ms", true, exposed_ms, nullptr},
-    Metric{"idle_ms", "ms", true, idle_ms, nullptr},
-    Metric{"peak", "MiB", true, nullptr, device_peak_mib},
-    Metric{"elements", "elements", true, nullptr, elements_of_step},
-};
-
 std::string metric_names() {
   std::string out;
-  for (const Metric& metric : kMetrics) out += fmt::format("{}{}", out.empty() ? "" : ", ", metric.name);
+  for (const StepFigure& metric : step_figures())
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", metric.name);
   return out;
 }
 
@@ -115,7 +33,7 @@ double least_worse(const Checked& one, bool lower_is_better) {
   return lower_is_better ? one.interval->low : -one.interval->high;
 }
 
-void check_steps(const Metric& metric, const Series& base, const Series& run, Checked& out) {
+void check_steps(const StepFigure& metric, const ValuesByStep& base, const ValuesByStep& run, Checked& out) {
   std::vector<double> of_base, of_run, differences;
   for (const auto& [step, value] : base) {
     const auto other = run.find(step);
@@ -148,7 +66,7 @@ void check_steps(const Metric& metric, const Series& base, const Series& run, Ch
   if (!out.interval->without_zero()) out.why += ": no difference that the steps bear";
 }
 
-void check_one(const Metric& metric, const Summary& base, const Summary& run, Checked& out) {
+void check_one(const StepFigure& metric, const Summary& base, const Summary& run, Checked& out) {
   out.base = metric.one(base);
   out.run = metric.one(run);
   if (!out.base || !out.run || *out.base <= 0) {
@@ -200,7 +118,7 @@ std::string escape_xml(const std::string& text) {
 
 std::vector<std::string> check_metrics() {
   std::vector<std::string> out;
-  for (const Metric& metric : kMetrics) out.emplace_back(metric.name);
+  for (const StepFigure& metric : step_figures()) out.emplace_back(metric.name);
   return out;
 }
 
@@ -213,7 +131,7 @@ std::vector<Limit> parse_limits(const std::string& text) {
     begin = end + 1;
     const std::size_t equals = part.find('=');
     const std::string name = part.substr(0, equals);
-    if (std::ranges::none_of(kMetrics, [&](const Metric& metric) { return name == metric.name; }))
+    if (std::ranges::none_of(step_figures(), [&](const StepFigure& metric) { return name == metric.name; }))
       throw std::invalid_argument(fmt::format("\"{}\": not a figure; use {}", name, metric_names()));
     if (std::ranges::any_of(out, [&](const Limit& limit) { return name == limit.metric; }))
       throw std::invalid_argument(fmt::format("\"{}\": given twice; give one limit for each figure", name));
@@ -236,9 +154,10 @@ std::vector<Checked> check(const Run& base, const Run& run, const std::vector<Li
   const Digest& digest_run = run.digest != nullptr ? *run.digest : made_run;
   std::vector<Checked> out;
   for (const Limit& limit : limits) {
+    const auto figures = step_figures();
     const auto metric =
-        std::ranges::find_if(kMetrics, [&](const Metric& one) { return limit.metric == one.name; });
-    if (metric == kMetrics.end()) continue;
+        std::ranges::find_if(figures, [&](const StepFigure& one) { return limit.metric == one.name; });
+    if (metric == figures.end()) continue;
     Checked one{.limit = limit, .unit = metric->unit};
     if (metric->steps != nullptr) {
       check_steps(*metric, metric->steps(*base.store, digest_base), metric->steps(*run.store, digest_run),

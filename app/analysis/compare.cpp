@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "app/analysis/compared_runs.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/statistics.h"
@@ -100,17 +100,6 @@ std::vector<double> peaks_mib(const std::vector<Run>& runs) {
   return peaks;
 }
 
-/// What the figures of a side lack, in words.
-std::vector<std::string> missing(const std::vector<Run>& runs) {
-  std::vector<std::string> out;
-  for (const Run& run : runs) {
-    if (run.summary->losses.any()) out.push_back("events: " + store::text_of(run.summary->losses));
-    if (run.summary->kept) out.push_back(text_of(*run.summary->kept));
-    out.insert(out.end(), run.summary->problems.begin(), run.summary->problems.end());
-  }
-  return out;
-}
-
 std::vector<double> elements(const std::vector<Run>& runs) {
   std::vector<double> values;
   for (const Run& run : runs) {
@@ -143,45 +132,23 @@ void add_bandwidths(const std::vector<Run>& a, const std::vector<Run>& b, std::v
 }
 
 std::vector<std::string> config_changes(const std::string& a_text, const std::string& b_text) {
-  const auto a = parse_foreign(a_text);
-  const auto b = parse_foreign(b_text);
+  const nlohmann::json flat_a = flat_settings(a_text), flat_b = flat_settings(b_text);
   std::vector<std::string> changes;
-  if (!a.is_object() || !b.is_object()) return changes;
-  // Of no keys flatten() makes one of an empty name.
-  const auto flat_of = [](const auto& config) {
-    return config.empty() ? nlohmann::json::object() : config.flatten();
-  };
-  const nlohmann::json flat_a = flat_of(a), flat_b = flat_of(b);
-  const auto key_name = [](std::string pointer) {
-    std::replace(pointer.begin(), pointer.end(), '/', '.');
-    return pointer.empty() ? pointer : pointer.substr(1);
-  };
+  if (flat_a.is_discarded() || flat_b.is_discarded()) return changes;
   for (const auto& [key, value] : flat_a.items()) {
     const auto other = flat_b.find(key);
     if (other == flat_b.end()) {
-      changes.push_back(fmt::format("{}: {} -> (absent)", key_name(key), to_text(value)));
+      changes.push_back(fmt::format("{}: {} -> (absent)", key, to_text(value)));
     } else if (*other != value) {
-      changes.push_back(fmt::format("{}: {} -> {}", key_name(key), to_text(value), to_text(*other)));
+      changes.push_back(fmt::format("{}: {} -> {}", key, to_text(value), to_text(*other)));
     }
   }
   for (const auto& [key, value] : flat_b.items()) {
     if (!flat_a.contains(key)) {
-      changes.push_back(fmt::format("{}: (absent) -> {}", key_name(key), to_text(value)));
+      changes.push_back(fmt::format("{}: (absent) -> {}", key, to_text(value)));
     }
   }
   return changes;
-}
-
-/// As append_steps() takes them.
-std::size_t fewest_steps(const std::vector<Run>& runs) {
-  std::size_t fewest = runs.empty() ? 0 : SIZE_MAX;
-  for (const Run& run : runs) {
-    const auto& steps = run.store->steps();
-    const auto ended = static_cast<std::size_t>(std::count_if(
-        steps.begin(), steps.end(), [](const store::StepRow& row) { return row.end_ns != store::kOpen; }));
-    fewest = std::min(fewest, ended - (ended > 0 && steps.size() > 1 ? 1 : 0));
-  }
-  return fewest;
 }
 
 std::string no_verdict(const VerdictBasis& basis) {
@@ -258,8 +225,8 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
                       : first_a.simulated                    ? " The first run is simulated."
                                                              : " The second run is simulated.";
   }
-  result.missing_a = missing(a);
-  result.missing_b = missing(b);
+  result.missing_a = missing_in(a);
+  result.missing_b = missing_in(b);
   if (!result.missing_a.empty() || !result.missing_b.empty()) {
     result.verdict += result.missing_b.empty()   ? " Of A not everything is there."
                       : result.missing_a.empty() ? " Of B not everything is there."

@@ -16,11 +16,13 @@
 #include "app/analysis/kept.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/summary.h"
+#include "app/analysis/sweep.h"
 #include "app/analysis/unmatched_ends_json.h"
 #include "app/cli/artifacts.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/say.h"
 #include "app/cli/summary_text.h"
+#include "app/cli/sweep_text.h"
 #include "app/cli/verb.h"
 #include "app/cli/verb_export.h"
 #include "app/store/control_text.h"
@@ -34,6 +36,7 @@ namespace {
 
 struct Reading {
   std::string file, other;
+  std::vector<std::string> others;  ///< of `compare`
   bool json = false;
   std::string out;
   ExportChoice exported;
@@ -237,13 +240,44 @@ int print_findings(const Reading& reading) {
   return 0;
 }
 
+/// More than two: each against the first.
+int print_sweep(const Reading& reading) {
+  std::vector<std::string> files{reading.file};
+  files.insert(files.end(), reading.others.begin(), reading.others.end());
+  if (files.size() > kMostSides)
+    throw UserError(fmt::format("{} recordings: more than {}; compare fewer", files.size(), kMostSides), 2);
+  std::vector<store::Store> stores;
+  std::vector<analysis::Summary> summaries;
+  stores.reserve(files.size());  // sides refer to them
+  summaries.reserve(files.size());
+  std::vector<analysis::SweepSide> sides;
+  for (const std::string& file : files) {
+    store::RecordingInfo info;
+    stores.push_back(open(file, info));
+    summaries.push_back(analysis::summarize(stores.back(), info));
+    sides.push_back({side_letter(sides.size()), {{&stores.back(), &summaries.back()}}});
+  }
+  const analysis::Sweep sweep = analysis::sweep(sides);
+  if (reading.json) {
+    say_text(stdout, instrumentation::plain_json(sweep_json(sweep, files)));
+    return 0;
+  }
+  for (std::size_t i = 0; i < files.size(); ++i)
+    say("{}  {} ({} ranks, {} measured steps{})\n", side_letter(i), files[i], summaries[i].world,
+        sweep.measured_steps[i], sweep.simulated[i] ? ", simulated" : "");
+  say_text(stdout, instrumentation::plain_lines("\n" + sweep_text(sweep)));
+  return 0;
+}
+
 int print_comparison(const Reading& reading) {
+  if (reading.others.size() > 1) return print_sweep(reading);
+  const std::string& other = reading.others.front();
   store::RecordingInfo info_a, info_b;
-  const store::Store a = open(reading.file, info_a), b = open(reading.other, info_b);
+  const store::Store a = open(reading.file, info_a), b = open(other, info_b);
   const analysis::Summary summary_a = analysis::summarize(a, info_a),
                           summary_b = analysis::summarize(b, info_b);
   const analysis::Comparison comparison = analysis::compare({{&a, &summary_a}}, {{&b, &summary_b}});
-  if (!reading.json) say("A  {}\nB  {}\n\n", reading.file, reading.other);
+  if (!reading.json) say("A  {}\nB  {}\n\n", reading.file, other);
   const analysis::VerdictBasis basis = analysis::verdict_basis({{&a, &summary_a}}, {{&b, &summary_b}});
   say_text(stdout, reading.json ? instrumentation::plain_json(comparison_json(comparison, basis))
                                 : instrumentation::plain_lines(comparison_text(comparison)));
@@ -278,8 +312,11 @@ void add_reading_verbs(CLI::App& app, Action& action) {
   with_json(add("summary", "The numbers of a run; --json for programs", print_summary));
   with_json(add("findings", "What stands out in a run, with evidence and what to do next", print_findings));
   auto [compare, compared] =
-      with_json(add("compare", "Two runs: medians, spread, changed keys, verdict", print_comparison));
-  compare->add_option("other", compared->other, "The recording to compare with")->required();
+      with_json(add("compare", "Two runs or more: medians, spread, changed keys, verdict", print_comparison));
+  compare
+      ->add_option("other", compared->others,
+                   "The recording to compare with; several: a table of each against the first")
+      ->required();
   auto [page, reported] = add("report", "One self-contained HTML page of a run", report);
   page->add_option("-o,--output", reported->out, "HTML file (default: beside the recording)");
   page->add_option("--baseline", reported->other, "Recording to set it beside: a section compares them");

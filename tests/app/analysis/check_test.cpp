@@ -3,49 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <random>
-
-#include "tests/app/analysis/run_builder.h"
+#include "tests/app/analysis/made_steps.h"
 
 namespace shardscope::analysis {
 namespace {
 
 using namespace test;
-
-/// A run of one rank whose steps take so many milliseconds and have so many tokens; the first is warm-up.
-struct Made {
-  RunBuilder builder{1, 0};
-  store::Store* store = nullptr;
-  Summary summary;
-  explicit Made(const std::vector<double>& ms, const std::vector<std::int64_t>& tokens = {}) {
-    std::int64_t at = 0;
-    std::uint32_t step = 0;
-    for (const double one : ms) {
-      const auto length = static_cast<std::int64_t>(one * 1e6);
-      builder.span(0, at, at + length, EventKind::step_begin, StreamId::host, step, ev::kNoId, 0,
-                   step < tokens.size() ? tokens[step] : 0);
-      ++step;
-      at += length + 1000;
-    }
-    store = &builder.build();
-    summary = summarize(*store);
-  }
-  [[nodiscard]] Run run() const { return {store, &summary}; }
-};
-
-/// Steps with noise that depends on the step before: AR(1), 3 % of 100 ms.
-std::vector<double> noisy(unsigned seed, double mean, std::size_t steps = 41) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> noise(0, 3);
-  std::vector<double> out;
-  double drift = 0;
-  for (std::size_t i = 0; i < steps; ++i) {
-    drift = 0.5 * drift + noise(random);
-    out.push_back(mean + drift);
-  }
-  return out;
-}
 
 Checked check_step(const std::vector<double>& base, const std::vector<double>& run, double limit = 0) {
   const Made a(base), b(run);

@@ -70,6 +70,30 @@ class Simulate(CommandTest):
             self.assertRegex(compared, r"A \(simulated\) +B \(simulated\)")
             self.assertEqual(read("compare", recording, recording)["simulated"], {"a": True, "b": True})
 
+    def test_several_are_compared_with_the_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recordings = []
+            for name, more in (("a", ()), ("b", ("--set", "zero_optimization.overlap_comm=false")), ("c", ())):
+                recordings.append(pathlib.Path(folder) / f"{name}.zscope")
+                self.made("--model", "gpt-mini", "--ranks", 2, "--config", STAGE3, "--steps", 12, "-o", recordings[-1], *more)
+            sweep = read("compare", *recordings)
+            self.assertEqual([run["name"] for run in sweep["runs"]], [str(path) for path in recordings])
+            self.assertEqual([run["measured_steps"] for run in sweep["runs"]], [11] * 3)
+            self.assertAlmostEqual(sweep["confidence"], 0.975)
+            self.assertEqual(sweep["settings"], [{"key": "zero_optimization.overlap_comm", "values": [True, False, True]}])
+            steps = next(figure for figure in sweep["figures"] if figure["metric"] == "step_ms")["values"]
+            self.assertEqual([value["differs"] for value in steps], [None, True, False])
+            self.assertGreater(steps[1]["low_pct"], 0)
+            self.assertEqual(steps[2]["change_pct"], 0)
+            # The same as two are compared alone, of which medians are taken alike.
+            alone = next(figure for figure in read("compare", *recordings[:2])["metrics"] if figure["metric"] == "step time")
+            self.assertAlmostEqual(steps[1]["value"], alone["b"], places=6)
+            text = shardscope("compare", *recordings).stdout
+            self.assertRegex(text, r"Slower than A: B by [0-9.]+ % \(\+.*%\)\. No difference to A in step time that the steps bear: C\.")
+            self.assertRegex(text, r"\nstep time, ms\n  A +[0-9.]+\n  B +[0-9.]+ +\+[0-9.]+ % +\+.* to \+.* %  worse\n  C ")
+            self.assertIn("Simulated: A, B and C.", text)
+            self.assertIn("zero_optimization.overlap_comm\n    A  true\n    B  false\n    C  true\n", text)
+
     def test_what_model_states_take_beyond_their_expression_has_a_name(self):
         shape = ("--layers", 2, "--width", 192, "--heads", 4, "--vocab", 257, "--context", 64)
         with tempfile.TemporaryDirectory() as folder:

@@ -150,6 +150,25 @@ class Training(unittest.TestCase):
             self.assertIn("zero_optimization.overlap_comm: true -> false", comparison["config_changes"])
             self.assertTrue(all(m["a"] is not None for m in comparison["metrics"] if m["metric"] == "step time"))
 
+    def test_ab_sweeps_a_key(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = shardscope("ab", "--config", ROOT / "samples/stage3.json", "--sweep", "zero_optimization.stage=3,2,0",
+                                "--ranks", 2, "--model", "mlp", "--data", "golden:mlp", "--steps", 4, "--repeat", 2, "--json",
+                                "--out", f"{folder}/ab")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            sweep = json.loads(result.stdout)
+            self.assertEqual([run["name"] for run in sweep["runs"]], [f"zero_optimization.stage={stage}" for stage in (3, 2, 0)])
+            self.assertIn({"key": "zero_optimization.stage", "values": [3, 2, 0]}, sweep["settings"])
+            figures = {figure["metric"]: figure["values"] for figure in sweep["figures"]}
+            # Two repeats of three measured steps.
+            self.assertEqual([value["pairs"] for value in figures["step_ms"]], [0, 6, 6])
+            self.assertLess(figures["step_ms"][2]["low_pct"], figures["step_ms"][2]["high_pct"])
+            # A run has one value of what it communicated: there is a change and no interval.
+            self.assertAlmostEqual(figures["elements"][2]["change_pct"], 0, delta=0.1)  # the small model stays gathered
+            self.assertIsNone(figures["elements"][2]["low_pct"])
+            self.assertEqual(sorted(path.name for path in pathlib.Path(folder, "ab").glob("*.zscope")),
+                             ["a1.zscope", "a2.zscope", "b1.zscope", "b2.zscope", "c1.zscope", "c2.zscope"])
+
     def test_killed_rank_ends_the_run(self):
         with tempfile.TemporaryDirectory() as folder:
             recording = f"{folder}/run.zscope"
