@@ -8,13 +8,16 @@
 #include <string_view>
 #include <utility>
 
+#include "app/cli/build_facts.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
 #include "app/export/chrome.h"
 #include "app/export/csv.h"
 #include "app/export/kineto.h"
+#include "app/export/otlp.h"
 #include "app/export/perfetto.h"
 #include "app/export/sqlite.h"
+#include "app/store/wall_clock.h"
 
 namespace shardscope::cli {
 namespace {
@@ -55,25 +58,34 @@ std::vector<std::uint32_t> ranks_of(const store::Store& store, std::string_view 
   return ranks;
 }
 
-std::vector<std::string> write_kineto(const store::Store& store, const ExportChoice& choice) {
-  exporter::KinetoOptions options{.ranks = ranks_of(store, choice.ranks), .steps = {}};
-  if (!choice.steps.empty()) {
-    options.steps = range_of(choice.steps);
-    if (!options.steps) throw UserError(fmt::format("--steps {}: is not like 10 or 10-20", choice.steps), 2);
-  }
-  return exporter::write_kineto(choice.out, store, options);
+std::optional<Range> steps_of(const ExportChoice& choice) {
+  if (choice.steps.empty()) return std::nullopt;
+  const auto steps = range_of(choice.steps);
+  if (!steps) throw UserError(fmt::format("--steps {}: is not like 10 or 10-20", choice.steps), 2);
+  return steps;
+}
+
+void write_otlp(const store::Store& store, const std::string& recording, const ExportChoice& choice) {
+  const exporter::OtlpOptions options{.ranks = ranks_of(store, choice.ranks),
+                                      .steps = steps_of(choice),
+                                      .unix_offset_ns = store::unix_offset_ns(recording),
+                                      .version = version()};
+  if (!options.unix_offset_ns)
+    say(stderr, "shardscope: {}: when the run was is not recorded; its times are from 1970-01-01 on\n",
+        recording);
+  exporter::write_otlp(choice.out, store, options);
 }
 
 }  // namespace
 
 const std::vector<std::string>& export_formats() {
-  static const std::vector<std::string> kFormats{"chrome", "perfetto", "kineto", "csv", "sqlite"};
+  static const std::vector<std::string> kFormats{"chrome", "perfetto", "kineto", "csv", "sqlite", "otlp"};
   return kFormats;
 }
 
-int export_recording(const store::Store& store, const ExportChoice& choice) {
-  if (choice.format != "kineto" && !(choice.ranks.empty() && choice.steps.empty()))
-    throw UserError("--ranks and --steps apply only to --format kineto", 2);
+int export_recording(const store::Store& store, const std::string& recording, const ExportChoice& choice) {
+  if (choice.format != "kineto" && choice.format != "otlp" && !(choice.ranks.empty() && choice.steps.empty()))
+    throw UserError("--ranks and --steps apply only to --format kineto and otlp", 2);
   std::vector<std::string> written{choice.out};
   if (choice.format == "chrome") {
     exporter::write_chrome(choice.out, store);
@@ -83,8 +95,11 @@ int export_recording(const store::Store& store, const ExportChoice& choice) {
     exporter::write_sqlite(choice.out, store);
   } else if (choice.format == "csv") {
     written = exporter::write_csv(choice.out, store);
+  } else if (choice.format == "otlp") {
+    write_otlp(store, recording, choice);
   } else {
-    written = write_kineto(store, choice);
+    written = exporter::write_kineto(choice.out, store,
+                                     {.ranks = ranks_of(store, choice.ranks), .steps = steps_of(choice)});
   }
   for (const std::string& path : written) say("{}\n", path);
   return 0;

@@ -13,10 +13,12 @@ namespace shardscope::cli {
 
 struct ExportChoice {
   std::string format = "chrome", out;
-  /// Of the format kineto: "0,4-7" and "10-20"; empty: all ranks, the steps that `summary` measures.
+  /// Of the formats kineto and otlp: "0,4-7" and "10-20"; empty: all ranks; kineto: the steps that `summary`
+  /// measures, otlp: all.
   std::string ranks, steps;
 };
 
-int export_recording(const store::Store& store, const ExportChoice& choice);
+/// `recording`: the file that `store` was read from.
+int export_recording(const store::Store& store, const std::string& recording, const ExportChoice& choice);
 
 }  // namespace shardscope::cli

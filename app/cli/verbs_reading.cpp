@@ -328,18 +328,19 @@ void add_reading_verbs(CLI::App& app, Action& action) {
         for (const std::string& problem : info.problems) {
           store.add_message({store.end_ns(), 0, instrumentation::Severity::error, "recording: " + problem});
         }
-        return export_recording(store, reading.exported);
+        return export_recording(store, reading.file, reading.exported);
       });
   ExportChoice& choice = exported->exported;
   out->add_option("--format", choice.format,
                   "chrome, perfetto (both for ui.perfetto.dev), kineto (PyTorch's profiler: for HTA and "
-                  "TraceLens), csv or sqlite")
+                  "TraceLens), csv, sqlite or otlp (OpenTelemetry spans)")
       ->check(CLI::IsMember(export_formats()))
       ->capture_default_str();
   out->add_option("-o,--output", choice.out, "File to write (csv, kineto: folder)")->required();
-  out->add_option("--ranks", choice.ranks, "kineto: these ranks, like 0,4-7 (default: all)");
+  out->add_option("--ranks", choice.ranks, "kineto, otlp: these ranks, like 0,4-7 (default: all)");
   out->add_option("--steps", choice.steps,
-                  "kineto: these steps, like 10-20 (default: those that summary measures, without warm-up)");
+                  "kineto, otlp: these steps, like 10-20 (default: otlp all, kineto those that summary "
+                  "measures, without warm-up)");
 }
 
 }  // namespace shardscope::cli

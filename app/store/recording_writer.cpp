@@ -30,6 +30,7 @@
 #include "app/store/table_checksums.h"
 #include "app/store/table_rows.h"
 #include "app/store/tile.h"
+#include "app/store/wall_clock.h"
 
 namespace shardscope::store {
 
@@ -227,6 +228,7 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
       own.drop_lists();
     }
     if (!own.modules.empty()) whole.insert(rank);
+    if (!tables.simulated) write_wall_clock(*state_->database);
     const std::vector<std::byte> bytes = encode_tables(own);
     state_->put_tables.bind(1, std::int64_t{rank})
         .bind(2, bytes)

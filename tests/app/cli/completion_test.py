@@ -99,7 +99,7 @@ class Completions(unittest.TestCase):
         for verb in self.commands:
             self.assertEqual(self.bash(*verb, "-"), options_in(help_of(*verb)), verb)
             self.assertEqual(self.bash(*verb, ""), set(verbs_in(help_of(*verb))), verb)
-        self.assertEqual(self.bash("export", "--format", ""), {"chrome", "perfetto", "kineto", "csv", "sqlite"})
+        self.assertEqual(self.bash("export", "--format", ""), {"chrome", "perfetto", "kineto", "csv", "sqlite", "otlp"})
         self.assertEqual(self.bash("export", "--format", "p"), {"perfetto"})
         self.assertEqual(self.bash("run", "--record", ""), set())  # a file: bash's own
         self.assertEqual(self.bash("attach", "--", "python", "-"), set())  # another program's options
@@ -113,7 +113,7 @@ class Completions(unittest.TestCase):
                              {option for option in wanted if option.startswith("--")}, verb)
             if verbs_in(help_of(*verb)):
                 self.assertEqual(self.fish(line + " "), set(verbs_in(help_of(*verb))), verb)
-        self.assertEqual(self.fish("shardscope export --format "), {"chrome", "perfetto", "kineto", "csv", "sqlite"})
+        self.assertEqual(self.fish("shardscope export --format "), {"chrome", "perfetto", "kineto", "csv", "sqlite", "otlp"})
 
     def test_zsh(self):
         script = self.script("zsh")
