@@ -302,7 +302,8 @@ bool allowed(fb::Body body, From from) noexcept {
       return body == fb::Body_Ping || body == fb::Body_RankCommand || body == fb::Body_Received ||
              body == fb::Body_Refusal;
     case From::viewer:
-      return body == fb::Body_ViewPoll || body == fb::Body_ViewCommand;
+      // A text asks to keep a moment: app/collector/moment_request.h.
+      return body == fb::Body_ViewPoll || body == fb::Body_ViewCommand || body == fb::Body_Text;
     case From::collector_view:
       return body == fb::Body_ViewReply;
   }

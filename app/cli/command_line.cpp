@@ -24,6 +24,7 @@ void add_verbs(CLI::App& app, Action& action) {
   add_simulate(app, action);
   add_what_if(app, action);
   add_why(app, action);
+  add_keep(app, action);
   add_check(app, action);
   add_keys(app, action);
   add_completion(app, action);

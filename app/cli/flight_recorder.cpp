@@ -1,5 +1,7 @@
 #include "app/cli/flight_recorder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -75,20 +77,24 @@ void FlightRecorder::look_at(const store::Store& store, bool asked, Clock::time_
                     .text = "requested with SIGUSR2"});
 }
 
-void FlightRecorder::keep(store::Moment moment, const std::string& stopped) {
-  const bool requested = moment.kind == kRequest;
-  if (!is_new(moment)) {
-    if (requested)
-      say(stderr, "shardscope: SIGUSR2: the request before keeps what lies around this moment\n");
-    return;
-  }
-  if (!stopped.empty()) {
-    say(stderr, "shardscope: {} ({}) is not kept: {}\n", moment.kind, moment.text, stopped);
-    return;
-  }
-  say(stderr, "shardscope: keeping what is still there of what lies around {}{}: {}\n", moment.kind,
-      sized_ ? ", as far as --max-size leaves room" : "", moment.text);
+std::string FlightRecorder::keep(store::Moment moment, const std::string& stopped) {
+  if (!stopped.empty()) return fmt::format("{} ({}) is not kept: {}", moment.kind, moment.text, stopped);
+  std::string text = fmt::format("keeping what is still there of what lies around {}{}: {}", moment.kind,
+                                 sized_ ? ", as far as --max-size leaves room" : "", moment.text);
   collector_.keep(std::move(moment));
+  return text;
+}
+
+void FlightRecorder::answer(std::vector<store::Moment> asked_for, const std::string& stopped) {
+  for (store::Moment& moment : asked_for) {
+    const std::string who = moment.kind + " (" + moment.text + "): ";
+    const std::string said = !off_.empty()     ? who + off_
+                             : events_ == 0    ? who + "no event has come yet, there is nothing to keep"
+                             : !is_new(moment) ? who + "what lies around this moment is kept already"
+                                               : keep(std::move(moment), stopped);
+    say(stderr, "shardscope: {}\n", said);
+    collector_.answer(said);
+  }
 }
 
 void FlightRecorder::look() {
@@ -96,14 +102,23 @@ void FlightRecorder::look() {
   if (now < next_) return;
   next_ = now + kEvery;
   const bool asked = take_request();
+  std::vector<store::Moment> asked_for = collector_.take_asked_for();
   if (!off_.empty()) {
+    answer(std::move(asked_for), {});
     if (asked) say(stderr, "shardscope: SIGUSR2: {}\n", off_);
     return;
   }
   collector_.read([&](const store::Store& store) { look_at(store, asked, now); });
-  if (found_.empty()) return;
+  if (found_.empty() && asked_for.empty()) return;
   const std::string stopped = collector_.status().recording_error;
-  for (store::Moment& moment : std::exchange(found_, {})) keep(std::move(moment), stopped);
+  answer(std::move(asked_for), stopped);
+  for (store::Moment& moment : std::exchange(found_, {})) {
+    if (is_new(moment)) {
+      say(stderr, "shardscope: {}\n", keep(std::move(moment), stopped));
+    } else if (moment.kind == kRequest) {
+      say(stderr, "shardscope: SIGUSR2: the request before keeps what lies around this moment\n");
+    }
+  }
 }
 
 }  // namespace shardscope::cli

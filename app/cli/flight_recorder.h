@@ -25,8 +25,11 @@ class FlightRecorder {
  private:
   using Clock = std::chrono::steady_clock;
   void look_at(const store::Store& store, bool asked, Clock::time_point now);
+  /// Requests of viewers.
+  void answer(std::vector<store::Moment> asked_for, const std::string& stopped);
   void found(const store::Store& store, const analysis::Trigger& trigger);
-  void keep(store::Moment moment, const std::string& stopped);
+  /// Of one that is new; what became of it, in words.
+  std::string keep(store::Moment moment, const std::string& stopped);
   /// Not within what another of its kind keeps.
   [[nodiscard]] bool is_new(const store::Moment& moment);
   /// Collector clock.

@@ -40,6 +40,7 @@ void add_estimate(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
 void add_what_if(CLI::App& app, Action& action);
 void add_why(CLI::App& app, Action& action);
+void add_keep(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 

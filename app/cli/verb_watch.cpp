@@ -55,6 +55,7 @@ struct WatchOptions {
   std::int64_t memory_limit = 0;
   std::string raise, otherwise = "steps";
   std::uint32_t raise_steps = 20;
+  bool keep = false;
 };
 
 /// Raises what the ranks emit for some steps after a trigger, then lowers it again.
@@ -243,9 +244,23 @@ class Watch {
       });
     }
     publish(interval);
-    for (const analysis::Trigger& trigger : interval.triggers) command_.add(trigger);
+    for (const analysis::Trigger& trigger : interval.triggers) {
+      command_.add(trigger);
+      if (options_.keep) keep(trigger);
+    }
     command_.next();
     detail_.follow(interval, !interval.triggers.empty());
+  }
+
+  /// A finding is about the run so far: what it shows is there now too, and may not be kept any more where it
+  /// began.
+  void keep(const analysis::Trigger& trigger) {
+    const std::int64_t recent_ns =
+        store_.end_ns() - 2 * std::chrono::duration_cast<std::chrono::nanoseconds>(kFindingsEvery).count();
+    const std::int64_t at_ns = trigger.kind == analysis::TriggerKind::finding && trigger.at_ns < recent_ns
+                                   ? store_.end_ns()
+                                   : trigger.at_ns;
+    viewer_.keep(analysis::name_of(trigger.kind), at_ns + store_.origin_ns(), trigger.text);
   }
 
   void publish(const analysis::WatchInterval& interval) {
@@ -325,6 +340,9 @@ void add_watch(CLI::App& app, Action& action) {
   verb->add_option("--on-trigger", options->command,
                    "Shell command to start at a trigger; SHARDSCOPE_TRIGGER, _TRIGGER_TEXT, _TRIGGER_STEP, "
                    "_TRIGGER_RANK and _ENDPOINT are set");
+  verb->add_flag("--keep", options->keep,
+                 "Ask the recorder to keep what lies around each trigger, findings too (with a key that may "
+                 "control)");
   verb->add_option("--memory-limit", options->memory_limit,
                    "Bytes of a rank's device: a trigger where a rank held 95 % of it")
       ->check(kAboveZero);

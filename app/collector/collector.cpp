@@ -127,6 +127,16 @@ void Collector::stop() {
 
 void Collector::keep(store::Moment moment) { state_->recorder->keep(std::move(moment)); }
 
+std::vector<store::Moment> Collector::take_asked_for() {
+  const std::lock_guard lock(state_->status_mutex);
+  return std::exchange(state_->asked_for, {});
+}
+
+void Collector::answer(const std::string& text) {
+  state_->recorder->message(0, state_->clock_now(), instrumentation::Severity::info,
+                            std::string(store::kControlPrefix) + text);
+}
+
 void Collector::note_exit(std::uint32_t rank, std::int32_t exit_code) {
   {
     const std::lock_guard lock(state_->status_mutex);

@@ -87,6 +87,12 @@ class Collector {
   void read(const std::function<void(const store::Store&)>& reader) const;
   /// The recording keeps everything around this moment, where it does not keep everything: `retention`.
   void keep(store::Moment moment);
+  /// Moments that viewers have asked to keep since the last call, for who decides about it; of a viewer that
+  /// asks and asks, the first kMostAskedFor.
+  [[nodiscard]] std::vector<store::Moment> take_asked_for();
+  static constexpr std::size_t kMostAskedFor = 64;
+  /// What became of it: a message of the run, which viewers see and the recording keeps.
+  void answer(const std::string& text);
   /// How a rank's process ended, from the launcher: 128 + signal, or its exit code. Of a rank that said
   /// itself that it ended nothing changes.
   void note_exit(std::uint32_t rank, std::int32_t exit_code);

@@ -82,6 +82,7 @@ struct Collector::State {
   mutable std::mutex status_mutex;
   CollectorStatus status;
   std::vector<std::pair<std::uint32_t, std::int32_t>> exits;  ///< noted and not taken yet
+  std::vector<store::Moment> asked_for;                       ///< by viewers: to be kept, and not taken yet
   std::atomic<bool> all_gone{false};                          ///< note_over() was called
 
   RankSession& session(std::uint32_t rank) { return ranks.try_emplace(rank, rank).first->second; }
@@ -167,6 +168,7 @@ struct Collector::State {
   // Viewers.
   void start_views();
   void record_command(const wire::ViewCommand& command);
+  void take_moment_request(const wire::Text& asked);
   std::string sender;  ///< of the viewer's message that is being looked at
   int detail = -1;     ///< last reported by a rank or set by a viewer
   void receive_views();

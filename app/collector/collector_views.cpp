@@ -1,8 +1,10 @@
 // Requests of viewers and the collector's replies.
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "app/collector/collector_state.h"
+#include "app/collector/moment_request.h"
 #include "app/collector/now.h"
 #include "app/store/control_text.h"
 
@@ -97,6 +99,19 @@ void Collector::State::record_command(const wire::ViewCommand& command) {
   record_message(0, clock_now(), severity, text + " by " + sender);
 }
 
+/// A moment later than now would keep nothing, and one without a time is now.
+void Collector::State::take_moment_request(const wire::Text& asked) {
+  auto moment = moment_of_request(asked.text);
+  if (!moment) {
+    reject("value", "a viewer", "it asks to keep a moment of no kind");
+    return;
+  }
+  moment->at_ns = asked.at_ns == 0 ? clock_now() : std::min(asked.at_ns, clock_now());
+  moment->text += (moment->text.empty() ? "requested by " : ", requested by ") + sender;
+  const std::lock_guard lock(status_mutex);
+  if (asked_for.size() < kMostAskedFor) asked_for.push_back(std::move(*moment));
+}
+
 void Collector::State::receive_views() {
   for (int i = 0; i < kMessagesPerTurn; ++i) {
     Routed message;
@@ -107,17 +122,22 @@ void Collector::State::receive_views() {
       reject(wire::name_of(decoded.reject), "a viewer", decoded.why);
       continue;
     }
-    if (std::holds_alternative<wire::ViewCommand>(decoded.message->body) &&
-        !sockets.guard.may(message.body, instrumentation::KeyRole::control)) {
+    const auto* asks = std::get_if<wire::Text>(&decoded.message->body);
+    const bool commands = asks != nullptr || std::holds_alternative<wire::ViewCommand>(decoded.message->body);
+    if (commands && !sockets.guard.may(message.body, instrumentation::KeyRole::control)) {
       reject("right", "a viewer", "its key may view the run, not control it");
       continue;
     }
-    if (upstream && std::holds_alternative<wire::ViewCommand>(decoded.message->body)) {
+    if (upstream && commands && asks == nullptr) {
       reject("right", "a viewer",
              "this collector passes its ranks on; control the run at " + options.upstream);
       continue;
     }
     sender = sockets.guard.who(message.body);
+    if (asks != nullptr) {
+      take_moment_request(*asks);
+      continue;
+    }
     viewers->handle(message.route.to_string(), connection_of(message.body), *decoded.message, now_s());
   }
 }

@@ -12,6 +12,7 @@
 #include <zmq.hpp>
 
 #include "app/collector/for_store.h"
+#include "app/collector/moment_request.h"
 #include "app/collector/now.h"
 #include "app/store/chunk.h"
 #include "instrumentation/clock.h"
@@ -79,6 +80,7 @@ struct Viewer::State {
   Link link = Link::connecting;  ///< by the last reply
   bool behind = true;            ///< poll() has not taken yet what came before the link was live
   std::deque<wire::ViewCommand> commands;
+  std::deque<wire::Text> moments;  ///< that are asked for
   std::uint64_t last_command = 0;
 
   void connect();
@@ -132,6 +134,17 @@ bool Viewer::State::send(wire::Body body, std::uint64_t sequence) {
 }
 
 void Viewer::State::send_commands() {
+  for (;;) {
+    wire::Text moment;
+    {
+      const std::lock_guard lock(mutex);
+      if (moments.empty()) break;
+      moment = moments.front();
+    }
+    if (!send(std::move(moment), 0)) return;
+    const std::lock_guard lock(mutex);
+    moments.pop_front();
+  }
   for (;;) {
     wire::ViewCommand command;
     {
@@ -358,6 +371,14 @@ void Viewer::send(const Command& command) {
     const std::lock_guard lock(state_->mutex);
     out.id = ++state_->last_command;
     state_->commands.push_back(out);
+  }
+  state_->outgoing.signal();
+}
+
+void Viewer::keep(const std::string& kind, std::int64_t at_ns, const std::string& text) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->moments.push_back({at_ns, instrumentation::Severity::info, moment_request_text(kind, text)});
   }
   state_->outgoing.signal();
 }

@@ -41,6 +41,9 @@ class Viewer {
   /// Applies what has arrived to `store` without blocking longer than `budget`. True if anything changed.
   bool poll(store::Store& store, std::chrono::microseconds budget);
   void send(const Command& command);
+  /// Asks the recorder to keep what lies around a moment: `kind` is one word ("request"), `at_ns` on the
+  /// collector's clock (0: now). What became of it comes as a message that begins with "control: ".
+  void keep(const std::string& kind, std::int64_t at_ns, const std::string& text);
   [[nodiscard]] ControlState control() const;
   enum class Link : std::uint8_t { connecting, catching_up, live, lost, ended };
   /// As far as poll() has taken it: catching_up until what happened before is in the store, and not ended

@@ -284,6 +284,11 @@ void AppState::pause() {
   run->viewer()->send(command);
 }
 
+void AppState::keep_moment() {
+  if (!run->live()) return;
+  run->viewer()->keep("request", cursor_ns ? *cursor_ns + store().origin_ns() : std::int64_t{0}, "");
+}
+
 void AppState::resume() {
   if (!run->live()) {
     cursor_ns.reset();

@@ -121,6 +121,9 @@ struct AppState {
   void step(StepUnit unit, Direction direction);
   void run_to(RunTo target, Direction direction);
   [[nodiscard]] bool paused() const;
+  /// Asks the recorder of a live run to keep what lies around the cursor, else what happens now; its answer
+  /// is a message of the run.
+  void keep_moment();
 };
 
 }  // namespace shardscope::gui

@@ -63,6 +63,10 @@ void pause_or_resume(C& ctx) {
   else
     ctx.app.pause();
 }
+void keep_moment(C& ctx) {
+  ctx.app.keep_moment();
+  ctx.ui.say("The recorder was asked to keep what lies around this moment: its answer is in Messages");
+}
 void go_back(C& ctx) {
   if (const auto place = ctx.app.history.back(ctx.seconds)) go_to_place(ctx.app, *place);
 }
@@ -187,6 +191,7 @@ const Command kCommands[] = {
     {Menu::go, "Clear selection, measure, then cursor", "Esc", key::kEscape, kNone, clear},
 
     {Menu::run, "Pause or resume", "Space", key::kSpace, kNone, pause_or_resume, live},
+    {Menu::run, "Keep this moment in the recording", "", 0, kNone, keep_moment, live},
     {Menu::run, "Follow newest events", "L", 'L', kNone, follow, live,
      [](const C& ctx) { return ctx.app.follow && ctx.app.run->live(); }},
     {Menu::run, "Next event", "Right", key::kRight, kNone, step<StepUnit::event, Direction::forward>,

@@ -4,14 +4,16 @@
 Usage: retention_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
 import contextlib
+import json
 import pathlib
 import re
 import signal
 import sqlite3
 import subprocess
 import tempfile
+import threading
 import time
-import unittest
+import unittest.mock
 
 from command_line import BIN, ENV, ROOT, CommandTest, main, read, said
 
@@ -106,6 +108,83 @@ class Retention(CommandTest):
             self.assertEqual(self.rows(recording, "SELECT kind FROM moments"), [("request",)])
             return
         self.assertEqual([moment["kind"] for moment in kept["moments"]], ["request"])
+
+    def training(self, endpoint, recording, steps, **optimizer):
+        """One that is being recorded, without an end in this test."""
+        config = self.folder / "ds.json"
+        settings = json.loads((ROOT / "samples/stage3.json").read_text())
+        settings["optimizer"]["params"].update(optimizer)
+        config.write_text(json.dumps(settings))
+        training = subprocess.Popen([BIN / "zero_train", "--config", config, "--model", "mlp", "--data", "golden:mlp", "--steps", str(steps),
+                                     "--publish", endpoint, "--quiet"], env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(training.wait)
+        self.addCleanup(training.kill)
+        while not recording.with_name("run.zscope-wal").exists() or not self.rows(recording, "SELECT 1 FROM chunks LIMIT 1"):
+            time.sleep(0.1)
+        return training
+
+    def end(self, training, recorder):
+        training.kill()
+        training.wait()
+        recorder.send_signal(signal.SIGINT)
+        recorder.wait(60)
+
+    def test_a_viewer_asks_to_keep_a_moment(self):
+        recording = self.folder / "run.zscope"
+        said("keys", self.folder / "keys")
+        recorder = self.start("record", recording, "--listen", "tcp://127.0.0.1:0", "--max-age", "300ms", "--moment-triggers", "rank_failed",
+                              "--moment-around", "200ms", "--keys", self.folder / "keys")
+        endpoint = self.endpoint_of(recorder)
+        with unittest.mock.patch.dict(ENV, {"SHARDSCOPE_KEY": str(self.folder / "keys/publish.key")}):
+            training = self.training(endpoint, recording, 1000000)
+        control = ("--key", self.folder / "keys/control.key")
+        kept = said("keep", endpoint, "--text", "the fan is loud", *control)
+        self.assertRegex(kept, "^keeping what is still there of what lies around request: the fan is loud, requested by .")
+        self.refused(("keep", endpoint, "--key", self.folder / "keys/view.key"), "its key may view the run, not control it")
+        self.end(training, recorder)
+        self.assertEqual([kind for kind, text in self.rows(recording, "SELECT kind, text FROM moments") if "the fan is loud" in text],
+                         ["request"])
+        self.assertTrue([line for line in read("info", recording)["control"] if "the fan is loud" in line["text"]])
+
+    def test_a_finding_of_a_viewer_is_a_moment(self):
+        recording = self.folder / "run.zscope"
+        recorder = self.start("record", recording, "--listen", "tcp://127.0.0.1:0", "--max-age", "300ms", "--moment-triggers", "rank_failed",
+                              "--moment-around", "200ms")
+        endpoint = self.endpoint_of(recorder)
+        training = self.training(endpoint, recording, 1000000, lr=5)  # it diverges
+        watch = subprocess.Popen([BIN / "shardscope", "watch", endpoint, "--interval", "1", "--trigger", "finding", "--keep"], env=ENV,
+                                 text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(watch.stdout.close)
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+        late = threading.Timer(90, watch.kill)
+        late.start()
+        self.addCleanup(late.cancel)
+        found = next((line for line in watch.stdout if "! finding: " in line), "")
+        self.assertTrue(found)
+        until = time.monotonic() + 30
+        while time.monotonic() < until and not self.rows(recording, "SELECT 1 FROM moments"):
+            time.sleep(0.2)
+        self.end(training, recorder)
+        moments = self.rows(recording, "SELECT kind, text, begin_ns < at_ns, at_ns < end_ns FROM moments")
+        self.assertEqual({moment[0] for moment in moments}, {"finding"})
+        self.assertIn(found.split("! finding: ")[1].strip(), [text.split(", requested by")[0] for _, text, _, _ in moments])
+        self.assertEqual({moment[2:] for moment in moments}, {(1, 1)})
+
+    def test_a_viewer_that_asks_in_vain_is_answered(self):
+        recording = self.folder / "run.zscope"
+        for limits, answer in (((), "everything is kept already"), (("--max-age", "10m", "--moments", "0"), "no moments are kept")):
+            recorder = self.start("record", recording, "--listen", "tcp://127.0.0.1:0", "--overwrite", *limits)
+            endpoint = self.endpoint_of(recorder)
+            training = self.training(endpoint, recording, 1000000)
+            if limits:
+                self.refused(("keep", endpoint, "--text", "here"), "request (here, requested by", answer)
+            else:
+                self.assertRegex(said("keep", endpoint, "--text", "here"), f"^request \\(here, requested by .*{answer}")
+            self.end(training, recorder)
+        self.refused(("keep", endpoint, "--wait", "0.5"), "no collector answered within")
+        self.refused(("keep",), "endpoint")
+        self.refused(("keep", "nowhere"), "nowhere")
 
     def ask(self, *arguments):
         """What a recorder without ranks says of two requests."""
