@@ -5,11 +5,16 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "app/analysis/hang.h"
+#include "app/analysis/nccl_ras.h"
 #include "app/analysis/quantity_text.h"
 #include "app/cli/checks.h"
 #include "app/cli/say.h"
@@ -29,6 +34,7 @@ struct WhyOptions {
   double quiet_s = 1.5;
   double wait_s = 20;
   bool json = false;
+  std::vector<std::string> ras;  ///< files: an answer of NCCL's RAS, and a later one
 };
 
 bool is_endpoint(const std::string& text) { return text.find("://") != std::string::npos; }
@@ -64,7 +70,41 @@ std::optional<std::int64_t> watch(const WhyOptions& options, store::Store& store
   }
 }
 
+analysis::RasAnswer ras_answer(const std::string& path) {
+  // Of ten thousand ranks it is a few MB.
+  constexpr std::size_t kMost = std::size_t{64} << 20;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMost + 1, '\0');
+  if (!file || std::filesystem::is_directory(path))
+    throw UserError(fmt::format("--ras {}: cannot be read; name the file with the answer", path));
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMost)
+    throw UserError(fmt::format("--ras {}: is larger than 64 MiB: no answer is", path));
+  try {
+    return analysis::parse_ras(text);
+  } catch (const std::invalid_argument& error) {
+    throw UserError(fmt::format("--ras {}: {}", path, error.what()));
+  }
+}
+
+/// What NCCL itself says, of any run.
+int why_by_ras(const WhyOptions& options) {
+  const analysis::RasAnswer answer = ras_answer(options.ras.front());
+  const std::optional<analysis::RasAnswer> later =
+      options.ras.size() > 1 ? std::optional(ras_answer(options.ras[1])) : std::nullopt;
+  if (options.json) {
+    say_text(stdout, instrumentation::plain_json(analysis::ras_json(answer, later)) + "\n");
+    return 0;
+  }
+  say("NCCL's RAS{}:\n", answer.version.empty() ? "" : " (NCCL " + answer.version + ")");
+  for (const std::string& line : analysis::ras_lines(answer, later)) say("  {}\n", line);
+  return 0;
+}
+
 int why(const WhyOptions& options) {
+  if (!options.ras.empty()) return why_by_ras(options);
+  if (options.run.empty()) throw UserError("run is required, or --ras FILE; see `shardscope why --help`", 2);
   store::Store store;
   std::int64_t quiet_ns = 0;
   analysis::Watched watched = analysis::Watched::recorded;
@@ -101,8 +141,7 @@ void add_why(CLI::App& app, Action& action) {
       "why",
       "Why a run stands still: who waits in which collective for whom, and what the missing rank does");
   verb->add_option("run", options->run,
-                   "Endpoint of a collector (tcp://..., ipc://...) or recording (*.zscope)")
-      ->required();
+                   "Endpoint of a collector (tcp://..., ipc://...) or recording (*.zscope)");
   verb->add_option("--key", options->key, "Key file for an endpoint that asks for one");
   verb->add_option("--quiet", options->quiet_s,
                    "Seconds without an event after which a live run counts as standing")
@@ -112,6 +151,12 @@ void add_why(CLI::App& app, Action& action) {
       ->check(kAboveZero)
       ->capture_default_str();
   verb->add_flag("--json", options->json, "For programs");
+  CLI::Option* ras = verb->add_option("--ras", options->ras,
+                                      "Instead of a run: a file with an answer of NCCL's RAS (ncclras, or "
+                                      "ncclras -f json), and one with a later answer")
+                         ->expected(1, 2);
+  // Of a run, or of RAS.
+  verb->get_option("run")->excludes(ras);
   verb->callback([options, &action] { action = [options] { return why(*options); }; });
 }
 

@@ -83,6 +83,27 @@ class Why(command_line.CommandTest):
         self.refused(("why", f"ipc://{self.folder}/none.sock", "--wait", 0.5), "no collector answered")
         self.refused(("why", self.folder / "none.zscope"), "none.zscope")
 
+    def test_an_answer_of_nccls_ras(self):
+        answer, later = self.folder / "ras.json", self.folder / "later.json"
+        counts = [42, 41, 42]
+        for path in (answer, later):
+            path.write_text(json.dumps({"nccl_version": "2.29.1", "communicators": [{"hash": "0xae94", "ranks": [
+                {"rank": rank, "host": "node1", "pid": 100 + rank, "cuda_dev": rank, "collective_counts": {"AllGather": count}}
+                for rank, count in enumerate(counts)]}]}), encoding="utf-8")
+        text = command_line.said("why", "--ras", answer)
+        self.assertIn("NCCL's RAS (NCCL 2.29.1)", text)
+        self.assertIn("rank 1 (process 101 on node1, GPU 1) has launched AllGather up to number 41, 2 ranks up to number 42", text)
+        self.assertIn("ask again", text)
+        self.assertIn("nothing was launched between the two", command_line.said("why", "--ras", answer, later))
+        self.assertIs(command_line.read("why", "--ras", answer, later)["uneven"][0]["stands"], True)
+        later.write_text("hello")
+        self.refused(("why", "--ras", later), "later.json", "not an answer of NCCL's RAS", "ncclras")
+        self.refused(("why", "--ras", self.folder), "cannot be read")
+        self.refused(("why", "--ras", self.folder / "nowhere"), "nowhere", "cannot be read")
+        for wrong in (("why",), ("why", "--json"), ("why", "run.zscope", "--ras", answer), ("why", "--ras", answer, answer, answer)):
+            self.refused(wrong)
+            self.assertEqual(command_line.shardscope(*wrong).returncode, 2, wrong)
+
 
 if __name__ == "__main__":
     command_line.main()
