@@ -23,6 +23,7 @@ struct Domain {
   nvtxDomainHandle_t handle = nullptr;
   std::array<nvtxStringHandle_t, kPhases> phases{};
   std::array<nvtxStringHandle_t, kOperations> operations{};
+  std::array<nvtxStringHandle_t, kFunctionNames.size()> functions{};
   std::vector<std::array<nvtxStringHandle_t, kPasses>> modules;
   nvtxStringHandle_t other = nullptr;
 
@@ -35,6 +36,7 @@ struct Domain {
     };
     for (std::size_t i = 0; i < kPhases; ++i) phases[i] = text(label_of(static_cast<Phase>(i)));
     for (std::size_t i = 0; i < kOperations; ++i) operations[i] = text(name_of(static_cast<CollectiveOp>(i)));
+    for (std::size_t i = 0; i < functions.size(); ++i) functions[i] = text(kFunctionNames[i]);
     for (const std::string& path : g_paths) {
       std::array<nvtxStringHandle_t, kPasses>& names = modules.emplace_back();
       for (std::size_t i = 0; i < kPasses; ++i) {
@@ -64,9 +66,11 @@ const Domain& domain() {
 }
 
 struct Range {
+  enum class Of : std::uint8_t { event, function } of = Of::event;
   EventKind end{};
-  std::uint8_t code = 0;
+  std::uint8_t code = 0;  ///< the function, of one
   std::uint32_t a = 0;
+  friend bool operator==(const Range&, const Range&) = default;
 };
 /// Ranges of this thread that are open. Deeper ones than there is room for are not shown.
 struct Stack {
@@ -75,25 +79,33 @@ struct Stack {
 };
 thread_local Stack t_stack;
 
-void open(const Domain& in, const Event& event) noexcept {
-  if (t_stack.depth == kDeepest) return;
+nvtxEventAttributes_t named(nvtxStringHandle_t name) noexcept {
   nvtxEventAttributes_t attributes{};
   attributes.version = NVTX_VERSION;
   attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
   attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
-  attributes.message.registered = in.name(event);
+  attributes.message.registered = name;
+  return attributes;
+}
+
+void open(const Domain& in, const Range& range, const nvtxEventAttributes_t& attributes) noexcept {
+  if (t_stack.depth == kDeepest) return;
+  nvtxDomainRangePushEx(in.handle, &attributes);
+  t_stack.ranges[t_stack.depth++] = range;
+}
+
+void open(const Domain& in, const Event& event) noexcept {
+  nvtxEventAttributes_t attributes = named(in.name(event));
   if (event.kind == EventKind::collective_begin) {  // bytes, S of metrics 2.3
     attributes.payloadType = NVTX_PAYLOAD_TYPE_INT64;
     attributes.payload.llValue = event.v1;
   }
-  nvtxDomainRangePushEx(in.handle, &attributes);
-  t_stack.ranges[t_stack.depth++] = {end_of(event.kind), event.code, event.a};
+  open(in, {Range::Of::event, end_of(event.kind), event.code, event.a}, attributes);
 }
 
-void close(const Domain& in, const Event& event) noexcept {
+void close(const Domain& in, const Range& range) noexcept {
   for (std::size_t depth = t_stack.depth; depth > 0; --depth) {
-    const Range& range = t_stack.ranges[depth - 1];
-    if (range.end != event.kind || range.code != event.code || range.a != event.a) continue;
+    if (!(t_stack.ranges[depth - 1] == range)) continue;
     for (; t_stack.depth >= depth; --t_stack.depth) nvtxDomainRangePop(in.handle);
     return;
   }
@@ -116,11 +128,24 @@ void note(const Event& event) noexcept {
     case EventKind::phase_end:
     case EventKind::module_end:
     case EventKind::collective_end:
-      if (const Domain& in = domain(); in.handle != nullptr) close(in, event);
+      if (const Domain& in = domain(); in.handle != nullptr) {
+        close(in, {Range::Of::event, event.kind, event.code, event.a});
+      }
       return;
     default:
       return;
   }
+}
+
+FunctionRange::FunctionRange(Function function) noexcept : function_(function) {
+  const Domain& in = domain();
+  if (in.handle == nullptr) return;
+  const auto code = static_cast<std::uint8_t>(function);
+  open(in, {Range::Of::function, {}, code, 0}, named(in.functions[code]));
+}
+FunctionRange::~FunctionRange() {
+  const Domain& in = domain();
+  if (in.handle != nullptr) close(in, {Range::Of::function, {}, static_cast<std::uint8_t>(function_), 0});
 }
 
 }  // namespace shardscope::instrumentation::nvtx
@@ -130,6 +155,10 @@ void note(const Event& event) noexcept {
 namespace shardscope::instrumentation::nvtx {
 void name_modules(std::vector<std::string>) {}
 void note(const Event&) noexcept {}
+FunctionRange::FunctionRange(Function function) noexcept : function_(function) {
+  static_cast<void>(function_);
+}
+FunctionRange::~FunctionRange() = default;
 }  // namespace shardscope::instrumentation::nvtx
 
 #endif

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "instrumentation/nvtx_ranges.h"
 #include "instrumentation/param_status.h"
 #include "kernels/ops.h"
 #include "runtime/plan/quantization.h"
@@ -31,6 +32,7 @@ GatherExecutor::GatherExecutor(const execution::Context& context, execution::Eve
 void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev::StatusCause cause,
                            std::int64_t available_elems) {
   if (gather.id == plan::kNone<plan::GatherId> || gather.params.empty()) return;
+  const ev::nvtx::FunctionRange range(ev::nvtx::Function::all_gather);
   device::Stream& stream = context_.device.gather();
   device::Stream& destination = shards_.destination();
   Issued issued;
@@ -113,6 +115,7 @@ void GatherExecutor::wait_for(const std::vector<plan::GatherId>& gathers, plan::
   for (const plan::GatherId id : gathers) {
     const auto found = issued_.find(plan::raw(id));
     if (found == issued_.end() || found->second.waited) continue;
+    const ev::nvtx::FunctionRange range(ev::nvtx::Function::wait);
     const ev::Fields<ev::EventKind::fetch_wait_begin> fields{
         .module = plan::raw(module), .gather = plan::raw(id), .bytes = found->second.bytes};
     watch_.needed(id);  // before the span: where that begins before the gather ends, it was late
@@ -136,6 +139,7 @@ void GatherExecutor::announce(const std::vector<ParamId>& params, plan::ModuleId
 void GatherExecutor::free(const std::vector<ParamId>& params, plan::ModuleId module, ev::StatusCause cause,
                           std::int64_t available_elems) {
   if (params.empty()) return;
+  const ev::nvtx::FunctionRange range(ev::nvtx::Function::release_param);
   device::Stream& compute = context_.device.compute();
   device::Stream& destination = shards_.destination();
   bool kept = false;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "instrumentation/nvtx_ranges.h"
 #include "runtime/engine/gather_executor.h"
 #include "runtime/engine/gather_path.h"
 #include "runtime/engine/parameters.h"
@@ -125,6 +126,7 @@ class PartitionedParameters final : public Parameters {
   }
 
   void acquire(plan::ModuleId module, ev::Pass pass) override {
+    const ev::nvtx::FunctionRange range(ev::nvtx::Function::fetch);
     path_.enter(inside(pass));
     const plan::FetchPlan plan = pass == ev::Pass::recompute ? scheduler_.fetch_recomputed(module)
                                                              : scheduler_.fetch(module, inside(pass));
@@ -161,6 +163,7 @@ class PartitionedParameters final : public Parameters {
   }
 
   void release(plan::ModuleId module, ev::Pass pass) override {
+    const ev::nvtx::FunctionRange range(ev::nvtx::Function::release);
     const plan::ReleasePlan plan = pass == ev::Pass::recompute ? scheduler_.release_recomputed(module)
                                                                : scheduler_.release(module, inside(pass));
     path_.enter(inside(pass));
@@ -174,6 +177,7 @@ class PartitionedParameters final : public Parameters {
   }
 
   void end_backward() override {
+    const ev::nvtx::FunctionRange range(ev::nvtx::Function::release_all);
     const std::vector<ParamId> released = scheduler_.release_leftovers();
     gathers_.free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::release,
                   scheduler_.available_elems());
@@ -287,6 +291,8 @@ class PartitionedParameters final : public Parameters {
       gathers_.issue(plan.prefetch, module, ev::StatusCause::prefetch, plan.available_elems);
     }
     gathers_.wait_for(plan.wait_at_once, module);
+    if (plan.read_ahead.empty()) return;
+    const ev::nvtx::FunctionRange range(ev::nvtx::Function::prefetch_nvme);
     shards_->read_ahead(plan.read_ahead);
   }
 

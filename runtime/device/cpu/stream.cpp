@@ -9,6 +9,7 @@
 
 #include "instrumentation/clock.h"
 #include "instrumentation/emitter.h"
+#include "instrumentation/nvtx_ranges.h"
 #include "runtime/device/error.h"
 #if defined(__SSE__)
 #include <pmmintrin.h>
@@ -155,6 +156,7 @@ void CpuStream::record(Event& event) {
 
 void CpuStream::emit(const instrumentation::Event& event) {
   if (!instrumentation::enabled(instrumentation::detail_of(event.kind))) return;
+  instrumentation::nvtx::note(event);  // by the host that issues it, as on CUDA
   if (!at_once([&event](instrumentation::Ring& ring) { ring.push(event); })) push(event);
 }
 

@@ -1,0 +1,16 @@
+# NVTX is headers only, which a machine without a GPU may have too: of a CUDA toolkit, or in a folder that is named
+# (-DSHARDSCOPE_NVTX_INCLUDE=FOLDER, with nvtx3/nvToolsExt.h in it). Without them a build has no ranges.
+set(SHARDSCOPE_NVTX OFF)
+add_library(shardscope_nvtx INTERFACE)
+if(SHARDSCOPE_HAS_CUDA)
+  target_link_libraries(shardscope_nvtx INTERFACE CUDA::nvtx3)
+  set(SHARDSCOPE_NVTX ON)
+else()
+  file(GLOB toolkits /usr/local/cuda*/include)
+  find_path(SHARDSCOPE_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${toolkits} DOC "Folder with nvtx3/nvToolsExt.h")
+  mark_as_advanced(SHARDSCOPE_NVTX_INCLUDE)
+  if(SHARDSCOPE_NVTX_INCLUDE)
+    target_include_directories(shardscope_nvtx SYSTEM INTERFACE ${SHARDSCOPE_NVTX_INCLUDE})
+    set(SHARDSCOPE_NVTX ON)
+  endif()
+endif()
