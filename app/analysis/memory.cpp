@@ -149,8 +149,12 @@ Extras take_apart(const plan::ZeroConfig& zero, const plan::StateBytes& bytes,
         std::min<std::int64_t>(of(sample, MemoryCategory::param_secondary) - copies, 0));
     // Below stage 2 the expression has them; sums of another type have those on their way beside them.
     const std::int64_t whole = of(sample, MemoryCategory::grad_full);
+    const bool as_deepspeed = plan::holds_gradient_buffers(zero) && !zero.zenflow;
     if (zero.stage >= 2) add(MemoryCause::whole_gradients, whole);
-    if (zero.stage < 2 && bytes.gradient != bytes.param) {
+    if (as_deepspeed) {
+      add(MemoryCause::gradient_copies, of(sample, MemoryCategory::grad_shard) +
+                                            (zero.stage < 2 ? whole : 0) - rounded(states.gradient, sample));
+    } else if (zero.stage < 2 && bytes.gradient != bytes.param) {
       add(MemoryCause::whole_gradients, std::max<std::int64_t>(whole - rounded(states.gradient, sample), 0));
     }
   }
@@ -231,7 +235,7 @@ const char* name_of(MemoryCause cause) noexcept {
     case MemoryCause::scales:
       return "scales of int8 weights";
     case MemoryCause::unquantized:
-      return "frozen weights that are not int8";
+      return "weights that are not int8";
     case MemoryCause::rounding:
       return "rounding";
     case MemoryCause::pieces:
@@ -240,6 +244,8 @@ const char* name_of(MemoryCause cause) noexcept {
       return "no secondary shards";
     case MemoryCause::whole_gradients:
       return "whole gradients";
+    case MemoryCause::gradient_copies:
+      return "fp32 copies of gradients";
     case MemoryCause::zenflow_chosen:
       return "states of chosen columns (ZenFlow)";
     case MemoryCause::zenflow_device_gradients:
@@ -269,6 +275,10 @@ const char* explain(MemoryCause cause) noexcept {
              "(hpZ)";
     case MemoryCause::whole_gradients:
       return "of modules whose gradients are computed and not reduced to their owners yet";
+    case MemoryCause::gradient_copies:
+      return "compat gradient_buffers: the update casts what it owns to 4 bytes an element, and what has "
+             "been "
+             "reduced or cast is freed, so this is less than nothing where the peak is in a backward";
     case MemoryCause::zenflow_chosen:
       return "master weights, momentum and variance of what the device steps every time; host memory has "
              "them "

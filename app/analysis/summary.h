@@ -100,6 +100,7 @@ enum class MemoryCause : std::uint8_t {
   pieces,           ///< first layout of stage 1: owned parameters a second time, in a row
   no_secondary,     ///< hpZ, below 0: parameters without a secondary copy at the peak
   whole_gradients,  ///< of modules whose gradients are computed and not reduced to their owners yet
+  gradient_copies,  ///< compat gradient_buffers: fp32 copies for the update, less what is freed
   zenflow_chosen,   ///< ZenFlow: states of the chosen columns, a second time
   zenflow_device_gradients,  ///< ZenFlow: owned gradients stay on the device
   zenflow_sums,              ///< ZenFlow: gradients accumulated for the CPU optimizer, beyond one set

@@ -159,6 +159,12 @@ std::string stages_text(const plan::StageEstimateInput& input, const std::vector
   }
   text += fmt::format("buckets: gradients on their way to their owner; reduce_bucket_size {}; {}\n",
                       input.zero.reduce_bucket_size, bucket_rule(input.buffers));
+  if (input.zero.compat.gradient_buffers && input.buffers == plan::BufferPolicy::shardscope) {
+    text +=
+        "compat gradient_buffers: buckets are buffers, and sums hold the fp32 copies of the update, 4 bytes "
+        "for "
+        "each gradient of a rank, where they are more than the buckets (stage 3: beside them).\n";
+  }
   text += fmt::format(
       "gathered: stage-3 parameters; stage3_max_live_parameters {}, stage3_prefetch_bucket_size {}; {}\n",
       input.zero.max_live_parameters, input.zero.prefetch_bucket_size, gathered_rule(input));
@@ -178,6 +184,7 @@ nlohmann::json stages_json(const std::vector<plan::StageEstimate>& rows,
                             {"bucket_bytes_at_most", row.buckets},
                             {"gathered_bytes_at_most", row.gathered},
                             {"buffers_bytes_at_most", row.buckets + row.gathered},
+                            {"gradient_copies_bytes", row.copies},
                             {"per_gpu_bytes", row.device_total()},
                             {"host_expression", host_expression(row)},
                             {"per_cpu_bytes", row.host_states},

@@ -200,6 +200,7 @@ void read_zero_settings(Section& root, TrainingConfig& config, const ParseOption
   if (!deprecated) {
     if (auto zero = root.child("zero_optimization")) warn_without_layout(*zero, config.zero);
   }
+  warn_of_switches(root, config.zero);
   check_groups(root, config.zero, options.world);
   if (auto aio = root.child("aio")) read_aio(*aio, config.zero.aio);
   root.read("prescale_gradients", config.zero.prescale_gradients);

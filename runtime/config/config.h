@@ -80,6 +80,7 @@ struct ShardscopeConfig {
   std::int64_t eval_interval = 0;         ///< steps between two evaluations; 0: none
   std::int64_t eval_batches = 8;          ///< micro-batches of each rank in one, at most
   double eval_fraction = 0.1;             ///< of the data, held out where there is no --eval-data
+  bool zero_init = true;                  ///< false: each rank first makes the whole model in host memory
 };
 
 struct TrainingConfig {

@@ -215,7 +215,11 @@ Json shardscope_json(const TrainingConfig& config) {
               {"stage3_skips_fp16_only", c.stage3_skips_fp16_only},
               {"keep_spanning_gradients", c.keep_spanning_gradients},
               {"max_ongoing_fetch_events", c.max_ongoing_fetch_events},
-              {"max_param_reduce_events", c.max_param_reduce_events}}},
+              {"max_param_reduce_events", c.max_param_reduce_events},
+              {"gradient_buffers", c.gradient_buffers},
+              {"flat_gathers", c.flat_gathers},
+              {"hpz_quantized_copies", c.hpz_quantized_copies},
+              {"broadcast_weights", c.broadcast_weights}}},
             {"emulated_link", link_json(s.link)},
             {"ranks_per_node", config.zero.ranks_per_node},
             {"detail", name_of(s.detail)},
@@ -227,7 +231,8 @@ Json shardscope_json(const TrainingConfig& config) {
             {"data_prefetch", s.data_prefetch},
             {"eval_interval", s.eval_interval},
             {"eval_batches", s.eval_batches},
-            {"eval_fraction", s.eval_fraction}};
+            {"eval_fraction", s.eval_fraction},
+            {"zero_init", s.zero_init}};
   if (!config.group_rules().empty()) json["param_groups"] = param_groups_json(config);
   return json;
 }

@@ -59,6 +59,8 @@ constexpr RootKey kRootKeys[] = {
     {"mesh_param", KeyPolicy::refused, "every rank is data parallel"},
     {"hybrid_engine", KeyPolicy::refused, "not supported; remove the section"},
     {"zenflow", KeyPolicy::refused, "belongs into zero_optimization"},
+    {"retain_graph", KeyPolicy::refused,
+     "a micro-step has one backward, which frees its activations; there is no graph for a second one"},
     {"max_train_batch_size", KeyPolicy::refused, "give train_batch_size"},
 };
 

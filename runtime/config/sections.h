@@ -40,6 +40,8 @@ void read_zero(Section section, plan::ZeroConfig& zero, const ParseOptions& opti
 void read_aio(Section section, plan::AioConfig& aio);
 void read_activation_checkpointing(Section section);
 void read_shardscope(Section section, TrainingConfig& config);
+/// What shardscope.compat asks for without effect, and what has one only by it. All of both is read.
+void warn_of_switches(Section& root, const plan::ZeroConfig& zero);
 /// zero_optimization and what else plan::ZeroConfig holds, but for the accumulation steps.
 void read_zero_settings(Section& root, TrainingConfig& config, const ParseOptions& options);
 /// Keys of DeepSpeed's root that have no setting here.

@@ -43,6 +43,10 @@ void read_compat(Section& section, TrainingConfig& config) {
   switches->read("keep_spanning_gradients", s.keep_spanning_gradients);
   switches->read("max_ongoing_fetch_events", s.max_ongoing_fetch_events, 0, 1 << 20);
   switches->read("max_param_reduce_events", s.max_param_reduce_events, 0, 1 << 20);
+  switches->read("gradient_buffers", s.gradient_buffers);
+  switches->read("flat_gathers", s.flat_gathers);
+  switches->read("hpz_quantized_copies", s.hpz_quantized_copies);
+  switches->read("broadcast_weights", s.broadcast_weights);
   switches->finish();
 }
 
@@ -72,6 +76,7 @@ void read_shardscope(Section section, TrainingConfig& config) {
   if (s.eval_fraction <= 0 || s.eval_fraction >= 1) {
     section.fail("eval_fraction", "must be above 0 and below 1: one part is trained on, the other evaluated");
   }
+  section.read("zero_init", s.zero_init);
   read_param_groups(section, config);
   section.finish();
 }

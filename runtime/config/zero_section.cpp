@@ -298,8 +298,6 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
   auto ignored = [&](bool wanted, const char* key, const std::string& why) {
     if (wanted) section.warn(key, "ignored: " + why);
   };
-  ignored(!zero.contiguous_gradients, "contiguous_gradients",
-          "gradients are reduced from where backward left them, never copied into one buffer");
   ignored(!zero.allgather_partitions, "allgather_partitions",
           "DeepSpeed 0.19 reads it nowhere and all-gathers parameters whatever it says, and so does this "
           "runtime");

@@ -28,6 +28,7 @@
 #include <string>
 #include <utility>
 
+#include "instrumentation/nvtx_ranges.h"
 #include "runtime/engine/gathered_parameters.h"
 #include "runtime/engine/hooks.h"
 #include "runtime/engine/input_staging.h"
@@ -59,6 +60,11 @@ model::GradOrder linear_grads(const plan::ZeroConfig& zero) {
                                                          : model::GradOrder::bias_first;
 }
 
+/// Whether gradients are apart, each from its backward to its reduction; else they are one flat buffer.
+bool apart(const plan::ZeroConfig& zero) {
+  return zero.stage >= 2 || (plan::holds_gradient_buffers(zero) && !plan::uses_legacy_layout(zero));
+}
+
 plan::LossScaler make_scaler(const config::TrainingConfig& training) {
   const config::Fp16Config& fp16 = training.fp16;
   if (!fp16.enabled) return plan::LossScaler::none();
@@ -85,8 +91,8 @@ class Engine::Impl {
         events_(context.device),
         parameters_(ownership_.stage() == 3 ? make_partitioned_parameters(context_, events_, ownership_)
                                             : make_flat_parameters(context_, events_, ownership_)),
-        gradients_(ownership_.stage() >= 2 ? make_sharded_gradients(context_, events_, ownership_)
-                                           : make_resident_gradients(context_, events_, ownership_)),
+        gradients_(apart(context.config.zero) ? make_sharded_gradients(context_, events_, ownership_)
+                                              : make_resident_gradients(context_, events_, ownership_)),
         optimizer_(make_optimizer(context_, *parameters_, *gradients_, ownership_)),
         states_(context_, ownership_, *optimizer_, *parameters_),
         gathered_(context_, ownership_, states_),
@@ -121,6 +127,11 @@ class Engine::Impl {
     publish();
   }
 
+  void broadcast_weights(std::uint32_t root, const FillParam& fill) {
+    broadcast_owned(context_, ownership_, states_, root, fill);
+    publish();
+  }
+
   [[nodiscard]] checkpoint::Progress progress() const {
     checkpoint::Progress progress{step_, micro_step_, updates_, std::nullopt, optimizer_->zenflow()};
     if (scaler_.dynamic()) progress.loss_scaler = scaler_.save();
@@ -148,6 +159,7 @@ class Engine::Impl {
   [[nodiscard]] std::vector<base::StateKind> state_kinds() const { return optimizer_->kinds(); }
 
   StepResult step(const std::function<void(data::HostBatch&)>& next, StopRequest stop) {
+    gathered_.check_partitioned();
     StepResult result;
     result.step = step_;
     const auto step_id = static_cast<std::uint32_t>(step_);
@@ -218,6 +230,11 @@ class Engine::Impl {
                      const UseGathered& use) {
     if (gathered_.with(params, modifier, use)) publish();
   }
+  [[nodiscard]] std::span<float> all_gather(plan::ParamId param) { return gathered_.gather(param); }
+  void partition(plan::ParamId param, Updated updated) {
+    if (gathered_.partition(param, updated == Updated::yes)) publish();
+  }
+  [[nodiscard]] float item(plan::ParamId param) { return gathered_.item(param); }
   void synchronize() { context_.device.synchronize(); }
   void name_kernels(const NameKernel& id_of) { executor_.name_kernels(id_of); }
   [[nodiscard]] const plan::Ownership& ownership() const noexcept { return ownership_; }
@@ -273,9 +290,11 @@ class Engine::Impl {
     // The mean over micro-steps is part of the loss scale, the mean over ranks part of the reduction.
     const auto scale = static_cast<float>(loss_scale / static_cast<double>(window.count));
     in_phase(ev::Phase::forward, step_id, micro, [&] {
+      const ev::nvtx::FunctionRange range(ev::nvtx::Function::forward);
       executor_.forward(batch, micro_step_, scale, static_cast<float*>(losses_.data()) + window.index);
     });
     in_phase(ev::Phase::backward, step_id, micro, [&] {
+      const ev::nvtx::FunctionRange range(ev::nvtx::Function::backward);
       gradients_->begin_backward(window);
       executor_.backward();
       hooks_.end_backward();
@@ -296,6 +315,7 @@ class Engine::Impl {
   }
 
   void update(StepResult& result, StopRequest stop) {
+    const ev::nvtx::FunctionRange range(ev::nvtx::Function::step);
     const auto step_id = static_cast<std::uint32_t>(step_);
     context_.gates.pass(ev::GateKind::optimizer, step_id);
     parameters_->before_update();
@@ -330,6 +350,7 @@ class Engine::Impl {
 
   /// Sum of squares, finiteness, stop request and losses: everything the host must know, with one wait.
   [[nodiscard]] bool measure(StepResult& result, StopRequest stop) {
+    const ev::nvtx::FunctionRange range(ev::nvtx::Function::overflow_check);
     norm_.queue(counted_gradients());
     const auto count = static_cast<std::size_t>(accumulation_steps());
     context_.device.copy_async(host_losses_.data(), losses_.data(), count * sizeof(float), compute());
@@ -371,7 +392,15 @@ class Engine::Impl {
       emit_host<ev::EventKind::clip_factor>({.step = step_id, .value = clipping.clip_factor});
     }
     optimizer_->begin_update();
-    for (std::uint32_t group = 0; group < ownership_.sub_groups().size(); ++group) {
+    const plan::ZeroConfig& zero = context_.config.zero;
+    const bool copies = plan::holds_gradient_buffers(zero) && !zero.zenflow;
+    const auto groups = static_cast<std::uint32_t>(ownership_.sub_groups().size());
+    for (std::uint32_t group = 0; group < groups; ++group) {
+      if (copies) {
+        const ev::nvtx::FunctionRange range(ev::nvtx::Function::prepare_sub_group);
+        optimizer_->copy_gradients(group, gradients_->owned().device);
+        if (group + 1 == groups) gradients_->release_owned();
+      }
       kernels::AdamW settings = settings_of(ownership_.param_group_of()[group]);
       settings.grad_scale = static_cast<float>(clipping.factor);
       optimizer_->update(group, step_id, settings);
@@ -420,6 +449,9 @@ class Engine::Impl {
 Engine::Engine(const Context& context) : impl_(std::make_unique<Impl>(context)) {}
 Engine::~Engine() = default;
 void Engine::set_weights(const FillParam& fill) { impl_->set_weights(fill); }
+void Engine::broadcast_weights(std::uint32_t root, const FillParam& fill) {
+  impl_->broadcast_weights(root, fill);
+}
 checkpoint::Progress Engine::progress() const { return impl_->progress(); }
 void Engine::resume(const checkpoint::Progress& progress, const std::vector<std::int32_t>& columns,
                     const FillState& fill) {
@@ -441,6 +473,9 @@ void Engine::with_gathered(std::span<const plan::ParamId> params, std::optional<
                            const UseGathered& use) {
   impl_->with_gathered(params, modifier, use);
 }
+std::span<float> Engine::all_gather(plan::ParamId param) { return impl_->all_gather(param); }
+void Engine::partition(plan::ParamId param, Updated updated) { impl_->partition(param, updated); }
+float Engine::item(plan::ParamId param) { return impl_->item(param); }
 void Engine::register_external_parameter(plan::ModuleId module, plan::ParamId param) {
   impl_->parameters().register_external(param, module);
 }

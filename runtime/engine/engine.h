@@ -56,6 +56,9 @@ class Engine {
   /// Sets the weights: asks for the elements this rank owns and the frozen ones it holds and for no others,
   /// then makes them known to the ranks that need them. Collective. Momentum, variance and step stay.
   void set_weights(const FillParam& fill);
+  /// The same with the values of rank `root`, whose `fill` alone is asked, for whole parameters: one after
+  /// the other is broadcast, and each rank keeps its part (zero.Init, P2). Collective.
+  void broadcast_weights(std::uint32_t root, const FillParam& fill);
 
   /// Where training stands, between two steps: what a checkpoint holds besides the states.
   [[nodiscard]] checkpoint::Progress progress() const;
@@ -105,6 +108,19 @@ class Engine {
   using UseGathered = std::function<void(std::span<const Gathered>)>;
   void with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
                      const UseGathered& use);
+
+  /// `param.all_gather()` of DeepSpeed as a call of its own: the parameter is whole on every rank, as above,
+  /// until partition(). The next step needs it partitioned, which it says by a std::logic_error. Collective,
+  /// between two steps.
+  [[nodiscard]] std::span<float> all_gather(plan::ParamId param);
+  /// `param.partition(has_been_updated=...)`: the whole parameter is freed. Changes are lost unless it
+  /// `updated`: then each rank keeps its part of what it has itself, so all must have changed it alike.
+  /// Collective. Throws std::logic_error for a parameter that all_gather() did not make whole.
+  enum class Updated : std::uint8_t { no, yes };
+  void partition(plan::ParamId param, Updated updated);
+  /// `param.item()`: gathers first. Throws std::invalid_argument, as torch does, unless the parameter has one
+  /// element. Collective, between two steps.
+  [[nodiscard]] float item(plan::ParamId param);
 
   /// deepspeed.zero.register_external_parameter and its reverse (P11): in stage 3 `module` fetches and
   /// releases `param` with its own. A parameter read where it is not registered is registered by the read, so

@@ -28,6 +28,13 @@ comm::Communicator& primary_comm(const Context& context) {
   return *gather_groups_of(context).shard_gather;
 }
 
+std::vector<bool> int8_copies(const Context& context, const plan::Ownership& ownership) {
+  std::vector<std::int64_t> elems;
+  for (const plan::ParamPlan& param : context.model.params) elems.push_back(param.elems);
+  return plan::quantized_copies(elems, plan::trainable_params(context.model), context.config.zero,
+                                ownership.shard_world(), static_cast<std::int64_t>(context.element_bytes()));
+}
+
 }  // namespace
 
 GatherPath::GatherPath(const Context& context, const plan::Ownership& ownership,
@@ -35,6 +42,7 @@ GatherPath::GatherPath(const Context& context, const plan::Ownership& ownership,
     : context_(context),
       ownership_(ownership),
       quantized_(quantized),
+      int8_copies_(int8_copies(context, ownership)),
       comm_(primary_comm(context)),
       secondary_(plan::trainable_params(context.model), context.config.zero),
       copies_(context.model.params.size()) {
@@ -50,11 +58,11 @@ void GatherPath::gather(std::span<const Part> parts, comm::CollectiveLabel label
   Parts from_copies;
   Parts rounded;
   Parts from_shards;
-  for (const Part& part : parts) {
+  for (Part part : parts) {
+    part.packed = stored_quantized(part.param);
     if (source(part.param) == plan::GatherSource::secondary) {
       from_copies.push_back(part);
-    } else if (stored_quantized(part.param) ||
-               plan::quantizes_weight(zero, comm_.world(), part.persistence)) {
+    } else if (part.packed || plan::quantizes_weight(zero, comm_.world(), part.persistence)) {
       rounded.push_back(part);
     } else {
       from_shards.push_back(part);
@@ -82,12 +90,45 @@ void GatherPath::all_gather(comm::Communicator& comm, std::span<const comm::Gath
 }
 
 void GatherPath::gather_plain(const Parts& parts, comm::CollectiveLabel label) {
+  const plan::ZeroConfig& zero = context_.config.zero;
+  if (zero.compat.flat_gathers && parts.size() > 1 && comm_.world() > 1 && !zero.allgather_sequential) {
+    gather_flat(parts, label);
+    return;
+  }
   std::vector<comm::GatherPart> pieces;
   pieces.reserve(parts.size());
   for (const Part& part : parts) {
     pieces.push_back({part.shard, part.whole, shard_elems(part.param), plan::raw(part.param)});
   }
   all_gather(comm_, pieces, context_.type(), label);
+}
+
+/// deepspeed/runtime/zero/partition_parameters.py, _all_gather_dtype and AllGatherCoalescedHandle.
+void GatherPath::gather_flat(const Parts& parts, comm::CollectiveLabel label) {
+  std::int64_t row = 0;
+  for (const Part& part : parts) row += shard_elems(part.param);
+  const std::size_t row_bytes = context_.bytes_of(row);
+  const device::Buffer flat =
+      allocate(row_bytes * comm_.world(), ev::MemoryCategory::gather_buffer, ev::kNoId);
+  auto* data = static_cast<std::byte*>(flat.data());
+  std::byte* own = data + row_bytes * comm_.rank();
+  std::size_t at = 0;
+  for (const Part& part : parts) {
+    const std::size_t bytes = context_.bytes_of(shard_elems(part.param));
+    context_.device.copy_async(own + at, part.shard, bytes, stream());
+    at += bytes;
+  }
+  const comm::GatherPart rows{own, data, row, ev::kNoId};
+  comm_.all_gather({&rows, 1}, context_.type(), stream(), label);
+  at = 0;
+  for (const Part& part : parts) {
+    const std::size_t bytes = context_.bytes_of(shard_elems(part.param));
+    for (std::uint32_t rank = 0; rank < comm_.world(); ++rank) {
+      context_.device.copy_async(static_cast<std::byte*>(part.whole) + bytes * rank,
+                                 data + row_bytes * rank + at, bytes, stream());
+    }
+    at += bytes;
+  }
 }
 
 void GatherPath::gather_by_all_reduce(const Parts& parts, comm::CollectiveLabel label) {
@@ -148,7 +189,7 @@ void GatherPath::gather_quantized(comm::Communicator& comm, const Parts& parts, 
     buffers.push_back(allocate(static_cast<std::size_t>(own.scales() * ranks) * sizeof(float),
                                ev::MemoryCategory::quantization, param));
     auto* all_scales = static_cast<float*>(buffers.back().data());
-    if (stored_quantized(part.param)) {
+    if (part.packed) {
       const auto* from = static_cast<const std::byte*>(part.shard);
       values.push_back({from, all_values, own.elems(), param});
       scales.push_back({from + own.scales_at(), all_scales, own.scales(), param});
@@ -186,7 +227,8 @@ void GatherPath::gather_secondary(const Parts& parts, comm::CollectiveLabel labe
   Parts packed;
   for (Part part : parts) {
     part.shard = copies_[plan::raw(part.param)].data();
-    if (stored_quantized(part.param)) {
+    part.packed = int8_copies_[plan::raw(part.param)];
+    if (part.packed) {
       packed.push_back(part);
       continue;
     }
@@ -206,7 +248,7 @@ bool GatherPath::released(ParamId param, const void* whole) {
   const std::size_t bytes = context_.bytes_of(elems);
   const std::byte* part = static_cast<const std::byte*>(whole) + bytes * group.rank();
   device::Buffer& copy = copies_[plan::raw(param)];
-  if (!stored_quantized(param)) {
+  if (!int8_copies_[plan::raw(param)]) {
     copy = allocate(bytes, ev::MemoryCategory::param_secondary, plan::raw(param));
     context_.device.copy_async(copy.data(), part, bytes, stream());
     return true;

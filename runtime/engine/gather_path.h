@@ -4,6 +4,8 @@
 //
 // [Note: ways of a gather]
 // - Plain: one coalesced, in-place all-gather over all ranks (MiCS: over the shard group).
+// - Flat (compat.flat_gathers), of several: the shards in a row, one all-gather of the rows into a flat
+//   tensor, and each parameter is cut out of it; the tensor is free when all are. As in DeepSpeed (P13).
 // - All-reduce (stage3_use_all_reduce_for_fetch_params): the shard lies at its place among zeros, and the sum
 //   over ranks is the parameter.
 // - Hierarchical (MiCS): between the nodes into a buffer, then inside the node to the final places, chunk by
@@ -12,7 +14,8 @@
 //   owner gets the same rounded values as every other rank. A frozen shard that is stored as int8 travels as
 //   it is.
 // - Secondary (hpZ): from the copies of a small group, in the storage type; as int8 where the shard is stored
-// so. Everything runs on the gather stream, so temporary memory is freed as soon as its last use is queued.
+//   so and, with compat.hpz_quantized_copies, where qwZ rounds it.
+// Everything runs on the gather stream, so temporary memory is freed as soon as its last use is queued.
 #pragma once
 
 #include <span>
@@ -28,7 +31,7 @@ namespace shardscope::engine {
 
 class GatherPath {
  public:
-  /// `quantized`, by ParamId: whose shards are stored as int8. What it is given outlives it. Throws
+  /// `quantized`, by ParamId: whose shards are stored as int8. What it is given outlives it, too. Throws
   /// std::invalid_argument when the configuration needs groups that `context` lacks.
   GatherPath(const execution::Context& context, const plan::Ownership& ownership,
              const std::vector<bool>& quantized);
@@ -44,9 +47,10 @@ class GatherPath {
   /// padding included. The shard may lie at its place in the whole.
   struct Part {
     plan::ParamId param{};
-    const void* shard = nullptr;  ///< a plan::PackedShard where it is stored quantized
+    const void* shard = nullptr;
     void* whole = nullptr;
     plan::Persistence persistence = plan::Persistence::released;
+    bool packed = false;  ///< set by gather(): the shard is a plan::PackedShard
   };
   /// Queues the collectives of one gather on the gather stream.
   void gather(std::span<const Part> parts, comm::CollectiveLabel label);
@@ -62,6 +66,7 @@ class GatherPath {
  private:
   using Parts = std::vector<Part>;
   void gather_plain(const Parts& parts, comm::CollectiveLabel label);
+  void gather_flat(const Parts& parts, comm::CollectiveLabel label);
   void gather_by_all_reduce(const Parts& parts, comm::CollectiveLabel label);
   void gather_hierarchically(const Parts& parts, comm::CollectiveLabel label);
   /// `shards`: how many of them each rank of `comm` contributes, packed where they are stored so.
@@ -81,8 +86,9 @@ class GatherPath {
 
   const execution::Context& context_;
   const plan::Ownership& ownership_;
-  const std::vector<bool>& quantized_;  ///< by ParamId
-  comm::Communicator& comm_;            ///< of the ranks that hold one copy of the model
+  const std::vector<bool>& quantized_;   ///< by ParamId: shards
+  const std::vector<bool> int8_copies_;  ///< by ParamId: secondary copies
+  comm::Communicator& comm_;             ///< of the ranks that hold one copy of the model
   plan::SecondaryShards secondary_;
   std::vector<device::Buffer> copies_;  ///< hpZ, by ParamId; of the gather stream
 };

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "runtime/engine/weights.h"
 #include "runtime/execution/events.h"
@@ -37,9 +38,9 @@ void GatheredParameters::check(std::span<const ParamId> params, std::optional<st
   std::vector<bool> here(gathered_);
   for (const ParamId id : params) {
     if (plan::raw(id) >= here.size()) {
-      throw std::invalid_argument("gathered parameters: there is no parameter " +
-                                  std::to_string(plan::raw(id)) + "; the model has " +
-                                  std::to_string(here.size()));
+      throw std::invalid_argument(
+          "gathered parameters: there is no parameter " + std::to_string(plan::raw(id)) + "; the model has " +
+          std::to_string(here.size()) + ", described before the run: none can be added to it");
     }
     if (here[plan::raw(id)]) {
       throw std::logic_error("gathered parameters: " + context_.model.params[plan::raw(id)].name +
@@ -52,23 +53,15 @@ void GatheredParameters::check(std::span<const ParamId> params, std::optional<st
 bool GatheredParameters::with(std::span<const ParamId> params, std::optional<std::uint32_t> modifier,
                               const Engine::UseGathered& use) {
   check(params, modifier);
-  device::Stream& stream = context_.device.gather();
   std::vector<device::Buffer> memory;
   std::vector<Engine::Gathered> whole;
   for (const ParamId id : params) {
-    const auto elems = static_cast<std::size_t>(context_.elems_of(id));
-    memory.push_back(context_.device.pinned().allocate(
-        elems * sizeof(float), {ev::MemoryCategory::param_gathered, plan::raw(id)}, stream));
-    whole.push_back({id, {static_cast<float*>(memory.back().data()), elems}});
-    gather_whole(context_, ownership_, state_, id, whole.back().values);
-    gathered_[plan::raw(id)] = true;
-    emit_status(id, true);
+    Whole made = make_whole(id);
+    memory.push_back(std::move(made.memory));
+    whole.push_back(made.values);
   }
-  const auto give_back = [&] {
-    for (const ParamId id : params) {
-      gathered_[plan::raw(id)] = false;
-      emit_status(id, false);
-    }
+  const auto give_all_back = [&] {
+    for (const ParamId id : params) give_back(id);
   };
   try {
     use(whole);
@@ -76,20 +69,69 @@ bool GatheredParameters::with(std::span<const ParamId> params, std::optional<std
       for (const Engine::Gathered& param : whole) take_changes(param, *modifier);
     }
   } catch (...) {
-    give_back();
+    give_all_back();
     throw;
   }
-  give_back();
+  give_all_back();
   return modifier.has_value() && !params.empty();
 }
 
 void GatheredParameters::take_changes(const Engine::Gathered& param, std::uint32_t modifier) {
   context_.control_comm.broadcast_host(std::as_writable_bytes(param.values), modifier);
-  for (const plan::OwnedSlice& slice : ownership_.slices(param.id, context_.rank())) {
-    if (slice.elems == 0) continue;
-    state_.write(base::StateKind::master, slice.param, {slice.owned_offset, slice.owned_offset + slice.elems},
-                 param.values.data() + slice.param_offset);
+  keep_owned(ownership_, context_.rank(), state_, param.id, param.values);
+}
+
+GatheredParameters::Whole GatheredParameters::make_whole(ParamId param) {
+  const auto elems = static_cast<std::size_t>(context_.elems_of(param));
+  Whole whole;
+  whole.memory = context_.device.pinned().allocate(elems * sizeof(float),
+                                                   {ev::MemoryCategory::param_gathered, plan::raw(param)},
+                                                   context_.device.gather());
+  whole.values = {param, {static_cast<float*>(whole.memory.data()), elems}};
+  gather_whole(context_, ownership_, state_, param, whole.values.values);
+  gathered_[plan::raw(param)] = true;
+  emit_status(param, true);
+  return whole;
+}
+
+void GatheredParameters::give_back(ParamId param) {
+  gathered_[plan::raw(param)] = false;
+  emit_status(param, false);
+}
+
+std::span<float> GatheredParameters::gather(ParamId param) {
+  check({&param, 1}, std::nullopt);
+  return by_call_.emplace(param, make_whole(param)).first->second.values.values;
+}
+
+bool GatheredParameters::partition(ParamId param, bool updated) {
+  const auto found = by_call_.find(param);
+  if (found == by_call_.end()) {
+    throw std::logic_error("partition: parameter " + std::to_string(plan::raw(param)) +
+                           " is not whole by a call of all_gather");
   }
+  if (updated) keep_owned(ownership_, context_.rank(), state_, param, found->second.values.values);
+  by_call_.erase(found);
+  give_back(param);
+  return updated;
+}
+
+float GatheredParameters::item(ParamId param) {
+  check({&param, 1}, std::nullopt);
+  if (context_.elems_of(param) != 1) {
+    throw std::invalid_argument("item: " + context_.model.params[plan::raw(param)].name + " has " +
+                                std::to_string(context_.elems_of(param)) +
+                                " elements; only a parameter of one element is a number");
+  }
+  const float value = gather(param).front();
+  static_cast<void>(partition(param, false));
+  return value;
+}
+
+void GatheredParameters::check_partitioned() const {
+  if (by_call_.empty()) return;
+  throw std::logic_error("step: " + context_.model.params[plan::raw(by_call_.begin()->first)].name +
+                         " is whole by a call of all_gather; partition it first");
 }
 
 void GatheredParameters::emit_status(ParamId param, bool gathered) const {

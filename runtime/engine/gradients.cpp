@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "instrumentation/nvtx_ranges.h"
 #include "kernels/ops.h"
 #include "runtime/execution/events.h"
 #include "runtime/offload/transfer.h"
@@ -50,8 +51,50 @@ Gradients::Gradients(const Context& context, EventPool& events, const plan::Owne
       by_group_(plan::trained_by_group(context.model)),
       ready_(context.model.params.size(), false),
       seen_in_window_(context.model.params.size(), false),
-      in_flight_(plan::max_ongoing(holds_host() ? context.config.zero.compat.max_param_reduce_events
-                                                : kMostBefore)) {}
+      in_flight_(most_before()) {}
+
+std::optional<std::size_t> Gradients::most_before() const noexcept {
+  if (buffered()) return 0;
+  return plan::max_ongoing(holds_host() ? context_.config.zero.compat.max_param_reduce_events : kMostBefore);
+}
+
+bool Gradients::buffered() const noexcept {
+  const plan::ZeroConfig& zero = context_.config.zero;
+  return plan::holds_gradient_buffers(zero) && zero.contiguous_gradients && !plan::uses_legacy_layout(zero);
+}
+
+kernels::DType Gradients::buffer_type() const noexcept {
+  return ownership_.stage() == 1 ? context_.sum_type() : context_.type();
+}
+
+void Gradients::prepare_reductions() {
+  if (std::exchange(prepared_, true)) return;
+  prepare_owned();
+  if (!buffered()) return;
+  const plan::ZeroConfig& zero = context_.config.zero;
+  const std::uint32_t buffers = ownership_.stage() == 3 ? 1 : plan::bucket_buffers(zero.overlap(), true);
+  for (std::uint32_t i = 0; i < buffers; ++i) {
+    if (bucket_data_[i]) continue;
+    bucket_data_[i] = context_.device.memory().allocate(bytes_of(zero.reduce_bucket_size, buffer_type()),
+                                                        {ev::MemoryCategory::reduce_bucket, ev::kNoId},
+                                                        context_.device.compute());
+  }
+}
+
+void Gradients::copy_to_bucket(plan::ParamId param) {
+  if (!buffered()) return;
+  const bool two = static_cast<bool>(bucket_data_[1]);
+  if (!two && open_elems_ == 0) drain();  // what the one buffer held has to be reduced first
+  const kernels::Ptr data{bucket_data_[two ? planner_.open_buffer() : 0].data(), buffer_type()};
+  enter_buffer(param, execution::advance(data, open_elems_));
+}
+
+/// The end of a backward in DeepSpeed's stages 1 and 2, which waits for its reductions.
+void Gradients::end_buffers() {
+  if (!buffered() || ownership_.stage() == 3) return;
+  drain();
+  for (device::Buffer& buffer : bucket_data_) buffer.reset();
+}
 
 /// deepspeed/runtime/engine.py, allreduce_bucket. Both divide by world in the end; they move where a 16-bit
 /// gradient could leave its range.
@@ -83,6 +126,7 @@ kernels::Ptr Gradients::to_wire(kernels::Ptr gradient, std::int64_t elems, std::
 
 void Gradients::begin_backward(Window window) {
   window_ = window;
+  prepared_ = false;
   std::fill(ready_.begin(), ready_.end(), false);
   if (window.index > 0) return;
   std::fill(seen_in_window_.begin(), seen_in_window_.end(), false);
@@ -96,6 +140,7 @@ void Gradients::ready(plan::ParamId param) {
   }
   ready_[plan::raw(param)] = true;
   seen_in_window_[plan::raw(param)] = true;
+  if (reduces_now()) prepare_reductions();
   joined(param);
   if (reduces_now() && !waits_for_end()) add_to_bucket(param);
 }
@@ -122,6 +167,7 @@ void Gradients::refuse_unused() const {
 }
 
 void Gradients::add_to_bucket(plan::ParamId param) {
+  const ev::nvtx::FunctionRange range(ev::nvtx::Function::add_gradient);
   const std::int64_t elems = context_.elems_of(param);
   // The plan flushes before the gradient joins, and an extra-large one by itself after it has.
   bool joined_bucket = false;
@@ -130,6 +176,7 @@ void Gradients::add_to_bucket(plan::ParamId param) {
     const std::uint32_t bucket = plan::raw(planner_.open_bucket());
     if (open_elems_ == 0)
       emit_host<ev::EventKind::bucket_open>({.bucket = bucket, .buffer = planner_.open_buffer()});
+    copy_to_bucket(param);
     open_elems_ += elems;
     emit_host<ev::EventKind::bucket_add>(
         {.bucket = bucket, .param = plan::raw(param), .elems = elems, .bucket_elems = open_elems_});
@@ -149,11 +196,13 @@ void Gradients::add_to_bucket(plan::ParamId param) {
 }
 
 void Gradients::end_backward() {
+  const ev::nvtx::FunctionRange range(ev::nvtx::Function::gradient_epilogue);
   std::vector<plan::ParamId> unused;
   for (const plan::ParamPlan& param : context_.model.params) {
     if (param.trainable && !ready_[plan::raw(param.id)]) unused.push_back(param.id);
   }
   if (window_.boundary() && !context_.config.zero.ignore_unused_parameters) refuse_unused();
+  if (reduces_now()) prepare_reductions();
   settle_unused(unused);
   if (!reduces_now()) return;
   if (in_buckets() && waits_for_end()) {
@@ -169,6 +218,7 @@ void Gradients::end_backward() {
     flush(*last);
   }
   if (window_.boundary() && in_buckets()) finish_window();
+  end_buffers();
   emit_end_on<ev::EventKind::phase_begin>(reduce_stream, phase);
 }
 
@@ -200,6 +250,7 @@ plan::DueFlush Gradients::with_collectives(const plan::Flush& flush) const {
 void Gradients::flush(const plan::Flush& flush) {
   open_elems_ = 0;
   if (flush.params.empty()) return;
+  const ev::nvtx::FunctionRange range(ev::nvtx::Function::reduce_gradients);
   const std::uint32_t bucket = plan::raw(flush.bucket);
   context_.gates.pass(ev::GateKind::bucket, bucket);
   emit_host<ev::EventKind::bucket_flush>({.reason = flush.reason,

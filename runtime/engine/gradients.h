@@ -19,16 +19,31 @@
 // instead, and only when three are outstanding: a bucket more in memory. compat.max_param_reduce_events does
 // the same.
 //
+// [Note: gradients as DeepSpeed holds them]
+// By default a bucket is a list: a gradient is reduced from where backward wrote it and costs memory until
+// then. Under compat.gradient_buffers a bucket is a buffer of reduce_bucket_size elements (two in turn with
+// overlap_comm in stages 1 and 2; none with contiguous_gradients false). A gradient that joins is copied to
+// its place and its own memory is free; one that is larger than a bucket stays where it is. Buffers live from
+// the first gradient that may join to the end of the backward, in stage 3 for good. One that is filled again
+// must have been reduced: before another bucket is issued the compute stream waits for the one before. In
+// stage 1 gradients are then apart, not one flat buffer: each is freed by its reduction, and what is owned
+// lies in memory of its own as in stages 2 and 3. At the step the optimizer makes fp32 copies of the owned
+// gradients, sub-group by sub-group, and in stages 1 and 2 those they were made of are freed
+// (release_owned). No bit of a result depends on it.
+//
 // [Note: three types of a gradient]
 // Backward writes the storage type. Ranks exchange communication_data_type: where it differs a gradient is
 // cast on the reduce stream, into memory that lives until the collective is done, and prescaled there.
 // Micro-steps are summed in grad_accum_dtype, which owned() has. With all three alike nothing is copied.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/execution/context.h"
@@ -68,6 +83,8 @@ class Gradients {
   void drain();
   /// After the last drain() of a step: queues on the compute stream what makes the owned gradients one run.
   virtual void join_owned() {}
+  /// The optimizer has queued copies of what is owned: see [Note: gradients as DeepSpeed holds them].
+  virtual void release_owned() {}
   /// The optimizer step is queued: what only it needed is freed.
   virtual void end_step(std::uint32_t /*step*/) {}
   /// Averaged over ranks and, through the loss scale, over micro-steps; laid out as plan::Ownership says,
@@ -84,6 +101,13 @@ class Gradients {
   virtual void begin_window() = 0;
   /// Called once per parameter and backward, when its gradient is complete.
   virtual void joined(plan::ParamId) {}
+  /// Before the first gradient of a backward that reduces can join a bucket.
+  virtual void prepare_owned() {}
+  /// The gradient joins a bucket that is a buffer: it is to be at `place` for reduce().
+  virtual void enter_buffer(plan::ParamId, kernels::Ptr /*place*/) {}
+  /// Buckets are buffers of elements of type buffer_type().
+  [[nodiscard]] bool buffered() const noexcept;
+  [[nodiscard]] kernels::DType buffer_type() const noexcept;
   /// Queues the collectives of one bucket on the reduce stream: those that are listed, one by one, or where
   /// none is, a grouped one, and then the parameters ascend; see [Note: collectives of a bucket]. Buffers
   /// that must live until they are done are added to `held` (buffers of the compute stream).
@@ -134,6 +158,10 @@ class Gradients {
     float before = 1, after = 1;
   };
   [[nodiscard]] static Scaling make_scaling(const plan::ZeroConfig& zero, std::uint32_t world) noexcept;
+  [[nodiscard]] std::optional<std::size_t> most_before() const noexcept;
+  void prepare_reductions();
+  void copy_to_bucket(plan::ParamId param);
+  void end_buffers();
 
   /// ignore_unused_parameters: false. Throws std::runtime_error naming the parameters without a gradient.
   void refuse_unused() const;
@@ -150,6 +178,8 @@ class Gradients {
   std::vector<bool> ready_;           ///< by ParamId, in this backward
   std::vector<bool> seen_in_window_;  ///< by ParamId, in this accumulation window
   std::int64_t open_elems_ = 0;
+  bool prepared_ = false;                         ///< in this backward
+  std::array<device::Buffer, 2> bucket_data_;     ///< [reduce_bucket_size] each; of the compute stream
   plan::InFlightLimit<std::uint32_t> in_flight_;  ///< by bucket, as outstanding_
   std::deque<Outstanding> outstanding_;
 };
@@ -159,8 +189,8 @@ class Gradients {
 [[nodiscard]] std::unique_ptr<Gradients> make_resident_gradients(const execution::Context& context,
                                                                  execution::EventPool& events,
                                                                  const plan::Ownership& ownership);
-/// Stages 2 and 3: whole gradients live from the kernel that writes them to the end of their reduction;
-/// only owned elements stay. Reduced in every micro-step.
+/// Stages 2 and 3, and 1 under compat.gradient_buffers: whole gradients live from the kernel that writes them
+/// to the end of their reduction; only owned elements stay. Reduced in every micro-step.
 [[nodiscard]] std::unique_ptr<Gradients> make_sharded_gradients(const execution::Context& context,
                                                                 execution::EventPool& events,
                                                                 const plan::Ownership& ownership);

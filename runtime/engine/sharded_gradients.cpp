@@ -1,6 +1,6 @@
-// Stages 2 and 3: a whole gradient lives from the first kernel that writes it to the end of its reduction;
-// what stays is this rank's owned range. Stage 2 reduces each slice to its owner, stage 3 scatters each
-// parameter over all ranks.
+// Stages 2 and 3, and 1 where gradients are held as DeepSpeed holds them: a whole gradient lives from the
+// first kernel that writes it to the end of its reduction; what stays is this rank's owned range. Stage 2
+// reduces each slice to its owner, stage 3 scatters each parameter over all ranks.
 //
 // [Note: gradients that span ranks]
 // Freed when it is reduced, a gradient costs stage 2 only its slice on each rank, however many ranks it
@@ -32,28 +32,21 @@ class ShardedGradients final : public Gradients {
  public:
   ShardedGradients(const Context& context, EventPool& events, const plan::Ownership& ownership)
       : Gradients(context, events, ownership),
-        shard_(context.device.memory().allocate(bytes_of(device_elems_, context.sum_type()),
-                                                {ev::MemoryCategory::grad_shard, ev::kNoId},
-                                                context.device.compute())),
+        frees_owned_(frees_owned(context.config.zero)),
         whole_(context.model.params.size()),
+        places_(context.model.params.size()),
         kept_(context.model.params.size()),
         reduced_(context.model.params.size(), false),
         replica_(context.groups != nullptr ? context.groups->replica.get() : nullptr) {
     if (context.groups != nullptr && context.groups->reduce_inter) quantized_.emplace(context);
-    if (!shard_) return;
-    context_.device.compute().run([data = shard_.data(), bytes = shard_.bytes()](const kernels::Exec& exec) {
-      kernels::fill_zero(exec, data, bytes);
-    });
+    if (sums_apart()) sums_.resize(context.model.params.size());
+    if (!frees_owned_) allocate_owned();
   }
 
   [[nodiscard]] model::GradTarget target(ParamId param) override {
     device::Buffer& buffer = whole_[plan::raw(param)];
-    const bool accumulate = static_cast<bool>(buffer);
-    if (!accumulate) {
-      buffer = context_.device.memory().allocate(context_.bytes_of(context_.elems_of(param)),
-                                                 {ev::MemoryCategory::grad_full, plan::raw(param)},
-                                                 context_.device.compute());
-    }
+    const bool accumulate = static_cast<bool>(buffer);  // in stage 1 from an earlier micro-step too
+    if (!accumulate) buffer = allocate_whole(param, context_.type());
     return {{buffer.data(), context_.type()}, accumulate};
   }
   [[nodiscard]] optim::GradientParts owned() const override {
@@ -62,23 +55,51 @@ class ShardedGradients final : public Gradients {
             host_ ? host_->data() : kernels::ConstPtr{},
             ownership_.owned_elems() - device_elems_};
   }
+  void release_owned() override {
+    if (!frees_owned_) return;
+    for (device::Buffer& buffer : kept_) buffer.reset();
+    shard_.reset();
+  }
   void end_step(std::uint32_t step) override {
     if (quantized_) quantized_->end_step(step);
     for (device::Buffer& buffer : kept_) buffer.reset();
+    release_owned();  // after a skipped step
   }
 
  protected:
   void begin_window() override { std::fill(reduced_.begin(), reduced_.end(), false); }
 
+  void prepare_owned() override {
+    if (frees_owned_ && !shard_) allocate_owned();
+  }
+
   void joined(ParamId param) override {
+    if (ownership_.stage() == 1) {
+      if (sums_apart()) add_to_sum(param);
+      return;
+    }
+    if (buffered() && context_.elems_of(param) <= context_.config.zero.reduce_bucket_size) return;
     // From here on it is the content of a bucket, bounded by reduce_bucket_size.
     context_.device.memory().retag(whole_[plan::raw(param)],
                                    {ev::MemoryCategory::reduce_bucket, plan::raw(param)});
   }
 
+  void enter_buffer(ParamId param, kernels::Ptr place) override {
+    const kernels::ConstPtr from = source_of(param);
+    context_.device.compute().run([place, from, elems = context_.elems_of(param)](const kernels::Exec& exec) {
+      kernels::cast(exec, place, from, elems);
+    });
+    places_[plan::raw(param)] = place;
+    held_in(param).reset();
+  }
+
   void settle_unused(const std::vector<ParamId>& params) override {
     if (!window().boundary()) return;
     for (const ParamId param : params) {
+      if (ownership_.stage() == 1 && (held_in(param) || waits_for_end())) {
+        settle_unused_of_stage1(param);
+        continue;
+      }
       if (reduced_[plan::raw(param)]) continue;
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
         if (offloaded(slice.owned_offset)) {
@@ -109,8 +130,7 @@ class ShardedGradients final : public Gradients {
     std::vector<Source> sources;
     sources.reserve(params.size());
     for (const ParamId param : params) {
-      const kernels::Ptr gradient{whole_[plan::raw(param)].data(), context_.type()};
-      sources.push_back({param, to_wire(gradient, context_.elems_of(param), plan::raw(param), held)});
+      sources.push_back({param, to_wire(source_of(param), context_.elems_of(param), plan::raw(param), held)});
     }
     std::vector<Sum> sums;
     const plan::ZeroConfig& zero = context_.config.zero;
@@ -118,7 +138,7 @@ class ShardedGradients final : public Gradients {
       reduce_one_by_one(due, sources, label, sums, held);
     } else if (ownership_.stage() == 3 && zero.reduce_scatter) {
       reduce_scatter(sources, label, sums, held);
-    } else if (ownership_.stage() == 2 && plan::reduce_mode(zero) == plan::ReduceMode::to_owners) {
+    } else if (ownership_.stage() < 3 && plan::reduce_mode(zero) == plan::ReduceMode::to_owners) {
       reduce_to_owners(sources, label, sums, held);
     } else {
       all_reduce(sources, label, sums);
@@ -145,6 +165,67 @@ class ShardedGradients final : public Gradients {
     std::int64_t elems = 0;
     bool first = false;  ///< set instead of added
   };
+
+  /// Stages 1 and 2 under compat.gradient_buffers. ZenFlow steps what is owned from where it lies.
+  [[nodiscard]] static bool frees_owned(const plan::ZeroConfig& zero) noexcept {
+    return plan::holds_gradient_buffers(zero) && zero.stage < 3 && !zero.zenflow;
+  }
+  void allocate_owned() {
+    shard_ = context_.device.memory().allocate(bytes_of(device_elems_, context_.sum_type()),
+                                               {ev::MemoryCategory::grad_shard, ev::kNoId},
+                                               context_.device.compute());
+    if (!shard_) return;
+    context_.device.compute().run([data = shard_.data(), bytes = shard_.bytes()](const kernels::Exec& exec) {
+      kernels::fill_zero(exec, data, bytes);
+    });
+  }
+  [[nodiscard]] device::Buffer allocate_whole(ParamId param, kernels::DType type) {
+    return context_.device.memory().allocate(bytes_of(context_.elems_of(param), type),
+                                             {ev::MemoryCategory::grad_full, plan::raw(param)},
+                                             context_.device.compute());
+  }
+
+  /// Stage 1 adds micro-steps up before it reduces, in grad_accum_dtype.
+  [[nodiscard]] bool sums_apart() const noexcept {
+    return ownership_.stage() == 1 && context_.sum_type() != context_.type();
+  }
+  void add_to_sum(ParamId param) {
+    device::Buffer& sum = sums_[plan::raw(param)];
+    device::Buffer& whole = whole_[plan::raw(param)];
+    const bool first = !sum;
+    if (first) sum = allocate_whole(param, context_.sum_type());
+    context_.device.compute().run([to = source_of(param),
+                                   term = kernels::ConstPtr{whole.data(), context_.type()},
+                                   elems = context_.elems_of(param), first](const kernels::Exec& exec) {
+      if (first) {
+        kernels::cast(exec, to, term, elems);
+      } else {
+        kernels::accumulate(exec, to, term, elems);
+      }
+    });
+    whole.reset();
+  }
+  /// The memory of a gradient that is in no bucket's buffer.
+  [[nodiscard]] device::Buffer& held_in(ParamId param) {
+    return sums_apart() ? sums_[plan::raw(param)] : whole_[plan::raw(param)];
+  }
+  /// What a bucket reduces.
+  [[nodiscard]] kernels::Ptr source_of(ParamId param) {
+    if (const kernels::Ptr place = places_[plan::raw(param)]; place.data != nullptr) return place;
+    return {held_in(param).data(), sums_apart() ? context_.sum_type() : context_.type()};
+  }
+  /// Of earlier micro-steps only, or none, which joins its bucket as zero where all join at the end.
+  void settle_unused_of_stage1(ParamId param) {
+    device::Buffer& held = held_in(param);
+    if (held) {
+      if (!waits_for_end()) add_to_bucket(param);
+      return;
+    }
+    held = allocate_whole(param, sums_apart() ? context_.sum_type() : context_.type());
+    context_.device.compute().run([data = held.data(), bytes = held.bytes()](const kernels::Exec& exec) {
+      kernels::fill_zero(exec, data, bytes);
+    });
+  }
 
   [[nodiscard]] bool offloaded(std::int64_t owned_offset) const noexcept {
     return host_ && host_->holds(owned_offset);
@@ -176,9 +257,14 @@ class ShardedGradients final : public Gradients {
 
   /// The whole gradient has been reduced. See [Note: gradients that span ranks].
   void retire_whole(ParamId param, Held& held) {
-    device::Buffer& whole = whole_[plan::raw(param)];
+    const kernels::Ptr place = std::exchange(places_[plan::raw(param)], {});
+    if (place.data != nullptr) {
+      keep_rest(param, place);
+      return;
+    }
+    device::Buffer& whole = held_in(param);
     device::Buffer& kept = kept_[plan::raw(param)];
-    if (plan::keeps_spanning_gradients(context_.config.zero) && !kept) {
+    if (keeps_spanning() && !kept) {
       std::int64_t own = 0;
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) own += slice.elems;
       if (own > 0 && own < context_.elems_of(param)) {
@@ -188,6 +274,41 @@ class ShardedGradients final : public Gradients {
       }
     }
     held.push_back(std::move(whole));
+  }
+
+  /// In DeepSpeed stage 1 as well, which has a flat buffer here unless gradients are held so.
+  [[nodiscard]] bool keeps_spanning() const noexcept {
+    return ownership_.stage() < 3 && context_.config.zero.compat.keep_spanning_gradients;
+  }
+  /// DeepSpeed copies a gradient that spans ranks whole out of the bucket; what it owns of that is in the
+  /// owned range here.
+  void keep_rest(ParamId param, kernels::Ptr place) {
+    device::Buffer& kept = kept_[plan::raw(param)];
+    if (!keeps_spanning() || kept) return;
+    std::vector<plan::Range> rest;  // around the owned slices, which ascend
+    std::int64_t end = 0, elems = 0;
+    const auto keep = [&](std::int64_t until) {
+      if (until > end) rest.push_back({end, until});
+      elems += until - end;
+    };
+    bool owns = false;
+    for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
+      if (slice.elems == 0) continue;
+      owns = true;
+      keep(slice.param_offset);
+      end = slice.param_offset + slice.elems;
+    }
+    keep(context_.elems_of(param));
+    if (!owns || elems == 0) return;
+    kept = context_.device.memory().allocate(bytes_of(elems, place.type),
+                                             {ev::MemoryCategory::grad_full, plan::raw(param)},
+                                             context_.device.compute());
+    kernels::Ptr to{kept.data(), place.type};
+    for (const plan::Range& part : rest) {
+      context_.device.copy_async(to.data, advance(place, part.begin).data, bytes_of(part.size(), place.type),
+                                 context_.device.reduce());
+      to = advance(to, part.size());
+    }
   }
 
   /// Where a reduced piece goes: straight into the owned range in the first micro-step that has it, into
@@ -292,8 +413,11 @@ class ShardedGradients final : public Gradients {
     return replica_ == nullptr ? 1 : replica_->world();
   }
 
+  const bool frees_owned_;
   device::Buffer shard_;               ///< [device_elems] sum type: what is owned and not offloaded
   std::vector<device::Buffer> whole_;  ///< by ParamId, [elems] storage type each; of the compute stream
+  std::vector<device::Buffer> sums_;   ///< stage 1 where they have a type of their own, by ParamId
+  std::vector<kernels::Ptr> places_;   ///< by ParamId: in a bucket's buffer, null otherwise
   std::vector<device::Buffer> kept_;   ///< by ParamId: reduced, but kept until the step
   std::vector<bool> reduced_;          ///< by ParamId: the owned range holds a part of this window's sum
   comm::Communicator* replica_;        ///< MiCS: the ranks with this shard; null without

@@ -128,6 +128,28 @@ void fill_owned(const Context& context, const plan::Ownership& ownership, HeldSt
   }
 }
 
+void broadcast_owned(const Context& context, const plan::Ownership& ownership, HeldStates& state,
+                     std::uint32_t root, const Engine::FillParam& fill) {
+  for (const plan::ParamPlan& param : context.model.params) {
+    const device::Buffer host = context.device.pinned().allocate(
+        fp32_bytes(param.elems), {ev::MemoryCategory::temporary, plan::raw(param.id)},
+        context.device.compute());
+    const std::span whole(static_cast<float*>(host.data()), static_cast<std::size_t>(param.elems));
+    if (context.rank() == root) fill(param.id, {0, param.elems}, whole.data());
+    context.control_comm.broadcast_host(std::as_writable_bytes(whole), root);
+    keep_owned(ownership, context.rank(), state, param.id, whole);
+  }
+}
+
+void keep_owned(const plan::Ownership& ownership, std::uint32_t rank, HeldStates& state, plan::ParamId param,
+                std::span<const float> whole) {
+  for (const plan::OwnedSlice& slice : ownership.slices(param, rank)) {
+    if (slice.elems == 0) continue;
+    state.write(base::StateKind::master, slice.param, {slice.owned_offset, slice.owned_offset + slice.elems},
+                whole.data() + slice.param_offset);
+  }
+}
+
 void read_states(const Context& context, HeldStates& state, std::span<const plan::SavedSlice> slices,
                  const Engine::TakeStates& take) {
   // Slices that follow one another in the owned range are one run: with many small parameters most do. Frozen

@@ -15,6 +15,15 @@ namespace shardscope::engine {
 void fill_owned(const execution::Context& context, const plan::Ownership& ownership, HeldStates& state,
                 std::span<const base::StateKind> kinds, const Engine::FillState& fill);
 
+/// Collective: rank `root` asks `fill` for one whole parameter after the other and broadcasts it; every rank
+/// copies the elements that it owns or holds to their weights.
+void broadcast_owned(const execution::Context& context, const plan::Ownership& ownership, HeldStates& state,
+                     std::uint32_t root, const Engine::FillParam& fill);
+
+/// The elements of a whole parameter that `rank` owns or holds, to their weights.
+void keep_owned(const plan::Ownership& ownership, std::uint32_t rank, HeldStates& state, plan::ParamId param,
+                std::span<const float> whole);
+
 /// Hands the states of `slices` to `take`, a bounded piece at a time: kind by kind, the slices in a row.
 /// Frozen ones follow the others and have weights only.
 void read_states(const execution::Context& context, HeldStates& state,

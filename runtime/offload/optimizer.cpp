@@ -25,6 +25,9 @@ class SplitOptimizer final : public OptimizerState {
     device_->begin_update();
     host_->begin_update();
   }
+  void copy_gradients(std::uint32_t group, kernels::ConstPtr owned) override {
+    if (group < first_group_) device_->copy_gradients(group, owned);
+  }
   void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) override {
     (group < first_group_ ? *device_ : *host_).update(group, step, settings);
   }

@@ -43,18 +43,29 @@ class DeviceOptimizer final : public OptimizerState {
   }
 
   void begin_update() override {}
+  void copy_gradients(std::uint32_t group, kernels::ConstPtr owned) override {
+    const plan::Range range = groups_[group];
+    copy_ = device_.memory().allocate(fp32_bytes(range.size()), {ev::MemoryCategory::grad_shard},
+                                      device_.compute());
+    device_.compute().run(
+        [to = kernels::Ptr{copy_.data(), kernels::DType::f32}, from = offset(owned, range.begin),
+         n = range.size()](const kernels::Exec& exec) { kernels::cast(exec, to, from, n); });
+  }
   void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) override {
     const plan::Range range = groups_[group];
+    const kernels::ConstPtr gradients =
+        copy_ ? kernels::ConstPtr{copy_.data(), kernels::DType::f32} : offset(gradient_, range.begin);
     const ev::Fields<ev::EventKind::optimizer_begin> fields{
         .sub_group = group, .step = step, .elems = range.size()};
     execution::emit_on<ev::EventKind::optimizer_begin>(device_.compute(), fields);
     device_.compute().run([master = at(base::StateKind::master, range),
                            m = at(base::StateKind::momentum, range), v = at(base::StateKind::variance, range),
-                           rounded = rounded(range), grad = offset(gradient_, range.begin), n = range.size(),
+                           rounded = rounded(range), grad = gradients, n = range.size(),
                            settings](const kernels::Exec& exec) {
       kernels::adamw_step(exec, master, m, v, rounded, grad, n, settings);
     });
     execution::emit_end_on<ev::EventKind::optimizer_begin>(device_.compute(), fields);
+    copy_.reset();
     put(range, group);
   }
 
@@ -152,6 +163,7 @@ class DeviceOptimizer final : public OptimizerState {
   const std::int64_t elems_;
   execution::EventPool events_;
   device::Buffer master_, momentum_, variance_;
+  device::Buffer copy_;     ///< fp32: the gradients of the group that is updated next
   device::Buffer rounded_;  ///< storage type, of the largest group; when parameters are kept elsewhere
 };
 

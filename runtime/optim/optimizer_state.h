@@ -27,6 +27,9 @@ class OptimizerState {
   /// Before the first group of a step: gradients and parameters are ready for what is queued on the compute
   /// stream from now on.
   virtual void begin_update() = 0;
+  /// compat.gradient_buffers: queues the fp32 copy of the sub-group's gradients out of `owned`, those of the
+  /// whole range on the device. The update() that follows reads and frees it. Nothing where the host updates.
+  virtual void copy_gradients(std::uint32_t /*group*/, kernels::ConstPtr /*owned*/) {}
   /// Queues the update of sub-group number `group` and of the parameters it holds. `step` names the step in
   /// events. Groups are updated in ascending order.
   virtual void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) = 0;
@@ -59,7 +62,8 @@ class OptimizerState {
 
 /// All state in the device pool, zero at first; updates run on the compute stream, which owns the buffers. In
 /// fp32 the parameters themselves are the master weights. `gradient` is that of the whole owned range, in
-/// device memory. Everything named outlives the result; `params` has to be in place.
+/// device memory; null where each update() follows copy_gradients(). Everything named outlives the result;
+/// `params` has to be in place.
 [[nodiscard]] std::unique_ptr<OptimizerState> make_device_optimizer(device::Device& device, ParamSink& params,
                                                                     kernels::ConstPtr gradient,
                                                                     std::vector<plan::Range> sub_groups);

@@ -118,9 +118,11 @@ GroupedStates grouped_states(const StateExpression& states, const ZeroConfig& ze
     grouped.text = times_s(states.sharded) + "/" + std::to_string(zero.mics_shard_size) + " (MiCS)";
   }
   if (zero.hpz_partition_size > 1) {
-    grouped.secondary_bytes = static_cast<double>(param_bytes);
+    const bool int8 = zero.compat.hpz_quantized_copies && zero.quantized_weights;  // scales are left out
+    const std::int64_t element = int8 ? 1 : param_bytes;
+    grouped.secondary_bytes = static_cast<double>(element);
     grouped.secondary_ranks = static_cast<double>(zero.hpz_partition_size);
-    grouped.secondary_text = times_s(param_bytes) + "/" + std::to_string(zero.hpz_partition_size) + " (hpZ)";
+    grouped.secondary_text = times_s(element) + "/" + std::to_string(zero.hpz_partition_size) + " (hpZ)";
     grouped.text += " + " + grouped.secondary_text;
   }
   return grouped;

@@ -86,7 +86,7 @@ class Placing {
       const bool on_nvme = pool == StatePool::nvme;
       in(pool).param_owned += on_nvme ? bytes : round_up(bytes, kShardAlignmentBytes);
       if (on_nvme) placed_.nvme_blocks += round_up(bytes, kSwapBlockBytes);
-      count_int8(i, quantized[i], bytes, shard, pool);
+      if (!input_.trainable[i]) count_int8(i, quantized[i], bytes, shard, pool);
       const auto elems = static_cast<double>(input_.param_elems[i]);
       (input_.trainable[i] ? placed_.param_share : placed_.frozen_share)[index(pool)] += elems;
       sums[input_.trainable[i] ? 0 : 1] += elems;
@@ -96,20 +96,22 @@ class Placing {
     optimizer(make_sub_groups(layout, zero_.sub_group_size));
     if (zero_.hpz_partition_size < 2) return;
     const auto group = static_cast<std::uint32_t>(zero_.hpz_partition_size);
+    const std::vector<bool> copies =
+        quantized_copies(input_.param_elems, input_.trainable, zero_, ranks, element);
     for (std::size_t i = 0; i < input_.param_elems.size(); ++i) {
-      // A quantized shard is copied as it is stored.
       const std::int64_t copied = secondary_elems(input_.param_elems[i], ranks, group);
       const std::int64_t bytes =
-          quantized[i] ? packed_secondary(input_.param_elems[i], ranks, group).bytes() : copied * element;
+          copies[i] ? packed_secondary(input_.param_elems[i], ranks, group).bytes() : copied * element;
       placed_.secondary_shards.push_back(bytes);
       placed_.secondary += bytes;
-      count_int8(i, quantized[i], bytes, copied, StatePool::device);
+      count_int8(i, copies[i], bytes, copied, StatePool::device);
     }
   }
 
-  /// What so many elements of a frozen parameter take beside the byte of each that the expression counts.
+  /// What so many elements that may be int8 take beside the byte of each that the expression counts.
   void count_int8(std::size_t param, bool quantized, std::int64_t bytes, std::int64_t elems, StatePool pool) {
-    if (input_.trainable[param] || !zero_.quantized_nontrainable_weights) return;
+    const bool copies = zero_.quantized_weights && zero_.compat.hpz_quantized_copies;
+    if (!(input_.trainable[param] ? copies : zero_.quantized_nontrainable_weights)) return;
     (quantized ? placed_.scales : placed_.unquantized)[index(pool)] += bytes - elems;
   }
 

@@ -29,10 +29,11 @@ struct PlacedStates {
   std::int64_t secondary = 0;                  ///< hpZ, on the device; every parameter has a buffer
   std::vector<std::int64_t> secondary_shards;  ///< by ParamId, what `secondary` is the sum of; empty without
   std::int64_t nvme_blocks = 0;                ///< bytes of the pool nvme in whole blocks
-  // zero_quantized_nontrainable_weights, by StatePool, hpZ's copies with the device's: of the bytes above
+  // zero_quantized_nontrainable_weights and compat hpz_quantized_copies, by StatePool, hpZ's copies with the
+  // device's: of the bytes above
   std::array<std::int64_t, kStatePools> scales{};  ///< what int8 shards have beside a byte an element
   std::array<std::int64_t, kStatePools>
-      unquantized{};  ///< what frozen shards that are not int8 have beside it
+      unquantized{};  ///< what shards and copies that are not int8 have beside it
   /// For placed_expressions: which share of what is kept where.
   std::array<double, kStatePools> param_share{};   ///< of the trainable parameters, stage 3; by StatePool
   std::array<double, kStatePools> frozen_share{};  ///< of the frozen ones, stage 3

@@ -49,6 +49,19 @@ std::vector<bool> quantized_shards(const std::vector<std::int64_t>& elems, const
   return quantized;
 }
 
+std::vector<bool> quantized_copies(const std::vector<std::int64_t>& elems, const std::vector<bool>& trainable,
+                                   const ZeroConfig& zero, std::uint32_t ranks, std::int64_t element_bytes) {
+  std::vector<bool> copies = quantized_shards(elems, trainable, zero, ranks, element_bytes);
+  if (!zero.compat.hpz_quantized_copies || zero.hpz_partition_size < 2) return copies;
+  const std::vector<bool> persistent =
+      persistent_params(elems, zero.param_persistence_threshold, zero.model_persistence_threshold);
+  for (std::size_t i = 0; i < elems.size(); ++i) {
+    const Persistence persistence = persistent[i] ? Persistence::persistent : Persistence::released;
+    if (trainable.at(i) && quantizes_weight(zero, ranks, persistence)) copies[i] = true;
+  }
+  return copies;
+}
+
 GradientPath gradient_path(const ZeroConfig& zero, const Topology& topology,
                            const std::vector<std::int64_t>& shape) {
   const bool fits =

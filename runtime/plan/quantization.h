@@ -37,6 +37,13 @@ enum class Persistence : std::uint8_t { released, persistent };
                                                  const std::vector<bool>& trainable, const ZeroConfig& zero,
                                                  std::uint32_t ranks, std::int64_t element_bytes);
 
+/// By ParamId, hpZ: whose secondary copies are int8: those of shards that are, and with the switch
+/// hpz_quantized_copies those of trained parameters that zero_quantized_weights rounds, in the groups of
+/// their shards, so that in 16 bits a copy is what was gathered. Arguments as above.
+[[nodiscard]] std::vector<bool> quantized_copies(const std::vector<std::int64_t>& elems,
+                                                 const std::vector<bool>& trainable, const ZeroConfig& zero,
+                                                 std::uint32_t ranks, std::int64_t element_bytes);
+
 /// A shard stored as int8, or several that follow each other in the parameter: one block of bytes, the
 /// values [elems()] first, then the fp32 scales [scales()] at the next multiple of 16 bytes. Each shard has
 /// its own groups, the last of which may be short.

@@ -78,10 +78,16 @@ std::int64_t bucket_bytes(const StageEstimateInput& input, std::uint32_t stage, 
                           bool offload_optimizer, std::int64_t owned, std::int64_t shard_ranks,
                           const Sizes& sizes) {
   const std::int64_t bucket = input.zero.reduce_bucket_size;
+  const std::int64_t buffers = bucket * (stage < 3 && overlap ? 2 : 1);
   if (input.buffers == BufferPolicy::deepspeed) {
     if (stage == 0 || (stage < 3 && !input.zero.contiguous_gradients)) return 0;
-    return bucket * (stage < 3 && overlap ? 2 : 1) * input.bytes.param;
+    return buffers * input.bytes.param;
   }
+  ZeroConfig zero = input.zero;
+  zero.stage = stage;
+  const bool buffered =
+      holds_gradient_buffers(zero) && zero.contiguous_gradients && !uses_legacy_layout(zero);
+  if (buffered && stage == 1) return buffers * input.bytes.gradient;  // whole gradients are states
   if (stage < 2) return 0;
   const std::int64_t one = std::min(sizes.trained, std::max(bucket, sizes.largest_param));
   const std::int64_t held_back = input.zero.compat.max_param_reduce_events;
@@ -91,6 +97,11 @@ std::int64_t bucket_bytes(const StageEstimateInput& input, std::uint32_t stage, 
   if (offload_optimizer || input.zero.gradient_accumulation_steps > 1 ||
       input.bytes.gradient != input.bytes.param) {
     arriving = std::min(owned, stage == 3 ? reducing / shard_ranks + sizes.trained_params : reducing);
+  }
+  if (buffered) {
+    const std::int64_t larger = sizes.largest_param > bucket ? sizes.largest_param : 0;
+    return (buffers + std::min(sizes.trained, sizes.largest_gradients + larger)) * input.bytes.param +
+           arriving * input.bytes.gradient;
   }
   return std::min(sizes.trained, reducing + sizes.largest_gradients) * input.bytes.param +
          arriving * input.bytes.gradient;
@@ -124,6 +135,25 @@ double offloaded_share(const StageEstimateInput& input, const ZeroConfig& zero, 
   return 1 - static_cast<double>(kept) / static_cast<double>(layout.trainable_elems);
 }
 
+/// Of the gradients that the device casts to fp32 at a time: of the largest sub-group that it updates.
+std::int64_t copied_elems(const StageEstimateInput& input, const ZeroConfig& zero, std::int64_t owned,
+                          std::uint32_t shard_ranks) {
+  if (zero.stage < 3 || input.model == nullptr) {
+    const bool moved = zero.offload_optimizer.device != OffloadDevice::none;
+    const std::int64_t kept =
+        moved ? static_cast<std::int64_t>((1 - zero.offload_optimizer.ratio) * static_cast<double>(owned))
+              : owned;
+    return zero.stage < 3 ? kept : std::min(kept, zero.sub_group_size);
+  }
+  const ShardLayout layout =
+      make_shard_layout(*input.model, shard_ranks, kShardAlignmentBytes / input.bytes.param);
+  const std::vector<Range> groups = make_sub_groups(layout, zero.sub_group_size);
+  const std::uint32_t first = first_offloaded_group(zero.offload_optimizer, groups.size());
+  std::int64_t largest = 0;
+  for (std::uint32_t i = 0; i < first; ++i) largest = std::max(largest, groups[i].size());
+  return largest;
+}
+
 /// Exact for whole factors.
 std::int64_t bytes_of(double factor, std::int64_t elems) {
   if (factor == std::floor(factor)) return static_cast<std::int64_t>(factor) * elems;
@@ -137,7 +167,7 @@ std::int64_t secondary_bytes(const Sizes& sizes, const ZeroConfig& zero, std::ui
   const auto group = static_cast<std::uint32_t>(zero.hpz_partition_size);
   std::vector<bool> quantized(sizes.params.size(), false);
   if (!sizes.trainable.empty()) {
-    quantized = quantized_shards(sizes.params, sizes.trainable, zero, ranks, param_bytes);
+    quantized = quantized_copies(sizes.params, sizes.trainable, zero, ranks, param_bytes);
   }
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < sizes.params.size(); ++i) {
@@ -219,6 +249,9 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
                 (frozen_pool == StatePool::pinned ? frozen_on_host : 0)) *
                input.gpus_per_node;
   row.buckets = bucket_bytes(input, stage, zero.overlap(), offload_optimizer, owned, shard_ranks, sizes);
+  if (holds_gradient_buffers(zero) && !zero.zenflow && input.buffers == BufferPolicy::shardscope) {
+    row.copies = static_cast<std::int64_t>(sizeof(float)) * copied_elems(input, zero, owned, shard_ranks);
+  }
   // The one rank of a world of one holds every shard whole already, unless it is int8.
   const bool packed = exact.frozen > 0 && zero.quantized_nontrainable_weights;
   if (stage == 3 && (shard_ranks > 1 || offload_param || packed)) {

@@ -3,6 +3,7 @@
 // planners that the engine runs; from numbers alone they are bounds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,7 +16,8 @@
 namespace shardscope::plan {
 
 /// Whose buffers are counted: this runtime reduces gradients from where backward left them, DeepSpeed copies
-/// them into buffers of reduce_bucket_size elements that it allocates whole, two with overlap_comm (V7).
+/// them into buffers of reduce_bucket_size elements that it allocates whole, two with overlap_comm (V7). So
+/// does this runtime under compat gradient_buffers, beside whole gradients of a module and what is larger.
 enum class BufferPolicy : std::uint8_t { shardscope, deepspeed };
 
 struct StageEstimateInput {
@@ -44,7 +46,11 @@ struct StageEstimate {
   std::int64_t model_states = 0;  ///< padding included
   std::int64_t buckets = 0;       ///< gradients between backward and their reduction, at most
   std::int64_t gathered = 0;      ///< stage 3: gathered parameters; highest point, or a bound without model
-  [[nodiscard]] std::int64_t device_total() const noexcept { return model_states + buckets + gathered; }
+  std::int64_t copies = 0;        ///< fp32 gradients of the update (compat gradient_buffers), with its states
+  /// Buckets of stages 1 and 2 are gone when the update makes its copies, that of stage 3 stays.
+  [[nodiscard]] std::int64_t device_total() const noexcept {
+    return model_states + (stage == 3 ? buckets + copies : std::max(buckets, copies)) + gathered;
+  }
   // Bytes of one node.
   std::int64_t host_states = 0;
   std::int64_t pinned = 0;  ///< a part of host_states: all that pin_memory applies to

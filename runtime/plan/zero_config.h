@@ -104,6 +104,16 @@ struct CompatSwitches {
   /// C6: the host waits before it has more handles of gathers, or stage-3 reductions, unfinished; 0: never.
   std::int64_t max_ongoing_fetch_events = 0;
   std::int64_t max_param_reduce_events = 0;
+  // Of no preset: they cost memory and change no decision.
+  /// S9, S18, V5: buckets are buffers that gradients are copied into, and the update reads an fp32 copy of
+  /// the owned gradients, for which the 16-bit ones are freed; see holds_gradient_buffers().
+  bool gradient_buffers = false;
+  /// P13: several parameters are gathered into one flat tensor and cut out of it.
+  bool flat_gathers = false;
+  /// P17, P18: with zero_quantized_weights the secondary copies of trained parameters are int8 too.
+  bool hpz_quantized_copies = false;
+  /// P2: every rank gets the initial weights from rank 0.
+  bool broadcast_weights = false;
 };
 [[nodiscard]] CompatSwitches default_switches(Compat compat) noexcept;
 
@@ -177,6 +187,11 @@ struct ZeroConfig {
 /// Stage 2 holds a gradient that spans ranks whole on each of them until the step (V6).
 [[nodiscard]] inline bool keeps_spanning_gradients(const ZeroConfig& zero) noexcept {
   return zero.stage == 2 && zero.compat.keep_spanning_gradients;
+}
+
+/// Stages 1 to 3 hold gradients as DeepSpeed does (S9, S18).
+[[nodiscard]] inline bool holds_gradient_buffers(const ZeroConfig& zero) noexcept {
+  return zero.stage > 0 && zero.compat.gradient_buffers;
 }
 
 }  // namespace shardscope::plan

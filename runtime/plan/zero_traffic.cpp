@@ -48,7 +48,10 @@ class Counter {
     const auto group = static_cast<std::uint32_t>(zero_.hpz_partition_size);
     const std::int64_t elems = elems_of_shape(param.shape);
     const std::int64_t whole = secondary_elems(elems, ranks_, group) * group;
-    if (packed(param, partition_param(elems, ranks_).shard_elems)) {
+    const bool rounded = packed(param, partition_param(elems, ranks_).shard_elems) ||
+                         (!param.frozen && zero_.compat.hpz_quantized_copies &&
+                          quantizes_weight(zero_, ranks_, persistence_of(param)));
+    if (rounded) {
       const std::int64_t scales = packed_secondary(elems, ranks_, group).scales() * group;
       add(traffic, TrafficScope::secondary, times * (whole + scales), times * (whole + scales * kScaleBytes));
       return;
@@ -87,10 +90,12 @@ class Counter {
   }
 
  private:
+  [[nodiscard]] static Persistence persistence_of(const TrafficParam& param) noexcept {
+    return param.persistent ? Persistence::persistent : Persistence::released;
+  }
   /// Whether its shards, of so many elements, rest and travel as int8.
   [[nodiscard]] bool packed(const TrafficParam& param, std::int64_t shard_elems) const {
-    const Persistence persistence = param.persistent ? Persistence::persistent : Persistence::released;
-    return param.frozen && stored_quantized(zero_, persistence, shard_elems * input_.param_bytes);
+    return param.frozen && stored_quantized(zero_, persistence_of(param), shard_elems * input_.param_bytes);
   }
 
   const ZeroConfig& zero_;
@@ -182,7 +187,8 @@ std::string traffic_text(const ZeroConfig& zero, const Topology& topology, std::
   const bool rounded = zero.quantized_weights && topology.world > 1;
   std::string primary = rounded ? "S int8" : zero.use_all_reduce_for_fetch_params ? "2S" : "S";
   if (gathers_hierarchically(zero, topology)) primary = "(S + " + shard_text(topology.ranks_per_node) + ")";
-  std::string text = primary + " + " + (zero.hpz_partition_size > 1 ? "S secondary" : primary) + " + ";
+  const char* const copies = rounded && zero.compat.hpz_quantized_copies ? "S int8 secondary" : "S secondary";
+  std::string text = primary + " + " + (zero.hpz_partition_size > 1 ? copies : primary) + " + ";
   if (!quantizes_gradients(zero, topology)) {
     text += zero.reduce_scatter ? "S" : "2S";
   } else if (topology.ranks_per_node > 1) {

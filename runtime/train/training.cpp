@@ -25,39 +25,19 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/run_log.h"
 #include "runtime/engine/run_tables.h"
-#include "runtime/model/init.h"
 #include "runtime/plan/model_plan.h"
 #include "runtime/profile/gpu_recorder.h"
 #include "runtime/train/checkpointing.h"
 #include "runtime/train/device_choice.h"
+#include "runtime/train/initial_weights.h"
 #include "runtime/train/rank_agreement.h"
 #include "runtime/train/setup.h"
 #include "runtime/train/terminal.h"
-#include "runtime/train/weight_sums.h"
 
 namespace shardscope::train {
 namespace {
 
 using engine::StopRequest;
-
-/// Initial weights, by a formula or from `init`. Collective.
-void set_weights(const Options& options, const plan::ModelPlan& model, const checkpoint::WeightReader* init,
-                 engine::Engine& engine, comm::Communicator& control) {
-  WeightSums sums(engine.ownership());
-  const auto set = [&](const auto& fill) {
-    engine.set_weights([&](plan::ParamId param, plan::Range range, float* out) {
-      fill(param, range, out);
-      sums.add(param, out, range.size());
-    });
-  };
-  if (init != nullptr) {
-    set([&](plan::ParamId param, plan::Range range, float* out) { init->read(param, range, out); });
-  } else {
-    const model::Initializer initializer(model, model::parse_init_scheme(options.init_scheme), options.seed);
-    set([&](plan::ParamId param, plan::Range range, float* out) { initializer.fill(param, range, out); });
-  }
-  sums.check(control);
-}
 
 void save_weights(const Options& options, const plan::ModelPlan& model, const comm::World& world,
                   engine::Engine& engine) {
@@ -194,7 +174,11 @@ class Training {
     if (resume_) {
       resume(context, engine, publisher);
     } else {
-      set_weights(options_, model_, init_ ? &*init_ : nullptr, engine, *control_);
+      if (const std::string how = describe_initial_weights(config_); !how.empty() && world_.rank() == 0) {
+        publish_note(publisher, how);
+      }
+      set_initial_weights({options_, config_, model_, init_ ? &*init_ : nullptr, *device_, *control_},
+                          engine);
       init_.reset();
     }
     engine::RunLog log;

@@ -8,7 +8,8 @@ stages 0 to 3; 1 to 4 ranks; fp32; accumulation of 3, also with round_robin_grad
 (biases and norms without weight decay, at another rate); stage 3 with persistent parameters. zero_train runs with "compat": "deepspeed". Compared: the loss of every rank and micro-step and
 the norm of the gradient of every step, within the bounds below; the collectives of a step in order, with their elements;
 the partitions (stages 1 and 2: flat buffer, partition, padding, the slice of every parameter on every rank; stage 3:
-elements and padding of every shard); in stage 3 the parameters of every gather of every micro-step, in order.
+elements and padding of every shard); in stages 1 and 2, with the switch gradient_buffers, the bytes of gradients against
+DeepSpeed's live storages (the buckets of a backward, what is owned before the update, its fp32 copies, what is left after); in stage 3 the parameters of every gather of every micro-step, in order.
 A deviation that is known (KNOWN below) is not a disagreement: it is printed, and if it is not exactly as described, the
 case differs. Exit code 0 only if everything agrees. The virtual environment of the peers (5 GB) is made at the first call.
 """
@@ -21,6 +22,7 @@ import subprocess
 import sys
 
 import launch
+import own_events
 import peer_models
 from own_events import Recording
 
@@ -118,7 +120,7 @@ def write_weights(path, model):
 def run_own(build, case, folder):
     folder = launch.fresh(folder)
     job = job_of(case, folder)
-    job["config"]["shardscope"] = {"compat": "deepspeed"}
+    job["config"]["shardscope"] = {"compat": {"preset": "deepspeed", "gradient_buffers": case.stage in (1, 2)}}
     if case.settings == "groups":
         job["config"]["shardscope"]["param_groups"] = GROUPS
     launch.own_arguments(job, folder)  # writes model.json and config.json
@@ -188,6 +190,45 @@ def compare_layout(case, own, peer):
     return ""
 
 
+def blocks(elem_bytes):
+    return -(-elem_bytes // own_events.BLOCK) * own_events.BLOCK
+
+
+def compare_gradients(case, own, peer):
+    """Bytes of gradients in each step of each rank, against DeepSpeed's live storages (peer_observer)."""
+    for rank, seen in enumerate(peer.seen):
+        kept = own.held(rank, own_events.GRAD_FULL)
+        owned = own.held(rank, own_events.GRAD_SHARD)
+        buckets = own.held(rank, own_events.REDUCE_BUCKET)
+        if len(seen["gradients"]) != STEPS:
+            return f" of rank {rank}: DeepSpeed's of {len(seen['gradients'])} steps were seen"
+        for step, theirs in enumerate(seen["gradients"]):
+            where = f" of rank {rank} in step {step}"
+            if max(buckets[step]) != blocks(theirs["bucket"]):
+                return f"{where}: buckets take {max(buckets[step])}, DeepSpeed's {theirs['bucket']}"
+            # 16 bits, 16 bits and fp32, fp32, nothing.
+            first, both, copies, after = owned[step][-4:]
+            if copies != blocks(theirs["copies"]) or both != first + copies:
+                return f"{where}: fp32 copies take {owned[step]}, DeepSpeed's {theirs['copies']}"
+            if theirs["beside"] != 0 or theirs["after"] != 0 or after != 0 or (kept[step] and kept[step][-1] != 0):
+                return f"{where}: gradients beside and after the copies: {after} and {kept[step][-1:]}, DeepSpeed's {theirs}"
+            # DeepSpeed keeps whole what a partition has any part of; here the rest of such a gradient is apart.
+            size = 2 if case.dtype == "bf16" else 4
+            whole = first + (kept[step][-1 - spanning(case, own, rank)] if spanning(case, own, rank) else 0)
+            if abs(whole - theirs["owned"]) > 3 * own_events.BLOCK + size * 2 * case.world:
+                return f"{where}: owned gradients take {whole}, DeepSpeed's {theirs['owned']}"
+    return ""
+
+
+def spanning(case, own, rank):
+    """How many gradients the rank owns a part of, and not all."""
+    held = collections.Counter()
+    for s in own.slices:
+        if s["rank"] == rank:
+            held[s["param"]] += s["elems"]
+    return sum(0 < elems < int(own.params[param]["elems"]) for param, elems in held.items())
+
+
 def split_after_step(steps):
     """([what precedes the update], [all-gathers after it]) by step of stage 3, where only these follow the last reduction."""
     before, after = [], []
@@ -252,6 +293,8 @@ def compare(case, own, peer):
     found["collectives"] = first_difference(ours, theirs)
     if case.stage > 0:
         found["layout"] = compare_layout(case, own, peer)
+    if case.stage in (1, 2) and case.settings != "groups":
+        found["gradients"] = compare_gradients(case, own, peer)
     if case.stage == 3:
         for rank, seen in enumerate(peer.seen):
             difference = first_difference(own.gathers(rank), seen["gathers"])
@@ -266,7 +309,7 @@ def compare(case, own, peer):
 
 def report(rows):
     lines = ["| model | stage | ranks | accumulation | type | settings | losses | norms | bytes by operation and step | layout | "
-             "gathers | known deviation |", "|---|---|---|---|---|---|---|---|---|---|---|---|"]
+             "gradients | gathers | known deviation |", "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for case, found, figures in rows:
         def cell(what, figure=""):
             if what not in found:
@@ -276,7 +319,7 @@ def report(rows):
                      f"{cell('losses', '%.0e' % figures.get('loss', 0))} | "
                      f"{cell('norms', '%.0e' % figures.get('norm', 0))} | "
                      f"{cell('collectives', 'equal: ' + (figures.get('bytes') or 'none'))} | {cell('layout')} | "
-                     f"{cell('gathers', 'equal: %d' % figures.get('gathers', 0))} | "
+                     f"{cell('gradients')} | {cell('gathers', 'equal: %d' % figures.get('gathers', 0))} | "
                      f"{', '.join(f'{what}: {text}' for what, text in figures.get('known', {}).items())} |")
     return "\n".join(lines)
 

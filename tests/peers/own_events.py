@@ -3,6 +3,9 @@ import csv
 import struct
 
 # CollectiveOp of instrumentation/event.h.
+# MemoryCategory.
+GRAD_FULL, GRAD_SHARD, REDUCE_BUCKET = 3, 4, 8
+BLOCK = 256  # of an arena
 OPS = ("all_gather", "reduce_scatter", "reduce", "all_reduce", "broadcast", "barrier", "all_to_all")
 
 
@@ -62,3 +65,15 @@ class Recording:
                     micro_steps[-1].append(open_gather[sequence])
                 open_gather[sequence].append(int(event["b"]))
         return [[sorted(g) for g in micro] for micro in micro_steps]
+
+    def held(self, rank, category):
+        """By step: bytes of device memory of a category as it changes, from the first change of the step on."""
+        steps, now = [], 0
+        for event in self.host(rank):
+            if event["kind"] == "loss_scale":
+                steps.append([])
+            elif event["kind"] in ("memory_alloc", "memory_free") and int(event["code"]) == category:
+                now += int(event["v0"]) * (1 if event["kind"] == "memory_alloc" else -1)
+                if steps:
+                    steps[-1].append(now)
+        return steps

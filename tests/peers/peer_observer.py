@@ -13,6 +13,7 @@ class Observer:
         self.collectives = []  # by micro-step: [op, elements of the whole tensor]
         self.gathers = []  # by micro-step: parameters of one gather, each a list of ds_ids
         self.layout = {}
+        self.gradients = []  # stages 1 and 2, by step: bytes of live storages of gradients (see _watch_gradients)
 
     def start(self, engine):
         if not self.active:
@@ -24,6 +25,7 @@ class Observer:
             self.layout = self._stage3_layout(engine)
         elif engine.zero_optimization_stage() > 0:
             self.layout = self._stage12_layout(engine)
+            self._watch_gradients(engine.optimizer)
 
     def micro_step(self):
         if self.active:
@@ -31,7 +33,8 @@ class Observer:
             self.gathers.append([])
 
     def report(self):
-        return {"collectives": self.collectives, "gathers": self.gathers, "layout": self.layout}
+        return {"collectives": self.collectives, "gathers": self.gathers, "layout": self.layout,
+                "gradients": self.gradients}
 
     def _note(self, op, tensor):
         control = op != "all_gather" and tensor.numel() <= CONTROL_ELEMS
@@ -70,6 +73,56 @@ class Observer:
             return inner(coordinator, params, *args, **kwargs)
 
         setattr(PartitionedParameterCoordinator, name, outer)
+
+    def _watch_gradients(self, optimizer):
+        """Of one parameter group: "bucket": the buffers of a backward; "owned": what the partition's gradients lie in when
+        the norm is taken; "copies": the fp32 gradients that the optimizer gets, "beside" them the others that are live
+        then; "after": those that are live when the step is over."""
+        import torch
+
+        def storages(tensors):
+            found = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors
+                     if torch.is_tensor(t) and t.numel() > 0}
+            return sum(found.values())
+
+        def held():
+            for part in optimizer.averaged_gradients.values():
+                yield from part or []
+            for group in optimizer.bit16_groups:
+                for param in group:
+                    yield param.grad
+                    yield getattr(param, "grad_accum", None)
+
+        def watch(name, before=None, after=None):
+            inner = getattr(optimizer, name)
+
+            def outer(*args, **kwargs):
+                if before:
+                    before()
+                result = inner(*args, **kwargs)
+                if after:
+                    after()
+                return result
+
+            setattr(optimizer, name, outer)
+
+        now = {}
+        partitions = optimizer.single_partition_of_fp32_groups
+
+        def reduced():
+            # Emptied by the end of the backward, so before the buckets are let go.
+            now["bucket"] = storages(b for bucket in optimizer.ipg_buckets.values() for b in bucket.buffer)
+
+        def cast():
+            now.update(copies=storages(p.grad for p in partitions), beside=storages(held()))
+
+        def stepped():
+            self.gradients.append({**now, "after": storages([*held(), *(p.grad for p in partitions)])})
+
+        watch("_release_ipg_buffers", before=reduced)
+        watch("scaled_global_norm", before=lambda: now.update(owned=storages(held())))
+        watch("_optimizer_step", before=cast)
+        watch("step", after=stepped)
 
     @staticmethod
     def _stage12_layout(engine):

@@ -8,10 +8,29 @@
 
 namespace shardscope::gui {
 
+namespace {
+
+std::string text_of_buffers(const plan::ZeroConfig& zero, std::uint32_t element_bytes) {
+  const std::string buffer = bytes(zero.reduce_bucket_size * static_cast<std::int64_t>(element_bytes)).text();
+  const bool two = zero.stage < 3 && zero.overlap();
+  return std::string("compat gradient_buffers, as DeepSpeed: gradients are copied into ") +
+         (two ? "one of two buffers" : "a buffer") + " of reduce_bucket_size elements (" + buffer +
+         (two ? " each, the second by overlap_comm)" : ")") +
+         (zero.stage < 3 ? ", allocated whole for each backward."
+                         : ", allocated whole by the first backward and kept.") +
+         " A gradient that is larger stays where backward wrote it.";
+}
+
+}  // namespace
+
 std::string bucket_note(const instrumentation::RunTables& tables) {
   const nlohmann::json config = analysis::parse_foreign(tables.config_json);
-  if (tables.stage != 2 || !config.is_object() || !config.contains("shardscope")) return "";
+  if (!config.is_object() || !config.contains("shardscope")) return "";
   const plan::ZeroConfig zero = analysis::zero_of(tables);
+  if (plan::holds_gradient_buffers(zero) && zero.contiguous_gradients && !plan::uses_legacy_layout(zero)) {
+    return text_of_buffers(zero, zero.stage == 1 ? tables.grad_bytes : tables.param_bytes);
+  }
+  if (tables.stage != 2) return "";
   const std::string buffer =
       bytes(zero.reduce_bucket_size * static_cast<std::int64_t>(tables.param_bytes)).text();
   std::string text =

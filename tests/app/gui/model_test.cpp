@@ -137,6 +137,21 @@ TEST(BucketNote, SaysWhatOverlapCostsHereAndInDeepSpeed) {
   EXPECT_THAT(note(2, R"(, "contiguous_gradients": false)"), Not(HasSubstr("DeepSpeed")))
       << "it has no buffers then";
   EXPECT_EQ(note(3, ""), "") << "DeepSpeed's stage 3 has one buffer, with and without overlap_comm";
+  const std::string buffered = R"(, "shardscope": {"compat": {"gradient_buffers": true}})";
+  const auto of_stage = [&](std::int32_t stage, const std::string& more) {
+    ev::RunTables tables;
+    tables.stage = stage;
+    tables.param_bytes = tables.grad_bytes = 2;
+    tables.config_json =
+        R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 524288)" + more + "}" + buffered + "}";
+    return bucket_note(tables);
+  };
+  EXPECT_THAT(of_stage(2, R"(, "overlap_comm": true)"),
+              AllOf(HasSubstr("one of two buffers of reduce_bucket_size elements (1.00 MiB each"),
+                    HasSubstr("for each backward"), Not(HasSubstr("no buffer"))));
+  EXPECT_THAT(of_stage(1, ""), HasSubstr("copied into a buffer"));
+  EXPECT_THAT(of_stage(3, ""), AllOf(HasSubstr("a buffer of"), HasSubstr("and kept")));
+  EXPECT_THAT(of_stage(2, R"(, "contiguous_gradients": false)"), HasSubstr("no buffer is allocated"));
   ev::RunTables foreign;
   foreign.stage = 2;
   foreign.config_json = R"({"zero_optimization": {"stage": 2}})";

@@ -74,7 +74,8 @@ TEST(Config, WhatIsNotSupportedIsRefusedByName) {
   for (const char* key :
        {"amp", "autotuning", "compression_training", "curriculum_learning", "data_efficiency", "elasticity",
         "eigenvalue", "expert_parallel", "hybrid_engine", "mesh_param", "pipeline", "progressive_layer_drop",
-        "quantize_training", "sparse_attention", "sparse_gradients", "tensor_parallel", "torch_autocast"}) {
+        "quantize_training", "retain_graph", "sparse_attention", "sparse_gradients", "tensor_parallel",
+        "torch_autocast"}) {
     const std::string text = std::string(R"({"train_batch_size": 8, ")") + key + R"(": {"enabled": true}})";
     EXPECT_THAT(error_of(text), HasSubstr(key));
   }

@@ -18,6 +18,18 @@ TEST(Config, WhatHasNoEffectIsSaid) {
     return config.warnings.size() == 1 ? config.warnings[0] : std::to_string(config.warnings.size());
   };
   EXPECT_THAT(warned(in_zero(R"({"stage": 2, "contiguous_gradients": false})")), HasSubstr("ignored"));
+  const auto switched = [&](const std::string& switches, const std::string& zero) {
+    return warned(R"({"train_batch_size": 8, "zero_optimization": )" + zero +
+                  R"(, "shardscope": {"compat": {)" + switches + "}}}");
+  };
+  const std::string buffers = R"("gradient_buffers": true)";
+  EXPECT_EQ(switched(buffers, R"({"stage": 2, "contiguous_gradients": false})"), "0")
+      << "then it has an effect";
+  EXPECT_THAT(switched(buffers, R"({"stage": 0})"), HasSubstr("gradient_buffers: ignored"));
+  EXPECT_THAT(switched(buffers, R"({"stage": 1, "legacy_stage1": true})"), HasSubstr("only the fp32 copies"));
+  EXPECT_THAT(switched(R"("flat_gathers": true)", R"({"stage": 2})"), HasSubstr("stage is 2"));
+  EXPECT_THAT(switched(R"("hpz_quantized_copies": true)", R"({"stage": 3, "zero_hpz_partition_size": 2})"),
+              HasSubstr("zero_quantized_weights"));
   EXPECT_THAT(warned(in_zero(R"({"stage": 3, "round_robin_gradients": true})")), HasSubstr("stage is 3"));
   EXPECT_EQ(warned(in_zero(R"({"stage": 2, "round_robin_gradients": true})")), "0");
   EXPECT_THAT(warned(in_zero(R"({"stage": 2, "allgather_partitions": false})")),

@@ -1,6 +1,8 @@
 // Gathered parameters (P14) and models that fit on no rank (P2).
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "runtime/plan/memory_model.h"
 #include "tests/runtime/engine/support.h"
 
@@ -91,6 +93,72 @@ TEST(GatheredParameters, NestOnlyIfTheyShareNothing) {
   for (const std::string& text : refused) {
     EXPECT_NE(text.find("out.weight is gathered already"), std::string::npos) << text;
   }
+}
+
+// `param.all_gather()` and `param.partition()` as single calls: each rank keeps its part of what it has.
+TEST(SingleCalls, GatherAndPartitionAParameter) {
+  for (const int stage : {0, 1, 2, 3}) {
+    RunSpec spec = spec_of(stage, 3, "bf16");
+    const TrainingRun reference = train(spec);
+    const auto change = [&](Engine::Updated updated) {
+      return [updated](Engine& engine, const Context& context, const StepResult& step) {
+        if (step.step != 1) return;
+        const std::span<float> whole = engine.all_gather(plan::ParamId{3});
+        ASSERT_EQ(static_cast<std::int64_t>(whole.size()), context.elems_of(plan::ParamId{3}));
+        for (float& value : whole) value *= 2;
+        engine.partition(plan::ParamId{3}, updated);
+        EXPECT_EQ(context.device.pinned().used_bytes(instrumentation::MemoryCategory::param_gathered), 0U);
+      };
+    };
+    spec.between_steps = change(Engine::Updated::no);
+    EXPECT_EQ(first_difference(reference, train(spec)), "") << "stage " << stage << ": changes are lost";
+    spec.between_steps = change(Engine::Updated::yes);
+    const TrainingRun changed = train(spec);
+    EXPECT_NE(first_difference(reference, changed), "") << "stage " << stage;
+    spec.between_steps = [](Engine& engine, const Context&, const StepResult& step) {
+      if (step.step != 1) return;
+      const std::vector<plan::ParamId> one{plan::ParamId{3}};
+      engine.with_gathered(one, 0, [](std::span<const Engine::Gathered> all) {
+        for (float& value : all[0].values) value *= 2;
+      });
+    };
+    EXPECT_EQ(first_difference(train(spec), changed), "") << "stage " << stage << ": as with_gathered";
+  }
+}
+
+TEST(SingleCalls, AreRefusedWhereTheyMakeNoSense) {
+  RunSpec spec = spec_of(3, 2, "fp32");
+  spec.between_steps = [](Engine& engine, const Context& context, const StepResult& step) {
+    const auto refused = [](const auto& call) {
+      try {
+        call();
+      } catch (const std::exception& error) {
+        return std::string(error.what());
+      }
+      return std::string("not refused");
+    };
+    const auto has = [](const std::string& text, const char* part) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    };
+    // The output layer's bias is one number; other parameters are not, and a new one cannot be.
+    std::uint32_t last = 0;
+    while (context.model.params[last].elems != 1) ++last;
+    std::array<double, 1> sum{engine.item(plan::ParamId{last})};
+    context.control_comm.all_reduce_host(sum);
+    EXPECT_EQ(sum[0], 2.0 * engine.item(plan::ParamId{last})) << "the same on both ranks";
+    has(refused([&] { static_cast<void>(engine.item(plan::ParamId{3})); }),
+        "only a parameter of one element");
+    has(refused([&] { static_cast<void>(engine.all_gather(plan::ParamId{999})); }),
+        "none can be added to it");
+    has(refused([&] { engine.partition(plan::ParamId{3}, Engine::Updated::no); }), "not whole by a call");
+    if (step.step + 1 < 3) return;
+    static_cast<void>(engine.all_gather(plan::ParamId{3}));
+    has(refused([&] { static_cast<void>(engine.all_gather(plan::ParamId{3})); }), "gathered already");
+    const auto no_data = [](data::HostBatch&) { FAIL() << "the step was made"; };
+    has(refused([&] { static_cast<void>(engine.step(no_data, StopRequest::go_on)); }), "partition it first");
+    engine.partition(plan::ParamId{3}, Engine::Updated::no);
+  };
+  EXPECT_EQ(train(spec).ranks[0].error, "");
 }
 
 // ---- zero.Init -------------------------------------------------------------------------------------------

@@ -174,6 +174,33 @@ TEST(StageEstimate, BucketsFollowOverlapAndPolicy) {
   EXPECT_EQ(row_of(estimate_stages(input), 2, false, false).buckets, 0);
 }
 
+// compat gradient_buffers: buffers and, when they are gone, fp32 copies of what is owned.
+TEST(StageEstimate, GradientBuffersAreBuffersAndThenCopies) {
+  StageEstimateInput input;
+  input.params = 1'000'000'000;
+  input.gpus_per_node = 4;
+  input.zero.reduce_bucket_size = 1'000'000;
+  input.zero.compat.gradient_buffers = true;
+  for (const std::uint32_t stage : {1U, 2U}) {
+    const StageEstimate row = row_of(estimate_stages(input), stage, false, false);
+    EXPECT_EQ(row.buckets, 2'000'000) << "one buffer without overlap_comm, no module is known";
+    EXPECT_EQ(row.copies, 1'000'000'000);
+    EXPECT_EQ(row.device_total(), row.model_states + 1'000'000'000);
+    EXPECT_EQ(row_of(estimate_stages(input), stage, true, false).copies, 0) << "the host steps what it has";
+  }
+  EXPECT_EQ(row_of(estimate_stages(input), 0, false, false).copies, 0);
+  input.zero.sub_group_size = 10'000'000;
+  const StageEstimate divided = row_of(estimate_stages(input), 3, false, false);
+  EXPECT_EQ(divided.copies, 40'000'000);
+  EXPECT_EQ(divided.device_total(),
+            divided.model_states + divided.buckets + divided.copies + divided.gathered);
+  input.zero.overlap_comm = true;
+  input.zero.reduce_bucket_size = 1'000'000'000;
+  const StageEstimate large = row_of(estimate_stages(input), 2, false, false);
+  EXPECT_EQ(large.buckets, 4'000'000'000) << "two buffers";
+  EXPECT_EQ(large.device_total(), large.model_states + large.buckets);
+}
+
 TEST(StageEstimate, GatheredParametersKeepTheLimits) {
   const ModelPlan model = build_model_plan(named_model("gpt-mini"));
   StageEstimateInput input;
