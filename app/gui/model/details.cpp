@@ -67,6 +67,13 @@ void add_relations(const AppState& app, store::LaneId lane, const store::Span& s
 
 }  // namespace
 
+std::string text_of(const analysis::ShardRest& rest) {
+  std::string text = "on the device";
+  if (rest.place == plan::ShardPlace::nvme) text = "on NVMe";
+  if (rest.place == plan::ShardPlace::host) text = rest.pinned ? "in pinned host memory" : "in host memory";
+  return rest.int8 ? text + ", as int8" : text;
+}
+
 std::string status_text(const store::ParamState& state, bool persistent) {
   const auto status = static_cast<plan::ParamStatus>(ev::status_of(state.status));
   std::string text = word(status);
@@ -93,6 +100,7 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
   if (tables.stage == 3) {
     add(out, "shard per rank", grouped(info.shard_elems));
     if (info.padding_elems > 0) add(out, "padding", grouped(info.padding_elems));
+    if (const auto rest = analysis::shard_rest(tables, param)) add(out, "shard rests", text_of(*rest));
   }
   const store::ParamState state = data.param_state(rank, param, at_ns);
   const bool known = data.is_known(rank, at_ns);

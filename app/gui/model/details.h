@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/shard_places.h"
 #include "app/gui/model/app_state.h"
 
 namespace shardscope::gui {
@@ -52,5 +53,7 @@ struct Details {
 [[nodiscard]] Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t rank,
                                      std::int64_t at_ns);
 [[nodiscard]] std::string status_text(const store::ParamState& state, bool persistent);
+/// "on NVMe", "in pinned host memory, as int8".
+[[nodiscard]] std::string text_of(const analysis::ShardRest& rest);
 
 }  // namespace shardscope::gui

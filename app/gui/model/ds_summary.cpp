@@ -2,8 +2,13 @@
 
 #include <algorithm>
 
+#include "app/analysis/shard_places.h"
+#include "app/analysis/zero_settings.h"
+#include "app/gui/model/details.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/gradient_states.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/step_of.h"
 #include "instrumentation/event_fields.h"
 #include "instrumentation/param_status.h"
 
@@ -26,6 +31,35 @@ std::string active_modules(const store::Store& store, const ev::ParamInfo& info,
     });
   }
   return out.empty() ? "none" : out;
+}
+
+/// `param.grad` is there from the backward of a module that uses the parameter on: until the gradient is
+/// reduced where ranks keep their part of it, else to the end of the step.
+bool has_gradient(const store::Store& store, const ev::ParamInfo& info, std::uint32_t rank,
+                  std::int64_t at_ns) {
+  const auto step = step_of(store.steps(), at_ns);
+  if (info.frozen || !step || store.steps()[*step].end_ns <= at_ns) return false;
+  const GradientStatus status = gradient_states(store, rank, at_ns)[info.id].status;
+  if (status == GradientStatus::reduced) {
+    // DeepSpeed's stage 1 clears them as well, at the end of the backward.
+    const plan::ZeroConfig zero = analysis::zero_of(store.tables());
+    const bool as_deepspeed = plan::holds_gradient_buffers(zero) || !store.tables().framework.empty();
+    return zero.stage == 0 || (zero.stage == 1 && !as_deepspeed);
+  }
+  if (status != GradientStatus::none) return true;
+  bool written = false;
+  const store::LaneId lane{rank, ev::StreamId::compute};
+  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
+    store.for_each_span(lane, depth, store.steps()[*step].begin_ns, at_ns + 1, [&](const store::Span& span) {
+      if (span.kind != ev::EventKind::module_begin || span.end_ns == store::kOpen || span.end_ns > at_ns) {
+        return;
+      }
+      const auto module = ev::as<ev::EventKind::module_begin>(span);
+      written |= module.pass == ev::Pass::backward &&
+                 std::ranges::find(info.modules, module.module) != info.modules.end();
+    });
+  }
+  return written;
 }
 
 const char* deepspeed_word(plan::ParamStatus status) {
@@ -64,9 +98,17 @@ std::vector<Field> ds_summary(const store::Store& store, std::uint32_t param, st
   add("shape", !known ? "—" : here ? shape_text(info.shape) : "[0]");
   add("ds_shape", shape_text(info.shape));
   add("requires_grad", info.frozen ? "False" : "True");
+  const bool seen = store.is_known(rank, at_ns);
+  add("grad_shape", !seen ? "—" : has_gradient(store, info, rank, at_ns) ? shape_text(info.shape) : "None");
   add("persist", divided && info.persistent ? "True" : "False");
   add("active_sub_modules", known ? active_modules(store, info, rank, at_ns) : "—");
   if (divided) add("ds_tensor.shape", "[" + std::to_string(info.shard_elems) + "]");
+  // No parameter is held by one rank for the others (REMOTE): nothing of DeepSpeed makes one either.
+  add("ds_param_type", divided ? "PARTITIONED" : "NORMAL");
+  if (const auto rest = analysis::shard_rest(tables, param)) {
+    add("final_location", rest->place == plan::ShardPlace::nvme ? "nvme" : "None");
+    add("shard rests", text_of(*rest));
+  }
   return out;
 }
 

@@ -8,7 +8,8 @@
 
 namespace shardscope::gui {
 
-/// The fields of ds_summary() in its order, with the owner's part and where it rests after them.
+/// The fields of ds_summary() in its order; after them attributes that it leaves out: ds_param_type, and in
+/// stage 3 final_location and where the shard rests.
 [[nodiscard]] std::vector<Field> ds_summary(const store::Store& store, std::uint32_t param,
                                             std::uint32_t rank, std::int64_t at_ns);
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "app/gui/model/details.h"
+#include "app/gui/model/ds_summary.h"
 #include "app/gui/model/format.h"
 #include "tests/app/gui/known_run.h"
 
@@ -77,6 +78,46 @@ TEST_F(Inspector, SpeaksOfTheTimeThatIsLookedAt) {
   const Details details = describe_selection(app_);
   EXPECT_EQ(rows(details)[3].second, "in flight");
   EXPECT_EQ(history(details), std::vector<std::string>{"2000 in flight, fetched"});
+}
+
+// P6, of a run with parameters on NVMe: large shards there, persistent ones on the device, the rest in host
+// memory.
+TEST(ShardRest, IsSaidOfEveryParameter) {
+  store::Store store;
+  ev::RunTables t = known::tables();
+  t.world = t.local_world = 2;
+  t.config_json = R"({"zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 1000,
+                      "zero_quantized_nontrainable_weights": true,
+                      "offload_param": {"device": "nvme", "nvme_path": "/swap", "pin_memory": true}}})";
+  const std::int64_t elems[] = {std::int64_t{1} << 22, 1000, 200'000, 200'000};
+  for (std::uint32_t i = 0; i < known::kParams; ++i) {
+    t.params[i].elems = elems[i];
+    t.params[i].persistent = i == 1;
+    t.params[i].shard_elems = elems[i] / 2;
+  }
+  t.params[3].frozen = true;
+  t.slices.clear();
+  store.set_tables(0, t);
+  AppState app;
+  app.run = std::make_unique<Session>(std::move(store));
+  app.run->settle();
+  const auto rests = [&](std::uint32_t param, const std::vector<Field>& fields) {
+    for (const Field& field : fields) {
+      if (field.label == "shard rests") return field.value;
+    }
+    return "nothing of parameter " + std::to_string(param);
+  };
+  const std::vector<std::string> expected{"on NVMe", "on the device", "in pinned host memory",
+                                          "in pinned host memory, as int8"};
+  for (std::uint32_t param = 0; param < known::kParams; ++param) {
+    EXPECT_EQ(rests(param, describe_param(app, param, 0, 0).fields), expected[param]);
+    const std::vector<Field> summary = ds_summary(app.store(), param, 0, 0);
+    EXPECT_EQ(rests(param, summary), expected[param]);
+    const auto location = std::find_if(summary.begin(), summary.end(),
+                                       [](const Field& field) { return field.label == "final_location"; });
+    ASSERT_NE(location, summary.end());
+    EXPECT_EQ(location->value, param == 0 ? "nvme" : "None");
+  }
 }
 
 }  // namespace

@@ -245,6 +245,34 @@ TEST_F(Model, DsSummaryAgreesWithTheStore) {
   EXPECT_TRUE(here && gone) << "both were seen";
 }
 
+std::string ds_field(const store::Store& store, std::int64_t at, const char* label) {
+  for (const Field& one : ds_summary(store, 0, 0, at)) {
+    if (one.label == label) return one.value;
+  }
+  return "(none)";
+}
+
+/// DeepSpeed gives up `param.grad` with the reduction in stage 3, and keeps it to the step in stage 0.
+TEST_F(Model, DsSummaryHasTheGradientFromItsBackwardToItsReduction) {
+  const store::StepRow& step = data().steps()[1];
+  const std::string shape = shape_text(data().tables().params[0].shape);
+  std::vector<std::string> seen;
+  for (std::int64_t at = step.begin_ns; at < step.end_ns; at += (step.end_ns - step.begin_ns) / 400 + 1) {
+    const std::string now = ds_field(data(), at, "grad_shape");
+    if (seen.empty() || seen.back() != now) seen.push_back(now);
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"None", shape, "None"}));
+  EXPECT_EQ(ds_field(data(), 0, "ds_param_type"), "PARTITIONED");
+  store::SyntheticOptions options;
+  options.stage = 0;
+  const store::Store whole = store::make_synthetic_store(options);
+  const std::int64_t before_next = whole.steps()[2].begin_ns - 1;
+  EXPECT_EQ(ds_field(whole, before_next, "grad_shape"), shape);
+  EXPECT_EQ(ds_field(whole, whole.steps()[1].begin_ns, "grad_shape"), "None");
+  EXPECT_EQ(ds_field(whole, 0, "ds_param_type"), "NORMAL");
+  EXPECT_EQ(ds_field(whole, 0, "final_location"), "(none)") << "nothing is divided";
+}
+
 TEST_F(Model, OfTheFourStagesTheRunsOwnIsWhatItsSummarySays) {
   const auto rows = stage_memory(data(), app_.run->summary(), nullptr, nullptr);
   const auto stage = static_cast<std::size_t>(data().tables().stage);

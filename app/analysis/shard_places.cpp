@@ -1,0 +1,45 @@
+#include "app/analysis/shard_places.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include "app/analysis/param_groups.h"
+#include "app/analysis/zero_settings.h"
+#include "runtime/plan/quantization.h"
+#include "runtime/plan/shard_layout.h"
+#include "runtime/plan/zero_groups.h"
+
+namespace shardscope::analysis {
+
+std::optional<ShardRest> shard_rest(const instrumentation::RunTables& tables, std::uint32_t param) {
+  if (tables.stage != 3 || param >= tables.params.size() || !names_zero_settings(tables.config_json)) {
+    return std::nullopt;
+  }
+  const plan::ZeroConfig zero = zero_of(tables);
+  std::vector<std::int64_t> elems;
+  std::vector<bool> trainable;
+  for (const instrumentation::ParamInfo& info : tables.params) {
+    elems.push_back(info.elems);
+    trainable.push_back(!info.frozen);
+  }
+  const auto element = static_cast<std::int64_t>(tables.param_bytes);
+  if (element < 1) return std::nullopt;
+  try {
+    const std::uint32_t ranks = plan::shard_world(zero, std::max<std::uint32_t>(tables.world, 1));
+    const plan::ShardLayout layout = plan::make_shard_layout(
+        elems, trainable, ranks, std::max<std::int64_t>(plan::kShardAlignmentBytes / element, 1),
+        groups_of_params(tables));
+    const std::vector<bool> persistent =
+        plan::persistent_params(elems, zero.param_persistence_threshold, zero.model_persistence_threshold);
+    ShardRest rest;
+    rest.place = plan::place_shards(layout, zero, static_cast<std::size_t>(element), persistent).at(param);
+    rest.pinned = rest.place == plan::ShardPlace::host && zero.offload_param.pin_memory;
+    rest.int8 = plan::quantized_shards(elems, trainable, zero, ranks, element).at(param);
+    return rest;
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace shardscope::analysis
