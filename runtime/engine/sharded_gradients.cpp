@@ -143,12 +143,12 @@ class ShardedGradients final : public Gradients {
     } else {
       all_reduce(sources, label, sums);
     }
-    device::Stream& last = settle(sums, held);
+    // What is kept of a bucket is copied first: the stream that settle() returns comes after it.
     for (const ParamId param : params) {
       retire_whole(param, held);
       reduced_[plan::raw(param)] = true;
     }
-    return last;
+    return settle(sums, held);
   }
 
  private:

@@ -3,14 +3,14 @@
 // [Note: overlap_comm]
 // With it, communication runs beside computation. Without it, the same collectives carry the same elements,
 // and the compute stream waits:
-// - reductions (all stages): for each bucket as soon as it is issued. With it, before a third bucket is
-// issued,
-//   for the oldest of two ([Note: gradients in flight] in runtime/engine/gradients.h).
+// - reductions (all stages): for each bucket as soon as it is issued. With it, before a third is issued, for
+//   the oldest of two ([Note: gradients in flight] in runtime/engine/gradients.h).
 // - when gradients join their buckets (stages 0 and 1): at the end of the last backward of a window, in the
 //   order of parameters. With it, in that backward, in the order in which they become complete (S15).
 // - prefetches (stage 3): for each as soon as it is issued, so that no kernel runs beside it. With it, at the
 //   module that uses it.
-// - the number of a bucket's buffer (S8, S9): always 0. With it and contiguous_gradients, 0 and 1 in turn.
+// - a bucket's buffer (S8, S9): always 0; with it and contiguous_gradients 0 and 1 in turn. Numbers, unless
+//   compat.gradient_buffers makes them memory, and the compute stream then waits for all buckets but one.
 // What is gathered, prefetched and released does not depend on it. Neither does any bit of a result: in
 // stages 0 and 1 a bucket may hold other gradients, but sums are taken in the order of ranks, element by
 // element.
