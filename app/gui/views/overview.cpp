@@ -2,6 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
@@ -26,11 +31,31 @@ class OverviewView final : public View {
   void figures(Context& ctx, Rect room);
   void verdict(Context& ctx, Rect& room);
   [[nodiscard]] Table rank_table(const AppState& app) const;
+  void refresh(const AppState& app);
   void ranks(Context& ctx, Rect room);
   void plots(Context& ctx, Rect room);
   TableState ranks_state_;
   bool logarithmic_ = false;
+
+  /// The table of ranks is written again only when something of it changes: of a thousand ranks that takes as
+  /// long as all the rest of a frame.
+  struct Written {
+    std::shared_ptr<const Analysis> analysis;
+    const StepTimes* step = nullptr;
+    std::size_t ranks = 0;
+    std::uint32_t selected = ev::kNoId;
+    std::string_view when;
+    friend bool operator==(const Written&, const Written&) = default;
+  };
+  std::optional<Written> written_;
+  Table table_;
+  std::vector<const analysis::RankSummary*> sums_;  ///< by row; null: not analysed
 };
+
+/// What the last column is of.
+const char* when_of(const AppState& app) {
+  return app.cursor_ns ? "at the cursor" : app.run->live() ? "now" : "at the end";
+}
 
 void OverviewView::header(Context& ctx, Rect& room) {
   if (room.w > 160) logarithmic_ = ctx.choice_right(room, {"linear", "log"}, logarithmic_ ? 1 : 0) == 1;
@@ -110,9 +135,7 @@ void OverviewView::verdict(Context& ctx, Rect& room) {
 
 /// Each rank's time, what it waited for and where it stands.
 Table OverviewView::rank_table(const AppState& app) const {
-  const analysis::Summary& s = app.run->summary();
   Table table;
-  const char* const when = app.cursor_ns ? "at the cursor" : app.run->live() ? "now" : "at the end";
   table.columns = {
       {"rank", 0.35F, true},
       {"time", 2.6F, false,
@@ -121,21 +144,19 @@ Table OverviewView::rank_table(const AppState& app) const {
       {"fetch wait", 0.65F, true, "Computation stood still for a gather"},
       {"exposed", 0.65F, true, "Communication while nothing was computed", true},
       {"idle", 0.65F, true, "", true},
-      {when, 1.7F}};
-  std::map<std::uint32_t, const analysis::RankSummary*> sums;
-  for (const analysis::RankSummary& one : s.ranks) sums[one.rank] = &one;
+      {when_of(app), 1.7F}};
   const RankPaces paces(app);
-  for (const store::RankRow& rank : app.store().ranks()) {
-    const auto found = sums.find(rank.rank);
-    const analysis::RankSummary* const sum = found != sums.end() ? found->second : nullptr;
+  for (std::size_t row = 0; row < sums_.size(); ++row) {
+    const std::uint32_t rank = app.store().ranks()[row].rank;
+    const analysis::RankSummary* const sum = sums_[row];
     const bool known = sum != nullptr && sum->time.known();
     const auto time = [&](std::optional<std::int64_t> ns) {
       return ns ? number_cell(static_cast<double>(*ns), duration(*ns).text()) : number_cell(std::nullopt, "");
     };
-    Cell id = number_cell(rank.rank, std::to_string(rank.rank));
-    if (app.selection.kind == SelectionKind::rank && app.selection.rank == rank.rank)
+    Cell id = number_cell(rank, std::to_string(rank));
+    if (app.selection.kind == SelectionKind::rank && app.selection.rank == rank)
       id.tone = Tone::accent;
-    else if (paces.of(rank.rank).straggler)
+    else if (paces.of(rank).straggler)
       id.tone = Tone::bad;
     const auto overlap = sum != nullptr ? sum->time.overlap_pct() : std::nullopt;
     table.add({id,
@@ -149,6 +170,21 @@ Table OverviewView::rank_table(const AppState& app) const {
   return table;
 }
 
+void OverviewView::refresh(const AppState& app) {
+  const auto all = app.store().ranks();
+  Written now{app.run->analysis(), step_shown(app), all.size(),
+              app.selection.kind == SelectionKind::rank ? app.selection.rank : ev::kNoId, when_of(app)};
+  if (written_ == now) return;
+  sums_.assign(all.size(), nullptr);
+  std::map<std::uint32_t, const analysis::RankSummary*> sums;
+  for (const analysis::RankSummary& one : now.analysis->summary.ranks) sums[one.rank] = &one;
+  for (std::size_t row = 0; row < all.size(); ++row) {
+    if (const auto found = sums.find(all[row].rank); found != sums.end()) sums_[row] = found->second;
+  }
+  table_ = rank_table(app);
+  written_ = std::move(now);
+}
+
 void OverviewView::ranks(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
@@ -156,17 +192,14 @@ void OverviewView::ranks(Context& ctx, Rect room) {
   const auto all = app.store().ranks();
   if (room.h > 90)
     time_legend(ctx, room.take_top(20), s.ranks.empty() ? analysis::RankSummary{} : s.ranks.front());
-  const Table table = rank_table(app);
-  std::map<std::uint32_t, const analysis::RankSummary*> sums;
-  for (const analysis::RankSummary& one : s.ranks) sums[one.rank] = &one;
+  refresh(app);
   TableOptions options;
   options.row_height = 24;
   options.draw = [&](std::size_t row, std::size_t column, const Rect& cell) {
     const store::RankRow& rank = all[row];
     if (column == 1) {
-      if (const auto sum = sums.find(rank.rank); sum != sums.end()) {
-        stacked_bar(ctx, cell.inset(0, 5), time_parts(c, *sum->second),
-                    static_cast<double>(sum->second->time.total_ns),
+      if (const analysis::RankSummary* const sum = sums_[row]; sum != nullptr) {
+        stacked_bar(ctx, cell.inset(0, 5), time_parts(c, *sum), static_cast<double>(sum->time.total_ns),
                     [](double ns) { return duration(static_cast<std::int64_t>(ns)).text(); });
       }
       return true;
@@ -184,7 +217,7 @@ void OverviewView::ranks(Context& ctx, Rect room) {
       ctx.tip(text);
     return true;
   };
-  const TableHit hit = draw_table(ctx, "##ranks", room, table, ranks_state_, options);
+  const TableHit hit = draw_table(ctx, "##ranks", room, table_, ranks_state_, options);
   if (hit.clicked) app.select_rank(all[*hit.clicked].rank);
 }
 

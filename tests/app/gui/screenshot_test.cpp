@@ -62,7 +62,8 @@ TEST_P(Panel, SurvivesTheSmallestSize) {
 INSTANTIATE_TEST_SUITE_P(All, Panel,
                          ::testing::Values("overview", "timeline", "partition", "memory", "communication",
                                            "stepper", "compare", "findings", "inspector", "messages",
-                                           "buckets", "whatif", "find", "statistics", "notes", "workspace"),
+                                           "buckets", "whatif", "find", "statistics", "flame",
+                                           "notes", "workspace"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(Screenshot, EveryStageAndLayoutIsDrawn) {

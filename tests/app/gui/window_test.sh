@@ -214,6 +214,14 @@ until_holds "s['related'] and 'inspector' in s['panels']" "the selected gather i
 xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "ranks by comp"; sleep 0.5; xdotool key Return
 until_holds "s['rank_order'] and s['rank_order'][0] == 2" "the straggler is at the top"
 
+# The flame view: what is clicked there is selected in the timeline.
+xdotool key Escape; sleep 0.5
+xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "flame"; sleep 0.5; xdotool key Return
+until_holds "'flame' in s['panels']" "the palette shows the panel Flame"
+until_holds "s['selection']['kind'] == 'none'" "nothing is selected"
+sleep 0.7; xdotool mousemove $(value "'%d %d' % (s['panels']['flame'][0] + s['panels']['flame'][2] * 0.3, s['panels']['flame'][1] + 87)"); sleep 0.5; xdotool click 1
+until_holds "s['selection']['kind'] != 'none'" "a click on a box selects the longest span of it"
+
 # Notes: made, listed, kept beside the recording, deleted and brought back; a broken file is named and kept.
 xdotool key b; sleep 0.7
 xdotool type --delay 80 "first gather, late"

@@ -1,0 +1,201 @@
+#include "app/gui/model/flame.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "app/gui/model/find_spans.h"
+#include "app/gui/model/names.h"
+#include "app/store/span_time.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// Spans of a piece, about: what is done between two looks at the clock.
+constexpr std::uint64_t kSpansOfAPiece = 4096;
+
+std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) noexcept {
+  return std::uint64_t{high} << 32U | low;
+}
+
+}  // namespace
+
+void FlameTree::start(const store::Store& store, const FlameQuery& query) {
+  *this = {};
+  query_ = query;
+  begun_ = true;
+  nodes_.emplace_back();
+  names_.emplace_back("all spans");
+  const std::int64_t end = std::min(query.range.end_ns, store.end_ns() + 1);
+  for (const store::RankRow& row : store.ranks()) {
+    const store::LaneId lane{row.rank, ev::StreamId::compute};
+    if (store.depth_count(lane) == 0) continue;
+    const std::size_t rank = ranks_.size();
+    ranks_.push_back(row.rank);
+    std::int64_t from = std::max<std::int64_t>(query.range.begin_ns, 0);
+    if (from >= end) continue;
+    std::vector<std::int64_t> cuts{from};
+    for (const std::int64_t cut : store.cuts(lane)) {
+      if (cut > cuts.back() && cut < end) cuts.push_back(cut);
+    }
+    cuts.push_back(end);
+    for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+      std::uint64_t spans = 0;
+      for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth)
+        spans += store.span_count(lane, depth, cuts[i], cuts[i + 1]);
+      const std::int64_t length = cuts[i + 1] - cuts[i];
+      const std::int64_t parts =
+          std::clamp<std::int64_t>(static_cast<std::int64_t>(spans / kSpansOfAPiece) + 1, 1, length);
+      for (std::int64_t part = 0; part < parts; ++part) {
+        const std::int64_t begin = cuts[i] + length / parts * part;
+        pieces_.push_back({rank, begin, part + 1 == parts ? cuts[i + 1] : begin + length / parts});
+      }
+    }
+  }
+  of_rank_.assign(ranks_.size(), 0);
+}
+
+bool FlameTree::advance(const store::Store& store, std::chrono::nanoseconds time) {
+  if (!begun_ || done()) return false;
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = Clock::now();
+  do count(store, pieces_[at_++]);
+  while (!done() && Clock::now() - began < time);
+  if (done()) order_children();
+  return true;
+}
+
+void FlameTree::order_children() {
+  for (FlameNode& node : nodes_)
+    std::ranges::stable_sort(node.children, {}, [&](std::uint32_t child) { return nodes_[child].first_ns; });
+}
+
+double FlameTree::progress() const noexcept {
+  return pieces_.empty() ? 1 : static_cast<double>(at_) / static_cast<double>(pieces_.size());
+}
+
+/// A span that reaches over the end of a piece is in both, each with its part of the time.
+void FlameTree::count(const store::Store& store, const Piece& piece) {
+  const std::uint32_t rank = ranks_[piece.rank];
+  const store::LaneId lane{rank, ev::StreamId::compute};
+  spans_.clear();
+  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
+    store.for_each_span(lane, depth, piece.begin_ns, piece.end_ns, [&](const store::Span& span) {
+      if (span.kind != ev::EventKind::paused_begin) spans_.push_back(span);
+    });
+  }
+  std::ranges::sort(spans_, [](const store::Span& x, const store::Span& y) {
+    return std::tie(x.begin_ns, x.depth) < std::tie(y.begin_ns, y.depth);
+  });
+  const bool first = piece.begin_ns <= std::max<std::int64_t>(query_.range.begin_ns, 0);
+  const bool paused = store::paused_ns(store, rank, piece.begin_ns, piece.end_ns) > 0;
+  std::vector<Open> open;
+  for (const store::Span& span : spans_) {
+    // Where what a span lies in is missing, it counts as lying in what is around that.
+    while (!open.empty() && (open.size() > span.depth || open.back().end_ns <= span.begin_ns))
+      open.pop_back();
+    const std::uint32_t parent = open.empty() ? 0 : open.back().node;
+    const std::uint32_t at = parent == ev::kNoId ? ev::kNoId : child(store, parent, rank, span);
+    open.push_back({span.end_ns, at});
+    if (at == ev::kNoId) continue;
+    const std::int64_t ns =
+        paused || span.end_ns == store::kOpen
+            ? store::time_within(store, rank, span, piece.begin_ns, piece.end_ns).running_ns
+            : std::min(span.end_ns, piece.end_ns) - std::max(span.begin_ns, piece.begin_ns);
+    FlameNode& node = nodes_[at];
+    node.total_ns += ns;
+    of_rank_[at * ranks_.size() + piece.rank] += ns;
+    FlameNode& around = nodes_[parent];
+    around.inside_ns += ns;
+    if (parent == 0) {
+      around.total_ns += ns;
+      of_rank_[piece.rank] += ns;
+    }
+    if (first || span.begin_ns >= piece.begin_ns) ++node.count;
+    if (span.begin_ns >= query_.range.begin_ns) node.first_ns = std::min(node.first_ns, span.begin_ns);
+    keep_longest(store, lane, span, node);
+  }
+}
+
+/// Of its part in the range.
+void FlameTree::keep_longest(const store::Store& store, store::LaneId lane, const store::Span& span,
+                             FlameNode& node) const {
+  const TimeRange& range = query_.range;
+  const bool may_be =
+      span.end_ns == store::kOpen || node.longest_ns == 0 ||
+      std::min(span.end_ns, range.end_ns) - std::max(span.begin_ns, range.begin_ns) > node.longest_ns;
+  if (!may_be) return;
+  const std::int64_t ns = store::time_within(store, lane.rank, span, range.begin_ns, range.end_ns).running_ns;
+  if (ns <= node.longest_ns && node.longest_ns > 0) return;
+  node.longest_ns = ns;
+  node.lane = lane;
+  node.longest = span;
+}
+
+std::uint32_t FlameTree::child(const store::Store& store, std::uint32_t parent, std::uint32_t rank,
+                               const store::Span& span) {
+  const std::uint32_t name = name_id(store, rank, span);
+  const auto [found, made] = child_of_.try_emplace(pair_of(parent, name));
+  if (!made) return found->second;
+  found->second = ev::kNoId;
+  if (nodes_.size() >= query_.most_nodes) {
+    cut_short_ = true;
+    return ev::kNoId;
+  }
+  const auto at = static_cast<std::uint32_t>(nodes_.size());
+  found->second = at;
+  FlameNode& node = nodes_.emplace_back();
+  node.parent = parent;
+  node.name = name;
+  node.kind = span.kind;
+  node.code = span.code;
+  node.module = module_of(span);
+  nodes_[parent].children.push_back(at);
+  of_rank_.resize(nodes_.size() * ranks_.size(), 0);
+  return at;
+}
+
+std::uint32_t FlameTree::name_id(const store::Store& store, std::uint32_t rank, const store::Span& span) {
+  std::uint32_t of = module_of(span);
+  bool of_the_rank = false;  // names of kernels are numbered by each rank for itself
+  if (span.kind == ev::EventKind::kernel_begin || span.kind == ev::EventKind::gpu_begin) of_the_rank = true;
+  if (span.kind == ev::EventKind::optimizer_begin) of = span.a;
+  std::uint32_t* known = nullptr;
+  if (!of_the_rank) {
+    const std::uint32_t kind = static_cast<std::uint32_t>(span.kind) << 8U | span.code;
+    const auto [found, made] = known_.try_emplace(pair_of(kind, of));
+    if (!made) return found->second;
+    known = &found->second;
+  }
+  const std::string name = shared_name(store, rank, span);
+  const auto [id, is_new] = ids_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
+  if (is_new) names_.push_back(name);
+  if (known != nullptr) *known = id->second;
+  return id->second;
+}
+
+std::int64_t FlameTree::self_of(std::uint32_t node, std::size_t rank) const {
+  std::int64_t ns = total_of(node, rank);
+  for (const std::uint32_t one : nodes_[node].children) ns -= total_of(one, rank);
+  return ns;
+}
+
+std::vector<std::string> FlameTree::path(std::uint32_t node) const {
+  std::vector<std::string> out;
+  for (; node != 0 && node < nodes_.size(); node = nodes_[node].parent) out.push_back(name(node));
+  std::ranges::reverse(out);
+  return out;
+}
+
+std::uint32_t FlameTree::at_path(const std::vector<std::string>& path) const {
+  std::uint32_t at = 0;
+  for (const std::string& wanted : path) {
+    if (nodes_.empty()) break;
+    const auto& children = nodes_[at].children;
+    const auto found = std::ranges::find_if(children, [&](std::uint32_t one) { return name(one) == wanted; });
+    if (found == children.end()) break;
+    at = *found;
+  }
+  return at;
+}
+
+}  // namespace shardscope::gui

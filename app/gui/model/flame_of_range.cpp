@@ -1,0 +1,57 @@
+#include "app/gui/model/flame_of_range.h"
+
+#include <utility>
+
+#include "app/gui/model/app_state.h"
+#include "app/gui/model/format.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// Calls for which a tree of another range than the one that is wanted now is counted to its end, so that
+/// while a range moves all the time something is shown.
+constexpr int kPatience = 30;
+
+}  // namespace
+
+TimeRange FlameOfRange::range_of(const AppState& app, FlameScope scope) {
+  if (scope == FlameScope::run) return {0, app.store().end_ns() + 1};
+  return app.measured.value_or(app.time.range());
+}
+
+bool FlameOfRange::advance(const AppState& app, FlameScope scope, std::chrono::nanoseconds time) {
+  if (of_ != app.run.get()) {
+    of_ = app.run.get();
+    shown_ = counting_ = {};
+    ++version_;
+  }
+  const FlameQuery wanted{range_of(app, scope), app.store().revision()};
+  const bool another = counting_.begun() ? counting_.query() != wanted && advances_ >= kPatience
+                                         : !shown_.begun() || shown_.query() != wanted;
+  if (another) {
+    counting_.start(app.store(), wanted);
+    advances_ = 0;
+  }
+  if (!counting_.begun()) return false;
+  counting_.advance(app.store(), time);
+  ++advances_;
+  if (!counting_.done()) return true;
+  shown_ = std::exchange(counting_, {});
+  ++version_;
+  return shown_.query() != wanted;
+}
+
+std::string flame_heading(const AppState& app, FlameScope scope, FlameSplit split, const FlameTree& tree) {
+  const TimeRange& range = tree.query().range;
+  std::string text = scope == FlameScope::run ? "whole run" : app.measured ? "measured range" : "range shown";
+  text += ", " + duration(range.length()).text();
+  const std::size_t ranks = tree.ranks().size();
+  if (ranks > 1)
+    text += split == FlameSplit::by_rank ? "; each of " + std::to_string(ranks) + " ranks, on one scale"
+                                         : "; mean of " + std::to_string(ranks) + " ranks";
+  else if (ranks == 1)
+    text += "; rank " + std::to_string(tree.ranks().front());
+  return text;
+}
+
+}  // namespace shardscope::gui
