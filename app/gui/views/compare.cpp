@@ -5,23 +5,23 @@
 #include <cmath>
 #include <utility>
 
+#include "app/gui/model/aligned_phases.h"
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/curve.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
-#include "app/gui/model/names.h"
-#include "app/gui/model/step_of.h"
+#include "app/gui/views/aligned_steps.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
 #include "app/gui/views/table_view.h"
-#include "app/gui/views/timeline_marks.h"
 
 namespace shardscope::gui {
 namespace {
 
 constexpr std::size_t kModuleSteps = 5;
 
-enum class Shown : std::uint8_t { figures, modules, collectives, settings };
+enum class Shown : std::uint8_t { figures, phases, modules, collectives, settings };
+constexpr std::size_t kTables = 5;
 
 class CompareView final : public View {
  public:
@@ -36,15 +36,15 @@ class CompareView final : public View {
   void verdict(Context& ctx, Rect& room) const;
   void tables(Context& ctx, Rect room);
   void figures(Context& ctx, const Rect& room);
-  void aligned(Context& ctx, Rect room);
   void steps(Context& ctx, Rect room);
 
   analysis::Comparison comparison_;
   std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that it is made from
   Shown shown_ = Shown::figures;
-  std::array<Table, 4> tables_;
-  std::array<bool, 4> made_{};
-  std::array<TableState, 4> states_;
+  std::array<Table, kTables> tables_;
+  std::array<bool, kTables> made_{};
+  std::array<TableState, kTables> states_;
+  AlignedSteps aligned_;
   std::optional<Interval> interval_;  ///< of the difference in step time, ms
 };
 
@@ -64,8 +64,8 @@ void CompareView::header(Context& ctx, Rect& room) {
     of_a_.reset();
   }
   if (room.w > 300) {
-    shown_ = static_cast<Shown>(
-        ctx.choice_right(room, {"figures", "modules", "collectives", "settings"}, static_cast<int>(shown_)));
+    shown_ = static_cast<Shown>(ctx.choice_right(
+        room, {"figures", "phases", "modules", "collectives", "settings"}, static_cast<int>(shown_)));
   }
 }
 
@@ -135,8 +135,9 @@ void CompareView::tables(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   if (!made_[which]) {
     made_[which] = true;
-    tables_[which] = shown_ == Shown::figures       ? metric_table(comparison_)
-                     : shown_ == Shown::modules     ? module_table(*app.run, *app.other, kModuleSteps)
+    tables_[which] = shown_ == Shown::figures   ? metric_table(comparison_)
+                     : shown_ == Shown::phases  ? phase_table(app.store(), app.other->store(), kModuleSteps)
+                     : shown_ == Shown::modules ? module_table(*app.run, *app.other, kModuleSteps)
                      : shown_ == Shown::collectives ? collective_differences(*app.run, *app.other)
                                                     : setting_table(comparison_.config_changes);
   }
@@ -147,77 +148,15 @@ void CompareView::tables(Context& ctx, Rect room) {
   if (tables_[which].rows.empty()) {
     ctx.canvas.text_in(room.take_top(22),
                        shown_ == Shown::settings  ? "The configurations are the same."
+                       : shown_ == Shown::phases  ? "Phases were not recorded in either run."
                        : shown_ == Shown::modules ? "Modules were not recorded in either run."
                                                   : "Neither run communicated.",
                        ctx.colors().muted, Font::small);
     return;
   }
-  constexpr std::array kIds{"##figures", "##compared modules", "##compared collectives",
+  constexpr std::array kIds{"##figures", "##compared phases", "##compared modules", "##compared collectives",
                             "##compared settings"};
   draw_table(ctx, kIds[which], room, tables_[which], states_[which]);
-}
-
-/// The step at the time shown, where it has ended in both runs: of A and of B, or null.
-std::pair<const store::StepRow*, const store::StepRow*> step_of_both(const AppState& app) {
-  const auto steps_a = app.run->store().steps();
-  const auto steps_b = app.other->store().steps();
-  const auto at = measured_step_of(steps_a, app.now_ns());
-  if (!at) return {};
-  const store::StepRow& a = steps_a[*at];
-  const auto b = std::ranges::find(steps_b, a.step, &store::StepRow::step);
-  if (b == steps_b.end() || a.end_ns == store::kOpen || b->end_ns == store::kOpen) return {};
-  return {&a, &*b};
-}
-
-/// The lanes of a step of both runs, begun at the same place, on one scale.
-void CompareView::aligned(Context& ctx, Rect room) {
-  if (room.h < 80) return;
-  const AppState& app = ctx.app;
-  const Palette& c = ctx.colors();
-  const auto [of_a, of_b] = step_of_both(app);
-  const store::StepRow &a = *of_a, &b = *of_b;
-  ctx.section(room, "Step " + std::to_string(a.step) + " of both, from its begin, on one scale");
-  const std::int64_t length = std::max(a.end_ns - a.begin_ns, b.end_ns - b.begin_ns);
-  const Rect ruler = room.take_bottom(16);
-  const float gutter = 84;
-  const Rect lanes{room.x + gutter, room.y, room.w - gutter, room.h};
-  const TimeScale scale{{0, length}, lanes.x, lanes.w};
-  for (const Tick& tick : time_ticks(scale, 90)) {
-    ctx.canvas.text(scale.x_of(tick.at_ns) + 3, ruler.y + 1, tick.label, c.muted, Font::mono_small);
-    ctx.canvas.vertical(scale.x_of(tick.at_ns), lanes.y, lanes.h, c.line, 0.7F);
-  }
-  constexpr std::array kLanes{ev::StreamId::compute, ev::StreamId::gather, ev::StreamId::reduce};
-  const float h = std::clamp((room.h - 8) / 6, 6.0F, 22.0F);
-  float y = room.y;
-  for (std::size_t run = 0; run < 2; ++run) {
-    const store::Store& store = run == 0 ? app.run->store() : app.other->store();
-    const store::StepRow& step = run == 0 ? a : b;
-    if (store.ranks().empty()) continue;
-    const std::uint32_t rank = store.ranks().front().rank;
-    for (const ev::StreamId stream : kLanes) {
-      const Rect row{lanes.x, y, lanes.w, h - 2};
-      y += h;
-      if (stream == ev::StreamId::compute) {
-        ctx.canvas.fill({room.x, row.y + 2, 10, 10}, c.runs[run], 1, 2);
-        ctx.canvas.text_in({room.x + 14, row.y, 14, 14}, run == 0 ? "A" : "B", c.text, Font::strong);
-      }
-      if (h >= 12)
-        ctx.canvas.text_in({room.x + 30, row.y, gutter - 34, row.h}, word(stream), c.muted, Font::small);
-      std::vector<store::Density> columns(static_cast<std::size_t>(std::max(1.0F, row.w / 2)));
-      store.density({rank, stream}, 0, step.begin_ns, step.begin_ns + length, columns);
-      for (std::size_t i = 0; i < columns.size(); ++i) {
-        const store::Density& column = columns[i];
-        const float x = row.x + static_cast<float>(i) * 2;
-        if (column.count == 0 || x > scale.x_of(step.end_ns - step.begin_ns)) continue;
-        const float filled = std::max(2.0F, row.h * std::min(1.0F, column.busy));
-        ctx.canvas.fill({x, row.bottom() - filled, 2, filled},
-                        c.of(meaning_on(stream, column.dominant, column.dominant_code)));
-      }
-      draw_pauses(ctx, store, rank, row, {{step.begin_ns, step.begin_ns + length}, lanes.x, lanes.w});
-    }
-    ctx.canvas.vertical(scale.x_of(step.end_ns - step.begin_ns), y - 3 * h, 3 * h - 2, c.runs[run], 1, 2);
-    y += 6;
-  }
 }
 
 void CompareView::steps(Context& ctx, Rect room) {
@@ -278,8 +217,8 @@ void CompareView::draw(Context& ctx, Rect room) {
   if (room.h > 420) {
     steps(ctx, room.take_bottom(std::clamp(room.h * 0.28F, 130.0F, 240.0F)));
     room.take_bottom(8);
-    if (step_of_both(app).second != nullptr) {
-      aligned(ctx, room.take_bottom(std::clamp(room.h * 0.36F, 120.0F, 190.0F)));
+    if (AlignedSteps::can_draw(app)) {
+      aligned_.draw(ctx, room.take_bottom(std::clamp(room.h * 0.36F, 120.0F, 190.0F)));
       room.take_bottom(4);
     }
   } else if (room.h > 260) {

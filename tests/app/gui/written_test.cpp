@@ -93,8 +93,8 @@ TEST_F(Words, WhatIsMovedInAStepIsExplainedUnderThePointer) {
   EXPECT_TRUE(panel.has("Elements of the whole; an all-reduce counts twice.")) << panel.text();
 }
 
-/// Each of the four choices has a table of its own.
-TEST_F(Words, ComparedAreFiguresThenModulesCollectivesAndSettings) {
+/// Each of the choices has a table of its own.
+TEST_F(Words, ComparedAreFiguresThenPhasesModulesCollectivesAndSettings) {
   store::SyntheticOptions options;
   options.prefetch_elems = 0;
   app_.other = std::make_unique<Session>(store::make_synthetic_store(options));
@@ -107,6 +107,11 @@ TEST_F(Words, ComparedAreFiguresThenModulesCollectivesAndSettings) {
     ASSERT_TRUE(place) << panel.text();
     panel.click(*place);
   };
+  choose("phases");
+  EXPECT_FALSE(panel.has("tokens per second")) << panel.text();
+  EXPECT_TRUE(panel.has("outside of phases")) << panel.text();
+  choose("by phase");
+  EXPECT_TRUE(panel.has("each phase from its begin")) << panel.text();
   choose("modules");
   EXPECT_FALSE(panel.has("tokens per second")) << panel.text();
   EXPECT_TRUE(panel.has("transformer.h.2.mlp backward")) << panel.text();
@@ -177,6 +182,23 @@ TEST_F(WordsOfASpan, WithOneRelationAPanelHasRoomForEveryField) {
   EXPECT_EQ(fields(panel), details_.fields.size()) << panel.text();
   EXPECT_TRUE(panel.has(details_.related[0].text)) << panel.text();
   EXPECT_TRUE(panel.has(details_.history[0].text)) << panel.text();
+}
+
+TEST_F(WordsOfASpan, AClickOnARelationGoesToTheOtherEnd) {
+  ASSERT_TRUE(select(4, 1, SIZE_MAX));
+  const RelatedRow row = details_.related.front();
+  ASSERT_NE(app_.selection.span->begin_ns, row.span.begin_ns);
+  app_.cursor_ns.reset();
+  app_.timeline.expanded.clear();
+  Written panel(app_, "inspector", 600, static_cast<float>(400 + 22 * details_.fields.size()));
+  const auto place = panel.place_of(row.text);
+  ASSERT_TRUE(place) << panel.text();
+  panel.click(*place);
+  ASSERT_TRUE(app_.selection.span);
+  EXPECT_EQ(app_.selection.span->begin_ns, row.span.begin_ns);
+  EXPECT_EQ(app_.selection.lane, row.lane);
+  EXPECT_EQ(app_.cursor_ns, row.span.begin_ns);
+  EXPECT_TRUE(app_.timeline.expanded.contains(row.lane.rank)) << "its lanes are open";
 }
 
 TEST_F(WordsOfASpan, RelationsTakeNoMoreThanHalfOfALowPanel) {

@@ -1,0 +1,162 @@
+#include "app/gui/model/aligned_phases.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "app/gui/model/format.h"
+#include "app/gui/model/names.h"
+#include "app/store/span_time.h"
+#include "instrumentation/event_fields.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// Of more phases in a step none is aligned with another: the table of their pairs would take too long.
+constexpr std::size_t kMostPhases = 500;
+
+struct PhaseSpan {
+  std::string name;
+  TimeRange range;
+  std::int64_t running_ns = 0;
+};
+
+/// Those of a step that lie in no other phase, by begin.
+std::vector<PhaseSpan> phases_of(const store::Store& store, const store::StepRow& step) {
+  std::vector<PhaseSpan> out;
+  if (store.ranks().empty()) return out;
+  const store::LaneId lane{store.ranks().front().rank, ev::StreamId::compute};
+  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
+    store.for_each_span(lane, depth, step.begin_ns, step.end_ns, [&](const store::Span& span) {
+      if (span.kind != ev::EventKind::phase_begin || span.end_ns == store::kOpen ||
+          span.begin_ns < step.begin_ns)
+        return;
+      const bool inside = std::ranges::any_of(out, [&](const PhaseSpan& one) {
+        return span.begin_ns >= one.range.begin_ns && span.end_ns <= one.range.end_ns;
+      });
+      if (inside) return;
+      out.push_back({word(ev::as<ev::EventKind::phase_begin>(span).phase),
+                     {span.begin_ns, std::min(span.end_ns, step.end_ns)},
+                     store::time_of(store, lane.rank, span).running_ns});
+    });
+  }
+  std::ranges::sort(out, {}, [](const PhaseSpan& one) { return one.range.begin_ns; });
+  return out;
+}
+
+/// Pairs of the longest sequence of phases that both have.
+std::vector<std::pair<std::size_t, std::size_t>> common(const std::vector<PhaseSpan>& a,
+                                                        const std::vector<PhaseSpan>& b) {
+  std::vector<std::pair<std::size_t, std::size_t>> out;
+  if (a.size() > kMostPhases || b.size() > kMostPhases) return out;
+  const std::size_t row = b.size() + 1;
+  std::vector<std::size_t> longest((a.size() + 1) * row, 0);  // of what follows
+  for (std::size_t i = a.size(); i-- > 0;) {
+    for (std::size_t k = b.size(); k-- > 0;) {
+      longest[i * row + k] = a[i].name == b[k].name
+                                 ? longest[(i + 1) * row + k + 1] + 1
+                                 : std::max(longest[(i + 1) * row + k], longest[i * row + k + 1]);
+    }
+  }
+  for (std::size_t i = 0, k = 0; i < a.size() && k < b.size();) {
+    if (a[i].name == b[k].name)
+      out.emplace_back(i++, k++);
+    else if (longest[(i + 1) * row + k] >= longest[i * row + k + 1])
+      ++i;
+    else
+      ++k;
+  }
+  return out;
+}
+
+struct PhaseMean {
+  std::string name;
+  std::optional<double> ms_a, ms_b;
+};
+
+/// Adds a run's means to those that are there, in the order in which the phases come.
+void add_means(const store::Store& store, std::size_t most_steps, std::optional<double> PhaseMean::*run,
+               std::vector<PhaseMean>& means, double& outside_ms) {
+  std::size_t steps = 0;
+  std::vector<std::pair<std::string, double>> sums;
+  const auto rows = store.steps();
+  for (auto step = rows.rbegin(); step != rows.rend() && steps < most_steps; ++step) {
+    if (step->end_ns == store::kOpen) continue;
+    ++steps;
+    double outside = static_cast<double>(store::time_of(store, *step).running_ns);
+    for (const PhaseSpan& phase : phases_of(store, *step)) {
+      auto found = std::ranges::find(sums, phase.name, &std::pair<std::string, double>::first);
+      if (found == sums.end()) found = sums.insert(sums.end(), {phase.name, 0});
+      found->second += static_cast<double>(phase.running_ns);
+      outside -= static_cast<double>(phase.running_ns);
+    }
+    outside_ms += std::max(0.0, outside) * 1e-6;
+  }
+  const auto each = static_cast<double>(std::max<std::size_t>(1, steps));
+  outside_ms /= each;
+  for (const auto& [name, ns] : sums) {
+    auto found = std::ranges::find(means, name, &PhaseMean::name);
+    if (found == means.end()) found = means.insert(means.end(), {name, {}, {}});
+    (*found).*run = ns * 1e-6 / each;
+  }
+}
+
+}  // namespace
+
+std::vector<AlignedPart> align_steps(const store::Store& a, const store::StepRow& step_of_a,
+                                     const store::Store& b, const store::StepRow& step_of_b, AlignBy by) {
+  std::vector<AlignedPart> out;
+  TimeRange rest_a{step_of_a.begin_ns, step_of_a.end_ns}, rest_b{step_of_b.begin_ns, step_of_b.end_ns};
+  std::int64_t at = 0;
+  const auto add = [&](std::string name, TimeRange of_a, TimeRange of_b) {
+    const std::int64_t length = std::max(of_a.length(), of_b.length());
+    if (length <= 0) return;
+    out.push_back({std::move(name), of_a, of_b, at, length});
+    at += length;
+  };
+  if (by == AlignBy::phase) {
+    const auto phases_a = phases_of(a, step_of_a);
+    const auto phases_b = phases_of(b, step_of_b);
+    for (const auto& [i, k] : common(phases_a, phases_b)) {
+      const TimeRange& of_a = phases_a[i].range;
+      const TimeRange& of_b = phases_b[k].range;
+      add({}, {rest_a.begin_ns, std::max(rest_a.begin_ns, of_a.begin_ns)},
+          {rest_b.begin_ns, std::max(rest_b.begin_ns, of_b.begin_ns)});
+      add(phases_a[i].name, of_a, of_b);
+      rest_a.begin_ns = of_a.end_ns;
+      rest_b.begin_ns = of_b.end_ns;
+    }
+  }
+  add({}, rest_a, rest_b);
+  return out;
+}
+
+Table phase_table(const store::Store& a, const store::Store& b, std::size_t most_steps) {
+  Table table;
+  table.columns = {{"phase", 1.4F, false, "Of the compute stream; in the order in which they come"},
+                   {"A", 0.8F, true, "Per step, mean over the latest steps of the lowest rank"},
+                   {"B", 0.8F, true, "Per step, mean over the latest steps of the lowest rank"},
+                   {"B - A", 0.8F, true},
+                   {"change", 0.7F, true}};
+  std::vector<PhaseMean> means;
+  double outside_a = 0, outside_b = 0;
+  add_means(a, most_steps, &PhaseMean::ms_a, means, outside_a);
+  add_means(b, most_steps, &PhaseMean::ms_b, means, outside_b);
+  if (means.empty()) return table;
+  means.push_back({"outside of phases", outside_a, outside_b});
+  for (const PhaseMean& one : means) {
+    const double difference = one.ms_b.value_or(0) - one.ms_a.value_or(0);
+    const char* const sign = difference > 0 ? "+" : difference < 0 ? "\u2212" : "";
+    const bool has_change = one.ms_a && one.ms_b && *one.ms_a > 0;
+    const double change = has_change ? 100 * difference / *one.ms_a : 0;
+    table.add({{one.name, {}, Tone::normal, {}, ""},
+               number_cell(one.ms_a, milliseconds(one.ms_a).text()),
+               number_cell(one.ms_b, milliseconds(one.ms_b).text()),
+               number_cell(difference, sign + milliseconds(std::fabs(difference)).text()),
+               number_cell(has_change ? std::optional(change) : std::nullopt,
+                           sign + decimal(std::fabs(change), std::fabs(change) < 10 ? 1 : 0) + " %")});
+  }
+  return table;
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,93 @@
+// A step of two runs phase by phase.
+#include "app/gui/model/aligned_phases.h"
+
+#include <gtest/gtest.h>
+
+#include "app/gui/model/format.h"
+#include "tests/app/store/event_builder.h"
+
+namespace shardscope::gui {
+namespace {
+
+using Kind = ev::EventKind;
+
+struct Phased {
+  ev::Phase phase;
+  std::int64_t begin_ms, end_ms;
+};
+
+/// One step from 0 to `end_ms`.
+store::Store run_of(const std::vector<Phased>& phases, std::int64_t end_ms) {
+  constexpr std::int64_t kMs = 1'000'000;
+  store::Store store;
+  store::ChunkBuilder events(0);
+  events.host(0, Kind::step_begin, 7);
+  for (const Phased& one : phases) {
+    const auto code = static_cast<std::uint8_t>(one.phase);
+    events.compute(one.begin_ms * kMs, Kind::phase_begin, ev::kNoId, code);
+    events.compute(one.end_ms * kMs, Kind::phase_end, ev::kNoId, code);
+  }
+  events.host(end_ms * kMs, Kind::step_end, 7);
+  store.ingest(events.chunk);
+  return store;
+}
+
+std::string text_of(const std::vector<AlignedPart>& parts) {
+  std::string out;
+  const auto range = [](const TimeRange& of) {
+    return std::to_string(of.begin_ns / 1'000'000) + "-" + std::to_string(of.end_ns / 1'000'000);
+  };
+  for (const AlignedPart& part : parts)
+    out += std::to_string(part.at_ns / 1'000'000) + " " + (part.name.empty() ? "between" : part.name) +
+           " A " + range(part.a) + " B " + range(part.b) + "\n";
+  return out;
+}
+
+TEST(AlignedPhases, EachBeginsAtTheSamePlaceHoweverLongTheOnesBeforeTook) {
+  using enum ev::Phase;
+  const store::Store a = run_of({{forward, 0, 10}, {backward, 10, 30}, {optimizer, 32, 40}}, 41);
+  const store::Store b = run_of({{forward, 1, 21}, {backward, 21, 31}, {optimizer, 31, 36}}, 36);
+  EXPECT_EQ(text_of(align_steps(a, a.steps()[0], b, b.steps()[0], AlignBy::phase)),
+            "0 between A 0-0 B 0-1\n"
+            "1 forward A 0-10 B 1-21\n"
+            "21 backward A 10-30 B 21-31\n"
+            "41 between A 30-32 B 31-31\n"
+            "43 optimizer A 32-40 B 31-36\n"
+            "51 between A 40-41 B 36-36\n");
+  EXPECT_EQ(text_of(align_steps(a, a.steps()[0], b, b.steps()[0], AlignBy::step)),
+            "0 between A 0-41 B 0-36\n");
+}
+
+/// A accumulates over two micro-steps and B does not.
+TEST(AlignedPhases, WhatIsInOneRunOnlyLiesBetween) {
+  using enum ev::Phase;
+  const store::Store a = run_of(
+      {{forward, 0, 10}, {backward, 10, 20}, {forward, 20, 30}, {backward, 30, 40}, {optimizer, 40, 45}}, 45);
+  const store::Store b = run_of({{forward, 0, 10}, {backward, 10, 20}, {optimizer, 20, 25}}, 25);
+  EXPECT_EQ(text_of(align_steps(a, a.steps()[0], b, b.steps()[0], AlignBy::phase)),
+            "0 forward A 0-10 B 0-10\n"
+            "10 backward A 10-20 B 10-20\n"
+            "20 between A 20-40 B 20-20\n"
+            "40 optimizer A 40-45 B 20-25\n");
+}
+
+TEST(AlignedPhases, TheirTimesStandInATableWithWhatLiesOutside) {
+  using enum ev::Phase;
+  const store::Store a = run_of({{forward, 0, 10}, {backward, 10, 30}}, 40);
+  const store::Store b = run_of({{forward, 0, 15}, {backward, 15, 30}, {optimizer, 30, 36}}, 36);
+  const Table table = phase_table(a, b, 5);
+  std::string text;
+  for (const auto& row : table.rows) {
+    for (const Cell& cell : row) text += cell.text + "|";
+    text += "\n";
+  }
+  const auto ms = [](double value) { return milliseconds(value).text(); };
+  EXPECT_EQ(text, "forward|" + ms(10) + "|" + ms(15) + "|+" + ms(5) + "|+50 %|\n" + "backward|" + ms(20) +
+                      "|" + ms(15) + "|\u2212" + ms(5) + "|\u221225 %|\n" + "optimizer|\u2013|" + ms(6) +
+                      "|+" + ms(6) + "|\u2013|\n" + "outside of phases|" + ms(10) + "|" + ms(0) + "|\u2212" +
+                      ms(10) + "|\u2212100 %|\n");
+  EXPECT_TRUE(phase_table(store::Store(), store::Store(), 5).rows.empty());
+}
+
+}  // namespace
+}  // namespace shardscope::gui
