@@ -31,11 +31,11 @@ void add_view(CLI::App& app, Action& action) {
   verb->add_option(
       "--panel", options->panel,
       "overview, timeline, partition, memory, communication, buckets, stepper, compare, findings, messages, "
-      "whatif, find, statistics, flame, notes, inspector or workspace");
+      "whatif, find, statistics, flame, lecture, notes, inspector or workspace");
   verb->add_option("--size", options->size, "Picture size, e.g. 1600x900");
   verb->add_option("--at", options->at, "Step (12), time (1.25s), rank ('rank 3') or copied link to show");
   verb->add_option("--theme", options->theme, "dark or light");
-  verb->add_option("--layout", options->layout, "watch, step, memory, compare or presentation");
+  verb->add_option("--layout", options->layout, "watch, step, memory, compare, presentation or lecture");
   verb->callback([options, &action] {
     action = [options]() -> int {
       std::vector<std::string> command = {sibling_program("shardscope-gui")};

@@ -232,7 +232,7 @@ int main(int argc, char** argv) {
   cli.add_option("--at", options.at, "Step (12), time (1.25s), rank (rank 3) or a copied link to show");
   cli.add_option("--theme", options.theme, "dark or light")
       ->transform(CLI::IsMember({"dark", "light"}, CLI::ignore_case));
-  cli.add_option("--layout", options.layout, "Watch, Step, Memory, Compare or Presentation")
+  cli.add_option("--layout", options.layout, "Watch, Step, Memory, Compare, Presentation or Lecture")
       ->transform(CLI::IsMember(shardscope::gui::layout_names(), CLI::ignore_case));
   cli.add_option(
          "--vision", options.vision,

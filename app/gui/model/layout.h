@@ -21,11 +21,11 @@ struct LayoutNode {
   std::vector<LayoutNode> children;
 };
 
-/// Names in the order of the menu: Watch, Step, Memory, Compare, Presentation.
+/// Names in the order of the menu: Watch, Step, Memory, Compare, Presentation, Lecture.
 [[nodiscard]] const std::vector<std::string>& layout_names();
 /// Throws std::invalid_argument listing the names.
 [[nodiscard]] LayoutNode preset_layout(std::string_view name);
-/// Type and lanes are this much larger (Presentation).
+/// Type and lanes are this much larger (Presentation, Lecture).
 [[nodiscard]] float layout_zoom(std::string_view name) noexcept;
 /// Widths (Axis::row) or heights of a split's children in `room`: by weight, none under its smallest while
 /// there is room; they add up to the room.

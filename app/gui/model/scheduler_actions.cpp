@@ -51,9 +51,14 @@ SchedulerAction action_of(const store::Store& store, const StatusGroup& group) {
       names_of(store, group.params) + " (" + count(static_cast<double>(group.elems)).text() + " elements)";
   switch (status) {
     case plan::ParamStatus::in_flight:
+      action.kind = cause == ev::StatusCause::prefetch ? ActionKind::prefetch : ActionKind::gather;
       action.text = (cause == ev::StatusCause::prefetch ? "Prefetch started: " : "Gather started: ") + what;
       break;
     case plan::ParamStatus::available:
+      // What is persistent stays, whichever gather brought it once; without a gather nothing has arrived.
+      action.kind = cause == ev::StatusCause::persistent ? ActionKind::kept
+                    : group.gather != ev::kNoId          ? ActionKind::available
+                                                         : ActionKind::other;
       action.text = "Available: " + what;
       break;
     case plan::ParamStatus::not_available:
@@ -61,6 +66,7 @@ SchedulerAction action_of(const store::Store& store, const StatusGroup& group) {
         action.text = (group.module == ev::kNoId ? "Unregistered: " : "Registered: ") + what;
         break;
       }
+      action.kind = ActionKind::release;
       action.text = group.gather == ev::kNoId && cause == ev::StatusCause::partition
                         ? "Secondary copy ended: " + what
                         : "Released: " + what;
@@ -79,6 +85,7 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
   switch (event.kind) {
     case ev::EventKind::fetch_decision: {
       const auto fields = ev::as<ev::EventKind::fetch_decision>(event);
+      action.kind = ActionKind::decision;
       action.module = fields.module;
       action.gather = fields.gather;
       const std::string module(tail_path(module_name(store, fields.module)));
@@ -105,6 +112,7 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
     }
     case ev::EventKind::release_kept: {
       const auto fields = ev::as<ev::EventKind::release_kept>(event);
+      action.kind = ActionKind::kept;
       action.module = fields.module;
       action.param = fields.param;
       action.text = "Kept: " + std::string(tail_path(param_name(store, fields.param)));
@@ -112,6 +120,7 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
     }
     case ev::EventKind::bucket_flush: {
       const auto fields = ev::as<ev::EventKind::bucket_flush>(event);
+      action.kind = ActionKind::bucket_flush;
       action.text = "Bucket " + std::to_string(fields.bucket) + " reduced: " + std::to_string(fields.params) +
                     " gradients, " + count(static_cast<double>(fields.elems)).text() + " elements";
       action.param = fields.trigger_param;
@@ -119,6 +128,7 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
     }
     case ev::EventKind::bucket_add: {
       const auto fields = ev::as<ev::EventKind::bucket_add>(event);
+      action.kind = ActionKind::bucket_add;
       action.param = fields.param;
       action.text = "Gradient of " + std::string(tail_path(param_name(store, fields.param))) +
                     " joined bucket " + std::to_string(fields.bucket);
@@ -128,6 +138,7 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
     }
     case ev::EventKind::trace_mode: {
       const auto fields = ev::as<ev::EventKind::trace_mode>(event);
+      action.kind = ActionKind::trace;
       action.text = std::string("Trace: ") + word(fields.mode);
       return action;
     }
@@ -138,12 +149,14 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
     }
     case ev::EventKind::trace_invalidated: {
       const auto fields = ev::as<ev::EventKind::trace_invalidated>(event);
+      action.kind = ActionKind::trace;
       action.module = fields.got_module;
       action.text = "Trace invalidated at its step " + std::to_string(fields.trace_step);
       return action;
     }
     case ev::EventKind::overflow: {
       const auto fields = ev::as<ev::EventKind::overflow>(event);
+      action.kind = ActionKind::overflow;
       if (fields.any_rank == 0) return std::nullopt;  // the check was made, nothing overflowed
       action.text = "Overflow: the step is skipped";
       return action;
@@ -159,6 +172,7 @@ SchedulerAction outcome_action(const store::Store& store, const ev::Event& event
   const auto fields = ev::as<ev::EventKind::prefetch_outcome>(event);
   const plan::PrefetchOutcome outcome = fields.outcome;
   SchedulerAction action;
+  action.kind = ActionKind::outcome;
   action.at_ns = static_cast<std::int64_t>(event.ticks);
   action.module = fields.module;
   action.gather = fields.gather;

@@ -22,6 +22,7 @@ namespace shardscope::gui {
 [[nodiscard]] std::unique_ptr<View> make_find_view();
 [[nodiscard]] std::unique_ptr<View> make_statistics_view();
 [[nodiscard]] std::unique_ptr<View> make_flame_view();
+[[nodiscard]] std::unique_ptr<View> make_lecture_view();
 [[nodiscard]] std::unique_ptr<View> make_notes_view();
 
 }  // namespace shardscope::gui

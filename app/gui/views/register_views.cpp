@@ -27,6 +27,7 @@ void register_views(ViewRegistry& registry) {
   registry.add(make_find_view());
   registry.add(make_statistics_view());
   registry.add(make_flame_view());
+  registry.add(make_lecture_view());
   registry.add(make_notes_view());
 }
 

@@ -91,7 +91,7 @@ void Workspace::controls(Context& ctx, Rect& room) {
     app.theme = app.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;
   }
   Rect layout_place;
-  if (ctx.menu_button_right(room, "Layout: " + app.layout_name, layout_place, true, "Layout (1 to 5)")) {
+  if (ctx.menu_button_right(room, "Layout: " + app.layout_name, layout_place, true, "Layout (1 to 6)")) {
     layout_menu(ctx, layout_place);
   }
   room.take_right(12);

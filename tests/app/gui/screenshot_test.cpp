@@ -62,7 +62,7 @@ TEST_P(Panel, SurvivesTheSmallestSize) {
 INSTANTIATE_TEST_SUITE_P(All, Panel,
                          ::testing::Values("overview", "timeline", "partition", "memory", "communication",
                                            "stepper", "compare", "findings", "inspector", "messages",
-                                           "buckets", "whatif", "find", "statistics", "flame",
+                                           "buckets", "whatif", "find", "statistics", "flame", "lecture",
                                            "notes", "workspace"),
                          [](const auto& test) { return std::string(test.param); });
 

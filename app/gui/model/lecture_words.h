@@ -1,0 +1,17 @@
+// The words and colours of a lecture's scenes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "app/gui/model/lecture.h"
+#include "app/gui/model/palette.h"
+
+namespace shardscope::gui {
+
+/// What it is, in two sentences; empty for what is explained by its own text.
+[[nodiscard]] std::string lesson_of(SceneKind kind, std::uint32_t ranks);
+[[nodiscard]] const char* name_of(SceneKind kind) noexcept;
+[[nodiscard]] Meaning meaning_of(SceneKind kind) noexcept;
+
+}  // namespace shardscope::gui
