@@ -63,6 +63,7 @@ class Settings {
   Settings() : path_(settings_file()) {
     ImGui::GetIO().IniSavingRate = 1;
     std::ifstream file(path_, std::ios::binary);
+    first_run_ = !path_.empty() && !file;
     if (path_.empty() || !file) return;
     const std::string whole{std::istreambuf_iterator<char>(file), {}};
     if (const auto text = checked_text(whole)) {
@@ -74,6 +75,8 @@ class Settings {
   ~Settings() { save(); }
   Settings(const Settings&) = delete;
   Settings& operator=(const Settings&) = delete;
+  /// No window before this one has kept any.
+  [[nodiscard]] bool first_run() const { return first_run_; }
   void save_if_changed() {
     if (ImGui::GetIO().WantSaveIniSettings) save();
   }
@@ -87,6 +90,7 @@ class Settings {
     if (!path_.empty()) (void)write_state(path_, file);
   }
   std::string path_;
+  bool first_run_ = false;
 };
 
 struct Input {
@@ -271,6 +275,7 @@ int run_window(AppState& app, const WindowOptions& options) {
   Frame frame;
   Settings settings;
   frame.workspace().opened({app.run->source(), {}, false});
+  if (settings.first_run()) frame.workspace().ui().say("New here? Menu Help, Tour of the window");
   const Clock::time_point start = Clock::now();
   Clock::time_point last_draw{};
   double draw_cost = 0;

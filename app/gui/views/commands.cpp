@@ -122,6 +122,8 @@ void note_beside_now(C& ctx) {
 void clear(C& ctx) {
   if (ctx.ui.help)
     ctx.ui.help = false;
+  else if (ctx.ui.tour)
+    ctx.ui.tour.reset();
   else if (ctx.app.selection.kind != SelectionKind::none)
     ctx.app.clear_selection();
   else if (ctx.app.measured)
@@ -205,6 +207,7 @@ const Command kCommands[] = {
     {Menu::run, "Next step's gate", "N", 'N', kNone, step<StepUnit::step, Direction::forward>, has_gates},
 
     {Menu::help, "Keys and colours", "F1 or ?", key::kF1, kNone, [](C& ctx) { ctx.ui.help = !ctx.ui.help; }},
+    {Menu::help, "Tour of the window", "", 0, kNone, [](C& ctx) { ctx.ui.tour = 0; }},
     {Menu::help, "About", "", 0, kNone, ask<Dialog::about>},
 };
 

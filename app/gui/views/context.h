@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,6 +87,7 @@ struct UiState {
   Overlay overlay;
   const void* captured = nullptr;  ///< the drag in progress belongs to this
   bool help = false;
+  std::optional<std::size_t> tour;  ///< the stop that is shown
   StepAxis steps;
   Dialog dialog = Dialog::none;
   bool dialog_opened = false;  ///< since the last frame

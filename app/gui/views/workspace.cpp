@@ -85,6 +85,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
 /// paused.
 void Workspace::above(Context& ctx) {
   draw_help(ctx);
+  tour(ctx);
   ctx.draw_overlay();
   dialogs_.draw(ctx, {registry_, docks_, recent_});
   if (dialogs_.exporting()) ctx.moving = true;

@@ -61,6 +61,7 @@ class Workspace {
   /// Opens the panel that UiState::show_panel names, and the Inspector at the first selection.
   void show_requested_panel(Context& ctx);
   void above(Context& ctx);
+  void tour(Context& ctx);
 
   ViewRegistry registry_;
   Docks docks_;
@@ -77,6 +78,7 @@ class Workspace {
   Done done_;
   int brush_owner_ = 0;
   bool inspector_offered_ = false;
+  std::optional<std::size_t> tour_shown_;
   std::string focus_panel_;  ///< to be brought to the front when it is drawn
   /// Of the settings file, until the first frame takes them over.
   struct Kept {

@@ -1,0 +1,16 @@
+// The tour of the window: where to look, one place after the other, and what is there.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace shardscope::gui {
+
+struct TourStop {
+  std::string_view panel;  ///< name of a view; "top" and "steps": the bars above the panels
+  std::string_view title;
+  std::string_view text;
+};
+[[nodiscard]] std::span<const TourStop> tour_stops();
+
+}  // namespace shardscope::gui

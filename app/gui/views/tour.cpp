@@ -1,0 +1,83 @@
+// The tour: a frame around the place that is talked of, and a card with the words.
+#include "app/gui/model/tour.h"
+
+#include <algorithm>
+#include <string>
+
+#include "app/gui/views/imgui_text.h"
+#include "app/gui/views/workspace.h"
+
+namespace shardscope::gui {
+namespace {
+
+constexpr float kCardWidth = 360, kCardHeight = 190;
+
+/// Beside the place, or in it where it leaves no room.
+ImVec2 card_at(const Rect& place, const Rect& window) {
+  constexpr float kGap = 10;
+  float x = place.x + 24;
+  float y = place.bottom() + kGap;
+  if (y + kCardHeight > window.bottom()) y = place.y - kCardHeight - kGap;
+  if (y < window.y) {
+    x = place.x > kCardWidth + kGap ? place.x - kCardWidth - kGap : place.right() + kGap;
+    y = place.y + 40;
+    if (x + kCardWidth > window.right()) x = place.x + 24;
+  }
+  return {std::clamp(x, window.x + 8, std::max(window.x + 8, window.right() - kCardWidth - 8)),
+          std::clamp(y, window.y + 8, std::max(window.y + 8, window.bottom() - kCardHeight - 8))};
+}
+
+}  // namespace
+
+void Workspace::tour(Context& ctx) {
+  if (!ctx.ui.tour) return;
+  const auto stops = tour_stops();
+  const std::size_t at = std::min(*ctx.ui.tour, stops.size() - 1);
+  const TourStop& stop = stops[at];
+  if (tour_shown_ != at) {
+    tour_shown_ = at;
+    if (at == 0) ctx.app.set_layout("Watch");
+    if (registry_.find(stop.panel) != nullptr) ctx.ui.show_panel = std::string(stop.panel);
+    ImGui::SetNextWindowFocus();
+  }
+  const auto placed = std::ranges::find(placed_, stop.panel, &PlacedForDump::name);
+  const Rect place = placed != placed_.end() ? placed->rect : ctx.window;
+  ctx.canvas.draw_on(ImGui::GetForegroundDrawList());
+  ctx.canvas.outline(place.inset(1, 1), ctx.colors().accent, 1, 2, 4);
+  ImGui::SetNextWindowPos(card_at(place, ctx.window));
+  ImGui::SetNextWindowSize({kCardWidth, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {14, 12});
+  if (ImGui::Begin("##tour", nullptr,
+                   ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking |
+                       ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoMove)) {
+    {
+      const FontScope strong(ctx.canvas.fonts(), Font::strong);
+      ImGui::TextUnformatted(stop.title.data(), stop.title.data() + stop.title.size());
+    }
+    ImGui::PushTextWrapPos(kCardWidth - 14);
+    ImGui::TextUnformatted(stop.text.data(), stop.text.data() + stop.text.size());
+    ImGui::PopTextWrapPos();
+    ImGui::Spacing();
+    ImGui::TextDisabled("%d of %d", static_cast<int>(at) + 1, static_cast<int>(stops.size()));
+    const bool last = at + 1 == stops.size();
+    ImGui::SameLine(kCardWidth - 214);
+    if (ImGui::Button("Leave", {60, 0})) ctx.ui.tour.reset();
+    ImGui::SameLine();
+    ImGui::BeginDisabled(at == 0);
+    if (ImGui::Button("Back", {60, 0})) ctx.ui.tour = at - 1;
+    ImGui::EndDisabled();
+    ImGui::SameLine();
+    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
+    if (ImGui::Button(last ? "Done" : "Next", {60, 0})) {
+      if (last)
+        ctx.ui.tour.reset();
+      else
+        ctx.ui.tour = at + 1;
+    }
+  }
+  ImGui::End();
+  ImGui::PopStyleVar();
+  if (!ctx.ui.tour) tour_shown_.reset();
+}
+
+}  // namespace shardscope::gui
