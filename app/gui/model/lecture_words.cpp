@@ -8,6 +8,9 @@ namespace shardscope::gui {
 std::string lesson_of(SceneKind kind, std::uint32_t ranks) {
   switch (kind) {
     case SceneKind::step:
+      if (ranks == 1)
+        return "At stage 3 every parameter, gradient and optimizer state is divided over the ranks. This run "
+               "has one: its part is the whole.";
       return "At stage 3 every parameter, gradient and optimizer state is divided over the " +
              std::to_string(ranks) +
              " ranks: each keeps its part. A parameter is whole on a rank only around the time that a module "

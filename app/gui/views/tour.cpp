@@ -36,7 +36,10 @@ void Workspace::tour(Context& ctx) {
   const TourStop& stop = stops[at];
   if (tour_shown_ != at) {
     tour_shown_ = at;
-    if (at == 0) ctx.app.set_layout("Watch");
+    if (at == 0) {
+      ctx.app.set_layout("Watch");
+      ctx.ui.say({});  // the offer of a tour
+    }
     if (registry_.find(stop.panel) != nullptr) ctx.ui.show_panel = std::string(stop.panel);
     ImGui::SetNextWindowFocus();
   }
@@ -54,6 +57,7 @@ void Workspace::tour(Context& ctx) {
       const FontScope strong(ctx.canvas.fonts(), Font::strong);
       ImGui::TextUnformatted(stop.title.data(), stop.title.data() + stop.title.size());
     }
+    const FontScope body(ctx.canvas.fonts(), Font::body);
     ImGui::PushTextWrapPos(kCardWidth - 14);
     ImGui::TextUnformatted(stop.text.data(), stop.text.data() + stop.text.size());
     ImGui::PopTextWrapPos();
@@ -67,8 +71,11 @@ void Workspace::tour(Context& ctx) {
     if (ImGui::Button("Back", {60, 0})) ctx.ui.tour = at - 1;
     ImGui::EndDisabled();
     ImGui::SameLine();
-    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-    if (ImGui::Button(last ? "Done" : "Next", {60, 0})) {
+    // Without the keyboard's cursor of ImGui, which is there only once it is asked for.
+    const bool entered =
+        !ImGui::GetIO().WantTextInput && !ImGui::GetIO().NavVisible &&
+        (ImGui::IsKeyPressed(ImGuiKey_Enter, false) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter, false));
+    if (ImGui::Button(last ? "Done" : "Next", {60, 0}) || entered) {
       if (last)
         ctx.ui.tour.reset();
       else

@@ -66,6 +66,7 @@ TEST_F(LectureTest, ExplainsEachKindOnceAndKindsAreToldApart) {
                                SceneKind::release, SceneKind::bucket_flush, SceneKind::wait})
     EXPECT_TRUE(explained.contains(kind)) << name_of(kind);
   EXPECT_NE(lecture.scenes.front().lesson.find("over the 4 ranks"), std::string::npos);
+  EXPECT_EQ(lesson_of(SceneKind::step, 1).find("1 ranks"), std::string::npos);
   for (const Scene& scene : lecture.scenes) {
     if (scene.kind == SceneKind::prefetch) {
       EXPECT_TRUE(scene.text.starts_with("Prefetch started"));
