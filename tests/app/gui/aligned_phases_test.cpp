@@ -71,6 +71,17 @@ TEST(AlignedPhases, WhatIsInOneRunOnlyLiesBetween) {
             "40 optimizer A 40-45 B 20-25\n");
 }
 
+/// B evaluates first: that does not cost A's forward its partner.
+TEST(AlignedPhases, AsManyAsPossibleAreAligned) {
+  using enum ev::Phase;
+  const store::Store a = run_of({{forward, 0, 10}, {backward, 10, 20}}, 20);
+  const store::Store b = run_of({{evaluation, 0, 5}, {forward, 5, 15}, {backward, 15, 25}}, 25);
+  EXPECT_EQ(text_of(align_steps(a, a.steps()[0], b, b.steps()[0], AlignBy::phase)),
+            "0 between A 0-0 B 0-5\n"
+            "5 forward A 0-10 B 5-15\n"
+            "15 backward A 10-20 B 15-25\n");
+}
+
 TEST(AlignedPhases, TheirTimesStandInATableWithWhatLiesOutside) {
   using enum ev::Phase;
   const store::Store a = run_of({{forward, 0, 10}, {backward, 10, 30}}, 40);
