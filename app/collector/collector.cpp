@@ -24,7 +24,7 @@ using instrumentation::monotonic_now_ns;
 namespace {
 
 constexpr double kSettle_s = 0.02;  ///< one look at the recorder, at the end
-constexpr double kLastLook_s = 2;  ///< at the end, for viewers to fetch the rest
+constexpr double kLastLook_s = 2;   ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -229,10 +229,9 @@ void Collector::State::turn() {
   // just have done so: then the next turn comes a little later.
   const bool full = intake_full();
   news_wanted.store(full || pacing.watched() == Watch::active, std::memory_order_relaxed);
-  const CollectorSockets::Ready ready =
-      sockets.wait(pacing.rest_s(now_s(), full),
-                   full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
-                   upstream ? &*upstream : nullptr);
+  const CollectorSockets::Ready ready = sockets.wait(
+      pacing.rest_s(now_s(), full), full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
+      upstream ? &*upstream : nullptr);
   notice_standstill(now_s());
   if (ready.handshakes) {
     sockets.watch->attend();

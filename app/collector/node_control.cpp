@@ -44,7 +44,8 @@ void Collector::State::pass_command(std::uint32_t rank, wire::RankCommand comman
   // Ranks know this collector's numbers only; the answer goes up with the number of the request from above.
   const std::uint64_t theirs = std::exchange(command.id, 0);
   command = pauses.numbered(command);
-  if (command.kind == wire::RankCommand::Kind::prepare_pause) relayed.pause_passed_on(rank, command.id, theirs);
+  if (command.kind == wire::RankCommand::Kind::prepare_pause)
+    relayed.pause_passed_on(rank, command.id, theirs);
   send_to_rank(known->second, command);
 }
 

@@ -1,5 +1,5 @@
-// The collectors of nodes below this one: where each is reached, what its clock says, whether it is silent. Pure: the
-// caller sends, and hands in what arrived and when.
+// The collectors of nodes below this one: where each is reached, what its clock says, whether it is silent.
+// Pure: the caller sends, and hands in what arrived and when.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ class Nodes {
 
   enum class Greeting : std::uint8_t { first, again, back };  ///< back: it had been silent
   /// A node's collector says where it is reached, first and again and again. `incarnation`: its process.
-  Greeting greeted(std::uint64_t incarnation, const std::string& route, const std::string& host, bool same_clock,
-                   double now_s);
+  Greeting greeted(std::uint64_t incarnation, const std::string& route, const std::string& host,
+                   bool same_clock, double now_s);
   /// Null: no node's collector is reached there. It stays where it is until clear().
   [[nodiscard]] Node* at(const std::string& route);
   /// The same, of a message that has come from there.
@@ -46,7 +46,7 @@ class Nodes {
   void clear();
 
  private:
-  std::map<std::uint64_t, Node> nodes_;           ///< by incarnation
+  std::map<std::uint64_t, Node> nodes_;            ///< by incarnation
   std::map<std::string, std::uint64_t> at_route_;  ///< incarnations
 };
 

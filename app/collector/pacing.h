@@ -1,4 +1,5 @@
-// When the collector's event loop does what comes by time. Pure: the caller hands in the time, of a monotonic clock.
+// When the collector's event loop does what comes by time. Pure: the caller hands in the time, of a monotonic
+// clock.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +37,8 @@ class Pacing {
     const double gap_s = now_s - before_s;
     return before_s == 0 || gap_s < kStandstill_s ? 0 : gap_s;
   }
-  /// What goes over every rank is not done with every message: a thousand ranks would be all the loop does. But a
-  /// viewer that comes is noticed at once.
+  /// What goes over every rank is not done with every message: a thousand ranks would be all the loop does.
+  /// But a viewer that comes is noticed at once.
   [[nodiscard]] bool round_due(double now_s, bool viewer_asks) const noexcept {
     return now_s >= next_round_s_ || (viewer_asks && watched_ == Watch::idle);
   }
@@ -48,7 +49,9 @@ class Pacing {
   /// True at most once in kCommitEvery_s: the recording is to be committed.
   [[nodiscard]] bool commit_due(double now_s) noexcept { return due(next_commit_s_, now_s, kCommitEvery_s); }
   /// True at most once in kLivenessEvery_s: ranks are to be looked for.
-  [[nodiscard]] bool liveness_due(double now_s) noexcept { return due(next_liveness_s_, now_s, kLivenessEvery_s); }
+  [[nodiscard]] bool liveness_due(double now_s) noexcept {
+    return due(next_liveness_s_, now_s, kLivenessEvery_s);
+  }
 
  private:
   static bool due(double& next_s, double now_s, double every_s) noexcept {

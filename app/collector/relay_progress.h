@@ -1,4 +1,5 @@
-// What a node's collector keeps in mind between the collector above and its own ranks. Pure: the connection is Upstream's.
+// What a node's collector keeps in mind between the collector above and its own ranks. Pure: the connection
+// is Upstream's.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,9 @@ namespace shardscope::collector {
 class RelayProgress {
  public:
   /// A pause from above is passed on to a rank under a number of this collector's: ranks know no others.
-  void pause_passed_on(std::uint32_t rank, std::uint64_t own, std::uint64_t theirs) { asked_[rank] = {own, theirs}; }
+  void pause_passed_on(std::uint32_t rank, std::uint64_t own, std::uint64_t theirs) {
+    asked_[rank] = {own, theirs};
+  }
   /// The number above of the pause that a rank answers; none: not the last that it was asked for.
   [[nodiscard]] std::optional<std::uint64_t> pause_answered(std::uint32_t rank, std::uint64_t own) const {
     const auto asked = asked_.find(rank);
@@ -19,16 +22,17 @@ class RelayProgress {
     return asked->second.second;
   }
 
-  /// Whether the node has seen the end: each of its ranks has ended and the collector above knows it all. That
-  /// one may have ended before its last word came here: when it has been sent everything, that is waited for as
-  /// long as for anything else at the end.
+  /// Whether the node has seen the end: each of its ranks has ended and the collector above knows it all.
+  /// That one may have ended before its last word came here: when it has been sent everything, that is waited
+  /// for as long as for anything else at the end.
   [[nodiscard]] bool over(bool all_ended, bool sent, bool drained, double now_s, double linger_s) noexcept {
     if (!all_ended || !sent) all_sent_s_ = now_s;
     return all_ended && (drained || now_s - all_sent_s_ > linger_s);
   }
 
  private:
-  std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> asked_;  ///< the last pause: own number, theirs
+  std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>>
+      asked_;              ///< the last pause: own number, theirs
   double all_sent_s_ = 0;  ///< since then every rank has ended and everything has been sent
 };
 
