@@ -18,8 +18,6 @@ bool is_paused(const store::Store& store) {
   return std::ranges::any_of(store.ranks(), [](const store::RankRow& rank) { return rank.gate.holding; });
 }
 
-constexpr const char* kRequest = "request";
-
 /// Why a request has nothing to do; empty: it has.
 std::string off(const collector::CollectorOptions& options) {
   if (options.record_path.empty()) return "nothing is recorded";
@@ -72,7 +70,7 @@ void FlightRecorder::look_at(const store::Store& store, bool asked, Clock::time_
     return;
   }
   found_.push_back({.at_ns = std::min(store.origin_ns() + store.end_ns(), now_ns()),
-                    .kind = kRequest,
+                    .kind = store::kRequested,
                     .step = interval.step,
                     .text = "requested with SIGUSR2"});
 }
@@ -115,7 +113,7 @@ void FlightRecorder::look() {
   for (store::Moment& moment : std::exchange(found_, {})) {
     if (is_new(moment)) {
       say(stderr, "shardscope: {}\n", keep(std::move(moment), stopped));
-    } else if (moment.kind == kRequest) {
+    } else if (moment.kind == store::kRequested) {
       say(stderr, "shardscope: SIGUSR2: the request before keeps what lies around this moment\n");
     }
   }

@@ -41,20 +41,26 @@ bool RetentionPlan::keep(Moment moment) {
   const auto at = std::upper_bound(moments_.begin(), moments_.end(), moment.at_ns,
                                    [](std::int64_t ns, const Moment& other) { return ns < other.at_ns; });
   const std::int64_t begin_ns = moment.begin_ns;
-  moments_.insert(at, std::move(moment));
+  const auto added = moments_.insert(at, std::move(moment));
   ++moments_revision_;
   for (auto block = blocks_.lower_bound({begin_ns, INT64_MIN}); block != blocks_.end();) {
     const auto next = std::next(block);
     if (pinned(block->first, block->second)) pinned_.insert(blocks_.extract(block));
     block = next;
   }
-  while (moments_.size() > retention_.moments) forget_moment();
+  if (moments_.size() > retention_.moments) forget(least_wanted(&*added));
   return true;
 }
 
-void RetentionPlan::forget_moment() {
-  const std::int64_t begin_ns = moments_.front().begin_ns;
-  moments_.erase(moments_.begin());
+std::vector<Moment>::iterator RetentionPlan::least_wanted(const Moment* added) {
+  const auto found = std::ranges::find_if(
+      moments_, [added](const Moment& moment) { return moment.kind != kRequested && &moment != added; });
+  return found == moments_.end() ? moments_.begin() : found;
+}
+
+void RetentionPlan::forget(std::vector<Moment>::iterator moment) {
+  const std::int64_t begin_ns = moment->begin_ns;
+  moments_.erase(moment);
   ++moments_revision_;
   for (auto block = pinned_.lower_bound({begin_ns, INT64_MIN}); block != pinned_.end();) {
     const auto next = std::next(block);
@@ -84,7 +90,7 @@ RetentionPlan::Rows RetentionPlan::due(std::uint64_t used_bytes) {
   if (!retention_.limited() || newest_ns_ == INT64_MIN) return out;
   if (retention_.moment_age_ns > 0) {
     const std::int64_t from_ns = plus(std::min(newest_ns_, now_ns_), -retention_.moment_age_ns);
-    while (!moments_.empty() && moments_.front().end_ns < from_ns) forget_moment();
+    while (!moments_.empty() && moments_.front().end_ns < from_ns) forget(moments_.begin());
   }
   const auto take = [&](Blocks::iterator at) {
     out[at->second.rank].push_back(at->first.id);
@@ -105,7 +111,7 @@ RetentionPlan::Rows RetentionPlan::due(std::uint64_t used_bytes) {
       for (auto at = blocks_.begin(); at != blocks_.end() && used_bytes > enough;)
         at = stays(*at) ? std::next(at) : take(at);
       if (used_bytes <= enough || moments_.empty()) break;
-      forget_moment();
+      forget(least_wanted());
     }
   }
   for (auto& [rank, rows] : out) std::sort(rows.begin(), rows.end());

@@ -16,11 +16,13 @@ namespace shardscope::store {
 struct Retention {
   std::int64_t max_age_ns = 0;              ///< before the run's newest event; 0: no limit
   std::uint64_t max_bytes = 0;              ///< of the file, without its log; 0: no limit
-  std::size_t moments = 10;                 ///< that are kept; beyond, the oldest goes
+  std::size_t moments = 10;                 ///< that are kept; beyond, the oldest that nobody requested goes
   std::int64_t around_ns = 30'000'000'000;  ///< kept before and after a moment
   std::int64_t moment_age_ns = 0;           ///< moments go when they are so old; 0: never for that
   [[nodiscard]] bool limited() const noexcept { return max_age_ns > 0 || max_bytes > 0; }
 };
+
+inline constexpr const char* kRequested = "request";  ///< kind of a moment that a person asked for
 
 /// Something that the run was kept around: a step that was slow, a loss that was not a number, a request.
 struct Moment {
@@ -63,7 +65,8 @@ class RetentionPlan {
   /// Rows of one rank, ascending; whether neighbours of them stay is for the caller to look at.
   using Rows = std::map<std::uint32_t, std::vector<std::int64_t>>;
   /// What goes now, where the file's rows take `used_bytes`; the plan is without them from here on. The
-  /// newest block of a rank stays. When only moments could make room, the oldest of them go.
+  /// newest block of a rank stays. When only moments could make room, the oldest of them go, requested ones
+  /// last.
   [[nodiscard]] Rows due(std::uint64_t used_bytes);
 
  private:
@@ -79,7 +82,9 @@ class RetentionPlan {
   using Blocks = std::map<Key, Entry>;  ///< oldest first
   [[nodiscard]] bool pinned(const Key& key, const Entry& entry) const;
   [[nodiscard]] std::int64_t oldest_by_age() const;
-  void forget_moment();
+  /// The oldest that nobody requested and that is not `added`; where there is none, the oldest.
+  [[nodiscard]] std::vector<Moment>::iterator least_wanted(const Moment* added = nullptr);
+  void forget(std::vector<Moment>::iterator moment);
 
   Retention retention_;
   Blocks blocks_;                                       ///< that no moment keeps

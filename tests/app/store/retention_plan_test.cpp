@@ -43,6 +43,21 @@ TEST(RetentionPlan, AMomentStaysUntilNothingElseMakesRoom) {
   EXPECT_TRUE(plan.moments().empty());
 }
 
+TEST(RetentionPlan, WhatWasRequestedGoesAfterWhatATriggerFound) {
+  RetentionPlan plan({.max_age_ns = kSecond, .moments = 2, .around_ns = kSecond});
+  const auto kept = [&plan](std::int64_t at, const char* kind) {
+    EXPECT_TRUE(plan.keep({.at_ns = at * kSecond, .kind = kind, .text = ""}));
+    std::vector<std::int64_t> times;
+    for (const Moment& moment : plan.moments()) times.push_back(moment.at_ns / kSecond);
+    return times;
+  };
+  (void)kept(10, kRequested);
+  (void)kept(20, "slow_step");
+  EXPECT_THAT(kept(30, "slow_step"), testing::ElementsAre(10, 30));
+  EXPECT_THAT(kept(40, kRequested), testing::ElementsAre(10, 40));
+  EXPECT_THAT(kept(50, "slow_step"), testing::ElementsAre(40, 50)) << "where all were requested, the oldest";
+}
+
 TEST(RetentionPlan, MomentsGoByNumberAndAge) {
   RetentionPlan plan(
       {.max_age_ns = kSecond, .moments = 2, .around_ns = kSecond, .moment_age_ns = 100 * kSecond});
