@@ -140,7 +140,9 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
                 std::ranges::count(pointer.pressed, true) > 0 ||
                 std::ranges::count(pointer.released, true) > 0;
   Canvas canvas(ImGui::GetBackgroundDrawList(), fonts_, app.theme);
-  Context ctx(app, workspace_.ui(), canvas, pointer, seconds, {0, 0, io.DisplaySize.x, io.DisplaySize.y});
+  const ImGuiViewport& main = *ImGui::GetMainViewport();
+  Context ctx(app, workspace_.ui(), canvas, pointer, seconds,
+              {main.Pos.x, main.Pos.y, main.Size.x, main.Size.y});
   ctx.keys = keys_;
   app.run->begin_frame();
   if (app.other) app.other->begin_frame();

@@ -13,12 +13,14 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "app/gui/model/redraw.h"
 #include "app/gui/model/settings_text.h"
+#include "app/gui/platform/viewports.h"
 
 namespace shardscope::gui {
 namespace {
@@ -97,7 +99,6 @@ struct Input {
   std::vector<KeyPress> keys;
   std::vector<std::string> dropped;  ///< files, onto the window
   Redraw redraw;
-  float to_logical = 1;  ///< logical pixels per screen coordinate
 };
 Input g_input;
 void touch() { g_input.redraw.input(); }
@@ -110,12 +111,13 @@ void install_callbacks(GLFWwindow* window) {
   });
   glfwSetCursorEnterCallback(window, [](GLFWwindow* w, int entered) {
     touch();
+    Viewports::pointer_entered(w, entered != 0);
     ImGui_ImplGlfw_CursorEnterCallback(w, entered);
   });
   glfwSetCursorPosCallback(window, [](GLFWwindow* w, double x, double y) {
     touch();
-    // The backend speaks of screen coordinates; ours are logical pixels.
-    ImGui_ImplGlfw_CursorPosCallback(w, x * g_input.to_logical, y * g_input.to_logical);
+    Viewports::pointer(w, x, y);
+    ImGui_ImplGlfw_CursorPosCallback(w, x, y);
   });
   glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int button, int action, int mods) {
     touch();
@@ -164,8 +166,10 @@ class Window {
     install_callbacks(window_);
     ImGui_ImplGlfw_InitForOpenGL(window_, false);
     ImGui_ImplOpenGL3_Init("#version 330");
+    viewports_.emplace(install_callbacks);
   }
   ~Window() {
+    viewports_.reset();
     ImGui_ImplOpenGL3_Shutdown();
     ImGui_ImplGlfw_Shutdown();
     glfwDestroyWindow(window_);
@@ -181,6 +185,7 @@ class Window {
     const float scale = std::max(0.5F, screen_scale() * app.text_scale * layout_zoom(app.layout_name));
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
+    Viewports::follow_pointer(window_);
     ImGuiIO& io = ImGui::GetIO();
     int width = 0;
     int height = 0;
@@ -188,7 +193,8 @@ class Window {
     glfwGetFramebufferSize(window_, &width, &height);
     glfwGetWindowSize(window_, &window_width, nullptr);
     if (width <= 0 || height <= 0) return;
-    g_input.to_logical = static_cast<float>(width) / static_cast<float>(std::max(1, window_width)) / scale;
+    viewports_->scale(static_cast<float>(width) / static_cast<float>(std::max(1, window_width)) / scale,
+                      scale);
     io.DisplaySize = {static_cast<float>(width) / scale, static_cast<float>(height) / scale};
     io.DisplayFramebufferScale = {scale, scale};
     for (const KeyPress& key : g_input.keys) frame.press(key.code, key.modifiers);
@@ -196,6 +202,7 @@ class Window {
     ImDrawData* const data = frame.build(app, panel, seconds);
     glViewport(0, 0, width, height);
     ImGui_ImplOpenGL3_RenderDrawData(data);
+    viewports_->draw(window_);
     glfwSwapBuffers(window_);
   }
 
@@ -211,6 +218,7 @@ class Window {
     return mode->width >= 5000 ? 2.5F : mode->width >= 3200 ? 1.75F : mode->width >= 2500 ? 1.25F : 1.0F;
   }
   GLFWwindow* window_ = nullptr;
+  std::optional<Viewports> viewports_;
 };
 
 /// A recording that was dropped onto the window, and whatever else asked to be opened.

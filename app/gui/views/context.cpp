@@ -169,9 +169,14 @@ void Context::draw_tip() {
     h += 18 + (tip_.subtitle.empty() ? 0 : 16) + 4 + 17 * static_cast<float>(tip_.fields.size());
     if (!tip_.reason.empty()) h += 4 + canvas.paragraph_height(w, tip_.reason, Font::small);
   }
+  // A panel that was dragged out of the window has its tips there.
+  ImGuiViewport* under = ImGui::FindViewportByID(ImGui::GetIO().MouseHoveredViewport);
+  if (under == nullptr) under = ImGui::GetMainViewport();
+  canvas.draw_on(ImGui::GetForegroundDrawList(under));
+  const Rect room_for_tip{under->Pos.x, under->Pos.y, under->Size.x, under->Size.y};
   Rect box{pointer.x + 14, pointer.y + 18, w + kPad * 2, h};
-  if (box.right() > window.right() - 4) box.x = std::max(window.x + 4, pointer.x - box.w - 10);
-  if (box.bottom() > window.bottom() - 4) box.y = std::max(window.y + 4, pointer.y - box.h - 10);
+  if (box.right() > room_for_tip.right() - 4) box.x = std::max(room_for_tip.x + 4, pointer.x - box.w - 10);
+  if (box.bottom() > room_for_tip.bottom() - 4) box.y = std::max(room_for_tip.y + 4, pointer.y - box.h - 10);
   canvas.fill({box.x + 2, box.y + 3, box.w, box.h}, 0x000000, 0.35F, 4);
   canvas.fill(box, c.raised, 1, 4);
   canvas.outline(box, mix(c.line, c.muted, 0.4F), 1, 1, 4);

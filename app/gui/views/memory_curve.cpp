@@ -202,9 +202,14 @@ void MemoryCurve::outside_line(Context& ctx, const TimeScale& scale) {
 
 void MemoryCurve::hover(Context& ctx, const TimeScale& scale) {
   AppState& app = ctx.app;
-  if (!ImPlot::IsPlotHovered() || columns_.empty()) return;
   const ImVec2 at = ImPlot::GetPlotPos();
-  ctx.canvas.vertical(ctx.pointer.x, at.y, ImPlot::GetPlotSize().y, ctx.colors().muted, 0.5F);
+  const bool hovered = ImPlot::IsPlotHovered() && !columns_.empty();
+  if (hovered) app.hover_next_ns = scale.time_of(ctx.pointer.x);
+  // The time under the pointer, in whichever panel that is.
+  if (hovered || (app.hover_ns && scale.range.contains(*app.hover_ns)))
+    ctx.canvas.vertical(hovered ? ctx.pointer.x : scale.x_of(*app.hover_ns), at.y, ImPlot::GetPlotSize().y,
+                        ctx.colors().muted, 0.5F);
+  if (!hovered) return;
   const auto last = static_cast<float>(columns_.size() - 1);
   const store::MemorySample& column =
       columns_[static_cast<std::size_t>(std::clamp((ctx.pointer.x - scale.left) / kColumn, 0.0F, last))];

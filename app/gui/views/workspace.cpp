@@ -39,6 +39,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   }
   const bool all = only.empty() || only == "workspace";
   if (all) keys(ctx);
+  ImGui::SetNextWindowViewport(ImGui::GetMainViewport()->ID);
   ImGui::SetNextWindowPos({ctx.window.x, ctx.window.y});
   ImGui::SetNextWindowSize({ctx.window.w, ctx.window.h});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
@@ -90,8 +91,8 @@ void Workspace::above(Context& ctx) {
   dialogs_.draw(ctx, {registry_, docks_, recent_});
   if (dialogs_.exporting()) ctx.moving = true;
   ctx.canvas.draw_on(ImGui::GetForegroundDrawList());
-  ctx.draw_tip();
   if (ctx.app.paused()) ctx.canvas.outline(ctx.window, ctx.colors().accent, 1, 3);
+  ctx.draw_tip();
 }
 
 void Workspace::keys(Context& ctx) {
