@@ -3,97 +3,45 @@
 
 usage: tests/peers/compare.py [--venv FOLDER] [--build FOLDER] [--only TEXT] [--markdown FILE]
 
-Cases: the residual MLP of 100417 parameters and a GPT of 26340, and the GPT with its head tied to its token embedding;
-stages 0 to 3; 1 to 4 ranks; fp32; accumulation of 3, also with round_robin_gradients, and bf16; two parameter groups
-(biases and norms without weight decay, at another rate); stage 3 with persistent parameters. zero_train runs with "compat": "deepspeed". Compared: the loss of every rank and micro-step and
-the norm of the gradient of every step, within the bounds below; the collectives of a step in order, with their elements;
-the partitions (stages 1 and 2: flat buffer, partition, padding, the slice of every parameter on every rank; stage 3:
-elements and padding of every shard); in stages 1 and 2, with the switch gradient_buffers, the bytes of gradients against
-DeepSpeed's live storages (the buckets of a backward, what is owned before the update, its fp32 copies, what is left after); in stage 3 the parameters of every gather of every micro-step, in order.
+Cases (cases.py): the residual MLP of 100417 parameters and a GPT of 26340, and the GPT with its head tied to its token
+embedding; stages 0 to 3; 1 to 4 ranks; fp32; accumulation of 3, also with round_robin_gradients, and bf16; two parameter
+groups (biases and norms without weight decay, at another rate); stage 3 with persistent parameters; evaluations between
+steps; sequences shorter than the model's context. zero_train runs with "compat": "deepspeed". Compared: the loss of every
+rank and micro-step and the norm of the gradient of every step, within the bounds below; the collectives of a step in order,
+with their elements; the partitions (stages 1 and 2: flat buffer, partition, padding, the slice of every parameter on every
+rank; stage 3: elements and padding of every shard); in stages 1 and 2, with the switch gradient_buffers, the bytes of
+gradients against DeepSpeed's live storages (the buckets of a backward, what is owned before the update, its fp32 copies, what
+is left after); in stage 3 the parameters of every gather of every micro-step, in order. Of evaluations: the loss, collectives
+and gathers of every batch, and that training does what it does without them (evaluations.py). Where the size of micro-batches
+changes ("lengths"), DeepSpeed's run is compared with one of ours whose micro-batches have one size, because zero_train has no
+others: collectives, layouts, bytes and gathers, not losses and norms.
 A deviation that is known (KNOWN below) is not a disagreement: it is printed, and if it is not exactly as described, the
 case differs. Exit code 0 only if everything agrees. The virtual environment of the peers (5 GB) is made at the first call.
 """
 import argparse
 import collections
+import functools
 import json
 import os
 import pathlib
 import subprocess
 import sys
 
+import evaluations
 import launch
 import own_events
 import peer_models
+from cases import EVALUATION, GROUPS, SHORT, STEPS, cases, has, job_of, name_of, without, zero_settings
+from differences import deviation, first_difference
 from own_events import Recording
 
-STEPS = 5
 # Largest relative deviation. fp32: rounding in other orders of summation, as between DeepSpeed's own stages (golden
 # data: 1.3e-6). bf16: activations, weights and gradients are rounded to 8 bits at other places (zero_train's kernels
 # compute in fp32 and round once), and the steps at lr 1e-3 that follow move the losses by a third or more each.
 BOUNDS = {"fp32": {"loss": 2e-5, "norm": 2e-5}, "bf16": {"loss": 5e-2, "norm": 5e-2}}
-LIMITS = {"mlp": (20000, 60000), "gpt": (6000, 15000), "gpt_tied": (6000, 15000)}  # buckets; live parameters
-# Keys of zero_optimization that a case adds, under the name that it has in the table.
-SETTINGS = {"": {}, "round_robin": {"round_robin_gradients": True},
-            "groups": {}, "persist_100": {"stage3_param_persistence_threshold": 100}}
-# Parameter groups: as everybody trains a GPT, with another rate too.
-GROUPS = [{"name": "no_decay", "max_dims": 1, "weight_decay": 0.0, "lr": 2e-3}, {"name": "decay", "weight_decay": 0.1}]
 # What zero_train does otherwise than DeepSpeed and the cases show: {what: what it is}. See after_step().
 KNOWN = {"after step": "the persistent parameters are gathered after the step in one all-gather, "
                        "in DeepSpeed's in one each"}
-
-Case = collections.namedtuple("Case", "model stage world parts dtype settings", defaults=[""])
-
-
-def cases():
-    for model in ("mlp", "gpt"):
-        for stage in range(4):
-            for world in (1, 2, 4):
-                yield Case(model, stage, world, 1, "fp32")
-            yield Case(model, stage, 2, 3, "fp32")
-            yield Case(model, stage, 2, 1, "bf16")
-            yield Case(model, stage, 3, 1, "fp32")
-        for stage in (1, 2):
-            for world in (2, 3):
-                yield Case(model, stage, world, 3, "fp32", "round_robin")
-        for world, parts in ((1, 1), (2, 1), (3, 1), (2, 3)):
-            yield Case(model, 3, world, parts, "fp32", "persist_100")
-    for model in ("mlp", "gpt"):
-        for stage in range(4):
-            for world, parts in ((1, 1), (2, 3), (3, 1)):
-                yield Case(model, stage, world, parts, "fp32", "groups")
-            yield Case(model, stage, 2, 1, "bf16", "groups")
-    for stage in range(4):
-        yield Case("gpt_tied", stage, 2, 1, "fp32")
-        yield Case("gpt_tied", stage, 3, 3, "fp32")
-    yield Case("gpt_tied", 3, 3, 1, "fp32", "persist_100")
-
-
-def name_of(case):
-    settings = f"-{case.settings}" if case.settings else ""
-    return f"{case.model}-stage{case.stage}-world{case.world}-gas{case.parts}-{case.dtype}{settings}"
-
-
-def config_of(case):
-    bucket, live = LIMITS[case.model]
-    zero = {"stage": case.stage}
-    if case.stage in (1, 2):
-        zero["reduce_bucket_size"] = bucket
-    if case.stage == 3:
-        zero.update(reduce_bucket_size=bucket, stage3_prefetch_bucket_size=bucket, stage3_max_live_parameters=live,
-                    stage3_max_reuse_distance=0, stage3_param_persistence_threshold=0)
-    zero.update(SETTINGS[case.settings])
-    settings = {"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": case.parts,
-                "gradient_clipping": 1.0, "zero_optimization": zero,
-                "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8,
-                                                          "weight_decay": 0.01, "torch_adam": True}}}
-    if case.dtype == "bf16":
-        settings["bf16"] = {"enabled": True}
-    return settings
-
-
-def job_of(case, folder):
-    return {"peer": "deepspeed", "model": case.model, "shape": vars(peer_models.GOLDEN_GPT), "config": config_of(case),
-            "groups": GROUPS if case.settings == "groups" else None, "steps": STEPS, "observe": True, "out": str(folder)}
 
 
 def run_deepspeed(python, chosen, scratch, environment):
@@ -120,15 +68,21 @@ def write_weights(path, model):
 def run_own(build, case, folder):
     folder = launch.fresh(folder)
     job = job_of(case, folder)
-    job["config"]["shardscope"] = {"compat": {"preset": "deepspeed", "gradient_buffers": case.stage in (1, 2)}}
-    if case.settings == "groups":
-        job["config"]["shardscope"]["param_groups"] = GROUPS
+    ours = job["config"]["shardscope"] = {"compat": {"preset": "deepspeed", "gradient_buffers": case.stage in (1, 2)}}
+    data, more = f"golden:{peer_models.DATA[case.model]}", []
+    if has(case, "groups"):
+        ours["param_groups"] = GROUPS
+    if has(case, "evaluation"):
+        ours.update(eval_interval=EVALUATION["interval"], eval_batches=EVALUATION["batches"])
+        more += ["--eval-data", data]
+    if has(case, "context_7"):
+        more += ["--context", str(SHORT)]
     launch.own_arguments(job, folder)  # writes model.json and config.json
     write_weights(str(folder / "init.safetensors"), case.model)
     program = pathlib.Path(build) / "bin" / "shardscope"
     train = [program, "run", "--no-view", "--ranks", str(case.world), "--config", folder / "config.json", "--model",
-             folder / "model.json", "--data", f"golden:{peer_models.DATA[case.model]}", "--steps", str(STEPS), "--init",
-             folder / "init.safetensors", "--record", folder / "run.zscope"]
+             folder / "model.json", "--data", data, "--steps", str(STEPS), "--init", folder / "init.safetensors", "--record",
+             folder / "run.zscope", *more]
     for command in (train, [program, "export", folder / "run.zscope", "--format", "csv", "--output", folder / "csv"]):
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, check=False)
         if done.returncode != 0:
@@ -149,24 +103,6 @@ def comparable_steps(case):
     """DeepSpeed keeps no fp32 master weights in stage 0 with bf16 (its DDP_BFLOAT16): its own stages 1 to 3 part from
     its stage 0 by a third within five steps. So only what precedes the first update can agree."""
     return 1 if case.stage == 0 and case.dtype == "bf16" else STEPS
-
-
-def deviation(ours, theirs):
-    """Largest relative difference of two lists of numbers; infinite if one is shorter."""
-    if len(ours) != len(theirs):
-        return float("inf")
-    return max((abs(a - b) / max(abs(b), 1e-12) for a, b in zip(ours, theirs)), default=0.0)
-
-
-def first_difference(ours, theirs):
-    """'' or where two lists differ first."""
-    for i, (a, b) in enumerate(zip(ours, theirs)):
-        if a != b:
-            inner = first_difference(a, b) if isinstance(a, list) and isinstance(b, list) else ""
-            return f"[{i}]{inner}" if inner else f"[{i}]: ours {str(a)[:90]}, DeepSpeed's {str(b)[:90]}"
-    if len(ours) != len(theirs):
-        return f": ours has {len(ours)}, DeepSpeed's {len(theirs)}"
-    return ""
 
 
 def compare_layout(case, own, peer):
@@ -261,12 +197,13 @@ def compare(case, own, peer):
     found, figures = {}, {}
     bound = BOUNDS[case.dtype]
     steps = comparable_steps(case)
-    theirs = [loss for rank in peer.steps for step in rank[:steps] for loss in step[1]]
-    ours = [loss for r in range(case.world) for loss in own.losses(r)[:steps * case.parts]]
-    figures["loss"] = deviation(ours, theirs)
-    found["losses"] = "" if figures["loss"] <= bound["loss"] else f" deviate by {figures['loss']:.1e}"
+    if not has(case, "lengths"):  # ours are of other data then
+        theirs = [loss for rank in peer.steps for step in rank[:steps] for loss in step[1]]
+        ours = [loss for r in range(case.world) for loss in own.losses(r)[:steps * case.parts]]
+        figures["loss"] = deviation(ours, theirs)
+        found["losses"] = "" if figures["loss"] <= bound["loss"] else f" deviate by {figures['loss']:.1e}"
     norms = [step[2] for step in peer.steps[0][:steps]]
-    if None not in norms:  # DeepSpeed reports none in stage 0 with fp32
+    if None not in norms and not has(case, "lengths"):  # DeepSpeed reports none in stage 0 with fp32
         figures["norm"] = deviation(own.norms()[:steps], norms)
         found["norms"] = "" if figures["norm"] <= bound["norm"] else f" deviate by {figures['norm']:.1e}"
     theirs = by_step(peer.seen[0]["collectives"], case.parts)
@@ -280,8 +217,7 @@ def compare(case, own, peer):
     for op, elems in theirs[-1] if theirs else []:
         totals[op] += elems * size
     figures["bytes"] = ", ".join(f"{op} {total}" for op, total in sorted(totals.items()))
-    if case.settings.startswith("persist"):
-        threshold = SETTINGS[case.settings]["stage3_param_persistence_threshold"]
+    if threshold := zero_settings(case).get("stage3_param_persistence_threshold"):
         sizes = [size * case.world - padding for size, padding in peer.seen[0]["layout"]["shards"]]
         persistent = [elems for elems in sizes if elems <= threshold]
         if not 0 < len(persistent) < len(sizes):
@@ -293,7 +229,7 @@ def compare(case, own, peer):
     found["collectives"] = first_difference(ours, theirs)
     if case.stage > 0:
         found["layout"] = compare_layout(case, own, peer)
-    if case.stage in (1, 2) and case.settings != "groups":
+    if case.stage in (1, 2) and not has(case, "groups"):
         found["gradients"] = compare_gradients(case, own, peer)
     if case.stage == 3:
         for rank, seen in enumerate(peer.seen):
@@ -304,12 +240,14 @@ def compare(case, own, peer):
         else:
             found["gathers"] = ""
         figures["gathers"] = sum(map(len, peer.seen[0]["gathers"]))
+    if has(case, "evaluation"):
+        found["evaluation"], figures["evaluation"] = evaluations.compare(case, own, peer, bound["loss"])
     return found, figures
 
 
 def report(rows):
     lines = ["| model | stage | ranks | accumulation | type | settings | losses | norms | bytes by operation and step | layout | "
-             "gradients | gathers | known deviation |", "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
+             "gradients | gathers | evaluation | known deviation |", "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for case, found, figures in rows:
         def cell(what, figure=""):
             if what not in found:
@@ -320,6 +258,7 @@ def report(rows):
                      f"{cell('norms', '%.0e' % figures.get('norm', 0))} | "
                      f"{cell('collectives', 'equal: ' + (figures.get('bytes') or 'none'))} | {cell('layout')} | "
                      f"{cell('gradients')} | {cell('gathers', 'equal: %d' % figures.get('gathers', 0))} | "
+                     f"{cell('evaluation', figures.get('evaluation'))} | "
                      f"{', '.join(f'{what}: {text}' for what, text in figures.get('known', {}).items())} |")
     return "\n".join(lines)
 
@@ -340,14 +279,24 @@ def main():
     scratch = pathlib.Path(options.scratch) if options.reuse else launch.fresh(options.scratch)
     print(launch.versions(python), flush=True)
     bf16 = launch.bf16_environment(python) if any(c.dtype == "bf16" for c in chosen) else {}
-    missing = [case for case in chosen if not (scratch / name_of(case) / "deepspeed" / "rank0.json").exists()]
+    # What is trained without evaluation, for what evaluation changes.
+    plain = [without(case, "evaluation") for case in chosen if has(case, "evaluation")]
+    missing = [case for case in dict.fromkeys(chosen + plain) if not (scratch / name_of(case) / "deepspeed" / "rank0.json").exists()]
     run_deepspeed(python, missing, scratch, bf16)
     rows, failures = [], 0
-    for case in chosen:
+
+    @functools.lru_cache(maxsize=None)
+    def run_of(case):
         folder = scratch / name_of(case)
+        return run_own(options.build, case, folder / "own"), Peer(folder / "deepspeed", case.world)
+
+    for case in chosen:
         try:
-            found, figures = compare(case, run_own(options.build, case, folder / "own"),
-                                     Peer(folder / "deepspeed", case.world))
+            found, figures = compare(case, *run_of(case))
+            if has(case, "evaluation"):
+                found["training"], changes = evaluations.changed_training(case, run_of(case),
+                                                                          run_of(without(case, "evaluation")))
+                figures["evaluation"] += "".join(f", {what}: {count}" for what, count in changes.items())
         except (launch.PeerError, OSError, subprocess.TimeoutExpired) as error:
             found, figures = {"run": f" {error}"}, {}
         bad = {what: difference for what, difference in found.items() if difference}

@@ -12,8 +12,11 @@ class Observer:
         self.active = active
         self.collectives = []  # by micro-step: [op, elements of the whole tensor]
         self.gathers = []  # by micro-step: parameters of one gather, each a list of ds_ids
+        self.evaluations = []  # each by batch: the same two, and losses
         self.layout = {}
         self.gradients = []  # stages 1 and 2, by step: bytes of live storages of gradients (see _watch_gradients)
+
+        self._now = None  # where collectives and gathers go: of the present micro-step or batch of an evaluation
 
     def start(self, engine):
         if not self.active:
@@ -31,15 +34,29 @@ class Observer:
         if self.active:
             self.collectives.append([])
             self.gathers.append([])
+            self._now = (self.collectives[-1], self.gathers[-1])
+
+    def evaluation(self):
+        self.evaluations.append({"collectives": [], "gathers": [], "losses": []})
+
+    def evaluation_batch(self):
+        if self.active:
+            of = self.evaluations[-1]
+            of["collectives"].append([])
+            of["gathers"].append([])
+            self._now = (of["collectives"][-1], of["gathers"][-1])
+
+    def evaluated(self, loss):
+        self.evaluations[-1]["losses"].append(loss)
 
     def report(self):
         return {"collectives": self.collectives, "gathers": self.gathers, "layout": self.layout,
-                "gradients": self.gradients}
+                "gradients": self.gradients, "evaluations": self.evaluations}
 
     def _note(self, op, tensor):
         control = op != "all_gather" and tensor.numel() <= CONTROL_ELEMS
-        if self.collectives and not control and tensor.is_floating_point():
-            self.collectives[-1].append([op, tensor.numel()])
+        if self._now and not control and tensor.is_floating_point():
+            self._now[0].append([op, tensor.numel()])
 
     def _watch_collectives(self, backend):
         # By the tensor that is whole: the input of a reduction, the output of a gather.
@@ -68,8 +85,8 @@ class Observer:
 
         def outer(coordinator, params, *args, **kwargs):
             gathered = sorted(p.ds_id for p in params if p.ds_status.name == "NOT_AVAILABLE")
-            if gathered and self.gathers:
-                self.gathers[-1].append(gathered)
+            if gathered and self._now:
+                self._now[1].append(gathered)
             return inner(coordinator, params, *args, **kwargs)
 
         setattr(PartitionedParameterCoordinator, name, outer)

@@ -4,9 +4,10 @@ usage: peer_rank.py JOBS.json   (RANK, WORLD_SIZE and MASTER_ADDR in the environ
 
 JOBS: a list, run one after the other, each in a process of its own: DeepSpeed numbers parameters for a process's life.
 A job: {"port": rendezvous, "peer": "deepspeed" | "ddp" | "fsdp2", "model": "mlp" | "gpt" | "gpt_tied", "shape": {...},
-"config": DeepSpeed configuration, "groups": parameter groups of DeepSpeed's optimizer, "steps": N, "out": folder, "observe": bool}. Steps go to OUT/rankR.steps as they end, one
-line each: time of CLOCK_MONOTONIC in seconds, losses of the micro-steps, norm of the gradient. With "observe", what
-DeepSpeed decided goes to OUT/rankR.json.
+"config": DeepSpeed configuration, "groups": parameter groups of DeepSpeed's optimizer, "evaluation": {"interval", "batches"}
+(DeepSpeed only: after so many steps, forwards of the first so many batches), "batches": see batch(), "steps": N, "out": folder,
+"observe": bool}. Steps go to OUT/rankR.steps as they end, one line each: time of CLOCK_MONOTONIC in seconds, losses of the
+micro-steps, norm of the gradient. With "observe", what DeepSpeed decided goes to OUT/rankR.json.
 """
 import contextlib
 import json
@@ -25,11 +26,16 @@ from peer_observer import Observer
 
 
 def batch(job, micro, rank):
+    """Of micro-step `micro`: of the configured size, or of job["batches"] ([samples, tokens of each]) in turn, from another one
+    on each rank."""
     rows = job["config"]["train_micro_batch_size_per_gpu"]
+    context = job["shape"]["context"]
+    if sizes := job.get("batches"):
+        rows, context = sizes[(micro + rank) % len(sizes)]
     if job["model"] == "mlp":
         arrays = formula_data.mlp_batch(micro, rank, rows)
     else:
-        arrays = formula_data.gpt_batch(micro, rank, rows, job["shape"]["context"])
+        arrays = formula_data.gpt_batch(micro, rank, rows, context)
     tensors = [torch.from_numpy(array) for array in arrays]
     if job["model"] == "mlp" and job["config"].get("bf16", {}).get("enabled", False):
         tensors[0] = tensors[0].bfloat16()
@@ -77,6 +83,16 @@ class DeepSpeed:
         self.engine.backward(loss)
         self.engine.step()
         return loss
+
+    def evaluate(self, batches):
+        """As scripts do between two steps."""
+        self.observer.evaluation()
+        self.engine.eval()
+        with torch.no_grad():
+            for data in batches:
+                self.observer.evaluation_batch()
+                self.observer.evaluated(self.engine(*data).item())
+        self.engine.train()
 
     def grad_norm(self):
         norm = self.engine.get_global_grad_norm()
@@ -130,6 +146,7 @@ def train(job, rank):
     os.environ["MASTER_PORT"] = str(job["port"])
     peer = (DeepSpeed if job["peer"] == "deepspeed" else Torch)(job, build(job))
     parts = job["config"].get("gradient_accumulation_steps", 1)
+    evaluation = job.get("evaluation")
     out = pathlib.Path(job["out"])
     with open(out / f"rank{rank}.steps", "w", buffering=1) as steps:
         for step in range(job["steps"]):
@@ -138,6 +155,8 @@ def train(job, rank):
                 micro = step * parts + i
                 losses.append(peer.micro_step(batch(job, micro, rank), i + 1 == parts).item())
             steps.write(json.dumps([time.monotonic(), losses, peer.grad_norm()]) + "\n")
+            if evaluation and (step + 1) % evaluation["interval"] == 0:
+                peer.evaluate([batch(job, micro, rank) for micro in range(evaluation["batches"])])
     if job["observe"]:
         (out / f"rank{rank}.json").write_text(json.dumps(peer.observer.report()))
     dist.barrier()
