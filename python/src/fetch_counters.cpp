@@ -30,6 +30,8 @@ class FetchCounters {
     ++counters_[code].count;
     counters_[code].elems += num_elem;
   }
+  /// Its profiler begins anew, at each root forward: what an evaluation fetched is no micro-step's.
+  void clear() { counters_ = {}; }
   /// At the end of a backward: what its micro-step fetched.
   void emit(std::uint32_t micro_step, std::uint32_t step) {
     for (std::size_t code = 0; code < kNames.size(); ++code) {
@@ -84,6 +86,7 @@ void add_fetch_counters(nb::module_& module) {
                                       FetchCounters& counters, nb::handle, const CallArguments& call) {
                                     counters.counted(name.of(call), nb::cast<std::int64_t>(elems.of(call)));
                                   }))
+      .def("clear", &FetchCounters::clear)
       .def("emit", &FetchCounters::emit);
 }
 

@@ -112,6 +112,31 @@ class Modules(Runs):
             self.assertLessEqual(end, begin)
 
 
+class Evaluation(Runs):
+    """Forwards of an evaluation between two steps, and between two micro-steps of one."""
+
+    CASE = ("zero3", "accumulate=2", "evaluate=1")
+    BATCHES, MICRO_STEPS = 4, 6  # of each rank
+
+    @slow
+    def test_evaluations_do_not_count_as_micro_steps(self):
+        figures = runs.figures(self.attached(*self.CASE)[1])
+        trace, evaluated = figures["trace"], figures["eval_trace"]
+        self.assertEqual(trace["record"] + trace["complete"], 2 * self.MICRO_STEPS)
+        self.assertEqual(evaluated, {"record": 0, "complete": 2 * self.BATCHES})
+        steps = [int(e["b"]) for e in self.recording(*self.CASE).of(0, "eval_trace_mode")]
+        self.assertEqual(steps, [0, 0, 1, 1], "the step it came after, or in which it lies")
+
+    @slow
+    def test_fetch_counters_are_of_a_micro_step_alone(self):
+        waits = {}
+        for event in self.recording(*self.CASE).of(0, "fetch_counter"):
+            if int(event["code"]) == 1:  # forward_fetch_wait: one of each module, whatever was gathered before
+                waits[int(event["b"]), int(event["a"])] = int(event["c"])
+        self.assertEqual(set(waits), {(step, micro) for step in range(3) for micro in range(2)})
+        self.assertEqual(len(set(waits.values())), 1, waits)
+
+
 class ParamGroups(Runs):
     def test_settings_and_parameters_of_each(self):
         for case in GROUPS:

@@ -15,7 +15,8 @@ QUICK_CASES = [("ddp", "accumulate=2"), ("fsdp2",), ("zero2", "accumulate=2"), (
 GROUPS = [(framework, "groups=1") for framework in ("zero2", "zero3", "fsdp2")]
 CASES = [*QUICK_CASES, *GROUPS] if QUICK else [
     *QUICK_CASES, *GROUPS, ("fsdp2", "reshard=0"), ("fsdp2", "accumulate=2", "checkpoint=1"), ("fsdp2", "dtype=bf16"), ("zero0",), ("zero1",),
-    ("zero3", "accumulate=2", "checkpoint=1"), ("zero3", "dtype=bf16", "offload=1"), ("zero2", "dtype=bf16", "offload=1"),
+    ("zero3", "accumulate=2", "checkpoint=1"),
+    ("zero3", "accumulate=2", "evaluate=1"), ("zero3", "dtype=bf16", "offload=1"), ("zero2", "dtype=bf16", "offload=1"),
     ("ddp", "checkpoint=1"), ("fsdp1",), ("fsdp1", "accumulate=2")]
 # Of runs to which something is done while they train.
 LONG = [(framework, "steps=40") for framework in ("zero3", "fsdp2")]

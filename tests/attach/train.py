@@ -2,7 +2,8 @@
 
 FRAMEWORK: ddp, fsdp1, fsdp2, zero0, zero1, zero2, zero3. Writes OUT.RANK: losses and gradient norms of every micro-step and step
 as exact texts, and a digest of the final weights' bytes; with census=1 the bytes of all tensors after
-each step. Knows nothing of Shardscope.
+each step; with evaluate=1 (DeepSpeed) two batches are evaluated after the second and after the third micro-step. Knows nothing
+of Shardscope.
 """
 import gc
 import hashlib
@@ -51,7 +52,8 @@ def batch(index, rank):
 
 def options_of(arguments):
     options = {"steps": 3, "accumulate": 1, "reshard": 1, "dtype": "fp32", "checkpoint": 0, "offload": 0, "crash": 0,
-               "loaders": 0, "sleep": 0.0, "census": 0, "replicas": 1, "groups": 0}
+               "loaders": 0, "sleep": 0.0, "census": 0, "replicas": 1, "groups": 0,
+               "evaluate": 0}
     for argument in arguments:
         name, value = argument.split("=")
         options[name] = type(options[name])(value)
@@ -180,6 +182,12 @@ def train_deepspeed(framework, options, rank):
         engine.step()
         losses.append(loss.item().hex())
         micro += 1
+        if options["evaluate"] and micro in (2, 3):
+            engine.eval()
+            with torch.no_grad():
+                for index in range(100, 102):
+                    engine(*batch(index, rank))
+            engine.train()
         if options["crash"] and micro >= options["crash"]:
             raise RuntimeError("a crash on purpose")
         if micro % options["accumulate"] == 0:

@@ -9,7 +9,7 @@ C = partitioned_param_coordinator.PartitionedParameterCoordinator
 | C.__all_gather_params_, before | the gather: its parameters, fetch or prefetch |
 | C.release_sub_module, after | release_kept with its reason; gates `post_forward`, `post_backward` |
 | C.release_and_reset_all | cause partition |
-| C.reset_step, C._invalidate_trace | trace_mode, trace_invalidated |
+| C.reset_step, C._invalidate_trace | trace_mode, or eval_trace_mode in an evaluation; trace_invalidated |
 
 What every module of every pass comes to is in C++: src/coordinator_hooks.cpp, src/module_hooks.cpp.
 """
@@ -68,8 +68,17 @@ def module_hooks(kept=None):
 
 
 def step_reset(_, result, coordinator):
-    if session.started:
-        emit(k.TRACE_MODE, k.HOST, MODES[trace_mode_of(coordinator).name], session.micro_step, session.step, NO_ID, 0, 0)
+    """A root forward begins. Where no backward can follow it, it is of an evaluation (or of something else without training):
+    that follows training's trace, but is no micro-step."""
+    import torch
+    if not session.started:
+        return
+    mode = MODES[trace_mode_of(coordinator).name]
+    if session.in_micro_step and torch.is_grad_enabled():
+        emit(k.TRACE_MODE, k.HOST, mode, session.micro_step, session.step, NO_ID, 0, 0)
+    else:
+        made = session.step if session.in_step else session.step - 1
+        emit(k.EVAL_TRACE_MODE, k.HOST, mode, NO_ID, made if made >= 0 else NO_ID, NO_ID, 0, 0)
 
 
 def invalidated(coordinator):

@@ -4,6 +4,7 @@
 |---|---|
 | DeepSpeedZeRoOffload.{pre,post}_sub_module_{forward,backward}_function | spans of modules |
 | PartitionedParameterProfiler.stop_event | the eight fetch_counters |
+| PartitionedParameterProfiler.reset_events, at each root forward | they are 0: an evaluation's are no micro-step's |
 """
 from shardscope import _core
 from shardscope._session import session
@@ -23,6 +24,7 @@ def install_modules(table):
 
 def install_counters(table):
     table.wrap("PartitionedParameterProfiler.stop_event", "self name num_elem", after=counters.counted)
+    table.wrap("PartitionedParameterProfiler.reset_events", "self", after=lambda *a: counters.clear())
 
 
 def emit_counters():
