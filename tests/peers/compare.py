@@ -75,9 +75,11 @@ def run_own(build, case, folder):
     if has(case, "evaluation"):
         ours.update(eval_interval=EVALUATION["interval"], eval_batches=EVALUATION["batches"])
         more += ["--eval-data", data]
-    if has(case, "context_7"):
-        more += ["--context", str(SHORT)]
     launch.own_arguments(job, folder)  # writes model.json and config.json
+    if has(case, "context_7"):  # of the data; the table of positions keeps its rows
+        tree = json.loads((folder / "model.json").read_text())
+        tree["input"]["context"] = SHORT
+        (folder / "model.json").write_text(json.dumps(tree))
     write_weights(str(folder / "init.safetensors"), case.model)
     program = pathlib.Path(build) / "bin" / "shardscope"
     train = [program, "run", "--no-view", "--ranks", str(case.world), "--config", folder / "config.json", "--model",
