@@ -6,6 +6,7 @@
 #include "app/gui/model/find_spans.h"
 #include "app/gui/model/names.h"
 #include "app/store/span_time.h"
+#include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
 namespace {
@@ -158,7 +159,8 @@ std::uint32_t FlameTree::name_id(const store::Store& store, std::uint32_t rank, 
   std::uint32_t of = module_of(span);
   bool of_the_rank = false;  // names of kernels are numbered by each rank for itself
   if (span.kind == ev::EventKind::kernel_begin || span.kind == ev::EventKind::gpu_begin) of_the_rank = true;
-  if (span.kind == ev::EventKind::optimizer_begin) of = span.a;
+  if (span.kind == ev::EventKind::optimizer_begin)
+    of = ev::as<ev::EventKind::optimizer_begin>(span).sub_group;
   std::uint32_t* known = nullptr;
   if (!of_the_rank) {
     const std::uint32_t kind = static_cast<std::uint32_t>(span.kind) << 8U | span.code;

@@ -63,8 +63,8 @@ void AlignedSteps::draw(Context& ctx, Rect room) {
       }
       if (h >= 12)
         ctx.canvas.text_in({room.x + 30, row.y, gutter - 34, row.h}, word(stream), c.muted, Font::small);
-      for (const AlignedPart& part : parts)
-        lane(ctx, store, {rank, stream}, run == 0 ? part.a : part.b, scale.x_of(part.at_ns), scale, row);
+      for (const AlignedPart& piece : parts)
+        lane(ctx, store, {rank, stream}, run == 0 ? piece.a : piece.b, scale.x_of(piece.at_ns), scale, row);
     }
     const AlignedPart& last = parts.back();
     const std::int64_t end = last.at_ns + (run == 0 ? last.a : last.b).length();
@@ -84,19 +84,19 @@ void AlignedSteps::marks(Context& ctx, const std::vector<AlignedPart>& parts, co
     }
     return;
   }
-  for (const AlignedPart& part : parts) {
-    const float x0 = scale.x_of(part.at_ns);
-    const float x1 = scale.x_of(part.at_ns + part.length_ns);
+  for (const AlignedPart& piece : parts) {
+    const float x0 = scale.x_of(piece.at_ns);
+    const float x1 = scale.x_of(piece.at_ns + piece.length_ns);
     ctx.canvas.vertical(x0, lanes.y, lanes.h, c.line, 0.9F);
     const Rect place{x0 + 3, ruler.y, x1 - x0 - 6, ruler.h};
     const auto length = [](const TimeRange& range) { return duration(range.length()).text(); };
-    const std::string text = part.name + "  A " + length(part.a) + "  B " + length(part.b);
-    if (!part.name.empty() && place.w > 20) {
+    const std::string text = piece.name + "  A " + length(piece.a) + "  B " + length(piece.b);
+    if (!piece.name.empty() && place.w > 20) {
       const bool whole = ctx.canvas.width(text, Font::small) <= place.w;
-      ctx.canvas.text_in(place, whole ? text : part.name, c.muted, Font::small);
+      ctx.canvas.text_in(place, whole ? text : piece.name, c.muted, Font::small);
     }
     if (ctx.hovered({x0, ruler.y, x1 - x0, ruler.h}))
-      ctx.tip(part.name.empty() ? "between phases" + text : text);
+      ctx.tip(piece.name.empty() ? "between phases" + text : text);
   }
 }
 
