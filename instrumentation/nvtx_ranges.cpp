@@ -5,7 +5,9 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <mutex>
+#include <new>
 
 namespace shardscope::instrumentation::nvtx {
 namespace {
@@ -77,7 +79,12 @@ struct Stack {
   std::array<Range, kDeepest> ranges;
   std::size_t depth = 0;
 };
-thread_local Stack t_stack;
+/// Null without memory. In the heap: what a library keeps for each thread must fit into the little room that
+/// the loader has left when the library is opened later than the program (`import`, `dlopen`).
+Stack* stack() noexcept {
+  thread_local const std::unique_ptr<Stack> made(new (std::nothrow) Stack);
+  return made.get();
+}
 
 nvtxEventAttributes_t named(nvtxStringHandle_t name) noexcept {
   nvtxEventAttributes_t attributes{};
@@ -89,9 +96,10 @@ nvtxEventAttributes_t named(nvtxStringHandle_t name) noexcept {
 }
 
 void open(const Domain& in, const Range& range, const nvtxEventAttributes_t& attributes) noexcept {
-  if (t_stack.depth == kDeepest) return;
+  Stack* const opened = stack();
+  if (opened == nullptr || opened->depth == kDeepest) return;
   nvtxDomainRangePushEx(in.handle, &attributes);
-  t_stack.ranges[t_stack.depth++] = range;
+  opened->ranges[opened->depth++] = range;
 }
 
 void open(const Domain& in, const Event& event) noexcept {
@@ -104,9 +112,11 @@ void open(const Domain& in, const Event& event) noexcept {
 }
 
 void close(const Domain& in, const Range& range) noexcept {
-  for (std::size_t depth = t_stack.depth; depth > 0; --depth) {
-    if (!(t_stack.ranges[depth - 1] == range)) continue;
-    for (; t_stack.depth >= depth; --t_stack.depth) nvtxDomainRangePop(in.handle);
+  Stack* const opened = stack();
+  if (opened == nullptr) return;
+  for (std::size_t depth = opened->depth; depth > 0; --depth) {
+    if (!(opened->ranges[depth - 1] == range)) continue;
+    for (; opened->depth >= depth; --opened->depth) nvtxDomainRangePop(in.handle);
     return;
   }
 }
