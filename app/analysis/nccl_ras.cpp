@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "app/analysis/foreign_json.h"
@@ -72,7 +73,45 @@ RasAnswer parse_json(const std::string& text) {
 
 // ---- text: sections that name outliers
 
-std::uint64_t number_of(const std::ssub_match& match) { return std::stoull(match.str()); }
+/// A line from its begin. Each of these takes what it is named for and is false, taking nothing, where that
+/// is not there.
+class Line {
+ public:
+  explicit Line(std::string_view text) : rest_(text) {}
+  bool text(std::string_view wanted) {
+    if (!rest_.starts_with(wanted)) return false;
+    rest_.remove_prefix(wanted.size());
+    return true;
+  }
+  bool number(std::uint64_t& out, std::size_t most_digits = 9) {
+    const std::size_t digits = span(is_digit);
+    if (digits == 0 || digits > most_digits) return false;
+    std::from_chars(rest_.data(), rest_.data() + digits, out);
+    rest_.remove_prefix(digits);
+    return true;
+  }
+  template <typename Of>
+  bool word(std::string& out, Of of) {
+    const std::size_t length = span(of);
+    if (length == 0) return false;
+    out = rest_.substr(0, length);
+    rest_.remove_prefix(length);
+    return true;
+  }
+  [[nodiscard]] bool ended() const { return rest_.empty(); }
+  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+  static bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
+  static bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+  static bool is_letter(char c) { return is_upper(c) || (c >= 'a' && c <= 'z'); }
+  static bool is_not_space(char c) { return c != ' ' && c != '\t'; }
+
+ private:
+  template <typename Of>
+  [[nodiscard]] std::size_t span(Of of) const {
+    return static_cast<std::size_t>(std::ranges::find_if_not(rest_, of) - rest_.begin());
+  }
+  std::string_view rest_;
+};
 
 class TextReader {
  public:
@@ -80,7 +119,7 @@ class TextReader {
     std::istringstream in(text);
     for (std::string line; std::getline(in, line);) {
       if (!line.empty() && line.back() == '\r') line.pop_back();
-      if (line.size() <= kLongest) take(line);
+      take(line);
     }
     if (!known_) no_answer("its text has no summary");
     for (RasUneven& one : answer_.uneven) std::ranges::sort(one.sets, {}, &RasSet::launched);
@@ -88,71 +127,109 @@ class TextReader {
   }
 
  private:
-  static constexpr std::size_t kLongest = 1000;  ///< of a line: none that is looked for is as long
   void take(const std::string& line) {
-    static const std::regex version("NCCL version (\\S+).*"),
-        title("#\\d{1,9}-\\d{1,9} \\(([0-9a-f]{1,16})\\) ([A-Z]+)"),
-        counts("  Communicator ranks have different (\\w+) operation counts"),
-        many("  (\\d{1,9}) ranks have (?:launched up to operation (\\d{1,18})|not launched any operations)"),
-        one("  Rank (\\d{1,9}) has (?:launched up to operation (\\d{1,18})|not launched any operations) -- "
-            "(.*)"),
-        member("  Rank (\\d{1,9}) -- (.*)"), dead("  (Process \\d+ on node .*)"),
-        lack("  Missing communicator data from (\\d{1,9}) ranks?"), list("  The missing ranks?: ([0-9, -]+)");
-    std::smatch found;
-    if (std::regex_match(line, found, version)) {
-      answer_.version = found[1];
+    if (line.empty()) {
+      section_ = Section::other;
     } else if (line.starts_with("Communicators...")) {
       known_ = true;
-    } else if (std::regex_match(line, found, title)) {
-      communicator_ = found[1];
-      section_ = found[2] == "INCOMPLETE" ? Section::missing : Section::other;
     } else if (line == "DEAD") {
       section_ = Section::dead;
-    } else if (std::regex_match(line, found, counts)) {
-      section_ = Section::uneven;
-      answer_.uneven.push_back({communicator_, found[1], {}});
-    } else if (section_ == Section::uneven && std::regex_match(line, found, many)) {
-      answer_.uneven.back().sets.push_back(
-          {found[2].matched ? number_of(found[2]) : 0, number_of(found[1]), {}});
-    } else if (section_ == Section::uneven && std::regex_match(line, found, one)) {
-      answer_.uneven.back().sets.push_back({found[2].matched ? number_of(found[2]) : 0, 1, {}});
-      answer_.uneven.back().sets.back().ranks.push_back(rank(found[1], found[3]));
-    } else if (section_ == Section::uneven && std::regex_match(line, found, member)) {
-      if (!answer_.uneven.back().sets.empty())
-        answer_.uneven.back().sets.back().ranks.push_back(rank(found[1], found[2]));
-    } else if (section_ == Section::missing && std::regex_match(line, found, lack)) {
-      answer_.missing.push_back({communicator_, {}, number_of(found[1])});
-    } else if (section_ == Section::missing && std::regex_match(line, found, member)) {
-      if (!answer_.missing.empty()) answer_.missing.back().ranks.push_back(rank(found[1], found[2]));
-    } else if (section_ == Section::missing && std::regex_match(line, found, list)) {
-      if (!answer_.missing.empty()) take_list(found[1]);
-    } else if (section_ == Section::dead && std::regex_match(line, found, dead)) {
-      answer_.dead.push_back(found[1]);
-    } else if (line.empty()) {
-      section_ = Section::other;
-    } else if (line.starts_with("  Communicator ranks have different ")) {
-      section_ = Section::other;  // their status: said of what is being made or torn down
+    } else if (!version(Line(line)) && !title(Line(line)) && !counts(Line(line))) {
+      if (section_ == Section::uneven) launched(Line(line));
+      if (section_ == Section::missing) missing(Line(line));
+      if (section_ == Section::dead && line.starts_with("  Process ")) answer_.dead.push_back(line.substr(2));
     }
   }
 
-  static RasRank rank(const std::string& number, const std::string& rest) {
-    static const std::regex where("GPU (\\S+) managed by process (\\d{1,12}) on node (\\S+)");
+  bool version(Line line) {
+    return line.text("NCCL version ") && line.word(answer_.version, Line::is_not_space);
+  }
+
+  /// "#0-1 (cf264af53edbe986) INCOMPLETE"
+  bool title(Line line) {
+    std::uint64_t group = 0, number = 0;
+    std::string hash, state;
+    if (!(line.text("#") && line.number(group) && line.text("-") && line.number(number) && line.text(" (") &&
+          line.word(hash, Line::is_hex) && line.text(") ") && line.word(state, Line::is_upper) &&
+          line.ended()))
+      return false;
+    communicator_ = hash;
+    section_ = state == "INCOMPLETE" ? Section::missing : Section::other;
+    return true;
+  }
+
+  /// "  Communicator ranks have different AllReduce operation counts"; of different status it is about a
+  /// communicator that is made or torn down.
+  bool counts(Line line) {
+    std::string operation;
+    if (!line.text("  Communicator ranks have different ")) return false;
+    section_ = Section::other;
+    if (line.word(operation, Line::is_letter) && line.text(" operation counts") && line.ended()) {
+      section_ = Section::uneven;
+      answer_.uneven.push_back({communicator_, operation, {}});
+    }
+    return true;
+  }
+
+  /// "  30 ranks have launched up to operation 6650", "  Rank 4 has not launched any operations -- GPU 4
+  /// ...", or a member of the set before: "  Rank 0 -- GPU 0 ..."
+  void launched(Line line) {
+    std::vector<RasSet>& sets = answer_.uneven.back().sets;
+    std::uint64_t number = 0, operation = 0;
+    if (line.text("  Rank ")) {
+      if (!line.number(number)) return;
+      if (line.text(" has ") && up_to(line, operation)) sets.push_back({operation, 1, {}});
+      if (!sets.empty() && line.text(" -- ")) sets.back().ranks.push_back(rank(number, line));
+    } else if (line.text("  ") && line.number(number) && line.text(" ranks have ") &&
+               up_to(line, operation) && line.ended()) {
+      sets.push_back({operation, number, {}});
+    }
+  }
+
+  static bool up_to(Line& line, std::uint64_t& operation) {
+    return line.text("not launched any operations") ||
+           (line.text("launched up to operation ") && line.number(operation, 18));
+  }
+
+  /// "  Missing communicator data from 2 ranks", then "  The missing ranks: 21, 23-25" or "  Rank 21 -- GPU 5
+  /// ..."
+  void missing(Line line) {
+    std::uint64_t number = 0;
+    if (line.text("  Missing communicator data from ")) {
+      if (line.number(number)) answer_.missing.push_back({communicator_, {}, number});
+    } else if (answer_.missing.empty()) {
+      return;
+    } else if (line.text("  Rank ")) {
+      if (line.number(number) && line.text(" -- "))
+        answer_.missing.back().ranks.push_back(rank(number, line));
+    } else if (line.text("  The missing rank")) {
+      (void)line.text("s");
+      if (!line.text(": ")) return;
+      std::vector<RasRank>& ranks = answer_.missing.back().ranks;
+      while (line.number(number)) {
+        std::uint64_t last = number;
+        if (line.text("-") && !line.number(last)) return;
+        for (; number <= last && ranks.size() < answer_.missing.back().count; ++number)
+          ranks.push_back({static_cast<std::uint32_t>(number), {}, {}, 0, false});
+        if (!line.text(", ")) return;
+      }
+    }
+  }
+
+  /// "GPU 4 managed by process 483076 on node 172.16.64.210", or that nothing is known of it.
+  static RasRank rank(std::uint64_t number, Line line) {
     RasRank out;
-    out.rank = static_cast<std::uint32_t>(std::stoul(number));
-    std::smatch found;
-    if (std::regex_match(rest, found, where)) {
-      out.gpu = found[1];
-      out.pid = std::stoll(found[2]);
-      out.host = found[3];
+    out.rank = static_cast<std::uint32_t>(number);
+    std::string gpu, host;
+    std::uint64_t pid = 0;
+    if (line.text("GPU ") && line.word(gpu, Line::is_not_space) && line.text(" managed by process ") &&
+        line.number(pid, 12) && line.text(" on node ") && line.word(host, Line::is_not_space) &&
+        line.ended()) {
+      out.gpu = gpu;
+      out.pid = static_cast<std::int64_t>(pid);
+      out.host = host;
     }
     return out;
-  }
-
-  void take_list(const std::string& list) {
-    static const std::regex number("\\d{1,9}");
-    for (std::sregex_iterator at(list.begin(), list.end(), number), end; at != end; ++at)
-      answer_.missing.back().ranks.push_back(
-          {static_cast<std::uint32_t>(std::stoul(at->str())), {}, {}, 0, false});
   }
 
   enum class Section : std::uint8_t { other, uneven, missing, dead } section_ = Section::other;

@@ -107,6 +107,20 @@ TEST(NcclRas, TextOfOlderVersionsAndListsOfMembers) {
       << ras_lines(answer)[0];
 }
 
+TEST(NcclRas, ListsOfMissingRanksEndWithTheirNumber) {
+  const RasAnswer answer = parse_ras(
+      "Communicators... (0.00s)\n#0-1 (cf264af53edbe986) INCOMPLETE\n  Missing communicator data from 4 "
+      "ranks\n"
+      "  The missing ranks: 21, 23-25\n");
+  EXPECT_EQ(ras_lines(answer)[0],
+            "communicator cf264af53edbe986: no answer of rank 21, rank 23, rank 24, rank 25");
+  const RasAnswer endless = parse_ras(
+      "Communicators... (0.00s)\n#0-1 (cf264af53edbe986) INCOMPLETE\n  Missing communicator data from 2 "
+      "ranks\n"
+      "  The missing ranks: 1-999999999\n");
+  EXPECT_EQ(endless.missing.at(0).ranks.size(), 2U);
+}
+
 /// Ranks of different status are those of a communicator that is made or torn down: nobody is behind.
 TEST(NcclRas, DifferentStatusIsNotBehind) {
   const RasAnswer answer = parse_ras(
