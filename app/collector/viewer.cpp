@@ -80,7 +80,7 @@ struct Viewer::State {
   Link link = Link::connecting;  ///< by the last reply
   bool behind = true;            ///< poll() has not taken yet what came before the link was live
   std::deque<wire::ViewCommand> commands;
-  std::deque<wire::Text> moments;  ///< that are asked for
+  std::deque<wire::Text> moments;  ///< requested ones
   std::uint64_t last_command = 0;
 
   void connect();

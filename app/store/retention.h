@@ -22,7 +22,7 @@ struct Retention {
   [[nodiscard]] bool limited() const noexcept { return max_age_ns > 0 || max_bytes > 0; }
 };
 
-inline constexpr const char* kRequested = "request";  ///< kind of a moment that a person asked for
+inline constexpr const char* kRequested = "request";  ///< kind of a moment that a person requested
 
 /// Something that the run was kept around: a step that was slow, a loss that was not a number, a request.
 struct Moment {

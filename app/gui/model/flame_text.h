@@ -25,7 +25,7 @@ struct FlameTimes {
 /// where nothing around says it.
 [[nodiscard]] std::string flame_label(const FlameTree& tree, std::uint32_t node, std::size_t most_chars);
 
-/// What lies under the pointer: a node, or neighbours that are too narrow to be told apart.
+/// What lies under the pointer: a node, or neighbours that are too narrow to be drawn one by one.
 struct FlamePlace {
   std::uint32_t node = 0;
   std::uint32_t folded = 0;

@@ -38,7 +38,7 @@ void FlamePainter::box(const FlameFrame& frame, std::optional<std::size_t> rank,
   if (over) color = mix(color, c.text, 0.12F);
   const bool wait = store::is_wait(node.kind);
   if (frame.folded > 0) {
-    // Too narrow to be told apart: not one thing's colour.
+    // Too narrow to be drawn one by one: not one thing's colour.
     ctx_.canvas.fill(box, c.muted, 0.22F);
     ctx_.canvas.hatch(box, c.muted, 0.5F, 5);
   } else {
