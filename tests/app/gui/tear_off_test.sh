@@ -2,40 +2,13 @@
 # Drags a panel out of the window with the mouse, at another scale than 1 and with the window not in the corner, uses it
 # there, puts it back, and closes one that is out.
 # tear_off_test.sh SHARDSCOPE_GUI MAKE_RECORDING
-set -u
 gui=$1
 make_recording=$2
-for tool in Xvfb xdotool; do
-  if ! command -v $tool > /dev/null; then
-    echo "SKIP: $tool is not installed (apt-get install xvfb xdotool)"
-    exit 77
-  fi
-done
-work=$(mktemp -d)
-export XDG_CONFIG_HOME=$work/config
-xvfb= window=
-finish() {
-  [ -n "$window" ] && kill $window 2> /dev/null
-  [ -n "$xvfb" ] && kill $xvfb 2> /dev/null
-  wait 2> /dev/null
-  rm -rf "$work"
-}
-trap finish EXIT
-fail() {
-  echo "FAIL: $1"
-  [ -f "$work/state.json" ] && cat "$work/state.json"
-  windows
-  cat "$work/gui.log" 2> /dev/null
-  exit 1
-}
+. "$(dirname "${BASH_SOURCE[0]}")/window_driver.sh"
+
 "$make_recording" "$work/run.zscope" steps=6 || fail "cannot make a recording"
 # A screen this wide is drawn at scale 1.25.
-Xvfb -displayfd 3 -screen 0 2600x1400x24 -nolisten tcp 3> "$work/display" 2> /dev/null &
-xvfb=$!
-for _ in $(seq 100); do [ -s "$work/display" ] && break; sleep 0.1; done
-[ -s "$work/display" ] || fail "Xvfb does not start"
-export DISPLAY=:$(cat "$work/display")
-unset WAYLAND_DISPLAY
+open_display 2600x1400
 
 start() {
   rm -f "$work/state.json"
@@ -43,19 +16,6 @@ start() {
   window=$!
   for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
   until_holds "s['frames'] > 0 and s['store']['steps'] == 6" "the recording is on the window"
-}
-value() { python3 - "$work/state.json" "$1" << 'PY'
-import json, sys
-print(eval(sys.argv[2], {"s": json.load(open(sys.argv[1]))}))
-PY
-}
-until_holds() {
-  for _ in $(seq 80); do
-    kill -USR1 $window 2> /dev/null || fail "the window is gone: $2"
-    sleep 0.15
-    [ -f "$work/state.json" ] && [ "$(value "bool($1)" 2> /dev/null)" = True ] && return 0
-  done
-  fail "$2 (wanted: $1)"
 }
 # Names of the windows of the desktop and their places: NAME X Y WIDTH HEIGHT.
 windows() {

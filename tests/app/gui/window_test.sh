@@ -1,31 +1,9 @@
 #!/bin/bash
 # Drives the real window under Xvfb with xdotool and checks what the model layer believes.
 # window_test.sh SHARDSCOPE_GUI MAKE_RECORDING
-set -u
 gui=$1
 make_recording=$2
-for tool in Xvfb xdotool; do
-  if ! command -v $tool > /dev/null; then
-    echo "SKIP: $tool is not installed (apt-get install xvfb xdotool)"
-    exit 77
-  fi
-done
-work=$(mktemp -d)
-export XDG_CONFIG_HOME=$work/config  # layouts of this window, not of who runs the test
-xvfb= window=
-finish() {
-  [ -n "$window" ] && kill $window 2> /dev/null
-  [ -n "$xvfb" ] && kill $xvfb 2> /dev/null
-  wait 2> /dev/null
-  rm -rf "$work"
-}
-trap finish EXIT
-fail() {
-  echo "FAIL: $1"
-  [ -f "$work/state.json" ] && cat "$work/state.json"
-  cat "$work/gui.log" 2> /dev/null
-  exit 1
-}
+. "$(dirname "${BASH_SOURCE[0]}")/window_driver.sh"
 
 "$make_recording" "$work/run.zscope" steps=6 || fail "cannot make a recording"
 
@@ -34,32 +12,10 @@ env -u DISPLAY -u WAYLAND_DISPLAY "$gui" "$work/run.zscope" > "$work/out" 2>&1
 [ $? -eq 2 ] || fail "no display must end with 2: $(cat "$work/out")"
 grep -q "no display" "$work/out" || fail "no display must be named: $(cat "$work/out")"
 
-# The server picks a free number itself, so that tests can run beside one another.
-Xvfb -displayfd 3 -screen 0 1600x900x24 -nolisten tcp 3> "$work/display" 2> /dev/null &
-xvfb=$!
-for _ in $(seq 100); do [ -s "$work/display" ] && break; sleep 0.1; done
-[ -s "$work/display" ] || fail "Xvfb does not start"
-export DISPLAY=:$(cat "$work/display")
-unset WAYLAND_DISPLAY
+open_display 1600x900
 
 "$gui" "$work/run.zscope" --size 1600x900 --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
 window=$!
-
-value() { python3 - "$work/state.json" "$1" << 'PY'
-import json, sys
-state = json.load(open(sys.argv[1]))
-print(eval(sys.argv[2], {"s": state}))
-PY
-}
-# until EXPRESSION WHAT: asks for dumps until the expression over the state `s` holds.
-until_holds() {
-  for _ in $(seq 80); do
-    kill -USR1 $window 2> /dev/null || fail "the window is gone: $2"
-    sleep 0.15
-    [ -f "$work/state.json" ] && [ "$(value "bool($1)" 2> /dev/null)" = True ] && return 0
-  done
-  fail "$2 (wanted: $1)"
-}
 
 for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
 until_holds "s['frames'] > 0 and s['store']['steps'] == 6" "the recording is on the window"
