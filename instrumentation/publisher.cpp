@@ -13,6 +13,7 @@
 #include "instrumentation/drain_pace.h"
 #include "instrumentation/emission_cost.h"
 #include "instrumentation/emitter.h"
+#include "instrumentation/event_observer.h"
 #include "instrumentation/gate.h"
 #include "instrumentation/post.h"
 #include "instrumentation/rank_link.h"
@@ -34,11 +35,17 @@ constexpr std::chrono::milliseconds kFinishWait{1000};
 
 std::mutex g_publisher_mutex;
 Publisher* g_publisher = nullptr;  // guarded by g_publisher_mutex
+EventObserver g_observer;          // guarded by g_publisher_mutex
 }  // namespace
 
 void post_message(Severity severity, const std::string& text) {
   const std::lock_guard lock(g_publisher_mutex);
   if (g_publisher != nullptr) g_publisher->message(severity, text);
+}
+
+void set_event_observer(EventObserver observer) {
+  const std::lock_guard lock(g_publisher_mutex);
+  g_observer = std::move(observer);
 }
 
 struct Publisher::State {
@@ -51,6 +58,7 @@ struct Publisher::State {
 
   PublisherOptions options;
   std::unique_ptr<RankLink> link;  ///< none: events are discarded
+  EventObserver observer;
 
   TickClock clock;
   TimeMerge merge;
@@ -123,10 +131,12 @@ struct Publisher::State {
       std::vector<Event> rest = link->buffer();
       rest.assign(after, taken.end());
       taken.erase(after, taken.end());
+      if (observer) observer(taken, gone.events);
       link->push(std::move(taken), gone.events, gone.first_ns, gone.last_ns + 1, clock.error_ns());
       taken = std::move(rest);
     }
     drops.erase(drops.begin(), drops.begin() + static_cast<std::ptrdiff_t>(handed));
+    if (observer && !taken.empty()) observer(taken, 0);
     link->push(std::move(taken), 0, last_drain_ns, now, clock.error_ns());
   }
 
@@ -280,6 +290,10 @@ Publisher::Publisher(const PublisherOptions& options, RunTables tables)
   s.link = std::make_unique<RankLink>(std::move(link), std::move(tables));
   s.began_ns = monotonic_now_ns();
   s.last_drain_ns = options.kept ? options.kept->since.ns : s.began_ns;
+  {
+    const std::lock_guard lock(g_publisher_mutex);
+    s.observer = g_observer;
+  }
   {
     const BlockSignals blocked;
     s.thread = std::thread([&s] { s.run(); });

@@ -211,6 +211,14 @@ void read_zero_settings(Section& root, TrainingConfig& config, const ParseOption
 
 namespace {
 
+void read_log(Section& root, LogConfig& log) {
+  root.read("wall_clock_breakdown", log.wall_clock_breakdown);
+  root.read("memory_breakdown", log.memory_breakdown);
+  root.read("dump_state", log.dump_state);
+  root.read_enum("log_level", {"debug", "info", "warning", "error", "critical"},
+                 [&](std::size_t i) { log.level = static_cast<LogLevel>(i); });
+}
+
 /// The schedule of every parameter group: keys may be lists with one value for each, as in DeepSpeed.
 void read_schedules(Section& root, TrainingConfig& config, const ParseOptions& options) {
   auto scheduler = root.child("scheduler");
@@ -231,6 +239,7 @@ TrainingConfig read_config(Section root, const ParseOptions& options) {
   config.world = options.world;
   config.batch = read_batch(root, options);
   root.read("steps_per_print", config.steps_per_print, 1);
+  read_log(root, config.log);
   if (root.is_auto("gradient_clipping")) config.gradient_clipping = 1.0;  // transformers' max_grad_norm
   root.read("gradient_clipping", config.gradient_clipping);
   if (auto optimizer = root.child("optimizer")) read_optimizer(*optimizer, config.optimizer);

@@ -66,6 +66,16 @@ struct Bf16Config {
   bool check_grad_overflow = true;  ///< skip a step whose gradients are not finite
 };
 
+/// What rank 0 prints of its run.
+enum class LogLevel : std::uint8_t { debug, info, warning, error, critical };
+struct LogConfig {
+  LogLevel level =
+      LogLevel::info;  ///< debug: each decision of stage 3; warning: no progress; error: no warnings
+  bool wall_clock_breakdown = false;  ///< times of every step and micro-step
+  bool memory_breakdown = false;      ///< memory before and after each of their parts
+  bool dump_state = false;            ///< the effective configuration at the start
+};
+
 /// Ours, under "shardscope".
 struct ShardscopeConfig {
   plan::Compat compat = plan::Compat::shardscope;  ///< preset; single switches are in ZeroConfig::compat
@@ -98,6 +108,7 @@ struct TrainingConfig {
   kernels::DType grad_accum_type = kernels::DType::f32;     ///< data_types.grad_accum_dtype: that or fp32
   kernels::DType communication_type = kernels::DType::f32;  ///< communication_data_type
   std::int64_t steps_per_print = 10;
+  LogConfig log;
   ShardscopeConfig shardscope;
   /// Keys accepted without effect, one sentence each, in file order.
   std::vector<std::string> warnings;
@@ -147,5 +158,7 @@ struct ParseOptions {
 
 /// "fp32", "bf16" or "fp16".
 [[nodiscard]] const char* name_of(kernels::DType type) noexcept;
+/// As DeepSpeed's log_level: "debug", "info", ...
+[[nodiscard]] const char* name_of(LogLevel level) noexcept;
 
 }  // namespace shardscope::config

@@ -239,6 +239,22 @@ Json shardscope_json(const TrainingConfig& config) {
 
 }  // namespace
 
+const char* name_of(LogLevel level) noexcept {
+  switch (level) {
+    case LogLevel::debug:
+      return "debug";
+    case LogLevel::info:
+      return "info";
+    case LogLevel::warning:
+      return "warning";
+    case LogLevel::error:
+      return "error";
+    case LogLevel::critical:
+      return "critical";
+  }
+  return "?";
+}
+
 const char* name_of(kernels::DType type) noexcept {
   switch (type) {
     case kernels::DType::f32:
@@ -259,6 +275,10 @@ std::string effective_json(const TrainingConfig& config) {
                {"train_micro_batch_size_per_gpu", config.batch.micro_batch_size},
                {"gradient_accumulation_steps", config.batch.accumulation_steps},
                {"steps_per_print", config.steps_per_print},
+               {"wall_clock_breakdown", config.log.wall_clock_breakdown},
+               {"memory_breakdown", config.log.memory_breakdown},
+               {"dump_state", config.log.dump_state},
+               {"log_level", name_of(config.log.level)},
                {"gradient_clipping", config.gradient_clipping},
                {"prescale_gradients", config.zero.prescale_gradients},
                {"gradient_predivide_factor", config.zero.gradient_predivide_factor},

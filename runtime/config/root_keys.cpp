@@ -13,9 +13,6 @@ struct RootKey {
 // Source: deepspeed/runtime/constants.py, deepspeed/runtime/config.py. A key is `ignored` only where it
 // cannot change weights, traffic or memory.
 constexpr RootKey kRootKeys[] = {
-    {"wall_clock_breakdown", KeyPolicy::ignored, "events carry every phase"},
-    {"memory_breakdown", KeyPolicy::ignored, "events carry every allocation"},
-    {"dump_state", KeyPolicy::ignored, "the run prints its effective configuration"},
     {"comms_logger", KeyPolicy::ignored, "every collective is an event"},
     {"flops_profiler", KeyPolicy::ignored, "use the dashboard"},
     {"tensorboard", KeyPolicy::ignored, "use the dashboard or export"},
@@ -32,7 +29,6 @@ constexpr RootKey kRootKeys[] = {
     {"datastates_ckpt", KeyPolicy::ignored, "checkpoints are written by --checkpoint, in one format"},
     {"load_universal_checkpoint", KeyPolicy::refused,
      "every checkpoint continues at any world and stage with --resume"},
-    {"log_level", KeyPolicy::ignored, "warnings and errors are always printed"},
     {"graph_harvesting", KeyPolicy::ignored, "it concerns CUDA graphs of torch"},
     {"compile", KeyPolicy::ignored, "there is no graph compiler here"},
     {"use_data_before_expert_parallelism", KeyPolicy::ignored, "there are no experts here"},

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "instrumentation/emission_cost.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/error_text.h"
+#include "instrumentation/event_observer.h"
 #include "instrumentation/gate.h"
 #include "instrumentation/nvtx_ranges.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
@@ -33,6 +35,7 @@
 #include "runtime/train/rank_agreement.h"
 #include "runtime/train/setup.h"
 #include "runtime/train/terminal.h"
+#include "runtime/train/training_log.h"
 
 namespace shardscope::train {
 namespace {
@@ -51,7 +54,9 @@ void save_weights(const Options& options, const plan::ModelPlan& model, const co
 void print_progress(const Options& options, const config::TrainingConfig& config,
                     const engine::StepResult& result) {
   const std::int64_t every = std::max<std::int64_t>(1, config.steps_per_print);
-  if (options.quiet || (result.step % every != 0 && result.step + 1 != options.steps)) return;
+  if (options.quiet || config.log.level > config::LogLevel::info ||
+      (result.step % every != 0 && result.step + 1 != options.steps))
+    return;
   double loss = 0;
   for (const float value : result.losses) loss += value;
   std::printf("step %lld  loss %.4f  grad norm %.4f  lr %.3g%s\n", static_cast<long long>(result.step),
@@ -135,8 +140,9 @@ class Training {
     std::vector<std::string> paths;
     for (const plan::ModulePlan& module : model_.modules) paths.push_back(module.path);
     instrumentation::nvtx::name_modules(std::move(paths));
-    return std::make_unique<instrumentation::Publisher>(publish,
-                                                        engine::make_run_tables(model_, config_, identity));
+    const instrumentation::RunTables tables = engine::make_run_tables(model_, config_, identity);
+    if (world_.rank() == 0) start_log(tables);
+    return std::make_unique<instrumentation::Publisher>(publish, tables);
   }
 
   void run(instrumentation::Publisher& publisher) {
@@ -152,8 +158,9 @@ class Training {
     if (world_.rank() == 0) {
       for (const std::string& warning : config_.warnings) {
         publisher.message(instrumentation::Severity::warning, warning);
-        report("warning: " + warning);
+        if (config_.log.level <= config::LogLevel::warning) report("warning: " + warning);
       }
+      if (config_.log.dump_state) print_line("configuration: " + config::effective_json(config_));
       publisher.message(instrumentation::Severity::info, data_->describe());
       if (eval_data_ != nullptr) {
         publisher.message(instrumentation::Severity::info, "evaluation: " + describe_evaluation());
@@ -262,6 +269,31 @@ class Training {
     if (world_.rank() != 0 || options_.quiet) return;
     std::printf("step %lld  held-out loss %.4f\n", static_cast<long long>(evaluation.step), evaluation.loss);
     std::fflush(stdout);
+  }
+
+  /// What rank 0 prints besides its progress. It is made of events, so what is not emitted cannot be printed.
+  void start_log(const instrumentation::RunTables& tables) {
+    const config::LogConfig& log = config_.log;
+    LogParts parts{log.wall_clock_breakdown, log.memory_breakdown, log.level == config::LogLevel::debug};
+    const auto needs = [this](bool& part, const char* key, instrumentation::Detail detail) {
+      if (!part) return;
+      const bool emits = !options_.publish.empty();
+      if (emits && config_.shardscope.detail >= detail) return;
+      part = false;
+      config_.warnings.push_back(
+          std::string(key) + ": not printed, " +
+          (emits ? std::string("shardscope.detail is ") + name_of(config_.shardscope.detail) +
+                       "; set it to " + name_of(detail) + " or more"
+                 : "it is made of the events of a run with a collector (--publish), which this run is not"));
+    };
+    needs(parts.times, "wall_clock_breakdown", instrumentation::Detail::phases);
+    needs(parts.memory, "memory_breakdown", instrumentation::Detail::params);
+    needs(parts.decisions, "log_level debug", instrumentation::Detail::params);
+    if (!parts.any()) return;
+    auto lines = std::make_shared<TrainingLog>(
+        parts, tables, [](const std::string& line) { print_line("[Rank 0] " + line); });
+    instrumentation::set_event_observer([lines](std::span<const instrumentation::Event> events,
+                                                std::uint64_t dropped) { lines->add(events, dropped); });
   }
 
   /// What an earlier run saved is not replaced without --overwrite, and the folder must exist: checked before

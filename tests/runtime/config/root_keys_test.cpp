@@ -15,9 +15,9 @@ using ::testing::HasSubstr;
 
 TEST(Config, KeysThatChangeNothingWarnAndKeysThatWouldAreRefused) {
   const TrainingConfig config =
-      parse(R"({"train_batch_size": 8, "wall_clock_breakdown": true, "amp": {"enabled": false}})");
+      parse(R"({"train_batch_size": 8, "comms_logger": {"enabled": true}, "amp": {"enabled": false}})");
   ASSERT_EQ(config.warnings.size(), 1U);
-  EXPECT_THAT(config.warnings[0], HasSubstr("wall_clock_breakdown: ignored"));
+  EXPECT_THAT(config.warnings[0], HasSubstr("comms_logger: ignored"));
   EXPECT_THAT(error_of(R"({"train_batch_size": 8, "amp": {"enabled": true}})"), HasSubstr("amp"));
   EXPECT_THAT(error_of(R"({"train_batch_size": 8, "optimizer": {"type": "Lamb"}})"),
               HasSubstr("one of: AdamW, Adam"));

@@ -65,7 +65,8 @@ TEST(Config, WhatHasNoEffectIsSaid) {
   EXPECT_THAT(warned(in_zero(R"({"stage": 3, "load_from_fp32_weights": false})")), HasSubstr("--resume"));
   EXPECT_THAT(warned(in_zero(R"({"stage": 3, "save_muon_momentum_buffer_in_memory": true})")),
               HasSubstr("Muon"));
-  EXPECT_THAT(warned(R"({"train_batch_size": 8, "log_level": "info"})"), HasSubstr("log_level: ignored"));
+  EXPECT_THAT(warned(R"({"train_batch_size": 8, "timers": {"throughput": {"enabled": true}}})"),
+              HasSubstr("timers: ignored"));
   const TrainingConfig notes = parse(
       R"({"train_batch_size": 8, "zero_optimization": {"stage": 1}, "shardscope": {"compat": "notes"}})");
   EXPECT_TRUE(plan::uses_legacy_layout(notes.zero));
