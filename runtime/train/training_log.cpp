@@ -124,8 +124,9 @@ void TrainingLog::take(const ev::Event& event) {
       if (decision.module >= modules_.size()) break;
       const ev::ModuleInfo& module = modules_[decision.module];
       const std::string place = decision.trace_step == ev::kNoId ? "-" : std::to_string(decision.trace_step);
-      write_(fmt::format("{}: M{}({}) P[{}] {{'avail': '{:.1e}'}}", place, module.id, module.path,
-                         fmt::join(module.params, ", "), static_cast<double>(decision.available_elems)));
+      write_(fmt::format("{}: M{}({}) P[{}] {{'avail': '{:.1e}'}}", place, module.id,
+                         module.path.empty() ? module.type : module.path, fmt::join(module.params, ", "),
+                         static_cast<double>(decision.available_elems)));
       break;
     }
     case EventKind::trace_invalidated:
