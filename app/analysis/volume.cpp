@@ -15,6 +15,7 @@
 #include "runtime/plan/ownership.h"
 #include "runtime/plan/shard_layout.h"
 #include "runtime/plan/stage12.h"
+#include "runtime/plan/trained_layout.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -196,22 +197,17 @@ VolumeModel::VolumeModel(const ev::RunTables& tables)
         gather_cost_.push_back(static_cast<double>(shard * world));
       }
     } else if (zero_.stage > 0) {
-      const bool legacy = plan::uses_legacy_layout(zero_);
-      std::vector<std::int64_t> trained;
-      const std::vector<std::uint32_t> group_of = groups_of_params(tables);
-      std::vector<std::uint32_t> groups;
-      for (std::size_t i = 0; i < tables.params.size(); ++i) {
-        if (tables.params[i].frozen) continue;
-        trained.push_back(tables.params[i].elems);
-        groups.push_back(group_of[i]);
+      std::vector<std::int64_t> elems;
+      std::vector<bool> trainable;
+      for (const ev::ParamInfo& param : tables.params) {
+        elems.push_back(param.elems);
+        trainable.push_back(!param.frozen);
       }
-      constexpr plan::GradientOrder kOrder =
-          plan::GradientOrder::parameter_order;  // sizes do not depend on it
       const plan::FlatLayout flat =
-          legacy ? plan::make_legacy_layout(trained, world, zero_.max_elements_per_comm, kOrder, groups)
-                 : plan::make_flat_layout(trained, world, kOrder, groups);
+          plan::trained_layout({elems, trainable, groups_of_params(tables)}, world, zero_);
       // The first ZeRO-1 reduce-scatters the padded buffer too.
-      flat_padding_ = static_cast<double>((legacy ? 2 : 1) * (flat.flat_elems - (tables.elems - frozen)));
+      flat_padding_ = static_cast<double>((plan::uses_legacy_layout(zero_) ? 2 : 1) *
+                                          (flat.flat_elems - (tables.elems - frozen)));
     }
   } catch (const std::invalid_argument&) {
     special_ = false;  // sizes that no run could have had

@@ -13,6 +13,7 @@
 #include "app/cli/verb.h"
 #include "app/collector/viewer.h"
 #include "app/store/control_text.h"
+#include "app/store/retention.h"
 
 namespace shardscope::cli {
 namespace {
@@ -50,7 +51,7 @@ int keep(const KeepOptions& options) {
     const collector::Viewer::Link link = viewer.link();
     if (!asked && link == collector::Viewer::Link::live) {
       known = store.messages().size();
-      viewer.keep("request", 0, options.text);
+      viewer.keep(store::kRequested, 0, options.text);
       asked = true;
     }
     if (asked) {

@@ -9,6 +9,7 @@
 #include "runtime/plan/rounding.h"
 #include "runtime/plan/secondary_shards.h"
 #include "runtime/plan/shard_layout.h"
+#include "runtime/plan/trained_layout.h"
 #include "runtime/plan/zero_groups.h"
 
 namespace shardscope::plan {
@@ -37,23 +38,12 @@ class Placing {
   ModelStates& in(StatePool pool) { return placed_.pools[index(pool)]; }
 
   void flat() {
-    std::vector<std::int64_t> trained;
-    std::vector<std::uint32_t> groups;
     std::int64_t frozen = 0;
     for (std::size_t i = 0; i < input_.param_elems.size(); ++i) {
-      if (!input_.trainable[i]) {
-        frozen += input_.param_elems[i];
-        continue;
-      }
-      trained.push_back(input_.param_elems[i]);
-      groups.push_back(input_.groups.empty() ? 0 : input_.groups[i]);
+      if (!input_.trainable[i]) frozen += input_.param_elems[i];
     }
-    constexpr GradientOrder kOrder = GradientOrder::parameter_order;  // sizes do not depend on it
-    const std::uint32_t world = zero_.stage == 0 ? 1 : input_.world;
-    const FlatLayout layout =
-        uses_legacy_layout(zero_)
-            ? make_legacy_layout(trained, world, zero_.max_elements_per_comm, kOrder, groups)
-            : make_flat_layout(trained, world, kOrder, groups);
+    const FlatLayout layout = trained_layout({input_.param_elems, input_.trainable, input_.groups},
+                                             zero_.stage == 0 ? 1 : input_.world, zero_);
     ModelStates& device = in(StatePool::device);
     device.param_owned = layout.shard_elems * input_.bytes.param;
     device.param_rest = (layout.flat_elems - layout.shard_elems) * input_.bytes.param;

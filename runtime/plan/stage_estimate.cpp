@@ -13,6 +13,7 @@
 #include "runtime/plan/scheduler_config.h"
 #include "runtime/plan/secondary_shards.h"
 #include "runtime/plan/shard_layout.h"
+#include "runtime/plan/trained_layout.h"
 #include "runtime/plan/visit_order.h"
 #include "runtime/plan/zero_groups.h"
 
@@ -181,15 +182,7 @@ std::int64_t secondary_bytes(const Sizes& sizes, const ZeroConfig& zero, std::ui
 /// several communications leave them in pieces. Returns the bytes of these.
 std::int64_t apply_legacy_layout(const StageEstimateInput& input, const ZeroConfig& zero, const Sizes& sizes,
                                  std::uint32_t ranks, std::int64_t& owned, std::int64_t& whole) {
-  std::vector<std::int64_t> trained;
-  std::vector<std::uint32_t> groups;
-  for (std::size_t i = 0; i < sizes.params.size(); ++i) {
-    if (!sizes.trainable.empty() && !sizes.trainable[i]) continue;
-    trained.push_back(sizes.params[i]);
-    groups.push_back(sizes.groups.empty() ? 0 : sizes.groups[i]);
-  }
-  const FlatLayout layout =
-      make_legacy_layout(trained, ranks, zero.max_elements_per_comm, GradientOrder::parameter_order, groups);
+  const FlatLayout layout = trained_layout({sizes.params, sizes.trainable, sizes.groups}, ranks, zero);
   owned = layout.shard_elems;
   whole = layout.flat_elems;
   return layout.groups_in_pieces() ? owned * input.bytes.param : 0;

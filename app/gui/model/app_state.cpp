@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/store/gather_contents.h"
+#include "app/store/retention.h"
 
 namespace shardscope::gui {
 namespace {
@@ -286,7 +287,7 @@ void AppState::pause() {
 
 void AppState::keep_moment() {
   if (!run->live()) return;
-  run->viewer()->keep("request", cursor_ns ? *cursor_ns + store().origin_ns() : std::int64_t{0}, "");
+  run->viewer()->keep(store::kRequested, cursor_ns ? *cursor_ns + store().origin_ns() : std::int64_t{0}, "");
 }
 
 void AppState::resume() {
