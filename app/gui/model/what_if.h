@@ -2,17 +2,16 @@
 // own, so that the window goes on meanwhile and a failure there is a message here.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "app/analysis/summary.h"
+#include "app/gui/model/command_run.h"
 #include "instrumentation/event.h"
 
 namespace shardscope::gui {
@@ -69,8 +68,8 @@ class WhatIfRun {
 
   /// Another that still runs is ended first. argv[0] is the program.
   void start(std::vector<std::string> argv, std::string recording);
-  void cancel();
-  [[nodiscard]] bool running() const noexcept { return running_; }
+  void cancel() { command_->cancel(); }
+  [[nodiscard]] bool running() const noexcept { return command_->running(); }
   struct Outcome {
     std::optional<WhatIfResult> result;
     std::string problem;  ///< what the command said, where there is no result
@@ -79,16 +78,10 @@ class WhatIfRun {
   [[nodiscard]] std::shared_ptr<const Outcome> outcome() const;
 
  private:
-  void run(const std::vector<std::string>& argv, const std::string& recording);
   mutable std::mutex mutex_;
   std::shared_ptr<const Outcome> outcome_;
-  std::atomic<bool> running_ = false, cancelled_ = false;
-  int child_ = -1;  ///< process, under mutex_
   std::vector<std::string> files_;
-  std::thread thread_;
+  std::unique_ptr<CommandRun> command_ = std::make_unique<CommandRun>();
 };
-
-/// The `shardscope` program beside this one, or the one in PATH.
-[[nodiscard]] std::string shardscope_program();
 
 }  // namespace shardscope::gui

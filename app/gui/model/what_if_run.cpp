@@ -1,185 +1,44 @@
-// The process of `shardscope what-if`: started, read to its end, ended early when the user says so.
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <cstring>
+// The runs of `shardscope what-if` that the panel starts, and their results.
 #include <filesystem>
 #include <utility>
 
 #include "app/gui/model/what_if.h"
 
-extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX declares it nowhere
-
 namespace shardscope::gui {
-namespace {
-
-namespace fs = std::filesystem;
-
-/// Both ends of a pipe, closed when they go.
-class Pipe {
- public:
-  Pipe() {
-    if (pipe2(ends_.data(), O_CLOEXEC) != 0) ends_ = {-1, -1};
-  }
-  ~Pipe() {
-    close_end(0);
-    close_end(1);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  [[nodiscard]] int read_end() const { return ends_[0]; }
-  [[nodiscard]] int write_end() const { return ends_[1]; }
-  void close_end(std::size_t which) {
-    if (ends_[which] >= 0) close(ends_[which]);
-    ends_[which] = -1;
-  }
-
- private:
-  std::array<int, 2> ends_{-1, -1};
-};
-
-/// Takes what a pipe holds; false once it has ended.
-bool take(int fd, std::string& text) {
-  std::array<char, 1 << 14> buffer{};
-  const ssize_t n = read(fd, buffer.data(), buffer.size());
-  if (n < 0) return errno == EINTR || errno == EAGAIN;
-  constexpr std::size_t kMost = std::size_t{64} << 20;
-  if (text.size() < kMost) text.append(buffer.data(), static_cast<std::size_t>(n));
-  return n > 0;
-}
-
-/// "shardscope: " in front of each line is the command's name and says nothing here.
-std::string said(std::string text) {
-  constexpr const char* kName = "shardscope: ";
-  for (std::size_t at = text.find(kName); at != std::string::npos; at = text.find(kName, at)) {
-    if (at == 0 || text[at - 1] == '\n')
-      text.erase(at, std::strlen(kName));
-    else
-      ++at;
-  }
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
-
-}  // namespace
-
-std::string shardscope_program() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    for (const char* beside : {"shardscope", "../bin/shardscope", "../../bin/shardscope"}) {
-      const fs::path path = self.parent_path() / beside;
-      if (access(path.c_str(), X_OK) == 0) return path.lexically_normal().string();
-    }
-  }
-  return "shardscope";
-}
 
 WhatIfRun::~WhatIfRun() {
-  cancel();
-  if (thread_.joinable()) thread_.join();
+  command_.reset();
   std::error_code ignored;
-  for (const std::string& file : files_) fs::remove(file, ignored);
-}
-
-void WhatIfRun::cancel() {
-  cancelled_ = true;
-  // The command has a group of its own: what it started ends with it.
-  const std::lock_guard lock(mutex_);
-  if (child_ > 0) kill(-child_, SIGTERM);
+  for (const std::string& file : files_) std::filesystem::remove(file, ignored);
 }
 
 void WhatIfRun::start(std::vector<std::string> argv, std::string recording) {
-  cancel();
-  if (thread_.joinable()) thread_.join();
+  command_ = std::make_unique<CommandRun>();  // whatever still ran has ended, and its outcome is the last
   {
     const std::lock_guard lock(mutex_);
     outcome_.reset();
   }
   if (!recording.empty()) files_.push_back(recording);
-  cancelled_ = false;
-  running_ = true;
-  thread_ = std::thread([this, argv = std::move(argv), recording = std::move(recording)] {
-    run(argv, recording);
-    running_ = false;
+  command_->start(std::move(argv), [this, recording = std::move(recording)](CommandRun::Ended ended) {
+    auto outcome = std::make_shared<Outcome>();
+    outcome->problem = std::move(ended.problem);
+    if (outcome->problem.empty()) {
+      auto [result, problem] = read_what_if(ended.out);
+      if (result) {
+        result->warnings = std::move(ended.words);
+        result->recording = recording;
+      }
+      outcome->result = std::move(result);
+      outcome->problem = std::move(problem);
+    }
+    const std::lock_guard lock(mutex_);
+    outcome_ = std::move(outcome);
   });
 }
 
 std::shared_ptr<const WhatIfRun::Outcome> WhatIfRun::outcome() const {
   const std::lock_guard lock(mutex_);
   return outcome_;
-}
-
-void WhatIfRun::run(const std::vector<std::string>& argv, const std::string& recording) {
-  auto outcome = std::make_shared<Outcome>();
-  Pipe out;
-  Pipe err;
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, out.write_end(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err.write_end(), STDERR_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  std::vector<char*> pointers;
-  for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
-  pointers.push_back(nullptr);
-  pid_t child = -1;
-  const int failed = posix_spawnp(&child, pointers[0], &actions, &attributes, pointers.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  out.close_end(1);
-  err.close_end(1);
-  if (failed != 0) {
-    outcome->problem = argv[0] + ": " + std::strerror(failed) + "; it is installed beside this program";
-  } else {
-    {
-      const std::lock_guard lock(mutex_);
-      child_ = child;
-      if (cancelled_) kill(-child, SIGTERM);
-    }
-    std::string json;
-    std::string words;
-    bool out_open = true;
-    bool err_open = true;
-    while (out_open || err_open) {
-      std::array<pollfd, 2> fds{pollfd{out_open ? out.read_end() : -1, POLLIN, 0},
-                                pollfd{err_open ? err.read_end() : -1, POLLIN, 0}};
-      if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) break;
-      if (fds[0].revents != 0) out_open = take(out.read_end(), json);
-      if (fds[1].revents != 0) err_open = take(err.read_end(), words);
-    }
-    // Waited for before it is reaped: until then its number is nobody else's, and cancel() may use it.
-    siginfo_t ended{};
-    while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
-    }
-    int status = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      child_ = -1;
-      waitpid(child, &status, 0);
-    }
-    words = said(std::move(words));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-      auto [result, problem] = read_what_if(json);
-      if (result) {
-        result->warnings = words;
-        result->recording = recording;
-      }
-      outcome->result = std::move(result);
-      outcome->problem = std::move(problem);
-    } else {
-      outcome->problem = cancelled_ ? "ended before it was done" : words.empty() ? "what-if failed" : words;
-    }
-  }
-  const std::lock_guard lock(mutex_);
-  outcome_ = std::move(outcome);
 }
 
 }  // namespace shardscope::gui

@@ -283,7 +283,7 @@ int run_window(AppState& app, const WindowOptions& options) {
   Frame frame;
   Settings settings;
   frame.workspace().opened({app.run->source(), {}, false});
-  if (settings.first_run()) frame.workspace().ui().say("New here? Menu Help, Tour of the window");
+  if (settings.first_run()) frame.workspace().ui().say("New here? Menu Help, Tour on a sample run");
   const Clock::time_point start = Clock::now();
   Clock::time_point last_draw{};
   double draw_cost = 0;

@@ -208,6 +208,7 @@ const Command kCommands[] = {
 
     {Menu::help, "Keys and colours", "F1 or ?", key::kF1, kNone, [](C& ctx) { ctx.ui.help = !ctx.ui.help; }},
     {Menu::help, "Tour of the window", "", 0, kNone, [](C& ctx) { ctx.ui.tour = 0; }},
+    {Menu::help, "Tour on a sample run", "", 0, kNone, [](C& ctx) { ctx.ui.sample = true; }},
     {Menu::help, "About", "", 0, kNone, ask<Dialog::about>},
 };
 

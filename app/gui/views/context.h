@@ -88,6 +88,7 @@ struct UiState {
   const void* captured = nullptr;  ///< the drag in progress belongs to this
   bool help = false;
   std::optional<std::size_t> tour;  ///< the stop that is shown
+  bool sample = false;              ///< a sample run is asked for, and the tour on it
   StepAxis steps;
   Dialog dialog = Dialog::none;
   bool dialog_opened = false;  ///< since the last frame

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "app/gui/views/imgui_text.h"
 #include "app/gui/views/workspace.h"
@@ -28,6 +29,22 @@ ImVec2 card_at(const Rect& place, const Rect& window) {
 }
 
 }  // namespace
+
+void Workspace::sample(Context& ctx) {
+  if (std::exchange(ctx.ui.sample, false) && !sample_.running()) {
+    sample_.start();
+    ctx.ui.say("Simulating a run to look at");
+  }
+  if (sample_.running()) ctx.moving = true;
+  const auto outcome = sample_.take();
+  if (!outcome) return;
+  if (!outcome->problem.empty()) {
+    ctx.ui.say("No sample run: " + outcome->problem, true);
+    return;
+  }
+  ctx.app.open_request = {.source = outcome->recording, .key_file = {}, .second = false, .temporary = true};
+  ctx.ui.tour = 0;
+}
 
 void Workspace::tour(Context& ctx) {
   if (!ctx.ui.tour) return;

@@ -9,7 +9,6 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/format.h"
@@ -45,7 +44,6 @@ class WhatIfView final : public View {
   std::shared_ptr<const WhatIfRun::Outcome> shown_;
   Table table_;
   TableState state_;
-  int runs_ = 0;
 };
 
 std::int32_t WhatIfView::stage() const {
@@ -155,10 +153,7 @@ void WhatIfView::buttons(Context& ctx) {
   ImGui::BeginDisabled(running || !changed());
   if (ImGui::Button("Play it")) {
     choice_.more = more_.data();
-    const std::string out =
-        (std::filesystem::temp_directory_path() /
-         ("shardscope-what-if-" + std::to_string(getpid()) + "-" + std::to_string(runs_++) + ".zscope"))
-            .string();
+    const std::string out = temporary_recording("what-if");
     run_.start(what_if_arguments(shardscope_program(), of_, app.store().tables(), choice_, out), out);
   }
   ImGui::EndDisabled();

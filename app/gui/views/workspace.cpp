@@ -86,6 +86,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
 /// paused.
 void Workspace::above(Context& ctx) {
   draw_help(ctx);
+  sample(ctx);
   tour(ctx);
   ctx.draw_overlay();
   dialogs_.draw(ctx, {registry_, docks_, recent_});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/gui/model/recent.h"
+#include "app/gui/model/sample_run.h"
 #include "app/gui/model/state_dump.h"
 #include "app/gui/model/step_bars.h"
 #include "app/gui/views/commands.h"
@@ -61,12 +62,15 @@ class Workspace {
   /// Opens the panel that UiState::show_panel names, and the Inspector at the first selection.
   void show_requested_panel(Context& ctx);
   void above(Context& ctx);
+  // tour.cpp
+  void sample(Context& ctx);
   void tour(Context& ctx);
 
   ViewRegistry registry_;
   Docks docks_;
   UiState ui_;
   Dialogs dialogs_;
+  SampleRun sample_;
   Recent recent_;
   StepBars step_bars_;
   std::vector<PlacedForDump> placed_;

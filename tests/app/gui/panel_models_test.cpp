@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <thread>
 
 #include "app/gui/model/alive_memory.h"
@@ -11,6 +12,7 @@
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/ds_summary.h"
 #include "app/gui/model/gradient_states.h"
+#include "app/gui/model/sample_run.h"
 #include "app/gui/model/stage_memory.h"
 #include "app/gui/model/what_if.h"
 #include "tests/app/analysis/run_builder.h"
@@ -427,6 +429,29 @@ TEST(WhatIf, IsEndedWithWhatItStarted) {
   run.start({"/bin/sh", "-c", "sleep 1000 & sleep 1000"}, "");
   run.cancel();
   EXPECT_EQ(outcome_of(run)->problem, "ended before it was done");
+}
+
+// Its option names are the command's, and what it writes is a recording: in gui_window_test.
+TEST(SampleRun, IsTakenOnceAndItsFileGoesWithIt) {
+  const auto arguments = sample_arguments("shardscope", "/tmp/a.zscope");
+  EXPECT_EQ(arguments.front(), "shardscope");
+  EXPECT_EQ(arguments.back(), "/tmp/a.zscope");
+  std::string recording;
+  {
+    SampleRun run;
+    EXPECT_FALSE(run.take()) << "nothing was started";
+    run.start();
+    std::optional<SampleRun::Outcome> outcome;
+    while (!outcome) {
+      outcome = run.take();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_NE(outcome->recording.empty(), outcome->problem.empty());
+    recording = outcome->recording;
+    EXPECT_FALSE(run.take()) << "taken already";
+    EXPECT_EQ(std::filesystem::exists(recording), !recording.empty());
+  }
+  EXPECT_FALSE(std::filesystem::exists(recording));
 }
 
 }  // namespace

@@ -210,5 +210,12 @@ xdotool key b; sleep 0.7; xdotool type --delay 80 "again"; sleep 0.3; xdotool ke
 until_holds "[n[2] for n in s['notes']['list']] == ['again']" "notes can be made all the same"
 grep -q '^{"notes": \[$' "$work/run.zscope.notes.json.unreadable" || fail "the broken file is kept"
 
+# A run to look at, for who has none: simulated, opened, and removed with the window.
+xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "sample run"; sleep 0.5; xdotool key Return
+until_holds "s['store']['steps'] == 8 and s['store']['ranks'] == 4" "a sample run is simulated and opened"
+ls "${TMPDIR:-/tmp}"/shardscope-sample-$window-0.zscope > /dev/null || fail "the sample run is a file"
 kill -0 $window || fail "the window ended by itself"
+sleep 1; xdotool key Return; sleep 0.5; xdotool key Escape; sleep 0.5; xdotool key ctrl+q
+for _ in $(seq 50); do kill -0 $window 2> /dev/null || break; sleep 0.1; done
+[ ! -e "${TMPDIR:-/tmp}"/shardscope-sample-$window-0.zscope ] || fail "the sample run is left behind"
 echo "PASS"
