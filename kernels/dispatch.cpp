@@ -302,13 +302,15 @@ std::size_t attention_scratch_bytes(const Exec& exec, DType type, std::int64_t B
 }
 
 void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t* target, std::int64_t N,
-                   std::int64_t V, float grad_scale) {
+                   std::int64_t V, float grad_scale, std::int64_t ignored) {
   check_size("cross_entropy", "N", N, 1);
   check_size("cross_entropy", "V", V, 1);
+  check_size("cross_entropy", "ignored", ignored);
+  check_size("cross_entropy", "rows that are not ignored", N - ignored);
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(logits.type, 2 * real(N) * real(V))))) return;
-  SHARDSCOPE_ON_CUDA(cross_entropy, loss, logits, target, N, V, grad_scale)
+  SHARDSCOPE_ON_CUDA(cross_entropy, loss, logits, target, N, V, grad_scale, ignored)
   static_cast<void>(cpu_threads(exec, "cross_entropy"));
-  cpu::cross_entropy(loss, logits, target, N, V, grad_scale);
+  cpu::cross_entropy(loss, logits, target, N, V, grad_scale, ignored);
 }
 
 void mse(const Exec& exec, float* loss, Ptr dx, ConstPtr x, const float* target, std::int64_t n,

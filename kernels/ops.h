@@ -75,10 +75,12 @@ void attention_backward(const Exec&, Ptr dqkv, ConstPtr dout, ConstPtr out, Cons
                                                   std::int64_t C, std::int64_t H);
 
 // ---- losses ----------------------------------------------------------------------------------------
-/// Mean cross entropy over N rows of logits[N,V] against target[N]; *loss fp32. logits are overwritten by
-/// their gradient times `grad_scale` (no second logits buffer).
+/// Mean cross entropy over the rows of logits[N,V] against target[N]. `ignored` of the targets, which must be
+/// their number, are below 0: such a row counts nowhere and its gradient is 0. *loss fp32, NaN where all are
+/// ignored, as in torch. logits are overwritten by their gradient times `grad_scale` (no second logits
+/// buffer).
 void cross_entropy(const Exec&, float* loss, Ptr logits, const std::int32_t* target, std::int64_t N,
-                   std::int64_t V, float grad_scale);
+                   std::int64_t V, float grad_scale, std::int64_t ignored = 0);
 /// Mean of (x - target)^2 over n elements; dx = 2 (x - target) / n * grad_scale.
 void mse(const Exec&, float* loss, Ptr dx, ConstPtr x, const float* target, std::int64_t n, float grad_scale);
 

@@ -65,7 +65,8 @@ struct VectorKernels {
                              const float* logsumexp, const AttentionShape& shape, std::int64_t first,
                              std::int64_t last, float* scratch);
   std::int64_t (*attention_scratch_floats)(const AttentionShape& shape);
-  /// Sum of the rows' losses; logits become (softmax - onehot) * factor. `row` is V floats of scratch.
+  /// Sum of the rows' losses; logits become (softmax - onehot) * factor, 0 in a row whose target is below 0.
+  /// `row` is V floats of scratch.
   double (*cross_entropy)(void* logits, DType type, const std::int32_t* target, std::int64_t rows,
                           std::int64_t V, float factor, float* row);
   /// Sum of squared differences; dx = (x - target) * factor.

@@ -40,7 +40,7 @@ void attention_backward(int threads, Ptr dqkv, ConstPtr dout, ConstPtr out, Cons
 [[nodiscard]] std::size_t attention_scratch_bytes(int threads, std::int64_t B, std::int64_t T, std::int64_t C,
                                                   std::int64_t H);
 void cross_entropy(float* loss, Ptr logits, const std::int32_t* target, std::int64_t N, std::int64_t V,
-                   float grad_scale);
+                   float grad_scale, std::int64_t ignored);
 void mse(float* loss, Ptr dx, ConstPtr x, const float* target, std::int64_t n, float grad_scale);
 void adamw_step(int threads, float* master, float* m, float* v, Ptr param16, ConstPtr grad, std::int64_t n,
                 const AdamW& settings);

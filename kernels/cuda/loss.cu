@@ -85,6 +85,11 @@ __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(float* losses, T* logits, const std::int32_t* target, std::int64_t V, float factor) {
   T* row = logits + std::int64_t{blockIdx.x} * V;
   const std::int64_t wanted = target[blockIdx.x];
+  if (wanted < 0) {  // ignored
+    for (std::int64_t i = threadIdx.x; i < V; i += kThreads) row[i] = from_float<T>(0.0F);
+    if (threadIdx.x == 0) losses[blockIdx.x] = 0;
+    return;
+  }
   const float logit = to_float(row[wanted]);
   Tail mine{-INFINITY, 0};
   over_row<false>(row, V, [&](std::int64_t, const auto& values) {
@@ -140,20 +145,21 @@ __global__ void __launch_bounds__(kMseThreads)
 }  // namespace
 
 void cross_entropy(const Context& on, float* loss, Ptr logits, const std::int32_t* target, std::int64_t N,
-                   std::int64_t V, float grad_scale) {
+                   std::int64_t V, float grad_scale, std::int64_t ignored) {
   constexpr const char* kName = "cross_entropy";
+  const auto counted = static_cast<double>(N - ignored);
   if (static_cast<std::size_t>(N) * sizeof(float) > Context::kWorkspaceBytes) {
     throw_bad_argument(kName,
                        std::to_string(N) + " rows are more than the workspace of a stream has room for");
   }
   auto* losses = static_cast<float*>(on.workspace());
-  const auto factor = static_cast<float>(static_cast<double>(grad_scale) / static_cast<double>(N));
+  const auto factor = static_cast<float>(static_cast<double>(grad_scale) / counted);
   with_type(kName, logits.type, [&](auto tag) {
     using T = decltype(tag);
     cross_entropy_kernel<<<static_cast<unsigned>(N), kThreads, 0, stream_of(on)>>>(
         losses, static_cast<T*>(logits.data), target, V, factor);
   });
-  mean_kernel<<<1, kSumThreads, 0, stream_of(on)>>>(loss, losses, N, static_cast<double>(N));
+  mean_kernel<<<1, kSumThreads, 0, stream_of(on)>>>(loss, losses, N, counted);
   check_launch(kName);
 }
 

@@ -244,6 +244,25 @@ TEST_F(CudaKernels, CrossEntropy) {
   }
 }
 
+TEST_F(CudaKernels, CrossEntropyWithIgnoredTargets) {
+  const std::int64_t N = 7, V = 1001;
+  const std::vector<std::int32_t> target{3, -100, 1000, -1, 0, -100, 17};
+  const DeviceArray device_target(*device, target.data(), target.size() * sizeof(target[0]));
+  for (const DType type : kAllTypes) {
+    Both logits(*device, random_doubles(N * V, 53, -6, 6), type);
+    Both loss(*device, 1, DType::f32);
+    both([&](const Exec& e) {
+      const auto* t = e.backend == kernels::Backend::cpu
+                          ? target.data()
+                          : static_cast<const std::int32_t*>(device_target.data());
+      kernels::cross_entropy(e, loss.floats(e), logits.on(e), t, N, V, 128, 3);
+    });
+    EXPECT_TRUE(loss.near(1e-5, 1e-6));
+    EXPECT_TRUE(logits.near(2 * unit_roundoff(type) + 1e-5, 1e-6));
+    EXPECT_EQ(logits.from_device().get(V + 5), 0.0);
+  }
+}
+
 // What a thread sees first must not be forgotten when it sees more: not a NaN, and not that -inf adds
 // nothing, be it all that a load brings.
 TEST_F(CudaKernels, CrossEntropyOfLogitsThatAreNotFinite) {

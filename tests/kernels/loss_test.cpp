@@ -42,6 +42,40 @@ TEST_P(Loss, CrossEntropyAgainstCentralDifferences) {
   }
 }
 
+// As if the ignored rows were not there, to the bit; their gradients are 0.
+TEST_P(Loss, IgnoredTargetsCountNowhere) {
+  const std::int64_t V = 30;
+  const std::vector<std::int32_t> target{3, -100, 29, -1, 0, -100};
+  for (const DType type : kAllTypes) {
+    const Doubles values = random_doubles(6 * V, 11, -5, 5);
+    Doubles kept;
+    for (const std::int64_t row : {0, 2, 4})
+      kept.insert(kept.end(), values.begin() + row * V, values.begin() + row * V + V);
+    Array all(values, type), alone(kept, type);
+    float loss = -1, loss_alone = -2;
+    const std::vector<std::int32_t> target_alone{3, 29, 0};
+    cross_entropy(exec, &loss, all, target.data(), 6, V, 8.0F, 3);
+    cross_entropy(exec, &loss_alone, alone, target_alone.data(), 3, V, 8.0F);
+    EXPECT_EQ(loss, loss_alone);
+    const Doubles gradient = all.doubles(), gradient_alone = alone.doubles();
+    for (std::int64_t i = 0; i < 6 * V; ++i) {
+      const std::int64_t row = i / V;
+      EXPECT_EQ(gradient[static_cast<std::size_t>(i)],
+                row % 2 == 1 ? 0.0 : gradient_alone[static_cast<std::size_t>(row / 2 * V + i % V)])
+          << i;
+    }
+  }
+}
+
+TEST_P(Loss, OfNoTargetAtAllIsNan) {
+  Array logits(random_doubles(10, 1), DType::f32);
+  const std::vector<std::int32_t> target{-100, -100};
+  float loss = 0;
+  cross_entropy(exec, &loss, logits, target.data(), 2, 5, 1.0F, 2);
+  EXPECT_TRUE(std::isnan(loss));  // as torch's mean of nothing
+  for (const double g : logits.doubles()) EXPECT_EQ(g, 0.0);
+}
+
 TEST_P(Loss, LargeLogitsStayFinite) {
   Array logits({1000.0, -1000.0, 0.0, 999.0, 1000.0}, DType::f32);
   const std::int32_t target = 3;

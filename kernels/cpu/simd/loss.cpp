@@ -10,6 +10,11 @@ double cross_entropy(void* logits, DType type, const std::int32_t* target, std::
   for (std::int64_t r = 0; r < rows; ++r) {
     const float* in = stage_in(logits, type, r * V, V, row);
     float* result = stage_place(logits, type, r * V, row);
+    if (target[r] < 0) {  // ignored
+      for (std::int64_t i = 0; i < V; ++i) result[i] = 0.0F;
+      stage_out(logits, type, r * V, V, result);
+      continue;
+    }
     vf largest = set1(-__builtin_inff());
     std::int64_t i = 0;
     for (; i + W <= V; i += W) largest = max(load(in + i), largest);

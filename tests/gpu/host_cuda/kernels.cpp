@@ -141,8 +141,8 @@ std::size_t attention_scratch_bytes(const Context&, DType, i64 B, i64 T, i64, i6
 }
 
 void cross_entropy(const Context& on, float* loss, Ptr logits, const std::int32_t* target, i64 N, i64 V,
-                   float grad_scale) {
-  SHARDSCOPE_QUEUE(cross_entropy, loss, logits, target, N, V, grad_scale);
+                   float grad_scale, i64 ignored) {
+  SHARDSCOPE_QUEUE(cross_entropy, loss, logits, target, N, V, grad_scale, ignored);
 }
 void mse(const Context& on, float* loss, Ptr dx, ConstPtr x, const float* target, i64 n, float grad_scale) {
   SHARDSCOPE_QUEUE(mse, loss, dx, x, target, n, grad_scale);
