@@ -14,6 +14,7 @@
 #include "runtime/base/emulated_link.h"
 #include "runtime/plan/lr_schedule.h"
 #include "runtime/plan/memory_model.h"
+#include "runtime/plan/micro_batches.h"
 #include "runtime/plan/param_groups.h"
 #include "runtime/plan/zero_config.h"
 
@@ -26,7 +27,8 @@ class ConfigError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-/// train_batch_size = micro_batch_size * accumulation_steps * world (samples, not tokens).
+/// train_batch_size = micro_batch_size * accumulation_steps * world (samples, not tokens), but for
+/// shardscope.micro_batches.shapes.
 struct BatchConfig {
   std::int64_t train_batch_size = 0;
   std::int64_t micro_batch_size = 0;  ///< per rank
@@ -86,11 +88,12 @@ struct ShardscopeConfig {
   std::string key;                        ///< publishing key file; empty: SHARDSCOPE_KEY, or none
   double linger_s = 5;                    ///< longest wait at the end for the collector
   bool activation_checkpointing = false;  ///< every transformer block recomputes its activations
-  std::int64_t data_prefetch = 2;         ///< micro-batches read ahead by a thread; 0: read when needed
-  std::int64_t eval_interval = 0;         ///< steps between two evaluations; 0: none
-  std::int64_t eval_batches = 8;          ///< micro-batches of each rank in one, at most
-  double eval_fraction = 0.1;             ///< of the data, held out where there is no --eval-data
-  bool zero_init = true;                  ///< false: each rank first makes the whole model in host memory
+  plan::MicroBatches micro_batches{};
+  std::int64_t data_prefetch = 2;  ///< micro-batches read ahead by a thread; 0: read when needed
+  std::int64_t eval_interval = 0;  ///< steps between two evaluations; 0: none
+  std::int64_t eval_batches = 8;   ///< micro-batches of each rank in one, at most
+  double eval_fraction = 0.1;      ///< of the data, held out where there is no --eval-data
+  bool zero_init = true;           ///< false: each rank first makes the whole model in host memory
 };
 
 struct TrainingConfig {

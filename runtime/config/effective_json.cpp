@@ -1,6 +1,8 @@
 // The configuration written back with every default visible, so that a recording says what really ran and
 // two runs can be compared key by key.
+#include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/base/emulated_link.h"
 #include "runtime/config/sections.h"
@@ -200,6 +202,16 @@ Json param_groups_json(const TrainingConfig& config) {
   return groups;
 }
 
+Json micro_batches_json(const plan::MicroBatches& m) {
+  static constexpr std::array kPackings{"fixed", "padded", "packed"};
+  Json shapes = Json::array();
+  for (const plan::MicroBatchShape& one : m.shapes) shapes.push_back({one.samples, one.tokens});
+  return {{"packing", kPackings.at(static_cast<std::size_t>(m.packing))},
+          {"separator", m.separator_token < 0 ? Json(m.separator) : Json(m.separator_token)},
+          {"pad_to_multiple_of", m.pad_to_multiple_of},
+          {"shapes", std::move(shapes)}};
+}
+
 Json shardscope_json(const TrainingConfig& config) {
   const ShardscopeConfig& s = config.shardscope;
   const plan::CompatSwitches& c = config.zero.compat;
@@ -228,6 +240,7 @@ Json shardscope_json(const TrainingConfig& config) {
             {"key", s.key},
             {"linger_s", s.linger_s},
             {"activation_checkpointing", s.activation_checkpointing},
+            {"micro_batches", micro_batches_json(s.micro_batches)},
             {"data_prefetch", s.data_prefetch},
             {"eval_interval", s.eval_interval},
             {"eval_batches", s.eval_batches},

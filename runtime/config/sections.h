@@ -30,6 +30,8 @@ struct GroupIndex {
 void read_group_settings(Section& section, OptimizerConfig& optimizer);
 /// shardscope.param_groups, where it is there. The optimizer has been read.
 void read_param_groups(Section& section, TrainingConfig& config);
+/// shardscope.micro_batches.
+void read_micro_batches(Section section, plan::MicroBatches& micro_batches);
 /// A group's own lr where the schedule sets the rate of all groups.
 void warn_of_rates_without_effect(Section& root, const TrainingConfig& config);
 /// DeepSpeed's name, "WarmupLR"; "" for a constant rate, which has none.

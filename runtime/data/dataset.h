@@ -13,7 +13,10 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   [[nodiscard]] virtual std::int64_t samples() const = 0;
-  /// Writes sample `index` to row `row` of a batch whose vectors have their final size.
+  /// Tokens of a sample; 1 for vectors.
+  [[nodiscard]] virtual std::int64_t length(std::int64_t index) const = 0;
+  /// Writes sample `index` to row `row` of a batch whose vectors have their final size: of a longer sample
+  /// its first T tokens, behind a shorter one 0 and kIgnoredTarget.
   virtual void read(std::int64_t index, std::int64_t row, HostBatch& batch) const = 0;
   [[nodiscard]] virtual std::string describe() const = 0;
   [[nodiscard]] virtual std::uint64_t fingerprint() const = 0;
@@ -23,6 +26,15 @@ class Dataset {
 /// [w*T, w*T + T]. Throws DataError.
 [[nodiscard]] std::unique_ptr<Dataset> open_token_windows(const std::string& path, std::int64_t T,
                                                           std::int64_t vocabulary);
+
+/// Documents of a text or of token ids, one a sample (`padded`) or as many as fit a sample of T tokens
+/// (`packed`). A document ends with its separator, and with its file; of its n tokens n - 1 are inputs, each
+/// with the next one as its target. One longer than T is cut into samples of T. What is packed stands in a
+/// row as in the file: the last token of a document has the first of the next one as its target, and
+/// attention reaches from one into the other. Throws DataError.
+[[nodiscard]] std::unique_ptr<Dataset> open_documents(const std::string& path, std::int64_t T,
+                                                      std::int64_t vocabulary,
+                                                      const plan::MicroBatches& micro_batches);
 
 /// Rows of two .npy arrays. Looks for NaN and infinity in this rank's share of the rows. Throws DataError.
 [[nodiscard]] std::unique_ptr<Dataset> open_vectors(const std::string& path, std::int64_t input_width,

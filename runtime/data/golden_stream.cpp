@@ -12,10 +12,13 @@ class GoldenStream : public BatchStream {
  public:
   explicit GoldenStream(const StreamOptions& options) : options_(options) {}
   void next(HostBatch& batch) final {
-    fill(batch, micro_);
+    const plan::MicroBatches& sizes = options_.micro_batches;
+    fill(batch, micro_,
+         sizes.shapes.empty() ? plan::MicroBatchShape{options_.micro_batch, options_.context}
+                              : sizes.shape(micro_, options_.rank));
     ++micro_;
   }
-  [[nodiscard]] StreamState state() const final { return {0, micro_}; }
+  [[nodiscard]] StreamState state() const final { return {0, micro_, micro_}; }
   void restore(StreamState state) final {
     if (state.epoch != 0 || state.position < 0)
       throw DataError("data: a generated stream has no epoch " + std::to_string(state.epoch));
@@ -28,7 +31,7 @@ class GoldenStream : public BatchStream {
   }
 
  protected:
-  virtual void fill(HostBatch& batch, std::int64_t micro) const = 0;
+  virtual void fill(HostBatch& batch, std::int64_t micro, plan::MicroBatchShape shape) const = 0;
   [[nodiscard]] std::uint64_t stream_number(std::int64_t base, std::int64_t micro) const noexcept {
     return static_cast<std::uint64_t>(base + 1000 * micro + static_cast<std::int64_t>(options_.rank));
   }
@@ -43,11 +46,11 @@ class GoldenMlp final : public GoldenStream {
   using GoldenStream::GoldenStream;
 
  private:
-  void fill(HostBatch& batch, std::int64_t micro) const override {
+  void fill(HostBatch& batch, std::int64_t micro, plan::MicroBatchShape shape) const override {
     constexpr std::size_t kWidth = 10;
     const std::uint64_t stream = stream_number(1'000'000, micro);
-    const auto rows = static_cast<std::size_t>(options_.micro_batch);
-    batch.B = options_.micro_batch;
+    const auto rows = static_cast<std::size_t>(shape.samples);
+    batch.B = shape.samples;
     batch.T = 1;
     batch.inputs.resize(rows * kWidth);
     batch.labels.resize(rows);
@@ -65,16 +68,16 @@ class GoldenMlp final : public GoldenStream {
 
 class GoldenGpt final : public GoldenStream {
  public:
-  GoldenGpt(const StreamOptions& options, std::int64_t T) : GoldenStream(options), T_(T) {}
+  using GoldenStream::GoldenStream;
 
  private:
-  void fill(HostBatch& batch, std::int64_t micro) const override {
+  void fill(HostBatch& batch, std::int64_t micro, plan::MicroBatchShape shape) const override {
     constexpr std::uint64_t kVocabulary = 59;
     const std::uint64_t stream = stream_number(2'000'000, micro);
-    const auto rows = static_cast<std::size_t>(options_.micro_batch);
-    const auto width = static_cast<std::size_t>(T_);
-    batch.B = options_.micro_batch;
-    batch.T = T_;
+    const auto rows = static_cast<std::size_t>(shape.samples);
+    const auto width = static_cast<std::size_t>(shape.tokens);
+    batch.B = shape.samples;
+    batch.T = shape.tokens;
     batch.tokens.resize(rows * width);
     batch.targets.resize(rows * width);
     for (std::size_t b = 0; b < rows; ++b) {
@@ -87,7 +90,6 @@ class GoldenGpt final : public GoldenStream {
       }
     }
   }
-  std::int64_t T_;
 };
 
 }  // namespace
@@ -107,7 +109,7 @@ std::unique_ptr<BatchStream> make_golden_stream(const std::string& name, const p
   if (name == "gpt") {
     require(model.input == plan::InputKind::tokens && model.vocabulary >= 59,
             "a model of tokens with a vocabulary of 59 or more");
-    return std::make_unique<GoldenGpt>(options, options.context);
+    return std::make_unique<GoldenGpt>(options);
   }
   throw DataError("data: golden:" + name + " is unknown; give golden:mlp or golden:gpt");
 }

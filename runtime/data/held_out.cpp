@@ -14,6 +14,9 @@ class DatasetPart final : public Dataset {
       : whole_(std::move(whole)), part_(part), begin_(begin), end_(end) {}
 
   [[nodiscard]] std::int64_t samples() const override { return end_ - begin_; }
+  [[nodiscard]] std::int64_t length(std::int64_t index) const override {
+    return whole_->length(begin_ + index);
+  }
   void read(std::int64_t index, std::int64_t row, HostBatch& batch) const override {
     whole_->read(begin_ + index, row, batch);
   }

@@ -24,6 +24,7 @@ class LinearMap final : public Dataset {
   }
 
   [[nodiscard]] std::int64_t samples() const override { return kSamples; }
+  [[nodiscard]] std::int64_t length(std::int64_t /*index*/) const override { return 1; }
   void read(std::int64_t index, std::int64_t row, HostBatch& batch) const override {
     float* const x = batch.inputs.data() + static_cast<std::size_t>(row) * in_;
     float* const y = batch.labels.data() + static_cast<std::size_t>(row) * out_;

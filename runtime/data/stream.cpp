@@ -18,14 +18,14 @@ class SampledStream final : public BatchStream {
       : data_(std::move(data)), model_(model), options_(options) {}
 
   void next(HostBatch& batch) override {
-    shape(batch, options_.micro_batch);
-    const std::int64_t B = options_.micro_batch;
-    advance(B * options_.rank);
-    for (std::int64_t row = 0; row < B; ++row) {
-      data_->read(order_(state_.position), row, batch);
-      advance(1);
+    for (std::uint32_t rank = 0; rank < options_.world; ++rank) {
+      if (rank == options_.rank) {
+        take(rows_of(rank), batch);
+      } else {
+        advance(rows_of(rank));
+      }
     }
-    advance(B * (options_.world - 1 - options_.rank));
+    ++state_.micro_step;
   }
 
   [[nodiscard]] StreamState state() const override { return state_; }
@@ -46,16 +46,16 @@ class SampledStream final : public BatchStream {
     const std::int64_t samples = data_->samples();
     const std::int64_t taken = std::min(samples, kMost);
     HostBatch one;
-    shape(one, 1);
     std::uint64_t sum = 0;
     const auto add = [&sum](const auto& values) {
       sum = base::hash64(sum ^ base::checksum(std::as_bytes(std::span(values))));
     };
     for (std::int64_t i = 0; i < taken; ++i) {
       // The first and the last one among them.
-      data_->read(
-          taken == 1 ? 0 : (samples - 1) / (taken - 1) * i + (samples - 1) % (taken - 1) * i / (taken - 1), 0,
-          one);
+      const std::int64_t sample =
+          taken == 1 ? 0 : (samples - 1) / (taken - 1) * i + (samples - 1) % (taken - 1) * i / (taken - 1);
+      shape(one, 1, data_->length(sample));
+      data_->read(sample, 0, one);
       add(one.tokens);
       add(one.targets);
       add(one.inputs);
@@ -73,10 +73,32 @@ class SampledStream final : public BatchStream {
     order_ = Permutation(data_->samples(), options_.seed, state_.epoch);
   }
 
-  void shape(HostBatch& batch, std::int64_t samples) const {
+  [[nodiscard]] std::int64_t rows_of(std::uint32_t rank) const {
+    const plan::MicroBatches& sizes = options_.micro_batches;
+    return sizes.shapes.empty() ? options_.micro_batch : sizes.shape(state_.micro_step, rank).samples;
+  }
+
+  /// This rank's micro-batch: the next B samples.
+  void take(std::int64_t B, HostBatch& batch) {
+    const plan::MicroBatches& sizes = options_.micro_batches;
+    taken_.clear();
+    std::int64_t longest = 0;
+    for (std::int64_t row = 0; row < B; ++row) {
+      taken_.push_back(order_(state_.position));
+      longest = std::max(longest, data_->length(taken_.back()));
+      advance(1);
+    }
+    const std::int64_t multiple = sizes.pad_to_multiple_of;
+    std::int64_t T = std::min((longest + multiple - 1) / multiple * multiple, options_.context);
+    if (!sizes.shapes.empty()) T = sizes.shape(state_.micro_step, options_.rank).tokens;
+    shape(batch, B, T);
+    for (std::int64_t row = 0; row < B; ++row) data_->read(taken_[static_cast<std::size_t>(row)], row, batch);
+  }
+
+  void shape(HostBatch& batch, std::int64_t samples, std::int64_t T) const {
     batch.B = samples;
     if (model_.input == plan::InputKind::tokens) {
-      batch.T = options_.context;
+      batch.T = T;
       batch.tokens.resize(static_cast<std::size_t>(batch.B * batch.T));
       batch.targets.resize(batch.tokens.size());
     } else {
@@ -91,6 +113,7 @@ class SampledStream final : public BatchStream {
   StreamOptions options_;
   StreamState state_;
   Permutation order_{data_->samples(), options_.seed, 0};
+  std::vector<std::int64_t> taken_;  ///< samples of the micro-batch in progress
 };
 
 }  // namespace
@@ -112,6 +135,11 @@ std::unique_ptr<BatchStream> open_stream(const plan::ModelSpec& model, const Str
                       " tokens do not fit the model's context of " + std::to_string(model.context));
     }
   }
+  const plan::MicroBatches& sizes = options.micro_batches;
+  if (const std::string wrong = plan::what_is_wrong(sizes, model, options.context); !wrong.empty()) {
+    throw DataError("data: " + wrong);
+  }
+  const bool documents = sizes.packing != plan::Packing::fixed;
   constexpr const char* kGolden = "golden:";
   const bool golden = options.path.rfind(kGolden, 0) == 0;
   if (golden && options.part != Part::all) {
@@ -119,13 +147,19 @@ std::unique_ptr<BatchStream> open_stream(const plan::ModelSpec& model, const Str
                     " has no end of which a part could be held out for evaluation; give --eval-data, e.g. " +
                     options.path + ", or set shardscope.eval_interval to 0");
   }
+  if (golden && documents) {
+    throw DataError("data: " + options.path +
+                    " has no documents; set shardscope.micro_batches.packing to \"fixed\"");
+  }
   if (golden) return make_golden_stream(options.path.substr(7), model, options);
   if (tokens && options.path.empty())
     throw DataError("data: " + model.name +
                     " reads tokens; give a text file, a folder or a .bin file of tokens");
   std::unique_ptr<Dataset> data;
-  if (tokens)
-    data = open_token_windows(options.path, options.context, model.vocabulary);
+  if (documents)
+    data = open_documents(options.path, options.context, model.vocabulary, sizes);
+  else if (tokens)
+    data = open_token_windows(options.path, sizes.largest({0, options.context}).tokens, model.vocabulary);
   else if (options.path.empty())
     data = make_linear_map(model.input_width, model.output_width);
   else

@@ -1,11 +1,12 @@
 // Training data as an endless, resumable stream of micro-batches, cut for one rank.
 //
 // [Note: sampling]
-// A data set is N samples (windows of T+1 tokens, or rows). Epoch e visits them in an order that is a
-// permutation drawn from (seed, e). The global stream is epoch 0, epoch 1, ... without a gap; sample g of
-// it goes to micro-batch g / (B * world), rank (g / B) % world. So every sample is used exactly once per
+// A data set is N samples (windows of T+1 tokens, documents, or rows). Epoch e visits them in an order that
+// is a permutation drawn from (seed, e). The global stream is epoch 0, epoch 1, ... without a gap; sample g
+// of it goes to micro-batch g / (B * world), rank (g / B) % world. So every sample is used exactly once per
 // epoch over all ranks whatever N, B and world are (a batch may straddle two epochs), the order does not
-// depend on the number of ranks, and the position is one number.
+// depend on the number of ranks, and the position is one number. Where shapes give each rank and micro-step
+// its own B, ranks take as many samples as theirs say, one rank after the other.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/plan/micro_batches.h"
 #include "runtime/plan/model_spec.h"
 
 namespace shardscope::data {
@@ -24,12 +26,15 @@ class DataError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Of a position without a loss, as torch's ignore_index; the loss takes any target below 0 for one.
+constexpr std::int32_t kIgnoredTarget = -100;
+
 /// One micro-batch of one rank in host memory; same layout as model::Batch.
 struct HostBatch {
   std::int64_t B = 0;
   std::int64_t T = 0;                 ///< 1 for vectors
-  std::vector<std::int32_t> tokens;   ///< [B,T]
-  std::vector<std::int32_t> targets;  ///< [B,T]
+  std::vector<std::int32_t> tokens;   ///< [B,T]; 0 behind the end of a sample
+  std::vector<std::int32_t> targets;  ///< [B,T]; kIgnoredTarget behind the end of a sample
   std::vector<float> inputs;          ///< [B,input_width]
   std::vector<float> labels;          ///< [B,output_width]
 };
@@ -38,6 +43,7 @@ struct HostBatch {
 struct StreamState {
   std::int64_t epoch = 0;
   std::int64_t position = 0;
+  std::int64_t micro_step = 0;  ///< micro-batches that each rank has had: whose turn it is among shapes
 };
 
 class BatchStream {
@@ -69,12 +75,13 @@ struct StreamOptions {
   /// (make_linear_map).
   std::string path;
   std::int64_t micro_batch = 1;  ///< samples per rank
-  std::int64_t context = 0;      ///< T; 0: the model's longest
+  std::int64_t context = 0;      ///< T, the longest there is; 0: the model's longest
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   std::uint64_t seed = 1;
   Part part = Part::all;
   double held_out = 0;  ///< fraction of the samples at the end, at least one; of no meaning for Part::all
+  plan::MicroBatches micro_batches{};
 };
 
 /// Opens data for a model. Throws DataError: missing path, too little data, a token outside the

@@ -139,6 +139,30 @@ void TokenFiles::read(std::int64_t first, std::int64_t count, std::int32_t* out)
   }
 }
 
+std::vector<std::int64_t> TokenFiles::document_ends(std::span<const std::int32_t> separator) const {
+  const auto length = static_cast<std::int64_t>(separator.size());
+  std::vector<std::int64_t> ends;
+  for (const Piece& piece : pieces_) {
+    const auto separates = [&](std::int64_t at) {
+      if (at + length > piece.tokens) return false;
+      for (std::int64_t i = 0; i < length; ++i) {
+        if (token(piece, at + i) != separator[static_cast<std::size_t>(i)]) return false;
+      }
+      return true;
+    };
+    for (std::int64_t at = 0; at < piece.tokens;) {
+      if (!separates(at)) {
+        ++at;
+        continue;
+      }
+      while (separates(at)) at += length;
+      if (at < piece.tokens) ends.push_back(piece.begin + at);
+    }
+    if (piece.tokens > 0) ends.push_back(piece.begin + piece.tokens);
+  }
+  return ends;
+}
+
 std::string TokenFiles::describe() const {
   const std::string what = token_bytes_ == 1 ? " byte tokens" : " 16-bit tokens";
   if (pieces_.size() == 1) return std::to_string(size_) + what + " of " + pieces_.front().path;

@@ -1,8 +1,7 @@
-#include <algorithm>
-
 #include "runtime/base/hash.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/token_files.h"
+#include "runtime/data/token_rows.h"
 
 namespace shardscope::data {
 namespace {
@@ -18,13 +17,9 @@ class TokenWindows final : public Dataset {
   }
 
   [[nodiscard]] std::int64_t samples() const override { return windows_; }
+  [[nodiscard]] std::int64_t length(std::int64_t /*index*/) const override { return T_; }
   void read(std::int64_t index, std::int64_t row, HostBatch& batch) const override {
-    // One read of T+1 tokens: inputs are the first T, targets the last T.
-    const auto begin = batch.targets.begin() + static_cast<std::ptrdiff_t>(row * T_);
-    auto* const inputs = batch.tokens.data() + row * T_;
-    tokens_.read(index * T_, T_, inputs);
-    std::copy_n(inputs + 1, T_ - 1, begin);
-    tokens_.read(index * T_ + T_, 1, &*(begin + static_cast<std::ptrdiff_t>(T_ - 1)));
+    read_row(tokens_, index * T_, T_, row, batch);
   }
   [[nodiscard]] std::string describe() const override {
     return tokens_.describe() + ", " + std::to_string(windows_) + " windows of " + std::to_string(T_);

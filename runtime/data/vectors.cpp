@@ -32,6 +32,7 @@ class Vectors final : public Dataset {
   }
 
   [[nodiscard]] std::int64_t samples() const override { return x_.rows(); }
+  [[nodiscard]] std::int64_t length(std::int64_t /*index*/) const override { return 1; }
   void read(std::int64_t index, std::int64_t row, HostBatch& batch) const override {
     const auto width = static_cast<std::size_t>(x_.width());
     const auto labels = static_cast<std::size_t>(y_.width());

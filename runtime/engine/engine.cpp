@@ -1,8 +1,10 @@
 // One rank's training step, of a micro-steps:
 //
 //   for i in 0 .. a-1:                                  a gate before each, where a user can pause
-//     x, y = next()                                     [B,T] int32 tokens, or [B,width] fp32 vectors
-//     loss[i] = forward(x, y)                           stage 3 gathers a module before it, frees it after
+//     x, y = next()                                     [B,T] int32 tokens, or [B,width] fp32 vectors; B and
+//                                                       T may be others every time, and on every rank
+//     loss[i] = forward(x, y)                           the mean over the micro-batch's own tokens; stage 3
+//                                                       gathers a module before it, frees it after
 //     backward(loss_scale / a)                          gradients join buckets, which are reduced as they
 //                                                       fill (stages 0 and 1: in the last micro-step)
 //   wait for gathers and reductions                     the compute stream; what was gathered is freed
@@ -177,12 +179,12 @@ class Engine::Impl {
                                           .value = result.loss_scale});
     for (std::int64_t i = 0; i < accumulation_steps(); ++i) {
       micro_step({i, accumulation_steps()}, result.loss_scale, next);
-      result.tokens += batch_.B * batch_.T;
+      result.tokens += tokens_;
     }
     emit_host<ev::EventKind::tokens>({.step = step_id, .tokens = result.tokens});
     update(result, stop);
     emit_time<ev::EventKind::step_end>(
-        {.step = step_id, .skipped = result.skipped, .tokens = result.tokens * context_.world()});
+        {.step = step_id, .skipped = result.skipped, .tokens = tokens_of_all_});
     wait_for_compute();
     outside_.sample(context_.device, std::chrono::steady_clock::now());
     ++step_;
@@ -277,6 +279,12 @@ class Engine::Impl {
     next(batch_);
     const model::Batch batch = staging_.stage(batch_);
     emit_end_on<ev::EventKind::data_wait_begin>(compute(), waits);
+    tokens_ = batch.B * batch.T - batch.ignored;
+    emit_time<ev::EventKind::micro_batch>({.micro_step = micro,
+                                           .step = step_id,
+                                           .samples = static_cast<std::uint32_t>(batch.B),
+                                           .tokens = tokens_,
+                                           .padding = batch.ignored});
     return batch;
   }
 
@@ -368,12 +376,14 @@ class Engine::Impl {
 
     // MiCS: each shard is on several ranks, and counts once.
     const bool counts = ownership_.stage() == 0 || context_.rank() < ownership_.shard_world();
-    std::array<double, 3> sums{counts ? local.sum_of_squares : 0.0, local.finite ? 0.0 : 1.0,
-                               stop == StopRequest::stop ? 1.0 : 0.0};
+    // Ranks may have different numbers of tokens; a double holds their sum exactly.
+    std::array<double, 4> sums{counts ? local.sum_of_squares : 0.0, local.finite ? 0.0 : 1.0,
+                               stop == StopRequest::stop ? 1.0 : 0.0, static_cast<double>(result.tokens)};
     context_.control_comm.all_reduce_host(sums);
     const bool finite = sums[1] == 0.0;
     if (sums[2] != 0.0) result.stop = StopRequest::stop;
     sum_of_squares_ = sums[0];
+    tokens_of_all_ = static_cast<std::int64_t>(sums[3]);
     return finite;
   }
 
@@ -439,7 +449,9 @@ class Engine::Impl {
   plan::LossScaler scaler_;
   device::Buffer losses_, host_losses_;  ///< fp32 [a], one for each micro-step: on the device, pinned
   data::HostBatch batch_;
-  double sum_of_squares_ = 0;  ///< of the scaled gradients, over all ranks
+  std::int64_t tokens_ = 0;         ///< of batch_, without padding
+  std::int64_t tokens_of_all_ = 0;  ///< in the last step, over all ranks
+  double sum_of_squares_ = 0;       ///< of the scaled gradients, over all ranks
   std::int64_t step_ = 0;
   std::int64_t micro_step_ = 0;
   std::int64_t updates_ = 0;            ///< steps that were not skipped

@@ -29,7 +29,7 @@ struct StepResult {
   double grad_norm = 0;       ///< of the mean gradient over all ranks, before clipping
   double loss_scale = 1;      ///< with which this step was made
   double learning_rate = 0;
-  std::int64_t tokens = 0;                ///< of this rank; samples for vector models
+  std::int64_t tokens = 0;                ///< of this rank, without padding; samples for vector models
   bool skipped = false;                   ///< gradients were not finite: nothing was updated
   StopRequest stop = StopRequest::go_on;  ///< what all ranks agreed on
 };

@@ -1,5 +1,6 @@
 #include "runtime/engine/input_staging.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -34,7 +35,7 @@ model::Batch InputStaging::stage(const data::HostBatch& batch) {
   const std::size_t targets = batch.targets.size() * sizeof(std::int32_t);
   const std::size_t inputs = batch.inputs.size() * sizeof(float);
   const std::size_t labels = batch.labels.size() * sizeof(float);
-  const std::size_t bytes = aligned(tokens) + aligned(targets) + aligned(inputs) + aligned(labels);
+  const std::size_t bytes = 2 * aligned(tokens) + aligned(targets) + aligned(inputs) + aligned(labels);
   device::Stream& copy = device_.copy();
   if (slot.device.bytes() < bytes) {
     const device::MemoryTag tag{instrumentation::MemoryCategory::input, instrumentation::kNoId};
@@ -42,6 +43,7 @@ model::Batch InputStaging::stage(const data::HostBatch& batch) {
     slot.pinned.reset();
     slot.device = device_.memory().allocate(bytes, tag, copy);
     slot.pinned = device_.pinned().allocate(bytes, tag, copy);
+    slot.B = 0;
   }
 
   auto* host = static_cast<std::byte*>(slot.pinned.data());
@@ -61,6 +63,16 @@ model::Batch InputStaging::stage(const data::HostBatch& batch) {
   result.targets = static_cast<const std::int32_t*>(place(batch.targets.data(), targets));
   result.inputs = static_cast<const float*>(place(batch.inputs.data(), inputs));
   result.labels = static_cast<const float*>(place(batch.labels.data(), labels));
+  result.ignored = std::ranges::count_if(batch.targets, [](std::int32_t target) { return target < 0; });
+  if (tokens > 0) result.positions = reinterpret_cast<const std::int32_t*>(there + at);
+  if (tokens > 0 && (slot.B != batch.B || slot.T != batch.T)) {  // else they are there already
+    auto* const positions = reinterpret_cast<std::int32_t*>(host + at);
+    for (std::int64_t i = 0; i < batch.B * batch.T; ++i)
+      positions[i] = static_cast<std::int32_t>(i % batch.T);
+    at += aligned(tokens);
+    slot.B = batch.B;
+    slot.T = batch.T;
+  }
   const ev::Fields<ev::EventKind::transfer_begin> fields{.transfer = ev::TransferKind::input_to_device,
                                                          .queue_depth = 1,
                                                          .bytes = static_cast<std::int64_t>(at)};

@@ -56,9 +56,12 @@ struct Batch {
   std::int64_t B = 0;
   std::int64_t T = 0;                     ///< 1 for vectors
   const std::int32_t* tokens = nullptr;   ///< [B,T]
-  const std::int32_t* targets = nullptr;  ///< [B,T]
+  const std::int32_t* targets = nullptr;  ///< [B,T]; below 0: a position without a loss
   const float* inputs = nullptr;          ///< [B,input_width]
   const float* labels = nullptr;          ///< [B,output_width]
+  /// [B,T]: the column of each; for models that look positions up.
+  const std::int32_t* positions = nullptr;
+  std::int64_t ignored = 0;  ///< positions without a loss
 };
 
 class Executor {
@@ -71,7 +74,8 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   /// Queues forward, loss and the gradient of the logits. `loss_scale` multiplies the gradient (loss
-  /// scale / accumulation steps). The loss (mean, unscaled, fp32) lands in `loss` (device memory).
+  /// scale / accumulation steps). The loss (mean over the positions that have one,
+  /// unscaled, fp32) lands in `loss` (device memory).
   void forward(const Batch& batch, std::int64_t iteration, float loss_scale, float* loss);
   /// Queues the backward of the last forward. Throws std::logic_error where there was none in training mode:
   /// evaluate() and logits() keep nothing that a backward could use.

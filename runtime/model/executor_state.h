@@ -111,10 +111,6 @@ struct Executor::State {
   Frame tape;                       ///< its one child is the root's frame
   Value output_grad;                ///< gradient of the logits or predictions
   std::vector<std::uint32_t> uses;  ///< by ParamId: gradient contributions still to come in this backward
-  device::Buffer positions;         ///< [B,T] int32: t; made once per shape
-  std::vector<std::int32_t> host_positions;
-  std::int64_t positions_rows = 0;
-  std::int64_t positions_context = 0;
 
  private:
   // forward.cpp
@@ -137,7 +133,7 @@ struct Executor::State {
   }
   /// Whether a parameter of this node is trained; a frozen one adds nothing to backward but its use there.
   [[nodiscard]] bool learns(const Node& node) const { return trains(node.weight) || trains(node.bias); }
-  [[nodiscard]] const std::int32_t* lookup(const Node& node);
+  [[nodiscard]] const std::int32_t* lookup(const Node& node) const;
   void start_batch(const Batch& next, std::int64_t next_iteration, Mode next_mode);
   [[nodiscard]] Value network_input();
   void run_root(Frame* frame, float loss_scale, float* loss);

@@ -276,21 +276,12 @@ Value Executor::State::embedding_sum(const Node& node, Frame* frame) {
   return sum;
 }
 
-const std::int32_t* Executor::State::lookup(const Node& node) {
+const std::int32_t* Executor::State::lookup(const Node& node) const {
   if (node.spec->lookup == plan::Lookup::tokens) return batch.tokens;
-  if (positions_rows != N || positions_context != batch.T) {
-    positions_rows = N;
-    positions_context = batch.T;
-    const auto count = static_cast<std::size_t>(N);
-    stream.synchronize();  // the copy for another shape may still read the host array
-    host_positions.resize(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      host_positions[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % batch.T);
-    }
-    positions = allocate_bytes(node, count * sizeof(std::int32_t), MemoryCategory::input);
-    device.copy_async(positions.data(), host_positions.data(), count * sizeof(std::int32_t), stream);
+  if (batch.positions == nullptr) {
+    throw std::invalid_argument("executor: the model looks positions up, and the batch has none");
   }
-  return static_cast<const std::int32_t*>(positions.data());
+  return batch.positions;
 }
 
 void Executor::State::start_batch(const Batch& next, std::int64_t next_iteration, Mode next_mode) {
@@ -320,8 +311,8 @@ void Executor::State::loss_and_gradient(const Node& node, Value output, float lo
     output_grad = make_writable(node, std::move(output));
     launch(Kernel::cross_entropy, node,
            [loss, logits = output_grad.ptr(), targets = batch.targets, n = N, width = output_grad.width(),
-            loss_scale](const Exec& e) {
-             kernels::cross_entropy(e, loss, logits, targets, n, width, loss_scale);
+            loss_scale, ignored = batch.ignored](const Exec& e) {
+             kernels::cross_entropy(e, loss, logits, targets, n, width, loss_scale, ignored);
            });
     return;
   }

@@ -55,6 +55,13 @@ Simulation::Simulation(const plan::ModelPlan& model, const config::TrainingConfi
       model, config.zero, config.world,
       plan::kShardAlignmentBytes / static_cast<std::int64_t>(kernels::size_of(config.storage_type())));
   std::vector<std::uint32_t> like = representatives(model, config.zero, ownership, groups_);
+  if (const std::size_t turns = config.shardscope.micro_batches.shapes.size(); turns > 0) {
+    std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t>
+        first;  // of those alike whose turn is, too
+    for (std::uint32_t rank = 0; rank < like.size(); ++rank) {
+      like[rank] = first.try_emplace({like[rank], rank % turns}, rank).first->second;
+    }
+  }
   if (options.engines == SimulationOptions::Engines::one_each) {
     for (std::uint32_t rank = 0; rank < like.size(); ++rank) like[rank] = rank;
   }

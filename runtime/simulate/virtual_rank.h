@@ -35,11 +35,14 @@ class VirtualRank {
   [[nodiscard]] Tape evaluate(std::int64_t batches);
 
  private:
-  void next_batch(data::HostBatch& batch) const;
+  void next_batch(data::HostBatch& batch, std::int64_t micro_step) const;
+  [[nodiscard]] std::int64_t tokens_of_all(std::int64_t first_micro_step) const;
 
   const plan::ModelPlan& model_;
   const config::TrainingConfig& config_;
   const CostModel& cost_;
+  const std::uint32_t rank_;
+  std::int64_t micro_step_ = 0;  ///< of training
   Recorder recorder_;
   std::atomic<std::uint32_t> sequence_{0};
   instrumentation::GateKeeper gates_;

@@ -99,6 +99,11 @@ void run(const simulate::Options& options) {
                       "zenflow: which columns have the largest gradients is not known; as many are chosen as "
                       "in a run, as if gradients were alike everywhere");
     }
+    if (config.shardscope.micro_batches.packing != plan::Packing::fixed) {
+      sender->message(instrumentation::Severity::info,
+                      "micro_batches.packing: there are no documents; every sample has the longest length, "
+                      "without padding. shardscope.micro_batches.shapes plays the lengths that it lists");
+    }
     for (const std::string& warning : config.warnings) {
       sender->message(instrumentation::Severity::warning, warning);
     }

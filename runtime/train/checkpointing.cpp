@@ -202,7 +202,7 @@ void load_checkpoint(const execution::Context& context, engine::Engine& engine, 
     throw data::DataError("checkpoint: " + reader.folder() + " was written with other data than " +
                           stream.describe() + "; continue with the data and --context the run began with");
   }
-  stream.restore({manifest.data.epoch, manifest.data.position});
+  stream.restore({manifest.data.epoch, manifest.data.position, manifest.progress.micro_step});
   WeightSums sums(engine.ownership());
   in_phase(context.device, ev::Phase::checkpoint_load, manifest.progress.step, [&] {
     engine.resume(manifest.progress, columns_to_continue(context, engine, reader),

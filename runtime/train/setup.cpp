@@ -76,7 +76,7 @@ double attention_heads(const plan::NodeSpec& node) {
 }
 
 /// As of a model's elements: products with the bytes of one stay far below 2^63.
-void check_tensors(const plan::ModelPlan& model, std::int64_t micro_batch) {
+void check_tensors(const plan::ModelPlan& model, const config::TrainingConfig& config) {
   constexpr double kMostElems = 0x1p50;
   std::int64_t widest = std::max(model.spec.input_width, model.spec.output_width);
   for (const plan::ParamPlan& param : model.params)
@@ -85,10 +85,13 @@ void check_tensors(const plan::ModelPlan& model, std::int64_t micro_batch) {
       model.spec.input == plan::InputKind::tokens ? static_cast<double>(model.spec.context) : 1;
   const double of_a_sample =
       positions * std::max(static_cast<double>(widest), attention_heads(model.spec.root) * positions);
+  const plan::MicroBatches& sizes = config.shardscope.micro_batches;
+  const std::int64_t micro_batch = sizes.largest({config.batch.micro_batch_size, 0}).samples;
   if (static_cast<double>(micro_batch) * of_a_sample <= kMostElems) return;
-  throw std::invalid_argument("train_micro_batch_size_per_gpu: " + std::to_string(micro_batch) +
-                              " samples through model " + model.spec.name +
-                              " would make a tensor of more than 2^50 elements; give fewer");
+  throw std::invalid_argument(
+      (sizes.shapes.empty() ? "train_micro_batch_size_per_gpu: " : "shardscope.micro_batches.shapes: ") +
+      std::to_string(micro_batch) + " samples through model " + model.spec.name +
+      " would make a tensor of more than 2^50 elements; give fewer");
 }
 
 }  // namespace
@@ -100,8 +103,12 @@ plan::ModelPlan load_model(const Options& options, const config::TrainingConfig&
         "shardscope.activation_checkpointing: model " + spec.name +
         " has no list of blocks; mark modules with \"checkpoint\": true in its JSON file");
   }
+  const plan::MicroBatches& sizes = config.shardscope.micro_batches;
+  if (const std::string wrong = plan::what_is_wrong(sizes, spec, spec.context); !wrong.empty()) {
+    throw std::invalid_argument(wrong);
+  }
   plan::ModelPlan model = plan::build_model_plan(plan::mark_leaf_modules(std::move(spec), config.zero));
-  check_tensors(model, config.batch.micro_batch_size);
+  check_tensors(model, config);
   plan::assign_param_groups(model, config.group_rules());
   return model;
 }

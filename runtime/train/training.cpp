@@ -83,6 +83,7 @@ class Training {
     const bool tokens = model_.spec.input == plan::InputKind::tokens;
     stream.path = options.data.empty() && tokens ? options.default_text : options.data;
     stream.micro_batch = config_.batch.micro_batch_size;
+    stream.micro_batches = config_.shardscope.micro_batches;
     stream.context = options.context;
     stream.rank = world.rank();
     stream.world = world.size();
@@ -91,8 +92,9 @@ class Training {
     stream.seed = seed_;
     open_data(stream);
     if (config_.zero.zenflow && config_.zero.zenflow->steps_per_epoch == 0) {
-      config_.zero.zenflow->steps_per_epoch =
-          data_->samples() / (config_.batch.micro_batch_size * static_cast<std::int64_t>(world.size()));
+      config_.zero.zenflow->steps_per_epoch = static_cast<std::int64_t>(
+          static_cast<double>(data_->samples()) /
+          stream.micro_batches.samples_of_micro_step(stream.micro_batch, world.size()));
     }
     if (!options.init.empty()) init_.emplace(options.init, model_);
     // Before anything else that is collective: ranks that disagree about it would only wait for one another.
@@ -243,7 +245,8 @@ class Training {
     eval_batches_ = ours.eval_batches;
     const std::int64_t samples = eval_data_->samples();
     if (samples == 0) return;  // without an end
-    const std::int64_t at_once = stream.micro_batch * static_cast<std::int64_t>(stream.world);
+    const std::int64_t at_once = stream.micro_batches.largest({stream.micro_batch, 0}).samples *
+                                 static_cast<std::int64_t>(stream.world);
     eval_batches_ = std::min(eval_batches_, samples / at_once);  // no sample twice
     if (eval_batches_ == 0) {
       throw data::DataError("evaluation data: " + eval_data_->describe() +

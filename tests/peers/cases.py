@@ -18,7 +18,8 @@ GROUPS = [{"name": "no_decay", "max_dims": 1, "weight_decay": 0.0, "lr": 2e-3}, 
 # after a backward and the second after another evaluation.
 EVALUATION = {"interval": 2, "batches": 2}
 SHORT = 7  # of the model's context of 12, in context_7
-# Of the micro-steps of a rank, in turn, from another of them on each rank: [samples, tokens of each].
+# Of the micro-steps of a rank, in turn, from another of them on each rank: [samples, tokens of each]; as
+# shardscope.micro_batches.shapes.
 LENGTHS = [[4, 12], [1, 5], [3, 9], [2, 1], [4, 7]]
 
 Case = collections.namedtuple("Case", "model stage world parts dtype settings", defaults=[""])

@@ -12,9 +12,8 @@ with their elements; the partitions (stages 1 and 2: flat buffer, partition, pad
 rank; stage 3: elements and padding of every shard); in stages 1 and 2, with the switch gradient_buffers, the bytes of
 gradients against DeepSpeed's live storages (the buckets of a backward, what is owned before the update, its fp32 copies, what
 is left after); in stage 3 the parameters of every gather of every micro-step, in order. Of evaluations: the loss, collectives
-and gathers of every batch, and that training does what it does without them (evaluations.py). Where the size of micro-batches
-changes ("lengths"), DeepSpeed's run is compared with one of ours whose micro-batches have one size, because zero_train has no
-others: collectives, layouts, bytes and gathers, not losses and norms.
+and gathers of every batch, and that training does what it does without them (evaluations.py). In "lengths" the
+size of micro-batches changes with every micro-step and rank, in both alike (shardscope.micro_batches.shapes).
 A deviation that is known (KNOWN below) is not a disagreement: it is printed, and if it is not exactly as described, the
 case differs. Exit code 0 only if everything agrees. The virtual environment of the peers (5 GB) is made at the first call.
 """
@@ -31,7 +30,7 @@ import evaluations
 import launch
 import own_events
 import peer_models
-from cases import EVALUATION, GROUPS, SHORT, STEPS, cases, has, job_of, name_of, without, zero_settings
+from cases import EVALUATION, GROUPS, LENGTHS, SHORT, STEPS, cases, has, job_of, name_of, without, zero_settings
 from differences import deviation, first_difference
 from own_events import Recording
 
@@ -75,6 +74,8 @@ def run_own(build, case, folder):
     if has(case, "evaluation"):
         ours.update(eval_interval=EVALUATION["interval"], eval_batches=EVALUATION["batches"])
         more += ["--eval-data", data]
+    if has(case, "lengths"):
+        ours["micro_batches"] = {"shapes": LENGTHS}
     launch.own_arguments(job, folder)  # writes model.json and config.json
     if has(case, "context_7"):  # of the data; the table of positions keeps its rows
         tree = json.loads((folder / "model.json").read_text())
@@ -199,13 +200,12 @@ def compare(case, own, peer):
     found, figures = {}, {}
     bound = BOUNDS[case.dtype]
     steps = comparable_steps(case)
-    if not has(case, "lengths"):  # ours are of other data then
-        theirs = [loss for rank in peer.steps for step in rank[:steps] for loss in step[1]]
-        ours = [loss for r in range(case.world) for loss in own.losses(r)[:steps * case.parts]]
-        figures["loss"] = deviation(ours, theirs)
-        found["losses"] = "" if figures["loss"] <= bound["loss"] else f" deviate by {figures['loss']:.1e}"
+    theirs = [loss for rank in peer.steps for step in rank[:steps] for loss in step[1]]
+    ours = [loss for r in range(case.world) for loss in own.losses(r)[:steps * case.parts]]
+    figures["loss"] = deviation(ours, theirs)
+    found["losses"] = "" if figures["loss"] <= bound["loss"] else f" deviate by {figures['loss']:.1e}"
     norms = [step[2] for step in peer.steps[0][:steps]]
-    if None not in norms and not has(case, "lengths"):  # DeepSpeed reports none in stage 0 with fp32
+    if None not in norms:  # DeepSpeed reports none in stage 0 with fp32
         figures["norm"] = deviation(own.norms()[:steps], norms)
         found["norms"] = "" if figures["norm"] <= bound["norm"] else f" deviate by {figures['norm']:.1e}"
     theirs = by_step(peer.seen[0]["collectives"], case.parts)

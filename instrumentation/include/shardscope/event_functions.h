@@ -345,6 +345,12 @@ static inline void shardscope_eval_trace_mode(uint8_t mode, uint32_t step) {
   shardscope_record_(SHARDSCOPE_EVENT_EVAL_TRACE_MODE, SHARDSCOPE_LANE_HOST, mode, SHARDSCOPE_NO_ID, step,
       SHARDSCOPE_NO_ID, 0, 0);
 }
+/* What this rank's micro-batch holds; of a batch of an evaluation after `step`, `micro_step` is absent. */
+static inline void shardscope_micro_batch(uint32_t micro_step, uint32_t step, uint32_t samples,
+    int64_t tokens, int64_t padding) {
+  shardscope_record_(SHARDSCOPE_EVENT_MICRO_BATCH, SHARDSCOPE_LANE_HOST, 0, micro_step, step, samples, tokens,
+      padding);
+}
 /* end of what is written */
 /* clang-format on */
 

@@ -33,7 +33,8 @@ std::vector<Json> configurations() {
       Json::parse(R"({"bf16": {"enabled": true}, "shardscope": {},
           "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"},
               "zenflow": {"select_strategy": "step", "select_interval": 4}}})"),
-      Json::parse(R"({"zero_optimization": {"stage": 3, "mics_shard_size": 2}, "shardscope": {}})"),
+      Json::parse(R"({"zero_optimization": {"stage": 3, "mics_shard_size": 2},
+          "shardscope": {"micro_batches": {"packing": "padded", "pad_to_multiple_of": 4}}})"),
       Json::parse(R"({"scheduler": {"type": "WarmupLR"}})"),
       Json::parse(R"({"scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 2000}}})"),
       Json::parse(R"({"scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 2000}}})"),
@@ -153,9 +154,11 @@ std::vector<Json> others(const Json& value) {
     return {number > 0 ? number / 2 : number + 1, 1, 2, 4, number < 1000 ? number + 1 : number - 1};
   }
   if (value.is_number()) return {value.get<double>() / 2, 0.5, 0.25, 1.0};
-  if (value.is_array()) return {Json::array({0.5, 0.75}), Json::array({"Linear"})};
-  return {"cpu",   "none", "Adam",  "AdamW",    "bf16",      "fp32",       "linear",
-          "epoch", "step", "notes", "WarmupLR", "deepspeed", "shardscope", 2};
+  if (value.is_array()) {
+    return {Json::array({0.5, 0.75}), Json::array({"Linear"}), Json::array({Json::array({1, 2})})};
+  }
+  return {"cpu",  "none",  "Adam",     "AdamW",     "bf16",       "fp32",   "linear", "epoch",
+          "step", "notes", "WarmupLR", "deepspeed", "shardscope", "packed", 2};
 }
 
 // Each setting by itself: another value is found, and named.

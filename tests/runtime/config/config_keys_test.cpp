@@ -25,7 +25,7 @@ KeysBySection known_keys() {
       "bf16": {}, "data_types": {}, "activation_checkpointing": {}, "aio": {},
       "zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}, "zenflow": {}, "leaf_module": {},
           "offload_optimizer": {"device": "cpu"}, "zeropp_loco_param": {}},
-      "shardscope": {"compat": {}, "emulated_link": {"gbps": 1, "latency_us": 1}}})");
+      "shardscope": {"compat": {}, "micro_batches": {}, "emulated_link": {"gbps": 1, "latency_us": 1}}})");
   ParseContext context;
   ParseOptions options;
   options.world = 4;

@@ -46,6 +46,36 @@ TEST(Config, EvaluationIsOffAndItsFractionLeavesBothParts) {
   }
 }
 
+TEST(Config, MicroBatchesHaveOneSizeUnlessTheFileSaysOtherwise) {
+  const auto read = [](const std::string& section) {
+    return parse(R"({"train_batch_size": 8, "shardscope": {"micro_batches": )" + section + "}}");
+  };
+  const plan::MicroBatches fixed = read("{}").shardscope.micro_batches;
+  EXPECT_EQ(fixed.packing, plan::Packing::fixed);
+  EXPECT_EQ(fixed.separator, "\n\n");
+  EXPECT_TRUE(fixed.shapes.empty());
+  const TrainingConfig given =
+      read(R"({"packing": "padded", "separator": "<end>", "pad_to_multiple_of": 8})");
+  EXPECT_EQ(given.shardscope.micro_batches.packing, plan::Packing::padded);
+  EXPECT_EQ(given.shardscope.micro_batches.separator, "<end>");
+  EXPECT_EQ(given.shardscope.micro_batches.pad_to_multiple_of, 8);
+  EXPECT_EQ(read(R"({"packing": "packed", "separator": 50256})").shardscope.micro_batches.separator_token,
+            50256);
+  const TrainingConfig shapes = read(R"({"shapes": [[4, 12], [1, 5]]})");
+  EXPECT_EQ(shapes.shardscope.micro_batches.shape(1, 2), (plan::MicroBatchShape{1, 5}));
+  for (const TrainingConfig& config : {given, shapes, read(R"({"packing": "packed", "separator": 7})")}) {
+    EXPECT_EQ(effective_json(parse(effective_json(config))), effective_json(config));
+  }
+  for (const char* wrong :
+       {R"({"packing": "loose"})", R"({"pad_to_multiple_of": 8})",
+        R"({"packing": "padded", "shapes": [[1, 2]]})", R"({"shapes": [[1]]})", R"({"shapes": [[0, 2]]})",
+        R"({"shapes": [[1, 2.5]]})", R"({"shapes": 4})", R"({"separator": ""})", R"({"separator": -1})",
+        R"({"separator": true})", R"({"length": 3})", R"({"shapes": [[1, 99999999999]]})",
+        R"({"shapes": [["1", 2]]})"}) {
+    EXPECT_THROW(static_cast<void>(read(wrong)), ConfigError) << wrong;
+  }
+}
+
 TEST(Config, CompatibilityPresetsAndSwitches) {
   const TrainingConfig preset = parse(R"({"train_batch_size": 8, "shardscope": {"compat": "deepspeed"}})");
   EXPECT_TRUE(preset.zero.compat.multi_rank_bucket_allreduce);

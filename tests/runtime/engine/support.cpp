@@ -189,6 +189,7 @@ TrainingRun train(const RunSpec& spec) {
     data::StreamOptions stream;
     stream.path = spec.data;
     stream.micro_batch = config.batch.micro_batch_size;
+    stream.micro_batches = config.shardscope.micro_batches;
     stream.rank = world.rank();
     stream.world = world.size();
     const auto batches = data::open_stream(model.spec, stream);

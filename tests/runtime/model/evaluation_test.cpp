@@ -21,9 +21,7 @@ struct Evaluated {
     const bool tokens = trainer.plan.spec.input == plan::InputKind::tokens;
     data::open_stream(trainer.plan.spec, {tokens ? "golden:gpt" : "golden:mlp", 2, 0, 0, 1, 1})->next(host);
   }
-  [[nodiscard]] Batch batch() const {
-    return {host.B, host.T, host.tokens.data(), host.targets.data(), host.inputs.data(), host.labels.data()};
-  }
+  [[nodiscard]] Batch batch() { return trainer.batch_of(host); }
   float evaluate() {
     float loss = 0;
     trainer.executor.evaluate(batch(), 0, &loss);

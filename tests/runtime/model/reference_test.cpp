@@ -113,7 +113,7 @@ void compare_with(const Bounds& bounds, kernels::DType type, bool checkpoint, au
   const data::HostBatch first = reference.batch(0);
 
   std::vector<float> logits(static_cast<std::size_t>(kB * kT * kV));
-  trainer.executor.logits({kB, kT, first.tokens.data(), first.targets.data(), nullptr, nullptr}, logits);
+  trainer.executor.logits(trainer.batch_of(first), logits);
   EXPECT_LT(distance(logits, reference.tensor("logits")), bounds.logits);
 
   const checkpoint::TensorInfo* losses_info = reference.file_.find("losses");

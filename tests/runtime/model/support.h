@@ -38,8 +38,7 @@ struct Trainer {
 
   /// Forward and backward of one micro-batch; returns its loss.
   float micro_step(const data::HostBatch& host, std::int64_t iteration, float loss_scale = 1) {
-    const Batch batch{
-        host.B, host.T, host.tokens.data(), host.targets.data(), host.inputs.data(), host.labels.data()};
+    const Batch batch = batch_of(host);
     float loss = 0;
     hooks.begin_backward();
     executor.forward(batch, iteration, loss_scale, &loss);
@@ -48,9 +47,27 @@ struct Trainer {
     return loss;
   }
 
+  /// Valid until the next call.
+  Batch batch_of(const data::HostBatch& host) {
+    positions.resize(host.tokens.size());
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      positions[i] = static_cast<std::int32_t>(i % static_cast<std::size_t>(host.T));
+    }
+    const auto ignored = std::ranges::count_if(host.targets, [](std::int32_t target) { return target < 0; });
+    return {host.B,
+            host.T,
+            host.tokens.data(),
+            host.targets.data(),
+            host.inputs.data(),
+            host.labels.data(),
+            positions.data(),
+            ignored};
+  }
+
   plan::ModelPlan plan;
   std::unique_ptr<device::Device> device;
   WholeModelHooks hooks;
+  std::vector<std::int32_t> positions;
   Executor executor;
 };
 

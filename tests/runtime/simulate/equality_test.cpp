@@ -107,6 +107,14 @@ std::vector<Case> cases() {
   }
   all.push_back({"small_buckets", "mlp", 3, with(make_config(2, 2), {{"reduce_bucket_size", 9000}})});
   all.push_back({"round_robin", "mlp", 3, with(make_config(2), {{"round_robin_gradients", true}})});
+  // Other sizes on every rank in every micro-step.
+  for (int stage = 0; stage <= 3; ++stage) {
+    all.push_back({"shapes_stage" + std::to_string(stage), "gpt", 3,
+                   with(make_config(stage, 2), Json::object(),
+                        {{"micro_batches", {{"shapes", {{4, 12}, {1, 5}, {3, 9}, {2, 1}}}}}})});
+  }
+  all.push_back({"shapes_of_vectors", "mlp", 2,
+                 with(make_config(3), Json::object(), {{"micro_batches", {{"shapes", {{4, 1}, {7, 1}}}}}})});
   Json checkpointed = make_config(3);
   checkpointed["shardscope"] = {{"activation_checkpointing", true}};
   all.push_back({"checkpointed", "gpt", 2, checkpointed});

@@ -1,0 +1,64 @@
+// Sizes of micro-batches: all alike, or as long as what is in them. What ranks, micro-steps and the simulator
+// agree on.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/model_spec.h"
+
+namespace shardscope::plan {
+
+/// `fixed`: windows of T tokens. `padded`: a document is a sample of its own length, a micro-batch as long as
+/// its longest. `packed`: a sample is as many whole documents as T tokens have room for.
+enum class Packing : std::uint8_t { fixed, padded, packed };
+
+struct MicroBatchShape {
+  std::int64_t samples = 0;
+  std::int64_t tokens = 0;  ///< of each; 1 for vectors
+  friend bool operator==(const MicroBatchShape&, const MicroBatchShape&) = default;
+};
+
+/// `shardscope.micro_batches`.
+struct MicroBatches {
+  Packing packing = Packing::fixed;
+  std::string separator = "\n\n";       ///< between documents of a text
+  std::int64_t separator_token = -1;    ///< in its place, of a file of token ids; -1: none
+  std::int64_t pad_to_multiple_of = 1;  ///< of a padded or packed micro-batch's length, up to the context
+  /// Of micro-step m of rank r number (m + r) modulo their count, so that ranks differ too. Empty: every
+  /// micro-batch has the configured size.
+  std::vector<MicroBatchShape> shapes{};
+
+  [[nodiscard]] const MicroBatchShape& shape(std::int64_t micro_step, std::uint32_t rank) const {
+    const auto turn = static_cast<std::uint64_t>(micro_step) + rank;
+    return shapes[static_cast<std::size_t>(turn % shapes.size())];
+  }
+  /// The most samples of a micro-batch, and the most tokens of a sample, where `configured` is what all have
+  /// without shapes.
+  [[nodiscard]] MicroBatchShape largest(MicroBatchShape configured) const {
+    if (shapes.empty()) return configured;
+    MicroBatchShape most;
+    for (const MicroBatchShape& one : shapes) {
+      most = {std::max(most.samples, one.samples), std::max(most.tokens, one.tokens)};
+    }
+    return most;
+  }
+  /// In a micro-step of all of `ranks`, on average.
+  [[nodiscard]] double samples_of_micro_step(std::int64_t configured, std::uint32_t ranks) const {
+    double sum = 0;
+    for (const MicroBatchShape& one : shapes) sum += static_cast<double>(one.samples);
+    const double mean =
+        shapes.empty() ? static_cast<double>(configured) : sum / static_cast<double>(shapes.size());
+    return mean * ranks;
+  }
+};
+
+/// Why a model cannot take micro-batches of these shapes, whose sequences have at most `context` tokens;
+/// empty: it can.
+[[nodiscard]] std::string what_is_wrong(const MicroBatches& sizes, const ModelSpec& model,
+                                        std::int64_t context);
+
+}  // namespace shardscope::plan
