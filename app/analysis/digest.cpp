@@ -256,7 +256,9 @@ void Digest::take_rank(const store::Store& store, std::uint32_t rank, const Step
   StepDigest& digest = pending_.digest;
   if (digest.ranks.empty() || rank < digest.ranks.front().rank) digest.step = window.step;
   RankActivity activity = activity_of(store, rank, window.begin_ns, window.end_ns);
-  const RankStep step = digest_rank(store, rank, window, activity);
+  RankStep step = digest_rank(store, rank, window, activity);
+  pending_.micro_batches.push_back(micro_batches(store, rank, window.begin_ns, window.end_ns));
+  for (const MicroBatch& one : pending_.micro_batches.back()) step.micro_batches.add(one);
   pending_.activities.push_back(std::move(activity));
   pending_.durations.add(store, step);
   // By rank: the events of one may arrive late.
@@ -276,6 +278,7 @@ void Digest::take_rank(const store::Store& store, std::uint32_t rank, const Step
 void Digest::complete_step(const store::Store& store) {
   StepDigest& digest = pending_.digest;
   const RankStep& lowest = digest.ranks.front();
+  digest.uneven = unevenness(pending_.micro_batches);
   digest.ops = collectives_of_step(store, lowest, pending_.durations);
   if (const auto path = critical_path(pending_.activities)) digest.path = path->times;
   const Blame blamed = blame(pending_.activities);

@@ -29,6 +29,7 @@ struct RankStep {
   Exposure exposed;                          ///< of time.exposed_comm_ns
   std::uint64_t bucket_flushes = 0;
   std::optional<FetchCounterSums> fetch_counters;
+  MicroBatchSums micro_batches;    ///< count 0: none recorded
   std::optional<GpuActivity> gpu;  ///< where the GPU's records cover the step
 };
 
@@ -49,6 +50,7 @@ struct StepDigest {
   Prefetch prefetch;                  ///< of all ranks
   std::optional<PathTimes> path;      ///< where it is known what a rank computed
   std::vector<Lateness> late;         ///< whom others waited for
+  Unevenness uneven;                  ///< of its micro-steps
   std::optional<VolumeParts> volume;  ///< of the lowest rank, as `ops`; only where no event of it is missing
   /// Whether every rank recorded what prefetches are counted from.
   [[nodiscard]] bool prefetch_whole() const noexcept;
@@ -117,6 +119,7 @@ class Digest {
     CollectiveTimes durations;
     std::vector<RankActivity> activities;
     std::vector<Wait> waits;
+    std::vector<std::vector<MicroBatch>> micro_batches;  ///< of the ranks taken
   };
   /// The next step of a rank, if it has completed it by then.
   [[nodiscard]] std::optional<StepWindow> next_step(const store::Store& store, std::uint32_t rank,

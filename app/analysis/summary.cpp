@@ -98,7 +98,12 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
   result.evaluations = digest.evaluations(row.rank);
   for (const StepDigest& any : digest.steps()) {  // counts, not times: the first step too
     for (const RankStep& step : any.ranks) {
-      if (step.rank != row.rank || !step.fetch_counters) continue;
+      if (step.rank != row.rank) continue;
+      if (step.micro_batches.count > 0) {
+        if (!result.micro_batches) result.micro_batches.emplace();
+        result.micro_batches->add(step.micro_batches);
+      }
+      if (!step.fetch_counters) continue;
       if (!result.fetch_counters) result.fetch_counters.emplace();
       result.fetch_counters->add(*step.fetch_counters);
     }
@@ -144,6 +149,21 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
   result.model_state_peak =
       measured_model_states(store, row.rank, ev::MemoryPool::device, &result.model_states_in_part);
   return result;
+}
+
+/// What micro-batches held, over ranks, and how far these differed.
+void summarize_micro_batches(const Digest& digest, Summary& summary) {
+  for (const RankSummary& rank : summary.ranks) {
+    if (!rank.micro_batches) continue;
+    if (!summary.micro_batches) summary.micro_batches.emplace();
+    summary.micro_batches->add(*rank.micro_batches);
+  }
+  Unevenness uneven;
+  for (const StepDigest& step : digest.steps()) {
+    uneven.mean += step.uneven.mean;
+    uneven.most += step.uneven.most;
+  }
+  summary.uneven_pct = uneven.pct();
 }
 
 /// Whether the lowest rank, whose collectives are counted, recorded all of them in this step. Collectives are
@@ -296,6 +316,7 @@ Summary summarize(const store::Store& store, const Digest& digest) {
   // A rank's digest has none of what its program does not record, which is not 0.
   if (!records(summary, ev::Capability::fetch_waits))
     for (RankSummary& rank : summary.ranks) rank.fetch_wait_ns.reset();
+  summarize_micro_batches(digest, summary);
   summarize_path(digest, summary);
   if (store.has_tables()) summary.efficiency = efficiency_of(store.tables(), summary.tokens_per_s);
   summary.memory_model = model_memory(store, summary);

@@ -15,6 +15,7 @@
 #include "app/analysis/framework.h"
 #include "app/analysis/gpu_activity.h"
 #include "app/analysis/kept.h"
+#include "app/analysis/micro_batches.h"
 #include "app/analysis/param_groups.h"
 #include "app/analysis/scheduling.h"
 #include "app/analysis/volume.h"
@@ -88,6 +89,8 @@ struct RankSummary {
   bool model_states_in_part = false;  ///< that is because part changed where it was not recorded
   /// Over the whole run; nothing where none were recorded (stages 0 to 2, older recordings).
   std::optional<FetchCounterSums> fetch_counters;
+  /// Of every completed step; nothing where none were recorded.
+  std::optional<MicroBatchSums> micro_batches;
   /// Over the steps measured that the GPU's records cover; nothing where they cover none.
   std::optional<GpuActivity> gpu;
 };
@@ -186,7 +189,9 @@ struct Summary {
   std::vector<double> eval_loss;  ///< held-out loss after each step; NaN where none was measured
   std::vector<double> step_ms;
   std::vector<RankSummary> ranks;
-  std::optional<PathSummary> critical_path;  ///< where it is known what the ranks computed
+  std::optional<MicroBatchSums> micro_batches;  ///< of all ranks and every completed step
+  std::optional<double> uneven_pct;             ///< Unevenness::pct()
+  std::optional<PathSummary> critical_path;     ///< where it is known what the ranks computed
   std::optional<Efficiency> efficiency;
   MemoryModel memory_model;
   /// Communicated per rank (busbw-free: metrics 2.3 elems; all-reduce counts twice), of the steps in which it

@@ -105,6 +105,16 @@ json invalidation_json(const Summary& s) {
           {"text", s.first_invalidation_text}};
 }
 
+json micro_batches_json(const std::optional<MicroBatchSums>& sums) {
+  if (!sums) return nullptr;
+  return {{"count", sums->count},
+          {"tokens", sums->tokens},
+          {"padding", sums->padding},
+          {"padding_pct", sums->padding_pct()},
+          {"samples", {sums->fewest_samples, sums->most_samples}},
+          {"length", {sums->shortest, sums->longest}}};
+}
+
 json rank_json(const RankSummary& rank, std::int32_t stage) {
   const auto part = [&](std::int64_t ns) { return rank.time.known() ? json(ms(ns)) : json(nullptr); };
   json out = {{"rank", rank.rank},
@@ -137,6 +147,7 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
               {"clock_drift_bound_ppb", rank.clock_drift ? json(rank.clock_drift->bound_ppb) : json(nullptr)},
               {"memory", memory_json(rank)},
               {"fetch_counters", fetch_counters_json(rank.fetch_counters)},
+              {"micro_batches", micro_batches_json(rank.micro_batches)},
               {"gpu", gpu_json(rank.gpu)}};
   out["model_state_peak_bytes"] =
       rank.model_state_peak ? json(store::model_state_bytes(*rank.model_state_peak, stage)) : json(nullptr);
@@ -240,6 +251,8 @@ std::string to_json(const Summary& s) {
   out["clip_factor"] = numbers(s.clip_factor);
   out["ranks"] = json::array();
   for (const RankSummary& rank : s.ranks) out["ranks"].push_back(rank_json(rank, s.stage));
+  out["micro_batches"] = micro_batches_json(s.micro_batches);
+  if (s.micro_batches) out["micro_batches"]["uneven_pct"] = maybe(s.uneven_pct);
   out["critical_path"] = path_json(s.critical_path);
   out["efficiency"] = s.efficiency ? json{{"flop_per_token", s.efficiency->flop_per_token},
                                           {"formula", s.efficiency->formula},

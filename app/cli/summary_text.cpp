@@ -163,6 +163,12 @@ std::string summary_text(const analysis::Summary& s) {
   line("step time", fmt::format("{} ms median, {} ms p95", or_dash(s.step_ms_median, "{:.2f}"),
                                 or_dash(s.step_ms_p95, "{:.2f}")));
   line("throughput", or_dash(s.tokens_per_s, "{:.0f}") + " tokens/s");
+  if (s.micro_batches && s.micro_batches->vary()) {
+    line("micro-batches",
+         fmt::format("{}, {:.1f} % padding; uneven over ranks by {} % (of their time if time went by size)",
+                     analysis::text_of(*s.micro_batches), s.micro_batches->padding_pct(),
+                     or_dash(s.uneven_pct, "{:.1f}")));
+  }
   if (s.simulated) {
     line("loss", "not known: no rank trained");
   } else if (!s.loss.empty()) {

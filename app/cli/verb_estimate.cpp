@@ -46,6 +46,7 @@ struct ConfiguredRun {
   plan::ZeroConfig zero;
   plan::StateBytes bytes = plan::kMixedPrecision;
   std::int64_t micro_batch = 0;
+  std::int64_t sequence = 0;  ///< of shardscope.micro_batches.shapes; 0: the model's
   bool checkpointed = false;  ///< every block recomputes its activations
   std::vector<plan::ParamGroupRule> groups;
 };
@@ -83,7 +84,10 @@ ConfiguredRun read_config(const EstimateOptions& options, std::int64_t world, co
                             : config::parse_config(config_with(options.config, options.set), parse);
     run.zero = config.zero;
     run.bytes = config.state_bytes();
-    run.micro_batch = config.batch.micro_batch_size;
+    const plan::MicroBatchShape largest =
+        config.shardscope.micro_batches.largest({config.batch.micro_batch_size, 0});
+    run.micro_batch = largest.samples;
+    run.sequence = largest.tokens;
     run.groups = config.group_rules();
     run.checkpointed = config.shardscope.activation_checkpointing;
   } catch (const config::ConfigError& error) {
@@ -136,6 +140,7 @@ int estimate_all(EstimateOptions& options) {
   if (model) shape = plan::transformer_shape(model->spec);
   if (shape) {
     shape->batch_per_gpu = static_cast<double>(run.micro_batch);
+    if (run.sequence > 0) shape->sequence = static_cast<double>(run.sequence);
     if (options.shape.batch_per_gpu > 0) shape->batch_per_gpu = options.shape.batch_per_gpu;
     if (options.shape.sequence > 0) shape->sequence = options.shape.sequence;
     shape->checkpoint_interval = options.shape.checkpoint_interval;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/micro_batches.h"
 #include "app/analysis/pace.h"
 #include "app/analysis/summary.h"
 #include "app/cli/checks.h"
@@ -76,6 +78,56 @@ std::string recorded_config(const ev::RunTables& tables, const std::string& reco
                     ": its configuration is no JSON object; only runs of Shardscope's runtime can be played");
   config.erase("train_batch_size");
   return config::without_defaults(analysis::to_text(config, 2), parse_options(tables.world, name));
+}
+
+/// Documents are not in a recording: both runs are played with the mean length that they gave micro-batches.
+/// Nothing where micro-batches are of one size, or the recording does not say.
+std::optional<std::int64_t> mean_length(const store::Store& recorded, const config::TrainingConfig& config) {
+  if (config.shardscope.micro_batches.packing == plan::Packing::fixed) return std::nullopt;
+  analysis::MicroBatchSums sums;
+  for (const store::RankRow& rank : recorded.ranks()) {
+    for (const analysis::MicroBatch& one :
+         analysis::micro_batches(recorded, rank.rank, store::Store::kBegin, store::Store::kEnd)) {
+      sums.add(one);
+    }
+  }
+  if (sums.count == 0) {
+    say(stderr,
+        "shardscope: warning: shardscope.micro_batches: the recording does not say how long its "
+        "micro-batches "
+        "were; both runs are played with the longest length\n");
+    return std::nullopt;
+  }
+  const auto samples = static_cast<double>(sums.count) *
+                       static_cast<double>(std::max<std::int64_t>(config.batch.micro_batch_size, 1));
+  const std::int64_t length =
+      std::max<std::int64_t>(std::llround(static_cast<double>(sums.positions()) / samples), 1);
+  say(stderr,
+      "shardscope: warning: shardscope.micro_batches: recorded were {}; both runs are played with their mean "
+      "length, {}, on every rank\n",
+      analysis::text_of(sums), length);
+  return length;
+}
+
+/// Micro-batches of this length in the place of documents.
+std::string with_length(const std::string& text, const config::TrainingConfig& config,
+                        const config::TrainingConfig& recorded, std::optional<std::int64_t> length) {
+  const plan::MicroBatches& sizes = config.shardscope.micro_batches;
+  const plan::MicroBatches& before = recorded.shardscope.micro_batches;
+  if (sizes.packing == plan::Packing::fixed) return text;
+  if (sizes.packing != before.packing || sizes.pad_to_multiple_of != before.pad_to_multiple_of) {
+    throw UserError(
+        "--set shardscope.micro_batches: how long documents are is not in a recording, so what other packing "
+        "makes of them is not known; run it, or give shapes",
+        2);
+  }
+  nlohmann::json json = nlohmann::json::parse(text);
+  json["shardscope"].erase("micro_batches");
+  if (length) {
+    json[nlohmann::json::json_pointer("/shardscope/micro_batches/shapes")] =
+        nlohmann::json::array({nlohmann::json::array({config.batch.micro_batch_size, *length})});
+  }
+  return analysis::to_text(json, 2);
 }
 
 /// The changed run's storage type, where it is another than the recorded one's.
@@ -148,9 +200,17 @@ int what_if(const WhatIfOptions& options) {
 
   install_interrupt_handler();
   const std::string name = fs::path(options.recording).filename().string() + "'s configuration";
-  const std::string text = recorded_config(tables, options.recording, name);
+  const std::string documents = recorded_config(tables, options.recording, name);
+  const config::TrainingConfig as_recorded =
+      config::parse_config(documents, parse_options(tables.world, name));
+  const std::optional<std::int64_t> length = mean_length(recorded, as_recorded);
+  const std::string text = with_length(documents, as_recorded, as_recorded, length);
   const TemporaryConfig base(text, name, {});
-  const std::string changed_text = config_text_with(text, name, options.set);
+  const std::string changed_documents = config_text_with(documents, name, options.set);
+  const std::string changed_name = name + (options.set.empty() ? "" : " with --set");
+  const std::string changed_text = with_length(
+      changed_documents, config::parse_config(changed_documents, parse_options(ranks, changed_name)),
+      as_recorded, length);
   const TemporaryConfig changed(changed_text, name, options.set);
   const std::string description = "fitted to " + fs::path(options.recording).filename().string();
   const std::string model = options.model.empty() ? tables.model : options.model;

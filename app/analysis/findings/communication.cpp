@@ -233,7 +233,16 @@ void exposed_communication(const Facts& facts, Found& found) {
       waiting, exposed, facts.mean(&RankFacts::link), facts.step_ms);
   const bool zero = facts.zero_keys;
   if (zero) finding.evidence += facts.overlap_comm ? " overlap_comm is on." : " overlap_comm is off.";
-  if (waiting > exposed) {
+  constexpr double kUnevenPct = 5;
+  if (waiting > exposed && facts.summary.uneven_pct.value_or(0) >= kUnevenPct) {
+    finding.evidence += fmt::format(
+        " Micro-batches differ: if time went by their size (padding included), ranks would wait {:.0f} % of "
+        "it for "
+        "the largest of each micro-step.",
+        *facts.summary.uneven_pct);
+    finding.next_step =
+        "Give ranks micro-batches of like lengths: sort or bucket samples by length, or pack them.";
+  } else if (waiting > exposed) {
     finding.next_step =
         "Ranks wait for each other in turns: look at who comes last in the Timeline. No setting of the "
         "communication "

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/statistics.h"
@@ -36,6 +38,24 @@ std::string host_of(const Facts& facts, std::uint32_t rank) {
     if (row.rank == rank && !row.host.empty()) return fmt::format(" (host {})", row.host);
   }
   return {};
+}
+
+/// Positions of a rank's micro-batches by the median of the others; 1 where they were not recorded.
+double positions_ratio(const Facts& facts, std::uint32_t rank) {
+  std::vector<double> others;
+  double own = 0;
+  for (const RankSummary& one : facts.summary.ranks) {
+    if (!one.micro_batches) return 1;
+    const auto positions =
+        static_cast<double>(one.micro_batches->positions()) / static_cast<double>(one.micro_batches->count);
+    if (one.rank == rank) {
+      own = positions;
+    } else {
+      others.push_back(positions);
+    }
+  }
+  const double usual = others.empty() ? 0 : quantile(std::move(others), 0.5);
+  return usual > 0 ? own / usual : 1;
 }
 
 /// The rank of a long step that was held up by itself, and how.
@@ -124,7 +144,7 @@ void data_starvation(const Facts& facts, Found& found) {
 }
 
 void stragglers(const Facts& facts, Found& found) {
-  constexpr double kSlower = 1.1, kLasting = 0.6;
+  constexpr double kSlower = 1.1, kLasting = 0.6, kMorePositionsPct = 5;
   if (facts.ranks.size() < 2) return;
   const RankFacts& late = *std::ranges::max_element(facts.ranks, {}, &RankFacts::others_waited);
   const double waited = late.others_waited;
@@ -161,9 +181,17 @@ void stragglers(const Facts& facts, Found& found) {
           : fmt::format("It {} {:.1f} ms of a step, the others {:.1f} ms{}.", cause->doing, late.*cause->of,
                         usual, host);
   finding.evidence += fmt::format(" Each of the others waits {:.1f} ms of a step for it.", waited);
+  const double longer = computes ? 100 * (positions_ratio(facts, late.rank) - 1) : 0;
+  if (longer >= kMorePositionsPct) {
+    finding.evidence +=
+        fmt::format(" Its micro-batches have {:.0f} % more positions, padding included.", longer);
+  }
   finding.next_step =
-      computes ? "Compare its module times with another rank's: uneven data, a throttled or shared processor."
-               : "Look at what its host does meanwhile: other processes, its loader, its link to the device.";
+      longer >= kMorePositionsPct
+          ? "Give ranks micro-batches of like lengths: sort or bucket samples by length, or pack them."
+      : computes
+          ? "Compare its module times with another rank's: uneven data, a throttled or shared processor."
+          : "Look at what its host does meanwhile: other processes, its loader, its link to the device.";
   finding.rank = late.rank;
   found.add_by_cost(facts, waited, std::move(finding));
 }

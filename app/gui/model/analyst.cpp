@@ -81,7 +81,10 @@ struct Analyst::Work {
     for (std::size_t i = step_times.size(); i < digest.steps().size(); ++i) {
       const analysis::StepDigest& taken = digest.steps()[i];
       StepTimes times{taken.step, {}};
-      for (const analysis::RankStep& rank : taken.ranks) times.ranks.push_back({rank.rank, rank.time});
+      for (const analysis::RankStep& rank : taken.ranks) {
+        times.ranks.push_back({rank.rank, rank.time});
+        times.micro_batches.add(rank.micro_batches);
+      }
       step_times.push_back(std::make_shared<const StepTimes>(std::move(times)));
     }
     return all;

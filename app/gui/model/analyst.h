@@ -28,7 +28,8 @@ struct StepTimes {
     TimePartition time;
   };
   std::uint32_t step = 0;
-  std::vector<Rank> ranks;  ///< by rank
+  std::vector<Rank> ranks;                   ///< by rank
+  analysis::MicroBatchSums micro_batches{};  ///< of all ranks
 };
 
 /// Never changed once another thread can see it.

@@ -3,6 +3,7 @@
 
 #include "app/analysis/decision_text.h"
 #include "app/analysis/gpu_activity.h"
+#include "app/analysis/micro_batches.h"
 #include "app/analysis/quantity_text.h"
 #include "app/gui/model/clock_bound.h"
 #include "app/gui/model/details.h"
@@ -33,6 +34,14 @@ void describe_gpu(const analysis::GpuActivity& gpu, Details& out) {
         "bound on the error of a converted time");
   const std::uint64_t missing = gpu.dropped + gpu.not_placed;
   if (missing > 0) add(out, "GPU records missing", grouped(static_cast<std::int64_t>(missing)));
+}
+
+/// Where they are not all of one size.
+void describe_micro_batches(const analysis::MicroBatchSums& sums, Details& out) {
+  if (!sums.vary()) return;
+  add(out, "micro-batches", analysis::text_of(sums), "fewest and most, padding included");
+  add(out, "padding", percent(sums.padding_pct()),
+      grouped(sums.padding) + " of " + grouped(sums.positions()) + " positions only fill up");
 }
 
 /// How often the trace was invalidated, and why at first.
@@ -76,9 +85,10 @@ Details describe_step(const AppState& app, std::uint32_t step) {
     add(out, "clip factor", decimal(row->clip_factor, 4),
         "min(1, gradient_clipping / (gradient norm + 1e-6)); 1: not clipped");
   if (row->loss_scale == row->loss_scale) add(out, "loss scale", decimal(row->loss_scale, 0));
-  add(out, "tokens", grouped(row->tokens));
+  add(out, "tokens", grouped(row->tokens), "of all ranks, without padding");
   const StepTimes* times = app.run->step_times(step);
   if (times == nullptr) return out;
+  describe_micro_batches(times->micro_batches, out);
   out.history_title = "Exposed communication by rank";
   const auto of_step = [](const analysis::TimePartition& time) {
     return time.known() ? duration(time.exposed_comm_ns) : Quantity{kMissing, ""};
@@ -135,6 +145,11 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
           "events are missing or were not emitted at the detail set; in no other part");
     }
     add(out, "overlap", percent(row.time.overlap_pct()), "100 (1 - exposed / |communication|)");
+    if (row.micro_batches) {
+      add(out, "tokens", grouped(row.micro_batches->tokens),
+          "of this rank in the completed steps, without padding");
+      describe_micro_batches(*row.micro_batches, out);
+    }
     add(out, "fetch wait", row.fetch_wait_ns ? duration(*row.fetch_wait_ns) : Quantity{kMissing, ""});
     if (row.data_wait_ns) {
       add(out, "data wait", duration(*row.data_wait_ns),

@@ -10,6 +10,16 @@ std::optional<SchedulerAction> update_action(const store::Store& store, const ev
   action.at_ns = static_cast<std::int64_t>(event.ticks);
   action.reason = analysis::reason_of(store, event, limits);
   switch (event.kind) {
+    case ev::EventKind::micro_batch: {
+      const auto fields = ev::as<ev::EventKind::micro_batch>(event);
+      const std::int64_t positions = fields.tokens + fields.padding;
+      if (fields.samples == 0 || fields.samples == ev::kNoId) return std::nullopt;
+      action.text = "Micro-batch of " + std::to_string(fields.samples) + " x " +
+                    std::to_string(positions / fields.samples);
+      if (fields.padding > 0)
+        action.reason = grouped(fields.padding) + " of " + grouped(positions) + " positions are padding";
+      return action;
+    }
     case ev::EventKind::clip_factor: {
       const auto fields = ev::as<ev::EventKind::clip_factor>(event);
       const auto factor = fields.value;

@@ -85,10 +85,10 @@ void OverviewView::figures(Context& ctx, Rect room) {
   const auto states = s.memory_model.measured_bytes_per_rank ? bytes(*s.memory_model.measured_bytes_per_rank)
                                                              : Quantity{kMissing, ""};
   const double loss = s.loss.empty() ? NAN : s.loss.back();
-  const std::vector<Figure> all{
+  std::vector<Figure> all{
       {"step time, median", milliseconds(s.step_ms_median),
        "Median over the measured steps, pauses cut out; p95 " + milliseconds(s.step_ms_p95).text()},
-      {"throughput", tokens, "Tokens of all ranks / step time"},
+      {"throughput", tokens, "Tokens of all ranks, without padding / step time"},
       {"loss", {decimal(loss, 4), ""}, "Mean over ranks and micro-steps of the last completed step"},
       {"communication hidden", percent(overlap),
        "100 (1 - exposed communication / |communication|), all ranks"},
@@ -96,6 +96,14 @@ void OverviewView::figures(Context& ctx, Rect room) {
        "Measured peak; ZeRO's expression " + s.memory_model.expression + " says " +
            bytes(s.memory_model.bytes_per_rank).text()},
   };
+  if (s.micro_batches && s.micro_batches->vary()) {
+    std::string how = "Positions of micro-batches that only fill up; " + analysis::text_of(*s.micro_batches);
+    if (s.uneven_pct) {
+      how += "; if time went by size, ranks would wait " + percent(s.uneven_pct).text() +
+             " of it for the largest of each micro-step";
+    }
+    all.push_back({"padding", percent(s.micro_batches->padding_pct()), std::move(how)});
+  }
   const auto columns = std::clamp(static_cast<int>(room.w / 150), 1, static_cast<int>(all.size()));
   const float w = room.w / static_cast<float>(columns);
   for (int i = 0; i < columns; ++i) {

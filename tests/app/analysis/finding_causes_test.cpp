@@ -109,6 +109,27 @@ TEST(FindingCauses, AStragglerIsComparedWithTheOthers) {
   }
 }
 
+// It computes longer because it has more to compute: no processor is to blame.
+TEST(FindingCauses, AStragglerWithLongerMicroBatchesIsToldSo) {
+  for (const std::int64_t more : {40, 4}) {
+    MadeRun run(2);
+    for (std::uint32_t step = 0; step < kSteps; ++step) {
+      for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        run.builder().instant(rank, run.now() + kMs, EventKind::micro_batch, StreamId::host, step, step, 4, 0,
+                              rank == 1 ? 90 + more : 90, 10);
+      }
+      run.step({{100, 5, 0}, {140, 5, 0}});
+    }
+    const auto findings = findings_of(run.build());
+    const Finding* straggler = with_id(findings, "straggler");
+    ASSERT_NE(straggler, nullptr) << ids(findings);
+    const bool told =
+        straggler->evidence.find("Its micro-batches have 40 % more positions") != std::string::npos;
+    EXPECT_EQ(told, more == 40) << straggler->evidence;
+    EXPECT_EQ(straggler->next_step.rfind("Give ranks micro-batches of like lengths", 0) == 0, more == 40);
+  }
+}
+
 TEST(FindingCauses, RanksThatTakeTurnsInComingLastAreNoStragglers) {
   MadeRun run(2);
   for (std::uint32_t step = 0; step < kSteps; ++step) {

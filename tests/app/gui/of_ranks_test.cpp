@@ -60,6 +60,26 @@ TEST_F(OfRanks, ACollectiveIsComparedWithItselfOnOtherRanksNotWithItsNeighbours)
   EXPECT_EQ(last_to_arrive({all.front()}), nullptr) << "one alone is not the last of anything";
 }
 
+TEST_F(OfRanks, PaddingIsOfTheRankAndOfTheStep) {
+  RunBuilder run(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    run.span(rank, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    run.instant(rank, 500, EventKind::micro_batch, StreamId::host, 0, 0, 4, 0, 30 + rank * 20,
+                10 - rank * 10);
+  }
+  show(run);
+  const auto value = [](const Details& details, const std::string& label) {
+    const auto found = std::ranges::find(details.fields, label, &Field::label);
+    return found == details.fields.end() ? std::string() : found->value;
+  };
+  EXPECT_EQ(value(describe_rank(app_, 0), "padding"), "25");
+  EXPECT_EQ(value(describe_rank(app_, 0), "tokens"), "30");
+  EXPECT_EQ(value(describe_rank(app_, 1), "padding"), "") << "of one size without padding";
+  EXPECT_EQ(value(describe_rank(app_, 1), "tokens"), "50");
+  EXPECT_EQ(value(describe_step(app_, 0), "padding"), "11");
+  EXPECT_EQ(value(describe_step(app_, 0), "micro-batches"), "4 samples of 10 to 12 tokens");
+}
+
 TEST_F(OfRanks, TheClockOfAllRanksIsTheWorstOfThem) {
   store::Store store;
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
