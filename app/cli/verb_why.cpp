@@ -13,11 +13,13 @@
 #include <thread>
 #include <vector>
 
+#include "app/analysis/flight_compare.h"
 #include "app/analysis/hang.h"
 #include "app/analysis/nccl_ras.h"
 #include "app/analysis/quantity_text.h"
 #include "app/cli/checks.h"
 #include "app/cli/say.h"
+#include "app/cli/torch_dumps.h"
 #include "app/cli/verb.h"
 #include "app/collector/viewer.h"
 #include "app/store/rank_end.h"
@@ -34,7 +36,8 @@ struct WhyOptions {
   double quiet_s = 1.5;
   double wait_s = 20;
   bool json = false;
-  std::vector<std::string> ras;  ///< files: an answer of NCCL's RAS, and a later one
+  std::vector<std::string> ras;      ///< files: an answer of NCCL's RAS, and a later one
+  std::vector<std::string> flights;  ///< files or folders: dumps of PyTorch's Flight Recorder
 };
 
 bool is_endpoint(const std::string& text) { return text.find("://") != std::string::npos; }
@@ -102,9 +105,27 @@ int why_by_ras(const WhyOptions& options) {
   return 0;
 }
 
+/// What PyTorch recorded of the collectives of any run.
+int why_by_flight_recorder(const WhyOptions& options) {
+  const TorchDumps read = read_torch_dumps(options.flights);
+  for (const std::string& problem : read.problems) say(stderr, "shardscope: --flight-recorder {}\n", problem);
+  const analysis::FlightComparison comparison = analysis::compare_flights(read.dumps, read.texts);
+  if (options.json) {
+    say_text(stdout,
+             instrumentation::plain_json(analysis::flight_json(comparison, read.dumps, read.texts)) + "\n");
+    return 0;
+  }
+  const std::vector<std::string> lines = analysis::flight_lines(comparison, read.texts);
+  for (const std::string& line : lines) say("{}{}\n", &line == lines.data() ? "" : "  ", line);
+  return 0;
+}
+
 int why(const WhyOptions& options) {
   if (!options.ras.empty()) return why_by_ras(options);
-  if (options.run.empty()) throw UserError("run is required, or --ras FILE; see `shardscope why --help`", 2);
+  if (!options.flights.empty()) return why_by_flight_recorder(options);
+  if (options.run.empty())
+    throw UserError("run is required, or --ras FILE, or --flight-recorder FILES; see `shardscope why --help`",
+                    2);
   store::Store store;
   std::int64_t quiet_ns = 0;
   analysis::Watched watched = analysis::Watched::recorded;
@@ -155,8 +176,15 @@ void add_why(CLI::App& app, Action& action) {
                                       "Instead of a run: a file with an answer of NCCL's RAS (ncclras, or "
                                       "ncclras -f json), and one with a later answer")
                          ->expected(1, 2);
-  // Of a run, or of RAS.
-  verb->get_option("run")->excludes(ras);
+  CLI::Option* flights =
+      verb->add_option(
+              "--flight-recorder", options->flights,
+              "Instead of a run: dumps of PyTorch's Flight Recorder, one a rank (nccl_trace_rank_0, ...), "
+              "or their folder")
+          ->expected(1, -1);
+  // Of a run, or of RAS, or of the Flight Recorder.
+  verb->get_option("run")->excludes(ras)->excludes(flights);
+  ras->excludes(flights);
   verb->callback([options, &action] { action = [options] { return why(*options); }; });
 }
 

@@ -105,5 +105,41 @@ class Why(command_line.CommandTest):
             self.assertEqual(command_line.shardscope(*wrong).returncode, 2, wrong)
 
 
+    def test_dumps_of_pytorchs_flight_recorder(self):
+        dumps = self.folder / "dumps" / "node0"
+        dumps.mkdir(parents=True)
+        def write(rank, issued, name="nccl_trace_rank_{}.json"):
+            entries = [{"record_id": number, "process_group": ["0", "default_pg"], "profiling_name": "nccl:all_reduce", "is_p2p": False,
+                        "collective_seq_id": number + 1, "p2p_seq_id": 0, "time_created_ns": number, "input_sizes": [[4]],
+                        "output_sizes": [[4]], "input_dtypes": ["Float"], "output_dtypes": ["Float"], "retired": False,
+                        "state": "started" if number == 2 else "completed"} for number in range(issued)]
+            (dumps / name.format(rank)).write_text(json.dumps({
+                "version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}}, "entries": entries}))
+        for rank, issued in enumerate((3, 2, 3)):
+            write(rank, issued)
+        text = command_line.said("why", "--flight-recorder", dumps.parent)
+        self.assertTrue(text.startswith("Ranks 0, 2 wait for rank 1 in all_reduce #3 of group 0 (default_pg)"), text)
+        files = sorted(dumps.iterdir())
+        self.assertEqual(command_line.read("why", "--flight-recorder", *files)["culprits"], [1])
+        self.assertEqual(command_line.read("why", "--flight-recorder", files[0], files[2])["without_dump"], [1])
+        # One that was cut while it was written is named; the others are read.
+        files[1].write_text(files[1].read_text()[:100])
+        done = command_line.shardscope("why", "--flight-recorder", dumps)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("its JSON ends or is wrong", done.stderr)
+        self.assertIn("Rank 1 has no dump here", done.stdout)
+        self.refused(("why", "--flight-recorder", files[1]), "not a dump of PyTorch's Flight Recorder")
+        write(0, 3, "other_{}.json")
+        self.refused(("why", "--flight-recorder", dumps), "files of several names")
+        self.refused(("why", "--flight-recorder", files[0], dumps / "other_0.json"), "is of rank 0")
+        (dumps / "log.txt").write_text("")
+        self.refused(("why", "--flight-recorder", dumps / "log.txt"), "no rank at the end of its name")
+        self.refused(("why", "--flight-recorder", self.folder / "nowhere"), "nowhere", "is not there")
+        (self.folder / "empty").mkdir()
+        self.refused(("why", "--flight-recorder", self.folder / "empty"), "holds no file whose name ends with a rank")
+        for wrong in (("why", "run.zscope", "--flight-recorder", dumps), ("why", "--ras", files[0], "--flight-recorder", dumps)):
+            self.assertEqual(command_line.shardscope(*wrong).returncode, 2, wrong)
+
+
 if __name__ == "__main__":
     command_line.main()
