@@ -193,8 +193,8 @@ const char* nccl_name(ev::CollectiveOp op) {
 
 class StepWorkMaker {
  public:
-  StepWorkMaker(const Store& store, std::uint32_t rank, const StepWindow& window)
-      : store_(store), rank_(rank), window_(window) {}
+  StepWorkMaker(const Store& store, std::uint32_t rank, const StepWindow& window, InnerEdges edges)
+      : store_(store), rank_(rank), window_(window), rounds_(edges == InnerEdges::whole_microseconds) {}
 
   StepWork make() {
     const analysis::RankActivity activity =
@@ -209,10 +209,10 @@ class StepWorkMaker {
       const std::vector<Source> gpu = sources(store_, {rank_, StreamId::gpu_compute}, window_);
       compute(StreamId::compute, gpu, activity.device, false);
     } else {
-      compute(StreamId::compute, host, activity.device, true);
+      compute(StreamId::compute, host, activity.device, rounds_);
     }
     const std::vector<Source> worker = sources(store_, {rank_, StreamId::worker}, window_);
-    compute(StreamId::worker, worker, activity.compute.subtract(activity.device), true);
+    compute(StreamId::worker, worker, activity.compute.subtract(activity.device), rounds_);
     collectives(activity.comm);
     copies(activity.copy);
     return std::move(out_);
@@ -350,13 +350,14 @@ class StepWorkMaker {
   const Store& store_;
   std::uint32_t rank_;
   const StepWindow& window_;
+  bool rounds_;
   StepWork out_;
 };
 
 }  // namespace
 
-StepWork work_of_step(const Store& store, std::uint32_t rank, const StepWindow& window) {
-  return StepWorkMaker(store, rank, window).make();
+StepWork work_of_step(const Store& store, std::uint32_t rank, const StepWindow& window, InnerEdges edges) {
+  return StepWorkMaker(store, rank, window, edges).make();
 }
 
 }  // namespace shardscope::exporter

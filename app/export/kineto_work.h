@@ -42,7 +42,10 @@ struct StepWork {
   bool known = false;  ///< whether what the rank computed was recorded: else there is no work
 };
 
+/// Where one computation follows another: as recorded, or for Holistic Trace Analysis, which rounds each.
+enum class InnerEdges : std::uint8_t { exact, whole_microseconds };
 [[nodiscard]] StepWork work_of_step(const store::Store& store, std::uint32_t rank,
-                                    const analysis::StepWindow& window);
+                                    const analysis::StepWindow& window,
+                                    InnerEdges edges = InnerEdges::whole_microseconds);
 
 }  // namespace shardscope::exporter

@@ -2,18 +2,24 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "app/analysis/digest.h"
+#include "app/analysis/intervals.h"
 #include "app/analysis/summary.h"
+#include "app/export/kineto_work.h"
 #include "app/export/output_file.h"
 #include "app/export/span_walk.h"
 #include "app/store/database.h"
@@ -21,6 +27,7 @@
 #include "app/store/gather_contents.h"
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
+#include "app/store/span_time.h"
 #include "instrumentation/param_status.h"
 
 namespace shardscope::exporter {
@@ -110,7 +117,10 @@ class Tables {
         db_.prepare("INSERT INTO SHARDSCOPE_COLLECTIVES VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
     std::uint32_t params_of = ev::kNoId;
     for (const store::LaneId lane : store_.lanes()) {
-      if (lane.rank != params_of) params_ = store::collective_params(store_, lane.rank);
+      if (lane.rank != params_of) {
+        params_ = store::collective_params(store_, lane.rank);
+        computation(lane.rank);
+      }
       params_of = lane.rank;
       walk_spans(store_, lane, [&](const WalkedSpan& walked) { span(lane, walked); });
     }
@@ -152,6 +162,48 @@ class Tables {
   /// As Nsight Systems composes them: hardware and virtual machine 0, process in bits 24 up, thread below.
   static std::int64_t global_pid(std::uint32_t rank) { return (static_cast<std::int64_t>(rank) + 1) << 24; }
 
+  /// Kernels of a rank whose GPU was not recorded: within a step all of its computation, by what was
+  /// innermost then. A module's own work beside that of the modules in it is computation too.
+  void computation(std::uint32_t rank) {
+    std::vector<analysis::Interval> known;
+    store_.for_each_span(
+        {rank, ev::StreamId::host}, 0, Store::kBegin, Store::kEnd, [&](const store::Span& step) {
+          if (step.kind != ev::EventKind::step_begin) return;
+          const analysis::StepWindow window{ev::as<ev::EventKind::step_begin>(step).step, step.begin_ns,
+                                            store::time_of(store_, rank, step).until_ns};
+          const StepWork of_step = work_of_step(store_, rank, window, InnerEdges::exact);
+          if (!of_step.known) return;
+          known.push_back({window.begin_ns, window.end_ns});
+          for (const DeviceWork& work : of_step.work) {
+            // What a GPU recorded has a row of its own.
+            if (work.kind != WorkClass::compute || (work.span && work.span->kind == ev::EventKind::gpu_begin))
+              continue;
+            kernel_row(rank, work.stream, work.begin_ns, work.end_ns, work.span ? work.span->a : 0,
+                       work.span ? span_label(store_, rank, *work.span) : work.name);
+          }
+        });
+    in_steps_ = analysis::IntervalSet(std::move(known));
+  }
+
+  static bool is_computation(ev::EventKind kind) {
+    return kind == ev::EventKind::module_begin || kind == ev::EventKind::optimizer_begin ||
+           kind == ev::EventKind::kernel_begin;
+  }
+
+  /// Whether computation() has the row of what begins there.
+  [[nodiscard]] bool in_known_step(std::int64_t at_ns) const {
+    const auto& all = in_steps_.intervals();
+    const auto after = std::ranges::upper_bound(all, at_ns, {}, &analysis::Interval::begin);
+    return after != all.begin() && at_ns < std::prev(after)->end;
+  }
+
+  void kernel_row(std::uint32_t rank, ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns,
+                  std::uint32_t correlation, const std::string& name) {
+    kernel_.bind(1, begin_ns).bind(2, end_ns).bind(3, std::int64_t{rank});
+    kernel_.bind(4, static_cast<std::int64_t>(stream) + 1).bind(5, std::int64_t{correlation});
+    kernel_.bind(6, global_pid(rank)).bind(7, string_id(name)).run();
+  }
+
   void span(store::LaneId lane, const WalkedSpan& walked) {
     const store::Span& s = *walked.span;
     const std::string label = span_label(store_, lane.rank, s);
@@ -185,12 +237,11 @@ class Tables {
       copy_.bind(8, copy_kind(gpu.work)).run();
       return;
     }
-    if (walked.is_work) {
-      kernel_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, std::int64_t{lane.rank}).bind(4, stream);
-      kernel_.bind(5, std::int64_t{s.a}).bind(6, global_pid(lane.rank));
-      kernel_.bind(7, string_id(s.kind == ev::EventKind::collective_begin ? "nccl:" + label : label)).run();
-      if (s.kind == ev::EventKind::collective_begin || s.kind == ev::EventKind::gpu_begin) return;
-    }
+    const bool is_kernel = s.kind == ev::EventKind::collective_begin || s.kind == ev::EventKind::gpu_begin;
+    if (walked.is_work && !(is_computation(s.kind) && in_known_step(s.begin_ns)))
+      kernel_row(lane.rank, lane.stream, s.begin_ns, walked.end_ns, s.a,
+                 s.kind == ev::EventKind::collective_begin ? "nccl:" + label : label);
+    if (walked.is_work && is_kernel) return;
     bind_end(range_, 2, walked);
     range_.bind(1, s.begin_ns).bind(3, kPushPopRange).bind(4, label);
     range_.bind(5, global_pid(lane.rank) + stream).run();
@@ -345,6 +396,7 @@ class Tables {
   const Store& store_;
   std::unordered_map<std::string, std::int64_t> strings_;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;  ///< by collective, of one rank
+  analysis::IntervalSet in_steps_;  ///< steps of that rank of which computation() has written the kernels
   Statement add_string_, range_, kernel_, copy_, collective_;
 };
 

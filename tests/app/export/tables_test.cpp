@@ -225,6 +225,13 @@ TEST_F(TablesTest, SqliteAnswersQueriesForNsightSystems) {
                    "WHERE s.value = 'nccl:all_gather' AND k.deviceId = 1"),
             gathers);
   EXPECT_EQ(number("SELECT max(end - start) FROM SHARDSCOPE_STEPS"), longest);
+  // Of a rank whose GPU was not recorded its kernels are all that it computed, the modules' own work
+  // included.
+  EXPECT_EQ(
+      number("SELECT sum(k.end - k.start) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = "
+             "k.shortName JOIN SHARDSCOPE_STEP_TIMES t ON t.rank = k.deviceId AND k.start >= t.start AND "
+             "k.start < t.end WHERE s.value NOT LIKE 'nccl:%' AND k.deviceId = 1"),
+      number("SELECT sum(computeNs) FROM SHARDSCOPE_STEP_TIMES WHERE rank = 1"));
   EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text LIKE 'ProfilerStep#%'"), 16);
   EXPECT_EQ(number("SELECT count(*) FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'WorldSize' AND value = '4'"),
             1);
