@@ -167,8 +167,10 @@ class Watch {
       next += interval;
       if (next < Clock::now()) next = Clock::now() + interval;
     }
+    // What is left of a run that went faster than its steps were looked at may take minutes.
+    while (!interrupted() && !digest_.update(store_, std::chrono::milliseconds(50))) {
+    }
     if (interrupted()) return interrupt_code();
-    digest_.update(store_);
     next_findings_ = {};
     look(Clock::duration::zero());
     command_.finish();
@@ -228,7 +230,9 @@ class Watch {
     analysis::WatchInterval interval =
         watcher_.look(store_, digest_, quiet, control.paused || control.pausing);
     if (Clock::now() >= next_findings_) {
-      watcher_.take_findings(analysis::find(store_, analysis::summarize(store_, digest_)), interval);
+      // Of the steps looked at so far: a digest of its own would read the whole run again, for minutes in
+      // which nothing else is done.
+      watcher_.take_findings(analysis::find(store_, analysis::summarize(store_, digest_), digest_), interval);
       next_findings_ = Clock::now() + kFindingsEvery;
     }
     for (const analysis::Trigger& trigger : interval.triggers)

@@ -14,7 +14,7 @@ import time
 import unittest
 import urllib.request
 
-from command_line import BIN, ENV, ROOT, CommandTest, main, read
+from command_line import BIN, ENV, ROOT, CommandTest, main, read, said
 
 
 class Watch(CommandTest):
@@ -104,6 +104,20 @@ class Watch(CommandTest):
         self.assertTrue(page.endswith(b"# EOF\n"))
         watch.terminate()
         self.assertEqual(watch.wait(20), 128 + 15)
+
+    def test_one_that_lags_behind_can_be_ended(self):
+        """Steps faster than they are looked at: at its end a minute of them was left, and no signal was heard in it."""
+        recorder = self.start("record", self.folder / "run.zscope", "--listen", "tcp://127.0.0.1:0")
+        endpoint = re.search(r"tcp://\S+\d", recorder.stderr.readline()).group()
+        watch = self.start("watch", endpoint, "--interval", "0.3")
+        watch.stdout.readline()
+        said("simulate", "--layers", "1", "--width", "64", "--heads", "1", "--context", "16", "--vocab", "100", "--ranks", "4", "--steps",
+             "60000", "--detail", "phases", "--connect", endpoint)
+        self.assertEqual(recorder.wait(60), 0)
+        time.sleep(1)  # it has heard of the end
+        self.assertIsNone(watch.poll())
+        watch.terminate()
+        self.assertEqual(watch.wait(8), 128 + 15)
 
     def test_wrong_options(self):
         endpoint = "tcp://127.0.0.1:1"
