@@ -204,12 +204,18 @@ class DumpReader {
   FlightTexts::Id frames(Id entry) {
     const auto value = data_.find(entry, "frames");
     if (!value) return 0;
-    const auto [known, is_new] = frames_.try_emplace(*value, FlightTexts::Id{0});
-    if (!is_new) return known->second;
     constexpr std::size_t kMostFrames = 512;
+    // Each entry has a list of its own, of frames that are written once: by these it is known whether it was
+    // read before.
+    const auto all = data_.items(*value).first(std::min(data_.items(*value).size(), kMostFrames));
+    spend(all.size());
+    std::string key;
+    key.reserve(all.size() * sizeof(Id));
+    for (const Id one : all) key.append(reinterpret_cast<const char*>(&one), sizeof one);
+    const auto [known, is_new] = frames_.try_emplace(std::move(key), FlightTexts::Id{0});
+    if (!is_new) return known->second;
     std::vector<FlightFrame> out;
-    for (const Id one : data_.items(*value)) {
-      if (out.size() == kMostFrames) break;
+    for (const Id one : all) {
       const auto function = data_.find(one, "name"), file = data_.find(one, "filename"),
                  line = data_.find(one, "line");
       FlightFrame& frame = out.emplace_back();
@@ -223,7 +229,7 @@ class DumpReader {
 
   const PlainData& data_;
   FlightTexts& texts_;
-  std::unordered_map<Id, FlightTexts::Id> frames_;  ///< by the list that they were read from
+  std::unordered_map<std::string, FlightTexts::Id> frames_;  ///< by the frames that they were read from
   std::size_t spent_ = 0;
 };
 

@@ -186,6 +186,24 @@ TEST(FlightRecorder, TheFirstDifferenceIsNamedWithBothSides) {
   }
 }
 
+TEST(FlightRecorder, PartsOfACoalescedOperationAreCounted) {
+  json two = dump_of({{}, begun({}), begun({.name = "broadcast", .line = 60})}, {0, 1});
+  two["entries"][2]["collective_seq_id"] = 2;  // issued with the one before, as one
+  json one = two;
+  one["entries"].erase(2);
+  FlightAnswer answer;
+  compare(answer, {FlightPickler::of(two), FlightPickler::of(one)});
+  EXPECT_EQ(answer.difference().what, What::count) << answer.lines.front();
+  EXPECT_EQ(answer.difference().sequence, 2);
+  // In another part they differ by what that is.
+  json other = two;
+  other["entries"][2]["profiling_name"] = "nccl:reduce";
+  FlightAnswer unlike;
+  compare(unlike, {FlightPickler::of(two), FlightPickler::of(other)});
+  EXPECT_EQ(unlike.difference().what, What::operation);
+  EXPECT_NE(unlike.lines.front().find("rank 0 broadcast #2"), std::string::npos) << unlike.lines.front();
+}
+
 TEST(FlightRecorder, SizesThatMayDifferDoNot) {
   const auto alike = [](const FlightMade& a, const FlightMade& b) {
     FlightAnswer answer;
