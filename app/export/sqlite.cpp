@@ -178,11 +178,20 @@ class Tables {
             // What a GPU recorded has a row of its own.
             if (work.kind != WorkClass::compute || (work.span && work.span->kind == ev::EventKind::gpu_begin))
               continue;
-            kernel_row(rank, work.stream, work.begin_ns, work.end_ns, work.span ? work.span->a : 0,
+            kernel_row(rank, work.stream, work.begin_ns, work.end_ns, work.span ? subject(*work.span) : 0,
                        work.span ? span_label(store_, rank, *work.span) : work.name);
           }
         });
     in_steps_ = analysis::IntervalSet(std::move(known));
+  }
+
+  /// What a kernel's row is of: the id of its module, its sub-group or, of a kernel, its name.
+  static std::uint32_t subject(const store::Span& s) {
+    if (s.kind == ev::EventKind::module_begin) return ev::as<ev::EventKind::module_begin>(s).module;
+    if (s.kind == ev::EventKind::optimizer_begin) return ev::as<ev::EventKind::optimizer_begin>(s).sub_group;
+    if (s.kind == ev::EventKind::gpu_begin) return ev::as<ev::EventKind::gpu_begin>(s).name;
+    if (s.kind == ev::EventKind::kernel_begin) return ev::as<ev::EventKind::kernel_begin>(s).name;
+    return ev::kNoId;
   }
 
   static bool is_computation(ev::EventKind kind) {
@@ -239,7 +248,7 @@ class Tables {
     }
     const bool is_kernel = s.kind == ev::EventKind::collective_begin || s.kind == ev::EventKind::gpu_begin;
     if (walked.is_work && !(is_computation(s.kind) && in_known_step(s.begin_ns)))
-      kernel_row(lane.rank, lane.stream, s.begin_ns, walked.end_ns, s.a,
+      kernel_row(lane.rank, lane.stream, s.begin_ns, walked.end_ns, subject(s),
                  s.kind == ev::EventKind::collective_begin ? "nccl:" + label : label);
     if (walked.is_work && is_kernel) return;
     bind_end(range_, 2, walked);
