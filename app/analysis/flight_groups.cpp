@@ -27,8 +27,9 @@ bool is_gapless(const FlightDump& dump) {
 }  // namespace
 
 FlightParts FlightLane::at(std::int64_t sequence) const {
-  const auto [begin, end] = std::ranges::equal_range(collectives, sequence, {},
-                                                     [](const FlightEntry* one) { return one->sequence; });
+  const auto sequence_of = [](const FlightEntry* one) { return one->sequence; };
+  const auto begin = std::ranges::lower_bound(collectives, sequence, {}, sequence_of);
+  const auto end = std::ranges::upper_bound(collectives, sequence, {}, sequence_of);
   return {begin, end};
 }
 

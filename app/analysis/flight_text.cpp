@@ -60,8 +60,8 @@ class Words {
       const std::string text = sizes_text(texts_.sizes_of(sizes));
       return text.empty() || texts_.text_of(types).empty() ? text : text + " " + texts_.text_of(types);
     };
-    const std::string in = side(entry.input_sizes, entry.input_types);
-    const std::string out = side(entry.output_sizes, entry.output_types);
+    std::string in = side(entry.input_sizes, entry.input_types);
+    std::string out = side(entry.output_sizes, entry.output_types);
     if (in.empty() || in == out) return out;
     return out.empty() ? in : in + " to " + out;
   }

@@ -1,5 +1,6 @@
 #include "app/analysis/plain_data.h"
 
+#include <bit>
 #include <nlohmann/json.hpp>
 
 namespace shardscope::analysis {
@@ -62,7 +63,6 @@ PlainData::Value& PlainData::made(Kind kind) {
   if (values_.size() == kMost)
     throw std::invalid_argument("it has more than " + std::to_string(kMost) + " values");
   values_.emplace_back().kind = kind;
-  values_.back().integer = 0;
   return values_.back();
 }
 
@@ -72,17 +72,17 @@ PlainData::Id PlainData::add_none() {
 }
 
 PlainData::Id PlainData::add(bool value) {
-  made(Kind::boolean).integer = value ? 1 : 0;
+  made(Kind::boolean).number = value ? 1 : 0;
   return static_cast<Id>(values_.size() - 1);
 }
 
 PlainData::Id PlainData::add(std::int64_t value) {
-  made(Kind::integer).integer = value;
+  made(Kind::integer).number = value;
   return static_cast<Id>(values_.size() - 1);
 }
 
 PlainData::Id PlainData::add(double value) {
-  made(Kind::real).real = value;
+  made(Kind::real).number = std::bit_cast<std::int64_t>(value);
   return static_cast<Id>(values_.size() - 1);
 }
 
@@ -115,17 +115,17 @@ std::optional<std::string_view> PlainData::text(Id id) const {
 
 std::optional<std::int64_t> PlainData::integer(Id id) const {
   if (values_[id].kind != Kind::integer) return std::nullopt;
-  return values_[id].integer;
+  return values_[id].number;
 }
 
 std::optional<bool> PlainData::boolean(Id id) const {
   if (values_[id].kind != Kind::boolean) return std::nullopt;
-  return values_[id].integer != 0;
+  return values_[id].number != 0;
 }
 
 std::optional<double> PlainData::real(Id id) const {
   if (values_[id].kind != Kind::real) return std::nullopt;
-  return values_[id].real;
+  return std::bit_cast<double>(values_[id].number);
 }
 
 std::optional<PlainData::Id> PlainData::find(Id dict, std::string_view key) const {

@@ -44,15 +44,11 @@ class PlainData {
   [[nodiscard]] std::optional<Id> find(Id dict, std::string_view key) const;
 
  private:
-  /// A text's bytes or a number; of a list the number of its items' vector.
   struct Value {
     Kind kind = Kind::none;
-    std::uint32_t size = 0;
-    union {
-      const char* chars;
-      std::int64_t integer;
-      double real;
-    };
+    std::uint32_t size = 0;       ///< of a text; of a list the number of its items' vector
+    std::int64_t number = 0;      ///< a boolean, an integer, or the bits of a real
+    const char* chars = nullptr;  ///< of a text
   };
   Value& made(Kind kind);
 

@@ -323,10 +323,10 @@ TEST(FlightRecorder, WhatIsNoDumpIsRefused) {
   const std::string sound = FlightPickler::of(dump_of({{}}, {0, 1}));
   refused(sound.substr(0, sound.size() / 2), "ends early");
   // os.system("id"), as `pickle.dumps` writes what runs it when loaded.
-  refused(
-      "\x80\x02"
-      "cos\nsystem\nX\x02\x00\x00\x00idR.",
-      "import or call Python code");
+  refused(std::string("\x80\x02"
+                      "cos\nsystem\nX\x02\x00\x00\x00idR.",
+                      22),
+          "import or call Python code");
   refused(std::string("\x80\x04\x8c\x02os\x8c\x06system\x93."), "import or call Python code");
   refused(std::string("\x80\x02h\x05.", 5), "has not kept");
   refused(std::string("\x80\x02"
