@@ -163,12 +163,13 @@ TEST(FlightRecorder, ARankThatNeverCameIsNamedWithItsLastLine) {
 }
 
 TEST(FlightRecorder, TheFirstDifferenceIsNamedWithBothSides) {
-  const struct {
+  struct Case {
     FlightMade usual, odd;
-    What what;
-  } cases[] = {{{}, {.name = "broadcast", .line = 30}, What::operation},
-               {{}, {.sizes = {6}, .line = 30}, What::sizes},
-               {{}, {.type = "Half", .line = 30}, What::type}};
+    What what = What::operation;
+  };
+  const std::vector<Case> cases = {{{}, {.name = "broadcast", .line = 30}, What::operation},
+                                   {{}, {.sizes = {6}, .line = 30}, What::sizes},
+                                   {{}, {.type = "Half", .line = 30}, What::type}};
   for (const auto& one : cases) {
     FlightAnswer answer;
     const std::string usual = FlightPickler::of(dump_of({{}, begun(one.usual)}, {0, 1, 2}));
