@@ -51,10 +51,10 @@ TEST(MicroBatches, PaddingIsOfAllPositionsAndUnevennessOfEachMicroStep) {
   EXPECT_NEAR(*s.uneven_pct, 100 * (1 - 50.0 / 64), 1e-9);
   EXPECT_EQ(s.ranks[0].micro_batches->padding, 10);
   EXPECT_EQ(s.ranks[1].micro_batches->tokens, 36);
-  const auto json = nlohmann::json::parse(to_json(s));
-  EXPECT_EQ(json["micro_batches"]["length"], nlohmann::json({4, 12}));
-  EXPECT_NEAR(json["micro_batches"]["uneven_pct"].get<double>(), 21.875, 1e-9);
-  EXPECT_EQ(json["ranks"][1]["micro_batches"]["tokens"], 36);
+  const auto written = nlohmann::json::parse(to_json(s));
+  EXPECT_EQ(written["micro_batches"]["length"], nlohmann::json({4, 12}));
+  EXPECT_NEAR(written["micro_batches"]["uneven_pct"].get<double>(), 21.875, 1e-9);
+  EXPECT_EQ(written["ranks"][1]["micro_batches"]["tokens"], 36);
 }
 
 // Of a micro-step that a rank lost nobody knows who was the largest.
