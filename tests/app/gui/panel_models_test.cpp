@@ -11,6 +11,7 @@
 #include "app/gui/model/communication_tables.h"
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/ds_summary.h"
+#include "app/gui/model/format.h"
 #include "app/gui/model/gradient_states.h"
 #include "app/gui/model/sample_run.h"
 #include "app/gui/model/stage_memory.h"

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <tuple>
 
 #include "runtime/data/stream.h"
 
@@ -53,7 +54,10 @@ class MicroBatchSizes : public ::testing::Test {
   /// Inputs of one epoch, sample by sample without padding, and the targets of each.
   struct Sample {
     std::string inputs, targets;
-    auto operator<=>(const Sample&) const = default;
+    friend bool operator<(const Sample& a, const Sample& b) {
+      return std::tie(a.inputs, a.targets) < std::tie(b.inputs, b.targets);
+    }
+    friend bool operator==(const Sample&, const Sample&) = default;
   };
   [[nodiscard]] std::multiset<Sample> samples_of(const StreamOptions& options) const {
     const auto stream = open_stream(model_, options);
