@@ -34,6 +34,7 @@
 #include "runtime/engine/gathered_parameters.h"
 #include "runtime/engine/hooks.h"
 #include "runtime/engine/input_staging.h"
+#include "runtime/engine/loss_scaler.h"
 #include "runtime/engine/optimizer.h"
 #include "runtime/engine/outside_memory.h"
 #include "runtime/engine/weights.h"
@@ -65,22 +66,6 @@ model::GradOrder linear_grads(const plan::ZeroConfig& zero) {
 /// Whether gradients are apart, each from its backward to its reduction; else they are one flat buffer.
 bool apart(const plan::ZeroConfig& zero) {
   return zero.stage >= 2 || (plan::holds_gradient_buffers(zero) && !plan::uses_legacy_layout(zero));
-}
-
-plan::LossScaler make_scaler(const config::TrainingConfig& training) {
-  const config::Fp16Config& fp16 = training.fp16;
-  if (!fp16.enabled) return plan::LossScaler::none();
-  plan::LossScaleConfig config;
-  config.loss_scale = fp16.loss_scale;
-  config.initial_scale_power = fp16.initial_scale_power;
-  config.window = fp16.loss_scale_window;
-  config.hysteresis = fp16.hysteresis;
-  config.consecutive_hysteresis = fp16.consecutive_hysteresis;
-  config.min_loss_scale = fp16.min_loss_scale;
-  config.order = training.zero.compat.update_scale_before_unscale ? plan::UnscaleOrder::updated
-                                                                  : plan::UnscaleOrder::made_with;
-  config.norm_order = plan::norm_order(config.order, training.zero.stage);
-  return plan::LossScaler(config);
 }
 
 }  // namespace

@@ -1,0 +1,12 @@
+// The loss scaler that a configuration asks for.
+#pragma once
+
+#include "runtime/config/config.h"
+#include "runtime/plan/loss_scale.h"
+
+namespace shardscope::engine {
+
+/// None where fp16 is off (L1).
+[[nodiscard]] plan::LossScaler make_scaler(const config::TrainingConfig& training);
+
+}  // namespace shardscope::engine
