@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "instrumentation/param_status.h"
+#include "runtime/plan/deepspeed_words.h"
 #include "runtime/plan/fetch_counters.h"
 #include "runtime/plan/scheduler.h"
 
@@ -32,6 +33,7 @@ bool wanted(const LogParts& parts, EventKind kind) {
     case EventKind::micro_step_begin:
     case EventKind::phase_begin:
     case EventKind::phase_end:
+    case EventKind::detail_changed:
       return true;
     case EventKind::module_end:
     case EventKind::reduce_wait_begin:
@@ -59,20 +61,19 @@ TrainingLog::TrainingLog(LogParts parts, const ev::RunTables& tables, Write writ
 
 void TrainingLog::add(std::span<const ev::Event> events, std::uint64_t dropped) {
   dropped_ += dropped;
-  std::size_t step_ends = 0;
+  bool step_ended = false;
   for (const ev::Event& event : events) {
     if (!wanted(parts_, event.kind)) continue;
     waiting_.push_back(event);
-    step_ends += event.kind == EventKind::step_end ? 1U : 0U;
+    step_ended = step_ended || event.kind == EventKind::step_end;
   }
+  if (!step_ended) return;
   // A GPU's events come later than the host's, with their own times.
-  for (; step_ends > 0; --step_ends) {
-    std::stable_sort(waiting_.begin(), waiting_.end(),
-                     [](const ev::Event& a, const ev::Event& b) { return a.ticks < b.ticks; });
-    const auto end = std::find_if(waiting_.begin(), waiting_.end(),
-                                  [](const ev::Event& event) { return event.kind == EventKind::step_end; });
-    write_until(static_cast<std::size_t>(end - waiting_.begin()) + 1);
-  }
+  std::stable_sort(waiting_.begin(), waiting_.end(),
+                   [](const ev::Event& a, const ev::Event& b) { return a.ticks < b.ticks; });
+  const auto last = std::find_if(waiting_.rbegin(), waiting_.rend(),
+                                 [](const ev::Event& event) { return event.kind == EventKind::step_end; });
+  write_until(static_cast<std::size_t>(waiting_.rend() - last));
 }
 
 void TrainingLog::write_until(std::size_t end) {
@@ -133,7 +134,10 @@ void TrainingLog::take(const ev::Event& event) {
       write_("Invalidate trace cache: the order of modules changed");
       break;
     case EventKind::step_end:
-      end_step(at);
+      end_step(at, as<EventKind::step_end>(event).skipped);
+      break;
+    case EventKind::detail_changed:
+      memory_known_ = as<EventKind::detail_changed>(event).detail >= ev::Detail::params;
       break;
     default:
       break;
@@ -160,8 +164,9 @@ void TrainingLog::take_phase(const ev::Event& event, bool begins) {
         last_module_ended_ = 0;
       } else if (backward_began_ != 0) {
         micro_.backward = at - backward_began_;
-        micro_.inner = last_module_ended_ == 0 ? micro_.backward : last_module_ended_ - backward_began_;
-        micro_.reduction = micro_.backward - micro_.inner;
+        micro_.divided = last_module_ended_ != 0;
+        micro_.inner = micro_.divided ? last_module_ended_ - backward_began_ : 0;
+        micro_.reduction = micro_.divided ? micro_.backward - micro_.inner : 0;
         in_epilogue_ = true;
       }
       break;
@@ -194,22 +199,23 @@ void TrainingLog::take_counter(const ev::Fields<EventKind::fetch_counter>& count
 
 void TrainingLog::take_status(const ev::Fields<EventKind::param_status>& change) {
   const char* what = nullptr;
-  const char* before = nullptr;
+  plan::ParamStatus before{};
   switch (change.status.status()) {
     case plan::ParamStatus::in_flight:
       what = change.cause == ev::StatusCause::prefetch ? "-prefetch" : "-fetch";
-      before = "NOT_AVAILABLE";
+      before = plan::ParamStatus::not_available;
       break;
     case plan::ParamStatus::available:
       what = "-wait";
-      before = "INFLIGHT";
+      before = plan::ParamStatus::in_flight;
       break;
     case plan::ParamStatus::not_available:
       what = "-release";
-      before = "AVAILABLE";
+      before = plan::ParamStatus::available;
       break;
   }
-  if (what != nullptr) write_(fmt::format("{}: {}", what, summary(change.param, before)));
+  if (what != nullptr)
+    write_(fmt::format("{}: {}", what, summary(change.param, plan::deepspeed_word(before))));
 }
 
 std::string TrainingLog::summary(std::uint32_t param, const char* status) const {
@@ -222,25 +228,32 @@ std::string TrainingLog::summary(std::uint32_t param, const char* status) const 
       python(!info.frozen), python(info.persistent));
 }
 
+std::string TrainingLog::times_text(const Times& times, const char* suffix) {
+  std::string line = fmt::format("time (ms) | fwd{0}: {1:.2f} | bwd{0}: {2:.2f}", suffix, ms(times.forward),
+                                 ms(times.backward));
+  if (times.divided) {
+    line += fmt::format(" | bwd_inner{0}: {1:.2f} | bwd_allreduce{0}: {2:.2f}", suffix, ms(times.inner),
+                        ms(times.reduction));
+  }
+  return line + fmt::format(" | step{}: {:.2f}", suffix, ms(times.step));
+}
+
 void TrainingLog::end_micro_step() {
   if (micro_.forward == 0 && micro_.backward == 0) return;
-  if (parts_.times) {
-    write_(fmt::format(
-        "time (ms) | fwd_microstep: {:.2f} | bwd_microstep: {:.2f} | bwd_inner_microstep: {:.2f} | "
-        "bwd_allreduce_microstep: {:.2f} | step_microstep: {:.2f}",
-        ms(micro_.forward), ms(micro_.backward), ms(micro_.inner), ms(micro_.reduction), ms(micro_.step)));
-  }
+  if (parts_.times) write_(times_text(micro_, "_microstep"));
   step_.forward += micro_.forward;
   step_.backward += micro_.backward;
   step_.inner += micro_.inner;
   step_.reduction += micro_.reduction;
   step_.step += micro_.step;
+  step_.divided = step_.divided && micro_.divided;
   micro_ = {};
 }
 
-void TrainingLog::end_step(std::int64_t at_ns) {
+void TrainingLog::end_step(std::int64_t at_ns, bool skipped) {
   if (optimizer_began_ != 0) micro_.step = at_ns - optimizer_began_;
-  if (parts_.times && optimizer_ended_ > optimizer_began_) {
+  // Without the updates of sub-groups (detail below modules) the parts of a step are not known.
+  if (parts_.times && optimizer_ended_ > optimizer_began_ && (group_began_ != 0 || skipped)) {
     // What is not an update is its preparation: norm, overflow, and with offload the gradients' way.
     const std::int64_t prepared =
         group_began_ == 0 ? optimizer_ended_ - optimizer_began_ : group_began_ - optimizer_began_;
@@ -250,9 +263,7 @@ void TrainingLog::end_step(std::int64_t at_ns) {
   }
   end_micro_step();
   if (parts_.times) {
-    write_(fmt::format(
-        "time (ms) | fwd: {:.2f} | bwd: {:.2f} | bwd_inner: {:.2f} | bwd_allreduce: {:.2f} | step: {:.2f}",
-        ms(step_.forward), ms(step_.backward), ms(step_.inner), ms(step_.reduction), ms(step_.step)));
+    write_(times_text(step_, ""));
     write_counters();
   }
   write_memory("Engine after step");
@@ -275,6 +286,10 @@ void TrainingLog::write_counters() {
 
 void TrainingLog::write_memory(const char* where) {
   if (!parts_.memory) return;
+  if (!memory_known_) {
+    write_(fmt::format("{}: memory is not recorded, the detail is below params", where));
+    return;
+  }
   Pool& device = pools_[static_cast<std::size_t>(ev::MemoryPool::device)];
   std::string line =
       fmt::format("{}: MA {:.4f} GiB, Max_MA {:.4f} GiB", where, gib(device.now), gib(device.peak));

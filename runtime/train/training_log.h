@@ -43,6 +43,7 @@ class TrainingLog {
     std::int64_t inner = 0;      ///< of backward, up to the end of the last module's
     std::int64_t reduction = 0;  ///< the rest of it, and waits for buckets up to the optimizer
     std::int64_t step = 0;       ///< from the optimizer's begin
+    bool divided = true;         ///< inner and reduction are known: modules were recorded
   };
   struct Pool {
     std::int64_t now = 0, peak = 0;  ///< bytes; the peak since the line before
@@ -55,7 +56,8 @@ class TrainingLog {
   void take_counter(const instrumentation::Fields<instrumentation::EventKind::fetch_counter>& counter);
   void take_status(const instrumentation::Fields<instrumentation::EventKind::param_status>& change);
   void end_micro_step();
-  void end_step(std::int64_t at_ns);
+  void end_step(std::int64_t at_ns, bool skipped);
+  [[nodiscard]] static std::string times_text(const Times& times, const char* suffix);
   void write_memory(const char* where);
   void write_counters();
   [[nodiscard]] std::string summary(std::uint32_t param, const char* status) const;
@@ -73,6 +75,7 @@ class TrainingLog {
   bool in_backward_ = false;
   bool in_epilogue_ = false;  ///< after a backward, before the optimizer or the next forward
   Times micro_, step_;
+  bool memory_known_ = true;  ///< the detail has it
   std::array<Pool, instrumentation::kMemoryPoolCount> pools_{};
   struct Counter {
     std::int64_t count = 0, elems = 0;

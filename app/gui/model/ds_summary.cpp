@@ -11,6 +11,7 @@
 #include "app/gui/model/step_of.h"
 #include "instrumentation/event_fields.h"
 #include "instrumentation/param_status.h"
+#include "runtime/plan/deepspeed_words.h"
 
 namespace shardscope::gui {
 namespace {
@@ -62,18 +63,6 @@ bool has_gradient(const store::Store& store, const ev::ParamInfo& info, std::uin
   return written;
 }
 
-const char* deepspeed_word(plan::ParamStatus status) {
-  switch (status) {
-    case plan::ParamStatus::available:
-      return "AVAILABLE";
-    case plan::ParamStatus::in_flight:
-      return "INFLIGHT";
-    case plan::ParamStatus::not_available:
-      return "NOT_AVAILABLE";
-  }
-  return "";
-}
-
 }  // namespace
 
 std::vector<Field> ds_summary(const store::Store& store, std::uint32_t param, std::uint32_t rank,
@@ -92,7 +81,7 @@ std::vector<Field> ds_summary(const store::Store& store, std::uint32_t param, st
     out.push_back({label, std::move(value), "", ""});
   };
   add("id", std::to_string(info.id));
-  add("status", known ? std::string(deepspeed_word(status)) : not_kept_text());
+  add("status", known ? std::string(plan::deepspeed_word(status)) : not_kept_text());
   add("numel", !known ? "—" : here ? grouped(info.elems) : "0");
   add("ds_numel", grouped(info.elems));
   add("shape", !known ? "—" : here ? shape_text(info.shape) : "[0]");

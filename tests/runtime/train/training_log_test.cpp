@@ -195,6 +195,28 @@ TEST(TrainingLog, WhatWasDroppedIsSaidOnce) {
   EXPECT_THAT(lines, Not(Contains(HasSubstr("dropped"))));
 }
 
+TEST(TrainingLog, PartsThatWereNotRecordedAreLeftOut) {
+  std::vector<ev::Event> events = a_step();
+  std::erase_if(events, [](const ev::Event& event) {
+    return event.kind == EventKind::module_end || event.kind == EventKind::optimizer_begin ||
+           event.kind == EventKind::optimizer_end;
+  });
+  EXPECT_THAT(lines_of({.times = true}, {events}),
+              ElementsAre("time (ms) | fwd_microstep: 10.00 | bwd_microstep: 20.00 | step_microstep: 0.00",
+                          "time (ms) | fwd_microstep: 11.00 | bwd_microstep: 20.00 | step_microstep: 8.00",
+                          "time (ms) | fwd: 21.00 | bwd: 40.00 | step: 8.00"));
+}
+
+TEST(TrainingLog, MemoryIsNotThatOfBeforeTheDetailWasLowered) {
+  std::vector<ev::Event> events = a_step();
+  events.push_back(
+      at<EventKind::detail_changed>(1005, {.detail = ev::Detail::phases, .before = ev::Detail::params}));
+  const auto lines = lines_of({.memory = true}, {events});
+  ASSERT_EQ(lines.size(), 10U);
+  EXPECT_THAT(lines[0], HasSubstr("MA 0.0000 GiB"));
+  for (std::size_t i = 1; i < lines.size(); ++i) EXPECT_THAT(lines[i], HasSubstr("memory is not recorded"));
+}
+
 // Of a step that was under way when recording began, or whose begin was lost.
 TEST(TrainingLog, AStepWithoutItsBeginsSaysNothingOfThem) {
   EXPECT_THAT(lines_of({.times = true, .memory = true},
