@@ -67,7 +67,7 @@ std::vector<std::uint32_t> most_waited_for(const std::vector<FlightRankState>& r
   for (const auto& [rank, times] : count) {
     if (times == most) out.push_back(rank);
   }
-  // As often as everybody: nobody stands out.
+  // Where most are waited for equally often, none of them is the cause.
   return out.size() * 2 <= count.size() ? out : std::vector<std::uint32_t>();
 }
 

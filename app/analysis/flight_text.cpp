@@ -156,10 +156,10 @@ class Words {
     std::string out =
         fmt::format("{} {} for {} in {}.", upper(these_ranks(waiting)),
                     waiting.size() == 1 ? "waits" : "wait", these_ranks(first.waits_for), open_of(first));
-    constexpr std::size_t kTold = 4;
-    std::size_t told = 0;
+    constexpr std::size_t kMostDescribed = 4;
+    std::size_t described = 0;
     for (const std::uint32_t rank : of_.culprits) {
-      if (told++ == kTold) break;
+      if (described++ == kMostDescribed) break;
       out += " " + instead(rank, first);
     }
     return out;
@@ -186,8 +186,8 @@ class Words {
     if (state->open != nullptr) return out + "stands in " + open_of(*state) + ".";
     out += "stands in no operation that was recorded";
     // Named already where the last of the group is the last of all.
-    const bool told = state->last == nullptr || out.find(whole(*state->last)) != std::string::npos;
-    return out + (told ? "." : "; its last of all is " + whole(*state->last) + ".");
+    const bool named = state->last == nullptr || out.find(whole(*state->last)) != std::string::npos;
+    return out + (named ? "." : "; its last of all is " + whole(*state->last) + ".");
   }
 
   [[nodiscard]] std::string paragraph() const {

@@ -99,7 +99,7 @@ TorchDumps read_torch_dumps(const std::vector<std::string>& paths) {
     } else if (const auto name = dump_name(path)) {
       add(path, name->rank);
     } else {
-      refuse(path, "has no rank at the end of its name (nccl_trace_rank_0), by which dumps are told apart");
+      refuse(path, "has no rank at the end of its name (nccl_trace_rank_0), which says whose dump it is");
     }
   }
   TorchDumps out;

@@ -123,9 +123,9 @@ TEST(FindingCauses, AStragglerWithLongerMicroBatchesIsToldSo) {
     const auto findings = findings_of(run.build());
     const Finding* straggler = with_id(findings, "straggler");
     ASSERT_NE(straggler, nullptr) << ids(findings);
-    const bool told =
+    const bool named =
         straggler->evidence.find("Its micro-batches have 40 % more positions") != std::string::npos;
-    EXPECT_EQ(told, more == 40) << straggler->evidence;
+    EXPECT_EQ(named, more == 40) << straggler->evidence;
     EXPECT_EQ(straggler->next_step.rfind("Give ranks micro-batches of like lengths", 0) == 0, more == 40);
   }
 }
