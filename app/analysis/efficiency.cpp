@@ -6,7 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "app/analysis/framework.h"
 #include "app/analysis/quantity_text.h"
+#include "app/analysis/zero_settings.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -45,7 +47,9 @@ std::optional<Efficiency> efficiency_of(const instrumentation::RunTables& tables
   if (frozen > 0) out.formula += fmt::format(" + 4 x {} frozen ones", elements_text(frozen));
   out.formula += "; products of attention scores and recomputation not counted";
   if (!tokens_per_s || tables.world == 0) return out;
-  out.tflops_per_rank = out.flop_per_token * *tokens_per_s * 1e-12 / tables.world;
+  // Tokens of a step are those of one copy of the model: our groups read the same.
+  const std::uint32_t ranks = framework_of(tables) == Framework::zero ? copy_size(tables) : tables.world;
+  out.tflops_per_rank = out.flop_per_token * *tokens_per_s * 1e-12 / ranks;
   out.peak_tflops = peak_of(tables);
   if (out.peak_tflops) out.mfu_pct = 100 * *out.tflops_per_rank / *out.peak_tflops;
   return out;

@@ -46,7 +46,7 @@ std::optional<plan::PlacedStates> placed_in(const ev::RunTables& tables, const p
     input.trainable.push_back(!param.frozen);
   }
   input.groups = groups_of_params(tables);
-  input.world = std::max<std::uint32_t>(tables.world, 1);
+  input.world = copy_size(tables);
   input.bytes = bytes;
   try {
     return plan::placed_states(zero, input);
@@ -310,8 +310,7 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   const plan::StateExpression expression =
       plan::state_expression(static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3)), bytes);
   const plan::ZeroConfig zero = zero_of(tables);
-  const plan::GroupedStates grouped =
-      plan::grouped_states(expression, zero, bytes.param, std::max<std::uint32_t>(tables.world, 1));
+  const plan::GroupedStates grouped = plan::grouped_states(expression, zero, bytes.param, copy_size(tables));
   model.expression = grouped.text;
   const std::int64_t frozen = frozen_elems(tables);
   double expected = grouped.bytes(static_cast<double>(tables.elems - frozen));

@@ -18,7 +18,7 @@ namespace ev = shardscope::instrumentation;
 /// Stages 1 and 2: of the flat buffer of this group alone. Stage 3: of its shards.
 std::int64_t padding_of(const ev::RunTables& tables, const plan::ZeroConfig& zero,
                         const std::vector<std::int64_t>& elems) {
-  const std::uint32_t world = std::max<std::uint32_t>(tables.world, 1);
+  const std::uint32_t world = copy_size(tables);
   std::int64_t padding = 0;
   if (tables.stage == 3) {
     const std::uint32_t ranks = plan::shard_world(zero, world);

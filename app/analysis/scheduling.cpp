@@ -233,8 +233,8 @@ Scheduling compare_scheduling(const store::Store& store, std::uint32_t rank, std
   }
   try {
     out.comparison =
-        plan::compare_schedulers(model_of(tables), std::max<std::uint32_t>(tables.world, 1),
-                                 plan::make_scheduler_config(zero), boundaries.visits, out.run, out.other);
+        plan::compare_schedulers(model_of(tables), copy_size(tables), plan::make_scheduler_config(zero),
+                                 boundaries.visits, out.run, out.other);
   } catch (const std::invalid_argument&) {
     return missing("The recorded limits are none that a scheduler could run with.");
   }

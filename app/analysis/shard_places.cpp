@@ -26,7 +26,7 @@ std::optional<ShardRest> shard_rest(const instrumentation::RunTables& tables, st
   const auto element = static_cast<std::int64_t>(tables.param_bytes);
   if (element < 1) return std::nullopt;
   try {
-    const std::uint32_t ranks = plan::shard_world(zero, std::max<std::uint32_t>(tables.world, 1));
+    const std::uint32_t ranks = plan::shard_world(zero, copy_size(tables));
     const plan::ShardLayout layout = plan::make_shard_layout(
         elems, trainable, ranks, std::max<std::int64_t>(plan::kShardAlignmentBytes / element, 1),
         groups_of_params(tables));

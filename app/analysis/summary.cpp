@@ -11,6 +11,7 @@
 #include "app/analysis/memory.h"
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/statistics.h"
+#include "app/analysis/zero_settings.h"
 #include "runtime/plan/memory_model.h"
 
 namespace shardscope::analysis {
@@ -26,6 +27,7 @@ void describe_run(const store::Store& store, Summary& summary) {
   if (!store.has_tables()) return;
   const ev::RunTables& tables = store.tables();
   summary.world = tables.world;
+  summary.copy_ranks = copy_size(tables);
   summary.stage = tables.stage;
   summary.params = tables.elems;
   summary.model = tables.model;

@@ -165,6 +165,7 @@ struct VolumePart {
 struct Summary {
   // run
   std::uint32_t world = 0;
+  std::uint32_t copy_ranks = 0;  ///< of them, those that train one copy of the model: one data-parallel group
   std::int32_t stage = 0;
   std::int64_t params = 0;
   std::string model, config_json, device;

@@ -217,13 +217,10 @@ json param_groups_json(const std::vector<ParamGroupRow>& groups) {
 std::string to_json(const Summary& s) {
   json out;
   const json config = parse_foreign(s.config_json);
-  out["run"] = {{"world", s.world},
-                {"stage", s.stage},
-                {"params", s.params},
-                {"model", s.model},
-                {"config", config.is_discarded() ? json(nullptr) : config},
-                {"device", s.device},
-                {"simulated", s.simulated}};
+  out["run"] = {{"world", s.world},   {"data_parallel_ranks", s.copy_ranks},
+                {"stage", s.stage},   {"params", s.params},
+                {"model", s.model},   {"config", config.is_discarded() ? json(nullptr) : config},
+                {"device", s.device}, {"simulated", s.simulated}};
   out["run"]["emulated_link"] =
       s.link_gbps > 0 ? json{{"gbps", s.link_gbps}, {"latency_us", s.link_latency_us}} : json(nullptr);
   out["run"]["param_groups"] = param_groups_json(s.param_groups);

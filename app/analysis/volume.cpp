@@ -159,7 +159,7 @@ VolumeModel::VolumeModel(const ev::RunTables& tables)
     : tables_(tables),
       zero_(zero_of(tables)),
       micro_steps_(std::max<std::int64_t>(zero_.gradient_accumulation_steps, 1)) {
-  const std::uint32_t world = std::max<std::uint32_t>(tables.world, 1);
+  const std::uint32_t world = copy_size(tables);
   plan::VolumeInput input;
   input.stage = zero_.stage;
   input.world = world;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "app/analysis/foreign_json.h"
 #include "runtime/config/config.h"
+#include "runtime/plan/data_parallel.h"
 
 namespace shardscope::analysis {
 
@@ -20,10 +22,38 @@ bool names_zero_settings(const std::string& config_json) {
          config["zero_optimization"].is_object();
 }
 
-plan::Topology topology_of(const instrumentation::RunTables& tables) noexcept {
+namespace {
+
+const instrumentation::GroupInfo* data_parallel_group(const instrumentation::RunTables& tables) noexcept {
+  for (const instrumentation::GroupInfo& group : tables.groups) {
+    if (group.purpose == instrumentation::GroupPurpose::data && !group.ranks.empty()) return &group;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> ranks_of_copy(const instrumentation::RunTables& tables) {
+  if (const auto* group = data_parallel_group(tables)) return group->ranks;
+  std::vector<std::uint32_t> all(std::max<std::uint32_t>(tables.world, 1));
+  std::iota(all.begin(), all.end(), 0U);
+  return all;
+}
+
+std::uint32_t copy_size(const instrumentation::RunTables& tables) noexcept {
+  if (const auto* group = data_parallel_group(tables)) return static_cast<std::uint32_t>(group->ranks.size());
+  return std::max<std::uint32_t>(tables.world, 1);
+}
+
+std::string copies_text(std::uint32_t world, std::uint32_t copy_ranks) {
+  return copy_ranks == 0 || copy_ranks >= world ? ""
+                                                : " in data-parallel groups of " + std::to_string(copy_ranks);
+}
+
+plan::Topology topology_of(const instrumentation::RunTables& tables) {
   const std::uint32_t world = std::max<std::uint32_t>(tables.world, 1);
   const std::uint32_t node = std::clamp<std::uint32_t>(tables.local_world, 1, world);
-  return {world, world % node == 0 ? node : world};
+  return plan::topology_of_group(ranks_of_copy(tables), world % node == 0 ? node : world);
 }
 
 }  // namespace shardscope::analysis

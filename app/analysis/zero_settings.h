@@ -1,7 +1,9 @@
 // The ZeRO settings of a recorded run that its expressions depend on, read from its effective configuration.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "instrumentation/emitter.h"
 #include "runtime/plan/zero_config.h"
@@ -13,7 +15,14 @@ namespace shardscope::analysis {
 [[nodiscard]] plan::ZeroConfig zero_of(const instrumentation::RunTables& tables);
 /// Whether the effective configuration of a recording has ZeRO settings at all.
 [[nodiscard]] bool names_zero_settings(const std::string& config_json);
-/// Ranks and nodes, as the run counted them.
-[[nodiscard]] plan::Topology topology_of(const instrumentation::RunTables& tables) noexcept;
+/// Ranks that train one copy of the model with the rank of `tables`: its data-parallel group where it has
+/// described one, or all of the run. Ascending.
+[[nodiscard]] std::vector<std::uint32_t> ranks_of_copy(const instrumentation::RunTables& tables);
+/// How many: at least 1.
+[[nodiscard]] std::uint32_t copy_size(const instrumentation::RunTables& tables) noexcept;
+/// " in groups of 2", where `copy_ranks` of the `world` ranks train one copy of the model; empty: all do.
+[[nodiscard]] std::string copies_text(std::uint32_t world, std::uint32_t copy_ranks);
+/// Ranks of a copy and nodes, as the run counted them.
+[[nodiscard]] plan::Topology topology_of(const instrumentation::RunTables& tables);
 
 }  // namespace shardscope::analysis

@@ -12,6 +12,7 @@
 #include "app/analysis/memory.h"
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/quantity_text.h"
+#include "app/analysis/zero_settings.h"
 #include "app/cli/say.h"
 #include "app/store/names.h"
 
@@ -134,8 +135,9 @@ std::string summary_text(const analysis::Summary& s) {
     const std::string covered = analysis::coverage(s, steps, all);
     if (!covered.empty()) line("", covered);
   };
-  line("run", fmt::format("{}, {}, {} ranks, {} parameters, {}{}", s.model,
-                          analysis::partitioning_name(s.kind, s.stage), s.world, s.params, s.device,
+  line("run", fmt::format("{}, {}, {} ranks{}, {} parameters, {}{}", s.model,
+                          analysis::partitioning_name(s.kind, s.stage), s.world,
+                          analysis::copies_text(s.world, s.copy_ranks), s.params, s.device,
                           s.simulated ? ", simulated" : ""));
   if (!s.framework.empty()) line("framework", s.framework);
   for (const analysis::ParamGroupRow& row : s.param_groups) {

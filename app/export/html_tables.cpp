@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/analysis/missing_reason.h"
+#include "app/analysis/zero_settings.h"
 #include "app/export/html_parts.h"
 #include "app/store/names.h"
 
@@ -58,7 +59,8 @@ std::string identity_html(const store::Store& store, const analysis::Summary& s)
     out += fmt::format("<dt>{}</dt><dd>{}</dd>", name, escape_html(value));
   };
   row("model", fmt::format("{}, {} parameters", s.model, count_text(static_cast<double>(s.params))));
-  row("training", fmt::format("{} on {} ranks", analysis::partitioning_name(s.kind, s.stage), s.world));
+  row("training", fmt::format("{} on {} ranks{}", analysis::partitioning_name(s.kind, s.stage), s.world,
+                              analysis::copies_text(s.world, s.copy_ranks)));
   row("device", s.device);
   row("step time",
       number(s.step_ms_median, "{:.2f}", " ms median") + ", " + number(s.step_ms_p95, "{:.2f}", " ms p95"));

@@ -100,6 +100,7 @@ class Communicator {
 struct Group {
   std::vector<std::uint32_t> members;  ///< world ranks, ascending; ranks of the communicator count along them
   instrumentation::CollectiveScope scope = instrumentation::CollectiveScope::world;
+  std::uint32_t id = 0;  ///< of scope `group`: as the run's tables describe it
 };
 
 }  // namespace shardscope::comm

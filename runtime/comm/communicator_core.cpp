@@ -98,6 +98,7 @@ CommunicatorCore::CommunicatorCore(const Group& group, std::uint32_t world_rank,
           std::lower_bound(group.members.begin(), group.members.end(), world_rank) - group.members.begin())),
       world_(static_cast<std::uint32_t>(group.members.size())),
       scope_(group.scope),
+      group_id_(group.id),
       name_(std::move(name)),
       transport_(std::move(transport)),
       link_(link),
@@ -230,6 +231,8 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
   // One counter for all communicators of a rank. Ranks submit in the same order, so a number means the same
   // everywhere.
   c.sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
+  const bool described = scope_ == instrumentation::CollectiveScope::group;
+  if (described) c.sequence = instrumentation::group_sequence(group_id_, c.sequence);
   c.lane = stream.id();
   const auto size = static_cast<std::int64_t>(kernels::size_of(c.type));
   c.bytes = c.elems * size;
@@ -248,8 +251,8 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
                                                        .elems = elems * c.packing,
                                                        .bytes = elems * size});
   }
-  const std::uint32_t code =
-      instrumentation::collective_code(static_cast<std::uint8_t>(c.type), scope_, world_);
+  const std::uint32_t code = instrumentation::collective_code(static_cast<std::uint8_t>(c.type), scope_,
+                                                              described ? group_id_ : world_);
   Event event = instrumentation::make<EventKind::collective_begin>(c.lane, {.op = c.op,
                                                                             .sequence = c.sequence,
                                                                             .group = c.group,

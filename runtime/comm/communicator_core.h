@@ -70,6 +70,7 @@ class CommunicatorCore final : public Communicator {
   const std::uint32_t rank_;   ///< within the group
   const std::uint32_t world_;  ///< ranks of the group
   const instrumentation::CollectiveScope scope_;
+  const std::uint32_t group_id_;  ///< meaningless but for scope `group`
   const std::string name_;
   const std::unique_ptr<Transport> transport_;
   const base::EmulatedLink link_;

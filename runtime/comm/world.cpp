@@ -61,11 +61,15 @@ void World::set_ranks_per_node(std::uint32_t n) {
   node_size_ = n;
 }
 
-std::unique_ptr<Communicator> World::make_communicator(const std::string& name) {
+Group World::everybody() const {
   Group all;
   all.members.resize(size());
   std::iota(all.members.begin(), all.members.end(), 0U);
-  return make_communicator(name, all);
+  return all;
+}
+
+std::unique_ptr<Communicator> World::make_communicator(const std::string& name) {
+  return make_communicator(name, everybody());
 }
 
 std::unique_ptr<Communicator> World::make_communicator(const std::string& name, const Group& group) {

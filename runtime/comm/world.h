@@ -14,6 +14,7 @@
 
 namespace shardscope::comm {
 
+class GroupWorld;
 class Transport;
 
 struct WorldOptions {
@@ -63,11 +64,14 @@ class World {
 
  protected:
   explicit World(const base::EmulatedLink& link) noexcept : link_(link) {}
+  /// What make_communicator makes where no group is named.
+  [[nodiscard]] virtual Group everybody() const;
   /// The transport of `group`, which has been checked. Collective over the world.
   [[nodiscard]] virtual std::unique_ptr<Transport> make_transport(const std::string& name,
                                                                   const Group& group) = 0;
 
  private:
+  friend class GroupWorld;  // makes its transports
   base::EmulatedLink link_;
   bool sanity_checks_ = false;
   std::uint32_t node_size_ = 0;             ///< 0: not set

@@ -15,7 +15,7 @@ std::optional<std::int64_t> read_size(Section& root, const std::string& key, boo
 
 }  // namespace
 
-BatchConfig read_batch(Section& root, const ParseOptions& options) {
+BatchConfig read_batch(Section& root, std::uint32_t ranks, const ParseOptions& options) {
   constexpr const char* kTrain = "train_batch_size";
   constexpr const char* kMicro = "train_micro_batch_size_per_gpu";
   constexpr const char* kSteps = "gradient_accumulation_steps";
@@ -23,7 +23,7 @@ BatchConfig read_batch(Section& root, const ParseOptions& options) {
   const auto train = read_size(root, kTrain, automatic);
   auto micro = read_size(root, kMicro, automatic);
   auto steps = read_size(root, kSteps, automatic);
-  const auto world = static_cast<std::int64_t>(options.world);
+  const auto world = static_cast<std::int64_t>(ranks);
 
   if (!train && !micro) {
     if (!automatic) {
@@ -41,8 +41,10 @@ BatchConfig read_batch(Section& root, const ParseOptions& options) {
     root.fail(
         train ? kTrain : kMicro,
         "train_batch_size " + std::to_string(batch.train_batch_size) +
-            " is not micro batch x accumulation steps x ranks = " + std::to_string(batch.micro_batch_size) +
-            " x " + std::to_string(batch.accumulation_steps) + " x " + std::to_string(world) +
+            " is not micro batch x accumulation steps x " +
+            (ranks == options.world ? "ranks" : "ranks of a data-parallel group") + " = " +
+            std::to_string(batch.micro_batch_size) + " x " + std::to_string(batch.accumulation_steps) +
+            " x " + std::to_string(world) +
             "; change one of the three keys, set one of them to \"auto\", or run another number of ranks");
   }
   return batch;

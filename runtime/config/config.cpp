@@ -170,7 +170,8 @@ void read_zero_switch(Section& root, plan::ZeroConfig& zero) {
 }
 
 /// Groups of ranks, and nodes where the file says how large they are, divide the ranks.
-void check_groups(Section& root, const plan::ZeroConfig& zero, std::uint32_t world) {
+void check_groups(Section& root, const TrainingConfig& config, std::uint32_t world) {
+  const plan::ZeroConfig& zero = config.zero;
   const auto node = static_cast<std::uint32_t>(zero.ranks_per_node);
   if (node > 0 && world % node != 0) {
     return root.fail("shardscope.ranks_per_node", "is " + std::to_string(node) +
@@ -178,7 +179,10 @@ void check_groups(Section& root, const plan::ZeroConfig& zero, std::uint32_t wor
                                                       " ranks of the run");
   }
   try {
-    (void)plan::make_zero_groups(zero, {world, node > 0 ? node : world}, 0);
+    const plan::DataParallelPlace place =
+        plan::data_parallel_place(config.shardscope.data_parallel_groups, world, 0);
+    (void)plan::make_zero_groups(zero, plan::topology_of_group(place.members, node > 0 ? node : world),
+                                 place.rank);
   } catch (const std::invalid_argument& error) {
     root.fail("zero_optimization", error.what());
   }
@@ -201,7 +205,7 @@ void read_zero_settings(Section& root, TrainingConfig& config, const ParseOption
     if (auto zero = root.child("zero_optimization")) warn_without_layout(*zero, config.zero);
   }
   warn_of_switches(root, config.zero);
-  check_groups(root, config.zero, options.world);
+  check_groups(root, config, options.world);
   if (auto aio = root.child("aio")) read_aio(*aio, config.zero.aio);
   root.read("prescale_gradients", config.zero.prescale_gradients);
   root.read("gradient_predivide_factor", config.zero.gradient_predivide_factor);
@@ -236,8 +240,11 @@ void read_schedules(Section& root, TrainingConfig& config, const ParseOptions& o
 
 TrainingConfig read_config(Section root, const ParseOptions& options) {
   TrainingConfig config;
-  config.world = options.world;
-  config.batch = read_batch(root, options);
+  if (auto ours = root.child("shardscope")) {
+    read_data_parallel_groups(*ours, options.world, config.shardscope.data_parallel_groups);
+  }
+  config.world = plan::data_parallel_world(config.shardscope.data_parallel_groups, options.world);
+  config.batch = read_batch(root, config.world, options);
   root.read("steps_per_print", config.steps_per_print, 1);
   read_log(root, config.log);
   if (root.is_auto("gradient_clipping")) config.gradient_clipping = 1.0;  // transformers' max_grad_norm
@@ -259,7 +266,7 @@ TrainingConfig read_config(Section root, const ParseOptions& options) {
               "ignored with zenflow: chosen columns are stepped after every micro-batch, the rest every "
               "update_interval of them");
     config.batch.accumulation_steps = 1;
-    config.batch.train_batch_size = config.batch.micro_batch_size * static_cast<std::int64_t>(options.world);
+    config.batch.train_batch_size = config.batch.micro_batch_size * static_cast<std::int64_t>(config.world);
   }
   config.zero.gradient_accumulation_steps = config.batch.accumulation_steps;
   if (auto checkpointing = root.child("activation_checkpointing"))

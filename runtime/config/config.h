@@ -12,6 +12,7 @@
 #include "instrumentation/event.h"
 #include "kernels/dtype.h"
 #include "runtime/base/emulated_link.h"
+#include "runtime/plan/data_parallel.h"
 #include "runtime/plan/lr_schedule.h"
 #include "runtime/plan/memory_model.h"
 #include "runtime/plan/micro_batches.h"
@@ -89,6 +90,7 @@ struct ShardscopeConfig {
   double linger_s = 5;                    ///< longest wait at the end for the collector
   bool activation_checkpointing = false;  ///< every transformer block recomputes its activations
   plan::MicroBatches micro_batches{};
+  plan::DataParallelGroups data_parallel_groups{};  ///< empty: all ranks are one
   std::int64_t data_prefetch = 2;  ///< micro-batches read ahead by a thread; 0: read when needed
   std::int64_t eval_interval = 0;  ///< steps between two evaluations; 0: none
   std::int64_t eval_batches = 8;   ///< micro-batches of each rank in one, at most
@@ -97,7 +99,7 @@ struct ShardscopeConfig {
 };
 
 struct TrainingConfig {
-  std::uint32_t world = 1;  ///< ranks that the batch was checked against
+  std::uint32_t world = 1;  ///< ranks that train one copy of the model, which the batch was checked against
   BatchConfig batch;
   double gradient_clipping = 1.0;  ///< largest norm; 0: off. DeepSpeed 0.19 clips at 1.0 by default
   OptimizerConfig optimizer;       ///< what groups have where they say nothing
@@ -134,7 +136,7 @@ struct TrainingConfig {
 
 /// What "auto" is filled in from, and what batch sizes are checked against.
 struct ParseOptions {
-  std::uint32_t world = 1;
+  std::uint32_t world = 1;  ///< ranks of the run; without shardscope.data_parallel_groups one copy's
   std::int64_t default_micro_batch = 4;  ///< for an "auto" that nothing else determines
   std::int64_t hidden_size = 0;          ///< width C, for the "auto" of ZeRO bucket sizes; 0: unknown
   std::int64_t total_steps = 0;          ///< of the run, for total_num_steps "auto"; 0: unknown

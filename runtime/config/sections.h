@@ -16,7 +16,10 @@ constexpr double kLargestRate = 1e6;
 
 /// train_batch_size, train_micro_batch_size_per_gpu, gradient_accumulation_steps with DeepSpeed's rules
 /// (deepspeed/runtime/config.py, _set_batch_related_parameters and _batch_assertion).
-[[nodiscard]] BatchConfig read_batch(Section& root, const ParseOptions& options);
+/// `ranks` train one copy of the model.
+[[nodiscard]] BatchConfig read_batch(Section& root, std::uint32_t ranks, const ParseOptions& options);
+/// shardscope.data_parallel_groups, of `world` ranks.
+void read_data_parallel_groups(Section& section, std::uint32_t world, plan::DataParallelGroups& groups);
 
 void read_optimizer(Section section, OptimizerConfig& optimizer);
 /// Which of the parameter groups is read, where a key is a list with a value for each.

@@ -365,8 +365,11 @@ class Engine::Impl {
     std::array<double, 4> sums{counts ? local.sum_of_squares : 0.0, local.finite ? 0.0 : 1.0,
                                stop == StopRequest::stop ? 1.0 : 0.0, static_cast<double>(result.tokens)};
     context_.control_comm.all_reduce_host(sums);
-    const bool finite = sums[1] == 0.0;
-    if (sums[2] != 0.0) result.stop = StopRequest::stop;
+    std::array<std::uint64_t, 2> any{sums[1] != 0.0, sums[2] != 0.0};
+    // As DeepSpeed among model-parallel peers: their parts of one update are made by all or by none.
+    if (context_.peers != nullptr) context_.peers->max_host(any);
+    const bool finite = any[0] == 0;
+    if (any[1] != 0) result.stop = StopRequest::stop;
     sum_of_squares_ = sums[0];
     tokens_of_all_ = static_cast<std::int64_t>(sums[3]);
     return finite;

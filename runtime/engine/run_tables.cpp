@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/scheduler_config.h"
@@ -66,9 +67,21 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
     tables.modules.push_back(std::move(info));
   }
 
-  const plan::Ownership ownership(model, config.zero, identity.world,
+  const plan::DataParallelGroups& groups = config.shardscope.data_parallel_groups;
+  if (!groups.empty()) {
+    const plan::DataParallelPlace place = plan::data_parallel_place(groups, identity.world, identity.rank);
+    tables.groups.push_back(
+        {kDataParallelGroup, "data parallel", instrumentation::GroupPurpose::data, place.members});
+    tables.groups.push_back(
+        {kModelParallelPeers, "model-parallel peers", instrumentation::GroupPurpose::other, place.peers});
+  }
+  const std::uint32_t copy = plan::data_parallel_world(groups, identity.world);
+  const plan::Ownership ownership(model, config.zero, copy,
                                   plan::kShardAlignmentBytes / static_cast<std::int64_t>(element_bytes));
-  const plan::FetchScheduler scheduler(model, identity.world, plan::make_scheduler_config(config.zero));
+  const plan::FetchScheduler scheduler(model, copy, plan::make_scheduler_config(config.zero));
+  std::vector<std::uint32_t> owners(identity.world);  // by rank of the run: which one of its copy it is
+  for (std::uint32_t rank = 0; rank < identity.world; ++rank)
+    owners[rank] = plan::data_parallel_place(groups, identity.world, rank).rank;
   for (const plan::ParamPlan& param : model.params) {
     instrumentation::ParamInfo info;
     info.id = plan::raw(param.id);
@@ -86,7 +99,7 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
     }
     tables.params.push_back(std::move(info));
     for (std::uint32_t rank = 0; rank < identity.world; ++rank) {
-      for (const plan::OwnedSlice& slice : ownership.slices(param.id, rank)) {
+      for (const plan::OwnedSlice& slice : ownership.slices(param.id, owners[rank])) {
         tables.slices.push_back({plan::raw(param.id), rank, slice.param_offset, slice.owned_offset,
                                  slice.elems, slice.padding_elems});
       }

@@ -1,6 +1,7 @@
 // The static tables of a run: modules, parameters, owners of elements, configuration, machine.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "instrumentation/emitter.h"
@@ -9,6 +10,10 @@
 #include "runtime/plan/ownership.h"
 
 namespace shardscope::engine {
+
+/// Ids in the tables of a run with shardscope.data_parallel_groups.
+inline constexpr std::uint32_t kDataParallelGroup = 0;
+inline constexpr std::uint32_t kModelParallelPeers = 1;
 
 /// What the tables hold beyond model and configuration.
 struct RunIdentity {

@@ -25,6 +25,9 @@ struct Context {
   instrumentation::GateKeeper& gates;
   /// ZeRO++ and MiCS; null where the configuration asks for neither.
   const comm::ZeroCommunicators* groups = nullptr;
+  /// The ranks at this one's place in other copies of the model (shardscope.data_parallel_groups); null:
+  /// there is one copy. All others above are of this copy.
+  comm::Communicator* peers = nullptr;
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return control_comm.rank(); }
   [[nodiscard]] std::uint32_t world() const noexcept { return control_comm.world(); }

@@ -25,6 +25,12 @@ plan::Topology topology_of(const config::TrainingConfig& config, const Hardware&
 
 void validate(const config::TrainingConfig& config, const Hardware& hardware) {
   using plan::OffloadDevice;
+  if (!config.shardscope.data_parallel_groups.empty()) {
+    throw std::invalid_argument(
+        "shardscope.data_parallel_groups: a simulation has one copy of the model, and all copies do the "
+        "same; "
+        "simulate the ranks of one, without the key");
+  }
   if (config.zero.zenflow && config.zero.zenflow->update_interval == plan::ZenFlowConfig::kAuto) {
     throw std::invalid_argument(
         "zero_optimization.zenflow.update_interval \"auto\": gradient values vote when the sum goes to the "

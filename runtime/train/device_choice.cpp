@@ -26,7 +26,7 @@ int ordinal_in(const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<device::Device> open_device(const std::string& text, comm::World& world,
+std::unique_ptr<device::Device> open_device(const std::string& text, comm::World& world, comm::World& copy,
                                             std::chrono::milliseconds timeout) {
   if (text == "cpu") return device::make_cpu_device(world.region());
   device::CudaDeviceOptions options;
@@ -36,7 +36,7 @@ std::unique_ptr<device::Device> open_device(const std::string& text, comm::World
     options.ordinal = count > 0 ? static_cast<int>(world.rank() % world.ranks_per_node()) % count : 0;
   }
   auto device = device::make_cuda_device(options);
-  comm::attach_cuda(world, *device, options.ordinal, comm::DeviceTransport::automatic, timeout);
+  comm::attach_cuda(copy, *device, options.ordinal, comm::DeviceTransport::automatic, timeout);
   return device;
 }
 

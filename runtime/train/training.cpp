@@ -33,6 +33,7 @@
 #include "runtime/train/device_choice.h"
 #include "runtime/train/initial_weights.h"
 #include "runtime/train/rank_agreement.h"
+#include "runtime/train/run_ranks.h"
 #include "runtime/train/setup.h"
 #include "runtime/train/terminal.h"
 #include "runtime/train/training_log.h"
@@ -42,10 +43,10 @@ namespace {
 
 using engine::StopRequest;
 
-void save_weights(const Options& options, const plan::ModelPlan& model, const comm::World& world,
+void save_weights(const Options& options, const plan::ModelPlan& model, std::uint32_t rank,
                   engine::Engine& engine) {
   std::optional<checkpoint::WeightWriter> writer;
-  if (world.rank() == 0) writer.emplace(options.save, model, kernels::DType::f32);
+  if (rank == 0) writer.emplace(options.save, model, kernels::DType::f32);
   engine.consolidate(
       [&](plan::ParamId param, std::span<const float> values) { writer->write(param, values); });
   if (writer) writer->finish();
@@ -79,14 +80,16 @@ class Training {
     if (config_.zero.ranks_per_node > 0) {
       world.set_ranks_per_node(static_cast<std::uint32_t>(config_.zero.ranks_per_node));
     }
+    ranks_.emplace(world, config_.shardscope.data_parallel_groups);
+    comm::World& copy = ranks_->copy();
     data::StreamOptions stream;
     const bool tokens = model_.spec.input == plan::InputKind::tokens;
     stream.path = options.data.empty() && tokens ? options.default_text : options.data;
     stream.micro_batch = config_.batch.micro_batch_size;
     stream.micro_batches = config_.shardscope.micro_batches;
     stream.context = options.context;
-    stream.rank = world.rank();
-    stream.world = world.size();
+    stream.rank = copy.rank();
+    stream.world = copy.size();
     keep_weights();
     open_checkpoint();
     stream.seed = seed_;
@@ -94,25 +97,27 @@ class Training {
     if (config_.zero.zenflow && config_.zero.zenflow->steps_per_epoch == 0) {
       config_.zero.zenflow->steps_per_epoch = static_cast<std::int64_t>(
           static_cast<double>(data_->samples()) /
-          stream.micro_batches.samples_of_micro_step(stream.micro_batch, world.size()));
+          stream.micro_batches.samples_of_micro_step(stream.micro_batch, copy.size()));
     }
     if (!options.init.empty()) init_.emplace(options.init, model_);
     // Before anything else that is collective: ranks that disagree about it would only wait for one another.
-    control_ = world.make_communicator("control");
+    control_ = copy.make_communicator("control");
+    everybody_ = ranks_->make_everybody();
+    peers_ = ranks_->make_peers();
     check_same_settings(
         compared_settings({SHARDSCOPE_VERSION, options_, config_, model_, *data_, eval_data_.get(),
                            resume_ ? &*resume_ : nullptr, init_ ? &*init_ : nullptr}),
-        *control_);
+        of_all());
     if (const std::int64_t depth = config_.shardscope.data_prefetch; depth > 0) {
       data_ = data::read_ahead(std::move(data_), static_cast<std::size_t>(depth));
     }
-    device_ = open_device(options.device, world, std::chrono::seconds(options.collective_timeout_s));
-    gather_ = world.make_communicator("gather");
-    reduce_ = world.make_communicator("reduce");
+    device_ = open_device(options.device, world, copy, std::chrono::seconds(options.collective_timeout_s));
+    gather_ = copy.make_communicator("gather");
+    reduce_ = copy.make_communicator("reduce");
     groups_ = std::make_unique<comm::ZeroCommunicators>(
-        config_.zero, plan::Topology{world.size(), world.node_size()}, world.rank(),
-        [&world](const std::string& name, const comm::Group& group) {
-          return world.make_communicator(name, group);
+        config_.zero, plan::Topology{copy.size(), copy.node_size()}, copy.rank(),
+        [&copy](const std::string& name, const comm::Group& group) {
+          return copy.make_communicator(name, group);
         });
   }
 
@@ -133,7 +138,7 @@ class Training {
     publish.key_file = options_.key.empty() ? config_.shardscope.key : options_.key;
     publish.linger_s = config_.shardscope.linger_s;
     engine::RunIdentity identity;
-    identity.run_id = agree_on_run_id(options_, *control_);
+    identity.run_id = agree_on_run_id(options_, of_all());
     identity.device = device_->describe() + ", " + gather_->describe();
     identity.versions = "shardscope " SHARDSCOPE_VERSION;
     identity.rank = world_.rank();
@@ -169,8 +174,8 @@ class Training {
       }
     }
 
-    const execution::Context context{model_,   config_,   *device_, *gather_,
-                                     *reduce_, *control_, gates,    groups_.get()};
+    const execution::Context context{model_,    config_, *device_,      *gather_,    *reduce_,
+                                     *control_, gates,   groups_.get(), peers_.get()};
     engine::Engine engine(context);
     engine.name_kernels([&publisher](const std::string& name) { return publisher.name_id(name); });
     const auto gpu = profile::record_gpu(
@@ -213,12 +218,17 @@ class Training {
       publisher.message(instrumentation::Severity::info, instrumentation::stream_times_text(*residual));
     }
     if (!options_.checkpoint.empty()) save(context, engine, publisher);
-    if (!options_.losses.empty()) log.write(options_.losses, *control_);
-    if (!options_.save.empty()) save_weights(options_, model_, world_, engine);
+    if (ranks_->writes()) {
+      if (!options_.losses.empty()) log.write(options_.losses, *control_);
+      if (!options_.save.empty()) save_weights(options_, model_, world_.rank(), engine);
+    }
     control_->barrier_host();  // no rank leaves while another still reads its memory
   }
 
  private:
+  /// Among all ranks of the run.
+  [[nodiscard]] comm::Communicator& of_all() const { return everybody_ ? *everybody_ : *control_; }
+
   /// The data to train on and, where it is evaluated, what to evaluate on: of its own, or the end of the
   /// other.
   void open_data(data::StreamOptions stream) {
@@ -351,6 +361,7 @@ class Training {
 
   void save(const execution::Context& context, engine::Engine& engine,
             instrumentation::Publisher& publisher) {
+    if (!ranks_->writes()) return;
     const std::string folder =
         save_checkpoint(context, engine, *data_, {options_.checkpoint, options_.keep, seed_});
     if (world_.rank() == 0) publish_note(publisher, "checkpoint " + folder);
@@ -374,7 +385,9 @@ class Training {
   std::unique_ptr<data::BatchStream> eval_data_;  ///< null where nothing is evaluated
   std::int64_t eval_batches_ = 0;                 ///< of each rank in one evaluation
   std::unique_ptr<device::Device> device_;
-  std::unique_ptr<comm::Communicator> gather_, reduce_, control_;
+  std::optional<RunRanks> ranks_;
+  std::unique_ptr<comm::Communicator> gather_, reduce_, control_;  ///< of this copy of the model
+  std::unique_ptr<comm::Communicator> everybody_, peers_;          ///< null: there is one copy
   std::unique_ptr<comm::ZeroCommunicators> groups_;
 };
 

@@ -1,7 +1,7 @@
 """The cases that compare.py runs: models, stages, numbers of ranks, and the settings of each.
 
 A case's `settings` is a name of the table: "" or words joined by "+", each a key of SETTINGS, "groups", "evaluation",
-"context_7" or "lengths".
+"context_7", "lengths" or "copies".
 """
 import collections
 
@@ -21,6 +21,8 @@ SHORT = 7  # of the model's context of 12, in context_7
 # Of the micro-steps of a rank, in turn, from another of them on each rank: [samples, tokens of each]; as
 # shardscope.micro_batches.shapes.
 LENGTHS = [[4, 12], [1, 5], [3, 9], [2, 1], [4, 7]]
+# Ranks that train one copy of the model each, as Megatron's data-parallel groups: neighbours are model-parallel peers.
+COPIES = [[0, 2], [1, 3]]
 
 Case = collections.namedtuple("Case", "model stage world parts dtype settings", defaults=[""])
 
@@ -52,6 +54,9 @@ def cases():
         yield Case("gpt", stage, 2, 3, "fp32", "context_7")
         yield Case("gpt", stage, 2, 3, "fp32", "lengths")
     yield Case("gpt", 3, 3, 1, "fp32", "lengths")
+    for stage in range(4):
+        yield Case("gpt", stage, 4, 3, "fp32", "copies")
+    yield Case("mlp", 3, 4, 1, "fp32", "copies+persist_100")
 
 
 def evaluated():
@@ -77,6 +82,16 @@ def without(case, word):
 def name_of(case):
     settings = f"-{case.settings}" if case.settings else ""
     return f"{case.model}-stage{case.stage}-world{case.world}-gas{case.parts}-{case.dtype}{settings}"
+
+
+def place_of(case, rank):
+    """Which of the ranks of its copy a rank is."""
+    return next(group.index(rank) for group in COPIES if rank in group) if has(case, "copies") else rank
+
+
+def copy_size(case):
+    """Ranks that train one copy of the model."""
+    return len(COPIES[0]) if has(case, "copies") else case.world
 
 
 def zero_settings(case):
@@ -106,4 +121,4 @@ def job_of(case, folder):
     return {"peer": "deepspeed", "model": case.model, "shape": vars(peer_models.GOLDEN_GPT), "config": config_of(case),
             "groups": GROUPS if has(case, "groups") else None, "evaluation": EVALUATION if has(case, "evaluation") else None,
             "batches": [[4, SHORT]] if has(case, "context_7") else LENGTHS if has(case, "lengths") else None,
-            "steps": STEPS, "observe": True, "out": str(folder)}
+            "copies": COPIES if has(case, "copies") else None, "steps": STEPS, "observe": True, "out": str(folder)}

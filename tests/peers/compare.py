@@ -13,7 +13,8 @@ rank; stage 3: elements and padding of every shard); in stages 1 and 2, with the
 gradients against DeepSpeed's live storages (the buckets of a backward, what is owned before the update, its fp32 copies, what
 is left after); in stage 3 the parameters of every gather of every micro-step, in order. Of evaluations: the loss, collectives
 and gathers of every batch, and that training does what it does without them (evaluations.py). In "lengths" the
-size of micro-batches changes with every micro-step and rank, in both alike (shardscope.micro_batches.shapes).
+size of micro-batches changes with every micro-step and rank, in both alike (shardscope.micro_batches.shapes); in "copies"
+two data-parallel groups of two ranks train a copy of the model each (shardscope.data_parallel_groups; there an mpu).
 A deviation that is known (KNOWN below) is not a disagreement: it is printed, and if it is not exactly as described, the
 case differs. Exit code 0 only if everything agrees. The virtual environment of the peers (5 GB) is made at the first call.
 """
@@ -30,7 +31,7 @@ import evaluations
 import launch
 import own_events
 import peer_models
-from cases import EVALUATION, GROUPS, LENGTHS, SHORT, STEPS, cases, has, job_of, name_of, without, zero_settings
+from cases import COPIES, EVALUATION, GROUPS, LENGTHS, SHORT, STEPS, cases, copy_size, has, job_of, name_of, place_of, without, zero_settings
 from differences import deviation, first_difference
 from own_events import Recording
 
@@ -74,6 +75,8 @@ def run_own(build, case, folder):
     if has(case, "evaluation"):
         ours.update(eval_interval=EVALUATION["interval"], eval_batches=EVALUATION["batches"])
         more += ["--eval-data", data]
+    if has(case, "copies"):
+        ours["data_parallel_groups"] = COPIES
     if has(case, "lengths"):
         ours["micro_batches"] = {"shapes": LENGTHS}
     launch.own_arguments(job, folder)  # writes model.json and config.json
@@ -112,6 +115,8 @@ def compare_layout(case, own, peer):
     if case.stage == 3:
         shards = {}
         for s in own.slices:
+            if has(case, "copies") and s["rank"] not in COPIES[0]:
+                continue  # of the other copy: the same
             size, padding = shards.get(s["param"], (0, 0))
             shards[s["param"]] = (max(size, s["elems"] + s["padding_elems"]), padding + s["padding_elems"])
         ours = [[size, padding] for _, (size, padding) in sorted(shards.items())]
@@ -124,7 +129,8 @@ def compare_layout(case, own, peer):
             return f" slices of rank {rank}{difference}"
         held = sum(s["elems"] for s in mine)
         sizes = (seen["layout"]["partition"], seen["layout"]["flat"])
-        if sizes[0] * case.world != sizes[1] or held + (seen["layout"]["padding"] if rank + 1 == case.world else 0) != sizes[0]:
+        last = place_of(case, rank) + 1 == copy_size(case)
+        if sizes[0] * copy_size(case) != sizes[1] or held + (seen["layout"]["padding"] if last else 0) != sizes[0]:
             return f" rank {rank} holds {held} elements, DeepSpeed's partition and flat buffer have {sizes}"
     return ""
 
@@ -180,7 +186,8 @@ def split_after_step(steps):
 
 def after_step(case, ours, theirs, persistent):
     """'' where a step ends as KNOWN says, else how it does not. `persistent`: elements of every persistent parameter."""
-    whole = [-(-elems // case.world) * case.world for elems in persistent]
+    ranks = copy_size(case)
+    whole = [-(-elems // ranks) * ranks for elems in persistent]
     expected = [["all_gather", elems] for elems in whole]
     for step, (mine, of_peer) in enumerate(zip(ours, theirs)):
         if mine != [["all_gather", sum(whole)]]:
@@ -220,7 +227,7 @@ def compare(case, own, peer):
         totals[op] += elems * size
     figures["bytes"] = ", ".join(f"{op} {total}" for op, total in sorted(totals.items()))
     if threshold := zero_settings(case).get("stage3_param_persistence_threshold"):
-        sizes = [size * case.world - padding for size, padding in peer.seen[0]["layout"]["shards"]]
+        sizes = [size * copy_size(case) - padding for size, padding in peer.seen[0]["layout"]["shards"]]
         persistent = [elems for elems in sizes if elems <= threshold]
         if not 0 < len(persistent) < len(sizes):
             found["after step"] = f" {len(persistent)} of {len(sizes)} parameters persist: this case compares nothing"

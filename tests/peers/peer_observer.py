@@ -8,8 +8,10 @@ CONTROL_ELEMS = 8
 
 
 class Observer:
-    def __init__(self, active):
+    def __init__(self, active, group=None):
+        """`group`: the data-parallel group of this rank; None: all ranks."""
         self.active = active
+        self.group = group
         self.collectives = []  # by micro-step: [op, elements of the whole tensor]
         self.gathers = []  # by micro-step: parameters of one gather, each a list of ds_ids
         self.evaluations = []  # each by batch: the same two, and losses
@@ -141,8 +143,7 @@ class Observer:
         watch("_optimizer_step", before=cast)
         watch("step", after=stepped)
 
-    @staticmethod
-    def _stage12_layout(engine):
+    def _stage12_layout(self, engine):
         """Slices [param, offset in it, elements] of this rank's partition, group after group, and sizes of the flat
         buffers together."""
         optimizer = engine.optimizer
@@ -157,15 +158,14 @@ class Observer:
                 slices.append([position[id(param)], offset, elems])
                 left -= elems
                 offset = 0
-        last = dist.get_rank() == dist.get_world_size() - 1
+        last = dist.get_rank(self.group) == dist.get_world_size(self.group) - 1
         return {"flat": sum(flat.numel() for flat in optimizer.bit16_groups_flat),
                 "partition": sum(map(int, optimizer.partition_size)), "slices": slices,
                 "padding": sum(map(int, optimizer.groups_padding)) if last else 0}
 
-    @staticmethod
-    def _stage3_layout(engine):
+    def _stage3_layout(self, engine):
         """By parameter: elements of the shard, and how many of the last rank's are padding."""
         import deepspeed.comm as dist
-        world = dist.get_world_size()
+        world = dist.get_world_size(self.group)
         return {"shards": [[p.ds_tensor.ds_numel, p.ds_tensor.ds_numel * world - p.ds_numel]
                            for p in sorted(engine.module.parameters(), key=lambda p: p.ds_id)]}

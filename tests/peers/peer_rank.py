@@ -5,7 +5,7 @@ usage: peer_rank.py JOBS.json   (RANK, WORLD_SIZE and MASTER_ADDR in the environ
 JOBS: a list, run one after the other, each in a process of its own: DeepSpeed numbers parameters for a process's life.
 A job: {"port": rendezvous, "peer": "deepspeed" | "ddp" | "fsdp2", "model": "mlp" | "gpt" | "gpt_tied", "shape": {...},
 "config": DeepSpeed configuration, "groups": parameter groups of DeepSpeed's optimizer, "evaluation": {"interval", "batches"}
-(DeepSpeed only: after so many steps, forwards of the first so many batches), "batches": see batch(), "steps": N, "out": folder,
+(DeepSpeed only: after so many steps, forwards of the first so many batches), "batches": see batch(), "copies": data-parallel groups, "steps": N, "out": folder,
 "observe": bool}. Steps go to OUT/rankR.steps as they end, one line each: time of CLOCK_MONOTONIC in seconds, losses of the
 micro-steps, norm of the gradient. With "observe", what DeepSpeed decided goes to OUT/rankR.json.
 """
@@ -69,12 +69,44 @@ def groups_of(job, model):
     return groups
 
 
+class ModelParallelUnit:
+    """What Megatron hands to DeepSpeed: this rank's data-parallel group, and its peers at the same place of the others."""
+
+    def __init__(self, copies):
+        self.data = self.group_of(copies)
+        self.model = self.group_of([sorted(peers) for peers in zip(*copies)])
+
+    @staticmethod
+    def group_of(all_ranks):
+        made = [(ranks, dist.new_group(ranks)) for ranks in all_ranks]  # collective: every rank makes all of them
+        return next(group for ranks, group in made if dist.get_rank() in ranks)
+
+    def get_data_parallel_group(self):
+        return self.data
+
+    def get_data_parallel_rank(self):
+        return dist.get_rank(self.data)
+
+    def get_data_parallel_world_size(self):
+        return dist.get_world_size(self.data)
+
+    def get_model_parallel_group(self):
+        return self.model
+
+    def get_model_parallel_rank(self):
+        return dist.get_rank(self.model)
+
+    def get_model_parallel_world_size(self):
+        return dist.get_world_size(self.model)
+
+
 class DeepSpeed:
     def __init__(self, job, model):
         import deepspeed
         deepspeed.init_distributed("gloo")
-        self.observer = Observer(job["observe"])
-        self.engine, *_ = deepspeed.initialize(model=model, config=job["config"], model_parameters=groups_of(job, model))
+        unit = ModelParallelUnit(job["copies"]) if job.get("copies") else None
+        self.observer = Observer(job["observe"], unit and unit.data)
+        self.engine, *_ = deepspeed.initialize(model=model, config=job["config"], model_parameters=groups_of(job, model), mpu=unit)
         self.observer.start(self.engine)
 
     def micro_step(self, data, last):
@@ -147,16 +179,17 @@ def train(job, rank):
     peer = (DeepSpeed if job["peer"] == "deepspeed" else Torch)(job, build(job))
     parts = job["config"].get("gradient_accumulation_steps", 1)
     evaluation = job.get("evaluation")
+    place = next((group.index(rank) for group in job.get("copies") or [] if rank in group), rank)
     out = pathlib.Path(job["out"])
     with open(out / f"rank{rank}.steps", "w", buffering=1) as steps:
         for step in range(job["steps"]):
             losses = []
             for i in range(parts):
                 micro = step * parts + i
-                losses.append(peer.micro_step(batch(job, micro, rank), i + 1 == parts).item())
+                losses.append(peer.micro_step(batch(job, micro, place), i + 1 == parts).item())
             steps.write(json.dumps([time.monotonic(), losses, peer.grad_norm()]) + "\n")
             if evaluation and (step + 1) % evaluation["interval"] == 0:
-                peer.evaluate([batch(job, micro, rank) for micro in range(evaluation["batches"])])
+                peer.evaluate([batch(job, micro, place) for micro in range(evaluation["batches"])])
     if job["observe"]:
         (out / f"rank{rank}.json").write_text(json.dumps(peer.observer.report()))
     dist.barrier()

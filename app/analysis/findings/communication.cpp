@@ -18,7 +18,7 @@ constexpr std::array kCauses{"overlap_off",    "large_bucket",   "small_bucket",
                              "large_prefetch", "short_prefetch", "link_bound"};
 
 /// Nothing to say of a single rank, which does not communicate.
-bool communicates(const Facts& facts) { return facts.summary.world > 1 && !facts.ranks.empty(); }
+bool communicates(const Facts& facts) { return facts.summary.copy_ranks > 1 && !facts.ranks.empty(); }
 
 bool deepspeed_on_cpu(const Facts& facts) {
   return facts.summary.kind == Framework::deepspeed && facts.summary.device == "cpu";
@@ -120,7 +120,7 @@ void small_buckets(const Facts& facts, Found& found) {
   if (!link || link->latency_us <= 0) return;
   // A ring pays its latency once for each other rank.
   const double latency_ms = buckets * static_cast<double>(facts.micro_steps) * link->latency_us * 1e-3 *
-                            static_cast<double>(facts.summary.world - 1);
+                            static_cast<double>(facts.summary.copy_ranks - 1);
   if (latency_ms < kLatencyShare * exposed) return;
   const double gain = std::min(exposed, latency_ms) * (1 - 1 / kFactor);
   const std::int64_t wanted = round_elems(static_cast<double>(trained_elems(facts)) / buckets * kFactor);

@@ -41,7 +41,7 @@ void memory_excess(const Facts& facts, Found& found) {
 /// Why stage 3 may take more than stage 2: what it has gathered at the peak.
 void gathered_peak(const Facts& facts, Found& found) {
   constexpr double kMuch = 0.3;
-  if (!facts.zero_keys || facts.summary.stage != 3 || facts.summary.world < 2) return;
+  if (!facts.zero_keys || facts.summary.stage != 3 || facts.summary.copy_ranks < 2) return;
   const RankSummary* worst = nullptr;
   const store::MemorySample* peak = nullptr;
   for (const RankSummary& rank : facts.summary.ranks) {

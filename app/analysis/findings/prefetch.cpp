@@ -18,7 +18,7 @@ using ev::Severity;
 
 /// ZeRO-3 of this runtime or DeepSpeed, on several ranks: what its scheduler's settings are for.
 bool schedules(const Facts& facts) {
-  return facts.zero_keys && facts.summary.stage == 3 && facts.summary.world > 1 && !facts.ranks.empty();
+  return facts.zero_keys && facts.summary.stage == 3 && facts.summary.copy_ranks > 1 && !facts.ranks.empty();
 }
 
 std::uint64_t stops(const Facts& facts, plan::PrefetchStop stop) {
@@ -160,7 +160,7 @@ void short_prefetches(const Facts& facts, Found& found) {
 /// The symptom: follows from whatever was found, else it is reported without a setting that would not help.
 void late_prefetches(const Facts& facts, Found& found) {
   constexpr double kMany = 0.25;
-  if (!facts.summary.prefetch || facts.summary.world < 2) return;
+  if (!facts.summary.prefetch || facts.summary.copy_ranks < 2) return;
   const Prefetch& seen = *facts.summary.prefetch;
   const std::uint64_t all = seen.early + seen.just_in_time + seen.late + seen.mistargeted + seen.unused;
   if (all == 0 || static_cast<double>(seen.late) < kMany * static_cast<double>(all)) return;

@@ -4,6 +4,7 @@
 
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework.h"
+#include "app/analysis/zero_settings.h"
 #include "app/gui/model/format.h"
 
 namespace shardscope::gui {
@@ -33,7 +34,8 @@ Identity identify(const store::Store& store) {
   if (tables.simulated)
     out.facts.emplace_back(kSimulated);  // first: the last ones are left out in a narrow window
   out.facts.push_back(analysis::partitioning_name(tables));
-  out.facts.push_back(std::to_string(tables.world) + (tables.world == 1 ? " rank" : " ranks"));
+  out.facts.push_back(std::to_string(tables.world) + (tables.world == 1 ? " rank" : " ranks") +
+                      analysis::copies_text(tables.world, analysis::copy_size(tables)));
   // Not thrown: a run without a readable configuration is still worth showing.
   const nlohmann::json config = analysis::parse_foreign(tables.config_json);
   const bool readable = config.is_object();

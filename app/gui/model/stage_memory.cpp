@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/analysis/framework.h"
+#include "app/analysis/zero_settings.h"
 #include "runtime/plan/memory_model.h"
 
 namespace shardscope::gui {
@@ -12,7 +13,7 @@ std::array<StageMemory, 4> stage_memory(const store::Store& store, const analysi
   std::array<StageMemory, 4> out;
   if (!store.has_tables()) return out;
   const instrumentation::RunTables& tables = store.tables();
-  const auto world = static_cast<double>(std::max<std::uint32_t>(tables.world, 1));
+  const auto world = static_cast<double>(analysis::copy_size(tables));
   std::int64_t frozen = 0;
   for (const instrumentation::ParamInfo& param : tables.params) frozen += param.frozen ? param.elems : 0;
   const auto trained = static_cast<double>(tables.elems - frozen);

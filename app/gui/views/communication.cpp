@@ -305,7 +305,7 @@ void CommunicationView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   const analysis::Summary& s = app.run->summary();
   if (s.ops.empty() && !s.elements_per_step) {
-    ctx.empty(room, s.world == 1 ? "One rank: nothing is communicated" : "No collectives measured yet",
+    ctx.empty(room, s.copy_ranks == 1 ? "One rank: nothing is communicated" : "No collectives measured yet",
               s.steps > 0 ? "Of the steps so far: " +
                                 analysis::missing_reason(s, "collectives", ev::Detail::modules,
                                                          ev::Capability::collectives) +

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <functional>
 #include <span>
+#include <vector>
 
+#include "app/analysis/zero_settings.h"
 #include "app/gui/model/block_name.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
@@ -41,6 +43,13 @@ Rect piece_of(const Rect& box, std::int64_t param_elems, const OwnedSlice& slice
       static_cast<float>(std::min(1.0, static_cast<double>(slice.param_offset + slice.elems) / elems));
   const float x1 = std::max(x0 + 1, box.x + share * box.w);
   return {x0, box.y, std::min(x1, box.right()) - x0, box.h};
+}
+
+/// The ranks among which this one's copy of the model is partitioned: other copies have owners of their own.
+std::vector<std::uint32_t> owners_beside(const Context& ctx, std::uint32_t rank) {
+  const store::Store& store = ctx.app.store();
+  const ev::RunTables* own = store.rank_tables(rank);
+  return analysis::ranks_of_copy(own != nullptr ? *own : store.tables());
 }
 
 void fill_pieces(Context& ctx, const Rect& box, std::int64_t param_elems, std::span<const OwnedSlice> slices,
@@ -138,7 +147,7 @@ void PartitionCells::gradient(Context& ctx, const ElementAxis& elements, const P
       ctx.canvas.hatch(box, color, 1, 6);
       return;
     case GradientStatus::reduced:
-      if (tables.stage < 2 || tables.world == 1)
+      if (tables.stage < 2 || analysis::copy_size(tables) == 1)
         ctx.canvas.fill(box, color);
       else
         fill_pieces(ctx, box, info.elems, elements.owned(cell.rank, cell.param), color);
@@ -158,7 +167,7 @@ bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const P
       return false;
     case ColourBy::owner:
       if (tables.world > kMostOwners) return false;
-      for (std::uint32_t owner = 0; owner < tables.world; ++owner) {
+      for (const std::uint32_t owner : owners_beside(ctx, cell.rank)) {
         const bool own = owner == cell.rank;
         fill_pieces(ctx, box, info.elems, elements.owned(owner, cell.param), hue(owner, c),
                     own || here ? 1.0F : 0.28F);
@@ -206,7 +215,7 @@ void PartitionCells::parameter(Context& ctx, const ElementAxis& elements, const 
   } else {
     draw_nothing_here(ctx, box);
   }
-  if (tables.world == 1 || tables.stage == 0)
+  if (analysis::copy_size(tables) == 1 || tables.stage == 0)
     ctx.canvas.fill(box, c.of(Meaning::compute));
   else
     draw_owned(ctx, elements, cell, info.elems);

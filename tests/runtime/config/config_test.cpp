@@ -46,6 +46,29 @@ TEST(Config, EvaluationIsOffAndItsFractionLeavesBothParts) {
   }
 }
 
+TEST(Config, BatchSizesAreThoseOfOneDataParallelGroup) {
+  const auto read = [](const std::string& groups, const std::string& more = "") {
+    return parse(
+        R"({"train_batch_size": 8, "shardscope": {"data_parallel_groups": )" + groups + "}" + more + "}", 4);
+  };
+  const TrainingConfig config = read("[[0, 2], [1, 3]]", R"(, "gradient_accumulation_steps": 2)");
+  EXPECT_EQ(config.world, 2U);
+  EXPECT_EQ(config.batch.micro_batch_size, 2);
+  EXPECT_EQ(config.shardscope.data_parallel_groups, (plan::DataParallelGroups{{0, 2}, {1, 3}}));
+  const std::string effective = effective_json(config);
+  EXPECT_EQ(effective_json(parse(effective, 4)), effective);
+  EXPECT_EQ(read("[]").world, 4U);
+  // Groups of ZeRO++ and MiCS divide one copy's ranks.
+  const std::string mics = R"(, "zero_optimization": {"stage": 3, "mics_shard_size": )";
+  EXPECT_NO_THROW(static_cast<void>(read("[[0, 1], [2, 3]]", mics + "2}")));
+  EXPECT_THROW(static_cast<void>(read("[[0, 1], [2, 3]]", mics + "4}")), ConfigError);
+  for (const char* wrong : {"true", "[0, 1]", "[[0, 1], [2, \"3\"]]", "[[0, 1], [2, -1]]",
+                            "[[0, 1], [2, 3.5]]", "[[0, 1]]", "[[0, 1], [2]]", "[[0, 1], [1, 2]]",
+                            "[[0, 1], [2, 9]]", "[[1, 0], [2, 3]]", "[[0, 1], [2, 4294967298]]"}) {
+    EXPECT_THROW(static_cast<void>(read(wrong)), ConfigError) << wrong;
+  }
+}
+
 TEST(Config, MicroBatchesHaveOneSizeUnlessTheFileSaysOtherwise) {
   const auto read = [](const std::string& section) {
     return parse(R"({"train_batch_size": 8, "shardscope": {"micro_batches": )" + section + "}}");

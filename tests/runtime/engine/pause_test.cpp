@@ -94,7 +94,7 @@ TEST(Pause, SteppedRunEqualsOneThatRanThrough) {
     spec.steps = 6;
     const TrainingRun through = train(spec);
     Controller controller(spec.world, 60);
-    spec.prepare = [&](const Context& context) { controller.join_rank(context); };
+    spec.prepare = [&](const Context& context, std::uint32_t) { controller.join_rank(context); };
     std::thread thread([&] { controller.run(); });
     const TrainingRun stepped = train(spec);
     thread.join();

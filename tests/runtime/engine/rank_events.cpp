@@ -52,8 +52,8 @@ std::vector<Event> ObservedRun::lane(std::uint32_t rank, instrumentation::Stream
 }
 
 ObservedRun train_observed(RunSpec spec, instrumentation::Detail detail) {
-  spec.prepare = [](const Context& context) {
-    const Event mark = owner(context.rank());
+  spec.prepare = [](const Context& context, std::uint32_t rank) {
+    const Event mark = owner(rank);
     instrumentation::emit(mark);
     device::Device& device = context.device;
     for (device::Stream* stream : {&device.compute(), &device.gather(), &device.reduce(), &device.copy(),

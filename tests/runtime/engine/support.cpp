@@ -1,14 +1,18 @@
 #include "tests/runtime/engine/support.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
 
+#include "runtime/comm/cuda/attach.h"
+#include "runtime/comm/group_world.h"
 #include "runtime/data/stream.h"
 #include "runtime/model/init.h"
+#include "runtime/plan/data_parallel.h"
 #include "runtime/plan/leaf_modules.h"
 #include "tests/runtime/comm/thread_ranks.h"
 
@@ -151,6 +155,27 @@ class CountingCommunicator final : public comm::Communicator {
   std::size_t scope_;
 };
 
+/// The ranks that train this one's copy of the model, and its peers in the others.
+struct Copy {
+  Copy(comm::World& all, const plan::DataParallelGroups& groups, device::Device& device) : world(&all) {
+    if (groups.empty()) return;
+    const plan::DataParallelPlace place = plan::data_parallel_place(groups, all.size(), all.rank());
+    const plan::Topology topology = plan::topology_of_group(place.members, all.node_size());
+    group.emplace(all, place.members, topology.ranks_per_node, 0);
+    world = &*group;
+    if (place.peers.size() > 1) {
+      peers = all.make_communicator("peers", {place.peers, instrumentation::CollectiveScope::group, 1});
+    }
+    if (device.backend() == kernels::Backend::cuda) {
+      comm::attach_cuda(*world, device, 0, comm::DeviceTransport::staged, std::chrono::seconds(60));
+    }
+  }
+
+  std::optional<comm::GroupWorld> group;
+  comm::World* world;
+  std::unique_ptr<comm::Communicator> peers;
+};
+
 }  // namespace
 
 TrainingRun train(const RunSpec& spec) {
@@ -168,30 +193,32 @@ TrainingRun train(const RunSpec& spec) {
     const plan::ModelPlan model =
         spec.model_of_rank ? plan::build_model_plan(spec.model_of_rank(world.rank())) : common;
     if (spec.limit_bytes > 0) device.memory().set_limit(spec.limit_bytes);
-    CountingCommunicator gather(world.make_communicator("gather"), out, device.memory(), config.zero.stage);
-    CountingCommunicator reduce(world.make_communicator("reduce"), out, device.memory(), config.zero.stage);
-    reduce.overflows = spec.overflows_on == world.rank();
-    CountingCommunicator control(world.make_communicator("control"), out, device.memory(), config.zero.stage);
-    instrumentation::GateKeeper gates;
-    plan::Topology topology{world.size(), world.node_size()};
     if (config.zero.ranks_per_node > 0) {
       world.set_ranks_per_node(static_cast<std::uint32_t>(config.zero.ranks_per_node));
-      topology.ranks_per_node = world.node_size();
     }
-    const comm::ZeroCommunicators groups(
-        config.zero, topology, world.rank(), [&](const std::string& name, const comm::Group& group) {
-          return std::make_unique<CountingCommunicator>(world.make_communicator(name, group), out,
-                                                        device.memory(), config.zero.stage, group.scope);
-        });
-    const Context context{model, config, device, gather, reduce, control, gates, &groups};
+    const Copy of_model(world, config.shardscope.data_parallel_groups, device);
+    comm::World& copy = *of_model.world;
+    CountingCommunicator gather(copy.make_communicator("gather"), out, device.memory(), config.zero.stage);
+    CountingCommunicator reduce(copy.make_communicator("reduce"), out, device.memory(), config.zero.stage);
+    reduce.overflows = spec.overflows_on == world.rank();
+    CountingCommunicator control(copy.make_communicator("control"), out, device.memory(), config.zero.stage);
+    instrumentation::GateKeeper gates;
+    const comm::ZeroCommunicators groups(config.zero, {copy.size(), copy.node_size()}, copy.rank(),
+                                         [&](const std::string& name, const comm::Group& group) {
+                                           return std::make_unique<CountingCommunicator>(
+                                               copy.make_communicator(name, group), out, device.memory(),
+                                               config.zero.stage, group.scope);
+                                         });
+    const Context context{
+        model, config, device, gather, reduce, control, gates, &groups, of_model.peers.get()};
     if (spec.before_update) control.on_all_reduce_host = [&] { spec.before_update(context); };
     gates.set_on_hold([&device] { device.synchronize(); });
     data::StreamOptions stream;
     stream.path = spec.data;
     stream.micro_batch = config.batch.micro_batch_size;
     stream.micro_batches = config.shardscope.micro_batches;
-    stream.rank = world.rank();
-    stream.world = world.size();
+    stream.rank = copy.rank();
+    stream.world = copy.size();
     const auto batches = data::open_stream(model.spec, stream);
     const model::Initializer initializer(model, model::parse_init_scheme(spec.init), 1);
     {
@@ -200,7 +227,7 @@ TrainingRun train(const RunSpec& spec) {
           [&](plan::ParamId param, plan::Range range, float* to) { initializer.fill(param, range, to); });
       if (spec.begin) spec.begin(context, engine, *batches);
       out.volume = {};
-      if (spec.prepare) spec.prepare(context);
+      if (spec.prepare) spec.prepare(context, world.rank());
       for (std::int64_t step = 0; step < spec.steps; ++step) {
         out.steps.push_back(
             engine.step([&](data::HostBatch& batch) { batches->next(batch); }, StopRequest::go_on));
@@ -215,7 +242,9 @@ TrainingRun train(const RunSpec& spec) {
       out.host_state_bytes = model_states(device.host(), config.zero.stage);
       out.pinned_state_bytes = model_states(device.pinned(), config.zero.stage);
       engine.consolidate([&](plan::ParamId param, std::span<const float> values) {
-        run.weights[plan::raw(param)].assign(values.begin(), values.end());
+        auto& weights = world.rank() == 0 ? run.weights : out.weights;
+        weights.resize(common.params.size());
+        weights[plan::raw(param)].assign(values.begin(), values.end());
       });
       out.volume = trained;
       control.barrier_host();

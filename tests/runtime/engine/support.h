@@ -34,8 +34,8 @@ struct RunSpec {
   kernels::Backend backend = kernels::Backend::cpu;
   /// What this rank gets out of a reduction is infinite, and nothing else is.
   std::optional<std::uint32_t> overflows_on;
-  /// Called on every rank before training, with its context.
-  std::function<void(const Context&)> prepare;
+  /// Called on every rank before training, with its context and its rank in the run.
+  std::function<void(const Context&, std::uint32_t rank)> prepare;
   /// Called on every rank once the gradients of a step are complete, before the optimizer.
   std::function<void(const Context&)> before_update;
   /// Called on every rank after each step, with its engine.
@@ -76,6 +76,7 @@ struct RankRun {
   std::size_t used_after = 0;         ///< bytes of all pools once the engine is gone
   std::size_t host_state_bytes = 0;   ///< model states between steps in pageable host memory
   std::size_t pinned_state_bytes = 0;
+  std::vector<std::vector<float>> weights;  ///< of the first rank of a further copy of the model
 };
 
 struct TrainingRun {
