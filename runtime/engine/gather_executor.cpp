@@ -7,6 +7,7 @@
 #include "instrumentation/param_status.h"
 #include "kernels/ops.h"
 #include "runtime/plan/quantization.h"
+#include "runtime/plan/scheduler_compat.h"
 
 namespace shardscope::engine {
 using execution::advance;
@@ -79,7 +80,12 @@ void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev
   shards_.load(loads);
   if (&destination != &stream) events_.order(destination, stream);
   if (cause == ev::StatusCause::prefetch) watch_.began(gather.id, gather.params.size());
-  path_.gather(parts, {plan::raw(gather.id)});
+  const plan::SchedulerCompat compat(context_.config.zero.compat.scheduler);
+  if (cause == ev::StatusCause::persistent && compat.gathers_persistent_one_by_one()) {
+    for (const GatherPath::Part& part : parts) path_.gather({&part, 1}, {plan::raw(gather.id)});
+  } else {
+    path_.gather(parts, {plan::raw(gather.id)});
+  }
   watch_.ended(gather.id);
   issued.done = events_.take();
   stream.record(*issued.done);

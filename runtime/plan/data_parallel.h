@@ -1,6 +1,6 @@
 // Which ranks train one copy of the model together, where that is not all of them: DeepSpeed's
 // data_parallel_group, which a model-parallel unit (mpu) gives it. Parameters are partitioned, gathered and
-// reduced inside a group. Each group holds a copy of its own; the ranks at one place in every group are
+// reduced inside a group (P20). Each group holds a copy of its own; the ranks at one place in every group are
 // model-parallel peers and read the same data.
 #pragma once
 

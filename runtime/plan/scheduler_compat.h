@@ -40,6 +40,8 @@ class SchedulerCompat {
   // The optimizer step.
   /// Persistent parameters are partitioned before every step. Ours stay if their values do not change.
   [[nodiscard]] constexpr bool partitions_persistent_at_update() const noexcept { return deepspeed(); }
+  /// After it each of them is gathered by a collective of its own.
+  [[nodiscard]] constexpr bool gathers_persistent_one_by_one() const noexcept { return deepspeed(); }
   /// They are gathered again after a step that was not skipped or a checkpoint only.
   [[nodiscard]] constexpr bool gathers_persistent_only_after_updates() const noexcept { return deepspeed(); }
 

@@ -3,6 +3,9 @@
 // initial weights from rank 0 (compat.broadcast_weights, P2).
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "instrumentation/event_fields.h"
 #include "runtime/plan/quantization.h"
 #include "tests/runtime/engine/rank_events.h"
 #include "tests/runtime/engine/support.h"
@@ -53,6 +56,33 @@ TEST(FlatGathers, ChangeNoBitAndHoldTheTensorThatTheyCut) {
       EXPECT_GE(most_of(flat, MemoryCategory::gather_buffer), 2 * (64 * 256 + 256));
     }
   }
+}
+
+/// Parameters of each collective that gathers persistent parameters after a step.
+std::vector<std::size_t> gathered_after_steps(const ObservedRun& observed) {
+  std::vector<std::size_t> parts;
+  bool inside = false;
+  for (const Event& event : observed.lane(0, instrumentation::StreamId::host)) {
+    if (event.kind == EventKind::step_end || event.kind == EventKind::micro_step_begin) inside = false;
+    if (event.kind == EventKind::overflow) inside = true;
+    if (!inside || event.kind != EventKind::collective_submitted) continue;
+    const auto collective = instrumentation::as<EventKind::collective_submitted>(event);
+    if (collective.op == instrumentation::CollectiveOp::all_gather) parts.push_back(collective.parts);
+  }
+  return parts;
+}
+
+// compat.scheduler deepspeed: in one collective each, of the same elements.
+TEST(PersistentParameters, AreGatheredTogetherOrOneByOneAfterTheStep) {
+  const Json zero{{"stage3_param_persistence_threshold", 300}};
+  const ObservedRun plain = train_observed(spec_of(2, "fp32", zero));
+  const ObservedRun deepspeed = train_observed(spec_of(2, "fp32", zero, {{"scheduler", "deepspeed"}}));
+  EXPECT_EQ(first_difference(plain.run, deepspeed.run), "");
+  const std::vector<std::size_t> together = gathered_after_steps(plain),
+                                 apart = gathered_after_steps(deepspeed);
+  ASSERT_EQ(together.size(), 3U) << "one after each step";
+  EXPECT_GT(together[0], 4U);
+  EXPECT_EQ(apart, std::vector<std::size_t>(together[0] + together[1] + together[2], 1));
 }
 
 TEST(QuantizedCopies, AreWhatWasGatheredIn16BitsAndTakeAByteAnElement) {
