@@ -63,7 +63,11 @@ void ControlClient::run() {
     }
     std::array<zmq::pollitem_t, 2> items{
         {{socket_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_.fd(), ZMQ_POLLIN, 0}}};
-    const auto wait_ms = std::min<std::int64_t>((next_hello - now) / 1'000'000, kLookEvery_ms) + 1;
+    // A collector that answers accepts the key that there is; each wake of this thread takes a core from
+    // whoever computes.
+    const std::int64_t until_hello_ms = (next_hello - now) / 1'000'000;
+    const std::int64_t wait_ms =
+        (collector_alive() ? until_hello_ms : std::min(until_hello_ms, kLookEvery_ms)) + 1;
     try {
       zmq::poll(items.data(), items.size(), std::chrono::milliseconds(wait_ms));
     } catch (const zmq::error_t& error) {

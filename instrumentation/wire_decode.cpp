@@ -340,7 +340,19 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     }
     case fb::Body_RelayHello: {
       const auto& h = *f.body_as_RelayHello();
-      return RelayHello{text_of(h.host(), kMaxName, "host"), text_of(h.clock_id(), kMaxName, "clock id")};
+      RelayHello hello{text_of(h.host(), kMaxName, "host"), text_of(h.clock_id(), kMaxName, "clock id"), {}};
+      if (const auto* present = h.present(); present != nullptr) {
+        require(present->size() % 2 == 0, "a range of ranks without its length");
+        std::uint32_t next = 0;
+        for (flatbuffers::uoffset_t i = 0; i < present->size(); i += 2) {
+          const RelayHello::Range range{present->Get(i), present->Get(i + 1)};
+          require(range.first < kMaxWorld && range.count <= kMaxWorld - range.first, "rank out of range");
+          require(range.count != 0 && range.first >= next, "ranges of ranks that are not in order");
+          next = range.first + range.count;
+          hello.present.push_back(range);
+        }
+      }
+      return hello;
     }
     case fb::Body_Ping: {
       const auto& p = *f.body_as_Ping();

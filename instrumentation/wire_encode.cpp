@@ -152,7 +152,10 @@ struct Encode {
   Offset operator()(const RelayHello& m) {
     type = fb::Body_RelayHello;
     const auto host = b.CreateString(m.host);
-    return fb::CreateRelayHello(b, host, b.CreateString(m.clock_id)).Union();
+    const auto clock_id = b.CreateString(m.clock_id);
+    std::vector<std::uint32_t> present;
+    for (const RelayHello::Range& range : m.present) present.insert(present.end(), {range.first, range.count});
+    return fb::CreateRelayHello(b, host, clock_id, b.CreateVector(present)).Union();
   }
   Offset operator()(const Ping& m) {
     type = fb::Body_Ping;

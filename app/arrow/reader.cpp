@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "app/analysis/summary.h"
 #include "app/arrow/table.h"
 #include "app/store/recording.h"
+#include "app/store/wall_clock.h"
 #include "instrumentation/plain_text.h"
 
 namespace {
@@ -122,7 +124,11 @@ std::string info_json(const Opened& opened) {
   const shardscope::store::RecordingInfo& info = opened.info;
   std::vector<std::string> problems = info.problems;
   for (const std::string& problem : opened.store.problems()) problems.push_back(problem);
+  const std::optional<std::int64_t> unix_ns = shardscope::store::unix_offset_ns(info.path);
+  const nlohmann::json begin =
+      unix_ns ? nlohmann::json(opened.store.origin_ns() + *unix_ns) : nlohmann::json();
   const nlohmann::json out = {{"path", info.path},
+                              {"begin_unix_ns", begin},
                               {"format_version", info.format_version},
                               {"complete", info.complete && problems.empty()},
                               {"events", info.events},

@@ -17,7 +17,8 @@
 namespace shardscope::cli {
 namespace {
 
-std::vector<std::string> arguments_of(const SimulationCommand& command, const std::string& publish) {
+std::vector<std::string> arguments_of(const SimulationCommand& command,
+                                      const std::vector<std::string>& publish) {
   std::vector<std::string> arguments{sibling_program("zero_simulate")};
   const auto add = [&](const char* name, const std::string& value) {
     if (value.empty()) return;
@@ -35,8 +36,9 @@ std::vector<std::string> arguments_of(const SimulationCommand& command, const st
   add("--seed", std::to_string(command.seed));
   add("--jitter", fmt::format("{}", command.jitter));
   for (const std::string& straggler : command.stragglers) add("--straggler", straggler);
-  add("--publish", publish);
+  for (const std::string& endpoint : publish) add("--publish", endpoint);
   add("--key", command.key);
+  if (command.live) arguments.emplace_back("--live");
   if (command.no_memory_limit) arguments.emplace_back("--no-memory-limit");
   if (command.json) arguments.emplace_back("--json");
   return arguments;
@@ -51,7 +53,7 @@ void allow_connections() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-Played play(const SimulationCommand& command, const std::string& publish,
+Played play(const SimulationCommand& command, const std::vector<std::string>& publish,
             const std::function<void(const std::string&)>& progress) {
   Process player(arguments_of(command, publish), Process::Output::capture);
   Played played;
@@ -90,7 +92,7 @@ collector::CollectorStatus record_simulation(const SimulationCommand& command, c
   collector::Collector collector(collecting);
   SimulationCommand with_key = command;
   with_key.key = collector.keys() + "/publish.key";
-  const Played played = play(with_key, collector.publish_endpoint());
+  const Played played = play(with_key, {collector.publish_endpoint()});
   collector.stop();
   if (played.code != 0) throw UserError(played.failure, played.code);
   const collector::CollectorStatus status = collector.status();

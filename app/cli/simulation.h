@@ -22,6 +22,7 @@ struct SimulationCommand {
   double jitter = 0;
   std::vector<std::string> stragglers;  ///< RANK:FACTOR
   std::string key;
+  bool live = false;  ///< events are sent when their time has come
   bool no_memory_limit = false;
   bool json = false;
 };
@@ -36,9 +37,10 @@ struct Played {
 void allow_connections();
 
 /// Plays to the end, or until an interrupt has stopped it. Warnings go to standard error, other lines to
-/// `progress`. publish: a collector's endpoint; empty: the events go nowhere. Throws UserError when the
+/// `progress`. publish: collectors' endpoints, in order of the ranks, which have equal parts; none: the events go
+/// nowhere. Throws UserError when the
 /// program cannot be started.
-[[nodiscard]] Played play(const SimulationCommand& command, const std::string& publish,
+[[nodiscard]] Played play(const SimulationCommand& command, const std::vector<std::string>& publish,
                           const std::function<void(const std::string&)>& progress = {});
 
 /// Plays into a recording at `path`. Throws UserError: the player's own message, or why nothing was recorded.

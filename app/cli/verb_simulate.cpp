@@ -41,7 +41,9 @@ struct SimulateOptions {
   double jitter = 0;
   std::vector<std::string> stragglers;
   bool no_memory_limit = false;
-  std::string record, connect, key;
+  std::string record, key;
+  std::vector<std::string> connect;
+  bool live = false;
   bool view = false;
   bool json = false;
 };
@@ -73,6 +75,7 @@ SimulationCommand command_of(const SimulateOptions& options, const std::string& 
   command.jitter = options.jitter;
   command.stragglers = options.stragglers;
   command.key = options.key;
+  command.live = options.live;
   command.no_memory_limit = options.no_memory_limit;
   command.json = options.json;
   return command;
@@ -101,20 +104,20 @@ int simulate(const SimulateOptions& options) {
   allow_connections();
 
   std::optional<collector::Collector> collector;
-  std::string publish = options.connect;
+  std::vector<std::string> publish = options.connect;
   if (publish.empty() && (!options.record.empty() || options.view)) {
     collector::CollectorOptions collecting;
     collecting.listen = "tcp://127.0.0.1:0";
     collecting.record_path = options.record;
     collector.emplace(collecting);
-    publish = collector->publish_endpoint();
+    publish = {collector->publish_endpoint()};
   }
   SimulationCommand command = command_of(options, config, set.empty() ? "" : changed.name());
   if (collector) command.key = collector->keys() + "/publish.key";
   std::unique_ptr<Process> dashboard;
   if (options.view) {
     dashboard = std::make_unique<Process>(
-        std::vector<std::string>{sibling_program("shardscope-gui"), "--connect", publish, "--key",
+        std::vector<std::string>{sibling_program("shardscope-gui"), "--connect", publish.front(), "--key",
                                  collector->keys() + "/control.key"},
         Process::Output::inherit);
   }
@@ -198,11 +201,15 @@ void add_simulate(CLI::App& app, Action& action) {
                  "Go on where the device's memory would not be enough");
   CLI::Option* record = verb->add_option("-o,--record", options->record, "Record to this *.zscope file");
   CLI::Option* connect =
-      verb->add_option("--connect", options->connect, "Publish to a collector or dashboard that listens here")
+      verb->add_option("--connect", options->connect,
+                       "Publish to a collector or dashboard that listens here; of several, such as those of the "
+                       "nodes, the ranks have equal parts, in order")
           ->check(kEndpoint);
   verb->add_option("--key", options->key, "Publishing key for --connect (docs/security.md)")->needs(connect);
   CLI::Option* view = verb->add_flag("--view", options->view, "Open the dashboard on it");
   connect->excludes(record)->excludes(view);
+  verb->add_flag("--live", options->live,
+                 "Publish events when their time has come, as a run that is made, not as fast as they are played");
   verb->add_flag("--json", options->json, "Print the outcome as JSON");
   verb->callback([options, &action] { action = [options] { return simulate(*options); }; });
 }

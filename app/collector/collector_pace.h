@@ -27,9 +27,11 @@ enum class Watch : std::uint8_t {
 [[nodiscard]] inline CollectorPace pace_of(Watch watch, std::size_t ranks) noexcept {
   // As old as what a crash loses anyway: that often a recording is committed.
   if (watch == Watch::idle)
-    return {0.25, 0.5, 0.5, static_cast<std::uint16_t>(instrumentation::DrainPace::kUnwatched.count())};
+    return {0.25, 0.5, std::clamp(static_cast<double>(ranks) / 1024, 0.5, 4.0),
+            static_cast<std::uint16_t>(instrumentation::DrainPace::kUnwatched.count())};
   // Few ranks: fluent. Many: larger chunks, which compress and index better.
-  return {0.02, std::clamp(0.05 * static_cast<double>(ranks) / 16, 0.05, 0.5), 0.2, 0};
+  return {0.02, std::clamp(0.05 * static_cast<double>(ranks) / 16, 0.05, 0.5),
+          std::clamp(static_cast<double>(ranks) / 4096, 0.2, 1.0), 0};
 }
 
 }  // namespace shardscope::collector

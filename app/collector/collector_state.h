@@ -161,6 +161,8 @@ struct Collector::State {
   void pass_control(const wire::Message& message);
   void on_node(const std::string& route, const wire::Header& from, const wire::RelayHello& hello);
   void look_after_nodes(double now);
+  /// For the collector above: ranks that something has lately come from.
+  [[nodiscard]] std::vector<wire::RelayHello::Range> present_ranks() const;
   [[nodiscard]] std::int64_t clock_now() const noexcept {
     return options.clock.at(instrumentation::monotonic_now_ns());
   }

@@ -8,11 +8,36 @@
 
 namespace shardscope::collector {
 
+namespace {
+constexpr double kLately_s = 2;  ///< a rank says something at least every second
+}  // namespace
+
 void Collector::State::on_node(const std::string& route, const wire::Header& from,
                                const wire::RelayHello& hello) {
   const bool same_clock = hello.clock_id == clock_id;
-  if (nodes.greeted(from.incarnation, route, hello.host, same_clock, now_s()) == Nodes::Greeting::back)
+  const double now = now_s();
+  if (nodes.greeted(from.incarnation, route, hello.host, same_clock, now) == Nodes::Greeting::back)
     record_message(0, clock_now(), Severity::info, "the collector of node " + hello.host + " is back");
+  for (const wire::RelayHello::Range& range : hello.present) {
+    const auto end = ranks.lower_bound(range.first + range.count);
+    for (auto rank = ranks.lower_bound(range.first); rank != end; ++rank) {
+      if (rank->second.route == route) rank->second.control_received(now);
+    }
+  }
+}
+
+std::vector<wire::RelayHello::Range> Collector::State::present_ranks() const {
+  std::vector<wire::RelayHello::Range> out;
+  const double since = now_s() - kLately_s;
+  for (const auto& [id, rank] : ranks) {
+    if (!rank.row.connected || rank.last_control_s < since) continue;
+    if (!out.empty() && out.back().first + out.back().count == id) {
+      ++out.back().count;
+    } else {
+      out.push_back({id, 1});
+    }
+  }
+  return out;
 }
 
 void Collector::State::look_after_nodes(double now) {
@@ -24,7 +49,7 @@ void Collector::State::look_after_nodes(double now) {
   for (const std::string& route : nodes.pings_due(now)) {
     wire::Message message;
     message.header = header;
-    message.body = wire::Ping{++ping_id, clock_now()};
+    message.body = wire::Ping{++ping_id, clock_now(), pacing.pace().look_ms};
     const wire::Frame frame = wire::encode(message);
     sockets.control_used();
     try {
@@ -56,7 +81,7 @@ void Collector::State::pass_control(const wire::Message& message) {
     if (!theirs) return;
     prepared->command = *theirs;
   }
-  upstream->control(message.header, std::move(body));
+  upstream->control(message.header, std::move(body), now_s());
 }
 
 void Collector::State::start_upstream() {
@@ -70,7 +95,8 @@ void Collector::State::start_upstream() {
                                    .clock = options.clock,
                                    .command = [this](std::uint32_t rank, const wire::RankCommand& command) {
                                      pass_command(rank, command);
-                                   }});
+                                   },
+                                   .present = [this] { return present_ranks(); }});
 }
 
 void Collector::State::pass_upstream() {

@@ -51,6 +51,10 @@ std::vector<std::string> Nodes::pings_due(double now_s) {
   return routes;
 }
 
+void Nodes::ping_soon() noexcept {
+  for (auto& [incarnation, node] : nodes_) node.next_ping_s_ = 0;
+}
+
 void Nodes::forgive(double seconds) {
   for (auto& [incarnation, node] : nodes_) node.last_message_s_ += seconds;
 }

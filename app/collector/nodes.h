@@ -41,6 +41,8 @@ class Nodes {
   [[nodiscard]] std::vector<std::string> fall_silent(double now_s);
   /// Where to send a ping now; counts as sent.
   [[nodiscard]] std::vector<std::string> pings_due(double now_s);
+  /// They are all due now: what pings say has changed.
+  void ping_soon() noexcept;
   /// This collector received nothing for so long: no node was silent then.
   void forgive(double seconds);
   void clear();

@@ -112,7 +112,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   if (upstream) {
     wire::Hello passed_on = hello;
     passed_on.relayed = true;
-    upstream->control(from, std::move(passed_on));
+    upstream->control(from, std::move(passed_on), now);
   }
   if (identity.world() == 0) {
     identity.suppose_world(hello.world);

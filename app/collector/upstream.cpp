@@ -12,6 +12,9 @@ using instrumentation::monotonic_now_ns;
 
 namespace {
 constexpr double kHelloEvery_s = 0.5;
+/// The collector above pings every second. After a longer silence it may have missed what it was sent, or
+/// have given up ranks as silent.
+constexpr double kInterrupted_s = 3;
 constexpr std::size_t kExpectedRanks = 16;  ///< of a node: each may have its part of the bound
 
 zmq::message_t to_message(const wire::Frame& frame) { return {frame.data(), frame.size()}; }
@@ -182,18 +185,30 @@ void Upstream::keep_clock(std::uint32_t id, const RankSession& rank) {
   for (auto& stream : replaced_) keep(*stream);
 }
 
-void Upstream::control(const wire::Header& from, wire::Body body) {
+void Upstream::control(const wire::Header& from, wire::Body body, double now_s) {
   wire::Header header = from;
   header.incarnation ^= options_.id;
-  if (const auto* hello = std::get_if<wire::Hello>(&body)) hellos_[from.rank] = {header, *hello};
-  send_control(header, std::move(body));
+  if (const auto* hello = std::get_if<wire::Hello>(&body)) {
+    hellos_[from.rank] = {header, *hello};
+    // Of a rank whose node it does not know yet the collector above takes none.
+    if (next_hello_s_ == 0) {
+      next_hello_s_ = now_s + kHelloEvery_s;
+      send_hello();
+    }
+    if (!repeats_.passes(from.rank, header.incarnation, now_s)) return;
+  } else if (const auto* position = std::get_if<wire::Position>(&body)) {
+    if (!repeats_.passes(from.rank, *position, now_s)) return;
+  }
+  if (!send_control(header, std::move(body))) repeats_.forget(from.rank);
 }
 
-void Upstream::send_control(const wire::Header& from, wire::Body body) {
+bool Upstream::send_control(const wire::Header& from, wire::Body body) {
   const wire::Frame frame = wire::encode({from, std::move(body)});
   try {
-    (void)control_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
+    return control_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait)
+        .has_value();
   } catch (const zmq::error_t&) {  // everything sent here is sent again
+    return false;
   }
 }
 
@@ -254,7 +269,9 @@ void Upstream::send_hello() {
   header.incarnation = options_.id;
   header.run_id =
       hellos_.empty() ? streams_.begin()->second->header.run_id : hellos_.begin()->second.first.run_id;
-  send_control(header, wire::RelayHello{options_.host, options_.clock_id});
+  send_control(header, wire::RelayHello{options_.host, options_.clock_id,
+                                        options_.present ? options_.present()
+                                                         : std::vector<wire::RelayHello::Range>{}});
   // A rank that has ended sends nothing more; the collector above may have missed that it did.
   for (const auto& [rank, stream] : streams_) {
     if (!stream->finish || stream->acknowledged) continue;
@@ -275,7 +292,7 @@ void Upstream::send_hello() {
 
 void Upstream::pump(double now_s) {
   if (credentials_.changed(monotonic_now_ns())) connect();
-  receive();
+  receive(now_s);
   if (now_s >= next_hello_s_ && !(hellos_.empty() && streams_.empty())) {
     next_hello_s_ = now_s + kHelloEvery_s;
     send_hello();
@@ -309,7 +326,19 @@ void Upstream::pump(double now_s) {
   }
 }
 
-void Upstream::receive() {
+void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, double now_s) {
+  watched_ = ping.look_ms == 0;
+  const bool anew = message.header.incarnation != above_ || now_s - last_ping_s_ > kInterrupted_s;
+  above_ = message.header.incarnation;
+  last_ping_s_ = now_s;
+  if (!anew) return;
+  repeats_.forget();
+  for (const auto& [rank, hello] : hellos_) {
+    if (repeats_.passes(rank, hello.first.incarnation, now_s)) send_control(hello.first, hello.second);
+  }
+}
+
+void Upstream::receive(double now_s) {
   zmq::message_t message;
   while (control_.recv(message, zmq::recv_flags::dontwait)) {
     const std::int64_t received = options_.clock.at(monotonic_now_ns());
@@ -322,6 +351,7 @@ void Upstream::receive() {
       header.run_id = m.header.run_id;
       send_control(header,
                    wire::Pong{ping->id, ping->sent_ns, received, options_.clock.at(monotonic_now_ns())});
+      on_ping(m, *ping, now_s);
       continue;
     }
     if (const auto* confirmation = std::get_if<wire::Received>(&m.body)) {

@@ -15,6 +15,7 @@
 #include <zmq.hpp>
 
 #include "app/collector/rank_session.h"
+#include "app/collector/repeated_messages.h"
 #include "instrumentation/host_clock.h"
 #include "instrumentation/link_state.h"
 #include "instrumentation/local_keys.h"
@@ -33,6 +34,8 @@ struct UpstreamOptions {
   instrumentation::HostClock clock;
   /// A command for a rank; `id` is the upper collector's.
   std::function<void(std::uint32_t rank, const wire::RankCommand&)> command;
+  /// Ranks that something has lately come from. The collector above is sent that in one message.
+  std::function<std::vector<wire::RelayHello::Range>()> present;
 };
 
 /// Used by the collector's thread.
@@ -52,8 +55,10 @@ class Upstream {
   void keep_clock(std::uint32_t id, const RankSession& rank);
   /// Those of another run than turned out to be passed on.
   void forget_greetings() { hellos_.clear(); }
-  /// Hello, Prepared, Position.
-  void control(const wire::Header& from, wire::Body body);
+  /// Hello, Prepared, Position. What a rank only says again is passed on now and then (RepeatedMessages).
+  void control(const wire::Header& from, wire::Body body, double now_s);
+  /// The collector above waits for what comes, or has not said yet that it does not.
+  [[nodiscard]] bool watched() const noexcept { return watched_; }
   /// Sends hello, receives commands, sends what the connection takes. `now_s`: on the clock of
   /// RankSession::first_message_s. What a process published waits RankSession::kClockWait_s for its clock at
   /// most.
@@ -109,10 +114,11 @@ class Upstream {
   bool send(Stream& stream, double now_s);
   void encode_next(Stream& stream);
   void confirmed(std::uint32_t rank, const wire::Received& received);
-  void receive();
-  void send_control(const wire::Header& from, wire::Body body);
+  void receive(double now_s);
+  bool send_control(const wire::Header& from, wire::Body body);  ///< false: the connection did not take it
   void resend(Stream& stream);
   void send_hello();
+  void on_ping(const wire::Message& message, const wire::Ping& ping, double now_s);
   void connect();
 
   UpstreamOptions options_;
@@ -124,6 +130,10 @@ class Upstream {
   std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent
   std::map<std::uint32_t, std::pair<wire::Header, wire::Hello>> hellos_;  ///< the last of each rank
+  RepeatedMessages repeats_;
+  bool watched_ = true;
+  std::uint64_t above_ = 0;  ///< process of the collector above
+  double last_ping_s_ = 0;   ///< of it
   std::uint32_t turn_ = 0;                                                ///< rank whose turn is next
   double next_hello_s_ = 0;
   std::uint64_t shed_before_ = 0;  ///< by queues that are gone

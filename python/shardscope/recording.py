@@ -107,6 +107,12 @@ class Table:
         import pyarrow
         return pyarrow.table(self)
 
+    def to_parquet(self, folder):
+        """Writes the rows below a new folder as Parquet, with pyarrow: spans, events and memory by day and rank (Hive's names,
+        day=2026-11-26/rank=3), batch by batch. Returns how many rows."""
+        from shardscope import parquet
+        return parquet.write(self, folder)
+
     def __repr__(self):
         chosen = ", ".join(f"{name}={value!r}" for name, value in self._chosen.items())
         return f"<shardscope table {self.name}{' of ' + chosen if chosen else ''}: {', '.join(self.columns)}>"
@@ -205,7 +211,7 @@ class Run:
 
     @property
     def info(self):
-        """Path, version, events, whether it is complete."""
+        """Path, version, events, whether it is complete, when it began (begin_unix_ns; None: that is not recorded)."""
         return json.loads(self._recording.json("info"))
 
     @property
@@ -228,6 +234,12 @@ class Run:
     def memory(self):
         """Every allocation and release, with its pool and category."""
         return Table(self._recording, "memory")
+
+    def to_parquet(self, folder):
+        """Writes every table below a new folder as Parquet, for DuckDB, Spark and others; see Table.to_parquet. Returns
+        {table: rows}."""
+        from shardscope import parquet
+        return parquet.write_run(self, folder)
 
     def __getattr__(self, name):
         if name in TABLES:

@@ -19,7 +19,8 @@ struct Options {
   std::string hardware_folder;  ///< of hardware known by name
   std::uint32_t ranks = 8;
   std::int64_t steps = 3;
-  std::string publish;  ///< collector
+  std::vector<std::string> publish;  ///< collectors; of several the ranks have equal parts
+  bool live = false;                 ///< events are sent when their time has come
   std::string key;
   std::string run_id;
   std::string detail;

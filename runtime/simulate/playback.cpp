@@ -38,7 +38,6 @@ Playback::Playback(const RunGroups& groups, Variation variation, std::int64_t or
     : groups_(groups),
       variation_(std::move(variation)),
       take_(std::move(take)),
-      latest_ns_(origin_ns + kLongestRunNs),
       shared_(2 * std::size_t{groups.topology().world}) {
   for (const RunGroups::Entry& entry : groups.groups()) {
     const std::uint32_t first = entry.shape.nodes > 1 ? groups.topology().world : 0;
@@ -46,6 +45,11 @@ Playback::Playback(const RunGroups& groups, Variation variation, std::int64_t or
     for (const std::uint32_t member : entry.group.members) links.push_back(first + member);
   }
   ranks_.resize(groups.topology().world);
+  begin_at(origin_ns);
+}
+
+void Playback::begin_at(std::int64_t origin_ns) {
+  latest_ns_ = origin_ns + kLongestRunNs;
   for (Rank& rank : ranks_) rank.time.fill(origin_ns);
 }
 
@@ -80,6 +84,10 @@ void Playback::play(std::span<const std::shared_ptr<const Tape>> tapes) {
         std::all_of(rank.queue.begin(), rank.queue.end(), [](const auto& q) { return q.empty(); });
     if (!done) throw std::logic_error("simulate: rank " + std::to_string(r) + " waits for ever");
   }
+}
+
+void Playback::hand_over_certain() {
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) hand_over(rank, certain_until(ranks_[rank]));
 }
 
 void Playback::finish() {

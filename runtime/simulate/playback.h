@@ -40,11 +40,16 @@ class Playback {
 
   /// `groups` outlives it. Times begin at `origin_ns`.
   Playback(const RunGroups& groups, Variation variation, std::int64_t origin_ns, Take take);
+  /// Times begin at `origin_ns` instead; before the first play().
+  void begin_at(std::int64_t origin_ns);
 
   /// Plays one tape of every rank to its end; `tapes` by rank, the same piece of the run on each. Events
   /// whose place is certain are handed over meanwhile. Throws std::logic_error when ranks wait for one
   /// another for ever, std::invalid_argument when the run takes longer than can be believed.
   void play(std::span<const std::shared_ptr<const Tape>> tapes);
+  /// Hands over what is certain of each rank, however little; by itself play() waits until that is some thousand
+  /// events.
+  void hand_over_certain();
   /// Hands over what is left.
   void finish();
   /// Latest time of any rank's host.
@@ -107,7 +112,7 @@ class Playback {
   std::unordered_map<std::uint64_t, Transfer> transfers_;  ///< likewise
   /// Of every group, as numbers of `shared_`: its ranks' own, to their nodes or, among nodes, out of them.
   std::vector<std::vector<std::uint32_t>> links_;
-  const std::int64_t latest_ns_;  ///< that a rank may reach
+  std::int64_t latest_ns_ = 0;  ///< that a rank may reach
   SharedLinks shared_;
   std::deque<std::uint32_t> awake_;
 };

@@ -30,6 +30,8 @@ class Simulation {
              const SimulationOptions& options, engine::Engine::NameKernel name_kernel, Playback::Take take);
   ~Simulation();
 
+  /// Times begin at `origin_ns` instead; before begin().
+  void begin_at(std::int64_t origin_ns) { playback_.begin_at(origin_ns); }
   /// The engines take their memory and get their weights. Throws BackendError when it does not fit the
   /// hardware.
   void begin();
@@ -37,6 +39,8 @@ class Simulation {
   std::int64_t step();
   /// An evaluation of every rank, as the configuration has it, between two steps. Returns how long it took.
   std::int64_t evaluate();
+  /// Hands over what has been played, for a run that is followed step by step.
+  void hand_over() { playback_.hand_over_certain(); }
   /// Hands over the last events.
   void finish();
 

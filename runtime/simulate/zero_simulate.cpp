@@ -16,6 +16,7 @@
 #include "runtime/config/option_checks.h"
 #include "runtime/engine/run_tables.h"
 #include "runtime/simulate/event_sender.h"
+#include "runtime/simulate/event_senders.h"
 #include "runtime/simulate/options.h"
 #include "runtime/simulate/simulation.h"
 #include "runtime/train/setup.h"
@@ -53,7 +54,7 @@ instrumentation::RunTables tables_of(const simulate::Options& options, const pla
 }
 
 void run(const simulate::Options& options) {
-  if (!options.publish.empty()) simulate::EventSender::allow_connections(options.ranks);
+  if (!options.publish.empty()) simulate::EventSenders::check(options.ranks);
   train::Options named;
   named.model = options.model;
   named.config = options.config;
@@ -71,12 +72,14 @@ void run(const simulate::Options& options) {
   const instrumentation::Detail detail = config.shardscope.detail;
 
   const auto began = std::chrono::steady_clock::now();
-  std::unique_ptr<simulate::EventSender> sender;
+  std::unique_ptr<simulate::EventSenders> sender;
   std::uint64_t made = 0;
   simulate::Simulation simulation(
       model, config, simulated, [&](const std::string& name) { return sender ? sender->name_id(name) : 0; },
       [&](std::uint32_t rank, std::vector<instrumentation::Event> events) {
         if (sender) {
+          if (options.live && !events.empty())
+            sender->wait_until(static_cast<std::int64_t>(events.back().ticks));
           sender->take(rank, std::move(events));
           made = sender->events();
         } else {
@@ -84,11 +87,14 @@ void run(const simulate::Options& options) {
         }
       });
   if (!options.publish.empty()) {
-    sender = std::make_unique<simulate::EventSender>(
-        options.publish, options.key.empty() ? config.shardscope.key : options.key,
-        tables_of(options, model, config, simulated.hardware, simulation.groups().topology()), detail);
+    sender = std::make_unique<simulate::EventSenders>(
+        simulate::Destination{options.publish,
+                              options.key.empty() ? config.shardscope.key : options.key},
+        tables_of(options, model, config, simulated.hardware, simulation.groups().topology()), detail,
+        simulate::EventSender::most_ranks());
     sender->connect(kConnectSeconds, [&] {
-      report("warning: no collector answers at " + options.publish + " yet; waiting for up to " +
+      report("warning: no collector answers at " + options.publish.front() +
+             (options.publish.size() > 1 ? " or another of the nodes'" : "") + " yet; waiting for up to " +
              std::to_string(static_cast<int>(kConnectSeconds)) + " s");
     });
     sender->message(instrumentation::Severity::info,
@@ -113,11 +119,14 @@ void run(const simulate::Options& options) {
   }
   try {
     instrumentation::g_detail.store(static_cast<int>(detail));
+    // Connecting thousands of ranks takes a while.
+    if (options.live) simulation.begin_at(instrumentation::monotonic_now_ns());
     simulation.begin();
     nlohmann::json steps = nlohmann::json::array(), evaluations = nlohmann::json::array();
     for (std::int64_t step = 0; step < options.steps; ++step) {
       const double ms = static_cast<double>(simulation.step()) * 1e-6;
       steps.push_back(ms);
+      if (options.live) simulation.hand_over();
       if (!options.json) {
         std::printf("step %lld of %lld: %.3f ms simulated\n", static_cast<long long>(step + 1),
                     static_cast<long long>(options.steps), ms);

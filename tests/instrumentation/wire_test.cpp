@@ -190,6 +190,10 @@ TEST(Wire, EveryOtherBodyComesBack) {
   ASSERT_TRUE(ping.message) << ping.why;
   EXPECT_EQ(std::get<Ping>(ping.message->body).sent_ns, 11);
   EXPECT_EQ(std::get<Ping>(ping.message->body).look_ms, 250);
+  const std::vector<RelayHello::Range> present{{0, 8}, {12, 1}};
+  const auto node = round_trip(of(RelayHello{"node", "clock", present}), From::rank_control);
+  ASSERT_TRUE(node.message) << node.why;
+  EXPECT_EQ(std::get<RelayHello>(node.message->body).present, present);
   Position position;
   position.position = {true, 99, GateKind::bucket, 4};
   position.detail = -1;
@@ -305,6 +309,10 @@ TEST(Wire, ValuesNoCorrectRankWritesAreRefused) {
   EXPECT_TRUE(refused([](RunTables& t) { t.slices[0].rank = 4; }));
   EXPECT_TRUE(refused([](RunTables& t) { t.slices[0].elems = -1; }));
   EXPECT_TRUE(refused([](RunTables& t) { t.host.assign(kMaxName + 1, 'x'); }));
+  for (const std::vector<RelayHello::Range>& present :
+       {std::vector<RelayHello::Range>{{4, 2}, {5, 1}}, {{4, 0}}, {{UINT32_MAX, 2}}, {{1, UINT32_MAX}}}) {
+    EXPECT_EQ(round_trip(of(RelayHello{"node", "clock", present}), From::rank_control).reject, Reject::value);
+  }
   Message bad = batch_message(3);
   std::get<Batch>(bad.body).events[1].stream = static_cast<StreamId>(kStreamCount);
   EXPECT_EQ(round_trip(bad, From::rank_publish).reject, Reject::value);

@@ -2,6 +2,7 @@
 simulated GPUs, each exported once in every format."""
 import base64
 import csv
+import datetime
 import functools
 import json
 import logging
@@ -273,6 +274,62 @@ class Arrow(unittest.TestCase):
         self.assertEqual(spans.num_rows, read.num_rows)
         for source in ("spans", f"'{path}'"):
             self.assertEqual(dict(duckdb.sql(query.format(source)).fetchall()), dict(by_kind), source)
+
+    def test_parquet_by_day_and_rank_holds_every_row_where_its_folder_says(self):
+        import duckdb
+        import shardscope as package
+        from shardscope import parquet
+        for name in RUNS:
+            with self.subTest(run=name):
+                run = package.open(recording(name))
+                folder = FOLDER / f"{name}-parquet"
+                written = run.to_parquet(folder)
+                with self.assertRaisesRegex(FileExistsError, "new or empty"):
+                    run.to_parquet(folder)
+                self.assertTrue((folder / "_SUCCESS").exists())
+                begin = run.info["begin_unix_ns"]
+                for form in ("spans", "events"):
+                    ours = Counter(row["rank"] for row in table(name, form))
+                    self.assertEqual(written[form], sum(ours.values()))
+                    found = duckdb.sql(f"SELECT rank, count(*) FROM read_parquet('{folder}/{form}/**/*.parquet', hive_partitioning=true) "
+                                       "GROUP BY rank").fetchall()
+                    self.assertEqual({str(rank): count for rank, count in found}, dict(ours))
+                sums = Counter()
+                for row in table(name, "spans"):
+                    if row["end_ns"] and row["kind"] == "collective_begin":
+                        sums[int(row["rank"])] += int(row["duration_ns"])
+                self.assertEqual(dict(duckdb.sql(
+                    f"SELECT rank, sum(duration_ns)::BIGINT FROM read_parquet('{folder}/spans/*/*/*.parquet', hive_partitioning=true) "
+                    "WHERE kind = 'collective_begin' AND end_ns IS NOT NULL GROUP BY rank").fetchall()), dict(sums))
+                days = {path.name.removeprefix("day=") for path in (folder / "spans").iterdir()}
+                if begin is None:  # simulated: no calendar
+                    self.assertEqual(days, {"0"})
+                else:
+                    at = [(begin + int(row["begin_ns"])) // 10**9 for row in table(name, "spans")]
+                    self.assertEqual(days, {str(datetime.datetime.fromtimestamp(s, datetime.timezone.utc).date()) for s in at})
+        # The end of a day parts the rows, and none is in two or in no day.
+        day = parquet.DAY_NS
+        self.assertEqual(list(parquet.days_of(day - 5, 0, 10)), [("1970-01-01", 5 - day, 5), ("1970-01-02", 5, 5 + day)])
+        self.assertEqual([name for name, _, _ in parquet.days_of(None, 0, 2 * day)], ["0", "1", "2"])
+
+    def test_parquet_of_a_day_s_end_parts_the_rows(self):
+        import duckdb
+        import shardscope as package
+        from shardscope import parquet
+        spans = package.open(recording("gpt-mini")).spans(kind="step")
+        rows = list(spans.rows())
+        middle = sorted(row["begin_ns"] for row in rows)[len(rows) // 2]
+        # As if midnight had been in the middle of the run.
+        real, parquet.begin_of = parquet.begin_of, lambda _: 3 * parquet.DAY_NS - middle
+        try:
+            folder = FOLDER / "midnight"
+            self.assertEqual(spans.to_parquet(folder), len(rows))
+        finally:
+            parquet.begin_of = real
+        found = dict(duckdb.sql(f"SELECT day::VARCHAR, count(*) FROM read_parquet('{folder}/**/*.parquet', hive_partitioning=true) GROUP BY day").fetchall())
+        before = sum(row["begin_ns"] < middle for row in rows)
+        self.assertGreater(before, 0)
+        self.assertEqual(found, {"1970-01-03": before, "1970-01-04": len(rows) - before})
 
 
 if __name__ == "__main__":

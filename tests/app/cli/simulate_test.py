@@ -8,9 +8,11 @@ import contextlib
 import csv
 import json
 import pathlib
+import resource
 import sqlite3
 import subprocess
 import tempfile
+import time
 
 from command_line import BIN, ENV, ROOT, CommandTest, main, read, shardscope
 
@@ -193,6 +195,65 @@ class Simulate(CommandTest):
             self.assertEqual({(rank["dropped"], rank["lost_messages"]) for rank in info["ranks"]}, {(0, 0)})
             self.assertEqual(len({rank["host"] for rank in info["ranks"]}), 12)  # nodes of eight
             self.assertEqual(info["run"]["parameters"], 52)  # one rank told the lists for all
+
+    def test_ranks_of_several_processes_publish_live_to_the_collectors_of_their_nodes(self):
+        """As where thousands of ranks need more open files than a process may have: here 8 ranks' for each."""
+        with tempfile.TemporaryDirectory() as folder:
+            recording = pathlib.Path(folder) / "run.zscope"
+            top, nodes = f"ipc://{folder}/top", [f"ipc://{folder}/node{n}" for n in range(2)]
+            quiet = {"env": ENV, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            collectors = [subprocess.Popen([BIN / "shardscope", "record", recording, "--listen", top], **quiet)]
+            collectors += [subprocess.Popen([BIN / "shardscope", "collect", "--upstream", top, "--listen", node], **quiet)
+                           for node in nodes]
+
+            def few_files():
+                resource.setrlimit(resource.RLIMIT_NOFILE, (256 + 8 * 8, 256 + 8 * 8))
+
+            try:
+                began = time.monotonic()
+                made = subprocess.run([BIN / "shardscope", "simulate", "--json", "--model", "gpt-mini", "--ranks", "32", "--config",
+                                       STAGE3, "--steps", "3", "--detail", "modules", "--live", "--connect", nodes[0], "--connect",
+                                       nodes[1]], env=ENV, capture_output=True, text=True, timeout=120, preexec_fn=few_files)
+                took = time.monotonic() - began
+                self.assertEqual(made.returncode, 0, made.stderr)
+                for collector in collectors:
+                    self.assertEqual(collector.wait(timeout=60), 0)
+            finally:
+                for collector in collectors:
+                    if collector.poll() is None:
+                        collector.kill()
+                        collector.wait()
+            made = json.loads(made.stdout)
+            self.assertGreater(took, sum(made["step_ms"]) / 1e3, "a live run takes the time that it simulates")
+            info = read("info", recording)
+            self.assertEqual(info["events"], made["events"])
+            self.assertEqual([rank["rank"] for rank in info["ranks"]], list(range(32)))
+            self.assertEqual({(rank["dropped"], rank["lost_messages"]) for rank in info["ranks"]}, {(0, 0)})
+            self.assertEqual(info["run"]["parameters"], 52)
+
+    def test_the_end_of_one_of_the_collectors_is_named(self):
+        """Also where a process of its own sends to it."""
+        with tempfile.TemporaryDirectory() as folder:
+            ends = [f"ipc://{folder}/node{n}" for n in range(2)]
+            recorders = [subprocess.Popen([BIN / "shardscope", "record", pathlib.Path(folder) / f"{n}.zscope", "--listen", end], env=ENV,
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for n, end in enumerate(ends)]
+
+            def few_files():
+                resource.setrlimit(resource.RLIMIT_NOFILE, (256 + 8 * 8, 256 + 8 * 8))
+
+            player = subprocess.Popen([BIN / "shardscope", "simulate", "--model", "gpt-mini", "--ranks", "16", "--config", STAGE3,
+                                       "--steps", "1000000", "--connect", ends[0], "--connect", ends[1]], env=ENV,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=few_files)
+            try:
+                self.assertIn("step 1 of", player.stdout.readline())
+                recorders[1].kill()
+                _, said = player.communicate(timeout=90)
+            finally:
+                for process in (*recorders, player):
+                    process.kill()
+                    process.wait()
+            self.assertEqual(player.returncode, 1)
+            self.assertRegex(said, f"the collector at {ends[1]} has not answered for 10 s; the run is not whole there")
 
 
     def test_a_collector_that_is_gone_ends_it(self):

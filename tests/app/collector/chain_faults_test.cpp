@@ -323,7 +323,11 @@ class Raw {
     header_.incarnation = incarnation;
     header_.run_id = "collector-test";
   }
-  void control(wire::Body body) { send(control_, std::move(body), 0); }
+  void control(wire::Body body, std::uint32_t rank = 0) {
+    header_.rank = rank;
+    send(control_, std::move(body), 0);
+    header_.rank = 0;
+  }
   void publish(std::uint64_t sequence, wire::Body body) { send(publish_, std::move(body), sequence); }
   /// Whether a command of this kind is among what has been said to it since.
   bool was_told(wire::RankCommand::Kind kind) {
@@ -385,7 +389,7 @@ TEST(ChainFaults, LossesAreCountedOnTheHopWhereTheyHappened) {
   }
   Collector top(local());
   Raw node(top.publish_endpoint(), 9);
-  node.control(wire::RelayHello{"node", clock_identity()});
+  node.control(wire::RelayHello{"node", clock_identity(), {}});
   node.control(wire::Hello{2, 0, "elsewhere", clock_identity(), true});
   EXPECT_TRUE(eventually([&] { return top.status().ranks_connected == 1; }));
   node.publish(0, wire::Tables{two_ranks(0)});
@@ -398,6 +402,29 @@ TEST(ChainFaults, LossesAreCountedOnTheHopWhereTheyHappened) {
   node.publish(5, batch);
   EXPECT_TRUE(eventually([&] { return lost_at(top) == Lost(4, 3); }))
       << lost_at(top).first << " " << lost_at(top).second;
+}
+
+/// What a node says for its ranks stands for what each would say, and only for those that it names.
+TEST(ChainFaults, ARankIsThereWhileItsNodeSaysSo) {
+  Collector top(local());
+  Raw node(top.publish_endpoint(), 9);
+  const auto greet = [&] { node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}}); };
+  greet();
+  for (std::uint32_t rank = 0; rank < 2; ++rank)
+    node.control(wire::Hello{2, 0, "elsewhere", clock_identity(), true}, rank);
+  ASSERT_TRUE(eventually([&] { return top.status().ranks_connected == 2; }));
+  EXPECT_TRUE(eventually(
+      [&] {
+        greet();
+        return top.status().ranks_connected == 1;
+      },
+      20s))
+      << "rank 1 says nothing, and its node does not name it";
+  for (int i = 0; i < 20; ++i) {
+    greet();
+    std::this_thread::sleep_for(50ms);
+  }
+  EXPECT_EQ(top.status().ranks_connected, 1U);
 }
 
 TEST(ChainFaults, ACommandReachesARankThatHasPublishedNothingYet) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "app/collector/relay_progress.h"
+#include "app/collector/repeated_messages.h"
 
 namespace shardscope::collector {
 namespace {
@@ -73,6 +74,37 @@ TEST(RelayProgress, TheEndWaitsForTheLastWordOfTheCollectorAboveAndNotForEver) {
   EXPECT_TRUE(unanswered.over(true, true, false, 15.5, 5));
   EXPECT_FALSE(unanswered.over(true, false, false, 16, 5)) << "there is more to send again";
   EXPECT_FALSE(unanswered.over(true, true, false, 20, 5));
+}
+
+TEST(RepeatedMessages, OfWhatARankSaysAgainOnlyNewsPasses) {
+  RepeatedMessages repeats;
+  wire::Position position;
+  position.position.number = 7;
+  EXPECT_TRUE(repeats.passes(3, 0xA, 10));
+  EXPECT_TRUE(repeats.passes(3, position, 10));
+  position.position.number = 9;
+  EXPECT_FALSE(repeats.passes(3, 0xA, 11));
+  EXPECT_FALSE(repeats.passes(3, position, 11)) << "which gate it has passed last is none";
+  EXPECT_TRUE(repeats.passes(4, 0xA, 11)) << "of another rank";
+  EXPECT_TRUE(repeats.passes(3, 0xB, 11)) << "of another process";
+  position.position.holding = true;
+  EXPECT_TRUE(repeats.passes(3, position, 11.1));
+  EXPECT_FALSE(repeats.passes(3, position, 11.2));
+  position.position.number = 10;
+  EXPECT_TRUE(repeats.passes(3, position, 11.3)) << "held at the next gate: it was stepped";
+  position.position.holding = false;
+  EXPECT_TRUE(repeats.passes(3, position, 11.4));
+  position.detail = 2;
+  EXPECT_TRUE(repeats.passes(3, position, 11.5));
+  position.lease_expirations = 1;
+  EXPECT_TRUE(repeats.passes(3, position, 11.6));
+  EXPECT_FALSE(repeats.passes(3, position, 11.6 + RepeatedMessages::kAgain_s - 0.01));
+  EXPECT_TRUE(repeats.passes(3, position, 11.6 + RepeatedMessages::kAgain_s)) << "one may have been lost";
+  repeats.forget(3);
+  EXPECT_TRUE(repeats.passes(3, 0xB, 22)) << "the last was";
+  EXPECT_FALSE(repeats.passes(3, 0xB, 22));
+  repeats.forget();
+  EXPECT_TRUE(repeats.passes(3, 0xB, 22)) << "another collector above";
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ class Hop {
                              .host = "node",
                              .clock_id = "node",
                              .clock = {},
-                             .command = {}}) {
+                             .command = {},
+                             .present = {}}) {
     above_.set(zmq::sockopt::rcvtimeo, 10'000);  // for a failing test to end
     above_.bind(endpoints_of(endpoint_).publish);
     // Nothing is taken before the connection is there.

@@ -1,0 +1,117 @@
+"""Tables of a recording as Parquet files in folders named by day and rank, for engines that read them with many machines.
+
+    run.to_parquet("run-parquet")                        # every table
+    run.spans(kind="collective").to_parquet("collectives")
+
+What is in memory is a batch of rows: a recording of weeks is written in as much as one of minutes."""
+import datetime
+import pathlib
+
+DAY_NS = 86_400 * 10**9
+EPOCH = datetime.date(1970, 1, 1)
+# Of Spark and others: the folder is whole. Names that begin so are no data to them.
+DONE = "_SUCCESS"
+BY_RANK = ("spans", "events", "memory")
+
+
+def days_of(begin_unix_ns, first_ns, last_ns):
+    """(name, begin, end) of the days from the one of first_ns to that of last_ns, in the run's time; dates of UTC where it is known when
+    the run began, else days since its first event."""
+    shift = begin_unix_ns or 0
+    day = (first_ns + shift) // DAY_NS
+    while day * DAY_NS - shift <= last_ns:
+        name = str(day) if begin_unix_ns is None else (EPOCH + datetime.timedelta(days=day)).isoformat()
+        yield name, day * DAY_NS - shift, (day + 1) * DAY_NS - shift
+        day += 1
+
+
+def new_folder(path):
+    folder = pathlib.Path(path)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileExistsError(f"{folder}: there is something already; give a folder that is new or empty")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def arrow():
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("to_parquet needs pyarrow: pip install pyarrow") from error
+    return pyarrow
+
+
+def write_part(table, folder, but=()):
+    """One file with the table's rows, without the columns that its folders say. Returns how many rows; 0: there is no file."""
+    pyarrow = arrow()
+    reader = pyarrow.RecordBatchReader.from_stream(table)
+    schema = pyarrow.schema([field for field in reader.schema if field.name not in but])
+    rows, writer = 0, None
+    try:
+        for batch in reader:
+            if batch.num_rows == 0:
+                continue
+            if writer is None:
+                folder.mkdir(parents=True, exist_ok=True)
+                writer = pyarrow.parquet.ParquetWriter(folder / "part-0.parquet", schema, compression="zstd")
+            writer.write_batch(batch.select(schema.names))
+            rows += batch.num_rows
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows
+
+
+def write(table, path):
+    """A table below `path`: spans, events and memory as day=.../rank=..., steps as day=..., others as one file."""
+    folder = new_folder(path)
+    rows = parts(table, folder)
+    (folder / DONE).touch()
+    return rows
+
+
+def parts(table, folder):
+    recording, chosen = table._recording, table._chosen
+    if table.name not in BY_RANK:
+        return write_part(table, folder)
+    ranks, first_ns, last_ns = {}, 0, 0
+    for row in type(table)(recording, "ranks").rows():
+        ranks[row["rank"]] = row["last_event_ns"]
+    wanted = chosen.get("rank")
+    if wanted is not None:
+        wanted = [wanted] if isinstance(wanted, int) else [int(rank) for rank in wanted]
+    last_ns = max(ranks.values(), default=0)
+    begin, end = chosen.get("begin_ns"), chosen.get("end_ns")
+    rows = 0
+    for day, day_begin, day_end in days_of(begin_of(recording), first_ns if begin is None else begin,
+                                           last_ns if end is None else min(end, last_ns)):
+        for rank in sorted(ranks) if wanted is None else wanted:
+            part = table.filter(rank=rank, begin_ns=day_begin if begin is None else max(begin, day_begin),
+                                end_ns=day_end if end is None else min(end, day_end))
+            rows += write_part(part, folder / f"day={day}" / f"rank={rank}", but=("rank",))
+    return rows
+
+
+def begin_of(recording):
+    """Unix time of the run's first event in nanoseconds; None: the recording does not have it, as that of a simulation."""
+    import json
+    return json.loads(recording.json("info"))["begin_unix_ns"]
+
+
+def write_run(run, path):
+    """Every table of a recording, each in a folder of its name, and `run` with one row. Returns {table: rows}."""
+    from shardscope.recording import TABLES
+    pyarrow = arrow()
+    folder = new_folder(path)
+    rows = {}
+    for table in (run.spans(), run.events(), run.memory, *(getattr(run, name) for name in TABLES)):
+        rows[table.name] = parts(table, folder / table.name)
+    info = run.info
+    one = {name: [info[name]] for name in ("path", "events", "complete", "begin_unix_ns")}
+    (folder / "run").mkdir()
+    pyarrow.parquet.write_table(pyarrow.table(one, schema=pyarrow.schema(
+        [("path", pyarrow.string()), ("events", pyarrow.int64()), ("complete", pyarrow.bool_()), ("begin_unix_ns", pyarrow.int64())])),
+        folder / "run" / "part-0.parquet")
+    (folder / DONE).touch()
+    return rows
