@@ -47,11 +47,14 @@ void RunSink::tables(const wire::Header& from, const wire::Tables& tables) {
                      whole_->slices == t.slices && whole_->param_groups == t.param_groups;
   wire::Tables bare{t};
   bare.tables.drop_lists();
+  // The run's is the one that viewers look at; it is most of what is left of a rank's tables.
+  if (!first && whole_->config_json == t.config_json) bare.tables.config_json.clear();
   std::vector<std::uint8_t> bare_bytes = bytes_of(from, std::move(bare));
   wire::ViewItem item;
   item.kind = wire::ViewItem::Kind::tables;
   item.rank = from.rank;
-  item.data = alike ? bare_bytes : std::move(whole_bytes);
+  const bool no_lists = t.modules.empty() && t.params.empty() && t.slices.empty() && t.param_groups.empty();
+  item.data = alike || (!first && no_lists) ? bare_bytes : std::move(whole_bytes);
   log_.add_tables(std::move(item), std::move(bare_bytes));
   if (first) whole_ = t;
   if (recording_) recording_->tables(from.rank, t);

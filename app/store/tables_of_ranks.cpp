@@ -9,7 +9,8 @@ using instrumentation::RunTables;
 
 void TablesOfRanks::take(std::uint32_t rank, const RunTables& tables) {
   const auto size = [](const RunTables& t) {
-    return t.modules.size() + t.params.size() + t.slices.size() + t.param_groups.size();
+    const std::size_t configuration = t.config_json.empty() ? 0 : 1;
+    return t.modules.size() + t.params.size() + t.slices.size() + t.param_groups.size() + configuration;
   };
   const bool poorer = run_ && size(tables) < size(*run_);
   const bool richer = run_ && size(tables) > size(*run_);
@@ -19,6 +20,7 @@ void TablesOfRanks::take(std::uint32_t rank, const RunTables& tables) {
   }
   RunTables own = tables;
   own.drop_lists();
+  own.config_json.clear();
   ranks_[rank] = std::move(own);
 }
 

@@ -9,7 +9,8 @@
 
 namespace shardscope::store {
 
-/// Modules, parameters and slices are the same on every rank and, with many ranks, large: they are kept once.
+/// Modules, parameters, slices and the configuration are the same on every rank and, with many ranks, large: they
+/// are kept once.
 class TablesOfRanks {
  public:
   void take(std::uint32_t rank, const instrumentation::RunTables& tables);
@@ -17,7 +18,7 @@ class TablesOfRanks {
   /// Whole, of the lowest rank among those with the most modules, parameters and slices; empty tables before
   /// any were taken. They grow while the run goes on, on one rank a moment before another.
   [[nodiscard]] const instrumentation::RunTables& of_run() const;
-  /// Without modules, parameters and slices; null if the rank has sent none.
+  /// Without modules, parameters, slices and the configuration; null if the rank has sent none.
   [[nodiscard]] const instrumentation::RunTables* of_rank(std::uint32_t rank) const;
 
  private:
