@@ -11,6 +11,7 @@ import inspect
 import sys
 
 from shardscope import _core, _say
+from shardscope._switched import Switched
 
 _adapters_of = {}  # module name -> [adapter]
 _undo = []  # what detach() does, last first
@@ -21,21 +22,13 @@ class Differs(Exception):
     """A symbol is not as the table says; the text says which and how."""
 
 
-class Adapter:
+class Adapter(Switched):
     """A framework's hook table. `on` is cleared by the first hook that raises, or when a symbol differs."""
 
     def __init__(self, name, module, install):
         self.name, self.module, self.install = name, module, install
-        self.switch = _core.Switch()  # what its wrappers look at
+        super().__init__()  # the switch is what its wrappers look at
         self.on = True
-
-    @property
-    def on(self):
-        return self.switch.on
-
-    @on.setter
-    def on(self, value):
-        self.switch.on = value
 
     def installed(self, module):
         if not self.on:

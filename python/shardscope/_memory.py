@@ -11,6 +11,7 @@ import time
 import weakref
 
 from shardscope import _core, _kinds as k, _say
+from shardscope._switched import Switched
 
 PARAM_SHARD, PARAM_GATHERED, PARAM_SECONDARY, GRAD_FULL, GRAD_SHARD, MASTER_WEIGHT, MOMENTUM, VARIANCE, REDUCE_BUCKET, \
     GATHER_BUFFER, SWAP_BUFFER, QUANTIZATION, ACTIVATION, INPUT, TEMPORARY, OTHER = range(16)
@@ -59,11 +60,13 @@ class StorageCount:
         self.sums[key] = self.sums.get(key, 0) + size
 
 
-class Memory:
+class Memory(Switched):
+    """`on` while memory is counted; slots look at its switch."""
+
     def __init__(self):
+        super().__init__()
         self.device = "cpu"
         self.sources = {}  # id(model) -> Source
-        self.switch = _core.Switch()  # whether memory is counted; slots look at it
         self.slots, self.together = [], self.slots_of([])  # of all sources, each once
         self.optimizers = []  # weak references to those that have stepped
         self.fixed = {}  # (pool, category) -> bytes, of the last full sample
@@ -73,14 +76,6 @@ class Memory:
         self.failed = False
         self.not_recorded = None  # called with the reason where counting fails
         self.at_failure = set()  # called then: of hooks that report levels by themselves
-
-    @property
-    def on(self):
-        return self.switch.on
-
-    @on.setter
-    def on(self, value):
-        self.switch.on = value
 
     def watch(self, model, source_of, device):
         """From now on what source_of() says of this model is counted, until there is no model."""

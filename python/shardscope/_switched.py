@@ -1,0 +1,15 @@
+"""A flag that Python sets and hooks in C++ read without calling Python."""
+from shardscope import _core
+
+
+class Switched:
+    def __init__(self):
+        self.switch = _core.Switch()  # off; handed to the hooks
+
+    @property
+    def on(self):
+        return self.switch.on
+
+    @on.setter
+    def on(self, value):
+        self.switch.on = value
