@@ -40,6 +40,33 @@ wire::Header header_of(std::uint32_t rank) {
   return header;
 }
 
+// With thousands of ranks the configuration would be most of what a viewer waits for.
+TEST(RunSink, AViewerGetsTheRunsConfigurationOnceAndAnotherOneToo) {
+  RunSink sink("");
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    wire::Tables tables = tables_of(rank);
+    tables.tables.world = tables.tables.local_world = 3;
+    tables.tables.config_json = rank == 2 ? R"({"other": 1})" : R"({"run": 1})";
+    if (rank == 1) tables.tables.drop_lists();
+    sink.tables(header_of(rank), tables);
+  }
+  wire::ViewReply reply;
+  sink.log().read(0, 0, 1U << 20, 100, reply);
+  ASSERT_EQ(reply.items.size(), 3U);
+  store::Store viewed;
+  std::vector<std::string> configurations;
+  for (const std::size_t i : {1U, 2U, 0U}) {  // whatever comes first
+    const auto& data = reply.items[i].data;
+    wire::Decoded decoded = wire::decode(data.data(), data.size(), wire::From::rank_publish);
+    ASSERT_TRUE(decoded.message) << decoded.why;
+    const ev::RunTables& tables = std::get<wire::Tables>(decoded.message->body).tables;
+    configurations.push_back(tables.config_json);
+    viewed.set_tables(reply.items[i].rank, tables);
+  }
+  EXPECT_EQ(configurations, (std::vector<std::string>{"", R"({"other": 1})", R"({"run": 1})"}));
+  EXPECT_EQ(viewed.tables().config_json, R"({"run": 1})");
+}
+
 // Both ranks add the same. What the second one adds is what the first one has added, and is its own all the
 // same.
 TEST(RunSink, WhatRanksAddAlikeIsRecordedOfEach) {
