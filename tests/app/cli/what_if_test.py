@@ -4,8 +4,10 @@ simulation with the changed settings on that machine takes.
 
 Usage: what_if_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
+import itertools
 import json
 import pathlib
+import re
 import tempfile
 
 from command_line import ROOT, CommandTest, main, read, shardscope
@@ -147,6 +149,109 @@ class WhatIf(CommandTest):
         text = shardscope("what-if", self.recording, "--set", "zero_optimization.overlap_comm=false").stdout
         for word in ("(itself simulated)", "fitted", "predicted", "A  the recorded settings, simulated", "overlap_comm"):
             self.assertIn(word, text)
+
+    def search(self, *arguments, recording=None):
+        return read("what-if", recording or self.recording, "--search", *arguments)
+
+    def test_search_finds_the_best_of_all(self):
+        """Of 18 combinations, each predicted by itself, the search names the fastest, also where it plays 14 at most."""
+        over = {"zero_optimization.stage": ("1", "2", "3"), "zero_optimization.overlap_comm": ("true", "false"),
+                "gradient_accumulation_steps": ("1", "2", "4")}
+        predicted = {}
+        for values in itertools.product(*over.values()):
+            sets = [word for key, value in zip(over, values) for word in ("--set", f"{key}={value}")]
+            predicted[values] = self.what_if(*sets)["predicted_step_ms"]
+        fastest = min(predicted.values())
+        arguments = [word for key, values in over.items() for word in ("--over", f"{key}={','.join(values)}")]
+        for plays in (18, 14):
+            outcome = self.search(*arguments, "--plays", plays, "--best", 3)
+            self.assertEqual(outcome["complete"], plays == 18)
+            self.assertLessEqual(outcome["played"], plays)
+            self.assertEqual(outcome["combinations"], 18)
+            best = outcome["best"][0]
+            self.assertAlmostEqual(best["predicted_step_ms"], fastest, delta=0.0051 * fastest)
+            self.assertEqual([b["predicted_step_ms"] for b in outcome["best"]],
+                             sorted(b["predicted_step_ms"] for b in outcome["best"]))
+            # Each proposal is what what-if says of its settings.
+            for one in outcome["best"]:
+                alone = self.what_if(*(word for key, value in one["settings"].items() for word in ("--set", f"{key}={value}")))
+                self.assertAlmostEqual(alone["predicted_step_ms"], one["predicted_step_ms"], places=3)
+                self.assertEqual(alone["changed"]["peak_memory_bytes"]["device"], one["peak_memory_bytes"])
+
+    def test_search_within_a_memory_limit(self):
+        over = ("--over", "zero_optimization.stage=0,1,2,3")
+        alone = [self.what_if("--set", f"zero_optimization.stage={stage}")
+                 for stage in range(4)]
+        made = [(one["predicted_step_ms"], one["changed"]["peak_memory_bytes"]["device"]) for one in alone]
+        peaks = sorted(peak for _, peak in made)
+        everything = self.search(*over)
+        self.assertEqual(everything["over_limit"], 0)
+        self.assertEqual(everything["best"][0]["peak_memory_bytes"], min(made)[1])
+        limit = peaks[1]
+        limited = self.search(*over, "--best", 9, "--memory-limit", limit)
+        self.assertEqual(limited["over_limit"], sum(peak > limit for peak in peaks))
+        self.assertGreater(limited["over_limit"], 0)
+        self.assertAlmostEqual(limited["best"][0]["predicted_step_ms"], min(ms for ms, peak in made if peak <= limit), places=3)
+        self.assertTrue(all(one["peak_memory_bytes"] <= limit for one in limited["best"]))
+        nothing = self.search(*over, "--memory-limit", "1MiB")
+        self.assertEqual(nothing["best"], [])
+        self.assertEqual(nothing["smallest"]["peak_memory_bytes"], peaks[0])
+        self.assertIn("Nothing that was played fits 1.00 MiB", nothing["verdict"])
+        # Where the recorded settings do not fit, the fastest that do may be slower.
+        price = self.search("--over", "shardscope.activation_checkpointing=true", "--over",
+                            "gradient_accumulation_steps=2", "--memory-limit", everything["recorded"]["peak_memory_bytes"] - 1)
+        self.assertGreater(price["best"][0]["predicted_change_pct"], price["error_pct"])
+        self.assertIn("slower than the recording", price["verdict"])
+
+    def test_search_says_how_sure_it_is(self):
+        # The recorded settings against ones that differ by little: no claim.
+        outcome = self.search("--over", "zero_optimization.stage3_prefetch_bucket_size=40000000")
+        self.assertGreaterEqual(outcome["error_pct"], outcome["measured_error_pct"])
+        self.assertFalse(outcome["best"][0]["beyond_error"])
+        self.assertRegex(outcome["verdict"], "cannot be told|None of the settings played is predicted faster")
+        # Without overlap recorded: a gain beyond every error.
+        slow = pathlib.Path(self.folder.name) / "slow.zscope"
+        self.simulated("-o", slow, "--set", "zero_optimization.stage3_max_live_parameters=1000000", "--set",
+                       "zero_optimization.overlap_comm=false")
+        outcome = self.search(recording=slow)
+        self.assertTrue(outcome["best"][0]["beyond_error"])
+        self.assertRegex(outcome["verdict"], r"predicted [0-9.]+ % faster")
+        self.assertIn("zero_optimization.stage", {setting["name"] for setting in outcome["searched"]})
+        text = shardscope("what-if", slow, "--search", "--plays", 12, "--memory-limit", "40GiB").stdout
+        for word in ("how sure", "searched", "limit", "40.0 GiB", "--plays", "zero_optimization."):
+            self.assertIn(word, text)
+
+    def test_search_says_that_small_products_are_slower(self):
+        two = pathlib.Path(self.folder.name) / "two.zscope"
+        self.simulated("-o", two, "--set", "train_micro_batch_size_per_gpu=2")
+        peak = self.search("--over", "zero_optimization.overlap_comm=false", recording=two)["recorded"]["peak_memory_bytes"]
+        arguments = ("--over", "train_micro_batch_size_per_gpu=1", "--memory-limit", peak - 1)
+        outcome = self.search(*arguments, recording=two)
+        self.assertTrue(outcome["best"][0]["smaller_micro_batch"])
+        text = shardscope("what-if", two, "--search", *arguments).stdout
+        self.assertIn("smaller products are slower", text)
+        outcome = self.search("--over", "train_micro_batch_size_per_gpu=4", recording=two)
+        self.assertFalse(any(one["smaller_micro_batch"] for one in outcome["best"]))
+
+    def test_the_error_that_a_search_names_is_the_measured_one(self):
+        page = (ROOT / "docs/what-if-pairs.md").read_text()
+        measured = float(re.search(r"90th percentile ([0-9.]+) %", page).group(1))
+        outcome = self.search("--over", "zero_optimization.overlap_comm=true,false")
+        self.assertAlmostEqual(outcome["measured_error_pct"], measured)
+
+    def test_search_errors(self):
+        for arguments, words in (
+                (("--search", "--over", "zero_optimization.stage"), ("--over zero_optimization.stage", "KEY=V1,V2")),
+                (("--search", "--over", "zero_optimization.stag=1,2"), ("stag", "did you mean")),
+                (("--search", "--over", "zero_optimization.stage=3"), ("stage=3", "recorded value alone")),
+                (("--search", "--over", "bf16.enabled=false"), ("bf16.enabled", "--matrix-tflops")),
+                (("--search", "--over", "zero_optimization.stage=1,2", "--over", "zero_optimization.stage=0"), ("twice",)),
+                (("--search", "--memory-limit", "much"), ("--memory-limit much", "GiB")),
+                (("--search", "--memory-limit", "-1GiB"), ("--memory-limit -1GiB", "GiB")),
+                (("--memory-limit", "1GiB"), ("--memory-limit", "--search")),
+                (("--search", "--plays", "0"), ("0",)),
+                (("--search", "-o", pathlib.Path(self.folder.name) / "x.zscope"), ("excludes",))):
+            self.refused(["what-if", self.recording, *arguments], *words)
 
     def test_errors(self):
         one_node = pathlib.Path(self.folder.name) / "node.zscope"

@@ -1,0 +1,349 @@
+#include "app/cli/what_if_search.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "app/analysis/foreign_json.h"
+#include "app/analysis/quantity_text.h"
+#include "app/analysis/search_space.h"
+#include "app/analysis/setting_search.h"
+#include "app/analysis/summary.h"
+#include "app/cli/process.h"
+#include "app/cli/say.h"
+#include "app/cli/verb.h"
+
+namespace shardscope::cli {
+namespace {
+
+using analysis::Choice;
+using analysis::Played;
+using analysis::PlayOutcome;
+using analysis::SearchResult;
+using analysis::SearchSetting;
+
+/// Of the step times that docs/what-if-pairs.md measured after one change, nine of ten were this close to
+/// their prediction. what_if_test.py holds it to that page.
+constexpr double kMeasuredErrorPct = 7.1;
+
+std::int64_t device_peak(const store::Store& store) {
+  std::int64_t peak = 0;
+  for (const analysis::RankSummary& rank : analysis::summarize(store).ranks) {
+    const auto at = rank.memory_peak.find(instrumentation::MemoryPool::device);
+    if (at != rank.memory_peak.end()) peak = std::max(peak, at->second.total());
+  }
+  return peak;
+}
+
+/// The recorded value of KEY as JSON; "null" where it has none.
+std::string recorded_value(const nlohmann::json& config, const std::string& key) {
+  const nlohmann::json* at = &config;
+  for (std::size_t begin = 0; begin <= key.size();) {
+    const std::size_t end = std::min(key.find('.', begin), key.size());
+    const auto found = at->is_object() ? at->find(key.substr(begin, end - begin)) : at->end();
+    if (!at->is_object() || found == at->end()) return "null";
+    at = &*found;
+    begin = end + 1;
+  }
+  return at->dump();
+}
+
+std::vector<SearchSetting> given_space(const ReplayedRun& run, const std::vector<std::string>& over) {
+  const nlohmann::json config = analysis::parse_foreign(run.recorded().tables().config_json);
+  std::vector<SearchSetting> space;
+  for (const std::string& text : over) {
+    const std::string key = text.substr(0, text.find('='));
+    for (const char* type : {"bf16", "fp16", "data_types"}) {
+      if (key.rfind(type, 0) != 0) continue;
+      throw UserError(
+          fmt::format("--over {}: how fast another data type computes is in no recording; give it "
+                      "with --set and --matrix-tflops or --trial",
+                      text),
+          2);
+    }
+    try {
+      space.push_back(analysis::setting_from(text, recorded_value(config, key)));
+    } catch (const std::invalid_argument& error) {
+      throw UserError(fmt::format("--over {}", error.what()), 2);
+    }
+    if (std::ranges::count(space, key, &SearchSetting::name) > 1)
+      throw UserError(fmt::format("--over {}: the key is given twice; give all its values at once", text), 2);
+    // A key that is misspelt is an error, not a run that is refused.
+    static_cast<void>(run.changed(space.back().values.back().sets));
+  }
+  std::stable_partition(space.begin(), space.end(), [](const SearchSetting& setting) {
+    return setting.name == "zero_optimization.stage";
+  });
+  return space;
+}
+
+/// The keys that --set has given stay as given.
+void leave_out_given(std::vector<SearchSetting>& space, const std::vector<std::string>& sets) {
+  std::set<std::string> given;
+  for (const std::string& set : sets) given.insert(set.substr(0, set.find('=')));
+  const auto is_given = [&](const SearchSetting& setting) {
+    return std::ranges::any_of(setting.values, [&](const analysis::SettingValue& value) {
+      return std::ranges::any_of(
+          value.sets, [&](const std::string& set) { return given.contains(set.substr(0, set.find('='))); });
+    });
+  };
+  for (std::size_t i = space.size(); i-- > 0;) {
+    if (!is_given(space[i])) continue;
+    if (i == 0) {
+      // Others name their stages by its values: it stays, with the one that was recorded or given.
+      space[i].values.resize(1);
+    } else {
+      space.erase(space.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
+struct Search {
+  ReplayedRun run;
+  std::vector<SearchSetting> space;
+  analysis::SearchBounds bounds;
+  SearchResult result;
+  std::int64_t recorded_peak = 0;
+
+  [[nodiscard]] std::size_t over_limit() const {
+    return static_cast<std::size_t>(std::ranges::count_if(result.played, [&](const Played& played) {
+      return played.outcome.refused.empty() && bounds.memory_bytes > 0 &&
+             played.outcome.peak_bytes > bounds.memory_bytes;
+    }));
+  }
+  [[nodiscard]] std::vector<const Played*> refused() const {
+    std::vector<const Played*> all;
+    for (const Played& played : result.played)
+      if (!played.outcome.refused.empty()) all.push_back(&played);
+    return all;
+  }
+  [[nodiscard]] double predicted_ms(std::size_t index) const {
+    return run.predicted_ms(result.played[index].outcome.step_ms);
+  }
+  [[nodiscard]] double change_pct(std::size_t index) const {
+    return 100 * (predicted_ms(index) / run.pace().step_ms - 1);
+  }
+  /// How far a prediction may be off: as far as those of the measured pairs, or the model from this
+  /// recording.
+  [[nodiscard]] double error_pct() const {
+    return std::max(kMeasuredErrorPct, std::abs(run.model_error_pct()));
+  }
+  [[nodiscard]] std::vector<std::string> sets(std::size_t index) const {
+    return analysis::sets_of(space, result.played[index].choice);
+  }
+};
+
+PlayOutcome play(ReplayedRun& run, const std::vector<std::string>& sets) {
+  try {
+    const TemporaryConfig changed = run.changed(sets);
+    const Measured played = read_measured(run.play(changed));
+    run.check_links(played.pace);
+    return {played.pace.step_ms, device_peak(played.store), {}};
+  } catch (const UserError& error) {
+    if (interrupted()) throw;
+    return {0, 0, error.what()};
+  } catch (const config::ConfigError& error) {
+    return {0, 0, error.what()};
+  }
+}
+
+void search(Search& search) {
+  const bool watched = ::isatty(STDERR_FILENO) == 1;
+  std::size_t plays = 0;
+  search.result = analysis::search_settings(search.space, search.bounds, [&](const Choice& choice) {
+    PlayOutcome outcome = play(search.run, analysis::sets_of(search.space, choice));
+    if (++plays % 10 == 0 && watched) say(stderr, "shardscope: {} settings played\n", plays);
+    return outcome;
+  });
+}
+
+std::string joined(const std::vector<std::string>& sets) {
+  return sets.empty() ? "as recorded" : fmt::format("{}", fmt::join(sets, " "));
+}
+
+/// What the figures bear, in a sentence or two.
+std::string verdict(const Search& search, const std::vector<std::size_t>& best) {
+  if (best.empty()) {
+    const std::size_t smallest = analysis::smallest_played(search.result);
+    if (smallest == search.result.played.size())
+      return "None of the settings can be run: " + search.refused().front()->outcome.refused;
+    return fmt::format("Nothing that was played fits {}. The least memory, {}, takes {}.",
+                       analysis::bytes_text(search.bounds.memory_bytes),
+                       analysis::bytes_text(search.result.played[smallest].outcome.peak_bytes),
+                       joined(search.sets(smallest)));
+  }
+  const double change = search.change_pct(best.front());
+  if (search.sets(best.front()).empty() && std::abs(change) <= search.error_pct()) {
+    return fmt::format(
+        "None of the settings played is predicted faster than the recorded ones; a gain of less "
+        "than {:.1f} % would not be seen.",
+        search.error_pct());
+  }
+  const std::string beside = fmt::format("predicted {:.1f} % {} than the recording", std::abs(change),
+                                         change < 0 ? "faster" : "slower");
+  if (std::abs(change) > search.error_pct())
+    return fmt::format("The first is {}, more than predictions are off.", beside);
+  return fmt::format(
+      "The first is {}, which is within that error: it cannot be told from the recorded settings. "
+      "`shardscope ab` measures both.",
+      beside);
+}
+
+/// The model plays every product at the recorded rate; those of a smaller micro-batch are slower.
+bool has_smaller_micro_batch(const Search& search, std::size_t index) {
+  const std::string key = "train_micro_batch_size_per_gpu=";
+  return std::ranges::any_of(search.sets(index), [&](const std::string& set) {
+    return set.rfind(key, 0) == 0 && std::strtoll(set.c_str() + key.size(), nullptr, 10) <
+                                         search.run.recorded_config().batch.micro_batch_size;
+  });
+}
+
+nlohmann::json entry_json(const Search& search, std::size_t index) {
+  const double change = search.change_pct(index);
+  nlohmann::json settings = nlohmann::json::object();
+  for (const std::string& set : search.sets(index)) {
+    const std::size_t equals = set.find('=');
+    settings[set.substr(0, equals)] = set.substr(equals + 1);
+  }
+  return {{"settings", std::move(settings)},
+          {"predicted_step_ms", search.predicted_ms(index)},
+          {"predicted_change_pct", change},
+          {"peak_memory_bytes", search.result.played[index].outcome.peak_bytes},
+          {"smaller_micro_batch", has_smaller_micro_batch(search, index)},
+          {"beyond_error", std::abs(change) > search.error_pct()}};
+}
+
+nlohmann::json outcome_json(const Search& search, const std::vector<std::size_t>& best) {
+  nlohmann::json settings = nlohmann::json::array();
+  for (const SearchSetting& setting : search.space) {
+    nlohmann::json values = nlohmann::json::array();
+    for (const analysis::SettingValue& value : setting.values) values.push_back(value.text);
+    settings.push_back({{"name", setting.name}, {"values", std::move(values)}});
+  }
+  nlohmann::json refused = nlohmann::json::array();
+  for (const Played* played : search.refused()) {
+    refused.push_back(
+        {{"settings", analysis::sets_of(search.space, played->choice)}, {"why", played->outcome.refused}});
+  }
+  nlohmann::json found = nlohmann::json::array();
+  for (const std::size_t index : best) found.push_back(entry_json(search, index));
+  const std::size_t smallest = analysis::smallest_played(search.result);
+  return {
+      {"recorded",
+       {{"step_ms", search.run.pace().step_ms},
+        {"peak_memory_bytes", search.recorded_peak},
+        {"world", search.run.recorded().tables().world}}},
+      {"modelled_step_ms", search.run.modelled().pace.step_ms},
+      {"model_error_pct", search.run.model_error_pct()},
+      {"measured_error_pct", kMeasuredErrorPct},
+      {"error_pct", search.error_pct()},
+      {"memory_limit_bytes",
+       search.bounds.memory_bytes > 0 ? nlohmann::json(search.bounds.memory_bytes) : nlohmann::json()},
+      {"searched", std::move(settings)},
+      {"combinations", search.result.choices},
+      {"played", search.result.played.size()},
+      {"complete", search.result.complete},
+      {"cut_short", search.result.cut_short},
+      {"over_limit", search.over_limit()},
+      {"refused", std::move(refused)},
+      {"best", std::move(found)},
+      {"smallest", smallest < search.result.played.size() ? entry_json(search, smallest) : nlohmann::json()},
+      {"verdict", verdict(search, best)}};
+}
+
+void say_outcome(const Search& search, const std::vector<std::size_t>& best) {
+  const instrumentation::RunTables& tables = search.run.recorded().tables();
+  say("{:<11}{}, ZeRO-{}, {} rank{}, {:.4g} ms per step, peak {}{}\n", "recorded", tables.model, tables.stage,
+      tables.world, tables.world == 1 ? "" : "s", search.run.pace().step_ms,
+      analysis::bytes_text(search.recorded_peak), tables.simulated ? " (itself simulated)" : "");
+  say("{:<11}{} settings, {} combinations; {}\n", "searched", search.space.size(), search.result.choices,
+      search.result.complete ? std::string("all of them played")
+      : search.result.cut_short
+          ? fmt::format("{} played: as many as --plays allows, not all that the search "
+                        "would have tried",
+                        search.result.played.size())
+          : fmt::format("{} played, one setting after the other from several beginnings",
+                        search.result.played.size()));
+  if (search.bounds.memory_bytes > 0) {
+    say("{:<11}{} of a rank's device; {} of those played need more and are left out\n", "limit",
+        analysis::bytes_text(search.bounds.memory_bytes), search.over_limit());
+  }
+  const std::vector<const Played*> refused = search.refused();
+  if (!refused.empty())
+    say("{:<11}{} cannot be run; the first: {}\n", "refused", refused.size(),
+        refused.front()->outcome.refused);
+  if (!best.empty()) say("\n   predicted    change         peak  settings\n");
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    const std::size_t index = best[i];
+    say("{:>2} {:>9.4g} ms {:>+6.1f} % {:>12}  {}\n", i + 1, search.predicted_ms(index),
+        search.change_pct(index), analysis::bytes_text(search.result.played[index].outcome.peak_bytes),
+        joined(search.sets(index)));
+  }
+  if (std::ranges::any_of(best, [&](std::size_t index) { return has_smaller_micro_batch(search, index); })) {
+    say("\nA smaller micro-batch is played at the recorded rate of products; smaller products are slower, by "
+        "how "
+        "much is not known here.\n");
+  }
+  say("\n{:<11}the model makes {:+.1f} % of the recorded step time; nine of ten changed runs were within "
+      "{:.1f} % "
+      "of their prediction (docs/what-if-pairs.md)\n",
+      "how sure", search.run.model_error_pct(), kMeasuredErrorPct);
+  say("{:<11}{}\n", "", verdict(search, best));
+}
+
+}  // namespace
+
+std::int64_t parse_bytes(const std::string& option, const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  std::string unit = end;
+  unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
+  double factor = 0;
+  if (unit.empty() || unit == "B") factor = 1;
+  if (unit == "KiB") factor = 1024.0;
+  if (unit == "MiB") factor = 1024.0 * 1024;
+  if (unit == "GiB") factor = 1024.0 * 1024 * 1024;
+  const double bytes = number * factor;
+  if (end == text.c_str() || !(bytes >= 1) || !(bytes < 9e18)) {
+    throw UserError(
+        fmt::format("{} {}: not bytes above 0, or a number and KiB, MiB or GiB, for example 24GiB", option,
+                    text),
+        2);
+  }
+  return std::llround(bytes);
+}
+
+int search_settings_of(const SearchOptions& options) {
+  analysis::SearchBounds bounds;
+  if (!options.memory_limit.empty())
+    bounds.memory_bytes = parse_bytes("--memory-limit", options.memory_limit);
+  bounds.plays = options.plays;
+  Search found{ReplayedRun(options.replay), {}, bounds, {}, 0};
+  const ReplayedRun& run = found.run;
+  found.recorded_peak = device_peak(run.recorded());
+  if (options.over.empty()) {
+    const bool host = run.pace().host.has_value() || !options.replay.host_link.empty();
+    found.space = analysis::usual_space(run.recorded_config(), run.recorded().tables(),
+                                        host ? analysis::HostKnown::yes : analysis::HostKnown::no);
+  } else {
+    found.space = given_space(run, options.over);
+  }
+  leave_out_given(found.space, options.replay.set);
+  found.run.set_machine(run.changed());
+  search(found);
+  const std::vector<std::size_t> best = analysis::best_played(found.result, found.bounds, options.show);
+  if (options.json) {
+    say_text(stdout, instrumentation::plain_json(analysis::to_text(outcome_json(found, best), 2)) + "\n");
+  } else {
+    say_outcome(found, best);
+  }
+  return 0;
+}
+
+}  // namespace shardscope::cli

@@ -1,0 +1,28 @@
+// `what-if --search`: the settings that the fitted model says are fastest within a memory limit, and how sure
+// that is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/cli/replayed_run.h"
+
+namespace shardscope::cli {
+
+struct SearchOptions {
+  ReplayOptions replay;
+  std::vector<std::string> over;  ///< KEY=V1,V2,...; empty: the usual settings
+  std::string memory_limit;       ///< of a rank's device: bytes, or a number and GiB, MiB or KiB; empty: none
+  std::uint32_t plays = 150;
+  std::uint32_t show = 5;
+  bool json = false;
+};
+
+/// Prints the outcome; the exit code. Throws UserError and config::ConfigError.
+int search_settings_of(const SearchOptions& options);
+
+/// "24GiB", "500 MiB", "1000000": bytes. Throws UserError that names `option`.
+[[nodiscard]] std::int64_t parse_bytes(const std::string& option, const std::string& text);
+
+}  // namespace shardscope::cli
