@@ -154,16 +154,16 @@ TEST(SettingSearch, SaysWhereItWasCutShort) {
   EXPECT_FALSE(result.complete);
 }
 
-// b brings something until c has changed; then it brings nothing and is given back.
+// b and c bring something until d has changed; then neither does, and both are given back.
 TEST(SettingSearch, ProposesNoChangeThatBringsNothing) {
-  const std::vector<SearchSetting> space{setting("a", 2), setting("b", 2), setting("c", 2), setting("d", 9)};
+  const std::vector<SearchSetting> space{setting("a", 2), setting("b", 2), setting("c", 9), setting("d", 2)};
   const auto late = [](const Choice& choice) -> PlayOutcome {
-    return {choice[2] == 1 ? 8.0 : choice[1] == 1 ? 9.0 : 10.0, 1, {}};
+    return {choice[3] == 1 ? 8.0 : 10.0 - (choice[1] == 1 ? 0.5 : 0) - (choice[2] == 1 ? 0.5 : 0), 1, {}};
   };
   const SearchBounds bounds{0, 60};
   const SearchResult result = search_settings(space, bounds, late);
   EXPECT_FALSE(result.complete);
-  EXPECT_EQ(result.played[best_played(result, bounds, 1).front()].choice, (Choice{0, 0, 1, 0}));
+  EXPECT_EQ(result.played[best_played(result, bounds, 1).front()].choice, (Choice{0, 0, 0, 1}));
 }
 
 TEST(SettingSearch, TheSamePlaysEveryTime) {
