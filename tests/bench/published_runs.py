@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Holds `shardscope simulate` against published throughput of FSDP runs on A100 and H100 (published_runs.json).
+"""Holds `shardscope simulate` against published throughput of FSDP and ZeRO-3 runs on A100 and H100 (published_runs.json).
 
-The efficiencies of the hardware files were fitted to the runs with an even number in that list; the others judge them.
+The efficiencies of the hardware files were fitted to the runs of FSDP with an even number in that list; the others judge
+them. Runs of ZeRO-3 stand in a table of their own, with the time of a micro-step, how fast a rank's 3S elements travelled if that
+was all of it, and simulated with one link of a node too.
 
 Usage: published_runs.py [BIN_FOLDER] [--rows]      --rows: a line for every run
 """
@@ -23,7 +25,7 @@ def configuration(run):
     return {
         "train_micro_batch_size_per_gpu": run["micro_batch"],
         "gradient_accumulation_steps": run["accumulation"],
-        "bf16": {"enabled": True},
+        run.get("type", "bf16"): {"enabled": True},
         "communication_data_type": run["gradients_reduced_in"],
         "zero_optimization": {"stage": run["stage"], "overlap_comm": True},
         "shardscope": {"activation_checkpointing": run["checkpointing"]},
@@ -38,13 +40,46 @@ def simulated_tokens(program, run, shape):
         config.flush()
         result = subprocess.run(
             [program, "simulate", "--layers", str(layers), "--width", str(width), "--heads", str(heads), "--context",
-             str(run["context"]), "--vocab", "50368", "--ranks", str(run["ranks"]), "--hardware", run["hardware"], "--config",
+             str(run["context"]), "--vocab", str(run.get("vocabulary", 50368)), "--ranks", str(run["ranks"]), "--hardware", run["hardware"], "--config",
              config.name, "--steps", "2", "--detail", "steps", "--no-memory-limit", "--json"],
             capture_output=True, text=True, env={**os.environ, "SHARDSCOPE_ROOT": str(ROOT)}, check=False)
     if result.returncode:
         sys.exit(f"{run}: {result.stderr}")
     step_ms = json.loads(result.stdout)["step_ms"][-1]
     return run["micro_batch"] * run["accumulation"] * run["context"] / step_ms * 1e3
+
+
+def zero3_runs(table):
+    """As the runs of FSDP, and the FLOP of a token by the paper's formula."""
+    for row in table["runs"]:
+        run = dict(zip(table["columns"], row))
+        layers, width, _ = table["models"][run["model"]]
+        context, words = table["context"], table["vocabulary"]
+        flop = 96 * layers * width**2 * (1 + context / (6 * width) + words / (16 * layers * width))
+        yield {**run, "hardware": "a100", "context": context, "vocabulary": words, "accumulation": 1, "stage": 3, "checkpointing": True,
+               "gradients_reduced_in": "fp16", "type": "fp16", "flop_per_token": flop,
+               "tokens_per_s_per_gpu": run["tflops_per_gpu"] * 1e12 / flop}
+
+
+def print_zero3(program, table):
+    hardware = json.loads((ROOT / "assets/hardware/a100.json").read_text())
+    hardware["between"]["gb_per_s"] = table["one_link_gb_per_s"]
+    print("\n| model | ranks | micro-batch | published TFLOP/s | micro-step | 3S in that time | simulated, eight links a node | one link |")
+    print("|---|---|---|---|---|---|---|---|")
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as one_link:
+        json.dump({**hardware, "name": "one link of a node"}, one_link)
+        one_link.flush()
+        for run in zero3_runs(table):
+            layers, width, heads = table["models"][run["model"]]
+            published = run["tokens_per_s_per_gpu"]
+            micro_s = run["micro_batch"] * run["context"] / published
+            moved = 3 * 2 * 12 * layers * width**2  # bytes in 16 bits
+            cells = []
+            for machine in ("a100", one_link.name):
+                simulated = simulated_tokens(program, {**run, "hardware": machine}, (layers, width, heads))
+                cells.append(f"{simulated * run['flop_per_token'] * 1e-12:.0f} ({100 * (simulated / published - 1):+.0f} %)")
+            print(f"| {run['model']} | {run['ranks']} | {run['micro_batch']} | {run['tflops_per_gpu']} | {micro_s:.0f} s | "
+                  f"{moved / micro_s * 1e-9:.0f} GB/s | {' | '.join(cells)} |")
 
 
 def quantile(values, part):
@@ -80,6 +115,7 @@ def main():
             absolute = [abs(error) for error in some]
             print(f"| {name}, {hardware or 'all'} | {len(some)} | {statistics.median(some):+.1f} % | "
                   f"{statistics.median(absolute):.1f} % | {quantile(absolute, 0.9):.1f} % |")
+    print_zero3(options.bin_folder / "shardscope", table["zero3"])
 
 
 if __name__ == "__main__":
