@@ -154,7 +154,8 @@ struct Encode {
     const auto host = b.CreateString(m.host);
     const auto clock_id = b.CreateString(m.clock_id);
     std::vector<std::uint32_t> present;
-    for (const RelayHello::Range& range : m.present) present.insert(present.end(), {range.first, range.count});
+    for (const RelayHello::Range& range : m.present)
+      present.insert(present.end(), {range.first, range.count});
     return fb::CreateRelayHello(b, host, clock_id, b.CreateVector(present)).Union();
   }
   Offset operator()(const Ping& m) {

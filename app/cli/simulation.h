@@ -37,9 +37,8 @@ struct Played {
 void allow_connections();
 
 /// Plays to the end, or until an interrupt has stopped it. Warnings go to standard error, other lines to
-/// `progress`. publish: collectors' endpoints, in order of the ranks, which have equal parts; none: the events go
-/// nowhere. Throws UserError when the
-/// program cannot be started.
+/// `progress`. publish: collectors' endpoints, in order of the ranks, which have equal parts; none: the
+/// events go nowhere. Throws UserError when the program cannot be started.
 [[nodiscard]] Played play(const SimulationCommand& command, const std::vector<std::string>& publish,
                           const std::function<void(const std::string&)>& progress = {});
 

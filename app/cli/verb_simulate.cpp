@@ -201,15 +201,17 @@ void add_simulate(CLI::App& app, Action& action) {
                  "Go on where the device's memory would not be enough");
   CLI::Option* record = verb->add_option("-o,--record", options->record, "Record to this *.zscope file");
   CLI::Option* connect =
-      verb->add_option("--connect", options->connect,
-                       "Publish to a collector or dashboard that listens here; of several, such as those of the "
-                       "nodes, the ranks have equal parts, in order")
+      verb->add_option(
+              "--connect", options->connect,
+              "Publish to a collector or dashboard that listens here; of several, such as those of the "
+              "nodes, the ranks have equal parts, in order")
           ->check(kEndpoint);
   verb->add_option("--key", options->key, "Publishing key for --connect (docs/security.md)")->needs(connect);
   CLI::Option* view = verb->add_flag("--view", options->view, "Open the dashboard on it");
   connect->excludes(record)->excludes(view);
-  verb->add_flag("--live", options->live,
-                 "Publish events when their time has come, as a run that is made, not as fast as they are played");
+  verb->add_flag(
+      "--live", options->live,
+      "Publish events when their time has come, as a run that is made, not as fast as they are played");
   verb->add_flag("--json", options->json, "Print the outcome as JSON");
   verb->callback([options, &action] { action = [options] { return simulate(*options); }; });
 }

@@ -297,8 +297,9 @@ void Collector::State::find_pace(double now) {
     return (rank.row.connected && !rank.row.finished && !rank.settled()) || rank.row.gate.holding;
   };
   // A node's collector is in a hurry where the one above says that somebody watches there.
-  const bool wanted = stopping.load() || (upstream && upstream->watched()) || published_control.paused || published_control.pausing ||
-                      viewers->viewers(now) != 0 || std::any_of(ranks.begin(), ranks.end(), settling);
+  const bool wanted = stopping.load() || (upstream && upstream->watched()) || published_control.paused ||
+                      published_control.pausing || viewers->viewers(now) != 0 ||
+                      std::any_of(ranks.begin(), ranks.end(), settling);
   if (!pacing.watch(wanted ? Watch::active : Watch::idle, ranks.size())) return;
   // Ranks get the new interval at once: a viewer that has just come should not wait for the long one to end.
   for (auto& [id, rank] : ranks) rank.next_ping_s = std::min(rank.next_ping_s, now);

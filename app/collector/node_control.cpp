@@ -85,18 +85,18 @@ void Collector::State::pass_control(const wire::Message& message) {
 }
 
 void Collector::State::start_upstream() {
-  upstream.emplace(sockets.context,
-                   UpstreamOptions{.endpoint = options.upstream,
-                                   .key_file = options.upstream_key,
-                                   .bytes = options.intake_bytes,
-                                   .id = header.incarnation,
-                                   .host = host,
-                                   .clock_id = clock_id,
-                                   .clock = options.clock,
-                                   .command = [this](std::uint32_t rank, const wire::RankCommand& command) {
-                                     pass_command(rank, command);
-                                   },
-                                   .present = [this] { return present_ranks(); }});
+  upstream.emplace(
+      sockets.context,
+      UpstreamOptions{.endpoint = options.upstream,
+                      .key_file = options.upstream_key,
+                      .bytes = options.intake_bytes,
+                      .id = header.incarnation,
+                      .host = host,
+                      .clock_id = clock_id,
+                      .clock = options.clock,
+                      .command = [this](std::uint32_t rank,
+                                        const wire::RankCommand& command) { pass_command(rank, command); },
+                      .present = [this] { return present_ranks(); }});
 }
 
 void Collector::State::pass_upstream() {

@@ -1,6 +1,6 @@
-// What a node's collector passes on of what its ranks say again and again. Each rank says every second that it is
-// there and at which gate it is: with thousands of ranks that would be most of what the collector above does.
-// One message of the node names all of its ranks instead (wire::RelayHello::present). Pure.
+// What a node's collector passes on of what its ranks say again and again. Each rank says every second that
+// it is there and at which gate it is: with thousands of ranks that would be most of what the collector above
+// does. One message of the node names all of its ranks instead (wire::RelayHello::present). Pure.
 #pragma once
 
 #include <cstdint>

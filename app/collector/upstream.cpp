@@ -269,9 +269,9 @@ void Upstream::send_hello() {
   header.incarnation = options_.id;
   header.run_id =
       hellos_.empty() ? streams_.begin()->second->header.run_id : hellos_.begin()->second.first.run_id;
-  send_control(header, wire::RelayHello{options_.host, options_.clock_id,
-                                        options_.present ? options_.present()
-                                                         : std::vector<wire::RelayHello::Range>{}});
+  send_control(header, wire::RelayHello{
+                           options_.host, options_.clock_id,
+                           options_.present ? options_.present() : std::vector<wire::RelayHello::Range>{}});
   // A rank that has ended sends nothing more; the collector above may have missed that it did.
   for (const auto& [rank, stream] : streams_) {
     if (!stream->finish || stream->acknowledged) continue;

@@ -134,7 +134,7 @@ class Upstream {
   bool watched_ = true;
   std::uint64_t above_ = 0;  ///< process of the collector above
   double last_ping_s_ = 0;   ///< of it
-  std::uint32_t turn_ = 0;                                                ///< rank whose turn is next
+  std::uint32_t turn_ = 0;   ///< rank whose turn is next
   double next_hello_s_ = 0;
   std::uint64_t shed_before_ = 0;  ///< by queues that are gone
   std::size_t full_ = 0;           ///< queues that are

@@ -9,8 +9,8 @@
 
 namespace shardscope::store {
 
-/// Modules, parameters, slices and the configuration are the same on every rank and, with many ranks, large: they
-/// are kept once.
+/// Modules, parameters, slices and the configuration are the same on every rank and, with many ranks, large:
+/// they are kept once.
 class TablesOfRanks {
  public:
   void take(std::uint32_t rank, const instrumentation::RunTables& tables);

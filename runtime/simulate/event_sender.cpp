@@ -84,7 +84,8 @@ void EventSender::connect(double seconds, const std::function<void()>& waiting) 
   bool notified = false;
   auto begin = std::chrono::steady_clock::now();
   for (std::size_t done = 0; done < ranks_.count;) {
-    // Greetings, clock comparisons and tables of thousands of ranks at once would be too much for one machine.
+    // Greetings, clock comparisons and tables of thousands of ranks at once would be too much for one
+    // machine.
     const std::size_t end = std::min<std::size_t>(ranks_.count, done + kRanksAtOnce);
     while (links_.size() < end) add_link(ranks_.first + static_cast<std::uint32_t>(links_.size()));
     for (; done < end; ++done) {

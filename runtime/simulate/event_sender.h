@@ -31,16 +31,17 @@ class EventSender {
   /// So many ranks' connections one process may have. Raises its own limit of open files to what it may be.
   [[nodiscard]] static std::uint32_t most_ranks();
 
-  /// Of the ranks `ranks`. `tables`: of rank 0; the other ranks' differ in their rank and host only, and leave
-  /// out the lists, which one rank sends for all. Throws std::runtime_error when an endpoint cannot be one.
+  /// Of the ranks `ranks`. `tables`: of rank 0; the other ranks' differ in their rank and host only, and
+  /// leave out the lists, which one rank sends for all. Throws std::runtime_error when an endpoint cannot be
+  /// one.
   EventSender(const Destination& destination, const instrumentation::RunTables& tables,
               instrumentation::Detail detail, RankRange ranks);
   ~EventSender();
   EventSender(const EventSender&) = delete;
   EventSender& operator=(const EventSender&) = delete;
 
-  /// Connects the ranks in turns and waits until the collectors answer. Throws std::runtime_error when it does not within `seconds`.
-  /// `waiting` is called once where it takes more than a moment.
+  /// Connects the ranks in turns and waits until the collectors answer. Throws std::runtime_error when it
+  /// does not within `seconds`. `waiting` is called once where it takes more than a moment.
   void connect(double seconds, const std::function<void()>& waiting);
   /// Events of one rank in order of time. Throws std::runtime_error when the collector has gone.
   void take(std::uint32_t rank, std::vector<instrumentation::Event> events);

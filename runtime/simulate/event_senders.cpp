@@ -142,10 +142,10 @@ void serve(int socket, EventSender& sender) {
 void EventSenders::check(std::uint32_t ranks) {
   const std::uint64_t most = std::uint64_t{EventSender::most_ranks()} * kMostProcesses;
   if (ranks <= most) return;
-  throw std::runtime_error("--ranks " + std::to_string(ranks) + ": the open files that a process may have are " +
-                           "enough for the connections of " + std::to_string(most) + " ranks from " +
-                           std::to_string(kMostProcesses) +
-                           " processes; raise the limit (ulimit -Hn) or simulate fewer ranks");
+  throw std::runtime_error(
+      "--ranks " + std::to_string(ranks) + ": the open files that a process may have are " +
+      "enough for the connections of " + std::to_string(most) + " ranks from " +
+      std::to_string(kMostProcesses) + " processes; raise the limit (ulimit -Hn) or simulate fewer ranks");
 }
 
 EventSenders::EventSenders(const Destination& destination, const instrumentation::RunTables& tables,
@@ -217,10 +217,9 @@ void EventSenders::expect(const Part& part, std::uint8_t kind, const std::functi
     if (head.kind == kFailed) throw std::runtime_error(text);
     if (head.kind == kWaiting && waiting) waiting();
   }
-  throw std::runtime_error("the process that sends the events of the ranks " +
-                           std::to_string(part.ranks.first) + " to " +
-                           std::to_string(part.ranks.first + part.ranks.count - 1) +
-                           " has ended without a word; was it killed?");
+  throw std::runtime_error(
+      "the process that sends the events of the ranks " + std::to_string(part.ranks.first) + " to " +
+      std::to_string(part.ranks.first + part.ranks.count - 1) + " has ended without a word; was it killed?");
 }
 
 void EventSenders::connect(double seconds, const std::function<void()>& waiting) {

@@ -19,8 +19,8 @@ class EventSenders {
  public:
   /// Throws std::runtime_error where so many ranks need more processes than it would start.
   static void check(std::uint32_t ranks);
-  /// `tables`: of rank 0, see EventSender. `most_ranks`: of one process, 1 or more. Where the run has more, it starts
-  /// processes; then this one may have no other threads yet. Throws std::runtime_error.
+  /// `tables`: of rank 0, see EventSender. `most_ranks`: of one process, 1 or more. Where the run has more,
+  /// it starts processes; then this one may have no other threads yet. Throws std::runtime_error.
   EventSenders(const Destination& destination, const instrumentation::RunTables& tables,
                instrumentation::Detail detail, std::uint32_t most_ranks);
   ~EventSenders();  ///< processes that have not ended are ended

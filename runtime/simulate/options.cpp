@@ -22,9 +22,10 @@ void declare(CLI::App& app, Options& o) {
       ->capture_default_str()
       ->check(config::kAboveZero);
   app.add_option("--steps", o.steps, "optimizer steps")->capture_default_str()->check(config::kAboveZero);
-  app.add_option("--publish", o.publish,
-                 "collector that gets the events, e.g. tcp://127.0.0.1:5711; of several, one for each node, the "
-                 "ranks have equal parts");
+  app.add_option(
+      "--publish", o.publish,
+      "collector that gets the events, e.g. tcp://127.0.0.1:5711; of several, one for each node, the "
+      "ranks have equal parts");
   app.add_flag("--live", o.live, "events are sent when their time has come, as those of a run that is made");
   app.add_option("--key", o.key,
                  "publishing key (docs/security.md); default: SHARDSCOPE_KEY, else found by the endpoint");

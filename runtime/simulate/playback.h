@@ -47,8 +47,8 @@ class Playback {
   /// whose place is certain are handed over meanwhile. Throws std::logic_error when ranks wait for one
   /// another for ever, std::invalid_argument when the run takes longer than can be believed.
   void play(std::span<const std::shared_ptr<const Tape>> tapes);
-  /// Hands over what is certain of each rank, however little; by itself play() waits until that is some thousand
-  /// events.
+  /// Hands over what is certain of each rank, however little; by itself play() waits until that is some
+  /// thousand events.
   void hand_over_certain();
   /// Hands over what is left.
   void finish();

@@ -88,8 +88,7 @@ void run(const simulate::Options& options) {
       });
   if (!options.publish.empty()) {
     sender = std::make_unique<simulate::EventSenders>(
-        simulate::Destination{options.publish,
-                              options.key.empty() ? config.shardscope.key : options.key},
+        simulate::Destination{options.publish, options.key.empty() ? config.shardscope.key : options.key},
         tables_of(options, model, config, simulated.hardware, simulation.groups().topology()), detail,
         simulate::EventSender::most_ranks());
     sender->connect(kConnectSeconds, [&] {

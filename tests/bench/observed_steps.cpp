@@ -68,7 +68,8 @@ class Observed {
     stream.world = world.size();
     stream.seed = options.seed;
     data_ = data::open_stream(model_.spec, stream);
-    device_ = train::open_device(options.device, world, world, std::chrono::seconds(options.collective_timeout_s));
+    device_ =
+        train::open_device(options.device, world, world, std::chrono::seconds(options.collective_timeout_s));
     gather_ = world.make_communicator("gather");
     reduce_ = world.make_communicator("reduce");
     control_ = world.make_communicator("control");

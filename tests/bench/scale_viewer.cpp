@@ -1,6 +1,7 @@
 // What a viewer of many ranks waits for and takes, for scale.py; a line of JSON.
 //   scale_viewer ENDPOINT [seconds]     a new viewer of a live run, which then follows it for so long
-//   scale_viewer FILE [words]           a recording: opened, drawn, searched for spans whose names have these words
+//   scale_viewer FILE [words]           a recording: opened, drawn, searched for spans whose names have these
+//   words
 // A picture is 1,600 columns of 64 rows of the whole run, as a window's first.
 #include <sys/resource.h>
 
