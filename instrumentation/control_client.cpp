@@ -48,12 +48,20 @@ bool ControlClient::collector_alive() const noexcept {
 
 void ControlClient::run() {
   pthread_setname_np(pthread_self(), kControlThread);
-  std::int64_t next_hello = 0;
+  std::int64_t next_hello = 0, next_try = 0;
+  bool other_key = false;
   while (!stop_.load()) {
     const std::int64_t now = monotonic_now_ns();
-    if (options_.credentials && options_.credentials->changed(now)) {
-      connect();
-      next_hello = now;
+    other_key |= options_.credentials && options_.credentials->changed(now);
+    if (other_key && now >= next_try) {
+      try {
+        connect();
+        other_key = false;
+        next_hello = now;
+      } catch (const zmq::error_t&) {
+        // No room for a further socket: the one that there is stays until there is.
+        next_try = now + kLookEvery_ms * 1'000'000;
+      }
     }
     if (now >= next_hello) {
       // Repeatedly: a restarted collector knows no rank.

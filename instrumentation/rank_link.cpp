@@ -50,8 +50,9 @@ struct LinkContext::State {
 };
 
 LinkContext::LinkContext(std::size_t links) : state_(std::make_unique<State>()) {
-  // A publishing and a control socket each, and two that follow the first one's connection.
-  state_->context.set(zmq::ctxopt::max_sockets, static_cast<int>(4 * links + 16));
+  // A publishing and a control socket each, and two that follow the first one's connection. Twice, because
+  // another key takes new ones while the old are still being closed, which ZeroMQ does later.
+  state_->context.set(zmq::ctxopt::max_sockets, static_cast<int>(8 * links + 64));
 }
 LinkContext::~LinkContext() = default;
 
@@ -86,6 +87,7 @@ struct RankLink::State {
 
   std::optional<zmq::context_t> own_context;
   std::optional<Credentials> credentials;
+  bool other_key = false;  ///< than the socket's
   std::optional<zmq::socket_t> socket;
   std::optional<LinkState> link;
   std::unique_ptr<ControlClient> control;
@@ -137,8 +139,9 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
 }
 
 void RankLink::State::connect() {
+  zmq::socket_t made = make_socket(context(), Role::rank_publish, credentials->key());
   link.reset();
-  socket = make_socket(context(), Role::rank_publish, credentials->key());
+  socket = std::move(made);
   link.emplace(context(), *socket);
   window.rewind();  // what the socket before this one had is gone with it
   if (credentials->known()) socket->connect(endpoints_of(options.endpoint).publish);
@@ -249,7 +252,15 @@ void RankLink::State::encode_next() {
 void RankLink::pump() {
   State& s = *state_;
   s.take_posted();
-  if (s.credentials->changed(monotonic_now_ns())) s.connect();
+  s.other_key |= s.credentials->changed(monotonic_now_ns());
+  if (s.other_key) {
+    try {
+      s.connect();
+      s.other_key = false;
+    } catch (const zmq::error_t&) {  // no room for a further socket: again at the next call
+    }
+    if (!s.link) return;
+  }
   s.window.confirm(s.confirmed.load());
   for (;;) {
     if (s.link->update()) s.window.rewind();

@@ -13,6 +13,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <optional>
+#include <vector>
 #include <zmq.hpp>
 
 #include "app/collector/handshakes.h"
@@ -115,6 +118,43 @@ TEST_F(LocalAccess, ProgramsOfTheUserFindTheKeysAndNobodyElseCanRead) {
     EXPECT_EQ(collector.status().rejected, 0U);
   }
   EXPECT_TRUE(left().empty());
+}
+
+// As a simulation's: each link makes new sockets while its old ones are still being closed.
+TEST_F(LocalAccess, ManyLinksOfAProcessTakeAnotherKeyAtOnce) {
+  constexpr std::uint32_t kLinks = 60;
+  std::optional<Collector> collector(local());
+  const std::string endpoint = collector->publish_endpoint();
+  LinkContext context(kLinks);
+  std::vector<std::unique_ptr<GateKeeper>> gates;
+  std::vector<std::unique_ptr<RankLink>> links;
+  for (std::uint32_t rank = 0; rank < kLinks; ++rank) {
+    gates.push_back(std::make_unique<GateKeeper>());
+    RankLinkOptions options;
+    options.endpoint = endpoint;
+    options.queue_bytes = 1 << 20;
+    options.gate = gates.back().get();
+    options.shared = &context;
+    RunTables tables;
+    tables.run_id = "many links";
+    tables.rank = rank;
+    tables.world = kLinks;
+    links.push_back(std::make_unique<RankLink>(std::move(options), std::move(tables)));
+  }
+  const auto all_connected = [&] {
+    for (const auto& link : links) link->pump();
+    std::uint32_t connected = 0;
+    collector->read([&](const store::Store& store) {
+      for (const store::RankRow& row : store.ranks()) connected += row.connected ? 1U : 0U;
+    });
+    return connected == kLinks;
+  };
+  ASSERT_TRUE(eventually(all_connected, 60s));
+  collector.reset();
+  CollectorOptions options = local();
+  options.listen = endpoint;
+  collector.emplace(options);
+  EXPECT_TRUE(eventually(all_connected, 60s));
 }
 
 TEST_F(LocalAccess, WhoMerelyTookThePortIsNotConnectedTo) {
