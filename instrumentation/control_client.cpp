@@ -54,6 +54,7 @@ void ControlClient::run() {
     const std::int64_t now = monotonic_now_ns();
     other_key |= options_.credentials && options_.credentials->changed(now);
     if (other_key && now >= next_try) {
+      take_messages(now);  // of a collector that has ended, and its key with it
       try {
         connect();
         other_key = false;
@@ -88,9 +89,14 @@ void ControlClient::run() {
       send_position();
       if (options_.gate_moved) options_.gate_moved();
     }
-    zmq::message_t message;
-    while (socket_.recv(message, zmq::recv_flags::dontwait)) handle(message.data(), message.size(), received);
+    take_messages(received);
   }
+}
+
+void ControlClient::take_messages(std::int64_t received_ns) {
+  zmq::message_t message;
+  while (socket_.recv(message, zmq::recv_flags::dontwait))
+    handle(message.data(), message.size(), received_ns);
 }
 
 void ControlClient::handle(const void* data, std::size_t bytes, std::int64_t received_ns) {

@@ -48,6 +48,7 @@ class ControlClient {
  private:
   void connect();
   void run();
+  void take_messages(std::int64_t received_ns);
   void handle(const void* data, std::size_t bytes, std::int64_t received_ns);
   void execute(const wire::RankCommand& command);
   void send(wire::Body body);

@@ -109,7 +109,8 @@ void Collector::State::pass_upstream() {
   const bool all =
       !ranks.empty() && ranks.size() >= identity.local_world() &&
       std::all_of(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.finished; });
-  const bool over = relayed.over(all, upstream->sent(), upstream->drained(), now_s(), options.linger_s);
+  const bool over = relayed.over(all, upstream->sent(), upstream->connected(), upstream->drained(), now_s(),
+                                 options.linger_s);
   const std::lock_guard lock(status_mutex);
   status.shed_upstream = upstream->shed();
   status.finished = over;

@@ -23,17 +23,24 @@ class RelayProgress {
   }
 
   /// Whether the node has seen the end: each of its ranks has ended and the collector above knows it all.
-  /// That one may have ended before its last word came here: when it has been sent everything, that is waited
-  /// for as long as for anything else at the end.
-  [[nodiscard]] bool over(bool all_ended, bool sent, bool drained, double now_s, double linger_s) noexcept {
-    if (!all_ended || !sent) all_sent_s_ = now_s;
-    return all_ended && (drained || now_s - all_sent_s_ > linger_s);
+  /// That one may have ended before its last confirmation came here: when it has been sent everything, that
+  /// is waited for as long as for anything else at the end. Its connection ends with it: what it has not
+  /// confirmed is unsent again then, and only where there is one (`connected`) will it be sent.
+  [[nodiscard]] bool over(bool all_ended, bool sent, bool connected, bool drained, double now_s,
+                          double linger_s) noexcept {
+    if (!all_ended || (!sent && connected)) {
+      unsent_s_ = now_s;
+      all_sent_ = false;
+    }
+    all_sent_ |= sent;
+    return all_ended && (drained || (all_sent_ && now_s - unsent_s_ > linger_s));
   }
 
  private:
   std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>>
       asked_;              ///< the last pause: own number, theirs
-  double all_sent_s_ = 0;  ///< since then every rank has ended and everything has been sent
+  bool all_sent_ = false;  ///< once, after every rank had ended
+  double unsent_s_ = 0;    ///< until then a rank went on, or there was something to send
 };
 
 }  // namespace shardscope::collector

@@ -291,8 +291,9 @@ void Upstream::send_hello() {
 }
 
 void Upstream::pump(double now_s) {
-  if (credentials_.changed(monotonic_now_ns())) connect();
+  // First: a collector that has confirmed everything and ended takes its key with it.
   receive(now_s);
+  if (credentials_.changed(monotonic_now_ns())) connect();
   if (now_s >= next_hello_s_ && !(hellos_.empty() && streams_.empty())) {
     next_hello_s_ = now_s + kHelloEvery_s;
     send_hello();

@@ -68,6 +68,8 @@ class Upstream {
   [[nodiscard]] bool sent() const;
   /// True when the collector above has everything, and knows of each rank that it ended.
   [[nodiscard]] bool drained() const;
+  /// There is a collector above to send to.
+  [[nodiscard]] bool connected() const { return link_ && link_->up(); }
   [[nodiscard]] std::uint64_t shed() const noexcept;
   /// A queue holds nothing but what is never shed (steps, watermarks of memory) and is over its part of the
   /// bound: until the collector above has taken some of it, the ranks have to wait.

@@ -246,7 +246,7 @@ Json shardscope_json(const TrainingConfig& config) {
             {"eval_batches", s.eval_batches},
             {"eval_fraction", s.eval_fraction},
             {"zero_init", s.zero_init}};
-  if (!s.data_parallel_groups.empty()) json["data_parallel_groups"] = s.data_parallel_groups;
+  json["data_parallel_groups"] = s.data_parallel_groups;
   if (!config.group_rules().empty()) json["param_groups"] = param_groups_json(config);
   return json;
 }

@@ -66,14 +66,27 @@ TEST(RelayProgress, OnlyTheLastPauseOfARankIsAnsweredAbove) {
 
 TEST(RelayProgress, TheEndWaitsForTheLastWordOfTheCollectorAboveAndNotForEver) {
   RelayProgress relayed;
-  EXPECT_FALSE(relayed.over(false, true, true, 10, 5)) << "a rank goes on";
-  EXPECT_TRUE(relayed.over(true, true, true, 11, 5));
+  EXPECT_FALSE(relayed.over(false, true, true, true, 10, 5)) << "a rank goes on";
+  EXPECT_TRUE(relayed.over(true, true, true, true, 11, 5));
   RelayProgress unanswered;
-  EXPECT_FALSE(unanswered.over(true, false, false, 10, 5)) << "not all has been sent";
-  EXPECT_FALSE(unanswered.over(true, true, false, 15, 5));
-  EXPECT_TRUE(unanswered.over(true, true, false, 15.5, 5));
-  EXPECT_FALSE(unanswered.over(true, false, false, 16, 5)) << "there is more to send again";
-  EXPECT_FALSE(unanswered.over(true, true, false, 20, 5));
+  EXPECT_FALSE(unanswered.over(true, false, true, false, 10, 5)) << "not all has been sent";
+  EXPECT_FALSE(unanswered.over(true, true, true, false, 15, 5));
+  EXPECT_TRUE(unanswered.over(true, true, true, false, 15.5, 5));
+  EXPECT_FALSE(unanswered.over(true, false, true, false, 16, 5)) << "there is more to send again";
+  EXPECT_FALSE(unanswered.over(true, true, true, false, 20, 5));
+}
+
+TEST(RelayProgress, ACollectorAboveThatEndedBeforeItConfirmedIsNotWaitedForForEver) {
+  RelayProgress relayed;
+  EXPECT_FALSE(relayed.over(false, true, true, false, 9, 5));
+  EXPECT_FALSE(relayed.over(true, false, true, false, 10, 5));
+  EXPECT_FALSE(relayed.over(true, true, true, false, 11, 5));
+  EXPECT_FALSE(relayed.over(true, false, false, false, 14, 5)) << "unsent again: the connection has ended";
+  EXPECT_TRUE(relayed.over(true, false, false, false, 15.5, 5));
+  RelayProgress never;
+  EXPECT_FALSE(never.over(false, false, false, false, 9, 5));
+  EXPECT_FALSE(never.over(true, false, false, false, 99, 5)) << "nothing has got there yet";
+  EXPECT_FALSE(relayed.over(true, false, true, false, 16, 5)) << "another one is there, which wants it";
 }
 
 TEST(RepeatedMessages, OfWhatARankSaysAgainOnlyNewsPasses) {
