@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "app/analysis/foreign_json.h"
@@ -24,12 +28,25 @@ namespace {
 
 // ---- JSON: all counts of all ranks
 
+/// A number of another kind than is asked for is converted by get(), beyond its range to anything.
+template <typename T>
+T whole(const nlohmann::json& json) {
+  const bool fits = json.is_number_unsigned() ? json.get<std::uint64_t>() <=
+                                                    static_cast<std::uint64_t>(std::numeric_limits<T>::max())
+                                              : std::is_signed_v<T> && json.is_number_integer();
+  if (!fits) {
+    no_answer((json.is_number() ? json.dump() : std::string(json.type_name())) +
+              " where a whole number should be");
+  }
+  return json.get<T>();
+}
+
 RasRank rank_of(const nlohmann::json& json) {
   RasRank out;
-  out.rank = json.at("rank").get<std::uint32_t>();
+  out.rank = whole<std::uint32_t>(json.at("rank"));
   out.host = json.value("host", "");
-  out.pid = json.value("pid", std::int64_t{0});
-  if (json.contains("cuda_dev")) out.gpu = std::to_string(json.at("cuda_dev").get<std::int64_t>());
+  if (json.contains("pid")) out.pid = whole<std::int64_t>(json.at("pid"));
+  if (json.contains("cuda_dev")) out.gpu = std::to_string(whole<std::int64_t>(json.at("cuda_dev")));
   if (json.contains("status")) out.dead = json.at("status").value("considered_dead", false);
   return out;
 }
@@ -40,8 +57,9 @@ void take_communicator(const nlohmann::json& json, RasAnswer& answer) {
   std::map<std::string, std::map<std::uint64_t, RasSet>> by_operation;
   for (const nlohmann::json& one : json.at("ranks")) {
     for (const auto& [operation, count] : one.at("collective_counts").items()) {
-      RasSet& set = by_operation[operation][count.get<std::uint64_t>()];
-      set.launched = count.get<std::uint64_t>();
+      const auto launched = whole<std::uint64_t>(count);
+      RasSet& set = by_operation[operation][launched];
+      set.launched = launched;
       ++set.count;
       set.ranks.push_back(rank_of(one));
     }

@@ -161,9 +161,14 @@ TEST(NcclRas, ALaterAnswerTellsWhetherItStands) {
 }
 
 TEST(NcclRas, WhatIsNoAnswerIsRefused) {
-  for (const char* wrong :
-       {"", "  \n", "hello", "{", "[]", "{\"communicators\": 3}", "{\"communicators\": [{}]}",
-        "{\"communicators\": [{\"hash\": \"1\", \"ranks\": [{\"rank\": -1}]}]}"}) {
+  for (
+      const char* wrong :
+      {"", "  \n", "hello", "{", "[]", "{\"communicators\": 3}", "{\"communicators\": [{}]}",
+       "{\"communicators\": [{\"hash\": \"1\", \"ranks\": [{\"rank\": -1}]}]}",
+       R"({"communicators": [{"hash": "1", "ranks": [{"rank": 4294967296, "collective_counts": {"A": 1}}]}]})",
+       R"({"communicators": [{"hash": "1", "ranks": [{"rank": 1e9, "collective_counts": {"A": 1}}]}]})",
+       R"({"communicators": [{"hash": "1", "ranks": [{"rank": 1, "collective_counts": {"A": 6e40}}]}]})",
+       R"({"communicators": [{"hash": "1", "ranks": [{"rank": 1, "cuda_dev": 6e40, "collective_counts": {"A": 1}}]}]})"}) {
     EXPECT_THROW((void)parse_ras(wrong), std::invalid_argument) << wrong;
   }
 }

@@ -155,7 +155,8 @@ std::vector<Json> others(const Json& value) {
   }
   if (value.is_number()) return {value.get<double>() / 2, 0.5, 0.25, 1.0};
   if (value.is_array()) {
-    return {Json::array({0.5, 0.75}), Json::array({"Linear"}), Json::array({Json::array({1, 2})})};
+    return {Json::array({0.5, 0.75}), Json::array({"Linear"}), Json::array({Json::array({1, 2})}),
+            Json::array({Json::array({0, 1}), Json::array({2, 3})})};
   }
   return {"cpu",  "none",  "Adam",     "AdamW",     "bf16",       "fp32",   "linear", "epoch",
           "step", "notes", "WarmupLR", "deepspeed", "shardscope", "packed", 2};
