@@ -31,6 +31,8 @@ void Upstream::connect() {
   const std::optional<instrumentation::KeyFile>& key = credentials_.key();
   const instrumentation::Endpoints endpoints = instrumentation::endpoints_of(options_.endpoint);
   link_.reset();
+  greeted_ = false;
+  repeats_.forget();
   push_ = make_socket(context_, instrumentation::Role::rank_publish, key);
   push_.set(zmq::sockopt::sndhwm, 256);  // of many ranks, not of one
   link_.emplace(context_, push_);
@@ -190,11 +192,13 @@ void Upstream::control(const wire::Header& from, wire::Body body, double now_s) 
   header.incarnation ^= options_.id;
   if (const auto* hello = std::get_if<wire::Hello>(&body)) {
     hellos_[from.rank] = {header, *hello};
-    // Of a rank whose node it does not know yet the collector above takes none.
-    if (next_hello_s_ == 0) {
+    // Of a rank whose node it does not know yet the collector above takes none: it would have nowhere to send
+    // its confirmations to until the rank's next hello that passes.
+    if (!greeted_) {
       next_hello_s_ = now_s + kHelloEvery_s;
       send_hello();
     }
+    if (!greeted_) return;  // the rank says it again
     if (!repeats_.passes(from.rank, header.incarnation, now_s)) return;
   } else if (const auto* position = std::get_if<wire::Position>(&body)) {
     if (!repeats_.passes(from.rank, *position, now_s)) return;
@@ -269,9 +273,10 @@ void Upstream::send_hello() {
   header.incarnation = options_.id;
   header.run_id =
       hellos_.empty() ? streams_.begin()->second->header.run_id : hellos_.begin()->second.first.run_id;
-  send_control(header, wire::RelayHello{
-                           options_.host, options_.clock_id,
-                           options_.present ? options_.present() : std::vector<wire::RelayHello::Range>{}});
+  greeted_ |= send_control(
+      header,
+      wire::RelayHello{options_.host, options_.clock_id,
+                       options_.present ? options_.present() : std::vector<wire::RelayHello::Range>{}});
   // A rank that has ended sends nothing more; the collector above may have missed that it did.
   for (const auto& [rank, stream] : streams_) {
     if (!stream->finish || stream->acknowledged) continue;

@@ -133,6 +133,7 @@ class Upstream {
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent
   std::map<std::uint32_t, std::pair<wire::Header, wire::Hello>> hellos_;  ///< the last of each rank
   RepeatedMessages repeats_;
+  bool greeted_ = false;  ///< this node has been named over this connection
   bool watched_ = true;
   std::uint64_t above_ = 0;  ///< process of the collector above
   double last_ping_s_ = 0;   ///< of it

@@ -91,7 +91,7 @@ TEST(RelayProgress, ACollectorAboveThatEndedBeforeItConfirmedIsNotWaitedForForEv
 
 TEST(RepeatedMessages, OfWhatARankSaysAgainOnlyNewsPasses) {
   RepeatedMessages repeats;
-  wire::Position position;
+  instrumentation::wire::Position position;
   position.position.number = 7;
   EXPECT_TRUE(repeats.passes(3, 0xA, 10));
   EXPECT_TRUE(repeats.passes(3, position, 10));
