@@ -32,6 +32,8 @@ void Upstream::connect() {
   const instrumentation::Endpoints endpoints = instrumentation::endpoints_of(options_.endpoint);
   link_.reset();
   greeted_ = false;
+  above_ = 0;
+  first_hello_s_ = kFirstHello_s;
   repeats_.forget();
   push_ = make_socket(context_, instrumentation::Role::rank_publish, key);
   push_.set(zmq::sockopt::sndhwm, 256);  // of many ranks, not of one
@@ -195,7 +197,7 @@ void Upstream::control(const wire::Header& from, wire::Body body, double now_s) 
     // Of a rank whose node it does not know yet the collector above takes none: it would have nowhere to send
     // its confirmations to until the rank's next hello that passes.
     if (!greeted_) {
-      next_hello_s_ = now_s + kHelloEvery_s;
+      next_hello_s_ = now_s + first_hello_s_;
       send_hello();
     }
     if (!greeted_) return;  // the rank says it again
@@ -277,6 +279,11 @@ void Upstream::send_hello() {
       header,
       wire::RelayHello{options_.host, options_.clock_id,
                        options_.present ? options_.present() : std::vector<wire::RelayHello::Range>{}});
+  // It may have taken this one for no message of its run, and then takes none of its ranks'. Once it pings
+  // this node it knows it.
+  if (above_ == 0) {
+    for (const auto& [rank, hello] : hellos_) send_control(hello.first, hello.second);
+  }
   // A rank that has ended sends nothing more; the collector above may have missed that it did.
   for (const auto& [rank, stream] : streams_) {
     if (!stream->finish || stream->acknowledged) continue;
@@ -300,7 +307,8 @@ void Upstream::pump(double now_s) {
   receive(now_s);
   if (credentials_.changed(monotonic_now_ns())) connect();
   if (now_s >= next_hello_s_ && !(hellos_.empty() && streams_.empty())) {
-    next_hello_s_ = now_s + kHelloEvery_s;
+    first_hello_s_ = above_ == 0 ? std::min(2 * first_hello_s_, kHelloEvery_s) : kHelloEvery_s;
+    next_hello_s_ = now_s + first_hello_s_;
     send_hello();
   }
   if (link_->update()) {

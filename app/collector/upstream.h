@@ -133,6 +133,9 @@ class Upstream {
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent
   std::map<std::uint32_t, std::pair<wire::Header, wire::Hello>> hellos_;  ///< the last of each rank
   RepeatedMessages repeats_;
+  /// Until the collector above pings: then it knows this node. A run may be over within a second.
+  static constexpr double kFirstHello_s = 0.02;
+  double first_hello_s_ = kFirstHello_s;
   bool greeted_ = false;  ///< this node has been named over this connection
   bool watched_ = true;
   std::uint64_t above_ = 0;  ///< process of the collector above
