@@ -116,12 +116,6 @@ std::string escape_xml(const std::string& text) {
 
 }  // namespace
 
-std::vector<std::string> check_metrics() {
-  std::vector<std::string> out;
-  for (const StepFigure& metric : step_figures()) out.emplace_back(metric.name);
-  return out;
-}
-
 std::vector<Limit> parse_limits(const std::string& text) {
   std::vector<Limit> out;
   std::size_t begin = 0;

@@ -11,11 +11,10 @@
 namespace shardscope::analysis {
 
 struct Limit {
-  std::string metric;  ///< one of check_metrics()
-  double percent = 0;  ///< of the baseline's value: by so much it may get worse
+  std::string metric;  ///< of step_figures()
+  double percent = 0;  ///< by how much of the baseline's value it may get worse
 };
 /// "step_ms", "tokens_per_s", "exposed_comm_ms", "idle_ms", "peak", "elements".
-[[nodiscard]] std::vector<std::string> check_metrics();
 /// "step_ms=5%,peak=2%". Throws std::invalid_argument: what, value, what to do.
 [[nodiscard]] std::vector<Limit> parse_limits(const std::string& text);
 

@@ -9,33 +9,22 @@
 #include <CLI/Version.hpp>
 #include <nlohmann/json.hpp>
 
-#include "app/cli/commit.h"
+#include "runtime/base/build_facts.h"
 
 namespace shardscope::cli {
-
-const char* version() { return SHARDSCOPE_VERSION; }
 
 std::string version_text() {
   int zmq_major = 0, zmq_minor = 0, zmq_patch = 0;
   zmq_version(&zmq_major, &zmq_minor, &zmq_patch);
-#ifdef __clang__
-  constexpr const char* kCompiler = "Clang " __clang_version__;
-#else
-  constexpr const char* kCompiler = "GCC " __VERSION__;
-#endif
   // Shared libraries say themselves which one is loaded; of headers it is the one that was compiled.
   return fmt::format(
-      "shardscope {}\n"
-      "commit     {}\n"
-      "compiler   {}, {}\n"
-      "options    {}\n"
+      "{}\n"
       "libraries  ZeroMQ {}.{}.{}, SQLite {}, zstd {}, FlatBuffers {}.{}.{}, fmt {}.{}.{}, CLI11 {}, "
       "nlohmann-json {}.{}.{}",
-      version(), SHARDSCOPE_COMMIT, kCompiler, SHARDSCOPE_BUILD_TYPE, SHARDSCOPE_BUILD_OPTIONS, zmq_major,
-      zmq_minor, zmq_patch, sqlite3_libversion(), ZSTD_versionString(), FLATBUFFERS_VERSION_MAJOR,
-      FLATBUFFERS_VERSION_MINOR, FLATBUFFERS_VERSION_REVISION, FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
-      FMT_VERSION % 100, CLI11_VERSION, NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
-      NLOHMANN_JSON_VERSION_PATCH);
+      base::build_facts("shardscope"), zmq_major, zmq_minor, zmq_patch, sqlite3_libversion(),
+      ZSTD_versionString(), FLATBUFFERS_VERSION_MAJOR, FLATBUFFERS_VERSION_MINOR, FLATBUFFERS_VERSION_REVISION,
+      FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100, CLI11_VERSION,
+      NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH);
 }
 
 }  // namespace shardscope::cli

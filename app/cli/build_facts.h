@@ -1,13 +1,11 @@
-// What this program was built from: `shardscope --version`.
+// What `shardscope --version` prints.
 #pragma once
 
 #include <string>
 
 namespace shardscope::cli {
 
-/// "0.1.0".
-[[nodiscard]] const char* version();
-/// Version, commit, compiler, options and the versions of libraries, a line each.
+/// base::build_facts() and the versions of libraries, a line each.
 [[nodiscard]] std::string version_text();
 
 }  // namespace shardscope::cli

@@ -7,13 +7,13 @@
 #include <fstream>
 #include <memory>
 
-#include "app/cli/build_facts.h"
 #include "app/cli/command_text.h"
 #include "app/cli/completions.h"
 #include "app/cli/manual_pages.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
 #include "assets/assets.h"
+#include "runtime/base/build_facts.h"
 
 namespace shardscope::cli {
 namespace {
@@ -32,7 +32,7 @@ void write_all(const CommandText& program, const std::filesystem::path& share) {
   write_share_file(share / "zsh" / ("_" + program.name()), zsh_completion(program));
   write_share_file(share / "fish/vendor_completions.d" / (program.name() + ".fish"),
                    fish_completion(program));
-  for (const auto& [name, text] : manual_pages(program, assets::manual_page, version()))
+  for (const auto& [name, text] : manual_pages(program, assets::manual_page, base::version()))
     write_share_file(share / "man/man1" / name, text);
 }
 

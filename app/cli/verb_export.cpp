@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "app/cli/build_facts.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
 #include "app/export/chrome.h"
@@ -69,7 +68,7 @@ void write_otlp(const store::Store& store, const std::string& recording, const E
   const exporter::OtlpOptions options{.ranks = ranks_of(store, choice.ranks),
                                       .steps = steps_of(choice),
                                       .unix_offset_ns = store::unix_offset_ns(recording),
-                                      .version = version()};
+                                      .version = base::version()};
   if (!options.unix_offset_ns)
     say(stderr, "shardscope: {}: when the run was is not recorded; its times are from 1970-01-01 on\n",
         recording);

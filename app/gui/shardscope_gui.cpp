@@ -15,6 +15,7 @@
 #include "instrumentation/error_text.h"
 #include "instrumentation/plain_text.h"
 #include "instrumentation/sockets.h"
+#include "runtime/base/build_facts.h"
 #include "runtime/config/option_checks.h"
 
 namespace {
@@ -242,6 +243,7 @@ int main(int argc, char** argv) {
                  "Write what the window believes to this JSON file, each second");
   cli.add_flag("--frame-stats", options.frame_stats, "Print the CPU time of building a frame");
   cli.add_option("--close-after", options.close_after_s, "Close the window after so many seconds");
+  cli.set_version_flag("--version", [] { return shardscope::base::build_facts("shardscope-gui"); });
   shardscope::config::check_option_values(cli);
   try {
     cli.parse(argc, argv);

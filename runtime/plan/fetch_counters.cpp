@@ -17,10 +17,6 @@ const char* name_of(FetchCounter counter) noexcept {
   return index < kFetchCounters ? kNames[index] : "unknown";
 }
 
-bool counts_shards(FetchCounter counter) noexcept {
-  return static_cast<std::size_t>(counter) % kPerDirection < 2;
-}
-
 void FetchCounters::fetched(const FetchPlan& plan, Direction direction,
                             const std::function<std::size_t(ParamId)>& way) {
   const auto add = [&](FetchCounter forward, std::int64_t counted) {

@@ -30,8 +30,6 @@ enum class FetchCounter : std::uint8_t {
 inline constexpr std::size_t kFetchCounters = 8;
 /// "forward_fetch_submit", ...; "unknown" outside the enum.
 [[nodiscard]] const char* name_of(FetchCounter counter) noexcept;
-/// Whether its elements are those of one rank's shards.
-[[nodiscard]] bool counts_shards(FetchCounter counter) noexcept;
 
 struct FetchCount {
   std::int64_t count = 0;

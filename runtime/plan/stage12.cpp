@@ -127,15 +127,4 @@ std::vector<Range> all_gather_shards(std::int64_t shard_elems, std::uint32_t wor
   return shards;
 }
 
-PartitionInfo partition_info(const FlatLayout& layout, std::uint32_t rank) {
-  PartitionInfo info;
-  info.padding_elems = layout.padding_of(rank);
-  for (const FlatSlice& slice : layout.slices) {
-    if (slice.rank != rank) continue;
-    if (info.params.empty()) info.first_offset = slice.param_offset;
-    info.params.push_back(slice.param);
-  }
-  return info;
-}
-
 }  // namespace shardscope::plan

@@ -72,12 +72,4 @@ struct DueFlush {
 [[nodiscard]] std::vector<Range> all_gather_shards(std::int64_t shard_elems, std::uint32_t world,
                                                    std::int64_t bucket_elems, bool ignore_limit);
 
-/// DeepSpeed's bookkeeping of one rank's partition (S4), for comparison and display.
-struct PartitionInfo {
-  std::vector<ParamId> params;    ///< with elements in this partition, in the order of the flat buffer
-  std::int64_t first_offset = 0;  ///< elements of the first one that lower ranks own
-  std::int64_t padding_elems = 0;
-};
-[[nodiscard]] PartitionInfo partition_info(const FlatLayout& layout, std::uint32_t rank);
-
 }  // namespace shardscope::plan

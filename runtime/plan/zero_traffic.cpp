@@ -169,20 +169,6 @@ StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConf
   return traffic;
 }
 
-std::int64_t cross_node_bytes(const ScopeTraffic& traffic, const ZeroConfig& zero,
-                              const Topology& topology) noexcept {
-  if (topology.nodes() < 2) return 0;
-  const auto node = static_cast<std::int64_t>(topology.ranks_per_node);
-  const auto bytes = [&](TrafficScope scope) { return traffic[static_cast<std::size_t>(scope)].bytes; };
-  // A group of neighbours leaves its node only when it is larger.
-  const auto of_block = [&](TrafficScope scope, std::int64_t size) { return size > node ? bytes(scope) : 0; };
-  std::int64_t sum = bytes(TrafficScope::world);
-  sum += of_block(TrafficScope::secondary, zero.hpz_partition_size);
-  sum += of_block(TrafficScope::shard, zero.mics_shard_size);
-  sum += node * (bytes(TrafficScope::inter_node) + bytes(TrafficScope::replica));
-  return sum;
-}
-
 std::string traffic_text(const ZeroConfig& zero, const Topology& topology, std::int64_t micro_steps) {
   const bool rounded = zero.quantized_weights && topology.world > 1;
   std::string primary = rounded ? "S int8" : zero.use_all_reduce_for_fetch_params ? "2S" : "S";

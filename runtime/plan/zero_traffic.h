@@ -54,12 +54,6 @@ struct TrafficInput {
 [[nodiscard]] StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConfig& zero,
                                        const TrafficInput& input);
 
-/// Bytes that enter one node, as the ZeRO++ paper counts: a collective of all ranks brings its whole once
-/// into every node (times (nodes - 1) / nodes, which is left out here as there), one between nodes once for
-/// each rank of the node that takes part, one inside a node nothing.
-[[nodiscard]] std::int64_t cross_node_bytes(const ScopeTraffic& traffic, const ZeroConfig& zero,
-                                            const Topology& topology) noexcept;
-
 /// The volumes in words: "S int8 + S secondary + (S + S/4) int4"; several micro-steps "2(...)".
 [[nodiscard]] std::string traffic_text(const ZeroConfig& zero, const Topology& topology,
                                        std::int64_t micro_steps);

@@ -13,6 +13,7 @@
 #include "instrumentation/emitter.h"
 #include "instrumentation/error_text.h"
 #include "instrumentation/plain_text.h"
+#include "runtime/base/build_facts.h"
 #include "runtime/config/option_checks.h"
 #include "runtime/engine/run_tables.h"
 #include "runtime/simulate/event_sender.h"
@@ -172,6 +173,7 @@ int main(int argc, char** argv) {
   simulate::Options options;
   CLI::App app("Plays the ranks of a ZeRO run that is not made.", "zero_simulate");
   simulate::declare(app, options);
+  app.set_version_flag("--version", [] { return base::build_facts("zero_simulate"); });
   config::check_option_values(app);
   try {
     app.parse(argc, argv);

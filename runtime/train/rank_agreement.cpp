@@ -95,22 +95,6 @@ std::string given(bool is) { return is ? "given" : "not given"; }
 
 }  // namespace
 
-const std::vector<std::string>& compared_options() {
-  static const std::vector<std::string> names{
-      "--model",   "--data",   "--eval-data",   "--default-text", "--steps",           "--seed",
-      "--context", "--init",   "--init-scheme", "--save",         "--checkpoint",      "--keep",
-      "--resume",  "--device", "--losses",      "--run-id",       "--checkpoint-every"};
-  return names;
-}
-
-const std::vector<std::string>& options_of_one_rank() {
-  // --config: what it says is compared, not where it lies. --consolidate and --print-config train nothing.
-  static const std::vector<std::string> names{
-      "--config", "--config-name", "--overwrite", "--consolidate",        "--publish",     "--key",
-      "--detail", "--quiet",       "--help",      "--collective-timeout", "--print-config"};
-  return names;
-}
-
 std::vector<plan::RankSetting> compared_settings(const RunParts& run) {
   const Options& options = run.options;
   std::vector<plan::RankSetting> settings{

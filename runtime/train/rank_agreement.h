@@ -32,11 +32,6 @@ struct RunParts {
 /// weights, then the configuration. Reads the whole file of --init once, for its checksum.
 [[nodiscard]] std::vector<plan::RankSetting> compared_settings(const RunParts& run);
 
-/// Options whose value, or whose being given, is in compared_settings(), and those that a rank may have for
-/// itself: paths, what is printed and recorded. Every option of declare() is in one of them.
-[[nodiscard]] const std::vector<std::string>& compared_options();
-[[nodiscard]] const std::vector<std::string>& options_of_one_rank();
-
 /// Throws std::invalid_argument, with the same text on every rank, where a rank differs from rank 0: key,
 /// ranks, both values. Needs nothing that the settings decide: no device, no group, no size. Collective.
 void check_same_settings(const std::vector<plan::RankSetting>& mine, comm::Communicator& control);

@@ -10,6 +10,7 @@
 
 #include "instrumentation/error_text.h"
 #include "instrumentation/gate.h"
+#include "runtime/base/build_facts.h"
 #include "runtime/checkpoint/consolidate.h"
 #include "runtime/comm/launch_check.h"
 #include "runtime/comm/world.h"
@@ -58,6 +59,7 @@ int main(int argc, char** argv) {
   train::Options options;
   CLI::App app("One rank of a ZeRO training run; start several with mpirun.", "zero_train");
   train::declare(app, options);
+  app.set_version_flag("--version", [] { return base::build_facts("zero_train"); });
   config::check_option_values(app);
   try {
     app.parse(argc, argv);

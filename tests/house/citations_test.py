@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Every rule that code cites is in docs/zero.md, every section of docs/metrics.md that code cites and every field
-that `--json` prints is there, and nothing cites a page that the repository does not have.
+that `--json` prints is there, and nothing cites a page, or a section of a page, that the repository does not have.
 
-A citation is a letter of docs/zero.md's sections and a number in a comment or a docstring: "C8", "P13a", "D4"; or
-"metrics.md 2.3", "metrics.md section 1" anywhere in a source file.
+A citation is a letter of docs/zero.md's sections and a number in a comment or a docstring: "C8", "P13a", "D4";
+"metrics.md 2.3", "metrics.md section 1" anywhere in a source file; or a page of docs with a section's number or title.
 """
 
 import re
@@ -24,7 +24,10 @@ JSON_KEY = re.compile(r'\{"([a-z_0-9]+)",(?!\s*")|\["([a-z_0-9]+)"\] =|json& \w+
 NOT_CITATIONS = {"C99"}  # the C standard
 SOURCES = ("kernels", "instrumentation", "runtime", "app", "samples", "tests")
 COMMENT = {".h": r"//.*|/\*.*?\*/|^\s*\*.*", ".py": r"#.*|\"\"\".*?\"\"\""}
-FOREIGN = re.compile(r"zero-reference|\bnotes [A-E]\b|\b(?:design|dashboard|live-profilers|style|attach)\.md")
+SECTION = re.compile(r"docs/([\w-]+\.md)([^()\"]{0,60}?)\bsection ([A-Z]|[0-9]+(?:\.[0-9]+)*)\b")
+TITLE = re.compile(r"docs/([\w-]+\.md),? \(?\"([^\"]{3,60})\"")
+COMMENT_BREAK = re.compile(r"\s*\n\s*(?://+<?|\*(?!/)|#)\s*")
+FOREIGN = re.compile(r"\(design[,)]|zero-reference|\bnotes [A-E]\b|\b(?:design|dashboard|live-profilers|style|attach)\.md")
 
 
 def rules() -> set[str]:
@@ -56,6 +59,38 @@ def metrics_sections() -> set[str]:
 
 def metrics_citations(text: str) -> set[str]:
     return {section for pair in METRICS_CITATION.findall(text) for section in pair if section}
+
+
+def sections_of(page: str) -> set[str]:
+    """Numbers or letters, and titles, of a page's headings: "## 2. Time", "## D: where", "### Blocks"."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#{2,5} (.+)$", page, re.M):
+        if numbered := re.match(r"([A-Z](?=:)|[0-9]+(?:\.[0-9]+)*)[.:]? *(.*)", heading):
+            found |= set(numbered.groups())
+        found.add(heading)
+    return found
+
+
+def section_citations(text: str) -> set[tuple[str, str]]:
+    """(page, section) of what a source cites by a number, a letter or a title in quotes."""
+    text = COMMENT_BREAK.sub(" ", text)
+    return {(page, section) for page, _, section in SECTION.findall(text)} | set(TITLE.findall(text))
+
+
+def section_problems() -> list[str]:
+    sections = {page.name: sections_of(page.read_text()) for page in (ROOT / "docs").glob("*.md")}
+    found = []
+    cited = 0
+    for path in sources():
+        name = path.relative_to(ROOT)
+        if name.parts[:2] == ("tests", "house"):
+            continue
+        for page, section in sorted(section_citations(path.read_text(errors="replace"))):
+            if page in sections:  # paths_test.py finds pages that are not there
+                cited += 1
+                if section not in sections[page]:
+                    found.append(f"{name}: cites section '{section}' of docs/{page}, which has no such section")
+    return found if cited >= 8 else [*found, f"only {cited} citations of sections could be read"]
 
 
 def json_fields(text: str) -> set[str]:
@@ -130,7 +165,7 @@ def problems() -> list[str]:
         pattern = pattern.rstrip("/*.")
         if not list(ROOT.glob(pattern + "*")):
             found.append(f"docs/zero.md: {here}: no such file")
-    return found + metrics_problems() + finding_pages()
+    return found + metrics_problems() + section_problems() + finding_pages()
 
 
 def self_check() -> None:
@@ -142,6 +177,11 @@ def self_check() -> None:
     assert metrics_citations("the metrics of 2 ranks; docs/metrics.md") == set()
     assert json_fields('{{"rank", r}, {"a", 1}}; out["b"] = {"text"};') == {"rank", "a", "b"}
     assert citations("C77") - rules() == {"C77"}
+    assert section_citations('(docs/zero.md, section 0)\n// docs/a.md V1-V7,\n  // section 4: x; docs/b.md,\n/// "Two Words"') == {
+        ("zero.md", "0"), ("a.md", "4"), ("b.md", "Two Words")}
+    assert section_citations("docs/zero.md C1) and another section 4") == set()
+    assert sections_of("# A: t\n## D: where\n### 2.7 Clocks\n## 1. One\n## Blocks\n") >= {"D", "where", "2.7", "Clocks", "1", "One", "Blocks"}
+    assert FOREIGN.search("data (design, section 5)") and not FOREIGN.search("a design, by hand")
 
 
 def main() -> int:

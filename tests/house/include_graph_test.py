@@ -48,14 +48,14 @@ EDGES = {
     "app/analysis": ["instrumentation", "runtime/plan", "runtime/config/config.h", "app/store"],
     "app/export": ["assets", "instrumentation", "runtime/plan", "app/store", "app/analysis"],
     "app/arrow": ["instrumentation", "runtime/plan", "app/store", "app/analysis", "app/export"],
-    "app/cli": ["assets", "instrumentation", "runtime/base/open_file.h", "runtime/plan", "runtime/config/above_zero.h", "runtime/config/config.h", "runtime/config/given_settings.h", "runtime/config/option_checks.h",
+    "app/cli": ["assets", "instrumentation", "runtime/base/build_facts.h", "runtime/base/open_file.h", "runtime/plan", "runtime/config/above_zero.h", "runtime/config/config.h", "runtime/config/given_settings.h", "runtime/config/option_checks.h",
                 "runtime/config/parse_json.h",
                 "app/store", "app/collector",
                 "app/analysis", "app/export"],
     "app/gui/model": ["assets", "instrumentation", "runtime/plan", "app/store", "app/collector", "app/analysis", "app/export"],
     "app/gui/views": ["instrumentation", "runtime/plan", "app/store", "app/analysis", "app/gui/model"],
     "app/gui/platform": ["app/gui/model", "app/gui/views"],
-    "app/gui": ["instrumentation", "runtime/config/option_checks.h", "app/export", "app/gui/model", "app/gui/platform"],  # main()
+    "app/gui": ["instrumentation", "runtime/base/build_facts.h", "runtime/config/option_checks.h", "app/export", "app/gui/model", "app/gui/platform"],  # main()
 }
 
 APP_REACHES = ["assets", "instrumentation", "kernels/dtype.h", "runtime/base", "runtime/plan", "runtime/config", "app"]

@@ -17,7 +17,7 @@ constexpr Matrix kNoGreen{
 constexpr Matrix kNoBlue{
     {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}}};
 
-/// Of a channel of sRGB (IEC 61966-2-1), 0 to 1.
+/// One channel of sRGB (IEC 61966-2-1) as linear light and back, 0 to 1.
 double to_linear(double c) { return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); }
 double from_linear(double c) { return c <= 0.0031308 ? 12.92 * c : 1.055 * std::pow(c, 1 / 2.4) - 0.055; }
 
@@ -33,19 +33,6 @@ Triple times(const Matrix& matrix, const Triple& v) {
   return out;
 }
 
-/// Of white as standard daylight is.
-Triple lab(Rgb color) {
-  constexpr Matrix kToXyz{{{0.4124564, 0.3575761, 0.1804375},
-                           {0.2126729, 0.7151522, 0.0721750},
-                           {0.0193339, 0.1191920, 0.9503041}}};
-  const Triple xyz = times(kToXyz, linear_of(color));
-  const auto f = [](double t) { return t > 216.0 / 24389 ? std::cbrt(t) : (24389.0 / 27 * t + 16) / 116; };
-  const double x = f(xyz[0] / 0.95047);
-  const double y = f(xyz[1]);
-  const double z = f(xyz[2] / 1.08883);
-  return {116 * y - 16, 500 * (x - y), 200 * (y - z)};
-}
-
 }  // namespace
 
 Rgb seen(Rgb color, Vision vision) noexcept {
@@ -59,12 +46,6 @@ Rgb seen(Rgb color, Vision vision) noexcept {
     out = out << 8 | static_cast<Rgb>(std::lround(255 * from_linear(std::clamp(channel, 0.0, 1.0))));
   }
   return out;
-}
-
-double colour_distance(Rgb a, Rgb b) noexcept {
-  const Triple x = lab(a);
-  const Triple y = lab(b);
-  return std::hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]);
 }
 
 }  // namespace shardscope::gui

@@ -16,7 +16,4 @@ enum class Vision : std::uint8_t {
 /// Machado, Oliveira and Fernandes 2009 (IEEE TVCG 15:6), severity 1, in linear RGB.
 [[nodiscard]] Rgb seen(Rgb color, Vision vision) noexcept;
 
-/// Distance of two colours in CIE L*a*b* (1976); about 2.3 is just noticeable side by side.
-[[nodiscard]] double colour_distance(Rgb a, Rgb b) noexcept;
-
 }  // namespace shardscope::gui

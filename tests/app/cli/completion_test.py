@@ -180,6 +180,16 @@ class Version(unittest.TestCase):
         for library in ("ZeroMQ 4.", "SQLite 3.", "zstd 1.", "CLI11 "):
             self.assertIn(library, said_lines["libraries"])
 
+    def test_the_other_programs_were_built_from_the_same(self):
+        first = said("--version").splitlines()
+        for program in ("zero_train", "zero_simulate", "shardscope-gui"):
+            path = command_line.BIN / program
+            if program == "shardscope-gui" and not path.exists():
+                continue  # built without the dashboard
+            lines = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()
+            self.assertEqual(lines[0].split(), [program, first[0].split()[1]])
+            self.assertEqual(lines[1:], first[1:4])
+
 
 if __name__ == "__main__":
     command_line.main()

@@ -11,6 +11,7 @@
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/format.h"
 #include "tests/app/store/event_builder.h"
+#include "tests/instrumentation/packed_codes.h"
 
 namespace shardscope::gui {
 namespace {
@@ -34,8 +35,8 @@ class NcclModel : public ::testing::Test {
     events.add(1000, EventKind::collective_begin, StreamId::gather, 5, 0, 10, 40);
     events.add(1400, EventKind::collective_end, StreamId::gather, 5, 0, 10, 40);
     if (plugin) {
-      nccl(1390, EventKind::nccl_kernel, ev::nccl_channels(16, 16), 350, 20);
-      nccl(1395, EventKind::nccl_kernel, ev::nccl_channels(7, 8), 300, 30);
+      nccl(1390, EventKind::nccl_kernel, shardscope::test::nccl_channels(16, 16), 350, 20);
+      nccl(1395, EventKind::nccl_kernel, shardscope::test::nccl_channels(7, 8), 300, 30);
     }
     events.add(2000, EventKind::collective_begin, StreamId::reduce, 6, 1, 10, 40);
     events.add(2400, EventKind::collective_end, StreamId::reduce, 6, 1, 10, 40);

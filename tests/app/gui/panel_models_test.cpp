@@ -18,6 +18,7 @@
 #include "app/gui/model/what_if.h"
 #include "tests/app/analysis/run_builder.h"
 #include "tests/app/gui/model_fixture.h"
+#include "tests/instrumentation/packed_codes.h"
 
 namespace shardscope::gui {
 namespace {
@@ -30,7 +31,7 @@ store::Store memory_run() {
   const auto change = [&](std::int64_t at, ev::EventKind kind, C category, std::uint32_t owner,
                           std::int64_t bytes) {
     run.instant(0, at, kind, ev::StreamId::host, owner, ev::kNoId, ev::kNoId,
-                ev::memory_code(ev::MemoryPool::device, category), bytes, 0);
+                shardscope::test::memory_code(ev::MemoryPool::device, category), bytes, 0);
   };
   run.span(0, 0, 100, ev::EventKind::step_begin, ev::StreamId::host, 0);
   change(5, ev::EventKind::memory_alloc, C::param_shard, ev::kNoId, 1000);

@@ -11,6 +11,7 @@
 #include "app/gui/model/finding_place.h"
 #include "app/gui/model/message_rows.h"
 #include "app/gui/model/table.h"
+#include "tests/app/gui/colour_distance.h"
 
 namespace shardscope::gui {
 namespace {
@@ -116,10 +117,10 @@ TEST(BlockNames, EndAtTheBlocksNumber) {
 
 TEST(ColourVision, LeavesGreysAndMapsRedAndGreenTogether) {
   for (const Vision vision : {Vision::no_red, Vision::no_green, Vision::no_blue}) {
-    EXPECT_LT(colour_distance(seen(0x808080, vision), 0x808080), 1.5);
+    EXPECT_LT(test::colour_distance(seen(0x808080, vision), 0x808080), 1.5);
   }
-  EXPECT_LT(colour_distance(seen(0xC04040, Vision::no_green), seen(0x6E6A38, Vision::no_green)),
-            colour_distance(0xC04040, 0x6E6A38) / 3);
+  EXPECT_LT(test::colour_distance(seen(0xC04040, Vision::no_green), seen(0x6E6A38, Vision::no_green)),
+            test::colour_distance(0xC04040, 0x6E6A38) / 3);
 }
 
 // Buffers were a brown that looked like the red of waits without red or green.
@@ -128,7 +129,7 @@ TEST(ColourVision, BuffersAndTheRunsOfAComparisonAreToldApartFromAllElse) {
   for (const ThemeKind theme : {ThemeKind::dark, ThemeKind::light}) {
     const Palette& c = palette(theme);
     for (const Vision vision : {Vision::all, Vision::no_red, Vision::no_green}) {
-      const auto distance = [&](Rgb a, Rgb b) { return colour_distance(seen(a, vision), seen(b, vision)); };
+      const auto distance = [&](Rgb a, Rgb b) { return test::colour_distance(seen(a, vision), seen(b, vision)); };
       for (int i = 0; i < kMeaningCount; ++i) {
         const auto meaning = static_cast<Meaning>(i);
         if (meaning != Meaning::buffer) {

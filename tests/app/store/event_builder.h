@@ -5,6 +5,7 @@
 
 #include "app/store/chunk.h"
 #include "app/store/store.h"
+#include "tests/instrumentation/packed_codes.h"
 
 namespace shardscope::store {
 
@@ -35,7 +36,7 @@ struct ChunkBuilder {
   }
   ChunkBuilder& memory(std::int64_t at, ev::MemoryCategory category, std::int64_t delta, std::int64_t after) {
     return host(at, delta >= 0 ? ev::EventKind::memory_alloc : ev::EventKind::memory_free, ev::kNoId,
-                ev::memory_code(ev::MemoryPool::device, category), delta >= 0 ? delta : -delta, after);
+                shardscope::test::memory_code(ev::MemoryPool::device, category), delta >= 0 ? delta : -delta, after);
   }
 };
 

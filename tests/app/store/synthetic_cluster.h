@@ -9,6 +9,7 @@
 
 #include "instrumentation/event.h"
 #include "tests/app/store/synthetic_run.h"
+#include "tests/instrumentation/packed_codes.h"
 
 namespace shardscope::store {
 
@@ -32,7 +33,7 @@ struct RankClock {
   void memory(std::int64_t at, ev::EventKind kind, ev::MemoryCategory category, std::uint32_t owner,
               std::int64_t bytes) {
     if (bytes == 0) return;
-    emit(at, kind, ev::StreamId::host, ev::memory_code(ev::MemoryPool::device, category), owner, ev::kNoId,
+    emit(at, kind, ev::StreamId::host, shardscope::test::memory_code(ev::MemoryPool::device, category), owner, ev::kNoId,
          ev::kNoId, bytes);
   }
   /// Passes a gate; `number` is the same on every rank.

@@ -109,7 +109,7 @@ TEST(Events, OfTheGpuHaveItsTimes) {
   expect_last(SHARDSCOPE_EVENT_GPU_RECORDS_END, SHARDSCOPE_LANE_GPU_RECORDS, 0, {1, 2, 3}, {4, 5}, 15);
   shardscope_gpu_memory(16, SHARDSCOPE_POOL_PINNED, 1, 4096, 0x1000);
   expect_last(SHARDSCOPE_EVENT_GPU_MEMORY, SHARDSCOPE_LANE_HOST,
-              ev::gpu_memory_code(ev::MemoryPool::pinned, true), {kNone, kNone, kNone}, {4096, 0x1000}, 16);
+              shardscope::test::gpu_memory_code(ev::MemoryPool::pinned, true), {kNone, kNone, kNone}, {4096, 0x1000}, 16);
   shardscope_gpu_clock(17, 30, 400, -50);
   expect_last(SHARDSCOPE_EVENT_GPU_CLOCK, SHARDSCOPE_LANE_HOST, 0, {30, kNone, kNone}, {400, -50}, 17);
 }
@@ -131,6 +131,7 @@ TEST(Events, EveryKindHasAFunction) {
 #define FIELD(...)
 #define BITS(...)
 #include "instrumentation/event_kinds.def"
+#include "tests/instrumentation/packed_codes.h"
   std::set<int> emitted;
   for (const Taken& taken : g_taken) emitted.insert(taken.event.kind);
   EXPECT_EQ(emitted.size(), g_taken.size()) << "two functions emit the same kind";

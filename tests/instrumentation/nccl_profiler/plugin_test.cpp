@@ -16,6 +16,7 @@
 #include "instrumentation/event.h"
 #include "instrumentation/nccl_host.h"
 #include "tests/instrumentation/nccl_profiler/fake_nccl.h"
+#include "tests/instrumentation/packed_codes.h"
 
 namespace shardscope::nccl_profiler {
 namespace {
@@ -145,7 +146,7 @@ TEST_P(Plugin, KernelTimesAreThoseOfTheChannels) {
   ASSERT_TRUE(g_arrived.wait(EventKind::nccl_kernel, 1));
   const auto events = numbered(EventKind::nccl_kernel, 9);
   ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(events[0].c, ev::nccl_channels(3, 3));
+  EXPECT_EQ(events[0].c, shardscope::test::nccl_channels(3, 3));
   EXPECT_EQ(events[0].v0, 9000);
   EXPECT_EQ(events[0].v1, 4000);  // the first channel to end did so at 5000
 }
@@ -163,7 +164,7 @@ TEST_P(Plugin, WhatNeverEndsIsReportedWithoutTimes) {
   EXPECT_EQ(numbered(EventKind::nccl_collective, 21).size(), 1U);
   const auto kernel = numbered(EventKind::nccl_kernel, 21);
   ASSERT_EQ(kernel.size(), 1U);
-  EXPECT_EQ(kernel[0].c, ev::nccl_channels(1, 4))
+  EXPECT_EQ(kernel[0].c, shardscope::test::nccl_channels(1, 4))
       << "one of four channels was timed, and that is what it says";
 }
 

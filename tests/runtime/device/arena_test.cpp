@@ -18,6 +18,7 @@
 #include "runtime/device/cpu/region_allocator.h"
 #include "runtime/device/device.h"
 #include "runtime/device/error.h"
+#include "tests/instrumentation/packed_codes.h"
 
 namespace shardscope::device {
 namespace {
@@ -64,10 +65,10 @@ TEST_F(ArenaTest, AllocationsBeforeAPublisherAreReportedByCategory) {
   instrumentation::g_detail = -1;
   (void)instrumentation::RingRegistry::instance().drain(reported);
   ASSERT_EQ(reported.size(), 2U);
-  EXPECT_EQ(reported[0].code, instrumentation::memory_code(arena.pool(), MemoryCategory::param_shard));
+  EXPECT_EQ(reported[0].code, shardscope::test::memory_code(arena.pool(), MemoryCategory::param_shard));
   EXPECT_EQ(reported[0].v0, 256);
   EXPECT_EQ(reported[0].v1, 256);
-  EXPECT_EQ(reported[1].code, instrumentation::memory_code(arena.pool(), MemoryCategory::temporary));
+  EXPECT_EQ(reported[1].code, shardscope::test::memory_code(arena.pool(), MemoryCategory::temporary));
   EXPECT_EQ(reported[1].v0, 1024);
   EXPECT_EQ(reported[1].v1, 1280);
 }

@@ -12,6 +12,7 @@
 #include "instrumentation/clock.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/ring.h"
+#include "tests/instrumentation/packed_codes.h"
 #include "tests/runtime/comm/thread_ranks.h"
 
 namespace shardscope::testing {
@@ -116,7 +117,7 @@ TEST_F(EventsTest, MemoryEventsAddUpToThePool) {
   EXPECT_EQ(pool, static_cast<std::int64_t>(device->memory().used_bytes()));
   EXPECT_EQ(events.back().a, 12U);
   EXPECT_EQ(events.back().code,
-            instrumentation::memory_code(instrumentation::MemoryPool::device, MemoryCategory::momentum));
+            shardscope::test::memory_code(instrumentation::MemoryPool::device, MemoryCategory::momentum));
 }
 
 TEST_F(EventsTest, EventsOfAnIdleStreamWakeNobody) {

@@ -80,11 +80,19 @@ Json layout_json(const plan::FlatLayout& layout) {
   }
   json["ranks"] = Json::array();
   for (std::uint32_t rank = 0; rank < layout.world; ++rank) {
-    const plan::PartitionInfo info = plan::partition_info(layout, rank);
+    // DeepSpeed's bookkeeping of a partition (S4): parameters with elements in it, in the order of the flat
+    // buffer, and how many elements of the first one lower ranks own.
+    std::vector<plan::ParamId> params;
+    std::int64_t first_offset = 0;
+    for (const plan::FlatSlice& slice : layout.slices) {
+      if (slice.rank != rank) continue;
+      if (params.empty()) first_offset = slice.param_offset;
+      params.push_back(slice.param);
+    }
     json["ranks"].push_back({{"rank", rank},
-                             {"padding", info.padding_elems},
-                             {"params_in_partition", ids_of(info.params)},
-                             {"first_offset", info.first_offset}});
+                             {"padding", layout.padding_of(rank)},
+                             {"params_in_partition", ids_of(params)},
+                             {"first_offset", first_offset}});
   }
   return json;
 }

@@ -161,6 +161,22 @@ TEST(SecondaryShards, ServeTheBackwardAndEndWithTheStep) {
   EXPECT_FALSE(off.released(p));
 }
 
+// Bytes that enter one node, as the ZeRO++ paper counts: a collective of all ranks brings its whole once into
+// every node (times (nodes - 1) / nodes, which is left out here as there), one between nodes once for each
+// rank of the node that takes part, one inside a node nothing.
+std::int64_t cross_node_bytes(const ScopeTraffic& traffic, const ZeroConfig& zero, const Topology& topology) {
+  if (topology.nodes() < 2) return 0;
+  const auto node = static_cast<std::int64_t>(topology.ranks_per_node);
+  const auto bytes = [&](TrafficScope scope) { return traffic[static_cast<std::size_t>(scope)].bytes; };
+  // A group of neighbours leaves its node only when it is larger.
+  const auto of_block = [&](TrafficScope scope, std::int64_t size) { return size > node ? bytes(scope) : 0; };
+  std::int64_t sum = bytes(TrafficScope::world);
+  sum += of_block(TrafficScope::secondary, zero.hpz_partition_size);
+  sum += of_block(TrafficScope::shard, zero.mics_shard_size);
+  sum += node * (bytes(TrafficScope::inter_node) + bytes(TrafficScope::replica));
+  return sum;
+}
+
 // The ZeRO++ paper's table: gathers of the forward M -> 0.5M, of the backward M -> 0, reduce-scatter M ->
 // 0.25M, together 3M -> 0.75M between nodes; plus the scales, which it leaves out.
 TEST(ZeroTraffic, PaperVolumesBetweenNodes) {

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "runtime/profile/open_spans.h"
+#include "tests/instrumentation/packed_codes.h"
 
 namespace shardscope::profile {
 namespace {
@@ -245,7 +246,7 @@ TEST(RecordJoin, SynchronizationMemoryAndWhatHasNoPlace) {
   ASSERT_EQ(memory.size(), 1U);
   EXPECT_EQ(memory[0].first, 70);
   EXPECT_EQ(memory[0].second.code,
-            instrumentation::gpu_memory_code(instrumentation::MemoryPool::pinned, true));
+            shardscope::test::gpu_memory_code(instrumentation::MemoryPool::pinned, true));
   EXPECT_EQ(memory[0].second.v0, 4096);
   EXPECT_EQ(memory[0].second.v1, 0xABC0);
 }

@@ -12,6 +12,7 @@
 #include "runtime/plan/memory_model.h"
 #include "runtime/plan/ownership.h"
 #include "runtime/plan/zero_traffic.h"
+#include "tests/instrumentation/packed_codes.h"
 #include "tests/runtime/engine/support.h"
 #include "tests/runtime/simulate/support.h"
 
@@ -367,7 +368,7 @@ TEST_F(TimesTest, VolumeAndMemoryAreThePlans) {
       for (const Event& e : play.events[rank]) {
         if (e.kind == EventKind::step_begin) in_step = true;
         if (e.kind == EventKind::memory_alloc &&
-            e.code == instrumentation::memory_code(instrumentation::MemoryPool::device,
+            e.code == shardscope::test::memory_code(instrumentation::MemoryPool::device,
                                                    instrumentation::MemoryCategory::master_weight)) {
           master += e.v0;
         }

@@ -1,0 +1,13 @@
+// What a program was built from: the first lines of its --version.
+#pragma once
+
+#include <string>
+
+namespace shardscope::base {
+
+/// "0.1.0".
+[[nodiscard]] const char* version();
+/// Program and version, commit, compiler and options, a line each; the last has no line break.
+[[nodiscard]] std::string build_facts(const std::string& program);
+
+}  // namespace shardscope::base
