@@ -73,7 +73,7 @@ void ControlClient::run() {
     std::array<zmq::pollitem_t, 2> items{
         {{socket_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_.fd(), ZMQ_POLLIN, 0}}};
     // A collector that answers accepts the key that there is; each wake of this thread takes a core from
-    // whoever computes.
+    // a computing thread.
     const std::int64_t until_hello_ms = (next_hello - now) / 1'000'000;
     const std::int64_t wait_ms =
         (collector_alive() ? until_hello_ms : std::min(until_hello_ms, kLookEvery_ms)) + 1;

@@ -1,7 +1,7 @@
 // How often the publisher looks into the rings. Each look wakes it and ZeroMQ's thread, takes a core from
-// whoever computes there and leaves its caches cold, so looks are as rare as live viewing allows; but a ring
-// that fills faster is looked at more often. Nobody wakes the publisher: that would be a system call of the
-// training thread.
+// a computing thread and leaves its caches cold, so looks are as rare as live viewing allows; but a ring
+// that fills faster is looked at more often. No thread wakes the publisher: that would be a system call of
+// the training thread.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ class DrainPace {
  public:
   /// What a live view lags behind, its own frame and the collector's round apart.
   static constexpr std::chrono::milliseconds kLongest{100};
-  /// While the collector says that there is no viewer. So much is also lost of a process that is killed.
+  /// While the collector says that there is no viewer. A killed process loses up to this time's events.
   static constexpr std::chrono::milliseconds kUnwatched{250};
   static constexpr std::chrono::milliseconds kShortest{1};
 

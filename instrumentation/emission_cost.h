@@ -24,8 +24,8 @@ struct EmissionCost {
   std::uint64_t events = 0;  ///< emitted by all threads of the rank
   double event_ns = 0;       ///< of calibrated_event_ns()
   std::int64_t elapsed_ns = 0;
-  /// Of the threads that drain, order and encode, answer the control channel, and write to the network;
-  /// missing where the kernel does not report it.
+  /// CPU time of the threads that drain, order and encode, answer the control channel, and write to the
+  /// network; missing where the kernel does not report it.
   std::optional<std::int64_t> publishing_cpu_ns;
 };
 /// "cost of profiling: 152590 events x 12.4 ns = 1.9 ms of the emitting threads, 0.006 % of 31.2 s; ...".

@@ -32,7 +32,7 @@ struct KindInfo {
 
 /// By number, the first is step_begin.
 [[nodiscard]] std::span<const KindInfo> event_kinds() noexcept;
-/// Of a kind of this version's table.
+/// Row of a kind of this version's table.
 [[nodiscard]] const KindInfo& info_of(EventKind kind) noexcept;
 
 /// A field's bits in an event; none where its slot is 32 bits wide and holds no id.

@@ -7,7 +7,7 @@ namespace shardscope::instrumentation {
 
 struct HostClock {
   std::int64_t skew_ns = 0;
-  double drift_ppm = 0;        ///< gains so many microseconds per second
+  double drift_ppm = 0;        ///< microseconds gained per second
   std::int64_t origin_ns = 0;  ///< this machine's monotonic time at which only the skew lies between them
 
   /// What it shows when this machine's monotonic clock shows `monotonic_ns`.

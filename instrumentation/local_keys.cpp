@@ -142,7 +142,7 @@ int hold(const std::string& folder, bool make) {
   if (fd < 0) return -1;
   struct stat held {
   }, there{};
-  // Whoever cleans up may have removed it between the two calls.
+  // Another process that cleans up may have removed it between the two calls.
   if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &held) == 0 && lstat(path.c_str(), &there) == 0 &&
       held.st_ino == there.st_ino)
     return fd;
@@ -152,7 +152,7 @@ int hold(const std::string& folder, bool make) {
 
 void remove_folder(const std::string& folder) {
   std::error_code ignored;
-  // Under another name first: nobody finds half a folder.
+  // Under another name first: no process finds half a folder.
   const std::string away =
       fs::path(folder).parent_path().string() + "/" + kUnfinished + std::to_string(random_id());
   fs::rename(folder, away, ignored);

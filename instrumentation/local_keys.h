@@ -12,11 +12,11 @@
 //
 // under the first of $XDG_RUNTIME_DIR/shardscope, $XDG_STATE_HOME/shardscope (~/.local/state/shardscope) and
 // /tmp/shardscope-<uid> that can be had with mode 0700. Who looks for keys looks in all of them: programs of
-// one user do not always have the same environment. Folders that nobody holds go when the next collector
-// starts.
+// one user do not always have the same environment. Folders that no process holds are removed when the next
+// collector starts.
 //
 // A rank, a viewer or a node's collector connects to an endpoint of the loopback as the folder says and not
-// at all while there is none, so that nobody else who takes the port is taken for the collector.
+// at all while there is none, so that no other program on that port is taken for the collector.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,7 @@ void forget_local_keys(const std::string& endpoint);
 /// True if what listens there can also be reached over the loopback.
 [[nodiscard]] bool listens_on_loopback(const std::string& endpoint);
 
-/// The key to give where one could be given, to connect without any and whoever listens.
+/// The key to give where one could be given, to connect without any, to any listener.
 inline constexpr const char* kNoKey = "none";
 
 /// How a rank, a viewer or a node's collector gets in at `endpoint`: by a key file that was named, else, on

@@ -28,7 +28,7 @@ namespace {
 constexpr std::int64_t kHoldBackNs = 4'000'000;  // see [Note: holding back]
 /// When to warn that no collector answers; longer than any collector takes to.
 constexpr std::int64_t kNoCollectorAfterNs = 5'000'000'000;
-/// The collector's word on how often to look stands so long; it comes with every ping, once a second.
+/// How long the collector's last word on how often to look holds; it comes with every ping, once a second.
 constexpr std::int64_t kLookWordNs = 3'000'000'000;
 /// How long finish() with an error waits for the collector to confirm, since the process is about to die.
 constexpr std::chrono::milliseconds kFinishWait{1000};

@@ -266,7 +266,8 @@ void RankLink::pump() {
     if (s.link->update()) s.window.rewind();
     if (!s.link->up()) break;
     if (s.window.all_sent()) {
-      // Whoever takes events and never confirms any is not waited for: a reader without a control channel.
+      // A peer that takes events and never confirms any is not waited for: a reader without a control
+      // channel.
       if (s.window.full() && s.confirmed.load() == 0) s.window.confirm(s.header.sequence);
       if (s.queue.empty() || s.window.full()) break;
       s.encode_next();

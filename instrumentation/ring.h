@@ -149,8 +149,8 @@ class Ring {
   std::uint64_t* array_ = nullptr;
   std::atomic<std::uint64_t> dropped_{0};
   bool use_counter_ = false;
-  // Of events that were dropped and not taken by take_drops(): 0, or INT64_MAX, where there is none. Those
-  // that brought a time in nanoseconds apart.
+  // Times of the first and last event dropped since take_drops(): 0, or INT64_MAX, where there is none.
+  // Events that brought a time in nanoseconds have their own.
   std::atomic<std::uint64_t> drop_first_{0}, drop_last_{0};
   std::atomic<std::int64_t> drop_first_ns_{INT64_MAX}, drop_last_ns_{INT64_MAX};
   // Consumer's line.

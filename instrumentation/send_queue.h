@@ -51,7 +51,7 @@ class SendQueue {
     std::array<std::uint32_t, kShedClasses> counts{};  ///< of a batch's events, once `counted`
     bool counted = false;
     std::size_t bytes = 0;
-    std::uint64_t stands_for = 0;  ///< a text: for so many that were shed
+    std::uint64_t stands_for = 0;  ///< a text: number of shed texts that it replaces
   };
   [[nodiscard]] static std::size_t size_of(const wire::Body& body) noexcept;
   /// Fills `counts`: only what is about to be shed from pays for it.

@@ -13,8 +13,8 @@ namespace shardscope::instrumentation {
 
 class SentWindow {
  public:
-  /// Of a queue of `queue_bytes`: enough for a link that is confirmed once a megabyte, and a part that the
-  /// queue can spare.
+  /// The window's part of a queue of `queue_bytes`: enough for a link that is confirmed once a megabyte, and
+  /// a part that the queue can spare.
   [[nodiscard]] static constexpr std::size_t part_of(std::size_t queue_bytes) noexcept {
     constexpr std::size_t kMost = std::size_t{8} << 20;
     return queue_bytes / 4 < kMost ? queue_bytes / 4 : kMost;
@@ -48,7 +48,7 @@ class SentWindow {
   };
   std::size_t limit_;
   std::deque<Entry> entries_;
-  std::size_t unsent_ = 0;  ///< of `entries_`, the last so many
+  std::size_t unsent_ = 0;  ///< number of entries at the end of `entries_`
   std::size_t bytes_ = 0;
   std::uint64_t events_ = 0;
 };

@@ -97,7 +97,7 @@ zmq::socket_t make_socket(zmq::context_t& context, Role role, const std::optiona
   socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
   // A cut link is noticed in ten seconds instead of in TCP's two hours. By the kernel: ZeroMQ goes through
   // all its timers at every heartbeat, a thousand ranks are two thousand timers, and heartbeats are not safe
-  // where somebody stands still. One whose input is full reads no answers and is cut off, and if its peer
+  // where a peer is stopped. One whose input is full reads no answers and is cut off, and if its peer
   // closes meanwhile, the next heartbeat aborts the process: libzmq 4.3.4 asserts that nothing is sent after
   // an error of the connection (zeromq/libzmq issues 3937 and 4841).
   socket.set(zmq::sockopt::tcp_keepalive, 1);

@@ -1,4 +1,4 @@
-// What static tables must hold whoever sent or stored them; views, metrics and the planner rely on it.
+// What static tables must hold, wherever they come from; views, metrics and the planner rely on it.
 #pragma once
 
 #include "instrumentation/emitter.h"

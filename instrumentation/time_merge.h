@@ -31,7 +31,7 @@ class TimeMerge {
     const Event* end;
   };
   std::vector<Event> held_;  ///< in order of time
-  // Of one add(), kept for their memory.
+  // Buffers of one add(), kept for their memory.
   std::vector<Event> merged_;
   std::vector<Run> runs_;
 };

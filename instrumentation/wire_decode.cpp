@@ -1,3 +1,6 @@
+// Frames to messages. FlatBuffers' verifier has seen that every offset and vector lies inside the frame. Here
+// is what it cannot know: ranges of enumerations, ids and times, counts that must agree with one another, and
+// how much memory the message may unpack to. Nothing is returned of a frame with one bad field.
 #include <cstring>
 #include <stdexcept>
 

@@ -1,3 +1,7 @@
+// Messages to frames. FlatBuffers writes a buffer from its end, children first: every string and vector of a
+// table is made before the table itself, which gives the order of the calls here. Types of modules and
+// parameters repeat, so each is written once (CreateSharedString). Events are one vector of structs of 40
+// bytes that have the layout of Event: they are copied as they lie in memory.
 #include <cstring>
 
 #include "instrumentation/frame_memory.h"

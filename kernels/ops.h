@@ -46,8 +46,8 @@ void linear_gelu_forward(const Exec&, Ptr y, Ptr kept, ConstPtr x, ConstPtr w, C
                          std::int64_t in, std::int64_t out);
 /// gelu_backward from what was kept.
 void gelu_backward_kept(const Exec&, Ptr dx, ConstPtr dy, ConstPtr kept, std::int64_t n);
-/// Of a linear layer behind a GELU: dx[N,in] = the GELU's gradient of dy w, from kept[N,in], with which dx
-/// shares no memory. Bits as above.
+/// Gradient of the input of a linear layer behind a GELU: dx[N,in] = the GELU's gradient of dy w, from
+/// kept[N,in], with which dx shares no memory. Bits as above.
 void linear_gelu_backward_input(const Exec&, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr kept, std::int64_t N,
                                 std::int64_t in, std::int64_t out);
 void relu_forward(const Exec&, Ptr y, ConstPtr x, std::int64_t n);
@@ -123,10 +123,10 @@ void dequantize_int8(const Exec&, Ptr x, const std::int8_t* values, const float*
 
 /// Error feedback of quantized gradients (LoCo): what rounding loses is kept, as int8 in the same groups, and
 /// added the next time: h = x + e is quantized to q, then e <- beta * e + (1 - beta) * (h - q). Where h is
-/// not finite, the group's error is forgotten. values null: none.
+/// not finite, the group's error is set to 0. values null: none.
 struct ErrorFeedback {
   std::int8_t* values = nullptr;  ///< [n]
-  float* scales = nullptr;        ///< as many as groups
+  float* scales = nullptr;        ///< [groups]
   float beta = 0.8F;
 };
 /// values[n / 2].

@@ -18,7 +18,7 @@ struct FetchCounterSums {
   plan::FetchCounts last{};   ///< the last of these: what DeepSpeed logs of one iteration
   void add(const FetchCounterSums& later);
 };
-/// Of one rank within [begin, end); nothing where none was recorded.
+/// Sums of one rank's counters within [begin, end); nothing where none was recorded.
 [[nodiscard]] std::optional<FetchCounterSums> fetch_counters(const store::Store& store, std::uint32_t rank,
                                                              std::int64_t begin_ns, std::int64_t end_ns);
 
@@ -27,8 +27,8 @@ struct MicroStepCounters {
   std::uint32_t micro_step = 0;
   plan::FetchCounts counts{};
 };
-/// Of the micro-step that runs on a rank at `at_ns`, or where that one's are not recorded (they come at the
-/// end of its backward) of the one before; nothing where neither has all eight.
+/// Counters of the micro-step that runs on a rank at `at_ns`, or where these are not recorded (they come at
+/// the end of its backward) of the one before; nothing where neither has all eight.
 [[nodiscard]] std::optional<MicroStepCounters> fetch_counters_at(const store::Store& store,
                                                                  std::uint32_t rank, std::int64_t at_ns);
 

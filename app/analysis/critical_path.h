@@ -55,7 +55,7 @@ struct CriticalPath {
 struct Exposure {
   std::uint32_t rank = 0;
   std::int64_t waiting_ns = 0, moving_ns = 0;  ///< their sum is the rank's exposed communication
-  /// Of moving_ns: while a gather moved bytes, and while only reductions did.
+  /// Parts of moving_ns: while a gather moved bytes, and while only reductions did.
   std::int64_t gather_moving_ns = 0, reduce_moving_ns = 0;
   std::int64_t link_ns = 0;  ///< bytes moved, hidden or not
   /// What gathers that began after a stretch without one would hide, had they begun in that stretch: each as
@@ -71,7 +71,7 @@ struct Lateness {
 inline constexpr std::int64_t kLate = 10'000;  ///< ns; below, clocks and queues decide who is last
 struct Blame {
   std::vector<Exposure> exposed;  ///< of each rank, in the order given
-  std::vector<Lateness> late;     ///< of those somebody waited for, by rank
+  std::vector<Lateness> late;     ///< of the ranks that others waited for, by rank
 };
 /// A collective of which no rank recorded when all had come, and only one rank's begin is known, is taken for
 /// bytes that move.

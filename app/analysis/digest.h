@@ -80,16 +80,16 @@ class CollectiveTimes {
 class Digest {
  public:
   /// Takes the steps that every rank has completed and that were kept whole (kept.h) by `until_ns` since the
-  /// last call, rank by rank, as many as there is time for: one rank of a step, or one round of skipped
-  /// steps, at least. The store must be the same run, and its time 0 where it was. True when all were taken.
+  /// last call, rank by rank, until the time is up: at least one rank of a step, or one round of skipped
+  /// steps. The store must be the same run, and its time 0 where it was. True when all were taken.
   bool update(const store::Store& store, std::optional<std::chrono::nanoseconds> time = std::nullopt,
               std::int64_t until_ns = store::Store::kEnd);
   [[nodiscard]] const std::vector<StepDigest>& steps() const noexcept { return steps_; }
-  /// For a run without an end: of so many steps of a rank in all, beyond which the oldest quarter of the
-  /// steps is removed. Figures then cover the steps that are left.
+  /// Limits the steps kept of all ranks together, for a run without an end: beyond it the oldest quarter of
+  /// the steps is removed. Figures then cover the steps that are left.
   void keep_at_most(std::size_t rank_steps) { most_rank_steps_ = rank_steps; }
   [[nodiscard]] std::size_t evicted_steps() const noexcept { return evicted_steps_; }  ///< steps
-  /// Of one rank, those that have ended.
+  /// Checkpoints and evaluations of one rank that have ended.
   [[nodiscard]] Checkpoints checkpoints(std::uint32_t rank) const;
   [[nodiscard]] Evaluations evaluations(std::uint32_t rank) const;
   /// Index of the first step that is measured: the run's first step is warm-up (allocation, recording of the
@@ -108,7 +108,7 @@ class Digest {
   [[nodiscard]] std::uint64_t trace_record() const noexcept { return trace_record_; }
   [[nodiscard]] std::uint64_t trace_complete() const noexcept { return trace_complete_; }
   [[nodiscard]] std::uint64_t trace_invalidated() const noexcept { return trace_invalidated_; }
-  /// Of evaluation's own trace, without what was invalidated; nothing where none was recorded or followed.
+  /// Evaluation's own trace, without what was invalidated; nothing where none was recorded or followed.
   [[nodiscard]] std::optional<TraceCounts> eval_trace() const noexcept { return eval_trace_; }
 
  private:

@@ -1,5 +1,5 @@
 // How long spans took over a whole run, from a recording's distributions: of each kind over all ranks, and of
-// each module. docs/recording.md, "Distributions".
+// each module. docs/recording.md, "What was not kept".
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct Distribution {
 
 struct Distributions {
   std::vector<Distribution> list;
-  /// Of the whole run. False where its recorder goes on or was killed: it writes them once a minute, and
-  /// spans of which no block was made yet are not among them.
+  /// Whether they are of the whole run. False where its recorder goes on or was killed: it writes them once a
+  /// minute, and spans of which no block was made yet are not among them.
   bool whole = false;
 };
 

@@ -8,7 +8,7 @@
 
 namespace shardscope::analysis {
 
-/// Of a run that made `tokens_per_s` (nothing: unknown) on all its ranks. Nothing without parameters.
+/// Efficiency at `tokens_per_s` of all ranks (nothing: unknown). Nothing without parameters.
 [[nodiscard]] std::optional<Efficiency> efficiency_of(const instrumentation::RunTables& tables,
                                                       std::optional<double> tokens_per_s);
 

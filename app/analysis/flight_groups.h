@@ -33,7 +33,7 @@ struct FlightGroupLanes {
   [[nodiscard]] const FlightLane* of(std::uint32_t rank) const;
 };
 
-/// Of groups that any dump has an operation of; by name.
+/// Lanes of the groups that any dump has an operation of; by name.
 [[nodiscard]] std::vector<FlightGroupLanes> flight_groups(const std::vector<FlightDump>& dumps,
                                                           const FlightTexts& texts);
 [[nodiscard]] FlightProgress flight_progress(const FlightLane& lane);

@@ -202,7 +202,7 @@ class Words {
                        these_ranks(of_.without_dump), of_.without_dump.size() == 1 ? "has" : "have");
     const bool is_plain = chief == nullptr || chief->difference->what == What::missing ||
                           chief->difference->what == What::unfinished;
-    // What ranks did differently is the cause, and comes before who waits for it elsewhere. That somebody
+    // What ranks did differently is the cause, and comes before who waits for it elsewhere. That a rank
     // never came is said by who waits for whom.
     const bool same = chief != nullptr && first != nullptr && first->group < of_.groups.size() &&
                       &of_.groups[first->group] == chief &&

@@ -71,8 +71,8 @@ struct GpuStream {
 
 struct GpuActivity {
   std::map<ev::StreamId, GpuStream> streams;  ///< that did anything in the run
-  /// Of the flushes that began in it: records that CUPTI dropped, work that fitted in no lane, and work whose
-  /// launch was not found.
+  /// Counts of the flushes that began in it: records that CUPTI dropped, work that fitted in no lane, and
+  /// work whose launch was not found.
   std::uint64_t dropped = 0;
   std::uint64_t not_placed = 0, no_launch = 0;
   /// What a time of the GPU may be wrong by on its rank's clock, at most; empty if no step has it.
@@ -81,7 +81,7 @@ struct GpuActivity {
   void add(const GpuActivity& other);
 };
 
-/// Of [begin, end). Nothing where the GPU's records do not cover all of it.
+/// The GPU's activity in [begin, end). Nothing where its records do not cover all of it.
 [[nodiscard]] std::optional<GpuActivity> gpu_activity(const store::Store& store, std::uint32_t rank,
                                                       std::int64_t begin_ns, std::int64_t end_ns);
 /// Whether every record of the GPU in [begin, end) is known.

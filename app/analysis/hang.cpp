@@ -131,8 +131,8 @@ bool same_collective(const Issue& issue, const Issue& other) {
   return other.named.op == issue.named.op || (may_differ(other.named.op) && may_differ(issue.named.op));
 }
 
-/// Fills in whom each rank waits for: of its oldest open collective that lacks somebody, the members that
-/// have not begun it. Ranks that are over wait for nobody, unless all are: then they did when they were
+/// Fills in whom each rank waits for: of its oldest open collective that lacks a member, the members that
+/// have not begun it. Ranks that are over wait for none, unless all are: then they did when they were
 /// ended. Returns these collectives, by index of the rank; null where it waits for no rank.
 std::vector<const Issue*> find_waits(const std::vector<IssuedCollectives>& recent,
                                      std::vector<RankState>& ranks) {
@@ -261,10 +261,10 @@ std::string NamedCollective::text() const {
 Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quiet_ns) {
   Hang out;
   const std::int64_t from_ns = last_steps_from(store), now_ns = store.end_ns() + quiet_ns;
-  const std::vector<std::uint32_t> everybody = all_ranks(store);
+  const std::vector<std::uint32_t> world = all_ranks(store);
   std::vector<IssuedCollectives> recent;
   for (const store::RankRow& row : store.ranks()) {
-    recent.push_back(issued_collectives(store, row.rank, from_ns, everybody));
+    recent.push_back(issued_collectives(store, row.rank, from_ns, world));
     out.ranks.push_back(state_of(store, row, recent.back(), from_ns));
   }
   out.difference = first_difference(recent);

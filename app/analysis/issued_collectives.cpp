@@ -147,7 +147,7 @@ std::int64_t last_steps_from(const store::Store& store) {
 }
 
 IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t rank, std::int64_t from_ns,
-                                     const std::vector<std::uint32_t>& everybody) {
+                                     const std::vector<std::uint32_t>& world) {
   IssuedCollectives out;
   Names names;
   out.rank = rank;
@@ -172,9 +172,9 @@ IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t ra
       issue.begun = true;
       issue.open = span.end_ns == store::kOpen;
       // A smaller communicator that is not described: who is in it is not known.
-      issue.members = group != nullptr                                  ? group->ranks
-                      : ranks_of(store, rank, span) == everybody.size() ? everybody
-                                                                        : std::vector<std::uint32_t>();
+      issue.members = group != nullptr                              ? group->ranks
+                      : ranks_of(store, rank, span) == world.size() ? world
+                                                                    : std::vector<std::uint32_t>();
       // Which of several ranks is at the other end is not recorded.
       if (between_two(fields.op) && issue.members.size() > 2) issue.members.clear();
     });

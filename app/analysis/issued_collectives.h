@@ -37,7 +37,7 @@ struct IssuedCollectives {
 [[nodiscard]] std::int64_t last_steps_from(const store::Store& store);
 [[nodiscard]] IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t rank,
                                                    std::int64_t from_ns,
-                                                   const std::vector<std::uint32_t>& everybody);
+                                                   const std::vector<std::uint32_t>& world);
 
 /// The earliest place at which ranks issued different collectives.
 [[nodiscard]] std::optional<IssueDifference> first_difference(const std::vector<IssuedCollectives>& ranks);

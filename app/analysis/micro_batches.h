@@ -11,17 +11,17 @@
 
 namespace shardscope::analysis {
 
-/// Of one rank; a model of vectors has one position for each sample.
+/// A micro-batch of one rank; a model of vectors has one position for each sample.
 struct MicroBatch {
   std::uint32_t micro_step = 0;
   std::int64_t samples = 0, tokens = 0, padding = 0;
   [[nodiscard]] std::int64_t positions() const noexcept { return tokens + padding; }
 };
-/// Those of training that a rank recorded within [begin, end), in order.
+/// Micro-batches of training that a rank recorded within [begin, end), in order.
 [[nodiscard]] std::vector<MicroBatch> micro_batches(const store::Store& store, std::uint32_t rank,
                                                     std::int64_t begin_ns, std::int64_t end_ns);
 
-/// Of several.
+/// Sums over several micro-batches.
 struct MicroBatchSums {
   std::uint64_t count = 0;
   std::int64_t tokens = 0, padding = 0;
@@ -32,7 +32,7 @@ struct MicroBatchSums {
   void add(const MicroBatch& one) noexcept;
   void add(const MicroBatchSums& others) noexcept;
   [[nodiscard]] std::int64_t positions() const noexcept { return tokens + padding; }
-  /// Of all positions.
+  /// Padding as a share of all positions.
   [[nodiscard]] double padding_pct() const noexcept;
   /// They are not all of one size, or have padding.
   [[nodiscard]] bool vary() const noexcept;
@@ -48,7 +48,7 @@ struct Unevenness {
   /// positions, were time as positions are.
   [[nodiscard]] std::optional<double> pct() const noexcept;
 };
-/// Of a step: what each of its ranks had.
+/// How uneven the ranks of a step are; `ranks`: what each of them had.
 [[nodiscard]] Unevenness unevenness(const std::vector<std::vector<MicroBatch>>& ranks);
 
 }  // namespace shardscope::analysis

@@ -19,7 +19,7 @@ struct RasRank {
   bool dead = false;     ///< of one that did not answer: given up
 };
 
-/// Ranks that have launched as many operations as one another.
+/// Ranks that have launched the same number of operations.
 struct RasSet {
   std::uint64_t launched = 0;
   std::size_t count = 0;

@@ -40,7 +40,7 @@ struct Pace {
   std::vector<double> slowness;  ///< by rank: computation over the mean of the ranks; empty: all within 1 %
 };
 
-/// Of a run with tables and a completed step. Throws std::invalid_argument: what is missing.
+/// Pace of a run with tables and a completed step. Throws std::invalid_argument: what is missing.
 [[nodiscard]] Pace measure_pace(const store::Store& store);
 
 /// The rates of one rank's hardware that a simulated run needs.

@@ -34,7 +34,7 @@ class PlainData {
 
   [[nodiscard]] Id root() const { return root_; }
   [[nodiscard]] Kind kind(Id id) const { return values_[id].kind; }
-  /// Of a list or a dictionary; empty of anything else.
+  /// Items of a list or a dictionary; empty for anything else.
   [[nodiscard]] std::span<const Id> items(Id id) const;
   [[nodiscard]] std::optional<std::string_view> text(Id id) const;
   [[nodiscard]] std::optional<std::int64_t> integer(Id id) const;

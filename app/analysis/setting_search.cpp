@@ -72,7 +72,7 @@ class Search {
     return choice;
   }
 
-  /// As many as a size can hold, at most.
+  /// Number of combinations, bounded so that it does not overflow.
   [[nodiscard]] std::size_t count_choices() const {
     if (space_.empty()) return 1;
     std::size_t sum = 0;

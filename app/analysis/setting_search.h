@@ -62,8 +62,8 @@ struct SearchResult {
 /// chance: the same space and figures give the same plays. A choice whose difference has no effect is the one
 /// without it.
 ///
-/// Of two choices the better is the one that fits the memory; of two that fit the faster, of two that do not
-/// the smaller.
+/// A choice that fits the memory is better than one that does not; of two that fit the faster is better, of
+/// two that do not the smaller.
 [[nodiscard]] SearchResult search_settings(const std::vector<SearchSetting>& space,
                                            const SearchBounds& bounds,
                                            const std::function<PlayOutcome(const Choice&)>& play);

@@ -17,8 +17,8 @@ struct ShardRest {
   friend bool operator==(const ShardRest&, const ShardRest&) = default;
 };
 
-/// Of one parameter, by the settings of the run and the decisions that the engine places shards by. Nothing
-/// below stage 3, and of a run whose settings or sizes no engine could have had.
+/// Where one parameter's shards are kept, by the settings of the run and the decisions that the engine places
+/// shards by. Nothing below stage 3, and of a run whose settings or sizes no engine could have had.
 [[nodiscard]] std::optional<ShardRest> shard_rest(const instrumentation::RunTables& tables,
                                                   std::uint32_t param);
 

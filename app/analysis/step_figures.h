@@ -20,7 +20,7 @@ struct StepFigure {
   const char* title;  ///< "step time": in tables
   const char* unit;
   bool lower_is_better;
-  /// Of each measured step, without the first of the run; or, where it is null,
+  /// The figure of each measured step, without the first of the run; or, where this is null,
   ValuesByStep (*steps)(const store::Store&, const Digest&);
   /// of the run.
   std::optional<double> (*one)(const Summary&);

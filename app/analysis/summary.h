@@ -42,7 +42,7 @@ struct TimePartition {
   [[nodiscard]] std::optional<double> overlap_pct()
       const;  ///< 100 (1 - exposed_comm / |U_comm|); where known()
 };
-/// Of one rank within [begin, end), paused time cut out. Computation is what the compute stream of the GPU
+/// How one rank spent [begin, end), paused time cut out. Computation is what the compute stream of the GPU
 /// did where its records cover all of it; else kernel spans where they were recorded; else module and
 /// optimizer spans without the waits inside them.
 [[nodiscard]] TimePartition partition_time(const store::Store& store, std::uint32_t rank,
@@ -52,7 +52,7 @@ struct OpRow {
   instrumentation::CollectiveOp op{};
   std::uint64_t count = 0;
   std::int64_t bytes = 0, elems = 0;  ///< metrics 2.3 S, summed over one rank's operations
-  /// Of the transfer alone: S over the time from the last arrival to the end, the least over ranks;
+  /// Rates of the transfer alone: S over the time from the last arrival to the end, the least over ranks;
   /// from the begin where the last arrival was not recorded.
   std::optional<double> algbw_gbs, busbw_gbs;
   /// As a cost: S over the time from begin to end, mean over ranks, waiting for the last one included.
@@ -70,10 +70,10 @@ struct Evaluations {
 };
 struct RankSummary {
   std::uint32_t rank = 0;
-  /// Of time.exposed_comm_ns: until the last rank had come, and while bytes moved (critical_path.h).
+  /// Parts of time.exposed_comm_ns: until the last rank had come, and while bytes moved (critical_path.h).
   std::int64_t waiting_ns = 0, moving_ns = 0;
   std::int64_t others_waited_ns = 0;  ///< for this rank, exposed, summed over the others
-  std::uint64_t came_last = 0;        ///< collectives to which it did, and somebody waited
+  std::uint64_t came_last = 0;        ///< collectives that it entered last while others waited
   TimePartition time;  ///< summed over the steps measured of which it is known; over all where it is of none
   std::uint32_t time_steps = 0;               ///< of which it is known
   std::uint32_t whole_steps = 0;              ///< steps measured of which no event up to `modules` is missing
@@ -89,7 +89,7 @@ struct RankSummary {
   bool model_states_in_part = false;  ///< that is because part changed where it was not recorded
   /// Over the whole run; nothing where none were recorded (stages 0 to 2, older recordings).
   std::optional<FetchCounterSums> fetch_counters;
-  /// Of every completed step; nothing where none were recorded.
+  /// Micro-batches of every completed step; nothing where none were recorded.
   std::optional<MicroBatchSums> micro_batches;
   /// Over the steps measured that the GPU's records cover; nothing where they cover none.
   std::optional<GpuActivity> gpu;
@@ -207,7 +207,7 @@ struct Summary {
   std::vector<VolumePart> volume_parts;
   std::optional<double> unexplained_elements_per_step;  ///< unknown at a detail without parameters
   std::vector<OpRow> ops;
-  /// Of all ranks; unknown where stage 3 recorded no decision of its scheduler.
+  /// Prefetches of all ranks; unknown where stage 3 recorded no decision of its scheduler.
   std::optional<Prefetch> prefetch;
   std::uint32_t prefetch_steps = 0;  ///< of which it is: completed ones of which no rank lacks events
   std::uint32_t lacking_steps = 0;   ///< completed steps of which a rank lacks events

@@ -39,7 +39,7 @@ struct SweepSetting {
 
 struct Sweep {
   std::string verdict;  ///< about step time, no stronger than the intervals
-  /// Of one interval, so that those of a figure hold together with kTogether (Bonferroni).
+  /// Confidence of one interval, so that all intervals of a figure hold together with kTogether (Bonferroni).
   double confidence = 0;
   std::vector<SweepFigure> figures;
   std::vector<SweepSetting> settings;  ///< those that not every side has alike
@@ -50,11 +50,11 @@ struct Sweep {
 };
 
 /// [Note: several comparisons]
-/// Of twenty runs that do not differ at all, one is outside of its own 95 % interval: with n runs against the
+/// One in twenty runs that do not differ at all is outside of its own 95 % interval: with n runs against the
 /// first each interval has 1 - 0.05 / n. Steps are taken in pairs by number and cut into blocks
-/// (block_interval); where every side has as many repeats, two or more, each pair of repeats is one value
-/// instead: how runs of the same settings differ from start to start is then in the interval. Two sides at
-/// least, each with a run.
+/// (block_interval); where every side has the same number of repeats, two or more, each pair of repeats is
+/// one value instead: how runs of the same settings differ from start to start is then in the interval. Two
+/// sides at least, each with a run.
 [[nodiscard]] Sweep sweep(const std::vector<SweepSide>& sides);
 
 }  // namespace shardscope::analysis

@@ -23,7 +23,7 @@ struct FlightFrame {
 class FlightTexts {
  public:
   using Id = std::uint32_t;
-  /// Of all tensors of one side: "[[1024, 768], [3]]".
+  /// Sizes of all tensors of one side: "[[1024, 768], [3]]".
   struct Sizes {
     std::vector<std::vector<std::int64_t>> of;
     std::int64_t elems = 0;  ///< of all of them

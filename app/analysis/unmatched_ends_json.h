@@ -8,7 +8,7 @@
 
 namespace shardscope::analysis {
 
-/// Of Store::unmatched_ends(): {"count", "explained", "by": [{"rank", "kind", "count", "explained"}]}.
+/// Store::unmatched_ends() as JSON: {"count", "explained", "by": [{"rank", "kind", "count", "explained"}]}.
 [[nodiscard]] inline nlohmann::json unmatched_ends_json(
     const std::vector<store::Store::UnmatchedEnds>& ends) {
   std::uint64_t count = 0, explained = 0;

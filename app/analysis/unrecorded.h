@@ -12,8 +12,8 @@
 
 namespace shardscope::analysis {
 
-/// Of events up to level `needed`, within [begin, end). Says nothing of a level that was never recorded: of
-/// that there are no events at all.
+/// When events up to level `needed` are missing within [begin, end). Says nothing of a level that was never
+/// recorded: of that there are no events at all.
 [[nodiscard]] IntervalSet unrecorded(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                      std::int64_t end_ns, ev::Detail needed);
 

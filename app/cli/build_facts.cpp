@@ -22,9 +22,9 @@ std::string version_text() {
       "libraries  ZeroMQ {}.{}.{}, SQLite {}, zstd {}, FlatBuffers {}.{}.{}, fmt {}.{}.{}, CLI11 {}, "
       "nlohmann-json {}.{}.{}",
       base::build_facts("shardscope"), zmq_major, zmq_minor, zmq_patch, sqlite3_libversion(),
-      ZSTD_versionString(), FLATBUFFERS_VERSION_MAJOR, FLATBUFFERS_VERSION_MINOR, FLATBUFFERS_VERSION_REVISION,
-      FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100, CLI11_VERSION,
-      NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH);
+      ZSTD_versionString(), FLATBUFFERS_VERSION_MAJOR, FLATBUFFERS_VERSION_MINOR,
+      FLATBUFFERS_VERSION_REVISION, FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100,
+      CLI11_VERSION, NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH);
 }
 
 }  // namespace shardscope::cli

@@ -24,7 +24,7 @@ inline const CLI::Validator kUpToOne(
     },
     "0 TO 1");
 
-/// Of a collector; port 0 lets it choose.
+/// Endpoint of a collector; port 0 lets it choose.
 inline const CLI::Validator kEndpoint(
     [](std::string& text) {
       std::string other = text;

@@ -175,7 +175,7 @@ void check_files(const LaunchOptions& options) {
   }
 }
 
-/// mpirun has no limit of its own, and a machine with a thousand times as many ranks as cores no longer
+/// mpirun has no limit of its own, and a machine with a thousand ranks for each core no longer
 /// responds.
 void check_counts(const LaunchOptions& options) {
   if (options.ranks == 0) throw UserError("--ranks 0: at least one rank is needed", 2);
@@ -225,7 +225,7 @@ LaunchResult launch(LaunchOptions options) {
   collecting.retention = options.kept.limits;
   collecting.keys = options.keys;
   collecting.insecure = options.insecure;
-  // The greeting of another run cannot be taken for this one's.
+  // The hello of another run cannot be taken for this one's.
   std::random_device random;
   collecting.run_id = fmt::format("{:08x}{:08x}", random(), random());
   SocketFiles sockets;

@@ -56,7 +56,7 @@ struct LaunchResult {
 /// Runs to the end. Throws UserError before the ranks start (missing file, occupied port, ...).
 [[nodiscard]] LaunchResult launch(LaunchOptions options);
 
-/// Names it on standard error where everybody is let in.
+/// Names it on standard error where anyone is let in.
 void warn_if_insecure(const collector::CollectorOptions& options, const std::string& endpoint);
 
 /// A display that a window can be opened on (DISPLAY or WAYLAND_DISPLAY is set).

@@ -10,7 +10,7 @@ namespace shardscope::cli {
 void keep_made_run(const std::string& option, const std::string& path);
 
 /// For what a run leaves, hours of training perhaps: throws UserError where anything is at `path`, or the log
-/// of a recording that was cut off. Whoever was given --overwrite does not ask.
+/// of a recording that was cut off. Not called with --overwrite.
 void keep_existing(const std::string& option, const std::string& path);
 
 }  // namespace shardscope::cli

@@ -44,7 +44,7 @@ class Process {
 /// output and error of a terminal that is gone go nowhere, so that writing to them does not end it either.
 void install_interrupt_handler();
 [[nodiscard]] bool interrupted() noexcept;
-/// Of the first of these signals: its name, and the exit code of a process ended by it, 128 + its number.
+/// Name of the first of these signals that came, and a process's exit code for it, 128 + its number.
 [[nodiscard]] const char* interrupt_name() noexcept;
 [[nodiscard]] int interrupt_code() noexcept;
 

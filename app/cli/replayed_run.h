@@ -15,7 +15,7 @@
 
 namespace shardscope::cli {
 
-/// Of `what-if`, as the user gives them.
+/// Options of `what-if`, as the user gives them.
 struct ReplayOptions {
   std::string recording, model, link, node_link, host_link;
   std::optional<double> matrix_tflops;  ///< of the changed data type
@@ -46,7 +46,7 @@ class ReplayedRun {
   /// type of `changed`. Throws UserError.
   void set_machine(const TemporaryConfig& changed);
   /// Plays the changed settings, after set_machine(); gives the recording's path. Throws UserError, also
-  /// where they need a link whose speed nobody gave, and config::ConfigError.
+  /// where they need a link whose speed was not given, and config::ConfigError.
   std::string play(const TemporaryConfig& changed);
   /// Throws UserError where `played` used a link whose speed is not known.
   void check_links(const analysis::Pace& played) const;

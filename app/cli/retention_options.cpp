@@ -102,7 +102,7 @@ void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Optio
           "and memory; default: keep everything",
           [to](const std::string& text) { to->max_age_ns = duration_of(text); });
   CLI::Option* size = add(verb, "--max-size", "SIZE",
-                          "Keep the recording below 2GB (500MB, 1GiB, ...), by letting the oldest detail go",
+                          "Keep the recording below 2GB (500MB, 1GiB, ...), by deleting the oldest detail",
                           [to](const std::string& text) {
                             to->max_bytes = size_of(text);
                             if (to->max_bytes < kLeastBytes)
@@ -110,14 +110,14 @@ void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Optio
                           });
   CLI::Option* moments =
       verb.add_option("--moments", to->moments,
-                      "Keep what lies around so many unusual moments as well, the newest ones; 0: none")
+                      "Keep what lies around the newest N unusual moments as well; 0: none")
           ->check(CLI::Range(std::size_t{0}, kMostMoments))
           ->capture_default_str();
   CLI::Option* around =
       add(verb, "--moment-around", "DURATION", "How much before and after each of them (default: 30s)",
           [to](const std::string& text) { to->around_ns = duration_of(text); });
   CLI::Option* old =
-      add(verb, "--moment-max-age", "DURATION", "Let moments go when they are so old (default: never)",
+      add(verb, "--moment-max-age", "DURATION", "Delete moments older than this (default: never)",
           [to](const std::string& text) { to->moment_age_ns = duration_of(text); });
   CLI::Option* triggers =
       verb.add_option("--moment-triggers", options.triggers,

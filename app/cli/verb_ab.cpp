@@ -28,7 +28,7 @@ struct AbOptions {
   LaunchOptions launch;
   std::vector<std::string> configs, set_a, set_b;
   std::string command_a, command_b;   ///< any PyTorch training, by the shell; in place of configurations
-  std::vector<std::string> commands;  ///< the same, of as many sides
+  std::vector<std::string> commands;  ///< any number of sides
   std::string sweep;                  ///< KEY=VALUE,VALUE,...: a side for each value
   std::uint32_t repeat = 3;
   std::string out = "shardscope-ab";

@@ -13,7 +13,7 @@ namespace shardscope::cli {
 
 struct ExportChoice {
   std::string format = "chrome", out;
-  /// Of the formats kineto and otlp: "0,4-7" and "10-20"; empty: all ranks; kineto: the steps that `summary`
+  /// For the formats kineto and otlp: "0,4-7" and "10-20"; empty: all ranks; kineto: the steps that `summary`
   /// measures, otlp: all.
   std::string ranks, steps;
 };

@@ -104,8 +104,7 @@ void add_run(CLI::App& app, Action& action) {
   CLI::Option* checkpoint = verb->add_option(
       "--checkpoint", options->checkpoint,
       "Folder for checkpoints of the whole training state, written at the end and at Ctrl-C");
-  verb->add_option("--checkpoint-every", options->checkpoint_every,
-                   "Write one after every so many steps as well")
+  verb->add_option("--checkpoint-every", options->checkpoint_every, "Write one every N steps as well")
       ->check(kAboveZero)
       ->needs(checkpoint);
   verb->add_option("--keep", options->keep, "Newest checkpoints that stay; default: all")
@@ -125,7 +124,7 @@ void add_run(CLI::App& app, Action& action) {
       "Let in programs that have a key of this folder (`shardscope keys DIR`, docs/security.md)");
   verb->add_flag(
       "--insecure", options->insecure,
-      "Without keys: whoever reaches the endpoint can read and control the run (docs/security.md)");
+      "Without keys: anyone who reaches the endpoint can read and control the run (docs/security.md)");
   CLI::Option* view =
       verb->add_flag("--view,!--no-view", options->view, "Open the dashboard on the run (default: no)");
   auto background = std::make_shared<DetachOptions>();

@@ -173,11 +173,11 @@ void add_simulate(CLI::App& app, Action& action) {
   const auto size = [&](const char* name, std::int64_t& value, const char* what) {
     verb->add_option(name, value, what)->check(kAboveZero)->excludes(model);
   };
-  size("--layers", options->layers, "Instead of --model: a GPT of so many blocks (default: gpt2's 12)");
-  size("--width", options->width, "of this width (768)");
-  size("--heads", options->heads, "with so many attention heads (12)");
-  size("--context", options->context, "on sequences of so many tokens (1024)");
-  size("--vocab", options->vocabulary, "and a vocabulary of this size (50257)");
+  size("--layers", options->layers, "Instead of --model: a GPT of N blocks (default: gpt2's 12)");
+  size("--width", options->width, "of width N (768)");
+  size("--heads", options->heads, "with N attention heads (12)");
+  size("--context", options->context, "on sequences of N tokens (1024)");
+  size("--vocab", options->vocabulary, "and a vocabulary of N tokens (50257)");
   verb->add_option("--ranks", options->ranks, "Number of ranks")->check(kAboveZero)->capture_default_str();
   verb->add_option("--config", options->config,
                    "DeepSpeed JSON file (docs/configuration.md); default: samples/zero3-bf16.json");
@@ -193,7 +193,7 @@ void add_simulate(CLI::App& app, Action& action) {
       ->check(CLI::IsMember(detail_names()))
       ->capture_default_str();
   verb->add_option("--straggler", options->stragglers,
-                   "RANK:FACTOR, a rank that computes so many times as long; repeatable");
+                   "RANK:FACTOR, a rank that takes FACTOR times as long to compute; repeatable");
   verb->add_option("--jitter", options->jitter, "Each rank's own work takes 1 +- this many times as long")
       ->check(kUpToOne);
   verb->add_option("--seed", options->seed, "of --jitter")->capture_default_str();

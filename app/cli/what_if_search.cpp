@@ -190,7 +190,7 @@ std::string verdict(const Search& search, const std::vector<std::size_t>& best) 
   if (std::abs(change) > search.error_pct())
     return fmt::format("The first is {}, more than predictions are off.", beside);
   return fmt::format(
-      "The first is {}, which is within that error: it cannot be told from the recorded settings. "
+      "The first is {}, which is within that error: it cannot be distinguished from the recorded settings. "
       "`shardscope ab` measures both.",
       beside);
 }
@@ -265,7 +265,7 @@ void say_outcome(const Search& search, const std::vector<std::size_t>& best) {
   say("{:<11}{} settings, {} combinations; {}\n", "searched", search.space.size(), search.result.choices,
       search.result.complete ? std::string("all of them played")
       : search.result.cut_short
-          ? fmt::format("{} played: as many as --plays allows, not all that the search "
+          ? fmt::format("{} played, the limit that --plays sets; not all that the search "
                         "would have tried",
                         search.result.played.size())
           : fmt::format("{} played, one setting after the other from several beginnings",

@@ -125,7 +125,7 @@ struct ShownRank {
 [[nodiscard]] std::string communication_html(const analysis::Summary& summary);
 [[nodiscard]] std::string prefetch_html(const analysis::Summary& summary);
 [[nodiscard]] std::string gpu_html(const analysis::Summary& summary);
-/// Of a recording with limits: how long operations took over the whole run.
+/// How long operations took over the whole run; only of a recording with limits.
 [[nodiscard]] std::string distributions_html(const analysis::Summary& summary);
 [[nodiscard]] std::string scheduling_html(const analysis::Scheduling& scheduling);
 /// A: what the run is compared with; B: the run.

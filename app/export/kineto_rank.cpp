@@ -235,7 +235,7 @@ class KinetoWriter {
     }
   }
 
-  /// What is missing of the rank, and what it and collectors said: whoever has only this file has to know.
+  /// What is missing of the rank, and what it and collectors said: a reader who has only this file must know.
   void write_messages() {
     const auto instant = [&](const std::string& text, std::int64_t at_ns) {
       open("i", text, "message", host_, kNotesThread, at_ns);

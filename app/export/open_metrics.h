@@ -11,7 +11,7 @@
 
 namespace shardscope::exporter {
 
-/// Of the whole run up to now: counters never fall while one `watch` runs.
+/// Figures of the whole run up to now: counters never fall while one `watch` runs.
 class OpenMetrics {
  public:
   /// Counts the steps and triggers of an interval.

@@ -26,7 +26,7 @@ using store::Store;
 /// A receiver takes 20 MiB at a time (opentelemetry-proto, docs/specification.md, OTLP/HTTP request).
 constexpr std::size_t kLineBytes = 4U << 20;
 constexpr std::uint64_t kBetweenSteps = UINT64_MAX;  ///< the trace of what is in no step
-constexpr unsigned kRankShift = 40;                  ///< of span ids: so many spans of a rank
+constexpr unsigned kRankShift = 40;  ///< of span ids: below it the number of a span in its rank
 
 /// One thing that becomes a span, before it has a parent.
 struct Item {

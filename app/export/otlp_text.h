@@ -49,7 +49,7 @@ struct OtlpSpan {
 class OtlpLines {
  public:
   OtlpLines(std::ostream& out, std::size_t line_bytes, std::string_view version);
-  /// Of the spans that follow; `attributes` as of OtlpAttributes.
+  /// Resource of the spans that follow; `attributes` as of OtlpAttributes.
   void resource(std::string attributes);
   void span(const OtlpSpan& span);
   void flush();

@@ -240,9 +240,9 @@ int main(int argc, char** argv) {
          "Show a picture as with colour blindness: protanopia, deuteranopia, tritanopia; all: as drawn")
       ->transform(CLI::IsMember({"all", "protanopia", "deuteranopia", "tritanopia"}));
   cli.add_option("--state-dump", options.state_dump,
-                 "Write what the window believes to this JSON file, each second");
+                 "Write the window's state to this JSON file, each second");
   cli.add_flag("--frame-stats", options.frame_stats, "Print the CPU time of building a frame");
-  cli.add_option("--close-after", options.close_after_s, "Close the window after so many seconds");
+  cli.add_option("--close-after", options.close_after_s, "Close the window after N seconds");
   cli.set_version_flag("--version", [] { return shardscope::base::build_facts("shardscope-gui"); });
   shardscope::config::check_option_values(cli);
   try {

@@ -18,7 +18,7 @@
 
 namespace shardscope::store {
 
-/// A block's levels of detail have at most so many buckets a row; finer ones are in its page.
+/// Most buckets of a row in a block's own levels of detail; finer ones are in its page.
 inline constexpr std::size_t kBlockBuckets = 16;
 
 struct BlockLane {
@@ -84,7 +84,7 @@ struct Block : BlockOrigin {
   // Empty: the recording has them in row rows[0].
   std::vector<std::byte> page;
   std::vector<std::byte> statuses;  ///< of every parameter, when the block begins
-  /// Of the tile that ends with it, ascending; empty: there is none, or the recording has it.
+  /// Rows of the tile that ends with this block, ascending; empty: there is none, or the recording has it.
   std::vector<TileRow> tile;
   /// Where chunk, page and statuses are instead, of a run that is live and long. Tiles have their own.
   struct Spilled {
@@ -95,7 +95,7 @@ struct Block : BlockOrigin {
   bool sum = false;      ///< its events were not kept (block_sum.h): there is nothing to be read
 
   [[nodiscard]] std::size_t bytes() const noexcept;
-  /// Of these, what can be spilled.
+  /// Bytes of these that can be spilled.
   [[nodiscard]] std::size_t packed_bytes() const noexcept;
 };
 

@@ -139,7 +139,7 @@ bool BlockAccess::has_time() {
 
 void BlockAccess::damaged(Block& block, const std::string& why) {
   block.damaged = true;
-  cache_.doubt();
+  cache_.invalidate();
   std::string text = why;
   if (text.rfind("chunk: ", 0) == 0) text = text.substr(7);
   problems_.push_back((block.rows.empty() ? "a block" : "chunk " + std::to_string(block.rows.front())) +
@@ -153,7 +153,7 @@ void BlockAccess::damaged(Block& block, const std::string& why) {
 void BlockAccess::missing(Block& block, const std::string& why) {
   if (rows_ == nullptr || !rows_->was_deleted(block.rank, block.sequence)) return damaged(block, why);
   block.sum = true;  // what is here of it is right, and all that there is
-  cache_.doubt();
+  cache_.invalidate();
   damage_.push_back({.rank = block.rank,
                      .begin_ns = block.begin_ns,
                      .end_ns = block.end_ns,

@@ -31,7 +31,8 @@ class BlockRows {
   [[nodiscard]] virtual std::vector<std::byte> page(std::int64_t row) = 0;
   /// Empty when they are in the page.
   [[nodiscard]] virtual std::vector<std::byte> statuses(std::int64_t row) = 0;
-  /// Of the tile that ends with the block of row `row`; `tile_row`: tile_row(). Empty when it is not there.
+  /// One row of the tile that ends with the block of row `row`; `tile_row`: tile_row(). Empty when it is not
+  /// there.
   [[nodiscard]] virtual std::vector<std::byte> tile(std::int64_t row, std::uint32_t tile_row) = 0;
   /// Whether the recorder, which goes on, has deleted since then what a rank's chunk `sequence` is in: then a
   /// missing row is no damage.
@@ -45,7 +46,7 @@ class BlockAccess {
   std::array<bool, ev::kMemoryCategoryCount> model_state{};
   ParamState initial;  ///< of a parameter before its first change
 
-  /// A view reads blocks of at most so many events of a rank for the spans themselves; all of it must fit the
+  /// Most events of a rank whose blocks a view reads for the spans themselves; all of it must fit the
   /// cache.
   std::size_t most_in_view = std::size_t{1} << 16;
 
@@ -55,12 +56,12 @@ class BlockAccess {
   [[nodiscard]] std::size_t ranks() const noexcept { return ranks_; }
   void set_cache_bytes(std::size_t bytes);  ///< of everything that is read
   [[nodiscard]] std::size_t cache_bytes() const noexcept { return cache_.bytes() + states_cache_.bytes(); }
-  /// BlockCache::forgotten() of pages.
-  [[nodiscard]] std::uint64_t pages_forgotten() const noexcept { return cache_.forgotten(); }
+  /// BlockCache::version() of pages.
+  [[nodiscard]] std::uint64_t page_version() const noexcept { return cache_.version(); }
 
   /// What a run that is live may take, however long it gets; nothing: everything is kept in memory.
   std::optional<Store::Bounds> bounds;
-  /// Of all ranks, kept up by them: bytes in blocks that can be spilled, and of what is kept beside them.
+  /// Bytes over all ranks, kept up by them: in blocks that can be spilled, and of what is kept beside them.
   std::size_t packed_bytes = 0, index_bytes = 0;
   [[nodiscard]] std::uint64_t spilled_bytes() const noexcept { return spill_.bytes(); }
   /// Moves what the block holds packed to the temporary file. False when there is no room there.
@@ -110,14 +111,15 @@ class BlockAccess {
   /// How much of a page is kept: of hundreds of blocks in view all of it would not fit the cache.
   enum class Detail : std::uint8_t { medium, full };
   static constexpr std::size_t kDetails = 2;
-  /// A medium page has at most so many buckets a row, 2^kMediumFiner times as narrow as those of a block.
+  /// Buckets of a medium page are 2^kMediumFiner times as narrow as those of a block; kMediumBuckets: most of
+  /// a row.
   static constexpr unsigned kMediumFiner = 3;
   static constexpr std::size_t kMediumBuckets = kBlockBuckets << kMediumFiner;
   /// Null when it is damaged, which is then noted in the block and in problems(), when its events were not
   /// kept, or when there is no time to read it. `index`: of the block in its rank.
   [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index, RankState::For part,
                                                        Read read);
-  /// A page, null likewise; valid until pages_forgotten() changes.
+  /// A page, null likewise; valid until page_version() changes.
   [[nodiscard]] const BlockCache::Held* read_page(Block& block, std::uint32_t index, Detail detail,
                                                   Read read);
   /// The same where it was read before; else null.

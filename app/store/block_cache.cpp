@@ -16,7 +16,7 @@ const BlockCache::Held* BlockCache::put(const Key& key, std::shared_ptr<const vo
                                         std::size_t bytes) {
   const auto known = index_.find(key);
   if (known != index_.end()) {
-    ++forgotten_;
+    ++version_;
     bytes_ -= known->second->bytes;
     entries_.erase(known->second);
     index_.erase(known);
@@ -39,7 +39,7 @@ void BlockCache::make_room() {
       entries_.splice(entries_.begin(), entries_, oldest);
       continue;
     }
-    ++forgotten_;
+    ++version_;
     bytes_ -= oldest->bytes;
     index_.erase(oldest->key);
     entries_.erase(oldest);
@@ -47,7 +47,7 @@ void BlockCache::make_room() {
 }
 
 void BlockCache::clear() {
-  ++forgotten_;
+  ++version_;
   entries_.clear();
   index_.clear();
   bytes_ = 0;

@@ -25,15 +25,15 @@ class BlockCache {
     /// putting them in order each time would cost more than drawing them.
     mutable bool used = false;
   };
-  /// Null when it is not there; else valid until forgotten() changes, and marked as used.
+  /// Null when it is not there; else valid until version() changes, and marked as used.
   [[nodiscard]] const Held* find(const Key& key);
   /// The same of what is put.
   const Held* put(const Key& key, std::shared_ptr<const void> value, std::size_t bytes);
   void clear();
   void set_limit(std::size_t bytes);
-  /// Grows when anything leaves, and with doubt(): as long as it does not, what was found is still here.
-  [[nodiscard]] std::uint64_t forgotten() const noexcept { return forgotten_; }
-  void doubt() noexcept { ++forgotten_; }  ///< what was found must be asked for again
+  /// Grows when anything leaves, and with invalidate(): as long as it does not, what was found is still here.
+  [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
+  void invalidate() noexcept { ++version_; }  ///< what was found must be asked for again
   /// Held now. At most the limit and the one that was put last.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
@@ -53,7 +53,7 @@ class BlockCache {
 
   std::list<Entry> entries_;  ///< last put, or spared, first
   std::unordered_map<Key, std::list<Entry>::iterator, Hash> index_;
-  std::uint64_t forgotten_ = 1;
+  std::uint64_t version_ = 1;
   std::size_t bytes_ = 0, limit_ = kDefaultBytes;
 };
 

@@ -11,7 +11,7 @@ class BucketTracker {
  public:
   BucketTracker() = default;
   explicit BucketTracker(std::vector<BucketState> open) : open_(std::move(open)) {}
-  /// Of kind bucket_open, bucket_add or bucket_flush; any other is ignored.
+  /// Takes events of kind bucket_open, bucket_add or bucket_flush; any other is ignored.
   void add(const ev::Event& event, std::int64_t at_ns);
   [[nodiscard]] const std::vector<BucketState>& open() const noexcept { return open_; }
 

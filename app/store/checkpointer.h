@@ -1,6 +1,6 @@
 // Folds the write-ahead log of a recording into its file, most of it on a thread of its own: that waits for
-// the disk, more than a second where others write to it too. Whoever records is not to wait so long, because
-// events arrive meanwhile.
+// the disk, more than a second where others write to it too. The recording thread must not wait for it,
+// because events arrive meanwhile.
 #pragma once
 
 #include <condition_variable>

@@ -72,7 +72,7 @@ Header read_header(const std::byte* data, std::size_t bytes) {
     throw std::runtime_error("chunk: " + std::to_string(bytes) + " bytes, fewer than its header of " +
                              std::to_string(kHeaderBytes));
   }
-  // The checksum before the version is believed: a flipped bit must not read as another version.
+  // The checksum before the version is used: a flipped bit must not read as another version.
   ByteReader sum(data + kHeaderBytes - 4, 4, "header");
   if (sum.fixed<std::uint32_t>() != crc32c(data, kHeaderBytes - 4)) {
     throw std::runtime_error("chunk: header checksum does not match");

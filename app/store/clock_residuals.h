@@ -10,15 +10,15 @@ namespace shardscope::store {
 
 class ClockResiduals {
  public:
-  /// Beyond so many stretches neighbours become one, with the larger bound: what is answered then is never
+  /// Most stretches; beyond it neighbours become one, with the larger bound: what is answered then is never
   /// too small.
   static constexpr std::size_t kMost = 512;
 
-  /// Of a rank's next chunk, whose events lie in [begin, end] on the collector's clock.
+  /// Adds the residual of a rank's next chunk, whose events lie in [begin, end] on the collector's clock.
   void add(std::int64_t begin_ns, std::int64_t end_ns, std::int64_t residual_ns);
-  /// Of what has a time in [begin, end], nanoseconds: of the chunks that lie there and, where an edge lies
-  /// between two chunks, of the next one on its other side, because a span may reach over it. Nothing before
-  /// the first add().
+  /// Largest residual of what has a time in [begin, end], nanoseconds: of the chunks that lie there and,
+  /// where an edge lies between two chunks, of the next one on its other side, because a span may reach over
+  /// it. Nothing before the first add().
   [[nodiscard]] std::optional<std::int64_t> largest(std::int64_t begin_ns, std::int64_t end_ns) const;
 
  private:

@@ -21,7 +21,7 @@ inline constexpr std::string_view kDetailLowered = "control: detail lowered";
   return text.starts_with(kControlPrefix);
 }
 
-/// Somebody made the ranks emit less: what is recorded is not what the run was started with.
+/// Whether the ranks were made to emit less: what is recorded is not what the run was started with.
 [[nodiscard]] inline bool detail_was_lowered(std::span<const Message> messages) noexcept {
   return std::any_of(messages.begin(), messages.end(),
                      [](const Message& message) { return message.text.starts_with(kDetailLowered); });

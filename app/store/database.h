@@ -63,7 +63,7 @@ class Database {
   void execute(const std::string& sql);
   /// A file that ends before its header says, or whose schema is damaged in part, is read as far as it goes.
   void tolerate_damage();
-  /// So many instructions of SQLite's from now on, or no limit: beyond it every statement fails.
+  /// Limits SQLite's instructions from now on, or removes the limit: beyond it every statement fails.
   void limit_work(std::optional<std::uint64_t> instructions);
   /// close() will not delete the log by its name: that may be the log of another file by now.
   void abandon_log() noexcept;
@@ -78,8 +78,8 @@ class Database {
   /// From here on nothing is moved from the write-ahead log to the file by itself, and each commit notes how
   /// long the log is.
   void leave_log();
-  /// Of the write-ahead log after the last commit: what is not in the file yet, and what is but has not been
-  /// written over.
+  /// Pages of the write-ahead log after the last commit: those that are not in the file yet, and those that
+  /// are but have not been written over.
   [[nodiscard]] int log_pages() const noexcept { return *log_pages_; }
 
  private:

@@ -218,8 +218,8 @@ void DensityPyramid::add_to(const DensityColumns& out, std::int64_t from_ns, std
     return;
   }
   const double width = out.width_ns();
-  // Few columns are answered from as many buckets as some more would be: an edge of one wide column would
-  // else be split within half of it.
+  // Few columns are answered from the number of buckets that some more would need: an edge of one wide column
+  // would else be split within half of it.
   const double finer = std::max(1.0, kFewColumns / static_cast<double>(out.columns.size()));
   const int widest_shift = widest(out.bucket_ns() / finer);
   std::size_t chosen = 0;

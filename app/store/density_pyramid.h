@@ -51,7 +51,7 @@ struct DensityBucket {
 struct DensityColumns {
   std::int64_t begin_ns = 0, end_ns = 0;
   std::span<DensityBucket> columns;
-  /// At least so many buckets of a pyramid for each, so that splitting those at an edge is exact enough.
+  /// Least buckets of a pyramid for each column, so that splitting those at an edge is exact enough.
   double buckets_each = 2;
 
   [[nodiscard]] double width_ns() const noexcept {
@@ -128,7 +128,7 @@ class DensityPyramid {
   void add_to(const DensityColumns& columns, std::int64_t from_ns, std::int64_t to_ns) const;
   /// All of it.
   [[nodiscard]] DensityBucket total() const;
-  /// Keeps at most so many buckets of one width, where it has wider ones.
+  /// Keeps at most `most` buckets of one width, where it has wider ones.
   void drop_finer(std::size_t most);
   /// What it holds in [from, to) is not known any more. Buckets at the edges keep the share that lies
   /// outside.

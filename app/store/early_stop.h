@@ -24,7 +24,7 @@ class EarlyStop {
   /// Takes the reserve, in the folder of `path`.
   explicit EarlyStop(const std::string& path) : reserve_(path) {}
 
-  /// So many events were handed to the recorder, whether they were written or not.
+  /// Counts events that were handed to the recorder, whether they were written or not.
   void received(std::size_t events) noexcept { received_ += events; }
   /// What is being written ends then, by the collector's clock.
   void reached(std::int64_t end_ns) noexcept { last_ns_ = std::max(last_ns_, end_ns); }

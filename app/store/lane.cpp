@@ -32,7 +32,7 @@ bool unique_in_run(ev::EventKind begin, std::uint32_t b) noexcept {
 
 bool within(std::uint32_t module, std::uint32_t ancestor,
             const std::vector<std::uint32_t>& parents) noexcept {
-  if (ancestor >= parents.size() || module >= parents.size()) return true;  // unknown: believe the order
+  if (ancestor >= parents.size() || module >= parents.size()) return true;  // unknown: trust the order
   for (std::size_t steps = 0; steps < parents.size(); ++steps) {
     if (module == ancestor) return true;
     if (module >= parents.size()) return false;

@@ -55,7 +55,7 @@ class Lane {
   void mark(const ev::Event& event, std::int64_t at_ns);
   /// Events between `from_ns` and `until_ns` are missing; kNever: since the latest event, up to the next one.
   void gap(std::int64_t from_ns = kNever, std::int64_t until_ns = kNever);
-  /// Of kinds above `low` some were not emitted before now.
+  /// Some events of kinds above `low` were not emitted before `at_ns`.
   void gap_of_detail(ev::Detail low, std::int64_t at_ns);
   /// Makes density() see what came since the last call.
   void settle();

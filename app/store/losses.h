@@ -12,7 +12,7 @@ namespace shardscope::store {
 
 struct Losses {
   std::uint64_t dropped = 0;  ///< events, by ranks and by collectors
-  /// Of these, by a collector. Where messages were lost at the same time it is not known which.
+  /// Part of these that a collector dropped. Where messages were lost at the same time it is not known which.
   std::uint64_t shed = 0;
   std::uint64_t lost_messages = 0;   ///< on the way, each with an unknown number of events
   std::uint64_t damaged_events = 0;  ///< recorded, and cannot be read

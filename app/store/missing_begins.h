@@ -13,18 +13,18 @@ namespace shardscope::store {
 /// module_begin is missing, and its module_end is explained. It is explained where its begin can have been
 /// emitted while events are missing: before the first event, where events were dropped or lost, or while the
 /// detail was too low for it. How many spans can have been open there is bounded: a lane nests, so of most
-/// kinds it is one span, of those that nest in themselves as many as are deep. A begin that cannot lie in
+/// kinds it is one span, of those that nest in themselves one for each depth. A begin that cannot lie in
 /// such a span proves that it is over (see [Note: spans with a missing end or begin]). A step that was
 /// received from its begin to its end proves it of everything. So a program that never emits a begin is found
 /// after one step at most.
 class MissingBegins {
  public:
-  /// Of a lane that has just begun: of any kind.
+  /// For a lane that has just begun: begins of any kind may be missing.
   MissingBegins();
-  /// Of one that goes on where everything is known.
+  /// For a lane that goes on where everything is known: none are missing.
   [[nodiscard]] static MissingBegins none();
 
-  /// Of kinds above `detail` begins are missing somewhere up to `until_ns`.
+  /// Begins of kinds above this detail, or of any kind, are missing somewhere up to `until_ns`.
   void missing(ev::Detail above, std::int64_t until_ns);
   void missing(std::int64_t until_ns);
 
@@ -50,7 +50,7 @@ class MissingBegins {
   std::uint8_t nested_ = 0;  ///< ends that were explained, of kinds that nest in themselves
 };
 
-/// Of an end.
+/// The begin kind that this end kind closes.
 [[nodiscard]] ev::EventKind begin_of(ev::EventKind end) noexcept;
 /// How far out a kind lies: a begin proves that open spans of its own level or deeper inside are over.
 /// 0 says that the kind may lie in anything.

@@ -42,7 +42,7 @@ class Pauses {
       add(end_ns - event.v0, end_ns);
     }
   }
-  /// Those that overlap [begin, end).
+  /// Pauses that overlap [begin, end).
   [[nodiscard]] std::span<const Pause> overlapping(std::int64_t begin_ns, std::int64_t end_ns) const {
     const auto first = std::partition_point(list_.begin(), list_.end(),
                                             [&](const Pause& pause) { return pause.end_ns <= begin_ns; });
@@ -58,7 +58,7 @@ class Pauses {
     }
     return sum;
   }
-  /// Those that ended by then are not asked for any more.
+  /// Removes pauses that ended by `ns`: they are not asked for any more.
   void forget_before(std::int64_t ns) {
     std::erase_if(list_, [ns](const Pause& pause) { return pause.end_ns <= ns; });
   }

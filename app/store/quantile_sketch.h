@@ -23,7 +23,7 @@ class QuantileSketch {
   /// q in [0, 1]; of at least one value.
   [[nodiscard]] double quantile(double q) const;
 
-  /// docs/recording.md, "Distributions".
+  /// docs/recording.md, "What was not kept".
   [[nodiscard]] std::vector<std::byte> encode() const;
   /// Throws std::runtime_error on what encode() does not write.
   [[nodiscard]] static QuantileSketch decode(std::span<const std::byte> bytes);

@@ -106,7 +106,7 @@ MemorySample RankRun::memory_at(std::size_t pool, std::int64_t at_ns) const {
   MemorySample out{.at_ns = at_ns, .bytes = {}};
   if (const MemorySample* const coarse = history_[pool].at(at_ns);
       coarse != nullptr && base == 0 && at_ns <= history_[pool].end_ns()) {
-    return {.at_ns = at_ns, .bytes = coarse->bytes};  // at most so much, about then
+    return {.at_ns = at_ns, .bytes = coarse->bytes};  // an upper bound, at about that time
   }
   if (base < blocks_.size() && blocks_[base].sum) {
     out.bytes = at_most(blocks_[base], pool, at_ns);

@@ -100,11 +100,11 @@ void RankRun::evict(std::size_t n) {
     drop(tiles, n / kTileBlocks);
     for (KnownTile& tile : tiles) tile.none_of -= std::min(n, tile.none_of);
   }
-  std::set<std::size_t> forgotten;
-  for (const std::size_t i : forgotten_) {
-    if (i >= n) forgotten.insert(i - n);
+  std::set<std::size_t> left_out;
+  for (const std::size_t i : left_out_) {
+    if (i >= n) left_out.insert(i - n);
   }
-  forgotten_ = std::move(forgotten);
+  left_out_ = std::move(left_out);
   spilled_ -= std::min(n, spilled_);
   gone_ += n;
   pauses_.forget_before(std::min(head_.state.open_since(), evicted_.end_ns));

@@ -29,7 +29,7 @@ void RankRun::renew_sums() const {
   damage_in_sums_ = damage.size();
   if (!own) return;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    if (!blocks_[i].damaged || !forgotten_.insert(i).second) continue;
+    if (!blocks_[i].damaged || !left_out_.insert(i).second) continue;
     for (RowSums& sums : sums_) sums.forget(i);
   }
 }

@@ -180,10 +180,10 @@ class RankRun {
   void evict(std::size_t blocks);
   void keep_rare_instants(std::size_t block);
   [[nodiscard]] bool keeps_rare(ev::EventKind kind) const;
-  /// Of everything that is kept of the blocks beside what can be spilled, about.
+  /// Approximate bytes of everything that is kept of the blocks beside what can be spilled.
   [[nodiscard]] std::size_t index_bytes() const;
   void add_to_sums(const Block& block) const;
-  /// Those of blocks that come next.
+  /// Take figures of blocks that come next.
   void take_figures(const RankFigures& figures);
   void take_count(ev::EventKind kind, std::uint8_t code, std::uint64_t count);
   void take_notable_of(std::span<const ev::Event> notable);
@@ -205,8 +205,9 @@ class RankRun {
     bool stored = false;
     std::shared_ptr<const void> kept{};  ///< of the cache: other blocks are read before it is drawn
   };
-  /// Of the last 16 blocks, where they were not put together as they came: with very many ranks a tile that
-  /// grows in each would take a megabyte. Read back from their pages; empty where these are not in memory.
+  /// Tile of the last 16 blocks, where they were not put together as they came: with very many ranks a tile
+  /// that grows in each would take a megabyte. Read back from their pages; empty where these are not in
+  /// memory.
   [[nodiscard]] std::vector<TileRow> tile_of_pages() const;
   [[nodiscard]] Tile tile(std::size_t group, ev::StreamId stream, std::uint8_t depth) const;
   /// Whether `range`, blocks of one tile, is drawn from it where buckets may be as wide as this.
@@ -241,8 +242,8 @@ class RankRun {
   std::array<MemoryHistory, ev::kMemoryPoolCount> history_;  ///< of blocks that are gone
   std::vector<ev::Event> rare_;  ///< of these, instants that later steps depend on
   mutable std::array<RowSums, ev::kStreamCount> sums_;
-  mutable std::size_t damage_in_sums_ = 0;   ///< access_.damage() that they are without
-  mutable std::set<std::size_t> forgotten_;  ///< blocks that they are without
+  mutable std::size_t damage_in_sums_ = 0;  ///< access_.damage() that they are without
+  mutable std::set<std::size_t> left_out_;  ///< blocks that they are without
   /// By block: its page, or that it is not in the cache, as long as that forgets nothing. A frame asks once
   /// per row.
   struct KnownPage {
@@ -273,7 +274,7 @@ class RankRun {
 /// A recording of weeks has dozens of sums of each of a thousand ranks, and who opens it looks at a few of
 /// the ranks. So of the blocks of a rank that has sums only the heads are read at first: all figures are
 /// exact from the beginning. The blocks stay packed, in memory, because the recorder joins sums of a run that
-/// goes on; when somebody looks at the rank they are decoded and put where they belong in their order, as if
+/// goes on; when the rank is looked at they are decoded and put where they belong in their order, as if
 /// they had been read at once. What has a limit of time (BlockAccess::limit) goes on in later frames. Until
 /// then the rank shows no levels of detail.
 

@@ -33,7 +33,7 @@ struct Missing {
   bool begun = false;  ///< an event from after `from_ns` was taken
   [[nodiscard]] bool known() const noexcept { return from_ns != Lane::kNever; }
 };
-/// Of a chunk before which, or among whose events, some are missing. Where it does not say from when on, they
+/// What is missing before a chunk or among its events. Where it does not say from when on, they
 /// may lie between its messages too.
 [[nodiscard]] Missing missing_of(const Chunk& chunk);
 
@@ -55,7 +55,7 @@ class RankState {
     views,   ///< everything
     blocks,  ///< what a block is made of: of instants and gates how many, of statuses the last
     totals,  ///< no instants, statuses, gates and levels of detail
-    // Of a block that is read again, one of these at a time.
+    // Parts of a block that is read again, one at a time.
     spans,
     states,    ///< statuses, memory, buckets
     instants,  ///< and gates
@@ -129,7 +129,7 @@ class RankState {
   [[nodiscard]] std::vector<InstantCount> instant_counts() const;  ///< by kind and code
   /// Ends whose begin is missing, by kind; code 1: explained.
   [[nodiscard]] const std::vector<InstantCount>& unmatched_ends() const noexcept { return unmatched_ends_; }
-  /// Of a stretch for views or spans.
+  /// Only of a stretch that was read for views or spans.
   [[nodiscard]] const std::vector<LooseEnd>& loose_ends() const noexcept { return loose_ends_; }
   [[nodiscard]] const StatusIndex& status() const noexcept { return status_; }
   [[nodiscard]] const MemoryIndex& memory(std::size_t pool) const { return memory_[pool]; }

@@ -19,11 +19,11 @@ RankRun::Tile RankRun::tile(std::size_t group, ev::StreamId stream, std::uint8_t
   KnownTile& known = tiles[group];
   const std::size_t end = std::min((group + 1) * kTileBlocks, blocks_.size());
   if (known.none_of == end) return {};
-  if (known.held == nullptr || known.as_of != access_.pages_forgotten()) {
+  if (known.held == nullptr || known.as_of != access_.page_version()) {
     const BlockAccess::TileRead read =
         access_.read_tile(blocks_[end - 1], static_cast<std::uint32_t>(gone_ / kTileBlocks + group), row);
     known.held = read.held;
-    known.as_of = access_.pages_forgotten();
+    known.as_of = access_.page_version();
     if (!read.stored) known.none_of = end;
     if (read.held == nullptr) return {.levels = nullptr, .stored = read.stored};
   }

@@ -24,13 +24,13 @@ const BlockPage* RankRun::page(std::size_t i, BlockAccess::Detail detail, BlockA
   if (pages.size() < blocks_.size()) pages.resize(blocks_.size());
   KnownPage& known = pages[i];
   const auto index = static_cast<std::uint32_t>(gone_ + i);
-  if (known.as_of != access_.pages_forgotten()) {
+  if (known.as_of != access_.page_version()) {
     known.held = access_.known_page(blocks_[i], index, detail);
-    known.as_of = access_.pages_forgotten();
+    known.as_of = access_.page_version();
   }
   if (known.held == nullptr) {
     known.held = access_.read_page(blocks_[i], index, detail, read);
-    known.as_of = access_.pages_forgotten();
+    known.as_of = access_.page_version();
   }
   if (known.held == nullptr) return nullptr;
   known.held->used = true;

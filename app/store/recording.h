@@ -34,7 +34,7 @@ class RecordingWriter {
   void commit();
   /// Deletes what is beyond the limits of `retention`, if there are any; before a commit(), which makes it
   /// durable. `store`: of all that was appended, for its table of steps. `now_ns`: what the collector's clock
-  /// shows, which no event that is believed is later than.
+  /// shows, which no accepted event is later than.
   void retain(const Store& store, std::int64_t now_ns = INT64_MAX);
   /// Events around it stay as long as it does: Retention. Nothing where everything is kept.
   void keep(Moment moment);

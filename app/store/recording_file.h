@@ -20,7 +20,7 @@ class RecordingFile {
 
   [[nodiscard]] const std::shared_ptr<Database>& database() const noexcept { return database_; }
   [[nodiscard]] std::int32_t format_version() const noexcept { return format_version_; }
-  /// Of its run: there are sums of the rest.
+  /// Whether it has only a part of its run's events: there are sums of the rest.
   [[nodiscard]] bool keeps_a_part() const noexcept { return keeps_a_part_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< with its log
 

@@ -12,7 +12,7 @@ namespace shardscope::store {
 
 class Problems {
  public:
-  /// Beyond so many they are counted, not listed.
+  /// Problems beyond this number are counted, not listed.
   static constexpr std::size_t kMostListed = 100;
 
   /// `listed` is the caller's and outlives this.

@@ -1,4 +1,4 @@
-// Checksums of the rows that a reader believes. A row's checksum covers its values, not SQLite's bytes, so
+// Checksums of the rows that a reader uses. A row's checksum covers its values, not SQLite's bytes, so
 // that VACUUM or a copy by SQL keeps it right.
 #pragma once
 

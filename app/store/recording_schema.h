@@ -7,7 +7,7 @@
 namespace shardscope::store {
 
 inline constexpr std::int32_t kRecordingVersion = 8;  ///< PRAGMA user_version, at most
-/// Of a recording that keeps everything: version 8 has only what was not kept (recording_sums.h).
+/// Version of a recording that keeps everything: version 8 has only what was not kept (recording_sums.h).
 inline constexpr std::int32_t kWholeRecordingVersion = 7;
 inline constexpr std::int32_t kRecordingApplicationId = 0x5A534350;  ///< PRAGMA application_id, "ZSCP"
 
@@ -51,7 +51,7 @@ CREATE TABLE gaps(rank INTEGER, begin_ns INTEGER, end_ns INTEGER, events INTEGER
   messages INTEGER, reason TEXT);
 )sql";
 
-/// Of a run that gave its parameter groups.
+/// Table of a run that gave its parameter groups.
 inline constexpr const char* kParamGroupsSchema =
     "CREATE TABLE IF NOT EXISTS param_groups(id INTEGER PRIMARY KEY, name TEXT, lr REAL, beta1 REAL, "
     "beta2 REAL, eps REAL, weight_decay REAL, params TEXT)";

@@ -30,7 +30,7 @@ class SumsWriter {
   SumsWriter(Database& database, const Retention& retention);
   /// The rows of a block were written: RetentionPlan::wrote().
   void wrote(const Block& block, std::int64_t id, std::uint64_t bytes);
-  /// Of all spans of the run.
+  /// Sketches of all spans of the run.
   [[nodiscard]] SpanSketches& sketches() noexcept { return sketches_; }
   void keep(Moment moment) { (void)plan_.keep(std::move(moment)); }
   /// `store`: of all of the run, for its steps. `now_ns`: RetentionPlan::now().
@@ -53,8 +53,8 @@ class SumsWriter {
     std::int64_t id = 0;
   };
   void delete_rows(Database& database, std::uint32_t rank, const std::vector<std::int64_t>& rows);
-  /// Of those of a block that goes, what is kept: the rank's first invalidation of its trace, and a limited
-  /// number of others.
+  /// Leaves of a deleted block's rare events what is kept: the rank's first invalidation of its trace, and a
+  /// limited number of others.
   void limit_rare(std::uint32_t rank, std::vector<ev::Event>& rare);
   void put(Database& database, const Whole& sum);
   [[nodiscard]] Whole get(Database& database, std::int64_t id) const;

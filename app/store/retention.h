@@ -16,9 +16,9 @@ namespace shardscope::store {
 struct Retention {
   std::int64_t max_age_ns = 0;              ///< before the run's newest event; 0: no limit
   std::uint64_t max_bytes = 0;              ///< of the file, without its log; 0: no limit
-  std::size_t moments = 10;                 ///< that are kept; beyond, the oldest that nobody requested goes
+  std::size_t moments = 10;                 ///< that are kept; beyond, the oldest that was not requested goes
   std::int64_t around_ns = 30'000'000'000;  ///< kept before and after a moment
-  std::int64_t moment_age_ns = 0;           ///< moments go when they are so old; 0: never for that
+  std::int64_t moment_age_ns = 0;           ///< moments are deleted at this age; 0: never for that
   [[nodiscard]] bool limited() const noexcept { return max_age_ns > 0 || max_bytes > 0; }
 };
 
@@ -31,7 +31,7 @@ struct Moment {
   std::uint32_t step = UINT32_MAX, rank = UINT32_MAX;  ///< where it is about one
   std::string text;                                    ///< what happened, in words
   std::int64_t begin_ns = 0, end_ns = 0;               ///< what is kept; collector clock
-  /// Of something that lasted, as a step: its end, for RetentionPlan::keep(). Collector clock; not later than
+  /// End of something that lasted, as a step, for RetentionPlan::keep(). Collector clock; not later than
   /// at_ns: it is an instant.
   std::int64_t lasts_until_ns = INT64_MIN;
 };
@@ -82,7 +82,7 @@ class RetentionPlan {
   using Blocks = std::map<Key, Entry>;  ///< oldest first
   [[nodiscard]] bool pinned(const Key& key, const Entry& entry) const;
   [[nodiscard]] std::int64_t oldest_by_age() const;
-  /// The oldest that nobody requested and that is not `added`; where there is none, the oldest.
+  /// The oldest that was not requested and that is not `added`; where there is none, the oldest.
   [[nodiscard]] std::vector<Moment>::iterator least_wanted(const Moment* added = nullptr);
   void forget(std::vector<Moment>::iterator moment);
 

@@ -14,10 +14,10 @@ namespace shardscope::store {
 class RowSums {
  public:
   static constexpr std::size_t kGroup = 64;
-  /// About as many as a block has, so that the next finer buckets are those of the blocks.
+  /// About the number that a block has, so that the next finer buckets are those of the blocks.
   static constexpr std::size_t kLeavesPerBlock = 16, kMinLeaves = 1024;
-  /// Of a row that is made of finer ones: two for each of 2,000 columns, more than that for each of few
-  /// blocks, of which a view asks twice as many (RankRun::density()).
+  /// Leaves of a row that is made of finer ones: two for each of 2,000 columns, more than that for each of
+  /// few blocks, of which a view asks for twice that number (RankRun::density()).
   static constexpr std::size_t kMinFineLeaves = 4096, kFewBlocks = 16;
   /// Ahead of append(), the block's finest levels of detail, while they are known: of a run that is live. So
   /// all of it is answered from here from the first blocks on. At least `least` leaves may be kept.
@@ -90,7 +90,7 @@ class RowSums {
   }
   /// About what append() adds to bytes().
   [[nodiscard]] std::size_t bytes_per_block() const noexcept {
-    // Levels of detail have one and two thirds as many buckets as leaves, in vectors of some room.
+    // Levels of detail have five buckets for every three leaves, in vectors of some room.
     constexpr std::size_t kRow = sizeof(DensityBucket) * (2 + 2 * kLeavesPerBlock) + 2;
     return 2 * sizeof(std::int64_t) + (rows_.size() + (waits_.levels.empty() ? 0 : 1)) * kRow;
   }
@@ -103,7 +103,7 @@ class RowSums {
   [[nodiscard]] std::size_t first_beginning(std::int64_t ns, std::size_t from) const {
     return first(begins_, from, ns);
   }
-  /// Of all blocks; empty where there are none.
+  /// Levels of detail over all blocks; empty where there are none.
   [[nodiscard]] const DensityPyramid& levels(std::size_t depth) const {
     const Row& row = this->row(depth);
     row.levels.settle();

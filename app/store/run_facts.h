@@ -20,7 +20,7 @@ inline constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
 [[nodiscard]] std::vector<std::uint32_t> module_parents(const ev::RunTables& tables);
 /// is_model_state() of each category.
 [[nodiscard]] std::array<bool, ev::kMemoryCategoryCount> model_state_categories(std::int32_t stage);
-/// Of a parameter before its first change.
+/// State of a parameter before its first change.
 [[nodiscard]] ParamState initial_state(std::int32_t stage);
 
 }  // namespace shardscope::store

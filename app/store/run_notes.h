@@ -12,7 +12,7 @@ namespace shardscope::store {
 
 class GapList {
  public:
-  /// Beyond so many, neighbours of a rank become one that says how many it stands for.
+  /// Most notes; beyond it, neighbours of a rank become one that says how many it stands for.
   static constexpr std::size_t kMost = std::size_t{1} << 14;
 
   void add(const Gap& gap);

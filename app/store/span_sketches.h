@@ -15,7 +15,7 @@ namespace shardscope::store {
 
 class RankState;
 
-/// Of which spans: those of a rank by lane, kind and code, or those of a module on all ranks.
+/// Which spans a sketch is of: those of a rank by lane, kind and code, or those of a module on all ranks.
 struct SketchKey {
   std::uint32_t rank = ev::kNoId;  ///< kNoId: all
   ev::StreamId stream{};           ///< of a module: compute
@@ -27,7 +27,7 @@ struct SketchKey {
 
 class SpanSketches {
  public:
-  /// Modules beyond so many are counted with their ranks only.
+  /// Modules beyond this number are counted with their ranks only.
   static constexpr std::uint32_t kMostModules = 1U << 14;
 
   /// The spans that ended in the stretch that `state` holds; `pauses` of its rank are not counted.

@@ -1,5 +1,5 @@
 // How long something took, as far as that is known: what was paused is not counted, and what has not ended is
-// said to be open. Whoever shows or sums a duration asks here.
+// said to be open. Every duration that is shown or summed comes from here.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ struct SpanTime {
 /// The same of the part of a span that lies in [begin, end).
 [[nodiscard]] SpanTime time_within(const Store& store, std::uint32_t rank, const Span& span,
                                    std::int64_t begin_ns, std::int64_t end_ns);
-/// Of a step over all ranks; up to what is known, where it has not ended.
+/// Time of a step over all ranks; up to what is known, where it has not ended.
 [[nodiscard]] SpanTime time_of(const Store& store, const StepRow& step);
-/// Of a stretch of the run, as of a step: paused is how long the rank that was held longest was held in it.
+/// Time of a stretch of the run, as of a step: paused is how long the rank held longest was held in it.
 [[nodiscard]] SpanTime time_between(const Store& store, std::int64_t begin_ns, std::int64_t end_ns);
 
 /// Whether more of a rank may come: of one that has ended, was killed or stands in a recording that ends,

@@ -181,7 +181,7 @@ class Store {
   void seal_after(std::size_t events);
   void set_cache_bytes(std::size_t bytes);  ///< of what is read from blocks; default 256 MiB
   [[nodiscard]] std::size_t cache_bytes() const noexcept;
-  /// Of everything that grows with the run.
+  /// Memory of everything that grows with the run.
   [[nodiscard]] std::size_t resident_bytes() const;
   /// Time budget for reading blocks, shared by density(), memory_columns() and ready() until the next call.
   /// At least one block is read. When the budget is spent they return a coarser answer; queries that must be
@@ -345,12 +345,12 @@ class Store {
     /// Where the span with its ids was cut, which nothing recorded since contradicts; kBegin: there is none.
     std::int64_t since_ns = std::numeric_limits<std::int64_t>::min();
   };
-  /// Of a rank in [begin, end).
+  /// Visits loose ends of a rank in [begin, end).
   void for_each_loose_end(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
                           const std::function<void(const LooseEnd&)>& visit) const;
   [[nodiscard]] std::vector<ev::Event> instants(std::uint32_t rank, std::int64_t begin_ns = kBegin,
                                                 std::int64_t end_ns = kEnd) const;
-  /// Those of a kind, in order of time; reads only where there are any.
+  /// Instants of a kind, in order of time; reads only where there are any.
   [[nodiscard]] std::vector<ev::Event> instants_of(std::uint32_t rank, ev::EventKind kind) const;
   /// The earliest instant of a kind.
   [[nodiscard]] std::optional<ev::Event> first_instant(std::uint32_t rank, ev::EventKind kind) const;

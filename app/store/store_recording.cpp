@@ -10,7 +10,7 @@ namespace shardscope::store {
 namespace {
 
 constexpr std::uint64_t kMostInChunk = std::uint64_t{1} << 22;
-/// Chunks that may be missing before a damaged one whose place is believed.
+/// Most chunks that may be missing before a damaged one whose place is accepted.
 constexpr std::uint64_t kMostSkipped = std::uint64_t{1} << 32;
 
 /// Of a block, by its own description.

@@ -51,7 +51,7 @@ struct Arrival {
 using TakeEvents = std::function<void(RankRun& run, bool gap)>;
 
 struct Store::State {
-  /// Of texts; where only totals are kept, those of a recorder that goes on for days.
+  /// Most memory of texts; less where only totals are kept, as for a recorder that goes on for days.
   static constexpr std::size_t kTextBytes = std::size_t{32} << 20, kTextBytesOfTotals = std::size_t{4} << 20;
 
   explicit State(Keep k) : keep(k), messages(k == Keep::totals ? kTextBytesOfTotals : kTextBytes) {}

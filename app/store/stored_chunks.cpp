@@ -120,7 +120,7 @@ std::int64_t StoredChunks::last_id_known() {
     } catch (const DatabaseError&) {
       last_id_ = 0;
     }
-    // Without either, as many as the file could hold.
+    // Without either, the number that the file could hold.
     if (last_id_ == 0) last_id_ = static_cast<std::int64_t>(file_bytes_ / 100) + 16;
   }
   return last_id_;

@@ -14,9 +14,9 @@ namespace shardscope::store {
 
 /// Blocks of a rank [16 i, 16 i + 16) have a tile.
 inline constexpr std::size_t kTileBlocks = 16;
-/// At most so many buckets.
+/// Most buckets of a row.
 inline constexpr std::size_t kTileLeaves = 2048;
-/// tile_row() has so many bits.
+/// Bits of tile_row().
 inline constexpr unsigned kTileRowBits = 11;
 
 /// Which row of its rank a tile is of; depth Store::kWaits: the waits, which are spans of the compute lane.
@@ -45,7 +45,7 @@ class TileMaker {
   void append(const BlockPage& page);
   /// The same of a stretch that has ended.
   void append(const RankState& ended);
-  /// Of tile_row(); null where it holds nothing.
+  /// Levels of detail of a tile_row(); null where it holds nothing.
   [[nodiscard]] const DensityPyramid* levels(std::uint32_t row) const;
   [[nodiscard]] std::size_t bytes() const noexcept;
   /// Every row that holds anything, ascending.

@@ -24,11 +24,11 @@ struct LogScan {
   friend bool operator==(const LogScan&, const LogScan&) = default;
 };
 
-/// Reads a log to its end in bounded memory; nothing in it is believed before its checksum is right, but for
+/// Reads a log to its end in bounded memory; nothing in it is used before its checksum is right, but for
 /// salts and ends of commits behind damage, which are only counted.
 [[nodiscard]] LogScan scan_log(std::istream& log);
-/// Of the log beside the recording at `path`. A recorder may be writing it at this moment: damage is what is
-/// seen twice.
+/// Scans the log beside the recording at `path`. A recorder may be writing it at this moment: damage is what
+/// is seen twice.
 [[nodiscard]] LogScan scan_log_of(const std::string& path);
 /// Whether the database at `path` is to be read together with a log.
 [[nodiscard]] bool wants_log(const std::string& path);

@@ -21,7 +21,7 @@ class GpuClock {
     while (offset < least && !current_.compare_exchange_weak(least, offset, std::memory_order_relaxed)) {
     }
   }
-  /// One thread, about once a second: the clocks drift apart, so what was seen two turns ago is forgotten,
+  /// One thread, about once a second: the clocks drift apart, so what was seen two turns ago is dropped,
   /// unless nothing was seen since.
   void turn() noexcept {
     const std::int64_t seen = current_.exchange(kNone, std::memory_order_relaxed);

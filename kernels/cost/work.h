@@ -41,8 +41,8 @@ namespace shardscope::kernels::cost {
 }
 [[nodiscard]] inline Work memory_only(double bytes) noexcept { return {0, bytes, DType::f32}; }
 
-/// Of `count` columns, with their numbers; in a part that is no whole rows a column has an element more or
-/// less.
+/// Work of moving `count` columns, with their numbers; in a part that is no whole rows a column has an
+/// element more or less.
 [[nodiscard]] inline Work moved_columns(DType type, const MatrixPart& part, double count) noexcept {
   const double elems = static_cast<double>(part.elems) * count / static_cast<double>(part.columns);
   return memory_only(bytes_of(type, 2 * elems) + 4 * count);

@@ -75,7 +75,7 @@ struct Product {
   }
 };
 
-/// Shapes of a thread: a run has as many as its model has kinds of layers, a test has any.
+/// Most shapes kept of a thread: a run has one for each kind of layer of its model, a test has any number.
 constexpr std::size_t kShapesKept = 256;
 
 }  // namespace

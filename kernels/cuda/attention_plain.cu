@@ -9,17 +9,18 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * 32;
-constexpr int kRows = 2;  ///< of a warp
-constexpr int kBlock = kWarps * kRows;
-constexpr int kTile = 32;
-constexpr int kPerLane = static_cast<int>(kWidestHead) / 32;
+constexpr int kRows = 2;                ///< of a warp
+constexpr int kBlock = kWarps * kRows;  ///< rows that a block owns
+constexpr int kTile = 32;               ///< rows of the side that is looped over, in shared memory
+constexpr int kPerLane = static_cast<int>(kWidestHead) / 32;  ///< columns of a head that a lane sums
 
+/// Where head h of sequence b lies, for block (x, b * H + h) of the grid. Offsets and strides in elements.
 struct Head {
-  std::int64_t q, k, v;  ///< element offsets in qkv
-  std::int64_t stride;
-  std::int64_t out, out_stride;
-  std::int64_t statistics;
-  int width;
+  std::int64_t q, k, v;          ///< of token 0 in qkv[B,T,3C]
+  std::int64_t stride;           ///< from token to token there
+  std::int64_t out, out_stride;  ///< the same in arrays [B,T,C]
+  std::int64_t statistics;       ///< of token 0 in arrays [B,H,T]
+  int width;                     ///< C / H
 };
 __device__ __forceinline__ Head head_of(const AttentionShape& s) {
   const std::int64_t h = blockIdx.y % s.H;
@@ -95,6 +96,9 @@ __device__ __forceinline__ void store_row(T* to, const float (&sums)[kPerLane], 
   }
 }
 
+/// out[B,T,C] and logsumexp[B,H,T] from qkv[B,T,3C], for kBlock queries of one head. The softmax is kept up
+/// tile by tile: `top` is the largest score so far, `sum` of exp(score - top), and what was summed under an
+/// older top is shrunk by exp(old - new).
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     forward_kernel(T* out, float* logsumexp, const T* qkv, const AttentionShape s, float scale) {
@@ -143,6 +147,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// dQ, the first third of dqkv[B,T,3C], for kBlock queries of one head: the sum over the keys that a query
+/// sees of scale * P (dP - delta) K, with P = exp(score - logsumexp) and dP = dout V^T.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     queries_kernel(T* dqkv, const T* dout, const T* qkv, const float* logsumexp, const float* delta,
@@ -184,6 +190,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// dK and dV, the other thirds of dqkv[B,T,3C], for kBlock keys of one head: sums over the queries that see a
+/// key. Beside queries_kernel, so that no sum depends on the order of blocks.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     keys_kernel(T* dqkv, const T* dout, const T* qkv, const float* logsumexp, const float* delta,
@@ -231,6 +239,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// delta[B,H,T] = sum over the head's columns of dout[B,T,C] * out[B,T,C]; one warp to a token and head.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     delta_kernel(float* delta, const T* dout, const T* out, const AttentionShape s) {

@@ -110,6 +110,8 @@ __device__ __forceinline__ void store_rows(T* to, std::int64_t stride, int first
   }
 }
 
+/// out[B,length,C] and logsumexp[B,H,length] from qkv[B,length,3C], for Shape<D>::kBlock queries of one head:
+/// block (x, b * H + h) of the grid. D is the head's width, C = H D.
 template <class T, int D>
 __global__ void __launch_bounds__(Shape<D>::kThreads)
     forward_kernel(T* out, float* logsumexp, const T* qkv, int length, int H, float scale) {
@@ -190,8 +192,8 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
                    1.0F / sum[1]);
 }
 
-/// dK and dV of a block of keys. Scores are taken transposed, keys as rows, so that P^T and dS^T come out as
-/// the left sides of the products that follow.
+/// dK and dV, in dqkv[B,length,3C], of a block of keys; logsumexp and delta [B,H,length]. Scores are taken
+/// transposed, keys as rows, so that P^T and dS^T come out as the left sides of the products that follow.
 template <class T, int D>
 __global__ void __launch_bounds__(Shape<D>::kThreads)
     keys_kernel(T* dqkv, const T* dout, const T* qkv, const float* logsumexp, const float* delta, int length,
@@ -253,7 +255,7 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   store_rows<T, D>(to, head.stride, block + warp_row, length, dv, 1.0F, 1.0F);
 }
 
-/// dQ of a block of queries.
+/// dQ of a block of queries, the first third of dqkv; arrays as above.
 template <class T, int D>
 __global__ void __launch_bounds__(Shape<D>::kThreads)
     queries_kernel(T* dqkv, const T* dout, const T* qkv, const float* logsumexp, const float* delta,

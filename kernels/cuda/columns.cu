@@ -17,7 +17,8 @@ std::int64_t rows_of(const MatrixPart& part) {
 constexpr int kSumThreads = 32;  // a matrix of 768 columns still spreads over 24 multiprocessors
 constexpr int kAhead = 8;        // rows whose loads are under way at once
 
-/// sums[c] = sum of |x| in column c, one thread for each column in row order: the CPU's bits.
+/// sums[columns]: sums[c] = sum of |x| in column c of x[elems], a part of a matrix that begins in column
+/// first_column; one thread for each column in row order: the CPU's bits.
 template <class T>
 __global__ void __launch_bounds__(kSumThreads)
     abs_sums_kernel(float* sums, const T* x, std::int64_t elems, std::int64_t columns,

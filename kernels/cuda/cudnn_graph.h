@@ -72,7 +72,7 @@ class CudnnGraph {
   /// Chooses how the device does it; what is described later is not in it. Throws KernelError where cuDNN has
   /// no way on this device.
   void plan(cudnnHandle_t handle);
-  /// Of device memory that run() needs; after plan().
+  /// Device memory that run() needs, in bytes; after plan().
   [[nodiscard]] std::size_t workspace_bytes() const noexcept { return workspace_bytes_; }
   struct Given {
     Tensor tensor;

@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// y[i] = f(a[i], b[i]); an operation of one input ignores b. N elements at a time.
+/// y[i] = f(a[i], b[i]) for i < n; an operation of one input ignores b. N elements at a time, the n % N at
+/// the end one by one by the first block.
 template <int N, class Y, class A, class B, class F>
 __global__ void __launch_bounds__(kThreads) map_kernel(Y* y, const A* a, const B* b, std::int64_t n, F f) {
   const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
@@ -122,6 +123,7 @@ struct Inputs {
   const void* at[kMaxInputs];
 };
 
+/// out[i] = factor * sum of inputs.at[k][i] over k < count, in this order, in fp32; i < n, N at a time.
 template <int N, class Y, class X>
 __global__ void __launch_bounds__(kThreads) reduce_kernel(Y* out, const __grid_constant__ Inputs inputs,
                                                           std::uint32_t count, std::int64_t n, float factor) {

@@ -9,6 +9,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kSorted = 1024;  // positions of one row that are sorted in shared memory
 
+/// y[N,C] (+)= table[index[i], :]; a block to a row i.
 template <class Y, class T>
 __global__ void __launch_bounds__(kThreads)
     forward_kernel(Y* y, const T* table, const std::int32_t* index, std::int64_t C, bool add) {
@@ -22,6 +23,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// counts[rows]: how many of the N positions have each row of the table as their index. Backward groups the
+/// positions by row so: count, scan, place, then one block sums each row in order of position.
 __global__ void __launch_bounds__(kThreads)
     count_kernel(std::int32_t* counts, const std::int32_t* index, std::int64_t N) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -67,7 +70,8 @@ __global__ void __launch_bounds__(kScanThreads)
   }
 }
 
-/// Positions grouped by row; within a row in the order in which threads came.
+/// position[N]: positions grouped by row; within a row in the order in which threads came, so sum_kernel
+/// sorts.
 __global__ void __launch_bounds__(kThreads)
     place_kernel(std::int32_t* position, std::int32_t* cursor, const std::int32_t* index, std::int64_t N) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -94,7 +98,8 @@ __device__ void bitonic_sort(std::int32_t* keys, int size) {
   __syncthreads();
 }
 
-/// A block to a row of the table. The few rows with more positions than fit are found by looking through the
+/// dtable[rows,C] += the sum of dy[N,C] over the positions of the row, in ascending order of position. A
+/// block to a row of the table. The few rows with more positions than fit are found by looking through the
 /// whole index, which has them in order.
 template <class D, class G>
 __global__ void __launch_bounds__(kThreads)

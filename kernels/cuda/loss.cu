@@ -80,6 +80,8 @@ __device__ __forceinline__ void over_row(T* row, std::int64_t V, F f) {
   if (tail < V) one(tail);
 }
 
+/// losses[N] of logits[N,V] against target[N], a block to a row; the logits become (softmax - one_hot) *
+/// factor. factor = grad_scale / rows that count.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(float* losses, T* logits, const std::int32_t* target, std::int64_t V, float factor) {
@@ -126,6 +128,7 @@ __global__ void __launch_bounds__(kSumThreads)
 constexpr int kMsePiece = 16384;
 constexpr int kMseThreads = 256;
 
+/// dx[n] = (x - target) * factor, and partial[block] = the sum of squares of a piece of `piece` elements.
 template <class D, class X>
 __global__ void __launch_bounds__(kMseThreads)
     mse_kernel(double* partial, D* dx, const X* x, const float* target, std::int64_t n, float factor,

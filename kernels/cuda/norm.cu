@@ -94,7 +94,7 @@ __device__ __forceinline__ float2 team_sum(float2 x, float2 (&places)[kMostTeam]
   return x;
 }
 
-/// A team to a row. See [Note: a row in registers].
+/// y[N,C], mean[N] and rstd[N] from x[N,C]; N is gridDim.x, a team to a row. See [Note: a row in registers].
 template <class T>
 __global__ void __launch_bounds__(kMostTeam * 32)
     team_forward_kernel(T* y, float* mean, float* rstd, const T* x, const T* weight, const T* bias, int C,
@@ -129,8 +129,8 @@ __global__ void __launch_bounds__(kMostTeam * 32)
   in.store(y + r * C, C);
 }
 
-/// dx of `group` rows by a team, one after the other, and the sums of their columns for weight and bias. dx
-/// may be dy: what a lane writes, it has read.
+/// dx[N,C] of `group` rows by a team, one after the other, and partial[groups,2C]: the sums of their columns
+/// for weight, then for bias. dx may be dy: what a lane writes, it has read.
 template <class T>
 __global__ void __launch_bounds__(kMostTeam * 32)
     team_backward_kernel(T* dx, float* partial, const T* dy, const T* x, const T* weight, const float* mean,
@@ -182,7 +182,8 @@ __global__ void __launch_bounds__(kMostTeam * 32)
   });
 }
 
-/// One warp to a row. The row is read three times, the second and third from the first-level cache.
+/// y[N,C], mean[N], rstd[N]: one warp to a row. The row is read three times, the second and third from the
+/// first-level cache.
 template <class Y, class X, class P, class Q>
 __global__ void __launch_bounds__(kThreads)
     forward_kernel(Y* y, float* mean, float* rstd, const X* x, const P* weight, const Q* bias, std::int64_t N,
@@ -212,7 +213,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// dx of one row by one warp: rstd (h - mean(h) - xhat mean(h xhat)), h = dy * weight.
+/// dx[N,C], one row by one warp: rstd (h - mean(h) - xhat mean(h xhat)), h = dy * weight.
 template <class D, class G, class X, class P>
 __global__ void __launch_bounds__(kThreads)
     input_kernel(D* dx, const G* dy, const X* x, const P* weight, const float* mean, const float* rstd,
@@ -245,8 +246,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Sums of columns over a group of rows: blockIdx.x is the group, blockIdx.y a range of columns; neighbouring
-/// threads have neighbouring columns.
+/// partial[groups,2C]: sums of columns over a group of rows, for weight, then for bias. blockIdx.x is the
+/// group, blockIdx.y a range of columns; neighbouring threads have neighbouring columns.
 template <class G, class X>
 __global__ void __launch_bounds__(kThreads)
     params_kernel(float* partial, const G* dy, const X* x, const float* mean, const float* rstd,
@@ -269,6 +270,7 @@ __global__ void __launch_bounds__(kThreads)
   sums[C + c] = bias_sum;
 }
 
+/// partial[groups,cols]: sums of the columns of x[rows,cols] over a group of rows; the grid as above.
 template <class X>
 __global__ void __launch_bounds__(kThreads)
     columns_kernel(float* partial, const X* x, std::int64_t rows, std::int64_t cols, std::int64_t group) {
@@ -282,6 +284,7 @@ __global__ void __launch_bounds__(kThreads)
   partial[std::int64_t{blockIdx.x} * cols + c] = sum;
 }
 
+/// y[rows,cols]: every row becomes row[cols].
 template <class Y, class X>
 __global__ void __launch_bounds__(kThreads)
     fill_rows_kernel(Y* y, const X* row, std::int64_t rows, std::int64_t cols) {

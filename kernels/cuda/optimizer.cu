@@ -23,6 +23,8 @@ __device__ __forceinline__ void update(float& w, float& m, float& v, float g, co
   w = w - __fdiv_rn(m * s.step_size, denominator);
 }
 
+/// One AdamW step of n elements, N at a time: master, m, v fp32[n] in place, grad[n] of any type, param16[n]
+/// the rounded master weights (NoCopy: none).
 template <int N, class Grad, class Param>
 __global__ void __launch_bounds__(kThreads)
     adamw_kernel(float* master, float* m, float* v, Param* param16, const Grad* grad, std::int64_t n,
@@ -77,6 +79,8 @@ constexpr int kNormThreads = 512;
 constexpr std::int64_t kMostPieces = 8192;
 constexpr std::int64_t kLeastPiece = 16 * kNormThreads;
 
+/// partial[block]: the sum of squares, in double, of a piece of `piece` elements of x[n]; *bad |= 1 where one
+/// is inf or NaN.
 template <class T>
 __global__ void __launch_bounds__(kNormThreads)
     norm_kernel(double* partial, std::uint32_t* bad, const T* x, std::int64_t n, std::int64_t piece) {
@@ -98,6 +102,7 @@ __global__ void __launch_bounds__(kNormThreads)
   }
 }
 
+/// *sum += partial[0] + ... + partial[n - 1], by one block in an order that n alone decides.
 __global__ void __launch_bounds__(kNormThreads)
     add_partials(double* sum, const double* partial, std::int64_t n) {
   double total = 0;

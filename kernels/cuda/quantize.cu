@@ -92,6 +92,7 @@ __device__ std::uint32_t largest_of(const Source& source, const Range& r) {
   return block_largest(most);
 }
 
+/// values[n] and scales[groups] of x[n]; a block to a group of group_elems.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     int8_kernel(std::int8_t* values, float* scales, const T* x, std::int64_t n, std::int64_t group_elems) {
@@ -107,6 +108,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// x[n] = values[n] * the scale of their group.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     from_int8_kernel(T* x, const std::int8_t* values, const float* scales, std::int64_t n,
@@ -170,18 +172,21 @@ __device__ void quantize_with(const Source& source, std::uint8_t* values, float*
   }
 }
 
+/// values[n / 2], two int4 in a byte, and scales[groups] of x[n]; a block to a group.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     int4_kernel(std::uint8_t* values, float* scales, const T* x, std::int64_t n, std::int64_t group_elems,
                 const ErrorFeedback error) {
   quantize_with(ArraySource<T>{x}, values, scales, n, group_elems, error);
 }
+/// The same of factor * the sum of `count` int4 arrays of n elements, which is never stored.
 __global__ void __launch_bounds__(kThreads)
     sum_int4_kernel(std::uint8_t* values, float* scales, const __grid_constant__ Sources sources,
                     std::uint32_t count, std::int64_t n, std::int64_t group_elems, float factor,
                     const ErrorFeedback error) {
   quantize_with(SumSource{&sources, count, factor}, values, scales, n, group_elems, error);
 }
+/// x[n] = factor * the sum of `count` int4 arrays of n elements, in their order.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     from_int4_kernel(T* x, const __grid_constant__ Sources sources, std::uint32_t count, std::int64_t n,

@@ -13,7 +13,7 @@ int open_file(const std::string& path) {
   const auto cannot = [] {
     return std::string("cannot be opened: ") + std::strerror(errno) + "; check the path";
   };
-  // Without O_NONBLOCK a pipe that nobody writes to blocks here.
+  // Without O_NONBLOCK a pipe without a writer blocks here.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) throw FileError(cannot());
   struct stat status {};

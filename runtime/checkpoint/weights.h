@@ -29,7 +29,7 @@ class WeightReader {
   /// Elements `range` of the parameter (row-major in the model's shape) to `out`, as fp32. Reads only the
   /// pages that hold them. Throws CheckpointError on a NaN or an infinity, naming tensor and element.
   void read(plan::ParamId param, plan::Range range, float* out) const;
-  /// Of what the file holds of the model's parameters: types and every byte. Reads all of them.
+  /// Checksum of what the file holds of the model's parameters: types and every byte. Reads all of them.
   [[nodiscard]] std::uint64_t checksum() const;
   /// Tensors of the file that the model has no use for.
   [[nodiscard]] const std::vector<std::string>& unused() const noexcept { return unused_; }

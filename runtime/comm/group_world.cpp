@@ -25,8 +25,8 @@ GroupWorld::GroupWorld(World& whole, std::vector<std::uint32_t> members, std::ui
   set_sanity_checks(whole.sanity_checks_);
 }
 
-Group GroupWorld::everybody() const {
-  Group all = World::everybody();
+Group GroupWorld::all_ranks() const {
+  Group all = World::all_ranks();
   all.scope = instrumentation::CollectiveScope::group;
   all.id = id_;
   return all;

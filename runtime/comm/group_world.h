@@ -31,7 +31,7 @@ class GroupWorld final : public World {
   [[nodiscard]] std::string first_failure() const override { return whole_.first_failure(); }
 
  protected:
-  [[nodiscard]] Group everybody() const override;
+  [[nodiscard]] Group all_ranks() const override;
   [[nodiscard]] std::unique_ptr<Transport> make_transport(const std::string& name,
                                                           const Group& group) override;
 

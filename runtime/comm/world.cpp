@@ -61,7 +61,7 @@ void World::set_ranks_per_node(std::uint32_t n) {
   node_size_ = n;
 }
 
-Group World::everybody() const {
+Group World::all_ranks() const {
   Group all;
   all.members.resize(size());
   std::iota(all.members.begin(), all.members.end(), 0U);
@@ -69,7 +69,7 @@ Group World::everybody() const {
 }
 
 std::unique_ptr<Communicator> World::make_communicator(const std::string& name) {
-  return make_communicator(name, everybody());
+  return make_communicator(name, all_ranks());
 }
 
 std::unique_ptr<Communicator> World::make_communicator(const std::string& name, const Group& group) {

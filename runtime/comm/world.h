@@ -65,7 +65,7 @@ class World {
  protected:
   explicit World(const base::EmulatedLink& link) noexcept : link_(link) {}
   /// What make_communicator makes where no group is named.
-  [[nodiscard]] virtual Group everybody() const;
+  [[nodiscard]] virtual Group all_ranks() const;
   /// The transport of `group`, which has been checked. Collective over the world.
   [[nodiscard]] virtual std::unique_ptr<Transport> make_transport(const std::string& name,
                                                                   const Group& group) = 0;

@@ -1,6 +1,6 @@
-// A DeepSpeed JSON file as typed settings, with DeepSpeed's defaults, consistency rules and "auto" (design,
-// section 5). What it holds is what the run does: a key is supported, ignored with a warning because it
-// cannot change the result, or refused by name.
+// A DeepSpeed JSON file as typed settings, with DeepSpeed's defaults, consistency rules and "auto"
+// (docs/configuration.md). What it holds is what the run does: a key is supported, ignored with a warning
+// because it cannot change the result, or refused by name.
 #pragma once
 
 #include <cstdint>
@@ -120,7 +120,7 @@ struct TrainingConfig {
 
   /// Storage type of parameters, activations and gradients.
   [[nodiscard]] kernels::DType storage_type() const noexcept;
-  /// Of each model state, per element.
+  /// Bytes per element of each model state.
   [[nodiscard]] plan::StateBytes state_bytes() const noexcept;
   /// What the optimizer uses for its update number `update`, from 0; skipped steps do not count.
   [[nodiscard]] double learning_rate(std::int64_t update, std::size_t param_group = 0) const;

@@ -23,11 +23,11 @@ struct ParseContext {
   bool generated = false;  ///< the user has no such file: no positions are named
   JsonPositions positions;
   std::vector<std::string> warnings;
-  /// Of a recorded run, which others may have written: what cannot be read keeps its default, nothing fails.
+  /// A recorded run's, which others may have written: what cannot be read keeps its default, nothing fails.
   bool foreign = false;
   /// Keys that were read, by the path of their section: what a file may hold.
   std::map<std::string, std::set<std::string>> known;
-  /// Of these, by path, the ones that no setting comes from.
+  /// Known keys, by path, that no setting comes from.
   std::set<std::string> settingless;
 
   /// Throws ConfigError: "file:line:column: path: text". Does nothing with `foreign`.

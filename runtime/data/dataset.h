@@ -27,7 +27,7 @@ class Dataset {
 [[nodiscard]] std::unique_ptr<Dataset> open_token_windows(const std::string& path, std::int64_t T,
                                                           std::int64_t vocabulary);
 
-/// Documents of a text or of token ids, one a sample (`padded`) or as many as fit a sample of T tokens
+/// Documents of a text or of token ids, one a sample (`padded`) or all that fit a sample of T tokens
 /// (`packed`). A document ends with its separator, and with its file; of its n tokens n - 1 are inputs, each
 /// with the next one as its target. One longer than T is cut into samples of T. What is packed stands in a
 /// row as in the file: the last token of a document has the first of the next one as its target, and

@@ -6,7 +6,7 @@
 // of it goes to micro-batch g / (B * world), rank (g / B) % world. So every sample is used exactly once per
 // epoch over all ranks whatever N, B and world are (a batch may straddle two epochs), the order does not
 // depend on the number of ranks, and the position is one number. Where shapes give each rank and micro-step
-// its own B, ranks take as many samples as theirs say, one rank after the other.
+// its own B, ranks take the number of samples that theirs says, one rank after the other.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class DataError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Of a position without a loss, as torch's ignore_index; the loss takes any target below 0 for one.
+/// Target of a position without a loss, as torch's ignore_index; the loss takes any target below 0 for one.
 constexpr std::int32_t kIgnoredTarget = -100;
 
 /// One micro-batch of one rank in host memory; same layout as model::Batch.
@@ -61,11 +61,11 @@ class BatchStream {
   [[nodiscard]] virtual std::string describe() const = 0;
   /// Equal on two ranks exactly when they read the same data (names and sizes, not every byte).
   [[nodiscard]] virtual std::uint64_t fingerprint() const = 0;
-  /// Of some samples spread over the data: tells files of the same names and sizes apart, mostly.
+  /// Checksum of some samples spread over the data: tells files of the same names and sizes apart, mostly.
   [[nodiscard]] virtual std::uint64_t sample_checksum() const { return fingerprint(); }
 };
 
-/// Of a data set from which the end is held out for evaluation.
+/// Part of a data set whose end is held out for evaluation.
 enum class Part : std::uint8_t { all, training, held_out };
 
 struct StreamOptions {

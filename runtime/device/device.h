@@ -4,7 +4,7 @@
 // [Note: stream-ordered memory]
 // A buffer belongs to the stream it was allocated on. Freeing it returns it to that stream at once, in
 // host order: the next allocation on the same stream may reuse it, because work on one stream runs in
-// order. Whoever used the buffer on another stream must first have made the owning stream wait for an
+// order. A user of the buffer on another stream must first have made the owning stream wait for an
 // event recorded there (FSDP2's rule). So the accounted figures are deterministic, and no host wait is
 // needed to free.
 #pragma once

@@ -90,7 +90,9 @@ class GatherPath {
   const std::vector<bool> int8_copies_;  ///< by ParamId: secondary copies
   comm::Communicator& comm_;             ///< of the ranks that hold one copy of the model
   plan::SecondaryShards secondary_;
-  std::vector<device::Buffer> copies_;  ///< hpZ, by ParamId; of the gather stream
+  /// hpZ, by ParamId: this rank's part of the secondary copy, [padded elems / hpz_partition_size] in the
+  /// storage type, or int8 with scales; empty while there is none. Of the gather stream.
+  std::vector<device::Buffer> copies_;
 };
 
 }  // namespace shardscope::engine

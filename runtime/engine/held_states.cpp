@@ -40,7 +40,7 @@ void HeldStates::read(base::StateKind kind, plan::ParamId param, plan::Range ran
   const auto cast = [elems](device::Stream& stream, kernels::Ptr into, kernels::ConstPtr what) {
     stream.run([into, what, elems](const kernels::Exec& exec) { kernels::cast(exec, into, what, elems); });
   };
-  device::Buffer beside;
+  device::Buffer beside;  // [elems] fp32, where the part is in device memory
   if (part.stream == &context_.device.compute()) {
     beside = staging(context_, elems);
     cast(*part.stream, {beside.data(), kernels::DType::f32}, from);
@@ -58,7 +58,7 @@ void HeldStates::write(base::StateKind kind, plan::ParamId param, plan::Range ra
   const std::int64_t elems = range.size();
   const optim::StoredPart part = parameters_.open_frozen(param);
   const kernels::Ptr to = advance(part.data, range.begin - first_elem(param));
-  device::Buffer beside;
+  device::Buffer beside;  // [elems] fp32, where the part is in device memory
   kernels::ConstPtr what{from, kernels::DType::f32};
   if (part.stream == &context_.device.compute()) {
     beside = staging(context_, elems);

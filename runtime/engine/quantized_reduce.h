@@ -45,7 +45,7 @@ class QuantizedReduce {
     [[nodiscard]] std::uint8_t* values_at(std::int64_t index) const;
     [[nodiscard]] float* scales_at(std::int64_t index) const;
   };
-  /// LoCo: what was lost, of as many slices.
+  /// LoCo: the error that quantizing left, for each of the same slices.
   struct Error {
     device::Buffer values;  ///< [slices, groups.elems] int8
     device::Buffer scales;  ///< [slices, groups.groups] fp32

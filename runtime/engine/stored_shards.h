@@ -29,7 +29,7 @@ class StoredShards {
   /// be rounded again with every piece of it.
   struct Unpacked {
     plan::ParamId param = plan::kNone<plan::ParamId>;
-    device::Buffer values;
+    device::Buffer values;  ///< [elements of the shard], storage type
     bool changed = false;
   };
 

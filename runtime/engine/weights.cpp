@@ -25,8 +25,8 @@ std::int64_t elems_of(const std::vector<plan::OwnedSlice>& slices) {
 }
 
 /// One parameter's way to rank 0, or to all. Ranks own different amounts of it, the all-gather moves equal
-/// ones: each round carries at most `round_elems` of every rank, and there are as many rounds as the largest
-/// owner needs.
+/// ones: each round carries at most `round_elems` of every rank, and the largest owner
+/// decides the number of rounds.
 class Collection {
  public:
   Collection(const Context& context, const plan::Ownership& ownership, HeldStates& state,

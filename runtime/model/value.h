@@ -14,7 +14,7 @@ namespace shardscope::model {
 
 /// An activation or the gradient of one: [N, width] row-major on the device, N = B*T. Shared, because an
 /// activation is read by several nodes (a residual sum, a layer that keeps its input) in an order that
-/// the model file decides: whoever drops it last frees it, in the compute stream's order.
+/// the model file decides: the last holder to drop it frees it, in the compute stream's order.
 class Value {
  public:
   Value() = default;

@@ -48,7 +48,7 @@ class HostGradients {
   device::Arena& pool_;
   const kernels::DType type_;
   const plan::Range range_;
-  device::Buffer buffer_;  ///< of the worker stream
+  device::Buffer buffer_;  ///< [elements of range_] in type_, of the worker stream
 };
 
 }  // namespace shardscope::offload

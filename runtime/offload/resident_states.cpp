@@ -41,7 +41,7 @@ class ResidentStates final : public StateStorage {
 
   const std::vector<plan::UpdateTile> tiles_;
   const std::int64_t first_, elems_;
-  device::Buffer master_, momentum_, variance_;
+  device::Buffer master_, momentum_, variance_;  ///< [elems_] fp32 in host memory, of the worker stream
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ class ShardStore : public optim::ParamSink {
   [[nodiscard]] virtual device::Stream& destination() noexcept = 0;
   /// Queues bringing shards in, in this order, for work queued on destination() afterwards.
   virtual void load(std::span<const ShardLoad> loads) = 0;
-  /// Queues reading shards from NVMe into host buffers, for a load() to come. At most as many as
+  /// Queues reading shards from NVMe into host buffers, for a load() to come. At most the number that
   /// plan::ShardSwap allows.
   virtual void read_ahead(std::span<const plan::ParamId> params) = 0;
   /// Drops what was read ahead: new values are coming.

@@ -57,7 +57,7 @@ class ZenFlowChosen {
     [[nodiscard]] bool matrix() const noexcept { return slice.columns > 0; }
   };
 
-  /// Of every matrix's columns, one matrix after the other.
+  /// Scores of every matrix's columns, one matrix after the other.
   [[nodiscard]] const float* scores() const noexcept;
   void choose(Item& item, const float* scores) const;
   /// Places of the items one after another, once their columns stand; queues the columns' way to the device.
@@ -83,18 +83,20 @@ class ZenFlowChosen {
   bool any_ = false;
   bool back_ = false;  ///< host memory has the states of the last step
   std::int64_t capacity_ = 0, elems_ = 0, scores_elems_ = 0;
-  /// Packed: master weights, momentum, variance; with zenflow.offload in host memory.
+  /// Packed: master weights, momentum, variance, [capacity_] fp32 each; with zenflow.offload in host memory.
   std::array<device::Buffer, base::kStateKinds.size()> states_;
-  device::Buffer gradient_, params_;  ///< packed
-  /// Device memory for a piece of states that are kept on the host; `there`: it has come.
+  device::Buffer gradient_, params_;  ///< packed, [capacity_] in the type of gradients, of storage
+  /// Device memory for a piece of states that are kept on the host, [min(capacity_, piece_elems)] fp32 each;
+  /// `there`: it has come.
   struct Stage {
     std::array<device::Buffer, base::kStateKinds.size()> states;
     std::unique_ptr<device::Event> there;
   };
   std::array<Stage, 2> stages_;
-  device::Buffer chosen_, host_chosen_;  ///< columns, one item's after the other's
-  device::Buffer scores_, host_scores_;
-  /// Host memory: packed states, or values of parameters that are kept elsewhere, on their way.
+  device::Buffer chosen_, host_chosen_;  ///< [sum of columns to choose] int32, one item's after the other's
+  device::Buffer scores_, host_scores_;  ///< [scores_elems_] fp32, a score of each column
+  /// Host memory, [capacity_] fp32: packed states, or values of parameters that are kept elsewhere, on their
+  /// way.
   device::Buffer moving_;
   /// Where nothing is computed (Backend::cost): scores of gradients that are all alike, the elements of each
   /// column. Empty elsewhere.

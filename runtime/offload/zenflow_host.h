@@ -50,11 +50,13 @@ class ZenFlowHost {
   void continue_unpublished();
 
  private:
-  /// Buffers of a piece on its way; `taken`: the worker has read what came from the device, `sent`: the copy
-  /// stream what goes there.
+  /// Buffers of a piece on its way, [min(elems, piece_elems)] each in host memory.
   struct Piece {
-    device::Buffer raw, wide, rounded;
-    std::unique_ptr<device::Event> taken, sent;
+    device::Buffer raw;                    ///< gradients as they come from the device, in their type
+    device::Buffer wide;                   ///< these in fp32; empty where they are
+    device::Buffer rounded;                ///< updated parameters in the storage type; empty in fp32
+    std::unique_ptr<device::Event> taken;  ///< the worker has read what came from the device
+    std::unique_ptr<device::Event> sent;   ///< the copy stream has read what goes there
   };
 
   [[nodiscard]] std::size_t piece_bytes(kernels::DType type) const noexcept;
@@ -69,9 +71,9 @@ class ZenFlowHost {
   device::Device& device_;
   execution::EventPool& events_;
   device::Arena& pool_;
-  device::Buffer master_, momentum_, variance_;
-  std::array<device::Buffer, 2> sums_;
-  std::size_t filling_ = 0;  ///< which sum this interval adds to
+  device::Buffer master_, momentum_, variance_;  ///< [elems] fp32, of the worker stream
+  std::array<device::Buffer, 2> sums_;           ///< [elems] fp32: gradients; the second with overlap_step
+  std::size_t filling_ = 0;                      ///< which sum this interval adds to
   std::int64_t pieces_ = 0;
   std::array<Piece, 2> staging_;
   std::size_t next_ = 0;

@@ -35,7 +35,7 @@ struct ZenFlowInput {
   /// Their number by ParamId, from 0; of others anything.
   std::vector<std::uint32_t> matrix_of;
   bool pin_memory = true;
-  /// Of one piece on its way between device and host, and the least that a deferred update is cut into.
+  /// Elements of a piece on its way between device and host, the least that a deferred update is cut into.
   std::int64_t piece_elems = std::int64_t{1} << 18;
   /// Sums over all ranks, in place; for the votes of the auto interval.
   std::function<void(std::span<double>)> sum_over_ranks;

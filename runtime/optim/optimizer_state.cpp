@@ -162,9 +162,11 @@ class DeviceOptimizer final : public OptimizerState {
   const std::vector<plan::Range> groups_;
   const std::int64_t elems_;
   execution::EventPool events_;
-  device::Buffer master_, momentum_, variance_;
-  device::Buffer copy_;     ///< fp32: the gradients of the group that is updated next
-  device::Buffer rounded_;  ///< storage type, of the largest group; when parameters are kept elsewhere
+  device::Buffer master_, momentum_,
+      variance_;         ///< [elems_] fp32; no master_ where parameters are fp32 in place
+  device::Buffer copy_;  ///< [elems of a group] fp32: the gradients of the group that is updated next
+  device::Buffer
+      rounded_;  ///< [elems of the largest group], storage type; when parameters are kept elsewhere
 };
 
 }  // namespace

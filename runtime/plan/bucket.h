@@ -1,6 +1,6 @@
 // Gradient buckets as a state machine: given a gradient that is ready, it returns which bucket to flush
 // and why. Buckets list gradients, they do not own memory: the engine reduces each gradient from where
-// backward left it (design, "no copies around collectives").
+// backward left it, so that nothing is copied before a collective or after it.
 #pragma once
 
 #include <cstdint>

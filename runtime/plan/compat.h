@@ -1,4 +1,4 @@
-// Whose behaviour is followed where the sources disagree (docs/zero.md, section 0).
+// Whose behaviour is followed where the sources disagree (docs/zero.md, section D).
 #pragma once
 
 #include <cstdint>

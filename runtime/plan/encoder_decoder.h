@@ -25,9 +25,9 @@ struct EncoderDecoderShape {
 /// "t5-small", "t5-base", "t5-large", "t5-3b", "t5-11b".
 [[nodiscard]] std::optional<EncoderDecoderShape> named_encoder_decoder(const std::string& name) noexcept;
 
-/// Of the text of a config.json with "is_encoder_decoder": true; keys that do not count parameters are
-/// ignored. Nothing where it is another kind of file. Throws std::invalid_argument: key, value, what it must
-/// be.
+/// Shape from the text of a config.json with "is_encoder_decoder": true; keys that do not count parameters
+/// are ignored. Nothing where it is another kind of file. Throws std::invalid_argument: key, value, what it
+/// must be.
 [[nodiscard]] std::optional<EncoderDecoderShape> parse_encoder_decoder(const std::string& json_text);
 
 struct ParameterCounts {

@@ -31,7 +31,7 @@ class InFlightLimit {
   /// `most` may be unfinished when another is started, so most + 1 after it; none: no limit.
   explicit InFlightLimit(std::optional<std::size_t> most) : most_(most) {}
 
-  /// Another is about to start: the one that must be done before, if any. It is forgotten.
+  /// Another is about to start: the one that must be done before, if any. It is no longer tracked.
   [[nodiscard]] std::optional<Id> admit() {
     if (!most_ || started_.size() <= *most_) return std::nullopt;
     const Id oldest = started_.front();

@@ -27,7 +27,7 @@ struct LossScaleConfig {
   double loss_scale = 0;  ///< above 0: static
   std::int64_t initial_scale_power = 16;
   std::int64_t window = 1000;
-  /// Overflows that are forgiven before the scale falls, the one it falls with included. 0 lets it never
+  /// Overflows that are tolerated before the scale falls, the one it falls with included. 0 lets it never
   /// fall, as DeepSpeed's class does; a configuration cannot ask for that.
   std::int64_t hysteresis = 2;
   bool consecutive_hysteresis = false;

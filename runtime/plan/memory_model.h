@@ -1,6 +1,6 @@
 // Closed forms: what model states cost per rank and what a step communicates, for each stage, and the
-// large-scale figures of the ZeRO and ZeRO-Infinity papers from the same expressions (docs/zero.md V1-V7,
-// section 4).
+// large-scale figures of the ZeRO and ZeRO-Infinity papers from the same expressions
+// (docs/zero.md V1-V8).
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ struct StateExpression {
 };
 /// V1-V4. Throws std::invalid_argument on a stage above 3.
 [[nodiscard]] StateExpression state_expression(std::uint32_t stage, const StateBytes& bytes);
-/// Of F elements of frozen parameters, which S does not count: their weights, sharded in stage 3.
+/// States of F elements of frozen parameters, which S does not count: their weights, sharded in stage 3.
 [[nodiscard]] StateExpression frozen_expression(std::uint32_t stage, const StateBytes& bytes);
 
 /// `bytes` as frozen_expression wants them: one of a frozen element that zero_quantized_nontrainable_weights

@@ -13,7 +13,7 @@
 namespace shardscope::plan {
 
 /// `fixed`: windows of T tokens. `padded`: a document is a sample of its own length, a micro-batch as long as
-/// its longest. `packed`: a sample is as many whole documents as T tokens have room for.
+/// its longest. `packed`: a sample is all whole documents that fit in T tokens.
 enum class Packing : std::uint8_t { fixed, padded, packed };
 
 struct MicroBatchShape {
@@ -28,7 +28,7 @@ struct MicroBatches {
   std::string separator = "\n\n";       ///< between documents of a text
   std::int64_t separator_token = -1;    ///< in its place, of a file of token ids; -1: none
   std::int64_t pad_to_multiple_of = 1;  ///< of a padded or packed micro-batch's length, up to the context
-  /// Of micro-step m of rank r number (m + r) modulo their count, so that ranks differ too. Empty: every
+  /// Micro-step m of rank r has number (m + r) modulo their count, so that ranks differ too. Empty: every
   /// micro-batch has the configured size.
   std::vector<MicroBatchShape> shapes{};
 

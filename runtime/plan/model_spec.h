@@ -1,4 +1,4 @@
-// The model as data: a tree of modules and the functional operations between them (design, section 5).
+// The model as data: a tree of modules and the functional operations between them (docs/models.md).
 // A node with an id in the module numbering is a *module*; a functional node (residual sum, attention
 // core, activation written as a function) has none, exactly as in PyTorch, where only nn.Module
 // instances get DeepSpeed hooks.

@@ -26,7 +26,7 @@ enum class ShardPlace : std::uint8_t { device, host, nvme };
 inline constexpr std::int64_t kSwapBlockBytes = 4096;
 /// The smallest shard worth a file, in bytes.
 inline constexpr std::int64_t kMinSwapBytes = std::int64_t{1} << 20;
-/// P6: whether a shard of so many bytes is kept on NVMe.
+/// P6: whether a shard of `shard_bytes` is kept on NVMe.
 [[nodiscard]] bool rests_on_nvme(const ZeroConfig& zero, std::int64_t shard_bytes) noexcept;
 /// P6, by ParamId. `persistent` as above. With offload_param on NVMe: shards of at least
 /// max(kMinSwapBytes, aio.block_size) bytes there, then persistent ones on the device, the rest on the host.

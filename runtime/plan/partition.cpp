@@ -95,7 +95,7 @@ void append_group(FlatLayout& layout, std::uint32_t group, const std::vector<Par
   layout.flat_elems = layout.shard_elems * layout.world;
 }
 
-/// `cut_of` says how so many elements of a group are cut.
+/// `cut_of(elems)` says how a group of `elems` elements is cut.
 template <typename CutOf>
 FlatLayout make_layout(const ParamSizes& sizes, std::uint32_t world, GradientOrder order,
                        const CutOf& cut_of) {

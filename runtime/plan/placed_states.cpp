@@ -98,7 +98,7 @@ class Placing {
     }
   }
 
-  /// What so many elements that may be int8 take beside the byte of each that the expression counts.
+  /// What `elems` elements that may be int8 take beside the byte of each that the expression counts.
   void count_int8(std::size_t param, bool quantized, std::int64_t bytes, std::int64_t elems, StatePool pool) {
     const bool copies = zero_.quantized_weights && zero_.compat.hpz_quantized_copies;
     if (!(input_.trainable[param] ? copies : zero_.quantized_nontrainable_weights)) return;

@@ -28,9 +28,9 @@ struct PrefetchVerdict {
   std::int64_t gather_ns = 0;  ///< how long the gather took
 };
 
-/// Of a prefetch that a module came to use.
+/// Verdict on a prefetch that a module came to use.
 [[nodiscard]] PrefetchVerdict judge_prefetch(const PrefetchTimes& times) noexcept;
-/// Of one that is freed without a use; `trace_invalidated`: together with its trace.
+/// Outcome of a prefetch that is freed without a use; `trace_invalidated`: together with its trace.
 [[nodiscard]] constexpr PrefetchOutcome outcome_of_unused(bool trace_invalidated) noexcept {
   return trace_invalidated ? PrefetchOutcome::mistargeted : PrefetchOutcome::unused;
 }

@@ -27,7 +27,7 @@ enum class Persistence : std::uint8_t { released, persistent };
 [[nodiscard]] bool quantizes_weight(const ZeroConfig& zero, std::uint32_t ranks,
                                     Persistence persistence) noexcept;
 
-/// zero_quantized_nontrainable_weights (C11a), of a frozen parameter: whether its shard, so many bytes in the
+/// zero_quantized_nontrainable_weights (C11a), of a frozen parameter: whether its shard, `shard_bytes` in the
 /// storage type, is stored as int8 with its scales (weight_groups) and travels as it is stored. Not that of a
 /// persistent parameter, which is small and gathered once in a run, nor one on NVMe, as in DeepSpeed.
 [[nodiscard]] bool stored_quantized(const ZeroConfig& zero, Persistence persistence,
@@ -70,8 +70,8 @@ enum class GradientPath : std::uint8_t {
 [[nodiscard]] GradientPath gradient_path(const ZeroConfig& zero, const Topology& topology,
                                          const std::vector<std::int64_t>& shape);
 /// qgZ (int4): the groups of one rank's slice (elems / world) of a gradient of this shape. DeepSpeed makes
-/// max(rows, columns, world) groups of the whole; here as many, rounded to whole bytes and to slices, so that
-/// no group is cut by the exchange. The same groups serve both hops.
+/// max(rows, columns, world) groups of the whole; here the same number, rounded to whole bytes and to slices,
+/// so that no group is cut by the exchange. The same groups serve both hops.
 [[nodiscard]] QuantGroups gradient_groups(const std::vector<std::int64_t>& shape, std::uint32_t world);
 
 /// The owners' slices of a gradient in the order in which the first hop sends them: place p holds the slice

@@ -125,7 +125,7 @@ struct FetchScheduler::State {
   std::optional<Invalidation> check_trace(ModuleId module);
   Invalidation invalidate(InvalidationCause cause, ModuleId expected, ModuleId got);
   [[nodiscard]] std::vector<ParamId> not_fetched_yet(ModuleId module);
-  /// The next so many distinct parameters of the queue, ascending; fewer where it ends.
+  /// The next `distinct` different parameters of the queue, ascending; fewer where it ends.
   [[nodiscard]] std::vector<ParamId> next_in_queue(std::size_t distinct) const;
   [[noreturn]] void tracing_error(ModuleId module, const std::vector<ParamId>& wanted,
                                   const std::vector<ParamId>& queued) const;
@@ -135,7 +135,7 @@ struct FetchScheduler::State {
   enum class Visit : std::uint8_t { forward, backward, recompute };
   FetchPlan fetch(ModuleId module, Visit visit);
   ReleasePlan release(ModuleId module, Visit visit);
-  /// Those that `module` has to release as well; from now on it has none.
+  /// Recomputed parameters that `module` has to release as well; from now on it has none.
   std::vector<ParamId> take_recomputed(ModuleId module);
   Gather prefetch(PrefetchStop& stop);
   [[nodiscard]] std::vector<ParamId> read_ahead();

@@ -17,8 +17,8 @@ struct LayoutParams {
   const std::vector<std::uint32_t>& groups;  ///< parameter groups; empty: one
 };
 
-/// Of stages 0 to 2, for `world` ranks that share the states (stage 0: 1). In parameters' order. Throws
-/// std::invalid_argument as make_legacy_layout() does.
+/// Layout of stages 0 to 2, for `world` ranks that share the states (stage 0: 1). In parameters' order.
+/// Throws std::invalid_argument as make_legacy_layout() does.
 [[nodiscard]] FlatLayout trained_layout(const LayoutParams& params, std::uint32_t world,
                                         const ZeroConfig& zero);
 

@@ -111,7 +111,7 @@ class ZenFlowSchedule {
   void restore(const ZenFlowProgress& progress);
   /// Whether the next step chooses columns anew.
   [[nodiscard]] bool selects_next() const noexcept;
-  /// Matrices that voted in the last observe(), and as many as are needed.
+  /// Matrices that voted in the last observe(), and how many votes are needed.
   [[nodiscard]] std::int64_t votes() const noexcept { return votes_; }
   [[nodiscard]] std::int64_t votes_needed() const noexcept;
 

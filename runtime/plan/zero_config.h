@@ -104,7 +104,7 @@ struct CompatSwitches {
   /// C6: the host waits before it has more handles of gathers, or stage-3 reductions, unfinished; 0: never.
   std::int64_t max_ongoing_fetch_events = 0;
   std::int64_t max_param_reduce_events = 0;
-  // Of no preset: they cost memory and change no decision.
+  // In no preset: they cost memory and change no decision.
   /// S9, S18, V5: buckets are buffers that gradients are copied into, and the update reads an fp32 copy of
   /// the owned gradients, for which the 16-bit ones are freed; see holds_gradient_buffers().
   bool gradient_buffers = false;

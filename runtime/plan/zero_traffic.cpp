@@ -93,7 +93,7 @@ class Counter {
   [[nodiscard]] static Persistence persistence_of(const TrafficParam& param) noexcept {
     return param.persistent ? Persistence::persistent : Persistence::released;
   }
-  /// Whether its shards, of so many elements, rest and travel as int8.
+  /// Whether its shards, `shard_elems` each, are stored and travel as int8.
   [[nodiscard]] bool packed(const TrafficParam& param, std::int64_t shard_elems) const {
     return param.frozen && stored_quantized(zero_, persistence_of(param), shard_elems * input_.param_bytes);
   }

@@ -1,5 +1,5 @@
 // What one rank communicates in an optimizer step of stage 3, exactly, among which ranks: padding, scales and
-// the two hops of hierarchical collectives included (docs/zero.md, section 4: ZeRO++). The ZeRO paper's S
+// the two hops of hierarchical collectives included (ZeRO++; docs/zero.md P16-P19). The ZeRO paper's S
 // and 2S are in memory_model.h; this is what events and counters of a run add up to.
 #pragma once
 

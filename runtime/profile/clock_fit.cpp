@@ -9,7 +9,7 @@ namespace {
 
 /// A distance from the line that no drift explains: the other clock was set.
 constexpr std::int64_t kJumpNs = 200'000;
-/// A rate is believed once the pairs span this much: over less, brackets look like drift.
+/// A rate is used once the pairs span this long: over less, brackets look like drift.
 constexpr std::int64_t kRateNeedsNs = 1'000'000'000;
 
 }  // namespace

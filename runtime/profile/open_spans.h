@@ -55,7 +55,7 @@ class OpenSpans {
 /// span without its end would last until its module's.
 class KernelSpans {
  public:
-  /// Of each event of the thread, in order.
+  /// Whether an event is emitted; call it for each event of the thread, in order.
   [[nodiscard]] bool emits(const instrumentation::Event& event, bool recording) noexcept {
     if (event.kind == instrumentation::EventKind::kernel_begin) emitted_ = !recording;
     const bool of_kernel = event.kind == instrumentation::EventKind::kernel_begin ||

@@ -17,7 +17,7 @@ namespace {
 /// Unsent bytes of one rank before the simulation waits for the collector.
 constexpr std::size_t kQueueBytes = std::size_t{4} << 20;
 constexpr std::chrono::milliseconds kPause{1};
-/// A collector that is behind is waited for; one that says nothing for so long is gone.
+/// A collector that is behind is waited for; one that says nothing for this long is gone.
 constexpr std::chrono::seconds kSilence{10};
 constexpr std::chrono::seconds kMoment{2};  ///< in which a collector answers that is there
 constexpr double kLastWait_s = 60;  ///< for the collector to confirm the end of one rank after the other
@@ -84,7 +84,7 @@ void EventSender::connect(double seconds, const std::function<void()>& waiting) 
   bool notified = false;
   auto begin = std::chrono::steady_clock::now();
   for (std::size_t done = 0; done < ranks_.count;) {
-    // Greetings, clock comparisons and tables of thousands of ranks at once would be too much for one
+    // Hellos, clock comparisons and tables of thousands of ranks at once would be too much for one
     // machine.
     const std::size_t end = std::min<std::size_t>(ranks_.count, done + kRanksAtOnce);
     while (links_.size() < end) add_link(ranks_.first + static_cast<std::uint32_t>(links_.size()));

@@ -28,12 +28,13 @@ struct RankRange {
 
 class EventSender {
  public:
-  /// So many ranks' connections one process may have. Raises its own limit of open files to what it may be.
+  /// Most ranks that one process may have connections for. Raises its own limit of open files to what it may
+  /// be.
   [[nodiscard]] static std::uint32_t most_ranks();
 
-  /// Of the ranks `ranks`. `tables`: of rank 0; the other ranks' differ in their rank and host only, and
-  /// leave out the lists, which one rank sends for all. Throws std::runtime_error when an endpoint cannot be
-  /// one.
+  /// A sender for the ranks `ranks`. `tables`: of rank 0; the other ranks' differ in their rank and host
+  /// only, and leave out the lists, which one rank sends for all. Throws std::runtime_error when an endpoint
+  /// cannot be one.
   EventSender(const Destination& destination, const instrumentation::RunTables& tables,
               instrumentation::Detail detail, RankRange ranks);
   ~EventSender();
@@ -45,7 +46,7 @@ class EventSender {
   void connect(double seconds, const std::function<void()>& waiting);
   /// Events of one rank in order of time. Throws std::runtime_error when the collector has gone.
   void take(std::uint32_t rank, std::vector<instrumentation::Event> events);
-  /// Of its first rank.
+  /// A message of its first rank.
   void message(instrumentation::Severity severity, const std::string& text);
   /// A kernel's name, of every rank.
   void name(std::uint32_t id, const std::string& text);

@@ -1,5 +1,5 @@
-// Sends the events of all simulated ranks: from this process, or, where it may not have so many connections,
-// from processes of their own that each have a part of the ranks.
+// Sends the events of all simulated ranks: from this process, or, where it may not have a connection for
+// each, from processes of their own that each have a part of the ranks.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@ namespace shardscope::simulate {
 
 class EventSenders {
  public:
-  /// Throws std::runtime_error where so many ranks need more processes than it would start.
+  /// Throws std::runtime_error where `ranks` ranks need more processes than it would start.
   static void check(std::uint32_t ranks);
   /// `tables`: of rank 0, see EventSender. `most_ranks`: of one process, 1 or more. Where the run has more,
   /// it starts processes; then this one may have no other threads yet. Throws std::runtime_error.
@@ -34,7 +34,7 @@ class EventSenders {
   [[nodiscard]] std::uint32_t name_id(const std::string& name);
   void finish(int exit_code, const std::string& text);
 
-  /// Returns when the machine's monotonic clock says so much; what is on its way is sent meanwhile.
+  /// Returns when the machine's monotonic clock says `at_ns`; what is on its way is sent meanwhile.
   void wait_until(std::int64_t at_ns);
   /// Taken so far.
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }

@@ -30,7 +30,7 @@ struct Variation {
   std::uint64_t seed = 0;
   double jitter = 0;  ///< own work takes 1 +- jitter times as long, uniformly
   std::vector<double>
-      slowness;  ///< by rank: own work on the compute stream takes so many times as long; empty: 1
+      slowness;  ///< by rank: factor on the time of its own work on the compute stream; empty: 1
 };
 
 class Playback {
@@ -45,7 +45,7 @@ class Playback {
 
   /// Plays one tape of every rank to its end; `tapes` by rank, the same piece of the run on each. Events
   /// whose place is certain are handed over meanwhile. Throws std::logic_error when ranks wait for one
-  /// another for ever, std::invalid_argument when the run takes longer than can be believed.
+  /// another for ever, std::invalid_argument when the run takes longer than a plausible one.
   void play(std::span<const std::shared_ptr<const Tape>> tapes);
   /// Hands over what is certain of each rank, however little; by itself play() waits until that is some
   /// thousand events.
@@ -110,7 +110,8 @@ class Playback {
   std::vector<Rank> ranks_;
   std::unordered_map<std::uint64_t, Join> joins_;          ///< by group, kind and call
   std::unordered_map<std::uint64_t, Transfer> transfers_;  ///< likewise
-  /// Of every group, as numbers of `shared_`: its ranks' own, to their nodes or, among nodes, out of them.
+  /// Links of every group, as numbers of `shared_`: its ranks' own, to their nodes or, among nodes, out of
+  /// them.
   std::vector<std::vector<std::uint32_t>> links_;
   std::int64_t latest_ns_ = 0;  ///< that a rank may reach
   SharedLinks shared_;

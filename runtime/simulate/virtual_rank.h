@@ -31,7 +31,7 @@ class VirtualRank {
   /// Before the first step: the engine takes its memory and gets its weights.
   [[nodiscard]] Tape begin();
   [[nodiscard]] Tape step();
-  /// Of `batches` micro-batches, after a step.
+  /// Tape of an evaluation of `batches` micro-batches, after a step.
   [[nodiscard]] Tape evaluate(std::int64_t batches);
 
  private:

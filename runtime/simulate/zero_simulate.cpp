@@ -102,8 +102,8 @@ void run(const simulate::Options& options) {
                         simulated.hardware.name + ", losses and gradient norms are not known");
     if (config.zero.zenflow) {
       sender->message(instrumentation::Severity::info,
-                      "zenflow: which columns have the largest gradients is not known; as many are chosen as "
-                      "in a run, as if gradients were alike everywhere");
+                      "zenflow: which columns have the largest gradients is not known; the number chosen is "
+                      "that of a run, as if gradients were alike everywhere");
     }
     if (config.shardscope.micro_batches.packing != plan::Packing::fixed) {
       sender->message(instrumentation::Severity::info,

@@ -32,7 +32,7 @@ void declare(CLI::App& app, Options& o) {
   CLI::Option* checkpoint =
       app.add_option("--checkpoint", o.checkpoint,
                      "folder that gets checkpoints of the whole training state, at the end and at a stop");
-  app.add_option("--checkpoint-every", o.checkpoint_every, "also after every so many steps")
+  app.add_option("--checkpoint-every", o.checkpoint_every, "also every N steps")
       ->check(config::kAboveZero)
       ->needs(checkpoint);
   app.add_option("--keep", o.keep, "newest checkpoints that stay; default: all")

@@ -1,5 +1,5 @@
-// How codes of some events are packed, written out once more: what the table (event_kinds.def) packs is compared
-// with this, and events are made with it whose slots a test fills in itself.
+// How codes of some events are packed, written out once more: what the table (event_kinds.def) packs is
+// compared with this, and events are made with it whose slots a test fills in itself.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ constexpr std::uint8_t gpu_memory_code(instrumentation::MemoryPool pool, bool fr
   return static_cast<std::uint8_t>((static_cast<std::uint8_t>(pool) & 0xF) | (freed ? 0x10 : 0));
 }
 /// code of memory events: category in the low 4 bits, pool in the high 4.
-constexpr std::uint8_t memory_code(instrumentation::MemoryPool pool, instrumentation::MemoryCategory category) {
+constexpr std::uint8_t memory_code(instrumentation::MemoryPool pool,
+                                   instrumentation::MemoryCategory category) {
   return static_cast<std::uint8_t>((static_cast<std::uint8_t>(category) & 0xF) |
                                    (static_cast<std::uint8_t>(pool) << 4));
 }

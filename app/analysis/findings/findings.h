@@ -60,7 +60,7 @@ struct Facts {
 
 /// What a finding must cost to be one at all, and to be a warning: parts of a step.
 inline constexpr double kNote = 0.02, kWarning = 0.05;
-/// Below this nobody gains anything, whatever part of a tiny model's step it is.
+/// Below this nothing is gained, whatever part of a tiny model's step it is.
 inline constexpr double kLeastCostMs = 0.1, kLeastWarningMs = 0.5;
 
 class Found {

@@ -20,7 +20,7 @@ struct AliveBytes {
   std::int64_t since_ns = 0;  ///< the first allocation since there was none
 };
 
-/// Of which table the owner's id is: activations, inputs and temporary memory are of modules, all else of
+/// Table that the owner's id is of: activations, inputs and temporary memory are of modules, all else of
 /// parameters.
 enum class OwnerKind : std::uint8_t { param, module };
 [[nodiscard]] OwnerKind owner_kind(ev::MemoryCategory category) noexcept;

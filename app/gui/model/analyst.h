@@ -49,10 +49,10 @@ struct Analysis {
 
 class Analyst {
  public:
-  /// Of a recording, through a reader of its own: the window's store is never touched.
+  /// Analyses a recording, through a reader of its own: the window's store is never touched.
   explicit Analyst(std::string path);
-  /// Of a store that grows, in turns with the thread that draws it; nothing happens before the first look().
-  /// Both must live longer.
+  /// Analyses a store that grows, in turns with the thread that draws it; nothing happens before the first
+  /// look(). Both must live longer.
   Analyst(const store::Store& store, Turns& turns);
   ~Analyst();  ///< waits for a step of a rank at most
   Analyst(const Analyst&) = delete;
@@ -62,8 +62,8 @@ class Analyst {
   void look(Completeness completeness);
   /// Never null.
   [[nodiscard]] std::shared_ptr<const Analysis> latest() const;
-  /// Until all that was there at the last look() is analysed. False when it takes longer than `most`. Nobody
-  /// may hold a turn meanwhile.
+  /// Waits until all that was there at the last look() is analysed. False when it takes longer than `most`.
+  /// No thread may hold a turn meanwhile.
   bool wait(std::chrono::milliseconds most) const;
 
  private:

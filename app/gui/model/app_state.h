@@ -1,4 +1,4 @@
-// Everything the window believes besides the runs themselves: selection, ranges, layout, theme.
+// The window's state besides the runs themselves: selection, ranges, layout, theme.
 // Views change it; the state dump prints it.
 #pragma once
 
@@ -37,11 +37,11 @@ struct AppState {
     bool temporary = false;  ///< removed with the window: not listed among what was opened before
   };
   std::optional<OpenRequest> open_request;
-  /// Opens it. Returns what is wrong, or nothing. Nobody may hold a turn.
+  /// Opens it. Returns what is wrong, or nothing. No thread may hold a turn.
   [[nodiscard]] std::string open(const OpenRequest& request);
 
   Selection selection;
-  /// Of what is selected: looked up while the state is only read.
+  /// Caches for what is selected: looked up while the state is only read.
   mutable FamilyCache family;
   mutable RelationCache relations;
   TimeAxis time;

@@ -7,7 +7,7 @@
 
 namespace shardscope::gui {
 
-/// Of the category reduce_bucket of a stage-2 run, or of one whose buckets are buffers; empty in other
+/// Note on the category reduce_bucket of a stage-2 run, or of one whose buckets are buffers; empty in other
 /// stages, and for programs that are not zero_train, which reduce by rules of their own.
 [[nodiscard]] std::string bucket_note(const instrumentation::RunTables& tables);
 

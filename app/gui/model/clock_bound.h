@@ -11,9 +11,9 @@ struct ClockBound {
   std::int64_t in_view_ns = 0;  ///< the largest residual that applies to what is shown
   std::int64_t in_run_ns = 0;
 };
-/// Of a rank: its own.
+/// Bound of one rank's clock.
 [[nodiscard]] ClockBound clock_bound(const AppState& app, std::uint32_t rank);
-/// Of all ranks: that of the one whose clock is known worst.
+/// Largest bound of all ranks' clocks.
 [[nodiscard]] ClockBound clock_bound(const AppState& app);
 
 }  // namespace shardscope::gui

@@ -148,7 +148,7 @@ CommandRun::Ended CommandRun::run(const std::vector<std::string>& argv) {
     if (fds[0].revents != 0) out_open = take(out.read_end(), ended.out);
     if (fds[1].revents != 0) err_open = take(err.read_end(), ended.words);
   }
-  // Waited for before it is reaped: until then its number is nobody else's, and cancel() may use it.
+  // Waited for before it is reaped: until then no other process gets its number, and cancel() may use it.
   siginfo_t exited{};
   while (waitid(P_PID, static_cast<id_t>(child), &exited, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }

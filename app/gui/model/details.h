@@ -45,7 +45,7 @@ struct Details {
   std::vector<HistoryRow> history;  ///< newest first
 };
 
-/// Of what is selected; an empty title when nothing is.
+/// Details of what is selected; an empty title when nothing is.
 [[nodiscard]] Details describe_selection(const AppState& app);
 [[nodiscard]] Details describe_span(const AppState& app, store::LaneId lane, const store::Span& span);
 /// Why a stream of the GPU does nothing at a time; empty where it works, or what came next is not known.

@@ -208,7 +208,7 @@ const SpanSearch::Known& SpanSearch::known(const store::Store& store, store::Lan
     std::string text = name + " " + word(lane.stream);
     if (out.module != ev::kNoId) text += " " + module_name(store, out.module);
     out.matches = matches(text, typed);
-    // Whoever asks for all spans asks where the time went: what was paused is in no sum of them.
+    // A search for all spans asks where the time went: what was paused is in no sum of them.
     if (span.kind == ev::EventKind::paused_begin && matches(word(lane.stream), typed)) out.matches = false;
   }
   return out;

@@ -43,12 +43,12 @@ class SpanSearch {
   struct Lane {
     store::LaneId id;
     std::vector<SpanHit> hits;  ///< by begin, then depth
-    std::size_t settled = 0;    ///< of the first so many the self time will not change any more
+    std::size_t settled = 0;    ///< hits from the first on whose self time will not change any more
   };
 
   void start(SpanQuery query);
-  /// Works for about `time`, and on one part of a lane at least. False when there was nothing to do. Whoever
-  /// holds indexes into lanes() or names checks outdated() first and starts anew.
+  /// Works for about `time`, and on one part of a lane at least. False when there was nothing to do. A
+  /// caller that holds indexes into lanes() or names checks outdated() first and starts anew.
   bool advance(const store::Store& store, std::chrono::nanoseconds time);
   [[nodiscard]] const SpanQuery& query() const noexcept { return query_; }
   [[nodiscard]] bool done() const noexcept { return state_ == State::done; }
@@ -69,7 +69,7 @@ class SpanSearch {
 
  private:
   enum class State : std::uint8_t { idle, planning, searching, done };
-  /// Of what a later part of the lane holds children.
+  /// A span of which a later part of the lane holds children.
   struct Carried {
     std::int64_t begin_ns = 0, end_ns = store::Store::kBegin;
     std::size_t hit = SIZE_MAX;

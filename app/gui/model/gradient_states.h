@@ -58,7 +58,7 @@ struct BucketFlush {
   std::int64_t elems = 0;
   std::uint8_t reason = 0;  ///< plan::FlushReason
 };
-/// Of a rank in [begin, end), oldest first.
+/// Flushes of a rank in [begin, end), oldest first.
 [[nodiscard]] std::vector<BucketFlush> bucket_flushes(const store::Store& store, std::uint32_t rank,
                                                       std::int64_t begin_ns, std::int64_t end_ns);
 

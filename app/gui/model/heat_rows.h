@@ -1,5 +1,5 @@
 // What very many ranks did, a low row each: how much of every column of time they were busy and waited. A
-// frame reads as many rows as its time allows; the others are those of an earlier frame, which lie at their
+// frame reads rows until its time is up; the others are those of an earlier frame, which lie at their
 // own times.
 #pragma once
 

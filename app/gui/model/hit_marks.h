@@ -23,7 +23,7 @@ class HitMarks {
   void start(SpanFilter filter);
   /// Takes in what `search` has found since, for about `time`. False when there was nothing to do.
   bool advance(const SpanSearch& search, std::chrono::nanoseconds time);
-  /// Of the search's lane with this index.
+  /// Marks of the search's lane with this index.
   [[nodiscard]] std::span<const List> lists(std::size_t lane) const;
   [[nodiscard]] const SpanFilter& filter() const noexcept { return filter_; }
 

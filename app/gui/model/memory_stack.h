@@ -16,7 +16,7 @@ namespace ev = shardscope::instrumentation;
 
 /// Bottom to top.
 [[nodiscard]] std::span<const ev::MemoryCategory> stack_order() noexcept;
-/// Of the run: it says whether gathered parameters are model states. 3 where no rank's tables have come.
+/// Stage: it says whether gathered parameters are model states. 3 where no rank's tables have come.
 [[nodiscard]] std::int32_t stage_of(const store::Store& store);
 /// The largest sum of a rank's model states and when it was: usually not when its whole pool peaks.
 struct ModelStatePeak {
@@ -37,8 +37,8 @@ struct StackRun {
 
 /// Categories that hold anything in any of the samples, in stacking order.
 [[nodiscard]] std::vector<ev::MemoryCategory> used_categories(std::span<const store::MemorySample> columns);
-/// Those of `used` for which there is room in `lines`, in its order: all, or the largest ones and a line left
-/// for the rest. A category is as large as at either time.
+/// Categories of `used` for which there is room in `lines`, in its order: all, or the largest ones and a line
+/// left for the rest. A category is as large as at either time.
 [[nodiscard]] std::vector<ev::MemoryCategory> largest_categories(
     std::span<const ev::MemoryCategory> used, const store::MemorySample& now,
     const std::optional<store::MemorySample>& peak, int lines);

@@ -15,7 +15,7 @@ namespace shardscope::gui {
 
 namespace ev = shardscope::instrumentation;
 
-/// Of the events' own enumerations, from event_enums.def.
+/// Words for values of the events' own enumerations, from event_enums.def.
 template <typename Enum>
 requires requires(Enum value) { ev::label_of(value); }
 [[nodiscard]] const char* word(Enum value) noexcept { return ev::label_of(value); }

@@ -16,7 +16,7 @@ struct RankPace {
 /// In the step whose figures are shown at the time that is looked at (measured_step_of). At the live edge,
 /// where the analysis is a moment behind, in the newest that is analysed.
 [[nodiscard]] const StepTimes* step_shown(const AppState& app);  ///< null: not analysed
-/// Of every rank: the median that they are compared with is taken once. For one frame: it refers to the
+/// Paces of all ranks: the median that they are compared with is taken once. For one frame: it refers to the
 /// analysis that is shown.
 class RankPaces {
  public:

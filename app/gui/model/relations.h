@@ -44,7 +44,7 @@ struct Relations {
 };
 inline constexpr std::size_t kMostRelations = 48;
 
-/// Of a span of a rank's compute, gather, reduce or worker lane.
+/// Relations of a span of a rank's compute, gather, reduce or worker lane.
 [[nodiscard]] Relations relations_of(const store::Store& store, const RunIndex& index, store::LaneId lane,
                                      const store::Span& span);
 

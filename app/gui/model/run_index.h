@@ -61,7 +61,7 @@ struct OutsideMemory {
 
 enum class Completeness : std::uint8_t { growing, complete };
 
-/// Of a run; by default all of it.
+/// Part of a run to index; by default all of it.
 struct IndexWindow {
   std::int64_t begin_ns = store::Store::kBegin, end_ns = store::Store::kEnd;
   friend bool operator==(const IndexWindow&, const IndexWindow&) = default;

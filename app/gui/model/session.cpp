@@ -15,7 +15,7 @@ constexpr std::chrono::microseconds kFrameHeat{1000};
 constexpr std::chrono::microseconds kFrameReading{500};
 /// More as long as all that it asks of the store takes less than this: of 4 ms, the rest is for drawing it.
 constexpr std::chrono::microseconds kFrameLooking{2750};
-/// A run with more events than this is indexed only where it is looked at, and there up to so many events.
+/// A run with more events than this is indexed only where it is looked at, this number of events at a time.
 constexpr std::uint64_t kWholeIndexEvents = 2'000'000;
 constexpr double kWindowEvents = 150'000;
 /// The window and the analysis read a recording each for itself, and both may come upon the same damage.

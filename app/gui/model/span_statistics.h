@@ -1,6 +1,6 @@
 // Figures of the spans that a search has found - count, total, percentiles, by group - taken in piece by
 // piece as they are found. They are exact for the hits that the search keeps; where it was cut short those
-// are the first ranks' alone (SpanSearch::cut_short) and whoever shows a figure says so.
+// are the first ranks' alone (SpanSearch::cut_short) and every figure shown must say so.
 #pragma once
 
 #include <chrono>

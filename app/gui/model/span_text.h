@@ -22,8 +22,8 @@ namespace shardscope::gui {
 /// "bucket 3 to be reduced"; "fetch at h.3.mlp" where `index` does not hold the gather.
 [[nodiscard]] std::string wait_text(const store::Store& store, std::uint32_t rank, const store::Span& wait,
                                     const RunIndex& index);
-/// Of spans that are too narrow to be drawn one by one: how many there are about `at_ns` within `width_ns`,
-/// how busy they keep their row, and what most of that is.
+/// Text for spans that are too narrow to be drawn one by one: how many there are about `at_ns` within
+/// `width_ns`, how busy they keep their row, and what most of that is.
 [[nodiscard]] std::string fold_text(const store::Store& store, store::LaneId lane, std::uint8_t depth,
                                     std::int64_t at_ns, std::int64_t width_ns);
 /// "Prefetched at h.3.mlp, for h.4.attn", "Fetched on demand for h.4.attn".

@@ -1,4 +1,4 @@
-// What the model layer believes, as JSON: end-to-end tests drive the window and read this.
+// The state of the model layer, as JSON: end-to-end tests drive the window and read this.
 #pragma once
 
 #include <string>

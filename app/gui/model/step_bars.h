@@ -27,7 +27,7 @@ struct StepBar {
 /// month would else go through all its steps twice.
 class StepBars {
  public:
-  /// As many bars as there are steps, at most `columns`. Valid until the next call.
+  /// A bar for each step, at most `columns`. Valid until the next call.
   const std::vector<StepBar>& of(const Session& run, std::size_t columns);
   /// The length that fills the height: three medians of all steps, or the longest where that is less. One
   /// slow step, most often the first, must not flatten all others. At least 1.

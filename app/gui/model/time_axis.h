@@ -56,7 +56,7 @@ struct Tick {
 
 /// Round values from 0 to `max` for a vertical axis, about `wanted` of them. Binary for bytes.
 [[nodiscard]] std::vector<double> value_ticks(double max, int wanted, bool binary);
-/// Round values in [low, high], about as many as `most` and never more than one beyond it.
+/// Round values in [low, high]: about `most` of them, never more than `most` + 1.
 [[nodiscard]] std::vector<double> ticks_between(double low, double high, int most);
 
 }  // namespace shardscope::gui

@@ -53,7 +53,7 @@ std::vector<Node> nodes(const store::Store& store, const TimelineOptions& option
 
 /// The first of every kNumbered heat rows that follow one another.
 void number_heat_rows(std::vector<TimelineRow>& rows) {
-  constexpr std::size_t kNumbered = 3;  // so many are as high as a number
+  constexpr std::size_t kNumbered = 3;  // heat rows that a number's height covers
   for (std::size_t i = 0; i < rows.size();) {
     std::size_t end = i;
     while (end < rows.size() && rows[end].heat) ++end;

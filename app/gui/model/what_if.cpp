@@ -102,7 +102,7 @@ const std::vector<WhatIfSetting>& what_if_settings() {
        {},
        3,
        3,
-       "Parameters that are used again within so many elements are kept"},
+       "Parameters that are used again within this number of elements are kept"},
       {"zero_optimization.stage3_param_persistence_threshold",
        "param_persistence_threshold",
        Kind::count,

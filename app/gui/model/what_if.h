@@ -55,7 +55,7 @@ struct WhatIfResult {
   std::string warnings;             ///< of the command, a line each
   std::string recording;            ///< the changed run, as a file
 };
-/// Of the command's JSON; the reason in words where it is none.
+/// Reads the command's JSON; gives the reason in words where it is none.
 [[nodiscard]] std::pair<std::optional<WhatIfResult>, std::string> read_what_if(const std::string& json);
 
 /// One run of the command at a time.
@@ -74,7 +74,7 @@ class WhatIfRun {
     std::optional<WhatIfResult> result;
     std::string problem;  ///< what the command said, where there is no result
   };
-  /// Of the last run that has ended; null while none has.
+  /// Outcome of the last run that has ended; null while none has.
   [[nodiscard]] std::shared_ptr<const Outcome> outcome() const;
 
  private:

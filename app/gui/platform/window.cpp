@@ -28,11 +28,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr double kLiveFrame = 1.0 / 20;    ///< news of a live run are drawn this often at most
+constexpr double kLiveFrame = 1.0 / 20;    ///< changes of a live run are drawn this often at most
 constexpr double kMotionFrame = 1.0 / 12;  ///< what moves by itself
 constexpr double kIdleWait = 0.5;          ///< nothing to wait for but input
 constexpr double kDumpInterval = 1.0;
-/// Drawing news may take this share of one core: four ranks may be training on the same two.
+/// Drawing changes may take this share of one core: four ranks may be training on the same two.
 constexpr double kDrawShare = 0.15;
 
 volatile std::sig_atomic_t g_dump_asked = 0;
@@ -287,7 +287,7 @@ int run_window(AppState& app, const WindowOptions& options) {
   const Clock::time_point start = Clock::now();
   Clock::time_point last_draw{};
   double draw_cost = 0;
-  bool news = true;
+  bool changed = true;
   {
     Window window(options);
     Dumper dumper(options.state_dump);
@@ -296,13 +296,13 @@ int run_window(AppState& app, const WindowOptions& options) {
       if (app.quit) break;
       open_what_was_asked(app, frame);
       if (options.close_after_s > 0 && Seconds(now - start).count() > options.close_after_s) break;
-      news |= app.run->poll(std::chrono::microseconds(4000));
-      if (app.other) news |= app.other->poll(std::chrono::microseconds(2000));
+      changed |= app.run->poll(std::chrono::microseconds(4000));
+      if (app.other) changed |= app.other->poll(std::chrono::microseconds(2000));
       const bool searching = search(app);
-      news |= searching;
+      changed |= searching;
       const double since = Seconds(now - last_draw).count();
       const double live_gap = std::max(kLiveFrame, draw_cost / kDrawShare);
-      const bool due = g_input.redraw.owed() || (news && since >= live_gap) ||
+      const bool due = g_input.redraw.owed() || (changed && since >= live_gap) ||
                        (frame.moving() && since >= std::max(kMotionFrame, live_gap));
       if (due && window.visible()) {
         window.draw(frame, app, options.panel, Seconds(now - start).count());
@@ -312,7 +312,7 @@ int run_window(AppState& app, const WindowOptions& options) {
         last_draw = Clock::now();
         draw_cost = 0.8 * draw_cost + 0.2 * Seconds(last_draw - now).count();
         g_input.redraw.drawn(frame.took_input());
-        news = false;
+        changed = false;
       }
       dumper.update(app, frame, Clock::now());
       settings.save_if_changed();
@@ -321,7 +321,7 @@ int run_window(AppState& app, const WindowOptions& options) {
       // The analysis has a thread of its own, which does not wake this one.
       if (!app.run->partial().empty() || (app.other && !app.other->partial().empty()))
         wait = std::min(wait, kLiveFrame);
-      if (news) wait = std::min(wait, live_gap);
+      if (changed) wait = std::min(wait, live_gap);
       if (searching) wait = 0;
       if (frame.moving()) wait = std::min(wait, kMotionFrame);
       if (g_input.redraw.owed())

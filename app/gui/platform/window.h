@@ -1,4 +1,4 @@
-// The real window. It sleeps until there is input or news, and draws only then.
+// The real window. It sleeps until there is input or something changed, and draws only then.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ namespace shardscope::gui {
 class AlivePane {
  public:
   enum class When : std::uint8_t { peak, now, difference };
-  /// Of the window's rank and pool. `peak`: of that pool.
+  /// Draws the window's rank and pool. `peak`: of that pool.
   void draw(Context& ctx, Rect room, const store::MemorySample& peak, When when);
   /// Where a difference begins; nothing before one was drawn.
   [[nodiscard]] std::optional<std::int64_t> from_ns() const noexcept { return from_ns_; }

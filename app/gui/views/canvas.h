@@ -56,7 +56,7 @@ class Canvas {
   /// One line, vertically centred in `rect`, cut with an ellipsis when too long. True when it was cut.
   bool text_in(const Rect& rect, std::string_view text, Rgb color, Font font = Font::body,
                Align align = Align::left);
-  /// Breaks at spaces; draws at most as many lines as fit. Returns the height used.
+  /// Breaks at spaces; draws only the lines that fit. Returns the height used.
   float paragraph(const Rect& rect, std::string_view text, Rgb color, Font font = Font::body);
   /// The height that paragraph() would use in `width`.
   [[nodiscard]] float paragraph_height(float width, std::string_view text, Font font = Font::body) const;

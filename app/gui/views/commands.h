@@ -29,7 +29,7 @@ struct Command {
 };
 [[nodiscard]] std::span<const Command> commands();
 
-/// Those whose keys were pressed. `typing`: a text field has the keyboard; `in_list`: ImGui moves its cursor.
+/// Runs commands by their keys. `typing`: a text field has the keyboard; `in_list`: ImGui moves its cursor.
 void run_pressed(Context& ctx, bool typing, bool in_list);
 
 }  // namespace shardscope::gui

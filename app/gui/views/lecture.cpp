@@ -101,7 +101,7 @@ void LectureView::play(Context& ctx) {
   const double passed = last_seconds_ > 0 ? std::clamp(ctx.seconds - last_seconds_, 0.0, 5.0) : 0;
   last_seconds_ = ctx.seconds;
   if (!player_.playing) {
-    // Somebody went elsewhere: the scene is the one of that time.
+    // The user went elsewhere: the scene is the one of that time.
     // Who has chosen no time begins at the step's begin.
     if (app.cursor_ns != shown_ns_)
       player_.go_to(lecture_, app.cursor_ns ? lecture_.scene_at(*app.cursor_ns) : 0);

@@ -14,7 +14,7 @@ namespace shardscope::gui {
 
 class MemoryCurve {
  public:
-  /// Of the rank, pool and times that the window shows, without what `legend` hides. `peak`: of that pool.
+  /// Draws the rank, pool and times that the window shows, without what `legend` hides. `peak`: of that pool.
   /// `from_ns` is marked as where a difference begins. Dragging moves the window's times; a click sets its
   /// cursor.
   void draw(Context& ctx, const Rect& room, const store::MemorySample& peak, const MemoryLegend& legend,

@@ -255,7 +255,7 @@ void OverviewView::plots(Context& ctx, Rect room) {
   if (measured.size() > 1) measured.erase(measured.begin());
   const bool distribution = room.w > 900 && measured.size() > 3;
   const bool side_by_side = room.w > 560;
-  constexpr float kLowest = 68;  // one under the other: as many as can be read
+  constexpr float kLowest = 68;  // one under the other: the least height that can be read
   const auto fit = static_cast<std::size_t>(std::max(1.0F, room.h / kLowest));
   if (!side_by_side && all.size() > fit) all.resize(fit);
   const auto n = static_cast<float>(all.size() + (distribution ? 1 : 0));

@@ -59,7 +59,7 @@ void draw_cell_label(Context& ctx, const Rect& box, std::string_view name);
 [[nodiscard]] Rgb hue(std::size_t which, const Palette& colors);
 /// Paler with `age`, from 0 (1 us and less) to 1 (1 s and more).
 [[nodiscard]] Rgb aged(Rgb color, const Palette& colors, float age);
-/// Of stages below 3: a replica of what others own.
+/// Colour of a replica of what others own, in stages below 3.
 [[nodiscard]] Rgb replica(const Palette& colors);
 /// A secondary copy (hpZ).
 void double_outline(Context& ctx, const Rect& box);

@@ -6,7 +6,7 @@
 
 namespace shardscope::gui {
 
-/// Squares and words in a row, as many as fit; of this style and of the run's stage. `cells`: that were
+/// Squares and words in a row until it is full, for this style and the run's stage. `cells`: those that were
 /// drawn.
 void draw_partition_legend(Context& ctx, const Rect& room, const PartitionCells& cells);
 

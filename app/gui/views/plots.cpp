@@ -37,7 +37,7 @@ double last_of(const Curve& curve) {
   return last == curve.values.rend() ? NAN : *last;
 }
 
-/// Title at the left, at the right each curve's colour, name and last value, as many as there is room for.
+/// Title at the left, at the right each curve's colour, name and last value while there is room.
 void head_of_curves(Context& ctx, Rect head, const StepPlot& plot) {
   const Palette& c = ctx.colors();
   constexpr float kSwatch = 8, kGap = 6;

@@ -13,7 +13,7 @@ struct Curve {
   std::string label;
   std::vector<double> values;  ///< by step; NaN is a gap
   Rgb color = 0;
-  bool sparse = false;  ///< a value every so many steps: the line joins them over the gaps, each marked
+  bool sparse = false;  ///< not every step has a value: the line joins them over the gaps, each marked
 };
 /// Values per step in a plot of ImPlot. The x axes of all step plots are one: zooming any zooms all, a double
 /// click shows every step again. What the timeline shows is a band, and the time that "now" means a line.

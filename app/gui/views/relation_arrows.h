@@ -15,8 +15,8 @@ struct HoveredSpan {
   store::Span span;
 };
 
-/// Of the selected span; where none is selected, of the one under the pointer. Arrows of the one under the
-/// pointer are thicker than the others, and what it is joined to is outlined. A legend names the colours.
+/// Arrows of the selected span; where none is selected, of the one under the pointer. Arrows of the one under
+/// the pointer are thicker than the others, and what it is joined to is outlined. A legend names the colours.
 void draw_relations(Context& ctx, const TimelineRows& rows, const Rect& lanes, const TimeScale& scale,
                     const std::optional<HoveredSpan>& hovered);
 

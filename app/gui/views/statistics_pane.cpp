@@ -121,7 +121,7 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
           "the last one its first part. Narrow the words or "
           "the range.");
   }
-  // As many in each line: no figure stands alone in the last.
+  // The same number in each line: no figure stands alone in the last.
   const std::size_t all_lines = (figures.size() + across - 1) / across;
   const std::size_t lines = std::min(all_lines, most_lines);
   const std::size_t per_line =

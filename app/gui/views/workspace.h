@@ -84,7 +84,7 @@ class Workspace {
   bool inspector_offered_ = false;
   std::optional<std::size_t> tour_shown_;
   std::string focus_panel_;  ///< to be brought to the front when it is drawn
-  /// Of the settings file, until the first frame takes them over.
+  /// Values of the settings file, until the first frame takes them over.
   struct Kept {
     bool read = false;
     ThemeKind theme = ThemeKind::dark;

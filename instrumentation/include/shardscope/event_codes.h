@@ -137,7 +137,11 @@ enum {
   SHARDSCOPE_UPDATE_BEFORE_SELECTION = 3
 };
 /* Why columns were chosen: not known, for the first time, its interval is over. */
-enum { SHARDSCOPE_SELECTION_NOT_TOLD = 0, SHARDSCOPE_SELECTION_FIRST = 1, SHARDSCOPE_SELECTION_INTERVAL = 2 };
+enum {
+  SHARDSCOPE_SELECTION_NOT_RECORDED = 0,
+  SHARDSCOPE_SELECTION_FIRST = 1,
+  SHARDSCOPE_SELECTION_INTERVAL = 2
+};
 enum { SHARDSCOPE_PASS_FORWARD = 0, SHARDSCOPE_PASS_BACKWARD = 1, SHARDSCOPE_PASS_RECOMPUTE = 2 };
 
 /* A parameter's status, and why it changed. */
@@ -297,8 +301,8 @@ enum {
   SHARDSCOPE_PREFETCH_OFFLOADED = 5,
   SHARDSCOPE_PREFETCH_RETURNED = 6 /* no fetch: a module returned a parameter, whose id is in prefetched */
 };
-/* What became of a prefetch: there long before it was used, just before, after it was needed (somebody
-   waited), discarded with an invalid trace, released without a use. */
+/* What became of a prefetch: there long before it was used, just before, after it was needed (with a
+   wait), discarded with an invalid trace, released without a use. */
 enum {
   SHARDSCOPE_PREFETCH_EARLY = 0,
   SHARDSCOPE_PREFETCH_JUST_IN_TIME = 1,

@@ -308,14 +308,14 @@ static inline void shardscope_clip_factor(uint32_t step, double value) {
   shardscope_record_(SHARDSCOPE_EVENT_CLIP_FACTOR, SHARDSCOPE_LANE_HOST, 0, step, SHARDSCOPE_NO_ID,
       SHARDSCOPE_NO_ID, shardscope_bits_(value), 0);
 }
-/* Of `matrices` so many voted for a deferred update in the next step; `mass_chosen`: the part of all absolute
+/* `votes` of `matrices` matrices are for a deferred update in the next step; `mass_chosen`: the part of all absolute
    gradients that was in chosen columns, 0 to 1. */
 static inline void shardscope_update_votes(uint32_t step, uint32_t votes, uint32_t votes_needed,
     double mass_chosen, int64_t matrices) {
   shardscope_record_(SHARDSCOPE_EVENT_UPDATE_VOTES, SHARDSCOPE_LANE_HOST, 0, step, votes, votes_needed,
       shardscope_bits_(mass_chosen), matrices);
 }
-/* Error feedback of quantized gradients: what was lost of so many parameters is forgotten. */
+/* Error feedback of quantized gradients: the errors kept of `params` parameters are set to 0. */
 static inline void shardscope_feedback_reset(uint32_t step, uint32_t params, int64_t elems) {
   shardscope_record_(SHARDSCOPE_EVENT_FEEDBACK_RESET, SHARDSCOPE_LANE_HOST, 0, step, params, SHARDSCOPE_NO_ID,
       elems, 0);

@@ -71,7 +71,7 @@ static inline void shardscope_trace_invalidated(uint32_t expected_module, uint32
 /* The same where the cause is not known. */
 static inline void shardscope_columns_selected(uint32_t param, uint32_t step, uint32_t columns,
                                                int64_t elems_chosen, int64_t elems_of_rank) {
-  shardscope_columns_selected_because(SHARDSCOPE_SELECTION_NOT_TOLD, param, step, columns, elems_chosen,
+  shardscope_columns_selected_because(SHARDSCOPE_SELECTION_NOT_RECORDED, param, step, columns, elems_chosen,
                                       elems_of_rank);
 }
 /* The same where the cause is not known. */

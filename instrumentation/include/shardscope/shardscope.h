@@ -208,7 +208,7 @@ typedef struct shardscope_options {
   double linger_s;      /* longest wait at the end for the collector to take the rest */
   const char* key_file; /* publishing key (docs/security.md); NULL or "": the file that SHARDSCOPE_KEY of the
                            environment names, else the one that a collector of this user on this machine has
-                           left; "none": without a key, to whoever listens */
+                           left; "none": without a key, to any listener */
 } shardscope_options;
 #define SHARDSCOPE_OPTIONS_INIT \
   { sizeof(shardscope_options), NULL, SHARDSCOPE_DETAIL_PARAMS, 0, 0, 5.0, NULL }

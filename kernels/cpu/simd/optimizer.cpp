@@ -8,7 +8,7 @@
 namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 namespace {
 
-// Elements asked for ahead: of each array as many as are being updated, all within the second-level cache.
+// Elements prefetched ahead, the number that is being updated, of each array: all fit the second-level cache.
 constexpr std::int64_t kAhead = 2048;
 constexpr std::int64_t kQuarter = kAhead / 4;  ///< in which one of the four arrays that are read is asked for
 constexpr std::size_t kLine = 64;

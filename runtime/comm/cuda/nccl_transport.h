@@ -13,7 +13,7 @@ namespace shardscope::comm {
 
 class NcclTransport final : public Transport {
  public:
-  /// Collective over the group. `host` carries the bootstrap, host values and news of failures. `ordinal`:
+  /// Collective over the group. `host` carries the bootstrap, host values and notices of failures. `ordinal`:
   /// the CUDA device, which must be the calling thread's.
   NcclTransport(std::unique_ptr<Transport> host, std::string name, std::uint32_t rank, std::uint32_t world,
                 int ordinal, std::chrono::milliseconds timeout);

@@ -5,8 +5,8 @@
 //   move    read the peers' parts, write this rank's results; no synchronization inside
 //   leave   barrier: from here on no peer reads this rank's memory
 // The barriers order everything else: values written before one are seen by all ranks after it. Sums are
-// taken over ranks 0, 1, ... in that order at every element, whoever computes them, so results do not depend
-// on timing.
+// taken over ranks 0, 1, ... in that order at every element, whichever rank computes them, so results do not
+// depend on timing.
 #include "runtime/comm/shm/shm_transport.h"
 
 #include <algorithm>

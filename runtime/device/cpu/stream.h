@@ -61,7 +61,7 @@ class CpuEvent : public Event {
   std::shared_ptr<ReachedTime> time_;
 };
 
-/// Of timed events; throws BackendError when one of them keeps no time or was never recorded.
+/// Times of timed events; throws BackendError when one of them keeps no time or was never recorded.
 [[nodiscard]] std::vector<std::shared_ptr<ReachedTime>> times_of(std::span<Event* const> points);
 
 /// `event` as `complete` makes it from these times.

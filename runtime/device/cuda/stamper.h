@@ -48,7 +48,7 @@ class Stamper {
              std::vector<std::shared_ptr<ReachedTime>> times, Complete complete);
   /// Sets `time` to when `stream`, whose lane is `lane`, gets to this point.
   void read(std::shared_ptr<ReachedTime> time, instrumentation::StreamId lane, cudaStream_t stream);
-  /// Of the worst anchor so far.
+  /// Residual of the worst anchor so far.
   [[nodiscard]] std::int64_t residual_ns() const noexcept { return residual_ns_.load(); }
   /// Whether an anchor read within `bracket_ns` is more accurate than one that may be wrong by `residual_ns`
   /// and is `age_ns` old: the two clocks are taken to drift apart by 100 parts per million at most.

@@ -13,7 +13,7 @@
 
 namespace shardscope::offload {
 
-/// Of file offsets, lengths and memory: a page suits every device's direct input and output.
+/// Alignment of file offsets, lengths and memory: a page suits every device's direct input and output.
 inline constexpr std::int64_t kIoAlignment = plan::kSwapBlockBytes;
 
 /// Requests on one open file, from one thread at a time.

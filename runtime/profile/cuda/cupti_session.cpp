@@ -32,7 +32,7 @@ void CUPTIAPI on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std:
   *buffer = buffers().take(
       instrumentation::monotonic_now_ns());  // null when there is none: CUPTI counts what it drops
   *size = *buffer == nullptr ? 0 : buffers().bytes_each();
-  *most_records = 0;  // as many as fit
+  *most_records = 0;  // no limit but the buffer's size
 }
 
 void CUPTIAPI on_buffer_completed(CUcontext /*context*/, std::uint32_t /*stream*/, std::uint8_t* buffer,

@@ -50,7 +50,7 @@ class CuptiSession {
  private:
   [[nodiscard]] std::string enable();
   [[nodiscard]] std::string failure(CUptiResult result, const char* call) const;
-  /// Of the calls that are recorded, those that queue no work: a record of each would cost the host and say
+  /// Switches off records of calls that queue no work: a record of each would cost the host and say
   /// nothing.
   void leave_out_calls() const noexcept;
 

@@ -208,7 +208,7 @@ class WhatIf(CommandTest):
         outcome = self.search("--over", "zero_optimization.stage3_prefetch_bucket_size=40000000")
         self.assertGreaterEqual(outcome["error_pct"], outcome["measured_error_pct"])
         self.assertFalse(outcome["best"][0]["beyond_error"])
-        self.assertRegex(outcome["verdict"], "cannot be told|None of the settings played is predicted faster")
+        self.assertRegex(outcome["verdict"], "cannot be distinguished|None of the settings played is predicted faster")
         # Without overlap recorded: a gain beyond every error.
         slow = pathlib.Path(self.folder.name) / "slow.zscope"
         self.simulated("-o", slow, "--set", "zero_optimization.stage3_max_live_parameters=1000000", "--set",

@@ -8,7 +8,7 @@
 
 namespace shardscope::test {
 
-/// A colour of sRGB in CIE L*a*b* (1976), with standard daylight (D65) as white.
+/// A colour of sRGB in CIE L*a*b* (1976), with standard daylight as white.
 inline std::array<double, 3> lab(gui::Rgb color) {
   constexpr double kToXyz[3][3] = {{0.4124564, 0.3575761, 0.1804375},
                                    {0.2126729, 0.7151522, 0.0721750},

@@ -129,7 +129,9 @@ TEST(ColourVision, BuffersAndTheRunsOfAComparisonAreToldApartFromAllElse) {
   for (const ThemeKind theme : {ThemeKind::dark, ThemeKind::light}) {
     const Palette& c = palette(theme);
     for (const Vision vision : {Vision::all, Vision::no_red, Vision::no_green}) {
-      const auto distance = [&](Rgb a, Rgb b) { return test::colour_distance(seen(a, vision), seen(b, vision)); };
+      const auto distance = [&](Rgb a, Rgb b) {
+        return test::colour_distance(seen(a, vision), seen(b, vision));
+      };
       for (int i = 0; i < kMeaningCount; ++i) {
         const auto meaning = static_cast<Meaning>(i);
         if (meaning != Meaning::buffer) {

@@ -36,7 +36,8 @@ struct ChunkBuilder {
   }
   ChunkBuilder& memory(std::int64_t at, ev::MemoryCategory category, std::int64_t delta, std::int64_t after) {
     return host(at, delta >= 0 ? ev::EventKind::memory_alloc : ev::EventKind::memory_free, ev::kNoId,
-                shardscope::test::memory_code(ev::MemoryPool::device, category), delta >= 0 ? delta : -delta, after);
+                shardscope::test::memory_code(ev::MemoryPool::device, category), delta >= 0 ? delta : -delta,
+                after);
   }
 };
 

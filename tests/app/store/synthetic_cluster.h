@@ -33,8 +33,8 @@ struct RankClock {
   void memory(std::int64_t at, ev::EventKind kind, ev::MemoryCategory category, std::uint32_t owner,
               std::int64_t bytes) {
     if (bytes == 0) return;
-    emit(at, kind, ev::StreamId::host, shardscope::test::memory_code(ev::MemoryPool::device, category), owner, ev::kNoId,
-         ev::kNoId, bytes);
+    emit(at, kind, ev::StreamId::host, shardscope::test::memory_code(ev::MemoryPool::device, category), owner,
+         ev::kNoId, ev::kNoId, bytes);
   }
   /// Passes a gate; `number` is the same on every rank.
   void gate(std::uint32_t number, ev::GateKind kind, std::uint32_t id) {

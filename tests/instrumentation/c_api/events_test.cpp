@@ -77,7 +77,7 @@ TEST(Events, AnUpdateAndASelectionMaySayWhy) {
   expect_last(SHARDSCOPE_EVENT_COLUMNS_SELECTED, SHARDSCOPE_LANE_HOST, SHARDSCOPE_SELECTION_INTERVAL,
               {1, 2, 3}, {4, 5});
   shardscope_columns_selected(1, 2, 3, 4, 5);
-  expect_last(SHARDSCOPE_EVENT_COLUMNS_SELECTED, SHARDSCOPE_LANE_HOST, SHARDSCOPE_SELECTION_NOT_TOLD,
+  expect_last(SHARDSCOPE_EVENT_COLUMNS_SELECTED, SHARDSCOPE_LANE_HOST, SHARDSCOPE_SELECTION_NOT_RECORDED,
               {1, 2, 3}, {4, 5});
   shardscope_deferred_update_because(SHARDSCOPE_DEFERRED_BEGUN, SHARDSCOPE_UPDATE_VOTES, 2, 3, 4);
   expect_last(SHARDSCOPE_EVENT_DEFERRED_UPDATE, SHARDSCOPE_LANE_HOST, SHARDSCOPE_DEFERRED_BEGUN,
@@ -109,7 +109,8 @@ TEST(Events, OfTheGpuHaveItsTimes) {
   expect_last(SHARDSCOPE_EVENT_GPU_RECORDS_END, SHARDSCOPE_LANE_GPU_RECORDS, 0, {1, 2, 3}, {4, 5}, 15);
   shardscope_gpu_memory(16, SHARDSCOPE_POOL_PINNED, 1, 4096, 0x1000);
   expect_last(SHARDSCOPE_EVENT_GPU_MEMORY, SHARDSCOPE_LANE_HOST,
-              shardscope::test::gpu_memory_code(ev::MemoryPool::pinned, true), {kNone, kNone, kNone}, {4096, 0x1000}, 16);
+              shardscope::test::gpu_memory_code(ev::MemoryPool::pinned, true), {kNone, kNone, kNone},
+              {4096, 0x1000}, 16);
   shardscope_gpu_clock(17, 30, 400, -50);
   expect_last(SHARDSCOPE_EVENT_GPU_CLOCK, SHARDSCOPE_LANE_HOST, 0, {30, kNone, kNone}, {400, -50}, 17);
 }

@@ -369,7 +369,7 @@ TEST_F(TimesTest, VolumeAndMemoryAreThePlans) {
         if (e.kind == EventKind::step_begin) in_step = true;
         if (e.kind == EventKind::memory_alloc &&
             e.code == shardscope::test::memory_code(instrumentation::MemoryPool::device,
-                                                   instrumentation::MemoryCategory::master_weight)) {
+                                                    instrumentation::MemoryCategory::master_weight)) {
           master += e.v0;
         }
         if (!in_step || e.kind != EventKind::collective_end) continue;
