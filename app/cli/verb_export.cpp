@@ -17,6 +17,7 @@
 #include "app/export/perfetto.h"
 #include "app/export/sqlite.h"
 #include "app/store/wall_clock.h"
+#include "runtime/base/build_facts.h"
 
 namespace shardscope::cli {
 namespace {

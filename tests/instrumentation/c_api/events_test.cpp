@@ -9,6 +9,7 @@
 #include "instrumentation/event.h"
 #include "shardscope/shardscope.h"
 #include "tests/instrumentation/enumerators.h"
+#include "tests/instrumentation/packed_codes.h"
 
 namespace {
 
@@ -132,7 +133,6 @@ TEST(Events, EveryKindHasAFunction) {
 #define FIELD(...)
 #define BITS(...)
 #include "instrumentation/event_kinds.def"
-#include "tests/instrumentation/packed_codes.h"
   std::set<int> emitted;
   for (const Taken& taken : g_taken) emitted.insert(taken.event.kind);
   EXPECT_EQ(emitted.size(), g_taken.size()) << "two functions emit the same kind";
