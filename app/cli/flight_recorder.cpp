@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/cli/keep_answer.h"
 #include "app/cli/process.h"
 #include "app/cli/say.h"
 #include "instrumentation/clock.h"
@@ -21,7 +22,7 @@ bool is_paused(const store::Store& store) {
 /// Why a request has nothing to do; empty: it has.
 std::string off(const collector::CollectorOptions& options) {
   if (options.record_path.empty()) return "nothing is recorded";
-  if (!options.retention.limited()) return "everything is kept already";
+  if (!options.retention.limited()) return fmt::format("everything{}", kKeptAlready);
   return options.retention.moments == 0 ? "no moments are kept (--moments 0)" : "";
 }
 
@@ -77,7 +78,7 @@ void FlightRecorder::look_at(const store::Store& store, bool asked, Clock::time_
 
 std::string FlightRecorder::keep(store::Moment moment, const std::string& stopped) {
   if (!stopped.empty()) return fmt::format("{} ({}) is not kept: {}", moment.kind, moment.text, stopped);
-  std::string text = fmt::format("keeping what is still there of what lies around {}{}: {}", moment.kind,
+  std::string text = fmt::format("{}what is still there of what lies around {}{}: {}", kKeeping, moment.kind,
                                  sized_ ? ", as far as --max-size leaves room" : "", moment.text);
   collector_.keep(std::move(moment));
   return text;
@@ -86,10 +87,11 @@ std::string FlightRecorder::keep(store::Moment moment, const std::string& stoppe
 void FlightRecorder::answer(std::vector<store::Moment> asked_for, const std::string& stopped) {
   for (store::Moment& moment : asked_for) {
     const std::string who = moment.kind + " (" + moment.text + "): ";
-    const std::string said = !off_.empty()     ? who + off_
-                             : events_ == 0    ? who + "no event has come yet, there is nothing to keep"
-                             : !is_new(moment) ? who + "what lies around this moment is kept already"
-                                               : keep(std::move(moment), stopped);
+    const std::string said = !off_.empty()  ? who + off_
+                             : events_ == 0 ? who + "no event has come yet, there is nothing to keep"
+                             : !is_new(moment)
+                                 ? fmt::format("{}what lies around this moment{}", who, kKeptAlready)
+                                 : keep(std::move(moment), stopped);
     say(stderr, "shardscope: {}\n", said);
     collector_.answer(said);
   }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "app/cli/checks.h"
+#include "app/cli/keep_answer.h"
 #include "app/cli/process.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
@@ -57,7 +58,7 @@ int keep(const KeepOptions& options) {
     if (asked) {
       const std::string answer = answer_to(store, known, options.text);
       if (!answer.empty()) {
-        const bool kept = answer.starts_with("keeping ") || answer.ends_with("is kept already");
+        const bool kept = says_kept(answer);
         say(kept ? stdout : stderr, "{}{}\n", kept ? "" : "shardscope: ", answer);
         return kept ? 0 : kNotKept;
       }

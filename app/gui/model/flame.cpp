@@ -5,6 +5,7 @@
 
 #include "app/gui/model/find_spans.h"
 #include "app/gui/model/names.h"
+#include "app/store/lane_name.h"
 #include "app/store/span_time.h"
 #include "instrumentation/event_fields.h"
 
@@ -18,7 +19,38 @@ std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) noexcept {
   return std::uint64_t{high} << 32U | low;
 }
 
+std::vector<ev::StreamId> streams_of(FlameOf of) {
+  if (of == FlameOf::compute) return {ev::StreamId::compute};
+  std::vector<ev::StreamId> out;
+  for (std::uint8_t lane = 0; lane < ev::kStreamCount; ++lane) {
+    const auto stream = static_cast<ev::StreamId>(lane);
+    if (ev::is_gpu_stream(stream)) out.push_back(stream);
+  }
+  return out;
+}
+
+/// Of all that a collective or a transfer launched, by stream: they are numbered, and each comes once.
+std::string owner_name(const store::Store& store, const store::Span& span) {
+  switch (ev::owner_of(span.code)) {
+    case ev::GpuOwner::none:
+      return "launched for nothing recorded";
+    case ev::GpuOwner::collective:
+      return "collectives";
+    default:
+      return gpu_owner(store, span.code, ev::as<ev::EventKind::gpu_begin>(span).owner);
+  }
+}
+
 }  // namespace
+
+bool has_gpu_streams(const store::Store& store) {
+  const std::vector<ev::StreamId> streams = streams_of(FlameOf::gpu);
+  return std::ranges::any_of(store.ranks(), [&](const store::RankRow& row) {
+    return std::ranges::any_of(streams, [&](ev::StreamId stream) {
+      return store.depth_count({row.rank, stream}) > 0;
+    });
+  });
+}
 
 void FlameTree::start(const store::Store& store, const FlameQuery& query) {
   *this = {};
@@ -26,41 +58,52 @@ void FlameTree::start(const store::Store& store, const FlameQuery& query) {
   begun_ = true;
   nodes_.emplace_back();
   names_.emplace_back("all spans");
-  const std::int64_t end = std::min(query.range.end_ns, store.end_ns() + 1);
   for (const store::RankRow& row : store.ranks()) {
-    const store::LaneId lane{row.rank, ev::StreamId::compute};
-    if (store.depth_count(lane) == 0) continue;
-    const std::size_t rank = ranks_.size();
-    ranks_.push_back(row.rank);
-    std::int64_t from = std::max<std::int64_t>(query.range.begin_ns, 0);
-    if (from >= end) continue;
-    std::vector<std::int64_t> cuts{from};
-    for (const std::int64_t cut : store.cuts(lane)) {
-      if (cut > cuts.back() && cut < end) cuts.push_back(cut);
-    }
-    cuts.push_back(end);
-    for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-      std::uint64_t spans = 0;
-      for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth)
-        spans += store.span_count(lane, depth, cuts[i], cuts[i + 1]);
-      const std::int64_t length = cuts[i + 1] - cuts[i];
-      const std::int64_t parts =
-          std::clamp<std::int64_t>(static_cast<std::int64_t>(spans / kSpansOfAPiece) + 1, 1, length);
-      for (std::int64_t part = 0; part < parts; ++part) {
-        const std::int64_t begin = cuts[i] + length / parts * part;
-        pieces_.push_back({rank, begin, part + 1 == parts ? cuts[i + 1] : begin + length / parts});
-      }
+    bool any = false;
+    for (const ev::StreamId stream : streams_of(query.of)) {
+      const store::LaneId lane{row.rank, stream};
+      if (store.depth_count(lane) == 0) continue;
+      if (!any) ranks_.push_back(row.rank);
+      any = true;
+      add_pieces(store, lane, ranks_.size() - 1);
     }
   }
   of_rank_.assign(ranks_.size(), 0);
+}
+
+void FlameTree::add_pieces(const store::Store& store, store::LaneId lane, std::size_t rank) {
+  const std::int64_t end = std::min(query_.range.end_ns, store.end_ns() + 1);
+  const std::int64_t from = std::max<std::int64_t>(query_.range.begin_ns, 0);
+  if (from >= end) return;
+  std::vector<std::int64_t> cuts{from};
+  for (const std::int64_t cut : store.cuts(lane)) {
+    if (cut > cuts.back() && cut < end) cuts.push_back(cut);
+  }
+  cuts.push_back(end);
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    std::uint64_t spans = 0;
+    for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth)
+      spans += store.span_count(lane, depth, cuts[i], cuts[i + 1]);
+    const std::int64_t length = cuts[i + 1] - cuts[i];
+    const std::int64_t parts =
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(spans / kSpansOfAPiece) + 1, 1, length);
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::int64_t begin = cuts[i] + length / parts * part;
+      pieces_.push_back({rank, lane.stream, begin, part + 1 == parts ? cuts[i + 1] : begin + length / parts});
+    }
+  }
 }
 
 bool FlameTree::advance(const store::Store& store, std::chrono::nanoseconds time) {
   if (!begun_ || done()) return false;
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
-  do count(store, pieces_[at_++]);
-  while (!done() && Clock::now() - began < time);
+  do {
+    if (query_.of == FlameOf::gpu)
+      count_gpu(store, pieces_[at_++]);
+    else
+      count(store, pieces_[at_++]);
+  } while (!done() && Clock::now() - began < time);
   if (done()) order_children();
   return true;
 }
@@ -87,7 +130,6 @@ void FlameTree::count(const store::Store& store, const Piece& piece) {
   std::ranges::sort(spans_, [](const store::Span& x, const store::Span& y) {
     return std::tie(x.begin_ns, x.depth) < std::tie(y.begin_ns, y.depth);
   });
-  const bool first = piece.begin_ns <= std::max<std::int64_t>(query_.range.begin_ns, 0);
   const bool paused = store::paused_ns(store, rank, piece.begin_ns, piece.end_ns) > 0;
   std::vector<Open> open;
   for (const store::Span& span : spans_) {
@@ -95,26 +137,72 @@ void FlameTree::count(const store::Store& store, const Piece& piece) {
     while (!open.empty() && (open.size() > span.depth || open.back().end_ns <= span.begin_ns))
       open.pop_back();
     const std::uint32_t parent = open.empty() ? 0 : open.back().node;
-    const std::uint32_t at = parent == ev::kNoId ? ev::kNoId : child(store, parent, rank, span);
+    std::uint32_t at = ev::kNoId;
+    if (parent != ev::kNoId) {
+      FlameNode like;
+      like.kind = span.kind;
+      like.code = span.code;
+      like.module = module_of(span);
+      at = child(parent, name_id(store, rank, span), like);
+    }
     open.push_back({span.end_ns, at});
     if (at == ev::kNoId) continue;
-    const std::int64_t ns =
-        paused || span.end_ns == store::kOpen
-            ? store::time_within(store, rank, span, piece.begin_ns, piece.end_ns).running_ns
-            : std::min(span.end_ns, piece.end_ns) - std::max(span.begin_ns, piece.begin_ns);
-    FlameNode& node = nodes_[at];
-    node.total_ns += ns;
-    of_rank_[at * ranks_.size() + piece.rank] += ns;
-    FlameNode& around = nodes_[parent];
-    around.inside_ns += ns;
+    const std::int64_t ns = time_in(store, piece, span, paused);
+    add(store, piece, span, ns, at);
     if (parent == 0) {
-      around.total_ns += ns;
+      nodes_[0].total_ns += ns;
       of_rank_[piece.rank] += ns;
     }
-    if (first || span.begin_ns >= piece.begin_ns) ++node.count;
-    if (span.begin_ns >= query_.range.begin_ns) node.first_ns = std::min(node.first_ns, span.begin_ns);
-    keep_longest(store, lane, span, node);
   }
+}
+
+/// Work of one stream does not nest: a level each for the stream, for what launched it and for its name.
+void FlameTree::count_gpu(const store::Store& store, const Piece& piece) {
+  const store::LaneId lane{ranks_[piece.rank], piece.stream};
+  const bool paused = store::paused_ns(store, lane.rank, piece.begin_ns, piece.end_ns) > 0;
+  const std::uint32_t stream_name = id_of(store::lane_name(store, lane));
+  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
+    store.for_each_span(lane, depth, piece.begin_ns, piece.end_ns, [&](const store::Span& span) {
+      if (span.kind != ev::EventKind::gpu_begin) return;
+      const std::int64_t ns = time_in(store, piece, span, paused);
+      nodes_[0].total_ns += ns;
+      of_rank_[piece.rank] += ns;
+      FlameNode like;
+      like.kind = span.kind;
+      like.code = span.code;
+      like.module = module_of(span);
+      std::uint32_t at = child(0, stream_name, {});
+      if (at != ev::kNoId) {
+        add(store, piece, span, ns, at);
+        at = child(at, id_of(owner_name(store, span)), like);
+      }
+      if (at != ev::kNoId) {
+        add(store, piece, span, ns, at);
+        at = child(at, name_id(store, lane.rank, span), like);
+      }
+      if (at != ev::kNoId) add(store, piece, span, ns, at);
+    });
+  }
+}
+
+std::int64_t FlameTree::time_in(const store::Store& store, const Piece& piece, const store::Span& span,
+                                bool paused) const {
+  if (!paused && span.end_ns != store::kOpen)
+    return std::min(span.end_ns, piece.end_ns) - std::max(span.begin_ns, piece.begin_ns);
+  return store::time_within(store, ranks_[piece.rank], span, piece.begin_ns, piece.end_ns).running_ns;
+}
+
+/// To the node, and as what lies in it to the one around; the root's own sum is its caller's.
+void FlameTree::add(const store::Store& store, const Piece& piece, const store::Span& span, std::int64_t ns,
+                    std::uint32_t at) {
+  const bool first = piece.begin_ns <= std::max<std::int64_t>(query_.range.begin_ns, 0);
+  FlameNode& node = nodes_[at];
+  node.total_ns += ns;
+  of_rank_[at * ranks_.size() + piece.rank] += ns;
+  nodes_[node.parent].inside_ns += ns;
+  if (first || span.begin_ns >= piece.begin_ns) ++node.count;
+  if (span.begin_ns >= query_.range.begin_ns) node.first_ns = std::min(node.first_ns, span.begin_ns);
+  keep_longest(store, {ranks_[piece.rank], piece.stream}, span, node);
 }
 
 /// Of its part in the range.
@@ -132,9 +220,7 @@ void FlameTree::keep_longest(const store::Store& store, store::LaneId lane, cons
   node.longest = span;
 }
 
-std::uint32_t FlameTree::child(const store::Store& store, std::uint32_t parent, std::uint32_t rank,
-                               const store::Span& span) {
-  const std::uint32_t name = name_id(store, rank, span);
+std::uint32_t FlameTree::child(std::uint32_t parent, std::uint32_t name, const FlameNode& like) {
   const auto [found, made] = child_of_.try_emplace(pair_of(parent, name));
   if (!made) return found->second;
   found->second = ev::kNoId;
@@ -144,15 +230,18 @@ std::uint32_t FlameTree::child(const store::Store& store, std::uint32_t parent, 
   }
   const auto at = static_cast<std::uint32_t>(nodes_.size());
   found->second = at;
-  FlameNode& node = nodes_.emplace_back();
+  FlameNode& node = nodes_.emplace_back(like);
   node.parent = parent;
   node.name = name;
-  node.kind = span.kind;
-  node.code = span.code;
-  node.module = module_of(span);
   nodes_[parent].children.push_back(at);
   of_rank_.resize(nodes_.size() * ranks_.size(), 0);
   return at;
+}
+
+std::uint32_t FlameTree::id_of(const std::string& name) {
+  const auto [id, is_new] = ids_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
+  if (is_new) names_.push_back(name);
+  return id->second;
 }
 
 std::uint32_t FlameTree::name_id(const store::Store& store, std::uint32_t rank, const store::Span& span) {
@@ -168,11 +257,9 @@ std::uint32_t FlameTree::name_id(const store::Store& store, std::uint32_t rank, 
     if (!made) return found->second;
     known = &found->second;
   }
-  const std::string name = shared_name(store, rank, span);
-  const auto [id, is_new] = ids_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
-  if (is_new) names_.push_back(name);
-  if (known != nullptr) *known = id->second;
-  return id->second;
+  const std::uint32_t id = id_of(shared_name(store, rank, span));
+  if (known != nullptr) *known = id;
+  return id;
 }
 
 std::int64_t FlameTree::self_of(std::uint32_t node, std::size_t rank) const {

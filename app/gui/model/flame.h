@@ -1,5 +1,6 @@
-// Where the time of a range went, as a tree: spans of the compute stream by what they lie in, the same ones
-// merged, over all ranks and for each. Counted piece by piece, as a range may hold millions of spans.
+// Where the time of a range went, as a tree: spans of the compute stream by what they lie in, or work of the
+// GPU's streams by stream and by whom it was launched for; the same ones merged, over all ranks and for each.
+// Counted piece by piece, as a range may hold millions of spans.
 #pragma once
 
 #include <chrono>
@@ -17,9 +18,14 @@ namespace shardscope::gui {
 
 namespace ev = shardscope::instrumentation;
 
+/// compute: the compute stream as the host sees it. gpu: what the GPU itself recorded, in three levels: its
+/// stream, the module or other owner that launched the work, the kernel or copy.
+enum class FlameOf : std::uint8_t { compute, gpu };
+
 struct FlameQuery {
   TimeRange range;             ///< spans are cut at its ends
   std::uint64_t revision = 0;  ///< of the store: of a live run there is more at another
+  FlameOf of = FlameOf::compute;
   std::size_t most_nodes = 20'000;
   friend bool operator==(const FlameQuery&, const FlameQuery&) = default;
 };
@@ -28,7 +34,7 @@ struct FlameQuery {
 struct FlameNode {
   std::uint32_t parent = ev::kNoId;  ///< kNoId: the root, which stands for all spans
   std::uint32_t name = 0;            ///< FlameTree::name()
-  ev::EventKind kind{};
+  ev::EventKind kind{};              ///< of the root and of a stream of the GPU: no event's
   std::uint8_t code = 0;
   std::uint32_t module = ev::kNoId;
   std::uint64_t count = 0;     ///< spans, those that reach out of the range included
@@ -72,19 +78,27 @@ class FlameTree {
 
  private:
   struct Piece {
-    std::size_t rank = 0;
+    std::size_t rank = 0;  ///< index into ranks()
+    ev::StreamId stream{};
     std::int64_t begin_ns = 0, end_ns = 0;
   };
   struct Open {
     std::int64_t end_ns = 0;
     std::uint32_t node = 0;  ///< kNoId: it and all in it are counted as own time of what it lies in
   };
+  void add_pieces(const store::Store& store, store::LaneId lane, std::size_t rank);
   void count(const store::Store& store, const Piece& piece);
+  void count_gpu(const store::Store& store, const Piece& piece);
+  [[nodiscard]] std::int64_t time_in(const store::Store& store, const Piece& piece, const store::Span& span,
+                                     bool paused) const;
+  void add(const store::Store& store, const Piece& piece, const store::Span& span, std::int64_t ns,
+           std::uint32_t node);
   void order_children();
   void keep_longest(const store::Store& store, store::LaneId lane, const store::Span& span,
                     FlameNode& node) const;
-  std::uint32_t child(const store::Store& store, std::uint32_t parent, std::uint32_t rank,
-                      const store::Span& span);
+  /// The node of this name in `parent`; made from `like` where there is none; kNoId: there are too many.
+  std::uint32_t child(std::uint32_t parent, std::uint32_t name, const FlameNode& like);
+  std::uint32_t id_of(const std::string& name);
   std::uint32_t name_id(const store::Store& store, std::uint32_t rank, const store::Span& span);
 
   FlameQuery query_;
@@ -116,8 +130,12 @@ struct FlameFrame {
 /// How many levels there are, the top node's included.
 [[nodiscard]] std::uint32_t flame_levels(const FlameTree& tree, std::uint32_t top);
 
-/// Whether Find's words find a node of this name.
-[[nodiscard]] bool flame_finds(std::string_view words, std::string_view name);
+/// Whether any rank has records of its GPU.
+[[nodiscard]] bool has_gpu_streams(const store::Store& store);
+/// The stream whose time the node is: "compute", or one of the GPU's.
+[[nodiscard]] std::string_view flame_stream(const FlameTree& tree, std::uint32_t node);
+/// Whether Find's words find a node of this name, on this stream.
+[[nodiscard]] bool flame_finds(std::string_view words, std::string_view name, std::string_view stream);
 /// Time of the nodes under `top` that are found, sums over ranks; what lies in another one is not counted
 /// twice.
 [[nodiscard]] std::int64_t found_ns(const FlameTree& tree, std::uint32_t top, std::string_view words);

@@ -70,19 +70,26 @@ std::uint32_t flame_levels(const FlameTree& tree, std::uint32_t top) {
   return most + 1;
 }
 
-bool flame_finds(std::string_view words, std::string_view name) {
+std::string_view flame_stream(const FlameTree& tree, std::uint32_t node) {
+  if (tree.query().of == FlameOf::compute) return "compute";
+  while (node != 0 && tree.nodes()[node].parent != 0) node = tree.nodes()[node].parent;
+  return tree.name(node);
+}
+
+bool flame_finds(std::string_view words, std::string_view name, std::string_view stream) {
   if (words.size() >= 2 && words.front() == '"' && words.back() == '"') {
     const std::string_view whole = words.substr(1, words.size() - 2);
     return whole.size() == name.size() && matches(name, whole);
   }
   // As Find looks at it: with the stream's name.
-  return matches(std::string(name) + " compute", words);
+  return matches(std::string(name) + ' ' + std::string(stream), words);
 }
 
 std::int64_t found_ns(const FlameTree& tree, std::uint32_t top, std::string_view words) {
   std::int64_t sum = 0;
   for (const std::uint32_t child : tree.nodes()[top].children) {
-    sum += flame_finds(words, tree.name(child)) ? tree.nodes()[child].total_ns : found_ns(tree, child, words);
+    sum += flame_finds(words, tree.name(child), flame_stream(tree, child)) ? tree.nodes()[child].total_ns
+                                                                           : found_ns(tree, child, words);
   }
   return sum;
 }

@@ -19,16 +19,17 @@ TimeRange FlameOfRange::range_of(const AppState& app, FlameScope scope) {
   return app.measured.value_or(app.time.range());
 }
 
-bool FlameOfRange::advance(const AppState& app, FlameScope scope, std::chrono::nanoseconds time) {
+bool FlameOfRange::advance(const AppState& app, FlameScope scope, FlameOf of, std::chrono::nanoseconds time) {
   if (of_ != app.run.get()) {
     of_ = app.run.get();
     shown_ = counting_ = {};
     ++version_;
   }
-  const FlameQuery wanted{range_of(app, scope), app.store().revision()};
+  const FlameQuery wanted{range_of(app, scope), app.store().revision(), of};
   const bool another = counting_.begun() ? counting_.query() != wanted && advances_ >= kPatience
                                          : !shown_.begun() || shown_.query() != wanted;
   if (another) {
+    has_gpu_ = has_gpu_streams(app.store());
     counting_.start(app.store(), wanted);
     advances_ = 0;
   }

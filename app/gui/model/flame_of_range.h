@@ -16,11 +16,13 @@ class FlameOfRange {
   /// The measured range, else what the timeline shows; or all of the run.
   [[nodiscard]] static TimeRange range_of(const AppState& app, FlameScope scope);
   /// Once a frame: counts for about `time` at most. True while there is more to do.
-  bool advance(const AppState& app, FlameScope scope, std::chrono::nanoseconds time);
+  bool advance(const AppState& app, FlameScope scope, FlameOf of, std::chrono::nanoseconds time);
   /// Of an earlier range while another one is counted; not begun at first.
   [[nodiscard]] const FlameTree& tree() const noexcept { return shown_; }
   /// Of the one that is counted, 0 to 1; 1: nothing is.
   [[nodiscard]] double progress() const noexcept { return counting_.begun() ? counting_.progress() : 1; }
+  /// Whether there is a GPU's work to choose.
+  [[nodiscard]] bool has_gpu() const noexcept { return has_gpu_; }
   /// Grows with each tree that is shown: nodes of an older one are of nothing any more.
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
 
@@ -28,6 +30,7 @@ class FlameOfRange {
   FlameTree shown_, counting_;
   const void* of_ = nullptr;  ///< the session
   int advances_ = 0;          ///< of what is counted
+  bool has_gpu_ = false;
   std::uint64_t version_ = 0;
 };
 

@@ -10,6 +10,8 @@
 namespace shardscope::gui {
 namespace {
 
+constexpr const char* kClick = "Click: this alone, and the longest one is selected in the timeline";
+
 std::string length(std::int64_t ns) { return duration(ns).text(); }
 
 std::string share(std::int64_t part, std::int64_t whole) {
@@ -112,8 +114,13 @@ Details flame_details(const FlameTree& tree, std::uint32_t top, const FlamePlace
     out.fields.push_back({"the longest", length(node.longest_ns), "", ""});
   }
   longest_rank(tree, place.node, out.fields);
-  out.reason = place.node == 0 ? "Spans of the compute stream in the range, pauses cut out. Click: all of it"
-                               : "Click: this alone, and the longest one is selected in the timeline";
+  const bool gpu = tree.query().of == FlameOf::gpu;
+  if (gpu && node.parent == 0) out.meaning = Meaning::neutral;
+  out.reason =
+      place.node != 0 ? kClick
+      : gpu ? "What the GPU's streams did in the range, by their own records: streams run at the same time, "
+              "so their sum may be longer than the range. Click: all of it"
+            : "Spans of the compute stream in the range, pauses cut out. Click: all of it";
   return out;
 }
 

@@ -66,6 +66,7 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
   out["error"] = app.error;
   for (const PlacedForDump& panel : panels) {
     out["panels"][panel.name] = {panel.rect.x, panel.rect.y, panel.rect.w, panel.rect.h};
+    out["shows"][panel.name] = panel.shows;
   }
   out["range_ns"] = {app.time.range().begin_ns, app.time.range().end_ns};
   out["follow"] = app.follow;

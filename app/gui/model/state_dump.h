@@ -11,6 +11,7 @@ namespace shardscope::gui {
 struct PlacedForDump {
   std::string name;
   Rect rect;
+  std::vector<std::string> shows = {};  ///< what is chosen of its choices
   [[nodiscard]] bool operator==(const PlacedForDump&) const = default;
 };
 

@@ -99,10 +99,22 @@ void Frame::load_fonts() {
 void Frame::choose_navigation() {
   ImGuiIO& io = ImGui::GetIO();
   constexpr int kTab = 258, kLeftAlt = 342, kRightAlt = 346;
-  bool wanted = io.NavVisible || io.WantTextInput || io.KeyAlt || io.KeyCtrl ||
-                ImGui::GetCurrentContext()->OpenPopupStack.Size > 0;
-  for (const KeyPress& press : keys_)
-    wanted = wanted || press.code == kTab || press.code == kLeftAlt || press.code == kRightAlt;
+  // From the first Tab or Alt on, until the pointer is used or Escape is pressed: what is asked for in one
+  // frame ImGui finds in the next.
+  for (const KeyPress& press : keys_) {
+    if (press.code == kTab || press.code == kLeftAlt || press.code == kRightAlt)
+      by_keyboard_ = true;
+    else if (press.code == key::kEscape)
+      by_keyboard_ = false;
+  }
+  for (const ImGuiInputEvent& event : ImGui::GetCurrentContext()->InputEventsQueue)
+    by_keyboard_ = by_keyboard_ && event.Type != ImGuiInputEventType_MouseButton;
+  // Until a panel was clicked ImGui's cursor is in none, or in what lies behind them.
+  ImGuiWindow* const at = ImGui::GetCurrentContext()->NavWindow;
+  if (by_keyboard_ && (at == nullptr || std::string_view(at->Name) == Workspace::kHostWindow))
+    ImGui::FocusTopMostWindowUnderOne(nullptr, at, nullptr, ImGuiFocusRequestFlags_None);
+  const bool wanted = by_keyboard_ || io.WantTextInput || io.KeyAlt || io.KeyCtrl ||
+                      ImGui::GetCurrentContext()->OpenPopupStack.Size > 0;
   if (wanted)
     io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
   else

@@ -44,8 +44,8 @@ class Frame {
 
  private:
   void load_fonts();
-  /// Arrows move ImGui's cursor only where it is shown or a list is open: elsewhere they step through the
-  /// run.
+  /// Arrows, space and Enter are ImGui's while the keyboard moves its cursor or a list is open: elsewhere
+  /// they step through the run.
   void choose_navigation();
   Workspace workspace_;
   Fonts fonts_;
@@ -53,6 +53,7 @@ class Frame {
   std::string font_problem_;
   std::vector<KeyPress> keys_;
   bool moving_ = false, took_input_ = false;
+  bool by_keyboard_ = false;  ///< ImGui's cursor is wanted: since Tab or Alt was pressed
   std::uint64_t count_ = 0;
 };
 

@@ -31,7 +31,7 @@ class CommunicationView final : public View {
   std::string_view name() const override { return "communication"; }
   std::string_view title() const override { return "Communication"; }
   bool analysed() const override { return true; }
-  void header(Context& ctx, Rect& room) override;
+  std::vector<Choice> choices(AppState& app) override;
   void draw(Context& ctx, Rect room) override;
 
  private:
@@ -65,9 +65,10 @@ class CommunicationView final : public View {
   List list_ = List::ranks;
 };
 
-void CommunicationView::header(Context& ctx, Rect& room) {
-  list_ =
-      static_cast<List>(ctx.choice_right(room, {"ranks", "waits", "collectives"}, static_cast<int>(list_)));
+std::vector<Choice> CommunicationView::choices(AppState&) {
+  return {{"list", {"ranks", "waits", "collectives"}, static_cast<int>(list_), [this](int to) {
+             list_ = static_cast<List>(to);
+           }}};
 }
 
 /// Once for each analysis: nothing here changes between two.

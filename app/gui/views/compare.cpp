@@ -28,6 +28,7 @@ class CompareView final : public View {
   std::string_view name() const override { return "compare"; }
   std::string_view title() const override { return "Compare"; }
   bool analysed() const override { return true; }
+  std::vector<Choice> choices(AppState& app) override;
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
@@ -63,10 +64,14 @@ void CompareView::header(Context& ctx, Rect& room) {
     ctx.app.cursor_ns.reset();
     of_a_.reset();
   }
-  if (room.w > 300) {
-    shown_ = static_cast<Shown>(ctx.choice_right(
-        room, {"figures", "phases", "modules", "collectives", "settings"}, static_cast<int>(shown_)));
-  }
+}
+
+std::vector<Choice> CompareView::choices(AppState& app) {
+  if (!app.other) return {};
+  return {{"table",
+           {"figures", "phases", "modules", "collectives", "settings"},
+           static_cast<int>(shown_),
+           [this](int to) { shown_ = static_cast<Shown>(to); }}};
 }
 
 void CompareView::names(Context& ctx, Rect& room) const {

@@ -1,5 +1,7 @@
 #include "app/gui/views/context.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -15,6 +17,7 @@ bool Context::hovered(const Rect& rect) const {
 }
 
 void Context::enter_window() {
+  items_.clear();
   canvas.draw_on(ImGui::GetWindowDrawList());
   // A press on what is no item of ImGui holds its window; what we drag may leave it.
   over_window = ImGui::IsWindowHovered(ui.captured != nullptr ? ImGuiHoveredFlags_AllowWhenBlockedByActiveItem
@@ -41,28 +44,50 @@ Context::Drag Context::drag(const void* owner, const Rect& rect, int button) {
   return Drag::none;
 }
 
+bool Context::keyboard_item(const Rect& rect, std::string_view label, bool enabled) {
+  ImGuiWindow* const drawn = ImGui::GetCurrentWindow();
+  if (drawn->SkipItems) return false;
+  ImGuiID id = drawn->GetID(label.data(), label.data() + label.size());
+  // Of two with one label the second is another item.
+  while (std::ranges::find(items_, id) != items_.end()) id = ImHashData(&id, sizeof id, id);
+  items_.push_back(id);
+  const ImRect box({rect.x, rect.y}, {rect.right(), rect.bottom()});
+  if (!ImGui::ItemAdd(box, id, nullptr, enabled ? ImGuiItemFlags_None : ImGuiItemFlags_Disabled))
+    return false;
+  ImGui::RenderNavCursor(box, id);
+  return enabled && ImGui::GetCurrentContext()->NavActivateId == id;
+}
+
+float Context::menu_button_width(std::string_view label) const { return button_width(label) + 12; }
+
 float Context::button_width(std::string_view label) const {
   return std::ceil(canvas.width(label, Font::body)) + 16;
 }
 
 bool Context::button(const Rect& rect, std::string_view label, bool enabled, Look look,
                      std::string_view tip_text) {
+  const bool pressed = button_ground(rect, label, enabled, look, tip_text);
+  const Palette& c = colors();
+  const Rgb ink = !enabled ? c.muted : look == Look::primary ? text_on(c.accent) : c.text;
+  canvas.text_in(rect.inset(6, 0), label, ink, Font::body, Align::centre);
+  return pressed;
+}
+
+bool Context::button_ground(const Rect& rect, std::string_view label, bool enabled, Look look,
+                            std::string_view tip_text) {
   const Palette& c = colors();
   const bool over = hovered(rect);
   const bool on = over && enabled;
   Rgb fill = c.raised;
-  Rgb ink = enabled ? c.text : c.muted;
-  if (look == Look::primary && enabled) {
+  if (look == Look::primary && enabled)
     fill = c.accent;
-    ink = text_on(fill);
-  } else if (look == Look::chosen) {
+  else if (look == Look::chosen)
     fill = mix(c.panel, c.accent, 0.28F);
-  }
   if (on) fill = mix(fill, c.text, 0.12F);
   canvas.fill(rect, fill, enabled || look == Look::chosen ? 1.0F : 0.55F, 3);
-  canvas.text_in(rect.inset(6, 0), label, ink, Font::body, Align::centre);
   if (over && !tip_text.empty()) tip(tip_text);
-  return on && pointer.pressed[0];
+  const bool by_key = keyboard_item(rect, label, enabled);
+  return by_key || (on && pointer.pressed[0]);
 }
 
 bool Context::button_right(Rect& room, std::string_view label, bool enabled, Look look,
@@ -74,10 +99,10 @@ bool Context::button_right(Rect& room, std::string_view label, bool enabled, Loo
 
 bool Context::menu_button_right(Rect& room, std::string_view label, Rect& anchor, bool enabled,
                                 std::string_view tip_text) {
-  const Rect place = room.take_right(button_width(label) + 12);
+  const Rect place = room.take_right(menu_button_width(label));
   room.take_right(4);
   anchor = place;
-  const bool hit = button(place, "", enabled, Look::plain, tip_text);
+  const bool hit = button_ground(place, label, enabled, Look::plain, tip_text);
   canvas.text_in({place.x + 8, place.y, place.w - 20, place.h}, label,
                  enabled ? colors().text : colors().muted);
   const float x = place.right() - 11;

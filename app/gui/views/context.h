@@ -162,6 +162,7 @@ class Context {
   bool menu_button_right(Rect& room, std::string_view label, Rect& anchor, bool enabled = true,
                          std::string_view tip = {});
   [[nodiscard]] float button_width(std::string_view label) const;
+  [[nodiscard]] float menu_button_width(std::string_view label) const;
   /// A row of choices of which one holds; returns the one clicked, or `chosen`.
   int choice_right(Rect& room, const std::vector<std::string>& labels, int chosen);
   /// Draws a bar when `content` is higher than the room and scrolls with the wheel. Clamps `scroll`.
@@ -183,8 +184,16 @@ class Context {
   void empty(const Rect& rect, std::string_view title, std::string_view hint);
 
  private:
+  /// A button without its label, which tells it apart from others.
+  bool button_ground(const Rect& rect, std::string_view label, bool enabled, Look look,
+                     std::string_view tip_text);
+  /// Makes `rect` an item of ImGui's current window, so that the keyboard comes to it; the pointer is
+  /// our own affair. True: Enter or Space was pressed on it.
+  bool keyboard_item(const Rect& rect, std::string_view label, bool enabled);
+
   Details tip_;
   std::string tip_text_;
+  std::vector<unsigned> items_;  ///< identities of keyboard items in the window that is drawn
 };
 
 }  // namespace shardscope::gui

@@ -21,6 +21,7 @@ class FlameView final : public View {
  public:
   std::string_view name() const override { return "flame"; }
   std::string_view title() const override { return "Flame"; }
+  std::vector<Choice> choices(AppState& app) override;
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
@@ -34,14 +35,31 @@ class FlameView final : public View {
   FlameOfRange flame_;
   FlameScope scope_ = FlameScope::range;
   FlameSplit split_ = FlameSplit::over_ranks;
+  FlameOf of_ = FlameOf::compute;
   std::vector<std::string> zoom_;  ///< path of the node that has the whole width
   std::uint32_t top_ = 0;          ///< the same, in the tree that is shown
   std::uint64_t version_ = 0;
   float scroll_ = 0;
 };
 
+std::vector<Choice> FlameView::choices(AppState& app) {
+  if (!flame_.has_gpu()) of_ = FlameOf::compute;  // another run was opened
+  std::vector<Choice> out;
+  if (flame_.has_gpu())
+    out.push_back({"whose time", {"compute", "GPU"}, static_cast<int>(of_), [this](int to) {
+                     of_ = static_cast<FlameOf>(to);
+                   }});
+  if (app.store().ranks().size() > 1)
+    out.push_back({"ranks", {"over ranks", "by rank"}, static_cast<int>(split_), [this](int to) {
+                     split_ = static_cast<FlameSplit>(to);
+                   }});
+  out.push_back({"of", {"range", "run"}, static_cast<int>(scope_), [this](int to) {
+                   scope_ = static_cast<FlameScope>(to);
+                 }});
+  return out;
+}
+
 void FlameView::header(Context& ctx, Rect& room) {
-  AppState& app = ctx.app;
   if (ctx.button_right(
           room, "Copy", flame_.tree().nodes().size() > 1, Context::Look::plain,
           "Own time of each box with the names above it, as programs that draw flame graphs read "
@@ -49,11 +67,6 @@ void FlameView::header(Context& ctx, Rect& room) {
     ImGui::SetClipboardText(folded_stacks(flame_.tree()).c_str());
     ctx.ui.say("Copied " + std::to_string(flame_.tree().nodes().size() - 1) + " stacks");
   }
-  if (room.w > 160)
-    scope_ = static_cast<FlameScope>(ctx.choice_right(room, {"range", "run"}, static_cast<int>(scope_)));
-  if (room.w > 160 && app.store().ranks().size() > 1)
-    split_ =
-        static_cast<FlameSplit>(ctx.choice_right(room, {"over ranks", "by rank"}, static_cast<int>(split_)));
 }
 
 void FlameView::heading(Context& ctx, const Rect& line) const {
@@ -207,7 +220,7 @@ void FlameView::draw(Context& ctx, Rect room) {
     return;
   }
   const bool window = app.run->in_window();
-  while (flame_.advance(app, scope_, kShareOfFrame)) {
+  while (flame_.advance(app, scope_, of_, kShareOfFrame)) {
     ctx.moving = true;
     if (window) break;
   }
@@ -224,9 +237,13 @@ void FlameView::draw(Context& ctx, Rect room) {
   heading(ctx, room.take_top(20));
   room.take_top(4);
   if (tree.nodes().size() < 2) {
+    const char* const of_range =
+        of_ == FlameOf::gpu
+            ? "No rank's GPU did anything recorded here. Choose \"run\", or move the timeline."
+            : "The compute stream of no rank has any here. Choose \"run\", or move the timeline.";
     ctx.empty(room, "No spans in this range",
               scope_ == FlameScope::range
-                  ? "The compute stream of no rank has any here. Choose \"run\", or move the timeline."
+                  ? of_range
                   : "The compute stream of no rank has any: they are recorded from detail \"phases\" on.");
     return;
   }

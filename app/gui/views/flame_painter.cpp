@@ -33,7 +33,8 @@ void FlamePainter::box(const FlameFrame& frame, std::optional<std::size_t> rank,
   const bool over = ctx_.hovered(place);
   if (over) hit_ = Hit{frame.node, frame.folded, rank, frame.width_ns};
   Rgb color = frame.node == 0 ? c.raised : color_of(node);
-  const bool pale = !words_.empty() && !flame_finds(words_, tree_.name(frame.node));
+  const bool pale =
+      !words_.empty() && !flame_finds(words_, tree_.name(frame.node), flame_stream(tree_, frame.node));
   if (look == Look::around || pale) color = mix(color, c.panel, 0.65F);
   if (over) color = mix(color, c.text, 0.12F);
   const bool wait = store::is_wait(node.kind);

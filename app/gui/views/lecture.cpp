@@ -23,7 +23,7 @@ class LectureView final : public View {
  public:
   std::string_view name() const override { return "lecture"; }
   std::string_view title() const override { return "Lecture"; }
-  void header(Context& ctx, Rect& room) override;
+  std::vector<Choice> choices(AppState& app) override;
   void draw(Context& ctx, Rect room) override;
 
  private:
@@ -43,10 +43,10 @@ class LectureView final : public View {
   double last_seconds_ = 0;
 };
 
-void LectureView::header(Context& ctx, Rect& room) {
-  if (room.w > 160)
-    length_ = static_cast<LectureLength>(
-        ctx.choice_right(room, {"brief", "every event"}, static_cast<int>(length_)));
+std::vector<Choice> LectureView::choices(AppState&) {
+  return {{"scenes", {"brief", "every event"}, static_cast<int>(length_), [this](int to) {
+             length_ = static_cast<LectureLength>(to);
+           }}};
 }
 
 /// Of the step that is looked at; while it plays it stays with its step. False: there is none.

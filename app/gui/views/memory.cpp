@@ -26,6 +26,7 @@ class MemoryView final : public View {
   std::string_view name() const override { return "memory"; }
   std::string_view title() const override { return "Memory"; }
   bool analysed() const override { return true; }
+  std::vector<Choice> choices(AppState& app) override;
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
@@ -39,36 +40,35 @@ class MemoryView final : public View {
   AlivePane alive_;
 };
 
+std::vector<Choice> MemoryView::choices(AppState& app) {
+  std::vector<Choice> out{{"below the curve",
+                           {"curve", "at the peak", "now", "difference", "stages"},
+                           static_cast<int>(below_),
+                           [this](int to) { below_ = static_cast<Below>(to); }}};
+  const auto pools = used_pools(app.store(), app.memory_rank);
+  const auto chosen = std::ranges::find(pools, app.memory_pool);
+  if (!pools.empty() && chosen == pools.end()) app.memory_pool = pools.front();
+  if (pools.size() < 2) return out;
+  Choice pool{"pool", {}, static_cast<int>(chosen == pools.end() ? 0 : chosen - pools.begin()), nullptr};
+  for (const auto& one : pools) pool.labels.emplace_back(word(one));
+  pool.choose = [&app, pools](int to) { app.memory_pool = pools[static_cast<std::size_t>(to)]; };
+  out.push_back(std::move(pool));
+  return out;
+}
+
 void MemoryView::header(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
-  const auto pools = used_pools(app.store(), app.memory_rank);
-  if (!pools.empty() && std::ranges::find(pools, app.memory_pool) == pools.end())
-    app.memory_pool = pools.front();
   const std::string label = "rank " + std::to_string(app.memory_rank);
   Rect place;
-  if (ctx.menu_button_right(room, label, place, app.store().ranks().size() > 1)) {
-    std::vector<OverlayItem> items;
-    for (const store::RankRow& rank : app.store().ranks()) {
-      const std::uint32_t id = rank.rank;
-      const auto peak = app.store().memory_peak(id, app.memory_pool);
-      items.push_back({"rank " + std::to_string(id), peak ? "peak " + bytes(peak->total()).text() : "", true,
-                       id == app.memory_rank, [&app, id] { app.memory_rank = id; }});
-    }
-    ctx.menu(place, std::move(items));
+  if (!ctx.menu_button_right(room, label, place, app.store().ranks().size() > 1)) return;
+  std::vector<OverlayItem> items;
+  for (const store::RankRow& rank : app.store().ranks()) {
+    const std::uint32_t id = rank.rank;
+    const auto peak = app.store().memory_peak(id, app.memory_pool);
+    items.push_back({"rank " + std::to_string(id), peak ? "peak " + bytes(peak->total()).text() : "", true,
+                     id == app.memory_rank, [&app, id] { app.memory_rank = id; }});
   }
-  if (pools.size() > 1 && room.w > 220) {
-    std::vector<std::string> labels;
-    int chosen = 0;
-    for (std::size_t i = 0; i < pools.size(); ++i) {
-      labels.emplace_back(word(pools[i]));
-      if (pools[i] == app.memory_pool) chosen = static_cast<int>(i);
-    }
-    app.memory_pool = pools[static_cast<std::size_t>(ctx.choice_right(room, labels, chosen))];
-  }
-  if (room.w > 260) {
-    below_ = static_cast<Below>(ctx.choice_right(
-        room, {"curve", "at the peak", "now", "difference", "stages"}, static_cast<int>(below_)));
-  }
+  ctx.menu(place, std::move(items));
 }
 
 void MemoryView::below(Context& ctx, const Rect& room, const store::MemorySample& peak) {

@@ -24,7 +24,7 @@ class OverviewView final : public View {
   std::string_view name() const override { return "overview"; }
   std::string_view title() const override { return "Overview"; }
   bool analysed() const override { return true; }
-  void header(Context& ctx, Rect& room) override;
+  std::vector<Choice> choices(AppState& app) override;
   void draw(Context& ctx, Rect room) override;
 
  private:
@@ -57,8 +57,10 @@ const char* when_of(const AppState& app) {
   return app.cursor_ns ? "at the cursor" : app.run->live() ? "now" : "at the end";
 }
 
-void OverviewView::header(Context& ctx, Rect& room) {
-  if (room.w > 160) logarithmic_ = ctx.choice_right(room, {"linear", "log"}, logarithmic_ ? 1 : 0) == 1;
+std::vector<Choice> OverviewView::choices(AppState&) {
+  return {{"scale of the curves", {"linear", "log"}, logarithmic_ ? 1 : 0, [this](int to) {
+             logarithmic_ = to == 1;
+           }}};
 }
 
 struct Figure {

@@ -40,6 +40,19 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
     if (matches(name, text_))
       entries.push_back({std::move(name), "panel", "", [&ctx, &view] { ctx.ui.show_panel = view->name(); }});
   }
+  for (const std::string& shown : parts.docks.shown(app.layout_name)) {
+    View* const view = parts.views.find(shown);
+    if (view == nullptr) continue;
+    for (const Choice& choice : view->choices(app)) {
+      for (std::size_t i = 0; i < choice.labels.size(); ++i) {
+        std::string name = std::string(view->title()) + ": " + choice.labels[i];
+        if (static_cast<int>(i) == choice.chosen || !(matches(name, text_) || matches(choice.name, text_)))
+          continue;
+        entries.push_back({std::move(name), "choice", choice.name,
+                           [choose = choice.choose, index = static_cast<int>(i)] { choose(index); }});
+      }
+    }
+  }
   for (const std::string& layout : parts.docks.names()) {
     std::string name = "Layout " + layout;
     if (matches(name, text_))

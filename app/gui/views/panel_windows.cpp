@@ -65,7 +65,10 @@ void Workspace::panel_window(Context& ctx, const std::string& name) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const ImVec2 size = ImGui::GetContentRegionAvail();
     const Rect room{at.x, at.y, size.x, size.y};
-    placed_.push_back({name, room});
+    std::vector<std::string> shows;
+    for (const Choice& choice : view->choices(ctx.app))
+      shows.push_back(choice.labels[static_cast<std::size_t>(choice.chosen)]);
+    placed_.push_back({name, room, std::move(shows)});
     // Alone in its place it has no tab, and no bar of its own as out of the dock space: its title is what it
     // is taken hold of by.
     const bool alone = node != nullptr && node->IsHiddenTabBar() &&
@@ -104,7 +107,10 @@ Rect Workspace::panel(Context& ctx, View& view, Rect room, bool named) {
   const float y = name.y + name.h / 2;
   ctx.canvas.triangle(x - 3, y - 1, x + 3, y - 1, x, y + 3, c.muted, over ? 1.0F : 0.6F);
   if (view.analysed()) partial_mark(ctx, tools);
-  if (tools.w > 40) view.header(ctx, tools);
+  if (tools.w > 40) {
+    view.header(ctx, tools);
+    draw_choices(ctx, view.choices(ctx.app), tools);
+  }
   view.draw(ctx, room);
   return name;
 }

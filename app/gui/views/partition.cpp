@@ -25,6 +25,7 @@ class PartitionView final : public View {
  public:
   std::string_view name() const override { return "partition"; }
   std::string_view title() const override { return "Partition map"; }
+  std::vector<Choice> choices(AppState& app) override;
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
@@ -47,32 +48,28 @@ class PartitionView final : public View {
   std::vector<Rect> marks_;  ///< selected cells of the row being drawn
 };
 
-void PartitionView::header(Context& ctx, Rect& room) {
-  AppState& app = ctx.app;
+std::vector<Choice> PartitionView::choices(AppState& app) {
   PartitionStyle& style = cells_.style;
-  if (ctx.button_right(room, "Fit", true, Context::Look::plain, "Show every parameter")) app.elements = {};
-  const int scale =
-      ctx.choice_right(room, {"to scale", "widen small"}, app.element_scale == ElementScale::linear ? 0 : 1);
-  app.element_scale = scale == 0 ? ElementScale::linear : ElementScale::compressed;
-  if (room.w > 300) {
-    style.layer = static_cast<PartitionLayer>(ctx.choice_right(
-        room, {"parameters", "gradients", "optimizer states"}, static_cast<int>(style.layer)));
-  }
-  Rect place;
-  constexpr std::array kNames{"status", "owner", "module", "age"};
-  if (style.layer == PartitionLayer::parameters && room.w > 130 &&
-      ctx.menu_button_right(room, std::string("by ") + kNames[static_cast<std::size_t>(style.colour_by)],
-                            place)) {
-    std::vector<OverlayItem> items;
-    constexpr std::array kTips{"here, on its way, not here", "the rank whose shard it is",
-                               "block of the model", "since its status changed"};
-    for (std::size_t i = 0; i < kNames.size(); ++i) {
-      const auto by = static_cast<ColourBy>(i);
-      items.push_back(
-          {kNames[i], kTips[i], true, by == style.colour_by, [this, by] { cells_.style.colour_by = by; }});
-    }
-    ctx.menu(place, std::move(items));
-  }
+  std::vector<Choice> out{{"layer",
+                           {"parameters", "gradients", "optimizer states"},
+                           static_cast<int>(style.layer),
+                           [&style](int to) { style.layer = static_cast<PartitionLayer>(to); }}};
+  if (style.layer == PartitionLayer::parameters)
+    out.push_back({"coloured by",
+                   {"by status", "by owner", "by module", "by age"},
+                   static_cast<int>(style.colour_by),
+                   [&style](int to) { style.colour_by = static_cast<ColourBy>(to); }});
+  out.push_back(
+      {"width of parameters",
+       {"to scale", "widen small"},
+       app.element_scale == ElementScale::linear ? 0 : 1,
+       [&app](int to) { app.element_scale = to == 0 ? ElementScale::linear : ElementScale::compressed; }});
+  return out;
+}
+
+void PartitionView::header(Context& ctx, Rect& room) {
+  if (ctx.button_right(room, "Fit", true, Context::Look::plain, "Show every parameter"))
+    ctx.app.elements = {};
 }
 
 void PartitionView::axis(Context& ctx, const Rect& rect, const ElementAxis& elements) {

@@ -4,6 +4,8 @@ namespace shardscope::gui {
 
 void View::header(Context&, Rect&) {}
 
+std::vector<Choice> View::choices(AppState&) { return {}; }
+
 View* ViewRegistry::find(std::string_view name) const {
   for (const auto& view : views_) {
     if (view->name() == name) return view.get();

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/gui/views/choices.h"
 #include "app/gui/views/context.h"
 
 namespace shardscope::gui {
@@ -19,7 +20,10 @@ class View {
   [[nodiscard]] virtual std::string_view title() const = 0;  ///< as the user reads it
   /// Whether it shows anything that is analysed: then its title says so while that is partial.
   [[nodiscard]] virtual bool analysed() const { return false; }
-  /// Controls at the right of the title line; takes what it needs off `room`.
+  /// What it can show, the most wanted first: in its title line, left of what header() draws, and in the
+  /// palette.
+  [[nodiscard]] virtual std::vector<Choice> choices(AppState& app);
+  /// Other controls at the right of the title line; takes what it needs off `room`.
   virtual void header(Context& ctx, Rect& room);
   virtual void draw(Context& ctx, Rect room) = 0;
 };

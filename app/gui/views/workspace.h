@@ -19,6 +19,8 @@ namespace shardscope::gui {
 
 class Workspace {
  public:
+  /// ImGui's window behind the panels: bars and step ruler.
+  static constexpr const char* kHostWindow = "##workspace";
   Workspace() { register_views(registry_); }
   [[nodiscard]] const ViewRegistry& registry() const { return registry_; }
   [[nodiscard]] UiState& ui() { return ui_; }

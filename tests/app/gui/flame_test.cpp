@@ -8,10 +8,13 @@
 #include "app/gui/model/find_spans.h"
 #include "app/gui/model/flame_of_range.h"
 #include "app/gui/model/flame_text.h"
+#include "app/gui/model/names.h"
+#include "app/store/lane_name.h"
 #include "app/store/span_time.h"
 #include "tests/app/gui/model_fixture.h"
 #include "tests/app/store/event_builder.h"
 #include "tests/app/store/odd_ends.h"
+#include "tests/app/store/synthetic_gpu.h"
 
 namespace shardscope::gui {
 namespace {
@@ -19,9 +22,10 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = ev::EventKind;
 
-FlameTree counted(const store::Store& store, TimeRange range, std::size_t most_nodes = 20'000) {
+FlameTree counted(const store::Store& store, TimeRange range, std::size_t most_nodes = 20'000,
+                  FlameOf of = FlameOf::compute) {
   FlameTree tree;
-  tree.start(store, {range, store.revision(), most_nodes});
+  tree.start(store, {range, store.revision(), of, most_nodes});
   while (tree.advance(store, 1h)) {
   }
   return tree;
@@ -247,10 +251,10 @@ TEST_F(FlameOfARun, BoxesLieInWhatIsAboveThemAndNarrowOnesAreOne) {
 
 TEST_F(FlameOfARun, WhatFindLooksForIsCountedOnce) {
   const FlameTree tree = counted(data(), {0, data().end_ns() + 1});
-  EXPECT_TRUE(flame_finds("ATTN forward", "h.0.attn forward"));
-  EXPECT_TRUE(flame_finds("attn compute", "h.0.attn forward"));
-  EXPECT_TRUE(flame_finds("\"h.0.attn forward\"", "h.0.attn forward"));
-  EXPECT_FALSE(flame_finds("\"attn\"", "h.0.attn forward"));
+  EXPECT_TRUE(flame_finds("ATTN forward", "h.0.attn forward", "compute"));
+  EXPECT_TRUE(flame_finds("attn compute", "h.0.attn forward", "compute"));
+  EXPECT_TRUE(flame_finds("\"h.0.attn forward\"", "h.0.attn forward", "compute"));
+  EXPECT_FALSE(flame_finds("\"attn\"", "h.0.attn forward", "compute"));
   std::int64_t outermost = 0;
   for (const std::uint32_t child : tree.nodes()[0].children) outermost += tree.nodes()[child].total_ns;
   EXPECT_EQ(found_ns(tree, 0, ""), outermost) << "all of them are found; what lies in them is not added";
@@ -285,7 +289,7 @@ TEST_F(FlameOfARun, WordsSayWhoseTimeItIsAndHowMuchIsItsOwn) {
 TEST_F(FlameOfARun, TheTreeFollowsTheRangeAndFindsItsPlaceAgain) {
   FlameOfRange flame;
   const auto settle = [&] {
-    while (flame.advance(app_, FlameScope::range, 1h)) {
+    while (flame.advance(app_, FlameScope::range, FlameOf::compute, 1h)) {
     }
   };
   settle();
@@ -301,9 +305,58 @@ TEST_F(FlameOfARun, TheTreeFollowsTheRangeAndFindsItsPlaceAgain) {
   EXPECT_EQ(flame.tree().path(flame.tree().at_path(path)), path);
   EXPECT_TRUE(flame_heading(app_, FlameScope::range, FlameSplit::over_ranks, flame.tree())
                   .starts_with("measured range, "));
-  while (flame.advance(app_, FlameScope::run, 1h)) {
+  while (flame.advance(app_, FlameScope::run, FlameOf::compute, 1h)) {
   }
   EXPECT_EQ(flame.tree().query().range, (TimeRange{0, data().end_ns() + 1}));
+}
+
+/// Each kernel and copy once, under its stream and what launched it; streams side by side are added up.
+TEST(Flame, WorkOfTheGpuIsByStreamByOwnerAndByName) {
+  const store::Store store = store::make_synthetic_gpu_store();
+  const TimeRange range{store.end_ns() / 4, store.end_ns() * 3 / 4};
+  EXPECT_TRUE(has_gpu_streams(store));
+  EXPECT_FALSE(has_gpu_streams(by_hand()));
+  const FlameTree tree = counted(store, range, 20'000, FlameOf::gpu);
+  std::map<std::vector<std::string>, std::pair<std::int64_t, std::uint64_t>> expected;
+  std::int64_t all = 0;
+  for (const store::RankRow& row : store.ranks()) {
+    for (const store::LaneId lane : store.lanes()) {
+      if (lane.rank != row.rank || !ev::is_gpu_stream(lane.stream)) continue;
+      for (const store::Span& span : store.spans(lane, 0)) {
+        if (span.end_ns <= range.begin_ns || span.begin_ns >= range.end_ns) continue;
+        const auto fields = ev::as<Kind::gpu_begin>(span);
+        const std::string owner = fields.owner_kind == ev::GpuOwner::collective ? "collectives"
+                                  : fields.owner_kind == ev::GpuOwner::none
+                                      ? "launched for nothing recorded"
+                                      : gpu_owner(store, span.code, fields.owner);
+        auto& [ns, count] =
+            expected[{store::lane_name(store, lane), owner, shared_name(store, row.rank, span)}];
+        const std::int64_t within =
+            store::time_within(store, row.rank, span, range.begin_ns, range.end_ns).running_ns;
+        ns += within;
+        all += within;
+        ++count;
+      }
+    }
+  }
+  ASSERT_GT(expected.size(), 5U);
+  std::size_t leaves = 0;
+  for (std::uint32_t node = 1; node < tree.nodes().size(); ++node) {
+    const FlameNode& of = tree.nodes()[node];
+    if (!of.children.empty()) {
+      EXPECT_EQ(of.self_ns(), 0) << tree.name(node);
+      continue;
+    }
+    ++leaves;
+    const auto [ns, count] = expected.at(tree.path(node));
+    EXPECT_EQ(of.total_ns, ns);
+    EXPECT_EQ(of.count, count);
+    EXPECT_EQ(flame_stream(tree, node), tree.path(node).front());
+  }
+  EXPECT_EQ(leaves, expected.size());
+  EXPECT_EQ(tree.nodes()[0].total_ns, all);
+  EXPECT_GT(found_ns(tree, 0, "\"GPU gather\""), 0);
+  EXPECT_EQ(found_ns(tree, 0, "\"GPU copy\""), 0);
 }
 
 }  // namespace

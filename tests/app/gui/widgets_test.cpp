@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <implot.h>
 
+#include "app/gui/views/choices.h"
 #include "app/gui/views/plots.h"
 
 namespace shardscope::gui {
@@ -62,6 +63,49 @@ TEST_F(Widgets, AButtonShowsItsTipUnderThePointerOnlyAlsoWhileItCannotBePressed)
     EXPECT_EQ(drawn(300, 300, button(enabled, "Hold every rank")).tip, 0) << enabled;
     EXPECT_EQ(drawn(120, 110, button(enabled, "")).tip, 0) << enabled;
   }
+}
+
+/// Of three with one label each is an item of its own, and one that cannot be pressed is passed over.
+TEST_F(Widgets, ButtonsAreReachedAndPressedByTheKeyboard) {
+  ImGuiIO& io = ImGui::GetIO();
+  io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+  std::vector<int> pressed;
+  const auto frame = [&] {
+    drawn(-1, -1, [&](Context& ctx) {
+      ImGui::SetNextWindowPos({0, 0});
+      ImGui::SetNextWindowSize({800, 600});
+      ImGui::Begin("buttons");
+      ctx.enter_window();
+      for (int i = 0; i < 3; ++i) {
+        if (ctx.button({40 + 100.0F * static_cast<float>(i), 60, 80, 24}, "Same", i != 1))
+          pressed.push_back(i);
+      }
+      ImGui::End();
+    });
+  };
+  const auto press = [&](ImGuiKey key) {
+    for (const bool down : {true, false}) {
+      io.AddKeyEvent(key, down);
+      for (int i = 0; i < 3; ++i) frame();
+    }
+  };
+  frame();
+  press(ImGuiKey_Tab);
+  press(ImGuiKey_Enter);
+  EXPECT_EQ(pressed, (std::vector<int>{0}));
+  press(ImGuiKey_RightArrow);
+  press(ImGuiKey_Space);
+  EXPECT_EQ(pressed, (std::vector<int>{0, 2}));
+}
+
+TEST(Choices, TheLastOnesGiveWayFirstAndNoneIsLost) {
+  const auto fit = [](float room) { return fit_choices({200, 100}, {80, 60}, 50, room); };
+  constexpr ChoiceForm hidden = ChoiceForm::hidden;
+  EXPECT_EQ(fit(300), (std::vector{ChoiceForm::buttons, ChoiceForm::buttons}));
+  EXPECT_EQ(fit(299), (std::vector{ChoiceForm::buttons, ChoiceForm::menu}));
+  EXPECT_EQ(fit(259), (std::vector{ChoiceForm::menu, ChoiceForm::menu}));
+  EXPECT_EQ(fit(139), (std::vector{ChoiceForm::menu, hidden}));
+  EXPECT_EQ(fit(129), (std::vector{hidden, hidden})) << "all of them are in one menu";
 }
 
 TEST_F(Widgets, APlotMarksItsValuesWhileTheyAreFew) {
