@@ -340,6 +340,8 @@ void TimelineView::draw(Context& ctx, Rect room) {
           const std::string idle = idle_text(app, row.lane(), scale.time_of(ctx.pointer.x));
           if (!idle.empty()) ctx.tip(idle);
         }
+        if (row.kind == RowKind::reduce && row.depth == 0 && draw_flushes(ctx, row.rank, lane, scale))
+          hovered_.reset();
       }
       mark_hits(ctx, row, lane, scale);
       draw_pauses(ctx, app.store(), row.rank, lane, scale);
