@@ -180,11 +180,12 @@ void TrackRows::param_header(Context& ctx, const TimelineRow& row, const Rect& g
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   const std::string name = param_name(app.store(), row.param);
-  const Rect line{gutter.x + 22, gutter.y, lane.right() - gutter.x - 22, gutter.h};
-  const float width = std::min(ctx.canvas.width(name, Font::strong) + 8, line.w - 40);
-  const Rect text{line.x, line.y, width, line.h};
-  ctx.canvas.text_in(text, name, app.selected(row.param) ? c.accent : c.text, Font::strong);
-  const Rect close{text.right(), line.y, 20, line.h};
+  const Rect close{gutter.right() - 20, gutter.y, 20, gutter.h};
+  const Rect text{gutter.x + 22, gutter.y, close.x - gutter.x - 22, gutter.h};
+  const auto chars = static_cast<std::size_t>(std::max(1.0F, text.w / 7));
+  ctx.canvas.text_in(text, short_path(name, chars), app.selected(row.param) ? c.accent : c.text,
+                     Font::strong);
+  ctx.canvas.text_in(lane.inset(6, 0), name, c.muted, Font::small);
   const bool over_close = ctx.hovered(close);
   ctx.canvas.text_in(close, "\u00d7", over_close ? c.accent : c.muted, Font::body, Align::centre);
   if (over_close) ctx.tip("Do not show this parameter on the timeline");
@@ -192,7 +193,7 @@ void TrackRows::param_header(Context& ctx, const TimelineRow& row, const Rect& g
     unfollow_param(app.timeline, row.param);
     return;
   }
-  if (ctx.hovered(text)) {
+  if (ctx.hovered({text.x, text.y, lane.right() - text.x, text.h})) {
     ctx.tip(name +
             ": where it is on every rank over time. Filled: available, hatched: in flight, line: not "
             "available. Click to select it.");
