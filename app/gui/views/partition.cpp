@@ -207,9 +207,12 @@ void PartitionView::draw(Context& ctx, Rect room) {
       const std::uint32_t param = elements.param_at(position_of(line, ctx.pointer.x));
       if (param != ev::kNoId) app.select_param(param, rank);
     }
-    if (over && ctx.pointer.double_click && app.selection.param != ev::kNoId) {
-      follow_param(app.timeline, app.selection.param);
-      app.timeline_scroll = 0;
+    if (over && ctx.pointer.double_click) {
+      const std::uint32_t param = elements.param_at(position_of(line, ctx.pointer.x));
+      if (param != ev::kNoId) {
+        follow_param(app.timeline, param);
+        app.timeline_scroll = 0;
+      }
     }
   }
 }
