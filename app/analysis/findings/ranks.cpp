@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/analysis/findings/findings.h"
+#include "app/analysis/slow_rank.h"
 #include "app/analysis/statistics.h"
 
 namespace shardscope::analysis::findings {
@@ -144,7 +145,7 @@ void data_starvation(const Facts& facts, Found& found) {
 }
 
 void stragglers(const Facts& facts, Found& found) {
-  constexpr double kSlower = 1.1, kLasting = 0.6, kMorePositionsPct = 5;
+  constexpr double kLasting = 0.6, kMorePositionsPct = 5;
   if (facts.ranks.size() < 2) return;
   const RankFacts& late = *std::ranges::max_element(facts.ranks, {}, &RankFacts::others_waited);
   const double waited = late.others_waited;
@@ -162,7 +163,7 @@ void stragglers(const Facts& facts, Found& found) {
   if (cause == nullptr || excess < waited / 2) return;  // ranks take turns in coming last
   const double usual = others_median(facts, late.rank, cause->of);
   const bool computes = cause->of == &RankFacts::compute;
-  if (computes && (late.compute < kSlower * usual || late.lasting < kLasting)) return;
+  if (computes && (!is_slow(late.compute, usual) || late.lasting < kLasting)) return;
   if (found.has("data_starvation") && late.data > excess / 2) {
     found.follows("data_starvation",
                   fmt::format("Other ranks wait {:.1f} ms of a step for rank {}", waited, late.rank));

@@ -193,6 +193,13 @@ void AppState::show_rank(std::uint32_t rank) {
   timeline.automatic = false;
   for (const store::RankRow& row : store().ranks())
     if (row.rank == rank) timeline.closed_nodes.erase(row.host);
+  for (const RankGroup& group : timeline.groups)
+    if (std::ranges::find(group.ranks, rank) != group.ranks.end()) timeline.closed_nodes.erase(group.title);
+  // What is gone to is seen: a filter that hides it is over.
+  if (timeline.shown && !timeline.shown->contains(rank)) {
+    timeline.filter.clear();
+    timeline.shown.reset();
+  }
   rank_to_show = rank;
 }
 

@@ -65,6 +65,7 @@ struct AppState {
   Notebook notes;
 
   TimelineOptions timeline;
+  mutable RankGroupings groupings;
   bool ranks_placed = false;
   float timeline_scroll = 0;
   std::optional<std::uint32_t> rank_to_show;  ///< the timeline scrolls to it

@@ -87,30 +87,38 @@ const std::vector<GradientState>& GradientStatesAt::of(const store::Store& store
   return found->second;
 }
 
+BucketFlush opened_bucket(const ev::Event& event) {
+  const auto open = ev::as<ev::EventKind::bucket_open>(event);
+  BucketFlush out;
+  out.opened_ns = static_cast<std::int64_t>(event.ticks);
+  out.bucket = open.bucket;
+  out.buffer = static_cast<std::uint32_t>(open.buffer);
+  return out;
+}
+
+BucketFlush flush_of(const ev::Event& event, const BucketFlush& opened) {
+  const auto flush = ev::as<ev::EventKind::bucket_flush>(event);
+  BucketFlush out = opened;
+  out.at_ns = static_cast<std::int64_t>(event.ticks);
+  out.bucket = flush.bucket;
+  out.trigger_param = flush.trigger_param;
+  out.params = flush.params;
+  out.elems = flush.elems;
+  out.reason = static_cast<std::uint8_t>(flush.reason);
+  return out;
+}
+
 std::vector<BucketFlush> bucket_flushes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                         std::int64_t end_ns) {
   std::vector<BucketFlush> out;
-  std::map<std::uint32_t, std::pair<std::int64_t, std::uint32_t>> opened;
+  std::map<std::uint32_t, BucketFlush> filling;
   store.for_each_instant(rank, begin_ns, end_ns, [&](const ev::Event& event) {
-    const auto at = static_cast<std::int64_t>(event.ticks);
     if (event.kind == ev::EventKind::bucket_open) {
-      const auto open = ev::as<ev::EventKind::bucket_open>(event);
-      opened[open.bucket] = {at, static_cast<std::uint32_t>(open.buffer)};
+      const BucketFlush opened = opened_bucket(event);
+      filling[opened.bucket] = opened;
     } else if (event.kind == ev::EventKind::bucket_flush) {
-      const auto flush = ev::as<ev::EventKind::bucket_flush>(event);
-      BucketFlush row;
-      row.at_ns = at;
-      row.bucket = flush.bucket;
-      row.trigger_param = flush.trigger_param;
-      row.params = flush.params;
-      row.elems = flush.elems;
-      row.reason = static_cast<std::uint8_t>(flush.reason);
-      if (const auto found = opened.find(flush.bucket); found != opened.end()) {
-        row.opened_ns = found->second.first;
-        row.buffer = found->second.second;
-        opened.erase(found);
-      }
-      out.push_back(row);
+      const auto opened = filling.extract(ev::as<ev::EventKind::bucket_flush>(event).bucket);
+      out.push_back(flush_of(event, opened.empty() ? BucketFlush{} : opened.mapped()));
     }
   });
   return out;

@@ -58,6 +58,10 @@ struct BucketFlush {
   std::int64_t elems = 0;
   std::uint8_t reason = 0;  ///< plan::FlushReason
 };
+/// What a bucket_open says of the flush that will come: bucket, buffer and when it was opened.
+[[nodiscard]] BucketFlush opened_bucket(const ev::Event& event);
+/// Of a bucket_flush, and of the bucket's opening where that is known.
+[[nodiscard]] BucketFlush flush_of(const ev::Event& event, const BucketFlush& opened);
 /// Flushes of a rank in [begin, end), oldest first.
 [[nodiscard]] std::vector<BucketFlush> bucket_flushes(const store::Store& store, std::uint32_t rank,
                                                       std::int64_t begin_ns, std::int64_t end_ns);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "app/analysis/slow_rank.h"
+#include "app/gui/model/rank_filter.h"
 #include "app/gui/model/rank_pace.h"
 
 namespace shardscope::gui {
@@ -49,6 +52,49 @@ std::vector<std::uint32_t> rank_order(const AppState& app) {
     return found == key.end() ? std::int64_t{-1} : found->second;
   });
   return out;
+}
+
+void arrange_ranks(AppState& app) {
+  TimelineOptions& options = app.timeline;
+  const store::Store& store = app.store();
+  options.ranks = rank_order(app);
+  options.groups.clear();
+  const std::vector<RankGrouping>& ways = app.groupings.of(store);
+  if (const auto way = std::ranges::find(ways, options.grouping, &RankGrouping::name); way != ways.end()) {
+    options.groups = way->groups;
+  } else if (options.grouping.empty()) {
+    RankGroup& all = options.groups.emplace_back();
+    for (const store::RankRow& rank : store.ranks()) all.ranks.push_back(rank.rank);
+  }
+  options.shown.reset();
+  const RankFilter filter = parse_rank_filter(options.filter);
+  if (filter.empty()) return;
+  options.shown = ranks_of(filter, store, options.groups,
+                           filter.slow ? RankPaces(app).slow() : std::set<std::uint32_t>{});
+}
+
+std::optional<FilterLine> filter_line(const AppState& app) {
+  const RankFilter filter = parse_rank_filter(app.timeline.filter);
+  if (!filter.problem.empty()) return FilterLine{filter.problem, true};
+  if (!app.timeline.shown) return std::nullopt;
+  const bool none = app.timeline.shown->empty();
+  std::string text = hidden_text(*app.timeline.shown, app.store().ranks().size());
+  if (none && filter.slow)
+    text += ": no rank computes " + times_text(analysis::kSlowRank) +
+            " the median of the others in the step shown";
+  return FilterLine{text + ".", none};
+}
+
+void next_grouping(AppState& app) {
+  const std::vector<RankGrouping>& ways = app.groupings.of(app.store());
+  std::string& now = app.timeline.grouping;
+  const auto way = std::ranges::find(ways, now, &RankGrouping::name);
+  if (way == ways.end())
+    now = ways.empty() ? kByNode : ways.front().name;
+  else
+    now = way + 1 == ways.end() ? "" : (way + 1)->name;
+  app.timeline.order = RankOrder::number;
+  app.timeline_scroll = 0;
 }
 
 }  // namespace shardscope::gui

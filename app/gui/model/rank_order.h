@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "app/gui/model/app_state.h"
@@ -14,5 +16,16 @@ namespace shardscope::gui {
 /// whose figures are shown (rank_pace). Ranks without figures come last. Empty where all are in order of
 /// their numbers.
 [[nodiscard]] std::vector<std::uint32_t> rank_order(const AppState& app);
+
+/// Takes order, groups and filter of the ranks to what they come to, once for each frame.
+void arrange_ranks(AppState& app);
+/// What the filter leaves, or what is wrong with it, for the line that says so.
+struct FilterLine {
+  std::string text;
+  bool problem = false;
+};
+[[nodiscard]] std::optional<FilterLine> filter_line(const AppState& app);
+/// Groups the ranks another way: the next one that there is, then not at all.
+void next_grouping(AppState& app);
 
 }  // namespace shardscope::gui

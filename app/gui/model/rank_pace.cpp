@@ -1,9 +1,11 @@
 #include "app/gui/model/rank_pace.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 #include <vector>
 
-#include "app/analysis/statistics.h"
+#include "app/gui/model/format.h"
 #include "app/gui/model/step_of.h"
 
 namespace shardscope::gui {
@@ -26,8 +28,22 @@ RankPaces::RankPaces(const AppState& app) : times_(step_shown(app)) {
     busy.push_back(static_cast<double>(one.time.compute_ns));
     longest_ns_ = std::max(longest_ns_, one.time.compute_ns);
   }
-  // The findings' median: of two ranks it lies between them, so that either can be out of line.
-  if (busy.size() > 1) median_ns_ = analysis::quantile(busy, 0.5);
+  medians_ = analysis::OthersMedian(std::move(busy));
+}
+
+std::set<std::uint32_t> RankPaces::slow() const {
+  std::set<std::uint32_t> out;
+  if (times_ == nullptr) return out;
+  for (const StepTimes::Rank& one : times_->ranks)
+    if (of(one.rank).straggler) out.insert(one.rank);
+  return out;
+}
+
+std::optional<std::uint32_t> RankPaces::slowest() const {
+  if (times_ == nullptr || times_->ranks.size() < 2 || longest_ns_ <= 0) return std::nullopt;
+  return std::ranges::max_element(times_->ranks, {},
+                                  [](const StepTimes::Rank& one) { return one.time.compute_ns; })
+      ->rank;
 }
 
 RankPace RankPaces::of(std::uint32_t rank) const {
@@ -40,8 +56,42 @@ RankPace RankPaces::of(std::uint32_t rank) const {
   if (found == times_->ranks.end() || found->rank != rank)
     found = std::ranges::find(times_->ranks, rank, &StepTimes::Rank::rank);
   if (found != times_->ranks.end()) pace.busy_ns = found->time.compute_ns;
-  pace.straggler = median_ns_ > 0 && static_cast<double>(pace.busy_ns) >= 1.25 * median_ns_;
+  const auto own = static_cast<double>(pace.busy_ns);
+  pace.others_ns = medians_.without(own).value_or(0);
+  pace.straggler = analysis::is_slow(own, pace.others_ns);
   return pace;
+}
+
+std::string times_text(double times) { return decimal(times, 2) + " times"; }
+
+std::string pace_text(const RankPace& pace) {
+  if (!pace.step || pace.busy_ns == 0) return "";
+  std::string out = "It computed " + duration(pace.busy_ns).text() + " in step " + std::to_string(*pace.step);
+  if (pace.others_ns > 0)
+    out += ", " + times_text(static_cast<double>(pace.busy_ns) / pace.others_ns) +
+           " the median of the others (" + duration(std::llround(pace.others_ns)).text() + ")";
+  return out + (pace.straggler ? ": slow." : ".");
+}
+
+std::string waited_for_text(const AppState& app, std::uint32_t rank) {
+  constexpr double kLeastShare = 0.01;  // of its time; below it the summary says nothing either
+  const auto& ranks = app.run->summary().ranks;
+  const auto found = std::ranges::find(ranks, rank, &analysis::RankSummary::rank);
+  if (found == ranks.end() || found->time_steps == 0 || found->others_waited_ns <= 0 ||
+      static_cast<double>(found->others_waited_ns) < kLeastShare * static_cast<double>(found->time.total_ns))
+    return "";
+  return "The others waited " + duration(found->others_waited_ns).text() +
+         " in all for it: it came last to " + grouped(static_cast<std::int64_t>(found->came_last)) +
+         (found->came_last == 1 ? " collective." : " collectives.");
+}
+
+std::string go_to_slowest(AppState& app) {
+  const RankPaces paces(app);
+  const auto rank = paces.slowest();
+  if (!rank) return "Which rank is the slowest is not known: no step shown is analysed, or there is one rank";
+  app.select_rank(*rank);
+  app.show_rank(*rank);
+  return "Rank " + std::to_string(*rank) + " is the slowest. " + pace_text(paces.of(*rank));
 }
 
 RankPace rank_pace(const AppState& app, std::uint32_t rank) { return RankPaces(app).of(rank); }

@@ -146,6 +146,16 @@ void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Comp
       return;
     }
     if (take_nccl(event, index.nccl)) return;
+    if (event.kind == ev::EventKind::bucket_open) {
+      const BucketFlush opened = opened_bucket(event);
+      index.filling[opened.bucket] = opened;
+      return;
+    }
+    if (event.kind == ev::EventKind::bucket_flush) {
+      const auto opened = index.filling.extract(ev::as<ev::EventKind::bucket_flush>(event).bucket);
+      index.flushes.push_back(flush_of(event, opened.empty() ? BucketFlush{} : opened.mapped()));
+      return;
+    }
     if (event.kind == ev::EventKind::prefetch_issued) {
       const std::uint32_t gather = ev::as<ev::EventKind::prefetch_issued>(event).gather;
       index.prefetch_issued.insert(gather);
@@ -315,6 +325,12 @@ std::span<const OutsideMemory> RunIndex::outside(std::uint32_t rank) const {
   const auto index = ranks_.find(rank);
   return index == ranks_.end() ? std::span<const OutsideMemory>{}
                                : std::span<const OutsideMemory>(index->second.outside);
+}
+
+std::span<const BucketFlush> RunIndex::flushes(std::uint32_t rank) const {
+  const auto index = ranks_.find(rank);
+  return index == ranks_.end() ? std::span<const BucketFlush>{}
+                               : std::span<const BucketFlush>(index->second.flushes);
 }
 
 }  // namespace shardscope::gui

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "app/gui/model/gradient_states.h"
 #include "app/store/store.h"
 #include "runtime/plan/prefetch_outcome.h"
 
@@ -100,6 +101,7 @@ class RunIndex {
   /// What NCCL said of collective `sequence`; null where its plugin was not loaded or did not follow it.
   [[nodiscard]] const NcclNote* nccl(std::uint32_t rank, std::uint32_t sequence) const;
   [[nodiscard]] std::span<const OutsideMemory> outside(std::uint32_t rank) const;  ///< by time
+  [[nodiscard]] std::span<const BucketFlush> flushes(std::uint32_t rank) const;    ///< by time
 
  private:
   struct Seen {
@@ -116,6 +118,8 @@ class RunIndex {
     std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> parts;
     std::unordered_map<std::uint32_t, NcclNote> nccl;
     std::vector<OutsideMemory> outside;
+    std::vector<BucketFlush> flushes;
+    std::unordered_map<std::uint32_t, BucketFlush> filling;  ///< opened, not flushed yet
     std::unordered_set<std::uint32_t> prefetch_issued;
   };
   void take_instants(const store::Store& store, std::uint32_t rank, Completeness completeness,

@@ -11,6 +11,8 @@ namespace {
 
 /// What drawing one frame may spend on low rows of ranks; those that it cannot read are of an earlier frame.
 constexpr std::chrono::microseconds kFrameHeat{1000};
+/// On curves and bands of statuses, likewise.
+constexpr std::chrono::microseconds kFrameTracks{700};
 /// And on reading blocks; it shows levels of detail where that is not enough.
 constexpr std::chrono::microseconds kFrameReading{500};
 /// More as long as all that it asks of the store takes less than this: of 4 ms, the rest is for drawing it.
@@ -83,11 +85,12 @@ bool Session::poll(std::chrono::microseconds budget) {
 void Session::begin_frame() {
   if (in_window_) store_.limit_reading(kFrameReading, kFrameLooking);
   heat_.begin_frame(in_window_ ? std::optional(kFrameHeat) : std::nullopt);
+  tracks_.begin_frame(in_window_ ? std::optional(kFrameTracks) : std::nullopt);
 }
 
 void Session::end_frame() {
   if (!in_window_) return;
-  wants_more_ = store_.wants_more() || heat_.behind();
+  wants_more_ = store_.wants_more() || heat_.behind() || tracks_.behind();
   store_.limit_reading(std::nullopt);
 }
 

@@ -13,6 +13,7 @@
 #include "app/gui/model/analyst.h"
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/heat_rows.h"
+#include "app/gui/model/rank_tracks.h"
 #include "app/gui/model/run_index.h"
 #include "app/store/recording.h"
 #include "app/store/store.h"
@@ -72,6 +73,7 @@ class Session {
   bool settle(std::chrono::milliseconds most = std::chrono::minutes(1));
   [[nodiscard]] const ElementAxis& elements(ElementScale scale);
   [[nodiscard]] HeatRows& heat() noexcept { return heat_; }
+  [[nodiscard]] RankTracks& tracks() noexcept { return tracks_; }
 
  private:
   Session() = default;
@@ -90,6 +92,7 @@ class Session {
   std::size_t damage_shown_ = 0;
   bool in_window_ = false, wants_more_ = false;
   HeatRows heat_;
+  RankTracks tracks_;
   std::map<ElementScale, ElementAxis> elements_;
   std::size_t elements_params_ = 0;
   std::string control_seen_;

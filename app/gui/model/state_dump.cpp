@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/analysis/foreign_json.h"
 #include "app/gui/model/details.h"
@@ -119,6 +120,14 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
                  {"done", app.find.search.done() && app.find.statistics.ready()},
                  {"filtered", !app.find.filter.empty()}};
   out["rank_order"] = rank_order(app);
+  out["ranks"] = {{"filter", app.timeline.filter},
+                  {"grouping", app.timeline.grouping},
+                  {"shown", app.timeline.shown.value_or(std::set<std::uint32_t>{})},
+                  {"hides", app.timeline.shown.has_value()}};
+  out["rows"] = {{"counters", nlohmann::json::array()}, {"params", nlohmann::json::array()}};
+  for (const RowCounter counter : app.timeline.counters) out["rows"]["counters"].push_back(word(counter));
+  for (const std::uint32_t param : app.timeline.params)
+    out["rows"]["params"].push_back(param_name(data, param));
   out["related"] = nlohmann::json::array();
   for (const RelatedRow& row : describe_selection(app).related) out["related"].push_back(row.text);
   out["notes"] = {{"problem", app.notes.problem()}, {"list", nlohmann::json::array()}};

@@ -34,9 +34,22 @@ struct Node {
   std::vector<std::uint32_t> ranks;
 };
 
-/// By host where the ranks are of several and stand in the order of their numbers.
-std::vector<Node> nodes(const store::Store& store, const TimelineOptions& options) {
+/// Without those that the filter hides, and groups that have no other.
+std::vector<Node> filtered(std::vector<Node> nodes, const TimelineOptions& options) {
+  if (!options.shown) return nodes;
+  for (Node& node : nodes)
+    std::erase_if(node.ranks, [&](std::uint32_t rank) { return !options.shown->contains(rank); });
+  std::erase_if(nodes, [](const Node& node) { return node.ranks.empty(); });
+  return nodes;
+}
+
+/// By host where the ranks are of several and stand in the order of their numbers, or in the given groups.
+std::vector<Node> all_nodes(const store::Store& store, const TimelineOptions& options) {
   std::vector<Node> out;
+  if (options.ranks.empty() && !options.groups.empty()) {
+    for (const RankGroup& group : options.groups) out.push_back({group.title, group.ranks});
+    return out;
+  }
   if (options.ranks.empty()) {
     for (const store::RankRow& rank : store.ranks()) {
       // Ranks of a node mostly follow one another.
@@ -51,6 +64,37 @@ std::vector<Node> nodes(const store::Store& store, const TimelineOptions& option
   return {Node{"", ranks_in_order(store, options)}};
 }
 
+std::vector<Node> nodes(const store::Store& store, const TimelineOptions& options) {
+  return filtered(all_nodes(store, options), options);
+}
+
+std::size_t ranks_shown(const store::Store& store, const TimelineOptions& options) {
+  return options.shown ? options.shown->size() : store.ranks().size();
+}
+
+bool fits(const store::Store& store, const TimelineOptions& options, float height) {
+  return layout_rows(store, options).height <= height;
+}
+
+/// Leaves out rows of lanes, as few as it takes to fit. Where none are enough it leaves out none.
+bool leave_out_rows(const store::Store& store, TimelineOptions& options, float height) {
+  struct Step {
+    std::uint8_t lane_depths, fewest;
+  };
+  const float each = options.heat ? kHeatHeight + kHeatGap : kRankHeaderHeight + kLaneGap;
+  if (each * static_cast<float>(ranks_shown(store, options)) > height) return false;
+  constexpr std::array kSteps{Step{kLaneDepths, 5}, Step{1, 3}};
+  for (const Step& step : kSteps) {
+    options.lane_depths = step.lane_depths;
+    for (options.compute_depths = kComputeDepths; options.compute_depths >= step.fewest;
+         --options.compute_depths)
+      if (fits(store, options, height)) return true;
+  }
+  options.lane_depths = kLaneDepths;
+  options.compute_depths = kComputeDepths;
+  return false;
+}
+
 /// The first of every kNumbered heat rows that follow one another.
 void number_heat_rows(std::vector<TimelineRow>& rows) {
   constexpr std::size_t kNumbered = 3;  // heat rows that a number's height covers
@@ -62,7 +106,57 @@ void number_heat_rows(std::vector<TimelineRow>& rows) {
   }
 }
 
+/// Of each parameter that is followed, a band for each rank under one another, whatever ranks are hidden
+/// behind their node: they are what is compared.
+template <typename Add>
+void add_bands(const std::vector<Node>& nodes, const TimelineOptions& options, const Add& add,
+               TimelineRows& out) {
+  constexpr std::size_t kFew = 16;
+  std::size_t ranks = 0;
+  for (const Node& node : nodes) ranks += node.ranks.size();
+  for (const std::uint32_t param : options.params) {
+    add(RowKind::param, ev::kNoId, 0, kLaneHeight, true);
+    out.rows.back().param = param;
+    for (const Node& node : nodes) {
+      for (const std::uint32_t rank : node.ranks) {
+        add(RowKind::status, rank, 0, ranks <= kFew ? kBandHeight : kLowBandHeight, false);
+        out.rows.back().param = param;
+      }
+    }
+  }
+}
+
 }  // namespace
+
+const char* word(RowCounter counter) noexcept {
+  switch (counter) {
+    case RowCounter::live_elements:
+      return "live elements";
+    case RowCounter::memory:
+      return "memory in use";
+    case RowCounter::in_flight:
+      return "bytes in flight";
+    case RowCounter::loss:
+      return "loss";
+    case RowCounter::step_time:
+      return "step time";
+  }
+  return "";
+}
+
+void toggle(TimelineOptions& options, RowCounter counter) {
+  if (options.counters.erase(counter) == 0) options.counters.insert(counter);
+}
+
+bool follows(const TimelineOptions& options, std::uint32_t param) {
+  return std::ranges::find(options.params, param) != options.params.end();
+}
+
+void follow_param(TimelineOptions& options, std::uint32_t param) {
+  if (!follows(options, param)) options.params.push_back(param);
+}
+
+void unfollow_param(TimelineOptions& options, std::uint32_t param) { std::erase(options.params, param); }
 
 store::LaneId TimelineRow::lane() const noexcept {
   switch (kind) {
@@ -85,6 +179,10 @@ store::LaneId TimelineRow::lane() const noexcept {
       return {rank, ev::StreamId::worker};
     case RowKind::gpu:
       return {rank, gpu_lane};
+    case RowKind::counter:
+    case RowKind::param:
+    case RowKind::status:
+      return {ev::kNoId, ev::StreamId::host};
   }
   return {rank, ev::StreamId::host};
 }
@@ -115,6 +213,12 @@ const char* TimelineRow::label() const noexcept {
       return "worker";
     case RowKind::gpu:
       return word(gpu_lane);
+    case RowKind::counter:
+      return word(counter);
+    case RowKind::param:
+      return "parameter";
+    case RowKind::status:
+      return "status";
   }
   return "";
 }
@@ -141,20 +245,36 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
     row.y = y;
     row.height = height;
     row.expanded = expanded;
-    if (depth == 0 && kind > RowKind::rank && kind != RowKind::waits && kind != RowKind::gpu)
+    if (depth == 0 && row.is_lane() && kind != RowKind::rank && kind != RowKind::waits &&
+        kind != RowKind::gpu)
       row.given_name = store::given_lane_name(store, row.lane());
     y += height + kLaneGap;
   };
-  const auto add_lanes = [&](std::uint32_t rank) {
-    const std::uint8_t host = visible_depths(store, rank, ev::StreamId::host, 2);
+  const auto add_counters = [&](std::uint32_t rank) {
+    for (const RowCounter counter : options.counters) {
+      if (of_all_ranks(counter) != (rank == ev::kNoId)) continue;
+      add(RowKind::counter, rank, 0, kCounterHeight, false);
+      out.rows.back().counter = counter;
+    }
+  };
+  std::uint32_t left_out = 0;
+  const auto depths_of = [&](std::uint32_t rank, ev::StreamId stream, std::uint8_t most, std::uint8_t shown) {
+    const std::uint8_t all = visible_depths(store, rank, stream, most);
+    left_out += all > shown ? all - shown : 0U;
+    return std::min(all, shown);
+  };
+  const auto add_lanes = [&](std::uint32_t rank, std::size_t header) {
+    left_out = 0;
+    const std::uint8_t host = depths_of(rank, ev::StreamId::host, kLaneDepths, options.lane_depths);
     for (std::uint8_t d = 0; d < host; ++d) add(RowKind::host, rank, d, kLaneHeight, false);
-    const std::uint8_t compute = visible_depths(store, rank, ev::StreamId::compute, options.compute_depths);
+    const std::uint8_t compute =
+        depths_of(rank, ev::StreamId::compute, kComputeDepths, options.compute_depths);
     for (std::uint8_t d = 0; d < compute; ++d) add(RowKind::compute, rank, d, kLaneHeight, false);
     if (compute != 0) add(RowKind::waits, rank, 0, kLaneHeight, false);
     for (const RowKind kind :
          {RowKind::gather, RowKind::reduce, RowKind::copy, RowKind::nvme, RowKind::worker}) {
       const TimelineRow probe{.kind = kind, .rank = rank};
-      const std::uint8_t depths = visible_depths(store, rank, probe.lane().stream, 2);
+      const std::uint8_t depths = depths_of(rank, probe.lane().stream, kLaneDepths, options.lane_depths);
       for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank, d, kLaneHeight, false);
     }
     for (const ev::StreamId lane : kGpuRows) {
@@ -163,9 +283,14 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
       out.rows.back().gpu_lane = lane;
       out.rows.back().given_name = store::given_lane_name(store, {rank, lane});
     }
+    out.rows[header].left_out = left_out;
     y += kRankGap - kLaneGap;
   };
-  for (const Node& node : nodes(store, options)) {
+  const std::vector<Node> all = nodes(store, options);
+  add_counters(ev::kNoId);
+  add_bands(all, options, add, out);
+  if (!out.rows.empty()) y += kRankGap - kLaneGap;
+  for (const Node& node : all) {
     if (!node.host.empty()) {
       const bool open = !options.closed_nodes.contains(node.host);
       add(RowKind::node, ev::kNoId, 0, kLaneHeight, open);
@@ -177,9 +302,11 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
       const bool expanded = options.expanded.contains(rank);
       const bool heat = options.heat && !expanded;
       add(RowKind::rank, rank, 0, heat ? kHeatHeight : kRankHeaderHeight, expanded);
+      const std::size_t header = out.rows.size() - 1;
       out.rows.back().heat = heat;
       if (heat) y -= kLaneGap - kHeatGap;
-      if (expanded) add_lanes(rank);
+      if (!heat) add_counters(rank);
+      if (expanded) add_lanes(rank, header);
     }
   }
   number_heat_rows(out.rows);
@@ -189,16 +316,26 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
 
 void resolve_height(const store::Store& store, TimelineOptions& options, float height) {
   constexpr float kScreens = 2;  // of ranks, that are scrolled through rather than lowered
-  const float all = static_cast<float>(store.ranks().size()) * (kRankHeaderHeight + kLaneGap);
+  const float all = static_cast<float>(ranks_shown(store, options)) * (kRankHeaderHeight + kLaneGap);
   options.heat = options.rank_height == RankHeight::heat ||
                  (options.rank_height == RankHeight::automatic && all > kScreens * height);
 }
 
 void expand_while_room(const store::Store& store, TimelineOptions& options, float height) {
-  for (const std::uint32_t rank : ranks_in_order(store, options)) {
+  options.compute_depths = kComputeDepths;
+  options.lane_depths = kLaneDepths;
+  std::vector<std::uint32_t> ranks;
+  for (const Node& node : nodes(store, options))
+    ranks.insert(ranks.end(), node.ranks.begin(), node.ranks.end());
+  if (!ranks.empty() && options.expanded.empty()) options.expanded.insert(ranks.front());
+  // As long as nothing is known of the height there is no room for a second.
+  if (height > 0 && options.expanded.size() == 1 && !fits(store, options, height)) {
+    leave_out_rows(store, options, height);
+    return;
+  }
+  for (const std::uint32_t rank : ranks) {
     if (!options.expanded.insert(rank).second) continue;
-    const bool first = options.expanded.size() == 1;
-    if (!first && layout_rows(store, options).height > height) {
+    if (!fits(store, options, height)) {
       options.expanded.erase(rank);
       return;
     }

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/gui/model/rank_order.h"
+#include "app/gui/model/rank_pace.h"
 #include "app/gui/model/step_of.h"
+#include "app/gui/views/timeline_menu.h"
 #include "app/store/span_time.h"
 
 namespace shardscope::gui {
@@ -108,6 +111,22 @@ void order_ranks(C& ctx) {
   ctx.app.timeline.order = order;
   ctx.app.timeline_scroll = 0;
 }
+void slowest(C& ctx) { ctx.ui.say(go_to_slowest(ctx.app)); }
+void filter_ranks(C& ctx) {
+  ctx.ui.show_panel = "timeline";
+  ctx.app.timeline.focus_filter = true;
+}
+bool several_ranks(const C& ctx) { return ctx.app.store().ranks().size() > 1; }
+bool filters_ranks(const C& ctx) { return !ctx.app.timeline.filter.empty(); }
+template <RowCounter counter>
+void toggle_row(C& ctx) {
+  toggle(ctx.app.timeline, counter);
+}
+template <RowCounter counter>
+bool shows_row(const C& ctx) {
+  return ctx.app.timeline.counters.contains(counter);
+}
+bool param_selected(const C& ctx) { return ctx.app.selection.param != ev::kNoId; }
 void write_note(C& ctx) {
   ctx.ui.note = note_here(ctx.app);
   ctx.ui.open(Dialog::note);
@@ -155,6 +174,23 @@ const Command kCommands[] = {
      [](const C& ctx) { return ctx.app.timeline.order == RankOrder::computation; }},
     {Menu::view, "Ranks by exposed communication", "", 0, kNone, order_ranks<RankOrder::exposed>, nullptr,
      [](const C& ctx) { return ctx.app.timeline.order == RankOrder::exposed; }},
+    {Menu::view, "Ranks in the next kind of groups", "", 0, kNone, [](C& ctx) { next_grouping(ctx.app); },
+     several_ranks},
+    {Menu::view, "Filter ranks...", "", 0, kNone, filter_ranks, several_ranks, filters_ranks},
+    {Menu::view, "Show all ranks", "", 0, kNone, [](C& ctx) { ctx.app.timeline.filter.clear(); },
+     filters_ranks},
+    {Menu::view, "Row: live elements", "", 0, kNone, toggle_row<RowCounter::live_elements>, nullptr,
+     shows_row<RowCounter::live_elements>, true},
+    {Menu::view, "Row: memory in use", "", 0, kNone, toggle_row<RowCounter::memory>, nullptr,
+     shows_row<RowCounter::memory>},
+    {Menu::view, "Row: bytes in flight", "", 0, kNone, toggle_row<RowCounter::in_flight>, nullptr,
+     shows_row<RowCounter::in_flight>},
+    {Menu::view, "Row: loss", "", 0, kNone, toggle_row<RowCounter::loss>, nullptr,
+     shows_row<RowCounter::loss>},
+    {Menu::view, "Row: step time", "", 0, kNone, toggle_row<RowCounter::step_time>, nullptr,
+     shows_row<RowCounter::step_time>},
+    {Menu::view, "Row: statuses of the selected parameter", "", 0, kNone, follow_selected, param_selected,
+     follows_selected},
     {Menu::view, "Larger text", "Ctrl+=", key::kEqual, kCtrl, [](C& ctx) { scale_text(ctx, 0.1F); }, nullptr,
      nullptr, true},
     {Menu::view, "Smaller text", "Ctrl+-", key::kMinus, kCtrl, [](C& ctx) { scale_text(ctx, -0.1F); }},
@@ -164,6 +200,7 @@ const Command kCommands[] = {
 
     {Menu::go, "Command or place...", "Ctrl+P", 'P', kCtrl, ask<Dialog::palette>},
     {Menu::go, "Go to step, time, rank or link...", "Ctrl+G", 'G', kCtrl, ask<Dialog::go_to>},
+    {Menu::go, "Go to the slowest rank", "", 0, kNone, slowest, several_ranks},
     {Menu::go, "Find...", "Ctrl+F", 'F', kCtrl, find, nullptr, nullptr, true},
     {Menu::go, "Find what is selected", "Ctrl+Shift+F", 'F', kCtrlShift, find_what_is_selected, selected},
     {Menu::go, "Next hit", "F3", key::kF3, kNone, next_hit_of<Toward::later>, nullptr, nullptr, false,

@@ -4,6 +4,7 @@
 #include "app/gui/views/commands.h"
 #include "app/gui/views/imgui_text.h"
 #include "app/gui/views/theme.h"
+#include "app/gui/views/timeline_marks.h"
 #include "app/gui/views/workspace.h"
 
 namespace shardscope::gui {
@@ -42,7 +43,7 @@ constexpr Colour kColours[] = {
     {Meaning::trouble, "waiting (hatched), late, error"},
 };
 /// Marks on the timeline that are no colour.
-enum class Mark : std::uint8_t { hatched_gather, late, tail, unused, gap, strip, skipped };
+enum class Mark : std::uint8_t { hatched_gather, late, tail, unused, gap, strip, skipped, flush, flush_rest };
 struct MarkRow {
   Mark mark;
   const char* what;
@@ -52,6 +53,8 @@ constexpr MarkRow kMarks[] = {
     {Mark::late, "gather that came late: computation waited for it"},
     {Mark::tail, "gather that came early: until its parameters were used"},
     {Mark::unused, "gather that nothing used"},
+    {Mark::flush, "bucket flushed: full, the next gradient did not fit"},
+    {Mark::flush_rest, "bucket flushed: backward or gradient accumulation had ended"},
     {Mark::gap, "events are missing here"},
     {Mark::strip, "rank whose lanes are hidden: computation, gathers, reductions"},
     {Mark::skipped, "step that was skipped (overflow)"},
@@ -102,6 +105,11 @@ void draw_mark(Context& ctx, Mark mark, const Rect& at) {
       canvas.fill({at.x, at.y, at.w, at.h - 8}, c.of(Meaning::compute), 0.9F);
       canvas.fill({at.x, at.bottom() - 7, at.w, 3}, gather);
       canvas.fill({at.x, at.bottom() - 3, at.w * 0.7F, 3}, c.of(Meaning::reduce));
+      return;
+    case Mark::flush:
+    case Mark::flush_rest:
+      canvas.fill(at, c.of(Meaning::reduce));
+      draw_flush_mark(ctx, at.x + at.w / 2, at.y, mark == Mark::flush ? FlushShape::full : FlushShape::rest);
       return;
     case Mark::skipped:
       canvas.fill(at, c.of(Meaning::compute));

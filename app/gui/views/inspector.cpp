@@ -4,6 +4,7 @@
 #include "app/gui/model/finder.h"
 #include "app/gui/model/format.h"
 #include "app/gui/views/panels.h"
+#include "app/gui/views/timeline_menu.h"
 
 namespace shardscope::gui {
 namespace {
@@ -85,6 +86,13 @@ void InspectorView::header(Context& ctx, Rect& room) {
   if (ctx.app.selection.kind == SelectionKind::none) return;
   if (ctx.button_right(room, "Clear", true, Context::Look::plain, "Select nothing (Esc)"))
     ctx.app.clear_selection();
+  if (ctx.app.selection.kind == SelectionKind::param) {
+    const bool shown = follows_selected(ctx);
+    if (ctx.button_right(room, shown ? "On the timeline" : "Show on timeline", true,
+                         shown ? Context::Look::chosen : Context::Look::plain,
+                         "Where this parameter is on every rank over time, as bands above the ranks"))
+      follow_selected(ctx);
+  }
   if (ctx.button_right(room, "Find all like it", true, Context::Look::plain,
                        "Every span of this name, on all ranks, with count, percentiles and a histogram "
                        "(Ctrl+Shift+F)") &&

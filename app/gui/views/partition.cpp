@@ -150,6 +150,7 @@ void PartitionView::hover(Context& ctx, const Rect& rect, const ElementAxis& ele
   }
   details.fields.push_back(
       {"under the pointer", "element " + grouped(elements.element_at(param, position)), "", ""});
+  details.fields.push_back({"double click", "show it on the timeline, of every rank", "", ""});
   ctx.tip(details);
 }
 
@@ -202,6 +203,13 @@ void PartitionView::draw(Context& ctx, Rect room) {
     if (over && drag == Context::Drag::clicked) {
       const std::uint32_t param = elements.param_at(position_of(line, ctx.pointer.x));
       if (param != ev::kNoId) app.select_param(param, rank);
+    }
+    if (over && ctx.pointer.double_click) {
+      const std::uint32_t param = elements.param_at(position_of(line, ctx.pointer.x));
+      if (param != ev::kNoId) {
+        follow_param(app.timeline, param);
+        app.timeline_scroll = 0;
+      }
     }
   }
 }

@@ -11,23 +11,29 @@
 namespace shardscope::gui {
 namespace {
 
-std::string pace_text(const RankPace& pace) {
-  if (!pace.step || pace.busy_ns == 0) return "";
-  return std::string(pace.straggler ? "Straggler: computes longer than the others. " : "") +
-         "Computation in step " + std::to_string(*pace.step) + ": " + duration(pace.busy_ns).text() + ". ";
+/// Its pace, and what the others waited for it: each with a space behind it.
+std::string pace_and_waits(const AppState& app, std::uint32_t rank, const RankPace& pace) {
+  std::string out;
+  for (const std::string& text : {pace_text(pace), waited_for_text(app, rank)})
+    if (!text.empty()) out += text + " ";
+  return out;
 }
 
-/// "0 to 7", "0 to 6, 9"
-std::string numbers(const std::vector<std::uint32_t>& ranks) {
-  std::string out;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    out += (out.empty() ? "" : ", ") + std::to_string(ranks[i]);
-    if (last > i) out += " to " + std::to_string(ranks[last]);
-    i = last + 1;
-  }
-  return out;
+/// How many rows of a rank's lanes are left out, and a way to have them.
+void draw_left_out(Context& ctx, const TimelineRow& row, const Rect& lanes) {
+  if (!row.expanded || row.left_out == 0) return;
+  const std::string text = std::to_string(row.left_out) + (row.left_out == 1 ? " row" : " rows") +
+                           " of lanes left out so that every rank is seen. Show " +
+                           (row.left_out == 1 ? "it" : "them");
+  const Rect place{lanes.x + 4, lanes.y, std::min(lanes.w - 8, ctx.canvas.width(text, Font::small) + 2),
+                   lanes.h};
+  const bool over = ctx.hovered(place);
+  ctx.canvas.text_in(place, text, over ? ctx.colors().accent : ctx.colors().muted, Font::small);
+  if (!over || !ctx.pointer.pressed[0]) return;
+  TimelineOptions& options = ctx.app.timeline;
+  options.automatic = false;
+  options.compute_depths = kComputeDepths;
+  options.lane_depths = kLaneDepths;
 }
 
 void triangle(Context& ctx, const Rect& gutter, bool open) {
@@ -61,7 +67,7 @@ void draw_heat_row(Context& ctx, const TimelineRow& row, const Rect& gutter, con
   const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == row.rank;
   if (over || chosen) ctx.canvas.outline(whole, over ? c.text : c.accent, 1, 1);
   if (!over) return;
-  ctx.tip("rank " + std::to_string(row.rank) + ". " + pace_text(pace) +
+  ctx.tip("rank " + std::to_string(row.rank) + ". " + pace_and_waits(app, row.rank, pace) +
           "Click at the left to show its lanes.");
   if (ctx.pointer.pressed[0] && ctx.hovered(gutter)) {
     app.timeline.automatic = false;
@@ -87,7 +93,7 @@ void draw_node_header(Context& ctx, const TimelineRow& row, const Rect& gutter, 
   else
     painter.heat(row.ranks, lanes);
   if (!over) return;
-  ctx.tip("Ranks of " + row.given_name + ": " + numbers(row.ranks) + ". " +
+  ctx.tip("Ranks of " + row.given_name + ": " + numbers_text(row.ranks) + ". " +
           (row.expanded ? "Click to hide them behind their mean."
                         : "The colours are their mean. Click to show them."));
   if (ctx.pointer.pressed[0] && !app.timeline.closed_nodes.erase(row.given_name))
@@ -95,13 +101,13 @@ void draw_node_header(Context& ctx, const TimelineRow& row, const Rect& gutter, 
 }
 
 void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
-                      const TimeScale& scale) {
+                      const TimeScale& scale, const RankPaces& paces) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   const bool over = ctx.hovered(gutter);
   if (over) ctx.canvas.fill(gutter, c.raised);
   triangle(ctx, gutter, row.expanded);
-  const RankPace pace = rank_pace(app, row.rank);
+  const RankPace pace = paces.of(row.rank);
   const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == row.rank;
   Rect text = gutter;
   text.take_left(22);
@@ -114,10 +120,9 @@ void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, 
     ctx.canvas.fill({gutter.right() - 3, gutter.y + 3, 3, gutter.h - 6}, c.of(Meaning::trouble));
   ctx.canvas.text_in(text, "rank " + std::to_string(row.rank), chosen ? c.accent : c.text, Font::strong);
   if (over) {
-    ctx.tip(std::string(pace.straggler ? "Straggler: computes longer than the others. " : "") +
-            (pace.step ? "Computation in step " + std::to_string(*pace.step) + ". " : std::string()) +
-            "Its times here are right to within " + duration(clock_bound(app, row.rank).in_view_ns).text() +
-            ". " + "Click the triangle to show or hide the lanes, the name to select.");
+    ctx.tip(pace_and_waits(app, row.rank, pace) + "Its times here are right to within " +
+            duration(clock_bound(app, row.rank).in_view_ns).text() + ". " +
+            "Click the triangle to show or hide the lanes, the name to select.");
     if (ctx.pointer.pressed[0]) {
       if (ctx.pointer.x < gutter.x + 22 || chosen) {
         app.timeline.automatic = false;
@@ -126,6 +131,7 @@ void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, 
       app.select_rank(row.rank);
     }
   }
+  draw_left_out(ctx, row, lanes);
   if (!row.expanded) {
     SpanPainter(ctx, scale).rank_strip(row.rank, lanes);
   }

@@ -11,7 +11,7 @@
 namespace shardscope::gui {
 
 void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
-                      const TimeScale& scale);
+                      const TimeScale& scale, const RankPaces& paces);
 /// A rank where there are very many: a bar for its computation, and what it did as colours.
 void draw_heat_row(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
                    SpanPainter& painter, const RankPaces& paces);

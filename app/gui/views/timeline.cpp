@@ -15,6 +15,8 @@
 #include "app/gui/views/relation_arrows.h"
 #include "app/gui/views/span_painter.h"
 #include "app/gui/views/timeline_marks.h"
+#include "app/gui/views/timeline_menu.h"
+#include "app/gui/views/track_rows.h"
 #include "app/gui/views/view.h"
 #include "app/store/span_time.h"
 
@@ -32,7 +34,7 @@ class TimelineView final : public View {
   std::string_view name() const override { return "timeline"; }
   std::string_view title() const override { return "Timeline"; }
   bool analysed() const override { return true; }
-  void header(Context& ctx, Rect& room) override;
+  void header(Context& ctx, Rect& room) override { timeline_header(ctx, room); }
   void draw(Context& ctx, Rect room) override;
 
  private:
@@ -45,51 +47,16 @@ class TimelineView final : public View {
   void measured(Context& ctx, const Rect& lanes, const TimeScale& scale);
   void scroll_to_rank(Context& ctx, const TimelineRows& rows, float height);
 
+  /// A row that is no lane of a rank; false: it is one.
+  bool other_row(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lane,
+                 SpanPainter& painter, const TimeScale& scale);
+
+  TrackRows tracks_;
   std::optional<store::Span> hovered_;
   TimelineRow hovered_row_;
   int pan_owner_ = 0, zoom_owner_ = 0, ruler_owner_ = 0;
   std::optional<std::int64_t> zoom_from_, measure_from_;
 };
-
-void TimelineView::header(Context& ctx, Rect& room) {
-  AppState& app = ctx.app;
-  if (ctx.button_right(room, "Fit", true, Context::Look::plain, "Show the whole run (F)")) app.fit();
-  if (app.run->live()) {
-    const bool runs = app.run->link() != collector::Viewer::Link::ended;
-    if (ctx.button_right(room, app.follow || !runs ? "Follow" : "Not following: resume", true,
-                         app.follow ? Context::Look::chosen
-                         : runs     ? Context::Look::primary
-                                    : Context::Look::plain,
-                         "Keep the newest events in view (L). Looking at an earlier time stops it.")) {
-      app.follow = !app.follow;
-      if (app.follow) app.cursor_ns.reset();
-    }
-  }
-  Rect anchor;
-  if (ctx.menu_button_right(room, std::string("By ") + word(app.timeline.order), anchor,
-                            app.store().ranks().size() > 1,
-                            "Order of the ranks: by number, or the longest first in the step that is shown; "
-                            "and how high they are")) {
-    std::vector<OverlayItem> items;
-    for (const RankOrder order : {RankOrder::number, RankOrder::computation, RankOrder::exposed})
-      items.push_back({word(order), "", true, order == app.timeline.order, [&app, order] {
-                         app.timeline.order = order;
-                         app.timeline_scroll = 0;
-                       }});
-    for (const RankHeight height : {RankHeight::automatic, RankHeight::full, RankHeight::heat})
-      items.push_back({word(height), "", true, height == app.timeline.rank_height,
-                       [&app, height] { app.timeline.rank_height = height; }});
-    ctx.menu(anchor, std::move(items));
-  }
-  const bool all = app.timeline.expanded.size() == app.store().ranks().size();
-  if (ctx.button_right(room, all ? "Collapse ranks" : "Expand ranks", !app.store().ranks().empty())) {
-    app.timeline.automatic = false;
-    app.timeline.expanded.clear();
-    if (!all) {
-      for (const store::RankRow& rank : app.store().ranks()) app.timeline.expanded.insert(rank.rank);
-    }
-  }
-}
 
 void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale) {
   const Palette& c = ctx.colors();
@@ -190,7 +157,7 @@ void TimelineView::scroll_to_rank(Context& ctx, const TimelineRows& rows, float 
   float top = -1;
   float bottom = -1;
   for (const TimelineRow& row : rows.rows) {
-    if (row.rank != *wanted) continue;
+    if (row.rank != *wanted || row.kind == RowKind::status) continue;
     if (top < 0) top = row.y;
     bottom = row.y + row.height;
   }
@@ -238,6 +205,8 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
       app.set_now(scale.time_of(ctx.pointer.x));
       if (hovered_)
         app.select_span(hovered_row_.lane(), *hovered_);
+      else if (const auto& band = tracks_.hovered())
+        app.select_param(band->param, band->rank);
       else
         app.clear_selection();
       break;
@@ -270,6 +239,29 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
   (void)all;
 }
 
+bool TimelineView::other_row(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lane,
+                             SpanPainter& painter, const TimeScale& scale) {
+  switch (row.kind) {
+    case RowKind::node:
+      draw_node_header(ctx, row, gutter, lane, painter);
+      return true;
+    case RowKind::param:
+      tracks_.param_header(ctx, row, gutter, lane);
+      return true;
+    case RowKind::counter:
+      tracks_.curve(ctx, row, gutter, lane, scale);
+      break;
+    case RowKind::status:
+      tracks_.band(ctx, row, gutter, lane, scale);
+      break;
+    default:
+      return false;
+  }
+  draw_pauses(ctx, ctx.app.store(), row.rank, lane, scale);
+  draw_gaps(ctx, row.rank, lane, scale);
+  return true;
+}
+
 void TimelineView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
@@ -287,7 +279,8 @@ void TimelineView::draw(Context& ctx, Rect room) {
   // Not before a step is complete: until then lanes are still missing that need room.
   const auto steps = app.store().steps();
   const bool settled = !app.run->live() || (!steps.empty() && steps.front().end_ns != store::kOpen);
-  app.timeline.ranks = rank_order(app);
+  arrange_ranks(app);
+  filter_strip(ctx, room);
   resolve_height(app.store(), app.timeline, room.h - 8);
   if (app.timeline.automatic) expand_while_room(app.store(), app.timeline, settled ? room.h - 8 : 0);
   const TimelineRows rows = layout_rows(app.store(), app.timeline);
@@ -310,6 +303,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
       ctx.canvas.vertical(scale.x_of(step.begin_ns), room.y, room.h, c.line, 1);
     }
     SpanPainter painter(ctx, scale);
+    tracks_.begin_frame(ctx);
     const RankPaces paces(app);
     const float top = app.timeline_scroll;
     const auto [first, last] = rows.between(top - 4, top + room.h);
@@ -319,15 +313,12 @@ void TimelineView::draw(Context& ctx, Rect room) {
       const float y = std::floor(room.y + 4 + row.y - top);
       const Rect gutter{room.x, y, kGutter - 4, row.height};
       const Rect lane{lanes.x, y, lanes.w, row.height};
-      if (row.kind == RowKind::node) {
-        draw_node_header(ctx, row, gutter, lane, painter);
-        continue;
-      }
+      if (other_row(ctx, row, gutter, lane, painter, scale)) continue;
       if (row.heat) {
         draw_heat_row(ctx, row, gutter, lane, painter, paces);
       } else if (row.kind == RowKind::rank) {
         if (i != 0) ctx.canvas.horizontal(room.x, y - 3, room.w, c.line);
-        draw_rank_header(ctx, row, gutter, lane, scale);
+        draw_rank_header(ctx, row, gutter, lane, scale, paces);
       } else {
         ctx.canvas.text_in({gutter.x + 22, gutter.y, gutter.w - 26, gutter.h}, row.label(), c.muted,
                            Font::small);
@@ -340,6 +331,8 @@ void TimelineView::draw(Context& ctx, Rect room) {
           const std::string idle = idle_text(app, row.lane(), scale.time_of(ctx.pointer.x));
           if (!idle.empty()) ctx.tip(idle);
         }
+        if (row.kind == RowKind::reduce && row.depth == 0 && draw_flushes(ctx, row.rank, lane, scale))
+          hovered_.reset();
       }
       mark_hits(ctx, row, lane, scale);
       draw_pauses(ctx, app.store(), row.rank, lane, scale);
@@ -348,7 +341,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
     }
   }
   // The frame's time for reading was not enough; the next frames go on.
-  if (app.store().wants_more() || app.run->heat().behind())
+  if (app.store().wants_more() || app.run->heat().behind() || app.run->tracks().behind())
     ctx.canvas.text_in(corner.inset(8, 0), "coarse, refining", c.muted, Font::small);
   else if (const RankPace pace = rank_pace(app, app.store().ranks().front().rank); pace.step)
     ctx.canvas.text_in(corner.inset(8, 0), "compute, step " + std::to_string(*pace.step), c.muted,

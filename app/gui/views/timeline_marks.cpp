@@ -87,6 +87,29 @@ void draw_rank_end(Context& ctx, const TimelineRow& row, const Rect& rect, const
   }
 }
 
+void draw_flush_mark(Context& ctx, float x, float y, FlushShape shape) {
+  constexpr float kHalf = 4, kHeight = 7;
+  const Palette& c = ctx.colors();
+  ctx.canvas.triangle(x - kHalf - 1, y, x + kHalf + 1, y, x, y + kHeight + 2, c.panel);
+  ctx.canvas.triangle(x - kHalf, y, x + kHalf, y, x, y + kHeight, c.text);
+  if (shape == FlushShape::rest)
+    ctx.canvas.triangle(x - kHalf + 2, y + 1, x + kHalf - 2, y + 1, x, y + kHeight - 2.5F, c.panel);
+}
+
+bool draw_flushes(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale) {
+  constexpr float kApart = 10;
+  const Session& run = *ctx.app.run;
+  const FlushMark* under = nullptr;
+  const std::vector<FlushMark> marks = flush_marks(run.index().flushes(rank), scale, kApart);
+  for (const FlushMark& mark : marks) {
+    draw_flush_mark(ctx, mark.x, rect.y, mark.shape);
+    if (ctx.under_pointer({mark.x - 5, rect.y, 10, 9})) under = &mark;
+  }
+  if (under == nullptr) return false;
+  if (ctx.ui.captured == nullptr) ctx.tip(text_of(run, *under));
+  return true;
+}
+
 void draw_arrivals(Context& ctx, const TimelineRows& rows, const Rect& lanes, const TimeScale& scale) {
   const Selection& selected = ctx.app.selection;
   if (selected.kind != SelectionKind::collective || !selected.span) return;

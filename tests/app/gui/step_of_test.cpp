@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "app/gui/model/format.h"
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/state_dump.h"
 #include "tests/app/analysis/run_builder.h"
@@ -83,12 +84,54 @@ TEST(RankPace, TheSlowOneOfTwoRanksIsAStraggler) {
     return found;
   };
   using Ranks = std::vector<std::uint32_t>;
-  EXPECT_EQ(stragglers({300, 600}), Ranks{1}) << "of a median of 450";
-  EXPECT_EQ(stragglers({300, 400}), Ranks{});
-  EXPECT_EQ(stragglers({400, 400, 500}), Ranks{2}) << "exactly 1.25 times";
-  EXPECT_EQ(stragglers({400, 400, 499}), Ranks{});
+  EXPECT_EQ(stragglers({300, 600}), Ranks{1}) << "beside the other alone";
+  EXPECT_EQ(stragglers({400, 430}), Ranks{});
+  EXPECT_EQ(stragglers({400, 400, 441}), Ranks{2}) << "as the finding: 1.1 times the median of the others";
+  EXPECT_EQ(stragglers({400, 400, 439}), Ranks{});
   EXPECT_EQ(stragglers({600}), Ranks{}) << "nobody beside it";
   EXPECT_EQ(stragglers({0, 0}), Ranks{});
+}
+
+TEST(RankPace, TheSlowestIsGoneToAndWhatIsSaidOfItHasItsFigures) {
+  using namespace test;
+  RunBuilder run(3);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    run.span(rank, 0, 900'000, EventKind::step_begin, StreamId::host, 0);
+    run.span(rank, 100'000, rank == 1 ? 600'000 : 500'000, EventKind::module_begin, StreamId::compute, 1);
+  }
+  AppState app;
+  app.run = std::make_unique<Session>(std::move(run.build()));
+  app.run->settle();
+  const std::string said = go_to_slowest(app);
+  EXPECT_NE(said.find("Rank 1 is the slowest"), std::string::npos) << said;
+  EXPECT_NE(said.find("1.25 times the median of the others (400"), std::string::npos) << said;
+  EXPECT_EQ(app.rank_to_show, 1U);
+  EXPECT_TRUE(app.timeline.expanded.contains(1));
+  EXPECT_EQ(app.selection.rank, 1U);
+  EXPECT_EQ(RankPaces(app).slow(), (std::set<std::uint32_t>{1}));
+}
+
+TEST(RankPace, WhatOthersWaitedForARankIsTheSummarys) {
+  using namespace test;
+  RunBuilder run(2);
+  // Rank 1 comes to the collective 300 us after rank 0, which has nothing else to do.
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    run.span(rank, 0, 900'000, EventKind::step_begin, StreamId::host, 0);
+    const std::int64_t comes = rank == 0 ? 100'000 : 400'000;
+    run.span(rank, 1'000, comes, EventKind::module_begin, StreamId::compute, 1);
+    run.span(rank, comes, 500'000, EventKind::collective_begin, StreamId::gather, 7, 0, kGatherOp, 100, 400);
+    run.instant(rank, 400'000, EventKind::collective_entered, StreamId::gather, 7, 0, ev::kNoId, kGatherOp);
+  }
+  AppState app;
+  app.run = std::make_unique<Session>(std::move(run.build()));
+  app.run->settle();
+  const std::string late = waited_for_text(app, 1);
+  const auto& ranks = app.run->summary().ranks;
+  ASSERT_EQ(ranks.size(), 2U);
+  ASSERT_GT(ranks[1].others_waited_ns, 0);
+  EXPECT_NE(late.find(duration(ranks[1].others_waited_ns).text()), std::string::npos) << late;
+  EXPECT_NE(late.find("came last to 1 collective."), std::string::npos) << late;
+  EXPECT_EQ(waited_for_text(app, 0), "");
 }
 
 }  // namespace

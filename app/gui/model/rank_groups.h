@@ -1,0 +1,43 @@
+// The groups that a run's ranks can stand in: nodes, the process groups that the ranks described, and the
+// groups of ZeRO++ and MiCS that follow from the configuration.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::gui {
+
+struct RankGroup {
+  std::string title;  ///< short: "shard group 2", a host
+  std::vector<std::uint32_t> ranks;
+  friend bool operator==(const RankGroup&, const RankGroup&) = default;
+};
+/// One way to divide the ranks: every rank is in one group of it.
+struct RankGrouping {
+  std::string name;  ///< "node", "shard group"
+  std::vector<RankGroup> groups;
+};
+inline constexpr const char* kByNode = "node";
+
+/// Those that divide the ranks into more than one group, by node first.
+[[nodiscard]] std::vector<RankGrouping> rank_groupings(const store::Store& store);
+
+/// The same, kept while no rank comes or describes itself.
+class RankGroupings {
+ public:
+  [[nodiscard]] const std::vector<RankGrouping>& of(const store::Store& store);
+
+ private:
+  const store::Store* store_ = nullptr;
+  std::size_t ranks_ = 0, described_ = 0;
+  std::vector<RankGrouping> all_;
+};
+
+/// "0 to 7", "0 to 6, 9"
+[[nodiscard]] std::string numbers_text(const std::vector<std::uint32_t>& ranks);
+
+}  // namespace shardscope::gui

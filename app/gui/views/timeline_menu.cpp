@@ -1,0 +1,159 @@
+#include "app/gui/views/timeline_menu.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/analysis/slow_rank.h"
+#include "app/gui/model/names.h"
+#include "app/gui/model/rank_order.h"
+#include "app/gui/model/rank_pace.h"
+#include "app/gui/model/row_curves.h"
+#include "app/gui/views/imgui_text.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// A field of text for the filter; where the title has no room for it, "Filter ranks" opens it.
+void filter_field(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  constexpr float kWidth = 124;
+  if (app.store().ranks().size() < 2 || room.w < kWidth + 8) return;
+  const Rect place = room.take_right(kWidth);
+  room.take_right(6);
+  const FontScope small(ctx.canvas.fonts(), Font::small);
+  ImGui::SetCursorScreenPos({place.x, place.y});
+  ImGui::SetNextItemWidth(place.w);
+  if (std::exchange(app.timeline.focus_filter, false)) ImGui::SetKeyboardFocusHere();
+  if (text_field("##ranks", "ranks: 0-7, slow", app.timeline.filter)) app.timeline_scroll = 0;
+  if (ctx.hovered(place))
+    ctx.tip(
+        "Which ranks are shown: 0-7,17 for numbers, node 2 or a host's name, group 1 of those they stand "
+        "in, slow for those that compute at least " +
+        times_text(analysis::kSlowRank) + " the median of the others. Several with commas.");
+}
+
+void order_menu(Context& ctx, const Rect& anchor) {
+  AppState& app = ctx.app;
+  std::vector<OverlayItem> items;
+  for (const RankOrder order : {RankOrder::number, RankOrder::computation, RankOrder::exposed})
+    items.push_back({word(order), "", true, order == app.timeline.order, [&app, order] {
+                       app.timeline.order = order;
+                       app.timeline_scroll = 0;
+                     }});
+  const auto group = [&](const std::string& name, const std::string& label, std::size_t groups, bool line) {
+    const bool now = app.timeline.order == RankOrder::number && app.timeline.grouping == name;
+    items.push_back({label, groups > 0 ? std::to_string(groups) + " groups" : "", true, now,
+                     [&app, name] {
+                       app.timeline.grouping = name;
+                       app.timeline.order = RankOrder::number;
+                       app.timeline_scroll = 0;
+                     },
+                     line});
+  };
+  const std::vector<RankGrouping>& ways = app.groupings.of(app.store());
+  for (const RankGrouping& way : ways)
+    group(way.name, "in groups by " + way.name, way.groups.size(), &way == &ways.front());
+  if (!ways.empty()) group("", "in no groups", 0, false);
+  bool first = true;
+  for (const RankHeight height : {RankHeight::automatic, RankHeight::full, RankHeight::heat})
+    items.push_back({word(height), "", true, height == app.timeline.rank_height,
+                     [&app, height] { app.timeline.rank_height = height; }, std::exchange(first, false)});
+  ctx.menu(anchor, std::move(items));
+}
+
+void rows_menu(Context& ctx, const Rect& anchor) {
+  AppState& app = ctx.app;
+  std::vector<OverlayItem> items;
+  for (int i = 0; i < kRowCounters; ++i) {
+    const auto counter = static_cast<RowCounter>(i);
+    items.push_back({word(counter), of_all_ranks(counter) ? "all ranks" : "each rank", true,
+                     app.timeline.counters.contains(counter),
+                     [&app, counter] { toggle(app.timeline, counter); }, counter == RowCounter::loss});
+  }
+  const std::uint32_t selected = app.selection.param;
+  if (selected != ev::kNoId && !follows(app.timeline, selected)) {
+    items.push_back({"Statuses of " + param_name(app.store(), selected), "selected", true, false,
+                     [&ctx] { follow_selected(ctx); }, true});
+  }
+  bool first = selected == ev::kNoId || follows(app.timeline, selected);
+  for (const std::uint32_t param : app.timeline.params) {
+    items.push_back({"Statuses of " + param_name(app.store(), param), "", true, true,
+                     [&app, param] { unfollow_param(app.timeline, param); }, std::exchange(first, false)});
+  }
+  ctx.menu(anchor, std::move(items));
+}
+
+}  // namespace
+
+void filter_strip(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const auto line = filter_line(app);
+  if (!line) return;
+  Rect strip = room.take_top(24);
+  ctx.canvas.fill(strip, c.raised);
+  strip = {strip.x + 12, strip.y, strip.w - 20, strip.h};
+  const Rect button = strip.take_right(ctx.button_width("Show all"));
+  if (ctx.button({button.x, button.y + 2, button.w, 20}, "Show all", true, Context::Look::plain,
+                 "Every rank again"))
+    app.timeline.filter.clear();
+  if (ctx.canvas.text_in(strip, line->text, line->problem ? c.of(Meaning::trouble) : c.text, Font::small) &&
+      ctx.hovered(strip))
+    ctx.tip(line->text);
+}
+
+bool follows_selected(const Context& ctx) {
+  return ctx.app.selection.param != ev::kNoId && follows(ctx.app.timeline, ctx.app.selection.param);
+}
+
+void follow_selected(Context& ctx) {
+  const std::uint32_t param = ctx.app.selection.param;
+  if (param == ev::kNoId) return;
+  if (follows_selected(ctx)) {
+    unfollow_param(ctx.app.timeline, param);
+    return;
+  }
+  follow_param(ctx.app.timeline, param);
+  ctx.app.timeline_scroll = 0;
+  ctx.ui.show_panel = "timeline";
+}
+
+void timeline_header(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  if (ctx.button_right(room, "Fit", true, Context::Look::plain, "Show the whole run (F)")) app.fit();
+  if (app.run->live()) {
+    const bool runs = app.run->link() != collector::Viewer::Link::ended;
+    if (ctx.button_right(room, app.follow || !runs ? "Follow" : "Not following: resume", true,
+                         app.follow ? Context::Look::chosen
+                         : runs     ? Context::Look::primary
+                                    : Context::Look::plain,
+                         "Keep the newest events in view (L). Looking at an earlier time stops it.")) {
+      app.follow = !app.follow;
+      if (app.follow) app.cursor_ns.reset();
+    }
+  }
+  Rect anchor;
+  if (ctx.menu_button_right(room, "Rows", anchor, !app.store().ranks().empty(),
+                            "Curves over time, and the statuses of parameters that are followed"))
+    rows_menu(ctx, anchor);
+  if (ctx.menu_button_right(room, std::string("By ") + word(app.timeline.order), anchor,
+                            app.store().ranks().size() > 1,
+                            "Order of the ranks: by number, or the longest first in the step that is shown; "
+                            "in which groups they stand, and how high they are"))
+    order_menu(ctx, anchor);
+  const bool all = app.timeline.expanded.size() == app.store().ranks().size();
+  if (ctx.button_right(room, all ? "Collapse ranks" : "Expand ranks", !app.store().ranks().empty())) {
+    app.timeline.automatic = false;
+    app.timeline.expanded.clear();
+    if (!all) {
+      for (const store::RankRow& rank : app.store().ranks()) app.timeline.expanded.insert(rank.rank);
+    }
+  }
+  if (ctx.button_right(room, "Slowest", app.store().ranks().size() > 1, Context::Look::plain,
+                       "Go to the rank that computed longest in the step that is shown"))
+    ctx.ui.say(go_to_slowest(app));
+  filter_field(ctx, room);
+}
+
+}  // namespace shardscope::gui

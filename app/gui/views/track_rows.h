@@ -1,0 +1,40 @@
+// Rows of the timeline that are no lanes: curves of a rank or of all, and the statuses of a parameter that is
+// followed, a band for each rank.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "app/gui/model/row_curves.h"
+#include "app/gui/model/time_axis.h"
+#include "app/gui/model/timeline_rows.h"
+#include "app/gui/views/context.h"
+
+namespace shardscope::gui {
+
+class TrackRows {
+ public:
+  /// Curves of one kind have one scale over all ranks, by the highest of those that were drawn before.
+  void begin_frame(Context& ctx);
+  void curve(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lane,
+             const TimeScale& scale);
+  void band(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lane,
+            const TimeScale& scale);
+  /// The band under the pointer, over time: its parameter and rank.
+  struct Band {
+    std::uint32_t param = ev::kNoId, rank = ev::kNoId;
+  };
+  [[nodiscard]] const std::optional<Band>& hovered() const noexcept { return hovered_; }
+  /// The name of a parameter that is followed, and how to end that.
+  void param_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lane);
+
+ private:
+  struct Top {
+    double high = 0, low = 0;
+    bool any = false;
+  };
+  std::array<Top, kRowCounters> shown_, seen_;
+  std::optional<Band> hovered_;
+};
+
+}  // namespace shardscope::gui

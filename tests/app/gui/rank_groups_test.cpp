@@ -1,0 +1,192 @@
+// Which groups the ranks of a run stand in, which of them a filter leaves, and that each is seen.
+#include "app/gui/model/rank_groups.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/gui/model/rank_filter.h"
+#include "app/gui/model/rank_order.h"
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::gui {
+namespace {
+
+using namespace test;
+using RankList = std::vector<std::uint32_t>;
+
+/// `per_node` ranks on each host; `change` adds to each rank's tables.
+template <typename Change>
+store::Store described(std::uint32_t ranks, std::uint32_t per_node, const Change& change) {
+  RunBuilder run(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    run.span(rank, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  store::Store store = std::move(run.build());
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    store::RankRow row;
+    row.rank = rank;
+    row.host = "host-" + std::string(1, static_cast<char>('a' + rank / per_node));
+    store.set_rank(row);
+    ev::RunTables tables = store.tables();
+    tables.rank = rank;
+    tables.local_world = per_node;
+    change(tables);
+    store.set_tables(rank, tables);
+  }
+  return store;
+}
+
+store::Store of_nodes(std::uint32_t ranks, std::uint32_t per_node) {
+  return described(ranks, per_node, [](ev::RunTables&) {});
+}
+
+const RankGrouping* find(const std::vector<RankGrouping>& all, const std::string& name) {
+  const auto found = std::ranges::find(all, name, &RankGrouping::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+TEST(RankGroups, HsdpGroupsAreThoseThatTheRanksDescribed) {
+  const store::Store store = described(4, 4, [](ev::RunTables& tables) {
+    const std::uint32_t half = tables.rank / 2;
+    tables.groups = {{1, "shards", ev::GroupPurpose::shard, {2 * half, 2 * half + 1}},
+                     {2, "replicas", ev::GroupPurpose::replica, {tables.rank % 2, tables.rank % 2 + 2}},
+                     {3, "all", ev::GroupPurpose::world, {0, 1, 2, 3}}};
+  });
+  const auto all = rank_groupings(store);
+  ASSERT_EQ(all.size(), 2U);  // one node is no division, nor is the world
+  const RankGrouping* const shards = find(all, "shard group");
+  ASSERT_NE(shards, nullptr);
+  ASSERT_EQ(shards->groups.size(), 2U);
+  EXPECT_EQ(shards->groups[1].title, "shard group 1");
+  EXPECT_EQ(shards->groups[1].ranks, (RankList{2, 3}));
+  EXPECT_EQ(find(all, "replica group")->groups[0].ranks, (RankList{0, 2}));
+}
+
+TEST(RankGroups, MicsAndHpzGroupsFollowFromTheConfiguration) {
+  const store::Store mics = described(8, 2, [](ev::RunTables& tables) {
+    tables.config_json = R"({"zero_optimization": {"stage": 3, "mics_shard_size": 4}})";
+  });
+  const auto all = rank_groupings(mics);
+  ASSERT_NE(find(all, "MiCS shard group"), nullptr);
+  EXPECT_EQ(find(all, "MiCS shard group")->groups[1].ranks, (RankList{4, 5, 6, 7}));
+  EXPECT_EQ(find(all, "MiCS replicas")->groups[3].ranks, (RankList{3, 7}));
+  EXPECT_EQ(find(all, kByNode)->groups.size(), 4U);
+  const store::Store hpz = described(8, 4, [](ev::RunTables& tables) {
+    tables.config_json = R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 2}})";
+  });
+  const auto of_hpz = rank_groupings(hpz);
+  ASSERT_NE(find(of_hpz, "hpZ group"), nullptr);
+  EXPECT_EQ(find(of_hpz, "hpZ group")->groups[3].ranks, (RankList{6, 7}));
+  EXPECT_EQ(find(rank_groupings(of_nodes(8, 4)), "hpZ group"), nullptr);
+}
+
+TEST(RankGroups, TheTimelineHasAHeaderForEachGroupAndEveryRankOnce) {
+  AppState app;
+  app.run = std::make_unique<Session>(described(4, 4, [](ev::RunTables& tables) {
+    tables.groups = {{2, "replicas", ev::GroupPurpose::replica, {tables.rank % 2, tables.rank % 2 + 2}}};
+  }));
+  arrange_ranks(app);
+  EXPECT_EQ(layout_rows(app.store(), app.timeline).rows.size(), 4U);
+  next_grouping(app);
+  EXPECT_EQ(app.timeline.grouping, "replica group");
+  arrange_ranks(app);
+  const TimelineRows rows = layout_rows(app.store(), app.timeline);
+  ASSERT_EQ(rows.rows.size(), 6U);
+  EXPECT_EQ(rows.rows[0].given_name, "replica group 0");
+  RankList order;
+  for (const TimelineRow& row : rows.rows)
+    if (row.kind == RowKind::rank) order.push_back(row.rank);
+  EXPECT_EQ(order, (RankList{0, 2, 1, 3}));
+  next_grouping(app);
+  arrange_ranks(app);
+  EXPECT_EQ(layout_rows(app.store(), app.timeline).rows.size(), 4U);
+}
+
+std::set<std::uint32_t> meant(const std::string& text, const store::Store& store,
+                              const std::set<std::uint32_t>& slow = {}) {
+  const auto all = rank_groupings(store);
+  return ranks_of(parse_rank_filter(text), store, all.empty() ? std::vector<RankGroup>{} : all[0].groups,
+                  slow);
+}
+
+TEST(RankFilter, TakesNumbersNodesGroupsAndSlowRanks) {
+  const store::Store store = of_nodes(8, 2);
+  using Set = std::set<std::uint32_t>;
+  EXPECT_EQ(meant("0-2,7", store), (Set{0, 1, 2, 7}));
+  EXPECT_EQ(meant("rank 5", store), (Set{5}));
+  EXPECT_EQ(meant("node 2", store), (Set{4, 5}));
+  EXPECT_EQ(meant("node host-b", store), (Set{2, 3}));
+  EXPECT_EQ(meant("node -d, 0", store), (Set{0, 6, 7}));
+  EXPECT_EQ(meant("group 3", store), (Set{6, 7}));
+  EXPECT_EQ(meant("slow", store, {4}), (Set{4}));
+  EXPECT_EQ(meant("slow", store), Set{});
+  EXPECT_EQ(meant("99", store), Set{});
+  for (const char* wrong : {"x", "5-2", "1-", "nodes 1", "group a"})
+    EXPECT_FALSE(parse_rank_filter(wrong).problem.empty()) << wrong;
+  EXPECT_TRUE(parse_rank_filter(" 1 , 3-4 ,").problem.empty());
+}
+
+TEST(RankFilter, HidesTheOthersSaysSoAndEndsWhenAHiddenRankIsGoneTo) {
+  AppState app;
+  app.run = std::make_unique<Session>(of_nodes(8, 2));
+  app.timeline.filter = "1,6-7";
+  arrange_ranks(app);
+  const TimelineRows rows = layout_rows(app.store(), app.timeline);
+  EXPECT_EQ(std::ranges::count(rows.rows, RowKind::rank, &TimelineRow::kind), 3);
+  EXPECT_EQ(std::ranges::count(rows.rows, RowKind::node, &TimelineRow::kind), 2);
+  ASSERT_TRUE(filter_line(app).has_value());
+  EXPECT_EQ(filter_line(app)->text, "3 of 8 ranks: 1, 6 to 7. 5 are hidden.");
+  app.show_rank(6);
+  EXPECT_EQ(app.timeline.filter, "1,6-7");
+  app.show_rank(3);
+  EXPECT_EQ(app.timeline.filter, "");
+  arrange_ranks(app);
+  EXPECT_FALSE(filter_line(app).has_value());
+  app.timeline.filter = "what";
+  arrange_ranks(app);
+  EXPECT_TRUE(filter_line(app)->problem);
+  // A filter that means nothing hides nothing.
+  EXPECT_FALSE(app.timeline.shown.has_value());
+}
+
+/// RankList with `depths` nested spans of computation.
+store::Store deep(std::uint32_t ranks, int depths) {
+  RunBuilder run(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    run.span(rank, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    for (int i = 0; i < depths; ++i)
+      run.span(rank, 10 + i, 990 - i, EventKind::module_begin, StreamId::compute, 1);
+  }
+  return std::move(run.build());
+}
+
+TEST(TimelineRows, OfTheFirstRankFewerAreShownWhereTheOtherRanksWouldBeOutOfView) {
+  const store::Store store = deep(4, 9);
+  TimelineOptions options;
+  expand_while_room(store, options, 280);
+  TimelineRows rows = layout_rows(store, options);
+  EXPECT_LE(rows.height, 280);
+  EXPECT_EQ(options.expanded, (std::set<std::uint32_t>{0}));
+  EXPECT_EQ(rows.rows[0].left_out, 9U - options.compute_depths);
+  EXPECT_GE(options.compute_depths, 3);
+  // As few as it takes.
+  TimelineOptions more = options;
+  ++more.compute_depths;
+  EXPECT_GT(layout_rows(store, more).height, 280);
+  // With room again, all of them; and a second rank only when it fits whole.
+  expand_while_room(store, options, 360);
+  rows = layout_rows(store, options);
+  EXPECT_EQ(rows.rows[0].left_out, 0U);
+  EXPECT_EQ(options.expanded.size(), 1U);
+  // Where the ranks alone fill the room nothing is gained by leaving rows out.
+  options = {};
+  expand_while_room(store, options, 90);
+  EXPECT_EQ(layout_rows(store, options).rows[0].left_out, 0U);
+}
+
+}  // namespace
+}  // namespace shardscope::gui
