@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "app/gui/model/format.h"
+#include "app/gui/model/measured_figures.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/range_grip.h"
 #include "app/gui/model/rank_order.h"
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/span_text.h"
@@ -41,6 +43,10 @@ class TimelineView final : public View {
   void navigate(Context& ctx, const Rect& lanes, const Rect& all, const TimeScale& scale);
 
   void measure_to(Context& ctx, const TimeScale& scale);
+  /// An end of the measured range that lies under the pointer, within `rect`.
+  [[nodiscard]] Grip measured_grip(const Context& ctx, const Rect& rect, const TimeScale& scale) const;
+  /// A drag begins: with Shift, or at an end of the measured range, it measures.
+  void begin_measure(const Context& ctx, Grip grip, bool anew, const TimeScale& scale);
   /// The measured range and its numbers.
   void measured(Context& ctx, const Rect& lanes, const TimeScale& scale);
   void scroll_to_rank(Context& ctx, const TimelineRows& rows, float height);
@@ -49,6 +55,8 @@ class TimelineView final : public View {
   TimelineRow hovered_row_;
   int pan_owner_ = 0, zoom_owner_ = 0, ruler_owner_ = 0;
   std::optional<std::int64_t> zoom_from_, measure_from_;
+  bool resizes_ = false;  ///< measure_from_ is the end that stays
+  MeasuredFigures figures_;
 };
 
 void TimelineView::header(Context& ctx, Rect& room) {
@@ -107,9 +115,12 @@ void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale)
     ctx.tip(timestamp(scale.time_of(ctx.pointer.x), static_cast<std::int64_t>(scale.ns_per_pixel())) +
             "\nClick: look at this time in every panel. Drag: measure.");
   }
+  const Grip grip = measured_grip(ctx, rect, scale);
+  if (grip != Grip::none || (ctx.ui.captured == &ruler_owner_ && resizes_))
+    ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
   switch (ctx.drag(&ruler_owner_, rect, 0)) {
     case Context::Drag::begun:
-      if (!measure_from_) measure_from_ = scale.time_of(ctx.pointer.x);
+      begin_measure(ctx, grip, true, scale);
       break;
     case Context::Drag::going:
       measure_to(ctx, scale);
@@ -131,12 +142,28 @@ void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale)
   }
 }
 
+Grip TimelineView::measured_grip(const Context& ctx, const Rect& rect, const TimeScale& scale) const {
+  if (!ctx.app.measured || !ctx.hovered(rect)) return Grip::none;
+  const Grip grip =
+      grip_at(ctx.pointer.x, scale.x_of(ctx.app.measured->begin_ns), scale.x_of(ctx.app.measured->end_ns));
+  return grip == Grip::middle ? Grip::none : grip;
+}
+
+void TimelineView::begin_measure(const Context& ctx, Grip grip, bool anew, const TimeScale& scale) {
+  if (!ctx.pointer.pressed[0]) return;
+  measure_from_.reset();
+  resizes_ = grip != Grip::none;
+  if (resizes_)
+    measure_from_ = fixed_end(*ctx.app.measured, grip);
+  else if (anew)
+    measure_from_ = scale.time_of(ctx.pointer.x);
+}
+
 /// From where the drag began to the pointer.
 void TimelineView::measure_to(Context& ctx, const TimeScale& scale) {
   if (!measure_from_) return;
   const std::int64_t to = scale.time_of(ctx.pointer.x);
-  if (to != *measure_from_)
-    ctx.app.measured = TimeRange{std::min(*measure_from_, to), std::max(*measure_from_, to)};
+  if (to != *measure_from_) ctx.app.measured = range_between(*measure_from_, to);
 }
 
 void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale) {
@@ -176,12 +203,17 @@ void TimelineView::measured(Context& ctx, const Rect& lanes, const TimeScale& sc
   ctx.canvas.vertical(x0, lanes.y, lanes.h, c.accent, 0.9F);
   ctx.canvas.vertical(x1 - 1, lanes.y, lanes.h, c.accent, 0.9F);
   const std::string text = measured_text(app.store(), app.measured->begin_ns, app.measured->end_ns);
-  const float width = ctx.canvas.width(text, Font::mono_small) + 12;
+  const auto figures = figures_.of(app, *app.measured);
+  if (figures_.goes_on()) ctx.moving = true;
+  const std::string second = figures ? text_of(*figures) : std::string();
+  const float width =
+      std::max(ctx.canvas.width(text, Font::mono_small), ctx.canvas.width(second, Font::mono_small)) + 12;
   const float x = std::clamp((x0 + x1 - width) / 2, lanes.x, std::max(lanes.x, lanes.right() - width));
-  const Rect box{x, lanes.y + 4, width, 18};
+  Rect box{x, lanes.y + 4, width, second.empty() ? 18.0F : 34.0F};
   ctx.canvas.fill(box, c.raised, 0.95F, 3);
   ctx.canvas.outline(box, c.accent, 1, 1, 3);
-  ctx.canvas.text_in(box, text, c.text, Font::mono_small, Align::centre);
+  ctx.canvas.text_in(box.take_top(18), text, c.text, Font::mono_small, Align::centre);
+  if (!second.empty()) ctx.canvas.text_in(box.take_top(14), second, c.muted, Font::mono_small, Align::centre);
 }
 
 void TimelineView::scroll_to_rank(Context& ctx, const TimelineRows& rows, float height) {
@@ -215,9 +247,12 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
                  limit);
     app.follow = false;
   }
+  const Grip grip = measured_grip(ctx, lanes, scale);
+  if (grip != Grip::none || (ctx.ui.captured == &pan_owner_ && resizes_ && measure_from_))
+    ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
   switch (ctx.drag(&pan_owner_, lanes, 0)) {
     case Context::Drag::begun:
-      if (ctx.pointer.shift && !measure_from_) measure_from_ = scale.time_of(ctx.pointer.x);
+      begin_measure(ctx, grip, ctx.pointer.shift, scale);
       break;
     case Context::Drag::going:
       if (measure_from_) {

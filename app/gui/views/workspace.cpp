@@ -45,7 +45,9 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
   // The menu bar is the top bar: as high as that.
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {8, (kTopBar - line_height(Font::body)) / 2});
-  ImGui::Begin("##workspace", nullptr, all ? kHost | ImGuiWindowFlags_MenuBar : kHost);
+  // With a name: Ctrl+Tab lists it.
+  ImGui::Begin("Menus, steps and status###workspace", nullptr,
+               all ? kHost | ImGuiWindowFlags_MenuBar : kHost);
   ctx.enter_window();
   Rect room = ctx.window;
   ctx.canvas.fill(room, ctx.colors().base);

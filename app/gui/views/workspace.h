@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,6 +82,7 @@ class Workspace {
   };
   Done done_;
   int brush_owner_ = 0;
+  std::optional<std::int64_t> brush_fixed_;  ///< the end of the range that stays while the other is dragged
   bool inspector_offered_ = false;
   std::optional<std::size_t> tour_shown_;
   std::string focus_panel_;  ///< to be brought to the front when it is drawn
