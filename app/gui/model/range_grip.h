@@ -18,4 +18,7 @@ enum class Grip : std::uint8_t { none, begin, end, middle };
 /// From the one to the other, whichever is first.
 [[nodiscard]] TimeRange range_between(std::int64_t a_ns, std::int64_t b_ns) noexcept;
 
+/// What is shown so that all of `shown` lies where `onto`, a part of it, was.
+[[nodiscard]] TimeRange zoomed_out(const TimeRange& shown, const TimeRange& onto) noexcept;
+
 }  // namespace shardscope::gui

@@ -146,22 +146,25 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
     y += height + kLaneGap;
   };
   const auto add_lanes = [&](std::uint32_t rank) {
+    const float lane = options.view.lane_height;
     const std::uint8_t host = visible_depths(store, rank, ev::StreamId::host, 2);
-    for (std::uint8_t d = 0; d < host; ++d) add(RowKind::host, rank, d, kLaneHeight, false);
+    for (std::uint8_t d = 0; d < host; ++d) add(RowKind::host, rank, d, lane, false);
     const std::uint8_t compute = visible_depths(store, rank, ev::StreamId::compute, options.compute_depths);
-    for (std::uint8_t d = 0; d < compute; ++d) add(RowKind::compute, rank, d, kLaneHeight, false);
-    if (compute != 0) add(RowKind::waits, rank, 0, kLaneHeight, false);
+    for (std::uint8_t d = 0; d < compute; ++d) add(RowKind::compute, rank, d, lane, false);
+    if (compute != 0 && !options.view.hides(ItemClass::waits)) add(RowKind::waits, rank, 0, lane, false);
     for (const RowKind kind :
          {RowKind::gather, RowKind::reduce, RowKind::copy, RowKind::nvme, RowKind::worker}) {
+      const bool collectives = kind == RowKind::gather || kind == RowKind::reduce;
+      if (collectives && options.view.hides(ItemClass::collectives)) continue;
       const TimelineRow probe{.kind = kind, .rank = rank};
       const std::uint8_t depths = visible_depths(store, rank, probe.lane().stream, 2);
-      for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank, d, kLaneHeight, false);
+      for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank, d, lane, false);
     }
-    for (const ev::StreamId lane : kGpuRows) {
-      if (store.depth_count({rank, lane}) == 0) continue;
-      add(RowKind::gpu, rank, 0, kLaneHeight, false);
-      out.rows.back().gpu_lane = lane;
-      out.rows.back().given_name = store::given_lane_name(store, {rank, lane});
+    for (const ev::StreamId stream : kGpuRows) {
+      if (store.depth_count({rank, stream}) == 0 || options.view.hides(ItemClass::gpu)) continue;
+      add(RowKind::gpu, rank, 0, lane, false);
+      out.rows.back().gpu_lane = stream;
+      out.rows.back().given_name = store::given_lane_name(store, {rank, stream});
     }
     y += kRankGap - kLaneGap;
   };

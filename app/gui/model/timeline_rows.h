@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/gui/model/view_options.h"
 #include "app/store/store.h"
 
 namespace shardscope::gui {
@@ -58,6 +59,7 @@ enum class RankHeight : std::uint8_t { automatic, full, heat };
 struct TimelineOptions {
   RankOrder order = RankOrder::number;
   RankHeight rank_height = RankHeight::automatic;
+  ViewOptions view;                    ///< what is hidden, and the height of a lane
   bool heat = false;                   ///< what `rank_height` comes to: resolve_height()
   std::set<std::string> closed_nodes;  ///< hosts whose ranks are hidden
   std::set<std::uint32_t> expanded;    ///< ranks whose lanes are shown

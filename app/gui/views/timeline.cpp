@@ -15,6 +15,7 @@
 #include "app/gui/views/panels.h"
 #include "app/gui/views/rank_header.h"
 #include "app/gui/views/relation_arrows.h"
+#include "app/gui/views/span_menu.h"
 #include "app/gui/views/span_painter.h"
 #include "app/gui/views/timeline_marks.h"
 #include "app/gui/views/view.h"
@@ -89,6 +90,12 @@ void TimelineView::header(Context& ctx, Rect& room) {
                        [&app, height] { app.timeline.rank_height = height; }});
     ctx.menu(anchor, std::move(items));
   }
+  // What is hidden is said where it is missed.
+  if (const std::string hidden = hidden_text(app.view); !hidden.empty()) {
+    if (ctx.button_right(room, hidden, true, Context::Look::chosen,
+                         "The timeline does not show these. Click: the options"))
+      ctx.ui.show_panel = "options";
+  }
   const bool all = app.timeline.expanded.size() == app.store().ranks().size();
   if (ctx.button_right(room, all ? "Collapse ranks" : "Expand ranks", !app.store().ranks().empty())) {
     app.timeline.automatic = false;
@@ -109,7 +116,7 @@ void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale)
       ctx.canvas.text(std::floor(x) + 4, rect.y + 3, tick.label, c.muted, Font::mono_small);
   }
   ctx.canvas.horizontal(rect.x, rect.bottom() - 1, rect.w, c.line);
-  if (draw_note_flags(ctx, rect, scale)) return;
+  if (!ctx.app.view.hides(ItemClass::notes) && draw_note_flags(ctx, rect, scale)) return;
   if (ctx.hovered(rect)) {
     ctx.app.hover_next_ns = scale.time_of(ctx.pointer.x);
     ctx.tip(timestamp(scale.time_of(ctx.pointer.x), static_cast<std::int64_t>(scale.ns_per_pixel())) +
@@ -179,7 +186,7 @@ void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale)
   if (ctx.under_pointer(rect)) ctx.app.hover_next_ns = scale.time_of(ctx.pointer.x);
   if (app.hover_ns && scale.range.contains(*app.hover_ns))
     ctx.canvas.vertical(scale.x_of(*app.hover_ns), rect.y, rect.h, c.muted, 0.5F);
-  draw_note_lines(ctx, rect, scale);
+  if (!app.view.hides(ItemClass::notes)) draw_note_lines(ctx, rect, scale);
   measured(ctx, rect, scale);
   if (zoom_from_) {
     const float x0 = scale.x_of(*zoom_from_);
@@ -280,10 +287,7 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
       break;
   }
   if (ctx.pointer.double_click && lanes.contains(ctx.pointer.x, ctx.pointer.y) && hovered_) {
-    const std::int64_t end = store::time_of(app.store(), hovered_row_.rank, *hovered_).until_ns;
-    const std::int64_t margin = (end - hovered_->begin_ns) / 10 + 1;
-    app.time.set({hovered_->begin_ns - margin, end + margin}, limit);
-    app.follow = false;
+    zoom_to_span(app, hovered_row_.lane(), *hovered_);
   }
   switch (ctx.drag(&zoom_owner_, lanes, 2)) {
     case Context::Drag::begun:
@@ -291,17 +295,23 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
       break;
     case Context::Drag::dropped: {
       const std::int64_t to = scale.time_of(ctx.pointer.x);
-      if (zoom_from_) app.time.set({std::min(*zoom_from_, to), std::max(*zoom_from_, to)}, limit);
+      if (zoom_from_) {
+        const TimeRange over = range_between(*zoom_from_, to);
+        app.time.set(ctx.pointer.ctrl ? zoomed_out(app.time.range(), over) : over, limit);
+      }
       app.follow = false;
       zoom_from_.reset();
       break;
     }
     case Context::Drag::clicked:
       zoom_from_.reset();
+      if (hovered_) zoom_to_span(app, hovered_row_.lane(), *hovered_);
       break;
     default:
       break;
   }
+  if (ctx.hovered(lanes) && ctx.pointer.pressed[1] && hovered_)
+    open_span_menu(ctx, hovered_row_.lane(), *hovered_);
   (void)all;
 }
 
@@ -323,6 +333,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
   const auto steps = app.store().steps();
   const bool settled = !app.run->live() || (!steps.empty() && steps.front().end_ns != store::kOpen);
   app.timeline.ranks = rank_order(app);
+  app.timeline.view = app.view;
   resolve_height(app.store(), app.timeline, room.h - 8);
   if (app.timeline.automatic) expand_while_room(app.store(), app.timeline, settled ? room.h - 8 : 0);
   const TimelineRows rows = layout_rows(app.store(), app.timeline);
@@ -337,6 +348,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
   }
   hovered_.reset();
   bool folded = false;
+  const bool marked = !app.view.hides(ItemClass::marks);
   const Rect lanes{room.x + kGutter, room.y, room.w - kGutter - 8, room.h};
   {
     const Clip clip(ctx.canvas, room);
@@ -360,9 +372,11 @@ void TimelineView::draw(Context& ctx, Rect room) {
       }
       if (row.heat) {
         draw_heat_row(ctx, row, gutter, lane, painter, paces);
+        if (ctx.hovered(gutter) && ctx.pointer.pressed[1]) open_rank_menu(ctx, row.rank);
       } else if (row.kind == RowKind::rank) {
         if (i != 0) ctx.canvas.horizontal(room.x, y - 3, room.w, c.line);
         draw_rank_header(ctx, row, gutter, lane, scale);
+        if (ctx.hovered(gutter) && ctx.pointer.pressed[1]) open_rank_menu(ctx, row.rank);
       } else {
         ctx.canvas.text_in({gutter.x + 22, gutter.y, gutter.w - 26, gutter.h}, row.label(), c.muted,
                            Font::small);
@@ -376,7 +390,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
           if (!idle.empty()) ctx.tip(idle);
         }
       }
-      mark_hits(ctx, row, lane, scale);
+      if (marked) mark_hits(ctx, row, lane, scale);
       draw_pauses(ctx, app.store(), row.rank, lane, scale);
       draw_gaps(ctx, row.rank, lane, scale);
       draw_rank_end(ctx, row, lane, scale);
@@ -389,14 +403,19 @@ void TimelineView::draw(Context& ctx, Rect room) {
     ctx.canvas.text_in(corner.inset(8, 0), "compute, step " + std::to_string(*pace.step), c.muted,
                        Font::small, Align::right);
   ctx.canvas.vertical(lanes.x - 2, room.y, room.h, c.line);
-  draw_arrivals(ctx, rows, lanes, scale);
-  draw_relations(ctx, rows, lanes, scale,
-                 hovered_ ? std::optional(HoveredSpan{hovered_row_.lane(), *hovered_}) : std::nullopt);
+  if (marked) draw_arrivals(ctx, rows, lanes, scale);
+  if (marked)
+    draw_relations(ctx, rows, lanes, scale,
+                   hovered_ ? std::optional(HoveredSpan{hovered_row_.lane(), *hovered_}) : std::nullopt);
   navigate(ctx, lanes, room, scale);
   {
     const Clip clip(ctx.canvas, lanes);
     marks(ctx, lanes, scale);
   }
+  const std::optional<store::Span> like = folded || ctx.ui.captured != nullptr ? std::nullopt : hovered_;
+  if (like.has_value() != app.hovered_span.has_value() || (like && !alike(*like, *app.hovered_span)))
+    ctx.moving = true;  // those of its name are marked in the next frame
+  app.hovered_span = like;
   if (!hovered_ || ctx.ui.captured != nullptr) return;
   if (folded)
     ctx.tip(fold_text(app.store(), hovered_row_.lane(), hovered_row_.depth, scale.time_of(ctx.pointer.x),

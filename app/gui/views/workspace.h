@@ -91,6 +91,7 @@ class Workspace {
     bool read = false;
     ThemeKind theme = ThemeKind::dark;
     float text_scale = 1;
+    ViewOptions view;
   };
   Kept kept_;
 };

@@ -31,6 +31,13 @@ TEST(RangeGrip, TheOtherEndStaysAlsoWhenTheOneIsDraggedPastIt) {
   EXPECT_EQ(range_between(fixed_end(range, Grip::begin), 260), (TimeRange{200, 260}));
 }
 
+TEST(RangeGrip, ZoomedOutAllThatWasShownLiesWhereTheDragWas) {
+  const TimeRange shown{1000, 2000};
+  const TimeRange out = zoomed_out(shown, {1250, 1750});  // the middle half
+  EXPECT_EQ(out, (TimeRange{500, 2500}));
+  EXPECT_EQ(zoomed_out(shown, {1300, 1300}), shown);
+}
+
 /// Two steps of 1000 ns: 400 ns of computation, in it a wait of 100; 200 ns of a gather, of which computation
 /// hides half.
 store::Store two_steps() {
