@@ -310,7 +310,8 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
     default:
       break;
   }
-  if (ctx.hovered(lanes) && ctx.pointer.pressed[1] && hovered_)
+  // At the release: ImGui closes every popup at the press, also one that opens then.
+  if (ctx.hovered(lanes) && ctx.pointer.released[1] && hovered_)
     open_span_menu(ctx, hovered_row_.lane(), *hovered_);
   (void)all;
 }
@@ -372,11 +373,11 @@ void TimelineView::draw(Context& ctx, Rect room) {
       }
       if (row.heat) {
         draw_heat_row(ctx, row, gutter, lane, painter, paces);
-        if (ctx.hovered(gutter) && ctx.pointer.pressed[1]) open_rank_menu(ctx, row.rank);
+        if (ctx.hovered(gutter) && ctx.pointer.released[1]) open_rank_menu(ctx, row.rank);
       } else if (row.kind == RowKind::rank) {
         if (i != 0) ctx.canvas.horizontal(room.x, y - 3, room.w, c.line);
         draw_rank_header(ctx, row, gutter, lane, scale);
-        if (ctx.hovered(gutter) && ctx.pointer.pressed[1]) open_rank_menu(ctx, row.rank);
+        if (ctx.hovered(gutter) && ctx.pointer.released[1]) open_rank_menu(ctx, row.rank);
       } else {
         ctx.canvas.text_in({gutter.x + 22, gutter.y, gutter.w - 26, gutter.h}, row.label(), c.muted,
                            Font::small);

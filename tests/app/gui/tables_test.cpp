@@ -80,10 +80,15 @@ TEST(Messages, AreFilteredByWordsAndSeverity) {
   const std::vector<store::Message> said{{1, 0, ev::Severity::info, "loss scale lowered"},
                                          {2, ev::kNoId, ev::Severity::info, "rank 3 has connected"},
                                          {3, ev::kNoId, ev::Severity::info, "control: paused by a viewer"}};
+  const auto only = [](MessageSource source) {
+    MessageFilter of;
+    of.source = source;
+    return of;
+  };
   EXPECT_EQ(matching_messages(said, MessageFilter{}), (Order{0, 1, 2}));
-  EXPECT_EQ(matching_messages(said, MessageFilter{.source = MessageSource::ranks}), Order{0});
-  EXPECT_EQ(matching_messages(said, MessageFilter{.source = MessageSource::run}), Order{1});
-  EXPECT_EQ(matching_messages(said, MessageFilter{.source = MessageSource::commands}), Order{2});
+  EXPECT_EQ(matching_messages(said, only(MessageSource::ranks)), Order{0});
+  EXPECT_EQ(matching_messages(said, only(MessageSource::run)), Order{1});
+  EXPECT_EQ(matching_messages(said, only(MessageSource::commands)), Order{2});
 }
 
 TEST(Curves, KeepEverySpikeWhenTheyAreThinned) {
