@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "app/analysis/compared_runs.h"
 #include "app/analysis/digest.h"
@@ -20,7 +22,7 @@ namespace {
 /// One value per measured step, mean over ranks.
 struct StepSeries {
   std::vector<double> step_ms, exposed_ms, overlap_pct, idle_ms, unrecorded_ms, fetch_wait_ms, tokens_per_s,
-      flushes;
+      flushes, tokens;
 };
 
 double mean(const std::vector<double>& values) {
@@ -38,7 +40,10 @@ void append_steps(const Run& run, StepSeries& series) {
     if (skip) continue;
     const double ms = static_cast<double>(row.end_ns - row.begin_ns - row.paused_ns) * 1e-6;
     series.step_ms.push_back(ms);
-    if (row.tokens > 0 && ms > 0) series.tokens_per_s.push_back(static_cast<double>(row.tokens) / ms * 1e3);
+    if (row.tokens > 0 && ms > 0) {
+      series.tokens_per_s.push_back(static_cast<double>(row.tokens) / ms * 1e3);
+      series.tokens.push_back(static_cast<double>(row.tokens));
+    }
   }
   Digest made;
   if (run.digest == nullptr) made.update(*run.store);
@@ -160,10 +165,62 @@ std::string no_verdict(const VerdictBasis& basis) {
       basis.steps_a, basis.steps_b, VerdictBasis::kFewestSteps + 1);
 }
 
-std::string verdict(const Difference& step, const Difference& exposed, bool emulated) {
+/// Two times of one unit with as many digits as tell the shorter one: "1.5", "0.07".
+int digits_of(double a, double b) {
+  const double least = std::min(std::abs(a), std::abs(b));
+  return least >= 1 || (a == 0 && b == 0) ? 1 : least >= 0.01 || least == 0 ? 2 : 3;
+}
+
+/// Steps of the two do not train on the same number of tokens: their times say nothing of which is faster.
+struct TokensOfStep {
+  std::optional<double> a, b;
+  std::string settings;  ///< of which those depend, that differ
+  [[nodiscard]] bool differ() const { return a && b && std::abs(*a - *b) > 0.005 * std::max(*a, *b); }
+};
+
+/// Of the settings that differ, those that a step's tokens depend on.
+std::string settings_of_tokens(const std::vector<std::string>& changes) {
+  constexpr std::array<std::string_view, 5> kKeys{"batch", "accumulation", "seq", "world", "micro"};
+  constexpr std::size_t kMost = 3;
+  std::string out;
+  std::size_t named = 0;
+  for (const std::string& change : changes) {
+    const std::string_view key = std::string_view(change).substr(0, change.find(':'));
+    const bool of_them = std::ranges::any_of(
+        kKeys, [&](std::string_view part) { return key.find(part) != std::string_view::npos; });
+    if (!of_them || named == kMost) continue;
+    out += (out.empty() ? "" : ", ") + change;
+    ++named;
+  }
+  return out;
+}
+
+/// "B is 12.0 % faster than A: ...", of tokens per second, since steps are not alike.
+std::string verdict_by_tokens(const Difference& step, const Difference& speed, const TokensOfStep& tokens) {
+  const double change = 100.0 * (*speed.b - *speed.a) / *speed.a;
+  std::string text =
+      speed.beyond_spread()
+          ? fmt::format(
+                "B is {:.1f} % {} than A in tokens per second: {:.0f} ± {:.0f} against {:.0f} ± {:.0f}.",
+                std::abs(change), change > 0 ? "faster" : "slower", *speed.b, speed.spread_b, *speed.a,
+                speed.spread_a)
+          : fmt::format(
+                "No difference in tokens per second that the spread bears: {:.0f} ± {:.0f} against "
+                "{:.0f} ± {:.0f} ({:+.1f} %).",
+                *speed.a, speed.spread_a, *speed.b, speed.spread_b, change);
+  text += fmt::format(" A step is not the same work in both: {:.0f} tokens in A, {:.0f} in B{}", *tokens.a,
+                      *tokens.b, tokens.settings.empty() ? "" : " (" + tokens.settings + ")");
+  if (step.a && step.b) text += fmt::format("; it takes {:.1f} and {:.1f} ms", *step.a, *step.b);
+  return text + ".";
+}
+
+std::string verdict(const Difference& step, const Difference& speed, const Difference& exposed,
+                    const TokensOfStep& tokens, bool emulated) {
   const double change = 100.0 * (*step.b - *step.a) / *step.a;
   std::string text;
-  if (!step.beyond_spread()) {
+  if (tokens.differ() && speed.a && speed.b && *speed.a > 0) {
+    text = verdict_by_tokens(step, speed, tokens);
+  } else if (!step.beyond_spread()) {
     text = fmt::format(
         "No difference in step time that the spread bears: {:.1f} ± {:.1f} ms against {:.1f} ± {:.1f} ms "
         "({:+.1f} %).",
@@ -174,11 +231,12 @@ std::string verdict(const Difference& step, const Difference& exposed, bool emul
                        step.spread_a);
   }
   if (exposed.a && exposed.b) {
+    const int digits = digits_of(*exposed.a, *exposed.b);
     text += exposed.beyond_spread()
-                ? fmt::format(" Exposed communication goes from {:.1f} to {:.1f} ms per step.", *exposed.a,
-                              *exposed.b)
-                : fmt::format(" Exposed communication is alike ({:.1f} and {:.1f} ms per step).", *exposed.a,
-                              *exposed.b);
+                ? fmt::format(" Exposed communication goes from {:.{}f} to {:.{}f} ms per step.", *exposed.a,
+                              digits, *exposed.b, digits)
+                : fmt::format(" Exposed communication is alike ({:.{}f} and {:.{}f} ms per step).",
+                              *exposed.a, digits, *exposed.b, digits);
   }
   if (emulated) text += " Measured with an emulated link.";
   return text;
@@ -215,9 +273,12 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
   const Summary &first_a = *a.front().summary, &first_b = *b.front().summary;
   result.config_changes = config_changes(first_a.config_json, first_b.config_json);
   const VerdictBasis basis = verdict_basis(a, b);
-  result.verdict = basis.enough() ? verdict(result.metrics[0], result.metrics[2],
-                                            first_a.link_gbps > 0 || first_b.link_gbps > 0)
-                                  : no_verdict(basis);
+  result.verdict =
+      basis.enough()
+          ? verdict(result.metrics[0], result.metrics[1], result.metrics[2],
+                    {median(sa.tokens), median(sb.tokens), settings_of_tokens(result.config_changes)},
+                    first_a.link_gbps > 0 || first_b.link_gbps > 0)
+          : no_verdict(basis);
   result.simulated_a = first_a.simulated;
   result.simulated_b = first_b.simulated;
   if (first_a.simulated || first_b.simulated) {

@@ -74,6 +74,8 @@ struct Viewer::State {
   mutable std::mutex mutex;
   std::deque<Item> items;
   std::size_t waiting = 0;                       ///< bytes in `items`
+  std::uint64_t received = 0;                    ///< bytes, of all replies
+  std::uint64_t items_behind = 0;                ///< by the last reply
   std::map<std::uint32_t, store::RankRow> rows;  ///< changed since the last poll
   ControlState control;
   bool control_changed = false;
@@ -202,6 +204,10 @@ void Viewer::State::run() {
     outgoing.clear();
     zmq::message_t message;
     while (socket.recv(message, zmq::recv_flags::dontwait)) {
+      {
+        const std::lock_guard lock(mutex);
+        received += message.size();
+      }
       wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::collector_view);
       if (!decoded.message) {
         const std::lock_guard lock(mutex);
@@ -293,6 +299,7 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
   control.note = reply.note;
   control_changed = control_changed || before.pausing != control.pausing || before.paused != control.paused ||
                     before.gate != control.gate || before.note != control.note;
+  items_behind = reply.end_cursor - std::min(reply.cursor, reply.end_cursor);
   const Link before_reply = link;
   link = reply.cursor < reply.end_cursor ? Link::catching_up : (reply.finished ? Link::ended : Link::live);
   if (link == Link::catching_up || before_reply == Link::connecting || before_reply == Link::lost || anew)
@@ -381,6 +388,11 @@ void Viewer::keep(const std::string& kind, std::int64_t at_ns, const std::string
     state_->moments.push_back({at_ns, instrumentation::Severity::info, moment_request_text(kind, text)});
   }
   state_->outgoing.signal();
+}
+
+Viewer::Traffic Viewer::traffic() const {
+  const std::lock_guard lock(state_->mutex);
+  return {state_->received, state_->waiting, state_->items_behind};
 }
 
 ControlState Viewer::control() const {

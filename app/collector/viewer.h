@@ -49,6 +49,13 @@ class Viewer {
   /// As far as poll() has taken it: catching_up until what happened before is in the store, and not ended
   /// before the last of it is.
   [[nodiscard]] Link link() const;
+  /// What came over the connection, and what is on its way.
+  struct Traffic {
+    std::uint64_t bytes = 0;          ///< received
+    std::uint64_t waiting_bytes = 0;  ///< of them, not taken by poll() yet
+    std::uint64_t items_behind = 0;   ///< that the collector has and has not sent
+  };
+  [[nodiscard]] Traffic traffic() const;
 
  private:
   struct State;

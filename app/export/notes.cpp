@@ -66,6 +66,11 @@ Note note_from(const json& from, const std::string& path) {
       refuse(path, "a note's rank is no number of a rank");
     note.rank = from["rank"].get<std::uint32_t>();
   }
+  // One that this version does not have is none: the note is worth more than its colour.
+  const auto named = from.find("colour");
+  const std::string colour = named != from.end() && named->is_string() ? named->get<std::string>() : "none";
+  const auto* const known = std::ranges::find(kNoteColours, colour);
+  if (known != std::end(kNoteColours)) note.colour = static_cast<NoteColour>(known - kNoteColours);
   return note;
 }
 
@@ -104,6 +109,7 @@ void write_notes(const std::string& path, const std::string& run_id, const std::
     json one{{"id", note.id}, {"begin_ns", note.begin_ns}, {"text", note.text}};
     if (note.is_range()) one["end_ns"] = note.end_ns;
     if (note.rank) one["rank"] = *note.rank;
+    if (note.colour != NoteColour::none) one["colour"] = kNoteColours[static_cast<std::size_t>(note.colour)];
     list.push_back(std::move(one));
   }
   const json file{{"format", kFormat}, {"version", kVersion}, {"run_id", run_id}, {"notes", list}};

@@ -9,12 +9,17 @@
 
 namespace shardscope::exporter {
 
+/// Of the flag in the timeline; as the file names them.
+enum class NoteColour : std::uint8_t { none, blue, green, yellow, red };
+inline constexpr const char* kNoteColours[] = {"none", "blue", "green", "yellow", "red"};
+
 struct Note {
   std::string id;             ///< of its own, so that two windows that write the file keep each other's notes
   std::int64_t begin_ns = 0;  ///< since the run's first event
   std::int64_t end_ns = 0;    ///< of a range; of a time it is begin_ns
   std::string text;           ///< one line; empty: a bookmark
   std::optional<std::uint32_t> rank;
+  NoteColour colour = NoteColour::none;
   [[nodiscard]] bool is_range() const noexcept { return end_ns > begin_ns; }
   friend bool operator==(const Note&, const Note&) = default;
 };

@@ -18,9 +18,11 @@
 #include "app/gui/model/selection.h"
 #include "app/gui/model/session.h"
 #include "app/gui/model/span_family.h"
+#include "app/gui/model/span_inside.h"
 #include "app/gui/model/stepping.h"
 #include "app/gui/model/time_axis.h"
 #include "app/gui/model/timeline_rows.h"
+#include "app/gui/model/view_options.h"
 
 namespace shardscope::gui {
 
@@ -40,10 +42,16 @@ struct AppState {
   /// Opens it. Returns what is wrong, or nothing. No thread may hold a turn.
   [[nodiscard]] std::string open(const OpenRequest& request);
 
+  /// Asks for the run that is shown, or was, to be connected to anew.
+  void reconnect() { open_request = OpenRequest{run->source(), run->key_file()}; }
+
   Selection selection;
   /// Caches for what is selected: looked up while the state is only read.
   mutable FamilyCache family;
   mutable RelationCache relations;
+  mutable InsideCache inside;
+  /// The span under the pointer in the last frame: those of its name are marked.
+  std::optional<store::Span> hovered_span;
   TimeAxis time;
   bool time_placed = false;               ///< the range has been put somewhere sensible once
   bool follow = true;                     ///< live: the range moves with the run
@@ -59,6 +67,7 @@ struct AppState {
   std::vector<std::string> own_layouts;  ///< that the user saved, beside layout_names()
   ThemeKind theme = ThemeKind::dark;
   bool theme_given = false;  ///< when it was started: not the one that the last window had
+  ViewOptions view;          ///< what the timeline hides; kept in the settings file
   float text_scale = 1;      ///< the user's, beside what the screen asks for
   PlaceHistory history;
   Finder find;

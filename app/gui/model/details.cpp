@@ -1,6 +1,7 @@
 #include "app/gui/model/details.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "app/analysis/decision_text.h"
 #include "app/analysis/param_groups.h"
@@ -62,6 +63,26 @@ void add_relations(const AppState& app, store::LaneId lane, const store::Span& s
          duration(std::max<std::int64_t>(relation.to.at_ns - relation.from.at_ns, 0)).text(),
          is_it(relation.from) || is_it(relation.to) ? other.lane : relation.to.lane,
          is_it(relation.from) || is_it(relation.to) ? other.span : relation.to.span});
+  }
+}
+
+/// Its children by name, messages and the change of memory; under the fields where nothing else stands there.
+void add_inside(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
+  const SpanInside& inside = app.inside.of(app.store(), lane, span);
+  if (inside.memory_bytes && *inside.memory_bytes != 0)
+    add(out, "memory",
+        (*inside.memory_bytes > 0 ? "+" : "\u2212") + bytes(std::abs(*inside.memory_bytes)).text(),
+        "bytes on the device at its end - at its begin");
+  if (!out.history.empty()) return;
+  if (!inside.children.empty() || !inside.messages.empty()) out.history_title = "Inside it";
+  for (std::size_t i = 0; i < std::min(inside.children.size(), kHistoryRows); ++i) {
+    const SpanInside::Children& group = inside.children[i];
+    const std::string times = group.count > 1 ? grouped(static_cast<std::int64_t>(group.count)) + " x, " : "";
+    out.history.push_back({group.first_ns, group.name, times + duration(group.time_ns).text()});
+  }
+  for (const std::size_t message : inside.messages) {
+    const store::Message& said = app.store().messages()[message];
+    out.history.push_back({said.at_ns, said.text, "message"});
   }
 }
 
@@ -154,6 +175,7 @@ Details describe_selection(const AppState& app) {
         add_span_times(app, selection.rank, *selection.span, out);
         add_family(app, selection.lane, *selection.span, out);
         add_relations(app, selection.lane, *selection.span, out);
+        add_inside(app, selection.lane, *selection.span, out);
       }
       return out;
     }
@@ -183,6 +205,7 @@ Details describe_selection(const AppState& app) {
                  : "",
              params[i]});
       }
+      add_inside(app, selection.lane, *selection.span, out);
       return out;
     }
   }

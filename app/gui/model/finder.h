@@ -27,6 +27,7 @@ struct Finder {
   TimeRange range;  ///< what was shown when that was chosen: going to a hit does not change what is found
   SpanFilter filter;
   GroupBy by = GroupBy::name;
+  HistogramScale scale = HistogramScale::automatic;
   HitOrder order = HitOrder::begin;
   bool descending = false;
 

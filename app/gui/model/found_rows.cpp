@@ -69,11 +69,14 @@ void FoundGroups::refresh(const AppState& app, double seconds) {
   const Finder& find = app.find;
   const bool complete = find.search.done() && find.statistics.ready();
   const bool anew = counting_ != find.countings;
-  if (!anew && (version_ == find.version || (!complete && made_at_ && seconds - *made_at_ < kGroups))) return;
+  const bool rescaled = std::exchange(scale_, find.scale) != find.scale;
+  if (!anew && !rescaled &&
+      (version_ == find.version || (!complete && made_at_ && seconds - *made_at_ < kGroups)))
+    return;
   version_ = find.version;
   counting_ = find.countings;
   made_at_ = seconds;
-  histogram_ = complete ? gui::histogram(find.statistics.whole().times, kBars) : TimeHistogram{};
+  histogram_ = complete ? gui::histogram(find.statistics.whole().times, kBars, find.scale) : TimeHistogram{};
   groups_ = group_table(app.store(), find.search, find.statistics, kMostGroups);
 }
 

@@ -48,6 +48,7 @@ class FoundGroups {
 
  private:
   TimeHistogram histogram_;
+  HistogramScale scale_ = HistogramScale::automatic;
   GroupTable groups_;
   std::uint64_t version_ = UINT64_MAX, counting_ = UINT64_MAX;  ///< Finder::version, countings
   std::optional<double> made_at_;

@@ -6,6 +6,7 @@
 #include "app/gui/model/finding_place.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/step_of.h"
+#include "app/store/control_text.h"
 
 namespace shardscope::gui {
 
@@ -23,6 +24,21 @@ std::vector<std::size_t> matching_messages(std::span<const store::Message> messa
       continue;
     out.push_back(i);
   }
+  return out;
+}
+
+std::vector<std::size_t> matching_messages(std::span<const store::Message> messages,
+                                           const MessageFilter& filter) {
+  std::vector<std::size_t> out = matching_messages(messages, filter.words, filter.least);
+  const auto source_of = [](const store::Message& message) {
+    if (store::is_about_control(message.text)) return MessageSource::commands;
+    return message.rank == instrumentation::kNoId ? MessageSource::run : MessageSource::ranks;
+  };
+  std::erase_if(out, [&](std::size_t i) {
+    const store::Message& message = messages[i];
+    return (filter.rank && message.rank != *filter.rank) ||
+           (filter.source != MessageSource::all && source_of(message) != filter.source);
+  });
   return out;
 }
 

@@ -40,6 +40,7 @@ std::unique_ptr<Session> Session::open_file(const std::string& path) {
 std::unique_ptr<Session> Session::connect(const std::string& endpoint, const std::string& key_file) {
   std::unique_ptr<Session> session(new Session());
   session->source_ = endpoint;
+  session->key_file_ = key_file;
   session->store_.bound({});  // the run may go on for days
   session->viewer_ = std::make_unique<collector::Viewer>(endpoint, key_file);
   session->analyst_ = std::make_unique<Analyst>(session->store_, session->turns_);
@@ -58,13 +59,26 @@ collector::ControlState Session::control() const {
   return viewer_ ? viewer_->control() : collector::ControlState{};
 }
 
+collector::Viewer::Traffic Session::traffic() const { return viewer_ ? viewer_->traffic() : traffic_; }
+
+void Session::disconnect() {
+  if (!viewer_) return;
+  traffic_ = viewer_->traffic();
+  viewer_.reset();
+  disconnected_ = true;
+}
+
 bool Session::poll(std::chrono::microseconds budget) {
   const Turns::Turn turn = turns_.first();
   const std::uint64_t before = store_.revision();
   in_window_ = true;
   bool changed =
       std::exchange(wants_more_, false);  // the last frame was drawn more coarsely than it could be
-  if (viewer_) changed = viewer_->poll(store_, budget) || changed;
+  if (viewer_) {
+    changed = viewer_->poll(store_, budget) || changed;
+    const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+    rates_.add({now.count(), store_.event_count(), viewer_->traffic().bytes});
+  }
   derive();
   changed = adopt() || changed;
   if (info_ && store_.problems().size() > damage_shown_) {

@@ -11,6 +11,7 @@
 
 #include "app/collector/viewer.h"
 #include "app/gui/model/analyst.h"
+#include "app/gui/model/connection_rates.h"
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/heat_rows.h"
 #include "app/gui/model/rank_tracks.h"
@@ -33,6 +34,13 @@ class Session {
   [[nodiscard]] collector::Viewer* viewer() const noexcept { return viewer_.get(); }
   [[nodiscard]] collector::Viewer::Link link() const;
   [[nodiscard]] collector::ControlState control() const;
+  /// Of a live run, also after it was disconnected from.
+  [[nodiscard]] collector::Viewer::Traffic traffic() const;
+  [[nodiscard]] const ConnectionRates& rates() const noexcept { return rates_; }
+  /// Ends the connection; what has arrived stays. It is no live run any more, and has no file either.
+  void disconnect();
+  [[nodiscard]] bool disconnected() const noexcept { return disconnected_; }
+  [[nodiscard]] const std::string& key_file() const noexcept { return key_file_; }
   [[nodiscard]] const std::string& source() const noexcept { return source_; }
   [[nodiscard]] const std::optional<store::RecordingInfo>& info() const noexcept { return info_; }
 
@@ -84,7 +92,10 @@ class Session {
   store::Store store_;
   std::unique_ptr<collector::Viewer> viewer_;
   std::optional<store::RecordingInfo> info_;
-  std::string source_;
+  std::string source_, key_file_;
+  bool disconnected_ = false;
+  collector::Viewer::Traffic traffic_;  ///< up to when it was disconnected from
+  ConnectionRates rates_;
   RunIndex index_;
   RunIndex::Window looked_at_{.begin_ns = 0, .end_ns = 0};
   std::uint64_t indexed_revision_ = UINT64_MAX;

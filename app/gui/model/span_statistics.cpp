@@ -37,8 +37,17 @@ void TimeSample::add(std::int64_t ns) {
   runs_.back().push_back(ns);
   ++count_;
   total_ += ns;
+  // Welford's: no difference of two large sums.
+  const auto value = static_cast<double>(ns);
+  const double before = value - mean_;
+  mean_ += before / static_cast<double>(count_);
+  squares_ += before * (value - mean_);
   least_ = std::min(least_, ns);
   most_ = std::max(most_, ns);
+}
+
+double TimeSample::sigma() const noexcept {
+  return count_ == 0 ? 0 : std::sqrt(std::max(0.0, squares_ / static_cast<double>(count_)));
 }
 
 void TimeSample::settle() {
@@ -158,12 +167,20 @@ std::int64_t least_above_zero(const TimeSample& times) {
 
 }  // namespace
 
-TimeHistogram histogram(const TimeSample& times, std::size_t bars) {
+double mode_of(const TimeHistogram& histogram) {
+  const auto highest = std::ranges::max_element(histogram.counts) - histogram.counts.begin();
+  const double from = histogram.edges[static_cast<std::size_t>(highest)];
+  const double to = histogram.edges[static_cast<std::size_t>(highest) + 1];
+  return histogram.logarithmic && from > 0 ? std::sqrt(from * to) : (from + to) / 2;
+}
+
+TimeHistogram histogram(const TimeSample& times, std::size_t bars, HistogramScale scale) {
   TimeHistogram out;
   if (times.count() == 0 || bars == 0) return out;
   const auto least = static_cast<double>(least_above_zero(times));
   const double most = std::max(static_cast<double>(times.most()) + 1, least + 1);
-  out.logarithmic = most / least > 50;
+  out.logarithmic =
+      scale == HistogramScale::logarithmic || (scale == HistogramScale::automatic && most / least > 50);
   for (std::size_t i = 0; i <= bars; ++i) {
     const double share = static_cast<double>(i) / static_cast<double>(bars);
     out.edges.push_back(out.logarithmic ? least * std::pow(most / least, share)
@@ -214,6 +231,10 @@ bool SpanStatistics::advance(const SpanSearch& search, std::chrono::nanoseconds 
     if (Clock::now() - began >= time) return true;
   }
   whole_.settle();
+  if (whole_.times.count() > 0) {
+    whole_.p75 = whole_.times.quantile(0.75);
+    whole_.p999 = whole_.times.quantile(0.999);
+  }
   ready_ = true;
   return true;
 }

@@ -27,6 +27,8 @@ class TimeSample {
   [[nodiscard]] std::int64_t total() const noexcept { return total_; }
   [[nodiscard]] std::int64_t least() const noexcept { return least_; }
   [[nodiscard]] std::int64_t most() const noexcept { return most_; }
+  /// Standard deviation of these values, not of a population that they are drawn from.
+  [[nodiscard]] double sigma() const noexcept;
   /// How many are below `ns`.
   [[nodiscard]] std::size_t below(std::int64_t ns) const;
   /// Quantile q in [0, 1], interpolated between order statistics as analysis::quantile(). Not of none.
@@ -37,6 +39,7 @@ class TimeSample {
   std::vector<std::vector<std::int64_t>> runs_;
   std::size_t count_ = 0;
   std::int64_t total_ = 0, least_ = INT64_MAX, most_ = INT64_MIN;
+  double mean_ = 0, squares_ = 0;  ///< running mean, and the sum of squares about it
 };
 
 enum class GroupBy : std::uint8_t { name, rank, module, step, stream };
@@ -62,6 +65,7 @@ struct SpanGroup {
   bool parents = false;  ///< some have children, so that self time differs from the total
   bool settled = false;  ///< the percentiles are of all of it
   double p50 = 0, p95 = 0, p99 = 0;
+  double p75 = 0, p999 = 0;  ///< of SpanStatistics::whole() alone
   void take(const SpanHit& hit);
   void settle();
   [[nodiscard]] double mean() const noexcept;
@@ -73,7 +77,11 @@ struct TimeHistogram {
   std::vector<std::size_t> counts;
   bool logarithmic = false;
 };
-[[nodiscard]] TimeHistogram histogram(const TimeSample& times, std::size_t bars);
+enum class HistogramScale : std::uint8_t { automatic, linear, logarithmic };
+[[nodiscard]] TimeHistogram histogram(const TimeSample& times, std::size_t bars,
+                                      HistogramScale scale = HistogramScale::automatic);
+/// The middle of the highest bar: about which time is the most frequent. Not of an empty histogram.
+[[nodiscard]] double mode_of(const TimeHistogram& histogram);
 
 class SpanStatistics {
  public:

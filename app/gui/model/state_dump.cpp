@@ -91,6 +91,7 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
     out["selection"]["name"] = module_name(data, s.module);
   out["source"] = app.run->source();
   out["live"] = app.run->live();
+  out["hidden"] = hidden_text(app.view);
   out["link"] = word(app.run->link());
   const collector::ControlState control = app.run->control();
   out["control"] = {{"pausing", control.pausing},

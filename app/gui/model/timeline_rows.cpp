@@ -264,24 +264,27 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
     return std::min(all, shown);
   };
   const auto add_lanes = [&](std::uint32_t rank, std::size_t header) {
+    const float lane = options.view.lane_height;
     left_out = 0;
     const std::uint8_t host = depths_of(rank, ev::StreamId::host, kLaneDepths, options.lane_depths);
-    for (std::uint8_t d = 0; d < host; ++d) add(RowKind::host, rank, d, kLaneHeight, false);
+    for (std::uint8_t d = 0; d < host; ++d) add(RowKind::host, rank, d, lane, false);
     const std::uint8_t compute =
         depths_of(rank, ev::StreamId::compute, kComputeDepths, options.compute_depths);
-    for (std::uint8_t d = 0; d < compute; ++d) add(RowKind::compute, rank, d, kLaneHeight, false);
-    if (compute != 0) add(RowKind::waits, rank, 0, kLaneHeight, false);
+    for (std::uint8_t d = 0; d < compute; ++d) add(RowKind::compute, rank, d, lane, false);
+    if (compute != 0 && !options.view.hides(ItemClass::waits)) add(RowKind::waits, rank, 0, lane, false);
     for (const RowKind kind :
          {RowKind::gather, RowKind::reduce, RowKind::copy, RowKind::nvme, RowKind::worker}) {
+      const bool collectives = kind == RowKind::gather || kind == RowKind::reduce;
+      if (collectives && options.view.hides(ItemClass::collectives)) continue;
       const TimelineRow probe{.kind = kind, .rank = rank};
       const std::uint8_t depths = depths_of(rank, probe.lane().stream, kLaneDepths, options.lane_depths);
-      for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank, d, kLaneHeight, false);
+      for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank, d, lane, false);
     }
-    for (const ev::StreamId lane : kGpuRows) {
-      if (store.depth_count({rank, lane}) == 0) continue;
-      add(RowKind::gpu, rank, 0, kLaneHeight, false);
-      out.rows.back().gpu_lane = lane;
-      out.rows.back().given_name = store::given_lane_name(store, {rank, lane});
+    for (const ev::StreamId stream : kGpuRows) {
+      if (store.depth_count({rank, stream}) == 0 || options.view.hides(ItemClass::gpu)) continue;
+      add(RowKind::gpu, rank, 0, lane, false);
+      out.rows.back().gpu_lane = stream;
+      out.rows.back().given_name = store::given_lane_name(store, {rank, stream});
     }
     out.rows[header].left_out = left_out;
     y += kRankGap - kLaneGap;

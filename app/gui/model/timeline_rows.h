@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/gui/model/rank_groups.h"
+#include "app/gui/model/view_options.h"
 #include "app/store/store.h"
 
 namespace shardscope::gui {
@@ -78,6 +79,7 @@ enum class RankHeight : std::uint8_t { automatic, full, heat };
 struct TimelineOptions {
   RankOrder order = RankOrder::number;
   RankHeight rank_height = RankHeight::automatic;
+  ViewOptions view;                              ///< what is hidden, and the height of a lane
   bool heat = false;                             ///< what `rank_height` comes to: resolve_height()
   std::string grouping = kByNode;                ///< a RankGrouping's name; empty: none
   std::vector<RankGroup> groups;                 ///< what that comes to: arrange_ranks(); empty: by host

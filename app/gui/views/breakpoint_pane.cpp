@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "app/gui/model/names.h"
 
@@ -12,6 +13,9 @@ namespace shardscope::gui {
 
 void BreakpointPane::play(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
+  for (const Breakpoint& wanted : std::exchange(ctx.ui.breakpoints, {})) {
+    if (std::ranges::find(breakpoints_, wanted) == breakpoints_.end()) breakpoints_.push_back(wanted);
+  }
   if (app.run->live()) return;
   const Palette& c = ctx.colors();
   room.take_top(4);

@@ -17,7 +17,8 @@ namespace {
 using C = Context;
 
 bool live(const C& ctx) { return ctx.app.run->live(); }
-bool recording(const C& ctx) { return !live(ctx); }
+bool recording(const C& ctx) { return !live(ctx) && !ctx.app.run->disconnected(); }
+bool disconnected(const C& ctx) { return ctx.app.run->disconnected(); }
 bool has_steps(const C& ctx) { return !ctx.app.store().steps().empty(); }
 bool has_notes(const C& ctx) { return !ctx.app.notes.notes().empty(); }
 bool selected(const C& ctx) { return ctx.app.selection.kind != SelectionKind::none; }
@@ -164,10 +165,13 @@ const Command kCommands[] = {
     {Menu::file, "Export trace (Chrome JSON)...", "", 0, kNone, ask<Dialog::export_chrome>, recording},
     {Menu::file, "Export trace (Perfetto)...", "", 0, kNone, ask<Dialog::export_perfetto>, recording},
     {Menu::file, "Export database (SQLite)...", "", 0, kNone, ask<Dialog::export_sqlite>, recording},
+    {Menu::file, "Trace info", "", 0, kNone, [](C& ctx) { ctx.ui.show_panel = "trace_info"; }, nullptr,
+     nullptr, true},
     {Menu::file, "Quit", "Ctrl+Q", 'Q', kCtrl, [](C& ctx) { ctx.app.quit = true; }, nullptr, nullptr, true},
 
     {Menu::view, "Dark theme", "T", 'T', kNone, theme, nullptr,
      [](const C& ctx) { return ctx.app.theme == ThemeKind::dark; }},
+    {Menu::view, "Options", "", 0, kNone, [](C& ctx) { ctx.ui.show_panel = "options"; }},
     {Menu::view, "Ranks by number", "", 0, kNone, order_ranks<RankOrder::number>, nullptr,
      [](const C& ctx) { return ctx.app.timeline.order == RankOrder::number; }, true},
     {Menu::view, "Ranks by computation", "", 0, kNone, order_ranks<RankOrder::computation>, nullptr,
@@ -231,6 +235,11 @@ const Command kCommands[] = {
 
     {Menu::run, "Pause or resume", "Space", key::kSpace, kNone, pause_or_resume, live},
     {Menu::run, "Keep this moment in the recording", "", 0, kNone, keep_moment, live},
+    {Menu::run, "Connection", "", 0, kNone, [](C& ctx) { ctx.ui.show_panel = "connection"; },
+     [](const C& ctx) { return live(ctx) || disconnected(ctx); }},
+    {Menu::run, "Disconnect", "", 0, kNone, [](C& ctx) { ctx.app.run->disconnect(); }, live},
+    {Menu::run, "Reconnect", "", 0, kNone, [](C& ctx) { ctx.app.reconnect(); },
+     [](const C& ctx) { return live(ctx) || disconnected(ctx); }},
     {Menu::run, "Follow newest events", "L", 'L', kNone, follow, live,
      [](const C& ctx) { return ctx.app.follow && ctx.app.run->live(); }},
     {Menu::run, "Next event", "Right", key::kRight, kNone, step<StepUnit::event, Direction::forward>,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/gui/model/app_state.h"
+#include "app/gui/model/breakpoints.h"
 #include "app/gui/model/details.h"
 #include "app/gui/views/canvas.h"
 
@@ -97,6 +98,7 @@ struct UiState {
   std::string notice;          ///< said in the status bar until the next one
   bool notice_is_trouble = false;
   bool reset_layout = false;
+  std::vector<Breakpoint> breakpoints;  ///< asked for elsewhere: the Stepper takes them over
   void open(Dialog what) {
     dialog = what;
     dialog_opened = true;

@@ -19,7 +19,10 @@ constexpr KeyRow kPointer[] = {
     {"double click", "zoom to it"},
     {"drag", "pan; a live run is then no longer followed"},
     {"Shift+drag", "measure a range; also by dragging along the times"},
-    {"middle drag", "zoom to a range"},
+    {"middle drag", "zoom to a range; with Ctrl: out, so that all seen fits into it"},
+    {"middle click", "fit the span"},
+    {"right click", "menu of a span or a rank"},
+    {"an end of a range", "drag it: of the steps above, or of what was measured"},
     {"wheel", "zoom at the pointer (Ctrl: finer, Shift: scroll)"},
     {"a title", "click: another panel there; drag: move it"},
 };

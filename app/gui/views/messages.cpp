@@ -1,7 +1,10 @@
 // Messages: what ranks and the collector said, by time, rank and severity, with a filter.
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <utility>
 
 #include "app/gui/model/finding_place.h"
 #include "app/gui/model/format.h"
@@ -22,9 +25,11 @@ class MessagesView final : public View {
   Table table_;
   std::vector<std::size_t> of_row_;  ///< message of a row
   std::size_t seen_ = SIZE_MAX;      ///< messages that the table is made of
-  std::string run_, filter_made_;
-  std::array<char, 128> filter_{};
-  int least_ = 0, least_made_ = -1;
+  std::string run_;
+  std::array<char, 128> words_{};
+  std::array<char, 12> rank_{};
+  int least_ = 0, source_ = 0;
+  std::optional<MessageFilter> made_;  ///< that the table is of
   TableState state_;
 };
 
@@ -42,20 +47,37 @@ void MessagesView::draw(Context& ctx, Rect room) {
   ImGui::PushFont(ctx.canvas.fonts().of(Font::small), line_height(Font::small));
   ImGui::SetCursorScreenPos({tools.x, tools.y + 2});
   ImGui::SetNextItemWidth(std::min(240.0F, tools.w * 0.5F));
-  ImGui::InputTextWithHint("##filter", "words in the text", filter_.data(), filter_.size());
+  ImGui::InputTextWithHint("##filter", "words in the text", words_.data(), words_.size());
   if (tools.w > 380) {
     ImGui::SameLine(0, 8);
     ImGui::SetNextItemWidth(130);
     ImGui::Combo("##least", &least_, "all\0warnings and errors\0errors\0");
   }
+  if (tools.w > 520) {
+    ImGui::SameLine(0, 8);
+    ImGui::SetNextItemWidth(110);
+    ImGui::Combo("##source", &source_, "every source\0ranks\0collector\0commands\0");
+    ImGui::SetItemTooltip("Said by a rank, by the collector of the run, or what viewers commanded");
+  }
+  if (tools.w > 610) {
+    ImGui::SameLine(0, 8);
+    ImGui::SetNextItemWidth(72);
+    ImGui::InputTextWithHint("##rank", "rank", rank_.data(), rank_.size(), ImGuiInputTextFlags_CharsDecimal);
+    ImGui::SetItemTooltip("Of this rank alone; empty: of all");
+  }
   ImGui::PopFont();
-  if (seen_ != messages.size() || run_ != app.run->source() || filter_made_ != filter_.data() ||
-      least_made_ != least_) {
+  MessageFilter filter{
+      words_.data(), static_cast<ev::Severity>(least_), static_cast<MessageSource>(source_), {}};
+  std::uint32_t rank = 0;
+  const char* const end = rank_.data() + std::strlen(rank_.data());
+  if (const auto [at, error] = std::from_chars(rank_.data(), end, rank);
+      error == std::errc{} && at == end && at != rank_.data())
+    filter.rank = rank;
+  if (seen_ != messages.size() || run_ != app.run->source() || made_ != filter) {
     seen_ = messages.size();
     run_ = app.run->source();
-    filter_made_ = filter_.data();
-    least_made_ = least_;
-    of_row_ = matching_messages(messages, filter_made_, static_cast<ev::Severity>(least_));
+    of_row_ = matching_messages(messages, filter);
+    made_ = std::move(filter);
     table_ = message_table(app.store(), of_row_);
   }
   const Rect foot = room.take_bottom(20);

@@ -1,9 +1,12 @@
 // The dialog that a note is written in.
+#include <iterator>
+
 #include "app/gui/model/format.h"
 #include "app/gui/model/notebook.h"
 #include "app/gui/model/span_text.h"
 #include "app/gui/views/dialogs.h"
 #include "app/gui/views/imgui_text.h"
+#include "app/gui/views/theme.h"
 
 namespace shardscope::gui {
 
@@ -32,6 +35,16 @@ void Dialogs::note(Context& ctx) {
   ImGui::SetNextItemWidth(-1);
   const bool entered =
       text_field("##text", "text; none: a bookmark", text_, ImGuiInputTextFlags_EnterReturnsTrue);
+  static constexpr Meaning kMeanings[] = {Meaning::neutral, Meaning::compute, Meaning::gather,
+                                          Meaning::optimizer, Meaning::trouble};
+  ImGui::TextDisabled("flag");
+  for (std::size_t i = 0; i < std::size(exporter::kNoteColours); ++i) {
+    ImGui::SameLine();
+    ImGui::PushStyleColor(ImGuiCol_CheckMark, ink(ctx.colors().of(kMeanings[i])));
+    const auto colour = static_cast<exporter::NoteColour>(i);
+    if (ImGui::RadioButton(exporter::kNoteColours[i], note.colour == colour)) note.colour = colour;
+    ImGui::PopStyleColor();
+  }
   const bool fits = text_.size() <= exporter::kLongestNote;
   if (!fits) ImGui::TextDisabled("at most %d bytes", static_cast<int>(exporter::kLongestNote));
   if ((confirm(ctx, "Save", fits) || entered) && fits) {

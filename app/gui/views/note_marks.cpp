@@ -10,6 +10,22 @@ namespace {
 
 constexpr float kFlag = 9;  ///< width and height
 
+Rgb colour_of(const Palette& c, exporter::NoteColour colour) {
+  switch (colour) {
+    case exporter::NoteColour::none:
+      return c.text;
+    case exporter::NoteColour::blue:
+      return c.of(Meaning::compute);
+    case exporter::NoteColour::green:
+      return c.of(Meaning::gather);
+    case exporter::NoteColour::yellow:
+      return c.of(Meaning::optimizer);
+    case exporter::NoteColour::red:
+      return c.of(Meaning::trouble);
+  }
+  return c.text;
+}
+
 }  // namespace
 
 bool draw_note_flags(Context& ctx, const Rect& ruler, const TimeScale& scale) {
@@ -21,7 +37,7 @@ bool draw_note_flags(Context& ctx, const Rect& ruler, const TimeScale& scale) {
     const float top = ruler.bottom() - kFlag - 4;
     const Rect place{x - 3, top - 2, kFlag + 6, kFlag + 6};
     const bool over = ctx.hovered(place);
-    const Rgb color = over ? c.accent : c.text;
+    const Rgb color = over ? c.accent : colour_of(c, notes[flag.notes.front()].colour);
     if (flag.x1 > flag.x0) ctx.canvas.fill({x, ruler.y, std::max(2.0F, flag.x1 - x), 3}, color, 0.75F);
     ctx.canvas.fill({x - 1, top - 1, kFlag + 3, kFlag + 2}, c.panel);
     ctx.canvas.vertical(x, top, kFlag + 4, color, 1, 1.5F);
@@ -38,8 +54,10 @@ bool draw_note_flags(Context& ctx, const Rect& ruler, const TimeScale& scale) {
 }
 
 void draw_note_lines(Context& ctx, const Rect& lanes, const TimeScale& scale) {
-  for (const NoteFlag& flag : note_flags(ctx.app.notes.notes(), scale))
-    ctx.canvas.vertical(flag.x0, lanes.y, lanes.h, ctx.colors().text, 0.28F);
+  const auto notes = ctx.app.notes.notes();
+  for (const NoteFlag& flag : note_flags(notes, scale))
+    ctx.canvas.vertical(flag.x0, lanes.y, lanes.h, colour_of(ctx.colors(), notes[flag.notes.front()].colour),
+                        0.28F);
 }
 
 }  // namespace shardscope::gui

@@ -34,12 +34,15 @@ void Workspace::show_requested_panel(Context& ctx) {
   }
   const std::string name = std::exchange(ctx.ui.show_panel, {});
   if (name.empty() || registry_.find(name) == nullptr) return;
-  static constexpr std::array<std::pair<const char*, const char*>, 6> kBeside{{{"inspector", "overview"},
+  static constexpr std::array<std::pair<const char*, const char*>, 9> kBeside{{{"inspector", "overview"},
                                                                                {"findings", "inspector"},
                                                                                {"find", "partition"},
                                                                                {"notes", "memory"},
                                                                                {"flame", "memory"},
-                                                                               {"statistics", "memory"}}};
+                                                                               {"statistics", "memory"},
+                                                                               {"trace_info", "memory"},
+                                                                               {"connection", "memory"},
+                                                                               {"options", "inspector"}}};
   const auto beside =
       std::ranges::find(kBeside, name, [](const auto& pair) { return std::string(pair.first); });
   docks_.open(layout, name, beside == kBeside.end() ? "" : beside->second);

@@ -24,5 +24,8 @@ namespace shardscope::gui {
 [[nodiscard]] std::unique_ptr<View> make_flame_view();
 [[nodiscard]] std::unique_ptr<View> make_lecture_view();
 [[nodiscard]] std::unique_ptr<View> make_notes_view();
+[[nodiscard]] std::unique_ptr<View> make_trace_info_view();
+[[nodiscard]] std::unique_ptr<View> make_connection_view();
+[[nodiscard]] std::unique_ptr<View> make_options_view();
 
 }  // namespace shardscope::gui

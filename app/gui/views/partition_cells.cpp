@@ -1,13 +1,12 @@
 #include "app/gui/views/partition_cells.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "app/analysis/zero_settings.h"
-#include "app/gui/model/block_name.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
 
@@ -43,13 +42,6 @@ Rect piece_of(const Rect& box, std::int64_t param_elems, const OwnedSlice& slice
       static_cast<float>(std::min(1.0, static_cast<double>(slice.param_offset + slice.elems) / elems));
   const float x1 = std::max(x0 + 1, box.x + share * box.w);
   return {x0, box.y, std::min(x1, box.right()) - x0, box.h};
-}
-
-/// The ranks among which this one's copy of the model is partitioned: other copies have owners of their own.
-std::vector<std::uint32_t> owners_beside(const Context& ctx, std::uint32_t rank) {
-  const store::Store& store = ctx.app.store();
-  const ev::RunTables* own = store.rank_tables(rank);
-  return analysis::ranks_of_copy(own != nullptr ? *own : store.tables());
 }
 
 void fill_pieces(Context& ctx, const Rect& box, std::int64_t param_elems, std::span<const OwnedSlice> slices,
@@ -96,6 +88,16 @@ Rgb hue(std::size_t which, const Palette& colors) {
     return static_cast<Rgb>(std::lround(255 * v));
   };
   return mix(channel(5) << 16 | channel(3) << 8 | channel(1), colors.panel, 0.12F);
+}
+
+Rgb owner_hue(std::uint32_t colour, std::uint32_t world, const Palette& colors) {
+  if (world <= kOwnColours) return hue(colour, colors);
+  // From deep blue over green to yellow: lightness grows with the number, so that it is a scale also without
+  // colours.
+  constexpr std::array<Rgb, 5> kStops{0x3B4CC0, 0x2C8FBF, 0x2FB58A, 0x9BCB45, 0xF2E24B};
+  const float at = static_cast<float>(colour) / static_cast<float>(kScaleColours - 1) * (kStops.size() - 1);
+  const auto stop = std::min(static_cast<std::size_t>(at), kStops.size() - 2);
+  return mix(kStops[stop], kStops[stop + 1], at - static_cast<float>(stop));
 }
 
 Rgb aged(Rgb color, const Palette& colors, float age) { return mix(color, colors.panel, 0.1F + 0.75F * age); }
@@ -155,8 +157,35 @@ void PartitionCells::gradient(Context& ctx, const ElementAxis& elements, const P
   }
 }
 
-bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) const {
-  constexpr std::uint32_t kMostOwners = 256;
+/// Pale where the elements are not here; what the rank owns is not.
+void PartitionCells::owners(Context& ctx, const ElementAxis& elements, const PartitionCell& cell, bool here) {
+  constexpr float kNarrowest = 3;
+  const Palette& c = ctx.colors();
+  const ev::RunTables& tables = ctx.app.store().tables();
+  const Rect& box = cell.box;
+  const auto all = static_cast<double>(std::max<std::int64_t>(1, tables.params[cell.param].elems));
+  const auto x_of = [&](std::int64_t element) {
+    return box.x + static_cast<float>(static_cast<double>(element) / all) * box.w;
+  };
+  float painted_to = box.x;
+  const std::vector<OwnerBand>& bands = bands_.of(ctx.app.store(), elements, cell.rank, cell.param);
+  for (const OwnerBand& band : bands) {
+    const float x0 = std::max(painted_to, x_of(band.begin));
+    const float x1 = std::min(box.right(), x_of(band.end));
+    // Bands too narrow to be told apart: every so often one for those that it hides, the last one too.
+    if (x1 - x0 < kNarrowest && tables.world > kOwnColours && &band != &bands.back()) continue;
+    if (x1 <= x0) continue;
+    const float from = tables.world > kOwnColours ? painted_to : x0;
+    ctx.canvas.fill({from, box.y, std::max(1.0F, x1 - from), box.h}, owner_hue(band.colour, tables.world, c),
+                    here ? 1.0F : 0.28F);
+    painted_to = x1;
+  }
+  if (here) return;
+  fill_pieces(ctx, box, tables.params[cell.param].elems, elements.owned(cell.rank, cell.param),
+              owner_hue(owner_colour(cell.rank, tables.world), tables.world, c));
+}
+
+bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) {
   const Palette& c = ctx.colors();
   const Rect& box = cell.box;
   const ev::RunTables& tables = ctx.app.store().tables();
@@ -166,17 +195,12 @@ bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const P
     case ColourBy::status:
       return false;
     case ColourBy::owner:
-      if (tables.world > kMostOwners) return false;
-      for (const std::uint32_t owner : owners_beside(ctx, cell.rank)) {
-        const bool own = owner == cell.rank;
-        fill_pieces(ctx, box, info.elems, elements.owned(owner, cell.param), hue(owner, c),
-                    own || here ? 1.0F : 0.28F);
-      }
+      owners(ctx, elements, cell, here);
       break;
     case ColourBy::module: {
-      const auto block = std::hash<std::string_view>{}(block_of(info.name)) % 97;
-      ctx.canvas.fill(box, hue(block, c), here ? 0.9F : 0.2F);
-      fill_pieces(ctx, box, info.elems, elements.owned(cell.rank, cell.param), hue(block, c));
+      const Rgb color = hue(blocks(ctx.app.store()).of(cell.param), c);
+      ctx.canvas.fill(box, color, here ? 0.9F : 0.2F);
+      fill_pieces(ctx, box, info.elems, elements.owned(cell.rank, cell.param), color);
       break;
     }
     case ColourBy::age: {

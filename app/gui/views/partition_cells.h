@@ -9,6 +9,7 @@
 
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/gradient_states.h"
+#include "app/gui/model/owner_bands.h"
 #include "app/gui/views/context.h"
 
 namespace shardscope::gui {
@@ -37,6 +38,11 @@ class PartitionCells {
   [[nodiscard]] const std::vector<GradientState>& gradients(const AppState& app, std::uint32_t rank) {
     return gradients_.of(app.store(), rank, app.now_ns());
   }
+  /// That the cells are coloured by, by module.
+  [[nodiscard]] const Blocks& blocks(const store::Store& store) {
+    blocks_.update(store);
+    return blocks_;
+  }
   /// Whether a secondary copy (hpZ) was drawn of this run: its legend is shown from then on.
   [[nodiscard]] bool saw_secondary(const std::string& run_id) const { return secondary_of_ == run_id; }
 
@@ -44,9 +50,12 @@ class PartitionCells {
   void parameter(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
   void gradient(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
   /// By owner, module or age in place of the status; false where that says nothing here.
-  [[nodiscard]] bool coloured(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) const;
+  [[nodiscard]] bool coloured(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
+  void owners(Context& ctx, const ElementAxis& elements, const PartitionCell& cell, bool here);
 
   GradientStatesAt gradients_;
+  OwnerBands bands_;
+  Blocks blocks_;
   std::string secondary_of_;
 };
 
@@ -57,6 +66,8 @@ void draw_cell_label(Context& ctx, const Rect& box, std::string_view name);
 
 /// Hues that neighbours do not share: the golden angle apart.
 [[nodiscard]] Rgb hue(std::size_t which, const Palette& colors);
+/// Of an owner: a hue of its own, or, with many ranks, a step of the scale by number.
+[[nodiscard]] Rgb owner_hue(std::uint32_t colour, std::uint32_t world, const Palette& colors);
 /// Paler with `age`, from 0 (1 us and less) to 1 (1 s and more).
 [[nodiscard]] Rgb aged(Rgb color, const Palette& colors, float age);
 /// Colour of a replica of what others own, in stages below 3.

@@ -5,6 +5,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include "app/gui/model/format.h"
 
 namespace shardscope::gui {
 namespace {
@@ -27,6 +30,49 @@ class LegendRow {
   }
   void filled(std::string_view text, Rgb color, float alpha = 1) {
     entry(text, [&](const Rect& r) { ctx_.canvas.fill(r, color, alpha); });
+  }
+  /// As many of `count` names as fit before `last`, which always stands at the end, and how many are left
+  /// out.
+  template <typename Name, typename Color>
+  void list(std::size_t count, const Name& name, const Color& color, std::string_view last) {
+    const float end = ctx_.canvas.width(last, Font::small) + 34;
+    const auto more = [&](std::size_t shown) { return "and " + std::to_string(count - shown) + " more"; };
+    std::size_t shown = 0;
+    for (; shown < count; ++shown) {
+      const std::string text = name(shown);
+      const float rest = shown + 1 == count ? 0 : ctx_.canvas.width(more(shown + 1), Font::small) + 16;
+      if (room_.w < ctx_.canvas.width(text, Font::small) + 30 + rest + end) break;
+      filled(text, color(shown));
+    }
+    if (shown == count) return;
+    const std::string text = more(shown);
+    const Rect place = room_.take_left(std::min(room_.w, ctx_.canvas.width(text, Font::small) + 16));
+    ctx_.canvas.text_in(place, text, ctx_.colors().muted, Font::small);
+    if (!ctx_.hovered(place)) return;
+    constexpr std::size_t kInTip = 24;
+    std::string all;
+    for (std::size_t i = shown; i < std::min(count, shown + kInTip); ++i)
+      all += (all.empty() ? "" : ", ") + name(i);
+    if (shown + kInTip < count) all += " and others";
+    ctx_.tip(all + ". A cell's tool tip says whose it is.");
+  }
+  /// A scale of `steps` colours between two words.
+  template <typename Color>
+  void scale(std::string_view from, std::string_view to, std::uint32_t steps, const Color& color) {
+    constexpr float kWidth = 160;
+    const float w0 = ctx_.canvas.width(from, Font::small) + 6, w1 = ctx_.canvas.width(to, Font::small) + 22;
+    if (room_.w < w0 + kWidth + w1) return;
+    const Rect left = room_.take_left(w0);
+    ctx_.canvas.text_in(left, from, ctx_.colors().muted, Font::small);
+    const Rect bar = room_.take_left(kWidth);
+    for (std::uint32_t i = 0; i < steps; ++i) {
+      const float x0 = bar.x + kWidth * static_cast<float>(i) / static_cast<float>(steps);
+      const float x1 = bar.x + kWidth * static_cast<float>(i + 1) / static_cast<float>(steps);
+      ctx_.canvas.fill({x0, bar.y + (bar.h - 10) / 2, x1 - x0, 10}, color(i));
+    }
+    Rect right = room_.take_left(w1);
+    right.x += 6;
+    ctx_.canvas.text_in(right, to, ctx_.colors().muted, Font::small);
   }
   void outlined(std::string_view text) {
     const Palette& c = ctx_.colors();
@@ -67,9 +113,28 @@ void optimizer_entries(Context& ctx, LegendRow& row) {
 
 void owner_entries(Context& ctx, LegendRow& row) {
   const Palette& c = ctx.colors();
-  const std::uint32_t world = std::min<std::uint32_t>(ctx.app.store().tables().world, 16);
-  for (std::uint32_t rank = 0; rank < world; ++rank) row.filled("rank " + std::to_string(rank), hue(rank, c));
-  row.filled("pale: not here", c.muted, 0.28F);
+  constexpr std::string_view kPale = "pale: not here";
+  const std::uint32_t world = ctx.app.store().tables().world;
+  const auto color = [&](std::size_t which) {
+    return owner_hue(static_cast<std::uint32_t>(which), world, c);
+  };
+  if (world <= kOwnColours) {
+    row.list(
+        world, [](std::size_t rank) { return "rank " + std::to_string(rank); }, color, kPale);
+  } else {
+    row.scale("owner: rank 0", "rank " + std::to_string(world - 1), owner_colours(world), color);
+  }
+  row.filled(kPale, c.muted, 0.28F);
+}
+
+void module_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
+  const Palette& c = ctx.colors();
+  constexpr std::string_view kPale = "pale: not here";
+  const std::vector<std::string>& names = cells.blocks(ctx.app.store()).names();
+  row.list(
+      names.size(), [&](std::size_t block) { return std::string(tail_path(names[block])); },
+      [&](std::size_t block) { return hue(block, c); }, kPale);
+  row.filled(kPale, c.muted, 0.28F);
 }
 
 void age_entries(Context& ctx, LegendRow& row) {
@@ -103,11 +168,12 @@ void status_entries(Context& ctx, LegendRow& row, bool secondary) {
 
 }  // namespace
 
-void draw_partition_legend(Context& ctx, const Rect& room, const PartitionCells& cells) {
+void draw_partition_legend(Context& ctx, const Rect& room, PartitionCells& cells) {
   LegendRow row(ctx, room);
   if (cells.style.layer == PartitionLayer::gradients) return gradient_entries(ctx, row);
   if (cells.style.layer == PartitionLayer::optimizer) return optimizer_entries(ctx, row);
   if (cells.style.colour_by == ColourBy::owner) return owner_entries(ctx, row);
+  if (cells.style.colour_by == ColourBy::module) return module_entries(ctx, row, cells);
   if (cells.style.colour_by == ColourBy::age) return age_entries(ctx, row);
   status_entries(ctx, row, cells.saw_secondary(ctx.app.store().tables().run_id));
 }

@@ -8,6 +8,6 @@ namespace shardscope::gui {
 
 /// Squares and words in a row until it is full, for this style and the run's stage. `cells`: those that were
 /// drawn.
-void draw_partition_legend(Context& ctx, const Rect& room, const PartitionCells& cells);
+void draw_partition_legend(Context& ctx, const Rect& room, PartitionCells& cells);
 
 }  // namespace shardscope::gui

@@ -31,6 +31,9 @@ void register_views(ViewRegistry& registry) {
   registry.add(make_flame_view());
   registry.add(make_lecture_view());
   registry.add(make_notes_view());
+  registry.add(make_trace_info_view());
+  registry.add(make_connection_view());
+  registry.add(make_options_view());
 }
 
 }  // namespace shardscope::gui

@@ -110,7 +110,15 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
       Figure{
           "self", all.parents ? time_text(static_cast<double>(all.self_ns)) : kMissing,
           "Sum of their times without what lies directly inside, on the same lane; none has anything inside: "
-          "\u2013"}};
+          "\u2013"},
+      Figure{"sigma", time_text(all.times.sigma()), "Standard deviation: how far they lie from their mean"},
+      Figure{"CoV",
+             all.mean() > 0 ? decimal(100 * all.times.sigma() / all.mean(), 0) + " %" : std::string(kMissing),
+             "Coefficient of variation: sigma / mean"},
+      Figure{"mode", found_.histogram().counts.empty() ? kMissing : time_text(mode_of(found_.histogram())),
+             "About the most frequent time: the middle of the histogram's highest bar"},
+      Figure{"p75", percentile(all.p75), "75 of 100 take no longer; interpolated between two of them"},
+      Figure{"p99.9", percentile(all.p999), "999 of 1 000 take no longer; interpolated between two of them"}};
   const auto across = static_cast<std::size_t>(std::max(1.0F, std::floor(room.w / kFigure)));
   if (const std::string coverage = ctx.app.find.coverage(); !coverage.empty()) {
     const Rect line = room.take_top(16);
@@ -234,6 +242,10 @@ void StatisticsPane::groups(Context& ctx, Rect room) {
     }
   }
   head.take_left(106);
+  if (head.w > 300) {
+    const int chosen = ctx.choice_right(head, {"auto", "lin", "log"}, static_cast<int>(find.scale));
+    find.scale = static_cast<HistogramScale>(chosen);
+  }
   const auto all = static_cast<std::int64_t>(find.statistics.groups().size());
   const auto listed = static_cast<std::int64_t>(found_.groups().of_row.size());
   ctx.canvas.text_in(head,

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "app/gui/model/clock_bound.h"
+#include "app/gui/model/connection_facts.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/history_text.h"
 #include "app/gui/model/identity.h"
@@ -61,17 +62,19 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   if (ctx.clicked(right)) ctx.ui.show_panel = "findings";
 
   std::string source = app.run->source();
-  if (const std::size_t slash = source.rfind('/'); !app.run->live() && slash != std::string::npos)
+  if (const std::size_t slash = source.rfind('/'); app.run->info() && slash != std::string::npos)
     source = source.substr(slash + 1);
   piece(source, c.text, app.run->source());
-  if (app.run->live()) {
-    static constexpr const char* kLinks[] = {"connecting", "catching up", "live", "connection lost", "ended"};
-    const auto link = app.run->link();
-    piece(kLinks[static_cast<int>(link)],
-          link == collector::Viewer::Link::live ? c.of(Meaning::gather) : c.muted, "");
-  } else {
-    piece("recording", c.muted, "");
-  }
+  const bool connects = app.run->live() || app.run->disconnected();
+  const bool is_live = app.run->live() && app.run->link() == collector::Viewer::Link::live;
+  const float before = room.x;
+  const float state_width = std::min(room.w, ctx.canvas.width(link_text(*app.run), Font::small) + 1);
+  piece(link_text(*app.run), is_live ? c.of(Meaning::gather) : c.muted,
+        connects ? "Click: rates, backlog, disconnect and reconnect" : "Click: the run and its file");
+  const Rect state{before, rect.y, state_width, rect.h};
+  placed_.push_back({"link", state});
+  if (ctx.hovered(state)) ctx.canvas.horizontal(state.x, state.bottom() - 4, state.w, c.muted);
+  if (ctx.clicked(state)) ctx.ui.show_panel = connects ? "connection" : "trace_info";
   piece(count(static_cast<double>(app.store().event_count()), "events").text(), c.muted, "");
   piece(app.run->partial(), c.of(Meaning::reduce),
         "Summary, findings and times of steps are of these steps so far; the rest is being analysed");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/gui/model/range_grip.h"
 #include "app/gui/model/step_bars.h"
 #include "app/gui/model/step_of.h"
 #include "app/gui/views/workspace.h"
@@ -94,7 +95,19 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
                                                      static_cast<double>(to - step.begin_ns));
   };
   if (ctx.hovered(room) && ctx.pointer.x < room.x + n * pitch) app.hover_next_ns = time_at(ctx.pointer.x);
+  const Grip grip = grip_at(ctx.pointer.x, x0, x1);
+  const bool at_end = ctx.hovered(room) && (grip == Grip::begin || grip == Grip::end);
+  if (at_end || (ctx.ui.captured == &brush_owner_ && brush_fixed_))
+    ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
+  if (at_end) {
+    ctx.canvas.fill({(grip == Grip::begin ? x0 : x1) - 1, room.y - 2, 3, room.h + 2}, c.accent);
+    ctx.tip("Drag: this end of the range that the panels show");
+  }
   switch (ctx.drag(&brush_owner_, room, 0)) {
+    case Context::Drag::begun:
+      if (ctx.pointer.pressed[0])
+        brush_fixed_ = at_end ? std::optional(fixed_end(range, grip)) : std::nullopt;
+      break;
     case Context::Drag::clicked: {
       const auto index = static_cast<std::size_t>(std::clamp((ctx.pointer.x - room.x) / pitch, 0.0F, n - 1));
       const auto bar = std::ranges::upper_bound(bars, index, {}, &StepBar::first) - 1;
@@ -103,9 +116,13 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
       break;
     }
     case Context::Drag::going: {
+      app.follow = false;
+      if (brush_fixed_) {
+        app.time.set(range_between(*brush_fixed_, time_at(ctx.pointer.x)), end);
+        break;
+      }
       const std::int64_t delta = time_at(ctx.pointer.x) - time_at(ctx.pointer.x - ctx.pointer.dx);
       app.time.pan(delta, end);
-      app.follow = false;
       break;
     }
     default:

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "app/gui/model/format.h"
+#include "app/gui/model/measured_figures.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/range_grip.h"
 #include "app/gui/model/rank_order.h"
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/span_text.h"
@@ -13,6 +15,7 @@
 #include "app/gui/views/panels.h"
 #include "app/gui/views/rank_header.h"
 #include "app/gui/views/relation_arrows.h"
+#include "app/gui/views/span_menu.h"
 #include "app/gui/views/span_painter.h"
 #include "app/gui/views/timeline_marks.h"
 #include "app/gui/views/timeline_menu.h"
@@ -43,6 +46,10 @@ class TimelineView final : public View {
   void navigate(Context& ctx, const Rect& lanes, const Rect& all, const TimeScale& scale);
 
   void measure_to(Context& ctx, const TimeScale& scale);
+  /// An end of the measured range that lies under the pointer, within `rect`.
+  [[nodiscard]] Grip measured_grip(const Context& ctx, const Rect& rect, const TimeScale& scale) const;
+  /// A drag begins: with Shift, or at an end of the measured range, it measures.
+  void begin_measure(const Context& ctx, Grip grip, bool anew, const TimeScale& scale);
   /// The measured range and its numbers.
   void measured(Context& ctx, const Rect& lanes, const TimeScale& scale);
   void scroll_to_rank(Context& ctx, const TimelineRows& rows, float height);
@@ -56,6 +63,8 @@ class TimelineView final : public View {
   TimelineRow hovered_row_;
   int pan_owner_ = 0, zoom_owner_ = 0, ruler_owner_ = 0;
   std::optional<std::int64_t> zoom_from_, measure_from_;
+  bool resizes_ = false;  ///< measure_from_ is the end that stays
+  MeasuredFigures figures_;
 };
 
 void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale) {
@@ -68,15 +77,18 @@ void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale)
       ctx.canvas.text(std::floor(x) + 4, rect.y + 3, tick.label, c.muted, Font::mono_small);
   }
   ctx.canvas.horizontal(rect.x, rect.bottom() - 1, rect.w, c.line);
-  if (draw_note_flags(ctx, rect, scale)) return;
+  if (!ctx.app.view.hides(ItemClass::notes) && draw_note_flags(ctx, rect, scale)) return;
   if (ctx.hovered(rect)) {
     ctx.app.hover_next_ns = scale.time_of(ctx.pointer.x);
     ctx.tip(timestamp(scale.time_of(ctx.pointer.x), static_cast<std::int64_t>(scale.ns_per_pixel())) +
             "\nClick: look at this time in every panel. Drag: measure.");
   }
+  const Grip grip = measured_grip(ctx, rect, scale);
+  if (grip != Grip::none || (ctx.ui.captured == &ruler_owner_ && resizes_))
+    ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
   switch (ctx.drag(&ruler_owner_, rect, 0)) {
     case Context::Drag::begun:
-      if (!measure_from_) measure_from_ = scale.time_of(ctx.pointer.x);
+      begin_measure(ctx, grip, true, scale);
       break;
     case Context::Drag::going:
       measure_to(ctx, scale);
@@ -98,12 +110,28 @@ void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale)
   }
 }
 
+Grip TimelineView::measured_grip(const Context& ctx, const Rect& rect, const TimeScale& scale) const {
+  if (!ctx.app.measured || !ctx.hovered(rect)) return Grip::none;
+  const Grip grip =
+      grip_at(ctx.pointer.x, scale.x_of(ctx.app.measured->begin_ns), scale.x_of(ctx.app.measured->end_ns));
+  return grip == Grip::middle ? Grip::none : grip;
+}
+
+void TimelineView::begin_measure(const Context& ctx, Grip grip, bool anew, const TimeScale& scale) {
+  if (!ctx.pointer.pressed[0]) return;
+  measure_from_.reset();
+  resizes_ = grip != Grip::none;
+  if (resizes_)
+    measure_from_ = fixed_end(*ctx.app.measured, grip);
+  else if (anew)
+    measure_from_ = scale.time_of(ctx.pointer.x);
+}
+
 /// From where the drag began to the pointer.
 void TimelineView::measure_to(Context& ctx, const TimeScale& scale) {
   if (!measure_from_) return;
   const std::int64_t to = scale.time_of(ctx.pointer.x);
-  if (to != *measure_from_)
-    ctx.app.measured = TimeRange{std::min(*measure_from_, to), std::max(*measure_from_, to)};
+  if (to != *measure_from_) ctx.app.measured = range_between(*measure_from_, to);
 }
 
 void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale) {
@@ -119,7 +147,7 @@ void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale)
   if (ctx.under_pointer(rect)) ctx.app.hover_next_ns = scale.time_of(ctx.pointer.x);
   if (app.hover_ns && scale.range.contains(*app.hover_ns))
     ctx.canvas.vertical(scale.x_of(*app.hover_ns), rect.y, rect.h, c.muted, 0.5F);
-  draw_note_lines(ctx, rect, scale);
+  if (!app.view.hides(ItemClass::notes)) draw_note_lines(ctx, rect, scale);
   measured(ctx, rect, scale);
   if (zoom_from_) {
     const float x0 = scale.x_of(*zoom_from_);
@@ -143,12 +171,17 @@ void TimelineView::measured(Context& ctx, const Rect& lanes, const TimeScale& sc
   ctx.canvas.vertical(x0, lanes.y, lanes.h, c.accent, 0.9F);
   ctx.canvas.vertical(x1 - 1, lanes.y, lanes.h, c.accent, 0.9F);
   const std::string text = measured_text(app.store(), app.measured->begin_ns, app.measured->end_ns);
-  const float width = ctx.canvas.width(text, Font::mono_small) + 12;
+  const auto figures = figures_.of(app, *app.measured);
+  if (figures_.goes_on()) ctx.moving = true;
+  const std::string second = figures ? text_of(*figures) : std::string();
+  const float width =
+      std::max(ctx.canvas.width(text, Font::mono_small), ctx.canvas.width(second, Font::mono_small)) + 12;
   const float x = std::clamp((x0 + x1 - width) / 2, lanes.x, std::max(lanes.x, lanes.right() - width));
-  const Rect box{x, lanes.y + 4, width, 18};
+  Rect box{x, lanes.y + 4, width, second.empty() ? 18.0F : 34.0F};
   ctx.canvas.fill(box, c.raised, 0.95F, 3);
   ctx.canvas.outline(box, c.accent, 1, 1, 3);
-  ctx.canvas.text_in(box, text, c.text, Font::mono_small, Align::centre);
+  ctx.canvas.text_in(box.take_top(18), text, c.text, Font::mono_small, Align::centre);
+  if (!second.empty()) ctx.canvas.text_in(box.take_top(14), second, c.muted, Font::mono_small, Align::centre);
 }
 
 void TimelineView::scroll_to_rank(Context& ctx, const TimelineRows& rows, float height) {
@@ -182,9 +215,12 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
                  limit);
     app.follow = false;
   }
+  const Grip grip = measured_grip(ctx, lanes, scale);
+  if (grip != Grip::none || (ctx.ui.captured == &pan_owner_ && resizes_ && measure_from_))
+    ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
   switch (ctx.drag(&pan_owner_, lanes, 0)) {
     case Context::Drag::begun:
-      if (ctx.pointer.shift && !measure_from_) measure_from_ = scale.time_of(ctx.pointer.x);
+      begin_measure(ctx, grip, ctx.pointer.shift, scale);
       break;
     case Context::Drag::going:
       if (measure_from_) {
@@ -214,10 +250,7 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
       break;
   }
   if (ctx.pointer.double_click && lanes.contains(ctx.pointer.x, ctx.pointer.y) && hovered_) {
-    const std::int64_t end = store::time_of(app.store(), hovered_row_.rank, *hovered_).until_ns;
-    const std::int64_t margin = (end - hovered_->begin_ns) / 10 + 1;
-    app.time.set({hovered_->begin_ns - margin, end + margin}, limit);
-    app.follow = false;
+    zoom_to_span(app, hovered_row_.lane(), *hovered_);
   }
   switch (ctx.drag(&zoom_owner_, lanes, 2)) {
     case Context::Drag::begun:
@@ -225,17 +258,24 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
       break;
     case Context::Drag::dropped: {
       const std::int64_t to = scale.time_of(ctx.pointer.x);
-      if (zoom_from_) app.time.set({std::min(*zoom_from_, to), std::max(*zoom_from_, to)}, limit);
+      if (zoom_from_) {
+        const TimeRange over = range_between(*zoom_from_, to);
+        app.time.set(ctx.pointer.ctrl ? zoomed_out(app.time.range(), over) : over, limit);
+      }
       app.follow = false;
       zoom_from_.reset();
       break;
     }
     case Context::Drag::clicked:
       zoom_from_.reset();
+      if (hovered_) zoom_to_span(app, hovered_row_.lane(), *hovered_);
       break;
     default:
       break;
   }
+  // At the release: ImGui closes every popup at the press, also one that opens then.
+  if (ctx.hovered(lanes) && ctx.pointer.released[1] && hovered_)
+    open_span_menu(ctx, hovered_row_.lane(), *hovered_);
   (void)all;
 }
 
@@ -281,6 +321,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
   const bool settled = !app.run->live() || (!steps.empty() && steps.front().end_ns != store::kOpen);
   arrange_ranks(app);
   filter_strip(ctx, room);
+  app.timeline.view = app.view;
   resolve_height(app.store(), app.timeline, room.h - 8);
   if (app.timeline.automatic) expand_while_room(app.store(), app.timeline, settled ? room.h - 8 : 0);
   const TimelineRows rows = layout_rows(app.store(), app.timeline);
@@ -295,6 +336,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
   }
   hovered_.reset();
   bool folded = false;
+  const bool marked = !app.view.hides(ItemClass::marks);
   const Rect lanes{room.x + kGutter, room.y, room.w - kGutter - 8, room.h};
   {
     const Clip clip(ctx.canvas, room);
@@ -316,9 +358,11 @@ void TimelineView::draw(Context& ctx, Rect room) {
       if (other_row(ctx, row, gutter, lane, painter, scale)) continue;
       if (row.heat) {
         draw_heat_row(ctx, row, gutter, lane, painter, paces);
+        if (ctx.hovered(gutter) && ctx.pointer.released[1]) open_rank_menu(ctx, row.rank);
       } else if (row.kind == RowKind::rank) {
         if (i != 0) ctx.canvas.horizontal(room.x, y - 3, room.w, c.line);
         draw_rank_header(ctx, row, gutter, lane, scale, paces);
+        if (ctx.hovered(gutter) && ctx.pointer.released[1]) open_rank_menu(ctx, row.rank);
       } else {
         ctx.canvas.text_in({gutter.x + 22, gutter.y, gutter.w - 26, gutter.h}, row.label(), c.muted,
                            Font::small);
@@ -334,7 +378,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
         if (row.kind == RowKind::reduce && row.depth == 0 && draw_flushes(ctx, row.rank, lane, scale))
           hovered_.reset();
       }
-      mark_hits(ctx, row, lane, scale);
+      if (marked) mark_hits(ctx, row, lane, scale);
       draw_pauses(ctx, app.store(), row.rank, lane, scale);
       draw_gaps(ctx, row.rank, lane, scale);
       draw_rank_end(ctx, row, lane, scale);
@@ -347,14 +391,19 @@ void TimelineView::draw(Context& ctx, Rect room) {
     ctx.canvas.text_in(corner.inset(8, 0), "compute, step " + std::to_string(*pace.step), c.muted,
                        Font::small, Align::right);
   ctx.canvas.vertical(lanes.x - 2, room.y, room.h, c.line);
-  draw_arrivals(ctx, rows, lanes, scale);
-  draw_relations(ctx, rows, lanes, scale,
-                 hovered_ ? std::optional(HoveredSpan{hovered_row_.lane(), *hovered_}) : std::nullopt);
+  if (marked) draw_arrivals(ctx, rows, lanes, scale);
+  if (marked)
+    draw_relations(ctx, rows, lanes, scale,
+                   hovered_ ? std::optional(HoveredSpan{hovered_row_.lane(), *hovered_}) : std::nullopt);
   navigate(ctx, lanes, room, scale);
   {
     const Clip clip(ctx.canvas, lanes);
     marks(ctx, lanes, scale);
   }
+  const std::optional<store::Span> like = folded || ctx.ui.captured != nullptr ? std::nullopt : hovered_;
+  if (like.has_value() != app.hovered_span.has_value() || (like && !alike(*like, *app.hovered_span)))
+    ctx.moving = true;  // those of its name are marked in the next frame
+  app.hovered_span = like;
   if (!hovered_ || ctx.ui.captured != nullptr) return;
   if (folded)
     ctx.tip(fold_text(app.store(), hovered_row_.lane(), hovered_row_.depth, scale.time_of(ctx.pointer.x),

@@ -74,7 +74,11 @@ void rows_menu(Context& ctx, const Rect& anchor) {
   const std::uint32_t selected = app.selection.param;
   if (selected != ev::kNoId && !follows(app.timeline, selected)) {
     items.push_back({"Statuses of " + param_name(app.store(), selected), "selected", true, false,
-                     [&ctx] { follow_selected(ctx); }, true});
+                     [&app, selected] {
+                       follow_param(app.timeline, selected);
+                       app.timeline_scroll = 0;
+                     },
+                     true});
   }
   bool first = selected == ev::kNoId || follows(app.timeline, selected);
   for (const std::uint32_t param : app.timeline.params) {
@@ -142,6 +146,12 @@ void timeline_header(Context& ctx, Rect& room) {
                             "Order of the ranks: by number, or the longest first in the step that is shown; "
                             "in which groups they stand, and how high they are"))
     order_menu(ctx, anchor);
+  // What is hidden is said where it is missed.
+  if (const std::string hidden = hidden_text(app.view); !hidden.empty()) {
+    if (ctx.button_right(room, hidden, true, Context::Look::chosen,
+                         "The timeline does not show these. Click: the options"))
+      ctx.ui.show_panel = "options";
+  }
   const bool all = app.timeline.expanded.size() == app.store().ranks().size();
   if (ctx.button_right(room, all ? "Collapse ranks" : "Expand ranks", !app.store().ranks().empty())) {
     app.timeline.automatic = false;

@@ -274,8 +274,9 @@ void WhatIfView::result(Context& ctx, Rect room) {
 
 void WhatIfView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
-  if (app.run->live() || !app.store().has_tables()) {
-    ctx.empty(room, app.run->live() ? "What-if needs a recording" : "This recording names no run",
+  if (app.run->live() || app.run->disconnected() || !app.store().has_tables()) {
+    const bool no_file = app.run->live() || app.run->disconnected();
+    ctx.empty(room, no_file ? "What-if needs a recording" : "This recording names no run",
               app.run->live()
                   ? "Record the run (shardscope record, or run --record), end it and open the recording."
                   : "Its tables are missing: there are no settings to change.");

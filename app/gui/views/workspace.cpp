@@ -36,6 +36,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   if (std::exchange(kept_.read, false)) {
     if (!app.theme_given) app.theme = kept_.theme;
     app.text_scale = kept_.text_scale;
+    app.view = kept_.view;
   }
   const bool all = only.empty() || only == "workspace";
   if (all) keys(ctx);
@@ -73,9 +74,10 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   }
   above(ctx);
   app.history.note(place_of(app), ctx.seconds);
-  if (app.theme != kept_.theme || app.text_scale != kept_.text_scale) {
+  if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.view != kept_.view) {
     kept_.theme = app.theme;
     kept_.text_scale = app.text_scale;
+    kept_.view = app.view;
     ImGui::MarkIniSettingsDirty();
   }
   // What was held and is no longer drawn would be held for ever.
@@ -134,6 +136,7 @@ void Workspace::keep_in_settings() {
   handler.ReadLineFn = [](ImGuiContext*, ImGuiSettingsHandler*, void* entry, const char* line) {
     auto& workspace = *static_cast<Workspace*>(entry);
     workspace.recent_.take_line(line);
+    gui::take_line(workspace.kept_.view, line);
     const std::string_view text = line;
     if (text == "Theme=light") workspace.kept_.theme = ThemeKind::light;
     float scale = 0;
@@ -145,6 +148,7 @@ void Workspace::keep_in_settings() {
     out->append("[Shardscope][Window]\n");
     out->appendf("Theme=%s\n", workspace.kept_.theme == ThemeKind::light ? "light" : "dark");
     out->appendf("TextScale=%.2f\n", static_cast<double>(workspace.kept_.text_scale));
+    for (const std::string& line : lines_of(workspace.kept_.view)) out->appendf("%s\n", line.c_str());
     for (const std::string& line : workspace.recent_.lines()) out->appendf("%s\n", line.c_str());
     out->append("\n");
   };

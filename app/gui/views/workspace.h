@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,7 @@ namespace shardscope::gui {
 class Workspace {
  public:
   /// ImGui's window behind the panels: bars and step ruler.
-  static constexpr const char* kHostWindow = "##workspace";
+  static constexpr const char* kHostWindow = "Menus, steps and status###workspace";  // Ctrl+Tab lists it
   Workspace() { register_views(registry_); }
   [[nodiscard]] const ViewRegistry& registry() const { return registry_; }
   [[nodiscard]] UiState& ui() { return ui_; }
@@ -83,6 +84,7 @@ class Workspace {
   };
   Done done_;
   int brush_owner_ = 0;
+  std::optional<std::int64_t> brush_fixed_;  ///< the end of the range that stays while the other is dragged
   bool inspector_offered_ = false;
   std::optional<std::size_t> tour_shown_;
   std::string focus_panel_;  ///< to be brought to the front when it is drawn
@@ -91,6 +93,7 @@ class Workspace {
     bool read = false;
     ThemeKind theme = ThemeKind::dark;
     float text_scale = 1;
+    ViewOptions view;
   };
   Kept kept_;
 };

@@ -64,6 +64,49 @@ TEST(Compare, ExposedCommunicationIsSaidOfAFirst) {
   EXPECT_NE(more.find("Exposed communication goes from 1.5 to 4."), std::string::npos) << more;
 }
 
+TEST(Compare, ShortExposedCommunicationKeepsItsDigits) {
+  constexpr std::int64_t kUs = 1000;
+  const auto with_exposed = [](RunBuilder& run, std::int64_t exposed_us) {
+    for (std::uint32_t step = 0; step < 5; ++step) {
+      const std::int64_t at = step * 11'000 * kUs;
+      run.span(0, at, at + 10'000 * kUs, EventKind::step_begin, StreamId::host, step);
+      run.span(0, at, at + 1000 * kUs, EventKind::module_begin, StreamId::compute, 1);
+      run.span(0, at + 2000 * kUs, at + (2000 + exposed_us) * kUs, EventKind::collective_begin,
+               StreamId::gather, step, step, kGatherOp, 1000, 4000);
+    }
+    return &run.build();
+  };
+  RunBuilder first(1), second(1);
+  const store::Store* a = with_exposed(first, 140);
+  const store::Store* b = with_exposed(second, 70);
+  const Summary sa = summarize(*a), sb = summarize(*b);
+  const std::string verdict = compare({{a, &sa}}, {{b, &sb}}).verdict;
+  EXPECT_NE(verdict.find("goes from 0.14 to 0.07 ms"), std::string::npos) << verdict;
+}
+
+TEST(Compare, StepsOfDifferentWorkAreComparedByTokens) {
+  const auto with_tokens = [](RunBuilder& run, std::int64_t step_ns, std::int64_t tokens) {
+    for (std::uint32_t step = 0; step < 5; ++step) {
+      const std::int64_t at = step * (step_ns + 100);
+      run.span(0, at, at + step_ns + step * 100, EventKind::step_begin, StreamId::host, step, ev::kNoId, 0,
+               tokens);
+    }
+    return &run.build();
+  };
+  RunBuilder first(1), second(1);
+  const store::Store* a = with_tokens(first, 1'000'000, 1000);
+  const store::Store* b = with_tokens(second, 1'550'000, 2000);
+  ASSERT_EQ(a->steps()[1].tokens, 1000);
+  Summary sa = summarize(*a), sb = summarize(*b);
+  sa.config_json = R"({"gradient_accumulation_steps": 1, "lr": 1})";
+  sb.config_json = R"({"gradient_accumulation_steps": 2, "lr": 2})";
+  const std::string verdict = compare({{a, &sa}}, {{b, &sb}}).verdict;
+  EXPECT_EQ(verdict.rfind("B is 29.0 % faster than A in tokens per second", 0), 0U) << verdict;
+  EXPECT_NE(verdict.find("1000 tokens in A, 2000 in B (gradient_accumulation_steps: 1 -> 2)"),
+            std::string::npos)
+      << verdict;
+}
+
 TEST(Compare, EveryRunHasEnoughStepsOrThereIsNoVerdict) {
   RunBuilder whole(1), cut(1), once(1);
   const store::Store* a = steps_of(whole, {9'000'000, 1'000'000, 1'010'000, 1'020'000, 1'000'000});

@@ -13,7 +13,7 @@ import sys
 
 PANELS = ["workspace", "overview", "timeline", "partition", "memory", "communication", "buckets", "stepper", "compare",
           "findings", "messages", "whatif", "inspector", "find", "statistics",
-          "flame", "lecture", "notes"]
+          "flame", "lecture", "notes", "trace_info", "connection", "options"]
 RECORDINGS = {"four": ["world=4", "steps=6"], "one": ["world=1", "steps=3"], "empty": ["world=1", "steps=0"],
               "many": ["world=1024", "steps=2", "layers=2"], "long": ["world=4", "steps=3", "long=1"],
               "stage2": ["world=4", "stage=2", "steps=4"], "other": ["world=4", "steps=6", "prefetch=0"]}
@@ -31,6 +31,7 @@ STATES = [
     ("stage 2", ["stage2"], ["--size", "1280x720"]),
     ("protanopia", ["four", "other"], ["--size", "1280x720", "--vision", "protanopia"]),
     ("deuteranopia", ["four", "other"], ["--size", "1280x720", "--vision", "deuteranopia"]),
+    ("tritanopia", ["four", "other"], ["--size", "1280x720", "--vision", "tritanopia"]),
 ]
 
 

@@ -223,6 +223,26 @@ TEST_F(Notes, WhatIsUnsavedIsMergedWithWhatOthersSaved) {
   EXPECT_EQ(texts, (std::vector<std::string>{"edited", "mine", "theirs", "last"}));
 }
 
+TEST_F(Notes, TheColourOfAFlagIsKeptAndAnUnknownOneIsNone) {
+  Note red = note(10, 10, "red");
+  red.colour = exporter::NoteColour::red;
+  app_.notes.put(red);
+  app_.notes.put(note(20, 20, "plain"));
+  ASSERT_EQ(elsewhere().size(), 2U);
+  EXPECT_EQ(elsewhere()[0].colour, exporter::NoteColour::red);
+  EXPECT_EQ(elsewhere()[1].colour, exporter::NoteColour::none);
+  std::string text;
+  {
+    std::ifstream file(path_);
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  const std::string written = "\"colour\": \"red\"";
+  const std::size_t at = text.find(written);
+  ASSERT_NE(at, std::string::npos) << text;
+  std::ofstream(path_) << text.replace(at, written.size(), "\"colour\": \"mauve\"");
+  EXPECT_EQ(elsewhere()[0].colour, exporter::NoteColour::none);
+}
+
 TEST_F(Notes, OneTooManyIsNotDroppedInSilence) {
   std::vector<Note> many;
   for (std::size_t i = 0; i < exporter::kMostNotes; ++i) {

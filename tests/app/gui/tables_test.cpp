@@ -73,6 +73,23 @@ TEST(Messages, AreFilteredByWordsAndSeverity) {
   EXPECT_EQ(matching_messages(messages, "loss", ev::Severity::info), (Order{0, 2}));
   EXPECT_EQ(matching_messages(messages, "", ev::Severity::warning), (Order{1, 2}));
   EXPECT_EQ(matching_messages(messages, "nothing of it", ev::Severity::info), Order{});
+  MessageFilter filter;
+  filter.rank = messages[0].rank;
+  for (const std::size_t i : matching_messages(messages, filter))
+    EXPECT_EQ(messages[i].rank, messages[0].rank);
+  EXPECT_FALSE(matching_messages(messages, filter).empty());
+  const std::vector<store::Message> said{{1, 0, ev::Severity::info, "loss scale lowered"},
+                                         {2, ev::kNoId, ev::Severity::info, "rank 3 has connected"},
+                                         {3, ev::kNoId, ev::Severity::info, "control: paused by a viewer"}};
+  const auto only = [](MessageSource source) {
+    MessageFilter of;
+    of.source = source;
+    return of;
+  };
+  EXPECT_EQ(matching_messages(said, MessageFilter{}), (Order{0, 1, 2}));
+  EXPECT_EQ(matching_messages(said, only(MessageSource::ranks)), Order{0});
+  EXPECT_EQ(matching_messages(said, only(MessageSource::run)), Order{1});
+  EXPECT_EQ(matching_messages(said, only(MessageSource::commands)), Order{2});
 }
 
 TEST(Curves, KeepEverySpikeWhenTheyAreThinned) {

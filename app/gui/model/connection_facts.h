@@ -1,0 +1,18 @@
+// The connection to a live run in words: where to, how far behind, what was lost, who controls the run.
+#pragma once
+
+#include <string>
+
+#include "app/gui/model/table.h"
+
+namespace shardscope::gui {
+
+struct AppState;
+class Session;
+
+/// "live", "connection lost", "disconnected"; of a recording "recording".
+[[nodiscard]] std::string link_text(const Session& run);
+/// Columns: what, value, note.
+[[nodiscard]] Table connection_table(const AppState& app);
+
+}  // namespace shardscope::gui

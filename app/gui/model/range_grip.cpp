@@ -1,0 +1,34 @@
+#include "app/gui/model/range_grip.h"
+
+#include <algorithm>
+
+namespace shardscope::gui {
+
+Grip grip_at(float x, float x0, float x1, float reach) noexcept {
+  if (x < x0 - reach || x > x1 + reach) return Grip::none;
+  const float inside = std::min(reach, (x1 - x0) / 3);
+  if (x <= x0 + inside) return Grip::begin;
+  return x >= x1 - inside ? Grip::end : Grip::middle;
+}
+
+std::int64_t fixed_end(const TimeRange& range, Grip grip) noexcept {
+  return grip == Grip::begin ? range.end_ns : range.begin_ns;
+}
+
+TimeRange range_between(std::int64_t a_ns, std::int64_t b_ns) noexcept {
+  return {std::min(a_ns, b_ns), std::max(a_ns, b_ns)};
+}
+
+TimeRange zoomed_out(const TimeRange& shown, const TimeRange& onto) noexcept {
+  constexpr double kMost = 1000;  // a slip of the hand is no zoom to nothing
+  if (onto.length() <= 0) return shown;
+  const double factor =
+      std::min(kMost, static_cast<double>(shown.length()) / static_cast<double>(onto.length()));
+  const auto times = [&](std::int64_t ns) {
+    return static_cast<std::int64_t>(static_cast<double>(ns) * factor);
+  };
+  const std::int64_t begin = shown.begin_ns - times(onto.begin_ns - shown.begin_ns);
+  return {begin, begin + times(shown.length())};
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,39 @@
+// What is known of the run that is shown and of its recording: the program, hosts, times, counts of events,
+// what was lost, memory and file, as a table.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "app/gui/model/table.h"
+
+namespace shardscope::gui {
+
+struct AppState;
+class Session;
+
+/// Rows: what, value, and of figures how they are meant. `app`: for the clock's error in the range shown.
+[[nodiscard]] Table trace_table(const AppState& app);
+
+/// How many events of each kind: spans by their begin, instants by kind and code. Those of a rank, or of all.
+/// Columns: kind, count, share.
+[[nodiscard]] Table event_counts(const Session& run);
+
+/// Both, made when the run has changed, and of a live one at most once in a while.
+class TraceInfo {
+ public:
+  static constexpr double kEvery = 1;  ///< seconds
+  struct Tables {
+    Table facts, events;
+  };
+  [[nodiscard]] const Tables& of(const AppState& app, double seconds);
+
+ private:
+  Tables made_;
+  std::optional<std::array<std::uint64_t, 2>> of_;
+  double made_at_ = 0;
+};
+
+}  // namespace shardscope::gui

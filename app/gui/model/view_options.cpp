@@ -1,0 +1,79 @@
+#include "app/gui/model/view_options.h"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "app/store/kind_set.h"
+#include "app/store/lane.h"
+
+namespace shardscope::gui {
+namespace {
+
+constexpr std::string_view kHidden = "Hidden=", kHeight = "LaneHeight=";
+
+std::optional<unsigned> number_after(std::string_view line, std::string_view key) {
+  if (!line.starts_with(key)) return std::nullopt;
+  line.remove_prefix(key.size());
+  unsigned value = 0;
+  const char* const end = line.data() + line.size();
+  const auto [at, error] = std::from_chars(line.data(), end, value);
+  return error == std::errc{} && at == end ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+const char* word(ItemClass what) noexcept {
+  static constexpr const char* kWords[kItemClasses] = {"modules",   "waits", "collectives", "kernels",
+                                                       "GPU lanes", "marks", "notes"};
+  return kWords[static_cast<int>(what)];
+}
+
+void ViewOptions::set(ItemClass what, bool shown) noexcept {
+  const std::uint32_t bit = 1U << static_cast<unsigned>(what);
+  hidden = shown ? hidden & ~bit : hidden | bit;
+}
+
+bool hides(const ViewOptions& options, instrumentation::EventKind kind) noexcept {
+  using instrumentation::EventKind;
+  if (options.hidden == 0) return false;
+  if (store::is_wait(kind)) return options.hides(ItemClass::waits);
+  switch (kind) {
+    case EventKind::module_begin:
+      return options.hides(ItemClass::modules);
+    case EventKind::collective_begin:
+      return options.hides(ItemClass::collectives);
+    case EventKind::kernel_begin:
+      return options.hides(ItemClass::kernels);
+    case EventKind::gpu_begin:
+    case EventKind::gpu_sync_begin:
+      return options.hides(ItemClass::gpu);
+    default:
+      return false;
+  }
+}
+
+std::string hidden_text(const ViewOptions& options) {
+  std::string out;
+  for (int i = 0; i < kItemClasses; ++i) {
+    const auto what = static_cast<ItemClass>(i);
+    if (options.hides(what)) out += (out.empty() ? "hidden: " : ", ") + std::string(word(what));
+  }
+  return out;
+}
+
+std::vector<std::string> lines_of(const ViewOptions& options) {
+  return {std::string(kHidden) + std::to_string(options.hidden),
+          std::string(kHeight) + std::to_string(std::lround(options.lane_height))};
+}
+
+void take_line(ViewOptions& options, std::string_view line) {
+  if (const auto hidden = number_after(line, kHidden); hidden && *hidden < 1U << kItemClasses)
+    options.hidden = *hidden;
+  if (const auto height = number_after(line, kHeight);
+      height && *height >= static_cast<unsigned>(ViewOptions::kLowest) &&
+      *height <= static_cast<unsigned>(ViewOptions::kHighest))
+    options.lane_height = static_cast<float>(*height);
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,44 @@
+// What of the timeline is hidden, and how high its lanes are: set by the user and kept for the next window.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "instrumentation/event.h"
+
+namespace shardscope::gui {
+
+enum class ItemClass : std::uint8_t {
+  modules,      ///< spans of modules
+  waits,        ///< the lane of waits, and those in the compute lane
+  collectives,  ///< the lanes of gathers and reductions
+  kernels,      ///< spans of kernels on the compute lane
+  gpu,          ///< the lanes of the GPU's streams
+  marks,        ///< hits, arrows, marks of late and early gathers
+  notes,        ///< flags of notes and bookmarks
+};
+inline constexpr int kItemClasses = 7;
+[[nodiscard]] const char* word(ItemClass what) noexcept;
+
+struct ViewOptions {
+  static constexpr float kLowest = 12, kHighest = 36, kUsual = 18;
+  std::uint32_t hidden = 0;  ///< bits by ItemClass
+  float lane_height = kUsual;
+  [[nodiscard]] bool hides(ItemClass what) const noexcept {
+    return (hidden >> static_cast<unsigned>(what) & 1U) != 0;
+  }
+  void set(ItemClass what, bool shown) noexcept;
+  friend bool operator==(const ViewOptions&, const ViewOptions&) = default;
+};
+
+/// Whether spans of a kind are hidden, wherever they lie.
+[[nodiscard]] bool hides(const ViewOptions& options, instrumentation::EventKind begin_kind) noexcept;
+/// "hidden: waits, GPU lanes"; empty where nothing is.
+[[nodiscard]] std::string hidden_text(const ViewOptions& options);
+/// Lines of the settings file, and back: a line that is none of these, or wrong, changes nothing.
+[[nodiscard]] std::vector<std::string> lines_of(const ViewOptions& options);
+void take_line(ViewOptions& options, std::string_view line);
+
+}  // namespace shardscope::gui

@@ -1,0 +1,96 @@
+// Connection: how the window is connected to a live run, what comes over it, and to end it or begin it anew.
+#include <implot.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "app/gui/model/connection_facts.h"
+#include "app/gui/model/format.h"
+#include "app/gui/views/panels.h"
+#include "app/gui/views/plots.h"
+#include "app/gui/views/table_view.h"
+
+namespace shardscope::gui {
+namespace {
+
+class ConnectionView final : public View {
+ public:
+  std::string_view name() const override { return "connection"; }
+  std::string_view title() const override { return "Connection"; }
+  void header(Context& ctx, Rect& room) override;
+  void draw(Context& ctx, Rect room) override;
+
+ private:
+  static void graph(Context& ctx, const Rect& room);
+  TableState state_;
+};
+
+void ConnectionView::header(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  const bool live = app.run->live();
+  if (!live && !app.run->disconnected()) {
+    if (ctx.button_right(room, "Connect...", true, Context::Look::plain, "Connect to a run (Ctrl+Shift+C)"))
+      ctx.ui.open(Dialog::connect);
+    return;
+  }
+  if (ctx.button_right(room, "Reconnect", true,
+                       app.run->disconnected() ? Context::Look::primary : Context::Look::plain,
+                       "Connect anew: what the collector still has of the run is fetched again"))
+    app.reconnect();
+  if (ctx.button_right(room, "Disconnect", live, Context::Look::plain,
+                       "What has arrived stays in the window; the run goes on"))
+    app.run->disconnect();
+  if (ctx.button_right(room, "Keep this moment", live, Context::Look::plain,
+                       "The run's recorder keeps what lies around the time that is looked at"))
+    app.keep_moment();
+}
+
+/// Events per second over the last two minutes.
+void ConnectionView::graph(Context& ctx, const Rect& room) {
+  const ConnectionRates::Curve curve = ctx.app.run->rates().curve();
+  if (curve.x.size() < 2) {
+    ctx.canvas.text_in(room, "Rates appear after a few seconds", ctx.colors().muted, Font::small,
+                       Align::centre);
+    return;
+  }
+  Rect plot = room;
+  ctx.canvas.text_in(plot.take_top(18), "events per second, the last two minutes", ctx.colors().muted,
+                     Font::small);
+  if (!begin_plot(ctx, "##rates", plot, ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText)) return;
+  const double most = *std::ranges::max_element(curve.events);
+  ImPlot::SetupAxes(nullptr, nullptr, 0, ImPlotAxisFlags_LockMin);
+  ImPlot::SetupAxisFormat(ImAxis_X1, "%g s");
+  ImPlot::SetupAxesLimits(std::min(-10.0, curve.x.front()), 0, 0, std::max(1.0, most * 1.15),
+                          ImPlotCond_Always);
+  ImPlot::SetupFinish();
+  ImPlotSpec spec;
+  spec.LineColor = ink(ctx.colors().accent);
+  ImPlot::PlotLine("events/s", curve.x.data(), curve.events.data(), static_cast<int>(curve.x.size()), spec);
+  end_plot(ctx);
+}
+
+void ConnectionView::draw(Context& ctx, Rect room) {
+  const Session& run = *ctx.app.run;
+  if (!run.live() && !run.disconnected()) {
+    ctx.empty(room, "A recording is shown",
+              "Connect to a run that is made with File, Connect to a run (Ctrl+Shift+C).");
+    return;
+  }
+  room = {room.x + 12, room.y, room.w - 24, room.h - 8};
+  const Table table = connection_table(ctx.app);
+  const float rows = table_height(table);
+  if (room.h > rows + 90) {
+    graph(ctx, room.take_bottom(std::min(200.0F, room.h - rows - 8)));
+    room.take_bottom(8);
+  } else if (room.w > 760) {
+    graph(ctx, room.take_right(room.w * 0.4F));
+    room.take_right(12);
+  }
+  draw_table(ctx, "##connection", room, table, state_);
+}
+
+}  // namespace
+
+std::unique_ptr<View> make_connection_view() { return std::make_unique<ConnectionView>(); }
+
+}  // namespace shardscope::gui

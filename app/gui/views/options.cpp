@@ -1,0 +1,103 @@
+// Options: what the timeline hides, heights, colours, size. All of it is kept for the next window.
+#include <imgui.h>
+
+#include <algorithm>
+
+#include "app/gui/model/view_options.h"
+#include "app/gui/views/imgui_text.h"
+#include "app/gui/views/panels.h"
+#include "app/gui/views/theme.h"
+
+namespace shardscope::gui {
+namespace {
+
+class OptionsView final : public View {
+ public:
+  std::string_view name() const override { return "options"; }
+  std::string_view title() const override { return "Options"; }
+  void header(Context& ctx, Rect& room) override;
+  void draw(Context& ctx, Rect room) override;
+
+ private:
+  static void items(Context& ctx);
+  static void sizes(Context& ctx);
+  static void colours(Context& ctx);
+};
+
+void OptionsView::header(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  const bool changed = app.view != ViewOptions{} || app.text_scale != 1.0F;
+  if (ctx.button_right(room, "As at first", changed, Context::Look::plain,
+                       "Nothing hidden, heights and size of text as at first")) {
+    app.view = {};
+    app.text_scale = 1;
+  }
+}
+
+void OptionsView::items(Context& ctx) {
+  ViewOptions& view = ctx.app.view;
+  ImGui::SeparatorText("Shown in the timeline");
+  for (int i = 0; i < kItemClasses; ++i) {
+    const auto what = static_cast<ItemClass>(i);
+    bool shown = !view.hides(what);
+    if (ImGui::Checkbox(word(what), &shown)) view.set(what, shown);
+    static constexpr const char* kTips[kItemClasses] = {
+        "Spans of modules in the compute lane",
+        "The lane of waits, and waits in the compute lane",
+        "The lanes of gathers and reductions",
+        "Spans of kernels in the compute lane",
+        "The lanes of the GPU's streams",
+        "Found spans, arrows, and marks of gathers that came late or early",
+        "Flags of notes and bookmarks"};
+    ImGui::SetItemTooltip("%s", kTips[i]);
+  }
+  const std::string hidden = hidden_text(view);
+  if (!hidden.empty()) ImGui::TextColored(ink(ctx.colors().of(Meaning::reduce)), "%s", hidden.c_str());
+}
+
+void OptionsView::sizes(Context& ctx) {
+  AppState& app = ctx.app;
+  ImGui::SeparatorText("Sizes");
+  ImGui::SetNextItemWidth(160);
+  int height = static_cast<int>(app.view.lane_height);
+  if (ImGui::SliderInt("height of lanes", &height, static_cast<int>(ViewOptions::kLowest),
+                       static_cast<int>(ViewOptions::kHighest), "%d", ImGuiSliderFlags_AlwaysClamp))
+    app.view.lane_height = static_cast<float>(height);
+  // Of what lies under the pointer it would change the size, and with it the slider: by steps.
+  if (ImGui::Button("-")) app.text_scale = std::clamp(app.text_scale - 0.1F, 0.7F, 3.0F);
+  ImGui::SameLine(0, 4);
+  if (ImGui::Button("+")) app.text_scale = std::clamp(app.text_scale + 0.1F, 0.7F, 3.0F);
+  ImGui::SameLine();
+  ImGui::Text("size of text and all else: %.0f %%", static_cast<double>(app.text_scale) * 100);
+}
+
+void OptionsView::colours(Context& ctx) {
+  AppState& app = ctx.app;
+  ImGui::SeparatorText("Colours");
+  if (ImGui::RadioButton("dark", app.theme == ThemeKind::dark)) app.theme = ThemeKind::dark;
+  ImGui::SameLine();
+  if (ImGui::RadioButton("light", app.theme == ThemeKind::light)) app.theme = ThemeKind::light;
+  ImGui::PushTextWrapPos(0);
+  ImGui::TextDisabled(
+      "Buffers and the runs of a comparison are told apart from all else also with red-green colour "
+      "blindness; waits are hatched, so that colour alone never says it.");
+  ImGui::TextDisabled("Kept in the settings file for the next window.");
+  ImGui::PopTextWrapPos();
+}
+
+void OptionsView::draw(Context& ctx, Rect room) {
+  const FontScope body(ctx.canvas.fonts(), Font::body);
+  ImGui::SetCursorScreenPos({room.x + 12, room.y});
+  if (ImGui::BeginChild("##options", {room.w - 20, room.h - 6})) {
+    items(ctx);
+    sizes(ctx);
+    colours(ctx);
+  }
+  ImGui::EndChild();
+}
+
+}  // namespace
+
+std::unique_ptr<View> make_options_view() { return std::make_unique<OptionsView>(); }
+
+}  // namespace shardscope::gui

@@ -1,0 +1,65 @@
+// Trace info: what is known of the run and of its recording, and how many events of each kind there are.
+#include "app/gui/model/trace_info.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "app/gui/views/panels.h"
+#include "app/gui/views/table_view.h"
+
+namespace shardscope::gui {
+namespace {
+
+class TraceInfoView final : public View {
+ public:
+  std::string_view name() const override { return "trace_info"; }
+  std::string_view title() const override { return "Trace info"; }
+  void header(Context& ctx, Rect& room) override;
+  void draw(Context& ctx, Rect room) override;
+
+ private:
+  TraceInfo info_;
+  std::string run_;
+  TableState facts_, events_;
+};
+
+std::string whole(const Table& table) {
+  std::vector<std::size_t> rows(table.rows.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  return tab_separated(table, rows);
+}
+
+void TraceInfoView::header(Context& ctx, Rect& room) {
+  if (!ctx.button_right(room, "Copy", true, Context::Look::plain, "All of it, as text")) return;
+  const TraceInfo::Tables& tables = info_.of(ctx.app, ctx.seconds);
+  ImGui::SetClipboardText((whole(tables.facts) + "\n" + whole(tables.events)).c_str());
+  ctx.ui.say("Copied the trace info");
+}
+
+void TraceInfoView::draw(Context& ctx, Rect room) {
+  if (run_ != ctx.app.run->source()) {
+    run_ = ctx.app.run->source();
+    info_ = {};
+  }
+  const TraceInfo::Tables& tables = info_.of(ctx.app, ctx.seconds);
+  room = {room.x + 12, room.y, room.w - 24, room.h - 8};
+  if (room.w > 760) {
+    const Rect right = room.take_right(std::min(320.0F, room.w * 0.32F));
+    room.take_right(16);
+    draw_table(ctx, "##trace events", right, tables.events, events_);
+  } else if (room.h > 260) {
+    const Rect below = room.take_bottom(std::min(table_height(tables.events), room.h * 0.4F));
+    room.take_bottom(8);
+    draw_table(ctx, "##trace events", below, tables.events, events_);
+  }
+  draw_table(ctx, "##trace facts", room, tables.facts, facts_);
+}
+
+}  // namespace
+
+std::unique_ptr<View> make_trace_info_view() { return std::make_unique<TraceInfoView>(); }
+
+}  // namespace shardscope::gui

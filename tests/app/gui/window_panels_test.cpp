@@ -1,0 +1,141 @@
+// What the panels Trace info, Connection and Options show.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "app/gui/model/connection_facts.h"
+#include "app/gui/model/connection_rates.h"
+#include "app/gui/model/trace_info.h"
+#include "app/gui/model/view_options.h"
+#include "tests/app/analysis/run_builder.h"
+#include "tests/app/gui/model_fixture.h"
+
+namespace shardscope::gui {
+namespace {
+
+std::string value_of(const Table& table, const std::string& what) {
+  for (const auto& row : table.rows) {
+    if (row[0].text == what) return row[1].text;
+  }
+  return "no row " + what;
+}
+
+TEST_F(Model, TraceInfoNamesTheRunItsRanksAndWhatTheStoreHolds) {
+  const Table table = trace_table(app_);
+  EXPECT_EQ(value_of(table, "model"), data().tables().model);
+  EXPECT_EQ(value_of(table, "ranks"), std::to_string(data().ranks().size()) + " of " +
+                                          std::to_string(data().tables().world) + " have sent events");
+  EXPECT_EQ(value_of(table, "events"), grouped(static_cast<std::int64_t>(data().event_count())));
+  EXPECT_EQ(value_of(table, "steps"), std::to_string(data().steps().size()));
+  EXPECT_EQ(value_of(table, "file: size"), "no row file: size") << "it is of no file";
+}
+
+TEST(TraceInfo, CountsEndedSpansAndInstantsByKind) {
+  test::RunBuilder run(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    run.span(rank, 0, 100, ev::EventKind::step_begin, ev::StreamId::host, 0);
+    for (std::int64_t at = 0; at < 3; ++at)
+      run.span(rank, 10 * at + 1, 10 * at + 6, ev::EventKind::module_begin, ev::StreamId::compute, 1);
+    run.instant(rank, 50, ev::EventKind::param_status, ev::StreamId::compute, 0);
+  }
+  const Session session(std::move(run.build()));
+  const Table table = event_counts(session);
+  EXPECT_EQ(value_of(table, "module"), "6");
+  EXPECT_EQ(value_of(table, "step"), "2");
+  EXPECT_EQ(value_of(table, "param status"), "2");
+  ASSERT_FALSE(table.rows.empty());
+  EXPECT_EQ(table.rows.front()[0].text, "module") << "the most frequent first";
+  EXPECT_EQ(table.rows.front()[2].text, "60.0 %");
+}
+
+TEST(ConnectionRates, AreTakenOverTheLastSecondsAndForgetWhatIsOld) {
+  ConnectionRates rates;
+  EXPECT_TRUE(rates.empty());
+  rates.add({0, 0, 0});
+  rates.add({0.1, 50, 500});  // too early
+  EXPECT_TRUE(rates.empty());
+  for (int i = 1; i <= 20; ++i)
+    rates.add(
+        {static_cast<double>(i), static_cast<std::uint64_t>(i) * 100, static_cast<std::uint64_t>(i) * 1000});
+  EXPECT_DOUBLE_EQ(rates.events_per_s(), 100);
+  EXPECT_DOUBLE_EQ(rates.bytes_per_s(), 1000);
+  rates.add({21, 2000 + 600, 20'000});
+  EXPECT_DOUBLE_EQ(rates.events_per_s(1), 600) << "over the last second";
+  EXPECT_DOUBLE_EQ(rates.events_per_s(5), 200) << "4 times 100 and 600, in 5 s";
+  const ConnectionRates::Curve curve = rates.curve();
+  ASSERT_EQ(curve.x.size(), 21U);
+  EXPECT_DOUBLE_EQ(curve.x.back(), 0);
+  EXPECT_DOUBLE_EQ(curve.events.back(), 600);
+  rates.add({21 + ConnectionRates::kLongest, 3000, 30'000});
+  EXPECT_EQ(rates.curve().x.size(), 1U);
+  rates.add({300, 10, 10});
+  EXPECT_TRUE(rates.empty()) << "the counters began anew";
+}
+
+TEST_F(Model, ARecordingIsNoConnection) {
+  EXPECT_EQ(link_text(*app_.run), "recording");
+  app_.run->disconnect();
+  EXPECT_FALSE(app_.run->disconnected());
+}
+
+TEST(Connection, WhatHadArrivedStaysWhenItEnds) {
+  AppState app;
+  app.run = Session::connect("ipc:///tmp/shardscope-no-such-collector-of-a-test");
+  EXPECT_TRUE(app.run->live());
+  EXPECT_EQ(value_of(connection_table(app), "state"), "connecting");
+  EXPECT_EQ(value_of(connection_table(app), "backlog"), "none");
+  app.run->disconnect();
+  EXPECT_FALSE(app.run->live());
+  EXPECT_EQ(link_text(*app.run), "disconnected");
+  EXPECT_EQ(value_of(connection_table(app), "endpoint"), "ipc:///tmp/shardscope-no-such-collector-of-a-test");
+  app.reconnect();
+  ASSERT_TRUE(app.open_request);
+  EXPECT_EQ(app.open_request->source, app.run->source());
+}
+
+TEST(ViewOptions, AreKeptAsLinesAndWrongOnesChangeNothing) {
+  ViewOptions options;
+  EXPECT_EQ(hidden_text(options), "");
+  options.set(ItemClass::waits, false);
+  options.set(ItemClass::gpu, false);
+  options.lane_height = 24;
+  EXPECT_EQ(hidden_text(options), "hidden: waits, GPU lanes");
+  ViewOptions read;
+  for (const std::string& line : lines_of(options)) take_line(read, line);
+  EXPECT_EQ(read, options);
+  for (const char* wrong :
+       {"Hidden=-1", "Hidden=128", "Hidden=", "Hidden=3x", "LaneHeight=4", "LaneHeight=99"})
+    take_line(read, wrong);
+  EXPECT_EQ(read, options);
+  read.set(ItemClass::waits, true);
+  EXPECT_EQ(hidden_text(read), "hidden: GPU lanes");
+  EXPECT_TRUE(hides(options, ev::EventKind::fetch_wait_begin));
+  EXPECT_TRUE(hides(options, ev::EventKind::gpu_begin));
+  EXPECT_FALSE(hides(options, ev::EventKind::module_begin));
+}
+
+TEST_F(Model, HiddenLanesTakeNoRoom) {
+  TimelineOptions options;
+  options.expanded = {0};
+  const auto has = [&](RowKind kind) {
+    const TimelineRows rows = layout_rows(data(), options);
+    return std::ranges::any_of(rows.rows, [&](const TimelineRow& row) { return row.kind == kind; });
+  };
+  const float before = layout_rows(data(), options).height;
+  ASSERT_TRUE(has(RowKind::gather));
+  ASSERT_TRUE(has(RowKind::waits));
+  options.view.set(ItemClass::collectives, false);
+  options.view.set(ItemClass::waits, false);
+  EXPECT_FALSE(has(RowKind::gather));
+  EXPECT_FALSE(has(RowKind::reduce));
+  EXPECT_FALSE(has(RowKind::waits));
+  EXPECT_TRUE(has(RowKind::compute));
+  EXPECT_LT(layout_rows(data(), options).height, before);
+  options.view = {};
+  options.view.lane_height = 30;
+  EXPECT_GT(layout_rows(data(), options).height, before);
+}
+
+}  // namespace
+}  // namespace shardscope::gui
