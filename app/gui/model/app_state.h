@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/summary.h"
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/finder.h"
 #include "app/gui/model/layout.h"
@@ -63,6 +64,9 @@ struct AppState {
   PlaceHistory history;
   Finder find;
   Notebook notes;
+
+  /// Settings to be changed in the panel What if: a finding's. The panel takes them.
+  std::optional<std::vector<analysis::Change>> what_if_changes;
 
   TimelineOptions timeline;
   bool ranks_placed = false;

@@ -42,6 +42,8 @@ struct WhatIfChoice {
 };
 /// As the run is.
 [[nodiscard]] WhatIfChoice as_recorded(const instrumentation::RunTables& tables);
+/// Changes settings: those that the panel offers at their place, others as lines of `more`.
+void change(WhatIfChoice& choice, const std::vector<analysis::Change>& changes);
 /// The command line: only what differs from the recording is named. `out` empty: the run is not kept.
 [[nodiscard]] std::vector<std::string> what_if_arguments(const std::string& program,
                                                          const std::string& recording,

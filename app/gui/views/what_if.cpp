@@ -9,6 +9,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/format.h"
@@ -32,6 +33,7 @@ class WhatIfView final : public View {
   void setting(std::size_t which, std::int32_t stage);
   void links();
   void buttons(Context& ctx);
+  void take(const std::vector<analysis::Change>& changes);
   void result(Context& ctx, Rect room);
   void bars(Context& ctx, Rect& room, const WhatIfResult& result) const;
   [[nodiscard]] std::int32_t stage() const;
@@ -144,6 +146,14 @@ void WhatIfView::links() {
   link("between nodes", choice_.node_link_gb_per_s, choice_.node_link_latency_us);
   row("other settings", "KEY=VALUE, one a line, over the recorded configuration");
   ImGui::InputTextMultiline("##more", more_.data(), more_.size(), {-FLT_MIN, 44});
+}
+
+/// Of a finding: the settings as recorded but for these.
+void WhatIfView::take(const std::vector<analysis::Change>& changes) {
+  choice_ = recorded_;
+  change(choice_, changes);
+  more_.fill(0);
+  choice_.more.copy(more_.data(), more_.size() - 1);
 }
 
 void WhatIfView::buttons(Context& ctx) {
@@ -286,6 +296,7 @@ void WhatIfView::draw(Context& ctx, Rect room) {
     recorded_ = choice_ = as_recorded(app.store().tables());
     more_.fill(0);
   }
+  if (app.what_if_changes) take(*std::exchange(app.what_if_changes, std::nullopt));
   room = {room.x + 12, room.y + 4, room.w - 24, room.h - 12};
   if (room.w > 760) {
     settings(ctx, room.take_left(kSettings));
