@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "app/gui/model/app_state.h"
@@ -101,17 +102,23 @@ void BreakList::enable(std::size_t which, bool on) {
   changed();
 }
 
+std::string BreakList::text(const store::Store& store, std::size_t which) const {
+  const Breakpoint& one = list_[which];
+  if (!has_name(one.kind) || one.id != ev::kNoId) return text_of(store, one);
+  return std::string(word(one.kind)) + " " + names_[which] + " (not in this run)";
+}
+
 std::vector<std::string> BreakList::lines() const {
   std::vector<std::string> out;
   for (std::size_t i = 0; i < list_.size(); ++i) {
     if (names_[i].find_first_of("\n\r\t") != std::string::npos) continue;
     char threshold[40];
     std::snprintf(threshold, sizeof threshold, "%.9g", list_[i].threshold);
-    const std::string id = has_name(list_[i].kind)        ? "-"
+    const std::string id = has_name(list_[i].kind)    ? "-"
                            : list_[i].id == ev::kNoId ? "any"
                                                       : std::to_string(list_[i].id);
-    out.push_back("Break=" + std::to_string(static_cast<int>(list_[i].kind)) + "\t" + id + "\t" + threshold + "\t" +
-                  (list_[i].enabled ? "1" : "0") + "\t" + names_[i]);
+    out.push_back("Break=" + std::to_string(static_cast<int>(list_[i].kind)) + "\t" + id + "\t" + threshold +
+                  "\t" + (list_[i].enabled ? "1" : "0") + "\t" + names_[i]);
   }
   return out;
 }
@@ -191,7 +198,10 @@ ev::StopRule BreakList::rule(const store::Store& store) const {
   return which ? rule_of(list_[*which]) : ev::StopRule();
 }
 
-void BreakList::sent(const ev::StopRule& sent, const store::Store& store) {
+void BreakList::sent(const ev::StopRule& sent, const store::Store& store,
+                     const collector::ControlState& control) {
+  gone_on_ = !control.paused;
+  sent_gate_ = control.gate;
   const auto which = at_gate(store);
   armed_ = which && sent.kind == rule(store).kind && sent.id == rule(store).id ? which : std::nullopt;
   rule_due_ = false;
@@ -279,7 +289,8 @@ bool BreakList::advance(AppState& app, double passed) {
   }
   app.cursor_ns = played_ns_ = to;
   app.follow = false;
-  if (!app.time.range().contains(to)) app.time.set({to, to + app.time.range().length()}, app.store().end_ns());
+  if (!app.time.range().contains(to))
+    app.time.set({to, to + app.time.range().length()}, app.store().end_ns());
   return true;
 }
 
@@ -293,12 +304,15 @@ bool BreakList::watch(AppState& app, BreakClock::time_point until) {
     for (const store::RankRow& rank : ranks) seen_[rank.rank] = rank.last_ns;
   };
   if (control.paused) {
+    // Until the collector has answered it is paused as before.
+    if (armed_ && !gone_on_ && control.gate == sent_gate_) return false;
     const bool by_itself = armed_.has_value();
     if (by_itself) stop_at(app, *std::exchange(armed_, std::nullopt), std::nullopt);
     skip();
     rule_due_ = false;  // it goes on with the list as it is
     return by_itself;
   }
+  gone_on_ = true;
   if (rule_due_ && !control.pausing && app.run->link() == collector::Viewer::Link::live) {
     const bool had = armed_.has_value();
     const ev::StopRule wanted = rule(store);
@@ -340,11 +354,8 @@ bool BreakList::tick(AppState& app, double seconds, std::chrono::microseconds bu
   last_seconds_ = seconds;
   if (!resolved_ && app.store().has_tables()) {
     resolve(app.store());
-    if (kept_ && app.run->live() && any_enabled(list_)) {
+    if (kept_ && app.run->live())
       for (Breakpoint& breakpoint : list_) breakpoint.enabled = false;
-      changed();
-      rule_due_ = false;
-    }
     kept_ = false;
   }
   if (app.run->live()) return watch(app, until);

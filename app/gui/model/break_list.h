@@ -1,9 +1,9 @@
-// The breakpoints of the window and what looks at them, whichever panels are shown: a recording is searched and
-// played up to the next one, a live run is stopped. Of all ranks.
+// The breakpoints of the window and what looks at them, whichever panels are shown: a recording is searched
+// and played up to the next one, a live run is stopped. Of all ranks.
 //
 // Live, the run stops by itself AT a place (module, parameter, bucket, step): its gates hold by one rule at a
-// time, so that of the first enabled place. Other places and all conditions are looked for in the events as they
-// arrive, and the run holds at its next gate.
+// time, so that of the first enabled place. Other places and all conditions are looked for in the events as
+// they arrive, and the run holds at its next gate.
 #pragma once
 
 #include <chrono>
@@ -30,11 +30,13 @@ class BreakList {
   /// Changes with the list.
   [[nodiscard]] std::uint64_t revision() const noexcept { return revision_; }
 
+  /// "module h.3.attn"; of a place that this run does not have, that.
+  [[nodiscard]] std::string text(const store::Store& store, std::size_t which) const;
   /// Lines of a settings file, and back: places by their names, for other runs have other numbers.
   [[nodiscard]] std::vector<std::string> lines() const;
   void take_line(std::string_view line);
-  /// Another run is shown. What was kept is off in a live one until somebody switches it on: a run is not stopped
-  /// because another was.
+  /// Another run is shown. What was kept is off in a live one until somebody switches it on: a run is not
+  /// stopped because another was.
   void forget_run();
 
   /// Where the run is to stop by itself when it goes on: `never` without such a place.
@@ -42,10 +44,11 @@ class BreakList {
   /// Index of the one whose place rule() is.
   [[nodiscard]] std::optional<std::size_t> at_gate(const store::Store& store) const;
   /// A command went to the run: with which rule, or a pause.
-  void sent(const ev::StopRule& rule, const store::Store& store);
+  void sent(const ev::StopRule& rule, const store::Store& store, const collector::ControlState& control);
   void sent_pause();
 
-  /// Does what is due, for about `budget`. `seconds`: any clock that goes on. Returns whether anything changed.
+  /// Does what is due, for about `budget`. `seconds`: any clock that goes on. Returns whether anything
+  /// changed.
   bool tick(AppState& app, double seconds, std::chrono::microseconds budget);
 
   void to_next(AppState& app);
@@ -95,6 +98,8 @@ class BreakList {
   // A run that goes on.
   bool rule_due_ = false;                       ///< the run does not know of the list as it is
   std::optional<std::size_t> armed_;            ///< whose place the run stops at by itself
+  bool gone_on_ = false;                        ///< since that was sent the run was seen to go on
+  std::uint64_t sent_gate_ = 0;                 ///< where it was held then
   std::map<std::uint32_t, std::int64_t> seen_;  ///< by rank: events have been looked at up to there
   std::int64_t steps_seen_ns_ = -1;
   std::size_t next_rank_ = 0;

@@ -1,4 +1,5 @@
-// What a finding costs, what to change about it and what that gives, in words: as `shardscope findings` prints.
+// What a finding costs, what to change about it and what that gives, in words: as `shardscope findings`
+// prints.
 #pragma once
 
 #include <string>
@@ -11,8 +12,9 @@ namespace shardscope::gui {
 
 struct FindingDetail {
   struct Change {
-    std::string key, now, then;  ///< as the configuration writes them; `now` of what it does not name: "default"
-    std::string option;          ///< "zero_optimization.overlap_comm=true": of `run --set` and `what-if --set`
+    std::string key, now,
+        then;            ///< as the configuration writes them; `now` of what it does not name: "default"
+    std::string option;  ///< "zero_optimization.overlap_comm=true": of `run --set` and `what-if --set`
   };
   std::string cost;  ///< "1.2 ms of a step, 3.00 MiB"; empty: not known
   std::vector<Change> changes;

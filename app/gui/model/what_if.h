@@ -12,6 +12,7 @@
 
 #include "app/analysis/summary.h"
 #include "app/gui/model/command_run.h"
+#include "app/gui/model/plan_counts.h"
 #include "instrumentation/event.h"
 
 namespace shardscope::gui {
@@ -56,6 +57,7 @@ struct WhatIfResult {
   analysis::Comparison comparison;  ///< A: recorded settings, modelled; B: the changed ones
   std::string warnings;             ///< of the command, a line each
   std::string recording;            ///< the changed run, as a file
+  std::vector<PlanCount> counts;    ///< of it: what its plan decided
 };
 /// Of the command's JSON; the reason in words where it is none.
 [[nodiscard]] std::pair<std::optional<WhatIfResult>, std::string> read_what_if(const std::string& json);

@@ -99,8 +99,9 @@ void Frame::load_fonts() {
 void Frame::choose_navigation() {
   ImGuiIO& io = ImGui::GetIO();
   constexpr int kTab = 258, kLeftAlt = 342, kRightAlt = 346;
+  // A dialog that another one opens is no popup yet, and its field takes the keyboard in its first frame.
   bool wanted = io.NavVisible || io.WantTextInput || io.KeyAlt || io.KeyCtrl ||
-                ImGui::GetCurrentContext()->OpenPopupStack.Size > 0;
+                workspace_.ui().dialog != Dialog::none || ImGui::GetCurrentContext()->OpenPopupStack.Size > 0;
   for (const KeyPress& press : keys_)
     wanted = wanted || press.code == kTab || press.code == kLeftAlt || press.code == kRightAlt;
   if (wanted)

@@ -1,4 +1,5 @@
-// Findings: what is wrong with the run, what it costs, where to look, what to do about it and what that gives.
+// Findings: what is wrong with the run, what it costs, where to look, what to do about it and what that
+// gives.
 #include <algorithm>
 
 #include "app/gui/model/finding_detail.h"
@@ -62,8 +63,7 @@ void severity_mark(Canvas& canvas, const Palette& c, ev::Severity severity, floa
 
 /// Costs of a step sort above those that came once, and these above bytes.
 Cell cost_cell(const analysis::Finding& finding) {
-  if (finding.cost_ms)
-    return number_cell(1e12 + *finding.cost_ms, milliseconds(finding.cost_ms).text());
+  if (finding.cost_ms) return number_cell(1e12 + *finding.cost_ms, milliseconds(finding.cost_ms).text());
   if (finding.cost_once_ms)
     return {milliseconds(finding.cost_once_ms).text() + " once", *finding.cost_once_ms, Tone::muted, {}, ""};
   if (finding.cost_bytes)
@@ -83,7 +83,8 @@ void FindingsView::build(const AppState& app) {
   compared_ = app.other != nullptr;
   table_ = {};
   table_.columns = {{"", 0.05F}, {.name = "finding", .weight = 1, .smallest = 200}};
-  table_.columns.push_back({"cost", 0.05F, true, "Of a typical step; once; or bytes, where it costs no time"});
+  table_.columns.push_back(
+      {"cost", 0.05F, true, "Of a typical step; once; or bytes, where it costs no time"});
   table_.columns.push_back({"rank", 0.05F, true});
   table_.columns.push_back({"step", 0.05F, true});
   table_.columns.push_back({"time", 0.05F, true, "Since the run's first event"});
@@ -232,7 +233,8 @@ float FindingsView::height_of(Context& ctx, float width) const {
   float height = 40 + lines(finding.evidence, 16) + lines(detail_.cost, 96) + lines(finding.next_step, 96) +
                  lines(detail_.gain, 96) + lines(detail_.page, 96);
   for (const std::string& follower : detail_.explains) height += lines(follower, 96);
-  return height + kChangeLine * static_cast<float>(detail_.changes.size()) + (detail_.changes.empty() ? 0 : 28);
+  return height + kChangeLine * static_cast<float>(detail_.changes.size()) +
+         (detail_.changes.empty() ? 0 : 28);
 }
 
 void FindingsView::go_to(Context& ctx, const Row& row) const {

@@ -2,6 +2,7 @@
 
 namespace shardscope::gui {
 
+void View::update(Context&) {}
 void View::header(Context&, Rect&) {}
 
 View* ViewRegistry::find(std::string_view name) const {

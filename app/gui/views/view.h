@@ -19,6 +19,8 @@ class View {
   [[nodiscard]] virtual std::string_view title() const = 0;  ///< as the user reads it
   /// Whether it shows anything that is analysed: then its title says so while that is partial.
   [[nodiscard]] virtual bool analysed() const { return false; }
+  /// Called each frame, whether or not the panel is drawn: for what goes on by itself.
+  virtual void update(Context& ctx);
   /// Controls at the right of the title line; takes what it needs off `room`.
   virtual void header(Context& ctx, Rect& room);
   virtual void draw(Context& ctx, Rect room) = 0;

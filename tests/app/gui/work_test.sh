@@ -1,0 +1,103 @@
+#!/bin/bash
+# Works in the real window under Xvfb by keyboard and mouse: the first page, opening, a second run, sorting a table,
+# measuring, breakpoints that are kept, exports, connecting, and a connection that is lost.
+# work_test.sh SHARDSCOPE_GUI MAKE_RECORDING SHARDSCOPE
+gui=$(realpath "$1")
+make_recording=$(realpath "$2")
+shardscope=$(realpath "$3")
+. "$(dirname "${BASH_SOURCE[0]}")/window_driver.sh"
+recorder=
+trap '[ -n "$recorder" ] && kill -9 $recorder 2> /dev/null; finish' EXIT
+
+"$make_recording" "$work/run.zscope" steps=6 || fail "cannot make a recording"
+"$make_recording" "$work/other.zscope" steps=5 || fail "cannot make a second recording"
+open_display 1600x900
+
+start() { # ARGUMENTS of the window
+  rm -f "$work/state.json"
+  "$gui" "$@" --size 1600x900 --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
+  window=$!
+  for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
+  until_holds "s['frames'] > 0" "the window is up"
+}
+stop() { kill $window; wait $window 2> /dev/null; window=; }
+# command WORDS: by the palette.
+command_of() { xdotool key ctrl+p; sleep 0.7; xdotool type --delay 60 "$1"; sleep 0.7; xdotool key Return; sleep 0.7; }
+# fill TEXT: in place of what a dialog's field holds, and Enter.
+fill() { sleep 0.7; xdotool key ctrl+a; sleep 0.3; xdotool type --delay 30 "$1"; sleep 0.5; xdotool key Return; sleep 0.7; }
+until_file() { for _ in $(seq 100); do [ -s "$1" ] && return 0; sleep 0.1; done; fail "$2: $1 is not there"; }
+place() { value "'%d %d' % (s['panels']['$1'][0] + ($2), s['panels']['$1'][1] + ($3))"; }
+
+# Nothing to show: the first page, from which a recording is opened.
+start
+until_holds "s['start_page'] and 'timeline' not in s['panels']" "without a recording there is the first page"
+xdotool key ctrl+o; fill "$work/run.zscope"
+until_holds "s['store']['steps'] == 6 and not s['start_page'] and 'timeline' in s['panels']" "a recording is opened from it"
+
+# Measured by dragging with Shift in the timeline.
+xdotool mousemove $(place timeline 500 200); sleep 0.3
+xdotool keydown shift mousedown 1; sleep 0.3
+for _ in 1 2 3 4 5 6; do xdotool mousemove_relative 25 0; sleep 0.08; done
+xdotool mouseup 1 keyup shift
+until_holds "s['measured_ns'] and s['measured_ns'][1] > s['measured_ns'][0]" "a drag with Shift measures"
+xdotool key Escape
+
+# A breakpoint at the selected step; the next one, playing up to it, and kept for the next window.
+xdotool mousemove $(value "'%d %d' % (s['panels']['steps'][0] + s['panels']['steps'][2] * 0.6, s['panels']['steps'][1] + s['panels']['steps'][3] * 0.5)"); sleep 0.3
+xdotool click 1
+until_holds "s['selection']['kind'] == 'step'" "a click on the ruler selects a step"
+xdotool key F9
+until_holds "len(s['breakpoints']['list']) == 1" "F9 breaks at the selected step"
+xdotool key Page_Up Page_Up; sleep 1
+xdotool key F8
+until_holds "s['breakpoints']['stopped'] == 0" "F8 goes to the next breakpoint"
+sleep 1; kill -USR1 $window; sleep 0.5; there=$(value "s['cursor_ns']")
+xdotool key Left; sleep 0.5
+xdotool key space
+until_holds "s['cursor_ns'] == $there and not s['breakpoints']['playing']" "played, the recording stops at the breakpoint"
+
+# A second run from the window.
+xdotool key ctrl+shift+o; fill "$work/other.zscope"
+until_holds "s['other'] and s['other'].endswith('other.zscope') and s['layout'] == 'Compare'" "a second run is opened beside it"
+
+# Exported: a trace, which is not replaced unasked, the report, a picture of the window.
+command_of "export trace (chrome"; fill "$work/trace.json"
+until_file "$work/trace.json" "the trace is exported"
+for _ in $(seq 100); do python3 -c "import json; json.load(open('$work/trace.json'))" 2> /dev/null && break; sleep 0.1; done
+python3 -c "import json; assert json.load(open('$work/trace.json'))['traceEvents']" || fail "the trace is no JSON"
+echo kept > "$work/kept.json"
+command_of "export trace (chrome"; fill "$work/kept.json"; sleep 1
+grep -q kept "$work/kept.json" || fail "a file is replaced at the first Enter"
+xdotool key Escape; sleep 0.7
+command_of "save picture"; fill "$work/window.png"
+until_file "$work/window.png" "a picture is saved"
+file "$work/window.png" | grep -q "PNG image data, 1600 x 900" || python3 - "$work/window.png" << 'PY' || fail "the picture is not one of the window"
+import struct, sys
+data = open(sys.argv[1], "rb").read(24)
+sys.exit(0 if data[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", data[16:24]) == (1600, 900) else 1)
+PY
+
+# The next window has the breakpoint.
+sleep 2; stop
+start "$work/run.zscope"
+until_holds "len(s['breakpoints']['list']) == 1 and s['breakpoints']['list'][0][1]" "the breakpoint is kept"
+
+# Connected by the dialog; then what it is connected to goes away.
+port=$(python3 -c "
+import socket
+s = [socket.socket() for _ in range(3)]
+for p in range(20000, 60000, 7):
+    try:
+        for i, one in enumerate(s): one.bind(('127.0.0.1', p + i))
+        print(p); break
+    except OSError: s = [socket.socket() for _ in range(3)]")
+"$shardscope" record "$work/live.zscope" --listen "tcp://127.0.0.1:$port" > "$work/recorder.log" 2>&1 &
+recorder=$!
+sleep 2
+xdotool key ctrl+shift+c; fill "tcp://127.0.0.1:$port"
+until_holds "s['live'] and s['source'].endswith(':$port')" "the dialog connects"
+until_holds "s['link'] == 'live'" "the connection is up"
+kill -9 $recorder; wait $recorder 2> /dev/null; recorder=
+until_holds "s['link'] == 'lost'" "a lost connection is noticed"
+kill -0 $window || fail "the window does not outlive it"
+echo "PASS"
