@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <optional>
+#include <ostream>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -37,6 +38,15 @@ const char* word(ExportFormat format) noexcept {
 const char* ending(ExportFormat format) noexcept {
   static constexpr const char* kEndings[] = {".html", "-csv", ".json", ".pftrace", ".sqlite", "-kineto"};
   return kEndings[static_cast<int>(format)];
+}
+
+void refuse_target(const std::string& path) { exporter::refuse_recording(path); }
+
+void write_whole(const std::string& path, const std::string& text) {
+  refuse_target(path);
+  exporter::OutputFile file(path);
+  file.write([&](std::ostream& out) { out << text; });
+  file.commit();
 }
 
 ExportJob::~ExportJob() {

@@ -19,6 +19,11 @@ enum class ExportFormat : std::uint8_t { report, csv, chrome, perfetto, sqlite, 
 [[nodiscard]] const char* word(ExportFormat format) noexcept;
 [[nodiscard]] const char* ending(ExportFormat format) noexcept;
 
+/// Throws std::runtime_error where a recording would be replaced.
+void refuse_target(const std::string& path);
+/// A small file, whole or not at all. Throws std::runtime_error: path, reason.
+void write_whole(const std::string& path, const std::string& text);
+
 class ExportJob {
  public:
   ExportJob() = default;

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/export/output_file.h"
+#include "app/gui/model/export_job.h"
 #include "app/gui/model/redraw.h"
 #include "app/gui/model/settings_text.h"
 #include "app/gui/platform/pixels.h"
@@ -251,7 +251,7 @@ class Window {
     glPixelStorei(GL_PACK_ALIGNMENT, 1);
     glReadPixels(part.x, height - part.y - part.h, part.w, part.h, GL_RGBA, GL_UNSIGNED_BYTE, rows.data());
     try {
-      exporter::refuse_recording(wanted.path);
+      refuse_target(wanted.path);
       write_png(wanted.path, part.w, part.h, top_first(rows, part.w, part.h));
       ui.say("Saved " + wanted.path);
     } catch (const std::exception& failed) {

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "app/export/output_file.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/step_of.h"
 #include "app/gui/views/dialogs.h"
@@ -133,10 +132,7 @@ void Dialogs::save_table(Context& ctx) {
   const bool entered = target_field(ctx, stem_of(*ctx.app.run) + "-table.csv");
   if (confirm(ctx, is_there() ? "Replace" : "Save", !text_.empty()) || entered) {
     try {
-      exporter::refuse_recording(text_);
-      exporter::OutputFile file(text_);
-      file.write([&](std::ostream& out) { out << ctx.ui.table_rows; });
-      file.commit();
+      write_whole(text_, ctx.ui.table_rows);
       ctx.ui.say("Saved " + text_);
       close(ctx);
     } catch (const std::exception& failed) {

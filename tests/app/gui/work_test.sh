@@ -1,6 +1,6 @@
 #!/bin/bash
-# Works in the real window under Xvfb by keyboard and mouse: the first page, opening, a second run, sorting a table,
-# measuring, breakpoints that are kept, exports, connecting, and a connection that is lost.
+# Works in the real window under Xvfb by keyboard and mouse: the first page, opening, a second run, measuring,
+# breakpoints that are kept, connecting, and a connection that is lost.
 # work_test.sh SHARDSCOPE_GUI MAKE_RECORDING SHARDSCOPE
 gui=$(realpath "$1")
 make_recording=$(realpath "$2")
@@ -21,11 +21,8 @@ start() { # ARGUMENTS of the window
   until_holds "s['frames'] > 0" "the window is up"
 }
 stop() { kill $window; wait $window 2> /dev/null; window=; }
-# command WORDS: by the palette.
-command_of() { xdotool key ctrl+p; sleep 0.7; xdotool type --delay 60 "$1"; sleep 0.7; xdotool key Return; sleep 0.7; }
 # fill TEXT: in place of what a dialog's field holds, and Enter.
 fill() { sleep 0.7; xdotool key ctrl+a; sleep 0.3; xdotool type --delay 30 "$1"; sleep 0.5; xdotool key Return; sleep 0.7; }
-until_file() { for _ in $(seq 100); do [ -s "$1" ] && return 0; sleep 0.1; done; fail "$2: $1 is not there"; }
 place() { value "'%d %d' % (s['panels']['$1'][0] + ($2), s['panels']['$1'][1] + ($3))"; }
 
 # Nothing to show: the first page, from which a recording is opened.
@@ -59,23 +56,6 @@ until_holds "s['cursor_ns'] == $there and not s['breakpoints']['playing']" "play
 # A second run from the window.
 xdotool key ctrl+shift+o; fill "$work/other.zscope"
 until_holds "s['other'] and s['other'].endswith('other.zscope') and s['layout'] == 'Compare'" "a second run is opened beside it"
-
-# Exported: a trace, which is not replaced unasked, the report, a picture of the window.
-command_of "export trace (chrome"; fill "$work/trace.json"
-until_file "$work/trace.json" "the trace is exported"
-for _ in $(seq 100); do python3 -c "import json; json.load(open('$work/trace.json'))" 2> /dev/null && break; sleep 0.1; done
-python3 -c "import json; assert json.load(open('$work/trace.json'))['traceEvents']" || fail "the trace is no JSON"
-echo kept > "$work/kept.json"
-command_of "export trace (chrome"; fill "$work/kept.json"; sleep 1
-grep -q kept "$work/kept.json" || fail "a file is replaced at the first Enter"
-xdotool key Escape; sleep 0.7
-command_of "save picture"; fill "$work/window.png"
-until_file "$work/window.png" "a picture is saved"
-file "$work/window.png" | grep -q "PNG image data, 1600 x 900" || python3 - "$work/window.png" << 'PY' || fail "the picture is not one of the window"
-import struct, sys
-data = open(sys.argv[1], "rb").read(24)
-sys.exit(0 if data[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", data[16:24]) == (1600, 900) else 1)
-PY
 
 # The next window has the breakpoint.
 sleep 2; stop
