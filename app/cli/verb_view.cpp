@@ -19,10 +19,10 @@ void add_view(CLI::App& app, Action& action) {
   auto options = std::make_shared<ViewOptions>();
   CLI::App* verb =
       app.add_subcommand("view", "The dashboard on a live run, a recording, or two recordings side by side");
-  verb->add_option("source", options->sources,
-                   "Endpoint (tcp://host:port) or recording; two recordings are compared")
-      ->required()
-      ->expected(1, 2);
+  verb->add_option(
+          "source", options->sources,
+          "Endpoint (tcp://host:port) or recording; two recordings are compared; none: choose in the window")
+      ->expected(0, 2);
   verb->add_option(
       "--key", options->key,
       "Key file (docs/security.md; default: the one SHARDSCOPE_KEY names, else found by the endpoint; none: "

@@ -82,6 +82,10 @@ class ChromeWriter {
   /// Begins an event; the caller adds the rest and calls close().
   void open(const char* phase, std::string_view name, const char* category, std::uint32_t pid, int tid,
             std::int64_t ns) {
+    begun_ = text_.size();
+    was_first_ = first_;
+    named_ = *phase == 'M';
+    from_ns_ = until_ns_ = ns;
     text_ += first_ ? "\n{\"ph\":\"" : ",\n{\"ph\":\"";
     first_ = false;
     text_ += phase;
@@ -92,7 +96,15 @@ class ChromeWriter {
     text_ += "\",\"pid\":" + std::to_string(pid) + ",\"tid\":" + std::to_string(tid) + ",\"ts\":";
     append_us(text_, ns);
   }
+  /// One that lies outside of the range that is exported is taken back.
   void close() {
+    const bool before =
+        until_ns_ < options_.from_ns || (until_ns_ == options_.from_ns && from_ns_ < options_.from_ns);
+    if (!named_ && (before || from_ns_ >= options_.to_ns)) {
+      text_.resize(begun_);
+      first_ = was_first_;
+      return;
+    }
     text_ += '}';
     if (text_.size() > kFlushBytes) flush();
   }
@@ -167,6 +179,7 @@ class ChromeWriter {
       open("X", name, category(walked), lane.rank, tid_of(lane.stream), span.begin_ns);
       text_ += ",\"dur\":";
       append_us(text_, walked.end_ns - span.begin_ns);
+      until_ns_ = walked.end_ns;
       text_ += ",\"args\":{";
       span_arguments(lane, walked);
       text_ += '}';
@@ -251,6 +264,7 @@ class ChromeWriter {
 
   void flows(std::uint32_t rank) {
     for (const Flow& flow : gather_flows(store_, rank)) {
+      if (flow.from_ns < options_.from_ns || flow.to_ns >= options_.to_ns) continue;
       open("s", "gather", "gather_to_wait", rank, tid_of(ev::StreamId::gather), flow.from_ns);
       text_ += ",\"id\":" + std::to_string(flow.id);
       close();
@@ -382,6 +396,8 @@ class ChromeWriter {
       for (const char* phase : {"b", "e"}) {
         open(phase, name, "gap", gap.rank, 0, *phase == 'b' ? gap.begin_ns : gap.end_ns);
         text_ += ",\"id\":" + std::to_string(id);
+        from_ns_ = gap.begin_ns;  // both or none
+        until_ns_ = gap.end_ns;
         close();
       }
     }
@@ -417,6 +433,10 @@ class ChromeWriter {
   const ChromeOptions& options_;
   std::string text_;
   bool first_ = true;
+  // Of the event that was opened last.
+  std::size_t begun_ = 0;
+  bool was_first_ = true, named_ = false;
+  std::int64_t from_ns_ = 0, until_ns_ = 0;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;  ///< by collective, of one rank
 };
 

@@ -13,6 +13,8 @@ namespace shardscope::exporter {
 struct ChromeOptions {
   /// Only this rank.
   std::optional<std::uint32_t> rank;
+  /// Only what overlaps [from, to), whole: a span that reaches over an end is not cut.
+  std::int64_t from_ns = store::Store::kBegin, to_ns = store::Store::kEnd;
 };
 
 /// Streams the trace to `out`: spans as complete events that nest per thread (one per stream), flows from

@@ -34,6 +34,9 @@ bool shown_by_gpu_records(const Store& store, store::LaneId lane) {
   }
 }
 
+/// Of the export that this thread makes.
+thread_local WalkProgress* g_progress = nullptr;
+
 }  // namespace
 
 void walk_spans(const Store& store, store::LaneId lane, std::int64_t from, std::int64_t to,
@@ -77,12 +80,25 @@ void walk_spans(const Store& store, store::LaneId lane, std::int64_t from, std::
   }
 }
 
+WalkProgress::WalkProgress(const Store& store, std::function<void(double)> said) : said_(std::move(said)) {
+  for (const store::LaneId lane : store.lanes()) parts_ += static_cast<double>(store.cuts(lane).size() + 1);
+  g_progress = this;
+}
+
+WalkProgress::~WalkProgress() { g_progress = nullptr; }
+
+void WalkProgress::part() {
+  said_(std::min(1.0, done_ / std::max(1.0, parts_)));
+  done_ += 1;
+}
+
 void walk_spans(const Store& store, store::LaneId lane, const std::function<void(const WalkedSpan&)>& visit) {
   // Part by part, so that memory does not grow with the run.
   std::vector<std::int64_t> cuts = store.cuts(lane);
   cuts.push_back(Store::kEnd);
   std::int64_t from = Store::kBegin;
   for (const std::int64_t to : cuts) {
+    if (g_progress != nullptr) g_progress->part();
     walk_spans(store, lane, from, to, visit);
     from = to;
   }

@@ -27,6 +27,21 @@ void walk_spans(const store::Store& store, store::LaneId lane,
 void walk_spans(const store::Store& store, store::LaneId lane, std::int64_t begin_ns, std::int64_t end_ns,
                 const std::function<void(const WalkedSpan&)>& visit);
 
+/// While it lives, walks of this thread over whole lanes of the store say how far they are, as a share of all
+/// its lanes, in front of each part of one. What `said` throws ends the walk.
+class WalkProgress {
+ public:
+  WalkProgress(const store::Store& store, std::function<void(double)> said);
+  ~WalkProgress();
+  WalkProgress(const WalkProgress&) = delete;
+  WalkProgress& operator=(const WalkProgress&) = delete;
+  void part();  ///< of a lane is about to be walked over
+
+ private:
+  std::function<void(double)> said_;
+  double parts_ = 0, done_ = 0;
+};
+
 /// What a span is called: "ProfilerStep#3", a module's path, "all_gather", "wait for transformer.h.0", ...
 [[nodiscard]] std::string span_label(const store::Store& store, std::uint32_t rank, const store::Span& span);
 

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -82,8 +83,13 @@ void open_runs(AppState& app, const Options& options) {
     return;
   }
   if (options.files.empty()) {
-    throw UsageError(
-        "nothing to show; give a recording (FILE.zscope), two to compare, or --connect ENDPOINT");
+    if (options.panel != "workspace" || !options.at.empty()) {
+      throw UsageError(
+          "nothing to show; give a recording (FILE.zscope), two to compare, or --connect ENDPOINT");
+    }
+    app.run = std::make_unique<Session>(shardscope::store::Store());
+    app.start_page = true;
+    return;
   }
   app.run = Session::open_file(options.files[0]);
   if (options.files.size() > 1) app.other = Session::open_file(options.files[1]);
@@ -222,7 +228,8 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App cli{"The Shardscope dashboard"};
-  cli.add_option("files", options.files, "One recording, or two to compare")->expected(0, 2);
+  cli.add_option("files", options.files, "One recording, or two to compare; none: a page to choose on")
+      ->expected(0, 2);
   cli.add_option("--connect", options.connect, "Collector of a live run, e.g. tcp://127.0.0.1:5711");
   cli.add_option("--key", options.key,
                  "Key file (default: SHARDSCOPE_KEY, else found by the endpoint; none: without)");

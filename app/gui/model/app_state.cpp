@@ -1,6 +1,7 @@
 #include "app/gui/model/app_state.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "app/store/gather_contents.h"
 #include "app/store/retention.h"
@@ -277,6 +278,8 @@ std::string AppState::open(const OpenRequest& request) {
   history.clear();
   find.forget();
   notes.forget();
+  breaks.forget_run();
+  start_page = false;
   return {};
 }
 
@@ -290,6 +293,7 @@ void AppState::pause() {
   collector::Command command;
   command.kind = collector::Command::Kind::pause;
   run->viewer()->send(command);
+  breaks.sent_pause();
 }
 
 void AppState::keep_moment() {
@@ -302,17 +306,25 @@ void AppState::resume() {
     cursor_ns.reset();
     return;
   }
+  go_on(breaks.rule(store()));
+}
+
+void AppState::go_on(const ev::StopRule& rule) {
   collector::Command command;
   command.kind = collector::Command::Kind::resume;
+  command.rule = rule;
   run->viewer()->send(command);
+  breaks.sent(rule, store(), run->control());
+}
+
+bool AppState::tick(double seconds) {
+  const Turn held = turn();
+  return breaks.tick(*this, seconds, std::chrono::milliseconds(2));
 }
 
 void AppState::step(StepUnit unit, Direction direction) {
   if (run->live() && direction == Direction::forward && !cursor_ns) {
-    collector::Command command;
-    command.kind = collector::Command::Kind::resume;
-    command.rule = stop_rule(unit);
-    run->viewer()->send(command);
+    go_on(stop_rule(unit));
     return;
   }
   const auto next = gate_beside(store(), stepper_rank, now_ns(), unit, direction);
@@ -321,10 +333,7 @@ void AppState::step(StepUnit unit, Direction direction) {
 
 void AppState::run_to(RunTo target, Direction direction) {
   if (run->live() && direction == Direction::forward && !cursor_ns) {
-    collector::Command command;
-    command.kind = collector::Command::Kind::resume;
-    command.rule = stop_rule(target);
-    run->viewer()->send(command);
+    go_on(stop_rule(target));
     return;
   }
   const auto next = gate_run_to(store(), stepper_rank, now_ns(), target, direction);

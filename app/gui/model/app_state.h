@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/summary.h"
+#include "app/gui/model/break_list.h"
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/finder.h"
 #include "app/gui/model/layout.h"
@@ -39,6 +41,7 @@ struct AppState {
     bool temporary = false;  ///< removed with the window: not listed among what was opened before
   };
   std::optional<OpenRequest> open_request;
+  bool start_page = false;  ///< nothing has been opened yet: recent recordings, open, connect, a sample
   /// Opens it. Returns what is wrong, or nothing. No thread may hold a turn.
   [[nodiscard]] std::string open(const OpenRequest& request);
 
@@ -73,6 +76,9 @@ struct AppState {
   Finder find;
   Notebook notes;
 
+  /// Settings to be changed in the panel What if: a finding's. The panel takes them.
+  std::optional<std::vector<analysis::Change>> what_if_changes;
+
   TimelineOptions timeline;
   mutable RankGroupings groupings;
   bool ranks_placed = false;
@@ -83,6 +89,7 @@ struct AppState {
   std::uint32_t memory_rank = 0;
   ev::MemoryPool memory_pool = ev::MemoryPool::device;
   std::uint32_t stepper_rank = 0;
+  BreakList breaks;
 
   [[nodiscard]] const store::Store& store() const { return run->store(); }
   /// The stores are this thread's while it lasts: for drawing or printing them (Session::turn).
@@ -131,6 +138,11 @@ struct AppState {
   void step(StepUnit unit, Direction direction);
   void run_to(RunTo target, Direction direction);
   [[nodiscard]] bool paused() const;
+  /// Live: the run goes on, up to where the rule says.
+  void go_on(const ev::StopRule& rule);
+  /// What goes on by itself, whether or not anything is drawn: breakpoints, a recording that is played.
+  /// Nobody may hold a turn. Returns whether there is anything new to draw.
+  bool tick(double seconds);
   /// Asks the recorder of a live run to keep what lies around the cursor, else what happens now; its answer
   /// is a message of the run.
   void keep_moment();

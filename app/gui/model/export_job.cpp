@@ -2,50 +2,71 @@
 
 #include <exception>
 #include <optional>
+#include <ostream>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "app/analysis/summary.h"
 #include "app/export/chrome.h"
 #include "app/export/csv.h"
 #include "app/export/html_report.h"
+#include "app/export/kineto.h"
 #include "app/export/output_file.h"
 #include "app/export/perfetto.h"
+#include "app/export/span_walk.h"
 #include "app/export/sqlite.h"
-#include "app/store/recording.h"
 #include "instrumentation/sockets.h"
 
 namespace shardscope::gui {
+namespace {
+
+/// Ends an export from within what writes it.
+struct ExportCancelled : std::runtime_error {
+  ExportCancelled() : std::runtime_error("cancelled") {}
+};
+
+}  // namespace
 
 const char* word(ExportFormat format) noexcept {
-  static constexpr const char* kWords[] = {"report", "tables", "Chrome trace", "Perfetto trace",
-                                           "SQLite database"};
+  static constexpr const char* kWords[] = {"report",         "tables",          "Chrome trace",
+                                           "Perfetto trace", "SQLite database", "Kineto traces"};
   return kWords[static_cast<int>(format)];
 }
 
 const char* ending(ExportFormat format) noexcept {
-  static constexpr const char* kEndings[] = {".html", "-csv", ".json", ".pftrace", ".sqlite"};
+  static constexpr const char* kEndings[] = {".html", "-csv", ".json", ".pftrace", ".sqlite", "-kineto"};
   return kEndings[static_cast<int>(format)];
 }
 
+void refuse_target(const std::string& path) { exporter::refuse_recording(path); }
+
+void write_whole(const std::string& path, const std::string& text) {
+  refuse_target(path);
+  exporter::OutputFile file(path);
+  file.write([&](std::ostream& out) { out << text; });
+  file.commit();
+}
+
 ExportJob::~ExportJob() {
+  cancel();
   if (thread_.joinable()) thread_.join();
 }
 
-void ExportJob::start(ExportFormat format, std::string recording, std::string target) {
+void ExportJob::start(Order order) {
   {
     const std::lock_guard lock(mutex_);
     if (state_.running) return;
     state_ = {};
     state_.running = true;
-    state_.target = target;
+    state_.target = order.target;
     began_ = std::chrono::steady_clock::now();
   }
   if (thread_.joinable()) thread_.join();
+  cancelled_ = false;
   const instrumentation::BlockSignals blocked;
-  thread_ = std::thread([this, format, recording = std::move(recording), target = std::move(target)] {
-    run(format, recording, target);
-  });
+  thread_ = std::thread([this, order = std::move(order)] { run(order); });
 }
 
 ExportJob::State ExportJob::state() const {
@@ -66,45 +87,81 @@ void ExportJob::say(std::string what) {
   state_.what = std::move(what);
 }
 
-void ExportJob::run(ExportFormat format, const std::string& recording, const std::string& target) {
+void ExportJob::go_on_or_end() const {
+  if (cancelled_) throw ExportCancelled();
+}
+
+void ExportJob::report(const Order& order, const store::Store& store, const store::RecordingInfo& info) {
+  const analysis::Summary summary = analysis::summarize(store);
+  go_on_or_end();
+  std::optional<analysis::Comparison> comparison;
+  if (!order.other.empty()) {
+    say("comparing with " + order.other);
+    store::RecordingInfo base_info;
+    const store::Store other = store::open_recording(order.other, &base_info, store::Verify::as_read);
+    const analysis::Summary base = analysis::summarize(other);
+    comparison = analysis::compare({{&other, &base}}, {{&store, &summary}});
+    go_on_or_end();
+  }
+  say("writing " + order.target);
+  // Those that cannot be read are named by the panel Notes.
+  std::vector<exporter::Note> notes;
+  try {
+    notes = exporter::read_notes(exporter::notes_path(order.recording),
+                                 store.has_tables() ? store.tables().run_id : std::string());
+  } catch (const std::runtime_error&) {
+    notes.clear();
+  }
+  exporter::write_html_report(order.target, store, summary, info.problems, comparison, notes);
+}
+
+void ExportJob::write(const Order& order, const store::Store& store, const store::RecordingInfo& info) {
+  if (order.format == ExportFormat::report) {
+    report(order, store, info);
+    return;
+  }
+  say("writing " + order.target);
+  const exporter::WalkProgress progress(store, [this](double share) {
+    go_on_or_end();
+    const std::lock_guard lock(mutex_);
+    state_.share = share;
+  });
+  switch (order.format) {
+    case ExportFormat::report:
+      break;
+    case ExportFormat::csv:
+      (void)exporter::write_csv(order.target, store);
+      break;
+    case ExportFormat::chrome: {
+      exporter::ChromeOptions options;
+      if (order.range_ns) std::tie(options.from_ns, options.to_ns) = *order.range_ns;
+      exporter::write_chrome(order.target, store, options);
+      break;
+    }
+    case ExportFormat::perfetto:
+      exporter::write_perfetto(order.target, store);
+      break;
+    case ExportFormat::sqlite:
+      exporter::write_sqlite(order.target, store);
+      break;
+    case ExportFormat::kineto:
+      (void)exporter::write_kineto(order.target, store, {.ranks = {}, .steps = order.steps});
+      break;
+  }
+}
+
+void ExportJob::run(const Order& order) {
   std::string problem;
+  bool ended = false;
   try {
     say("reading the recording");
-    exporter::refuse_recording(target);
+    exporter::refuse_recording(order.target);
     store::RecordingInfo info;
-    const store::Store store = store::open_recording(recording, &info, store::Verify::as_read);
-    switch (format) {
-      case ExportFormat::report: {
-        const analysis::Summary summary = analysis::summarize(store);
-        say("writing " + target);
-        // Those that cannot be read are named by the panel Notes.
-        std::vector<exporter::Note> notes;
-        try {
-          notes = exporter::read_notes(exporter::notes_path(recording),
-                                       store.has_tables() ? store.tables().run_id : std::string());
-        } catch (const std::runtime_error&) {
-          notes.clear();
-        }
-        exporter::write_html_report(target, store, summary, info.problems, std::nullopt, notes);
-        break;
-      }
-      case ExportFormat::csv:
-        say("writing " + target);
-        (void)exporter::write_csv(target, store);
-        break;
-      case ExportFormat::chrome:
-        say("writing " + target);
-        exporter::write_chrome(target, store);
-        break;
-      case ExportFormat::perfetto:
-        say("writing " + target);
-        exporter::write_perfetto(target, store);
-        break;
-      case ExportFormat::sqlite:
-        say("writing " + target);
-        exporter::write_sqlite(target, store);
-        break;
-    }
+    const store::Store store = store::open_recording(order.recording, &info, store::Verify::as_read);
+    go_on_or_end();
+    write(order, store, info);
+  } catch (const ExportCancelled&) {
+    ended = true;
   } catch (const std::exception& failed) {
     problem = failed.what();
   }
@@ -112,6 +169,7 @@ void ExportJob::run(ExportFormat format, const std::string& recording, const std
   state_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   state_.running = false;
   state_.done = true;
+  state_.cancelled = ended;
   state_.problem = std::move(problem);
 }
 

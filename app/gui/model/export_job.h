@@ -3,16 +3,26 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+
+#include "app/store/recording.h"
 
 namespace shardscope::gui {
 
-enum class ExportFormat : std::uint8_t { report, csv, chrome, perfetto, sqlite };
+enum class ExportFormat : std::uint8_t { report, csv, chrome, perfetto, sqlite, kineto };
 /// "report", ".html": what a file of it is called.
 [[nodiscard]] const char* word(ExportFormat format) noexcept;
 [[nodiscard]] const char* ending(ExportFormat format) noexcept;
+
+/// Throws std::runtime_error where a recording would be replaced.
+void refuse_target(const std::string& path);
+/// A small file, whole or not at all. Throws std::runtime_error: path, reason.
+void write_whole(const std::string& path, const std::string& text);
 
 class ExportJob {
  public:
@@ -20,8 +30,17 @@ class ExportJob {
   ~ExportJob();  ///< waits for one that is under way
   ExportJob(const ExportJob&) = delete;
   ExportJob& operator=(const ExportJob&) = delete;
+  struct Order {
+    ExportFormat format{};
+    std::string recording, target;
+    std::string other = {};  ///< report: the run that it is compared with
+    std::optional<std::pair<std::int64_t, std::int64_t>> range_ns = {};  ///< Chrome trace: only that
+    std::optional<std::pair<std::uint32_t, std::uint32_t>> steps = {};   ///< Kineto: first and last
+  };
   /// Nothing happens while another one is under way.
-  void start(ExportFormat format, std::string recording, std::string target);
+  void start(Order order);
+  /// Ends it soon; what was there at its target stays.
+  void cancel() { cancelled_ = true; }
   struct State {
     bool running = false;
     bool done = false;
@@ -29,13 +48,19 @@ class ExportJob {
     std::string problem;  ///< why it failed
     std::string target;
     double seconds = 0;
+    double share = 0;  ///< of the spans that are written; 0 where it is not known
+    bool cancelled = false;
   };
   [[nodiscard]] State state() const;
   void forget();  ///< of one that is done
 
  private:
-  void run(ExportFormat format, const std::string& recording, const std::string& target);
+  void run(const Order& order);
+  void write(const Order& order, const store::Store& store, const store::RecordingInfo& info);
+  void report(const Order& order, const store::Store& store, const store::RecordingInfo& info);
   void say(std::string what);
+  void go_on_or_end() const;  ///< throws once it was cancelled
+  std::atomic<bool> cancelled_ = false;
   mutable std::mutex mutex_;
   State state_;
   std::chrono::steady_clock::time_point began_;

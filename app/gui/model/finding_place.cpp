@@ -8,6 +8,7 @@
 namespace shardscope::gui {
 
 std::string panel_of(const analysis::Finding& finding) {
+  if (!finding.panel.empty()) return finding.panel;
   // The first that the title holds; more particular words first.
   static constexpr std::array<std::pair<const char*, const char*>, 15> kPlaces{{
       {"straggler", "timeline"},

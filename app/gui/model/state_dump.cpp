@@ -134,6 +134,17 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
   out["notes"] = {{"problem", app.notes.problem()}, {"list", nlohmann::json::array()}};
   for (const Note& note : app.notes.notes())
     out["notes"]["list"].push_back({note.begin_ns, note.end_ns, note.text});
+  out["start_page"] = app.start_page;
+  out["other"] = app.other ? nlohmann::json(app.other->source()) : nlohmann::json(nullptr);
+  out["gates"] = nlohmann::json::array();
+  for (const store::RankRow& row : data.ranks())
+    out["gates"].push_back({row.gate.holding, static_cast<int>(row.gate.kind), row.gate.id});
+  out["breakpoints"] = {{"list", nlohmann::json::array()},
+                        {"playing", app.breaks.playing()},
+                        {"stopped", app.breaks.stopped() ? nlohmann::json(app.breaks.stopped()->which)
+                                                         : nlohmann::json(nullptr)}};
+  for (std::size_t i = 0; i < app.breaks.list().size(); ++i)
+    out["breakpoints"]["list"].push_back({app.breaks.text(data, i), app.breaks.list()[i].enabled});
   const auto step = measured_step_of(data.steps(), app.now_ns());
   out["shown_step"] = step ? nlohmann::json(data.steps()[*step].step) : nlohmann::json(nullptr);
   return analysis::to_text(out, 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string_view>
 
 namespace shardscope::gui {
 namespace {
@@ -88,6 +89,25 @@ std::string tab_separated(const Table& table, std::span<const std::size_t> rows)
     }
     out += '\n';
   }
+  return out;
+}
+
+std::string comma_separated(const Table& table, std::span<const std::size_t> rows) {
+  std::string out;
+  const auto field = [&](std::string text, bool number, bool last) {
+    if (!number && !text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos)
+      text.insert(0, "'");
+    if (text.find_first_of(",\"\r\n") != std::string::npos) {
+      for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, "\"");
+      text = '"' + text + '"';
+    }
+    out += text + (last ? "\r\n" : ",");
+  };
+  const std::size_t count = table.columns.size();
+  for (std::size_t i = 0; i < count; ++i) field(table.columns[i].name, false, i + 1 == count);
+  for (const std::size_t row : rows)
+    for (std::size_t i = 0; i < count; ++i)
+      field(table.rows[row][i].text, table.columns[i].number, i + 1 == count);
   return out;
 }
 

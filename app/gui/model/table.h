@@ -48,4 +48,7 @@ struct Table {
 /// Rows as a spreadsheet takes them from the clipboard: a line of heads, tabs between cells.
 [[nodiscard]] std::string tab_separated(const Table& table, std::span<const std::size_t> rows);
 
+/// Every row for a file (RFC 4180), as it is shown. What a spreadsheet would compute gets a ' before it.
+[[nodiscard]] std::string comma_separated(const Table& table, std::span<const std::size_t> rows);
+
 }  // namespace shardscope::gui

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "app/analysis/foreign_json.h"
+#include "app/gui/model/finding_detail.h"
 
 namespace shardscope::gui {
 namespace {
@@ -166,6 +167,21 @@ WhatIfChoice as_recorded(const ev::RunTables& tables) {
   choice.ranks = tables.world;
   choice.ranks_per_node = std::min(tables.local_world, tables.world);
   return choice;
+}
+
+void change(WhatIfChoice& choice, const std::vector<analysis::Change>& changes) {
+  const auto& settings = what_if_settings();
+  for (const analysis::Change& wanted : changes) {
+    const auto found =
+        std::ranges::find_if(settings, [&](const WhatIfSetting& one) { return wanted.key == one.key; });
+    const auto at = static_cast<std::size_t>(found - settings.begin());
+    if (at < choice.values.size()) {
+      choice.values[at] = plain_value(wanted.value);
+    } else {
+      if (!choice.more.empty() && !choice.more.ends_with('\n')) choice.more += '\n';
+      choice.more += wanted.key + "=" + wanted.value;
+    }
+  }
 }
 
 std::vector<std::string> what_if_arguments(const std::string& program, const std::string& recording,

@@ -12,6 +12,7 @@
 
 #include "app/analysis/summary.h"
 #include "app/gui/model/command_run.h"
+#include "app/gui/model/plan_counts.h"
 #include "instrumentation/event.h"
 
 namespace shardscope::gui {
@@ -42,6 +43,8 @@ struct WhatIfChoice {
 };
 /// As the run is.
 [[nodiscard]] WhatIfChoice as_recorded(const instrumentation::RunTables& tables);
+/// Changes settings: those that the panel offers at their place, others as lines of `more`.
+void change(WhatIfChoice& choice, const std::vector<analysis::Change>& changes);
 /// The command line: only what differs from the recording is named. `out` empty: the run is not kept.
 [[nodiscard]] std::vector<std::string> what_if_arguments(const std::string& program,
                                                          const std::string& recording,
@@ -54,6 +57,7 @@ struct WhatIfResult {
   analysis::Comparison comparison;  ///< A: recorded settings, modelled; B: the changed ones
   std::string warnings;             ///< of the command, a line each
   std::string recording;            ///< the changed run, as a file
+  std::vector<PlanCount> counts;    ///< of it: what its plan decided
 };
 /// Reads the command's JSON; gives the reason in words where it is none.
 [[nodiscard]] std::pair<std::optional<WhatIfResult>, std::string> read_what_if(const std::string& json);

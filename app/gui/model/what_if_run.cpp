@@ -1,10 +1,27 @@
 // The runs of `shardscope what-if` that the panel starts, and their results.
+#include <exception>
 #include <filesystem>
 #include <utility>
 
 #include "app/gui/model/what_if.h"
+#include "app/store/recording.h"
 
 namespace shardscope::gui {
+namespace {
+
+/// None where the run was not kept or cannot be read: then the figures stand alone.
+std::vector<PlanCount> counts_of(const std::string& recording) {
+  if (recording.empty()) return {};
+  try {
+    store::RecordingInfo info;
+    const store::Store store = store::open_recording(recording, &info);
+    return plan_counts(store, analysis::summarize(store));
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+}  // namespace
 
 WhatIfRun::~WhatIfRun() {
   command_.reset();
@@ -27,6 +44,7 @@ void WhatIfRun::start(std::vector<std::string> argv, std::string recording) {
       if (result) {
         result->warnings = std::move(ended.words);
         result->recording = recording;
+        result->counts = counts_of(recording);
       }
       outcome->result = std::move(result);
       outcome->problem = std::move(problem);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,8 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "app/gui/model/export_job.h"
 #include "app/gui/model/redraw.h"
 #include "app/gui/model/settings_text.h"
+#include "app/gui/platform/pixels.h"
+#include "app/gui/platform/png.h"
 #include "app/gui/platform/viewports.h"
 
 namespace shardscope::gui {
@@ -202,6 +206,7 @@ class Window {
     ImDrawData* const data = frame.build(app, panel, seconds);
     glViewport(0, 0, width, height);
     ImGui_ImplOpenGL3_RenderDrawData(data);
+    picture(frame, width, height, scale);
     viewports_->draw(window_);
     glfwSwapBuffers(window_);
   }
@@ -217,15 +222,48 @@ class Window {
     if (content > 1.01F || mode == nullptr || glfwGetPlatform() != GLFW_PLATFORM_X11) return content;
     return mode->width >= 5000 ? 2.5F : mode->width >= 3200 ? 1.75F : mode->width >= 2500 ? 1.25F : 1.0F;
   }
+  /// Of what was just drawn, once the dialog that asked for it has faded away.
+  void picture(Frame& frame, int width, int height, float scale) {
+    UiState& ui = frame.workspace().ui();
+    if (!ui.picture) return;
+    g_input.redraw.input();
+    constexpr int kFade = 3;      // frames in which a dialog closes
+    constexpr int kLongest = 60;  // a run that is played moves all the time
+    ++waited_;
+    if (waited_ < kFade || (frame.moving() && waited_ < kLongest)) return;
+    waited_ = 0;
+    const UiState::Picture wanted = *std::exchange(ui.picture, std::nullopt);
+    PixelRect part{0, 0, width, height};
+    if (!wanted.panel.empty()) {
+      const auto& placed = frame.workspace().placed();
+      const auto found = std::ranges::find(placed, wanted.panel, &PlacedForDump::name);
+      if (found == placed.end()) {
+        ui.say("No picture: this panel is not shown", true);
+        return;
+      }
+      part = pixels_of(found->rect, scale, width, height);
+    }
+    if (part.w <= 0 || part.h <= 0) {
+      ui.say("No picture: the panel is in a window of its own", true);
+      return;
+    }
+    std::vector<std::uint8_t> rows(static_cast<std::size_t>(part.w) * static_cast<std::size_t>(part.h) * 4);
+    glPixelStorei(GL_PACK_ALIGNMENT, 1);
+    glReadPixels(part.x, height - part.y - part.h, part.w, part.h, GL_RGBA, GL_UNSIGNED_BYTE, rows.data());
+    try {
+      refuse_target(wanted.path);
+      write_png(wanted.path, part.w, part.h, top_first(rows, part.w, part.h));
+      ui.say("Saved " + wanted.path);
+    } catch (const std::exception& failed) {
+      ui.say(std::string("No picture: ") + failed.what(), true);
+    }
+  }
+  int waited_ = 0;  ///< frames since a picture was asked for
   GLFWwindow* window_ = nullptr;
   std::optional<Viewports> viewports_;
 };
 
-/// A recording that was dropped onto the window, and whatever else asked to be opened.
-void open_what_was_asked(AppState& app, Frame& frame) {
-  for (const std::string& path : std::exchange(g_input.dropped, {})) app.open_request = {path, {}, false};
-  if (!app.open_request) return;
-  const AppState::OpenRequest request = *std::exchange(app.open_request, std::nullopt);
+void open(AppState& app, Frame& frame, const AppState::OpenRequest& request) {
   const std::string problem = app.open(request);
   if (!problem.empty()) {
     frame.workspace().ui().say(problem, true);
@@ -235,6 +273,18 @@ void open_what_was_asked(AppState& app, Frame& frame) {
     frame.workspace().ui().say({});
   }
   g_input.redraw.input();
+}
+
+/// Recordings that were dropped onto the window - of two the second is compared with the first - and whatever
+/// else asked to be opened.
+void open_what_was_asked(AppState& app, Frame& frame) {
+  const std::vector<std::string> dropped = std::exchange(g_input.dropped, {});
+  for (std::size_t i = 0; i < std::min<std::size_t>(dropped.size(), 2); ++i) {
+    const Session* const before = app.run.get();
+    open(app, frame, {dropped[i], {}, i == 1});
+    if (i == 0 && before == app.run.get()) break;  // it could not be opened, and says so
+  }
+  if (app.open_request) open(app, frame, *std::exchange(app.open_request, std::nullopt));
 }
 
 /// Between two frames, for a short time: what the user does is answered in the next one. True while there is
@@ -282,7 +332,7 @@ bool have_display() {
 int run_window(AppState& app, const WindowOptions& options) {
   Frame frame;
   Settings settings;
-  frame.workspace().opened({app.run->source(), {}, false});
+  if (!app.start_page) frame.workspace().opened({app.run->source(), {}, false});
   if (settings.first_run()) frame.workspace().ui().say("New here? Menu Help, Tour on a sample run");
   const Clock::time_point start = Clock::now();
   Clock::time_point last_draw{};
@@ -298,7 +348,8 @@ int run_window(AppState& app, const WindowOptions& options) {
       if (options.close_after_s > 0 && Seconds(now - start).count() > options.close_after_s) break;
       changed |= app.run->poll(std::chrono::microseconds(4000));
       if (app.other) changed |= app.other->poll(std::chrono::microseconds(2000));
-      const bool searching = search(app);
+      changed |= app.tick(Seconds(now - start).count());
+      const bool searching = search(app) || app.breaks.searching();
       changed |= searching;
       const double since = Seconds(now - last_draw).count();
       const double live_gap = std::max(kLiveFrame, draw_cost / kDrawShare);

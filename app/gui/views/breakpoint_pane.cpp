@@ -11,25 +11,18 @@
 
 namespace shardscope::gui {
 
-void BreakpointPane::play(Context& ctx, Rect& room) {
+void BreakpointPane::play(Context& ctx, Rect& room) const {
   AppState& app = ctx.app;
-  for (const Breakpoint& wanted : std::exchange(ctx.ui.breakpoints, {})) {
-    if (std::ranges::find(breakpoints_, wanted) == breakpoints_.end()) breakpoints_.push_back(wanted);
-  }
   if (app.run->live()) return;
   const Palette& c = ctx.colors();
+  const bool playing = app.breaks.playing();
   room.take_top(4);
   Rect line = room.take_top(24);
   const float w = ctx.button_width("Pause");
-  if (ctx.button(line.take_left(w), playback_.playing ? "Pause" : "Play", true,
-                 playback_.playing ? Context::Look::primary : Context::Look::plain,
-                 "Plays the recording from the cursor; it stops at the breakpoints below")) {
-    playback_.playing = !playback_.playing;
-    if (playback_.playing && (!app.cursor_ns || *app.cursor_ns >= app.store().end_ns()))
-      app.jump_to(app.time.range().begin_ns > 0 && app.cursor_ns
-                      ? 0
-                      : std::max<std::int64_t>(0, app.time.range().begin_ns));
-  }
+  if (ctx.button(line.take_left(w), playing ? "Pause" : "Play", true,
+                 playing ? Context::Look::primary : Context::Look::plain,
+                 "Plays the recording from the cursor (Space); it stops at the breakpoints below"))
+    app.breaks.play(app, !playing);
   line.take_left(8);
   ctx.canvas.text_in(line.take_left(std::min(line.w, ctx.canvas.width("speed", Font::small) + 6)), "speed",
                      c.muted, Font::small);
@@ -38,58 +31,62 @@ void BreakpointPane::play(Context& ctx, Rect& room) {
     ImGui::PushFont(ctx.canvas.fonts().of(Font::mono_small), line_height(Font::mono_small));
     ImGui::SetCursorScreenPos({slider.x, slider.y + 1});
     ImGui::SetNextItemWidth(slider.w);
-    float ms_per_s = static_cast<float>(playback_.speed * 1e3);
+    float ms_per_s = static_cast<float>(app.breaks.speed() * 1e3);
     if (ImGui::SliderFloat("##speed", &ms_per_s, 0.01F, 10'000, "%.3g ms per second",
                            ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp))
-      playback_.speed = static_cast<double>(ms_per_s) * 1e-3;
+      app.breaks.speed() = static_cast<double>(ms_per_s) * 1e-3;
     ImGui::PopFont();
     line.take_left(8);
   }
-  if (!breakpoints_.empty() && line.w > ctx.button_width("To the next breakpoint") &&
-      ctx.button(line.take_left(ctx.button_width("To the next breakpoint")), "To the next breakpoint")) {
-    to_next_hit(app);
-  }
-  const double passed = last_seconds_ > 0 ? std::min(0.25, ctx.seconds - last_seconds_) : 0;
-  last_seconds_ = ctx.seconds;
-  if (!playback_.playing) return;
-  ctx.moving = true;
-  const std::int64_t from = app.now_ns();
-  const std::int64_t to = playback_.advance(from, passed, app.store().end_ns());
-  const auto hit = next_hit(*app.run, app.stepper_rank, breakpoints_, from, to);
-  if (hit) {
-    playback_.playing = false;
-    hit_ = hit->which;
-  }
-  app.cursor_ns = hit ? hit->at_ns : to;
-  if (!app.time.range().contains(*app.cursor_ns))
-    app.time.set({*app.cursor_ns, *app.cursor_ns + app.time.range().length()}, app.store().end_ns());
+  if (!app.breaks.list().empty() && line.w > ctx.button_width("To the next breakpoint") &&
+      ctx.button(line.take_left(ctx.button_width("To the next breakpoint")), "To the next breakpoint", true,
+                 Context::Look::plain, "The next one after the cursor on any rank (F8)"))
+    app.breaks.to_next(app);
 }
 
-void BreakpointPane::to_next_hit(AppState& app) {
-  const auto hit = next_hit(*app.run, app.stepper_rank, breakpoints_, app.now_ns(), app.store().end_ns());
-  none_left_ = !hit;
-  if (!hit) return;
-  hit_ = hit->which;
-  app.jump_to(hit->at_ns);
-}
-
-void BreakpointPane::watch_live(AppState& app) {
-  if (!app.run->live()) return;
-  const std::int64_t end = app.store().end_ns();
-  if (watched_ns_ > 0 && end > watched_ns_ && !app.paused()) {
-    if (const auto hit = next_hit(*app.run, app.stepper_rank, breakpoints_, watched_ns_, end)) {
-      hit_ = hit->which;
-      app.pause();
-    }
+void BreakpointPane::row(AppState& app, std::size_t which, float width,
+                         std::optional<std::size_t>& removed) const {
+  const Breakpoint& one = app.breaks.list()[which];
+  ImGui::PushID(static_cast<int>(which));
+  bool enabled = one.enabled;
+  if (ImGui::Checkbox("##enabled", &enabled)) app.breaks.enable(which, enabled);
+  ImGui::SameLine();
+  ImGui::TextUnformatted(app.breaks.text(app.store(), which).c_str());
+  std::string state;
+  const char* tip = nullptr;
+  const auto& stopped = app.breaks.stopped();
+  const bool place = one.kind == BreakKind::module || one.kind == BreakKind::param ||
+                     one.kind == BreakKind::bucket || one.kind == BreakKind::step;
+  if (stopped && stopped->which == which) {
+    state = stopped->rank ? "stopped here, rank " + std::to_string(*stopped->rank) : "stopped here";
+  } else if (app.run->live() && enabled && app.breaks.at_gate(app.store()) == which) {
+    state = "stops there";
+    tip = "Every rank stops by itself at this place.";
+  } else if (app.run->live() && enabled) {
+    state = "holds after it";
+    tip = place ? "The run stops by itself at the first enabled place of the list alone. This one is looked "
+                  "for in "
+                  "the events as they come, and the run then holds at its next gate."
+                : "Looked for in the events as they come; the run then holds at its next gate.";
   }
-  watched_ns_ = end;
+  if (!state.empty()) {
+    ImGui::SameLine();
+    ImGui::TextDisabled("%s", state.c_str());
+    if (tip != nullptr) ImGui::SetItemTooltip("%s", tip);
+  }
+  ImGui::SameLine(std::max(0.0F, width - 34));
+  if (ImGui::SmallButton("x")) removed = which;
+  ImGui::SetItemTooltip("Removes the breakpoint");
+  ImGui::PopID();
 }
 
 void BreakpointPane::draw(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
-  ctx.section(room,
-              none_left_ && !breakpoints_.empty() ? "Breakpoints: none is hit from here on" : "Breakpoints");
-  const float rows = static_cast<float>(breakpoints_.size()) + 1;
+  const std::size_t count = app.breaks.list().size();
+  ctx.section(room, app.breaks.searching() && !app.breaks.playing() ? "Breakpoints: looking for the next one"
+                    : app.breaks.none_left() && count > 0           ? "Breakpoints: none is hit from here on"
+                                                                    : "Breakpoints, of all ranks");
+  const float rows = static_cast<float>(count) + 1;
   const Rect area = room.take_top(std::min(26 * rows, std::max(52.0F, room.h * 0.22F)));
   ImGui::PushFont(ctx.canvas.fonts().of(Font::small), line_height(Font::small));
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {6, 3});
@@ -97,28 +94,16 @@ void BreakpointPane::draw(Context& ctx, Rect& room) {
   ImGui::SetCursorScreenPos({area.x, area.y});
   if (ImGui::BeginChild("##breakpoints", {area.w, area.h})) {
     std::optional<std::size_t> removed;
-    for (std::size_t i = 0; i < breakpoints_.size(); ++i) {
-      ImGui::PushID(static_cast<int>(i));
-      ImGui::Checkbox("##enabled", &breakpoints_[i].enabled);
-      ImGui::SameLine();
-      const std::string text = text_of(app.store(), breakpoints_[i]) + (hit_ == i ? "  (stopped here)" : "");
-      ImGui::TextUnformatted(text.c_str());
-      ImGui::SameLine(std::max(0.0F, area.w - 34));
-      if (ImGui::SmallButton("x")) removed = i;
-      ImGui::PopID();
-    }
-    if (removed) {
-      breakpoints_.erase(breakpoints_.begin() + static_cast<std::ptrdiff_t>(*removed));
-      hit_.reset();
-    }
-    add_line(app.store());
+    for (std::size_t i = 0; i < count; ++i) row(app, i, area.w, removed);
+    if (removed) app.breaks.remove(*removed);
+    add_line(app);
   }
   ImGui::EndChild();
   ImGui::PopStyleVar(2);
   ImGui::PopFont();
 }
 
-void BreakpointPane::add_line(const store::Store& store) {
+void BreakpointPane::add_line(AppState& app) {
   ImGui::SetNextItemWidth(150);
   if (ImGui::BeginCombo("##kind", word(next_.kind))) {
     for (int i = 0; i < kBreakKinds; ++i) {
@@ -131,9 +116,8 @@ void BreakpointPane::add_line(const store::Store& store) {
     ImGui::EndCombo();
   }
   ImGui::SameLine();
-  ImGui::BeginDisabled(!choose(store));
-  if (ImGui::Button("Add") && std::ranges::find(breakpoints_, next_) == breakpoints_.end())
-    breakpoints_.push_back(next_);
+  ImGui::BeginDisabled(!choose(app.store()));
+  if (ImGui::Button("Add")) app.breaks.add(app.store(), next_);
   ImGui::EndDisabled();
 }
 

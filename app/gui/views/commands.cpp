@@ -17,11 +17,12 @@ namespace {
 using C = Context;
 
 bool live(const C& ctx) { return ctx.app.run->live(); }
-bool recording(const C& ctx) { return !live(ctx) && !ctx.app.run->disconnected(); }
 bool disconnected(const C& ctx) { return ctx.app.run->disconnected(); }
+bool is_open(const C& ctx) { return !ctx.app.start_page && !disconnected(ctx); }
 bool has_steps(const C& ctx) { return !ctx.app.store().steps().empty(); }
 bool has_notes(const C& ctx) { return !ctx.app.notes.notes().empty(); }
 bool selected(const C& ctx) { return ctx.app.selection.kind != SelectionKind::none; }
+bool has_gates_or_steps(const C& ctx) { return live(ctx) || has_steps(ctx); }
 bool has_gates(const C& ctx) { return live(ctx) || ctx.app.store().has_gates(ctx.app.stepper_rank); }
 
 template <Dialog what>
@@ -66,6 +67,32 @@ void pause_or_resume(C& ctx) {
     ctx.app.resume();
   else
     ctx.app.pause();
+}
+void play_or_pause(C& ctx) {
+  if (live(ctx))
+    pause_or_resume(ctx);
+  else
+    ctx.app.breaks.play(ctx.app, !ctx.app.breaks.playing());
+}
+bool has_breaks(const C& ctx) { return recording(ctx) && !ctx.app.breaks.list().empty(); }
+bool can_break_here(const C& ctx) {
+  const SelectionKind kind = ctx.app.selection.kind;
+  return kind == SelectionKind::module || kind == SelectionKind::param || kind == SelectionKind::step;
+}
+void break_at_selection(C& ctx) {
+  AppState& app = ctx.app;
+  const Selection& s = app.selection;
+  const Breakpoint wanted = s.kind == SelectionKind::module ? Breakpoint{BreakKind::module, s.module, 0, true}
+                            : s.kind == SelectionKind::param ? Breakpoint{BreakKind::param, s.param, 0, true}
+                                                             : Breakpoint{BreakKind::step, s.step, 0, true};
+  const auto& list = app.breaks.list();
+  if (const auto there = std::ranges::find(list, wanted); there != list.end()) {
+    app.breaks.remove(static_cast<std::size_t>(there - list.begin()));
+    ctx.ui.say("Breakpoint removed: " + text_of(app.store(), wanted));
+    return;
+  }
+  app.breaks.add(app.store(), wanted);
+  ctx.ui.say("Breakpoint: " + text_of(app.store(), wanted));
 }
 void keep_moment(C& ctx) {
   ctx.app.keep_moment();
@@ -159,12 +186,15 @@ const Command kCommands[] = {
     {Menu::file, "Open recording...", "Ctrl+O", 'O', kCtrl, ask<Dialog::open_recording>},
     {Menu::file, "Compare with recording...", "Ctrl+Shift+O", 'O', kCtrlShift, ask<Dialog::open_second>},
     {Menu::file, "Connect to a run...", "Ctrl+Shift+C", 'C', kCtrlShift, ask<Dialog::connect>},
-    {Menu::file, "Export report (HTML)...", "", 0, kNone, ask<Dialog::export_report>, recording, nullptr,
-     true},
-    {Menu::file, "Export tables (CSV)...", "", 0, kNone, ask<Dialog::export_csv>, recording},
-    {Menu::file, "Export trace (Chrome JSON)...", "", 0, kNone, ask<Dialog::export_chrome>, recording},
-    {Menu::file, "Export trace (Perfetto)...", "", 0, kNone, ask<Dialog::export_perfetto>, recording},
-    {Menu::file, "Export database (SQLite)...", "", 0, kNone, ask<Dialog::export_sqlite>, recording},
+    {Menu::file, "Export report (HTML)...", "", 0, kNone, ask<Dialog::export_report>, is_open, nullptr, true},
+    {Menu::file, "Export tables (CSV)...", "", 0, kNone, ask<Dialog::export_csv>, is_open},
+    {Menu::file, "Export trace (Chrome JSON)...", "", 0, kNone, ask<Dialog::export_chrome>, is_open},
+    {Menu::file, "Export trace (Perfetto)...", "", 0, kNone, ask<Dialog::export_perfetto>, is_open},
+    {Menu::file, "Export trace (PyTorch Kineto)...", "", 0, kNone, ask<Dialog::export_kineto>, is_open},
+    {Menu::file, "Export database (SQLite)...", "", 0, kNone, ask<Dialog::export_sqlite>, is_open},
+    {Menu::file, "Save picture (PNG)...", "", 0, kNone, ask<Dialog::save_picture>, is_open},
+    {Menu::file, "Cancel the export", "", 0, kNone, [](C& ctx) { ctx.ui.cancel_export = true; },
+     [](const C& ctx) { return ctx.ui.exporting; }},
     {Menu::file, "Trace info", "", 0, kNone, [](C& ctx) { ctx.ui.show_panel = "trace_info"; }, nullptr,
      nullptr, true},
     {Menu::file, "Quit", "Ctrl+Q", 'Q', kCtrl, [](C& ctx) { ctx.app.quit = true; }, nullptr, nullptr, true},
@@ -233,7 +263,12 @@ const Command kCommands[] = {
     {Menu::go, "Next step", "Page Down", 267, kNone, step_by<1>, has_steps},
     {Menu::go, "Clear selection, measure, then cursor", "Esc", key::kEscape, kNone, clear},
 
-    {Menu::run, "Pause or resume", "Space", key::kSpace, kNone, pause_or_resume, live},
+    {Menu::run, "Pause or resume; play a recording", "Space", key::kSpace, kNone, play_or_pause,
+     has_gates_or_steps},
+    {Menu::run, "Break at what is selected, or not", "F9", key::kF1 + 8, kNone, break_at_selection,
+     can_break_here},
+    {Menu::run, "To the next breakpoint", "F8", key::kF1 + 7, kNone,
+     [](C& ctx) { ctx.app.breaks.to_next(ctx.app); }, has_breaks},
     {Menu::run, "Keep this moment in the recording", "", 0, kNone, keep_moment, live},
     {Menu::run, "Connection", "", 0, kNone, [](C& ctx) { ctx.ui.show_panel = "connection"; },
      [](const C& ctx) { return live(ctx) || disconnected(ctx); }},

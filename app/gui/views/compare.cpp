@@ -10,6 +10,7 @@
 #include "app/gui/model/curve.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
+#include "app/gui/model/recent.h"
 #include "app/gui/views/aligned_steps.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
@@ -38,6 +39,7 @@ class CompareView final : public View {
   void tables(Context& ctx, Rect room);
   void figures(Context& ctx, const Rect& room);
   void steps(Context& ctx, Rect room);
+  static void nothing_to_compare(Context& ctx, Rect room);
 
   analysis::Comparison comparison_;
   std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that it is made from
@@ -188,13 +190,47 @@ void CompareView::steps(Context& ctx, Rect room) {
                      2});
 }
 
+/// Ways to a second run.
+void CompareView::nothing_to_compare(Context& ctx, Rect room) {
+  AppState& app = ctx.app;
+  const float top = std::max(90.0F, room.h * 0.45F);
+  ctx.empty(room.take_top(std::min(top, room.h)), "One run is open",
+            "A second one is set beside it here. `shardscope ab` makes a pair, and the What-if panel plays "
+            "this run "
+            "with other settings.");
+  if (room.h < 30) return;
+  Rect line = room.take_top(26);
+  const float width = ctx.button_width("Open a second run") + ctx.button_width("What if") + 8;
+  line.take_left(std::max(0.0F, (line.w - width) / 2));
+  if (ctx.button(line.take_left(ctx.button_width("Open a second run")), "Open a second run", true,
+                 Context::Look::primary, "Choose a recording (Ctrl+Shift+O)"))
+    ctx.ui.open(Dialog::open_second);
+  line.take_left(8);
+  if (ctx.button(line.take_left(ctx.button_width("What if")), "What if", true, Context::Look::plain,
+                 "Play this run with other settings and open the result here"))
+    ctx.ui.show_panel = "whatif";
+  if (ctx.ui.recent == nullptr) return;
+  room.take_top(10);
+  std::size_t shown = 0;
+  for (const std::string& file : ctx.ui.recent->files) {
+    if (file == app.run->source() || room.h < 24 || shown++ == 6) continue;
+    const Rect row = room.take_top(22);
+    const std::size_t slash = file.rfind('/');
+    const std::string name = "Compare with " + (slash == std::string::npos ? file : file.substr(slash + 1));
+    const float w = std::min(row.w, ctx.canvas.width(name, Font::small) + 2);
+    const Rect place{row.x + (row.w - w) / 2, row.y, w, row.h};
+    ctx.canvas.text_in(place, name, ctx.colors().accent, Font::small);
+    if (!ctx.hovered(place)) continue;
+    ctx.canvas.horizontal(place.x, place.bottom() - 3, place.w, ctx.colors().accent);
+    ctx.tip(file);
+    if (ctx.pointer.pressed[0]) app.open_request = {file, {}, true};
+  }
+}
+
 void CompareView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   if (!app.other) {
-    ctx.empty(room, "One run is open",
-              "Open a second one with File, Compare with recording (Ctrl+Shift+O). `shardscope ab` makes a "
-              "pair, and "
-              "the What-if panel plays this run with other settings and opens the result here.");
+    nothing_to_compare(ctx, room);
     return;
   }
   const std::string of_a = app.run->partial();

@@ -79,12 +79,18 @@ enum class Dialog : std::uint8_t {
   export_chrome,
   export_perfetto,
   export_sqlite,
-  note,  ///< UiState::note
+  export_kineto,
+  save_table,    ///< UiState::table_rows
+  save_picture,  ///< UiState::picture
+  note,          ///< UiState::note
   about,
 };
 
+struct Recent;
+
 /// Lasts over frames.
 struct UiState {
+  const Recent* recent = nullptr;  ///< what was opened before
   Overlay overlay;
   const void* captured = nullptr;  ///< the drag in progress belongs to this
   bool help = false;
@@ -98,7 +104,14 @@ struct UiState {
   std::string notice;          ///< said in the status bar until the next one
   bool notice_is_trouble = false;
   bool reset_layout = false;
-  std::vector<Breakpoint> breakpoints;  ///< asked for elsewhere: the Stepper takes them over
+  bool exporting = false, cancel_export = false;
+  std::string table_rows;  ///< that the dialog writes to a file
+  /// To be written of what the window shows once dialogs and menus are gone.
+  struct Picture {
+    std::string path;
+    std::string panel;  ///< empty: the whole window
+  };
+  std::optional<Picture> picture;
   void open(Dialog what) {
     dialog = what;
     dialog_opened = true;

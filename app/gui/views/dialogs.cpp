@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/gui/model/format.h"
 #include "app/gui/model/places.h"
 #include "app/gui/views/imgui_text.h"
 #include "app/gui/views/theme.h"
@@ -36,6 +35,12 @@ const char* title_of(Dialog dialog) {
       return "Export a trace";
     case Dialog::export_sqlite:
       return "Export a database";
+    case Dialog::export_kineto:
+      return "Export traces";
+    case Dialog::save_table:
+      return "Save the table";
+    case Dialog::save_picture:
+      return "Save a picture";
     case Dialog::note:
       return "Note";
     case Dialog::about:
@@ -74,6 +79,7 @@ bool Dialogs::confirm(Context& ctx, const char* what, bool enabled) {
 }
 
 void Dialogs::draw(Context& ctx, const Parts& parts) {
+  if (std::exchange(ctx.ui.cancel_export, false)) job_.cancel();
   const Dialog dialog = ctx.ui.dialog;
   if (dialog == Dialog::none) return;
   const char* const title = title_of(dialog);
@@ -84,6 +90,10 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
     picked_.clear();
     files_ = {};
     chosen_ = 0;
+    part_only_ = false;
+    with_other_ = true;
+    picture_of_.clear();
+    asked_about_.clear();
     ImGui::OpenPopup(title);
   }
   const float width = std::min(width_of(dialog), ctx.window.w - 32);
@@ -134,6 +144,15 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
         break;
       case Dialog::export_sqlite:
         export_to(ctx, ExportFormat::sqlite);
+        break;
+      case Dialog::export_kineto:
+        export_to(ctx, ExportFormat::kineto);
+        break;
+      case Dialog::save_table:
+        save_table(ctx);
+        break;
+      case Dialog::save_picture:
+        save_picture(ctx, parts);
         break;
       case Dialog::note:
         note(ctx);
@@ -186,35 +205,6 @@ void Dialogs::save_layout(Context& ctx, const Parts& parts) {
       close(ctx);
     }
   }
-}
-
-void Dialogs::export_to(Context& ctx, ExportFormat format) {
-  const std::string recording = ctx.app.run->source();
-  if (ctx.ui.dialog_opened) {
-    text_ = recording;
-    if (text_.ends_with(".zscope")) text_.resize(text_.size() - 7);
-    text_ += ending(format);
-  }
-  ImGui::Text("Write the %s to", word(format));
-  if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
-  ImGui::SetNextItemWidth(-1);
-  const bool entered = text_field("##target", "file", text_, ImGuiInputTextFlags_EnterReturnsTrue);
-  if (format == ExportFormat::csv) ImGui::TextDisabled("a folder: one file per table");
-  const bool busy = job_.state().running;
-  if (busy) ImGui::TextDisabled("Another export is under way");
-  const bool possible = !busy && !text_.empty();
-  if (confirm(ctx, "Export", possible) || (entered && possible)) {
-    job_.start(format, recording, text_);
-    close(ctx);
-  }
-}
-
-std::string Dialogs::export_line() const {
-  const ExportJob::State state = job_.state();
-  if (state.running) return "Export: " + state.what + ", " + decimal(state.seconds, 1) + " s";
-  if (!state.done) return {};
-  return state.problem.empty() ? "Exported " + state.target + " in " + decimal(state.seconds, 1) + " s"
-                               : "Export failed: " + state.problem;
 }
 
 void Dialogs::about(Context& ctx) {

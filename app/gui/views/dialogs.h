@@ -34,7 +34,13 @@ class Dialogs {
   void connect(Context& ctx, const Parts& parts);
   void save_layout(Context& ctx, const Parts& parts);
   void note(Context& ctx);  // note_dialog.cpp
+  // export_dialogs.cpp
   void export_to(Context& ctx, ExportFormat format);
+  void save_table(Context& ctx);
+  void save_picture(Context& ctx, const Parts& parts);
+  /// The field for the file, and a sentence where there is one already. Returns whether Enter was pressed.
+  bool target_field(Context& ctx, const std::string& proposed);
+  [[nodiscard]] bool is_there() const;
   void about(Context& ctx);
   void close(Context& ctx);
   /// The last line: what the dialog does, and Cancel. Returns whether it is to be done.
@@ -50,6 +56,10 @@ class Dialogs {
   FileList files_;
   std::string picked_;
   ExportJob job_;
+  bool part_only_ = false;   ///< what is shown of the run, not all of it
+  bool with_other_ = true;   ///< the report compares with the second run
+  std::string picture_of_;   ///< a panel; empty: the window
+  std::string asked_about_;  ///< file that Enter may replace: it was said that it is there
 };
 
 }  // namespace shardscope::gui

@@ -1,10 +1,14 @@
-// Findings: what is wrong with the run, how much, where to look and what to do about it.
+// Findings: what is wrong with the run, what it costs, where to look, what to do about it and what that
+// gives.
 #include <algorithm>
 
+#include "app/gui/model/finding_detail.h"
 #include "app/gui/model/finding_place.h"
 #include "app/gui/model/format.h"
+#include "app/gui/views/imgui_text.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/table_view.h"
+#include "app/gui/views/theme.h"
 
 namespace shardscope::gui {
 namespace {
@@ -25,7 +29,10 @@ class FindingsView final : public View {
   };
   void build(const AppState& app);
   bool draw_cell(Context& ctx, std::size_t row, std::size_t column, const Rect& cell) const;
-  void detail(Context& ctx, Rect room, const analysis::Finding& finding) const;
+  void choose(const AppState& app, std::size_t row);
+  void detail(Context& ctx, const Rect& room, const Row& row) const;
+  void figures(Context& ctx, const Row& row) const;
+  [[nodiscard]] float height_of(Context& ctx, float width) const;
   void go_to(Context& ctx, const Row& row) const;
 
   std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that the table is made from
@@ -34,6 +41,7 @@ class FindingsView final : public View {
   std::vector<Row> rows_;
   TableState state_;
   std::size_t chosen_ = 0;
+  FindingDetail detail_;  ///< of the chosen one
 };
 
 Rgb color_of(const Palette& c, ev::Severity severity) {
@@ -53,12 +61,30 @@ void severity_mark(Canvas& canvas, const Palette& c, ev::Severity severity, floa
     canvas.fill({x - 4, y - 4, 8, 8}, color);
 }
 
+/// Costs of a step sort above those that came once, and these above bytes.
+Cell cost_cell(const analysis::Finding& finding) {
+  if (finding.cost_ms) return number_cell(1e12 + *finding.cost_ms, milliseconds(finding.cost_ms).text());
+  if (finding.cost_once_ms)
+    return {milliseconds(finding.cost_once_ms).text() + " once", *finding.cost_once_ms, Tone::muted, {}, ""};
+  if (finding.cost_bytes)
+    return number_cell(1e-15 * static_cast<double>(*finding.cost_bytes), bytes(*finding.cost_bytes).text());
+  return {};
+}
+
+void FindingsView::choose(const AppState& app, std::size_t row) {
+  chosen_ = row;
+  const Row& chosen = rows_[row];
+  detail_ = detail_of(chosen.of_b ? app.other->store() : app.store(), *chosen.finding);
+}
+
 void FindingsView::build(const AppState& app) {
   of_a_ = app.run->analysis();
   of_b_ = app.other ? app.other->analysis() : nullptr;
   compared_ = app.other != nullptr;
   table_ = {};
   table_.columns = {{"", 0.05F}, {.name = "finding", .weight = 1, .smallest = 200}};
+  table_.columns.push_back(
+      {"cost", 0.05F, true, "Of a typical step; once; or bytes, where it costs no time"});
   table_.columns.push_back({"rank", 0.05F, true});
   table_.columns.push_back({"step", 0.05F, true});
   table_.columns.push_back({"time", 0.05F, true, "Since the run's first event"});
@@ -72,6 +98,7 @@ void FindingsView::build(const AppState& app) {
       table_.add(
           {{severity_word(finding.severity), static_cast<double>(finding.severity), Tone::normal, {}, ""},
            {finding.title, {}, Tone::normal, {}, ""},
+           cost_cell(finding),
            ranked ? number_cell(finding.rank, std::to_string(finding.rank))
                   : Cell{"all", -1.0, Tone::muted, {}, ""},
            step ? number_cell(*step, std::to_string(*step)) : Cell{"all", -1.0, Tone::muted, {}, ""},
@@ -83,16 +110,16 @@ void FindingsView::build(const AppState& app) {
   };
   take(*app.run, false);
   if (app.other) take(*app.other, true);
-  chosen_ = std::min(chosen_, rows_.empty() ? 0 : rows_.size() - 1);
+  if (!rows_.empty()) choose(app, std::min(chosen_, rows_.size() - 1));
 }
 
 bool FindingsView::draw_cell(Context& ctx, std::size_t row, std::size_t column, const Rect& cell) const {
-  if (column > 1 && column < 5) return false;
+  if (column > 1 && column < 6) return false;
   const Palette& c = ctx.colors();
   const analysis::Finding& finding = *rows_[row].finding;
   if (column == 0) {
     severity_mark(ctx.canvas, c, finding.severity, cell.x + 6, cell.y + 13);
-  } else if (column == 5) {
+  } else if (column == 6) {
     const Rect mark{cell.x, cell.y + (cell.h - 10) / 2, 10, 10};
     ctx.canvas.fill(mark, c.runs[rows_[row].of_b ? 1 : 0], 1, 2);
     ctx.canvas.text_in({mark.right() + 6, cell.y, cell.w, cell.h}, rows_[row].of_b ? "B" : "A", c.text);
@@ -105,18 +132,109 @@ bool FindingsView::draw_cell(Context& ctx, std::size_t row, std::size_t column, 
   return true;
 }
 
-/// What the row has no room for.
-void FindingsView::detail(Context& ctx, Rect room, const analysis::Finding& finding) const {
+/// What the row has no room for: what it costs, what to do, which settings to change and what that gives.
+void FindingsView::detail(Context& ctx, const Rect& room, const Row& row) const {
   const Palette& c = ctx.colors();
+  const analysis::Finding& finding = *row.finding;
   ctx.canvas.horizontal(room.x, room.y, room.w, c.line);
-  room = {room.x, room.y + 8, room.w, room.h - 8};
-  const auto paragraph = [&](const std::string& text, Rgb color, Font font) {
-    if (text.empty() || room.h < 14) return;
-    room.take_top(ctx.canvas.paragraph({room.x, room.y, room.w, room.h}, text, color, font) + 4);
+  const FontScope small(ctx.canvas.fonts(), Font::small);
+  ImGui::SetCursorScreenPos({room.x, room.y + 6});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {8, 4});
+  if (ImGui::BeginChild("##finding", {room.w, room.h - 6})) {
+    ImGui::PushTextWrapPos(0);
+    {
+      const FontScope strong(ctx.canvas.fonts(), Font::strong);
+      ImGui::TextUnformatted(finding.title.c_str());
+    }
+    ImGui::PushStyleColor(ImGuiCol_Text, ink(mix(c.muted, c.text, 0.6F)));
+    ImGui::TextUnformatted(finding.evidence.c_str());
+    ImGui::PopStyleColor();
+    ImGui::PopTextWrapPos();
+    figures(ctx, row);
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+}
+
+void FindingsView::figures(Context& ctx, const Row& row) const {
+  const analysis::Finding& finding = *row.finding;
+  const FindingDetail& detail = detail_;
+  if (!ImGui::BeginTable("##figures", 2)) return;
+  ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, 64);
+  ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch);
+  const auto line = [&](const char* label) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::TextDisabled("%s", label);
+    ImGui::TableNextColumn();
   };
-  paragraph(finding.title, c.text, Font::strong);
-  paragraph(finding.evidence, mix(c.muted, c.text, 0.6F), Font::small);
-  paragraph(finding.next_step.empty() ? "" : "Next: " + finding.next_step, c.text, Font::small);
+  const auto text_line = [&](const char* label, const std::string& text) {
+    if (text.empty()) return;
+    line(label);
+    ImGui::PushTextWrapPos(0);
+    ImGui::TextUnformatted(text.c_str());
+    ImGui::PopTextWrapPos();
+  };
+  const auto copy = [&](const std::string& text, const char* tip) {
+    ImGui::SameLine();
+    if (ImGui::SmallButton("Copy")) {
+      ImGui::SetClipboardText(text.c_str());
+      ctx.ui.say("Copied: " + text);
+    }
+    ImGui::SetItemTooltip("%s\n%s", tip, text.c_str());
+  };
+  text_line("Cost", detail.cost);
+  text_line("Next", finding.next_step);
+  for (std::size_t i = 0; i < detail.changes.size(); ++i) {
+    const FindingDetail::Change& change = detail.changes[i];
+    line(i == 0 ? "Change" : "");
+    ImGui::PushID(static_cast<int>(i));
+    {
+      const FontScope mono(ctx.canvas.fonts(), Font::mono_small);
+      ImGui::TextUnformatted((change.key + ": " + change.now + " \u2192 " + change.then).c_str());
+    }
+    copy("--set " + change.option, "As run and what-if take it:");
+    ImGui::PopID();
+  }
+  text_line("Gain", detail.gain);
+  for (std::size_t i = 0; i < detail.explains.size(); ++i)
+    text_line(i == 0 ? "Explains" : "", detail.explains[i]);
+  if (!detail.page.empty()) {
+    line("Page");
+    ImGui::TextUnformatted(detail.page.c_str());
+    copy(detail.page, "What it means, how it is found and what was measured, in Shardscope's documentation:");
+  }
+  if (!detail.changes.empty()) {
+    line("");
+    const AppState& app = ctx.app;
+    const bool possible = !row.of_b && !app.run->live();
+    ImGui::BeginDisabled(!possible);
+    if (ImGui::Button("Try in What if")) {
+      ctx.ui.show_panel = "whatif";
+      ctx.app.what_if_changes = finding.changes;
+    }
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) {
+      ImGui::SetTooltip("%s", possible ? "Opens the panel What if with these settings changed; Play it there"
+                              : row.of_b ? "This is a finding of B; What if plays A"
+                                         : "What if plays recordings: record the run and open that");
+    }
+  }
+  ImGui::EndTable();
+}
+
+/// What the detail needs to be seen whole.
+float FindingsView::height_of(Context& ctx, float width) const {
+  constexpr float kChangeLine = 21;
+  const analysis::Finding& finding = *rows_[chosen_].finding;
+  const auto lines = [&](const std::string& text, float indent) {
+    return text.empty() ? 0.0F : ctx.canvas.paragraph_height(width - indent, text, Font::small) + 4;
+  };
+  float height = 40 + lines(finding.evidence, 16) + lines(detail_.cost, 96) + lines(finding.next_step, 96) +
+                 lines(detail_.gain, 96) + lines(detail_.page, 96);
+  for (const std::string& follower : detail_.explains) height += lines(follower, 96);
+  return height + kChangeLine * static_cast<float>(detail_.changes.size()) +
+         (detail_.changes.empty() ? 0 : 28);
 }
 
 void FindingsView::go_to(Context& ctx, const Row& row) const {
@@ -143,10 +261,7 @@ void FindingsView::draw(Context& ctx, Rect room) {
   }
   room = {room.x + 8, room.y, room.w - 16, room.h - 6};
   Rect below;
-  const analysis::Finding& shown = *rows_[chosen_].finding;
-  const float wanted = 34 + ctx.canvas.paragraph_height(room.w, shown.evidence, Font::small) +
-                       ctx.canvas.paragraph_height(room.w, "Next: " + shown.next_step, Font::small);
-  if (room.h > 150) below = room.take_bottom(std::min(wanted, room.h * 0.5F));
+  if (room.h > 150) below = room.take_bottom(std::min(height_of(ctx, room.w), room.h * 0.55F));
   TableOptions options;
   options.chosen = chosen_;
   options.row_height = kFindingRow;
@@ -155,10 +270,10 @@ void FindingsView::draw(Context& ctx, Rect room) {
   };
   const TableHit hit = draw_table(ctx, "##findings", room, table_, state_, options);
   if (hit.clicked) {
-    chosen_ = *hit.clicked;
+    choose(app, *hit.clicked);
     go_to(ctx, rows_[chosen_]);
   }
-  if (!below.empty()) detail(ctx, {below.x + 4, below.y, below.w - 8, below.h}, *rows_[chosen_].finding);
+  if (!below.empty()) detail(ctx, {below.x + 4, below.y, below.w - 8, below.h}, rows_[chosen_]);
 }
 
 }  // namespace

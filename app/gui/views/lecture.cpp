@@ -24,6 +24,7 @@ class LectureView final : public View {
   std::string_view name() const override { return "lecture"; }
   std::string_view title() const override { return "Lecture"; }
   std::vector<Choice> choices(AppState& app) override;
+  void update(Context& ctx) override;
   void draw(Context& ctx, Rect room) override;
 
  private:
@@ -112,6 +113,14 @@ void LectureView::play(Context& ctx) {
   const std::size_t before = player_.scene;
   const std::int64_t at = player_.advance(lecture_, passed);
   show(app, at, player_.scene != before);
+}
+
+/// It plays on while another panel lies over this one; who chooses another time has it pause there.
+void LectureView::update(Context& ctx) {
+  if (!player_.playing) return;
+  if (ctx.app.store().ranks().empty() || !refresh(ctx.app)) return;
+  if (ctx.app.cursor_ns != shown_ns_) player_.playing = false;
+  play(ctx);
 }
 
 void LectureView::controls(Context& ctx, Rect room) {
@@ -218,7 +227,7 @@ void LectureView::draw(Context& ctx, Rect room) {
     ctx.empty(room, "No lecture of this run", lecture_.missing);
     return;
   }
-  play(ctx);
+  if (!player_.playing) play(ctx);  // update() has, while it plays
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};
   controls(ctx, room.take_top(kControls));
   progress(ctx, room.take_top(kProgress));

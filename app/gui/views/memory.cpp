@@ -10,6 +10,7 @@
 #include "app/gui/model/memory_stack.h"
 #include "app/gui/model/names.h"
 #include "app/gui/views/alive_pane.h"
+#include "app/gui/views/held_pane.h"
 #include "app/gui/views/memory_curve.h"
 #include "app/gui/views/memory_legend.h"
 #include "app/gui/views/panels.h"
@@ -19,7 +20,7 @@ namespace shardscope::gui {
 namespace {
 
 /// What lies below the curve.
-enum class Below : std::uint8_t { nothing, peak, now, difference, stages };
+enum class Below : std::uint8_t { nothing, peak, now, difference, held, stages };
 
 class MemoryView final : public View {
  public:
@@ -38,11 +39,12 @@ class MemoryView final : public View {
   MemoryCurve curve_;
   MemoryLegend legend_;
   AlivePane alive_;
+  HeldPane held_;
 };
 
 std::vector<Choice> MemoryView::choices(AppState& app) {
   std::vector<Choice> out{{"below the curve",
-                           {"curve", "at the peak", "now", "difference", "stages"},
+                           {"curve", "at the peak", "now", "difference", "held", "stages"},
                            static_cast<int>(below_),
                            [this](int to) { below_ = static_cast<Below>(to); }}};
   const auto pools = used_pools(app.store(), app.memory_rank);
@@ -81,6 +83,8 @@ void MemoryView::below(Context& ctx, const Rect& room, const store::MemorySample
       return alive_.draw(ctx, room, peak, AlivePane::When::now);
     case Below::difference:
       return alive_.draw(ctx, room, peak, AlivePane::When::difference);
+    case Below::held:
+      return held_.draw(ctx, room);
     case Below::stages:
       return draw_stage_bars(ctx, room);
   }

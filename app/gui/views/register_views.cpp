@@ -2,6 +2,7 @@
 
 namespace shardscope::gui {
 
+void View::update(Context&) {}
 void View::header(Context&, Rect&) {}
 
 std::vector<Choice> View::choices(AppState&) { return {}; }

@@ -73,8 +73,8 @@ void open_span_menu(Context& ctx, store::LaneId lane, const store::Span& span) {
     items.push_back({"Go to " + module_name(app.store(), module), "", true, false,
                      [&app, module, rank = lane.rank] { app.select_module(module, rank); },
                      std::exchange(line, false)});
-    items.push_back({"Stop at " + module_name(app.store(), module), "breakpoint", true, false, [&ui, module] {
-                       ui.breakpoints.push_back({BreakKind::module, module});
+    items.push_back({"Stop at " + module_name(app.store(), module), "breakpoint", true, false, [&app, &ui, module] {
+                       app.breaks.add(app.store(), {BreakKind::module, module});
                        ui.show_panel = "stepper";
                      }});
   }
@@ -87,8 +87,8 @@ void open_span_menu(Context& ctx, store::LaneId lane, const store::Span& span) {
   }
   if (!params.empty())
     items.push_back({"Stop at " + param_name(app.store(), params.front()), "breakpoint", true, false,
-                     [&ui, param = params.front()] {
-                       ui.breakpoints.push_back({BreakKind::param, param});
+                     [&app, &ui, param = params.front()] {
+                       app.breaks.add(app.store(), {BreakKind::param, param});
                        ui.show_panel = "stepper";
                      }});
   ctx.menu(at_pointer(ctx), std::move(items));

@@ -157,7 +157,6 @@ void StepperView::draw(Context& ctx, Rect room) {
     return;
   }
   breakpoints_.play(ctx, room);
-  breakpoints_.watch_live(app);
   positions(ctx, room);
   if (room.h > 260) breakpoints_.draw(ctx, room);
   // A wide panel has the scheduler's text beside the lists, a narrow one below them.

@@ -213,6 +213,10 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
                 copy_marked = true;
               }
               copy_all = ImGui::MenuItem("Copy all rows");
+              if (ImGui::MenuItem("Save all rows (CSV)...")) {
+                ctx.ui.table_rows = comma_separated(table, order);
+                ctx.ui.open(Dialog::save_table);
+              }
               ImGui::EndPopup();
             }
           }

@@ -20,6 +20,8 @@ class View {
   [[nodiscard]] virtual std::string_view title() const = 0;  ///< as the user reads it
   /// Whether it shows anything that is analysed: then its title says so while that is partial.
   [[nodiscard]] virtual bool analysed() const { return false; }
+  /// Called each frame, whether or not the panel is drawn: for what goes on by itself.
+  virtual void update(Context& ctx);
   /// What it can show, the most wanted first: in its title line, left of what header() draws, and in the
   /// palette.
   [[nodiscard]] virtual std::vector<Choice> choices(AppState& app);

@@ -9,9 +9,12 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/plan_counts.h"
+#include "app/gui/model/setting_search_run.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
 #include "app/gui/views/table_view.h"
@@ -32,6 +35,9 @@ class WhatIfView final : public View {
   void setting(std::size_t which, std::int32_t stage);
   void links();
   void buttons(Context& ctx);
+  void take(const std::vector<analysis::Change>& changes);
+  void search_line(Context& ctx);
+  void searched(Context& ctx, Rect room);
   void result(Context& ctx, Rect room);
   void bars(Context& ctx, Rect& room, const WhatIfResult& result) const;
   [[nodiscard]] std::int32_t stage() const;
@@ -42,8 +48,14 @@ class WhatIfView final : public View {
   std::array<char, 512> more_{};
   WhatIfRun run_;
   std::shared_ptr<const WhatIfRun::Outcome> shown_;
-  Table table_;
-  TableState state_;
+  Table table_, plan_;
+  TableState state_, plan_state_;
+  SettingSearchRun search_;
+  std::shared_ptr<const SettingSearchRun::Ended> found_;  ///< that found_table_ is of
+  Table found_table_;
+  TableState found_state_;
+  bool show_search_ = false;  ///< at the right: the search, not the run that was played last
+  double memory_gib_ = 0, search_began_ = 0;
 };
 
 std::int32_t WhatIfView::stage() const {
@@ -146,6 +158,14 @@ void WhatIfView::links() {
   ImGui::InputTextMultiline("##more", more_.data(), more_.size(), {-FLT_MIN, 44});
 }
 
+/// Of a finding: the settings as recorded but for these.
+void WhatIfView::take(const std::vector<analysis::Change>& changes) {
+  choice_ = recorded_;
+  change(choice_, changes);
+  more_.fill(0);
+  choice_.more.copy(more_.data(), more_.size() - 1);
+}
+
 void WhatIfView::buttons(Context& ctx) {
   AppState& app = ctx.app;
   const bool running = run_.running();
@@ -154,6 +174,7 @@ void WhatIfView::buttons(Context& ctx) {
   if (ImGui::Button("Play it")) {
     choice_.more = more_.data();
     const std::string out = temporary_recording("what-if");
+    show_search_ = false;
     run_.start(what_if_arguments(shardscope_program(), of_, app.store().tables(), choice_, out), out);
   }
   ImGui::EndDisabled();
@@ -176,6 +197,71 @@ void WhatIfView::buttons(Context& ctx) {
         .source = shown_->result->recording, .key_file = {}, .second = true, .temporary = true};
   }
   ImGui::EndDisabled();
+  search_line(ctx);
+}
+
+/// Looks for the fastest settings instead of playing given ones.
+void WhatIfView::search_line(Context& ctx) {
+  ImGui::Dummy({0, 2});
+  const bool running = search_.running();
+  ImGui::BeginDisabled(running || run_.running());
+  if (ImGui::Button("Search")) {
+    search_.start(search_arguments(shardscope_program(), of_, memory_gib_));
+    search_began_ = ctx.seconds;
+    show_search_ = true;
+  }
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    ImGui::SetTooltip("Plays up to 150 of the usual settings over the recorded ones and names the fastest");
+  ImGui::SameLine();
+  ImGui::BeginDisabled(!running);
+  if (ImGui::Button("Stop##search")) search_.cancel();
+  ImGui::EndDisabled();
+  ImGui::SameLine();
+  ImGui::SetNextItemWidth(-FLT_MIN);
+  if (ImGui::InputDouble("##memory", &memory_gib_, 0, 0,
+                         memory_gib_ > 0 ? "within %.4g GiB" : "no memory limit"))
+    memory_gib_ = std::max(0.0, memory_gib_);
+  ImGui::SetItemTooltip("Of a rank's device memory, for the search; 0: no limit");
+}
+
+/// What the search found; a click takes the settings of a row over.
+void WhatIfView::searched(Context& ctx, Rect room) {
+  const Palette& c = ctx.colors();
+  const auto ended = search_.ended();
+  if (ended != found_) {
+    found_ = ended;
+    found_table_ = found_ && found_->outcome ? search_table(*found_->outcome) : Table{};
+  }
+  const auto paragraph = [&](const std::string& text, Rgb color) {
+    if (text.empty() || room.h < 16) return;
+    room.take_top(ctx.canvas.paragraph({room.x, room.y, room.w, room.h}, text, color, Font::small) + 6);
+  };
+  if (search_.running()) {
+    ctx.empty(
+        room, "Looking for the fastest settings: " + decimal(ctx.seconds - search_began_, 0) + " s",
+        "Up to 150 settings are played, each takes as long as one what-if. Stop ends it without a result.");
+    ctx.moving = true;
+    return;
+  }
+  if (!found_) return;
+  if (!found_->outcome) {
+    ctx.canvas.text_in(room.take_top(24), "The search found nothing", c.of(Meaning::trouble), Font::strong);
+    paragraph(found_->problem, c.text);
+    return;
+  }
+  const SearchOutcome& outcome = *found_->outcome;
+  ctx.section(room, "Fastest settings of " + std::to_string(outcome.played) + " played");
+  paragraph(outcome.verdict, c.text);
+  paragraph("Recorded: " + milliseconds(outcome.recorded_ms).text() + " a step, peak " +
+                bytes(outcome.recorded_peak_bytes).text() + ". Predictions are off by up to " +
+                decimal(outcome.error_pct, 1) +
+                " %. A click takes a row's settings over; play them to compare.",
+            c.muted);
+  const TableHit hit =
+      draw_table(ctx, "##searched", room.take_top(std::min(room.h, table_height(found_table_))), found_table_,
+                 found_state_);
+  if (hit.clicked) take(outcome.best[*hit.clicked].changes);
 }
 
 void WhatIfView::settings(Context& ctx, const Rect& room) {
@@ -238,7 +324,11 @@ void WhatIfView::result(Context& ctx, Rect room) {
   const auto outcome = run_.outcome();
   if (outcome != shown_) {
     shown_ = outcome;
-    table_ = shown_ && shown_->result ? metric_table(shown_->result->comparison) : Table{};
+    const bool good = shown_ && shown_->result;
+    table_ = good ? metric_table(shown_->result->comparison) : Table{};
+    plan_ = {};
+    if (good && !shown_->result->counts.empty())
+      plan_ = plan_difference(plan_counts(ctx.app.store(), ctx.app.run->summary()), shown_->result->counts);
   }
   if (run_.running()) {
     ctx.empty(room, "Playing the run",
@@ -270,6 +360,10 @@ void WhatIfView::result(Context& ctx, Rect room) {
   ctx.section(room, "Recorded settings (A) and changed ones (B), both played");
   draw_table(ctx, "##what if", room.take_top(std::min(room.h, table_height(table_))), table_, state_);
   for (const std::string& change : result.comparison.config_changes) paragraph(change, c.muted);
+  if (plan_.rows.empty() || room.h < 80) return;
+  room.take_top(4);
+  ctx.section(room, "What the plan decides otherwise: as recorded (A), with the changed settings (B)");
+  draw_table(ctx, "##plan", room.take_top(std::min(room.h, table_height(plan_))), plan_, plan_state_);
 }
 
 void WhatIfView::draw(Context& ctx, Rect room) {
@@ -287,16 +381,17 @@ void WhatIfView::draw(Context& ctx, Rect room) {
     recorded_ = choice_ = as_recorded(app.store().tables());
     more_.fill(0);
   }
+  if (app.what_if_changes) take(*std::exchange(app.what_if_changes, std::nullopt));
   room = {room.x + 12, room.y + 4, room.w - 24, room.h - 12};
   if (room.w > 760) {
     settings(ctx, room.take_left(kSettings));
     room.take_left(24);
-    result(ctx, room);
+    show_search_ ? searched(ctx, room) : result(ctx, room);
     return;
   }
   settings(ctx, room.take_top(room.h * 0.55F));
   room.take_top(8);
-  result(ctx, room);
+  show_search_ ? searched(ctx, room) : result(ctx, room);
 }
 
 }  // namespace

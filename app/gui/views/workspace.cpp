@@ -33,10 +33,20 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   app.find.wanted = std::exchange(app.find.wanted_next, false);
   // A picture is made of all that there is; a window searches between its frames.
   if (!app.run->in_window()) app.find.advance(app, std::chrono::hours(1));
+  for (const auto& view : registry_.all()) view->update(ctx);
+  if (app.breaks.playing() || app.breaks.searching()) ctx.moving = true;
   if (std::exchange(kept_.read, false)) {
     if (!app.theme_given) app.theme = kept_.theme;
     app.text_scale = kept_.text_scale;
     app.view = kept_.view;
+    if (app.breaks.list().empty())
+      for (const std::string& line : kept_.breaks) app.breaks.take_line(line);
+    breaks_revision_ = app.breaks.revision();
+  }
+  if (breaks_revision_ != app.breaks.revision()) {
+    breaks_revision_ = app.breaks.revision();
+    kept_.breaks = app.breaks.lines();
+    ImGui::MarkIniSettingsDirty();
   }
   const bool all = only.empty() || only == "workspace";
   if (all) keys(ctx);
@@ -50,13 +60,17 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   ctx.enter_window();
   Rect room = ctx.window;
   ctx.canvas.fill(room, ctx.colors().base);
+  ui_.recent = &recent_;
+  const bool start = all && app.start_page;
   const Rect top = all ? room.take_top(kTopBar) : Rect{};
   if (all && ImGui::BeginMenuBar()) {
     top_bar(ctx, top);
     ImGui::EndMenuBar();
   }
   ImGui::PopStyleVar(2);
-  if (all) {
+  if (start) {
+    start_page(ctx, room);
+  } else if (all) {
     banner(ctx, room);
     const Rect ruler = room.take_top(kStepRuler);
     placed_.push_back({"steps", ruler});
@@ -68,7 +82,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     panel(ctx, *view, room, true);
   }
   ImGui::End();
-  if (all) {
+  if (all && !start) {
     show_requested_panel(ctx);
     panels(ctx);
   }
@@ -92,7 +106,8 @@ void Workspace::above(Context& ctx) {
   tour(ctx);
   ctx.draw_overlay();
   dialogs_.draw(ctx, {registry_, docks_, recent_});
-  if (dialogs_.exporting()) ctx.moving = true;
+  ctx.ui.exporting = dialogs_.exporting();
+  if (ctx.ui.exporting) ctx.moving = true;
   ctx.canvas.draw_on(ImGui::GetForegroundDrawList());
   if (ctx.app.paused()) ctx.canvas.outline(ctx.window, ctx.colors().accent, 1, 3);
   ctx.draw_tip();
@@ -131,6 +146,7 @@ void Workspace::keep_in_settings() {
     auto& workspace = *static_cast<Workspace*>(own->UserData);
     workspace.recent_ = {};
     workspace.kept_.read = true;
+    workspace.kept_.breaks.clear();
     return &workspace;
   };
   handler.ReadLineFn = [](ImGuiContext*, ImGuiSettingsHandler*, void* entry, const char* line) {
@@ -138,6 +154,7 @@ void Workspace::keep_in_settings() {
     workspace.recent_.take_line(line);
     gui::take_line(workspace.kept_.view, line);
     const std::string_view text = line;
+    if (text.starts_with("Break=")) workspace.kept_.breaks.emplace_back(text);
     if (text == "Theme=light") workspace.kept_.theme = ThemeKind::light;
     float scale = 0;
     if (std::sscanf(line, "TextScale=%f", &scale) == 1 && scale >= 0.7F && scale <= 3)
@@ -150,6 +167,7 @@ void Workspace::keep_in_settings() {
     out->appendf("TextScale=%.2f\n", static_cast<double>(workspace.kept_.text_scale));
     for (const std::string& line : lines_of(workspace.kept_.view)) out->appendf("%s\n", line.c_str());
     for (const std::string& line : workspace.recent_.lines()) out->appendf("%s\n", line.c_str());
+    for (const std::string& line : workspace.kept_.breaks) out->appendf("%s\n", line.c_str());
     out->append("\n");
   };
   ImGui::AddSettingsHandler(&handler);

@@ -65,6 +65,9 @@ class Workspace {
   /// Opens the panel that UiState::show_panel names, and the Inspector at the first selection.
   void show_requested_panel(Context& ctx);
   void above(Context& ctx);
+  // start_page.cpp
+  void start_page(Context& ctx, const Rect& room);
+  void status_line(Context& ctx, Rect rect) const;
   // tour.cpp
   void sample(Context& ctx);
   void tour(Context& ctx);
@@ -94,8 +97,10 @@ class Workspace {
     ThemeKind theme = ThemeKind::dark;
     float text_scale = 1;
     ViewOptions view;
+    std::vector<std::string> breaks;  ///< BreakList::lines()
   };
   Kept kept_;
+  std::uint64_t breaks_revision_ = 0;  ///< that kept_ is of
 };
 
 /// The sheet of keys, colours and marks.

@@ -53,6 +53,15 @@ TEST(TableRows, AreCopiedAsASpreadsheetTakesThem) {
   EXPECT_EQ(tab_separated(table, Order{2, 0}), "name\ttime\nrank 1\t500 \u00b5s\na b c\t2 ms\n");
 }
 
+TEST(TableRows, AsAFileAreQuotedAndNothingIsComputed) {
+  Table table = three_rows();
+  table.rows[0][0].text = "=1+2";
+  table.rows[1][0].text = "a, \"b\"";
+  table.rows[2][1].text = "-2 ms";
+  EXPECT_EQ(comma_separated(table, Order{0, 1, 2}),
+            "name,time\r\n'=1+2,2 ms\r\n\"a, \"\"b\"\"\",\u2013\r\nrank 1,-2 ms\r\n");
+}
+
 TEST(FindingPlace, IsThePanelThatShowsWhatTheFindingIsAbout) {
   const auto panel = [](const char* title) { return panel_of({{}, title, "", "", 0, ev::kNoId}); };
   EXPECT_EQ(panel("Rank 3 is a straggler"), "timeline");

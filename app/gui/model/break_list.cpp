@@ -1,0 +1,366 @@
+#include "app/gui/model/break_list.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "app/gui/model/app_state.h"
+#include "app/gui/model/names.h"
+
+namespace shardscope::gui {
+namespace {
+
+using BreakClock = std::chrono::steady_clock;
+
+/// Of the run, not of a rank.
+bool of_the_run(BreakKind kind) {
+  return kind == BreakKind::step || kind == BreakKind::loss || kind == BreakKind::overflow;
+}
+
+std::string place_name(const store::Store& store, const Breakpoint& breakpoint) {
+  if (breakpoint.kind == BreakKind::module) return module_name(store, breakpoint.id);
+  if (breakpoint.kind == BreakKind::param) return param_name(store, breakpoint.id);
+  return {};
+}
+
+bool has_name(BreakKind kind) { return kind == BreakKind::module || kind == BreakKind::param; }
+
+ev::StopRule rule_of(const Breakpoint& breakpoint) {
+  ev::StopRule rule;
+  rule.id = breakpoint.id;
+  switch (breakpoint.kind) {
+    case BreakKind::module:
+      rule.kind = ev::StopRule::Kind::run_to_module;
+      break;
+    case BreakKind::param:
+      rule.kind = ev::StopRule::Kind::run_to_param;
+      break;
+    case BreakKind::bucket:
+      rule.kind = ev::StopRule::Kind::run_to_bucket;
+      break;
+    case BreakKind::step:
+      rule.kind = ev::StopRule::Kind::run_to_step;
+      break;
+    default:
+      break;
+  }
+  return rule;
+}
+
+/// Only those of a rank, or only those of the run; without the one that the run itself stops at.
+std::vector<Breakpoint> part(const std::vector<Breakpoint>& list, bool run_wide,
+                             std::optional<std::size_t> without) {
+  std::vector<Breakpoint> out = list;
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i].enabled = out[i].enabled && of_the_run(out[i].kind) == run_wide && without != i;
+  return out;
+}
+
+bool any_enabled(const std::vector<Breakpoint>& list) {
+  return std::ranges::any_of(list, [](const Breakpoint& one) { return one.enabled; });
+}
+
+}  // namespace
+
+void BreakList::changed() {
+  ++revision_;
+  kept_ = false;
+  rule_due_ = true;
+  none_left_ = false;
+  search_.reset();
+  ahead_.reset();
+  played_ns_ = -1;
+}
+
+void BreakList::add(const store::Store& store, Breakpoint breakpoint) {
+  for (Breakpoint& there : list_) {
+    Breakpoint on = there;
+    on.enabled = breakpoint.enabled;
+    if (on != breakpoint) continue;
+    there.enabled = true;
+    changed();
+    return;
+  }
+  list_.push_back(breakpoint);
+  names_.push_back(place_name(store, breakpoint));
+  changed();
+}
+
+void BreakList::remove(std::size_t which) {
+  if (which >= list_.size()) return;
+  list_.erase(list_.begin() + static_cast<std::ptrdiff_t>(which));
+  names_.erase(names_.begin() + static_cast<std::ptrdiff_t>(which));
+  stopped_.reset();
+  changed();
+}
+
+void BreakList::enable(std::size_t which, bool on) {
+  if (which >= list_.size() || list_[which].enabled == on) return;
+  list_[which].enabled = on;
+  changed();
+}
+
+std::string BreakList::text(const store::Store& store, std::size_t which) const {
+  const Breakpoint& one = list_[which];
+  if (!has_name(one.kind) || one.id != ev::kNoId) return text_of(store, one);
+  return std::string(word(one.kind)) + " " + names_[which] + " (not in this run)";
+}
+
+std::vector<std::string> BreakList::lines() const {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    if (names_[i].find_first_of("\n\r\t") != std::string::npos) continue;
+    char threshold[40];
+    std::snprintf(threshold, sizeof threshold, "%.9g", list_[i].threshold);
+    const std::string id = has_name(list_[i].kind)    ? "-"
+                           : list_[i].id == ev::kNoId ? "any"
+                                                      : std::to_string(list_[i].id);
+    out.push_back("Break=" + std::to_string(static_cast<int>(list_[i].kind)) + "\t" + id + "\t" + threshold +
+                  "\t" + (list_[i].enabled ? "1" : "0") + "\t" + names_[i]);
+  }
+  return out;
+}
+
+void BreakList::take_line(std::string_view line) {
+  if (!line.starts_with("Break=") || list_.size() >= 64) return;
+  line.remove_prefix(6);
+  std::vector<std::string> fields;
+  for (std::size_t tab = 0; fields.size() < 4 && tab != std::string_view::npos;) {
+    tab = line.find('\t');
+    fields.emplace_back(line.substr(0, tab));
+    line.remove_prefix(tab == std::string_view::npos ? line.size() : tab + 1);
+  }
+  if (fields.size() < 4) return;
+  const auto number = [](const std::string& text) -> std::optional<std::uint32_t> {
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+  };
+  const auto kind = number(fields[0]);
+  if (!kind || *kind >= kBreakKinds) return;
+  Breakpoint breakpoint;
+  breakpoint.kind = static_cast<BreakKind>(*kind);
+  breakpoint.id = number(fields[1]).value_or(ev::kNoId);
+  breakpoint.threshold = std::atof(fields[2].c_str());
+  breakpoint.enabled = fields[3] == "1";
+  list_.push_back(breakpoint);
+  names_.emplace_back(line);
+  kept_ = true;
+  resolved_ = false;
+}
+
+void BreakList::forget_run() {
+  resolved_ = false;
+  stopped_.reset();
+  playback_.playing = false;
+  search_.reset();
+  ahead_.reset();
+  armed_.reset();
+  seen_.clear();
+  steps_seen_ns_ = -1;
+  rule_due_ = false;
+  kept_ = true;
+}
+
+/// Numbers of the places in the run that is shown; what it does not have can be hit nowhere.
+void BreakList::resolve(const store::Store& store) {
+  if (resolved_ || !store.has_tables()) return;
+  resolved_ = true;
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    if (!has_name(list_[i].kind)) continue;
+    list_[i].id = ev::kNoId;
+    if (list_[i].kind == BreakKind::module) {
+      for (const ev::ModuleInfo& module : store.tables().modules)
+        if (module_name(store, module.id) == names_[i]) list_[i].id = module.id;
+    } else {
+      for (const ev::ParamInfo& param : store.tables().params)
+        if (param_name(store, param.id) == names_[i]) list_[i].id = param.id;
+    }
+  }
+}
+
+std::optional<std::size_t> BreakList::at_gate(const store::Store& store) const {
+  const auto steps = store.steps();
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    const Breakpoint& one = list_[i];
+    if (!one.enabled || one.id == ev::kNoId || rule_of(one).kind == ev::StopRule::Kind::never) continue;
+    // The rule holds from that step on: of one that is past it would stop at once.
+    if (one.kind == BreakKind::step && !steps.empty() && one.id <= steps.back().step) continue;
+    return i;
+  }
+  return std::nullopt;
+}
+
+ev::StopRule BreakList::rule(const store::Store& store) const {
+  const auto which = at_gate(store);
+  return which ? rule_of(list_[*which]) : ev::StopRule();
+}
+
+void BreakList::sent(const ev::StopRule& sent, const store::Store& store,
+                     const collector::ControlState& control) {
+  gone_on_ = !control.paused;
+  sent_gate_ = control.gate;
+  const auto which = at_gate(store);
+  armed_ = which && sent.kind == rule(store).kind && sent.id == rule(store).id ? which : std::nullopt;
+  rule_due_ = false;
+  stopped_.reset();
+}
+
+void BreakList::sent_pause() { armed_.reset(); }
+
+void BreakList::stop_at(AppState& app, std::size_t which, std::optional<std::uint32_t> rank) {
+  stopped_ = Stop{which, rank};
+  if (rank) app.stepper_rank = app.memory_rank = *rank;
+}
+
+void BreakList::start_search(std::int64_t after_ns, bool jump) {
+  none_left_ = false;
+  ahead_.reset();
+  search_.reset();
+  if (!any_enabled(list_)) {
+    none_left_ = jump;
+    return;
+  }
+  search_ = Search{};
+  search_->after_ns = after_ns;
+  search_->jump = jump;
+}
+
+void BreakList::to_next(AppState& app) {
+  playback_.playing = false;
+  start_search(app.now_ns(), true);
+}
+
+void BreakList::play(AppState& app, bool on) {
+  playback_.playing = on && !app.run->live();
+  last_seconds_ = 0;
+  played_ns_ = -1;
+  if (!playback_.playing) return;
+  if (!app.cursor_ns || *app.cursor_ns >= app.store().end_ns())
+    app.jump_to(app.cursor_ns ? 0 : std::max<std::int64_t>(0, app.time.range().begin_ns));
+}
+
+/// A rank at a time: the earliest of all ranks is the one.
+bool BreakList::search(AppState& app, BreakClock::time_point until) {
+  const auto ranks = app.store().ranks();
+  const auto look = [&](std::uint32_t rank, bool run_wide) {
+    const std::vector<Breakpoint> wanted = part(list_, run_wide, std::nullopt);
+    const std::int64_t end = search_->best ? search_->best->at_ns - 1 : app.store().end_ns();
+    if (const auto hit = next_hit(*app.run, rank, wanted, search_->after_ns, end)) {
+      search_->best = hit;
+      search_->rank = rank;
+    }
+  };
+  if (search_->next_rank == 0 && !ranks.empty()) look(ranks.front().rank, true);
+  while (search_->next_rank < ranks.size()) {
+    look(ranks[search_->next_rank++].rank, false);
+    if (BreakClock::now() >= until && search_->next_rank < ranks.size()) return true;
+  }
+  const Search done = *std::exchange(search_, std::nullopt);
+  if (done.jump) {
+    none_left_ = !done.best;
+    if (done.best) {
+      stop_at(app, done.best->which, done.rank);
+      app.jump_to(done.best->at_ns);
+    }
+  } else {
+    ahead_ = done.best;
+    ahead_rank_ = done.rank;
+  }
+  return true;
+}
+
+bool BreakList::advance(AppState& app, double passed) {
+  const std::int64_t from = app.now_ns();
+  if (from != played_ns_) {
+    // It has just begun, or somebody has gone elsewhere.
+    start_search(from, false);
+    played_ns_ = from;
+    return true;
+  }
+  std::int64_t to = playback_.advance(from, passed, app.store().end_ns());
+  if (ahead_ && ahead_->at_ns <= to) {
+    to = ahead_->at_ns;
+    playback_.playing = false;
+    stop_at(app, ahead_->which, ahead_rank_);
+    ahead_.reset();
+  }
+  app.cursor_ns = played_ns_ = to;
+  app.follow = false;
+  if (!app.time.range().contains(to))
+    app.time.set({to, to + app.time.range().length()}, app.store().end_ns());
+  return true;
+}
+
+bool BreakList::watch(AppState& app, BreakClock::time_point until) {
+  const store::Store& store = app.store();
+  const auto ranks = store.ranks();
+  const collector::ControlState control = app.run->control();
+  // What has come up to now is no reason to stop: when somebody pauses, or has just switched something on.
+  const auto skip = [&] {
+    steps_seen_ns_ = store.end_ns();
+    for (const store::RankRow& rank : ranks) seen_[rank.rank] = rank.last_ns;
+  };
+  if (control.paused) {
+    // Until the collector has answered it is paused as before.
+    if (armed_ && !gone_on_ && control.gate == sent_gate_) return false;
+    const bool by_itself = armed_.has_value();
+    if (by_itself) stop_at(app, *std::exchange(armed_, std::nullopt), std::nullopt);
+    skip();
+    rule_due_ = false;  // it goes on with the list as it is
+    return by_itself;
+  }
+  gone_on_ = true;
+  if (rule_due_ && !control.pausing && app.run->link() == collector::Viewer::Link::live) {
+    const bool had = armed_.has_value();
+    const ev::StopRule wanted = rule(store);
+    rule_due_ = false;
+    if (wanted.kind != ev::StopRule::Kind::never || had) app.go_on(wanted);
+    skip();
+    return true;
+  }
+  if (!any_enabled(list_) || seen_.empty()) {
+    skip();
+    return false;
+  }
+  const auto look = [&](std::uint32_t rank, bool run_wide, std::int64_t& seen, std::int64_t end) {
+    const std::int64_t after = std::exchange(seen, std::max(seen, end));
+    if (end <= after) return false;
+    const auto hit = next_hit(*app.run, rank, part(list_, run_wide, armed_), after, end);
+    if (!hit) return false;
+    app.pause();
+    stop_at(app, hit->which, run_wide ? std::nullopt : std::optional(rank));
+    return true;
+  };
+  // A step is judged once every rank has got past its end.
+  std::int64_t all = INT64_MAX;
+  for (const store::RankRow& rank : ranks)
+    if (!rank.finished) all = std::min(all, rank.last_ns);
+  if (!ranks.empty() && all != INT64_MAX && look(ranks.front().rank, true, steps_seen_ns_, all)) return true;
+  for (std::size_t count = 0; count < ranks.size(); ++count) {
+    const store::RankRow& rank = ranks[next_rank_++ % ranks.size()];
+    const auto [seen, first] = seen_.try_emplace(rank.rank, rank.last_ns);
+    if (!first && look(rank.rank, false, seen->second, rank.last_ns)) return true;
+    if (BreakClock::now() >= until) break;
+  }
+  return false;
+}
+
+bool BreakList::tick(AppState& app, double seconds, std::chrono::microseconds budget) {
+  const auto until = BreakClock::now() + budget;
+  const double passed = last_seconds_ > 0 ? std::clamp(seconds - last_seconds_, 0.0, 0.25) : 0;
+  last_seconds_ = seconds;
+  if (!resolved_ && app.store().has_tables()) {
+    resolve(app.store());
+    if (kept_ && app.run->live())
+      for (Breakpoint& breakpoint : list_) breakpoint.enabled = false;
+    kept_ = false;
+  }
+  if (app.run->live()) return watch(app, until);
+  if (search_) return search(app, until);
+  return playback_.playing && advance(app, passed);
+}
+
+}  // namespace shardscope::gui

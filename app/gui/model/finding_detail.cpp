@@ -1,0 +1,43 @@
+#include "app/gui/model/finding_detail.h"
+
+#include <nlohmann/json.hpp>
+
+#include "app/analysis/foreign_json.h"
+#include "app/gui/model/format.h"
+#include "app/gui/model/what_if.h"
+
+namespace shardscope::gui {
+
+std::string plain_value(const std::string& json) {
+  const nlohmann::json value = analysis::parse_foreign(json);
+  return value.is_string() ? value.get<std::string>() : json;
+}
+
+std::string cost_text(const analysis::Finding& finding) {
+  std::string out;
+  const auto add = [&](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
+  if (finding.cost_ms) add(milliseconds(*finding.cost_ms).text() + " of a step");
+  if (finding.cost_once_ms) add(milliseconds(*finding.cost_once_ms).text() + " once");
+  if (finding.cost_bytes) add(bytes(*finding.cost_bytes).text());
+  return out;
+}
+
+FindingDetail detail_of(const store::Store& store, const analysis::Finding& finding) {
+  FindingDetail out;
+  out.cost = cost_text(finding);
+  for (const analysis::Change& change : finding.changes) {
+    const std::string now =
+        store.has_tables() ? setting_value(store.tables().config_json, change.key) : std::string();
+    out.changes.push_back({change.key, now.empty() ? "default" : now, plain_value(change.value),
+                           change.key + "=" + change.value});
+  }
+  if (finding.gain_ms) {
+    out.gain = "at most " + milliseconds(*finding.gain_ms).text() + " of a step";
+    if (!finding.gain_basis.empty()) out.gain += " (" + finding.gain_basis + ")";
+  }
+  out.explains = finding.explains;
+  out.page = finding.page;
+  return out;
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,62 @@
+// `shardscope what-if --search` from the window: its command line and what it found.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/analysis/summary.h"
+#include "app/gui/model/command_run.h"
+#include "app/gui/model/table.h"
+
+namespace shardscope::gui {
+
+struct FoundSettings {
+  std::vector<analysis::Change> changes;  ///< none: as recorded
+  double step_ms = 0, change_pct = 0;     ///< predicted
+  std::int64_t peak_bytes = 0;
+  bool beyond_error = false;  ///< the difference is more than predictions are off
+};
+struct SearchOutcome {
+  double recorded_ms = 0, error_pct = 0;
+  std::int64_t recorded_peak_bytes = 0;
+  std::uint64_t played = 0, combinations = 0;
+  std::string verdict;
+  std::vector<FoundSettings> best;  ///< fastest first
+};
+/// `memory_gib`: of a rank's device; 0: no limit.
+[[nodiscard]] std::vector<std::string> search_arguments(const std::string& program,
+                                                        const std::string& recording, double memory_gib);
+/// Of the command's JSON; the reason in words where it is none.
+[[nodiscard]] std::pair<std::optional<SearchOutcome>, std::string> read_search(const std::string& json);
+[[nodiscard]] Table search_table(const SearchOutcome& outcome);
+
+/// One search at a time, in a process of its own.
+class SettingSearchRun {
+ public:
+  SettingSearchRun() = default;
+  ~SettingSearchRun() { command_.reset(); }  ///< ends it
+  SettingSearchRun(const SettingSearchRun&) = delete;
+  SettingSearchRun& operator=(const SettingSearchRun&) = delete;
+
+  void start(std::vector<std::string> argv);
+  void cancel() { command_->cancel(); }
+  [[nodiscard]] bool running() const noexcept { return command_->running(); }
+  struct Ended {
+    std::optional<SearchOutcome> outcome;
+    std::string problem;
+  };
+  /// Of the last one that has ended; null while none has.
+  [[nodiscard]] std::shared_ptr<const Ended> ended() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Ended> ended_;
+  std::unique_ptr<CommandRun> command_ = std::make_unique<CommandRun>();
+};
+
+}  // namespace shardscope::gui

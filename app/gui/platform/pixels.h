@@ -1,0 +1,45 @@
+// Places of the window in pixels of a picture of it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "app/gui/model/geometry.h"
+
+namespace shardscope::gui {
+
+struct PixelRect {
+  int x = 0, y = 0, w = 0, h = 0;  ///< from the top left corner
+  friend bool operator==(const PixelRect&, const PixelRect&) = default;
+};
+
+/// Of a place in points, cut at the edges of a window of `width` by `height` pixels; empty where it is
+/// outside.
+[[nodiscard]] inline PixelRect pixels_of(const Rect& place, float scale, int width, int height) {
+  const auto pixel = [&](float points, int most) {
+    return std::clamp(static_cast<int>(std::lround(points * scale)), 0, most);
+  };
+  PixelRect out;
+  out.x = pixel(place.x, width);
+  out.y = pixel(place.y, height);
+  out.w = pixel(place.right(), width) - out.x;
+  out.h = pixel(place.bottom(), height) - out.y;
+  return out;
+}
+
+/// OpenGL's rows begin at the bottom, a picture's at the top. `rgba`: w * h * 4 bytes. Opaque.
+[[nodiscard]] inline std::vector<std::uint8_t> top_first(const std::vector<std::uint8_t>& rgba, int w,
+                                                         int h) {
+  std::vector<std::uint8_t> out(rgba.size());
+  const auto row = static_cast<std::size_t>(w) * 4;
+  for (int y = 0; y < h; ++y)
+    std::copy_n(rgba.begin() + static_cast<std::ptrdiff_t>(row * static_cast<std::size_t>(h - 1 - y)), row,
+                out.begin() + static_cast<std::ptrdiff_t>(row * static_cast<std::size_t>(y)));
+  for (std::size_t i = 3; i < out.size(); i += 4) out[i] = 255;
+  return out;
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,176 @@
+// What asks where a report, a trace, tables or a picture is to be written, and what of the run.
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+
+#include "app/gui/model/format.h"
+#include "app/gui/model/step_of.h"
+#include "app/gui/views/dialogs.h"
+#include "app/gui/views/imgui_text.h"
+#include "app/gui/views/theme.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// "run" of "/where/run.zscope", with its folder: what exports of it are named after.
+std::string stem_of(const Session& run) {
+  if (run.live() || run.source().empty()) return "shardscope";
+  std::string text = run.source();
+  if (text.ends_with(".zscope")) text.resize(text.size() - 7);
+  return text;
+}
+
+/// First and last step of what the timeline shows; nullopt: none has begun there.
+std::optional<std::pair<std::uint32_t, std::uint32_t>> steps_in(const AppState& app) {
+  const auto steps = app.store().steps();
+  const TimeRange range = app.time.range();
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> out;
+  for (const store::StepRow& step : steps) {
+    const std::int64_t end = step.end_ns == store::kOpen ? app.store().end_ns() : step.end_ns;
+    if (end <= range.begin_ns || step.begin_ns >= range.end_ns) continue;
+    if (!out) out = {step.step, step.step};
+    out->second = step.step;
+  }
+  return out;
+}
+
+bool has_parts(ExportFormat format) {
+  return format == ExportFormat::chrome || format == ExportFormat::kineto;
+}
+
+}  // namespace
+
+bool Dialogs::is_there() const {
+  std::error_code ignored;
+  const std::filesystem::path path(text_);
+  return std::filesystem::is_directory(path, ignored) ? !std::filesystem::is_empty(path, ignored)
+                                                      : std::filesystem::exists(path, ignored);
+}
+
+bool Dialogs::target_field(Context& ctx, const std::string& proposed) {
+  if (ctx.ui.dialog_opened) {
+    text_ = proposed;
+    ImGui::SetKeyboardFocusHere();
+  }
+  ImGui::SetNextItemWidth(-1);
+  const bool entered = text_field("##target", "file", text_, ImGuiInputTextFlags_EnterReturnsTrue);
+  if (!text_.empty() && is_there()) {
+    const bool folder = std::filesystem::is_directory(text_);
+    ImGui::TextColored(ink(ctx.colors().of(Meaning::reduce)), "%s",
+                       folder ? "This folder is not empty: files of the same names are replaced"
+                              : "This file is there already: it is replaced");
+  }
+  if (!problem_.empty()) {
+    ImGui::PushTextWrapPos(0);
+    ImGui::TextColored(ink(ctx.colors().of(Meaning::trouble)), "%s", problem_.c_str());
+    ImGui::PopTextWrapPos();
+  }
+  // The first Enter says that it is there, the second replaces it.
+  if (!entered || text_.empty()) return false;
+  if (!is_there() || asked_about_ == text_) return true;
+  asked_about_ = text_;
+  problem_ = "Enter once more replaces it";
+  ctx.moving = true;
+  return false;
+}
+
+void Dialogs::export_to(Context& ctx, ExportFormat format) {
+  AppState& app = ctx.app;
+  if (app.run->live()) {
+    ImGui::PushTextWrapPos(0);
+    ImGui::TextUnformatted(
+        "A run that goes on is exported from its recording: this window holds only the newest part of it, "
+        "and the "
+        "recorder has all. Where it is recorded (run --record, record), open that file in another window, "
+        "also "
+        "while it is written; else `shardscope record FILE --listen ENDPOINT` records the next one. Pictures "
+        "and "
+        "tables of this window can be saved at any time.");
+    ImGui::PopTextWrapPos();
+    if (ImGui::Button("Close")) close(ctx);
+    return;
+  }
+  ImGui::Text("Write the %s to", word(format));
+  const bool entered = target_field(ctx, stem_of(*app.run) + ending(format));
+  if (format == ExportFormat::csv) ImGui::TextDisabled("a folder: one file per table");
+  if (format == ExportFormat::kineto)
+    ImGui::TextDisabled("a folder: one file per rank, as PyTorch's profiler writes");
+  const auto steps = steps_in(app);
+  if (has_parts(format)) {
+    const TimeRange range = app.time.range();
+    std::string label = "Only what the timeline shows: " + timestamp(range.begin_ns, range.length() / 100) +
+                        " to " + timestamp(range.end_ns, range.length() / 100);
+    if (format == ExportFormat::kineto)
+      label = steps ? "Only the steps that the timeline shows: " + std::to_string(steps->first) + " to " +
+                          std::to_string(steps->second)
+                    : "Only the steps that the timeline shows: none";
+    ImGui::BeginDisabled(format == ExportFormat::kineto && !steps);
+    ImGui::Checkbox(label.c_str(), &part_only_);
+    ImGui::EndDisabled();
+  }
+  const bool other = app.other && !app.other->live();
+  if (format == ExportFormat::report && other) {
+    ImGui::Checkbox("Compare with the second run", &with_other_);
+    ImGui::SetItemTooltip("%s", app.other->source().c_str());
+  }
+  const bool busy = job_.state().running;
+  if (busy) ImGui::TextDisabled("Another export is under way");
+  const bool possible = !busy && !text_.empty();
+  if (confirm(ctx, is_there() ? "Replace" : "Export", possible) || (entered && possible)) {
+    ExportJob::Order order{.format = format, .recording = app.run->source(), .target = text_};
+    if (part_only_ && format == ExportFormat::chrome)
+      order.range_ns = {app.time.range().begin_ns, app.time.range().end_ns};
+    if (part_only_ && format == ExportFormat::kineto) order.steps = steps;
+    if (format == ExportFormat::report && other && with_other_) order.other = app.other->source();
+    job_.start(std::move(order));
+    close(ctx);
+  }
+}
+
+void Dialogs::save_table(Context& ctx) {
+  ImGui::TextUnformatted("Write the rows of the table (CSV) to");
+  const bool entered = target_field(ctx, stem_of(*ctx.app.run) + "-table.csv");
+  if (confirm(ctx, is_there() ? "Replace" : "Save", !text_.empty()) || entered) {
+    try {
+      write_whole(text_, ctx.ui.table_rows);
+      ctx.ui.say("Saved " + text_);
+      close(ctx);
+    } catch (const std::exception& failed) {
+      problem_ = failed.what();
+    }
+  }
+}
+
+void Dialogs::save_picture(Context& ctx, const Parts& parts) {
+  ImGui::TextUnformatted("Write what is shown (PNG) to");
+  const bool entered = target_field(ctx, stem_of(*ctx.app.run) + ".png");
+  const auto title = [&](const std::string& name) {
+    const View* const view = parts.views.find(name);
+    return view == nullptr ? std::string("the whole window") : "the panel " + std::string(view->title());
+  };
+  ImGui::SetNextItemWidth(-1);
+  if (ImGui::BeginCombo("##of", title(picture_of_).c_str())) {
+    if (ImGui::Selectable(title({}).c_str(), picture_of_.empty())) picture_of_.clear();
+    for (const std::string& name : parts.docks.shown(ctx.app.layout_name))
+      if (ImGui::Selectable(title(name).c_str(), name == picture_of_)) picture_of_ = name;
+    ImGui::EndCombo();
+  }
+  if (confirm(ctx, is_there() ? "Replace" : "Save", !text_.empty()) || entered) {
+    ctx.ui.picture = UiState::Picture{text_, picture_of_};
+    close(ctx);
+  }
+}
+
+std::string Dialogs::export_line() const {
+  const ExportJob::State state = job_.state();
+  if (state.running) {
+    const std::string share = state.share > 0 ? ", " + decimal(100 * state.share, 0) + " %" : "";
+    return "Export: " + state.what + share + ", " + decimal(state.seconds, 1) + " s";
+  }
+  if (!state.done) return {};
+  if (state.cancelled) return "The export was cancelled: " + state.target + " is as it was";
+  return state.problem.empty() ? "Exported " + state.target + " in " + decimal(state.seconds, 1) + " s"
+                               : "Export failed: " + state.problem;
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,44 @@
+#include "app/gui/views/held_pane.h"
+
+#include <string>
+
+#include "app/gui/model/format.h"
+#include "app/gui/model/step_of.h"
+
+namespace shardscope::gui {
+
+void HeldPane::draw(Context& ctx, Rect room) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  ctx.canvas.horizontal(room.x, room.y, room.w, c.line);
+  room.take_top(6);
+  const auto steps = app.store().steps();
+  const auto at = measured_step_of(steps, app.now_ns());
+  if (!at) {
+    ctx.canvas.text_in(room.take_top(24), "No step has ended", c.muted, Font::small);
+    return;
+  }
+  const store::StepRow& step = steps[*at];
+  if (run_ != app.run.get() || rank_ != app.memory_rank || step_ != step.step) {
+    run_ = app.run.get();
+    rank_ = app.memory_rank;
+    step_ = step.step;
+    held_ = held_long(app.store(), rank_, step);
+    table_ = held_table(app.store(), held_);
+  }
+  const std::string where = "step " + std::to_string(step_) + ", rank " + std::to_string(rank_);
+  const std::string title = !held_.missing.empty() ? "Held too long: " + held_.missing
+                            : held_.params.empty()
+                                ? "Nothing was held after its last use in " + where
+                                : "Gathered parameters held after their last use in " + where + ": " +
+                                      bytes(static_cast<std::int64_t>(held_.mean_bytes())).text() +
+                                      " on average";
+  ctx.canvas.text_in(room.take_top(24), title, c.muted, Font::small);
+  if (held_.params.empty()) return;
+  const TableHit hit = draw_table(ctx, "##held", room, table_, state_);
+  if (!hit.clicked) return;
+  app.select_param(held_.params[*hit.clicked].param, rank_);
+  app.jump_to(held_.params[*hit.clicked].longest_at_ns);
+}
+
+}  // namespace shardscope::gui

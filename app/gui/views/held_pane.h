@@ -1,0 +1,25 @@
+// Part of Memory: gathered parameters that were held after their last use, in the step that is shown.
+#pragma once
+
+#include <cstdint>
+
+#include "app/gui/model/held_long.h"
+#include "app/gui/views/context.h"
+#include "app/gui/views/table_view.h"
+
+namespace shardscope::gui {
+
+class HeldPane {
+ public:
+  /// Of the window's rank, whatever pool is shown: gathered parameters are in the device's.
+  void draw(Context& ctx, Rect room);
+
+ private:
+  const Session* run_ = nullptr;
+  std::uint32_t rank_ = 0, step_ = 0;
+  HeldLong held_;
+  Table table_;
+  TableState state_;
+};
+
+}  // namespace shardscope::gui

@@ -1,0 +1,215 @@
+// The list of breakpoints: kept by name, searched over all ranks, played up to, and what a live run is told.
+#include "app/gui/model/break_list.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "app/gui/model/held_long.h"
+#include "app/gui/model/names.h"
+#include "tests/app/gui/known_run.h"
+#include "tests/app/gui/model_fixture.h"
+
+namespace shardscope::gui {
+namespace {
+
+using Rule = ev::StopRule::Kind;
+using std::chrono::hours;
+
+/// A tenth of a second each, until nothing is searched or played.
+void run_on(AppState& app, double& seconds) {
+  for (int i = 0; i < 100'000 && (app.breaks.searching() || app.breaks.playing()); ++i)
+    app.breaks.tick(app, seconds += 0.1, hours(1));
+}
+
+TEST_F(Model, TheNextBreakpointIsTheEarliestOfAllRanks) {
+  AppState& app = app_;
+  const std::int64_t end = data().end_ns();
+  const std::vector<Breakpoint> wait{{BreakKind::wait, ev::kNoId, 0, true}};
+  std::optional<std::int64_t> first;
+  std::uint32_t rank = 0;
+  for (const store::RankRow& row : data().ranks()) {
+    const auto hit = next_hit(*app.run, row.rank, wait, 0, end);
+    if (!hit || (first && *first <= hit->at_ns)) continue;
+    first = hit->at_ns;
+    rank = row.rank;
+  }
+  ASSERT_TRUE(first);
+  app.stepper_rank = rank == 0 ? 1 : 0;  // not the one where it is
+  app.cursor_ns = 0;
+  app.breaks.add(data(), wait.front());
+  app.breaks.to_next(app);
+  double seconds = 1;
+  run_on(app, seconds);
+  EXPECT_EQ(*app.cursor_ns, *first);
+  EXPECT_EQ(app.stepper_rank, rank);
+  ASSERT_TRUE(app.breaks.stopped());
+  EXPECT_EQ(app.breaks.stopped()->which, 0U);
+
+  app.breaks.enable(0, false);
+  app.breaks.to_next(app);
+  run_on(app, seconds);
+  EXPECT_TRUE(app.breaks.none_left());
+  EXPECT_EQ(*app.cursor_ns, *first) << "the cursor stays";
+}
+
+TEST_F(Model, ASearchInPiecesFindsWhatOneInOneGoDoes) {
+  app_.breaks.add(data(), {BreakKind::wait, ev::kNoId, 0, true});
+  app_.cursor_ns = data().end_ns() / 3;
+  app_.breaks.to_next(app_);
+  app_.breaks.tick(app_, 1, hours(1));
+  ASSERT_FALSE(app_.breaks.searching());
+  const std::int64_t whole = *app_.cursor_ns;
+  app_.cursor_ns = data().end_ns() / 3;
+  app_.breaks.to_next(app_);
+  int pieces = 0;
+  for (; app_.breaks.searching(); ++pieces) app_.breaks.tick(app_, 1, std::chrono::microseconds(0));
+  EXPECT_EQ(*app_.cursor_ns, whole);
+  EXPECT_EQ(pieces, static_cast<int>(data().ranks().size()));
+}
+
+TEST_F(Model, ARecordingIsPlayedUpToTheNextBreakpointWithoutAPanel) {
+  const store::StepRow& second = data().steps()[1];
+  app_.breaks.add(data(), {BreakKind::step, second.step, 0, true});
+  app_.jump_to(second.begin_ns / 2);
+  app_.breaks.speed() = static_cast<double>(data().end_ns()) * 1e-9 / 20;  // the run in twenty seconds
+  app_.breaks.play(app_, true);
+  ASSERT_TRUE(app_.breaks.playing());
+  double seconds = 1;
+  run_on(app_, seconds);
+  EXPECT_EQ(*app_.cursor_ns, second.begin_ns);
+  EXPECT_GT(seconds, 3) << "at the chosen speed";
+  app_.breaks.play(app_, true);
+  run_on(app_, seconds);
+  EXPECT_EQ(*app_.cursor_ns, data().end_ns()) << "it is passed; the run's end is next";
+}
+
+TEST_F(Model, WhoGoesElsewhereWhilePlayingStopsAtTheNextBreakpointFromThere) {
+  const auto steps = data().steps();
+  ASSERT_GE(steps.size(), 3U);
+  app_.breaks.add(data(), {BreakKind::step, steps[1].step, 0, true});
+  app_.breaks.add(data(), {BreakKind::step, steps[2].step, 0, true});
+  app_.jump_to(0);
+  app_.breaks.speed() = static_cast<double>(data().end_ns()) * 1e-9 / 20;
+  app_.breaks.play(app_, true);
+  double seconds = 1;
+  for (int i = 0; i < 5; ++i) app_.breaks.tick(app_, seconds += 0.1, hours(1));
+  app_.jump_to((steps[1].begin_ns + steps[2].begin_ns) / 2);
+  run_on(app_, seconds);
+  EXPECT_EQ(*app_.cursor_ns, steps[2].begin_ns);
+}
+
+TEST_F(Model, BreakpointsAreKeptByNameAndFoundAgainInAnotherRun) {
+  const std::uint32_t param = 3;
+  app_.breaks.add(data(), {BreakKind::param, param, 0, true});
+  app_.breaks.add(data(), {BreakKind::wait, ev::kNoId, 2.5, false});
+  app_.breaks.add(data(), {BreakKind::step, 1, 0, true});
+  const std::vector<std::string> lines = app_.breaks.lines();
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_NE(lines[0].find(param_name(data(), param)), std::string::npos);
+
+  AppState again;
+  again.run = std::make_unique<Session>(store::make_synthetic_store());
+  for (const std::string& line : lines) again.breaks.take_line(line);
+  again.breaks.take_line("Break=99\t1\t0\t1\t");
+  again.breaks.take_line("Break=0\tbroken");
+  again.breaks.tick(again, 1, hours(1));
+  EXPECT_EQ(again.breaks.list(), app_.breaks.list());
+  EXPECT_EQ(again.breaks.lines(), lines);
+
+  AppState other;
+  other.run = std::make_unique<Session>(known::run());
+  for (const std::string& line : lines) other.breaks.take_line(line);
+  other.breaks.tick(other, 1, hours(1));
+  EXPECT_EQ(other.breaks.list()[0].id, ev::kNoId) << "it has no such parameter";
+  EXPECT_NE(other.breaks.text(other.store(), 0).find("not in this run"), std::string::npos);
+  EXPECT_FALSE(other.breaks.at_gate(other.store()) == 0U);
+  EXPECT_EQ(other.breaks.lines(), lines) << "and is kept for one that has";
+}
+
+TEST_F(Model, ALiveRunStopsByItselfAtTheFirstEnabledPlaceThatIsAhead) {
+  BreakList& breaks = app_.breaks;
+  EXPECT_EQ(breaks.rule(data()).kind, Rule::never);
+  breaks.add(data(), {BreakKind::wait, ev::kNoId, 1, true});
+  EXPECT_EQ(breaks.rule(data()).kind, Rule::never) << "a condition is in the events alone";
+  breaks.add(data(), {BreakKind::step, data().steps().back().step, 0, true});
+  EXPECT_EQ(breaks.rule(data()).kind, Rule::never) << "that step has begun: the rule would stop at once";
+  breaks.add(data(), {BreakKind::bucket, ev::kNoId, 0, true});
+  EXPECT_EQ(breaks.rule(data()).kind, Rule::never) << "a gate has one bucket, not any";
+  breaks.add(data(), {BreakKind::module, 2, 0, true});
+  breaks.add(data(), {BreakKind::param, 1, 0, true});
+  EXPECT_EQ(breaks.rule(data()).kind, Rule::run_to_module);
+  EXPECT_EQ(breaks.rule(data()).id, 2U);
+  EXPECT_EQ(breaks.at_gate(data()), 3U);
+  breaks.enable(3, false);
+  EXPECT_EQ(breaks.rule(data()).kind, Rule::run_to_param);
+  breaks.remove(4);
+  breaks.add(data(), {BreakKind::step, data().steps().back().step + 5, 0, true});
+  EXPECT_EQ(breaks.rule(data()).kind, Rule::run_to_step);
+  EXPECT_EQ(breaks.rule(data()).id, data().steps().back().step + 5);
+}
+
+TEST_F(Model, ABreakpointIsInTheListOnce) {
+  app_.breaks.add(data(), {BreakKind::module, 2, 0, true});
+  const std::uint64_t before = app_.breaks.revision();
+  app_.breaks.enable(0, false);
+  app_.breaks.add(data(), {BreakKind::module, 2, 0, true});
+  ASSERT_EQ(app_.breaks.list().size(), 1U);
+  EXPECT_TRUE(app_.breaks.list()[0].enabled) << "it is switched on";
+  EXPECT_GT(app_.breaks.revision(), before);
+}
+
+/// A parameter of 1200 elements of 2 bytes: used at 1000 to 2000 and held until 5000; another never used.
+TEST(HeldLong, IsFromTheEndOfTheLastUseToTheRelease) {
+  using ev::EventKind;
+  ev::RunTables tables = known::tables();
+  store::Store store;
+  store.set_tables(0, tables);
+  store::ChunkBuilder events(0);
+  const auto change = [&](std::int64_t at, std::uint32_t param, plan::ParamStatus to) {
+    events.add(at, EventKind::param_status, ev::StreamId::compute, param,
+               ev::status_code(static_cast<std::uint8_t>(to), ev::StatusCause::fetch), known::kElems);
+  };
+  events.host(0, EventKind::step_begin, 7);
+  change(500, 0, plan::ParamStatus::available);
+  change(500, 2, plan::ParamStatus::available);
+  events.compute(1000, EventKind::module_begin, 1);
+  events.compute(2000, EventKind::module_end, 1);
+  events.compute(2500, EventKind::module_begin, 3);  // of another parameter
+  events.compute(3000, EventKind::module_end, 3);
+  change(5000, 0, plan::ParamStatus::not_available);
+  change(6000, 2, plan::ParamStatus::not_available);
+  change(6500, 0, plan::ParamStatus::available);
+  events.compute(6600, EventKind::module_begin, 1);
+  change(7000, 0, plan::ParamStatus::not_available);  // while it is used
+  events.compute(7100, EventKind::module_end, 1);
+  events.host(8000, EventKind::step_end, 7);
+  store.ingest(events.chunk);
+  store::StepRow step;
+  step.step = 7;
+  step.begin_ns = 0;
+  step.end_ns = 8000;
+  const HeldLong held = held_long(store, 0, step);
+  EXPECT_EQ(held.missing, "");
+  ASSERT_EQ(held.params.size(), 2U);
+  EXPECT_EQ(held.params[0].param, 2U) << "never used: from when it was there, 5500 ns";
+  EXPECT_EQ(held.params[0].longest_ns, 5500);
+  EXPECT_EQ(held.params[1].param, 0U);
+  EXPECT_EQ(held.params[1].longest_ns, 3000);
+  EXPECT_EQ(held.params[1].longest_at_ns, 2000);
+  EXPECT_EQ(held.params[1].total_ns, 3000) << "the second time it was released while it was used";
+  EXPECT_EQ(held.params[1].times, 2U);
+  EXPECT_EQ(held.params[1].bytes, 2 * known::kElems);
+  EXPECT_DOUBLE_EQ(held.mean_bytes(), 2.0 * known::kElems * (5500 + 3000) / 8000);
+  const Table table = held_table(store, held);
+  EXPECT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0][0].text, "h.1.qkv.weight");
+
+  tables.stage = 2;
+  store::Store other;
+  other.set_tables(0, tables);
+  EXPECT_NE(held_long(other, 0, {}).missing, "");
+}
+
+}  // namespace
+}  // namespace shardscope::gui

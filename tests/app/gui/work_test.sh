@@ -1,0 +1,83 @@
+#!/bin/bash
+# Works in the real window under Xvfb by keyboard and mouse: the first page, opening, a second run, measuring,
+# breakpoints that are kept, connecting, and a connection that is lost.
+# work_test.sh SHARDSCOPE_GUI MAKE_RECORDING SHARDSCOPE
+gui=$(realpath "$1")
+make_recording=$(realpath "$2")
+shardscope=$(realpath "$3")
+. "$(dirname "${BASH_SOURCE[0]}")/window_driver.sh"
+recorder=
+trap '[ -n "$recorder" ] && kill -9 $recorder 2> /dev/null; finish' EXIT
+
+"$make_recording" "$work/run.zscope" steps=6 || fail "cannot make a recording"
+"$make_recording" "$work/other.zscope" steps=5 || fail "cannot make a second recording"
+open_display 1600x900
+
+start() { # ARGUMENTS of the window
+  rm -f "$work/state.json"
+  "$gui" "$@" --size 1600x900 --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
+  window=$!
+  for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
+  until_holds "s['frames'] > 0" "the window is up"
+}
+stop() { kill $window; wait $window 2> /dev/null; window=; }
+# fill TEXT: in place of what a dialog's field holds, and Enter.
+fill() { sleep 0.7; xdotool key ctrl+a; sleep 0.3; xdotool type --delay 30 "$1"; sleep 0.5; xdotool key Return; sleep 0.7; }
+place() { value "'%d %d' % (s['panels']['$1'][0] + ($2), s['panels']['$1'][1] + ($3))"; }
+
+# Nothing to show: the first page, from which a recording is opened.
+start
+until_holds "s['start_page'] and 'timeline' not in s['panels']" "without a recording there is the first page"
+xdotool key ctrl+o; fill "$work/run.zscope"
+until_holds "s['store']['steps'] == 6 and not s['start_page'] and 'timeline' in s['panels']" "a recording is opened from it"
+
+# Measured by dragging with Shift in the timeline.
+xdotool mousemove $(place timeline 500 200); sleep 0.3
+xdotool keydown shift mousedown 1; sleep 0.3
+for _ in 1 2 3 4 5 6; do xdotool mousemove_relative 25 0; sleep 0.08; done
+xdotool mouseup 1 keyup shift
+until_holds "s['measured_ns'] and s['measured_ns'][1] > s['measured_ns'][0]" "a drag with Shift measures"
+xdotool key Escape
+
+# A breakpoint at the selected step; the next one, playing up to it, and kept for the next window.
+xdotool mousemove $(value "'%d %d' % (s['panels']['steps'][0] + s['panels']['steps'][2] * 0.6, s['panels']['steps'][1] + s['panels']['steps'][3] * 0.5)"); sleep 0.3
+xdotool click 1
+until_holds "s['selection']['kind'] == 'step'" "a click on the ruler selects a step"
+xdotool key F9
+until_holds "len(s['breakpoints']['list']) == 1" "F9 breaks at the selected step"
+xdotool key Page_Up Page_Up; sleep 1
+xdotool key F8
+until_holds "s['breakpoints']['stopped'] == 0" "F8 goes to the next breakpoint"
+sleep 1; kill -USR1 $window; sleep 0.5; there=$(value "s['cursor_ns']")
+xdotool key Left; sleep 0.5
+xdotool key space
+until_holds "s['cursor_ns'] == $there and not s['breakpoints']['playing']" "played, the recording stops at the breakpoint"
+
+# A second run from the window.
+xdotool key ctrl+shift+o; fill "$work/other.zscope"
+until_holds "s['other'] and s['other'].endswith('other.zscope') and s['layout'] == 'Compare'" "a second run is opened beside it"
+
+# The next window has the breakpoint.
+sleep 2; stop
+start "$work/run.zscope"
+until_holds "len(s['breakpoints']['list']) == 1 and s['breakpoints']['list'][0][1]" "the breakpoint is kept"
+
+# Connected by the dialog; then what it is connected to goes away.
+port=$(python3 -c "
+import socket
+s = [socket.socket() for _ in range(3)]
+for p in range(20000, 60000, 7):
+    try:
+        for i, one in enumerate(s): one.bind(('127.0.0.1', p + i))
+        print(p); break
+    except OSError: s = [socket.socket() for _ in range(3)]")
+"$shardscope" record "$work/live.zscope" --listen "tcp://127.0.0.1:$port" > "$work/recorder.log" 2>&1 &
+recorder=$!
+sleep 2
+xdotool key ctrl+shift+c; fill "tcp://127.0.0.1:$port"
+until_holds "s['live'] and s['source'].endswith(':$port')" "the dialog connects"
+until_holds "s['link'] == 'live'" "the connection is up"
+kill -9 $recorder; wait $recorder 2> /dev/null; recorder=
+until_holds "s['link'] == 'lost'" "a lost connection is noticed"
+kill -0 $window || fail "the window does not outlive it"
+echo "PASS"
