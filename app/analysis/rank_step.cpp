@@ -96,7 +96,9 @@ RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWi
   return result;
 }
 
-std::size_t bytes_of(const IntervalSet& set) noexcept { return set.intervals().capacity() * sizeof(Interval); }
+std::size_t bytes_of(const IntervalSet& set) noexcept {
+  return set.intervals().capacity() * sizeof(Interval);
+}
 
 }  // namespace
 
@@ -105,9 +107,8 @@ void LongestWaits::add(const Wait& wait) {
     if (wait.running_ns <= waits_.back().running_ns) return;
     waits_.pop_back();
   }
-  const auto at = std::upper_bound(waits_.begin(), waits_.end(), wait, [](const Wait& a, const Wait& b) {
-    return a.running_ns > b.running_ns;
-  });
+  const auto at = std::upper_bound(waits_.begin(), waits_.end(), wait,
+                                   [](const Wait& a, const Wait& b) { return a.running_ns > b.running_ns; });
   waits_.insert(at, wait);
 }
 
@@ -120,10 +121,9 @@ std::size_t RankReading::bytes() const noexcept {
                       collectives.capacity() * sizeof(CollectiveTimes::Own) +
                       waits.capacity() * sizeof(Wait) +
                       activity.collectives.capacity() * sizeof(Participation);
-  for (const IntervalSet* set :
-       {&activity.paused, &activity.checkpoint, &activity.missing, &activity.device, &activity.compute,
-        &activity.comm, &activity.copy, &activity.data, &activity.forward, &activity.backward,
-        &activity.optimizer})
+  for (const IntervalSet* set : {&activity.paused, &activity.checkpoint, &activity.missing, &activity.device,
+                                 &activity.compute, &activity.comm, &activity.copy, &activity.data,
+                                 &activity.forward, &activity.backward, &activity.optimizer})
     bytes += bytes_of(*set);
   return bytes;
 }

@@ -46,7 +46,8 @@ class Pacing {
   }
   void round_begun(double now_s, std::size_t ranks) noexcept {
     const double longest = watched_ == Watch::idle ? kLongestIdleRound_s : kLongestRound_s;
-    next_round_s_ = now_s + std::clamp(kRoundPerRank_s * static_cast<double>(ranks), kShortestRound_s, longest);
+    next_round_s_ =
+        now_s + std::clamp(kRoundPerRank_s * static_cast<double>(ranks), kShortestRound_s, longest);
   }
   /// True at most once in kCommitEvery_s: the recording is to be committed.
   [[nodiscard]] bool commit_due(double now_s) noexcept { return due(next_commit_s_, now_s, kCommitEvery_s); }

@@ -136,7 +136,7 @@ class Upstream {
   RepeatedMessages repeats_;
   NodeGreeting greeting_;
   bool watched_ = true;
-  std::uint32_t turn_ = 0;  ///< rank whose turn is next
+  std::uint32_t turn_ = 0;         ///< rank whose turn is next
   std::uint64_t shed_before_ = 0;  ///< by queues that are gone
   std::size_t full_ = 0;           ///< queues that are
 };
