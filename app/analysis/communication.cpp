@@ -62,21 +62,29 @@ CollectiveTimes::Times times_of(const store::Span& span) {
 
 }  // namespace
 
-void CollectiveTimes::add(const store::Store& store, const RankStep& rank) {
+std::vector<CollectiveTimes::Own> CollectiveTimes::read(const store::Store& store, const RankStep& rank) {
+  std::vector<Own> out;
   for_each_collective(
       store, rank.rank, rank.begin_ns, rank.end_ns, [&](StreamId stream, const store::Span& span) {
         Times own = times_of(span);
         // Held at a gate, a rank did not wait for others; what is transferred meanwhile runs on.
         own.sum_ns -=
             store::paused_ns(store, rank.rank, span.begin_ns, own.entered ? span.mark_ns : span.end_ns);
-        const auto [at, inserted] = times_.emplace(instance_of(store, rank.rank, stream, span), own);
-        if (inserted) return;
-        Times& known = at->second;
-        known.transfer_ns = std::min(known.transfer_ns, own.transfer_ns);
-        known.sum_ns += own.sum_ns;
-        ++known.ranks;
-        known.entered = known.entered || own.entered;
+        out.push_back({instance_of(store, rank.rank, stream, span), own});
       });
+  return out;
+}
+
+void CollectiveTimes::add(const std::vector<Own>& of_rank) {
+  for (const Own& own : of_rank) {
+    const auto [at, inserted] = times_.emplace(own.instance, own.times);
+    if (inserted) continue;
+    Times& known = at->second;
+    known.transfer_ns = std::min(known.transfer_ns, own.times.transfer_ns);
+    known.sum_ns += own.times.sum_ns;
+    ++known.ranks;
+    known.entered = known.entered || own.times.entered;
+  }
 }
 
 CollectiveTimes::Times CollectiveTimes::of(const store::Store& store, std::uint32_t rank, StreamId stream,

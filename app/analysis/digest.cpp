@@ -1,95 +1,17 @@
 #include "app/analysis/digest.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "app/analysis/communication.h"
 #include "app/analysis/kept.h"
 #include "app/analysis/spans.h"
-#include "app/store/span_time.h"
 #include "runtime/plan/scheduler.h"
 
 namespace shardscope::analysis {
 namespace {
 
 using ev::EventKind;
-
-struct Waits {
-  std::int64_t fetch_ns = 0;
-  std::optional<std::int64_t> data_ns;
-};
-
-Waits waits(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
-  Waits sum;
-  const IntervalSet missing = unrecorded(store, rank, window.begin_ns, window.end_ns, ev::Detail::modules);
-  if (missing.length() > 0) {
-    std::vector<Interval> fetch, data;
-    const auto take = [&](EventKind kind, const Interval& interval) {
-      if (kind == EventKind::fetch_wait_begin) fetch.push_back(interval);
-      if (kind == EventKind::data_wait_begin) data.push_back(interval);
-    };
-    for_each_span(store, {rank, ev::StreamId::compute}, window.begin_ns, window.end_ns,
-                  [&](const store::Span& span) {
-                    if (span.end_ns != store::kOpen) take(span.kind, {span.begin_ns, span.end_ns});
-                  });
-    for (const Remainder& one : remainders(store, rank, missing, window.begin_ns, window.end_ns).spans) {
-      if (one.stream == ev::StreamId::compute) take(one.begin, one.interval);
-    }
-    const auto recorded = [&](std::vector<Interval> of) {
-      return IntervalSet(std::move(of)).clip(window.begin_ns, window.end_ns).subtract(missing).length();
-    };
-    if (!data.empty()) sum.data_ns = recorded(std::move(data));
-    sum.fetch_ns = recorded(std::move(fetch));
-    return sum;
-  }
-  for_each_span(store, {rank, ev::StreamId::compute}, window.begin_ns, window.end_ns,
-                [&](const store::Span& span) {
-                  const bool fetch = span.kind == EventKind::fetch_wait_begin;
-                  const bool data = span.kind == EventKind::data_wait_begin;
-                  if ((!fetch && !data) || span.end_ns == store::kOpen) return;
-                  const std::int64_t ns =
-                      store::time_within(store, rank, span, window.begin_ns, window.end_ns).running_ns;
-                  if (fetch) {
-                    sum.fetch_ns += ns;
-                  } else {
-                    sum.data_ns = sum.data_ns.value_or(0) + ns;
-                  }
-                });
-  return sum;
-}
-
-std::uint64_t bucket_flushes(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
-  std::uint64_t count = 0;
-  if (store.instant_count(rank, EventKind::bucket_flush) == 0) return 0;  // none to be read
-  store.for_each_instant(rank, window.begin_ns, window.end_ns, [&](const ev::Event& event) {
-    if (event.kind == EventKind::bucket_flush) ++count;
-  });
-  return count;
-}
-
-void keep_longest(const store::Store& store, std::vector<Digest::Wait>& longest, const Digest::Wait& wait) {
-  const auto length = [&](const Digest::Wait& w) { return store::time_of(store, w.rank, w.span).running_ns; };
-  if (longest.size() == Digest::kLongestWaits) {
-    if (length(wait) <= length(longest.back())) return;
-    longest.pop_back();
-  }
-  const auto at =
-      std::upper_bound(longest.begin(), longest.end(), wait,
-                       [&](const Digest::Wait& a, const Digest::Wait& b) { return length(a) > length(b); });
-  longest.insert(at, wait);
-}
-
-/// Adds the waits that begin in the window to the longest.
-void note_waits(const store::Store& store, std::uint32_t rank, const StepWindow& window,
-                std::vector<Digest::Wait>& longest) {
-  for_each_span(store, {rank, ev::StreamId::compute}, window.begin_ns, window.end_ns,
-                [&](const store::Span& span) {
-                  const bool wait = span.kind == EventKind::fetch_wait_begin ||
-                                    span.kind == EventKind::reduce_wait_begin ||
-                                    span.kind == EventKind::deferred_wait_begin;
-                  if (!wait || span.end_ns == store::kOpen || span.begin_ns < window.begin_ns) return;
-                  keep_longest(store, longest, {rank, span});
-                });
-}
 
 /// The end of a step. Where it was lost with what follows it, the rank's last event before the loss is
 /// recorded as its end: then the latest end of the other ranks, or the begin of the rank's own next step
@@ -126,23 +48,6 @@ bool was_kept(const store::Store& store, std::uint32_t step) {
   return row == rows.end() || row->step != step || is_kept(store, row->begin_ns, row->end_ns);
 }
 
-RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window,
-                     const RankActivity& activity) {
-  RankStep result;
-  result.rank = rank;
-  result.begin_ns = window.begin_ns;
-  result.end_ns = window.end_ns;
-  result.time = partition_of(activity);
-  result.recorded = recorded_in(store, rank, window.begin_ns, window.end_ns);
-  const Waits waited = waits(store, rank, window);
-  result.fetch_wait_ns = waited.fetch_ns;
-  result.data_wait_ns = waited.data_ns;
-  result.bucket_flushes = bucket_flushes(store, rank, window);
-  result.fetch_counters = fetch_counters(store, rank, window.begin_ns, window.end_ns);
-  result.gpu = gpu_activity(store, rank, window.begin_ns, window.end_ns);
-  return result;
-}
-
 }  // namespace
 
 bool StepDigest::prefetch_whole() const noexcept {
@@ -174,7 +79,7 @@ bool Digest::update(const store::Store& store, std::optional<std::chrono::nanose
       const auto at = std::lower_bound(taken.begin(), taken.end(), row.rank,
                                        [](const RankStep& known, std::uint32_t r) { return known.rank < r; });
       if (at != taken.end() && at->rank == row.rank) continue;
-      take_rank(store, row.rank, pending_.windows.at(row.rank));
+      take_rank(store, row.rank, pending_.windows.at(row.rank), until_ns, out_of_time);
       if (!out_of_time()) continue;
       found = Found::out_of_time;
       break;
@@ -228,51 +133,39 @@ Digest::Found Digest::find_windows(const store::Store& store, std::int64_t until
 }
 
 std::optional<StepWindow> Digest::next_step(const store::Store& store, std::uint32_t rank,
-                                            std::int64_t until_ns) const {
-  const std::span<const store::StepRow> rows = store.steps();
+                                            std::int64_t until_ns) {
   const auto taken = taken_until_.find(rank);
   const std::int64_t from = taken == taken_until_.end() ? store::Store::kBegin : taken->second;
-  // The next step lies before the end of the row after this one; were its begin lost, further on.
-  const auto row = std::partition_point(rows.begin(), rows.end(),
-                                        [from](const store::StepRow& r) { return r.begin_ns < from; });
-  const std::size_t next = static_cast<std::size_t>(row - rows.begin()) + 1;
-  std::int64_t until =
-      next < rows.size() && rows[next].end_ns != store::kOpen ? rows[next].end_ns : store::Store::kEnd;
-  std::optional<StepWindow> window;
-  for (;;) {
-    store.for_each_span({rank, ev::StreamId::host}, 0, from, until, [&](const store::Span& span) {
-      if (window || span.kind != EventKind::step_begin || span.begin_ns < from) return;
-      window = StepWindow{ev::as<EventKind::step_begin>(span).step, span.begin_ns, span.end_ns};
-    });
-    if (window || until == store::Store::kEnd) break;
-    until = store::Store::kEnd;
-  }
-  if (!window || window->end_ns == store::kOpen || window->end_ns > until_ns) return std::nullopt;
-  window->end_ns = end_of(store, rank, *window);
+  if (const RankReading* read = ahead_.next(rank, from))
+    return read->window.end_ns > until_ns ? std::nullopt : std::optional(read->window);
+  std::optional<StepWindow> window = step_from(store, rank, from, until_ns);
+  if (window) window->end_ns = end_of(store, rank, *window);
   return window;
 }
 
-void Digest::take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
+void Digest::take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window,
+                       std::int64_t until_ns, const OutOfTime& out_of_time) {
   StepDigest& digest = pending_.digest;
   if (digest.ranks.empty() || rank < digest.ranks.front().rank) digest.step = window.step;
-  RankActivity activity = activity_of(store, rank, window.begin_ns, window.end_ns);
-  RankStep step = digest_rank(store, rank, window, activity);
-  pending_.micro_batches.push_back(micro_batches(store, rank, window.begin_ns, window.end_ns));
-  for (const MicroBatch& one : pending_.micro_batches.back()) step.micro_batches.add(one);
-  pending_.activities.push_back(std::move(activity));
-  pending_.durations.add(store, step);
+  std::optional<RankReading> known = ahead_.take(rank, window);
+  const bool fresh = !known;
+  if (fresh) known = read_step(store, rank, window);
+  RankReading& read = *known;
+  pending_.micro_batches.push_back(std::move(read.micro_batches));
+  pending_.activities.push_back(std::move(read.activity));
+  pending_.durations.add(read.collectives);
   // By rank: the events of one may arrive late.
   digest.ranks.insert(std::upper_bound(digest.ranks.begin(), digest.ranks.end(), rank,
-                                       [](std::uint32_t r, const RankStep& known) { return r < known.rank; }),
-                      step);
-  const Prefetch outcome = prefetch_outcomes(store, rank, window.begin_ns, window.end_ns);
-  digest.prefetch.early += outcome.early;
-  digest.prefetch.just_in_time += outcome.just_in_time;
-  digest.prefetch.late += outcome.late;
-  digest.prefetch.late_wait_ns += outcome.late_wait_ns;
-  digest.prefetch.mistargeted += outcome.mistargeted;
-  digest.prefetch.unused += outcome.unused;
-  note_waits(store, rank, window, pending_.waits);
+                                       [](std::uint32_t r, const RankStep& one) { return r < one.rank; }),
+                      read.step);
+  digest.prefetch.early += read.prefetch.early;
+  digest.prefetch.just_in_time += read.prefetch.just_in_time;
+  digest.prefetch.late += read.prefetch.late;
+  digest.prefetch.late_wait_ns += read.prefetch.late_wait_ns;
+  digest.prefetch.mistargeted += read.prefetch.mistargeted;
+  digest.prefetch.unused += read.prefetch.unused;
+  pending_.waits.add(read.waits);
+  if (fresh) ahead_.read(store, rank, std::max(window.end_ns, window.begin_ns + 1), until_ns, out_of_time);
 }
 
 void Digest::complete_step(const store::Store& store) {
@@ -281,12 +174,12 @@ void Digest::complete_step(const store::Store& store) {
   digest.uneven = unevenness(pending_.micro_batches);
   digest.ops = collectives_of_step(store, lowest, pending_.durations);
   if (const auto path = critical_path(pending_.activities)) digest.path = path->times;
-  const Blame blamed = blame(pending_.activities);
-  digest.late = blamed.late;
+  Blame blamed = blame(pending_.activities);
+  digest.late = std::move(blamed.late);
+  std::ranges::sort(blamed.exposed, {}, &Exposure::rank);
   for (RankStep& rank : digest.ranks) {
-    const auto exposed = std::ranges::find(blamed.exposed, rank.rank, &Exposure::rank);
-    if (exposed == blamed.exposed.end()) continue;
-    rank.exposed = *exposed;
+    const auto exposed = std::ranges::lower_bound(blamed.exposed, rank.rank, {}, &Exposure::rank);
+    if (exposed != blamed.exposed.end() && exposed->rank == rank.rank) rank.exposed = *exposed;
   }
   // The host fills buckets ahead of the device: what it lost of them lies up to a step before.
   const std::int64_t from_ns = lowest.begin_ns - (lowest.end_ns - lowest.begin_ns);
@@ -295,7 +188,7 @@ void Digest::complete_step(const store::Store& store) {
     digest.volume =
         VolumeModel(store.tables()).parts(store, lowest.rank, digest.step, lowest.begin_ns, lowest.end_ns);
   }
-  for (const Wait& wait : pending_.waits) keep_longest(store, longest_waits_, wait);
+  longest_waits_.add(pending_.waits.all());
   for (const RankStep& rank : digest.ranks) {
     taken_until_[rank.rank] = std::max(rank.end_ns, rank.begin_ns + 1);
   }

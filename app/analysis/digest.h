@@ -8,30 +8,16 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "app/analysis/critical_path.h"
 #include "app/analysis/rank_activity.h"
+#include "app/analysis/rank_step.h"
 #include "app/analysis/spans.h"
+#include "app/analysis/steps_ahead.h"
 #include "app/analysis/summary.h"
-#include "app/analysis/unrecorded.h"
 
 namespace shardscope::analysis {
-
-struct RankStep {
-  std::uint32_t rank = 0;
-  std::int64_t begin_ns = 0, end_ns = 0;  ///< the step as this rank saw it
-  TimePartition time;
-  Recorded recorded;
-  std::int64_t fetch_wait_ns = 0;            ///< where it was recorded
-  std::optional<std::int64_t> data_wait_ns;  ///< nothing where it was not recorded
-  Exposure exposed;                          ///< of time.exposed_comm_ns
-  std::uint64_t bucket_flushes = 0;
-  std::optional<FetchCounterSums> fetch_counters;
-  MicroBatchSums micro_batches;    ///< count 0: none recorded
-  std::optional<GpuActivity> gpu;  ///< where the GPU's records cover the step
-};
 
 /// One operation within a step on the lowest rank.
 struct OpTotals {
@@ -59,24 +45,6 @@ struct StepDigest {
   [[nodiscard]] double elements() const;
 };
 
-/// How long each instance of a collective (instance_of in communication.h) took on the ranks added.
-class CollectiveTimes {
- public:
-  struct Times {
-    std::int64_t transfer_ns = 0;  ///< the shortest: end - when all ranks had come, else - begin
-    std::int64_t sum_ns = 0;       ///< of end - begin, without the pauses of the rank up to when all had come
-    std::uint32_t ranks = 0;
-    bool entered = false;  ///< a rank recorded when all had come
-  };
-  void add(const store::Store& store, const RankStep& rank);
-  /// Its own times where no rank added has it.
-  [[nodiscard]] Times of(const store::Store& store, std::uint32_t rank, instrumentation::StreamId stream,
-                         const store::Span& collective) const;
-
- private:
-  std::unordered_map<std::uint64_t, Times> times_;
-};
-
 class Digest {
  public:
   /// Takes the steps that every rank has completed and that were kept whole (kept.h) by `until_ns` since the
@@ -98,12 +66,9 @@ class Digest {
     return steps_.size() > 1 && evicted_steps_ == 0 && from_first_step_ ? 1 : 0;
   }
   /// The longest waits of computation for communication in the steps taken, longest first.
-  static constexpr std::size_t kLongestWaits = 50;
-  struct Wait {
-    std::uint32_t rank = 0;
-    store::Span span;
-  };
-  [[nodiscard]] const std::vector<Wait>& longest_waits() const noexcept { return longest_waits_; }
+  static constexpr std::size_t kLongestWaits = LongestWaits::kMost;
+  using Wait = analysis::Wait;
+  [[nodiscard]] const std::vector<Wait>& longest_waits() const noexcept { return longest_waits_.all(); }
   /// Trace modes and invalidations seen so far, over all ranks.
   [[nodiscard]] std::uint64_t trace_record() const noexcept { return trace_record_; }
   [[nodiscard]] std::uint64_t trace_complete() const noexcept { return trace_complete_; }
@@ -118,18 +83,19 @@ class Digest {
     StepDigest digest;
     CollectiveTimes durations;
     std::vector<RankActivity> activities;
-    std::vector<Wait> waits;
+    LongestWaits waits;
     std::vector<std::vector<MicroBatch>> micro_batches;  ///< of the ranks taken
   };
   /// The next step of a rank, if it has completed it by then.
   [[nodiscard]] std::optional<StepWindow> next_step(const store::Store& store, std::uint32_t rank,
-                                                    std::int64_t until_ns) const;
+                                                    std::int64_t until_ns);
   enum class Found : std::uint8_t { step, no_step, out_of_time };
   using OutOfTime = std::function<bool()>;
   /// Finds the next step that every rank has recorded: `no_step` where a rank is not there yet. Asks whether
   /// it is out of time after each round in which steps that a rank lacks were skipped.
   Found find_windows(const store::Store& store, std::int64_t until_ns, const OutOfTime& out_of_time);
-  void take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window);
+  void take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window,
+                 std::int64_t until_ns, const OutOfTime& out_of_time);
   void complete_step(const store::Store& store);
   void count_trace_events(const store::Store& store);
   void count_between_steps(const store::Store& store);
@@ -140,7 +106,8 @@ class Digest {
   std::size_t most_rank_steps_ = SIZE_MAX, evicted_steps_ = 0;
   bool from_first_step_ = false;  ///< steps_ began with the run's first
   Pending pending_;
-  std::vector<Wait> longest_waits_;
+  LongestWaits longest_waits_;
+  StepsAhead ahead_;
   std::uint64_t trace_record_ = 0, trace_complete_ = 0, trace_invalidated_ = 0;
   std::optional<TraceCounts> eval_trace_;
 };

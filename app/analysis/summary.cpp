@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "app/analysis/communication.h"
 #include "app/analysis/decision_text.h"
@@ -90,68 +93,106 @@ bool copies_recorded(const store::Store& store, const RankStep& step) {
   return lacking(ev::Detail::params).subtract(lacking(ev::Detail::modules)).length() == 0;
 }
 
-RankSummary summarize_rank(const store::Store& store, const store::RankRow& row, const Digest& digest) {
-  RankSummary result;
-  result.rank = row.rank;
-  result.clock_offset_ns = row.clock_offset_ns;
-  result.clock_residual_ns = row.largest_clock_residual_ns;
-  result.clock_drift = row.clock_drift;
-  result.checkpoints = digest.checkpoints(row.rank);
-  result.evaluations = digest.evaluations(row.rank);
-  for (const StepDigest& any : digest.steps()) {  // counts, not times: the first step too
-    for (const RankStep& step : any.ranks) {
-      if (step.rank != row.rank) continue;
-      if (step.micro_batches.count > 0) {
-        if (!result.micro_batches) result.micro_batches.emplace();
-        result.micro_batches->add(step.micro_batches);
+/// By rank. Of thousands of ranks each step is gone over once, not once for each.
+class RankSums {
+ public:
+  RankSums(const store::Store& store, const Digest& digest) : store_(store), digest_(digest) {
+    for (const store::RankRow& row : store.ranks()) begin(row);
+    for (std::size_t i = 0; i < digest.steps().size(); ++i) {
+      const StepDigest& step = digest.steps()[i];
+      const bool measured = i >= digest.first_measured();
+      for (const RankStep& of_rank : step.ranks) {
+        const auto found = index_.find(of_rank.rank);
+        if (found == index_.end()) continue;
+        count(of_rank, ranks_[found->second]);
+        if (measured) measure(of_rank, ranks_[found->second]);
       }
-      if (!step.fetch_counters) continue;
-      if (!result.fetch_counters) result.fetch_counters.emplace();
-      result.fetch_counters->add(*step.fetch_counters);
-    }
-  }
-  TimePartition unknown;
-  bool copies_known = true;
-  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
-    for (const RankStep& step : digest.steps()[i].ranks) {
-      if (step.rank != row.rank) continue;
-      if (step.recorded.whole(ev::Detail::modules)) ++result.whole_steps;
-      if (step.time.known()) {
-        ++result.time_steps;
-        copies_known = copies_known && copies_recorded(store, step);
-        result.time.add(step.time);
-        result.waiting_ns += step.exposed.waiting_ns;
-        result.moving_ns += step.exposed.moving_ns;
-        result.fetch_wait_ns = result.fetch_wait_ns.value_or(0) + step.fetch_wait_ns;
-      } else {
-        unknown.add(step.time);
-      }
-      if (step.data_wait_ns) result.data_wait_ns = result.data_wait_ns.value_or(0) + *step.data_wait_ns;
-      if (step.gpu) {
-        if (!result.gpu) result.gpu.emplace();
-        result.gpu->add(*step.gpu);
+      if (!measured) continue;
+      for (const Lateness& late : step.late) {
+        const auto found = index_.find(late.rank);
+        if (found == index_.end()) continue;
+        ranks_[found->second].result.others_waited_ns += late.others_waited_ns;
+        ranks_[found->second].result.came_last += late.collectives;
       }
     }
   }
-  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
-    for (const Lateness& late : digest.steps()[i].late) {
-      if (late.rank != row.rank) continue;
-      result.others_waited_ns += late.others_waited_ns;
-      result.came_last += late.collectives;
+
+  [[nodiscard]] std::vector<RankSummary> take() {
+    std::vector<RankSummary> out;
+    for (Sums& sums : ranks_) out.push_back(finish(sums));
+    return out;
+  }
+
+ private:
+  struct Sums {
+    RankSummary result;
+    TimePartition unknown;
+    bool copies_known = true;
+  };
+
+  void begin(const store::RankRow& row) {
+    index_.emplace(row.rank, ranks_.size());
+    RankSummary& result = ranks_.emplace_back().result;
+    result.rank = row.rank;
+    result.clock_offset_ns = row.clock_offset_ns;
+    result.clock_residual_ns = row.largest_clock_residual_ns;
+    result.clock_drift = row.clock_drift;
+    result.checkpoints = digest_.checkpoints(row.rank);
+    result.evaluations = digest_.evaluations(row.rank);
+  }
+
+  /// Counts, not times: of the first step too.
+  static void count(const RankStep& step, Sums& sums) {
+    RankSummary& result = sums.result;
+    if (step.micro_batches.count > 0) {
+      if (!result.micro_batches) result.micro_batches.emplace();
+      result.micro_batches->add(step.micro_batches);
     }
+    if (!step.fetch_counters) return;
+    if (!result.fetch_counters) result.fetch_counters.emplace();
+    result.fetch_counters->add(*step.fetch_counters);
   }
-  if (result.time_steps == 0) result.time = unknown;
-  for (std::uint8_t pool = 0; pool < ev::kMemoryPoolCount; ++pool) {
-    const auto which = static_cast<ev::MemoryPool>(pool);
-    if (const auto peak = store.memory_peak(row.rank, which)) result.memory_peak[which] = *peak;
+
+  void measure(const RankStep& step, Sums& sums) const {
+    RankSummary& result = sums.result;
+    if (step.recorded.whole(ev::Detail::modules)) ++result.whole_steps;
+    if (step.time.known()) {
+      ++result.time_steps;
+      sums.copies_known = sums.copies_known && copies_recorded(store_, step);
+      result.time.add(step.time);
+      result.waiting_ns += step.exposed.waiting_ns;
+      result.moving_ns += step.exposed.moving_ns;
+      result.fetch_wait_ns = result.fetch_wait_ns.value_or(0) + step.fetch_wait_ns;
+    } else {
+      sums.unknown.add(step.time);
+    }
+    if (step.data_wait_ns) result.data_wait_ns = result.data_wait_ns.value_or(0) + *step.data_wait_ns;
+    if (!step.gpu) return;
+    if (!result.gpu) result.gpu.emplace();
+    result.gpu->add(*step.gpu);
   }
-  // Transfers have the detail of memory events.
-  result.copies_known = copies_known && (!result.memory_peak.empty() || result.time.exposed_copy_ns > 0);
-  // On a CPU rank the device pool is host memory under its own arena.
-  result.model_state_peak =
-      measured_model_states(store, row.rank, ev::MemoryPool::device, &result.model_states_in_part);
-  return result;
-}
+
+  [[nodiscard]] RankSummary finish(Sums& sums) const {
+    RankSummary& result = sums.result;
+    if (result.time_steps == 0) result.time = sums.unknown;
+    for (std::uint8_t pool = 0; pool < ev::kMemoryPoolCount; ++pool) {
+      const auto which = static_cast<ev::MemoryPool>(pool);
+      if (const auto peak = store_.memory_peak(result.rank, which)) result.memory_peak[which] = *peak;
+    }
+    // Transfers have the detail of memory events.
+    result.copies_known =
+        sums.copies_known && (!result.memory_peak.empty() || result.time.exposed_copy_ns > 0);
+    // On a CPU rank the device pool is host memory under its own arena.
+    result.model_state_peak =
+        measured_model_states(store_, result.rank, ev::MemoryPool::device, &result.model_states_in_part);
+    return std::move(result);
+  }
+
+  const store::Store& store_;
+  const Digest& digest_;
+  std::vector<Sums> ranks_;  ///< as the store's rows
+  std::unordered_map<std::uint32_t, std::size_t> index_;
+};
 
 /// What micro-batches held, over ranks, and how far these differed.
 void summarize_micro_batches(const Digest& digest, Summary& summary) {
@@ -314,7 +355,7 @@ Summary summarize(const store::Store& store, const Digest& digest) {
   Summary summary;
   describe_run(store, summary);
   measure_steps(store, summary);
-  for (const store::RankRow& row : store.ranks()) summary.ranks.push_back(summarize_rank(store, row, digest));
+  summary.ranks = RankSums(store, digest).take();
   // A rank's digest has none of what its program does not record, which is not 0.
   if (!records(summary, ev::Capability::fetch_waits))
     for (RankSummary& rank : summary.ranks) rank.fetch_wait_ns.reset();

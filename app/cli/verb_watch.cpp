@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "app/analysis/digest.h"
+#include "app/analysis/quantity_text.h"
 #include "app/analysis/watch.h"
 #include "app/cli/checks.h"
 #include "app/cli/metrics_server.h"
@@ -148,7 +149,7 @@ class Watch {
     install_interrupt_handler();
     const auto interval =
         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.interval_s));
-    Clock::time_point next = Clock::now() + interval, changed = Clock::now();
+    Clock::time_point next = Clock::now() + interval, changed = Clock::now(), note_catching_up = next;
     while (!interrupted()) {
       if (viewer_.poll(store_, std::chrono::milliseconds(100))) {
         changed = Clock::now();
@@ -160,6 +161,12 @@ class Watch {
       const Viewer::Link link = viewer_.link();
       note(link);
       if (link == Viewer::Link::ended) break;
+      // Of thousands of ranks the run so far takes longer than an interval.
+      if (link == Viewer::Link::catching_up && Clock::now() >= note_catching_up) {
+        say(stderr, "shardscope: reading the run so far: {} events of {} ranks\n",
+            analysis::count_text(static_cast<double>(store_.event_count())), store_.ranks().size());
+        note_catching_up = Clock::now() + interval;
+      }
       if (Clock::now() < next || link == Viewer::Link::connecting || link == Viewer::Link::catching_up)
         continue;
       // Without a connection nothing is known of the run: that is no hang.

@@ -16,6 +16,8 @@ class Pacing {
   /// Between two turns; with all that a turn does it is not a tenth of that.
   static constexpr double kStandstill_s = 2;
   static constexpr double kRoundPerRank_s = 50e-6, kShortestRound_s = 0.001, kLongestRound_s = 0.05;
+  /// Of a run that is only recorded: a round of thousands of ranks takes longer than what came between two.
+  static constexpr double kLongestIdleRound_s = 0.2;
 
   /// As of the last round over the ranks.
   [[nodiscard]] Watch watched() const noexcept { return watched_; }
@@ -43,8 +45,9 @@ class Pacing {
     return now_s >= next_round_s_ || (viewer_asks && watched_ == Watch::idle);
   }
   void round_begun(double now_s, std::size_t ranks) noexcept {
+    const double longest = watched_ == Watch::idle ? kLongestIdleRound_s : kLongestRound_s;
     next_round_s_ =
-        now_s + std::clamp(kRoundPerRank_s * static_cast<double>(ranks), kShortestRound_s, kLongestRound_s);
+        now_s + std::clamp(kRoundPerRank_s * static_cast<double>(ranks), kShortestRound_s, longest);
   }
   /// True at most once in kCommitEvery_s: the recording is to be committed.
   [[nodiscard]] bool commit_due(double now_s) noexcept { return due(next_commit_s_, now_s, kCommitEvery_s); }

@@ -11,10 +11,6 @@ namespace shardscope::collector {
 using instrumentation::monotonic_now_ns;
 
 namespace {
-constexpr double kHelloEvery_s = 0.5;
-/// The collector above pings every second. After a longer silence it may have missed what it was sent, or
-/// have given up ranks as silent.
-constexpr double kInterrupted_s = 3;
 constexpr std::size_t kExpectedRanks = 16;  ///< of a node: each may have its part of the bound
 
 zmq::message_t to_message(const wire::Frame& frame) { return {frame.data(), frame.size()}; }
@@ -31,9 +27,7 @@ void Upstream::connect() {
   const std::optional<instrumentation::KeyFile>& key = credentials_.key();
   const instrumentation::Endpoints endpoints = instrumentation::endpoints_of(options_.endpoint);
   link_.reset();
-  greeted_ = false;
-  above_ = 0;
-  first_hello_s_ = kFirstHello_s;
+  greeting_.begin_anew();
   repeats_.forget();
   push_ = make_socket(context_, instrumentation::Role::rank_publish, key);
   push_.set(zmq::sockopt::sndhwm, 256);  // of many ranks, not of one
@@ -196,11 +190,11 @@ void Upstream::control(const wire::Header& from, wire::Body body, double now_s) 
     hellos_[from.rank] = {header, *hello};
     // Of a rank whose node it does not know yet the collector above takes none: it would have nowhere to send
     // its confirmations to until the rank's next hello that passes.
-    if (!greeted_) {
-      next_hello_s_ = now_s + first_hello_s_;
+    if (!greeting_.named()) {
+      greeting_.hello_begun(now_s);
       send_hello();
     }
-    if (!greeted_) return;  // the rank says it again
+    if (!greeting_.named()) return;  // the rank says it again
     if (!repeats_.passes(from.rank, header.incarnation, now_s)) return;
   } else if (const auto* position = std::get_if<wire::Position>(&body)) {
     if (!repeats_.passes(from.rank, *position, now_s)) return;
@@ -275,13 +269,13 @@ void Upstream::send_hello() {
   header.incarnation = options_.id;
   header.run_id =
       hellos_.empty() ? streams_.begin()->second->header.run_id : hellos_.begin()->second.first.run_id;
-  greeted_ |= send_control(
+  greeting_.hello_sent(send_control(
       header,
       wire::RelayHello{options_.host, options_.clock_id,
-                       options_.present ? options_.present() : std::vector<wire::RelayHello::Range>{}});
+                       options_.present ? options_.present() : std::vector<wire::RelayHello::Range>{}}));
   // It may have taken this one for no message of its run, and then takes none of its ranks'. Once it pings
   // this node it knows it.
-  if (above_ == 0) {
+  if (!greeting_.known()) {
     for (const auto& [rank, hello] : hellos_) send_control(hello.first, hello.second);
   }
   // A rank that has ended sends nothing more; the collector above may have missed that it did.
@@ -306,11 +300,7 @@ void Upstream::pump(double now_s) {
   // First: a collector that has confirmed everything and ended takes its key with it.
   receive(now_s);
   if (credentials_.changed(monotonic_now_ns())) connect();
-  if (now_s >= next_hello_s_ && !(hellos_.empty() && streams_.empty())) {
-    first_hello_s_ = above_ == 0 ? std::min(2 * first_hello_s_, kHelloEvery_s) : kHelloEvery_s;
-    next_hello_s_ = now_s + first_hello_s_;
-    send_hello();
-  }
+  if (!(hellos_.empty() && streams_.empty()) && greeting_.due(now_s)) send_hello();
   if (link_->update()) {
     for (auto& [rank, stream] : streams_) stream->window.rewind();
     for (auto& stream : replaced_) stream->window.rewind();
@@ -342,10 +332,7 @@ void Upstream::pump(double now_s) {
 
 void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, double now_s) {
   watched_ = ping.look_ms == 0;
-  const bool anew = message.header.incarnation != above_ || now_s - last_ping_s_ > kInterrupted_s;
-  above_ = message.header.incarnation;
-  last_ping_s_ = now_s;
-  if (!anew) return;
+  if (!greeting_.pinged(message.header.incarnation, now_s)) return;
   repeats_.forget();
   for (const auto& [rank, hello] : hellos_) {
     if (repeats_.passes(rank, hello.first.incarnation, now_s)) send_control(hello.first, hello.second);

@@ -14,6 +14,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "app/collector/node_greeting.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/repeated_messages.h"
 #include "instrumentation/host_clock.h"
@@ -133,15 +134,9 @@ class Upstream {
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent
   std::map<std::uint32_t, std::pair<wire::Header, wire::Hello>> hellos_;  ///< the last of each rank
   RepeatedMessages repeats_;
-  /// Until the collector above pings: then it knows this node. A run may be over within a second.
-  static constexpr double kFirstHello_s = 0.02;
-  double first_hello_s_ = kFirstHello_s;
-  bool greeted_ = false;  ///< this node has been named over this connection
+  NodeGreeting greeting_;
   bool watched_ = true;
-  std::uint64_t above_ = 0;  ///< process of the collector above
-  double last_ping_s_ = 0;   ///< of it
-  std::uint32_t turn_ = 0;   ///< rank whose turn is next
-  double next_hello_s_ = 0;
+  std::uint32_t turn_ = 0;         ///< rank whose turn is next
   std::uint64_t shed_before_ = 0;  ///< by queues that are gone
   std::size_t full_ = 0;           ///< queues that are
 };

@@ -1,8 +1,12 @@
 // What the rules read: typical steps apart from the few that took much longer, medians of each rank,
 // settings.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/foreign_json.h"
@@ -55,55 +59,82 @@ void divide_steps(Facts& facts) {
   facts.step_ms = median(std::move(typical));
 }
 
+/// Of sorted values without one of them, as quantile() gives it.
+double median_without(const std::vector<double>& sorted, double one) {
+  const auto gone = static_cast<std::size_t>(std::ranges::lower_bound(sorted, one) - sorted.begin());
+  const auto at = [&](std::size_t k) { return sorted[k < gone ? k : k + 1]; };
+  const std::size_t count = sorted.size() - 1;
+  const double middle = 0.5 * static_cast<double>(count - 1);
+  const auto below = static_cast<std::size_t>(std::floor(middle));
+  const std::size_t above = std::min(below + 1, count - 1);
+  return at(below) + (middle - std::floor(middle)) * (at(above) - at(below));
+}
+
+/// Each figure of a rank, and where it is in a step of it.
+struct Figure {
+  double RankFacts::*of;
+  std::int64_t (*in_step)(const RankStep&);
+};
+constexpr std::array kFigures{
+    Figure{&RankFacts::compute, [](const RankStep& s) { return s.time.compute_ns; }},
+    Figure{&RankFacts::waiting, [](const RankStep& s) { return s.exposed.waiting_ns; }},
+    Figure{&RankFacts::moving, [](const RankStep& s) { return s.exposed.moving_ns; }},
+    Figure{&RankFacts::gather_moving, [](const RankStep& s) { return s.exposed.gather_moving_ns; }},
+    Figure{&RankFacts::reduce_moving, [](const RankStep& s) { return s.exposed.reduce_moving_ns; }},
+    Figure{&RankFacts::link, [](const RankStep& s) { return s.exposed.link_ns; }},
+    Figure{&RankFacts::hideable, [](const RankStep& s) { return s.exposed.hideable_gather_ns; }},
+    Figure{&RankFacts::copy, [](const RankStep& s) { return s.time.exposed_copy_ns; }},
+    Figure{&RankFacts::idle, [](const RankStep& s) { return s.time.idle_ns; }},
+    Figure{&RankFacts::data, [](const RankStep& s) { return s.data_wait_ns.value_or(0); }},
+    Figure{&RankFacts::fetch_wait, [](const RankStep& s) { return s.fetch_wait_ns; }},
+    Figure{&RankFacts::total, [](const RankStep& s) { return s.time.total_ns - s.time.checkpoint_ns; }}};
+
 /// Of one rank in the typical steps of which it is known what it computed.
-std::optional<RankFacts> rank_facts(const Facts& facts, std::uint32_t rank) {
+struct RankSteps {
+  std::vector<const RankStep*> steps;
+  std::size_t slower = 0;  ///< of these, where it computed longer than the others
+  double others_waited = 0;
+};
+
+/// A rank of whose step much is missing says little of it.
+bool says_enough(const RankStep& step) {
+  return step.time.known() && 2 * step.time.unrecorded_ns <= step.time.total_ns;
+}
+
+/// Adds a step to its ranks'. Of thousands of ranks each is compared with all others: in order, once.
+void add_step(const StepDigest& step, std::unordered_map<std::uint32_t, RankSteps>& ranks) {
+  std::vector<double> computed;
+  for (const RankStep& rank : step.ranks) {
+    if (rank.time.known()) computed.push_back(ms(rank.time.compute_ns));
+  }
+  std::ranges::sort(computed);
+  const double others = static_cast<double>(computed.size()) - 1;
+  for (const RankStep& rank : step.ranks) {
+    if (!says_enough(rank)) continue;
+    RankSteps& of = ranks[rank.rank];
+    of.steps.push_back(&rank);
+    const double own = ms(rank.time.compute_ns);
+    of.slower += others > 0 && own > 1.05 * median_without(computed, own) ? 1 : 0;
+  }
+  if (others <= 0) return;
+  for (const Lateness& late : step.late) {
+    const auto rank = std::ranges::lower_bound(step.ranks, late.rank, {}, &RankStep::rank);
+    if (rank == step.ranks.end() || rank->rank != late.rank || !says_enough(*rank)) continue;
+    ranks[late.rank].others_waited += ms(late.others_waited_ns) / others;
+  }
+}
+
+RankFacts facts_of_rank(std::uint32_t rank, const RankSteps& of) {
   RankFacts out;
   out.rank = rank;
-  struct Column {
-    double RankFacts::*of;
+  for (const Figure& figure : kFigures) {
     std::vector<double> values;
-  };
-  std::vector<Column> columns;
-  for (const auto of :
-       {&RankFacts::compute, &RankFacts::waiting, &RankFacts::moving, &RankFacts::gather_moving,
-        &RankFacts::reduce_moving, &RankFacts::link, &RankFacts::hideable, &RankFacts::copy, &RankFacts::idle,
-        &RankFacts::data, &RankFacts::fetch_wait, &RankFacts::total})
-    columns.push_back({of, {}});
-  std::size_t known = 0, slower = 0;
-  for (const std::size_t index : facts.typical) {
-    const StepDigest& step = facts.digest.steps()[index];
-    const auto of = std::ranges::find(step.ranks, rank, &RankStep::rank);
-    // A rank of whose step much is missing says little of it.
-    if (of == step.ranks.end() || !of->time.known() || 2 * of->time.unrecorded_ns > of->time.total_ns)
-      continue;
-    ++known;
-    const double values[] = {ms(of->time.compute_ns),
-                             ms(of->exposed.waiting_ns),
-                             ms(of->exposed.moving_ns),
-                             ms(of->exposed.gather_moving_ns),
-                             ms(of->exposed.reduce_moving_ns),
-                             ms(of->exposed.link_ns),
-                             ms(of->exposed.hideable_gather_ns),
-                             ms(of->time.exposed_copy_ns),
-                             ms(of->time.idle_ns),
-                             ms(of->data_wait_ns.value_or(0)),
-                             ms(of->fetch_wait_ns),
-                             ms(of->time.total_ns - of->time.checkpoint_ns)};
-    for (std::size_t k = 0; k < columns.size(); ++k) columns[k].values.push_back(values[k]);
-    std::vector<double> others;
-    for (const RankStep& other : step.ranks) {
-      if (other.rank != rank && other.time.known()) others.push_back(ms(other.time.compute_ns));
-    }
-    slower += !others.empty() && ms(of->time.compute_ns) > 1.05 * median(others) ? 1 : 0;
-    for (const Lateness& late : step.late) {
-      if (late.rank == rank && !others.empty())
-        out.others_waited += ms(late.others_waited_ns) / static_cast<double>(others.size());
-    }
+    for (const RankStep* step : of.steps) values.push_back(ms(figure.in_step(*step)));
+    out.*figure.of = median(std::move(values));
   }
-  if (known == 0) return std::nullopt;
-  for (Column& column : columns) out.*column.of = median(std::move(column.values));
-  out.others_waited /= static_cast<double>(known);
-  out.lasting = static_cast<double>(slower) / static_cast<double>(known);
+  const auto known = static_cast<double>(of.steps.size());
+  out.others_waited = of.others_waited / known;
+  out.lasting = static_cast<double>(of.slower) / known;
   return out;
 }
 
@@ -135,8 +166,12 @@ double Facts::mean(double RankFacts::*of) const {
 Facts facts_of(const store::Store& store, const Summary& summary, const Digest& digest) {
   Facts facts{.store = store, .summary = summary, .digest = digest};
   divide_steps(facts);
+  std::unordered_map<std::uint32_t, RankSteps> ranks;
+  for (const std::size_t index : facts.typical) add_step(digest.steps()[index], ranks);
   for (const RankSummary& rank : summary.ranks) {
-    if (const auto of = rank_facts(facts, rank.rank)) facts.ranks.push_back(*of);
+    const auto of = ranks.find(rank.rank);
+    if (of != ranks.end() && !of->second.steps.empty())
+      facts.ranks.push_back(facts_of_rank(rank.rank, of->second));
   }
   std::int64_t paths = 0;
   for (const std::size_t index : facts.typical) {

@@ -116,7 +116,9 @@ SpanTable wait_table(std::span<const LabelledRun> runs) {
   add_letter(out.table, runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Session& run = *runs[i].run;
-    for (const auto& [rank, wait] : run.longest_waits()) {
+    for (const analysis::Wait& one : run.longest_waits()) {
+      const std::uint32_t rank = one.rank;
+      const store::Span& wait = one.span;
       const store::SpanTime time = store::time_of(run.store(), rank, wait);
       out.table.add({time_cell(time.running_ns, Tone::bad),
                      number_cell(rank, std::to_string(rank)),

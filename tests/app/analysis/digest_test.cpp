@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "app/analysis/steps_ahead.h"
 #include "app/analysis/summary.h"
 #include "tests/app/analysis/run_builder.h"
 
@@ -137,6 +138,68 @@ TEST(Digest, GrowsWithTheRunToTheSameFiguresAsAtOnce) {
     ASSERT_EQ(digest.steps().size(), step + 1);
   }
   EXPECT_EQ(to_json(summarize(run.build(), digest)), to_json(summarize(run.build())));
+}
+
+/// More ranks than the store has room for are read some steps ahead. Rank 3 has lost events of step 7, whose
+/// length others say; rank 5 goes on with step 12, and rank 6 is held within step 2.
+TEST(Digest, ManyRanksGiveTheSameFiguresReadAheadAsStepByStep) {
+  constexpr std::uint32_t kRanks = 2 * StepsAhead::kManyRanks, kSteps = 20;
+  constexpr std::int64_t kApart = 1'000'000;
+  test::RunBuilder run(kRanks);
+  const auto step = [&](std::uint32_t rank, std::uint32_t number) {
+    const std::int64_t at = number * kApart + rank * 500;
+    run.span(rank, at, at + 900'000, EventKind::step_begin, StreamId::host, number);
+    run.span(rank, at + 1000 * (rank % 7), at + 600'000, EventKind::module_begin, StreamId::compute, 1);
+    run.span(rank, at + 600'000, at + 640'000 + 10 * rank + number, EventKind::fetch_wait_begin,
+             StreamId::compute, 1, number);
+    run.span(rank, at + 500'000 + 20 * rank, at + 700'000, EventKind::collective_begin, StreamId::gather,
+             number, number, test::kGatherOp, 10, 40);
+    if (rank == 6 && number == 2)
+      run.span(rank, at + 100'000, at + 200'000, EventKind::paused_begin, StreamId::host);
+  };
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    for (std::uint32_t number = 0; number < 7; ++number) step(rank, number);
+    if (rank == 3) run.instant(rank, 7 * kApart + 1500, EventKind::step_begin, StreamId::host, 7);
+  }
+  (void)run.build();
+  run.drop(3, 20);
+  run.drop(5, 90);
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    for (std::uint32_t number = rank == 5 ? 12 : rank == 3 ? 8 : 7; number < kSteps; ++number)
+      step(rank, number);
+  }
+  store::Store& store = run.build();
+  Digest at_once, by_turns;
+  EXPECT_TRUE(at_once.update(store));
+  while (!by_turns.update(store, std::chrono::nanoseconds(0))) {
+  }
+  ASSERT_EQ(at_once.steps().size(), by_turns.steps().size());
+  ASSERT_GE(at_once.steps().size(), 15U);
+  EXPECT_EQ(to_json(summarize(store, at_once)), to_json(summarize(store, by_turns)));
+  ASSERT_EQ(at_once.longest_waits().size(), by_turns.longest_waits().size());
+  for (std::size_t i = 0; i < at_once.steps().size(); ++i) {
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      const RankStep& one = at_once.steps()[i].ranks.at(rank);
+      EXPECT_EQ(one.end_ns, by_turns.steps()[i].ranks.at(rank).end_ns) << "step " << i << " rank " << rank;
+    }
+  }
+  for (std::size_t i = 0; i < at_once.longest_waits().size(); ++i) {
+    EXPECT_EQ(at_once.longest_waits()[i].rank, by_turns.longest_waits()[i].rank);
+    EXPECT_EQ(at_once.longest_waits()[i].span.begin_ns, by_turns.longest_waits()[i].span.begin_ns);
+  }
+}
+
+/// What a digest is given a time for, of a run that is looked at up to then, is not taken ahead of it.
+TEST(Digest, StepsReadAheadAreTakenWhenTheyAreAllowed) {
+  store::Store store;
+  for (std::uint32_t rank = 0; rank <= StepsAhead::kManyRanks; ++rank) ingest_steps(store, rank, 0, 9, 1000);
+  Digest digest;
+  EXPECT_TRUE(digest.update(store, std::nullopt, 3950));
+  EXPECT_EQ(digest.steps().size(), 4U);
+  EXPECT_TRUE(digest.update(store, std::nullopt, 5950));
+  EXPECT_EQ(digest.steps().size(), 6U);
+  EXPECT_TRUE(digest.update(store));
+  EXPECT_EQ(digest.steps().size(), 10U);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "app/collector/node_greeting.h"
 #include "app/collector/relay_progress.h"
 #include "app/collector/repeated_messages.h"
 
@@ -51,6 +52,65 @@ TEST(Pacing, RoundsAreRarerTheMoreRanksThereAreAndAViewerThatComesEndsTheWait) {
   pacing.round_begun(20, 1);
   EXPECT_FALSE(pacing.round_due(20.0005, false));
   EXPECT_TRUE(pacing.round_due(20.002, false));
+}
+
+TEST(Pacing, WhereNobodyWatchesRoundsOverThousandsOfRanksAreRarerStill) {
+  Pacing pacing;
+  (void)pacing.watch(Watch::idle, 4096);
+  pacing.round_begun(10, 4096);
+  EXPECT_FALSE(pacing.round_due(10.19, false));
+  EXPECT_TRUE(pacing.round_due(10.21, false));
+  EXPECT_TRUE(pacing.round_due(10.01, true)) << "a viewer that comes is noticed at once";
+  (void)pacing.watch(Watch::active, 4096);
+  pacing.round_begun(20, 4096);
+  EXPECT_TRUE(pacing.round_due(20.06, false));
+}
+
+/// A run of 0.3 s: with a hello every half second its node would be named once, before the collector above
+/// takes messages of its run.
+TEST(NodeGreeting, ARunOfLessThanHalfASecondIsNamedAgainUntilTheCollectorAbovePings) {
+  NodeGreeting greeting;
+  int hellos = 0;
+  for (int ms = 0; ms < 300; ++ms) {
+    if (!greeting.due(10 + ms * 1e-3)) continue;
+    ++hellos;
+    greeting.hello_sent(true);
+  }
+  EXPECT_GE(hellos, 3);
+  EXPECT_LE(hellos, 5) << "each comes after twice the time";
+  EXPECT_FALSE(greeting.known());
+  EXPECT_TRUE(greeting.pinged(7, 10.3));
+  EXPECT_TRUE(greeting.known());
+  hellos = 0;
+  for (int ms = 300; ms < 2300; ++ms) hellos += greeting.due(10 + ms * 1e-3) ? 1 : 0;
+  EXPECT_LE(hellos, 5) << "one each half second, once it is known";
+  EXPECT_GE(hellos, 4);
+}
+
+TEST(NodeGreeting, ANodeIsNamedOnceItsConnectionHasTakenAHello) {
+  NodeGreeting greeting;
+  greeting.hello_begun(10);
+  greeting.hello_sent(false);
+  EXPECT_FALSE(greeting.named());
+  EXPECT_FALSE(greeting.due(10 + NodeGreeting::kFirst_s / 2)) << "the one that was just tried";
+  EXPECT_TRUE(greeting.due(10 + NodeGreeting::kFirst_s));
+  greeting.hello_sent(true);
+  greeting.hello_sent(false);
+  EXPECT_TRUE(greeting.named());
+  greeting.begin_anew();
+  EXPECT_FALSE(greeting.named()) << "over another connection nothing has been said";
+}
+
+TEST(NodeGreeting, AnotherCollectorAboveOrOneThatWasSilentGetsEverythingAgain) {
+  NodeGreeting greeting;
+  EXPECT_TRUE(greeting.pinged(7, 10));
+  EXPECT_FALSE(greeting.pinged(7, 11));
+  EXPECT_TRUE(greeting.pinged(8, 12));
+  EXPECT_FALSE(greeting.pinged(8, 12 + NodeGreeting::kInterrupted_s));
+  EXPECT_TRUE(greeting.pinged(8, 12.5 + 2 * NodeGreeting::kInterrupted_s));
+  greeting.begin_anew();
+  EXPECT_FALSE(greeting.known());
+  EXPECT_TRUE(greeting.pinged(8, 19)) << "over another connection";
 }
 
 TEST(RelayProgress, OnlyTheLastPauseOfARankIsAnsweredAbove) {

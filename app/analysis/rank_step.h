@@ -1,0 +1,93 @@
+// What a digest needs of one step of one rank. All of it is read at once, so that the rank's block of events
+// is looked for once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "app/analysis/critical_path.h"
+#include "app/analysis/rank_activity.h"
+#include "app/analysis/spans.h"
+#include "app/analysis/summary.h"
+#include "app/analysis/unrecorded.h"
+
+namespace shardscope::analysis {
+
+struct RankStep {
+  std::uint32_t rank = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;  ///< the step as this rank saw it
+  TimePartition time;
+  Recorded recorded;
+  std::int64_t fetch_wait_ns = 0;            ///< where it was recorded
+  std::optional<std::int64_t> data_wait_ns;  ///< nothing where it was not recorded
+  Exposure exposed;                          ///< of time.exposed_comm_ns
+  std::uint64_t bucket_flushes = 0;
+  std::optional<FetchCounterSums> fetch_counters;
+  MicroBatchSums micro_batches;    ///< count 0: none recorded
+  std::optional<GpuActivity> gpu;  ///< where the GPU's records cover the step
+};
+
+/// How long each instance of a collective (instance_of in communication.h) took on the ranks added.
+class CollectiveTimes {
+ public:
+  struct Times {
+    std::int64_t transfer_ns = 0;  ///< the shortest: end - when all ranks had come, else - begin
+    std::int64_t sum_ns = 0;       ///< of end - begin, without the pauses of the rank up to when all had come
+    std::uint32_t ranks = 0;
+    bool entered = false;  ///< a rank recorded when all had come
+  };
+  /// Of one rank in a step.
+  struct Own {
+    std::uint64_t instance = 0;
+    Times times;
+  };
+  [[nodiscard]] static std::vector<Own> read(const store::Store& store, const RankStep& rank);
+  void add(const std::vector<Own>& of_rank);
+  /// Its own times where no rank added has it.
+  [[nodiscard]] Times of(const store::Store& store, std::uint32_t rank, instrumentation::StreamId stream,
+                         const store::Span& collective) const;
+
+ private:
+  std::unordered_map<std::uint64_t, Times> times_;
+};
+
+/// A wait of computation for communication.
+struct Wait {
+  std::uint32_t rank = 0;
+  store::Span span;
+  std::int64_t running_ns = 0;  ///< without pauses
+};
+/// The longest ones, longest first; of those that are alike the first added.
+class LongestWaits {
+ public:
+  static constexpr std::size_t kMost = 50;
+  void add(const Wait& wait);
+  void add(const std::vector<Wait>& waits);
+  [[nodiscard]] const std::vector<Wait>& all() const noexcept { return waits_; }
+
+ private:
+  std::vector<Wait> waits_;
+};
+
+struct RankReading {
+  StepWindow window;
+  RankStep step;
+  RankActivity activity;
+  std::vector<MicroBatch> micro_batches;
+  std::vector<CollectiveTimes::Own> collectives;
+  Prefetch prefetch;
+  std::vector<Wait> waits;  ///< the longest that begin in the step
+  /// In memory, about.
+  [[nodiscard]] std::size_t bytes() const noexcept;
+};
+[[nodiscard]] RankReading read_step(const store::Store& store, std::uint32_t rank, const StepWindow& window);
+
+/// The first step that a rank begins at `from_ns` or later, as its own events have it; nothing where none is
+/// there that has ended by `until_ns`.
+[[nodiscard]] std::optional<StepWindow> step_from(const store::Store& store, std::uint32_t rank,
+                                                  std::int64_t from_ns, std::int64_t until_ns);
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,56 @@
+// When a node's collector names itself to the one above, and whether that one knows it. Until it does it may
+// take the node's hello for no message of its run, and then takes none of the node's ranks'. Pure.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace shardscope::collector {
+
+class NodeGreeting {
+ public:
+  /// A run may be over within half a second: so until the collector above has pinged, hellos come sooner,
+  /// each after twice the time.
+  static constexpr double kFirst_s = 0.02, kEvery_s = 0.5;
+  /// The collector above pings every second. After a longer silence it may have missed what it was sent, or
+  /// have given up ranks as silent.
+  static constexpr double kInterrupted_s = 3;
+
+  /// Another connection: nothing has been said over it. A hello that is due stays so.
+  void begin_anew() noexcept {
+    wait_s_ = kFirst_s;
+    named_ = false;
+    above_ = 0;
+  }
+  /// True where a hello is due, which is then sent.
+  [[nodiscard]] bool due(double now_s) noexcept {
+    if (now_s < next_s_) return false;
+    wait_s_ = known() ? kEvery_s : std::min(2 * wait_s_, kEvery_s);
+    next_s_ = now_s + wait_s_;
+    return true;
+  }
+  /// A hello is sent now, though none is due.
+  void hello_begun(double now_s) noexcept { next_s_ = now_s + wait_s_; }
+  /// Whether the connection took the hello.
+  void hello_sent(bool taken) noexcept { named_ = named_ || taken; }
+  /// The node has been named over this connection: its ranks' messages may follow.
+  [[nodiscard]] bool named() const noexcept { return named_; }
+  /// The collector above has pinged, so it knows the node.
+  [[nodiscard]] bool known() const noexcept { return above_ != 0; }
+  /// Process `above` has pinged. True where it is another than before, or may have missed something: then
+  /// everything is passed on again.
+  [[nodiscard]] bool pinged(std::uint64_t above, double now_s) noexcept {
+    const bool anew = above != above_ || now_s - last_ping_s_ > kInterrupted_s;
+    above_ = above;
+    last_ping_s_ = now_s;
+    return anew;
+  }
+
+ private:
+  double wait_s_ = kFirst_s, next_s_ = 0;
+  bool named_ = false;
+  std::uint64_t above_ = 0;  ///< process of the collector above
+  double last_ping_s_ = 0;   ///< of it
+};
+
+}  // namespace shardscope::collector
