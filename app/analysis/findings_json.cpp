@@ -28,6 +28,7 @@ std::string findings_json(const std::vector<Finding>& findings, bool simulated) 
                    {"cost_bytes", maybe(finding.cost_bytes)},
                    {"changes", changes},
                    {"gain_ms", maybe(finding.gain_ms)},
+                   {"gain_bytes", maybe(finding.gain_bytes)},
                    {"gain_basis", finding.gain_basis},
                    {"explains", finding.explains},
                    {"until_ns", finding.until_ns},

@@ -174,6 +174,14 @@ std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers) {
   return LinkPace{1 / per_byte, latency * 1e-3, transfers.size(), 100 * error / total};
 }
 
+std::optional<LinkPace> measure_link(const store::Store& store, const std::vector<const StepDigest*>& steps) {
+  if (!store.has_tables()) return std::nullopt;
+  Links links;
+  for (const StepDigest* step : steps) add_transfers(store, *step, links);
+  const auto between = fit_collectives(links.between);
+  return between ? between : fit_collectives(links.inside);
+}
+
 Pace measure_pace(const store::Store& store) {
   if (!store.has_tables())
     throw std::invalid_argument("it holds no description of the run (no rank sent tables)");

@@ -40,6 +40,10 @@ struct Pace {
   std::vector<double> slowness;  ///< by rank: computation over the mean of the ranks; empty: all within 1 %
 };
 
+/// The link that bounds collectives of these steps: between nodes where any was, else inside one.
+[[nodiscard]] std::optional<LinkPace> measure_link(const store::Store& store,
+                                                   const std::vector<const StepDigest*>& steps);
+
 /// Pace of a run with tables and a completed step. Throws std::invalid_argument: what is missing.
 [[nodiscard]] Pace measure_pace(const store::Store& store);
 

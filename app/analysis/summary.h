@@ -233,6 +233,11 @@ struct Change {
   std::string key;    ///< "zero_optimization.reduce_bucket_size", as `run --set` and `what-if --set` take it
   std::string value;  ///< JSON
 };
+/// Changes that go together, and the sentence that says so.
+struct Advice {
+  std::vector<Change> changes{};
+  std::string next_step{};
+};
 /// A diagnosis: what, how much, why, what to do. docs/findings has a page of each id.
 struct Finding {
   instrumentation::Severity severity{};
@@ -245,10 +250,15 @@ struct Finding {
   std::optional<double> cost_once_ms{};      ///< of the run
   std::optional<std::int64_t> cost_bytes{};  ///< of a rank's memory, or of a step's communication
   std::vector<Change> changes{};             ///< settings that this stage, framework and cause have
-  /// By how much a step gets shorter at most with all changes, by the bound that `gain_basis` names.
+  /// By how much what-if predicts that a step gets shorter with all changes, and the device's peak smaller.
   std::optional<double> gain_ms{};
-  std::string gain_basis{};
+  std::optional<std::int64_t> gain_bytes{};
+  std::string gain_basis{};             ///< of what figures; or why nothing is predicted
   std::vector<std::string> explains{};  ///< titles of findings that this one is the cause of
+  /// What what-if is asked about (advice.h), what disturbs least first; until then `changes` and `next_step`
+  /// are those of the first.
+  std::vector<Advice> options{};
+  std::string otherwise{};  ///< what to do where none of them gains
 };
 /// Causes before symptoms; within the same severity what costs more comes first. The digest is of all
 /// completed steps.

@@ -6,7 +6,9 @@
 #include <optional>
 #include <stdexcept>
 
+#include "app/analysis/advice.h"
 #include "app/analysis/summary.h"
+#include "app/cli/advice_player.h"
 #include "app/cli/process.h"
 #include "app/cli/program_files.h"
 #include "app/cli/say.h"
@@ -35,7 +37,9 @@ void write_report(const std::string& recording, const std::string& html, const s
   } catch (const std::runtime_error& broken) {
     say(stderr, "shardscope: {}; the report has no notes\n", broken.what());
   }
-  exporter::write_html_report(html, store, summary, info.problems, comparison, notes);
+  std::vector<analysis::Finding> findings = analysis::find(store, summary);
+  analysis::try_advice(findings, player_of(recording, store));
+  exporter::write_html_report(html, store, summary, info.problems, comparison, notes, &findings);
 }
 
 std::vector<std::string> write_screenshots(const std::string& recording, const std::string& folder,

@@ -29,6 +29,7 @@ class ModelledRun {
   void set_machine(const analysis::Rates& rates, const std::string& description, std::uint32_t ranks_per_node,
                    const analysis::Pace& pace);
   void set_ranks(std::uint32_t ranks) { command_.ranks = ranks; }
+  void set_quiet(bool quiet) { command_.quiet = quiet; }
 
   /// Plays `config` and gives the recording's path. Throws UserError, also where it was interrupted.
   std::string play(const TemporaryConfig& config, const std::string& name, std::int64_t steps);

@@ -12,6 +12,7 @@
 
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/micro_batches.h"
+#include "app/analysis/summary.h"
 #include "app/cli/data_type_trial.h"
 #include "app/cli/process.h"
 #include "app/cli/say.h"
@@ -65,7 +66,8 @@ std::string without_given(const ev::RunTables& tables, const std::string& record
 
 /// Documents are not in a recording: both runs are played with the mean length that they gave micro-batches.
 /// Nothing where micro-batches are of one size, or the recording does not say.
-std::optional<std::int64_t> mean_length(const store::Store& recorded, const config::TrainingConfig& config) {
+std::optional<std::int64_t> mean_length(const store::Store& recorded, const config::TrainingConfig& config,
+                                        bool quiet) {
   if (config.shardscope.micro_batches.packing == plan::Packing::fixed) return std::nullopt;
   analysis::MicroBatchSums sums;
   for (const store::RankRow& rank : recorded.ranks()) {
@@ -75,20 +77,23 @@ std::optional<std::int64_t> mean_length(const store::Store& recorded, const conf
     }
   }
   if (sums.count == 0) {
-    say(stderr,
-        "shardscope: warning: shardscope.micro_batches: the recording does not say how long its "
-        "micro-batches "
-        "were; both runs are played with the longest length\n");
+    if (!quiet)
+      say(stderr,
+          "shardscope: warning: shardscope.micro_batches: the recording does not say how long its "
+          "micro-batches "
+          "were; both runs are played with the longest length\n");
     return std::nullopt;
   }
   const auto samples = static_cast<double>(sums.count) *
                        static_cast<double>(std::max<std::int64_t>(config.batch.micro_batch_size, 1));
   const std::int64_t length =
       std::max<std::int64_t>(std::llround(static_cast<double>(sums.positions()) / samples), 1);
-  say(stderr,
-      "shardscope: warning: shardscope.micro_batches: recorded were {}; both runs are played with their mean "
-      "length, {}, on every rank\n",
-      analysis::text_of(sums), length);
+  if (!quiet)
+    say(stderr,
+        "shardscope: warning: shardscope.micro_batches: recorded were {}; both runs are played with their "
+        "mean "
+        "length, {}, on every rank\n",
+        analysis::text_of(sums), length);
   return length;
 }
 
@@ -133,6 +138,15 @@ void check_link(const char* what, const char* option, const std::string& given,
 
 }  // namespace
 
+std::int64_t device_peak(const store::Store& store) {
+  std::int64_t peak = 0;
+  for (const analysis::RankSummary& rank : analysis::summarize(store).ranks) {
+    const auto at = rank.memory_peak.find(ev::MemoryPool::device);
+    if (at != rank.memory_peak.end()) peak = std::max(peak, at->second.total());
+  }
+  return peak;
+}
+
 ReplayedRun::ReplayedRun(const ReplayOptions& options) : options_(options) {
   read(options);
   fit();
@@ -146,7 +160,7 @@ void ReplayedRun::read(const ReplayOptions& options) {
   store::RecordingInfo info;
   recorded_ = store::open_recording(options.recording, &info);
   for (const std::string& problem : info.problems)
-    say(stderr, "shardscope: {}: {}\n", options.recording, problem);
+    if (!options.quiet) say(stderr, "shardscope: {}: {}\n", options.recording, problem);
   try {
     pace_ = analysis::measure_pace(recorded_);
     if (pace_.work_ms <= 0) throw std::invalid_argument("it has no record of what was computed");
@@ -166,7 +180,7 @@ void ReplayedRun::read(const ReplayOptions& options) {
   model_ = options.model.empty() ? tables.model : options.model;
   documents_ = without_given(tables, options.recording, name_);
   as_recorded_ = config::parse_config(documents_, parse_options(tables.world, name_));
-  length_ = mean_length(recorded_, as_recorded_);
+  length_ = mean_length(recorded_, as_recorded_, options.quiet);
   text_ = with_length(documents_, as_recorded_, as_recorded_, length_);
 }
 
@@ -179,6 +193,7 @@ void ReplayedRun::fit() {
   rates_.host = pace_.host.value_or(unused);
   const TemporaryConfig base(text_, name_, {});
   run_ = std::make_unique<ModelledRun>(model_, tables.world);
+  run_->set_quiet(options_.quiet);
   modelled_.emplace(run_->fit(rates_, base, pace_, {description_, recorded_per_node_, options_.steps}));
   fitted_ = rates_;
   const ev::RunTables& played = modelled_->store.tables();
@@ -254,6 +269,20 @@ void ReplayedRun::check_links(const analysis::Pace& played) const {
   check_link("among the ranks of a node", "--link", options_.link, pace_.inside, played.inside);
   check_link("between nodes", "--node-link", options_.node_link, pace_.between, played.between);
   check_link("between device and host", "--host-link", options_.host_link, pace_.host, played.host);
+}
+
+analysis::PlayOutcome ReplayedRun::outcome_of(const std::vector<std::string>& sets) {
+  try {
+    const TemporaryConfig with_sets = changed(sets);
+    const Measured played = read_measured(play(with_sets));
+    check_links(played.pace);
+    return {played.pace.step_ms, device_peak(played.store), {}};
+  } catch (const UserError& error) {
+    if (interrupted()) throw;
+    return {0, 0, error.what()};
+  } catch (const config::ConfigError& error) {
+    return {0, 0, error.what()};
+  }
 }
 
 double ReplayedRun::model_error_pct() const noexcept {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/analysis/pace.h"
+#include "app/analysis/setting_search.h"
 #include "app/cli/config_override.h"
 #include "app/cli/modelled_run.h"
 #include "app/store/store.h"
@@ -23,7 +24,11 @@ struct ReplayOptions {
   std::vector<std::string> set;
   std::uint32_t ranks = 0, ranks_per_node = 0;  ///< 0: as recorded
   std::int64_t steps = 4;
+  bool quiet = false;  ///< no warning: it is not what the user asked for
 };
+
+/// The largest of a rank's device.
+[[nodiscard]] std::int64_t device_peak(const store::Store& store);
 
 class ReplayedRun {
  public:
@@ -50,6 +55,9 @@ class ReplayedRun {
   std::string play(const TemporaryConfig& changed);
   /// Throws UserError where `played` used a link whose speed is not known.
   void check_links(const analysis::Pace& played) const;
+  /// Plays the recorded configuration with `sets`, which must need no other machine. What cannot be played
+  /// is refused; throws UserError where the user has interrupted it.
+  [[nodiscard]] analysis::PlayOutcome outcome_of(const std::vector<std::string>& sets);
   /// 100 (modelled / recorded - 1).
   [[nodiscard]] double model_error_pct() const noexcept;
   /// The recorded time and what the model changes by.

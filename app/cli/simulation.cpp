@@ -60,7 +60,7 @@ Played play(const SimulationCommand& command, const std::vector<std::string>& pu
   const auto take = [&](const std::string& line) {
     static const std::string kPrefix = "shardscope: ";
     if (line.rfind(kPrefix + "warning: ", 0) == 0) {
-      say(stderr, "{}\n", line);
+      if (!command.quiet) say(stderr, "{}\n", line);
     } else if (line.rfind(kPrefix, 0) == 0) {
       // The first: what follows may be the rest of a name in it.
       if (played.failure.empty()) played.failure = line.substr(kPrefix.size());

@@ -24,6 +24,7 @@ struct SimulationCommand {
   std::string key;
   bool live = false;  ///< events are sent when their time has come
   bool no_memory_limit = false;
+  bool quiet = false;  ///< its warnings are left out
   bool json = false;
 };
 

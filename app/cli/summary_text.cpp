@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "app/analysis/advice.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework_json.h"
 #include "app/analysis/memory.h"
@@ -367,9 +368,8 @@ std::string findings_text(const std::vector<analysis::Finding>& findings, bool s
     for (const analysis::Change& change : finding.changes)
       changes += plain_format("{}{}={}", changes.empty() ? "" : " ", change.key, change.value);
     if (!changes.empty()) text += "         Change: " + changes + "\n";
-    if (finding.gain_ms)
-      text += plain_format("         Gain: at most {:.1f} ms of a step ({})\n", *finding.gain_ms,
-                           finding.gain_basis);
+    if (const std::string gain = analysis::gain_text(finding); !gain.empty())
+      text += plain_format("         Gain: {}\n", gain);
     if (!finding.page.empty()) text += plain_format("         See: {}\n", finding.page);
   }
   return text;

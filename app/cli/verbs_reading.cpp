@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/advice.h"
 #include "app/analysis/distributions.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework.h"
@@ -18,6 +19,7 @@
 #include "app/analysis/summary.h"
 #include "app/analysis/sweep.h"
 #include "app/analysis/unmatched_ends_json.h"
+#include "app/cli/advice_player.h"
 #include "app/cli/artifacts.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/say.h"
@@ -40,6 +42,7 @@ struct Reading {
   bool json = false;
   std::string out;
   ExportChoice exported;
+  std::size_t plays = kAdvicePlays;  ///< of `findings`
 };
 
 store::Store open(const std::string& path, store::RecordingInfo& info) {
@@ -233,7 +236,8 @@ int print_summary(const Reading& reading) {
 int print_findings(const Reading& reading) {
   store::RecordingInfo info;
   const store::Store store = open(reading.file, info);
-  const auto findings = analysis::find(store, analysis::summarize(store, info));
+  auto findings = analysis::find(store, analysis::summarize(store, info));
+  if (reading.plays > 0) analysis::try_advice(findings, player_of(reading.file, store, reading.plays));
   const bool simulated = store.tables().simulated;
   say_text(stdout, reading.json ? instrumentation::plain_json(analysis::findings_json(findings, simulated))
                                 : instrumentation::plain_lines(findings_text(findings, simulated)));
@@ -310,7 +314,14 @@ void add_reading_verbs(CLI::App& app, Action& action) {
   };
   with_json(add("info", "What a recording holds and whether it is whole", print_info));
   with_json(add("summary", "The numbers of a run; --json for programs", print_summary));
-  with_json(add("findings", "What stands out in a run, with evidence and what to do next", print_findings));
+  auto [finds, found] = with_json(
+      add("findings", "What stands out in a run, with evidence and what to do next", print_findings));
+  finds
+      ->add_option(
+          "--plays", found->plays,
+          "Changes that what-if plays at most before they are advised; 0: none, no gain is predicted")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
   auto [compare, compared] =
       with_json(add("compare", "Two runs or more: medians, spread, changed keys, verdict", print_comparison));
   compare

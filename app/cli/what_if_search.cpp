@@ -32,15 +32,6 @@ using analysis::SearchSetting;
 /// their prediction. what_if_test.py holds it to that page.
 constexpr double kMeasuredErrorPct = 7.1;
 
-std::int64_t device_peak(const store::Store& store) {
-  std::int64_t peak = 0;
-  for (const analysis::RankSummary& rank : analysis::summarize(store).ranks) {
-    const auto at = rank.memory_peak.find(instrumentation::MemoryPool::device);
-    if (at != rank.memory_peak.end()) peak = std::max(peak, at->second.total());
-  }
-  return peak;
-}
-
 /// The recorded value of KEY as JSON; "null" where it has none.
 std::string recorded_value(const nlohmann::json& config, const std::string& key) {
   const nlohmann::json* at = &config;
@@ -139,25 +130,11 @@ struct Search {
   }
 };
 
-PlayOutcome play(ReplayedRun& run, const std::vector<std::string>& sets) {
-  try {
-    const TemporaryConfig changed = run.changed(sets);
-    const Measured played = read_measured(run.play(changed));
-    run.check_links(played.pace);
-    return {played.pace.step_ms, device_peak(played.store), {}};
-  } catch (const UserError& error) {
-    if (interrupted()) throw;
-    return {0, 0, error.what()};
-  } catch (const config::ConfigError& error) {
-    return {0, 0, error.what()};
-  }
-}
-
 void search(Search& search) {
   const bool watched = ::isatty(STDERR_FILENO) == 1;
   std::size_t plays = 0;
   search.result = analysis::search_settings(search.space, search.bounds, [&](const Choice& choice) {
-    PlayOutcome outcome = play(search.run, analysis::sets_of(search.space, choice));
+    PlayOutcome outcome = search.run.outcome_of(analysis::sets_of(search.space, choice));
     if (++plays % 10 == 0 && watched) say(stderr, "shardscope: {} settings played\n", plays);
     return outcome;
   });

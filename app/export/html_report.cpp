@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/analysis/advice.h"
 #include "app/analysis/digest.h"
 #include "app/export/html_parts.h"
 #include "app/export/html_template.h"
@@ -78,9 +79,8 @@ std::string findings_html(const std::vector<analysis::Finding>& findings) {
     std::string changes;
     for (const analysis::Change& change : finding.changes)
       changes += fmt::format("<br><code>{}={}</code>", escape_html(change.key), escape_html(change.value));
-    if (finding.gain_ms)
-      changes += fmt::format("<br>Gain: {:.1f} ms of a step at most{}", *finding.gain_ms,
-                             finding.gain_basis.empty() ? "" : ": " + escape_html(finding.gain_basis));
+    if (const std::string gain = analysis::gain_text(finding); !gain.empty())
+      changes += "<br>Gain: " + escape_html(gain);
     out += fmt::format(
         "<div class=\"verdict {}\"><h3><span class=severity>{}</span> {}</h3>{}<p>{}{}</p><p "
         "class=lead>Next: {}{}</p></div>",
@@ -136,49 +136,50 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
 
 std::string html_report(const store::Store& store, const analysis::Summary& s,
                         const std::vector<std::string>& problems,
-                        const std::optional<analysis::Comparison>& comparison,
-                        const std::vector<Note>& notes) {
+                        const std::optional<analysis::Comparison>& comparison, const std::vector<Note>& notes,
+                        const std::vector<analysis::Finding>* findings) {
   const std::string model = escape_html(s.model);
   const analysis::RankSummary* largest = largest_peak(s);
   analysis::Digest digest;
   digest.update(store);
-  return fill_template(assets::report_page,
-                       {{"title", fmt::format("{}, ZeRO-{}, {} ranks{}", model, s.stage, s.world,
-                                              s.simulated ? " (simulated)" : "")},
-                        {"style", std::string(assets::report_style)},
-                        {"script", std::string(assets::report_script)},
-                        {"heading", fmt::format("{}, ZeRO-{} on {} ranks", model, s.stage, s.world)},
-                        {"kind_of_run", std::string(s.simulated ? " · simulated: no rank trained" : "") +
-                                            (s.link_gbps > 0 ? " · emulated link" : "")},
-                        {"key_figures", key_figures_html(s, largest)},
-                        {"findings", findings_html(analysis::find(store, s, digest))},
-                        {"notes", notes_html(store, notes)},
-                        {"comparison", comparison ? comparison_html(*comparison) : ""},
-                        {"identity", identity_html(store, s)},
-                        {"time_partition", time_partition_html(s)},
-                        {"timeline", timeline_html(store, s, digest)},
-                        {"critical_path", critical_path_html(s)},
-                        {"stragglers", stragglers_html(s)},
-                        {"ranks", ranks_html(store, s)},
-                        {"loss", s.simulated || s.loss.empty() ? "" : loss_html(s.loss, s.eval_loss)},
-                        {"partition", partition_html(store)},
-                        {"memory_rank", largest != nullptr ? std::to_string(largest->rank) : ""},
-                        {"memory", largest != nullptr ? memory_html(store, s, largest->rank) : ""},
-                        {"communication", communication_html(s)},
-                        {"distributions", distributions_html(s)},
-                        {"prefetch", prefetch_html(s)},
-                        {"gpu", gpu_html(s)},
-                        {"scheduling", s.scheduling ? scheduling_html(*s.scheduling) : ""},
-                        {"disclosures", disclosures(store, s, problems)},
-                        {"configuration", escape_html(s.config_json)}});
+  return fill_template(
+      assets::report_page,
+      {{"title",
+        fmt::format("{}, ZeRO-{}, {} ranks{}", model, s.stage, s.world, s.simulated ? " (simulated)" : "")},
+       {"style", std::string(assets::report_style)},
+       {"script", std::string(assets::report_script)},
+       {"heading", fmt::format("{}, ZeRO-{} on {} ranks", model, s.stage, s.world)},
+       {"kind_of_run", std::string(s.simulated ? " · simulated: no rank trained" : "") +
+                           (s.link_gbps > 0 ? " · emulated link" : "")},
+       {"key_figures", key_figures_html(s, largest)},
+       {"findings", findings_html(findings != nullptr ? *findings : analysis::find(store, s, digest))},
+       {"notes", notes_html(store, notes)},
+       {"comparison", comparison ? comparison_html(*comparison) : ""},
+       {"identity", identity_html(store, s)},
+       {"time_partition", time_partition_html(s)},
+       {"timeline", timeline_html(store, s, digest)},
+       {"critical_path", critical_path_html(s)},
+       {"stragglers", stragglers_html(s)},
+       {"ranks", ranks_html(store, s)},
+       {"loss", s.simulated || s.loss.empty() ? "" : loss_html(s.loss, s.eval_loss)},
+       {"partition", partition_html(store)},
+       {"memory_rank", largest != nullptr ? std::to_string(largest->rank) : ""},
+       {"memory", largest != nullptr ? memory_html(store, s, largest->rank) : ""},
+       {"communication", communication_html(s)},
+       {"distributions", distributions_html(s)},
+       {"prefetch", prefetch_html(s)},
+       {"gpu", gpu_html(s)},
+       {"scheduling", s.scheduling ? scheduling_html(*s.scheduling) : ""},
+       {"disclosures", disclosures(store, s, problems)},
+       {"configuration", escape_html(s.config_json)}});
 }
 
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
                        const std::vector<std::string>& problems,
-                       const std::optional<analysis::Comparison>& comparison,
-                       const std::vector<Note>& notes) {
+                       const std::optional<analysis::Comparison>& comparison, const std::vector<Note>& notes,
+                       const std::vector<analysis::Finding>* findings) {
   OutputFile file(path);
-  file.stream() << html_report(store, summary, problems, comparison, notes);
+  file.stream() << html_report(store, summary, problems, comparison, notes, findings);
   file.commit();
 }
 

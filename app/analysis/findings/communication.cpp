@@ -3,22 +3,20 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
+#include <bit>
 
 #include "app/analysis/findings/findings.h"
-#include "app/analysis/pace.h"
 #include "app/analysis/quantity_text.h"
+#include "app/analysis/spans.h"
 
 namespace shardscope::analysis::findings {
 namespace {
 
 using ev::Severity;
 
-constexpr std::array kCauses{"overlap_off",    "large_bucket",   "small_bucket", "accumulated_reductions",
-                             "large_prefetch", "short_prefetch", "link_bound"};
-
-/// Nothing to say of a single rank, which does not communicate.
-bool communicates(const Facts& facts) { return facts.summary.copy_ranks > 1 && !facts.ranks.empty(); }
+constexpr std::array kCauses{
+    "overlap_off",    "large_bucket",   "small_bucket", "accumulated_reductions", "serialized_buckets",
+    "large_prefetch", "short_prefetch", "link_bound",   "tiny_gathers",           "nvme_params"};
 
 bool deepspeed_on_cpu(const Facts& facts) {
   return facts.summary.kind == Framework::deepspeed && facts.summary.device == "cpu";
@@ -48,13 +46,25 @@ double free_compute(const Facts& facts) {
       0.0, facts.mean(&RankFacts::compute) - (facts.mean(&RankFacts::link) - facts.mean(&RankFacts::moving)));
 }
 
-/// Whether a parameter takes four bytes on its way.
+/// As many elements as these parts of what is trained, where that is what `wanted` says of them.
+template <typename Wanted>
+void add_bucket_sizes(const Facts& facts, Finding& finding, std::initializer_list<double> parts,
+                      const Wanted& wanted) {
+  for (const double part : parts) {
+    const std::int64_t size = round_elems(static_cast<double>(trained_elems(facts)) / part);
+    if (wanted(size))
+      advise(finding, setting({{"zero_optimization.reduce_bucket_size", std::to_string(size)}}));
+  }
+}
+
+}  // namespace
+
+bool communicates(const Facts& facts) { return facts.summary.copy_ranks > 1 && !facts.ranks.empty(); }
+
 bool travels_as_f32(const Facts& facts) {
   const auto& params = facts.store.tables().params;
   return !params.empty() && params.front().dtype == "f32";
 }
-
-}  // namespace
 
 void overlap_off(const Facts& facts, Found& found) {
   if (!communicates(facts) || !facts.zero_keys || facts.overlap_comm || deepspeed_on_cpu(facts)) return;
@@ -68,15 +78,12 @@ void overlap_off(const Facts& facts, Found& found) {
   finding.evidence = fmt::format(
       "{} are {} that nothing is hidden behind; {:.1f} ms of computation could hide them.",
       of_step(facts, exposed), fetches ? "gathers and reductions" : "reductions", free_compute(facts));
-  finding.next_step = "Set zero_optimization.overlap_comm to true.";
-  finding.changes = {{"zero_optimization.overlap_comm", "true"}};
-  finding.gain_ms = gain;
-  finding.gain_basis = "no more can be hidden than is exposed, nor behind more computation than is free";
+  advise(finding, setting({{"zero_optimization.overlap_comm", "true"}}));
   found.add_by_cost(facts, gain, std::move(finding));
 }
 
 void large_buckets(const Facts& facts, Found& found) {
-  constexpr double kFew = 2, kBuckets = 8;
+  constexpr double kFew = 2;
   if (!communicates(facts) || !facts.zero_keys || found.has("overlap_off") || !facts.overlap_comm ||
       deepspeed_on_cpu(facts))
     return;
@@ -85,8 +92,6 @@ void large_buckets(const Facts& facts, Found& found) {
   const double exposed = facts.mean(&RankFacts::reduce_moving);
   const double backward = facts.path_ms(PathPart::backward);
   const double gain = std::min(exposed, backward);
-  const std::int64_t wanted = round_elems(static_cast<double>(trained_elems(facts)) / kBuckets);
-  if (wanted >= facts.zero.reduce_bucket_size) return;
   Finding finding;
   finding.id = "large_bucket";
   finding.title = "Reductions begin when the backward is nearly over: the bucket is large";
@@ -94,37 +99,23 @@ void large_buckets(const Facts& facts, Found& found) {
       "{:.1f} buckets a backward ({} = {}, of {} trained elements); their reductions are exposed for {}.",
       buckets, "reduce_bucket_size", elements_text(facts.zero.reduce_bucket_size),
       elements_text(trained_elems(facts)), of_step(facts, exposed));
-  finding.next_step = fmt::format(
-      "Lower zero_optimization.reduce_bucket_size to about {}: an eighth of the model is reduced while the "
-      "rest of the "
-      "backward computes.",
-      elements_text(wanted));
-  finding.changes = {{"zero_optimization.reduce_bucket_size", std::to_string(wanted)}};
-  finding.gain_ms = gain;
-  finding.gain_basis = "no more is hidden than is exposed, nor behind more than the backward";
+  add_bucket_sizes(facts, finding, {8, 4, 16, 32},
+                   [&](std::int64_t size) { return size < facts.zero.reduce_bucket_size; });
+  if (finding.options.empty()) return;
   found.add_by_cost(facts, gain, std::move(finding));
 }
 
 void small_buckets(const Facts& facts, Found& found) {
-  constexpr double kMany = 16, kFactor = 8, kLatencyShare = 0.4;
+  constexpr double kMany = 16, kLatencyShare = 0.4;
   if (!communicates(facts) || !facts.zero_keys || found.has("overlap_off")) return;
   const double exposed = facts.mean(&RankFacts::reduce_moving), buckets = buckets_per_backward(facts);
   if (buckets < kMany || facts.share(exposed) < kNote) return;
-  std::optional<LinkPace> link;
-  try {
-    const Pace pace = measure_pace(facts.store);
-    link = pace.between ? pace.between : pace.inside;
-  } catch (const std::invalid_argument&) {
-    return;  // nothing to fit
-  }
+  const std::optional<LinkPace> link = link_of(facts);
   if (!link || link->latency_us <= 0) return;
-  // A ring pays its latency once for each other rank.
+  // The latency is that of a hop; a collective pays as many as ranks have bits (pace.h).
   const double latency_ms = buckets * static_cast<double>(facts.micro_steps) * link->latency_us * 1e-3 *
-                            static_cast<double>(facts.summary.copy_ranks - 1);
+                            static_cast<double>(std::bit_width(facts.summary.copy_ranks - 1));
   if (latency_ms < kLatencyShare * exposed) return;
-  const double gain = std::min(exposed, latency_ms) * (1 - 1 / kFactor);
-  const std::int64_t wanted = round_elems(static_cast<double>(trained_elems(facts)) / buckets * kFactor);
-  if (wanted <= facts.zero.reduce_bucket_size) return;
   Finding finding;
   finding.id = "small_bucket";
   finding.title = "Many small reductions: their latency is what they cost";
@@ -133,78 +124,89 @@ void small_buckets(const Facts& facts, Found& found) {
       "exposed.",
       buckets, elements_text(round_elems(static_cast<double>(trained_elems(facts)) / buckets)),
       link->latency_us, latency_ms, of_step(facts, exposed));
-  finding.next_step =
-      fmt::format("Raise zero_optimization.reduce_bucket_size to about {}.", elements_text(wanted));
-  finding.changes = {{"zero_optimization.reduce_bucket_size", std::to_string(wanted)}};
-  finding.gain_ms = gain;
-  finding.gain_basis = "the latency of the reductions that are saved";
-  found.add_by_cost(facts, gain, std::move(finding));
+  add_bucket_sizes(facts, finding, {buckets / 8, 32, 8, 2}, [&](std::int64_t size) {
+    return size > facts.zero.reduce_bucket_size &&
+           std::ranges::none_of(finding.options, [&](const Advice& one) {
+             return one.changes.front().value == std::to_string(size);
+           });
+  });
+  if (finding.options.empty()) return;
+  found.add_by_cost(facts, std::min(exposed, latency_ms), std::move(finding));
 }
 
-/// Stage 2 reduces gradients in each micro-step, stage 1 once a step.
+/// Stage 2 reduces gradients in each micro-step, stage 1 once a step; stage 3 gathers in each as well.
 void accumulated_reductions(const Facts& facts, Found& found) {
-  if (!communicates(facts) || !facts.zero_keys || facts.summary.stage != 2 || facts.micro_steps < 2) return;
+  if (!communicates(facts) || !facts.zero_keys || facts.summary.stage < 2 || facts.micro_steps < 2) return;
   if (found.has("overlap_off")) return;
-  const double exposed = facts.mean(&RankFacts::reduce_moving);
+  const bool gathers = facts.summary.stage == 3;
+  const double exposed = facts.mean(gathers ? &RankFacts::moving : &RankFacts::reduce_moving);
   const double saved = exposed * (1 - 1 / static_cast<double>(facts.micro_steps));
   const std::int64_t bytes = trained_elems(facts) * (travels_as_f32(facts) ? 4 : 2);
   Finding finding;
   finding.id = "accumulated_reductions";
-  finding.title = "Accumulation saves no communication: stage 2 reduces gradients in every micro-step";
+  finding.title = gathers
+                      ? "Accumulation saves no communication: stage 3 gathers and reduces in every micro-step"
+                      : "Accumulation saves no communication: stage 2 reduces gradients in every micro-step";
   finding.evidence =
-      fmt::format("{} micro-steps of a step reduce all gradients each; reductions are exposed for {}.",
-                  facts.micro_steps, of_step(facts, exposed));
-  finding.next_step =
-      fmt::format("Stage 1 reduces once a step; it keeps whole gradients, up to {} more on each rank.",
-                  bytes_text(bytes));
-  finding.changes = {{"zero_optimization.stage", "1"}};
-  finding.cost_bytes = bytes * (facts.micro_steps - 1);
-  finding.gain_ms = saved;
-  finding.gain_basis = "the exposed reductions of all micro-steps but one";
+      fmt::format("{} micro-steps of a step {} each; {} exposed for {}.", facts.micro_steps,
+                  gathers ? "gather all parameters and reduce all gradients" : "reduce all gradients",
+                  gathers ? "communication is" : "reductions are", of_step(facts, exposed));
+  if (!gathers) {
+    advise(finding, {{{"zero_optimization.stage", "1"}},
+                     fmt::format("Set zero_optimization.stage to 1: it reduces once a step and keeps whole "
+                                 "gradients, up to {} more on each rank.",
+                                 bytes_text(bytes))});
+  }
+  for (Advice& option : micro_batch_options(facts)) advise(finding, std::move(option));
+  finding.otherwise = "A larger micro-batch with fewer micro-steps moves fewer bytes for a token.";
+  if (finding.options.empty()) finding.next_step = finding.otherwise;
+  finding.cost_bytes = (gathers ? 3 : 1) * bytes * (facts.micro_steps - 1);
   found.add_by_cost(facts, saved, std::move(finding));
 }
 
-/// [Note: the link as the bound]
-/// Bytes move for longer than anything is computed: no order of gathers and buckets hides more than there is
-/// computation. Only fewer bytes help.
-void link_bound(const Facts& facts, Found& found) {
-  if (!communicates(facts)) return;
-  const double link = facts.mean(&RankFacts::link), compute = facts.mean(&RankFacts::compute);
-  const double beyond = std::min(link - compute, facts.mean(&RankFacts::moving));
-  if (beyond <= 0) return;
-  Finding finding;
-  finding.id = "link_bound";
-  finding.title = "The link is the bound: bytes move for longer than the ranks compute";
-  finding.evidence = fmt::format(
-      "Of a step of {:.1f} ms the link is busy for {:.1f} ms and a rank computes for {:.1f} ms: {:.1f} ms of "
-      "communication stay exposed, whatever the buckets are.",
-      facts.step_ms, link, compute, beyond);
-  finding.next_step = "Move fewer bytes for a token: a larger micro-batch, or a 16-bit data type.";
-  if (facts.zero_keys && facts.summary.stage == 3 && !facts.zero.quantized_weights) {
-    // Two of the stage's three volumes are gathers.
-    const double saved = link * 2 / 3 * (travels_as_f32(facts) ? 0.75 : 0.5);
-    finding.changes = {{"zero_optimization.zero_quantized_weights", "true"}};
-    finding.gain_ms = std::min(facts.mean(&RankFacts::moving), saved);
-    finding.gain_basis = "gathers as int8, no more than is exposed; quantizing takes no time";
-    finding.next_step =
-        "Set zero_optimization.zero_quantized_weights to true: gathers move int8. Weights are then rounded "
-        "on their "
-        "way: watch the loss. Or use a larger micro-batch; stage 2 moves a third less where its memory fits.";
-  } else if (facts.zero_keys && facts.summary.stage < 3 && travels_as_f32(facts)) {
-    finding.next_step =
-        "Move fewer bytes for a token: a larger micro-batch, accumulation at stage 1 (one reduction a step), "
-        "or bf16.";
-  } else if (facts.summary.kind == Framework::fsdp2) {
-    finding.next_step =
-        "Move fewer bytes for a token: a larger micro-batch, set_requires_gradient_sync(False) while "
-        "accumulating, a "
-        "MixedPrecisionPolicy with bf16.";
-  } else if (facts.summary.kind == Framework::ddp) {
-    finding.next_step =
-        "Move fewer bytes for a token: a larger micro-batch, no_sync() while accumulating, a bf16 "
-        "communication hook.";
+/// [Note: buckets that wait for their buffers]
+/// The backward waits for a reduction, and goes on after it: no buffer was free for the next bucket. What it
+/// waits for after its last module is the end of the reductions, which every run has.
+void serialized_buckets(const Facts& facts, Found& found) {
+  constexpr std::size_t kSteps = 3;
+  if (!communicates(facts) || !facts.zero_keys || !facts.overlap_comm || found.has("overlap_off") ||
+      deepspeed_on_cpu(facts))
+    return;
+  std::int64_t waited = 0;
+  double rank_steps = 0, waits = 0;
+  for (std::size_t i = facts.typical.size(); i-- > 0 && facts.typical.size() - i <= kSteps;) {
+    for (const RankStep& rank : facts.digest.steps()[facts.typical[i]].ranks) {
+      ++rank_steps;
+      const store::LaneId lane{rank.rank, ev::StreamId::compute};
+      std::int64_t last_module = 0;
+      for_each_span(facts.store, lane, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
+        if (span.kind == ev::EventKind::module_begin) last_module = std::max(last_module, span.begin_ns);
+      });
+      for_each_span(facts.store, lane, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
+        if (span.kind != ev::EventKind::reduce_wait_begin || span.end_ns == store::kOpen ||
+            span.end_ns > last_module)
+          return;
+        waited += span.end_ns - span.begin_ns;
+        ++waits;
+      });
+    }
   }
-  found.add_by_cost(facts, beyond, std::move(finding));
+  if (rank_steps == 0) return;
+  const double wait_ms = static_cast<double>(waited) * 1e-6 / rank_steps;
+  Finding finding;
+  finding.id = "serialized_buckets";
+  finding.title = "The backward waits for reductions before it can go on";
+  finding.evidence = fmt::format(
+      "overlap_comm is on, yet {:.0f} times in a step the next module came after a wait for a bucket's "
+      "buffer: {}.",
+      waits / rank_steps, of_step(facts, wait_ms));
+  if (facts.zero.contiguous_gradients)
+    advise(finding, setting({{"zero_optimization.contiguous_gradients", "false"}}));
+  add_bucket_sizes(facts, finding, {8, 32, 2},
+                   [&](std::int64_t size) { return size != facts.zero.reduce_bucket_size; });
+  finding.otherwise =
+      "The link does not keep up with the backward: a larger micro-batch computes longer for the same bytes.";
+  found.add_by_cost(facts, wait_ms, std::move(finding));
 }
 
 /// What no cause above has: named, with what the framework offers, and no setting that this stage lacks.
@@ -300,8 +302,7 @@ void volume_above(const Facts& facts, Found& found) {
     finding.cost_bytes = static_cast<std::int64_t>(part.elements_per_step) * (travels_as_f32(facts) ? 4 : 2);
     if (part.cause == VolumeCause::all_reduced && facts.zero_keys && facts.summary.stage < 3 &&
         !facts.zero.reduce_scatter) {
-      finding.next_step = "Set zero_optimization.reduce_scatter to true.";
-      finding.changes = {{"zero_optimization.reduce_scatter", "true"}};
+      advise(finding, setting({{"zero_optimization.reduce_scatter", "true"}}));
     }
     found.add(std::move(finding));
   }

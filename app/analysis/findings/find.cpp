@@ -5,15 +5,27 @@
 #include <array>
 #include <cmath>
 
+#include "app/analysis/finding_kinds.h"
 #include "app/analysis/findings/findings.h"
 
 namespace shardscope::analysis {
 namespace findings {
 namespace {
 
+std::int64_t moving(const RankStep& rank) { return rank.exposed.moving_ns; }
+std::int64_t gathers(const RankStep& rank) { return rank.exposed.gather_moving_ns; }
+std::int64_t reductions(const RankStep& rank) { return rank.exposed.reduce_moving_ns; }
+std::int64_t exposed(const RankStep& rank) { return rank.time.exposed_comm_ns; }
+std::int64_t fetch_waits(const RankStep& rank) { return rank.fetch_wait_ns; }
+std::int64_t data_waits(const RankStep& rank) { return rank.data_wait_ns.value_or(0); }
+std::int64_t computes(const RankStep& rank) { return rank.time.compute_ns; }
+std::int64_t copies(const RankStep& rank) { return rank.time.exposed_copy_ns; }
+
 struct Kind {
   const char* id;
   const char* panel;  ///< of the dashboard, that shows its evidence
+  /// What is the most in its worst instance; null: it has no instances, or says itself where it is.
+  std::int64_t (*measure)(const RankStep&) = nullptr;
 };
 /// The page of each is docs/findings/ID.md; tests/house/citations_test.py asserts that it is there.
 constexpr std::array kKinds{
@@ -24,23 +36,27 @@ constexpr std::array kKinds{
     Kind{"recording_damaged", "overview"},
     Kind{"clock_residual", "overview"},
     Kind{"single_stop", "timeline"},
-    Kind{"data_starvation", "timeline"},
-    Kind{"straggler", "timeline"},
+    Kind{"data_starvation", "timeline", data_waits},
+    Kind{"straggler", "timeline", computes},
     Kind{"trace_invalidated", "stepper"},
-    Kind{"overlap_off", "timeline"},
-    Kind{"large_bucket", "communication"},
-    Kind{"small_bucket", "communication"},
-    Kind{"accumulated_reductions", "communication"},
-    Kind{"large_prefetch", "communication"},
-    Kind{"short_prefetch", "stepper"},
-    Kind{"link_bound", "communication"},
-    Kind{"exposed_communication", "timeline"},
-    Kind{"late_prefetch", "timeline"},
+    Kind{"overlap_off", "timeline", moving},
+    Kind{"large_bucket", "communication", reductions},
+    Kind{"small_bucket", "communication", reductions},
+    Kind{"accumulated_reductions", "communication", moving},
+    Kind{"serialized_buckets", "timeline", reductions},
+    Kind{"large_prefetch", "communication", gathers},
+    Kind{"short_prefetch", "stepper", gathers},
+    Kind{"link_bound", "communication", moving},
+    Kind{"tiny_gathers", "communication", gathers},
+    Kind{"exposed_communication", "timeline", exposed},
+    Kind{"nvme_params", "timeline", fetch_waits},
+    Kind{"late_prefetch", "timeline", fetch_waits},
     Kind{"unused_prefetch", "stepper"},
     Kind{"volume_above", "communication"},
     Kind{"cpu_optimizer", "timeline"},
-    Kind{"nvme_wait", "timeline"},
+    Kind{"nvme_wait", "timeline", copies},
     Kind{"host_bound", "timeline"},
+    Kind{"recomputation", "timeline"},
     Kind{"memory_excess", "memory"},
     Kind{"gathered_peak", "memory"},
     Kind{"fragmentation", "memory"},
@@ -51,22 +67,58 @@ constexpr std::array kKinds{
 
 /// In the order of causes.
 constexpr std::array kRules{
-    rank_failures,    hangs,
-    losses_of_events, wrong_emission,
-    damage,           clock_residuals,
-    single_stops,     data_starvation,
-    stragglers,       trace_invalidations,
-    overlap_off,      large_buckets,
-    small_buckets,    accumulated_reductions,
-    large_prefetches, short_prefetches,
-    link_bound,       exposed_communication,
-    late_prefetches,  unused_prefetches,
-    volume_above,     cpu_optimizer,
-    nvme_wait,        host_bound,
-    memory_excess,    gathered_peak,
-    fragmentation,    divergence,
-    overflows,        loss_scale_floor,
+    rank_failures,
+    hangs,
+    losses_of_events,
+    wrong_emission,
+    damage,
+    clock_residuals,
+    single_stops,
+    data_starvation,
+    stragglers,
+    trace_invalidations,
+    overlap_off,
+    large_buckets,
+    small_buckets,
+    accumulated_reductions,
+    serialized_buckets,
+    large_prefetches,
+    short_prefetches,
+    nvme_params,
+    link_bound,
+    tiny_gathers,
+    exposed_communication,
+    late_prefetches,
+    unused_prefetches,
+    volume_above,
+    cpu_optimizer,
+    nvme_wait,
+    host_bound,
+    recomputation,
+    memory_excess,
+    gathered_peak,
+    fragmentation,
+    divergence,
+    overflows,
+    loss_scale_floor,
 };
+
+/// Where to look: the step and rank in which it was the most; of its own rank where it has one.
+void point_at_worst(const Facts& facts, const Kind& kind, Finding& finding) {
+  if (kind.measure == nullptr || finding.at_ns != 0) return;
+  std::int64_t most = 0;
+  std::uint32_t rank = finding.rank;
+  for (const std::size_t index : facts.typical) {
+    for (const RankStep& one : facts.digest.steps()[index].ranks) {
+      if ((finding.rank != ev::kNoId && one.rank != finding.rank) || kind.measure(one) <= most) continue;
+      most = kind.measure(one);
+      rank = one.rank;
+      finding.at_ns = one.begin_ns;
+      finding.until_ns = one.end_ns;
+    }
+  }
+  finding.rank = rank;
+}
 
 }  // namespace
 
@@ -74,10 +126,9 @@ bool Found::has(std::string_view id) const {
   return std::ranges::any_of(findings_, [&](const Finding& one) { return one.id == id; });
 }
 
-void Found::add_by_cost(const Facts& facts, double cost_ms, Finding finding) {
+void Found::add_by_cost(const Facts& facts, double cost_ms, Finding finding, ev::Severity most) {
   if (facts.share(cost_ms) < kNote || cost_ms < kLeastCostMs) return;
-  finding.severity = facts.share(cost_ms) < kWarning || cost_ms < kLeastWarningMs ? ev::Severity::info
-                                                                                  : ev::Severity::warning;
+  finding.severity = facts.share(cost_ms) < kWarning || cost_ms < kLeastWarningMs ? ev::Severity::info : most;
   finding.cost_ms = cost_ms;
   add(std::move(finding));
 }
@@ -99,6 +150,12 @@ std::int64_t round_elems(double count) {
 
 }  // namespace findings
 
+std::vector<FindingKind> finding_kinds() {
+  std::vector<FindingKind> out;
+  for (const findings::Kind& kind : findings::kKinds) out.push_back({kind.id, kind.panel});
+  return out;
+}
+
 std::vector<Finding> find(const store::Store& store, const Summary& summary, const Digest& digest) {
   const findings::Facts facts = findings::facts_of(store, summary, digest);
   findings::Found found;
@@ -108,13 +165,16 @@ std::vector<Finding> find(const store::Store& store, const Summary& summary, con
     finding.page = "docs/findings/" + finding.id + ".md";
     const auto kind = std::ranges::find_if(findings::kKinds,
                                            [&](const findings::Kind& one) { return finding.id == one.id; });
-    if (kind != findings::kKinds.end()) finding.panel = kind->panel;
+    if (kind == findings::kKinds.end()) continue;
+    finding.panel = kind->panel;
+    findings::point_at_worst(facts, *kind, finding);
   }
   std::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {
     return a.severity != b.severity
                ? a.severity > b.severity
                : a.cost_ms.value_or(-1) > b.cost_ms.value_or(-1) && a.severity != ev::Severity::error;
   });
+  try_advice(out, {});
   return out;
 }
 

@@ -12,7 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "app/analysis/advice.h"
 #include "app/analysis/digest.h"
+#include "app/analysis/pace.h"
 #include "app/analysis/summary.h"
 #include "runtime/plan/zero_config.h"
 
@@ -68,7 +70,8 @@ class Found {
   [[nodiscard]] bool has(std::string_view id) const;
   void add(Finding finding) { findings_.push_back(std::move(finding)); }
   /// Severity by its cost: nothing is added below kNote or kLeastCostMs.
-  void add_by_cost(const Facts& facts, double cost_ms, Finding finding);
+  void add_by_cost(const Facts& facts, double cost_ms, Finding finding,
+                   ev::Severity most = ev::Severity::warning);
   /// `title` follows from the finding `cause`, which is there.
   void follows(std::string_view cause, std::string title);
   [[nodiscard]] std::vector<Finding> take() { return std::move(findings_); }
@@ -93,7 +96,9 @@ void overlap_off(const Facts& facts, Found& found);
 void large_buckets(const Facts& facts, Found& found);
 void small_buckets(const Facts& facts, Found& found);
 void accumulated_reductions(const Facts& facts, Found& found);
+void serialized_buckets(const Facts& facts, Found& found);
 void link_bound(const Facts& facts, Found& found);
+void tiny_gathers(const Facts& facts, Found& found);
 void exposed_communication(const Facts& facts, Found& found);
 void volume_above(const Facts& facts, Found& found);
 
@@ -113,10 +118,25 @@ void loss_scale_floor(const Facts& facts, Found& found);
 
 void cpu_optimizer(const Facts& facts, Found& found);
 void nvme_wait(const Facts& facts, Found& found);
+void nvme_params(const Facts& facts, Found& found);
 void host_bound(const Facts& facts, Found& found);
+void recomputation(const Facts& facts, Found& found);
 
 /// "12.3 of 100.0 ms (12 %)".
 [[nodiscard]] std::string of_step(const Facts& facts, double ms);
+/// Nothing to say of a single rank, which does not communicate.
+[[nodiscard]] bool communicates(const Facts& facts);
+/// Whether a parameter takes four bytes on its way.
+[[nodiscard]] bool travels_as_f32(const Facts& facts);
+/// "Set KEY to VALUE and KEY to VALUE." and `more`.
+[[nodiscard]] Advice setting(std::vector<Change> changes, const std::string& more = {});
+/// Other sizes of what is prefetched and live, for gathers of stage 3, with the live limit that they need.
+[[nodiscard]] std::vector<Advice> gather_options(const Facts& facts);
+/// Micro-batches with fewer micro-steps of the same global batch, smallest first; none where they are not all
+/// of one size.
+[[nodiscard]] std::vector<Advice> micro_batch_options(const Facts& facts);
+/// Latency and rate of the link that bounds collectives, of the last typical steps.
+[[nodiscard]] std::optional<LinkPace> link_of(const Facts& facts);
 /// A round number of elements near `count`: one significant digit.
 [[nodiscard]] std::int64_t round_elems(double count);
 

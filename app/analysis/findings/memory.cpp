@@ -11,11 +11,22 @@ namespace shardscope::analysis::findings {
 using ev::EventKind;
 using ev::Severity;
 
+/// Whether every run of the stage has it: nothing was configured wrongly, and nothing can be done.
+static bool is_inherent(MemoryCause cause) {
+  return cause == MemoryCause::padding || cause == MemoryCause::rounding ||
+         cause == MemoryCause::whole_gradients;
+}
+
 void memory_excess(const Facts& facts, Found& found) {
   const Summary& summary = facts.summary;
   constexpr double kTolerated = 5;  // percent: padding and alignment of small models
   const auto& excess = summary.memory_model.excess_pct;
   if (!excess || *excess < kTolerated) return;
+  std::int64_t inherent = 0;
+  for (const MemoryPart& part : summary.memory_model.parts)
+    inherent += is_inherent(part.cause) ? part.bytes : 0;
+  const double expected = static_cast<double>(std::max<std::int64_t>(summary.memory_model.bytes_per_rank, 1));
+  if (*excess - 100 * static_cast<double>(inherent) / expected < kTolerated) return;
   std::string parts;
   for (const MemoryPart& part : summary.memory_model.parts) {
     parts += fmt::format(" {} are {}: {}.", bytes_text(part.bytes), name_of(part.cause), explain(part.cause));
@@ -77,23 +88,21 @@ void gathered_peak(const Facts& facts, Found& found) {
   finding.id = "gathered_peak";
   finding.cost_bytes = gathered;
   if (reused > 0 && facts.zero.max_reuse_distance > 0) {
-    finding.next_step = fmt::format(
-        "They are kept because they are needed again within stage3_max_reuse_distance ({}): set it to 0 "
-        "where memory is "
-        "short; they are then gathered again.",
-        elements_text(facts.zero.max_reuse_distance));
-    finding.changes = {{"zero_optimization.stage3_max_reuse_distance", "0"}};
+    advise(finding,
+           {{{"zero_optimization.stage3_max_reuse_distance", "0"}},
+            fmt::format("They are kept because they are needed again within stage3_max_reuse_distance ({}): "
+                        "set it to 0 where memory is short; they are then gathered again.",
+                        elements_text(facts.zero.max_reuse_distance))});
   } else {
     // A module's own parameters are gathered whatever the limit says.
     std::int64_t largest = 1;
     for (const ev::ParamInfo& param : params) largest = std::max(largest, param.elems);
     const std::int64_t wanted = std::max(largest, round_elems(static_cast<double>(elems) / 2));
     if (wanted >= elems || wanted >= facts.zero.max_live_parameters) return;
-    finding.next_step = fmt::format(
-        "Where memory is short, lower zero_optimization.stage3_max_live_parameters to about {}: less is "
-        "prefetched.",
-        elements_text(wanted));
-    finding.changes = {{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}};
+    advise(finding, {{{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}},
+                     fmt::format("Where memory is short, lower zero_optimization.stage3_max_live_parameters "
+                                 "to about {}: less is prefetched.",
+                                 elements_text(wanted))});
   }
   found.add(std::move(finding));
 }

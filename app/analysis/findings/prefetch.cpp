@@ -74,7 +74,7 @@ void trace_invalidations(const Facts& facts, Found& found) {
 
 /// A prefetch of a large part of the model: its first module waits for all of it.
 void large_prefetches(const Facts& facts, Found& found) {
-  constexpr double kLargePart = 0.25, kSmallPart = 1.0 / 16, kLate = 0.25;
+  constexpr double kLargePart = 0.25, kLate = 0.25;
   if (!schedules(facts) || found.has("overlap_off") || !facts.summary.prefetch) return;
   const auto elems = static_cast<double>(facts.summary.params);
   const Prefetch& seen = *facts.summary.prefetch;
@@ -85,7 +85,6 @@ void large_prefetches(const Facts& facts, Found& found) {
   // What the link leaves no way to hide is not its doing.
   const double bound = std::max(0.0, facts.mean(&RankFacts::link) - facts.mean(&RankFacts::compute));
   const double gain = std::min(facts.mean(&RankFacts::gather_moving), facts.mean(&RankFacts::moving) - bound);
-  const std::int64_t wanted = round_elems(elems * kSmallPart);
   Finding finding;
   finding.id = "large_prefetch";
   finding.title = "Prefetches are large: the first module of each waits for all of it";
@@ -94,11 +93,10 @@ void large_prefetches(const Facts& facts, Found& found) {
       "are exposed for {}.",
       elements_text(facts.zero.prefetch_bucket_size), elements_text(facts.summary.params), seen.late,
       static_cast<std::uint64_t>(all), of_step(facts, facts.mean(&RankFacts::gather_moving)));
-  finding.next_step =
-      fmt::format("Lower zero_optimization.stage3_prefetch_bucket_size to about {}.", elements_text(wanted));
-  finding.changes = {{"zero_optimization.stage3_prefetch_bucket_size", std::to_string(wanted)}};
-  finding.gain_ms = gain;
-  finding.gain_basis = "exposed gathers, without what the link leaves no way to hide";
+  for (const double part : {16.0, 64.0, 8.0}) {
+    advise(finding, setting({{"zero_optimization.stage3_prefetch_bucket_size",
+                              std::to_string(round_elems(elems / part))}}));
+  }
   found.add_by_cost(facts, gain, std::move(finding));
 }
 
@@ -133,11 +131,8 @@ void short_prefetches(const Facts& facts, Found& found) {
     finding.evidence +=
         fmt::format(" At {} module boundaries {}.", live,
                     explain(plan::PrefetchStop::live_limit, std::nullopt, limits_of(facts.store.tables())));
-    finding.next_step = fmt::format(
-        "Raise zero_optimization.stage3_max_live_parameters to about {}; that many elements may be gathered "
-        "at once.",
-        elements_text(wanted));
-    finding.changes = {{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}};
+    advise(finding, setting({{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}},
+                            "That many elements may be gathered at once."));
   } else if (full + off > 0) {
     const auto most = static_cast<std::int64_t>(elems * kMostPart);
     const std::int64_t now = facts.zero.prefetch_bucket_size;
@@ -146,14 +141,11 @@ void short_prefetches(const Facts& facts, Found& found) {
     if (wanted <= now) return;  // a prefetch of more than this part of the model is itself what is late
     finding.evidence +=
         fmt::format(" Prefetching stops at stage3_prefetch_bucket_size, {} elements.", elements_text(now));
-    finding.next_step = fmt::format("Raise zero_optimization.stage3_prefetch_bucket_size to about {}.",
-                                    elements_text(wanted));
-    finding.changes = {{"zero_optimization.stage3_prefetch_bucket_size", std::to_string(wanted)}};
+    advise(finding, setting({{"zero_optimization.stage3_prefetch_bucket_size", std::to_string(wanted)}}));
   } else {
     return;  // nothing recorded of what stopped it: no advice
   }
-  finding.gain_ms = hideable;
-  finding.gain_basis = "exposed gathers after stretches in which the link was free";
+  for (Advice& option : gather_options(facts)) advise(finding, std::move(option));
   found.add_by_cost(facts, hideable, std::move(finding));
 }
 
@@ -173,8 +165,9 @@ void late_prefetches(const Facts& facts, Found& found) {
   for (const char* cause : {"data_starvation", "straggler"}) {
     if (for_others && found.has(cause)) return found.follows(cause, title);
   }
-  for (const char* cause : {"trace_invalidated", "overlap_off", "large_prefetch", "short_prefetch",
-                            "link_bound", "exposed_communication", "straggler"}) {
+  for (const char* cause :
+       {"nvme_params", "trace_invalidated", "overlap_off", "large_prefetch", "short_prefetch", "link_bound",
+        "tiny_gathers", "exposed_communication", "straggler"}) {
     if (found.has(cause)) return found.follows(cause, title);
   }
   Finding finding;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/analysis/block_interval.h"
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/slow_rank.h"
 #include "app/analysis/statistics.h"
@@ -57,6 +58,26 @@ double positions_ratio(const Facts& facts, std::uint32_t rank) {
   }
   const double usual = others.empty() ? 0 : quantile(std::move(others), 0.5);
   return usual > 0 ? own / usual : 1;
+}
+
+/// By how much longer than the median of the others the rank did this, in milliseconds of each typical step.
+std::vector<double> excess_by_step(const Facts& facts, std::uint32_t rank, const Class& of) {
+  std::vector<double> out;
+  for (const std::size_t index : facts.typical) {
+    std::optional<double> own;
+    std::vector<double> others;
+    for (const RankStep& one : facts.digest.steps()[index].ranks) {
+      if (!one.time.known()) continue;
+      const double spent = static_cast<double>(one.time.*of.in_step) * 1e-6;
+      if (one.rank == rank) {
+        own = spent;
+      } else {
+        others.push_back(spent);
+      }
+    }
+    if (own && !others.empty()) out.push_back(*own - quantile(std::move(others), 0.5));
+  }
+  return out;
 }
 
 /// The rank of a long step that was held up by itself, and how.
@@ -144,8 +165,13 @@ void data_starvation(const Facts& facts, Found& found) {
   found.add_by_cost(facts, worst.data, std::move(finding));
 }
 
+/// [Note: a straggler in few steps]
+/// Some rank is always the slowest. That it is one by more than chance is said where it was longer than the
+/// others by more than the interval of the mean over steps, at 95 % shared among the ranks of which it is the
+/// worst; in fewer than kFewest steps at most as a note.
 void stragglers(const Facts& facts, Found& found) {
   constexpr double kLasting = 0.6, kMorePositionsPct = 5;
+  constexpr std::size_t kFewest = 4;
   if (facts.ranks.size() < 2) return;
   const RankFacts& late = *std::ranges::max_element(facts.ranks, {}, &RankFacts::others_waited);
   const double waited = late.others_waited;
@@ -164,6 +190,10 @@ void stragglers(const Facts& facts, Found& found) {
   const double usual = others_median(facts, late.rank, cause->of);
   const bool computes = cause->of == &RankFacts::compute;
   if (computes && (!is_slow(late.compute, usual) || late.lasting < kLasting)) return;
+  const std::vector<double> series = excess_by_step(facts, late.rank, *cause);
+  const auto interval = mean_interval(series, 1 - 0.05 / static_cast<double>(facts.ranks.size()));
+  const bool few = series.size() < kFewest;
+  if (interval ? interval->low <= 0 : facts.share(waited) < kWarning) return;
   if (found.has("data_starvation") && late.data > excess / 2) {
     found.follows("data_starvation",
                   fmt::format("Other ranks wait {:.1f} ms of a step for rank {}", waited, late.rank));
@@ -182,6 +212,13 @@ void stragglers(const Facts& facts, Found& found) {
           : fmt::format("It {} {:.1f} ms of a step, the others {:.1f} ms{}.", cause->doing, late.*cause->of,
                         usual, host);
   finding.evidence += fmt::format(" Each of the others waits {:.1f} ms of a step for it.", waited);
+  if (interval && !few) {
+    finding.evidence += fmt::format(" By steps it takes {:.1f} to {:.1f} ms longer than they do (95 %).",
+                                    interval->low, interval->high);
+  } else if (few) {
+    finding.evidence += fmt::format(" Seen in {} step{}: too few to tell it from chance.", series.size(),
+                                    series.size() == 1 ? "" : "s");
+  }
   const double longer = computes ? 100 * (positions_ratio(facts, late.rank) - 1) : 0;
   if (longer >= kMorePositionsPct) {
     finding.evidence +=
@@ -194,7 +231,7 @@ void stragglers(const Facts& facts, Found& found) {
           ? "Compare its module times with another rank's: uneven data, a throttled or shared processor."
           : "Look at what its host does meanwhile: other processes, its loader, its link to the device.";
   finding.rank = late.rank;
-  found.add_by_cost(facts, waited, std::move(finding));
+  found.add_by_cost(facts, waited, std::move(finding), few ? Severity::info : Severity::warning);
 }
 
 }  // namespace shardscope::analysis::findings

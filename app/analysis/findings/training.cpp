@@ -132,6 +132,7 @@ void overflows(const Facts& facts, Found& found) {
             : fmt::format("The loss scale was lowered {} time{}, to {:.15g} at the least.", falls,
                           falls == 1 ? "" : "s", *std::min_element(scales.begin(), scales.end()));
   }
+  evidence += " Gradients are judged as a whole, so that the events do not say which parameter was first.";
   Finding finding{skipped * 5 > store.steps().size() ? Severity::warning : Severity::info,
                   fmt::format("{} of {} steps were skipped after an overflow", skipped, store.steps().size()),
                   evidence,

@@ -1,36 +1,11 @@
 #include "app/gui/model/finding_place.h"
 
-#include <array>
-#include <utility>
-
 #include "app/gui/model/step_of.h"
 
 namespace shardscope::gui {
 
 std::string panel_of(const analysis::Finding& finding) {
-  if (!finding.panel.empty()) return finding.panel;
-  // The first that the title holds; more particular words first.
-  static constexpr std::array<std::pair<const char*, const char*>, 15> kPlaces{{
-      {"straggler", "timeline"},
-      {"fetch trace", "stepper"},
-      {"live-parameter", "stepper"},
-      {"prefetch", "communication"},
-      {"communication", "communication"},
-      {"bandwidth", "communication"},
-      {"gather", "communication"},
-      {"bucket", "communication"},
-      {"Model states", "memory"},
-      {"memory", "memory"},
-      {"overflow", "overview"},
-      {"loss", "overview"},
-      {"failed", "messages"},
-      {"ended", "messages"},
-      {"recording", "messages"},
-  }};
-  for (const auto& [part, panel] : kPlaces) {
-    if (finding.title.find(part) != std::string::npos) return panel;
-  }
-  return "timeline";
+  return finding.panel.empty() ? "timeline" : finding.panel;
 }
 
 std::optional<std::uint32_t> step_of(const store::Store& store, const analysis::Finding& finding) {

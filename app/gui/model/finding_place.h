@@ -9,7 +9,7 @@
 
 namespace shardscope::gui {
 
-/// The panel that shows what the finding is about: the one it names, else by the words of its title.
+/// The panel that shows what the finding is about: its own, else the Timeline.
 [[nodiscard]] std::string panel_of(const analysis::Finding& finding);
 
 /// The finding's step: that at its time; nothing for one that is of the whole run.

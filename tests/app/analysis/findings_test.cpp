@@ -77,7 +77,13 @@ Finding skipped_steps(const std::string& config, std::initializer_list<double> s
   tables.config_json = config;
   store.set_tables(0, tables);
   for (const Finding& finding : find(store, summarize(store))) {
-    if (finding.title.find("skipped after an overflow") != std::string::npos) return finding;
+    if (finding.title.find("skipped after an overflow") == std::string::npos) continue;
+    Finding out = finding;
+    // What no event says is said each time.
+    const std::size_t known = out.evidence.find(" Gradients are judged as a whole");
+    EXPECT_NE(known, std::string::npos) << out.evidence;
+    out.evidence = out.evidence.substr(0, known);
+    return out;
   }
   return {};
 }
@@ -108,12 +114,17 @@ TEST(Findings, NameTheCausesOfAnExcessOfModelStatesAndTheRankThatHoldsThem) {
   summary.memory_model.measured_bytes_per_rank = 5 << 18;
   summary.memory_model.measured_rank = 3;
   summary.memory_model.excess_pct = 25;
+  // Every run of the stage has padding and rounding: nothing to say of.
   summary.memory_model.parts = {{MemoryCause::padding, 3 << 16}, {MemoryCause::rounding, 1 << 16}};
+  EXPECT_TRUE(std::ranges::none_of(find(store, summary),
+                                   [](const Finding& one) { return one.id == "memory_excess"; }));
+  summary.memory_model.parts = {{MemoryCause::pieces, 3 << 16}, {MemoryCause::rounding, 1 << 16}};
   const auto findings = find(store, summary);
   const auto excess = std::ranges::find(findings, "Model states exceed 16S/n by 25.0 %", &Finding::title);
   ASSERT_NE(excess, findings.end());
   EXPECT_EQ(excess->rank, 3U);
-  for (const char* part : {"1.25 MiB measured on rank 3", "192 KiB are padding", "64.0 KiB are rounding"}) {
+  for (const char* part :
+       {"1.25 MiB measured on rank 3", "192 KiB are owned parameters in a row", "64.0 KiB are rounding"}) {
     EXPECT_NE(excess->evidence.find(part), std::string::npos) << part << " in: " << excess->evidence;
   }
 }

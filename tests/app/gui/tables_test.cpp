@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "app/analysis/finding_kinds.h"
 #include "app/gui/model/block_name.h"
 #include "app/gui/model/colour_vision.h"
 #include "app/gui/model/curve.h"
@@ -63,13 +67,18 @@ TEST(TableRows, AsAFileAreQuotedAndNothingIsComputed) {
 }
 
 TEST(FindingPlace, IsThePanelThatShowsWhatTheFindingIsAbout) {
-  const auto panel = [](const char* title) { return panel_of({{}, title, "", "", 0, ev::kNoId}); };
-  EXPECT_EQ(panel("Rank 3 is a straggler"), "timeline");
-  EXPECT_EQ(panel("12 of 40 prefetches of all ranks come too late"), "communication");
-  EXPECT_EQ(panel("Rank 0: 47 % of the step is exposed communication"), "communication");
-  EXPECT_EQ(panel("Model states exceed 16S/n by 7.1 %"), "memory");
-  EXPECT_EQ(panel("The fetch trace was invalidated"), "stepper");
-  EXPECT_EQ(panel("2 of 9 steps were skipped after an overflow"), "overview");
+  const std::set<std::string> panels{"overview", "timeline", "memory", "communication", "stepper"};
+  const std::vector<analysis::FindingKind> kinds = analysis::finding_kinds();
+  EXPECT_GE(kinds.size(), 30U);
+  for (const analysis::FindingKind& kind : kinds) {
+    analysis::Finding finding;
+    finding.id = kind.id;
+    finding.panel = kind.panel;
+    finding.title = "Rank 3 of the memory bucket prefetches a loss";  // words decide nothing
+    EXPECT_EQ(panel_of(finding), kind.panel) << kind.id;
+    EXPECT_TRUE(panels.contains(kind.panel)) << kind.id << ": " << kind.panel;
+  }
+  EXPECT_EQ(panel_of({}), "timeline");
 }
 
 TEST(Messages, AreFilteredByWordsAndSeverity) {

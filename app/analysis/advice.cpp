@@ -1,0 +1,207 @@
+#include "app/analysis/advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "app/analysis/quantity_text.h"
+
+namespace shardscope::analysis {
+namespace {
+
+constexpr double kLeastGain = 0.02, kAsGood = 0.01, kLeastGainMs = 0.1;
+/// Of the device's peak, and of the gain that more memory would bring.
+constexpr double kMostMorePeak = 1.1, kPartOfGain = 0.5;
+
+std::string sets_text(const std::vector<Change>& changes) {
+  std::string text;
+  for (const Change& change : changes)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", change.key, change.value);
+  return text;
+}
+
+/// Plays what was not played yet.
+class Trials {
+ public:
+  explicit Trials(const Player& player) : player_(player) {}
+  const PlayOutcome& of(const std::vector<Change>& changes) {
+    const std::string text = sets_text(changes);
+    const auto known = outcomes_.find(text);
+    return known != outcomes_.end() ? known->second : outcomes_.emplace(text, player_(changes)).first->second;
+  }
+
+ private:
+  const Player& player_;
+  std::map<std::string, PlayOutcome> outcomes_;
+};
+
+/// What a finding is about: time where it costs any.
+bool saves_memory(const Finding& finding) { return !finding.cost_ms && finding.cost_bytes.has_value(); }
+
+double value_of(const PlayOutcome& outcome, bool memory) {
+  return memory ? static_cast<double>(outcome.peak_bytes) : outcome.step_ms;
+}
+
+std::string peak_text(const PlayOutcome& before, const PlayOutcome& after) {
+  if (before.peak_bytes <= 0 || after.peak_bytes <= 0) return {};
+  if (after.peak_bytes == before.peak_bytes) return "; the device's peak stays";
+  return fmt::format("; the device's peak of {} becomes {}", bytes_text(before.peak_bytes),
+                     bytes_text(after.peak_bytes));
+}
+
+/// What follows from one finding is not said of another as well.
+struct Chosen {
+  Finding* finding = nullptr;
+  double gain = 0;  ///< part of what it is about
+};
+
+struct Tried {
+  const Advice* option = nullptr;
+  PlayOutcome outcome;
+};
+
+/// The first of those alike; null where none `counts`.
+template <typename Counts>
+const Tried* best_of(const std::vector<Tried>& tried, bool memory, const Counts& counts) {
+  const Tried* best = nullptr;
+  for (const Tried& one : tried) {
+    if (counts(one) &&
+        (best == nullptr || value_of(one.outcome, memory) < (1 - kAsGood) * value_of(best->outcome, memory)))
+      best = &one;
+  }
+  return best;
+}
+
+void decide(Finding& finding, Trials& trials, const PlayOutcome& recorded, std::vector<Chosen>& chosen) {
+  const bool memory = saves_memory(finding);
+  const double before = value_of(recorded, memory);
+  std::vector<Tried> tried;
+  std::string refused;
+  for (const Advice& option : finding.options) {
+    const PlayOutcome& one = trials.of(option.changes);
+    if (one.refused.empty()) {
+      tried.push_back({&option, one});
+    } else if (refused.empty()) {
+      refused = one.refused;
+    }
+  }
+  const auto all = [](const Tried&) { return true; };
+  const Tried* picked = best_of(tried, memory, all);
+  if (picked == nullptr) {
+    finding.gain_basis = "not predicted: " + refused;
+    chosen.push_back({&finding, 0});
+    return;
+  }
+  const auto gain_of = [&](const Tried& one) { return before - value_of(one.outcome, memory); };
+  // The best that did not gain enough is named as well: it says what nothing would have brought.
+  const auto frugal = [&](const Tried& one) {
+    return static_cast<double>(one.outcome.peak_bytes) <=
+               kMostMorePeak * static_cast<double>(recorded.peak_bytes) &&
+           gain_of(one) >= kPartOfGain * gain_of(*picked);
+  };
+  if (const Tried* small = best_of(tried, memory, frugal); small != nullptr && gain_of(*picked) > 0)
+    picked = small;
+  const Advice* const best = picked->option;
+  const PlayOutcome* const outcome = &picked->outcome;
+  const std::size_t played = tried.size();
+  const double gain = gain_of(*picked);
+  if (gain >= kLeastGain * before && (memory || gain >= kLeastGainMs)) {
+    finding.changes = best->changes;
+    finding.next_step = best->next_step;
+    finding.gain_basis = memory
+                             ? fmt::format("what-if: {} become {}; a step of {:.1f} ms becomes {:.1f} ms",
+                                           bytes_text(recorded.peak_bytes), bytes_text(outcome->peak_bytes),
+                                           recorded.step_ms, outcome->step_ms)
+                             : fmt::format("what-if: {:.1f} ms become {:.1f} ms{}", recorded.step_ms,
+                                           outcome->step_ms, peak_text(recorded, *outcome));
+    if (memory) {
+      finding.gain_bytes = recorded.peak_bytes - outcome->peak_bytes;
+    } else {
+      finding.gain_ms = gain;
+    }
+    chosen.push_back({&finding, gain / before});
+    return;
+  }
+  finding.gain_basis =
+      fmt::format("what-if was asked about {} change{}: none makes {} {:.0f} % {}; the best, {}, {:+.1f} %",
+                  played, played == 1 ? "" : "s", memory ? "the peak" : "a step", 100 * kLeastGain,
+                  memory ? "smaller" : "shorter", sets_text(best->changes),
+                  100 * (value_of(*outcome, memory) / before - 1));
+  finding.changes.clear();
+  if (finding.otherwise.empty()) {
+    finding.next_step = "No setting that was tried helps.";
+    finding.severity = std::min(finding.severity, instrumentation::Severity::info);
+  } else {
+    finding.next_step = finding.otherwise;
+  }
+}
+
+/// Whether both set a key, to different values.
+bool contradict(const Finding& a, const Finding& b) {
+  return std::ranges::any_of(a.changes, [&](const Change& of_a) {
+    return std::ranges::any_of(
+        b.changes, [&](const Change& of_b) { return of_a.key == of_b.key && of_a.value != of_b.value; });
+  });
+}
+
+/// Those that cost time before those that cost memory, by what they gain, else as they were found.
+void settle(std::vector<Chosen>& chosen) {
+  std::ranges::stable_sort(chosen, [](const Chosen& a, const Chosen& b) {
+    return std::pair(saves_memory(*a.finding), -a.gain) < std::pair(saves_memory(*b.finding), -b.gain);
+  });
+  for (std::size_t i = 1; i < chosen.size(); ++i) {
+    Finding& finding = *chosen[i].finding;
+    for (std::size_t k = 0; k < i; ++k) {
+      const Finding& first = *chosen[k].finding;
+      if (!contradict(first, finding)) continue;
+      finding.next_step = fmt::format("First what \"{}\" advises: it sets the same key.{}{}", first.title,
+                                      finding.otherwise.empty() ? "" : " ", finding.otherwise);
+      finding.changes.clear();
+      finding.gain_ms.reset();
+      finding.gain_bytes.reset();
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+std::string gain_text(const Finding& finding) {
+  if (finding.gain_ms) return fmt::format("{:.1f} ms of a step ({})", *finding.gain_ms, finding.gain_basis);
+  if (finding.gain_bytes) return fmt::format("{} ({})", bytes_text(*finding.gain_bytes), finding.gain_basis);
+  return finding.gain_basis;
+}
+
+void advise(Finding& finding, Advice option) {
+  if (finding.options.empty()) {
+    finding.changes = option.changes;
+    finding.next_step = option.next_step;
+  }
+  finding.options.push_back(std::move(option));
+}
+
+void try_advice(std::vector<Finding>& findings, const Player& player) {
+  Trials trials(player);
+  std::vector<Chosen> chosen;
+  for (Finding& finding : findings) {
+    if (finding.options.empty()) continue;
+    if (!player) {
+      finding.gain_basis = "not predicted: nothing here can play the run; `shardscope findings` does";
+      chosen.push_back({&finding, 0});
+      continue;
+    }
+    const PlayOutcome& recorded = trials.of({});
+    if (!recorded.refused.empty()) {
+      finding.gain_basis = "not predicted: " + recorded.refused;
+      chosen.push_back({&finding, 0});
+      continue;
+    }
+    decide(finding, trials, recorded, chosen);
+  }
+  settle(chosen);
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,15 @@
+// The table of all findings: what each is called and where its evidence is shown.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace shardscope::analysis {
+
+struct FindingKind {
+  std::string id;     ///< "straggler"; its page is docs/findings/straggler.md
+  std::string panel;  ///< of the dashboard: "timeline"
+};
+[[nodiscard]] std::vector<FindingKind> finding_kinds();
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,23 @@
+// what-if for findings: plays what they would change, so that only what gains is advised.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "app/analysis/advice.h"
+#include "app/store/store.h"
+
+namespace shardscope::cli {
+
+/// Plays of one recording at most, each of four steps; and no new one after kAdviceSeconds.
+inline constexpr std::size_t kAdvicePlays = 40;
+inline constexpr double kAdviceSeconds = 30;
+
+/// Of the recording at `path`, which `store` was read from. The cost model is fitted at the first play. A run
+/// that cannot be played (of another framework, of too little detail, too large for the time) is refused with
+/// the reason; so is one whose recorded step the model misses by much. Throws UserError where the user
+/// interrupts it.
+[[nodiscard]] analysis::Player player_of(const std::string& path, const store::Store& store,
+                                         std::size_t plays = kAdvicePlays);
+
+}  // namespace shardscope::cli

@@ -1,0 +1,121 @@
+// Advice is tried before it is given: of findings made by hand and a player that is a formula.
+#include "app/analysis/advice.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace shardscope::analysis {
+namespace {
+
+/// Steps by the value of the first change; what is not there is refused.
+Player player_of(const std::map<std::string, double>& steps, std::size_t* plays = nullptr) {
+  return [steps, plays](const std::vector<Change>& changes) -> PlayOutcome {
+    if (changes.empty()) return {100, 1000, {}};
+    if (plays != nullptr) ++*plays;
+    const auto at = steps.find(changes.front().value);
+    return at == steps.end() ? PlayOutcome{0, 0, "no such thing"} : PlayOutcome{at->second, 1200, {}};
+  };
+}
+
+Finding finding_with(const std::string& key, const std::vector<std::string>& values,
+                     const std::string& otherwise = {}) {
+  Finding finding;
+  finding.severity = instrumentation::Severity::warning;
+  finding.title = key;
+  finding.cost_ms = 50;
+  finding.otherwise = otherwise;
+  for (const std::string& value : values) advise(finding, {{{key, value}}, "Set it to " + value + "."});
+  return finding;
+}
+
+TEST(Advice, TheBestOfSeveralIsAdvisedWithWhatWasPredicted) {
+  std::vector<Finding> findings{finding_with("bucket", {"1", "2", "3"})};
+  try_advice(findings, player_of({{"1", 90}, {"2", 60}, {"3", 59.9}}));
+  ASSERT_EQ(findings[0].changes.size(), 1U);
+  EXPECT_EQ(findings[0].changes[0].value, "2");  // as good as 3, and disturbs less
+  EXPECT_EQ(findings[0].next_step, "Set it to 2.");
+  EXPECT_NEAR(*findings[0].gain_ms, 40, 1e-9);
+  EXPECT_EQ(findings[0].gain_basis,
+            "what-if: 100.0 ms become 60.0 ms; the device's peak of 0.98 KiB becomes 1.17 KiB");
+}
+
+/// Twice the peak for the last tenth of the gain is not what somebody who shards wants.
+TEST(Advice, MostOfTheGainWithoutMoreMemoryGoesFirst) {
+  for (const double frugal : {60.0, 90.0}) {
+    std::vector<Finding> findings{finding_with("live", {"all", "some"})};
+    try_advice(findings, [&](const std::vector<Change>& changes) {
+      if (changes.empty()) return PlayOutcome{100, 1000, {}};
+      return changes[0].value == "all" ? PlayOutcome{55, 2000, {}} : PlayOutcome{frugal, 1050, {}};
+    });
+    EXPECT_EQ(findings[0].changes[0].value, frugal < 70 ? "some" : "all");
+  }
+}
+
+TEST(Advice, WhatGainsNothingIsNotAdvised) {
+  std::vector<Finding> findings{finding_with("bucket", {"1", "2"}),
+                                finding_with("other", {"1"}, "A larger micro-batch.")};
+  try_advice(findings, player_of({{"1", 160}, {"2", 99}}));
+  for (const Finding& finding : findings) {
+    EXPECT_TRUE(finding.changes.empty());
+    EXPECT_FALSE(finding.gain_ms);
+    EXPECT_NE(finding.gain_basis.find("what-if was asked about"), std::string::npos) << finding.gain_basis;
+  }
+  EXPECT_NE(findings[0].gain_basis.find("bucket=2, -1.0 %"), std::string::npos) << findings[0].gain_basis;
+  // Nothing can be done about the one: a note. The other has something else to do.
+  EXPECT_EQ(findings[0].severity, instrumentation::Severity::info);
+  EXPECT_EQ(findings[1].severity, instrumentation::Severity::warning);
+  EXPECT_EQ(findings[1].next_step, "A larger micro-batch.");
+}
+
+TEST(Advice, TwoFindingsDoNotAdviseTwoValuesOfAKey) {
+  std::vector<Finding> findings{finding_with("bucket", {"1"}), finding_with("bucket", {"2"})};
+  findings[0].title = "the small one";
+  findings[1].title = "the large one";
+  try_advice(findings, player_of({{"1", 90}, {"2", 60}}));
+  EXPECT_TRUE(findings[0].changes.empty());
+  EXPECT_FALSE(findings[0].gain_ms);
+  EXPECT_EQ(findings[0].next_step, "First what \"the large one\" advises: it sets the same key.");
+  EXPECT_EQ(findings[1].changes.size(), 1U);
+}
+
+TEST(Advice, WithoutAPlayTheGainIsNotPredicted) {
+  std::vector<Finding> findings{finding_with("bucket", {"1", "2"}), Finding{}};
+  try_advice(findings, {});
+  EXPECT_EQ(findings[0].changes[0].value, "1");
+  EXPECT_FALSE(findings[0].gain_ms);
+  EXPECT_EQ(findings[0].gain_basis.rfind("not predicted: ", 0), 0U);
+  EXPECT_EQ(findings[1].gain_basis, "");  // advises no setting
+  try_advice(findings, [](const std::vector<Change>&) { return PlayOutcome{0, 0, "too large"}; });
+  EXPECT_EQ(findings[0].gain_basis, "not predicted: too large");
+  // Asked again, where it can be played.
+  try_advice(findings, player_of({{"2", 60}}));
+  EXPECT_EQ(findings[0].changes[0].value, "2");
+}
+
+TEST(Advice, TheSameChangesArePlayedOnce) {
+  std::size_t plays = 0;
+  std::vector<Finding> findings{finding_with("bucket", {"1", "2"}), finding_with("bucket", {"2", "1"})};
+  try_advice(findings, player_of({{"1", 90}, {"2", 60}}, &plays));
+  EXPECT_EQ(plays, 2U);
+  EXPECT_EQ(findings[0].changes[0].value, findings[1].changes[0].value);
+}
+
+TEST(Advice, WhereMemoryIsWhatItCostsThePeakDecides) {
+  std::vector<Finding> findings{finding_with("live", {"1", "2"})};
+  findings[0].cost_ms.reset();
+  findings[0].cost_bytes = 300;
+  try_advice(findings, [](const std::vector<Change>& changes) {
+    if (changes.empty()) return PlayOutcome{100, 1000, {}};
+    return changes[0].value == "1" ? PlayOutcome{90, 1000, {}} : PlayOutcome{101, 700, {}};
+  });
+  EXPECT_EQ(findings[0].changes[0].value, "2");
+  EXPECT_EQ(findings[0].gain_bytes, 300);
+  EXPECT_FALSE(findings[0].gain_ms);
+  EXPECT_NE(findings[0].gain_basis.find("a step of 100.0 ms becomes 101.0 ms"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace shardscope::analysis

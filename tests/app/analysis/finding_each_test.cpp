@@ -1,0 +1,188 @@
+// Findings that no other test provokes: each is there when its cause is, with its cost, and not without it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "app/analysis/summary.h"
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using namespace test;
+
+constexpr std::int64_t kTenMs = 10'000'000;  // of a step
+
+/// Ten steps of 10 ms; ranks compute for 8 of them.
+class EachRun {
+ public:
+  explicit EachRun(std::uint32_t world = 2, std::int32_t stage = 3, const std::string& config = {})
+      : builder_(world, stage), config_(config) {
+    for (std::uint32_t step = 0; step < 10; ++step) {
+      for (std::uint32_t rank = 0; rank < world; ++rank) {
+        const std::int64_t at = step * kTenMs;
+        builder_.span(rank, at, at + 8'000'000, EventKind::module_begin, StreamId::compute, 1, step);
+        builder_.span(rank, at, at + kTenMs, EventKind::step_begin, StreamId::host, step);
+      }
+    }
+  }
+  RunBuilder& builder() { return builder_; }
+  store::Store& store() {
+    if (store_ != nullptr) return *store_;
+    store_ = &builder_.build();
+    if (!config_.empty()) {
+      ev::RunTables tables = store_->tables();
+      tables.config_json = config_;
+      store_->set_tables(0, tables);
+    }
+    return *store_;
+  }
+  Summary summary() { return summarize(store()); }
+  /// Of a summary that was changed: what only some machines record.
+  std::vector<Finding> found(const Summary& summary) { return find(store(), summary); }
+  const Finding* with(const std::string& id, const Summary& summary) {
+    findings_ = found(summary);
+    const auto at = std::ranges::find(findings_, id, &Finding::id);
+    return at == findings_.end() ? nullptr : &*at;
+  }
+
+ private:
+  RunBuilder builder_;
+  std::string config_;
+  store::Store* store_ = nullptr;
+  std::vector<Finding> findings_;
+};
+
+TEST(FindingEach, AGpuThatWaitsForItsHost) {
+  for (const std::int64_t late_ms : {0, 3}) {
+    EachRun run;
+    Summary summary = run.summary();
+    GpuActivity gpu;
+    gpu.steps = 10;
+    GpuStream& stream = gpu.streams[ev::StreamId::gpu_compute];
+    stream.kernels = 1000;
+    stream.busy_ns = 70'000'000;
+    stream.idle_ns[static_cast<std::size_t>(GapCause::host_late)] = late_ms * 10 * 1'000'000;
+    summary.ranks[1].gpu = gpu;
+    const Finding* found = run.with("host_bound", summary);
+    ASSERT_EQ(found != nullptr, late_ms > 0);
+    if (found == nullptr) continue;
+    EXPECT_EQ(found->rank, 1U);
+    EXPECT_NEAR(*found->cost_ms, 3, 1e-6);
+  }
+}
+
+TEST(FindingEach, PrefetchesThatCameLateOrForNothing) {
+  EachRun run;
+  Summary summary = run.summary();
+  summary.prefetch = Prefetch{.early = 20};
+  summary.prefetch_steps = 9;
+  EXPECT_EQ(run.with("late_prefetch", summary), nullptr);
+  EXPECT_EQ(run.with("unused_prefetch", summary), nullptr);
+  // 1 ms of each step of each of two ranks.
+  summary.prefetch = Prefetch{.early = 10, .late = 10, .unused = 4, .late_wait_ns = 18 * 1'000'000};
+  const Finding* late = run.with("late_prefetch", summary);
+  ASSERT_NE(late, nullptr);
+  EXPECT_NEAR(*late->cost_ms, 1, 1e-6);
+  const Finding* unused = run.with("unused_prefetch", summary);
+  ASSERT_NE(unused, nullptr);
+  EXPECT_NE(unused->title.find("4 prefetches"), std::string::npos) << unused->title;
+}
+
+TEST(FindingEach, MoreIsCommunicatedThanTheExpression) {
+  EachRun run(2, 2, R"({"zero_optimization": {"stage": 2, "reduce_scatter": false}})");
+  Summary summary = run.summary();
+  summary.expected_elements_per_step = 1000;
+  summary.comm_expression = "2S";
+  summary.volume_parts = {{VolumeCause::all_reduced, 40}};
+  EXPECT_EQ(run.with("volume_above", summary), nullptr);  // a twenty-fifth
+  summary.volume_parts = {{VolumeCause::all_reduced, 1000}};
+  const Finding* found = run.with("volume_above", summary);
+  ASSERT_NE(found, nullptr);
+  ASSERT_EQ(found->changes.size(), 1U);
+  EXPECT_EQ(found->changes[0].key, "zero_optimization.reduce_scatter");
+  EXPECT_EQ(found->cost_bytes, 4000);
+}
+
+TEST(FindingEach, AClockThatIsNotKnownWell) {
+  EachRun run;
+  Summary summary = run.summary();
+  summary.ranks[1].clock_residual_ns = 100'000;  // 1 % of a step
+  EXPECT_EQ(run.with("clock_residual", summary), nullptr);
+  summary.ranks[1].clock_residual_ns = 2'000'000;
+  const Finding* found = run.with("clock_residual", summary);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->rank, 1U);
+}
+
+TEST(FindingEach, AnAllocatorThatHoldsPiecesOrHadToFreeItsCache) {
+  for (const auto& [split, retries] : {std::pair(10, 0), std::pair(300, 0), std::pair(10, 2)}) {
+    EachRun run(1);
+    run.builder().instant(0, 9 * kTenMs + 1'000'000, EventKind::allocator_state, StreamId::host,
+                          static_cast<std::uint32_t>(retries), 0, ev::kNoId,
+                          static_cast<std::uint8_t>(ev::MemoryPool::device), 1000, split);
+    const Finding* found = run.with("fragmentation", run.summary());
+    ASSERT_EQ(found != nullptr, split > 200 || retries > 0) << split << " " << retries;
+    if (found == nullptr) continue;
+    EXPECT_EQ(found->severity, retries > 0 ? ev::Severity::warning : ev::Severity::info);
+    EXPECT_EQ(found->cost_bytes, split);
+  }
+}
+
+TEST(FindingEach, ALossScaleAtItsLeast) {
+  const std::string config =
+      R"({"fp16": {"enabled": true, "min_loss_scale": 1}, "zero_optimization": {"stage": 2}})";
+  for (const double least : {1.0, 4.0}) {
+    RunBuilder builder(1, 2);
+    for (std::uint32_t step = 0; step < 4; ++step) {
+      const std::int64_t at = step * kTenMs;
+      builder.instant(0, at, EventKind::step_begin, StreamId::host, step);
+      builder.instant(0, at + 1, EventKind::loss_scale, StreamId::host, step, ev::kNoId, ev::kNoId, 0,
+                      std::bit_cast<std::int64_t>(std::max(least, 4.0 / (1 << step))));
+      builder.instant(0, at + kTenMs / 2, EventKind::step_end, StreamId::host, step, ev::kNoId, ev::kNoId, 1);
+    }
+    store::Store& store = builder.build();
+    ev::RunTables tables = store.tables();
+    tables.config_json = config;
+    store.set_tables(0, tables);
+    const auto findings = find(store, summarize(store));
+    const auto floor = std::ranges::find(findings, "loss_scale_floor", &Finding::id);
+    ASSERT_EQ(floor != findings.end(), least < 2) << least;
+    if (floor == findings.end()) continue;
+    EXPECT_EQ(floor->severity, ev::Severity::error);
+  }
+}
+
+/// Some rank is always the slowest: two steps say nothing of which.
+TEST(FindingEach, AStragglerOfFewStepsIsANote) {
+  for (const std::uint32_t steps : {3U, 8U}) {
+    RunBuilder builder(2, 2);
+    std::int64_t at = 0;
+    for (std::uint32_t step = 0; step < steps; ++step) {
+      for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        const std::int64_t computed = at + (rank == 1 ? 14'000'000 : kTenMs) + step * 10'000;
+        builder.span(rank, at, computed, EventKind::module_begin, StreamId::compute, 1, step);
+        builder.instant(rank, computed, EventKind::collective_begin, StreamId::reduce, step, 0, ev::kNoId,
+                        kGatherOp, 1000, 4000);
+        builder.instant(rank, at + 15'000'000, EventKind::collective_entered, StreamId::reduce, step, 0,
+                        ev::kNoId, kGatherOp);
+        builder.instant(rank, at + 15'500'000, EventKind::collective_end, StreamId::reduce, step, 0,
+                        ev::kNoId, kGatherOp, 1000, 4000);
+        builder.span(rank, at, at + 16'000'000, EventKind::step_begin, StreamId::host, step);
+      }
+      at += 17'000'000;
+    }
+    const store::Store& store = builder.build();
+    const auto findings = find(store, summarize(store));
+    const auto found = std::ranges::find(findings, "straggler", &Finding::id);
+    ASSERT_NE(found, findings.end()) << steps;
+    EXPECT_EQ(found->severity, steps > 4 ? ev::Severity::warning : ev::Severity::info) << steps;
+    EXPECT_GT(found->until_ns, 0);
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::analysis
