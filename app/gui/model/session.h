@@ -12,6 +12,7 @@
 #include "app/collector/viewer.h"
 #include "app/gui/model/analyst.h"
 #include "app/gui/model/element_axis.h"
+#include "app/gui/model/hang_watch.h"
 #include "app/gui/model/heat_rows.h"
 #include "app/gui/model/run_index.h"
 #include "app/store/recording.h"
@@ -63,6 +64,11 @@ class Session {
   /// there is; else empty. Every panel that shows any of them shows this. `brief`: without the words after
   /// the figures.
   [[nodiscard]] std::string partial(bool brief = false) const;
+  /// While the live run stands still and ranks wait; else null.
+  [[nodiscard]] const analysis::Hang* standing() const noexcept { return hangs_.standing(); }
+  /// What the Why panel shows, also of a recording's end.
+  [[nodiscard]] const analysis::Hang& why() { return hangs_.diagnosis(store_, run_state()); }
+  [[nodiscard]] std::uint64_t why_revision() const noexcept { return hangs_.revision(); }
   /// What is looked at: of a long run only what lies there is indexed.
   void look_at(std::int64_t begin_ns, std::int64_t end_ns);
   /// Null while the step has not ended on every rank or is not analysed yet.
@@ -75,6 +81,7 @@ class Session {
 
  private:
   Session() = default;
+  [[nodiscard]] HangWatch::Run run_state() const;
   void derive();
   void update_index();
   bool adopt();
@@ -90,6 +97,7 @@ class Session {
   std::size_t damage_shown_ = 0;
   bool in_window_ = false, wants_more_ = false;
   HeatRows heat_;
+  HangWatch hangs_;
   std::map<ElementScale, ElementAxis> elements_;
   std::size_t elements_params_ = 0;
   std::string control_seen_;

@@ -24,5 +24,6 @@ namespace shardscope::gui {
 [[nodiscard]] std::unique_ptr<View> make_flame_view();
 [[nodiscard]] std::unique_ptr<View> make_lecture_view();
 [[nodiscard]] std::unique_ptr<View> make_notes_view();
+[[nodiscard]] std::unique_ptr<View> make_hang_view();
 
 }  // namespace shardscope::gui

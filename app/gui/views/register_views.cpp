@@ -29,6 +29,7 @@ void register_views(ViewRegistry& registry) {
   registry.add(make_flame_view());
   registry.add(make_lecture_view());
   registry.add(make_notes_view());
+  registry.add(make_hang_view());
 }
 
 }  // namespace shardscope::gui
