@@ -6,12 +6,15 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "app/analysis/compared_runs.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/paired_steps.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/summary.h"
+#include "app/analysis/unlike_trainings.h"
 #include "app/analysis/verdict_basis.h"
 #include "app/store/names.h"
 
@@ -19,10 +22,10 @@ namespace shardscope::analysis {
 namespace ev = shardscope::instrumentation;
 namespace {
 
-/// One value per measured step, mean over ranks.
+/// A figure by measured step, mean over ranks; of each run of a side.
+using Repeats = std::vector<ValuesByStep>;
 struct StepSeries {
-  std::vector<double> step_ms, exposed_ms, overlap_pct, idle_ms, unrecorded_ms, fetch_wait_ms, tokens_per_s,
-      flushes, tokens;
+  Repeats step_ms, tokens_per_s, exposed_ms, overlap_pct, idle_ms, unrecorded_ms, fetch_wait_ms, flushes, tokens;
 };
 
 double mean(const std::vector<double>& values) {
@@ -31,26 +34,30 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? NAN : sum / static_cast<double>(values.size());
 }
 
-void append_steps(const Run& run, StepSeries& series) {
-  bool warm_up = true;
+void append_run(const Run& run, StepSeries& series) {
+  ValuesByStep& step_ms = series.step_ms.emplace_back();
+  ValuesByStep& tokens_per_s = series.tokens_per_s.emplace_back();
+  ValuesByStep& tokens = series.tokens.emplace_back();
+  bool warm_up = run.store->steps().size() > 1;
   for (const store::StepRow& row : run.store->steps()) {
-    if (row.end_ns == store::kOpen) continue;
-    const bool skip = warm_up && run.store->steps().size() > 1;
-    warm_up = false;
-    if (skip) continue;
+    if (row.end_ns == store::kOpen || std::exchange(warm_up, false)) continue;
     const double ms = static_cast<double>(row.end_ns - row.begin_ns - row.paused_ns) * 1e-6;
-    series.step_ms.push_back(ms);
+    step_ms[row.step] = ms;
     if (row.tokens > 0 && ms > 0) {
-      series.tokens_per_s.push_back(static_cast<double>(row.tokens) / ms * 1e3);
-      series.tokens.push_back(static_cast<double>(row.tokens));
+      tokens_per_s[row.step] = static_cast<double>(row.tokens) / ms * 1e3;
+      tokens[row.step] = static_cast<double>(row.tokens);
     }
   }
+  for (Repeats* figure : {&series.exposed_ms, &series.overlap_pct, &series.idle_ms, &series.unrecorded_ms,
+                          &series.fetch_wait_ms, &series.flushes})
+    figure->emplace_back();
   Digest made;
   if (run.digest == nullptr) made.update(*run.store);
   const Digest& digest = run.digest != nullptr ? *run.digest : made;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    const StepDigest& step = digest.steps()[i];
     std::vector<double> exposed, overlap, idle, unrecorded, wait, flushes;
-    for (const RankStep& rank : digest.steps()[i].ranks) {
+    for (const RankStep& rank : step.ranks) {
       flushes.push_back(static_cast<double>(rank.bucket_flushes));
       if (!rank.time.known()) continue;
       unrecorded.push_back(static_cast<double>(rank.time.unrecorded_ns) * 1e-6);
@@ -61,8 +68,8 @@ void append_steps(const Run& run, StepSeries& series) {
       if (const auto pct = rank.time.overlap_pct()) overlap.push_back(*pct);
       wait.push_back(static_cast<double>(rank.fetch_wait_ns) * 1e-6);
     }
-    const auto append = [](std::vector<double>& values, const std::vector<double>& of_ranks) {
-      if (!of_ranks.empty()) values.push_back(mean(of_ranks));
+    const auto append = [&](Repeats& figure, const std::vector<double>& of_ranks) {
+      if (!of_ranks.empty()) figure.back()[step.step] = mean(of_ranks);
     };
     append(series.exposed_ms, exposed);
     append(series.idle_ms, idle);
@@ -70,13 +77,13 @@ void append_steps(const Run& run, StepSeries& series) {
     append(series.overlap_pct, overlap);
     append(series.fetch_wait_ms, wait);
     // Buckets have the detail of parameters.
-    if (digest.steps()[i].volume) append(series.flushes, flushes);
+    if (step.volume) append(series.flushes, flushes);
   }
 }
 
 StepSeries step_series(const std::vector<Run>& runs) {
   StepSeries series;
-  for (const Run& run : runs) append_steps(run, series);
+  for (const Run& run : runs) append_run(run, series);
   return series;
 }
 
@@ -84,10 +91,45 @@ std::optional<double> median(const std::vector<double>& values) {
   return values.empty() ? std::nullopt : std::optional(quantile(values, 0.5));
 }
 
-Difference difference(std::string metric, std::string unit, const std::vector<double>& a,
-                      const std::vector<double>& b, bool lower_is_better) {
-  return {std::move(metric), std::move(unit), median(a),      median(b),
-          half_iqr(a),       half_iqr(b),     lower_is_better};
+std::vector<double> all_of(const Repeats& repeats) {
+  std::vector<double> out;
+  for (const ValuesByStep& run : repeats) {
+    for (const auto& [step, value] : run) out.push_back(value);
+  }
+  return out;
+}
+
+Difference of_steps(std::string metric, std::string unit, const Repeats& a, const Repeats& b,
+                    bool lower_is_better) {
+  const std::vector<double> all_a = all_of(a), all_b = all_of(b);
+  Difference out{.metric = std::move(metric),
+                 .unit = std::move(unit),
+                 .a = median(all_a),
+                 .b = median(all_b),
+                 .spread_a = half_iqr(all_a),
+                 .spread_b = half_iqr(all_b),
+                 .lower_is_better = lower_is_better};
+  out.interval = paired_steps(a, b).interval;
+  return out;
+}
+
+/// Of several runs the median, and whether they differ as their repeats do.
+Difference of_runs(std::string metric, std::string unit, const std::vector<double>& a,
+                   const std::vector<double>& b, bool lower_is_better) {
+  Difference out{.metric = std::move(metric),
+                 .unit = std::move(unit),
+                 .a = median(a),
+                 .b = median(b),
+                 .spread_a = half_iqr(a),
+                 .spread_b = half_iqr(b),
+                 .lower_is_better = lower_is_better,
+                 .of_run = a.size() == 1 && b.size() == 1};
+  if (a.size() == b.size() && a.size() > 1) {
+    std::vector<double> differences;
+    for (std::size_t i = 0; i < a.size(); ++i) differences.push_back(b[i] - a[i]);
+    out.interval = mean_interval(differences);
+  }
+  return out;
 }
 
 /// One value per run: the largest device peak over its ranks.
@@ -131,7 +173,9 @@ void add_bandwidths(const std::vector<Run>& a, const std::vector<Run>& b, std::v
       const std::vector<double> of_a = values(a, row.op, figure), of_b = values(b, row.op, figure);
       if (of_a.empty() || of_b.empty()) continue;
       metrics.push_back(
-          difference(fmt::format("{} {}", store::name_of(row.op), name), "GB/s", of_a, of_b, false));
+          of_runs(fmt::format("{} {}", store::name_of(row.op), name), "GB/s", of_a, of_b, false));
+      // A time lies in it, which scatters: one value of each run says nothing of that.
+      metrics.back().of_run = false;
     }
   }
 }
@@ -156,13 +200,18 @@ std::vector<std::string> config_changes(const std::string& a_text, const std::st
   return changes;
 }
 
-std::string no_verdict(const VerdictBasis& basis) {
+std::string no_verdict(const VerdictBasis& basis, std::size_t pairs) {
   if (basis.steps_a == 0 || basis.steps_b == 0)
     return "No verdict: no completed steps to compare in one of the runs.";
+  if (basis.steps_a >= kFewestForInterval && basis.steps_b >= kFewestForInterval)
+    return fmt::format(
+        "No verdict: the runs have {} measured steps with the same number, {} are needed; compare the same "
+        "part of both.",
+        pairs, kFewestForInterval);
   return fmt::format(
       "No verdict: too few measured steps (A {}, B {}; the first of a run is not measured) to tell a "
       "difference; let every run make at least {}.",
-      basis.steps_a, basis.steps_b, VerdictBasis::kFewestSteps + 1);
+      basis.steps_a, basis.steps_b, kFewestForInterval + 1);
 }
 
 /// Two times of one unit with as many digits as tell the shorter one: "1.5", "0.07".
@@ -197,17 +246,17 @@ std::string settings_of_tokens(const std::vector<std::string>& changes) {
 
 /// "B is 12.0 % faster than A: ...", of tokens per second, since steps are not alike.
 std::string verdict_by_tokens(const Difference& step, const Difference& speed, const TokensOfStep& tokens) {
-  const double change = 100.0 * (*speed.b - *speed.a) / *speed.a;
+  const double percent = 100 / *speed.a;
+  const double change = percent * speed.interval->middle;
   std::string text =
-      speed.beyond_spread()
-          ? fmt::format(
-                "B is {:.1f} % {} than A in tokens per second: {:.0f} ± {:.0f} against {:.0f} ± {:.0f}.",
-                std::abs(change), change > 0 ? "faster" : "slower", *speed.b, speed.spread_b, *speed.a,
-                speed.spread_a)
-          : fmt::format(
-                "No difference in tokens per second that the spread bears: {:.0f} ± {:.0f} against "
-                "{:.0f} ± {:.0f} ({:+.1f} %).",
-                *speed.a, speed.spread_a, *speed.b, speed.spread_b, change);
+      speed.differs()
+          ? fmt::format("B is {:.1f} % {} than A in tokens per second (95 %: {:+.1f} to {:+.1f} %): {:.0f} "
+                        "against {:.0f}.",
+                        std::abs(change), change > 0 ? "faster" : "slower", percent * speed.interval->low,
+                        percent * speed.interval->high, *speed.b, *speed.a)
+          : fmt::format("No difference in tokens per second that the steps bear: {:.0f} against {:.0f} "
+                        "(95 %: {:+.1f} to {:+.1f} %).",
+                        *speed.a, *speed.b, percent * speed.interval->low, percent * speed.interval->high);
   text += fmt::format(" A step is not the same work in both: {:.0f} tokens in A, {:.0f} in B{}", *tokens.a,
                       *tokens.b, tokens.settings.empty() ? "" : " (" + tokens.settings + ")");
   if (step.a && step.b) text += fmt::format("; it takes {:.1f} and {:.1f} ms", *step.a, *step.b);
@@ -216,23 +265,24 @@ std::string verdict_by_tokens(const Difference& step, const Difference& speed, c
 
 std::string verdict(const Difference& step, const Difference& speed, const Difference& exposed,
                     const TokensOfStep& tokens, bool emulated) {
-  const double change = 100.0 * (*step.b - *step.a) / *step.a;
+  const double percent = 100 / *step.a;
+  const auto interval =
+      fmt::format("{:+.1f} to {:+.1f} %", percent * step.interval->low, percent * step.interval->high);
   std::string text;
-  if (tokens.differ() && speed.a && speed.b && *speed.a > 0) {
+  if (tokens.differ() && speed.interval && *speed.a > 0) {
     text = verdict_by_tokens(step, speed, tokens);
-  } else if (!step.beyond_spread()) {
-    text = fmt::format(
-        "No difference in step time that the spread bears: {:.1f} ± {:.1f} ms against {:.1f} ± {:.1f} ms "
-        "({:+.1f} %).",
-        *step.a, step.spread_a, *step.b, step.spread_b, change);
+  } else if (!step.differs()) {
+    text =
+        fmt::format("No difference in step time that the steps bear: {:.1f} ms against {:.1f} ms (95 %: {}).",
+                    *step.a, *step.b, interval);
   } else {
-    text = fmt::format("B is {:.1f} % {} than A: {:.1f} ± {:.1f} ms per step against {:.1f} ± {:.1f} ms.",
-                       std::abs(change), change < 0 ? "faster" : "slower", *step.b, step.spread_b, *step.a,
-                       step.spread_a);
+    const double change = percent * step.interval->middle;
+    text = fmt::format("B is {:.1f} % {} than A (95 %: {}): {:.1f} ms per step against {:.1f} ms.",
+                       std::abs(change), change < 0 ? "faster" : "slower", interval, *step.b, *step.a);
   }
   if (exposed.a && exposed.b) {
     const int digits = digits_of(*exposed.a, *exposed.b);
-    text += exposed.beyond_spread()
+    text += exposed.differs()
                 ? fmt::format(" Exposed communication goes from {:.{}f} to {:.{}f} ms per step.", *exposed.a,
                               digits, *exposed.b, digits)
                 : fmt::format(" Exposed communication is alike ({:.{}f} and {:.{}f} ms per step).",
@@ -242,9 +292,26 @@ std::string verdict(const Difference& step, const Difference& speed, const Diffe
   return text;
 }
 
+std::string method_of(const PairedSteps& steps) {
+  if (!steps.interval) return {};
+  return steps.repeats > 1
+             ? fmt::format(
+                   "Differences are of {} pairs of repeats ({} pairs of steps with the same number): an "
+                   "interval of 95 % by Student's t over the repeats' medians.",
+                   steps.repeats, steps.pairs)
+             : fmt::format(
+                   "Differences are of {} pairs of steps with the same number: an interval of 95 % by "
+                   "Student's t over the medians of {} blocks of neighbouring steps.",
+                   steps.pairs, steps.interval->blocks);
+}
+
 }  // namespace
 
-bool Difference::beyond_spread() const noexcept { return a && b && std::abs(*a - *b) > spread_a + spread_b; }
+bool Difference::differs() const noexcept {
+  if (!a || !b) return false;
+  if (interval) return interval->without_zero();
+  return of_run && *a != *b;
+}
 
 VerdictBasis verdict_basis(const std::vector<Run>& a, const std::vector<Run>& b) {
   return {fewest_steps(a), fewest_steps(b)};
@@ -258,27 +325,32 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
   }
   const StepSeries sa = step_series(a), sb = step_series(b);
   result.metrics = {
-      difference("step time", "ms", sa.step_ms, sb.step_ms, true),
-      difference("tokens per second", "tok/s", sa.tokens_per_s, sb.tokens_per_s, false),
-      difference("exposed communication", "ms/step", sa.exposed_ms, sb.exposed_ms, true),
-      difference("overlap", "%", sa.overlap_pct, sb.overlap_pct, false),
-      difference("fetch wait", "ms/step", sa.fetch_wait_ms, sb.fetch_wait_ms, true),
-      difference("idle", "ms/step", sa.idle_ms, sb.idle_ms, true),
-      difference("unrecorded", "ms/step", sa.unrecorded_ms, sb.unrecorded_ms, true),
-      difference("peak memory", "MiB", peaks_mib(a), peaks_mib(b), true),
-      difference("bucket flushes", "per step", sa.flushes, sb.flushes, true),
-      difference("elements communicated", "per step", elements(a), elements(b), true),
+      of_steps("step time", "ms", sa.step_ms, sb.step_ms, true),
+      of_steps("tokens per second", "tok/s", sa.tokens_per_s, sb.tokens_per_s, false),
+      of_steps("exposed communication", "ms/step", sa.exposed_ms, sb.exposed_ms, true),
+      of_steps("overlap", "%", sa.overlap_pct, sb.overlap_pct, false),
+      of_steps("fetch wait", "ms/step", sa.fetch_wait_ms, sb.fetch_wait_ms, true),
+      of_steps("idle", "ms/step", sa.idle_ms, sb.idle_ms, true),
+      of_steps("unrecorded", "ms/step", sa.unrecorded_ms, sb.unrecorded_ms, true),
+      of_runs("peak memory", "MiB", peaks_mib(a), peaks_mib(b), true),
+      of_steps("bucket flushes", "per step", sa.flushes, sb.flushes, true),
+      of_runs("elements communicated", "per step", elements(a), elements(b), true),
   };
   add_bandwidths(a, b, result.metrics);
   const Summary &first_a = *a.front().summary, &first_b = *b.front().summary;
   result.config_changes = config_changes(first_a.config_json, first_b.config_json);
   const VerdictBasis basis = verdict_basis(a, b);
-  result.verdict =
-      basis.enough()
+  const PairedSteps steps = paired_steps(sa.step_ms, sb.step_ms);
+  const bool bears = basis.enough() && result.metrics[0].interval && *result.metrics[0].a > 0;
+  result.unlike = unlike_trainings(a.front(), b.front());
+  if (!result.unlike.empty()) result.verdict = "Not the same training" + unlike_text(result.unlike) + ". ";
+  result.verdict +=
+      bears
           ? verdict(result.metrics[0], result.metrics[1], result.metrics[2],
-                    {median(sa.tokens), median(sb.tokens), settings_of_tokens(result.config_changes)},
+                    {median(all_of(sa.tokens)), median(all_of(sb.tokens)), settings_of_tokens(result.config_changes)},
                     first_a.link_gbps > 0 || first_b.link_gbps > 0)
-          : no_verdict(basis);
+          : no_verdict(basis, steps.pairs);
+  result.method = bears ? method_of(steps) : std::string();
   result.simulated_a = first_a.simulated;
   result.simulated_b = first_b.simulated;
   if (first_a.simulated || first_b.simulated) {

@@ -77,6 +77,14 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
     out.doing = was != std::string::npos      ? text.substr(was)
                 : failed != std::string::npos ? text.substr(failed)
                                               : "is gone";
+  } else if (end.how == store::RankEnd::How::stopped) {
+    out.how = RankState::How::stopped;
+    const auto silence = store::silence_now(store, row.rank);
+    out.since_ns = silence ? silence->begin_ns : end.at_ns;
+    out.doing = fmt::format("{} since {}", end.stop_seen ? "is stopped" : "is silent, perhaps stopped,",
+                            store::seconds_text(out.since_ns));
+    if (const auto compute = open_span(store, {row.rank, StreamId::compute}, from_ns))
+      out.doing += ", " + doing(store, *compute);
   } else if (end.how == store::RankEnd::How::finished) {
     out.how = RankState::How::ended;
     out.since_ns = end.at_ns;
@@ -199,14 +207,30 @@ std::string nobody_waits(const store::Store& store, const std::vector<RankState>
   if (gone == ranks.end()) gone = std::ranges::find(ranks, RankState::How::gone, &RankState::how);
   if (std::ranges::find(ranks, RankState::How::paused, &RankState::how) != ranks.end())
     return "The run is paused: its ranks are held at a gate.";
+  if (ranks.empty()) return "Nothing has come of any rank.";
+  if (gone == ranks.end()) gone = std::ranges::find(ranks, RankState::How::stopped, &RankState::how);
   return gone != ranks.end()
              ? fmt::format("Rank {} {}; no rank waits in a collective.", gone->rank, gone->doing)
              : "No rank waits in a collective for one that has not come.";
 }
 
+/// "Ranks 0, 1 wait for rank 2 in all-gather #12 of layer.3; it is stopped since 1.2 s".
+std::string short_form(const Hang& hang, const std::vector<std::uint32_t>& waiting,
+                       const std::vector<std::uint32_t>& wanted, const Issue& oldest) {
+  std::string text =
+      fmt::format("{} {} for {} in {}", ranks_text(waiting), waiting.size() == 1 ? "waits" : "wait",
+                  ranks_text(wanted), oldest.named.text());
+  text[0] = 'R';
+  const auto culprit = std::ranges::find(hang.ranks, hang.culprit, &RankState::rank);
+  if (culprit != hang.ranks.end() && wanted.size() == 1 &&
+      (is_over(*culprit) || culprit->how == RankState::How::stopped))
+    text += ": it " + culprit->doing;
+  return text;
+}
+
 /// "Ranks 0, 1 wait in all-gather #12 for rank 2, since 1.2 s (at least 3 s). Rank 2 never came to it: it is
 /// ..."
-std::string who_waits(const Hang& hang, const std::vector<const Issue*>& blocked, const Issue& oldest,
+std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, const Issue& oldest,
                       std::int64_t now_ns) {
   std::vector<std::uint32_t> waiting, wanted;
   for (std::size_t index = 0; index < blocked.size(); ++index) {
@@ -220,13 +244,14 @@ std::string who_waits(const Hang& hang, const std::vector<const Issue*>& blocked
                                  ranks_text(wanted), store::seconds_text(oldest.at_ns),
                                  time_text(std::max<std::int64_t>(now_ns - oldest.at_ns, 0)));
   text[0] = 'R';
+  hang.headline = short_form(hang, waiting, wanted, oldest);
   const auto culprit = std::ranges::find(hang.ranks, hang.culprit, &RankState::rank);
   if (culprit == hang.ranks.end())
     return text + fmt::format(" Nothing was recorded of rank {}.", hang.culprit);
   const std::string now =
-      !culprit->waits_for.empty() && culprit->collective
+      !culprit->waits_for.empty() && culprit->collective && culprit->how != RankState::How::stopped
           ? fmt::format("waits in {}", culprit->collective->text())
-      : is_over(*culprit)
+      : is_over(*culprit) || culprit->how == RankState::How::stopped
           ? culprit->doing
           : fmt::format("is {}", culprit->doing.empty() ? "not in any recorded span" : culprit->doing);
   text += fmt::format(" Rank {} never came to it: it {}", hang.culprit, now);
@@ -244,6 +269,45 @@ void add_difference(Hang& out) {
     out.text +=
         fmt::format(" {} {};", ranks_text(side.ranks), side.collective ? side.collective->text() : "nothing");
   out.text.back() = '.';
+}
+
+/// Where all are over: the rank failed first, and not as the others did, as where all are ended from outside.
+bool ended_otherwise(const store::Store& store, std::uint32_t rank) {
+  const std::optional<store::RankEnd> first = store::first_failure(store);
+  return first && first->rank == rank && std::ranges::any_of(store.ranks(), [&](const store::RankRow& row) {
+           const store::RankEnd end = store::rank_end(store, row);
+           return row.rank != rank && (end.how != first->how || end.exit_code != first->exit_code);
+         });
+}
+
+/// Of a run that has just begun: who has sent nothing yet.
+void add_absent(const store::Store& store, Watched watched, Hang& out) {
+  if (watched == Watched::recorded) return;
+  const std::uint32_t world = store.has_tables() ? store.tables().world : 0;
+  std::vector<std::uint32_t> absent;
+  for (std::uint32_t rank = 0; rank < world; ++rank) {
+    if (std::ranges::find(out.ranks, rank, &RankState::rank) == out.ranks.end()) absent.push_back(rank);
+  }
+  if (!absent.empty() && !out.ranks.empty())
+    out.text += fmt::format(" Nothing has come of {} of {}.", ranks_text(absent), world);
+}
+
+/// "Rank 2 stood still from 5.200 s to 26.400 s (21.2 s): it sent nothing, from no thread.": of the latest.
+void add_stops(Hang& out) {
+  for (const store::Silence& stop : out.stops) {
+    if (stop.lasts()) continue;  // said before
+    out.text += fmt::format(" Rank {} stood still from {} to {} ({}): none of its threads sent anything.",
+                            stop.rank, store::seconds_text(stop.begin_ns), store::seconds_text(stop.end_ns),
+                            time_text(stop.end_ns - stop.begin_ns));
+  }
+}
+
+/// Those that are over, or last; the latest.
+std::vector<store::Silence> latest_stops(const store::Store& store) {
+  constexpr std::size_t kMost = 4;
+  std::vector<store::Silence> stops = store::silences(store);
+  if (stops.size() > kMost) stops.erase(stops.begin(), stops.end() - kMost);
+  return stops;
 }
 
 }  // namespace
@@ -267,6 +331,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     recent.push_back(issued_collectives(store, row.rank, from_ns, world));
     out.ranks.push_back(state_of(store, row, recent.back(), from_ns));
   }
+  out.stops = latest_stops(store);
   out.difference = first_difference(recent);
   const std::vector<const Issue*> blocked = find_waits(recent, out.ranks);
   out.culprit = most_missed(out.ranks);
@@ -274,14 +339,19 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   if (oldest == nullptr) {
     out.text = watched == Watched::goes_on ? kGoesOn : nobody_waits(store, out.ranks);
     add_difference(out);
+    add_absent(store, watched, out);
+    add_stops(out);
     return out;
   }
   out.since_ns = oldest->at_ns;
   const auto culprit = std::ranges::find(out.ranks, out.culprit, &RankState::rank);
   const bool over = culprit != out.ranks.end() && is_over(*culprit);
   const bool all_over = std::ranges::all_of(out.ranks, is_over);
+  const bool stopped = culprit != out.ranks.end() && culprit->how == RankState::How::stopped;
+  const bool died = all_over && ended_otherwise(store, out.culprit);
   constexpr std::int64_t kLongNs = 1'000'000'000;
-  const bool certain = watched == Watched::quiet || (over && !all_over) || now_ns - oldest->at_ns >= kLongNs;
+  const bool certain = watched == Watched::quiet || (over && !all_over) || died || stopped ||
+                       now_ns - oldest->at_ns >= kLongNs;
   out.stands_still = certain && watched != Watched::goes_on;
   if (watched == Watched::goes_on) {
     out.text = kGoesOn;
@@ -292,6 +362,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     if (!out.difference) out.difference = never_issued(recent, *oldest);
   }
   add_difference(out);
+  add_stops(out);
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/store/silences.h"
 #include "app/store/store.h"
 
 namespace shardscope::analysis {
@@ -29,6 +30,7 @@ struct RankState {
     working,        ///< in a module, an optimizer step or a phase, and in no collective
     waiting,        ///< for data, a gather or a reduction
     paused,
+    stopped,  ///< sends nothing over a connection that lasts (store/silences.h): all its threads stand still
     between,  ///< no span is open
     ended,    ///< said so, with code 0
     gone      ///< failed, was killed, or its events ended
@@ -59,10 +61,12 @@ struct Hang {
   /// Surely: a rank waits for one that has ended, or for a second and longer, or while nothing comes in.
   /// Ranks of a run that goes on wait for each other too, and a recording may end there.
   bool stands_still = false;
-  std::string text;  ///< a paragraph: who waits for whom, and why
+  std::string text;      ///< a paragraph: who waits for whom, and why
+  std::string headline;  ///< its shortest form, while ranks wait: "Rank 0 waits for rank 2 in all-gather #12"
   std::vector<RankState> ranks;
   std::optional<IssueDifference> difference;
   std::uint32_t culprit = instrumentation::kNoId;  ///< rank that others wait for
+  std::vector<store::Silence> stops;               ///< of ranks that go on or went on, the latest
   std::int64_t since_ns = 0;
 };
 
@@ -73,5 +77,13 @@ enum class Watched : std::uint8_t { recorded, quiet, goes_on };
 [[nodiscard]] Hang diagnose_hang(const store::Store& store, Watched watched = Watched::recorded,
                                  std::int64_t quiet_ns = 0);
 [[nodiscard]] std::string hang_json(const Hang& hang);
+/// Whose stacks say most: the rank that others wait for, and the first that waits for it; else the first
+/// rank.
+[[nodiscard]] std::vector<std::uint32_t> named_ranks(const Hang& hang);
+/// What one rank does, without its number: "in all-gather #12 of layer.3, in layer.3 (forward), after gate
+/// ...".
+[[nodiscard]] std::string line_of(const RankState& one);
+/// The paragraph, and a line a rank.
+[[nodiscard]] std::string hang_text(const Hang& hang);
 
 }  // namespace shardscope::analysis

@@ -19,7 +19,7 @@ std::string hang_json(const Hang& hang) {
   };
   const auto how = [](RankState::How of) {
     constexpr const char* kNames[] = {"in_collective", "working", "waiting", "paused",
-                                      "between",       "ended",   "gone"};
+                                      "stopped",       "between", "ended",   "gone"};
     return kNames[static_cast<std::size_t>(of)];
   };
   nlohmann::json out{{"stands_still", hang.stands_still},
@@ -28,6 +28,7 @@ std::string hang_json(const Hang& hang) {
                      {"culprit", hang.culprit == instrumentation::kNoId ? nlohmann::json(nullptr)
                                                                         : nlohmann::json(hang.culprit)},
                      {"ranks", nlohmann::json::array()},
+                     {"stops", nlohmann::json::array()},
                      {"difference", nullptr}};
   for (const RankState& one : hang.ranks) {
     out["ranks"].push_back({{"rank", one.rank},
@@ -38,6 +39,12 @@ std::string hang_json(const Hang& hang) {
                             {"since_ns", one.since_ns},
                             {"last_event_ns", one.last_event_ns},
                             {"waits_for", one.waits_for}});
+  }
+  for (const store::Silence& stop : hang.stops) {
+    out["stops"].push_back({{"rank", stop.rank},
+                            {"begin_ns", stop.begin_ns},
+                            {"end_ns", stop.lasts() ? nlohmann::json(nullptr) : nlohmann::json(stop.end_ns)},
+                            {"seen", stop.stopped}});
   }
   if (hang.difference) {
     out["difference"] = {{"what", hang.difference->what}, {"sides", nlohmann::json::array()}};

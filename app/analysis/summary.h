@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/analysis/block_interval.h"
 #include "app/analysis/coordinator.h"
 #include "app/analysis/distributions.h"
 #include "app/analysis/framework.h"
@@ -271,16 +272,25 @@ struct Finding {
 struct Difference {
   std::string metric, unit;
   std::optional<double> a, b;
-  double spread_a = 0, spread_b = 0;  ///< half width of the interquartile range over steps
+  double spread_a = 0,
+         spread_b = 0;  ///< half width of the interquartile range over steps: to show, not to judge
   bool lower_is_better = true;
-  /// Whether the two differ by more than their spreads together. Where they do not, neither is better.
-  [[nodiscard]] bool beyond_spread() const noexcept;
+  bool of_run = false;  ///< each run has one value of it, which nothing scatters
+  /// Of B - A in the figure's unit, 95 %: of the steps that both have, in pairs, by blocks, or of repeats.
+  /// Nothing where there are too few of them.
+  std::optional<ConfidenceInterval> interval{};
+  /// Whether the interval leaves zero out, or the one value of each run differs. Where it does not, neither
+  /// is better.
+  [[nodiscard]] bool differs() const noexcept;
 };
 struct Comparison {
   std::vector<Difference>
       metrics;  ///< step time, exposed communication, overlap, peak memory, flushes, tokens/s
   std::vector<std::string> config_changes;  ///< "zero_optimization.overlap_comm: true -> false"
   std::string verdict;                      ///< one sentence that the numbers bear
+  std::string method;                       ///< how it was judged, and of how many steps
+  std::vector<std::string>
+      unlike;  ///< what the two trained otherwise: "model: gpt2 and gpt-mini". Empty: alike
   bool simulated_a = false, simulated_b = false;
   /// What the figures of a side lack, in words: losses and problems of each of its runs. Empty: nothing.
   std::vector<std::string> missing_a, missing_b;
@@ -291,8 +301,8 @@ struct Run {
   const Summary* summary = nullptr;
   const Digest* digest = nullptr;  ///< of all its steps, where the caller has one; else it is made
 };
-/// A against B. Several runs on a side (repeats) are pooled step by step, so that the spread holds what
-/// differs between repeats too.
+/// A against B. Medians are over the steps of all repeats. What differs is judged by pairs of steps with the
+/// same number (paired_steps.h), so never by how far the steps of one run scatter.
 [[nodiscard]] Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b);
 
 }  // namespace shardscope::analysis

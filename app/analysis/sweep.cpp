@@ -11,6 +11,7 @@
 #include "app/analysis/compared_runs.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/paired_steps.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/step_figures.h"
 
@@ -54,33 +55,16 @@ std::optional<double> median_of(const Repeats& repeats) {
 
 /// Against the first side, in percent of what it has in the steps that both have.
 void compare_steps(const Repeats& base, const Repeats& side, double confidence, SweepValue& out) {
-  std::vector<double> of_base, by_repeat, series;
-  for (std::size_t i = 0; i < std::min(base.size(), side.size()); ++i) {
-    std::vector<double> differences;
-    for (const auto& [step, value] : base[i]) {
-      const auto other = side[i].find(step);
-      if (other == side[i].end()) continue;
-      of_base.push_back(value);
-      differences.push_back(other->second - value);
-    }
-    if (!differences.empty()) by_repeat.push_back(quantile(differences, 0.5));
-    if (i == 0) series = std::move(differences);
-  }
-  out.pairs = of_base.size();
-  if (of_base.empty()) return;
-  const double middle = quantile(of_base, 0.5);
-  if (!(middle > 0)) return;  // there is no part of nothing
-  const bool repeated = base.size() > 1 && base.size() == side.size() && by_repeat.size() == base.size();
-  auto interval = repeated ? mean_interval(by_repeat, confidence) : block_interval(series, confidence);
-  if (!interval) {
-    out.change_pct = 100 / middle * quantile(by_repeat, 0.5);
-    return;
-  }
+  PairedSteps found = paired_steps(base, side, confidence);
+  out.pairs = found.pairs;
+  if (!found.base || !(*found.base > 0)) return;  // there is no part of nothing
+  const double percent = 100 / *found.base;
+  out.change_pct = percent * *found.difference;
+  if (!found.interval) return;
   for (double ConfidenceInterval::*end :
        {&ConfidenceInterval::middle, &ConfidenceInterval::low, &ConfidenceInterval::high})
-    (*interval).*end *= 100 / middle;
-  out.change_pct = interval->middle;
-  out.interval = interval;
+    (*found.interval).*end *= percent;
+  out.interval = found.interval;
 }
 
 /// What a run has one value of: the largest of the repeats.

@@ -89,6 +89,15 @@ void take_times(const Digest& digest, std::optional<std::uint32_t> after, WatchI
   interval.overlap_pct = sum.overlap_pct();
 }
 
+/// ", and rank 2 is stopped": of those that are, the first.
+std::string stopped_text(const store::Store& store) {
+  for (const store::RankRow& row : store.ranks()) {
+    const store::RankEnd end = store::rank_end(store, row);
+    if (end.how == store::RankEnd::How::stopped) return ", and " + store::text_of(end);
+  }
+  return {};
+}
+
 }  // namespace
 
 const char* name_of(TriggerKind kind) noexcept { return kTriggerNames.at(static_cast<std::size_t>(kind)); }
@@ -152,7 +161,8 @@ void Watcher::take_step(const store::Store& store, const store::StepRow& row, do
 void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
   for (const store::RankRow& row : store.ranks()) {
     const store::RankEnd end = store::rank_end(store, row);
-    interval.ranks_ended += end.how == store::RankEnd::How::running ? 0 : 1;
+    const bool over = end.how != store::RankEnd::How::running && end.how != store::RankEnd::How::stopped;
+    interval.ranks_ended += over ? 1 : 0;
     if (const auto peak = store.memory_peak(row.rank, instrumentation::MemoryPool::device)) {
       if (!interval.device_peak || peak->total() > interval.device_peak->bytes)
         interval.device_peak = {row.rank, peak->total()};
@@ -202,7 +212,7 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
   // Steps that the digest has are complete on every rank; rows of the store may be half there.
   take_steps(store, digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step}, interval);
   take_state(store, interval);
-  take_standing_still(quiet, paused, interval);
+  take_standing_still(store, quiet, paused, interval);
   return interval;
 }
 
@@ -214,7 +224,7 @@ WatchInterval Watcher::look_at_totals(const store::Store& store, std::chrono::na
   const std::span<const store::StepRow> rows = store.steps();
   take_steps(store, rows.size() < 2 ? -1 : std::int64_t{rows[rows.size() - 2].step}, interval);
   take_state(store, interval);
-  take_standing_still(quiet, paused, interval);
+  take_standing_still(store, quiet, paused, interval);
   return interval;
 }
 
@@ -258,7 +268,8 @@ void Watcher::take_evaluation(const store::Store& store, WatchInterval& interval
   }
 }
 
-void Watcher::take_standing_still(std::chrono::nanoseconds quiet, bool paused, WatchInterval& interval) {
+void Watcher::take_standing_still(const store::Store& store, std::chrono::nanoseconds quiet, bool paused,
+                                  WatchInterval& interval) {
   const auto steps_long = std::chrono::nanoseconds(static_cast<std::int64_t>(
       rules_.still_steps * 1e6 * (step_ms_.empty() ? 0.0 : before(step_ms_).median)));
   const bool still = !paused && interval.ranks > interval.ranks_ended && interval.ranks > 0 &&
@@ -266,8 +277,9 @@ void Watcher::take_standing_still(std::chrono::nanoseconds quiet, bool paused, W
   if (still && !still_) {
     interval.triggers.push_back({TriggerKind::standing_still, interval.step, instrumentation::kNoId,
                                  interval.end_ns,
-                                 fmt::format("no event for {}; `shardscope view` shows where each rank is",
-                                             time_text(quiet.count()))});
+                                 fmt::format("no event for {}{}; `shardscope why` says who waits for whom, "
+                                             "`shardscope view` shows where each rank is",
+                                             time_text(quiet.count()), stopped_text(store))});
   }
   still_ = still;
 }

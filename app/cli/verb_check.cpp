@@ -1,5 +1,5 @@
-// `check`: a run against a baseline, for CI: exit code 0 within its limits, 1 beyond one, 3 where too little
-// was recorded to tell.
+// `check`: a run against a baseline, for CI: exit code 0 within its limits, 1 beyond one, 2 where nothing was
+// checked (a file that cannot be read, a wrong option), 3 where too little was recorded to tell.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "app/analysis/check.h"
+#include "app/analysis/unlike_trainings.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
 #include "app/store/recording.h"
@@ -14,7 +15,7 @@
 namespace shardscope::cli {
 namespace {
 
-constexpr int kBeyond = 1, kUnknown = 3;
+constexpr int kBeyond = 1, kNotChecked = 2, kUnknown = 3;
 
 struct CheckOptions {
   std::string recording, baseline, limits = "step_ms=5%,peak=2%", junit;
@@ -26,22 +27,31 @@ int check(const CheckOptions& options) {
   try {
     limits = analysis::parse_limits(options.limits);
   } catch (const std::invalid_argument& error) {
-    throw UserError(fmt::format("--fail-over {}", error.what()), 2);
+    throw UserError(fmt::format("--fail-over {}", error.what()), kNotChecked);
   }
   const auto open = [](const std::string& path) {
     store::RecordingInfo info;
-    store::Store store = store::open_recording(path, &info);
+    store::Store store;
+    try {
+      store = store::open_recording(path, &info);
+    } catch (const std::runtime_error& error) {
+      throw UserError(error.what(), kNotChecked);
+    }
     for (const std::string& problem : info.problems) say(stderr, "shardscope: {}: {}\n", path, problem);
     return store;
   };
   const store::Store base = open(options.baseline), run = open(options.recording);
   const analysis::Summary of_base = analysis::summarize(base), of_run = analysis::summarize(run);
   const auto checked = analysis::check({&base, &of_base}, {&run, &of_run}, limits);
+  const auto unlike = analysis::unlike_trainings({&base, &of_base}, {&run, &of_run});
+  if (!unlike.empty())
+    say(stderr, "shardscope: check: not the same training as the baseline{}\n",
+        analysis::unlike_text(unlike));
   if (!options.junit.empty()) {
     std::ofstream file(options.junit);
     file << analysis::check_junit(checked, options.recording);
     if (!file.flush())
-      throw UserError(options.junit + ": cannot be written; choose another file for --junit");
+      throw UserError(options.junit + ": cannot be written; choose another file for --junit", kNotChecked);
   }
   bool beyond = false, unknown = false;
   for (const analysis::Checked& one : checked) {
@@ -73,7 +83,8 @@ void add_check(CLI::App& app, Action& action) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* verb = app.add_subcommand(
       "check",
-      "A run against a baseline, for CI: exit code 0 within the limits, 1 beyond one, 3 too little to tell");
+      "A run against a baseline, for CI: exit code 0 within the limits, 1 beyond one, 2 nothing checked (a "
+      "file that cannot be read, a wrong option), 3 too little to tell");
   verb->add_option("recording", options->recording, "Recording (*.zscope)")->required();
   verb->add_option("--baseline", options->baseline, "The recording to compare with")->required();
   verb->add_option("--fail-over", options->limits,

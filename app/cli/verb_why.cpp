@@ -3,14 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "app/analysis/flight_compare.h"
@@ -18,60 +16,27 @@
 #include "app/analysis/nccl_ras.h"
 #include "app/analysis/quantity_text.h"
 #include "app/cli/checks.h"
+#include "app/cli/live_look.h"
+#include "app/cli/rank_list.h"
+#include "app/cli/rank_stacks.h"
 #include "app/cli/say.h"
 #include "app/cli/torch_dumps.h"
 #include "app/cli/verb.h"
 #include "app/collector/viewer.h"
-#include "app/store/rank_end.h"
 #include "app/store/recording.h"
 
 namespace shardscope::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Link = collector::Viewer::Link;
-
 struct WhyOptions {
   std::string run, key;
   double quiet_s = 1.5;
   double wait_s = 20;
-  bool json = false;
+  bool json = false, stacks = false;
+  std::string ranks;                 ///< whose stacks; empty: those that the diagnosis names
   std::vector<std::string> ras;      ///< files: an answer of NCCL's RAS, and a later one
   std::vector<std::string> flights;  ///< files or folders: dumps of PyTorch's Flight Recorder
 };
-
-bool is_endpoint(const std::string& text) { return text.find("://") != std::string::npos; }
-
-/// Watches until nothing has come in for a while, or for as long as it is worth waiting. How long it was
-/// quiet; nothing: it was not.
-std::optional<std::int64_t> watch(const WhyOptions& options, store::Store& store) {
-  using std::chrono::duration;
-  collector::Viewer viewer(options.run, options.key);
-  const Clock::time_point began = Clock::now();
-  Clock::time_point changed = began;
-  std::uint64_t events = 0;
-  for (;;) {
-    viewer.poll(store, std::chrono::milliseconds(50));
-    const Clock::time_point now = Clock::now();
-    if (store.event_count() != events) {
-      events = store.event_count();
-      changed = now;
-    }
-    const Link link = viewer.link();
-    const bool there = link == Link::live || link == Link::ended || link == Link::lost;
-    const duration<double> quiet = now - changed, waited = now - began;
-    if (there && (link == Link::ended || quiet.count() > options.quiet_s))
-      return std::chrono::duration_cast<std::chrono::nanoseconds>(now - changed).count();
-    if (waited.count() > options.wait_s) {
-      if (there && events > 0) return std::nullopt;
-      throw UserError(
-          fmt::format("{}: no collector answered within {:.0f} s; is a run, `record` or the dashboard "
-                      "listening there?",
-                      options.run, options.wait_s));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-}
 
 analysis::RasAnswer ras_answer(const std::string& path) {
   // Of ten thousand ranks it is a few MB.
@@ -129,8 +94,13 @@ int why(const WhyOptions& options) {
   store::Store store;
   std::int64_t quiet_ns = 0;
   analysis::Watched watched = analysis::Watched::recorded;
+  std::optional<collector::Viewer> viewer;
+  if (options.stacks && !is_endpoint(options.run))
+    throw UserError("--stacks: a recording has none; give the endpoint of a live run", 2);
   if (is_endpoint(options.run)) {
-    const std::optional<std::int64_t> quiet = watch(options, store);
+    viewer.emplace(options.run, options.key);
+    const std::optional<std::int64_t> quiet =
+        watch_until_quiet(options.run, *viewer, store, options.quiet_s, options.wait_s);
     watched = quiet ? analysis::Watched::quiet : analysis::Watched::goes_on;
     quiet_ns = quiet.value_or(0);
   } else {
@@ -140,16 +110,20 @@ int why(const WhyOptions& options) {
       say(stderr, "shardscope: {}: {}\n", options.run, problem);
   }
   const analysis::Hang hang = analysis::diagnose_hang(store, watched, quiet_ns);
+  std::vector<RankStacks> stacks;
+  if (options.stacks) {
+    const std::vector<std::uint32_t> ranks =
+        options.ranks.empty() ? analysis::named_ranks(hang) : ranks_of(store, options.ranks);
+    stacks = ask_for_stacks(*viewer, store, ranks);
+  }
   if (options.json) {
-    say_text(stdout, instrumentation::plain_json(analysis::hang_json(hang)));
+    say_text(stdout, instrumentation::plain_json(with_stacks(analysis::hang_json(hang), stacks)));
     return 0;
   }
-  say("{}\n", hang.text);
-  for (const analysis::RankState& one : hang.ranks) {
-    const std::string where =
-        one.collective ? "in " + one.collective->text() + (one.doing.empty() ? "" : ", ") : "";
-    say("  rank {:<4} {}{}{}; last event at {}\n", one.rank, where, one.doing,
-        one.gate.empty() ? "" : ", after gate " + one.gate, store::seconds_text(one.last_event_ns));
+  say_text(stdout, instrumentation::plain_lines(analysis::hang_text(hang)));
+  for (const RankStacks& one : stacks) {
+    say("\nrank {}: ", one.rank);
+    say_text(stdout, instrumentation::plain_lines(one.text) + "\n");
   }
   return 0;
 }
@@ -171,6 +145,14 @@ void add_why(CLI::App& app, Action& action) {
   verb->add_option("--wait", options->wait_s, "Seconds to watch a live run at most")
       ->check(kAboveZero)
       ->capture_default_str();
+  CLI::Option* stacks =
+      verb->add_flag("--stacks", options->stacks,
+                     "Of a live run: ask the ranks where their threads are (with a key that may "
+                     "control): Python frames of attached runs, native ones of this runtime");
+  verb->add_option(
+          "--ranks", options->ranks,
+          "Whose stacks, like 0,4-7 (default: the rank that others wait for, and the first that waits)")
+      ->needs(stacks);
   verb->add_flag("--json", options->json, "For programs");
   CLI::Option* ras = verb->add_option("--ras", options->ras,
                                       "Instead of a run: a file with an answer of NCCL's RAS (ncclras, or "

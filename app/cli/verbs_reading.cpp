@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "app/cli/advice_player.h"
 #include "app/cli/artifacts.h"
 #include "app/cli/comparison_text.h"
+#include "app/cli/live_look.h"
 #include "app/cli/say.h"
 #include "app/cli/summary_text.h"
 #include "app/cli/sweep_text.h"
@@ -40,7 +42,7 @@ struct Reading {
   std::string file, other;
   std::vector<std::string> others;  ///< of `compare`
   bool json = false;
-  std::string out;
+  std::string out, by, key;
   ExportChoice exported;
   std::size_t plays = kAdvicePlays;  ///< of `findings`
 };
@@ -235,9 +237,21 @@ int print_summary(const Reading& reading) {
 
 int print_findings(const Reading& reading) {
   store::RecordingInfo info;
-  const store::Store store = open(reading.file, info);
-  auto findings = analysis::find(store, analysis::summarize(store, info));
-  if (reading.plays > 0) analysis::try_advice(findings, player_of(reading.file, store, reading.plays));
+  store::Store store;
+  if (is_endpoint(reading.file)) {
+    constexpr double kMostSeconds = 20;
+    collector::Viewer viewer(reading.file, reading.key);
+    if (!catch_up(reading.file, viewer, store, kMostSeconds))
+      say(stderr, "shardscope: {}: not all of the run has come within {:.0f} s\n", reading.file,
+          kMostSeconds);
+    if (!store.has_tables())
+      throw UserError(reading.file + ": nothing has come of any rank; ask again later");
+  } else {
+    store = open(reading.file, info);
+  }
+  const bool live = is_endpoint(reading.file);
+  auto findings = analysis::find(store, live ? analysis::summarize(store) : analysis::summarize(store, info));
+  if (!live && reading.plays > 0) analysis::try_advice(findings, player_of(reading.file, store, reading.plays));
   const bool simulated = store.tables().simulated;
   say_text(stdout, reading.json ? instrumentation::plain_json(analysis::findings_json(findings, simulated))
                                 : instrumentation::plain_lines(findings_text(findings, simulated)));
@@ -273,8 +287,22 @@ int print_sweep(const Reading& reading) {
   return 0;
 }
 
+/// What `compare --by` takes.
+const std::map<std::string, analysis::CompareBy>& comparisons_by() {
+  using By = analysis::CompareBy;
+  static const std::map<std::string, By> kAll = {{"module", By::module},
+                                                 {"collective", By::collective},
+                                                 {"parameter", By::parameter},
+                                                 {"rank", By::rank},
+                                                 {"memory", By::memory}};
+  return kAll;
+}
+
 int print_comparison(const Reading& reading) {
-  if (reading.others.size() > 1) return print_sweep(reading);
+  if (reading.others.size() > 1) {
+    if (!reading.by.empty()) throw UserError("--by: is of two recordings; compare one with another", 2);
+    return print_sweep(reading);
+  }
   const std::string& other = reading.others.front();
   store::RecordingInfo info_a, info_b;
   const store::Store a = open(reading.file, info_a), b = open(other, info_b);
@@ -283,8 +311,13 @@ int print_comparison(const Reading& reading) {
   const analysis::Comparison comparison = analysis::compare({{&a, &summary_a}}, {{&b, &summary_b}});
   if (!reading.json) say("A  {}\nB  {}\n\n", reading.file, other);
   const analysis::VerdictBasis basis = analysis::verdict_basis({{&a, &summary_a}}, {{&b, &summary_b}});
-  say_text(stdout, reading.json ? instrumentation::plain_json(comparison_json(comparison, basis))
-                                : instrumentation::plain_lines(comparison_text(comparison)));
+  std::string text = reading.json ? comparison_json(comparison, basis) : comparison_text(comparison);
+  if (!reading.by.empty()) {
+    const analysis::ComparedRows rows =
+        analysis::compare_by({&a, &summary_a}, {&b, &summary_b}, comparisons_by().at(reading.by));
+    text = reading.json ? with_rows(text, rows) : text + compared_rows_text(rows);
+  }
+  say_text(stdout, reading.json ? instrumentation::plain_json(text) : instrumentation::plain_lines(text));
   return 0;
 }
 
@@ -322,12 +355,18 @@ void add_reading_verbs(CLI::App& app, Action& action) {
           "Changes that what-if plays at most before they are advised; 0: none, no gain is predicted")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
+  finds->get_option("recording")->description("Recording (*.zscope) or endpoint of a live run (tcp://...)");
+  finds->add_option("--key", found->key, "Key file for an endpoint that asks for one");
   auto [compare, compared] =
       with_json(add("compare", "Two runs or more: medians, spread, changed keys, verdict", print_comparison));
   compare
       ->add_option("other", compared->others,
                    "The recording to compare with; several: a table of each against the first")
       ->required();
+  std::vector<std::string> tables;
+  for (const auto& [name, by] : comparisons_by()) tables.push_back(name);
+  compare->add_option("--by", compared->by, "Of two recordings: a table of the largest changes as well")
+      ->check(CLI::IsMember(tables));
   auto [page, reported] = add("report", "One self-contained HTML page of a run", report);
   page->add_option("-o,--output", reported->out, "HTML file (default: beside the recording)");
   page->add_option("--baseline", reported->other, "Recording to set it beside: a section compares them");

@@ -156,6 +156,9 @@ struct Collector::State {
   void look_after_ranks(double now);
   void learn_clocks(const RankSession& rank, const wire::Batch& batch);
   void lost(RankSession& rank, const std::string& why);
+  void look_for_silence(RankSession& rank, double now);
+  void end_silence(RankSession& rank, double now);
+  void say_of(const RankSession& rank, instrumentation::Severity severity, const std::string& text);
 
   void pass_command(std::uint32_t rank, wire::RankCommand command);
   void pass_control(const wire::Message& message);

@@ -30,7 +30,7 @@ std::vector<wire::RelayHello::Range> Collector::State::present_ranks() const {
   std::vector<wire::RelayHello::Range> out;
   const double since = now_s() - kLately_s;
   for (const auto& [id, rank] : ranks) {
-    if (!rank.row.connected || rank.last_control_s < since) continue;
+    if (!rank.row.connected || (rank.last_control_s < since && !rank.silent)) continue;
     if (!out.empty() && out.back().first + out.back().count == id) {
       ++out.back().count;
     } else {

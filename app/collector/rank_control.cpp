@@ -3,19 +3,33 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <utility>
 
 #include "app/collector/collector_state.h"
 #include "app/collector/now.h"
+#include "app/store/silences.h"
 
 namespace shardscope::collector {
 
 using instrumentation::monotonic_now_ns;
 
 namespace {
-constexpr double kSilentAfter_s = 6;  ///< a rank sends a message at least every second
-constexpr double kPresent_s = 3;      ///< a rank with a message in this time is connected
-constexpr double kAskAgain_s = 0.5;   ///< for tables that have not come
+constexpr double kSilentAfter_s = 6;     ///< a rank sends a message at least every second
+constexpr double kStoppedAfter_s = 2.5;  ///< the same, where its process is seen to be stopped
+constexpr double kStoodStill_s = 3;      ///< a silence that was one, now that the rank sends again
+constexpr double kPresent_s = 3;         ///< a rank with a message in this time is connected
+constexpr double kAskAgain_s = 0.5;      ///< for tables that have not come
+/// As the operating system says: stopped by a signal or by a debugger.
+bool is_stopped(std::int32_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  // The name, in parentheses, may hold anything.
+  const std::size_t name_end = text.rfind(") ");
+  return name_end != std::string::npos && name_end + 2 < text.size() &&
+         (text[name_end + 2] == 'T' || text[name_end + 2] == 't');
+}
 }  // namespace
 
 void Collector::State::receive_control() {
@@ -60,6 +74,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     return;  // its hello will come
   }
   RankSession& rank = session(id);
+  end_silence(rank, now);
   rank.control_received(now);
   if (const auto* position = std::get_if<wire::Position>(&message.body); position && position->detail >= 0)
     detail = position->detail;
@@ -118,6 +133,8 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     identity.suppose_world(hello.world);
     pauses.set_world(hello.world);
   }
+  if (rank.route == route && rank.control_incarnation == from.incarnation) end_silence(rank, now);
+  rank.silent = false;
   rank.node_clock = node != nullptr ? &node->clock : nullptr;
   rank.same_clock = rank.node_clock == nullptr && hello.clock_id == clock_id;
   if (rank.control_incarnation != from.incarnation) {
@@ -200,7 +217,7 @@ void Collector::State::ask_for_tables(RankSession& rank) {
 
 void Collector::State::lost(RankSession& rank, const std::string& why) {
   if (!rank.row.connected) return;
-  rank.row.connected = false;
+  rank.row.connected = rank.silent = false;
   rank.row_dirty = true;
   rank.row_sent_s = -1e300;
   rank.route.clear();
@@ -208,6 +225,51 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   record_message(rank.row.rank, clock_now(), Severity::error,
                  "rank " + std::to_string(rank.row.rank) + " " + why + " without having said that it ended");
   pauses.rank_down(rank.row.rank, why, now_s());
+}
+
+// [Note: silent, not gone]
+// The kernel closes the connections of a process that ends, however it ends, and a send to a closed one fails
+// (router_mandatory): that rank is lost. One that sends nothing over a connection that lasts is stopped, or
+// its host or network stands still. It may go on any time, so it stays connected, and only a pause does not
+// wait for it. What a node's collector passes on has no connection here: that collector names the ranks that
+// it is connected to (present_ranks), the silent ones too, and passes on what it says of a silence.
+void Collector::State::look_for_silence(RankSession& rank, double now) {
+  const double silent_s = now - rank.last_control_s;
+  if (rank.silent || rank.row.finished || silent_s < kStoppedAfter_s) return;
+  if (rank.node_clock != nullptr) {
+    if (silent_s > kSilentAfter_s)
+      lost(rank, "has not been at its node's collector for " +
+                     std::to_string(static_cast<int>(kSilentAfter_s)) + " s");
+    return;
+  }
+  const bool stopped = rank.pid_seen && is_stopped(rank.row.pid);
+  if (!stopped && silent_s <= kSilentAfter_s) return;
+  rank.silent = true;
+  say_of(rank, Severity::warning, store::silent_message(rank.row.rank, silent_s, stopped ? rank.row.pid : 0));
+  pauses.rank_down(rank.row.rank, "is silent", now);
+}
+
+void Collector::State::end_silence(RankSession& rank, double now) {
+  if (!rank.row.connected || rank.row.finished || rank.node_clock != nullptr) return;
+  const double silent_s = now - rank.last_control_s;
+  if (!rank.silent && silent_s < kStoodStill_s) return;
+  if (rank.silent) pauses.rank_up(rank.row.rank);
+  rank.silent = false;
+  say_of(rank, Severity::warning, store::sends_again_message(rank.row.rank, silent_s, rank.pid_seen));
+}
+
+/// Of a rank that is connected here; the collector above cannot see it.
+void Collector::State::say_of(const RankSession& rank, Severity severity, const std::string& text) {
+  const std::int64_t now_ns = clock_now();
+  record_message(rank.row.rank, now_ns, severity, text);
+  if (!upstream || !rank.has_published() || !rank.is_current(rank.control_incarnation)) return;
+  wire::Message message;
+  message.header = header;
+  message.header.rank = rank.row.rank;
+  message.header.incarnation = rank.control_incarnation;
+  message.header.sequence = rank.next_sequence() - 1;  // as its last one
+  message.body = wire::Text{now_ns - rank.clock.offset_ns(now_ns), severity, text};
+  upstream->published(rank, message, 0);
 }
 
 void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& batch) {
@@ -248,8 +310,8 @@ void Collector::State::look_after_ranks(double now) {
     if (!rank.row.connected) continue;
     if (rank.pid_seen && kill(rank.row.pid, 0) != 0 && errno == ESRCH) {
       lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
-    } else if (now - rank.last_control_s > kSilentAfter_s) {
-      lost(rank, "has been silent for " + std::to_string(static_cast<int>(kSilentAfter_s)) + " s");
+    } else {
+      look_for_silence(rank, now);
     }
   }
   clocks_differ = std::any_of(ranks.begin(), ranks.end(),

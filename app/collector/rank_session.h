@@ -74,6 +74,7 @@ class RankSession {
            batch.relay->source_last <= relay_->source_last && !batch.events.empty();
   }
   [[nodiscard]] std::uint64_t unconfirmed() const noexcept { return next_sequence_ - confirmed_; }
+  [[nodiscard]] std::uint64_t next_sequence() const noexcept { return next_sequence_; }
   [[nodiscard]] double confirmed_s() const noexcept { return confirmed_s_; }
   /// A sender with the smallest queue has room for more than so many.
   static constexpr std::uint64_t kConfirmMessages = 8;
@@ -165,6 +166,7 @@ class RankSession {
   std::uint32_t pings = 0;
   bool pid_seen = false;  ///< the process is visible from here, so its end is too
   bool same_clock = false;
+  bool silent = false;  ///< nothing comes over a connection that lasts; recorded as a message
   bool has_tables = false;
   std::int64_t clock_error_ns = 0;  ///< of the rank's own conversion from ticks
   std::uint64_t revision = 0;       ///< of `row`, for viewers

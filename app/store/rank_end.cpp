@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "app/store/silences.h"
+
 namespace shardscope::store {
 namespace {
 
@@ -21,15 +23,19 @@ bool is_cut_off(const Store& store, std::uint32_t rank) {
                      [rank](const Gap& gap) { return gap.cut_off && gap.rank == rank; });
 }
 
+/// The collector says so.
+bool said_to_be_gone(const Store& store, const RankRow& row) {
+  return std::ranges::any_of(store.messages(), [&](const Message& message) {
+    return message.rank == row.rank && message.severity == ev::Severity::error &&
+           message.text.find("without having said that it ended") != std::string::npos;
+  });
+}
+
 /// How to distinguish a rank that died from one whose events end because the recording, or what has arrived,
 /// does: the collector says so, another rank said that it ended, or its events end before those of others.
 bool is_gone(const Store& store, const RankRow& row) {
   if (row.events == 0) return false;
-  for (const Message& message : store.messages()) {
-    if (message.rank == row.rank && message.severity == ev::Severity::error &&
-        message.text.find("without having said that it ended") != std::string::npos)
-      return true;
-  }
+  if (said_to_be_gone(store, row)) return true;
   if (is_cut_off(store, row.rank)) return false;
   const std::span<const RankRow> rows = store.ranks();
   return row.last_ns < store.end_ns() ||
@@ -75,6 +81,10 @@ RankEnd rank_end(const Store& store, const RankRow& row) {
     out.how = RankEnd::How::killed;
   } else if (row.exit_code != 0) {
     out.how = RankEnd::How::failed;
+  } else if (const auto silence = silence_now(store, row.rank);
+             silence && (row.connected || !said_to_be_gone(store, row))) {
+    out.how = RankEnd::How::stopped;
+    out.stop_seen = silence->stopped;
   } else if (!row.connected) {
     out.how = is_gone(store, row) ? RankEnd::How::silent
               : row.events > 0    ? RankEnd::How::cut_off
@@ -140,6 +150,8 @@ std::string text_of(const RankEnd& end) {
   switch (end.how) {
     case RankEnd::How::running:
       return rank + " is running";
+    case RankEnd::How::stopped:
+      return rank + (end.stop_seen ? " is stopped" : " is silent, perhaps stopped");
     case RankEnd::How::finished:
       return rank + " finished";
     case RankEnd::How::failed:
@@ -158,6 +170,9 @@ std::string mark_of(const RankEnd& end) {
   switch (end.how) {
     case RankEnd::How::running:
       return {};
+    case RankEnd::How::stopped:
+      return (end.stop_seen ? "stopped: no events after " : "silent, perhaps stopped: no events after ") +
+             seconds_text(end.at_ns);
     case RankEnd::How::finished:
       return "rank ended here";
     case RankEnd::How::failed:

@@ -12,6 +12,7 @@ namespace shardscope::store {
 struct RankEnd {
   enum class How : std::uint8_t {
     running,
+    stopped,   ///< it may live, and is silent (silences.h): where the store ends, or the recording does
     finished,  ///< it said that it ended, with code 0
     failed,    ///< it said so with another code
     killed,    ///< by a signal, as the program that started it says
@@ -22,6 +23,7 @@ struct RankEnd {
   How how = How::running;
   std::int32_t exit_code = 0;  ///< 128 + signal of one that was killed
   std::int64_t at_ns = 0;      ///< its last event
+  bool stop_seen = false;      ///< of one that is stopped: its operating system says so
   std::string exit_message;
 };
 

@@ -74,7 +74,9 @@ SpanTime time_between(const Store& store, std::int64_t begin_ns, std::int64_t en
 
 bool goes_on(const Store& store, std::uint32_t rank) {
   const RankRow* row = row_of(store, rank);
-  return row == nullptr || rank_end(store, *row).how == RankEnd::How::running;
+  if (row == nullptr) return true;
+  const RankEnd::How how = rank_end(store, *row).how;
+  return how == RankEnd::How::running || (how == RankEnd::How::stopped && row->connected);
 }
 
 std::string why_open(const Store& store, std::uint32_t rank) {

@@ -16,6 +16,7 @@
 #include "instrumentation/event_observer.h"
 #include "instrumentation/gate.h"
 #include "instrumentation/nvtx_ranges.h"
+#include "instrumentation/requests.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/weights.h"
@@ -32,6 +33,7 @@
 #include "runtime/train/checkpointing.h"
 #include "runtime/train/device_choice.h"
 #include "runtime/train/initial_weights.h"
+#include "runtime/train/native_stacks.h"
 #include "runtime/train/rank_agreement.h"
 #include "runtime/train/run_ranks.h"
 #include "runtime/train/setup.h"
@@ -149,6 +151,10 @@ class Training {
     instrumentation::nvtx::name_modules(std::move(paths));
     const instrumentation::RunTables tables = engine::make_run_tables(model_, config_, identity);
     if (world_.rank() == 0) start_log(tables);
+    if (prepare_native_stacks()) {
+      instrumentation::Requests::set_answer(
+          [](instrumentation::Request) { return native_stacks(); });  // there is one request
+    }
     return std::make_unique<instrumentation::Publisher>(publish, tables);
   }
 

@@ -15,6 +15,8 @@ SCRIPT = runs.HERE / "scripts" / "hang.py"
 ODD = 1
 # In these rank 1 gathers another size than the others: gloo may end it by SIGABRT, and with it go its events that were not sent yet.
 GLOO_ABORTS = ("skips", "branches", "saves")
+# In these rank 1 ends, and torchrun ends the others soon after: before anybody has asked, maybe.
+ENDS = ("dies", "returns")
 
 
 def odd_of(answer):
@@ -44,7 +46,8 @@ class Hangs(unittest.TestCase):
             collector.wait(timeout=60)
             done = subprocess.run([runs.SHARDSCOPE, "why", recording, "--json"], capture_output=True, text=True, check=True)
             answer = json.loads(done.stdout)
-            if not answer["difference"] and not (mode in GLOO_ABORTS and odd_of(answer)["state"] == "gone"):
+            over = odd_of(answer)["state"] in ("gone", "ended")
+            if not answer["difference"] and not (mode in GLOO_ABORTS + ENDS and over):
                 self.fail(f"{framework} {mode}: no difference: {answer}")
             return answer
         finally:
@@ -66,6 +69,9 @@ class Hangs(unittest.TestCase):
         if mode in GLOO_ABORTS and answer["text"].startswith(f"Rank {ODD} is gone"):
             self.assertEqual(odd["state"], "gone")
             return
+        if mode in ENDS:
+            self.assertIn(odd["state"], ("gone", "ended"), answer)
+            self.assertIn(f"ank {ODD} ", answer["text"])
         self.assertTrue(answer["stands_still"] or answer["difference"], answer)
         others = [one for one in answer["ranks"] if one["rank"] != ODD]
         named = answer["culprit"] == ODD or any(ODD in one["waits_for"] for one in others)
@@ -78,10 +84,13 @@ class Hangs(unittest.TestCase):
     def test_a_rank_with_fewer_batches(self):
         self.blames("fsdp2", "fewer")
 
+    def test_a_rank_that_dies(self):
+        self.blames("fsdp2", "dies")
+
     @slow
     def test_the_other_ways_to_part(self):
         for framework in ("fsdp2", "zero3"):
-            for mode in ("skips", "branches", "saves", "fewer", "stops"):
+            for mode in ("skips", "branches", "saves", "fewer", "stops", "dies", "returns"):
                 with self.subTest(framework=framework, mode=mode):
                     self.blames(framework, f"{mode}")
 

@@ -10,6 +10,7 @@
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/slow_rank.h"
 #include "app/analysis/statistics.h"
+#include "app/store/silences.h"
 
 namespace shardscope::analysis::findings {
 namespace {
@@ -87,6 +88,16 @@ struct Holdup {
   const char* doing = "";
   Interval at;
 };
+/// The rank sent nothing for most of what was too much: it did not compute meanwhile.
+std::optional<store::Silence> silence_in(const store::Store& store, const Holdup& holdup) {
+  for (const store::Silence& one : store::silences(store)) {
+    const std::int64_t end_ns = std::min(one.end_ns, holdup.at.end);
+    const double ms = static_cast<double>(end_ns - std::max(one.begin_ns, holdup.at.begin)) * 1e-6;
+    if (one.rank == holdup.rank && ms > holdup.excess_ms / 2) return one;
+  }
+  return std::nullopt;
+}
+
 std::optional<Holdup> holdup_of(const Facts& facts, const StepDigest& step) {
   std::optional<Holdup> out;
   for (const RankStep& rank : step.ranks) {
@@ -123,8 +134,15 @@ void single_stops(const Facts& facts, Found& found) {
     finding.evidence =
         fmt::format("{:.0f} ms instead of {:.0f} ms.", one.excess_ms + facts.step_ms, facts.step_ms);
     if (by_rank) {
-      finding.evidence += fmt::format(" Rank {}{} {} {:.0f} ms longer than in its other steps", holdup->rank,
-                                      host_of(facts, holdup->rank), holdup->doing, holdup->excess_ms);
+      const std::string whose = fmt::format(" Rank {}{}", holdup->rank, host_of(facts, holdup->rank));
+      if (const auto silence = silence_in(facts.store, *holdup)) {
+        const std::int64_t end_ns = std::min(silence->end_ns, holdup->at.end);
+        finding.evidence += fmt::format("{} sent nothing for {:.1f} s of it: all its threads stood still",
+                                        whose, static_cast<double>(end_ns - silence->begin_ns) * 1e-9);
+      } else {
+        finding.evidence += fmt::format("{} {} {:.0f} ms longer than in its other steps", whose,
+                                        holdup->doing, holdup->excess_ms);
+      }
       finding.evidence += facts.ranks.size() > 1 ? "; the others waited for it." : ".";
       finding.rank = holdup->rank;
       finding.at_ns = holdup->at.begin;

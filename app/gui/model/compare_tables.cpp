@@ -63,7 +63,7 @@ std::optional<Change> change_of(const analysis::Difference& row) {
   if (!row.a || !row.b || !std::isfinite(*row.a) || !std::isfinite(*row.b)) return std::nullopt;
   Change out;
   const double difference = *row.b - *row.a;
-  out.in_spread = !row.beyond_spread();
+  out.in_spread = !row.differs();
   out.better = row.lower_is_better ? difference < 0 : difference > 0;
   if (row.unit == "%") {
     out.value = difference;
@@ -91,7 +91,8 @@ Table metric_table(const analysis::Comparison& comparison) {
       {comparison.simulated_a ? "A, simulated" : "A", 1.1F, true},
       {comparison.simulated_b ? "B, simulated" : "B", 1.1F, true},
       {"B against A", 1.3F, true,
-       "Of shares in points, of all else in percent of A. Within the spread over steps: muted", false, 170}};
+       "Of shares in points, of all else in percent of A. Muted: no difference that the pairs of steps bear",
+       false, 170}};
   for (const analysis::Difference& row : comparison.metrics) {
     const auto cell = [&](const std::optional<double>& value, double spread) {
       std::string text = value_text(value, row.unit);
@@ -102,9 +103,11 @@ Table metric_table(const analysis::Comparison& comparison) {
     Cell last = number_cell(change ? std::optional(change->value) : std::nullopt, change ? change->text : "");
     if (change) {
       last.tone = change->in_spread ? Tone::muted : change->better ? Tone::good : Tone::bad;
-      last.tip = change->in_spread ? "Within the spread over steps: no difference that these steps can show"
-                 : change->better  ? "Better than A"
-                                   : "Worse than A";
+      last.tip =
+          change->in_spread
+              ? "No difference that these steps bear: its interval of 95 % holds zero, or they are too few"
+          : change->better ? "Better than A"
+                           : "Worse than A";
     }
     table.add(
         {{row.metric, {}, Tone::normal, {}, ""}, cell(row.a, row.spread_a), cell(row.b, row.spread_b), last});

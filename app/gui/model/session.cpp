@@ -81,6 +81,7 @@ bool Session::poll(std::chrono::microseconds budget) {
   }
   derive();
   changed = adopt() || changed;
+  changed = hangs_.look(store_, run_state(), HangWatch::Clock::now()) || changed;
   if (info_ && store_.problems().size() > damage_shown_) {
     for (const std::string& found : store_.problems().subspan(damage_shown_)) name_problem(*info_, found);
     damage_shown_ = store_.problems().size();
@@ -106,6 +107,14 @@ void Session::end_frame() {
   if (!in_window_) return;
   wants_more_ = store_.wants_more() || heat_.behind() || tracks_.behind();
   store_.limit_reading(std::nullopt);
+}
+
+HangWatch::Run Session::run_state() const {
+  using Link = collector::Viewer::Link;
+  if (!viewer_ || viewer_->link() == Link::ended) return HangWatch::Run::over;
+  const collector::ControlState control = viewer_->control();
+  return viewer_->link() != Link::live || control.paused || control.pausing ? HangWatch::Run::held
+                                                                            : HangWatch::Run::goes_on;
 }
 
 void Session::derive() {

@@ -13,6 +13,7 @@
 #include "app/gui/model/analyst.h"
 #include "app/gui/model/connection_rates.h"
 #include "app/gui/model/element_axis.h"
+#include "app/gui/model/hang_watch.h"
 #include "app/gui/model/heat_rows.h"
 #include "app/gui/model/rank_tracks.h"
 #include "app/gui/model/run_index.h"
@@ -72,6 +73,11 @@ class Session {
   /// there is; else empty. Every panel that shows any of them shows this. `brief`: without the words after
   /// the figures.
   [[nodiscard]] std::string partial(bool brief = false) const;
+  /// While the live run stands still and ranks wait; else null.
+  [[nodiscard]] const analysis::Hang* standing() const noexcept { return hangs_.standing(); }
+  /// What the Why panel shows, also of a recording's end.
+  [[nodiscard]] const analysis::Hang& why() { return hangs_.diagnosis(store_, run_state()); }
+  [[nodiscard]] std::uint64_t why_revision() const noexcept { return hangs_.revision(); }
   /// What is looked at: of a long run only what lies there is indexed.
   void look_at(std::int64_t begin_ns, std::int64_t end_ns);
   /// Null while the step has not ended on every rank or is not analysed yet.
@@ -85,6 +91,7 @@ class Session {
 
  private:
   Session() = default;
+  [[nodiscard]] HangWatch::Run run_state() const;
   void derive();
   void update_index();
   bool adopt();
@@ -104,6 +111,7 @@ class Session {
   bool in_window_ = false, wants_more_ = false;
   HeatRows heat_;
   RankTracks tracks_;
+  HangWatch hangs_;
   std::map<ElementScale, ElementAxis> elements_;
   std::size_t elements_params_ = 0;
   std::string control_seen_;

@@ -243,6 +243,9 @@ std::pair<std::optional<WhatIfResult>, std::string> read_what_if(const std::stri
     row.b = maybe(metric, "b");
     row.spread_a = maybe(metric, "spread_a").value_or(0);
     row.spread_b = maybe(metric, "spread_b").value_or(0);
+    const auto low = maybe(metric, "low"), high = maybe(metric, "high");
+    if (low && high) row.interval = {(*low + *high) / 2, *low, *high, 0};
+    if (metric.contains("of_run") && metric["of_run"].is_boolean()) row.of_run = metric["of_run"].get<bool>();
     if (metric.contains("lower_is_better") && metric["lower_is_better"].is_boolean())
       row.lower_is_better = metric["lower_is_better"].get<bool>();
     out.comparison.metrics.push_back(std::move(row));

@@ -14,7 +14,8 @@ void Workspace::banner(Context& ctx, Rect& room) {
   const collector::ControlState control = app.run->control();
   const collector::Viewer::Link link = app.run->link();
   std::string text;
-  std::string hint;
+  std::string hint, tip;
+  const char* panel = nullptr;  // that says more
   Rgb color = c.accent;
   if (app.run->live() && control.paused) {
     const GatePosition at = gate_position(app.store(), app.stepper_rank, app.store().end_ns());
@@ -34,6 +35,12 @@ void Workspace::banner(Context& ctx, Rect& room) {
       color = c.of(Meaning::trouble);
       text = "R" + store::text_of(*failure).substr(1) + " at " + store::seconds_text(failure->at_ns);
       hint = store::words_on(app.store(), *failure);
+    } else if (const analysis::Hang* hang = app.run->standing(); hang != nullptr && !hang->headline.empty()) {
+      color = c.of(Meaning::reduce);
+      text = "Stands still: " + hang->headline;
+      hint = "since " + store::seconds_text(hang->since_ns) + "; click for the whole diagnosis";
+      panel = "why";
+      tip = hang->text;
     }
   }
   if (text.empty() && app.run->info() && !app.run->info()->problems.empty()) {
@@ -49,7 +56,13 @@ void Workspace::banner(Context& ctx, Rect& room) {
   ctx.canvas.fill({strip.x, strip.y, 4, strip.h}, color);
   Rect line = strip.inset(16, 0);
   const float w = std::min(line.w, ctx.canvas.width(text, Font::strong) + 16);
-  ctx.canvas.text_in(line.take_left(w), text, c.text, Font::strong);
+  ctx.canvas.text_in(line.take_left(w), text, panel != nullptr && ctx.hovered(strip) ? c.accent : c.text,
+                     Font::strong);
+  if (panel != nullptr) {
+    placed_.push_back({"banner", strip});
+    if (ctx.hovered(strip)) ctx.tip(tip);
+    if (ctx.clicked(strip)) ctx.ui.show_panel = panel;
+  }
   if (ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) && ctx.hovered(line)) ctx.tip(hint);
 }
 

@@ -27,5 +27,6 @@ namespace shardscope::gui {
 [[nodiscard]] std::unique_ptr<View> make_trace_info_view();
 [[nodiscard]] std::unique_ptr<View> make_connection_view();
 [[nodiscard]] std::unique_ptr<View> make_options_view();
+[[nodiscard]] std::unique_ptr<View> make_hang_view();
 
 }  // namespace shardscope::gui

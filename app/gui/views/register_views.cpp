@@ -35,6 +35,7 @@ void register_views(ViewRegistry& registry) {
   registry.add(make_trace_info_view());
   registry.add(make_connection_view());
   registry.add(make_options_view());
+  registry.add(make_hang_view());
 }
 
 }  // namespace shardscope::gui

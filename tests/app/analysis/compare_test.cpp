@@ -7,6 +7,7 @@
 
 #include "app/analysis/summary.h"
 #include "app/analysis/verdict_basis.h"
+#include "tests/app/analysis/made_steps.h"
 #include "tests/app/analysis/run_builder.h"
 
 namespace shardscope::analysis {
@@ -24,17 +25,22 @@ store::Store* steps_of(RunBuilder& run, std::initializer_list<std::int64_t> leng
   return &run.build();
 }
 
-TEST(Compare, VerdictOnlyWhatTheSpreadBears) {
+TEST(Compare, VerdictOnlyWhatTheStepsBear) {
   RunBuilder fast(1), slow(1), noisy(1);
-  const store::Store* a = steps_of(fast, {9'000'000, 1'000'000, 1'010'000, 1'020'000, 1'000'000});
-  const store::Store* b = steps_of(slow, {9'000'000, 2'000'000, 2'010'000, 2'020'000, 2'000'000});
-  const store::Store* c = steps_of(noisy, {9'000'000, 500'000, 1'600'000, 900'000, 1'400'000});
+  const store::Store* a = steps_of(fast, {9'000'000, 1'000'000, 1'010'000, 1'020'000, 1'000'000, 1'000'000,
+                                          1'010'000, 1'020'000, 1'000'000});
+  const store::Store* b = steps_of(slow, {9'000'000, 2'000'000, 2'010'000, 2'020'000, 2'000'000, 2'000'000,
+                                          2'010'000, 2'020'000, 2'000'000});
+  const store::Store* c = steps_of(
+      noisy, {9'000'000, 500'000, 1'600'000, 900'000, 1'400'000, 600'000, 1'500'000, 800'000, 1'300'000});
   const Summary sa = summarize(*a), sb = summarize(*b), sc = summarize(*c);
   const Comparison slower = compare({{a, &sa}}, {{b, &sb}});
   EXPECT_NE(slower.verdict.find("slower than A"), std::string::npos) << slower.verdict;
   const Comparison alike = compare({{a, &sa}}, {{c, &sc}});
   EXPECT_NE(alike.verdict.find("No difference"), std::string::npos) << alike.verdict;
   EXPECT_TRUE(slower.config_changes.empty());
+  EXPECT_NE(slower.method.find("8 pairs of steps with the same number"), std::string::npos) << slower.method;
+  EXPECT_TRUE(slower.unlike.empty());
 }
 
 TEST(Compare, ExposedCommunicationIsSaidOfAFirst) {
@@ -53,13 +59,12 @@ TEST(Compare, ExposedCommunicationIsSaidOfAFirst) {
     return &run.build();
   };
   RunBuilder first(1), second(1), third(1);
-  const store::Store* a = with_exposed(first, {5, 1.0, 2.0, 1.0, 2.0});
-  const store::Store* b = with_exposed(second, {5, 1.2, 2.2, 1.2, 2.2});
-  const store::Store* c = with_exposed(third, {5, 4.0, 4.1, 4.0, 4.1});
+  const store::Store* a = with_exposed(first, {5, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0});
+  const store::Store* b = with_exposed(second, {5, 2.2, 1.0, 1.2, 1.9, 1.9, 1.1, 2.2, 1.6});
+  const store::Store* c = with_exposed(third, {5, 4.0, 4.1, 4.0, 4.1, 4.0, 4.1, 4.0, 4.1});
   const Summary sa = summarize(*a), sb = summarize(*b), sc = summarize(*c);
   const std::string alike = compare({{a, &sa}}, {{b, &sb}}).verdict;
-  EXPECT_NE(alike.find("Exposed communication is alike (1.5 and 1.7 ms per step)."), std::string::npos)
-      << alike;
+  EXPECT_NE(alike.find("Exposed communication is alike (1.5 and 1."), std::string::npos) << alike;
   const std::string more = compare({{a, &sa}}, {{c, &sc}}).verdict;
   EXPECT_NE(more.find("Exposed communication goes from 1.5 to 4."), std::string::npos) << more;
 }
@@ -67,7 +72,7 @@ TEST(Compare, ExposedCommunicationIsSaidOfAFirst) {
 TEST(Compare, ShortExposedCommunicationKeepsItsDigits) {
   constexpr std::int64_t kUs = 1000;
   const auto with_exposed = [](RunBuilder& run, std::int64_t exposed_us) {
-    for (std::uint32_t step = 0; step < 5; ++step) {
+    for (std::uint32_t step = 0; step < 12; ++step) {
       const std::int64_t at = step * 11'000 * kUs;
       run.span(0, at, at + 10'000 * kUs, EventKind::step_begin, StreamId::host, step);
       run.span(0, at, at + 1000 * kUs, EventKind::module_begin, StreamId::compute, 1);
@@ -86,7 +91,7 @@ TEST(Compare, ShortExposedCommunicationKeepsItsDigits) {
 
 TEST(Compare, StepsOfDifferentWorkAreComparedByTokens) {
   const auto with_tokens = [](RunBuilder& run, std::int64_t step_ns, std::int64_t tokens) {
-    for (std::uint32_t step = 0; step < 5; ++step) {
+    for (std::uint32_t step = 0; step < 12; ++step) {
       const std::int64_t at = step * (step_ns + 100);
       run.span(0, at, at + step_ns + step * 100, EventKind::step_begin, StreamId::host, step, ev::kNoId, 0,
                tokens);
@@ -109,7 +114,8 @@ TEST(Compare, StepsOfDifferentWorkAreComparedByTokens) {
 
 TEST(Compare, EveryRunHasEnoughStepsOrThereIsNoVerdict) {
   RunBuilder whole(1), cut(1), once(1);
-  const store::Store* a = steps_of(whole, {9'000'000, 1'000'000, 1'010'000, 1'020'000, 1'000'000});
+  const store::Store* a = steps_of(whole, {9'000'000, 1'000'000, 1'010'000, 1'020'000, 1'000'000, 1'000'000,
+                                           1'010'000, 1'020'000, 1'000'000});
   const store::Store* b = steps_of(cut, {9'000'000, 2'000'000});
   const store::Store* c = steps_of(once, {9'000'000});
   const Summary sa = summarize(*a), sb = summarize(*b), sc = summarize(*c);
@@ -118,7 +124,7 @@ TEST(Compare, EveryRunHasEnoughStepsOrThereIsNoVerdict) {
     EXPECT_FALSE(verdict_basis(left, right).enough());
     EXPECT_EQ(verdict_basis(left, right).steps_b, 1U);
     const std::string verdict = compare(left, right).verdict;
-    EXPECT_EQ(verdict.rfind("No verdict: too few measured steps (A 4, B 1;", 0), 0U) << verdict;
+    EXPECT_EQ(verdict.rfind("No verdict: too few measured steps (A 8, B 1;", 0), 0U) << verdict;
     EXPECT_EQ(verdict.find("than A"), std::string::npos) << verdict;
   };
   none({{a, &sa}}, {{b, &sb}});
@@ -127,6 +133,39 @@ TEST(Compare, EveryRunHasEnoughStepsOrThereIsNoVerdict) {
   // One repeat that was cut short is not outvoted by the others.
   none({{a, &sa}, {a, &sa}}, {{a, &sa}, {b, &sb}});
   EXPECT_TRUE(verdict_basis({{a, &sa}}, {{a, &sa}}).enough());
+}
+
+TEST(Compare, OfTwoHundredPairsOfLikeRunsFewAreCalledDifferent) {
+  int different = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const Made a(noisy(2 * seed, 100)), b(noisy(2 * seed + 1, 100));
+    const Comparison found = compare({a.run()}, {b.run()});
+    ASSERT_TRUE(found.metrics[0].interval);
+    const bool differs = found.metrics[0].differs();
+    EXPECT_EQ(found.verdict.find("than A") != std::string::npos, differs) << found.verdict;
+    different += differs ? 1 : 0;
+  }
+  EXPECT_LE(different, 18);
+}
+
+TEST(Compare, ARunAgainstItselfIsNoDifference) {
+  const Made a(noisy(1, 100));
+  const Comparison found = compare({a.run()}, {a.run()});
+  EXPECT_EQ(found.verdict.rfind("No difference in step time", 0), 0U) << found.verdict;
+  for (const Difference& one : found.metrics) EXPECT_FALSE(one.differs()) << one.metric;
+}
+
+TEST(Compare, SaysThatTheTrainingsAreNotTheSame) {
+  Made a(noisy(1, 100)), b(noisy(2, 50));
+  b.summary.model = "another";
+  b.summary.world = 4;
+  const Comparison found = compare({a.run()}, {b.run()});
+  ASSERT_EQ(found.unlike.size(), 2U);
+  EXPECT_EQ(found.verdict.rfind("Not the same training (model: hand-made (1000 parameters) and another (1000 "
+                                "parameters); ranks: 1 and 4). ",
+                                0),
+            0U)
+      << found.verdict;
 }
 
 }  // namespace

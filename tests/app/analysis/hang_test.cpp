@@ -76,6 +76,63 @@ TEST(Hang, AKilledRankIsNamedWithItsSignal) {
   EXPECT_NE(hang.text.find("it was killed by signal 9 (SIGKILL)"), std::string::npos) << hang.text;
 }
 
+store::Message silent(std::uint32_t rank, std::int64_t at_ns, const std::string& text) {
+  return {.at_ns = at_ns, .rank = rank, .severity = ev::Severity::warning, .text = text, .stands_for = 0};
+}
+
+TEST(Hang, AStoppedRankIsNotGone) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  run.instant(1, 1'500'000, EventKind::module_begin, StreamId::compute, 1, 0);
+  store::Store& store = run.build();
+  store.add_message(silent(1, 4'000'000'000, store::silent_message(1, 3, 71)));
+  const Hang hang = diagnose_hang(store);
+  EXPECT_TRUE(hang.stands_still);
+  EXPECT_EQ(hang.ranks[1].how, RankState::How::stopped);
+  EXPECT_EQ(hang.ranks[1].since_ns, 1'000'000'000);
+  EXPECT_NE(hang.text.find("it is stopped since 1.000 s, in layer (forward)"), std::string::npos)
+      << hang.text;
+}
+
+TEST(Hang, AStopThatIsOverIsSaidOfARecording) {
+  RunBuilder run(2);
+  common(run, 2);
+  store::Store& store = run.build();
+  store.add_message(silent(1, 4'000'000'000, store::silent_message(1, 3, 0)));
+  store.add_message(silent(1, 22'000'000'000, store::sends_again_message(1, 21, true)));
+  const Hang hang = diagnose_hang(store);
+  EXPECT_FALSE(hang.stands_still);
+  ASSERT_EQ(hang.stops.size(), 1U);
+  EXPECT_NE(hang.text.find("Rank 1 stood still from 1.000 s to 22.000 s (21"), std::string::npos)
+      << hang.text;
+}
+
+TEST(Hang, WhereAllAreOverTheKilledOneIsWhyTheyWaited) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  store::Store& store = run.build();
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    store::RankRow row = store.ranks()[rank];
+    row.finished = rank == 0;
+    row.exit_code = rank == 0 ? 1 : 128 + 9;
+    row.connected = false;
+    store.set_rank(row);
+  }
+  const Hang hang = diagnose_hang(store);
+  EXPECT_TRUE(hang.stands_still);
+  EXPECT_EQ(hang.text.find("not recorded"), std::string::npos) << hang.text;
+  EXPECT_NE(hang.text.find("it was killed by signal 9 (SIGKILL)"), std::string::npos) << hang.text;
+}
+
+TEST(Hang, BeforeAnyRankHasConnectedThatIsSaid) {
+  const store::Store store;
+  const Hang hang = diagnose_hang(store, Watched::quiet, 2'000'000'000);
+  EXPECT_FALSE(hang.stands_still);
+  EXPECT_EQ(hang.text, "Nothing has come of any rank.");
+}
+
 TEST(Hang, WhereNobodyWaitsTheRankThatFailedFirstIsNamed) {
   RunBuilder run(2);
   common(run, 2);

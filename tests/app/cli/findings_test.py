@@ -230,6 +230,19 @@ class Check(command_line.CommandTest):
             self.assertIn('failures="1"', pathlib.Path(folder, "junit.xml").read_text())
             self.assertEqual(check(slow, "--fail-over", "step_ms=80%").returncode, 0)
             self.assertEqual(check(short).returncode, 3)
+            missing = command_line.shardscope("check", f"{folder}/none.zscope", "--baseline", base.recording)
+            self.assertEqual(missing.returncode, 2, missing.stderr)
+            compared = command_line.read("compare", base.recording, slow.recording, "--by", "rank")
+            self.assertRegex(compared["verdict"], r"^B is .* slower than A \(95 %: ")
+            computation = [row for row in compared["by"]["rows"] if row["figure"] == "computation"]
+            self.assertEqual(len(computation), base.summary["world"] if "world" in base.summary else len(base.summary["ranks"]))
+            for row in computation:
+                self.assertGreater(row["low"], 0, row)
+            for by, figure in (("module", "forward"), ("collective", "bytes"), ("memory", "at the peak")):
+                rows = command_line.read("compare", base.recording, slow.recording, "--by", by)["by"]["rows"]
+                self.assertIn(figure, {row["figure"] for row in rows}, by)
+            text = command_line.said("compare", base.recording, slow.recording, "--by", "module")
+            self.assertIn("pairs of steps with the same number", text)
             self.refused(("check", base.recording, "--baseline", base.recording, "--fail-over", "speed=5%"), "speed", "step_ms")
 
 

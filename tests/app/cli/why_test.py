@@ -58,6 +58,19 @@ class Why(command_line.CommandTest):
         os.kill(stopped, signal.SIGSTOP)
         try:
             why = json.loads(said("why", self.endpoint, "--json"))
+            # Its connection lasts: it is no failed rank.
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline and "stopped" not in (later := said("why", self.endpoint)):
+                time.sleep(0.5)
+            self.assertRegex(later, r"Rank \d never came to it: it is stopped since")
+            stacks = json.loads(said("why", self.endpoint, "--stacks", "--ranks", "0-2", "--json"))["stacks"]
+            for one in stacks:
+                self.assertEqual(one["answered"], one["rank"] != why["culprit"], one)
+                if one["answered"]:
+                    self.assertIn("thread main", one["text"])
+                    self.assertIn("shardscope::", one["text"])
+                else:
+                    self.assertIn("is stopped", one["text"])
         finally:
             os.kill(stopped, signal.SIGCONT)
         self.assertTrue(why["stands_still"], why)
@@ -66,9 +79,31 @@ class Why(command_line.CommandTest):
         for one in others:
             self.assertIn(culprit, one["waits_for"], why)
         self.assertRegex(why["text"], rf"Ranks .* wait in .* for rank {culprit}, since")
+        time.sleep(2)
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=60)
+        self.assertRegex(said("why", self.recording), rf"Rank {culprit} stood still from \S+ s to")
+        self.assertNotIn("rank_failed", said("findings", self.recording, "--json"))
         self.assertEqual(next(rank["pid"] for rank in read("info", self.recording)["ranks"] if rank["rank"] == culprit), stopped)
+
+    def test_a_killed_rank_is_why_the_others_waited(self):
+        run, pids = self.start()
+        os.kill(pids[-1], signal.SIGKILL)
+        run.communicate(timeout=120)
+        text = said("why", self.recording)
+        self.assertNotIn("is not recorded", text)
+        self.assertIn("killed by signal 9", text)
+
+    def test_before_a_rank_has_come_that_is_said(self):
+        recorder = subprocess.Popen([BIN / "shardscope", "record", self.recording, "--listen", self.endpoint], env=ENV,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(recorder.communicate)
+        self.addCleanup(recorder.kill)
+        self.assertIn("Nothing has come of any rank", said("why", self.endpoint))
+        self.refused(("findings", self.endpoint), "nothing has come of any rank")
+
+    def test_stacks_are_of_live_runs(self):
+        self.refused(("why", self.folder / "run.zscope", "--stacks"), "--stacks", "endpoint of a live run")
 
     def test_a_run_that_goes_on_does_not_stand_still(self):
         run, _ = self.start(2)
@@ -76,6 +111,7 @@ class Why(command_line.CommandTest):
         self.assertFalse(why["stands_still"], why)
         self.assertIsNone(why["difference"], why)
         self.assertEqual(why["text"], "The run goes on: events come in.")
+        self.assertIsInstance(read("findings", self.endpoint), list)
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=60)
 

@@ -254,10 +254,10 @@ TEST(Report, CallsNothingBetterOrWorseThatIsWithinTheSpread) {
   const store::Store store = store::make_synthetic_store();
   analysis::Comparison comparison;
   comparison.metrics = {
-      {.metric = "step time", .unit = "ms", .a = 100, .b = 101, .spread_a = 5, .spread_b = 5},
-      {.metric = "idle", .unit = "ms", .a = 100, .b = 120, .spread_a = 5, .spread_b = 5}};
+      {.metric = "step time", .unit = "ms", .a = 100, .b = 101, .interval = {{1, -2, 4, 5}}},
+      {.metric = "idle", .unit = "ms", .a = 100, .b = 120, .interval = {{20, 15, 25, 5}}}};
   const std::string page = html_report(store, analysis::summarize(store), {}, comparison);
-  EXPECT_THAT(page, testing::HasSubstr("+1.0 % (within the spread)"));
+  EXPECT_THAT(page, testing::HasSubstr("+1.0 % (no difference that the steps bear)"));
   EXPECT_THAT(page, testing::HasSubstr("+20.0 % (worse)"));
 }
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 PANELS = ["workspace", "overview", "timeline", "partition", "memory", "communication", "buckets", "stepper", "compare",
-          "findings", "messages", "whatif", "inspector", "find", "statistics",
+          "findings", "messages", "why", "whatif", "inspector", "find", "statistics",
           "flame", "lecture", "notes", "trace_info", "connection", "options"]
 RECORDINGS = {"four": ["world=4", "steps=6"], "one": ["world=1", "steps=3"], "empty": ["world=1", "steps=0"],
               "many": ["world=1024", "steps=2", "layers=2"], "long": ["world=4", "steps=3", "long=1"],

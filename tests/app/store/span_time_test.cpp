@@ -5,6 +5,7 @@
 
 #include "app/store/rank_end.h"
 #include "app/store/recording.h"
+#include "app/store/silences.h"
 #include "tests/app/store/event_builder.h"
 #include "tests/app/store/recording_files.h"
 
@@ -232,6 +233,40 @@ TEST(FirstFailure, OfOneRankIsKnownWhereTheCollectorSaysThatItIsGone) {
                      .stands_for = 0});
   ASSERT_TRUE(first_failure(store));
   EXPECT_EQ(text_of(*first_failure(store)), "rank 0 ended without a word");
+}
+
+TEST(Silences, AStoppedRankIsNoFailedOneUntilItsConnectionIsGone) {
+  Store store;
+  store.ingest(ChunkBuilder(0).host(0, EventKind::tokens, 0).chunk);
+  RankRow row;
+  row.events = 1;
+  row.connected = true;
+  store.set_rank(row);
+  const auto add = [&](std::int64_t at_ns, ev::Severity severity, const std::string& text) {
+    store.add_message({.at_ns = at_ns, .rank = 0, .severity = severity, .text = text, .stands_for = 0});
+  };
+  constexpr std::int64_t kOneSecond = 1'000'000'000;
+  add(8 * kOneSecond, ev::Severity::warning, silent_message(0, 2.5, 71));
+  EXPECT_EQ(text_of(rank_end(store, store.ranks()[0])), "rank 0 is stopped");
+  EXPECT_FALSE(first_failure(store));
+  EXPECT_EQ(silence_now(store, 0)->begin_ns, 5'500'000'000);
+  row.connected = false;  // as in a recording that ends there
+  store.set_rank(row);
+  EXPECT_EQ(rank_end(store, store.ranks()[0]).how, RankEnd::How::stopped);
+  add(12 * kOneSecond, ev::Severity::warning, sends_again_message(0, 6.5, true));
+  EXPECT_FALSE(silence_now(store, 0));
+  ASSERT_EQ(silences(store).size(), 1U);
+  EXPECT_EQ(silences(store)[0].begin_ns, 5'500'000'000);
+  EXPECT_EQ(silences(store)[0].end_ns, 12 * kOneSecond);
+  EXPECT_TRUE(silences(store)[0].stopped);
+  add(20 * kOneSecond, ev::Severity::warning, silent_message(0, 6, 0));
+  EXPECT_EQ(text_of(rank_end(store, store.ranks()[0])), "rank 0 is silent, perhaps stopped");
+  // What another rank or a user writes is none.
+  add(21 * kOneSecond, ev::Severity::info, "rank 1 sends again after 3 s");
+  add(21 * kOneSecond, ev::Severity::info, "rank 0 sends again after a while");
+  EXPECT_TRUE(silence_now(store, 0));
+  add(22 * kOneSecond, ev::Severity::error, "rank 0 closed its connection without having said that it ended");
+  EXPECT_EQ(rank_end(store, store.ranks()[0]).how, RankEnd::How::silent);
 }
 
 TEST(FirstFailure, MarksSayWhatIsKnown) {

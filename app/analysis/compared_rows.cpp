@@ -1,0 +1,233 @@
+#include "app/analysis/compared_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "app/analysis/digest.h"
+#include "app/analysis/paired_steps.h"
+#include "app/analysis/spans.h"
+#include "app/analysis/statistics.h"
+#include "app/store/module_name.h"
+#include "instrumentation/event_fields.h"
+#include "runtime/plan/scheduler.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using ev::EventKind;
+
+/// What a row is of: its name, its figure, the figure's unit.
+using RowKey = std::tuple<std::string, std::string, std::string>;
+using RowValues = std::map<RowKey, ValuesByStep>;
+
+template <typename Visit>
+void for_each_measured(const Digest& digest, Visit visit) {
+  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    if (!digest.steps()[i].ranks.empty()) visit(digest.steps()[i]);
+  }
+}
+
+RowValues rank_rows(const store::Store&, const Digest& digest) {
+  constexpr std::array kParts{std::pair{"computation", &TimePartition::compute_ns},
+                              std::pair{"exposed communication", &TimePartition::exposed_comm_ns},
+                              std::pair{"idle", &TimePartition::idle_ns}};
+  RowValues out;
+  for_each_measured(digest, [&](const StepDigest& step) {
+    for (const RankStep& rank : step.ranks) {
+      if (!rank.time.known() || rank.time.unrecorded_ns > 0) continue;
+      for (const auto& [figure, part] : kParts)
+        out[{fmt::format("rank {}", rank.rank), figure, "ms"}][step.step] =
+            static_cast<double>(rank.time.*part) * 1e-6;
+    }
+  });
+  return out;
+}
+
+RowValues collective_rows(const store::Store&, const Digest& digest) {
+  RowValues out;
+  for_each_measured(digest, [&](const StepDigest& step) {
+    for (const auto& [op, totals] : step.ops) {
+      const std::string name = ev::label_of(op);
+      out[{name, "time, with waiting", "ms"}][step.step] = totals.waiting_ns * 1e-6;
+      out[{name, "bytes", "MiB"}][step.step] = static_cast<double>(totals.bytes) / (1024.0 * 1024.0);
+      out[{name, "operations", ""}][step.step] = static_cast<double>(totals.count);
+    }
+  });
+  return out;
+}
+
+/// A module that a step does not run took no time in it.
+void fill_up(RowValues& rows, const std::set<std::uint32_t>& steps) {
+  for (auto& [key, values] : rows) {
+    for (const std::uint32_t step : steps) values.try_emplace(step, 0);
+  }
+}
+
+RowValues module_rows(const store::Store& store, const Digest& digest) {
+  RowValues out;
+  std::set<std::uint32_t> steps;
+  for_each_measured(digest, [&](const StepDigest& step) {
+    const RankStep& rank = step.ranks.front();
+    steps.insert(step.step);
+    for_each_span(
+        store, {rank.rank, ev::StreamId::compute}, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
+          if (span.kind != EventKind::module_begin || span.end_ns == store::kOpen ||
+              span.begin_ns < rank.begin_ns || span.begin_ns >= rank.end_ns)
+            return;
+          const auto fields = ev::as<EventKind::module_begin>(span);
+          out[{store::module_name(store, fields.module), ev::label_of(fields.pass), "ms"}][step.step] +=
+              static_cast<double>(span.end_ns - span.begin_ns) * 1e-6;
+        });
+  });
+  fill_up(out, steps);
+  return out;
+}
+
+std::string param_name(const store::Store& store, std::uint32_t param) {
+  const auto& params = store.tables().params;
+  return param < params.size() ? params[param].name : fmt::format("parameter {}", param);
+}
+
+/// How long a parameter was whole on the rank, and how often it was gathered.
+RowValues parameter_rows(const store::Store& store, const Digest& digest) {
+  RowValues out;
+  std::set<std::uint32_t> steps;
+  for_each_measured(digest, [&](const StepDigest& step) {
+    const RankStep& rank = step.ranks.front();
+    steps.insert(step.step);
+    std::map<std::uint32_t, std::int64_t> since;
+    const auto whole = [&](std::uint32_t param, std::int64_t from_ns, std::int64_t to_ns) {
+      out[{param_name(store, param), "whole on the rank", "ms"}][step.step] +=
+          static_cast<double>(to_ns - from_ns) * 1e-6;
+    };
+    store.for_each_instant(rank.rank, rank.begin_ns, rank.end_ns, [&](const ev::Event& event) {
+      if (event.kind != EventKind::param_status) return;
+      const auto fields = ev::as<EventKind::param_status>(event);
+      const auto at_ns = static_cast<std::int64_t>(event.ticks);
+      const auto held = since.find(fields.param);
+      if (fields.status.status() == plan::ParamStatus::in_flight)
+        out[{param_name(store, fields.param), "gathers", ""}][step.step] += 1;
+      if (fields.status.status() == plan::ParamStatus::available) {
+        since.try_emplace(fields.param, at_ns);
+      } else if (held != since.end()) {
+        whole(fields.param, held->second, at_ns);
+        since.erase(held);
+      }
+    });
+    for (const auto& [param, from_ns] : since) whole(param, from_ns, rank.end_ns);
+  });
+  fill_up(out, steps);
+  return out;
+}
+
+RowValues values_of(const Run& run, CompareBy by) {
+  Digest made;
+  if (run.digest == nullptr) (void)made.update(*run.store);
+  const Digest& digest = run.digest != nullptr ? *run.digest : made;
+  switch (by) {
+    case CompareBy::module:
+      return module_rows(*run.store, digest);
+    case CompareBy::collective:
+      return collective_rows(*run.store, digest);
+    case CompareBy::parameter:
+      return parameter_rows(*run.store, digest);
+    case CompareBy::rank:
+      return rank_rows(*run.store, digest);
+    case CompareBy::memory:
+      break;
+  }
+  return {};
+}
+
+/// Of the rank that held most of its device, when it did.
+const store::MemorySample* largest_peak(const Run& run) {
+  const store::MemorySample* out = nullptr;
+  for (const RankSummary& rank : run.summary->ranks) {
+    const auto at = rank.memory_peak.find(ev::MemoryPool::device);
+    if (at != rank.memory_peak.end() && (out == nullptr || at->second.total() > out->total()))
+      out = &at->second;
+  }
+  return out;
+}
+
+ComparedRows by_memory(const Run& a, const Run& b) {
+  ComparedRows out{
+      .rows = {}, .confidence = 0, .note = "Device memory at the peak of the rank that held most."};
+  const store::MemorySample *of_a = largest_peak(a), *of_b = largest_peak(b);
+  if (of_a == nullptr || of_b == nullptr) {
+    out.note = "Memory was not recorded in both runs.";
+    return out;
+  }
+  constexpr double kMib = 1024.0 * 1024.0;
+  for (std::size_t i = 0; i < of_a->bytes.size(); ++i) {
+    if (of_a->bytes[i] == 0 && of_b->bytes[i] == 0) continue;
+    out.rows.push_back({ev::label_of(static_cast<ev::MemoryCategory>(i)), "at the peak", "MiB",
+                        static_cast<double>(of_a->bytes[i]) / kMib,
+                        static_cast<double>(of_b->bytes[i]) / kMib, std::nullopt});
+  }
+  return out;
+}
+
+const char* note_of(CompareBy by) {
+  switch (by) {
+    case CompareBy::module:
+      return "Time in each module in a step, with what is inside it.";
+    case CompareBy::collective:
+      return "Collectives of a step.";
+    case CompareBy::parameter:
+      return "How long each parameter was whole on the rank in a step, and how often it was gathered.";
+    case CompareBy::rank:
+      return "Where each rank's time of a step goes.";
+    case CompareBy::memory:
+      break;
+  }
+  return "";
+}
+
+std::optional<double> middle(const RowValues& rows, const RowKey& key) {
+  const auto found = rows.find(key);
+  if (found == rows.end() || found->second.empty()) return std::nullopt;
+  std::vector<double> values;
+  for (const auto& [step, value] : found->second) values.push_back(value);
+  return quantile(std::move(values), 0.5);
+}
+
+}  // namespace
+
+ComparedRows compare_by(const Run& a, const Run& b, CompareBy by) {
+  ComparedRows out;
+  if (by == CompareBy::memory) {
+    out = by_memory(a, b);
+  } else {
+    const RowValues of_a = values_of(a, by), of_b = values_of(b, by);
+    std::set<RowKey> keys;
+    for (const auto& [key, values] : of_a) keys.insert(key);
+    for (const auto& [key, values] : of_b) keys.insert(key);
+    constexpr double kTogether = 0.95;
+    out.confidence = 1 - (1 - kTogether) / static_cast<double>(std::max<std::size_t>(keys.size(), 1));
+    for (const RowKey& key : keys) {
+      const auto& [name, figure, unit] = key;
+      ComparedRow row{name, figure, unit, middle(of_a, key), middle(of_b, key), std::nullopt};
+      if (row.a && row.b)
+        row.interval = paired_steps({of_a.at(key)}, {of_b.at(key)}, out.confidence).interval;
+      out.rows.push_back(std::move(row));
+    }
+    out.note = keys.empty() ? "Neither run recorded what this table is made of; record with --detail params."
+                            : note_of(by);
+  }
+  // Of figures with the same unit the largest change first; times before the rest.
+  std::ranges::stable_sort(out.rows, [](const ComparedRow& x, const ComparedRow& y) {
+    if (x.unit != y.unit) return x.unit == "ms" || (y.unit != "ms" && x.unit > y.unit);
+    return std::abs(x.change()) > std::abs(y.change());
+  });
+  return out;
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,33 @@
+// Where two runs differ: a row for each module, collective, parameter or rank, judged as a comparison of the
+// whole runs is, and memory by category. Definitions: metrics.md 2.9.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/analysis/block_interval.h"
+#include "app/analysis/summary.h"
+
+namespace shardscope::analysis {
+
+enum class CompareBy : std::uint8_t { module, collective, parameter, rank, memory };
+
+struct ComparedRow {
+  std::string name, figure, unit;
+  std::optional<double> a, b;  ///< medians over steps, of memory the peak's
+  std::optional<ConfidenceInterval> interval;
+  [[nodiscard]] bool differs() const noexcept { return interval && interval->without_zero(); }
+  [[nodiscard]] double change() const noexcept { return b.value_or(0) - a.value_or(0); }
+};
+/// Largest change first. Modules, collectives and parameters are those of each run's lowest rank.
+struct ComparedRows {
+  std::vector<ComparedRow> rows;
+  /// Of each interval: so high that all of them together are right with 95 %. Of memory: none.
+  double confidence = 0;
+  std::string note;  ///< what a row's figures are, and what was not recorded
+};
+[[nodiscard]] ComparedRows compare_by(const Run& a, const Run& b, CompareBy by);
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,18 @@
+// Whether two runs trained the same: a comparison of other models, ranks or batches says nothing of a
+// setting.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/analysis/summary.h"
+
+namespace shardscope::analysis {
+
+/// "model: gpt2 (124,439,808 parameters) and gpt-mini (...)", "ranks: 2 and 4", "tokens of a step: ...".
+/// Empty: nothing differs that both recorded.
+[[nodiscard]] std::vector<std::string> unlike_trainings(const Run& a, const Run& b);
+/// " (model: ...; ranks: ...)".
+[[nodiscard]] std::string unlike_text(const std::vector<std::string>& unlike);
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,65 @@
+#include "app/cli/live_look.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+
+#include "app/cli/verb.h"
+
+namespace shardscope::cli {
+namespace {
+
+using LookClock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+using Link = collector::Viewer::Link;
+
+[[noreturn]] void no_answer(const std::string& endpoint, double wait_s) {
+  throw UserError(
+      fmt::format("{}: no collector answered within {:.0f} s; is a run, `record` or the dashboard "
+                  "listening there?",
+                  endpoint, wait_s));
+}
+
+}  // namespace
+
+bool is_endpoint(const std::string& text) { return text.find("://") != std::string::npos; }
+
+std::optional<std::int64_t> watch_until_quiet(const std::string& endpoint, collector::Viewer& viewer,
+                                              store::Store& store, double quiet_s, double wait_s) {
+  const LookClock::time_point began = LookClock::now();
+  LookClock::time_point changed = began;
+  std::uint64_t events = 0;
+  for (;;) {
+    viewer.poll(store, std::chrono::milliseconds(50));
+    const LookClock::time_point now = LookClock::now();
+    if (store.event_count() != events) {
+      events = store.event_count();
+      changed = now;
+    }
+    const Link link = viewer.link();
+    const bool there = link == Link::live || link == Link::ended || link == Link::lost;
+    if (there && (link == Link::ended || Seconds(now - changed).count() > quiet_s))
+      return std::chrono::duration_cast<std::chrono::nanoseconds>(now - changed).count();
+    if (Seconds(now - began).count() > wait_s) {
+      if (there && events > 0) return std::nullopt;
+      no_answer(endpoint, wait_s);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+bool catch_up(const std::string& endpoint, collector::Viewer& viewer, store::Store& store, double wait_s) {
+  const LookClock::time_point began = LookClock::now();
+  for (;;) {
+    viewer.poll(store, std::chrono::milliseconds(50));
+    const Link link = viewer.link();
+    if (link == Link::live || link == Link::ended) return true;
+    if (Seconds(LookClock::now() - began).count() > wait_s) {
+      if (store.event_count() > 0) return false;
+      no_answer(endpoint, wait_s);
+    }
+  }
+}
+
+}  // namespace shardscope::cli

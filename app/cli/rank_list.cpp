@@ -1,0 +1,53 @@
+#include "app/cli/rank_list.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "app/cli/verb.h"
+
+namespace shardscope::cli {
+namespace {
+
+/// "3" or "3-7".
+std::optional<NumberRange> range_of(std::string_view text) {
+  const auto number = [](std::string_view digits) -> std::optional<std::uint32_t> {
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+    return value;
+  };
+  const std::size_t dash = text.find('-');
+  const auto first = number(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : number(text.substr(dash + 1));
+  if (!first || !last || *last < *first) return std::nullopt;
+  return NumberRange{*first, *last};
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> ranks_of(const store::Store& store, std::string_view list) {
+  std::vector<std::uint32_t> ranks;
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    const std::string_view part = list.substr(0, comma);
+    const auto range = range_of(part);
+    if (!range) throw UserError(fmt::format("--ranks {}: is not like 0,4-7", part), 2);
+    const std::size_t before = ranks.size();
+    for (const store::RankRow& row : store.ranks()) {
+      if (row.rank >= range->first && row.rank <= range->second) ranks.push_back(row.rank);
+    }
+    if (ranks.size() == before) throw UserError(fmt::format("--ranks {}: there is no such rank", part));
+    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+  }
+  return ranks;
+}
+
+std::optional<NumberRange> steps_of(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  const auto steps = range_of(text);
+  if (!steps) throw UserError(fmt::format("--steps {}: is not like 10 or 10-20", text), 2);
+  return steps;
+}
+
+}  // namespace shardscope::cli

@@ -1,0 +1,68 @@
+// Why: which rank waits in which collective for whom, what the rank that never came does instead, and where
+// ranks issued different collectives. The same diagnosis as `shardscope why`.
+#include <cstdint>
+#include <string>
+
+#include "app/gui/model/format.h"
+#include "app/gui/views/panels.h"
+#include "app/gui/views/table_view.h"
+
+namespace shardscope::gui {
+namespace {
+
+class HangView final : public View {
+ public:
+  std::string_view name() const override { return "why"; }
+  std::string_view title() const override { return "Why it stands still"; }
+  void header(Context& ctx, Rect& room) override;
+  void draw(Context& ctx, Rect room) override;
+
+ private:
+  std::uint64_t made_ = UINT64_MAX;  ///< revision that the table is made of
+  std::string run_;
+  Table table_;
+  TableState state_;
+};
+
+void HangView::header(Context& ctx, Rect& room) {
+  const analysis::Hang& hang = ctx.app.run->why();
+  if (ctx.button_right(room, "Copy", !hang.ranks.empty(), Context::Look::plain,
+                       "The whole diagnosis as text, as `shardscope why` prints it"))
+    ImGui::SetClipboardText(analysis::hang_text(hang).c_str());
+}
+
+void HangView::draw(Context& ctx, Rect room) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const analysis::Hang& hang = app.run->why();
+  if (hang.ranks.empty()) {
+    ctx.empty(room, hang.text,
+              "While a live run stands still, this says who waits in which collective for whom, and what the "
+              "missing rank does.");
+    return;
+  }
+  if (made_ != app.run->why_revision() || run_ != app.run->source()) {
+    made_ = app.run->why_revision();
+    run_ = app.run->source();
+    table_ = hang_table(hang);
+  }
+  room = {room.x + 12, room.y + 2, room.w - 24, room.h - 8};
+  room.take_top(ctx.canvas.paragraph(room, hang.text, hang.stands_still ? c.text : mix(c.muted, c.text, 0.6F),
+                                     hang.stands_still ? Font::strong : Font::body) +
+                8);
+  if (room.h < 60) return;
+  TableOptions options;
+  for (std::size_t row = 0; row < hang.ranks.size(); ++row) {
+    if (hang.ranks[row].rank == hang.culprit) options.chosen = row;
+  }
+  const TableHit hit = draw_table(ctx, "##why", room, table_, state_, options);
+  if (!hit.clicked) return;
+  app.select_rank(hang.ranks[*hit.clicked].rank);
+  app.jump_to(hang.ranks[*hit.clicked].last_event_ns);
+}
+
+}  // namespace
+
+std::unique_ptr<View> make_hang_view() { return std::make_unique<HangView>(); }
+
+}  // namespace shardscope::gui

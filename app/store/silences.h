@@ -1,0 +1,33 @@
+// Stretches in which a rank sent nothing while its connection lasted: its process was stopped (a signal, a
+// debugger, a suspended virtual machine), or its host or network was. The collector records them as messages,
+// so a recording of any age and a live run have them alike; their texts are written and read here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+struct Silence {
+  std::uint32_t rank = 0;
+  std::int64_t begin_ns = 0;  ///< the last sign of life before it
+  std::int64_t end_ns = kOpen;
+  bool stopped = false;  ///< the operating system says so, on the collector's host
+  [[nodiscard]] bool lasts() const noexcept { return end_ns == kOpen; }
+};
+
+/// In order of the messages.
+[[nodiscard]] std::vector<Silence> silences(const Store& store);
+/// That of a rank which lasts where the store ends, whatever else is known of the rank (rank_end()).
+[[nodiscard]] std::optional<Silence> silence_now(const Store& store, std::uint32_t rank);
+
+/// "rank 2 has been silent for 6.0 s; its process 71 is stopped". `stopped_pid`: 0 where it is not known.
+[[nodiscard]] std::string silent_message(std::uint32_t rank, double seconds, std::int32_t stopped_pid);
+/// "rank 2 sends again after 21.2 s of silence; all its threads stood still". `same_host`: as the collector.
+[[nodiscard]] std::string sends_again_message(std::uint32_t rank, double seconds, bool same_host);
+
+}  // namespace shardscope::store

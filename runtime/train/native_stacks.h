@@ -1,0 +1,15 @@
+// Where every thread of this process is: the answer to `why --stacks`. Each thread writes down its own calls
+// in a signal handler, one thread at a time; names are looked up afterwards, by the thread that answers.
+#pragma once
+
+#include <string>
+
+namespace shardscope::train {
+
+/// Once, early, by the main thread: what the handler needs is loaded here. False where the signal is in use.
+bool prepare_native_stacks();
+/// Of every other thread the innermost call first; of one that does not answer (it blocks the signal, or the
+/// kernel holds it) what the kernel says. Takes 100 ms at most for each of those. Not in a signal handler.
+[[nodiscard]] std::string native_stacks();
+
+}  // namespace shardscope::train
