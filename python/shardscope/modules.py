@@ -34,6 +34,11 @@ def watch(model):
         _hooks.at_turn_off(unwatch)
 
 
+def entered():
+    """The innermost module whose forward is open."""
+    return _forward[-1].module if _forward else k.NO_ID
+
+
 def unwatch():
     for handle in _handles:
         handle.remove()
