@@ -2,6 +2,10 @@
 into host memory, and what they ask of `torch.cuda` has nothing to do. Of the test scripts only; the package knows nothing of it.
 """
 import contextlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -48,9 +52,42 @@ class Stream:
 def install():
     """From now on, for this process."""
     cuda = torch.cuda
+    if cuda.Stream is Stream:
+        return
     cuda.current_device = lambda: "cpu"
     cuda.Stream = Stream
     cuda.current_stream = cuda.default_stream = lambda device=None: Stream()
     cuda.stream = lambda stream: contextlib.nullcontext()
     cuda.synchronize = cuda.empty_cache = lambda *_: None
     OnHost().__enter__()
+
+
+class Absent(types.ModuleType):
+    """Whatever is imported from it is a class of that name with nothing in it."""
+    __path__ = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {})
+
+
+class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def __init__(self, names):
+        self.names = names
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in self.names:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        return Absent(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+def stand_in_for(*names):
+    """Packages that a framework imports for parts of it that are not used here."""
+    sys.meta_path.append(StandIns(names))

@@ -94,23 +94,26 @@ def forget():
 
 
 def guarded(adapter):
+    import torch
+    from shardscope import modules
+
     def entering(module, args):
-        import torch
         if not adapter.on or torch.compiler.is_compiling():
             return
         try:
-            if state.waiting:
-                look_for_models(module)
+            first = bool(state.waiting) and look_for_models(module)
             if id(module) in state.models and torch.is_grad_enabled() and module.training and session.watches(module):
                 session.begin_micro_step()
+                if first:
+                    modules.already_entered(module)
         except Exception as error:
             adapter.failed("register_module_forward_pre_hook", error)
     return entering
 
 
 def look_for_models(module):
-    """Of an optimizer whose parameters are all in this module: the outermost one comes first."""
-    held = {id(param) for param in module.parameters()}
+    """Whether it is that of an optimizer, whose parameters are all in it: the outermost one comes first."""
+    found, held = False, {id(param) for param in module.parameters()}
     for each in list(state.waiting):
         optimizer, groups = each
         if optimizer() is None:
@@ -120,6 +123,8 @@ def look_for_models(module):
             state.models[id(module)] = optimizer
             weakref.finalize(module, state.models.pop, id(module), None).atexit = False
             describe(module, optimizer(), groups)
+            found = True
+    return found
 
 
 def describe(module, optimizer, groups):

@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import cuda_on_cpu  # noqa: E402
 
 cuda_on_cpu.install()
+cuda_on_cpu.stand_in_for("peft", "bitsandbytes", "galore_torch")
 
 import torch.distributed as dist  # noqa: E402
 from colossalai.accelerator import set_accelerator  # noqa: E402

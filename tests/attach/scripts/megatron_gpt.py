@@ -2,6 +2,7 @@
 megatron_gpt.py OUT [name=value ...]. Writes OUT.RANK as tests/attach/train.py does. Knows nothing of Shardscope.
 """
 import functools
+import gc
 import json
 import os
 import pathlib
@@ -101,6 +102,7 @@ def main():
         succeeded, norm, _ = optimizer.step()
         norms.append(float(norm).hex() if succeeded else "skipped")
         if options["census"]:
+            gc.collect()  # Megatron-Core's modules leave logits in cycles
             bytes_held.append(census())
         if options["evaluate"] and step == 1:
             model.eval()
