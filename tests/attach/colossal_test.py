@@ -14,7 +14,7 @@ SCRIPT = runs.HERE / "scripts" / "colossal_zero.py"
 STEPS, BUCKET = 3, 5000
 STAGE2 = ("stage=2", "accumulate=2", "census=1")
 STAGE1 = ("stage=1", "groups=1", "census=1", "dtype=bf16")
-SCALED = ("stage=1", "dtype=fp16", "scale=100000000")
+SCALED = ("stage=1", "dtype=fp16", "scale=400000")
 CASES = [STAGE2, STAGE1, SCALED]
 FULL, EPILOGUE, GROUP_CHANGED = 0, 2, 4
 GATHER, REDUCE_SCATTER, ALL_REDUCE = 0, 1, 3
@@ -78,7 +78,7 @@ class Colossal(unittest.TestCase):
         recording = self.recording(SCALED)
         overflows = [int(e["code"]) for e in recording.of(0, "overflow")]
         self.assertEqual((len(overflows), overflows[0]), (STEPS, 1))
-        scales, expected = [as_double(e["v0"]) for e in recording.of(0, "loss_scale")], [1e8]
+        scales, expected = [as_double(e["v0"]) for e in recording.of(0, "loss_scale")], [4e5]
         for overflow in overflows[:-1]:
             expected.append(expected[-1] / 2 if overflow else expected[-1])
         self.assertEqual(scales, expected)

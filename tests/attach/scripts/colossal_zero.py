@@ -2,6 +2,7 @@
 OUT.RANK as tests/attach/train.py does. Knows nothing of Shardscope.
 """
 import contextlib
+import gc
 import json
 import pathlib
 import sys
@@ -37,6 +38,9 @@ class Host(CpuAccelerator):
 
     def synchronize(self, device=None):
         pass
+
+    def device_count(self):
+        return 1
 
 
 set_accelerator(Host())
@@ -81,6 +85,7 @@ def main():
             norms.append(float(optimizer.get_grad_norm() or 0).hex())
             if options["census"]:
                 del x, y, loss
+                gc.collect()
                 bytes_held.append(census())
             optimizer.zero_grad()
     with open(f"{out}.{rank}", "w", encoding="utf-8") as file:
