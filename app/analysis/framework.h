@@ -10,7 +10,8 @@
 
 namespace shardscope::analysis {
 
-enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp };  ///< zero: this runtime, or not given
+/// zero: this runtime, or not given; other: FSDP1, Megatron-Core, Colossal-AI.
+enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp, other };
 
 /// By its own name, in older recordings by the versions, which began with it.
 [[nodiscard]] inline Framework framework_of(const instrumentation::RunTables& tables) {
@@ -18,6 +19,8 @@ enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp };  ///< zero:
   if (name.starts_with("DeepSpeed")) return Framework::deepspeed;
   if (name.starts_with("FSDP2")) return Framework::fsdp2;
   if (name.starts_with("DistributedDataParallel") || name.starts_with("DDP")) return Framework::ddp;
+  if (name.starts_with("FSDP1") || name.starts_with("Megatron-Core") || name.starts_with("Colossal-AI"))
+    return Framework::other;
   return Framework::zero;
 }
 

@@ -14,6 +14,8 @@ BY_FRAMEWORK = {
     "fsdp1": "modules param_status layout prefetches release_reasons collective_parts buckets flush_reasons loss_scale",
     "fsdp2": SHARDED + " loss_scale",
     "ddp": "modules loss_scale",
+    "megatron": "modules layout fetch_waits collective_parts buckets flush_reasons loss_scale",
+    "colossalai": "modules layout collective_parts buckets flush_reasons loss_scale",
 }
 # Reasons by framework; "" for all.
 WHY = {
@@ -33,6 +35,10 @@ WHY = {
             "buckets flush_reasons collective_parts": "DistributedDataParallel fills and reduces its buckets in C++",
             "param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
             "parameters stay whole"},
+    "colossalai": {"param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
+                   "parameters stay whole: only their updated values are gathered"},
+    "megatron": {"param_status prefetches prefetch_reasons release_reasons trace fetch_counters":
+                 "parameters stay whole: only their updated values are gathered"},
 }
 
 
@@ -45,7 +51,7 @@ def recorded(kind, device="cpu"):
     mask = bits(ALWAYS) | bits(BY_FRAMEWORK[kind])
     if device.startswith("cuda"):
         return mask & ~bits("fetch_waits") | bits("allocator") | (0 if _core.gpu_library_missing() else bits("kernels"))
-    return mask | (bits("reduce_waits") if kind == "zero12" else 0)
+    return mask | (bits("reduce_waits") if kind in ("zero12", "megatron") else 0)
 
 
 def reasons(kind, device="cpu"):

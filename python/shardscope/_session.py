@@ -38,6 +38,7 @@ class Session(_core.SessionState):
         self.run = None
         self.forked = False
         self.plain = False  # no engine: backward, step and norm come from torch itself
+        self.plain_backward = False  # that of torch at least
         self.waiting = {}  # id(model) -> (weak reference, describe, then, info) of what no run describes yet
         self.models = {}  # id(model) -> number, as modules and params have them
         self.name_ids = {}  # name of a span -> its number
@@ -108,6 +109,7 @@ class Session(_core.SessionState):
                         grad_bytes=info.get("grad_bytes", 4), master_bytes=info.get("master_bytes", 0),
                         framework=info["framework"], records=_records.recorded(info["kind"], info.get("device", "")))
         self.run, self.plain = run, info.get("plain", False)
+        self.plain_backward = info.get("plain_backward", self.plain)
         self.on_device, self.kind = info.get("device", "").startswith("cuda"), info["kind"]
         try:
             self._number(self.models, model, 0)

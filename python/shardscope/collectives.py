@@ -21,6 +21,9 @@ OPS = (("allgather", k.ALL_GATHER), ("all_gather", k.ALL_GATHER), ("reduce_scatt
 # By the names that DeviceMesh and users give.
 PURPOSES = (("replicate", k.GROUP_REPLICA), ("shard", k.GROUP_SHARD), ("tp", k.GROUP_TENSOR), ("pp", k.GROUP_PIPELINE),
             ("ep", k.GROUP_EXPERT), ("cp", k.GROUP_CONTEXT), ("dp", k.GROUP_DATA))
+# And Megatron-Core, where a name with two of these is of something else: EXPERT_DATA_PARALLEL_GROUP.
+PARALLEL = {"tensor": k.GROUP_TENSOR, "pipeline": k.GROUP_PIPELINE, "context": k.GROUP_CONTEXT, "expert": k.GROUP_EXPERT,
+            "data": k.GROUP_DATA}
 
 _groups = {}  # id(group) -> hooks, so that detach() can take them back
 
@@ -48,6 +51,14 @@ def install(table):
 def op_of(name):
     """Of torch's HookOpName; None: not a collective that has a number here."""
     return next((op for part, op in OPS if part in name.name.lower()), None)
+
+
+def purpose_of(words):
+    if "parallel" in words:
+        named = [PARALLEL[word] for word in words if word in PARALLEL]
+        if len(named) == 1:
+            return named[0]
+    return next((purpose for word, purpose in PURPOSES if word in words), k.GROUP_OTHER)
 
 
 def dtype_code(dtype):
@@ -91,5 +102,4 @@ class Hooks:
             return  # destroyed before there was a model
         name = getattr(self.group, "group_desc", "") or getattr(self.group, "group_name", "")
         words = name.lower().split("_")
-        purpose = next((purpose for word, purpose in PURPOSES if word in words), k.GROUP_OTHER)
-        self.calls.number = run.add_group(name, purpose, dist.get_process_group_ranks(self.group))
+        self.calls.number = run.add_group(name, purpose_of(words), dist.get_process_group_ranks(self.group))

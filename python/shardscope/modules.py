@@ -34,6 +34,16 @@ def watch(model):
         _hooks.at_turn_off(unwatch)
 
 
+def entered():
+    """The innermost module whose forward is open."""
+    return _forward[-1].module if _forward else k.NO_ID
+
+
+def already_entered(module):
+    """Of one that is watched from within its forward: torch calls no hook that is registered while hooks of it run."""
+    _guarded(_entering)(module, ())
+
+
 def unwatch():
     for handle in _handles:
         handle.remove()

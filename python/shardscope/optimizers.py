@@ -34,7 +34,7 @@ def install_backward(table):
 
 
 def backward(tensor, *args, **kwargs):
-    if session.plain and session.started and session.in_micro_step:
+    if session.plain_backward and session.started and session.in_micro_step:
         if tensor.numel() == 1:
             session.loss(tensor)
         session.begin_backward()

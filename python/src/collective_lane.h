@@ -25,6 +25,7 @@ struct Collective {
 class Lane {
  public:
   explicit Lane(std::uint8_t lane) : lane_(lane) {}
+  [[nodiscard]] std::uint8_t number() const { return lane_; }
 
   void issue(const std::shared_ptr<Collective>& issued) {
     waiting_.push_back(issued);

@@ -2,7 +2,12 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "collective_lane.h"
 
 namespace shardscope::python {
 namespace {
@@ -26,6 +31,21 @@ std::uint32_t number_of(const NumberTable& table, std::uintptr_t key) {
 }
 
 }  // namespace
+
+void SessionState::waited_for(std::uint8_t lane, std::uint32_t owner) {
+  if (on_device) return;  // there only a stream waits
+  std::vector<nb::object> complete;
+  for (std::size_t at = 0; at < unfinished.size();) {
+    const auto& ended = nb::cast<const CollectiveEnded&>(unfinished[at].second);
+    if (ended.lane->number() == lane && ended.which->owner == owner) {
+      complete.push_back(std::move(unfinished[at].second));
+      unfinished.erase(unfinished.begin() + static_cast<std::ptrdiff_t>(at));
+    } else {
+      ++at;
+    }
+  }
+  for (const nb::object& ended : complete) (void)ended();
+}
 
 void add_session(nb::module_& module) {
   using nb::arg;
@@ -69,6 +89,7 @@ void add_session(nb::module_& module) {
       .def_ro("spans", &State::spans)
       .def_ro("param_elems", &State::param_elems)
       .def("poll", &State::poll)
+      .def("waited_for", &State::waited_for)
       .def("issued", &State::issued)
       .def("purpose_served", &State::purpose_served)
       .def("begin_span", &State::begin_span)

@@ -65,6 +65,10 @@ class SessionState {
     unfinished.emplace_back(std::move(work), std::move(ended));
   }
 
+  /// The framework has waited for what was issued in this lane for this gather or bucket, and host memory has
+  /// it: also where the Work does not say so (gloo's reduce-scatter, where it is asynchronous).
+  void waited_for(std::uint8_t lane, std::uint32_t owner);
+
   /// A collective is issued now.
   void issued() {
     if (until_issued) shardscope_emit(&*until_issued);

@@ -37,6 +37,12 @@ def torch_folder(version):
     return environment_folder("--torch", version)
 
 
+@functools.cache
+def other_folder(name):
+    """Of another framework than the environment's own."""
+    return environment_folder("--with", name)
+
+
 def newest(*folders):
     return max(path.stat().st_mtime for folder in folders for path in folder.rglob("*") if path.is_file())
 
@@ -60,8 +66,8 @@ def build_package():
     marker.touch()
 
 
-def process_environment(deepspeed="0.19.8", torch=None, **more):
-    before = f"{torch_folder(torch)}:" if torch else ""
+def process_environment(deepspeed="0.19.8", torch=None, other=None, **more):
+    before = (f"{torch_folder(torch)}:" if torch else "") + (f"{other_folder(other)}:" if other else "")
     extensions = (torch_folder(torch) if torch else ENVIRONMENT) / f"extensions-{deepspeed}"
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("SHARDSCOPE", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "PYTHON"))}

@@ -53,7 +53,7 @@ def batch(index, rank):
 def options_of(arguments):
     options = {"steps": 3, "accumulate": 1, "reshard": 1, "dtype": "fp32", "checkpoint": 0, "offload": 0, "crash": 0,
                "loaders": 0, "sleep": 0.0, "census": 0, "replicas": 1, "groups": 0,
-               "evaluate": 0}
+               "evaluate": 0, "nvme": ""}
     for argument in arguments:
         name, value = argument.split("=")
         options[name] = type(options[name])(value)
@@ -167,6 +167,9 @@ def train_deepspeed(framework, options, rank):
             "stage3_param_persistence_threshold": 40, "allgather_bucket_size": 5000}
     if options["offload"]:
         zero["offload_optimizer"] = {"device": "cpu"}
+    if options["nvme"]:
+        place = {"device": "nvme", "nvme_path": options["nvme"], "buffer_count": 5}
+        zero["offload_optimizer"], zero["offload_param"] = place, {**place, "buffer_count": 40, "buffer_size": 10000}
     config = {"train_micro_batch_size_per_gpu": BATCH, "gradient_accumulation_steps": options["accumulate"],
               "gradient_clipping": 1.0, "zero_optimization": zero,
               "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}}}

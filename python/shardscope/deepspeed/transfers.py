@@ -140,7 +140,7 @@ def install_states(table, cls, async_in, async_out):
 
 def states_begin(kind):
     def begins(swapper, parameter, *args, **kwargs):
-        info = swapper.swap_params_info.get(parameter.ds_id)
+        info = swapper.swap_params_info.get(swapper.parameter_id(parameter))
         if session.in_step and info is not None:
             return begin(kind, size=info.num_tensors() * info.numel() * info.dtype().itemsize)
     return begins

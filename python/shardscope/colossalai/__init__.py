@@ -1,0 +1,1 @@
+"""Hooks of Colossal-AI's ZeRO stages 1 and 2."""

@@ -1,0 +1,34 @@
+"""What a LowLevelZeroOptimizer trains: modules, parameters, and which rank owns which elements."""
+from shardscope import _records
+from shardscope._session import session
+
+SEVERAL = "parameters are cut among the ranks of several process groups at once"
+
+
+def describe(run, model, optimizer):
+    """Each parameter is cut into as many equal parts as its group has ranks, the last one padded. Returns of each
+    id(the whole parameter with its padding) -> (number, elements)."""
+    import torch.distributed as dist
+    numbers = session.add_modules(model)
+    padded = {}
+    for name, param in model.named_parameters():
+        group, elems = optimizer.param_to_pg.get(param), param.numel()
+        if group is None or isinstance(group, tuple) or not param.requires_grad:
+            session.add_param(param, name, param.shape, elems, trained=param.requires_grad, dtype=param.dtype)
+            continue
+        ranks = dist.get_process_group_ranks(group)
+        whole = optimizer._working_param_to_padded_working_param[param]
+        shard = whole.numel() // len(ranks)
+        number = session.add_param(param, name, param.shape, elems, shard_elems=shard, padding=whole.numel() - elems,
+                                   dtype=param.dtype)
+        padded[id(whole)] = number, elems
+        for index, rank in enumerate(ranks):
+            begin = min(index * shard, elems)
+            end = min(begin + shard, elems)
+            run.add_slice(number, rank, begin, 0, end - begin, shard - (end - begin))
+    for path, module in model.named_modules():
+        for param in module.parameters(recurse=False):
+            session.use_param(numbers[path], session.params[id(param)])
+    if any(isinstance(group, tuple) for group in optimizer.param_to_pg.values()):
+        run.not_recorded(_records.bits("layout"), SEVERAL)
+    return padded

@@ -1,0 +1,1 @@
+"""Hooks of Megatron-Core's data parallelism and optimizers, one file for each part of its table."""

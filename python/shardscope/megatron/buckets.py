@@ -1,0 +1,187 @@
+"""Megatron-Core: gradients' buckets, their reduction, and the gathers of updated parameters.
+
+| symbol of distributed.param_and_grad_buffer._ParamAndGradBucketGroup | event |
+|---|---|
+| register_grad_ready | bucket_add, of the last micro-step's gradients |
+| start_grad_sync, before | bucket_flush: all gradients have come, or the end of the backward; gate `bucket` |
+| start_grad_sync where it waits itself; finish_grad_sync | reduce_wait |
+| start_param_sync | the gather: its collectives carry its parameters |
+| start_param_sync where it waits itself; finish_param_sync | fetch_wait, of the module whose forward needs it |
+
+A group's buckets are reduced and gathered together: it is one bucket here. Parameters stay whole in memory.
+"""
+import weakref
+
+from shardscope import _core, _kinds as k
+from shardscope._hooks import Adapter
+from shardscope._session import NO_ID, session
+
+emit = _core.emit
+buckets = _core.Buckets(session)
+groups = weakref.WeakKeyDictionary()  # _ParamAndGradBucketGroup -> Group
+
+
+def adapters():
+    return [Adapter("Megatron-Core, buckets", "megatron.core.distributed.param_and_grad_buffer", install)]
+
+
+def install(table):
+    cls = "_ParamAndGradBucketGroup."
+    table.wrap(cls + "register_grad_ready", "self param", before=gradient_comes, after=lambda *_, **__: buckets.came())
+    table.wrap(cls + "start_grad_sync", "self force_all_reduce", before=reduction_begins, after=reduction_issued)
+    table.wrap(cls + "finish_grad_sync", "self force_all_reduce", before=reduction_awaited, after=reduction_ended)
+    table.wrap(cls + "start_param_sync", "self force_sync", before=gather_begins, after=gather_issued)
+    table.wrap(cls + "finish_param_sync", "self skip_next_bucket_dispatch", before=gather_awaited, after=gather_ended)
+
+
+class Waiting:
+    """What is being finished, and the span of the wait that is open."""
+    reduction, gather = None, None
+    span = None
+
+    def begin(self, kind, lane, a, b, size):
+        """Of a host: on a GPU it only queues, and the wait is a stream's."""
+        if session.on_device or self.span is not None:
+            return
+        self.span = kind + 1, lane, 0, a, b, NO_ID, size, 0
+        emit(kind, *self.span[1:])
+
+    def end(self):
+        if self.span is not None:
+            emit(*self.span)
+            self.span = None
+
+
+waiting = Waiting()
+
+
+class Group:
+    """Of one _ParamAndGradBucketGroup: its parameters, and what its hooks know from one call to the next."""
+
+    def __init__(self, group):
+        self.params = {id(p): (session.params[id(p)], p.numel())
+                       for bucket in group.buckets for p in bucket.params_list if id(p) in session.params}
+        self.parts = _core.Parts(list(self.params.values()))
+        self.key = id(group)
+        self.grad_bytes = sum(b.grad_data.numel() * b.grad_data.element_size() for b in group.buckets)
+        self.param_bytes = sum(b.param_data.numel() * b.param_data.element_size() for b in group.buckets
+                               if b.param_data is not None)
+        self.come, self.filled = set(), 0  # gradients in the open bucket
+        self.bucket = self.gather = NO_ID  # the last ones
+
+    def add(self, param):
+        if param in self.come or param not in self.params:
+            return
+        number, elems = self.params[param]
+        self.come.add(param)
+        self.filled += elems
+        buckets.add(self.key, number, elems, self.filled)
+
+    def flush(self):
+        reason = k.EPILOGUE if buckets.coming is None else k.GROUP_COMPLETE
+        for param in self.params:  # those that nobody registered as they came
+            self.add(param)
+        self.bucket = buckets.flush(self.key, self.parts, self.filled, False, reason=reason)
+        self.come, self.filled = set(), 0
+
+    def await_reduction(self):
+        waiting.begin(k.REDUCE_WAIT_BEGIN, k.COMPUTE, self.bucket, NO_ID, self.grad_bytes)
+
+    def await_gather(self):
+        from shardscope import modules
+        waiting.begin(k.FETCH_WAIT_BEGIN, k.COMPUTE, modules.entered(), self.gather, self.param_bytes)
+
+
+def describe(group):
+    groups[group] = Group(group)
+
+
+def known(group):
+    return groups.get(group) if session.started else None
+
+
+# ---- gradients ------------------------------------------------------------------------------------------
+
+def gradient_comes(group, param, *args, **kwargs):
+    of = known(group)
+    if of is not None and group.is_last_microbatch:
+        buckets.comes(param)
+        of.add(id(param))
+
+
+def reduction_begins(group, *args, **kwargs):
+    of = known(group)
+    if of is None or group.is_first_batch and group.grad_reduce_handle is not None:
+        return None  # in the second case it does nothing
+    if of.params:
+        of.flush()
+    if not group.ddp_config.overlap_grad_reduce:
+        of.await_reduction()
+    return of
+
+
+def reduction_issued(of, result, group, *args, **kwargs):
+    if of is None:
+        return
+    session.purpose_served()
+    if not group.ddp_config.overlap_grad_reduce:
+        waiting.end()
+    elif waiting.reduction is of:  # issued only when it is finished: in the first step
+        of.await_reduction()
+
+
+def reduction_awaited(group, *args, **kwargs):
+    waiting.reduction = known(group)
+    if waiting.reduction is not None and group.grad_reduce_handle is not None:
+        waiting.reduction.await_reduction()
+    return waiting.reduction
+
+
+def reduction_ended(of, result, *args, **kwargs):
+    waiting.reduction = None
+    if of is not None:
+        waiting.end()
+        session.waited_for(k.REDUCE, of.bucket)
+
+
+# ---- parameters -----------------------------------------------------------------------------------------
+
+def gather_begins(group, force_sync=False):
+    of = known(group)
+    if of is None:
+        return None
+    if waiting.gather is not None and waiting.gather is not of:
+        waiting.end()  # the next group's, issued as soon as the wait for this one was over
+    if force_sync and group.param_gather_handle is not None:
+        of.await_gather()  # for one that was issued before
+        return of, True
+    of.gather = session.gathers = session.gathers + 1
+    session.purpose = (k.GATHER, of.gather, of.parts if of.params else ())
+    waits = force_sync or not group.ddp_config.overlap_param_gather
+    if waits:
+        of.await_gather()
+    return of, waits
+
+
+def gather_issued(token, result, *args, **kwargs):
+    if token is None:
+        return
+    of, waits = token
+    session.purpose_served()
+    if waits:
+        waiting.end()
+    elif waiting.gather is of:
+        of.await_gather()
+
+
+def gather_awaited(group, *args, **kwargs):
+    waiting.gather = known(group)
+    if waiting.gather is not None and group.param_gather_handle is not None:
+        waiting.gather.await_gather()
+    return waiting.gather
+
+
+def gather_ended(of, result, *args, **kwargs):
+    waiting.gather = None
+    if of is not None:
+        waiting.end()
