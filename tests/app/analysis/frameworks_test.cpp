@@ -104,6 +104,28 @@ TEST(Frameworks, TheNameIsTheFrameworks) {
   EXPECT_EQ(partitioning_name(tables), "DDP");
 }
 
+TEST(Frameworks, EveryAttachedOneOnAGpuHasTimesOfTheHost) {
+  for (const std::string framework : {"FSDP1 (PyTorch 2.15.0)", "Megatron-Core 0.16.1, PyTorch 2.15.0",
+                                      "Colossal-AI 0.5.0, PyTorch 2.15.0", "DeepSpeed 0.19.8"}) {
+    ev::RunTables tables;
+    tables.framework = framework;
+    EXPECT_TRUE(has_times_of_host(framework_of(tables), "cuda:0")) << framework;
+    EXPECT_FALSE(has_times_of_host(framework_of(tables), "cpu")) << framework;
+  }
+  EXPECT_FALSE(has_times_of_host(framework_of(ev::RunTables{}), "cuda:0"));
+}
+
+/// Stages of a pipeline are recorded without their modules: optimizer spans alone are no measure of computing.
+TEST(Frameworks, ComputingIsNotKnownWithoutModules) {
+  for (const bool modules : {false, true}) {
+    RunBuilder run(1, 1, "Megatron-Core 0.16.1, PyTorch 2.15.0");
+    run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    run.span(0, 800, 900, EventKind::optimizer_begin, StreamId::compute, 0, 0);
+    if (modules) run.span(0, 100, 300, EventKind::module_begin, StreamId::compute, 0, 0);
+    EXPECT_EQ(partition_time(run.build(), 0, 0, 1000).known(), modules);
+  }
+}
+
 /// A program that attaches to a run on a GPU sees its calls return: what the device did only its records say.
 TEST(Frameworks, SpansOfTheHostAreNoTimesOfAGpu) {
   for (const bool records : {false, true}) {

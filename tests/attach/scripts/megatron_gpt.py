@@ -102,7 +102,7 @@ def main():
         succeeded, norm, _ = optimizer.step()
         norms.append(float(norm).hex() if succeeded else "skipped")
         if options["census"]:
-            gc.collect()  # Megatron-Core's modules leave logits in cycles
+            gc.collect()
             bytes_held.append(census())
         if options["evaluate"] and step == 1:
             model.eval()
