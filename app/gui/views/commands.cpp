@@ -74,7 +74,7 @@ void play_or_pause(C& ctx) {
   else
     ctx.app.breaks.play(ctx.app, !ctx.app.breaks.playing());
 }
-bool has_breaks(const C& ctx) { return recording(ctx) && !ctx.app.breaks.list().empty(); }
+bool has_breaks(const C& ctx) { return !live(ctx) && !ctx.app.breaks.list().empty(); }
 bool can_break_here(const C& ctx) {
   const SelectionKind kind = ctx.app.selection.kind;
   return kind == SelectionKind::module || kind == SelectionKind::param || kind == SelectionKind::step;
