@@ -25,7 +25,8 @@ namespace {
 /// A figure by measured step, mean over ranks; of each run of a side.
 using Repeats = std::vector<ValuesByStep>;
 struct StepSeries {
-  Repeats step_ms, tokens_per_s, exposed_ms, overlap_pct, idle_ms, unrecorded_ms, fetch_wait_ms, flushes, tokens;
+  Repeats step_ms, tokens_per_s, exposed_ms, overlap_pct, idle_ms, unrecorded_ms, fetch_wait_ms, flushes,
+      tokens;
 };
 
 double mean(const std::vector<double>& values) {
@@ -250,13 +251,15 @@ std::string verdict_by_tokens(const Difference& step, const Difference& speed, c
   const double change = percent * speed.interval->middle;
   std::string text =
       speed.differs()
-          ? fmt::format("B is {:.1f} % {} than A in tokens per second (95 %: {:+.1f} to {:+.1f} %): {:.0f} "
-                        "against {:.0f}.",
-                        std::abs(change), change > 0 ? "faster" : "slower", percent * speed.interval->low,
-                        percent * speed.interval->high, *speed.b, *speed.a)
-          : fmt::format("No difference in tokens per second that the steps bear: {:.0f} against {:.0f} "
-                        "(95 %: {:+.1f} to {:+.1f} %).",
-                        *speed.a, *speed.b, percent * speed.interval->low, percent * speed.interval->high);
+          ? fmt::format(
+                "B is {:.1f} % {} than A in tokens per second (95 %: {:+.1f} to {:+.1f} %): {:.0f} "
+                "against {:.0f}.",
+                std::abs(change), change > 0 ? "faster" : "slower", percent * speed.interval->low,
+                percent * speed.interval->high, *speed.b, *speed.a)
+          : fmt::format(
+                "No difference in tokens per second that the steps bear: {:.0f} against {:.0f} "
+                "(95 %: {:+.1f} to {:+.1f} %).",
+                *speed.a, *speed.b, percent * speed.interval->low, percent * speed.interval->high);
   text += fmt::format(" A step is not the same work in both: {:.0f} tokens in A, {:.0f} in B{}", *tokens.a,
                       *tokens.b, tokens.settings.empty() ? "" : " (" + tokens.settings + ")");
   if (step.a && step.b) text += fmt::format("; it takes {:.1f} and {:.1f} ms", *step.a, *step.b);
@@ -344,12 +347,11 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
   const bool bears = basis.enough() && result.metrics[0].interval && *result.metrics[0].a > 0;
   result.unlike = unlike_trainings(a.front(), b.front());
   if (!result.unlike.empty()) result.verdict = "Not the same training" + unlike_text(result.unlike) + ". ";
-  result.verdict +=
-      bears
-          ? verdict(result.metrics[0], result.metrics[1], result.metrics[2],
-                    {median(all_of(sa.tokens)), median(all_of(sb.tokens)), settings_of_tokens(result.config_changes)},
-                    first_a.link_gbps > 0 || first_b.link_gbps > 0)
-          : no_verdict(basis, steps.pairs);
+  result.verdict += bears ? verdict(result.metrics[0], result.metrics[1], result.metrics[2],
+                                    {median(all_of(sa.tokens)), median(all_of(sb.tokens)),
+                                     settings_of_tokens(result.config_changes)},
+                                    first_a.link_gbps > 0 || first_b.link_gbps > 0)
+                          : no_verdict(basis, steps.pairs);
   result.method = bears ? method_of(steps) : std::string();
   result.simulated_a = first_a.simulated;
   result.simulated_b = first_b.simulated;

@@ -251,7 +251,8 @@ int print_findings(const Reading& reading) {
   }
   const bool live = is_endpoint(reading.file);
   auto findings = analysis::find(store, live ? analysis::summarize(store) : analysis::summarize(store, info));
-  if (!live && reading.plays > 0) analysis::try_advice(findings, player_of(reading.file, store, reading.plays));
+  if (!live && reading.plays > 0)
+    analysis::try_advice(findings, player_of(reading.file, store, reading.plays));
   const bool simulated = store.tables().simulated;
   say_text(stdout, reading.json ? instrumentation::plain_json(analysis::findings_json(findings, simulated))
                                 : instrumentation::plain_lines(findings_text(findings, simulated)));

@@ -114,7 +114,8 @@ void Frame::choose_navigation() {
   if (by_keyboard_ && (at == nullptr || std::string_view(at->Name) == Workspace::kHostWindow))
     ImGui::FocusTopMostWindowUnderOne(nullptr, at, nullptr, ImGuiFocusRequestFlags_None);
   const bool wanted = by_keyboard_ || io.WantTextInput || io.KeyAlt || io.KeyCtrl ||
-                      workspace_.ui().dialog != Dialog::none || ImGui::GetCurrentContext()->OpenPopupStack.Size > 0;
+                      workspace_.ui().dialog != Dialog::none ||
+                      ImGui::GetCurrentContext()->OpenPopupStack.Size > 0;
   if (wanted)
     io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
   else

@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "app/gui/model/find_spans.h"
 #include "app/gui/model/names.h"
 #include "app/store/span_time.h"
+#include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
 namespace {
@@ -24,11 +26,6 @@ void find_selected(AppState& app, UiState& ui) {
   if (find_selection(app)) ui.show_panel = "find";
 }
 
-std::uint32_t module_in(const store::Span& span) {
-  if (span.kind == ev::EventKind::module_begin || span.kind == ev::EventKind::fetch_wait_begin) return span.a;
-  return ev::kNoId;
-}
-
 /// Parameters that a collective moves; nothing of other spans.
 std::vector<std::uint32_t> params_of(const AppState& app, store::LaneId lane, const store::Span& span) {
   if (span.kind != ev::EventKind::collective_begin) return {};
@@ -36,7 +33,8 @@ std::vector<std::uint32_t> params_of(const AppState& app, store::LaneId lane, co
     const Fetch* const fetch = app.run->index().fetch_of(lane.rank, span);
     return fetch == nullptr ? std::vector<std::uint32_t>() : fetch->params;
   }
-  const auto parts = app.run->index().parts(lane.rank, span.a);
+  const auto parts =
+      app.run->index().parts(lane.rank, ev::as<ev::EventKind::collective_begin>(span).sequence);
   return {parts.begin(), parts.end()};
 }
 
@@ -67,16 +65,17 @@ void open_span_menu(Context& ctx, store::LaneId lane, const store::Span& span) {
                      ui.open(Dialog::note);
                    }});
   items.push_back({"Copy its name", name, true, false, [&ui, name] { copy(ui, name); }});
-  const std::uint32_t module = module_in(span);
+  const std::uint32_t module = module_of(span);
   bool line = true;
   if (module != ev::kNoId) {
     items.push_back({"Go to " + module_name(app.store(), module), "", true, false,
                      [&app, module, rank = lane.rank] { app.select_module(module, rank); },
                      std::exchange(line, false)});
-    items.push_back({"Stop at " + module_name(app.store(), module), "breakpoint", true, false, [&app, &ui, module] {
-                       app.breaks.add(app.store(), {BreakKind::module, module});
-                       ui.show_panel = "stepper";
-                     }});
+    items.push_back(
+        {"Stop at " + module_name(app.store(), module), "breakpoint", true, false, [&app, &ui, module] {
+           app.breaks.add(app.store(), {BreakKind::module, module});
+           ui.show_panel = "stepper";
+         }});
   }
   const std::vector<std::uint32_t> params = params_of(app, lane, span);
   constexpr std::size_t kMostParams = 6;
