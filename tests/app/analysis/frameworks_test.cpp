@@ -115,7 +115,8 @@ TEST(Frameworks, EveryAttachedOneOnAGpuHasTimesOfTheHost) {
   EXPECT_FALSE(has_times_of_host(framework_of(ev::RunTables{}), "cuda:0"));
 }
 
-/// Stages of a pipeline are recorded without their modules: optimizer spans alone are no measure of computing.
+/// Stages of a pipeline are recorded without their modules: optimizer spans alone are no measure of
+/// computing.
 TEST(Frameworks, ComputingIsNotKnownWithoutModules) {
   for (const bool modules : {false, true}) {
     RunBuilder run(1, 1, "Megatron-Core 0.16.1, PyTorch 2.15.0");
