@@ -2,8 +2,8 @@
 
 FRAMEWORK: ddp, fsdp1, fsdp2, zero0, zero1, zero2, zero3. Writes OUT.RANK: losses and gradient norms of every micro-step and step
 as exact texts, and a digest of the final weights' bytes; with census=1 the bytes of all tensors after
-each step; with evaluate=1 (DeepSpeed) two batches are evaluated after the second and after the third micro-step. Knows nothing
-of Shardscope.
+each step; with evaluate=1 (DeepSpeed) two batches are evaluated after the second and after the third micro-step; with nvme=FOLDER (zero3)
+parameters and states of the optimizer go there. Knows nothing of Shardscope.
 """
 import gc
 import hashlib
@@ -20,22 +20,22 @@ WIDTH, BLOCKS, BATCH = 32, 3, 4
 
 
 class Block(nn.Module):
-    def __init__(self):
+    def __init__(self, width):
         super().__init__()
-        self.norm = nn.LayerNorm(WIDTH)
-        self.up = nn.Linear(WIDTH, 4 * WIDTH)
-        self.down = nn.Linear(4 * WIDTH, WIDTH)
+        self.norm = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
 
     def forward(self, x):
         return x + self.down(torch.relu(self.up(self.norm(x))))
 
 
 class Net(nn.Module):
-    def __init__(self, blocks=BLOCKS, checkpoint=False):
+    def __init__(self, blocks=BLOCKS, checkpoint=False, width=WIDTH):
         super().__init__()
-        self.first = nn.Linear(16, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(blocks))
-        self.last = nn.Linear(WIDTH, 5)
+        self.first = nn.Linear(16, width)
+        self.blocks = nn.ModuleList(Block(width) for _ in range(blocks))
+        self.last = nn.Linear(width, 5)
         self.checkpoint = checkpoint
 
     def forward(self, x, y):
@@ -53,7 +53,7 @@ def batch(index, rank):
 def options_of(arguments):
     options = {"steps": 3, "accumulate": 1, "reshard": 1, "dtype": "fp32", "checkpoint": 0, "offload": 0, "crash": 0,
                "loaders": 0, "sleep": 0.0, "census": 0, "replicas": 1, "groups": 0,
-               "evaluate": 0, "nvme": ""}
+               "evaluate": 0, "nvme": "", "width": WIDTH}
     for argument in arguments:
         name, value = argument.split("=")
         options[name] = type(options[name])(value)
@@ -162,14 +162,14 @@ def train_deepspeed(framework, options, rank):
     import deepspeed
     deepspeed.init_distributed("gloo")
     torch.manual_seed(7)
-    model = Net(checkpoint=bool(options["checkpoint"]))
+    model = Net(checkpoint=bool(options["checkpoint"]), width=options["width"])
     zero = {"stage": int(framework[-1]), "reduce_bucket_size": 5000, "stage3_prefetch_bucket_size": 6000,
             "stage3_param_persistence_threshold": 40, "allgather_bucket_size": 5000}
     if options["offload"]:
         zero["offload_optimizer"] = {"device": "cpu"}
     if options["nvme"]:
         place = {"device": "nvme", "nvme_path": options["nvme"], "buffer_count": 5}
-        zero["offload_optimizer"], zero["offload_param"] = place, {**place, "buffer_count": 40, "buffer_size": 10000}
+        zero["offload_optimizer"], zero["offload_param"] = place, {**place, "buffer_count": 12, "buffer_size": 1 << 20}
     config = {"train_micro_batch_size_per_gpu": BATCH, "gradient_accumulation_steps": options["accumulate"],
               "gradient_clipping": 1.0, "zero_optimization": zero,
               "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}}}

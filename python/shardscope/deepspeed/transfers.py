@@ -142,5 +142,9 @@ def states_begin(kind):
     def begins(swapper, parameter, *args, **kwargs):
         info = swapper.swap_params_info.get(swapper.parameter_id(parameter))
         if session.in_step and info is not None:
-            return begin(kind, size=info.num_tensors() * info.numel() * info.dtype().itemsize)
+            tensors = info.num_tensors()
+            if kind == WRITE and not info.has_state_tensors:  # the first update has just made them, and they go with this one
+                tensors += sum(getattr(state, "numel", int)() == info.numel()
+                               for state in swapper.optimizer.state.get(parameter, {}).values())
+            return begin(kind, size=tensors * info.numel() * info.dtype().itemsize)
     return begins
