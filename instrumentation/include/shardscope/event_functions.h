@@ -308,8 +308,8 @@ static inline void shardscope_clip_factor(uint32_t step, double value) {
   shardscope_record_(SHARDSCOPE_EVENT_CLIP_FACTOR, SHARDSCOPE_LANE_HOST, 0, step, SHARDSCOPE_NO_ID,
       SHARDSCOPE_NO_ID, shardscope_bits_(value), 0);
 }
-/* `votes` of `matrices` matrices are for a deferred update in the next step; `mass_chosen`: the part of all absolute
-   gradients that was in chosen columns, 0 to 1. */
+/* `votes` of `matrices` matrices are for a deferred update in the next step; `mass_chosen`: the part of all
+   absolute gradients that was in chosen columns, 0 to 1. */
 static inline void shardscope_update_votes(uint32_t step, uint32_t votes, uint32_t votes_needed,
     double mass_chosen, int64_t matrices) {
   shardscope_record_(SHARDSCOPE_EVENT_UPDATE_VOTES, SHARDSCOPE_LANE_HOST, 0, step, votes, votes_needed,
@@ -334,8 +334,8 @@ static inline void shardscope_allocator_state(uint8_t pool, int64_t reserved_byt
   shardscope_record_(SHARDSCOPE_EVENT_ALLOCATOR_STATE, SHARDSCOPE_LANE_HOST, pool, retries, ooms,
       SHARDSCOPE_NO_ID, reserved_bytes, inactive_split_bytes);
 }
-/* Mean loss of an evaluation after `step`, on data that is not trained on: `batches` of this rank, and as
-   many of every other. */
+/* Mean loss of an evaluation after `step`, on data that is not trained on: `batches` of this rank, and the
+   same number of every other. */
 static inline void shardscope_eval_loss(uint32_t step, uint32_t batches, double value) {
   shardscope_record_(SHARDSCOPE_EVENT_EVAL_LOSS, SHARDSCOPE_LANE_HOST, 0, step, batches, SHARDSCOPE_NO_ID,
       shardscope_bits_(value), 0);

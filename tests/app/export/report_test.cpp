@@ -262,8 +262,8 @@ TEST(Report, CallsNothingBetterOrWorseThatIsWithinTheSpread) {
 }
 
 TEST(Report, SetsItBesideABaseline) {
-  const store::Store store = store::make_synthetic_store(),
-                     other = store::make_synthetic_store({.prefetch_elems = 0});
+  const store::Store store = store::make_synthetic_store({.steps = 10}),
+                     other = store::make_synthetic_store({.steps = 10, .prefetch_elems = 0});
   const analysis::Summary summary = analysis::summarize(store), other_summary = analysis::summarize(other);
   EXPECT_THAT(html_report(store, summary, {}), testing::Not(testing::HasSubstr("<h2>A beside B</h2>")));
   const std::string page =
