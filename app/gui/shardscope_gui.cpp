@@ -83,7 +83,7 @@ void open_runs(AppState& app, const Options& options) {
     return;
   }
   if (options.files.empty()) {
-    if (options.panel != "workspace" || !options.at.empty()) {
+    if (options.panel != "workspace" || !options.at.empty() || !options.screenshot.empty()) {
       throw UsageError(
           "nothing to show; give a recording (FILE.zscope), two to compare, or --connect ENDPOINT");
     }
