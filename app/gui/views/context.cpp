@@ -48,8 +48,8 @@ bool Context::keyboard_item(const Rect& rect, std::string_view label, bool enabl
   ImGuiWindow* const drawn = ImGui::GetCurrentWindow();
   if (drawn->SkipItems) return false;
   ImGuiID id = drawn->GetID(label.data(), label.data() + label.size());
-  // Of two with one label the second is another item.
-  while (std::ranges::find(items_, id) != items_.end()) id = ImHashData(&id, sizeof id, id);
+  // Of several with one label each is an item of its own.
+  while (std::ranges::find(items_, id) != items_.end()) ++id;
   items_.push_back(id);
   const ImRect box({rect.x, rect.y}, {rect.right(), rect.bottom()});
   if (!ImGui::ItemAdd(box, id, nullptr, enabled ? ImGuiItemFlags_None : ImGuiItemFlags_Disabled))

@@ -17,12 +17,13 @@ for name in ("DISPLAY", "WAYLAND_DISPLAY"):
 DEVICE = os.environ.get("SHARDSCOPE_TEST_DEVICE")
 
 
-def shardscope(*arguments, timeout=120):
-    """How it ended and what it said, whether it failed or not."""
+def shardscope(*arguments, timeout=120, stderr=subprocess.PIPE):
+    """How it ended and what it said, whether it failed or not. `stderr`: a file open for appending takes each write whole; a pipe
+    takes 4,096 bytes at once, and another process's line may stand between two such pieces."""
     if DEVICE and arguments[0] == "run" and "--device" not in arguments:
         arguments = (*arguments, "--device", DEVICE)
     return subprocess.run([BIN / "shardscope", *map(str, arguments)], env=ENV, timeout=timeout, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+                          stdout=subprocess.PIPE, stderr=stderr, stdin=subprocess.DEVNULL)
 
 
 def said(*arguments):

@@ -19,11 +19,12 @@ class TrainingLog(CommandTest):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def run_with(self, *settings, detail="params", stage=3, steps=3):
+    def run_with(self, *settings, detail="params", stage=3, steps=3, **more_of_run):
         self.recording = pathlib.Path(self.folder.name) / "run.zscope"
         more = [word for setting in settings for word in ("--set", setting)]
         result = shardscope("run", "--config", ROOT / f"samples/stage{stage}.json", "--ranks", 2, "--model", "mlp", "--data",
-                            "golden:mlp", "--steps", steps, "--record", self.recording, "--overwrite", "--detail", detail, *SMALL, *more)
+                            "golden:mlp", "--steps", steps, "--record", self.recording, "--overwrite", "--detail", detail, *SMALL, *more,
+                            **more_of_run)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 
@@ -84,7 +85,10 @@ class TrainingLog(CommandTest):
         self.assertNotIn("comms_logger", self.run_with("log_level=error", "comms_logger.enabled=true").stderr)
 
     def test_the_configuration_is_printed_whole(self):
-        text = self.run_with("dump_state=true", "log_level=error").stderr
+        path = pathlib.Path(self.folder.name) / "stderr.txt"
+        with open(path, "ab") as log:
+            self.run_with("dump_state=true", "log_level=error", stderr=log)
+        text = path.read_text(encoding="utf-8")
         printed = json.JSONDecoder().raw_decode(text[text.index("configuration: ") + len("configuration: "):])[0]
         self.assertIs(printed["dump_state"], True)
         self.assertEqual(printed["zero_optimization"]["stage3_prefetch_bucket_size"], 20000)

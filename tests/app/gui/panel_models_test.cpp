@@ -131,19 +131,24 @@ TEST_F(Model, OfTwoRunsEveryRowSaysOfWhich) {
 }
 
 TEST(Change, OfAShareIsInPointsAndOfAllElseInPercent) {
-  analysis::Difference overlap{"overlap", "%", 47, 12, 0, 0, false};
+  const auto from_to = [](const char* metric, const char* unit, std::optional<double> a, double b,
+                          std::optional<analysis::ConfidenceInterval> interval) {
+    return analysis::Difference{.metric = metric, .unit = unit, .a = a, .b = b, .interval = interval};
+  };
+  analysis::Difference overlap = from_to("overlap", "%", 47, 12, {{-35, -40, -30, 5}});
+  overlap.lower_is_better = false;
   const auto points = change_of(overlap);
   ASSERT_TRUE(points);
   EXPECT_EQ(points->text, "\u221235 points");
   EXPECT_FALSE(points->better);
   EXPECT_FALSE(points->in_spread);
-  const auto percent = change_of({"step time", "ms", 10, 12.5, 1, 1, true});
+  const auto percent = change_of(from_to("step time", "ms", 10, 12.5, {{2.5, 2, 3, 5}}));
   ASSERT_TRUE(percent);
   EXPECT_EQ(percent->text, "+25 %");
   EXPECT_FALSE(percent->better);
-  EXPECT_TRUE(change_of({"step time", "ms", 10, 11, 0.5, 0.5, true})->in_spread);
-  EXPECT_FALSE(change_of({"step time", "ms", 0, 11, 0, 0, true})) << "no percentage of nothing";
-  EXPECT_FALSE(change_of({"step time", "ms", std::nullopt, 11, 0, 0, true}));
+  EXPECT_TRUE(change_of(from_to("step time", "ms", 10, 11, {{1, -1, 3, 5}}))->in_spread);
+  EXPECT_FALSE(change_of(from_to("step time", "ms", 0, 11, {}))) << "no percentage of nothing";
+  EXPECT_FALSE(change_of(from_to("step time", "ms", std::nullopt, 11, {})));
 }
 
 TEST(MedianDifference, HasAnIntervalAroundItThatIsTheSameEachTime) {
