@@ -63,8 +63,7 @@ INSTANTIATE_TEST_SUITE_P(All, Panel,
                          ::testing::Values("overview", "timeline", "partition", "memory", "communication",
                                            "stepper", "compare", "findings", "inspector", "messages",
                                            "buckets", "whatif", "find", "statistics", "flame", "lecture",
-                                           "notes", "why", "trace_info", "connection", "options",
-                                           "workspace"),
+                                           "notes", "why", "trace_info", "options", "workspace"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(Screenshot, EveryStageAndLayoutIsDrawn) {

@@ -177,7 +177,7 @@ xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "show overview"; sleep 0.
 until_holds "s['shows']['overview'] == ['linear']" "curves are linear"
 press Tab; press Tab; press Right; press Return
 until_holds "s['shows']['overview'] == ['log']" "Tab and an arrow come to the button that Enter presses"
-xdotool key Escape; sleep 0.3; xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "map: gradients"; sleep 0.5; xdotool key Return
+xdotool key Escape; sleep 0.3; xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "map gradients"; sleep 0.5; xdotool key Return
 until_holds "s['shows']['partition'][0] == 'gradients'" "the palette chooses the map's layer"
 
 # The flame view: what is clicked there is selected in the timeline.

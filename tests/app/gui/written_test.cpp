@@ -151,15 +151,16 @@ TEST_F(Words, TheTimelineSaysWhyAStreamOfTheGpuWasIdle) {
 
 class WordsOfASpan : public Words {
  protected:
-  /// The first span with so many fields, and so many spans that it depends on or that depend on it.
+  /// The first span with a history, at least `least_fields` fields, and this number of spans that it depends
+  /// on or that depend on it.
   bool select(std::size_t least_fields, std::size_t least_related, std::size_t most_related) {
     for (const store::LaneId lane : app_.store().lanes()) {
       for (std::uint8_t depth = 0; depth < app_.store().depth_count(lane); ++depth) {
         for (const store::Span& span : app_.store().spans(lane, depth)) {
           app_.select_span(lane, span);
           details_ = describe_selection(app_);
-          if (details_.fields.size() >= least_fields && details_.related.size() >= least_related &&
-              details_.related.size() <= most_related)
+          if (!details_.history.empty() && details_.fields.size() >= least_fields &&
+              details_.related.size() >= least_related && details_.related.size() <= most_related)
             return true;
         }
       }
