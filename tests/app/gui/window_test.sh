@@ -170,16 +170,6 @@ until_holds "s['related'] and 'inspector' in s['panels']" "the selected gather i
 xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "ranks by comp"; sleep 0.5; xdotool key Return
 until_holds "s['rank_order'] and s['rank_order'][0] == 2" "the straggler is at the top"
 
-# With the keyboard alone: to a button of the Overview's title line, and to a choice by its name.
-press() { xdotool keydown $1; sleep 0.2; xdotool keyup $1; sleep 0.2; }  # ImGui's repeat and focus need frames
-xdotool key Escape Escape; sleep 0.5
-xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "show overview"; sleep 0.5; xdotool key Return
-until_holds "s['shows']['overview'] == ['linear']" "curves are linear"
-press Tab; press Tab; press Right; press Return
-until_holds "s['shows']['overview'] == ['log']" "Tab and an arrow come to the button that Enter presses"
-xdotool key Escape; sleep 0.3; xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "map gradients"; sleep 0.5; xdotool key Return
-until_holds "s['shows']['partition'][0] == 'gradients'" "the palette chooses the map's layer"
-
 # The flame view: what is clicked there is selected in the timeline.
 xdotool key Escape; sleep 0.5
 xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "flame"; sleep 0.5; xdotool key Return
@@ -219,6 +209,16 @@ until_holds "'is no JSON' in s['notes']['problem']" "a broken file of notes is n
 xdotool key b; sleep 0.7; xdotool type --delay 80 "again"; sleep 0.3; xdotool key Return
 until_holds "[n[2] for n in s['notes']['list']] == ['again']" "notes can be made all the same"
 grep -q '^{"notes": \[$' "$work/run.zscope.notes.json.unreadable" || fail "the broken file is kept"
+
+# With the keyboard alone: to a button of the Overview's title line, and to a choice by its name.
+press() { xdotool keydown $1; sleep 0.2; xdotool keyup $1; sleep 0.2; }  # ImGui's repeat and focus need frames
+xdotool key Escape Escape; sleep 0.5
+xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "show overview"; sleep 0.5; xdotool key Return
+until_holds "s['shows']['overview'] == ['linear']" "curves are linear"
+press Tab; press Tab; press Right; press Return
+until_holds "s['shows']['overview'] == ['log']" "Tab and an arrow come to the button that Enter presses"
+xdotool key Escape; sleep 0.3; xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "overview linear"; sleep 0.5; xdotool key Return
+until_holds "s['shows']['overview'] == ['linear']" "the palette has the panel's choices by their names"
 
 # A run to look at, for who has none: simulated, opened, and removed with the window.
 xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "sample run"; sleep 0.5; xdotool key Return
