@@ -50,8 +50,8 @@ void for_each_collective(const store::Store& store, std::uint32_t rank, std::int
 /// derived_outcomes.
 [[nodiscard]] Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                          std::int64_t end_ns);
-/// The same from the spans of gathers and waits, by the rule of plan::judge_prefetch: for recordings from
-/// before ranks reported them, and for jobs that are only watched.
+/// The same from the spans of gathers and waits, by the rule of plan::judge_prefetch: for attached
+/// frameworks, whose ranks do not report them.
 [[nodiscard]] Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                         std::int64_t end_ns);
 

@@ -100,7 +100,7 @@ TraceInvalidation read_invalidation(std::uint32_t rank, const instrumentation::E
   if (fields.recorded_modules > 0) {
     result.recorded = fields.recorded_modules;
     result.cause = fields.cause;
-  } else {  // from before the event had its cause, or from a program that does not know the length
+  } else {  // a program that does not know the length gives no cause either: the modules show it
     result.cause = fields.expected_module == kNoId               ? InvalidationCause::trace_too_short
                    : fields.expected_module == fields.got_module ? InvalidationCause::params_differ
                                                                  : InvalidationCause::module_differs;

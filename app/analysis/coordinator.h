@@ -40,7 +40,7 @@ struct TraceInvalidation {
   std::uint32_t trace_step = 0;
   std::uint32_t expected = instrumentation::kNoId;  ///< module; none: the trace was too short
   std::uint32_t got = instrumentation::kNoId;
-  std::optional<std::int64_t> recorded;  ///< modules in the trace; older recordings do not say
+  std::optional<std::int64_t> recorded;  ///< modules in the trace; nothing where the program does not know
 };
 [[nodiscard]] TraceInvalidation read_invalidation(std::uint32_t rank, const instrumentation::Event& event);
 /// The last one of a rank up to `at_ns`, of the micro-step that runs then or of the one before (the host is

@@ -13,9 +13,9 @@ namespace shardscope::analysis {
 /// zero: this runtime, or not given; other: FSDP1, Megatron-Core, Colossal-AI.
 enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp, other };
 
-/// By its own name, in older recordings by the versions, which began with it.
+/// By its own name; a run that names none is of this runtime.
 [[nodiscard]] inline Framework framework_of(const instrumentation::RunTables& tables) {
-  const std::string& name = tables.framework.empty() ? tables.versions : tables.framework;
+  const std::string& name = tables.framework;
   if (name.starts_with("DeepSpeed")) return Framework::deepspeed;
   if (name.starts_with("FSDP2")) return Framework::fsdp2;
   if (name.starts_with("DistributedDataParallel") || name.starts_with("DDP")) return Framework::ddp;

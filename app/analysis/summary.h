@@ -88,7 +88,7 @@ struct RankSummary {
   std::map<instrumentation::MemoryPool, store::MemorySample> memory_peak;
   std::optional<store::MemorySample> model_state_peak;  ///< nothing where it was not measured
   bool model_states_in_part = false;  ///< that is because part changed where it was not recorded
-  /// Over the whole run; nothing where none were recorded (stages 0 to 2, older recordings).
+  /// Over the whole run; nothing where none were recorded (stages 0 to 2).
   std::optional<FetchCounterSums> fetch_counters;
   /// Micro-batches of every completed step; nothing where none were recorded.
   std::optional<MicroBatchSums> micro_batches;

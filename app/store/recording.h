@@ -68,8 +68,8 @@ enum class Verify : std::uint8_t {
 };
 
 /// Opens a recording. Its blocks are read when they are looked at, so the store holds the file open. Damaged
-/// chunks are left out and named in info.problems. Of a file that has no blocks (an older version, a damaged
-/// one) they are made from the events: that reads all of them, in bounded memory.
+/// chunks are left out and named in info.problems. Of a file that has no blocks (a damaged one)
+/// they are made from the events: that reads all of them, in bounded memory.
 /// Throws std::runtime_error when nothing can be read (not a recording, newer version, no such file).
 [[nodiscard]] Store open_recording(const std::string& path, RecordingInfo* info,
                                    Verify verify = Verify::everything);

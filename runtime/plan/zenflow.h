@@ -70,7 +70,7 @@ struct ZenFlowProgress {
 
 /// Why columns were chosen in a step.
 enum class SelectionCause : std::uint8_t {
-  not_recorded,  ///< of recordings from before there were causes
+  not_recorded,  ///< the program does not say
   first,         ///< the warm-up is over
   interval       ///< select_interval; with strategy auto the end of an epoch
 };

@@ -32,8 +32,8 @@ struct Fetch {
   std::int64_t wait_ns = 0;              ///< compute stood still for it
   std::int64_t elems = 0;
   std::vector<std::uint32_t> params;
-  /// As the rank reported it (prefetch_outcome). Empty in older recordings: derived from the times above
-  /// then.
+  /// As the rank reported it (prefetch_outcome). Empty where ranks report none (attached frameworks):
+  /// derived from the times above then.
   std::optional<plan::PrefetchOutcome> reported;
   [[nodiscard]] FetchOutcome outcome() const noexcept;
   /// Time it lay unused after it had arrived; 0 when late.

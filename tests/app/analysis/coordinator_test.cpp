@@ -130,7 +130,7 @@ TEST(TraceInvalidations, SayTheirCause) {
                 "ran layer after the end of the trace, which has only 40 modules"},
            Case{InvalidationCause::params_differ, 1, 1, 40, "params_differ",
                 "ran layer with parameters that were not recorded for it (trace of 40 modules)"},
-           // As recorded before the event had cause and length.
+           // Of a program that does not know the length.
            Case{InvalidationCause::module_differs, 1, 0, 0, "module_differs",
                 "expected layer but ran hand-made"},
            Case{InvalidationCause::module_differs, kNone, 1, 0, "trace_too_short",

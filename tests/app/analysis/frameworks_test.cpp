@@ -96,7 +96,7 @@ TEST(Frameworks, TheNameIsTheFrameworks) {
   ev::RunTables tables;
   tables.stage = 3;
   EXPECT_EQ(partitioning_name(tables), "ZeRO-3");
-  tables.versions = "FSDP2 (PyTorch 2.15.0+cpu)";
+  tables.framework = "FSDP2 (PyTorch 2.15.0+cpu)";
   EXPECT_EQ(partitioning_name(tables), "FSDP2");
   tables.framework = "DeepSpeed 0.19.8";
   EXPECT_EQ(partitioning_name(tables), "ZeRO-3");

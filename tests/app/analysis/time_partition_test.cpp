@@ -58,7 +58,7 @@ TEST(PartitionOfTime, DataThatIsWaitedForIsIdleAndItsCopyExposed) {
   EXPECT_EQ(with.exposed_copy_ns, without.exposed_copy_ns + 30);
   EXPECT_EQ(with.idle_ns, without.idle_ns - 30);
   EXPECT_EQ(summarize(store).ranks.at(0).data_wait_ns, 90);
-  EXPECT_EQ(summarize(plain.build()).ranks.at(0).data_wait_ns, std::nullopt) << "older recordings have none";
+  EXPECT_EQ(summarize(plain.build()).ranks.at(0).data_wait_ns, std::nullopt) << "none was recorded";
 }
 
 TEST(PartitionOfTime, PausesAreCutOut) {

@@ -137,7 +137,7 @@ TEST(SchedulerActions, OfAnUpdateSayWhatItDidAndWhy) {
   add(ev::EventKind::clip_factor, 0, 7, kNone, kNone, number(1));  // not clipped: no action
   add(ev::EventKind::columns_selected, static_cast<std::uint8_t>(plan::SelectionCause::interval), 0, 7, 2, 8,
       16);
-  add(ev::EventKind::columns_selected, 0, 0, 7, 2, 8, 16);  // of an older recording
+  add(ev::EventKind::columns_selected, 0, 0, 7, 2, 8, 16);  // of a program that does not say why
   add(ev::EventKind::update_votes, 0, 7, 3, 5, number(0.75), 6);
   add(ev::EventKind::deferred_update, 0, static_cast<std::uint32_t>(plan::UpdateCause::votes), 8, 4, 16);
   add(ev::EventKind::deferred_update, 0, kNone, 8, 1, 16);
