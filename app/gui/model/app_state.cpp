@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "app/store/gather_contents.h"
 #include "app/store/retention.h"
@@ -58,6 +59,11 @@ void AppState::place_once() {
 void AppState::advance() {
   if (!run->live() || !follow || !time_placed) return;
   time.follow(store().end_ns());
+}
+
+void AppState::toggle_follow() {
+  follow = !follow;
+  if (follow) cursor_ns.reset();
 }
 
 void AppState::select_span(store::LaneId lane, const store::Span& span) {
@@ -263,24 +269,37 @@ std::string AppState::open(const OpenRequest& request) {
   }
   run = std::move(opened);
   other.reset();
-  // What was looked at is of another run.
-  selection = {};
-  family = {};
-  relations = {};
+  forget_run();
   time = {};
-  time_placed = ranks_placed = false;
   follow = true;
-  cursor_ns.reset();
-  measured.reset();
   timeline = {};
   timeline_scroll = 0;
   elements = {};
   history.clear();
-  find.forget();
   notes.forget();
-  breaks.forget_run();
   start_page = false;
   return {};
+}
+
+void AppState::swap_runs() {
+  if (!other) return;
+  std::swap(run, other);
+  forget_run();
+}
+
+void AppState::forget_run() {
+  selection = {};
+  family = {};
+  relations = {};
+  inside = {};
+  hovered_span.reset();
+  rank_to_show.reset();
+  what_if_changes.reset();
+  time_placed = ranks_placed = false;
+  cursor_ns.reset();
+  measured.reset();
+  find.forget();
+  breaks.forget_run();
 }
 
 void AppState::set_now(std::int64_t at_ns) {

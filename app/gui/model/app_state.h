@@ -31,7 +31,6 @@ namespace shardscope::gui {
 struct AppState {
   std::unique_ptr<Session> run;    ///< never null once the window is up
   std::unique_ptr<Session> other;  ///< second run of a comparison, or null
-  std::string error;               ///< shown instead of panels when nothing could be opened
   bool quit = false;               ///< the user wants the window closed
   /// What is to be shown in place of `run` or beside it. Between two frames it is opened and this is emptied.
   struct OpenRequest {
@@ -44,6 +43,8 @@ struct AppState {
   bool start_page = false;  ///< nothing has been opened yet: recent recordings, open, connect, a sample
   /// Opens it. Returns what is wrong, or nothing. No thread may hold a turn.
   [[nodiscard]] std::string open(const OpenRequest& request);
+  /// Shows the run that it is compared with in its place, and that one as the second. Nothing without one.
+  void swap_runs();
 
   /// Asks for the run that is shown, or was, to be connected to anew.
   void reconnect() { open_request = OpenRequest{run->source(), run->key_file()}; }
@@ -108,6 +109,8 @@ struct AppState {
   void place_once();
   /// After new data: follow the live edge.
   void advance();
+  /// The range moves with the live run from here on, or no longer.
+  void toggle_follow();
 
   void select_span(store::LaneId lane, const store::Span& span);
   void select_param(std::uint32_t param, std::uint32_t rank);
@@ -141,11 +144,15 @@ struct AppState {
   /// Live: the run goes on, up to where the rule says.
   void go_on(const ev::StopRule& rule);
   /// What goes on by itself, whether or not anything is drawn: breakpoints, a recording that is played.
-  /// Nobody may hold a turn. Returns whether there is anything new to draw.
+  /// No thread may hold a turn. Returns whether there is anything new to draw.
   bool tick(double seconds);
   /// Asks the recorder of a live run to keep what lies around the cursor, else what happens now; its answer
   /// is a message of the run.
   void keep_moment();
+
+ private:
+  /// Another run is shown: what was selected, looked at, measured and found is of the one before.
+  void forget_run();
 };
 
 }  // namespace shardscope::gui

@@ -20,8 +20,8 @@ TimeRange FlameOfRange::range_of(const AppState& app, FlameScope scope) {
 }
 
 bool FlameOfRange::advance(const AppState& app, FlameScope scope, FlameOf of, std::chrono::nanoseconds time) {
-  if (of_ != app.run.get()) {
-    of_ = app.run.get();
+  if (run_ != app.run->number()) {
+    run_ = app.run->number();
     shown_ = counting_ = {};
     ++version_;
   }

@@ -28,8 +28,8 @@ class FlameOfRange {
 
  private:
   FlameTree shown_, counting_;
-  const void* of_ = nullptr;  ///< the session
-  int advances_ = 0;          ///< of what is counted
+  std::uint64_t run_ = 0;  ///< Session::number()
+  int advances_ = 0;       ///< of what is counted
   bool has_gpu_ = false;
   std::uint64_t version_ = 0;
 };

@@ -28,10 +28,10 @@ std::vector<Cell> row_of_name(const NameHit& hit) {
 
 bool FoundRows::refresh(const AppState& app, double seconds) {
   const Finder& find = app.find;
-  const bool other = words_ != find.words || run_ != app.run->source();
+  const bool other = words_ != find.words || run_ != app.run->number();
   if (other) {
     words_ = find.words;
-    run_ = app.run->source();
+    run_ = app.run->number();
     names_ = find_names(app, words_);
   }
   const bool anew = other || search_ != find.searches;

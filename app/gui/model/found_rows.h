@@ -28,7 +28,8 @@ class FoundRows {
   const NameHit* go_to(AppState& app, std::size_t row) const;
 
  private:
-  std::string words_, run_;
+  std::string words_;
+  std::uint64_t run_ = 0;  ///< Session::number()
   std::vector<NameHit> names_;
   std::vector<HitRef> hits_;
   Table table_;

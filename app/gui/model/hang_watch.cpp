@@ -14,7 +14,12 @@ void HangWatch::set(std::optional<analysis::Hang> hang, std::uint64_t of) {
 }
 
 bool HangWatch::look(const store::Store& store, Run run, Clock::time_point now) {
-  if (run == Run::over) return false;
+  if (run == Run::over) {
+    if (!hang_ || over_) return false;
+    set(std::nullopt, UINT64_MAX);  // it does not stand still any more
+    return true;
+  }
+  over_ = false;
   const std::uint64_t events = store.event_count();
   if (std::exchange(events_, events) != events || changed_ == Clock::time_point{}) changed_ = now;
   const bool quiet = run == Run::goes_on && !store.ranks().empty() && now - changed_ >= kQuiet;

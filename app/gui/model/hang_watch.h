@@ -22,9 +22,9 @@ class HangWatch {
   enum class Run : std::uint8_t { goes_on, held, over };  ///< held: by a pause, or not connected
   /// At every look at a live store. True where what it says has changed.
   bool look(const store::Store& store, Run run, Clock::time_point now);
-  /// While a live run stands still; null: it goes on, is paused, or nobody waits.
+  /// While a live run stands still; null: it goes on, is paused or over, or no rank waits.
   [[nodiscard]] const analysis::Hang* standing() const noexcept {
-    return hang_ && hang_->stands_still ? &*hang_ : nullptr;
+    return hang_ && !over_ && hang_->stands_still ? &*hang_ : nullptr;
   }
   /// What the panel shows: of a live run that goes on nothing is diagnosed. Of one that is over, as its end
   /// was recorded: made here, once.
@@ -38,7 +38,7 @@ class HangWatch {
   Clock::time_point changed_{}, made_{};
   std::optional<analysis::Hang> hang_;
   analysis::Hang none_;
-  bool over_ = false;
+  bool over_ = false;  ///< hang_ is of the end of a run that is over
   std::uint64_t revision_ = 0;
 };
 

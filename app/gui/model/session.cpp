@@ -1,6 +1,7 @@
 #include "app/gui/model/session.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -25,7 +26,14 @@ void name_problem(store::RecordingInfo& info, const std::string& problem) {
   if (std::ranges::find(info.problems, problem) == info.problems.end()) info.problems.push_back(problem);
 }
 
+std::uint64_t next_session() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
 }  // namespace
+
+Session::Session() : number_(next_session()) {}
 
 std::unique_ptr<Session> Session::open_file(const std::string& path) {
   std::unique_ptr<Session> session(new Session());
@@ -47,7 +55,8 @@ std::unique_ptr<Session> Session::connect(const std::string& endpoint, const std
   return session;
 }
 
-Session::Session(store::Store store) : store_(std::move(store)), source_("memory") {
+Session::Session(store::Store store)
+    : number_(next_session()), store_(std::move(store)), source_("memory") {
   analyst_ = std::make_unique<Analyst>(store_, turns_);
 }
 
@@ -111,6 +120,7 @@ void Session::end_frame() {
 
 HangWatch::Run Session::run_state() const {
   using Link = collector::Viewer::Link;
+  if (disconnected_) return HangWatch::Run::held;
   if (!viewer_ || viewer_->link() == Link::ended) return HangWatch::Run::over;
   const collector::ControlState control = viewer_->control();
   return viewer_->link() != Link::live || control.paused || control.pausing ? HangWatch::Run::held

@@ -30,6 +30,9 @@ class Session {
   /// Takes over a store that was made elsewhere (tests).
   explicit Session(store::Store store);
 
+  /// Of no other session of this program, also not of one that was opened of the same source before: what is
+  /// kept of a run is kept by it.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   [[nodiscard]] const store::Store& store() const noexcept { return store_; }
   [[nodiscard]] bool live() const noexcept { return viewer_ != nullptr; }
   [[nodiscard]] collector::Viewer* viewer() const noexcept { return viewer_.get(); }
@@ -41,6 +44,8 @@ class Session {
   /// Ends the connection; what has arrived stays. It is no live run any more, and has no file either.
   void disconnect();
   [[nodiscard]] bool disconnected() const noexcept { return disconnected_; }
+  /// A whole run that does not grow; a live one is none, not even after it was disconnected from.
+  [[nodiscard]] bool recorded() const noexcept { return !viewer_ && !disconnected_; }
   [[nodiscard]] const std::string& key_file() const noexcept { return key_file_; }
   [[nodiscard]] const std::string& source() const noexcept { return source_; }
   [[nodiscard]] const std::optional<store::RecordingInfo>& info() const noexcept { return info_; }
@@ -90,12 +95,13 @@ class Session {
   [[nodiscard]] RankTracks& tracks() noexcept { return tracks_; }
 
  private:
-  Session() = default;
+  Session();
   [[nodiscard]] HangWatch::Run run_state() const;
   void derive();
   void update_index();
   bool adopt();
 
+  const std::uint64_t number_;
   store::Store store_;
   std::unique_ptr<collector::Viewer> viewer_;
   std::optional<store::RecordingInfo> info_;

@@ -31,7 +31,7 @@ void AlivePane::draw(Context& ctx, Rect room, const store::MemorySample& peak, W
       from_ns_ = now;
     if (!from_ns_) from_ns_ = 0;
   }
-  const Of of{app.run.get(),
+  const Of of{app.run->number(),
               app.memory_rank,
               app.memory_pool,
               when,

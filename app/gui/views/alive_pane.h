@@ -22,7 +22,7 @@ class AlivePane {
  private:
   /// What nodes_ are of: they are read anew when it is another.
   struct Of {
-    const Session* run = nullptr;
+    std::uint64_t run = 0;  ///< Session::number()
     std::uint32_t rank = 0;
     ev::MemoryPool pool{};
     When when{};

@@ -23,7 +23,7 @@ class BucketsView final : public View {
 
  private:
   struct Of {
-    const Session* run = nullptr;
+    std::uint64_t run = 0;  ///< Session::number()
     std::uint32_t rank = 0;
     TimeRange range;
     std::uint64_t revision = 0;
@@ -136,7 +136,7 @@ void BucketsView::draw(Context& ctx, Rect room) {
     return;
   }
   const std::uint32_t rank = app.selection.rank != ev::kNoId ? app.selection.rank : app.memory_rank;
-  const Of of{app.run.get(), rank, app.time.range(), store.revision()};
+  const Of of{app.run->number(), rank, app.time.range(), store.revision()};
   const bool moves = app.run->live() && of.range == of_.range && of.rank == of_.rank;
   if (of != of_ && ctx.ui.captured == nullptr && (!moves || of_.revision + 200 < of.revision)) build(app, of);
   room = {room.x + 12, room.y, room.w - 20, room.h - 8};

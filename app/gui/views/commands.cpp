@@ -57,10 +57,6 @@ void scale_text(C& ctx, float by) {
   ctx.app.text_scale =
       by == 0 ? 1.0F : std::clamp(std::round((ctx.app.text_scale + by) * 10) / 10, 0.7F, 3.0F);
 }
-void follow(C& ctx) {
-  ctx.app.follow = !ctx.app.follow;
-  if (ctx.app.follow) ctx.app.cursor_ns.reset();
-}
 void theme(C& ctx) { ctx.app.theme = ctx.app.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark; }
 void pause_or_resume(C& ctx) {
   if (ctx.app.paused())
@@ -275,7 +271,7 @@ const Command kCommands[] = {
     {Menu::run, "Disconnect", "", 0, kNone, [](C& ctx) { ctx.app.run->disconnect(); }, live},
     {Menu::run, "Reconnect", "", 0, kNone, [](C& ctx) { ctx.app.reconnect(); },
      [](const C& ctx) { return live(ctx) || disconnected(ctx); }},
-    {Menu::run, "Follow newest events", "L", 'L', kNone, follow, live,
+    {Menu::run, "Follow newest events", "L", 'L', kNone, [](C& ctx) { ctx.app.toggle_follow(); }, live,
      [](const C& ctx) { return ctx.app.follow && ctx.app.run->live(); }},
     {Menu::run, "Next event", "Right", key::kRight, kNone, step<StepUnit::event, Direction::forward>,
      has_gates, nullptr, true},

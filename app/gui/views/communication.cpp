@@ -52,7 +52,7 @@ class CommunicationView final : public View {
   RankTable ranks_;
   SpanTable waits_, collectives_;
   struct Window {
-    const Session* run = nullptr;
+    std::uint64_t run = 0;  ///< Session::number()
     std::uint32_t rank = ev::kNoId;
     TimeRange range;
     std::uint64_t revision = 0;
@@ -269,11 +269,11 @@ void CommunicationView::collectives(Context& ctx, Rect room) {
   const auto ranks = app.store().ranks();
   if (ranks.empty()) return;
   const std::uint32_t rank = app.selection.rank != ev::kNoId ? app.selection.rank : ranks.front().rank;
-  const Window window{app.run.get(), rank, app.time.range(), app.store().revision()};
+  const Window window{app.run->number(), rank, app.time.range(), app.store().revision()};
   // What the range holds is read when it is shown; a range that is being dragged is not read anew every
   // frame.
   const bool reads = !app.run->live() || window.range != collectives_of_.range;
-  if (window != collectives_of_ && (reads || collectives_of_.run == nullptr) && ctx.ui.captured == nullptr) {
+  if (window != collectives_of_ && (reads || collectives_of_.run == 0) && ctx.ui.captured == nullptr) {
     collectives_of_ = window;
     collectives_ =
         collective_table(*app.run, rank, window.range.begin_ns, window.range.end_ns, kMostCollectives);

@@ -60,10 +60,7 @@ void CompareView::header(Context& ctx, Rect& room) {
   if (!ctx.app.other) return;
   if (ctx.button_right(room, "Swap A and B", true, Context::Look::plain,
                        "Show the other run in all panels")) {
-    std::swap(ctx.app.run, ctx.app.other);
-    ctx.app.selection = {};
-    ctx.app.time_placed = false;
-    ctx.app.cursor_ns.reset();
+    ctx.app.swap_runs();
     of_a_.reset();
   }
 }
@@ -196,8 +193,7 @@ void CompareView::nothing_to_compare(Context& ctx, Rect room) {
   const float top = std::max(90.0F, room.h * 0.45F);
   ctx.empty(room.take_top(std::min(top, room.h)), "One run is open",
             "A second one is set beside it here. `shardscope ab` makes a pair, and the What-if panel plays "
-            "this run "
-            "with other settings.");
+            "this run with other settings.");
   if (room.h < 30) return;
   Rect line = room.take_top(26);
   const float width = ctx.button_width("Open a second run") + ctx.button_width("What if") + 8;

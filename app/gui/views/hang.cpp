@@ -1,7 +1,6 @@
 // Why: which rank waits in which collective for whom, what the rank that never came does instead, and where
 // ranks issued different collectives. The same diagnosis as `shardscope why`.
 #include <cstdint>
-#include <string>
 
 #include "app/gui/model/format.h"
 #include "app/gui/views/panels.h"
@@ -19,7 +18,7 @@ class HangView final : public View {
 
  private:
   std::uint64_t made_ = UINT64_MAX;  ///< revision that the table is made of
-  std::string run_;
+  std::uint64_t run_ = 0;            ///< and of which run: Session::number()
   Table table_;
   TableState state_;
 };
@@ -41,9 +40,9 @@ void HangView::draw(Context& ctx, Rect room) {
               "missing rank does.");
     return;
   }
-  if (made_ != app.run->why_revision() || run_ != app.run->source()) {
+  if (made_ != app.run->why_revision() || run_ != app.run->number()) {
     made_ = app.run->why_revision();
-    run_ = app.run->source();
+    run_ = app.run->number();
     table_ = hang_table(hang);
   }
   room = {room.x + 12, room.y + 2, room.w - 24, room.h - 8};

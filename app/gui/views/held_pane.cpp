@@ -19,8 +19,8 @@ void HeldPane::draw(Context& ctx, Rect room) {
     return;
   }
   const store::StepRow& step = steps[*at];
-  if (run_ != app.run.get() || rank_ != app.memory_rank || step_ != step.step) {
-    run_ = app.run.get();
+  if (run_ != app.run->number() || rank_ != app.memory_rank || step_ != step.step) {
+    run_ = app.run->number();
     rank_ = app.memory_rank;
     step_ = step.step;
     held_ = held_long(app.store(), rank_, step);

@@ -15,7 +15,7 @@ class HeldPane {
   void draw(Context& ctx, Rect room);
 
  private:
-  const Session* run_ = nullptr;
+  std::uint64_t run_ = 0;  ///< Session::number()
   std::uint32_t rank_ = 0, step_ = 0;
   HeldLong held_;
   Table table_;

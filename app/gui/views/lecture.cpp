@@ -38,7 +38,7 @@ class LectureView final : public View {
   Lecture lecture_;
   LecturePlayer player_;
   LectureLength length_ = LectureLength::brief;
-  const void* of_ = nullptr;
+  std::uint64_t run_ = 0;  ///< that lecture_ is of: Session::number()
   std::uint64_t revision_ = 0;
   std::optional<std::int64_t> shown_ns_;  ///< the time that was set last: another one was chosen elsewhere
   double last_seconds_ = 0;
@@ -54,7 +54,7 @@ std::vector<Choice> LectureView::choices(AppState&) {
 bool LectureView::refresh(AppState& app) {
   const auto steps = app.store().steps();
   LectureQuery wanted = lecture_.of;
-  const bool same_run = of_ == app.run.get();
+  const bool same_run = run_ == app.run->number();
   if (!same_run || !player_.playing) {
     const auto at = measured_step_of(steps, app.now_ns());
     const bool at_its_end = same_run && lecture_.missing.empty() && app.now_ns() == lecture_.end_ns;
@@ -65,7 +65,7 @@ bool LectureView::refresh(AppState& app) {
   const bool live_and_grown =
       app.run->live() && !lecture_.missing.empty() && revision_ != app.store().revision();
   if (same_run && wanted == lecture_.of && !live_and_grown) return lecture_.missing.empty();
-  of_ = app.run.get();
+  run_ = app.run->number();
   revision_ = app.store().revision();
   lecture_ = lecture_of(app.store(), app.run->index(), wanted);
   player_.go_to(lecture_, app.cursor_ns ? lecture_.scene_at(*app.cursor_ns) : 0);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -25,7 +26,7 @@ class MessagesView final : public View {
   Table table_;
   std::vector<std::size_t> of_row_;  ///< message of a row
   std::size_t seen_ = SIZE_MAX;      ///< messages that the table is made of
-  std::string run_;
+  std::uint64_t run_ = 0;            ///< Session::number()
   std::array<char, 128> words_{};
   std::array<char, 12> rank_{};
   int least_ = 0, source_ = 0;
@@ -73,9 +74,9 @@ void MessagesView::draw(Context& ctx, Rect room) {
   if (const auto [at, error] = std::from_chars(rank_.data(), end, rank);
       error == std::errc{} && at == end && at != rank_.data())
     filter.rank = rank;
-  if (seen_ != messages.size() || run_ != app.run->source() || made_ != filter) {
+  if (seen_ != messages.size() || run_ != app.run->number() || made_ != filter) {
     seen_ = messages.size();
-    run_ = app.run->source();
+    run_ = app.run->number();
     of_row_ = matching_messages(messages, filter);
     made_ = std::move(filter);
     table_ = message_table(app.store(), of_row_);

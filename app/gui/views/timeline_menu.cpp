@@ -132,10 +132,8 @@ void timeline_header(Context& ctx, Rect& room) {
                          app.follow ? Context::Look::chosen
                          : runs     ? Context::Look::primary
                                     : Context::Look::plain,
-                         "Keep the newest events in view (L). Looking at an earlier time stops it.")) {
-      app.follow = !app.follow;
-      if (app.follow) app.cursor_ns.reset();
-    }
+                         "Keep the newest events in view (L). Looking at an earlier time stops it."))
+      app.toggle_follow();
   }
   Rect anchor;
   if (ctx.menu_button_right(room, "Rows", anchor, !app.store().ranks().empty(),

@@ -4,6 +4,7 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -22,7 +23,7 @@ class TraceInfoView final : public View {
 
  private:
   TraceInfo info_;
-  std::string run_;
+  std::uint64_t run_ = 0;  ///< that info_ is of: Session::number()
   TableState facts_, events_;
 };
 
@@ -40,8 +41,8 @@ void TraceInfoView::header(Context& ctx, Rect& room) {
 }
 
 void TraceInfoView::draw(Context& ctx, Rect room) {
-  if (run_ != ctx.app.run->source()) {
-    run_ = ctx.app.run->source();
+  if (run_ != ctx.app.run->number()) {
+    run_ = ctx.app.run->number();
     info_ = {};
   }
   const TraceInfo::Tables& tables = info_.of(ctx.app, ctx.seconds);
