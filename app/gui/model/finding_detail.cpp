@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/framework.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/what_if.h"
 
@@ -38,6 +39,22 @@ FindingDetail detail_of(const store::Store& store, const analysis::Finding& find
   out.explains = finding.explains;
   out.page = finding.page;
   return out;
+}
+
+std::string advice_words(const Session& run) {
+  if (!run.recorded()) return "not predicted: what-if plays recordings, and this run is not recorded here";
+  if (!run.store().has_tables() || analysis::framework_of(run.store().tables()) != analysis::Framework::zero)
+    return "not predicted: what-if plays runs of Shardscope's own runtime";
+  switch (run.advice().state()) {
+    case AdviceRun::State::asking:
+      return "what-if is playing the changes that the findings name";
+    case AdviceRun::State::failed:
+      return "not predicted: " + run.advice().problem();
+    case AdviceRun::State::not_asked:
+    case AdviceRun::State::answered:
+      break;
+  }
+  return {};
 }
 
 }  // namespace shardscope::gui

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/analysis/summary.h"
+#include "app/gui/model/session.h"
 #include "app/store/store.h"
 
 namespace shardscope::gui {
@@ -29,5 +30,9 @@ struct FindingDetail {
 
 /// A setting's value as text: strings without their quotation marks.
 [[nodiscard]] std::string plain_value(const std::string& json);
+
+/// Why nothing is predicted of what a run's findings would change; empty where what-if could be asked and was
+/// not yet.
+[[nodiscard]] std::string advice_words(const Session& run);
 
 }  // namespace shardscope::gui

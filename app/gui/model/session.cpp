@@ -139,12 +139,27 @@ void Session::derive() {
 
 bool Session::adopt() {
   std::shared_ptr<const Analysis> latest = analyst_->latest();
-  if (latest == analysis_) return false;
-  analysis_ = std::move(latest);
+  if (latest == of_analyst_) return adopt_advice();
+  analysis_ = of_analyst_ = std::move(latest);
   if (info_) {
     for (const std::string& found : analysis_->problems) name_problem(*info_, found);
   }
   return true;
+}
+
+bool Session::adopt_advice() {
+  const AdviceRun::State before = advice_.state();
+  if (std::optional<std::vector<analysis::Finding>> findings = advice_.take()) {
+    auto advised = std::make_shared<Analysis>(*analysis_);
+    advised->findings = std::move(*findings);
+    analysis_ = std::move(advised);
+  }
+  return advice_.state() != before;
+}
+
+void Session::ask_what_if() {
+  if (advice_.state() != AdviceRun::State::not_asked || !info_ || !recorded() || !analysis_->whole) return;
+  if (can_be_played(store_, analysis_->findings)) advice_.ask(source_);
 }
 
 void Session::update_index() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/collector/viewer.h"
+#include "app/gui/model/advice_run.h"
 #include "app/gui/model/analyst.h"
 #include "app/gui/model/connection_rates.h"
 #include "app/gui/model/element_axis.h"
@@ -72,6 +73,10 @@ class Session {
   [[nodiscard]] const std::vector<analysis::Digest::Wait>& longest_waits() const noexcept {
     return analysis_->longest_waits;
   }
+  /// Asks what-if, once, what the changes that a recording's findings name would give; findings() has its
+  /// answer when it has come. Nothing of a run that grows, is not wholly analysed yet, or cannot be played.
+  void ask_what_if();
+  [[nodiscard]] const AdviceRun& advice() const noexcept { return advice_; }
   /// Changes with summary(), findings() and whatever else is analysed.
   [[nodiscard]] const std::shared_ptr<const Analysis>& analysis() const noexcept { return analysis_; }
   /// "partial: 120 of 575 steps analysed" while summary, findings and times of steps are not of all that
@@ -100,6 +105,7 @@ class Session {
   void derive();
   void update_index();
   bool adopt();
+  bool adopt_advice();
 
   const std::uint64_t number_;
   store::Store store_;
@@ -122,6 +128,8 @@ class Session {
   std::size_t elements_params_ = 0;
   std::string control_seen_;
   std::shared_ptr<const Analysis> analysis_ = std::make_shared<const Analysis>();
+  std::shared_ptr<const Analysis> of_analyst_;  ///< as it was taken from it: without advice_'s answer
+  AdviceRun advice_;
   Turns turns_;
   std::unique_ptr<Analyst> analyst_;  ///< last: its thread reads what is above
 };

@@ -33,6 +33,7 @@ class FindingsView final : public View {
   void detail(Context& ctx, const Rect& room, const Row& row) const;
   void figures(Context& ctx, const Row& row) const;
   [[nodiscard]] float height_of(Context& ctx, float width) const;
+  [[nodiscard]] std::string gain_of(const AppState& app, const Row& row) const;
   void go_to(Context& ctx, const Row& row) const;
 
   std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that the table is made from
@@ -196,7 +197,7 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
     copy("--set " + change.option, "As run and what-if take it:");
     ImGui::PopID();
   }
-  text_line("Gain", detail.gain);
+  text_line("Gain", gain_of(ctx.app, row));
   for (std::size_t i = 0; i < detail.explains.size(); ++i)
     text_line(i == 0 ? "Explains" : "", detail.explains[i]);
   if (!detail.page.empty()) {
@@ -223,6 +224,12 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
   ImGui::EndTable();
 }
 
+/// What the changes give; where that is not known, why.
+std::string FindingsView::gain_of(const AppState& app, const Row& row) const {
+  if (!detail_.gain.empty() || row.finding->options.empty()) return detail_.gain;
+  return advice_words(row.of_b ? *app.other : *app.run);
+}
+
 /// What the detail needs to be seen whole.
 float FindingsView::height_of(Context& ctx, float width) const {
   constexpr float kChangeLine = 21;
@@ -231,7 +238,7 @@ float FindingsView::height_of(Context& ctx, float width) const {
     return text.empty() ? 0.0F : ctx.canvas.paragraph_height(width - indent, text, Font::small) + 4;
   };
   float height = 40 + lines(finding.evidence, 16) + lines(detail_.cost, 96) + lines(finding.next_step, 96) +
-                 lines(detail_.gain, 96) + lines(detail_.page, 96);
+                 lines(gain_of(ctx.app, rows_[chosen_]), 96) + lines(detail_.page, 96);
   for (const std::string& follower : detail_.explains) height += lines(follower, 96);
   return height + kChangeLine * static_cast<float>(detail_.changes.size()) +
          (detail_.changes.empty() ? 0 : 28);
@@ -245,6 +252,10 @@ void FindingsView::go_to(Context& ctx, const Row& row) const {
 
 void FindingsView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
+  // A picture is of what is known when it is taken.
+  for (Session* run : {app.run.get(), app.other.get()}) {
+    if (run != nullptr && run->in_window()) run->ask_what_if();
+  }
   const auto other = app.other ? app.other->analysis() : nullptr;
   if (of_a_ != app.run->analysis() || of_b_ != other || compared_ != (app.other != nullptr)) build(app);
   if (rows_.empty()) {
