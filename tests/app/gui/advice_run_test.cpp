@@ -65,7 +65,7 @@ CommandRun::Ended ended_of(std::vector<std::string> argv) {
 }
 
 TEST(AdviceRun, ARecordingsFindingsGetTheGainsThatTheCommandPrints) {
-  const test::TemporaryFolder folder("advice");
+  const test::TemporaryFolder folder;
   const std::string recording = folder.path() / "slow.zscope";
   const CommandRun::Ended made =
       ended_of({shardscope_program(), "simulate", "--model", "gpt-mini", "--ranks", "4", "--steps", "6", "--set",
