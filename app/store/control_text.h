@@ -27,6 +27,14 @@ inline constexpr std::string_view kDetailLowered = "control: detail lowered";
                      [](const Message& message) { return message.text.starts_with(kDetailLowered); });
 }
 
+/// The newest command and who gave it, without the prefix; empty: there was none.
+[[nodiscard]] inline std::string newest_control(std::span<const Message> messages) {
+  std::string newest;
+  for (const Message& message : messages)
+    if (is_about_control(message.text)) newest = message.text.substr(kControlPrefix.size());
+  return newest;
+}
+
 /// What was done, without the prefix; of more than `most` the first ones and how many follow.
 [[nodiscard]] inline std::vector<std::string> control_lines(std::span<const Message> messages,
                                                             std::size_t most = 12) {

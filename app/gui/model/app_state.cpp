@@ -272,7 +272,9 @@ std::string AppState::open(const OpenRequest& request) {
   forget_run();
   time = {};
   follow = true;
+  const ViewOptions view = timeline.view;  // the user's, whichever run is shown
   timeline = {};
+  timeline.view = view;
   timeline_scroll = 0;
   elements = {};
   history.clear();

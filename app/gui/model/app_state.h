@@ -71,7 +71,6 @@ struct AppState {
   std::vector<std::string> own_layouts;  ///< that the user saved, beside layout_names()
   ThemeKind theme = ThemeKind::dark;
   bool theme_given = false;  ///< when it was started: not the one that the last window had
-  ViewOptions view;          ///< what the timeline hides; kept in the settings file
   float text_scale = 1;      ///< the user's, beside what the screen asks for
   PlaceHistory history;
   Finder find;

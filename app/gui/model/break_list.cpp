@@ -12,12 +12,8 @@
 namespace shardscope::gui {
 namespace {
 
-using BreakClock = std::chrono::steady_clock;
-
-/// Of the run, not of a rank.
-bool of_the_run(BreakKind kind) {
-  return kind == BreakKind::step || kind == BreakKind::loss || kind == BreakKind::overflow;
-}
+/// Events of a rank that one look of a search may read, about: a window of time has so many.
+constexpr double kWindowEvents = 20'000;
 
 std::string place_name(const store::Store& store, const Breakpoint& breakpoint) {
   if (breakpoint.kind == BreakKind::module) return module_name(store, breakpoint.id);
@@ -47,15 +43,6 @@ ev::StopRule rule_of(const Breakpoint& breakpoint) {
       break;
   }
   return rule;
-}
-
-/// Only those of a rank, or only those of the run; without the one that the run itself stops at.
-std::vector<Breakpoint> part(const std::vector<Breakpoint>& list, bool run_wide,
-                             std::optional<std::size_t> without) {
-  std::vector<Breakpoint> out = list;
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i].enabled = out[i].enabled && of_the_run(out[i].kind) == run_wide && without != i;
-  return out;
 }
 
 bool any_enabled(const std::vector<Breakpoint>& list) {
@@ -93,6 +80,10 @@ void BreakList::remove(std::size_t which) {
   list_.erase(list_.begin() + static_cast<std::ptrdiff_t>(which));
   names_.erase(names_.begin() + static_cast<std::ptrdiff_t>(which));
   stopped_.reset();
+  if (armed_ == which)
+    armed_.reset();  // the run stops there until it is given the rule that is due
+  else if (armed_ && *armed_ > which)
+    --*armed_;
   changed();
 }
 
@@ -158,7 +149,9 @@ void BreakList::forget_run() {
   search_.reset();
   ahead_.reset();
   armed_.reset();
+  has_rule_ = false;
   seen_.clear();
+  skipped_ = UINT64_MAX;
   steps_seen_ns_ = -1;
   rule_due_ = false;
   kept_ = true;
@@ -198,24 +191,34 @@ ev::StopRule BreakList::rule(const store::Store& store) const {
   return which ? rule_of(list_[*which]) : ev::StopRule();
 }
 
+std::optional<ev::StopRule> BreakList::rule_due(const store::Store& store) const {
+  if (!rule_due_) return std::nullopt;
+  const ev::StopRule wanted = rule(store);
+  return wanted.kind != ev::StopRule::Kind::never || has_rule_ ? std::optional(wanted) : std::nullopt;
+}
+
 void BreakList::sent(const ev::StopRule& sent, const store::Store& store,
                      const collector::ControlState& control) {
   gone_on_ = !control.paused;
   sent_gate_ = control.gate;
   const auto which = at_gate(store);
+  has_rule_ = sent.kind != ev::StopRule::Kind::never;
   armed_ = which && sent.kind == rule(store).kind && sent.id == rule(store).id ? which : std::nullopt;
   rule_due_ = false;
   stopped_.reset();
 }
 
-void BreakList::sent_pause() { armed_.reset(); }
+void BreakList::sent_pause() {
+  armed_.reset();
+  has_rule_ = false;
+}
 
 void BreakList::stop_at(AppState& app, std::size_t which, std::optional<std::uint32_t> rank) {
   stopped_ = Stop{which, rank};
   if (rank) app.stepper_rank = app.memory_rank = *rank;
 }
 
-void BreakList::start_search(std::int64_t after_ns, bool jump) {
+void BreakList::start_search(const AppState& app, std::int64_t after_ns, bool jump) {
   none_left_ = false;
   ahead_.reset();
   search_.reset();
@@ -224,13 +227,24 @@ void BreakList::start_search(std::int64_t after_ns, bool jump) {
     return;
   }
   search_ = Search{};
-  search_->after_ns = after_ns;
+  search_->after_ns = search_->until_ns = after_ns;
   search_->jump = jump;
+  const store::Store& store = app.store();
+  const auto ranks = store.ranks();
+  const auto events_of_rank =
+      static_cast<double>(store.event_count()) / static_cast<double>(std::max<std::size_t>(1, ranks.size()));
+  const auto end = static_cast<double>(store.end_ns());
+  search_->length_ns = static_cast<std::int64_t>(
+      std::max(1e6, end * std::min(1.0, kWindowEvents / std::max(1.0, events_of_rank))));
+  // Steps are few, and known without reading events: what they have ends the windows.
+  if (ranks.empty()) return;
+  search_->rank = ranks.front().rank;
+  search_->best = next_hit(*app.run, search_->rank, list_, after_ns, store.end_ns(), {BreakFilter::Of::run});
 }
 
 void BreakList::to_next(AppState& app) {
   playback_.playing = false;
-  start_search(app.now_ns(), true);
+  start_search(app, app.now_ns(), true);
 }
 
 void BreakList::play(AppState& app, bool on) {
@@ -242,22 +256,35 @@ void BreakList::play(AppState& app, bool on) {
     app.jump_to(app.cursor_ns ? 0 : std::max<std::int64_t>(0, app.time.range().begin_ns));
 }
 
-/// A rank at a time: the earliest of all ranks is the one.
-bool BreakList::search(AppState& app, BreakClock::time_point until) {
+/// The ranks of the next window, or of what is left of one: the earliest hit of all of them is the one.
+void BreakList::search_window(const AppState& app, BreakClock::time_point until) {
+  Search& s = *search_;
   const auto ranks = app.store().ranks();
-  const auto look = [&](std::uint32_t rank, bool run_wide) {
-    const std::vector<Breakpoint> wanted = part(list_, run_wide, std::nullopt);
-    const std::int64_t end = search_->best ? search_->best->at_ns - 1 : app.store().end_ns();
-    if (const auto hit = next_hit(*app.run, rank, wanted, search_->after_ns, end)) {
-      search_->best = hit;
-      search_->rank = rank;
-    }
-  };
-  if (search_->next_rank == 0 && !ranks.empty()) look(ranks.front().rank, true);
-  while (search_->next_rank < ranks.size()) {
-    look(ranks[search_->next_rank++].rank, false);
-    if (BreakClock::now() >= until && search_->next_rank < ranks.size()) return true;
+  if (s.next_rank == 0) {
+    s.after_ns = s.until_ns;
+    s.until_ns = std::min(app.store().end_ns(), s.after_ns + s.length_ns);
   }
+  while (s.next_rank < ranks.size()) {
+    const std::uint32_t rank = ranks[s.next_rank++].rank;
+    const std::int64_t end = s.best ? std::min(s.until_ns, s.best->at_ns - 1) : s.until_ns;
+    if (const auto hit = next_hit(*app.run, rank, list_, s.after_ns, end, {BreakFilter::Of::rank})) {
+      s.best = hit;
+      s.rank = rank;
+    }
+    if (BreakClock::now() >= until) break;
+  }
+  if (s.next_rank >= ranks.size()) s.next_rank = 0;
+}
+
+bool BreakList::search(AppState& app, BreakClock::time_point until) {
+  const auto over = [&] {
+    const Search& s = *search_;
+    return s.next_rank == 0 &&
+           (s.until_ns >= app.store().end_ns() || (s.best && s.best->at_ns <= s.until_ns));
+  };
+  do search_window(app, until);
+  while (!over() && BreakClock::now() < until);
+  if (!over()) return true;
   const Search done = *std::exchange(search_, std::nullopt);
   if (done.jump) {
     none_left_ = !done.best;
@@ -275,8 +302,8 @@ bool BreakList::search(AppState& app, BreakClock::time_point until) {
 bool BreakList::advance(AppState& app, double passed) {
   const std::int64_t from = app.now_ns();
   if (from != played_ns_) {
-    // It has just begun, or somebody has gone elsewhere.
-    start_search(from, false);
+    // It has just begun, or the cursor was put elsewhere.
+    start_search(app, from, false);
     played_ns_ = from;
     return true;
   }
@@ -294,55 +321,63 @@ bool BreakList::advance(AppState& app, double passed) {
   return true;
 }
 
+/// What has come up to now is no reason to stop: while the run is paused, or when something was just switched
+/// on.
+void BreakList::skip(const store::Store& store) {
+  if (std::exchange(skipped_, store.revision()) == store.revision() && !seen_.empty()) return;
+  steps_seen_ns_ = store.end_ns();
+  for (const store::RankRow& rank : store.ranks()) seen_[rank.rank] = rank.last_ns;
+}
+
 bool BreakList::watch(AppState& app, BreakClock::time_point until) {
   const store::Store& store = app.store();
   const auto ranks = store.ranks();
   const collector::ControlState control = app.run->control();
-  // What has come up to now is no reason to stop: when somebody pauses, or has just switched something on.
-  const auto skip = [&] {
-    steps_seen_ns_ = store.end_ns();
-    for (const store::RankRow& rank : ranks) seen_[rank.rank] = rank.last_ns;
-  };
   if (control.paused) {
     // Until the collector has answered it is paused as before.
     if (armed_ && !gone_on_ && control.gate == sent_gate_) return false;
     const bool by_itself = armed_.has_value();
     if (by_itself) stop_at(app, *std::exchange(armed_, std::nullopt), std::nullopt);
-    skip();
+    skip(store);
     rule_due_ = false;  // it goes on with the list as it is
     return by_itself;
   }
   gone_on_ = true;
   if (rule_due_ && !control.pausing && app.run->link() == collector::Viewer::Link::live) {
-    const bool had = armed_.has_value();
-    const ev::StopRule wanted = rule(store);
+    const auto wanted = rule_due(store);
     rule_due_ = false;
-    if (wanted.kind != ev::StopRule::Kind::never || had) app.go_on(wanted);
-    skip();
+    if (wanted) app.go_on(*wanted);
+    skip(store);
     return true;
   }
-  if (!any_enabled(list_) || seen_.empty()) {
-    skip();
+  if (!any_enabled(list_)) {
+    seen_.clear();
     return false;
   }
-  const auto look = [&](std::uint32_t rank, bool run_wide, std::int64_t& seen, std::int64_t end) {
+  if (seen_.empty()) {
+    skip(store);
+    return false;
+  }
+  const auto look = [&](std::uint32_t rank, BreakFilter::Of of, std::int64_t& seen, std::int64_t end) {
     const std::int64_t after = std::exchange(seen, std::max(seen, end));
     if (end <= after) return false;
-    const auto hit = next_hit(*app.run, rank, part(list_, run_wide, armed_), after, end);
+    const auto hit = next_hit(*app.run, rank, list_, after, end, {of, armed_});
     if (!hit) return false;
     app.pause();
-    stop_at(app, hit->which, run_wide ? std::nullopt : std::optional(rank));
+    stop_at(app, hit->which, of == BreakFilter::Of::run ? std::nullopt : std::optional(rank));
     return true;
   };
   // A step is judged once every rank has got past its end.
   std::int64_t all = INT64_MAX;
   for (const store::RankRow& rank : ranks)
     if (!rank.finished) all = std::min(all, rank.last_ns);
-  if (!ranks.empty() && all != INT64_MAX && look(ranks.front().rank, true, steps_seen_ns_, all)) return true;
+  if (!ranks.empty() && all != INT64_MAX &&
+      look(ranks.front().rank, BreakFilter::Of::run, steps_seen_ns_, all))
+    return true;
   for (std::size_t count = 0; count < ranks.size(); ++count) {
     const store::RankRow& rank = ranks[next_rank_++ % ranks.size()];
     const auto [seen, first] = seen_.try_emplace(rank.rank, rank.last_ns);
-    if (!first && look(rank.rank, false, seen->second, rank.last_ns)) return true;
+    if (!first && look(rank.rank, BreakFilter::Of::rank, seen->second, rank.last_ns)) return true;
     if (BreakClock::now() >= until) break;
   }
   return false;

@@ -2,8 +2,8 @@
 // and played up to the next one, a live run is stopped. Of all ranks.
 //
 // Live, the run stops by itself AT a place (module, parameter, bucket, step): its gates hold by one rule at a
-// time, so that of the first enabled place. Other places and all conditions are looked for in the events as
-// they arrive, and the run holds at its next gate.
+// time, so that of the first place in the list that is switched on and not behind it. Other places and all
+// conditions are looked for in the events as they arrive, and the run holds at its next gate.
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ class BreakList {
   /// Lines of a settings file, and back: places by their names, for other runs have other numbers.
   [[nodiscard]] std::vector<std::string> lines() const;
   void take_line(std::string_view line);
-  /// Another run is shown. What was kept is off in a live one until somebody switches it on: a run is not
+  /// Another run is shown. What was kept is off in a live one until the user switches it on: a run is not
   /// stopped because another was.
   void forget_run();
 
@@ -43,6 +43,10 @@ class BreakList {
   [[nodiscard]] ev::StopRule rule(const store::Store& store) const;
   /// Index of the one whose place rule() is.
   [[nodiscard]] std::optional<std::size_t> at_gate(const store::Store& store) const;
+  /// The rule that a run that goes on is to be given because the list has changed; nothing: it has it.
+  [[nodiscard]] std::optional<ev::StopRule> rule_due(const store::Store& store) const;
+  /// Index of the one whose place the run stops at by itself, by the last rule that it was given.
+  [[nodiscard]] std::optional<std::size_t> armed() const noexcept { return armed_; }
   /// A command went to the run: with which rule, or a pause.
   void sent(const ev::StopRule& rule, const store::Store& store, const collector::ControlState& control);
   void sent_pause();
@@ -65,26 +69,32 @@ class BreakList {
   [[nodiscard]] bool none_left() const noexcept { return none_left_; }
 
  private:
+  using BreakClock = std::chrono::steady_clock;
+  /// Goes on in windows of time: of each, rank after rank, up to the first that has a hit.
   struct Search {
-    std::int64_t after_ns = 0;
-    std::size_t next_rank = 0;
+    std::int64_t after_ns = 0;  ///< of the window
+    std::int64_t until_ns = 0;
+    std::int64_t length_ns = 0;  ///< of a window
+    std::size_t next_rank = 0;   ///< in the window
     std::optional<BreakHit> best;
     std::uint32_t rank = 0;  ///< of the best
     bool jump = false;       ///< else it is what playing stops at
   };
   void resolve(const store::Store& store);
-  void start_search(std::int64_t after_ns, bool jump);
-  bool search(AppState& app, std::chrono::steady_clock::time_point until);
+  void start_search(const AppState& app, std::int64_t after_ns, bool jump);
+  void search_window(const AppState& app, BreakClock::time_point until);
+  bool search(AppState& app, BreakClock::time_point until);
   bool advance(AppState& app, double passed);
-  bool watch(AppState& app, std::chrono::steady_clock::time_point until);
+  bool watch(AppState& app, BreakClock::time_point until);
   void stop_at(AppState& app, std::size_t which, std::optional<std::uint32_t> rank);
+  void skip(const store::Store& store);
   void changed();
 
   std::vector<Breakpoint> list_;
   std::vector<std::string> names_;  ///< of the places in list_
   std::uint64_t revision_ = 0;
   bool resolved_ = false;  ///< names have been looked up in the run that is shown
-  bool kept_ = false;      ///< the list came from the settings and nobody has touched it since
+  bool kept_ = false;      ///< the list came from the settings and has not been changed since
 
   std::optional<Stop> stopped_;
   bool none_left_ = false;
@@ -97,11 +107,13 @@ class BreakList {
   std::int64_t played_ns_ = -1;  ///< where playing has set the cursor
   // A run that goes on.
   bool rule_due_ = false;                       ///< the run does not know of the list as it is
-  std::optional<std::size_t> armed_;            ///< whose place the run stops at by itself
+  bool has_rule_ = false;                       ///< it was given one, though its breakpoint may be gone
+  std::optional<std::size_t> armed_;            ///< see armed()
   bool gone_on_ = false;                        ///< since that was sent the run was seen to go on
   std::uint64_t sent_gate_ = 0;                 ///< where it was held then
   std::map<std::uint32_t, std::int64_t> seen_;  ///< by rank: events have been looked at up to there
   std::int64_t steps_seen_ns_ = -1;
+  std::uint64_t skipped_ = UINT64_MAX;  ///< revision of the store up to which seen_ was moved on
   std::size_t next_rank_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include "app/analysis/communication.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/store/lane.h"
 #include "app/store/span_time.h"
 #include "instrumentation/param_status.h"
 
@@ -45,14 +46,20 @@ Hit next_live(const store::Store& store, std::uint32_t rank, double threshold, s
   return gate && gate->at_ns <= until_ns ? Hit(gate->at_ns) : std::nullopt;
 }
 
-Hit next_wait(const Session& run, std::uint32_t rank, double threshold_ms, std::int64_t after_ns,
+Hit next_wait(const store::Store& store, std::uint32_t rank, double threshold_ms, std::int64_t after_ns,
               std::int64_t until_ns) {
-  for (const store::Span& wait : run.index().waits(rank)) {
-    if (wait.end_ns == store::kOpen || wait.end_ns <= after_ns) continue;
-    if (wait.end_ns > until_ns) return std::nullopt;
-    if (store::time_of(run.store(), rank, wait).running_ns > ns_of(threshold_ms)) return wait.end_ns;
+  Hit first;
+  const store::LaneId lane{rank, ev::StreamId::compute};
+  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
+    store.for_each_span(lane, depth, after_ns, until_ns + 1, [&](const store::Span& span) {
+      if (!store::is_wait(span.kind) || span.end_ns == store::kOpen || span.end_ns <= after_ns ||
+          span.end_ns > first.value_or(until_ns) ||
+          store::time_of(store, rank, span).running_ns <= ns_of(threshold_ms))
+        return;
+      first = span.end_ns;
+    });
   }
-  return std::nullopt;
+  return first;
 }
 
 Hit next_late(const store::Store& store, std::uint32_t rank, double threshold_ms, std::int64_t after_ns,
@@ -109,11 +116,16 @@ Hit hit_of(const Session& run, std::uint32_t rank, const Breakpoint& breakpoint,
     case BreakKind::live_elements:
       return next_live(store, rank, breakpoint.threshold, after_ns, until_ns);
     case BreakKind::wait:
-      return next_wait(run, rank, breakpoint.threshold, after_ns, until_ns);
+      return next_wait(store, rank, breakpoint.threshold, after_ns, until_ns);
     case BreakKind::late_rank:
       return next_late(store, rank, breakpoint.threshold, after_ns, until_ns);
   }
   return std::nullopt;
+}
+
+bool in(BreakFilter::Of of, BreakKind kind) {
+  const bool run_wide = kind == BreakKind::step || kind == BreakKind::loss || kind == BreakKind::overflow;
+  return of == BreakFilter::Of::all || (of == BreakFilter::Of::run) == run_wide;
 }
 
 }  // namespace
@@ -180,10 +192,10 @@ std::string text_of(const store::Store& store, const Breakpoint& breakpoint) {
 
 std::optional<BreakHit> next_hit(const Session& run, std::uint32_t rank,
                                  std::span<const Breakpoint> breakpoints, std::int64_t after_ns,
-                                 std::int64_t until_ns) {
+                                 std::int64_t until_ns, const BreakFilter& filter) {
   std::optional<BreakHit> first;
   for (std::size_t i = 0; i < breakpoints.size(); ++i) {
-    if (!breakpoints[i].enabled) continue;
+    if (!breakpoints[i].enabled || filter.without == i || !in(filter.of, breakpoints[i].kind)) continue;
     // Later than the first found so far does not matter.
     const std::int64_t until = first ? std::min(until_ns, first->at_ns - 1) : until_ns;
     if (until <= after_ns) break;

@@ -45,10 +45,17 @@ struct BreakHit {
   std::int64_t at_ns = 0;
   std::size_t which = 0;  ///< of the breakpoints
 };
-/// The first hit of an enabled one on `rank` in (after_ns, until_ns].
+/// Those of a list that are looked for.
+struct BreakFilter {
+  enum class Of : std::uint8_t { all, rank, run };
+  Of of = Of::all;                          ///< a step, its loss and its overflow are the run's
+  std::optional<std::size_t> without = {};  ///< index of one that is looked for elsewhere
+};
+/// The first hit of an enabled one on `rank` in (after_ns, until_ns], from the store's events alone: however
+/// long the run, and wherever it is looked at.
 [[nodiscard]] std::optional<BreakHit> next_hit(const Session& run, std::uint32_t rank,
                                                std::span<const Breakpoint> breakpoints, std::int64_t after_ns,
-                                               std::int64_t until_ns);
+                                               std::int64_t until_ns, const BreakFilter& filter = {});
 
 /// A recording played: the cursor moves on by itself.
 struct Playback {

@@ -59,11 +59,8 @@ Table connection_table(const AppState& app) {
   if (control.paused)
     add("pause", "held at gate " + std::to_string(control.gate),
         decimal(control.lease_left_s, 0) + " s until it goes on by itself, unless a viewer stays");
-  std::string newest;
-  for (const store::Message& message : store.messages()) {
-    if (store::is_about_control(message.text)) newest = message.text.substr(store::kControlPrefix.size());
-  }
-  add("control", newest.empty() ? "nobody has paused it or changed its detail" : newest,
+  const std::string newest = store::newest_control(store.messages());
+  add("control", newest.empty() ? "no viewer has paused it or changed its detail" : newest,
       control.note.empty() ? "the newest command, and who gave it" : control.note);
   return table;
 }

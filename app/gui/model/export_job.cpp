@@ -77,11 +77,6 @@ ExportJob::State ExportJob::state() const {
   return out;
 }
 
-void ExportJob::forget() {
-  const std::lock_guard lock(mutex_);
-  if (!state_.running) state_ = {};
-}
-
 void ExportJob::say(std::string what) {
   const std::lock_guard lock(mutex_);
   state_.what = std::move(what);

@@ -52,7 +52,6 @@ class ExportJob {
     bool cancelled = false;
   };
   [[nodiscard]] State state() const;
-  void forget();  ///< of one that is done
 
  private:
   void run(const Order& order);

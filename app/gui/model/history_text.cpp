@@ -22,8 +22,7 @@ std::string eviction_text(const store::Store& store) {
   return "So that memory stays bounded, " + grouped(static_cast<std::int64_t>(gone.events)) +
          " events and the rows of " + grouped(static_cast<std::int64_t>(gone.steps)) +
          " steps from the beginning of the run are not kept. Of these there are only coarse levels of "
-         "detail, "
-         "peaks, sums and counts; a recording has them all";
+         "detail, peaks, sums and counts; a recording has them all";
 }
 
 }  // namespace shardscope::gui

@@ -14,26 +14,22 @@ std::string lesson_of(SceneKind kind, std::uint32_t ranks) {
       return "At stage 3 every parameter, gradient and optimizer state is divided over the " +
              std::to_string(ranks) +
              " ranks: each keeps its part. A parameter is whole on a rank only around the time that a module "
-             "needs "
-             "it; small ones may stay.";
+             "needs it; small ones may stay.";
     case SceneKind::forward:
       return "The modules run one after the other. Before each its parameters are gathered, after it they "
-             "are "
-             "released.";
+             "are released.";
     case SceneKind::backward:
       return "The modules run in the reverse order. Their parameters are gathered once more, and each gives "
              "its gradients.";
     case SceneKind::decision:
       return "Before a module runs, the scheduler looks at what the module needs, gathers what is not there, "
-             "and "
-             "decides what to fetch ahead. The reason says where fetching ahead ended.";
+             "and decides what to fetch ahead. The reason says where fetching ahead ended.";
     case SceneKind::gather:
       return "All-gather: every rank sends its part of these parameters to every other one, so that each has "
              "the whole. They were not fetched ahead: the module that runs next waits for them.";
     case SceneKind::prefetch:
       return "The same ahead of time: parameters of the next modules are gathered while this one computes, "
-             "so "
-             "that computation hides the communication.";
+             "so that computation hides the communication.";
     case SceneKind::available:
       return "All parts have arrived. The module that needs these parameters can compute with them.";
     case SceneKind::wait:
@@ -41,8 +37,7 @@ std::string lesson_of(SceneKind kind, std::uint32_t ranks) {
              "hides it.";
     case SceneKind::release:
       return "The whole is given back after use, and the rank has its part alone again. That is why the "
-             "model "
-             "does not have to fit into one device.";
+             "model does not have to fit into one device.";
     case SceneKind::kept:
       return "Not everything is given back: what is small, or needed again soon, stays whole, which saves a "
              "gather.";
@@ -54,8 +49,7 @@ std::string lesson_of(SceneKind kind, std::uint32_t ranks) {
              "do what many small ones would.";
     case SceneKind::bucket_flush:
       return "The gradients in the bucket are reduced over the ranks, and each rank receives the part that "
-             "it "
-             "owns. The whole gradients are not needed any more.";
+             "it owns. The whole gradients are not needed any more.";
     case SceneKind::reduce_wait:
       return "Computation stands still until a reduction has ended.";
     case SceneKind::optimizer:

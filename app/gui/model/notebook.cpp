@@ -55,11 +55,11 @@ Cell length_cell(const store::Store& store, const Note& note) {
 }  // namespace
 
 void Notebook::show(const Session& run) {
-  if (shown_ && source_ == run.source()) return;
+  if (run_ == run.number()) return;
   const std::uint64_t version = version_ + 1;
   *this = {};
   version_ = version;
-  shown_ = true;
+  run_ = run.number();
   source_ = run.source();
   if (run.live() || !run.info()) return;
   path_ = exporter::notes_path(source_);

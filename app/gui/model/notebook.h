@@ -25,7 +25,7 @@ class Notebook {
   /// Once a frame: reads the notes of another run when one is shown. Those of a live run have no file.
   void show(const Session& run);
   /// The next show() reads anew, also of the same recording.
-  void forget() noexcept { shown_ = false; }
+  void forget() noexcept { run_ = 0; }
   [[nodiscard]] std::span<const Note> notes() const noexcept { return notes_; }  ///< by begin
   /// Why notes were not read, or not saved; empty: all is well.
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
@@ -49,8 +49,8 @@ class Notebook {
   void change(const std::string& id, const std::optional<Note>& to);
   /// Reads, changes and writes the file. Returns what there is to say.
   std::string save();
-  bool shown_ = false;    ///< a run has been; `source_` may be empty
-  bool foreign_ = false;  ///< the file is none that can be read, and could not be set aside
+  std::uint64_t run_ = 0;  ///< Session::number(); 0: none was shown
+  bool foreign_ = false;   ///< the file is none that can be read, and could not be set aside
   Changes unsaved_;
   std::string source_, path_, run_id_, problem_;
   std::vector<Note> notes_;  ///< of the file, with what is unsaved

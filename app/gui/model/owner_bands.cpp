@@ -27,11 +27,12 @@ OwnerBands::Copy& OwnerBands::copy_of(const store::Store& store, std::uint32_t r
   return copy;
 }
 
-const std::vector<OwnerBand>& OwnerBands::of(const store::Store& store, const ElementAxis& elements,
-                                             std::uint32_t rank, std::uint32_t param) {
-  if (run_ != store.tables().run_id || params_ != elements.size()) {
+const std::vector<OwnerBand>& OwnerBands::of(std::uint64_t run, const store::Store& store,
+                                             const ElementAxis& elements, std::uint32_t rank,
+                                             std::uint32_t param) {
+  if (run_ != run || params_ != elements.size()) {
     *this = {};
-    run_ = store.tables().run_id;
+    run_ = run;
     params_ = elements.size();
   }
   Copy& copy = copy_of(store, rank);
@@ -58,11 +59,11 @@ const std::vector<OwnerBand>& OwnerBands::of(const store::Store& store, const El
   return bands;
 }
 
-void Blocks::update(const store::Store& store) {
+void Blocks::update(std::uint64_t run, const store::Store& store) {
   const ev::RunTables& tables = store.tables();
-  if (run_ == tables.run_id && of_param_.size() == tables.params.size()) return;
+  if (run_ == run && of_param_.size() == tables.params.size()) return;
   *this = {};
-  run_ = tables.run_id;
+  run_ = run;
   for (const ev::ParamInfo& param : tables.params) {
     const std::string_view block = block_of(param.name);
     const auto known = std::ranges::find(names_, block);

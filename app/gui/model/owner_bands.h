@@ -14,7 +14,7 @@
 namespace shardscope::gui {
 
 /// Owners that have a colour of their own. With more ranks the colour runs along a scale by the rank's
-/// number: so many colours are not told apart, and a scale says about which rank it is.
+/// number: so many colours cannot be distinguished, and a scale says about which rank it is.
 inline constexpr std::uint32_t kOwnColours = 16;
 inline constexpr std::uint32_t kScaleColours = 32;
 /// Colours that a world of so many ranks has.
@@ -31,9 +31,10 @@ struct OwnerBand {
 class OwnerBands {
  public:
   /// Of the parameter as `rank` has it: its copy of the model is partitioned among ranks of its own. By
-  /// element.
-  [[nodiscard]] const std::vector<OwnerBand>& of(const store::Store& store, const ElementAxis& elements,
-                                                 std::uint32_t rank, std::uint32_t param);
+  /// element. `run`: Session::number().
+  [[nodiscard]] const std::vector<OwnerBand>& of(std::uint64_t run, const store::Store& store,
+                                                 const ElementAxis& elements, std::uint32_t rank,
+                                                 std::uint32_t param);
 
  private:
   struct Copy {
@@ -41,7 +42,7 @@ class OwnerBands {
     std::unordered_map<std::uint32_t, std::vector<OwnerBand>> bands;  ///< by parameter
   };
   Copy& copy_of(const store::Store& store, std::uint32_t rank);
-  std::string run_;
+  std::uint64_t run_ = 0;
   std::size_t params_ = 0;
   std::unordered_map<std::uint32_t, std::uint32_t> first_;  ///< rank of the copy, by rank
   std::unordered_map<std::uint32_t, Copy> copies_;          ///< by its first rank
@@ -50,14 +51,14 @@ class OwnerBands {
 /// Blocks (block_name.h) in order of the model.
 class Blocks {
  public:
-  void update(const store::Store& store);
+  void update(std::uint64_t run, const store::Store& store);  ///< `run`: Session::number()
   [[nodiscard]] std::uint32_t of(std::uint32_t param) const noexcept {
     return param < of_param_.size() ? of_param_[param] : 0;
   }
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
 
  private:
-  std::string run_;
+  std::uint64_t run_ = 0;
   std::vector<std::uint32_t> of_param_;
   std::vector<std::string> names_;
 };

@@ -196,7 +196,7 @@ std::optional<Place> PlaceHistory::forward(double seconds) {
 
 std::string link_of(const AppState& app) {
   std::string out = app.run->source();
-  if (const std::size_t slash = out.rfind('/'); !app.run->live() && slash != std::string::npos)
+  if (const std::size_t slash = out.rfind('/'); app.run->recorded() && slash != std::string::npos)
     out = out.substr(slash + 1);
   const TimeRange range = app.time.range();
   out = escaped(out) + "#at=" + ns_text(app.now_ns()) + "&range=" + ns_text(range.begin_ns) + "-" +

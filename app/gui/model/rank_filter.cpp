@@ -98,7 +98,7 @@ std::set<std::uint32_t> ranks_of(const RankFilter& filter, const store::Store& s
 
 std::string hidden_text(const std::set<std::uint32_t>& shown, std::size_t all) {
   const auto total = grouped(static_cast<std::int64_t>(all));
-  if (shown.empty()) return "None of " + total + " ranks is meant: all are hidden";
+  if (shown.empty()) return "The filter matches none of " + total + (all == 1 ? " rank" : " ranks");
   std::string numbers = numbers_text({shown.begin(), shown.end()});
   constexpr std::size_t kLongest = 40;
   if (numbers.size() > kLongest) numbers = numbers.substr(0, numbers.rfind(',', kLongest)) + ", ...";

@@ -118,12 +118,15 @@ std::vector<RankGrouping> rank_groupings(const store::Store& store) {
   return out;
 }
 
-const std::vector<RankGrouping>& RankGroupings::of(const store::Store& store) {
+const std::vector<RankGrouping>& RankGroupings::of(std::uint64_t run, const store::Store& store) {
+  const bool same = run_ == run;
+  if (same && revision_ == store.revision()) return all_;
+  run_ = run;
+  revision_ = store.revision();
   std::size_t described = 0;
   for (const store::RankRow& row : store.ranks())
     described += (store.rank_tables(row.rank) != nullptr ? 1U : 0U) + (row.host.empty() ? 0U : 1U);
-  if (store_ != &store || ranks_ != store.ranks().size() || described_ != described) {
-    store_ = &store;
+  if (!same || ranks_ != store.ranks().size() || described_ != described) {
     ranks_ = store.ranks().size();
     described_ = described;
     all_ = rank_groupings(store);

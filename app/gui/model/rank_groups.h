@@ -29,10 +29,11 @@ inline constexpr const char* kByNode = "node";
 /// The same, kept while no rank comes or describes itself.
 class RankGroupings {
  public:
-  [[nodiscard]] const std::vector<RankGrouping>& of(const store::Store& store);
+  /// `run`: Session::number().
+  [[nodiscard]] const std::vector<RankGrouping>& of(std::uint64_t run, const store::Store& store);
 
  private:
-  const store::Store* store_ = nullptr;
+  std::uint64_t run_ = 0, revision_ = 0;
   std::size_t ranks_ = 0, described_ = 0;
   std::vector<RankGrouping> all_;
 };

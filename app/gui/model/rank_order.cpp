@@ -59,7 +59,7 @@ void arrange_ranks(AppState& app) {
   const store::Store& store = app.store();
   options.ranks = rank_order(app);
   options.groups.clear();
-  const std::vector<RankGrouping>& ways = app.groupings.of(store);
+  const std::vector<RankGrouping>& ways = app.groupings.of(app.run->number(), store);
   if (const auto way = std::ranges::find(ways, options.grouping, &RankGrouping::name); way != ways.end()) {
     options.groups = way->groups;
   } else if (options.grouping.empty()) {
@@ -80,13 +80,13 @@ std::optional<FilterLine> filter_line(const AppState& app) {
   const bool none = app.timeline.shown->empty();
   std::string text = hidden_text(*app.timeline.shown, app.store().ranks().size());
   if (none && filter.slow)
-    text += ": no rank computes " + times_text(analysis::kSlowRank) +
-            " the median of the others in the step shown";
+    text += ": no rank computed " + times_text(analysis::kSlowRank) +
+            " the median of the others in most of the last steps";
   return FilterLine{text + ".", none};
 }
 
 void next_grouping(AppState& app) {
-  const std::vector<RankGrouping>& ways = app.groupings.of(app.store());
+  const std::vector<RankGrouping>& ways = app.groupings.of(app.run->number(), app.store());
   std::string& now = app.timeline.grouping;
   const auto way = std::ranges::find(ways, now, &RankGrouping::name);
   if (way == ways.end())

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,16 @@
 #include "app/gui/model/step_of.h"
 
 namespace shardscope::gui {
+
+namespace {
+
+analysis::OthersMedian medians_of(const StepTimes& times) {
+  std::vector<double> busy;
+  for (const StepTimes::Rank& one : times.ranks) busy.push_back(static_cast<double>(one.time.compute_ns));
+  return analysis::OthersMedian(std::move(busy));
+}
+
+}  // namespace
 
 const StepTimes* step_shown(const AppState& app) {
   const auto steps = app.store().steps();
@@ -23,19 +34,32 @@ const StepTimes* step_shown(const AppState& app) {
 
 RankPaces::RankPaces(const AppState& app) : times_(step_shown(app)) {
   if (times_ == nullptr) return;
-  std::vector<double> busy;
-  for (const StepTimes::Rank& one : times_->ranks) {
-    busy.push_back(static_cast<double>(one.time.compute_ns));
-    longest_ns_ = std::max(longest_ns_, one.time.compute_ns);
+  const auto& all = app.run->analysis()->step_times;
+  medians_ = medians_of(*times_);
+  const auto after =
+      std::ranges::upper_bound(all, times_->step, {}, [](const auto& one) { return one->step; });
+  const auto first = after - std::min<std::ptrdiff_t>(kPaceSteps, after - all.begin());
+  for (const auto& step : std::ranges::subrange(first, after)) {
+    const analysis::OthersMedian medians = medians_of(*step);
+    for (const StepTimes::Rank& one : step->ranks) {
+      const auto own = static_cast<double>(one.time.compute_ns);
+      Slowness& recent = recent_[one.rank];
+      ++recent.of;
+      recent.slow += analysis::is_slow(own, medians.without(own).value_or(0)) ? 1U : 0U;
+    }
   }
-  medians_ = analysis::OthersMedian(std::move(busy));
+  for (const StepTimes::Rank& one : times_->ranks) longest_ns_ = std::max(longest_ns_, one.time.compute_ns);
+}
+
+std::optional<std::uint32_t> RankPaces::step() const {
+  return times_ == nullptr ? std::nullopt : std::optional(times_->step);
 }
 
 std::set<std::uint32_t> RankPaces::slow() const {
   std::set<std::uint32_t> out;
   if (times_ == nullptr) return out;
-  for (const StepTimes::Rank& one : times_->ranks)
-    if (of(one.rank).straggler) out.insert(one.rank);
+  for (const auto& [rank, recent] : recent_)
+    if (recent.lasting()) out.insert(rank);
   return out;
 }
 
@@ -58,7 +82,7 @@ RankPace RankPaces::of(std::uint32_t rank) const {
   if (found != times_->ranks.end()) pace.busy_ns = found->time.compute_ns;
   const auto own = static_cast<double>(pace.busy_ns);
   pace.others_ns = medians_.without(own).value_or(0);
-  pace.straggler = analysis::is_slow(own, pace.others_ns);
+  if (const auto recent = recent_.find(rank); recent != recent_.end()) pace.recent = recent->second;
   return pace;
 }
 
@@ -70,7 +94,11 @@ std::string pace_text(const RankPace& pace) {
   if (pace.others_ns > 0)
     out += ", " + times_text(static_cast<double>(pace.busy_ns) / pace.others_ns) +
            " the median of the others (" + duration(std::llround(pace.others_ns)).text() + ")";
-  return out + (pace.straggler ? ": slow." : ".");
+  out += ".";
+  if (pace.recent.slow > 0)
+    out += " Slow in " + std::to_string(pace.recent.slow) + " of the last " + std::to_string(pace.recent.of) +
+           " steps" + (pace.straggler() ? "." : "; marked once it is in most of them.");
+  return out;
 }
 
 std::string waited_for_text(const AppState& app, std::uint32_t rank) {

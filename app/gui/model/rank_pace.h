@@ -1,7 +1,9 @@
 // How long a rank computed, beside the others.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,16 +13,27 @@
 
 namespace shardscope::gui {
 
+/// How often a rank was slow of late.
+struct Slowness {
+  std::uint32_t slow = 0, of = 0;  ///< steps in which it was, of those looked at
+  /// Slow in most of the steps, and in more than a moment: one step is noise on any machine that is shared.
+  [[nodiscard]] bool lasting() const noexcept { return slow >= kLeastSlowSteps && slow * 2 > of; }
+  static constexpr std::uint32_t kLeastSlowSteps = 3;
+};
+/// Steps that are looked at, up to the one shown.
+inline constexpr std::size_t kPaceSteps = 8;
+
 struct RankPace {
   std::optional<std::uint32_t> step;  ///< that this is of; nothing where that step is not analysed
   std::int64_t busy_ns = 0;           ///< computation; 0: not known
   double others_ns = 0;               ///< the median of the other ranks; 0: there are none
-  bool straggler = false;             ///< is_slow() beside them (app/analysis/slow_rank.h)
+  Slowness recent = {};  ///< of the last steps: is_slow() beside the others (app/analysis/slow_rank.h)
+  [[nodiscard]] bool straggler() const noexcept { return recent.lasting(); }
 };
 /// "1.20 times"
 [[nodiscard]] std::string times_text(double times);
-/// "It computed 33.1 ms in step 7, 1.20 times the median of the others (27.6 ms)."; empty where that is not
-/// known.
+/// "It computed 33.1 ms in step 7, 1.20 times the median of the others (27.6 ms). Slow in 6 of the last 8
+/// steps."; empty where that is not known.
 [[nodiscard]] std::string pace_text(const RankPace& pace);
 /// As the summary says it: "The others waited 12.3 ms in all for it: it came last to 24 collectives."; empty
 /// where they did not.
@@ -28,23 +41,24 @@ struct RankPace {
 /// In the step whose figures are shown at the time that is looked at (measured_step_of). At the live edge,
 /// where the analysis is a moment behind, in the newest that is analysed.
 [[nodiscard]] const StepTimes* step_shown(const AppState& app);  ///< null: not analysed
-/// Paces of all ranks: the median that they are compared with is taken once. For one frame: it refers to the
-/// analysis that is shown.
+/// Paces of all ranks: the medians that they are compared with are taken once. For one frame: it refers to
+/// the analysis that is shown.
 class RankPaces {
  public:
   explicit RankPaces(const AppState& app);
   [[nodiscard]] RankPace of(std::uint32_t rank) const;
-  [[nodiscard]] std::set<std::uint32_t> slow() const;  ///< those that are stragglers
+  [[nodiscard]] std::optional<std::uint32_t> step() const;  ///< that is shown; nothing: not analysed
+  [[nodiscard]] std::set<std::uint32_t> slow() const;       ///< those that are stragglers
   /// That computed longest; nothing where that is not known, or there is one rank only.
   [[nodiscard]] std::optional<std::uint32_t> slowest() const;
-  [[nodiscard]] std::int64_t longest_ns() const noexcept {
-    return longest_ns_;
-  }  ///< computation; 0: not known
+  /// Computation; 0: not known.
+  [[nodiscard]] std::int64_t longest_ns() const noexcept { return longest_ns_; }
 
  private:
   const StepTimes* times_;
   std::int64_t longest_ns_ = 0;
   analysis::OthersMedian medians_;
+  std::map<std::uint32_t, Slowness> recent_;  ///< by rank
 };
 [[nodiscard]] RankPace rank_pace(const AppState& app, std::uint32_t rank);
 /// Selects the rank that computed longest in the step shown, opens its lanes and goes to it. Returns what to

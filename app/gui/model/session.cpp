@@ -55,8 +55,7 @@ std::unique_ptr<Session> Session::connect(const std::string& endpoint, const std
   return session;
 }
 
-Session::Session(store::Store store)
-    : number_(next_session()), store_(std::move(store)), source_("memory") {
+Session::Session(store::Store store) : number_(next_session()), store_(std::move(store)), source_("memory") {
   analyst_ = std::make_unique<Analyst>(store_, turns_);
 }
 

@@ -87,12 +87,14 @@ Table search_table(const SearchOutcome& outcome) {
   return table;
 }
 
+void SettingSearchRun::forget() {
+  command_ = std::make_unique<CommandRun>();  // whatever still ran has ended, and its outcome is the last
+  const std::lock_guard lock(mutex_);
+  ended_.reset();
+}
+
 void SettingSearchRun::start(std::vector<std::string> argv) {
-  command_ = std::make_unique<CommandRun>();
-  {
-    const std::lock_guard lock(mutex_);
-    ended_.reset();
-  }
+  forget();
   command_->start(std::move(argv), [this](CommandRun::Ended run) {
     auto ended = std::make_shared<Ended>();
     ended->problem = std::move(run.problem);

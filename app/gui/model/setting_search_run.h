@@ -45,6 +45,8 @@ class SettingSearchRun {
 
   void start(std::vector<std::string> argv);
   void cancel() { command_->cancel(); }
+  /// Ends it; there is no outcome from here on.
+  void forget();
   [[nodiscard]] bool running() const noexcept { return command_->running(); }
   struct Ended {
     std::optional<SearchOutcome> outcome;

@@ -64,7 +64,6 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
   out["frames"] = frames;
   out["layout"] = app.layout_name;
   out["theme"] = app.theme == ThemeKind::dark ? "dark" : "light";
-  out["error"] = app.error;
   for (const PlacedForDump& panel : panels) {
     out["panels"][panel.name] = {panel.rect.x, panel.rect.y, panel.rect.w, panel.rect.h};
     out["shows"][panel.name] = panel.shows;
@@ -91,7 +90,7 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
     out["selection"]["name"] = module_name(data, s.module);
   out["source"] = app.run->source();
   out["live"] = app.run->live();
-  out["hidden"] = hidden_text(app.view);
+  out["hidden"] = hidden_text(app.timeline.view);
   out["link"] = word(app.run->link());
   const collector::ControlState control = app.run->control();
   out["control"] = {{"pausing", control.pausing},

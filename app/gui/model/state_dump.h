@@ -12,6 +12,7 @@ struct PlacedForDump {
   std::string name;
   Rect rect;
   std::vector<std::string> shows = {};  ///< what is chosen of its choices
+  bool apart = false;                   ///< in a window of its own, outside the main one
   [[nodiscard]] bool operator==(const PlacedForDump&) const = default;
 };
 

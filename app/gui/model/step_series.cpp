@@ -17,12 +17,6 @@ void StepSeries::add(std::int64_t at_ns, double value) {
   blocks_.back().take(value);
 }
 
-std::optional<double> StepSeries::at(std::int64_t at_ns) const noexcept {
-  const auto after = std::ranges::upper_bound(at_, at_ns);
-  if (after == at_.begin()) return std::nullopt;
-  return value_[static_cast<std::size_t>(after - at_.begin()) - 1];
-}
-
 void StepSeries::within(std::size_t first, std::size_t last, ColumnRange& out) const {
   while (first < last) {
     const std::size_t block = first / kBlock;

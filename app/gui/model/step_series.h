@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "app/gui/model/time_axis.h"
@@ -20,7 +19,6 @@ class StepSeries {
  public:
   /// `value` holds from `at_ns` on; times do not go back. At one time the last counts.
   void add(std::int64_t at_ns, double value);
-  [[nodiscard]] std::optional<double> at(std::int64_t at_ns) const noexcept;  ///< nothing before the first
   /// Of `count` equal columns of `range`: no peak between two of them is lost. Where the series has very many
   /// changes, blocks of them are looked at as one.
   [[nodiscard]] std::vector<ColumnRange> columns(TimeRange range, std::size_t count) const;

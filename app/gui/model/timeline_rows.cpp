@@ -28,71 +28,96 @@ std::vector<std::uint32_t> ranks_in_order(const store::Store& store, const Timel
   return out;
 }
 
-/// Ranks of one host, or all of them without one where they are not grouped.
-struct Node {
-  std::string host;
-  std::vector<std::uint32_t> ranks;
-};
-
 /// Without those that the filter hides, and groups that have no other.
-std::vector<Node> filtered(std::vector<Node> nodes, const TimelineOptions& options) {
-  if (!options.shown) return nodes;
-  for (Node& node : nodes)
-    std::erase_if(node.ranks, [&](std::uint32_t rank) { return !options.shown->contains(rank); });
-  std::erase_if(nodes, [](const Node& node) { return node.ranks.empty(); });
-  return nodes;
+std::vector<RankGroup> filtered(std::vector<RankGroup> groups, const TimelineOptions& options) {
+  if (!options.shown) return groups;
+  for (RankGroup& group : groups)
+    std::erase_if(group.ranks, [&](std::uint32_t rank) { return !options.shown->contains(rank); });
+  std::erase_if(groups, [](const RankGroup& group) { return group.ranks.empty(); });
+  return groups;
 }
 
 /// By host where the ranks are of several and stand in the order of their numbers, or in the given groups.
-std::vector<Node> all_nodes(const store::Store& store, const TimelineOptions& options) {
-  std::vector<Node> out;
-  if (options.ranks.empty() && !options.groups.empty()) {
-    for (const RankGroup& group : options.groups) out.push_back({group.title, group.ranks});
-    return out;
-  }
+/// One without a title: they are not grouped.
+std::vector<RankGroup> all_groups(const store::Store& store, const TimelineOptions& options) {
+  if (options.ranks.empty() && !options.groups.empty()) return options.groups;
   if (options.ranks.empty()) {
+    std::vector<RankGroup> out;
     for (const store::RankRow& rank : store.ranks()) {
       // Ranks of a node mostly follow one another.
-      auto known = !out.empty() && out.back().host == rank.host
+      auto known = !out.empty() && out.back().title == rank.host
                        ? std::prev(out.end())
-                       : std::ranges::find(out, rank.host, &Node::host);
-      if (known == out.end()) known = out.insert(known, Node{rank.host, {}});
+                       : std::ranges::find(out, rank.host, &RankGroup::title);
+      if (known == out.end()) known = out.insert(known, RankGroup{rank.host, {}});
       known->ranks.push_back(rank.rank);
     }
     if (out.size() > 1) return out;
   }
-  return {Node{"", ranks_in_order(store, options)}};
+  return {RankGroup{"", ranks_in_order(store, options)}};
 }
 
-std::vector<Node> nodes(const store::Store& store, const TimelineOptions& options) {
-  return filtered(all_nodes(store, options), options);
+std::vector<RankGroup> groups_of(const store::Store& store, const TimelineOptions& options) {
+  return filtered(all_groups(store, options), options);
 }
 
 std::size_t ranks_shown(const store::Store& store, const TimelineOptions& options) {
   return options.shown ? options.shown->size() : store.ranks().size();
 }
 
-bool fits(const store::Store& store, const TimelineOptions& options, float height) {
-  return layout_rows(store, options).height <= height;
+/// The lanes that are rows of a rank, with the most depths of them that are shown.
+struct Lane {
+  RowKind kind;
+  ev::StreamId stream;
+  std::uint8_t most;
+};
+constexpr std::array kLanes{Lane{RowKind::host, ev::StreamId::host, kLaneDepths},
+                            Lane{RowKind::compute, ev::StreamId::compute, kComputeDepths},
+                            Lane{RowKind::gather, ev::StreamId::gather, kLaneDepths},
+                            Lane{RowKind::reduce, ev::StreamId::reduce, kLaneDepths},
+                            Lane{RowKind::copy, ev::StreamId::copy, kLaneDepths},
+                            Lane{RowKind::nvme, ev::StreamId::nvme, kLaneDepths},
+                            Lane{RowKind::worker, ev::StreamId::worker, kLaneDepths}};
+
+bool hidden(const Lane& lane, const ViewOptions& view) {
+  return (lane.kind == RowKind::gather || lane.kind == RowKind::reduce) && view.hides(ItemClass::collectives);
 }
 
-/// Leaves out rows of lanes, as few as it takes to fit. Where none are enough it leaves out none.
-bool leave_out_rows(const store::Store& store, TimelineOptions& options, float height) {
+std::uint8_t depths_shown(const Lane& lane, const TimelineOptions& options) {
+  return lane.kind == RowKind::compute ? options.compute_depths : options.lane_depths;
+}
+
+/// Rows of a rank's lanes that are not shown for want of room.
+std::uint32_t rows_left_out(const store::Store& store, std::uint32_t rank, const TimelineOptions& options) {
+  std::uint32_t out = 0;
+  for (const Lane& lane : kLanes) {
+    if (hidden(lane, options.view)) continue;
+    const std::uint8_t all = visible_depths(store, rank, lane.stream, lane.most);
+    const std::uint8_t shown = depths_shown(lane, options);
+    out += all > shown ? all - shown : 0U;
+  }
+  return out;
+}
+
+/// Leaves out rows of the lanes of `rank`, the only one whose lanes are shown, as few as it takes for rows of
+/// `whole` in all to fit. Where none are enough it leaves out none.
+void leave_out_rows(const store::Store& store, TimelineOptions& options, std::uint32_t rank, float whole,
+                    float height) {
   struct Step {
     std::uint8_t lane_depths, fewest;
   };
   const float each = options.heat ? kHeatHeight + kHeatGap : kRankHeaderHeight + kLaneGap;
-  if (each * static_cast<float>(ranks_shown(store, options)) > height) return false;
+  if (each * static_cast<float>(ranks_shown(store, options)) > height) return;
   constexpr std::array kSteps{Step{kLaneDepths, 5}, Step{1, 3}};
   for (const Step& step : kSteps) {
     options.lane_depths = step.lane_depths;
     for (options.compute_depths = kComputeDepths; options.compute_depths >= step.fewest;
-         --options.compute_depths)
-      if (fits(store, options, height)) return true;
+         --options.compute_depths) {
+      const auto rows = static_cast<float>(rows_left_out(store, rank, options));
+      if (whole - rows * (options.view.lane_height + kLaneGap) <= height) return;
+    }
   }
   options.lane_depths = kLaneDepths;
   options.compute_depths = kComputeDepths;
-  return false;
 }
 
 /// The first of every kNumbered heat rows that follow one another.
@@ -109,16 +134,16 @@ void number_heat_rows(std::vector<TimelineRow>& rows) {
 /// Of each parameter that is followed, a band for each rank under one another, whatever ranks are hidden
 /// behind their node: they are what is compared.
 template <typename Add>
-void add_bands(const std::vector<Node>& nodes, const TimelineOptions& options, const Add& add,
+void add_bands(const std::vector<RankGroup>& groups, const TimelineOptions& options, const Add& add,
                TimelineRows& out) {
   constexpr std::size_t kFew = 16;
   std::size_t ranks = 0;
-  for (const Node& node : nodes) ranks += node.ranks.size();
+  for (const RankGroup& group : groups) ranks += group.ranks.size();
   for (const std::uint32_t param : options.params) {
     add(RowKind::param, ev::kNoId, 0, kLaneHeight, true);
     out.rows.back().param = param;
-    for (const Node& node : nodes) {
-      for (const std::uint32_t rank : node.ranks) {
+    for (const RankGroup& group : groups) {
+      for (const std::uint32_t rank : group.ranks) {
         add(RowKind::status, rank, 0, ranks <= kFew ? kBandHeight : kLowBandHeight, false);
         out.rows.back().param = param;
       }
@@ -257,28 +282,15 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
       out.rows.back().counter = counter;
     }
   };
-  std::uint32_t left_out = 0;
-  const auto depths_of = [&](std::uint32_t rank, ev::StreamId stream, std::uint8_t most, std::uint8_t shown) {
-    const std::uint8_t all = visible_depths(store, rank, stream, most);
-    left_out += all > shown ? all - shown : 0U;
-    return std::min(all, shown);
-  };
   const auto add_lanes = [&](std::uint32_t rank, std::size_t header) {
     const float lane = options.view.lane_height;
-    left_out = 0;
-    const std::uint8_t host = depths_of(rank, ev::StreamId::host, kLaneDepths, options.lane_depths);
-    for (std::uint8_t d = 0; d < host; ++d) add(RowKind::host, rank, d, lane, false);
-    const std::uint8_t compute =
-        depths_of(rank, ev::StreamId::compute, kComputeDepths, options.compute_depths);
-    for (std::uint8_t d = 0; d < compute; ++d) add(RowKind::compute, rank, d, lane, false);
-    if (compute != 0 && !options.view.hides(ItemClass::waits)) add(RowKind::waits, rank, 0, lane, false);
-    for (const RowKind kind :
-         {RowKind::gather, RowKind::reduce, RowKind::copy, RowKind::nvme, RowKind::worker}) {
-      const bool collectives = kind == RowKind::gather || kind == RowKind::reduce;
-      if (collectives && options.view.hides(ItemClass::collectives)) continue;
-      const TimelineRow probe{.kind = kind, .rank = rank};
-      const std::uint8_t depths = depths_of(rank, probe.lane().stream, kLaneDepths, options.lane_depths);
-      for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank, d, lane, false);
+    for (const Lane& one : kLanes) {
+      if (hidden(one, options.view)) continue;
+      const std::uint8_t depths =
+          std::min(visible_depths(store, rank, one.stream, one.most), depths_shown(one, options));
+      for (std::uint8_t d = 0; d < depths; ++d) add(one.kind, rank, d, lane, false);
+      if (one.kind == RowKind::compute && depths != 0 && !options.view.hides(ItemClass::waits))
+        add(RowKind::waits, rank, 0, lane, false);
     }
     for (const ev::StreamId stream : kGpuRows) {
       if (store.depth_count({rank, stream}) == 0 || options.view.hides(ItemClass::gpu)) continue;
@@ -286,22 +298,22 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
       out.rows.back().gpu_lane = stream;
       out.rows.back().given_name = store::given_lane_name(store, {rank, stream});
     }
-    out.rows[header].left_out = left_out;
+    out.rows[header].left_out = rows_left_out(store, rank, options);
     y += kRankGap - kLaneGap;
   };
-  const std::vector<Node> all = nodes(store, options);
+  const std::vector<RankGroup> all = groups_of(store, options);
   add_counters(ev::kNoId);
   add_bands(all, options, add, out);
   if (!out.rows.empty()) y += kRankGap - kLaneGap;
-  for (const Node& node : all) {
-    if (!node.host.empty()) {
-      const bool open = !options.closed_nodes.contains(node.host);
+  for (const RankGroup& group : all) {
+    if (!group.title.empty()) {
+      const bool open = !options.closed_nodes.contains(group.title);
       add(RowKind::node, ev::kNoId, 0, kLaneHeight, open);
-      out.rows.back().given_name = node.host;
-      out.rows.back().ranks = node.ranks;
+      out.rows.back().given_name = group.title;
+      out.rows.back().ranks = group.ranks;
       if (!open) continue;
     }
-    for (const std::uint32_t rank : node.ranks) {
+    for (const std::uint32_t rank : group.ranks) {
       const bool expanded = options.expanded.contains(rank);
       const bool heat = options.heat && !expanded;
       add(RowKind::rank, rank, 0, heat ? kHeatHeight : kRankHeaderHeight, expanded);
@@ -328,17 +340,21 @@ void expand_while_room(const store::Store& store, TimelineOptions& options, floa
   options.compute_depths = kComputeDepths;
   options.lane_depths = kLaneDepths;
   std::vector<std::uint32_t> ranks;
-  for (const Node& node : nodes(store, options))
-    ranks.insert(ranks.end(), node.ranks.begin(), node.ranks.end());
+  for (const RankGroup& group : groups_of(store, options))
+    ranks.insert(ranks.end(), group.ranks.begin(), group.ranks.end());
   if (!ranks.empty() && options.expanded.empty()) options.expanded.insert(ranks.front());
   // As long as nothing is known of the height there is no room for a second.
-  if (height > 0 && options.expanded.size() == 1 && !fits(store, options, height)) {
-    leave_out_rows(store, options, height);
-    return;
+  if (height > 0 && options.expanded.size() == 1) {
+    const float whole = layout_rows(store, options).height;
+    const std::uint32_t open = *options.expanded.begin();
+    if (whole > height) {
+      if (std::ranges::find(ranks, open) != ranks.end()) leave_out_rows(store, options, open, whole, height);
+      return;
+    }
   }
   for (const std::uint32_t rank : ranks) {
     if (!options.expanded.insert(rank).second) continue;
-    if (!fits(store, options, height)) {
+    if (layout_rows(store, options).height > height) {
       options.expanded.erase(rank);
       return;
     }

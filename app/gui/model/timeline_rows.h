@@ -79,12 +79,12 @@ enum class RankHeight : std::uint8_t { automatic, full, heat };
 struct TimelineOptions {
   RankOrder order = RankOrder::number;
   RankHeight rank_height = RankHeight::automatic;
-  ViewOptions view;                              ///< what is hidden, and the height of a lane
-  bool heat = false;                             ///< what `rank_height` comes to: resolve_height()
-  std::string grouping = kByNode;                ///< a RankGrouping's name; empty: none
-  std::vector<RankGroup> groups;                 ///< what that comes to: arrange_ranks(); empty: by host
-  std::string filter;                            ///< as text: rank_filter.h
-  bool focus_filter = false;                     ///< the field of the filter wants the keyboard
+  ViewOptions view;                ///< what is hidden, and the height of a lane: kept in the settings
+  bool heat = false;               ///< what `rank_height` comes to: resolve_height()
+  std::string grouping = kByNode;  ///< a RankGrouping's name; empty: none
+  std::vector<RankGroup> groups;   ///< what that comes to: arrange_ranks(); empty: by host
+  std::string filter;              ///< as text: rank_filter.h
+  bool focus_filter = false;       ///< the field of the filter wants the keyboard
   std::optional<std::set<std::uint32_t>> shown;  ///< what `filter` comes to; nothing: every rank
   std::set<std::string> closed_nodes;            ///< groups, by title, whose ranks are hidden
   std::set<std::uint32_t> expanded;              ///< ranks whose lanes are shown

@@ -12,6 +12,7 @@
 
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/clock_bound.h"
+#include "app/gui/model/connection_facts.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
 #include "app/store/losses.h"
@@ -86,7 +87,7 @@ void add_program(const AppState& app, Rows& rows) {
 
 void add_time(const AppState& app, Rows& rows) {
   const store::Store& store = app.store();
-  if (!app.run->live()) {
+  if (app.run->recorded()) {
     std::optional<std::int64_t> offset;
     try {
       offset = store::unix_offset_ns(app.run->source());
@@ -180,7 +181,7 @@ void add_description(const AppState& app, Rows& rows) {
 
 Table trace_table(const AppState& app) {
   Rows rows;
-  rows.add("source", app.run->source(), app.run->live() ? "live" : "recording");
+  rows.add("source", app.run->source(), link_text(*app.run));
   add_program(app, rows);
   add_time(app, rows);
   add_losses(app.store(), rows);
@@ -226,9 +227,9 @@ Table event_counts(const Session& run) {
 }
 
 const TraceInfo::Tables& TraceInfo::of(const AppState& app, double seconds) {
-  const std::array<std::uint64_t, 2> key{app.store().revision(), app.notes.version()};
-  const bool due = !of_ || *of_ != key || made_at_ > seconds;
-  if (due && (!of_ || seconds - made_at_ >= kEvery || made_at_ > seconds)) {
+  const std::array<std::uint64_t, 3> key{app.run->number(), app.store().revision(), app.notes.version()};
+  const bool anew = !of_ || of_->front() != key.front() || made_at_ > seconds;
+  if (anew || (*of_ != key && seconds - made_at_ >= kEvery)) {
     made_ = {trace_table(app), event_counts(*app.run)};
     of_ = key;
     made_at_ = seconds;

@@ -32,7 +32,7 @@ class TraceInfo {
 
  private:
   Tables made_;
-  std::optional<std::array<std::uint64_t, 2>> of_;
+  std::optional<std::array<std::uint64_t, 3>> of_;  ///< the run, what is known of it, its notes
   double made_at_ = 0;
 };
 

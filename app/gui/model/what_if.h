@@ -73,6 +73,8 @@ class WhatIfRun {
   /// Another that still runs is ended first. argv[0] is the program.
   void start(std::vector<std::string> argv, std::string recording);
   void cancel() { command_->cancel(); }
+  /// Ends it; there is no outcome from here on. Files that it wrote stay: one may be what is shown now.
+  void forget();
   [[nodiscard]] bool running() const noexcept { return command_->running(); }
   struct Outcome {
     std::optional<WhatIfResult> result;

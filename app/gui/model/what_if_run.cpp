@@ -29,12 +29,14 @@ WhatIfRun::~WhatIfRun() {
   for (const std::string& file : files_) std::filesystem::remove(file, ignored);
 }
 
-void WhatIfRun::start(std::vector<std::string> argv, std::string recording) {
+void WhatIfRun::forget() {
   command_ = std::make_unique<CommandRun>();  // whatever still ran has ended, and its outcome is the last
-  {
-    const std::lock_guard lock(mutex_);
-    outcome_.reset();
-  }
+  const std::lock_guard lock(mutex_);
+  outcome_.reset();
+}
+
+void WhatIfRun::start(std::vector<std::string> argv, std::string recording) {
+  forget();
   if (!recording.empty()) files_.push_back(recording);
   command_->start(std::move(argv), [this, recording = std::move(recording)](CommandRun::Ended ended) {
     auto outcome = std::make_shared<Outcome>();

@@ -17,16 +17,17 @@ struct PixelRect {
 };
 
 /// Of a place in points, cut at the edges of a window of `width` by `height` pixels; empty where it is
-/// outside.
-[[nodiscard]] inline PixelRect pixels_of(const Rect& place, float scale, int width, int height) {
+/// outside. `left`, `top`: of the window, in the same points, which may be those of the desktop.
+[[nodiscard]] inline PixelRect pixels_of(const Rect& place, float left, float top, float scale, int width,
+                                         int height) {
   const auto pixel = [&](float points, int most) {
     return std::clamp(static_cast<int>(std::lround(points * scale)), 0, most);
   };
   PixelRect out;
-  out.x = pixel(place.x, width);
-  out.y = pixel(place.y, height);
-  out.w = pixel(place.right(), width) - out.x;
-  out.h = pixel(place.bottom(), height) - out.y;
+  out.x = pixel(place.x - left, width);
+  out.y = pixel(place.y - top, height);
+  out.w = pixel(place.right() - left, width) - out.x;
+  out.h = pixel(place.bottom() - top, height) - out.y;
   return out;
 }
 

@@ -241,10 +241,16 @@ class Window {
         ui.say("No picture: this panel is not shown", true);
         return;
       }
-      part = pixels_of(found->rect, scale, width, height);
+      if (found->apart) {
+        ui.say("No picture: the panel is in a window of its own", true);
+        return;
+      }
+      // With windows outside this one ImGui's places are the desktop's.
+      const ImVec2 at = ImGui::GetMainViewport()->Pos;
+      part = pixels_of(found->rect, at.x, at.y, scale, width, height);
     }
     if (part.w <= 0 || part.h <= 0) {
-      ui.say("No picture: the panel is in a window of its own", true);
+      ui.say("No picture: the panel has no room", true);
       return;
     }
     std::vector<std::uint8_t> rows(static_cast<std::size_t>(part.w) * static_cast<std::size_t>(part.h) * 4);

@@ -64,9 +64,8 @@ void BreakpointPane::row(AppState& app, std::size_t which, float width,
     tip = "Every rank stops by itself at this place.";
   } else if (app.run->live() && enabled) {
     state = "holds after it";
-    tip = place ? "The run stops by itself at the first enabled place of the list alone. This one is looked "
-                  "for in "
-                  "the events as they come, and the run then holds at its next gate."
+    tip = place ? "The run stops by itself at one place: the first in the list that is switched on. This one "
+                  "is looked for in the events as they come; the run then holds at its next gate."
                 : "Looked for in the events as they come; the run then holds at its next gate.";
   }
   if (!state.empty()) {

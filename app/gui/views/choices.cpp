@@ -10,12 +10,12 @@ namespace {
 constexpr float kGap = 8, kMenuGap = 4;
 constexpr const char* kMore = "More";
 
-std::vector<OverlayItem> items_of(const Choice& choice) {
+std::vector<OverlayItem> items_of(AppState& app, const Choice& choice) {
   std::vector<OverlayItem> items;
   for (std::size_t i = 0; i < choice.labels.size(); ++i) {
     const int index = static_cast<int>(i);
     items.push_back({choice.labels[i], "", true, index == choice.chosen,
-                     [choose = choice.choose, index] { choose(index); }});
+                     [&app, choose = choice.choose, index] { choose(app, index); }});
   }
   return items;
 }
@@ -52,7 +52,7 @@ void draw_choices(Context& ctx, const std::vector<Choice>& choices, Rect& room) 
   for (std::size_t i = 0; i < choices.size(); ++i) {
     if (forms[i] != ChoiceForm::hidden) continue;
     hidden.push_back({choices[i].name, "", false, false, nullptr, !hidden.empty()});
-    for (OverlayItem& item : items_of(choices[i])) hidden.push_back(std::move(item));
+    for (OverlayItem& item : items_of(ctx.app, choices[i])) hidden.push_back(std::move(item));
   }
   Rect place;
   if (!hidden.empty() && ctx.menu_button_right(room, kMore, place, true, "What else this panel can show"))
@@ -61,10 +61,11 @@ void draw_choices(Context& ctx, const std::vector<Choice>& choices, Rect& room) 
     const Choice& choice = choices[i];
     if (forms[i] == ChoiceForm::buttons) {
       const int picked = ctx.choice_right(room, choice.labels, choice.chosen);
-      if (picked != choice.chosen) choice.choose(picked);
+      if (picked != choice.chosen) choice.choose(ctx.app, picked);
     } else if (forms[i] == ChoiceForm::menu) {
       const std::string& label = choice.labels[static_cast<std::size_t>(choice.chosen)];
-      if (ctx.menu_button_right(room, label, place, true, choice.name)) ctx.menu(place, items_of(choice));
+      if (ctx.menu_button_right(room, label, place, true, choice.name))
+        ctx.menu(place, items_of(ctx.app, choice));
     }
   }
 }

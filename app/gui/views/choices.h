@@ -14,7 +14,7 @@ struct Choice {
   std::string name;  ///< what is chosen, as a menu's heading: "below the curve"
   std::vector<std::string> labels;
   int chosen = 0;
-  std::function<void(int)> choose;
+  std::function<void(AppState&, int)> choose;
 };
 
 /// How a choice stands in a title line: a button for each label, a menu button with the chosen one, or a part

@@ -8,6 +8,7 @@
 #include "app/gui/model/rank_order.h"
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/step_of.h"
+#include "app/gui/views/span_menu.h"
 #include "app/gui/views/timeline_menu.h"
 #include "app/store/span_time.h"
 
@@ -108,10 +109,7 @@ void copy_link(C& ctx) {
 void zoom_to_selection(C& ctx) {
   const Selection& s = ctx.app.selection;
   if (s.span) {
-    const std::int64_t end = store::time_of(ctx.app.store(), s.rank, *s.span).until_ns;
-    const std::int64_t margin = (end - s.span->begin_ns) / 10 + 1;
-    ctx.app.time.set({s.span->begin_ns - margin, end + margin}, ctx.app.store().end_ns());
-    ctx.app.follow = false;
+    zoom_to_span(ctx.app, s.lane, *s.span);
   } else if (s.step != ev::kNoId) {
     ctx.app.go_to_step(s.step);
   }
@@ -188,7 +186,8 @@ const Command kCommands[] = {
     {Menu::file, "Export trace (Perfetto)...", "", 0, kNone, ask<Dialog::export_perfetto>, is_open},
     {Menu::file, "Export trace (PyTorch Kineto)...", "", 0, kNone, ask<Dialog::export_kineto>, is_open},
     {Menu::file, "Export database (SQLite)...", "", 0, kNone, ask<Dialog::export_sqlite>, is_open},
-    {Menu::file, "Save picture (PNG)...", "", 0, kNone, ask<Dialog::save_picture>, is_open},
+    {Menu::file, "Save picture (PNG)...", "", 0, kNone, ask<Dialog::save_picture>,
+     [](const C& ctx) { return !ctx.app.start_page; }},
     {Menu::file, "Cancel the export", "", 0, kNone, [](C& ctx) { ctx.ui.cancel_export = true; },
      [](const C& ctx) { return ctx.ui.exporting; }},
     {Menu::file, "Trace info", "", 0, kNone, [](C& ctx) { ctx.ui.show_panel = "trace_info"; }, nullptr,

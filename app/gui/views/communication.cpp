@@ -31,7 +31,7 @@ class CommunicationView final : public View {
   std::string_view name() const override { return "communication"; }
   std::string_view title() const override { return "Communication"; }
   bool analysed() const override { return true; }
-  std::vector<Choice> choices(AppState& app) override;
+  std::vector<Choice> choices(const AppState& app) override;
   void draw(Context& ctx, Rect room) override;
 
  private:
@@ -65,8 +65,8 @@ class CommunicationView final : public View {
   List list_ = List::ranks;
 };
 
-std::vector<Choice> CommunicationView::choices(AppState&) {
-  return {{"list", {"ranks", "waits", "collectives"}, static_cast<int>(list_), [this](int to) {
+std::vector<Choice> CommunicationView::choices(const AppState&) {
+  return {{"list", {"ranks", "waits", "collectives"}, static_cast<int>(list_), [this](AppState&, int to) {
              list_ = static_cast<List>(to);
            }}};
 }

@@ -29,7 +29,7 @@ class CompareView final : public View {
   std::string_view name() const override { return "compare"; }
   std::string_view title() const override { return "Compare"; }
   bool analysed() const override { return true; }
-  std::vector<Choice> choices(AppState& app) override;
+  std::vector<Choice> choices(const AppState& app) override;
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
@@ -65,12 +65,12 @@ void CompareView::header(Context& ctx, Rect& room) {
   }
 }
 
-std::vector<Choice> CompareView::choices(AppState& app) {
+std::vector<Choice> CompareView::choices(const AppState& app) {
   if (!app.other) return {};
   return {{"table",
            {"figures", "phases", "modules", "collectives", "settings"},
            static_cast<int>(shown_),
-           [this](int to) { shown_ = static_cast<Shown>(to); }}};
+           [this](AppState&, int to) { shown_ = static_cast<Shown>(to); }}};
 }
 
 void CompareView::names(Context& ctx, Rect& room) const {

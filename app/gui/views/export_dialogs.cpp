@@ -14,7 +14,7 @@ namespace {
 
 /// "run" of "/where/run.zscope", with its folder: what exports of it are named after.
 std::string stem_of(const Session& run) {
-  if (run.live() || run.source().empty()) return "shardscope";
+  if (!run.recorded() || run.source().empty()) return "shardscope";
   std::string text = run.source();
   if (text.ends_with(".zscope")) text.resize(text.size() - 7);
   return text;
@@ -76,16 +76,13 @@ bool Dialogs::target_field(Context& ctx, const std::string& proposed) {
 
 void Dialogs::export_to(Context& ctx, ExportFormat format) {
   AppState& app = ctx.app;
-  if (app.run->live()) {
+  if (!app.run->recorded()) {
     ImGui::PushTextWrapPos(0);
     ImGui::TextUnformatted(
-        "A run that goes on is exported from its recording: this window holds only the newest part of it, "
-        "and the "
+        "A live run is exported from its recording: this window holds only the newest part of it, and the "
         "recorder has all. Where it is recorded (run --record, record), open that file in another window, "
-        "also "
-        "while it is written; else `shardscope record FILE --listen ENDPOINT` records the next one. Pictures "
-        "and "
-        "tables of this window can be saved at any time.");
+        "also while it is written; else `shardscope record FILE --listen ENDPOINT` records the next one. "
+        "Pictures and tables of this window can be saved at any time.");
     ImGui::PopTextWrapPos();
     if (ImGui::Button("Close")) close(ctx);
     return;
@@ -108,7 +105,7 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
     ImGui::Checkbox(label.c_str(), &part_only_);
     ImGui::EndDisabled();
   }
-  const bool other = app.other && !app.other->live();
+  const bool other = app.other && app.other->recorded();
   if (format == ExportFormat::report && other) {
     ImGui::Checkbox("Compare with the second run", &with_other_);
     ImGui::SetItemTooltip("%s", app.other->source().c_str());

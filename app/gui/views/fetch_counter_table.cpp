@@ -109,8 +109,7 @@ float draw_fetch_counters(Context& ctx, Rect room,
   room.take_top(4);
   paragraph(ctx, room,
             "As DeepSpeed counts: \"shard\" are elements of this rank's shards with padding, \"whole\" those "
-            "of whole "
-            "parameters.");
+            "of whole parameters.");
   return room.y - top;
 }
 

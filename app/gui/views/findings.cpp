@@ -208,7 +208,7 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
   if (!detail.changes.empty()) {
     line("");
     const AppState& app = ctx.app;
-    const bool possible = !row.of_b && !app.run->live();
+    const bool possible = !row.of_b && app.run->recorded();
     ImGui::BeginDisabled(!possible);
     if (ImGui::Button("Try in What if")) {
       ctx.ui.show_panel = "whatif";

@@ -21,7 +21,7 @@ class FlameView final : public View {
  public:
   std::string_view name() const override { return "flame"; }
   std::string_view title() const override { return "Flame"; }
-  std::vector<Choice> choices(AppState& app) override;
+  std::vector<Choice> choices(const AppState& app) override;
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
@@ -42,18 +42,17 @@ class FlameView final : public View {
   float scroll_ = 0;
 };
 
-std::vector<Choice> FlameView::choices(AppState& app) {
-  if (!flame_.has_gpu()) of_ = FlameOf::compute;  // another run was opened
+std::vector<Choice> FlameView::choices(const AppState& app) {
   std::vector<Choice> out;
   if (flame_.has_gpu())
-    out.push_back({"whose time", {"compute", "GPU"}, static_cast<int>(of_), [this](int to) {
+    out.push_back({"whose time", {"compute", "GPU"}, static_cast<int>(of_), [this](AppState&, int to) {
                      of_ = static_cast<FlameOf>(to);
                    }});
   if (app.store().ranks().size() > 1)
-    out.push_back({"ranks", {"over ranks", "by rank"}, static_cast<int>(split_), [this](int to) {
+    out.push_back({"ranks", {"over ranks", "by rank"}, static_cast<int>(split_), [this](AppState&, int to) {
                      split_ = static_cast<FlameSplit>(to);
                    }});
-  out.push_back({"of", {"range", "run"}, static_cast<int>(scope_), [this](int to) {
+  out.push_back({"of", {"range", "run"}, static_cast<int>(scope_), [this](AppState&, int to) {
                    scope_ = static_cast<FlameScope>(to);
                  }});
   return out;
@@ -219,6 +218,7 @@ void FlameView::draw(Context& ctx, Rect room) {
     ctx.empty(room, "Nothing to add up yet", "Where the time goes stands here when a rank has sent spans.");
     return;
   }
+  if (!flame_.has_gpu()) of_ = FlameOf::compute;  // another run was opened
   const bool window = app.run->in_window();
   while (flame_.advance(app, scope_, of_, kShareOfFrame)) {
     ctx.moving = true;

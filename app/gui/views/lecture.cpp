@@ -23,7 +23,7 @@ class LectureView final : public View {
  public:
   std::string_view name() const override { return "lecture"; }
   std::string_view title() const override { return "Lecture"; }
-  std::vector<Choice> choices(AppState& app) override;
+  std::vector<Choice> choices(const AppState& app) override;
   void update(Context& ctx) override;
   void draw(Context& ctx, Rect room) override;
 
@@ -44,8 +44,8 @@ class LectureView final : public View {
   double last_seconds_ = 0;
 };
 
-std::vector<Choice> LectureView::choices(AppState&) {
-  return {{"scenes", {"brief", "every event"}, static_cast<int>(length_), [this](int to) {
+std::vector<Choice> LectureView::choices(const AppState&) {
+  return {{"scenes", {"brief", "every event"}, static_cast<int>(length_), [this](AppState&, int to) {
              length_ = static_cast<LectureLength>(to);
            }}};
 }

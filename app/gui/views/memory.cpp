@@ -27,7 +27,8 @@ class MemoryView final : public View {
   std::string_view name() const override { return "memory"; }
   std::string_view title() const override { return "Memory"; }
   bool analysed() const override { return true; }
-  std::vector<Choice> choices(AppState& app) override;
+  void update(Context& ctx) override;
+  std::vector<Choice> choices(const AppState& app) override;
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
@@ -42,18 +43,25 @@ class MemoryView final : public View {
   HeldPane held_;
 };
 
-std::vector<Choice> MemoryView::choices(AppState& app) {
+/// A rank may not have the pool that was looked at: every panel shows one that it has.
+void MemoryView::update(Context& ctx) {
+  AppState& app = ctx.app;
+  const auto pools = used_pools(app.store(), app.memory_rank);
+  if (!pools.empty() && std::ranges::find(pools, app.memory_pool) == pools.end())
+    app.memory_pool = pools.front();
+}
+
+std::vector<Choice> MemoryView::choices(const AppState& app) {
   std::vector<Choice> out{{"below the curve",
                            {"curve", "at the peak", "now", "difference", "held", "stages"},
                            static_cast<int>(below_),
-                           [this](int to) { below_ = static_cast<Below>(to); }}};
+                           [this](AppState&, int to) { below_ = static_cast<Below>(to); }}};
   const auto pools = used_pools(app.store(), app.memory_rank);
   const auto chosen = std::ranges::find(pools, app.memory_pool);
-  if (!pools.empty() && chosen == pools.end()) app.memory_pool = pools.front();
   if (pools.size() < 2) return out;
   Choice pool{"pool", {}, static_cast<int>(chosen == pools.end() ? 0 : chosen - pools.begin()), nullptr};
   for (const auto& one : pools) pool.labels.emplace_back(word(one));
-  pool.choose = [&app, pools](int to) { app.memory_pool = pools[static_cast<std::size_t>(to)]; };
+  pool.choose = [pools](AppState& state, int to) { state.memory_pool = pools[static_cast<std::size_t>(to)]; };
   out.push_back(std::move(pool));
   return out;
 }

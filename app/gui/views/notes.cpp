@@ -49,11 +49,11 @@ void NotesView::header(Context& ctx, Rect& room) {
   if (ctx.button_right(room, "Edit", any, Context::Look::plain, "Change the chosen note (F2)")) edit(ctx);
   if (ctx.button_right(room, "Delete", any, Context::Look::plain, "Delete the chosen note (Delete)"))
     remove(ctx);
-  const bool hidden = ctx.app.view.hides(ItemClass::notes);
+  const bool hidden = ctx.app.timeline.view.hides(ItemClass::notes);
   if (ctx.button_right(room, hidden ? "Show flags" : "Hide flags", true,
                        hidden ? Context::Look::chosen : Context::Look::plain,
                        "All flags of notes in the timeline"))
-    ctx.app.view.set(ItemClass::notes, hidden);
+    ctx.app.timeline.view.set(ItemClass::notes, hidden);
   if (notes.can_restore() && ctx.button_right(room, "Restore", true, Context::Look::plain,
                                               "The note that was deleted last comes back"))
     notes.restore();

@@ -23,7 +23,8 @@ std::string day_text(std::int64_t seconds) {
 void Dialogs::browser(Context& ctx, const Parts& parts, bool second) {
   namespace fs = std::filesystem;
   if (ctx.ui.dialog_opened) {
-    const fs::path shown = ctx.app.run->live() ? fs::path() : fs::path(ctx.app.run->source()).parent_path();
+    const fs::path shown =
+        ctx.app.run->recorded() ? fs::path(ctx.app.run->source()).parent_path() : fs::path();
     files_ = list_recordings(shown);
     text_ = files_.folder.string() + "/";
   }

@@ -26,16 +26,16 @@ class OptionsView final : public View {
 
 void OptionsView::header(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
-  const bool changed = app.view != ViewOptions{} || app.text_scale != 1.0F;
+  const bool changed = app.timeline.view != ViewOptions{} || app.text_scale != 1.0F;
   if (ctx.button_right(room, "As at first", changed, Context::Look::plain,
                        "Nothing hidden, heights and size of text as at first")) {
-    app.view = {};
+    app.timeline.view = {};
     app.text_scale = 1;
   }
 }
 
 void OptionsView::items(Context& ctx) {
-  ViewOptions& view = ctx.app.view;
+  ViewOptions& view = ctx.app.timeline.view;
   ImGui::SeparatorText("Shown in the timeline");
   for (int i = 0; i < kItemClasses; ++i) {
     const auto what = static_cast<ItemClass>(i);
@@ -59,10 +59,10 @@ void OptionsView::sizes(Context& ctx) {
   AppState& app = ctx.app;
   ImGui::SeparatorText("Sizes");
   ImGui::SetNextItemWidth(160);
-  int height = static_cast<int>(app.view.lane_height);
+  int height = static_cast<int>(app.timeline.view.lane_height);
   if (ImGui::SliderInt("height of lanes", &height, static_cast<int>(ViewOptions::kLowest),
                        static_cast<int>(ViewOptions::kHighest), "%d", ImGuiSliderFlags_AlwaysClamp))
-    app.view.lane_height = static_cast<float>(height);
+    app.timeline.view.lane_height = static_cast<float>(height);
   // Of what lies under the pointer it would change the size, and with it the slider: by steps.
   if (ImGui::Button("-")) app.text_scale = std::clamp(app.text_scale - 0.1F, 0.7F, 3.0F);
   ImGui::SameLine(0, 4);
@@ -79,7 +79,7 @@ void OptionsView::colours(Context& ctx) {
   if (ImGui::RadioButton("light", app.theme == ThemeKind::light)) app.theme = ThemeKind::light;
   ImGui::PushTextWrapPos(0);
   ImGui::TextDisabled(
-      "Buffers and the runs of a comparison are told apart from all else also with red-green colour "
+      "Buffers and the runs of a comparison differ from all else also with red-green colour "
       "blindness; waits are hatched, so that colour alone never says it.");
   ImGui::TextDisabled("Kept in the settings file for the next window.");
   ImGui::PopTextWrapPos();

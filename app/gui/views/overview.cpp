@@ -24,7 +24,7 @@ class OverviewView final : public View {
   std::string_view name() const override { return "overview"; }
   std::string_view title() const override { return "Overview"; }
   bool analysed() const override { return true; }
-  std::vector<Choice> choices(AppState& app) override;
+  std::vector<Choice> choices(const AppState& app) override;
   void draw(Context& ctx, Rect room) override;
 
  private:
@@ -57,8 +57,8 @@ const char* when_of(const AppState& app) {
   return app.cursor_ns ? "at the cursor" : app.run->live() ? "now" : "at the end";
 }
 
-std::vector<Choice> OverviewView::choices(AppState&) {
-  return {{"scale of the curves", {"linear", "log"}, logarithmic_ ? 1 : 0, [this](int to) {
+std::vector<Choice> OverviewView::choices(const AppState&) {
+  return {{"scale of the curves", {"linear", "log"}, logarithmic_ ? 1 : 0, [this](AppState&, int to) {
              logarithmic_ = to == 1;
            }}};
 }
@@ -166,7 +166,7 @@ Table OverviewView::rank_table(const AppState& app) const {
     Cell id = number_cell(rank, std::to_string(rank));
     if (app.selection.kind == SelectionKind::rank && app.selection.rank == rank)
       id.tone = Tone::accent;
-    else if (paces.of(rank).straggler)
+    else if (paces.of(rank).straggler())
       id.tone = Tone::bad;
     const auto overlap = sum != nullptr ? sum->time.overlap_pct() : std::nullopt;
     table.add({id,

@@ -48,8 +48,9 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
         std::string name = std::string(view->title()) + ": " + choice.labels[i];
         if (static_cast<int>(i) == choice.chosen || !(matches(name, text_) || matches(choice.name, text_)))
           continue;
-        entries.push_back({std::move(name), "choice", choice.name,
-                           [choose = choice.choose, index = static_cast<int>(i)] { choose(index); }});
+        entries.push_back(
+            {std::move(name), "choice", choice.name,
+             [&app, choose = choice.choose, index = static_cast<int>(i)] { choose(app, index); }});
       }
     }
   }

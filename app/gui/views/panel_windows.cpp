@@ -68,15 +68,16 @@ void Workspace::panel_window(Context& ctx, const std::string& name) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const ImVec2 size = ImGui::GetContentRegionAvail();
     const Rect room{at.x, at.y, size.x, size.y};
+    const std::vector<Choice> choices = view->choices(ctx.app);
     std::vector<std::string> shows;
-    for (const Choice& choice : view->choices(ctx.app))
+    for (const Choice& choice : choices)
       shows.push_back(choice.labels[static_cast<std::size_t>(choice.chosen)]);
-    placed_.push_back({name, room, std::move(shows)});
+    placed_.push_back({name, room, std::move(shows), ImGui::GetWindowViewport() != ImGui::GetMainViewport()});
     // Alone in its place it has no tab, and no bar of its own as out of the dock space: its title is what it
     // is taken hold of by.
     const bool alone = node != nullptr && node->IsHiddenTabBar() &&
                        ImGui::DockNodeGetRootNode(window->DockNode)->IsDockSpace();
-    const Rect title = panel(ctx, *view, room, alone);
+    const Rect title = panel(ctx, *view, choices, room, alone);
     switch (ctx.drag(view, title, 0)) {
       case Context::Drag::clicked:
         panel_menu(ctx, *view, title);
@@ -93,7 +94,7 @@ void Workspace::panel_window(Context& ctx, const std::string& name) {
   if (!open) docks_.close(layout, name);
 }
 
-Rect Workspace::panel(Context& ctx, View& view, Rect room, bool named) {
+Rect Workspace::panel(Context& ctx, View& view, const std::vector<Choice>& choices, Rect room, bool named) {
   const Palette& c = ctx.colors();
   const Clip clip(ctx.canvas, room);
   ctx.canvas.fill(room, c.panel);
@@ -112,7 +113,7 @@ Rect Workspace::panel(Context& ctx, View& view, Rect room, bool named) {
   if (view.analysed()) partial_mark(ctx, tools);
   if (tools.w > 40) {
     view.header(ctx, tools);
-    draw_choices(ctx, view.choices(ctx.app), tools);
+    draw_choices(ctx, choices, tools);
   }
   view.draw(ctx, room);
   return name;

@@ -25,7 +25,7 @@ class PartitionView final : public View {
  public:
   std::string_view name() const override { return "partition"; }
   std::string_view title() const override { return "Partition map"; }
-  std::vector<Choice> choices(AppState& app) override;
+  std::vector<Choice> choices(const AppState& app) override;
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
@@ -48,22 +48,23 @@ class PartitionView final : public View {
   std::vector<Rect> marks_;  ///< selected cells of the row being drawn
 };
 
-std::vector<Choice> PartitionView::choices(AppState& app) {
+std::vector<Choice> PartitionView::choices(const AppState& app) {
   PartitionStyle& style = cells_.style;
   std::vector<Choice> out{{"layer",
                            {"parameters", "gradients", "optimizer states"},
                            static_cast<int>(style.layer),
-                           [&style](int to) { style.layer = static_cast<PartitionLayer>(to); }}};
+                           [&style](AppState&, int to) { style.layer = static_cast<PartitionLayer>(to); }}};
   if (style.layer == PartitionLayer::parameters)
     out.push_back({"coloured by",
                    {"by status", "by owner", "by module", "by age"},
                    static_cast<int>(style.colour_by),
-                   [&style](int to) { style.colour_by = static_cast<ColourBy>(to); }});
-  out.push_back(
-      {"width of parameters",
-       {"to scale", "widen small"},
-       app.element_scale == ElementScale::linear ? 0 : 1,
-       [&app](int to) { app.element_scale = to == 0 ? ElementScale::linear : ElementScale::compressed; }});
+                   [&style](AppState&, int to) { style.colour_by = static_cast<ColourBy>(to); }});
+  out.push_back({"width of parameters",
+                 {"to scale", "widen small"},
+                 app.element_scale == ElementScale::linear ? 0 : 1,
+                 [](AppState& state, int to) {
+                   state.element_scale = to == 0 ? ElementScale::linear : ElementScale::compressed;
+                 }});
   return out;
 }
 

@@ -168,11 +168,12 @@ void PartitionCells::owners(Context& ctx, const ElementAxis& elements, const Par
     return box.x + static_cast<float>(static_cast<double>(element) / all) * box.w;
   };
   float painted_to = box.x;
-  const std::vector<OwnerBand>& bands = bands_.of(ctx.app.store(), elements, cell.rank, cell.param);
+  const std::vector<OwnerBand>& bands =
+      bands_.of(ctx.app.run->number(), ctx.app.store(), elements, cell.rank, cell.param);
   for (const OwnerBand& band : bands) {
     const float x0 = std::max(painted_to, x_of(band.begin));
     const float x1 = std::min(box.right(), x_of(band.end));
-    // Bands too narrow to be told apart: every so often one for those that it hides, the last one too.
+    // Bands too narrow to be distinguished: every so often one for those that it hides, the last one too.
     if (x1 - x0 < kNarrowest && tables.world > kOwnColours && &band != &bands.back()) continue;
     if (x1 <= x0) continue;
     const float from = tables.world > kOwnColours ? painted_to : x0;
@@ -198,7 +199,7 @@ bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const P
       owners(ctx, elements, cell, here);
       break;
     case ColourBy::module: {
-      const Rgb color = hue(blocks(ctx.app.store()).of(cell.param), c);
+      const Rgb color = hue(blocks(*ctx.app.run).of(cell.param), c);
       ctx.canvas.fill(box, color, here ? 0.9F : 0.2F);
       fill_pieces(ctx, box, info.elems, elements.owned(cell.rank, cell.param), color);
       break;
@@ -245,7 +246,7 @@ void PartitionCells::parameter(Context& ctx, const ElementAxis& elements, const 
     draw_owned(ctx, elements, cell, info.elems);
   if (ev::secondary_held(cell.state.status)) {
     double_outline(ctx, box);
-    secondary_of_ = tables.run_id;
+    secondary_of_ = app.run->number();
   }
   const bool persistent = stage3 && info.persistent && status == plan::ParamStatus::available;
   if (persistent && box.w >= 5)

@@ -39,12 +39,12 @@ class PartitionCells {
     return gradients_.of(app.store(), rank, app.now_ns());
   }
   /// That the cells are coloured by, by module.
-  [[nodiscard]] const Blocks& blocks(const store::Store& store) {
-    blocks_.update(store);
+  [[nodiscard]] const Blocks& blocks(const Session& run) {
+    blocks_.update(run.number(), run.store());
     return blocks_;
   }
   /// Whether a secondary copy (hpZ) was drawn of this run: its legend is shown from then on.
-  [[nodiscard]] bool saw_secondary(const std::string& run_id) const { return secondary_of_ == run_id; }
+  [[nodiscard]] bool saw_secondary(const Session& run) const { return secondary_of_ == run.number(); }
 
  private:
   void parameter(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
@@ -56,7 +56,7 @@ class PartitionCells {
   GradientStatesAt gradients_;
   OwnerBands bands_;
   Blocks blocks_;
-  std::string secondary_of_;
+  std::uint64_t secondary_of_ = 0;  ///< Session::number()
 };
 
 /// A parameter's name on its cell, as much of it as fits.

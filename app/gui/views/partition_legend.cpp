@@ -130,7 +130,7 @@ void owner_entries(Context& ctx, LegendRow& row) {
 void module_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
   const Palette& c = ctx.colors();
   constexpr std::string_view kPale = "pale: not here";
-  const std::vector<std::string>& names = cells.blocks(ctx.app.store()).names();
+  const std::vector<std::string>& names = cells.blocks(*ctx.app.run).names();
   row.list(
       names.size(), [&](std::size_t block) { return std::string(tail_path(names[block])); },
       [&](std::size_t block) { return hue(block, c); }, kPale);
@@ -175,7 +175,7 @@ void draw_partition_legend(Context& ctx, const Rect& room, PartitionCells& cells
   if (cells.style.colour_by == ColourBy::owner) return owner_entries(ctx, row);
   if (cells.style.colour_by == ColourBy::module) return module_entries(ctx, row, cells);
   if (cells.style.colour_by == ColourBy::age) return age_entries(ctx, row);
-  status_entries(ctx, row, cells.saw_secondary(ctx.app.store().tables().run_id));
+  status_entries(ctx, row, cells.saw_secondary(*ctx.app.run));
 }
 
 }  // namespace shardscope::gui

@@ -61,7 +61,7 @@ void draw_heat_row(Context& ctx, const TimelineRow& row, const Rect& gutter, con
     const float most = gutter.w - kNumber;
     const float width = std::max(1.0F, most * static_cast<float>(pace.busy_ns) / static_cast<float>(longest));
     ctx.canvas.fill({gutter.x + kNumber, gutter.y, width, row.height},
-                    pace.straggler ? c.of(Meaning::trouble) : c.of(Meaning::compute), 0.8F);
+                    pace.straggler() ? c.of(Meaning::trouble) : c.of(Meaning::compute), 0.8F);
   }
   painter.heat({&row.rank, 1}, lanes);
   const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == row.rank;
@@ -114,9 +114,9 @@ void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, 
   if (pace.busy_ns > 0) {
     const Quantity time = duration(pace.busy_ns);
     ctx.quantity(text.take_right(70), time.number, time.unit, 26,
-                 pace.straggler ? c.of(Meaning::trouble) : c.text);
+                 pace.straggler() ? c.of(Meaning::trouble) : c.text);
   }
-  if (pace.straggler)
+  if (pace.straggler())
     ctx.canvas.fill({gutter.right() - 3, gutter.y + 3, 3, gutter.h - 6}, c.of(Meaning::trouble));
   ctx.canvas.text_in(text, "rank " + std::to_string(row.rank), chosen ? c.accent : c.text, Font::strong);
   if (over) {

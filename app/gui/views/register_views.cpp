@@ -5,7 +5,7 @@ namespace shardscope::gui {
 void View::update(Context&) {}
 void View::header(Context&, Rect&) {}
 
-std::vector<Choice> View::choices(AppState&) { return {}; }
+std::vector<Choice> View::choices(const AppState&) { return {}; }
 
 View* ViewRegistry::find(std::string_view name) const {
   for (const auto& view : views_) {

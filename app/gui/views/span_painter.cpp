@@ -44,7 +44,7 @@ std::optional<store::Span> SpanPainter::lane(const TimelineRow& row, const Rect&
   }
   if (!over) return std::nullopt;
   const auto found = span_at(data, row.lane(), row.depth, at, slack);
-  return found && !hides(ctx_.app.view, found->kind) ? found : std::nullopt;
+  return found && !hides(ctx_.app.timeline.view, found->kind) ? found : std::nullopt;
 }
 
 bool SpanPainter::few(store::LaneId lane, std::uint8_t depth, const Rect& rect) const {
@@ -58,7 +58,7 @@ void SpanPainter::spans(const TimelineRow& row, const Rect& rect, std::span<cons
   float painted_to = rect.x - 1;
   const std::int64_t known_until = store::known_until(ctx_.app.store(), row.rank);
   for (const store::Span& one : list) {
-    if (hides(ctx_.app.view, one.kind)) continue;
+    if (hides(ctx_.app.timeline.view, one.kind)) continue;
     const float x0 = std::max(rect.x, scale_.x_of(one.begin_ns));
     const std::int64_t end = one.end_ns == store::kOpen ? std::max(known_until, one.begin_ns) : one.end_ns;
     const float x1 = std::min(rect.right(), std::max(scale_.x_of(end), x0 + 1));
@@ -104,7 +104,7 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
         canvas.hatch({x0, rect.y, arrived - x0, rect.h}, color, 0.7F, 5);
       }
     }
-    if (row.kind == RowKind::gather && !ctx_.app.view.hides(ItemClass::marks))
+    if (row.kind == RowKind::gather && !ctx_.app.timeline.view.hides(ItemClass::marks))
       gather_marks(row, rect, one, x0, box.right());
   }
   // Those of the name of the one under the pointer.
@@ -191,7 +191,7 @@ void SpanPainter::density(store::LaneId lane, std::uint8_t depth, const Rect& re
            std::fabs(columns_[next].busy - column.busy) < 0.03F) {
       ++next;
     }
-    if (column.busy > 0 && !hides(ctx_.app.view, column.dominant)) {
+    if (column.busy > 0 && !hides(ctx_.app.timeline.view, column.dominant)) {
       const float h = std::max(least, column.busy * rect.h);
       const float x = rect.x + static_cast<float>(i) * kColumn;
       const float right = std::min(rect.right(), rect.x + static_cast<float>(next) * kColumn);

@@ -79,10 +79,8 @@ void Workspace::start_page(Context& ctx, const Rect& room) {
     ImGui::PushStyleColor(ImGuiCol_Text, ink(mix(c.muted, c.text, 0.6F)));
     ImGui::TextWrapped(
         "Shows what ZeRO does while it does it: which rank holds which parameters, what waits for what, and "
-        "where "
-        "memory and time go. It reads recordings of training runs (*.zscope) and connects to runs that go "
-        "on, which "
-        "can be paused and stepped.");
+        "where memory and time go. It reads recordings of training runs (*.zscope) and connects to runs that "
+        "go on, which can be paused and stepped.");
     ImGui::PopStyleColor();
     ImGui::Dummy({0, 6});
     ways_to_open(ctx);

@@ -107,10 +107,9 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
       Figure{"max", time_text(static_cast<double>(all.times.most())), "The longest"},
       Figure{"p99", percentile(all.p99), "99 of 100 take no longer; interpolated between two of them"},
       Figure{"min", time_text(static_cast<double>(all.times.least())), "The shortest"},
-      Figure{
-          "self", all.parents ? time_text(static_cast<double>(all.self_ns)) : kMissing,
-          "Sum of their times without what lies directly inside, on the same lane; none has anything inside: "
-          "\u2013"},
+      Figure{"self", all.parents ? time_text(static_cast<double>(all.self_ns)) : kMissing,
+             "Sum of their times without what lies directly inside, on the same lane; none has anything "
+             "inside: \u2013"},
       Figure{"sigma", time_text(all.times.sigma()), "Standard deviation: how far they lie from their mean"},
       Figure{"CoV",
              all.mean() > 0 ? decimal(100 * all.times.sigma() / all.mean(), 0) + " %" : std::string(kMissing),
@@ -126,8 +125,7 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
     if (ctx.hovered(line))
       ctx.tip(
           "There are more than are kept: these figures are of what was searched first: the first ranks, of "
-          "the last one its first part. Narrow the words or "
-          "the range.");
+          "the last one its first part. Narrow the words or the range.");
   }
   // The same number in each line: no figure stands alone in the last.
   const std::size_t all_lines = (figures.size() + across - 1) / across;

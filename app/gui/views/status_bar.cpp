@@ -94,8 +94,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   const ClockBound bound = clock_bound(app);
   piece("clock ±" + duration(bound.in_view_ns).text(), c.muted,
         "Bound on the error of a rank's times in the range that the timeline shows: the largest of any rank. "
-        "In "
-        "the whole run: ±" +
+        "In the whole run: ±" +
             duration(bound.in_run_ns).text());
   if (const std::string line = dialogs_.export_line(); !line.empty()) piece(line, c.text, line);
   if (!ctx.ui.notice.empty())

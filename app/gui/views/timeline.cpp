@@ -43,7 +43,7 @@ class TimelineView final : public View {
  private:
   void ruler(Context& ctx, const Rect& rect, const TimeScale& scale);
   void marks(Context& ctx, const Rect& rect, const TimeScale& scale);
-  void navigate(Context& ctx, const Rect& lanes, const Rect& all, const TimeScale& scale);
+  void navigate(Context& ctx, const Rect& lanes, const TimeScale& scale);
 
   void measure_to(Context& ctx, const TimeScale& scale);
   /// An end of the measured range that lies under the pointer, within `rect`.
@@ -77,7 +77,7 @@ void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale)
       ctx.canvas.text(std::floor(x) + 4, rect.y + 3, tick.label, c.muted, Font::mono_small);
   }
   ctx.canvas.horizontal(rect.x, rect.bottom() - 1, rect.w, c.line);
-  if (!ctx.app.view.hides(ItemClass::notes) && draw_note_flags(ctx, rect, scale)) return;
+  if (!ctx.app.timeline.view.hides(ItemClass::notes) && draw_note_flags(ctx, rect, scale)) return;
   if (ctx.hovered(rect)) {
     ctx.app.hover_next_ns = scale.time_of(ctx.pointer.x);
     ctx.tip(timestamp(scale.time_of(ctx.pointer.x), static_cast<std::int64_t>(scale.ns_per_pixel())) +
@@ -147,7 +147,7 @@ void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale)
   if (ctx.under_pointer(rect)) ctx.app.hover_next_ns = scale.time_of(ctx.pointer.x);
   if (app.hover_ns && scale.range.contains(*app.hover_ns))
     ctx.canvas.vertical(scale.x_of(*app.hover_ns), rect.y, rect.h, c.muted, 0.5F);
-  if (!app.view.hides(ItemClass::notes)) draw_note_lines(ctx, rect, scale);
+  if (!app.timeline.view.hides(ItemClass::notes)) draw_note_lines(ctx, rect, scale);
   measured(ctx, rect, scale);
   if (zoom_from_) {
     const float x0 = scale.x_of(*zoom_from_);
@@ -199,7 +199,7 @@ void TimelineView::scroll_to_rank(Context& ctx, const TimelineRows& rows, float 
   scroll = top;
 }
 
-void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, const TimeScale& scale) {
+void TimelineView::navigate(Context& ctx, const Rect& lanes, const TimeScale& scale) {
   AppState& app = ctx.app;
   const std::int64_t limit = app.store().end_ns();
   if (ctx.hovered(lanes) && ctx.pointer.wheel != 0 && !ctx.pointer.shift) {
@@ -276,7 +276,6 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
   // At the release: ImGui closes every popup at the press, also one that opens then.
   if (ctx.hovered(lanes) && ctx.pointer.released[1] && hovered_)
     open_span_menu(ctx, hovered_row_.lane(), *hovered_);
-  (void)all;
 }
 
 bool TimelineView::other_row(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lane,
@@ -321,7 +320,6 @@ void TimelineView::draw(Context& ctx, Rect room) {
   const bool settled = !app.run->live() || (!steps.empty() && steps.front().end_ns != store::kOpen);
   arrange_ranks(app);
   filter_strip(ctx, room);
-  app.timeline.view = app.view;
   resolve_height(app.store(), app.timeline, room.h - 8);
   if (app.timeline.automatic) expand_while_room(app.store(), app.timeline, settled ? room.h - 8 : 0);
   const TimelineRows rows = layout_rows(app.store(), app.timeline);
@@ -336,8 +334,9 @@ void TimelineView::draw(Context& ctx, Rect room) {
   }
   hovered_.reset();
   bool folded = false;
-  const bool marked = !app.view.hides(ItemClass::marks);
+  const bool marked = !app.timeline.view.hides(ItemClass::marks);
   const Rect lanes{room.x + kGutter, room.y, room.w - kGutter - 8, room.h};
+  const RankPaces paces(app);
   {
     const Clip clip(ctx.canvas, room);
     for (const store::StepRow& step : app.store().steps()) {
@@ -346,7 +345,6 @@ void TimelineView::draw(Context& ctx, Rect room) {
     }
     SpanPainter painter(ctx, scale);
     tracks_.begin_frame(ctx);
-    const RankPaces paces(app);
     const float top = app.timeline_scroll;
     const auto [first, last] = rows.between(top - 4, top + room.h);
     const Clip lane_clip(ctx.canvas, {room.x, room.y, room.w - 8, room.h});
@@ -387,15 +385,15 @@ void TimelineView::draw(Context& ctx, Rect room) {
   // The frame's time for reading was not enough; the next frames go on.
   if (app.store().wants_more() || app.run->heat().behind() || app.run->tracks().behind())
     ctx.canvas.text_in(corner.inset(8, 0), "coarse, refining", c.muted, Font::small);
-  else if (const RankPace pace = rank_pace(app, app.store().ranks().front().rank); pace.step)
-    ctx.canvas.text_in(corner.inset(8, 0), "compute, step " + std::to_string(*pace.step), c.muted,
-                       Font::small, Align::right);
+  else if (const auto step = paces.step())
+    ctx.canvas.text_in(corner.inset(8, 0), "compute, step " + std::to_string(*step), c.muted, Font::small,
+                       Align::right);
   ctx.canvas.vertical(lanes.x - 2, room.y, room.h, c.line);
   if (marked) draw_arrivals(ctx, rows, lanes, scale);
   if (marked)
     draw_relations(ctx, rows, lanes, scale,
                    hovered_ ? std::optional(HoveredSpan{hovered_row_.lane(), *hovered_}) : std::nullopt);
-  navigate(ctx, lanes, room, scale);
+  navigate(ctx, lanes, scale);
   {
     const Clip clip(ctx.canvas, lanes);
     marks(ctx, lanes, scale);

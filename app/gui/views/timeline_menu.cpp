@@ -29,7 +29,7 @@ void filter_field(Context& ctx, Rect& room) {
   if (ctx.hovered(place))
     ctx.tip(
         "Which ranks are shown: 0-7,17 for numbers, node 2 or a host's name, group 1 of those they stand "
-        "in, slow for those that compute at least " +
+        "in, slow for those that in most of the last steps computed at least " +
         times_text(analysis::kSlowRank) + " the median of the others. Several with commas.");
 }
 
@@ -51,7 +51,7 @@ void order_menu(Context& ctx, const Rect& anchor) {
                      },
                      line});
   };
-  const std::vector<RankGrouping>& ways = app.groupings.of(app.store());
+  const std::vector<RankGrouping>& ways = app.groupings.of(app.run->number(), app.store());
   for (const RankGrouping& way : ways)
     group(way.name, "in groups by " + way.name, way.groups.size(), &way == &ways.front());
   if (!ways.empty()) group("", "in no groups", 0, false);
@@ -145,7 +145,7 @@ void timeline_header(Context& ctx, Rect& room) {
                             "in which groups they stand, and how high they are"))
     order_menu(ctx, anchor);
   // What is hidden is said where it is missed.
-  if (const std::string hidden = hidden_text(app.view); !hidden.empty()) {
+  if (const std::string hidden = hidden_text(app.timeline.view); !hidden.empty()) {
     if (ctx.button_right(room, hidden, true, Context::Look::chosen,
                          "The timeline does not show these. Click: the options"))
       ctx.ui.show_panel = "options";

@@ -23,8 +23,8 @@ class View {
   /// Called each frame, whether or not the panel is drawn: for what goes on by itself.
   virtual void update(Context& ctx);
   /// What it can show, the most wanted first: in its title line, left of what header() draws, and in the
-  /// palette.
-  [[nodiscard]] virtual std::vector<Choice> choices(AppState& app);
+  /// palette. Asked for as often as is needed: it changes nothing.
+  [[nodiscard]] virtual std::vector<Choice> choices(const AppState& app);
   /// Other controls at the right of the title line; takes what it needs off `room`.
   virtual void header(Context& ctx, Rect& room);
   virtual void draw(Context& ctx, Rect room) = 0;

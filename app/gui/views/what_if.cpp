@@ -31,6 +31,7 @@ class WhatIfView final : public View {
   void draw(Context& ctx, Rect room) override;
 
  private:
+  void begin(const Session& run);
   void settings(Context& ctx, const Rect& room);
   void setting(std::size_t which, std::int32_t stage);
   void links();
@@ -43,7 +44,7 @@ class WhatIfView final : public View {
   [[nodiscard]] std::int32_t stage() const;
   [[nodiscard]] bool changed() const;
 
-  std::string of_;  ///< recording that the choice is about
+  std::uint64_t of_ = 0;  ///< Session::number() of what the choice and the results are about
   WhatIfChoice recorded_, choice_;
   std::array<char, 512> more_{};
   WhatIfRun run_;
@@ -66,6 +67,16 @@ bool WhatIfView::changed() const {
   return choice_.values != recorded_.values || choice_.ranks != recorded_.ranks ||
          choice_.ranks_per_node != recorded_.ranks_per_node || choice_.link_gb_per_s > 0 ||
          choice_.node_link_gb_per_s > 0 || more_[0] != 0;
+}
+
+/// Another run is shown: what was chosen, played and searched is of the one before.
+void WhatIfView::begin(const Session& run) {
+  of_ = run.number();
+  recorded_ = choice_ = as_recorded(run.store().tables());
+  more_.fill(0);
+  run_.forget();
+  search_.forget();
+  show_search_ = false;
 }
 
 /// A label at the left, the control at the right; what differs from the recording has a mark and its old
@@ -175,7 +186,8 @@ void WhatIfView::buttons(Context& ctx) {
     choice_.more = more_.data();
     const std::string out = temporary_recording("what-if");
     show_search_ = false;
-    run_.start(what_if_arguments(shardscope_program(), of_, app.store().tables(), choice_, out), out);
+    run_.start(what_if_arguments(shardscope_program(), app.run->source(), app.store().tables(), choice_, out),
+               out);
   }
   ImGui::EndDisabled();
   ImGui::SameLine();
@@ -206,7 +218,7 @@ void WhatIfView::search_line(Context& ctx) {
   const bool running = search_.running();
   ImGui::BeginDisabled(running || run_.running());
   if (ImGui::Button("Search")) {
-    search_.start(search_arguments(shardscope_program(), of_, memory_gib_));
+    search_.start(search_arguments(shardscope_program(), ctx.app.run->source(), memory_gib_));
     search_began_ = ctx.seconds;
     show_search_ = true;
   }
@@ -368,19 +380,14 @@ void WhatIfView::result(Context& ctx, Rect room) {
 
 void WhatIfView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
-  if (app.run->live() || app.run->disconnected() || !app.store().has_tables()) {
-    const bool no_file = app.run->live() || app.run->disconnected();
+  if (!app.run->recorded() || !app.store().has_tables()) {
+    const bool no_file = !app.run->recorded();
     ctx.empty(room, no_file ? "What-if needs a recording" : "This recording names no run",
-              app.run->live()
-                  ? "Record the run (shardscope record, or run --record), end it and open the recording."
-                  : "Its tables are missing: there are no settings to change.");
+              no_file ? "Record the run (shardscope record, or run --record), end it and open the recording."
+                      : "Its tables are missing: there are no settings to change.");
     return;
   }
-  if (of_ != app.run->source()) {
-    of_ = app.run->source();
-    recorded_ = choice_ = as_recorded(app.store().tables());
-    more_.fill(0);
-  }
+  if (of_ != app.run->number()) begin(*app.run);
   if (app.what_if_changes) take(*std::exchange(app.what_if_changes, std::nullopt));
   room = {room.x + 12, room.y + 4, room.w - 24, room.h - 12};
   if (room.w > 760) {

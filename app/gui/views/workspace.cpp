@@ -38,7 +38,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   if (std::exchange(kept_.read, false)) {
     if (!app.theme_given) app.theme = kept_.theme;
     app.text_scale = kept_.text_scale;
-    app.view = kept_.view;
+    app.timeline.view = kept_.view;
     if (app.breaks.list().empty())
       for (const std::string& line : kept_.breaks) app.breaks.take_line(line);
     breaks_revision_ = app.breaks.revision();
@@ -79,7 +79,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     finding_strip(ctx, room);
     docks_.submit(app.layout_name, room);
   } else if (View* const view = registry_.find(only)) {
-    panel(ctx, *view, room, true);
+    panel(ctx, *view, view->choices(ctx.app), room, true);
   }
   ImGui::End();
   if (all && !start) {
@@ -88,10 +88,10 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   }
   above(ctx);
   app.history.note(place_of(app), ctx.seconds);
-  if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.view != kept_.view) {
+  if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.timeline.view != kept_.view) {
     kept_.theme = app.theme;
     kept_.text_scale = app.text_scale;
-    kept_.view = app.view;
+    kept_.view = app.timeline.view;
     ImGui::MarkIniSettingsDirty();
   }
   // What was held and is no longer drawn would be held for ever.

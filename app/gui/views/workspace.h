@@ -58,7 +58,7 @@ class Workspace {
   void panels(Context& ctx);
   void panel_window(Context& ctx, const std::string& name);
   /// `named`: its title stands there; the room of that title, where it can be taken hold of, is returned.
-  Rect panel(Context& ctx, View& view, Rect room, bool named);
+  Rect panel(Context& ctx, View& view, const std::vector<Choice>& choices, Rect room, bool named);
   void panel_menu(Context& ctx, const View& view, const Rect& title);
   /// Says that what a panel shows is not of the whole run yet; takes its room off.
   void partial_mark(Context& ctx, Rect& room);

@@ -115,9 +115,11 @@ TEST_F(Export, ARecordingIsNeverReplaced) {
 }
 
 TEST(Pixels, OfAPanelAreCutAtTheWindowAndTurnedOver) {
-  EXPECT_EQ(pixels_of({10, 20, 30, 40}, 2, 1000, 1000), (PixelRect{20, 40, 60, 80}));
-  EXPECT_EQ(pixels_of({-10, 0, 2000, 50}, 1, 800, 600), (PixelRect{0, 0, 800, 50}));
-  EXPECT_EQ(pixels_of({900, 0, 50, 50}, 1, 800, 600).w, 0) << "in a window of its own";
+  EXPECT_EQ(pixels_of({10, 20, 30, 40}, 0, 0, 2, 1000, 1000), (PixelRect{20, 40, 60, 80}));
+  EXPECT_EQ(pixels_of({-10, 0, 2000, 50}, 0, 0, 1, 800, 600), (PixelRect{0, 0, 800, 50}));
+  EXPECT_EQ(pixels_of({900, 0, 50, 50}, 0, 0, 1, 800, 600).w, 0) << "outside";
+  // Places of the desktop: the window's upper left corner is at (500, 300) of it.
+  EXPECT_EQ(pixels_of({510, 320, 30, 40}, 500, 300, 2, 1000, 1000), (PixelRect{20, 40, 60, 80}));
   EXPECT_EQ(top_first({1, 1, 1, 0, 2, 2, 2, 0}, 1, 2),
             (std::vector<std::uint8_t>{2, 2, 2, 255, 1, 1, 1, 255}));
 }

@@ -71,6 +71,19 @@ TEST_F(HangWatchTest, APausedRunDoesNotStandStill) {
   EXPECT_EQ(watch_.standing(), nullptr);
 }
 
+TEST_F(HangWatchTest, ARunThatHasEndedDoesNotStandStillWhateverWasSaidBefore) {
+  (void)watch_.look(store_, Run::goes_on, now_);
+  ASSERT_TRUE(watch_.look(store_, Run::goes_on, now_ + 2s));
+  ASSERT_NE(watch_.standing(), nullptr);
+  EXPECT_TRUE(watch_.look(store_, Run::over, now_ + 3s)) << "the banner goes";
+  EXPECT_EQ(watch_.standing(), nullptr);
+  EXPECT_FALSE(watch_.look(store_, Run::over, now_ + 4s));
+  // The panel shows how the recorded end was; that is no run that stands still now.
+  EXPECT_EQ(watch_.diagnosis(store_, Run::over).ranks.size(), 2U);
+  EXPECT_EQ(watch_.standing(), nullptr);
+  EXPECT_FALSE(watch_.look(store_, Run::over, now_ + 5s)) << "what the panel shows stays";
+}
+
 TEST_F(HangWatchTest, OfARecordingItIsMadeOnceAndOnDemand) {
   EXPECT_FALSE(watch_.look(store_, Run::over, now_));
   EXPECT_EQ(watch_.diagnosis(store_, Run::over).ranks.size(), 2U);

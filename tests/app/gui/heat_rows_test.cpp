@@ -100,7 +100,7 @@ TEST(HeatRows, TakeTurnsWhileEventsCome) {
   for (const std::size_t times : read) EXPECT_EQ(times, 4U);
 }
 
-TEST(HeatRows, ARowThatIsNoLongerDrawnStopsNobody) {
+TEST(HeatRows, ARowThatIsNoLongerDrawnStopsNoOther) {
   RunBuilder run = staircase(5);
   const store::Store& store = run.build();
   HeatRows rows;

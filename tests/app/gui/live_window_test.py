@@ -62,10 +62,10 @@ class Display:
 
 
 class Run:
-    """`shardscope run` with its collector at a known place: a path, which nobody else can take as they can a free port."""
+    """`shardscope run` with its collector at a known place: a path, which no other process can take as it can a free port."""
 
     def __init__(self, folder, name, environment):
-        text = folder / "text.txt"  # not the repository's, which somebody may edit while the runs go on
+        text = folder / "text.txt"  # not the repository's, which may be edited while the runs go on
         if not text.exists():
             text.write_bytes(b"".join(page.read_bytes() for page in sorted((ROOT / "docs").glob("*.md"))))
         self.endpoint = f"ipc://{folder}/{name}"

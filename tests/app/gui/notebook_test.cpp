@@ -173,9 +173,9 @@ TEST_F(Notes, WhatCannotBeSavedIsSaidAndSavedWhenItCan) {
   EXPECT_EQ(std::ranges::count(texts, "later"), 1);
 }
 
-/// A file that can neither be read nor moved away is somebody's: however often a note is made.
+/// A file that can neither be read nor moved away is another's: however often a note is made.
 TEST_F(Notes, AFileThatCannotBeSetAsideIsNeverOverwritten) {
-  const std::string foreign = "somebody's";
+  const std::string foreign = "another's";
   std::ofstream(path_) << foreign;
   const auto name = [&](int i) { return path_ + ".unreadable" + (i == 1 ? "" : "-" + std::to_string(i)); };
   for (int i = 1; i < 1000; ++i) std::ofstream(name(i)) << i;

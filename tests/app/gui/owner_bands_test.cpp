@@ -15,7 +15,7 @@ TEST(OwnerBands, AreTheOwnersInOrderOfTheElements) {
   const ElementAxis elements(store.tables(), ElementScale::linear);
   OwnerBands bands;
   for (std::uint32_t param = 0; param < known::kParams; ++param) {
-    const std::vector<OwnerBand>& of = bands.of(store, elements, 1, param);
+    const std::vector<OwnerBand>& of = bands.of(1, store, elements, 1, param);
     ASSERT_EQ(of.size(), known::kThirds);
     for (std::uint32_t third = 0; third < known::kThirds; ++third) {
       EXPECT_EQ(of[third].colour, known::owner(param, third));
@@ -42,7 +42,7 @@ TEST(OwnerBands, ManyRanksShareTheColoursOfAScaleInOrder) {
   store.set_tables(0, tables);
   const ElementAxis elements(store.tables(), ElementScale::linear);
   OwnerBands bands;
-  const std::vector<OwnerBand>& of = bands.of(store, elements, 0, 0);
+  const std::vector<OwnerBand>& of = bands.of(1, store, elements, 0, 0);
   ASSERT_EQ(of.size(), owner_colours(kWorld));
   EXPECT_TRUE(std::ranges::is_sorted(of, {}, &OwnerBand::colour));
   EXPECT_EQ(of.front().begin, 0);
@@ -52,10 +52,31 @@ TEST(OwnerBands, ManyRanksShareTheColoursOfAScaleInOrder) {
   EXPECT_EQ(owner_colour(15, 16), 15U) << "each its own";
 }
 
+/// The same job once more, on other ranks: the run's name and its parameters are as before.
+TEST(OwnerBands, OfARunThatWasOpenedAnewAreThoseOfThatRun) {
+  const store::Store before = known::run();
+  ev::RunTables tables = known::tables();
+  for (ev::SliceInfo& slice : tables.slices) slice.rank = (slice.rank + 1) % known::kRanks;
+  store::Store after;
+  after.set_tables(0, tables);
+  OwnerBands bands;
+  Blocks blocks;
+  const std::uint32_t first =
+      bands.of(1, before, ElementAxis(before.tables(), ElementScale::linear), 0, 0).front().colour;
+  blocks.update(1, before);
+  for (ev::ParamInfo& param : tables.params) param.name = "layers.0." + param.name;
+  store::Store renamed;
+  renamed.set_tables(0, tables);
+  blocks.update(2, renamed);
+  EXPECT_EQ(blocks.names(), std::vector<std::string>{"layers.0"});
+  EXPECT_EQ(bands.of(2, after, ElementAxis(after.tables(), ElementScale::linear), 0, 0).front().colour,
+            (first + 1) % known::kRanks);
+}
+
 TEST(Blocks, AreNumberedInOrderOfTheModel) {
   const store::Store store = known::run();
   Blocks blocks;
-  blocks.update(store);
+  blocks.update(1, store);
   EXPECT_EQ(blocks.names(), (std::vector<std::string>{"h.0", "h.1", "norm"}));
   EXPECT_EQ(blocks.of(0), 0U);
   EXPECT_EQ(blocks.of(1), 0U);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "app/gui/model/alive_memory.h"
@@ -14,6 +15,7 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/gradient_states.h"
 #include "app/gui/model/sample_run.h"
+#include "app/gui/model/setting_search_run.h"
 #include "app/gui/model/stage_memory.h"
 #include "app/gui/model/what_if.h"
 #include "tests/app/analysis/run_builder.h"
@@ -429,6 +431,27 @@ TEST(WhatIf, WhatTheCommandSaysIsTheProblemWhereItFails) {
   const auto done = outcome_of(run);
   ASSERT_TRUE(done->result);
   EXPECT_EQ(done->result->warnings, "warned");
+}
+
+TEST(WhatIf, OfAnotherRunThereIsNoOutcomeAndTheFileOfTheOneBeforeStays) {
+  const std::string file = testing::TempDir() + "what-if-outcome.zscope";
+  std::ofstream(file) << "written";
+  WhatIfRun run;
+  run.start({"/bin/sh", "-c", R"(echo '{"recorded":{"step_ms":1},"changed":{"step_ms":2}}')"}, file);
+  ASSERT_TRUE(outcome_of(run));
+  run.forget();
+  EXPECT_EQ(run.outcome(), nullptr);
+  EXPECT_TRUE(std::filesystem::exists(file)) << "it may be what is shown now";
+  run.start({"/bin/sh", "-c", "sleep 1000"}, "");
+  run.forget();
+  EXPECT_FALSE(run.running());
+  EXPECT_EQ(run.outcome(), nullptr) << "nor that it was ended";
+  SettingSearchRun search;
+  search.start({"/bin/sh", "-c", "exit 1"});
+  while (search.running()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_NE(search.ended(), nullptr);
+  search.forget();
+  EXPECT_EQ(search.ended(), nullptr);
 }
 
 TEST(WhatIf, IsEndedWithWhatItStarted) {

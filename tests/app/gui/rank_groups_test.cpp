@@ -164,6 +164,27 @@ store::Store deep(std::uint32_t ranks, int depths) {
   return std::move(run.build());
 }
 
+/// Of two runs of as many ranks, at any address.
+TEST(RankGroupings, AreThoseOfTheRunThatIsShown) {
+  const store::Store pairs = of_nodes(8, 2), halves = of_nodes(8, 4);
+  RankGroupings kept;
+  EXPECT_EQ(kept.of(1, pairs).front().groups.size(), 4U);
+  ASSERT_EQ(pairs.revision(), halves.revision()) << "nothing else says that it is another run";
+  EXPECT_EQ(kept.of(2, halves).front().groups.size(), 2U);
+  EXPECT_EQ(kept.of(1, pairs).front().groups.size(), 4U);
+}
+
+TEST(RankGroupings, GrowWithTheRun) {
+  store::Store store = of_nodes(4, 2);
+  RankGroupings kept;
+  EXPECT_EQ(kept.of(1, store).front().groups.size(), 2U);
+  store::RankRow row;
+  row.rank = 4;
+  row.host = "node-2";
+  store.set_rank(row);
+  EXPECT_EQ(kept.of(1, store).front().groups.size(), 3U);
+}
+
 TEST(TimelineRows, OfTheFirstRankFewerAreShownWhereTheOtherRanksWouldBeOutOfView) {
   const store::Store store = deep(4, 9);
   TimelineOptions options;
@@ -182,6 +203,12 @@ TEST(TimelineRows, OfTheFirstRankFewerAreShownWhereTheOtherRanksWouldBeOutOfView
   rows = layout_rows(store, options);
   EXPECT_EQ(rows.rows[0].left_out, 0U);
   EXPECT_EQ(options.expanded.size(), 1U);
+  // One that a filter hides takes no room: leaving its rows out gains nothing.
+  options = {};
+  options.expanded = {3};
+  options.shown = {0, 1, 2};
+  expand_while_room(store, options, 60);
+  EXPECT_EQ(options.compute_depths, kComputeDepths);
   // Where the ranks alone fill the room nothing is gained by leaving rows out.
   options = {};
   expand_while_room(store, options, 90);

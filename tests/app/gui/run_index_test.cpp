@@ -93,7 +93,7 @@ TEST_F(Model, IndexOfAGrowingStoreEqualsTheIndexOfAWholeOne) {
 
 TEST_F(Model, AnIndexCoversOnlyWhatItWasAskedFor) {
   RunIndex index;
-  // Of a run too large for an index of all of it there is none until somebody looks closely; its waits are
+  // Of a run too large for an index of all of it there is none until it is looked at closely; its waits are
   // then drawn from levels of detail, not left out.
   EXPECT_FALSE(index.covers(0, 1000));
   EXPECT_FALSE(index.whole());

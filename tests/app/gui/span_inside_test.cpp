@@ -11,6 +11,7 @@
 #include "app/gui/model/span_statistics.h"
 #include "tests/app/analysis/run_builder.h"
 #include "tests/app/gui/model_fixture.h"
+#include "tests/instrumentation/packed_codes.h"
 
 namespace shardscope::gui {
 namespace {
@@ -25,7 +26,7 @@ store::Store nested() {
   run.span(0, 35, 40, ev::EventKind::fetch_wait_begin, ev::StreamId::compute, 1, 7);
   run.span(0, 60, 67, ev::EventKind::module_begin, ev::StreamId::compute, 1, ev::kNoId, 1);
   run.instant(0, 5, ev::EventKind::memory_alloc, ev::StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
-              ev::memory_code(ev::MemoryPool::device, ev::MemoryCategory::activation), 500, 0);
+              test::memory_code(ev::MemoryPool::device, ev::MemoryCategory::activation), 500, 0);
   store::Store store = std::move(run.build());
   store.add_message({45, 0, ev::Severity::info, "in it"});
   store.add_message({150, 0, ev::Severity::info, "after it"});

@@ -64,22 +64,64 @@ TEST_F(Model, RankLabelsAndTopBarSpeakOfTheStepUnderTheCursor) {
   EXPECT_EQ(rank_pace(app_, 0).step, steps.back().step);
 }
 
-TEST(RankPace, TheSlowOneOfTwoRanksIsAStraggler) {
+/// Steps of 1000 ns each, with so much computation by step and rank.
+test::RunBuilder computed(const std::vector<std::vector<std::int64_t>>& compute_ns) {
   using namespace test;
-  const auto stragglers = [](std::vector<std::int64_t> compute_ns) {
-    RunBuilder run(static_cast<std::uint32_t>(compute_ns.size()));
-    for (std::uint32_t rank = 0; rank < compute_ns.size(); ++rank) {
-      run.span(rank, 0, 1000, EventKind::step_begin, StreamId::host, 0);
-      if (compute_ns[rank] > 0)
-        run.span(rank, 100, 100 + compute_ns[rank], EventKind::module_begin, StreamId::compute, 1);
+  RunBuilder run(static_cast<std::uint32_t>(compute_ns.front().size()));
+  for (std::uint32_t step = 0; step < compute_ns.size(); ++step) {
+    const std::int64_t begin = 1000 * step;
+    for (std::uint32_t rank = 0; rank < compute_ns[step].size(); ++rank) {
+      run.span(rank, begin, begin + 1000, EventKind::step_begin, StreamId::host, step);
+      if (compute_ns[step][rank] > 0)
+        run.span(rank, begin + 100, begin + 100 + compute_ns[step][rank], EventKind::module_begin,
+                 StreamId::compute, 1);
     }
+  }
+  return run;
+}
+
+TEST(Slowness, LastsWhereItIsInMostOfTheStepsAndInMoreThanAMoment) {
+  EXPECT_FALSE((Slowness{1, 8}.lasting()));
+  EXPECT_FALSE((Slowness{4, 8}.lasting())) << "half is not most";
+  EXPECT_TRUE((Slowness{5, 8}.lasting()));
+  EXPECT_TRUE((Slowness{3, 3}.lasting()));
+  EXPECT_FALSE((Slowness{2, 2}.lasting())) << "two steps are a moment";
+  EXPECT_FALSE(Slowness{}.lasting());
+}
+
+TEST(RankPace, OneNoisyStepMarksNoRankAndTheTipSaysOverHowManyStepsOneIsMarked) {
+  std::vector<std::vector<std::int64_t>> steps(12, {400, 400, 400});
+  for (std::size_t step = 0; step < steps.size(); ++step) steps[step][2] = 500;  // slow all the time
+  steps.back()[1] = 600;                                                         // in the last one
+  steps[10][2] = steps[3][2] = 400;
+  test::RunBuilder run = computed(steps);
+  AppState app;
+  app.run = std::make_unique<Session>(std::move(run.build()));
+  app.run->settle();
+  EXPECT_EQ(RankPaces(app).step(), 11U);
+  EXPECT_EQ(RankPaces(app).slow(), std::set<std::uint32_t>{2});
+  const std::string lasting = pace_text(rank_pace(app, 2));
+  EXPECT_NE(lasting.find("Slow in 7 of the last 8 steps."), std::string::npos) << lasting;
+  const std::string once = pace_text(rank_pace(app, 1));
+  EXPECT_NE(once.find("Slow in 1 of the last 8 steps; marked once"), std::string::npos) << once;
+  EXPECT_EQ(pace_text(rank_pace(app, 0)).find("Slow"), std::string::npos);
+  // Only steps up to the one that is looked at.
+  app.cursor_ns = 1500;
+  EXPECT_EQ(RankPaces(app).slow(), std::set<std::uint32_t>{});
+  app.cursor_ns = 2500;
+  EXPECT_EQ(RankPaces(app).slow(), std::set<std::uint32_t>{2});
+}
+
+TEST(RankPace, TheSlowOneOfTwoRanksIsAStraggler) {
+  const auto stragglers = [](const std::vector<std::int64_t>& compute_ns) {
+    test::RunBuilder run = computed({compute_ns, compute_ns, compute_ns});
     AppState app;
     app.run = std::make_unique<Session>(std::move(run.build()));
     app.run->settle();
     std::vector<std::uint32_t> found;
     for (std::uint32_t rank = 0; rank < compute_ns.size(); ++rank) {
       EXPECT_EQ(rank_pace(app, rank).busy_ns, compute_ns[rank]);
-      if (rank_pace(app, rank).straggler) found.push_back(rank);
+      if (rank_pace(app, rank).straggler()) found.push_back(rank);
     }
     return found;
   };
@@ -88,16 +130,20 @@ TEST(RankPace, TheSlowOneOfTwoRanksIsAStraggler) {
   EXPECT_EQ(stragglers({400, 430}), Ranks{});
   EXPECT_EQ(stragglers({400, 400, 441}), Ranks{2}) << "as the finding: 1.1 times the median of the others";
   EXPECT_EQ(stragglers({400, 400, 439}), Ranks{});
-  EXPECT_EQ(stragglers({600}), Ranks{}) << "nobody beside it";
+  EXPECT_EQ(stragglers({600}), Ranks{}) << "no rank beside it";
   EXPECT_EQ(stragglers({0, 0}), Ranks{});
 }
 
 TEST(RankPace, TheSlowestIsGoneToAndWhatIsSaidOfItHasItsFigures) {
   using namespace test;
   RunBuilder run(3);
-  for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    run.span(rank, 0, 900'000, EventKind::step_begin, StreamId::host, 0);
-    run.span(rank, 100'000, rank == 1 ? 600'000 : 500'000, EventKind::module_begin, StreamId::compute, 1);
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    const std::int64_t begin = step * 1'000'000;
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      run.span(rank, begin, begin + 900'000, EventKind::step_begin, StreamId::host, step);
+      run.span(rank, begin + 100'000, begin + (rank == 1 ? 600'000 : 500'000), EventKind::module_begin,
+               StreamId::compute, 1);
+    }
   }
   AppState app;
   app.run = std::make_unique<Session>(std::move(run.build()));

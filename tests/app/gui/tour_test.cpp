@@ -19,7 +19,7 @@ TEST(Tour, ShowsEachPlaceWithItsWordsAndEnds) {
   app.set_layout("Memory");
   Written window(app, "workspace", 1600, 900);
   UiState& ui = window.frame().workspace().ui();
-  EXPECT_FALSE(window.has(tour_stops().front().text)) << "nobody has asked for it";
+  EXPECT_FALSE(window.has(tour_stops().front().text)) << "it was not asked for";
   ui.tour = 0;
   window.frames();
   EXPECT_EQ(app.layout_name, "Watch");

@@ -42,6 +42,19 @@ TEST(WordsOfTheBanner, BlameTheRankThatWasKilledNotTheOneThatNoticed) {
   EXPECT_LT(banner->y, 120) << "under the top bar";
 }
 
+/// What was chosen in What if is of the run that it was chosen for.
+TEST_F(Words, WhatIfBeginsAnewWithAnotherRunOfTheSameSource) {
+  app_.other = std::make_unique<Session>(store::make_synthetic_store());
+  app_.other->settle();
+  app_.what_if_changes = {{"zero_optimization.reduce_bucket_size", "123457"}};
+  Written panel(app_, "whatif", 1200, 700);
+  ASSERT_TRUE(panel.has("123457")) << panel.text();
+  app_.swap_runs();
+  panel.frames();
+  EXPECT_FALSE(panel.has("123457"));
+  EXPECT_TRUE(panel.has("Change a setting and play it"));
+}
+
 /// Where Find's hits are no more than the first of those that there are.
 TEST_F(Words, FiguresOfASearchThatWasCutShortSaySoAndWhyUnderThePointer) {
   app_.run->poll({});  // as in a window, which searches between its frames

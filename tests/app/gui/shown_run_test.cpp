@@ -1,0 +1,130 @@
+// Another run is shown: what was selected, looked at and kept of the one before is gone, also where the same
+// recording is opened once more.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "app/gui/model/connection_facts.h"
+#include "app/gui/model/places.h"
+#include "app/gui/model/trace_info.h"
+#include "app/store/recording.h"
+#include "tests/app/gui/model_fixture.h"
+
+namespace shardscope::gui {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a user has done to the window.
+void look_around(AppState& app) {
+  app.select_rank(app.store().ranks().back().rank);
+  app.hovered_span = store::Span{};
+  app.rank_to_show = 1;
+  app.what_if_changes.emplace();
+  app.measured = TimeRange{10, 20};
+  app.cursor_ns = 15;
+  app.find.words = "gather";
+  app.breaks.add(app.store(), {BreakKind::step, 1, 0, true});
+}
+
+void expect_nothing_of_before(const AppState& app) {
+  EXPECT_EQ(app.selection.kind, SelectionKind::none);
+  EXPECT_FALSE(app.hovered_span);
+  EXPECT_FALSE(app.rank_to_show);
+  EXPECT_FALSE(app.what_if_changes);
+  EXPECT_FALSE(app.measured);
+  EXPECT_FALSE(app.cursor_ns);
+  EXPECT_FALSE(app.time_placed);
+  EXPECT_FALSE(app.ranks_placed);
+  EXPECT_FALSE(app.breaks.stopped());
+}
+
+TEST_F(Model, RunsThatAreSwappedForgetWhatWasLookedAtOfTheOther) {
+  app_.other = std::make_unique<Session>(store::make_synthetic_store());
+  const std::uint64_t a = app_.run->number(), b = app_.other->number();
+  EXPECT_NE(a, b);
+  look_around(app_);
+  app_.swap_runs();
+  EXPECT_EQ(app_.run->number(), b);
+  EXPECT_EQ(app_.other->number(), a);
+  expect_nothing_of_before(app_);
+}
+
+TEST_F(Model, WithoutASecondRunNothingIsSwapped) {
+  look_around(app_);
+  app_.swap_runs();
+  EXPECT_NE(app_.run, nullptr);
+  EXPECT_EQ(app_.selection.kind, SelectionKind::rank) << "and nothing is forgotten";
+}
+
+class Reopened : public ::testing::Test {
+ protected:
+  Reopened()
+      : path_((fs::temp_directory_path() / ("shardscope-shown-" + std::to_string(getpid()))).string()) {
+    record({});
+    EXPECT_EQ(app_.open({path_, {}}), "");
+  }
+  ~Reopened() override { fs::remove(path_); }
+  void record(const store::SyntheticOptions& options) const {
+    fs::remove(path_);
+    store::RecordingWriter writer(path_);
+    store::record(writer, store::make_synthetic_run(options));
+  }
+  const std::string path_;
+  AppState app_;
+};
+
+TEST_F(Reopened, TheSameFileIsAnotherRun) {
+  app_.run->settle();
+  app_.place_once();
+  const std::uint64_t first = app_.run->number();
+  look_around(app_);
+  app_.timeline.view.set(ItemClass::waits, false);
+  ASSERT_EQ(app_.open({path_, {}}), "");
+  EXPECT_NE(app_.run->number(), first);
+  expect_nothing_of_before(app_);
+  EXPECT_TRUE(app_.timeline.view.hides(ItemClass::waits)) << "an option is the user's, not the run's";
+}
+
+TEST_F(Reopened, ARunThatCannotBeOpenedLeavesTheOneThatIsShown) {
+  look_around(app_);
+  EXPECT_NE(app_.open({path_ + ".none", {}}), "");
+  EXPECT_EQ(app_.selection.kind, SelectionKind::rank);
+}
+
+/// Within the second in which the tables of a run that grows are not made anew.
+TEST_F(Reopened, TheTraceInfoIsOfTheRunThatIsShown) {
+  TraceInfo info;
+  const auto ranks = [&] {
+    for (const auto& row : info.of(app_, 10).facts.rows)
+      if (row[0].text == "ranks") return row[1].text;
+    return std::string();
+  };
+  const std::string before = ranks();
+  EXPECT_NE(before, "");
+  store::SyntheticOptions options;
+  options.world = 6;
+  record(options);
+  ASSERT_EQ(app_.open({path_, {}}), "");
+  EXPECT_NE(ranks(), before);
+}
+
+TEST_F(Reopened, AFileIsARecordingAndARunWithoutItsConnectionIsNone) {
+  EXPECT_TRUE(app_.run->recorded());
+  EXPECT_EQ(link_of(app_).find('/'), std::string::npos) << "the file's name alone";
+  ASSERT_EQ(app_.open({"tcp://127.0.0.1:1", {}}), "");
+  EXPECT_FALSE(app_.run->recorded());
+  app_.run->disconnect();
+  EXPECT_FALSE(app_.run->recorded());
+  EXPECT_FALSE(app_.run->live());
+  EXPECT_EQ(trace_table(app_).rows.front()[2].text, "disconnected");
+  for (const auto& row : trace_table(app_).rows) EXPECT_NE(row[0].text, "recorded");
+  EXPECT_NE(link_of(app_).find("127.0.0.1"), std::string::npos) << link_of(app_);
+  EXPECT_NE(link_of(app_).find("tcp"), std::string::npos) << "an endpoint is no path";
+}
+
+}  // namespace
+}  // namespace shardscope::gui
