@@ -74,6 +74,8 @@ inline bool aligned(const void* p, std::size_t bytes) {
 
 /// Blocks for n items of which a thread takes `per_thread`; enough to fill the device, the rest is looped
 /// over.
+/// At most 16 blocks a multiprocessor. Sums over elements must not use it: their order would depend on the
+/// device.
 inline unsigned blocks_for(const Context& on, std::int64_t n, int threads, int per_thread) {
   const std::int64_t per_block = std::int64_t{threads} * per_thread;
   const std::int64_t wanted = (n + per_block - 1) / per_block;
@@ -87,13 +89,15 @@ __device__ __forceinline__ T warp_sum(T x) {
   for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xFFFFFFFFU, x, step);
   return x;
 }
+// The whole warp calls it; NaN is dropped (fmaxf).
 __device__ __forceinline__ float warp_max(float x) {
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFU, x, step));
   return x;
 }
 
-/// Sum over the block in a fixed order, on every thread; blockDim.x is a multiple of 32.
+/// Sum over the block in a fixed order, on every thread; blockDim.x is a multiple of 32, at most 1024. All
+/// threads of the block call it. Every warp adds up the warps' sums for itself, which saves a barrier.
 template <class T>
 __device__ __forceinline__ T block_sum(T x) {
   __shared__ T sums[32];

@@ -12,6 +12,8 @@ constexpr int kThreads = 256;
 
 /// y[i] = f(a[i], b[i]) for i < n; an operation of one input ignores b. N elements at a time, the n % N at
 /// the end one by one by the first block.
+/// y may be a or b, of one type with it: a thread reads its elements before it writes them and no other has
+/// them.
 template <int N, class Y, class A, class B, class F>
 __global__ void __launch_bounds__(kThreads) map_kernel(Y* y, const A* a, const B* b, std::int64_t n, F f) {
   const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
@@ -87,11 +89,14 @@ __device__ __forceinline__ float gelu_gate(float u) {
   const float minus_2z = u * fmaf(u * u, -2.0F * kSqrt2OverPi * kCubic, -2.0F * kSqrt2OverPi);
   return 1.0F / (1.0F + expf(minus_2z));
 }
+/// At |u| = 12 the gate is 0 or 1 in fp32. Without the bound u * u overflows for large u, and the slope
+/// becomes 0 * inf = NaN.
 __device__ __forceinline__ float gelu_clamp(float u) { return fminf(12.0F, fmaxf(-12.0F, u)); }
 
 struct Gelu {
   __device__ float operator()(float u) const { return u * gelu_gate(gelu_clamp(u)); }
 };
+// With s = sigmoid(2 z): d(u s)/du = s + u s (1 - s) 2 z', z' = sqrt(2/pi) (1 + 3 * 0.044715 u^2).
 struct GeluSlope {
   __device__ float operator()(float g, float x) const {
     const float u = gelu_clamp(x);
@@ -117,13 +122,16 @@ struct Times {
   __device__ float operator()(float p) const { return p * factor; }
 };
 
-/// Sources of a sum over ranks, passed by value.
+/// Sources of a sum over ranks, passed by value as a kernel argument, 2 KiB: the caller's array of pointers
+/// is in host memory and may change as soon as the launch has returned.
 constexpr std::uint32_t kMaxInputs = 256;
 struct Inputs {
   const void* at[kMaxInputs];
 };
 
 /// out[i] = factor * sum of inputs.at[k][i] over k < count, in this order, in fp32; i < n, N at a time.
+/// The first input sets the sum rather than being added to 0, which would turn -0 into 0. `out` may be one of
+/// the inputs: a thread reads its elements of all of them before it writes.
 template <int N, class Y, class X>
 __global__ void __launch_bounds__(kThreads) reduce_kernel(Y* out, const __grid_constant__ Inputs inputs,
                                                           std::uint32_t count, std::int64_t n, float factor) {
