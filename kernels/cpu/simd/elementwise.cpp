@@ -1,5 +1,6 @@
 // Element-wise kernels: blocks that fit the first-level cache are converted to floats where they are not
 // floats already, computed, and converted back with one rounding.
+// y may be an operand: a block of all operands has been read, or an element is read, before it is written.
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vec.h"
 
@@ -7,6 +8,7 @@ namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 namespace {
 
 /// y[i] = f(a[i]) for floats.
+/// map2: y[i] = f(a[i], b[i]). What f makes of the zeros behind the end is not stored.
 template <class F>
 [[gnu::always_inline]] inline void map1(float* y, const float* a, std::int64_t n, F f) {
   std::int64_t i = 0;
@@ -20,6 +22,7 @@ template <class F>
   if (i < n) store_partial(y + i, f(load_partial(a + i, n - i), load_partial(b + i, n - i)), n - i);
 }
 
+// The same for any storage types; floats are read and written where they lie.
 template <class F>
 [[gnu::always_inline]] inline void unary(void* y, DType y_type, const void* a, DType a_type, std::int64_t n,
                                          F f) {
@@ -73,6 +76,7 @@ SHARDSCOPE_INLINE vf gelu_slope(vf u, vf s) {
 }  // namespace
 
 void cast(void* dst, DType dst_type, const void* src, DType src_type, std::int64_t n) {
+  // No type, no arithmetic: bits are copied, NaN payloads too.
   if (dst_type == src_type) {
     if (dst != src)
       __builtin_memmove(dst, src, static_cast<std::size_t>(n) * (src_type == DType::f32 ? 4 : 2));
@@ -118,6 +122,7 @@ void gelu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const
 
 void gelu_rows_slope(float* y, std::int64_t ldy, float* x, std::int64_t ldx, std::int64_t rows,
                      std::int64_t n) {
+  // Value and slope share the exponential, the costly part of both.
   const auto both = [](vf u, vf & slope) __attribute__((always_inline)) {
     const vf clamped = gelu_clamp(u);
     const vf gate = gelu_gate(clamped);
@@ -145,6 +150,7 @@ void multiply(float* y, const float* a, const float* b, std::int64_t n) {
 
 void relu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64_t n) {
   unary(
+      // NaN is the second operand, so it stays NaN.
       y, y_type, x, x_type, n, [](vf u) __attribute__((always_inline)) { return max(vf{}, u); });
 }
 

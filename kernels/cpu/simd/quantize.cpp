@@ -1,6 +1,10 @@
 // Symmetric quantization in groups, two passes over each: the largest magnitude, then the values. Input comes
 // in blocks that stay in the first-level cache: an array of any type, or the sum of int4 arrays made on the
 // fly, with or without the fed-back error.
+//
+// A source has block(first element, elements, group, buffer): the elements as floats, in `buffer` or where
+// they lie. At most kBlock elements, all of one group. Each pass asks the source again: a group may be of any
+// length, so its floats are not kept. With error feedback there are four passes.
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vec.h"
 
@@ -28,6 +32,7 @@ constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an int
   return result;
 }
 
+// x is about value * scale, value an integer of magnitude up to `levels` (127 for int8, 7 for int4).
 struct Scale {
   float scale;
   float inverse;  ///< 0 for a group of zeros, and where nothing finite can be said
@@ -44,8 +49,10 @@ SHARDSCOPE_INLINE Scale scale_of(std::uint32_t magnitude_bits, float levels) {
 /// round(x * inverse) as integers, within +-levels: rounding of the inverse could pass it by one.
 SHARDSCOPE_INLINE vi rounded(vf x, float inverse, float levels) {
   const vf value = max(set1(-levels), min(set1(levels), x * inverse));
+  // 0x4B400000: the bits of kMagic. The integer is what the addition leaves in the lowest bits.
   return reinterpret_cast<vi>(value + kMagic) - 0x4B400000;
 }
+// The same for one element, by the same rounding.
 SHARDSCOPE_INLINE std::int32_t rounded_one(float x, float inverse, float levels) {
   float value = x * inverse;
   value = value < levels ? value : levels;
@@ -67,11 +74,13 @@ SHARDSCOPE_INLINE std::int32_t rounded_one(float x, float inverse, float levels)
   for (; i < n; ++i) out[i] = rounded_one(x[i], s.inverse, levels);
 }
 
+// Two values in a byte, the even one in the low half; n is even. Negative values keep their lowest 4 bits.
 [[gnu::always_inline]] inline void pack_int4(std::uint8_t* out, const std::int32_t* q, std::int64_t n) {
   for (std::int64_t i = 0; i < n / 2; ++i) {
     out[i] = static_cast<std::uint8_t>((q[2 * i] & 0xF) | (q[2 * i + 1] & 0xF) << 4);
   }
 }
+// (half ^ 8) - 8 extends the sign of 4 bits.
 [[gnu::always_inline]] inline void unpack_int4(float* out, const std::uint8_t* in, std::int64_t n,
                                                float scale) {
   for (std::int64_t i = 0; i < n / 2; ++i) {
@@ -91,7 +100,8 @@ struct ArraySource {
   }
 };
 
-/// factor * sum of int4 arrays; blocks lie within a group.
+/// factor * sum of int4 arrays, dequantized and added in order of index; blocks lie within a group. Elements
+/// and groups are counted from first_elem and first_group, where a thread's part of the sources begins.
 struct SumSource {
   const Int4Source* sources;
   std::uint32_t count;
@@ -110,7 +120,7 @@ struct SumSource {
   }
 };
 
-/// Another source with the fed-back error added.
+/// h = x + e: another source with the dequantized error of the last time added.
 template <class Inner>
 struct WithError {
   Inner inner;
@@ -127,7 +137,7 @@ struct WithError {
   }
 };
 
-/// Calls f(first element, elements, group) for the blocks of each group, group by group.
+/// Bits of the largest magnitude among elements [begin, end), a group.
 template <class Source>
 [[gnu::always_inline]] inline std::uint32_t largest_of_group(const Source& source, std::int64_t begin,
                                                              std::int64_t end, std::int64_t group) {
@@ -151,6 +161,9 @@ template <class Source>
   alignas(64) float next[kBlock];
   alignas(64) std::int32_t q[kBlock];
   const float old_scale = error.scales[group];
+  // next = beta e + (1 - beta) (h - q) of a block. `source` reads the old error too: both passes see it
+  // unchanged, because the second replaces a block only after it has been computed, and no block reads
+  // another's.
   const auto block_error = [&](std::int64_t at, std::int64_t n) {
     const float* x = source.block(at, n, group, h);
     round_block(q, x, n, s, 7);
@@ -167,6 +180,7 @@ template <class Source>
     most = here > most ? here : most;
   }
   const Scale e = scale_of(most, 127);
+  // An error that is not finite would stay so for ever: it is dropped.
   const bool finite = most < 0x7F800000U;
   for (std::int64_t at = begin; at < end; at += kBlock) {
     const std::int64_t n = end - at < kBlock ? end - at : kBlock;
@@ -178,6 +192,7 @@ template <class Source>
       __builtin_memset(error.values + at, 0, static_cast<std::size_t>(n));
     }
   }
+  // Last: the source multiplies by the old scale until here.
   error.scales[group] = finite ? e.scale : 0.0F;
 }
 
@@ -195,6 +210,7 @@ template <class Source>
     if (!(s.scale < __builtin_inff())) {
       for (std::int64_t i = 0; i < n; ++i) q[i] = 1;
     }
+    // A block begins at an even element: begin, kBlock and group_elems are even.
     pack_int4(values + at / 2, q, n);
   }
   return s;
@@ -209,6 +225,7 @@ template <class Source>
     if (error.values == nullptr) {
       quantize_group(source, values, scales + group, begin, end, group);
     } else {
+      // h = x + e is quantized; then what that lost becomes the new e.
       const WithError<Source> corrected{source, error};
       const Scale s = quantize_group(corrected, values, scales + group, begin, end, group);
       keep_error(corrected, error, s, begin, end, group);

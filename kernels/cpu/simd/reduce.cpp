@@ -20,6 +20,8 @@ void reduce_floats(float* out, const void* const* inputs, std::uint32_t count, s
                    std::int64_t n, float factor) {
   const auto input = [&](std::uint32_t k) { return static_cast<const float*>(inputs[k]) + offset; };
   std::int64_t i = 0;
+  // Four vectors at a time, so that the additions of one input do not wait for each other. An element is
+  // summed in order of inputs in both loops.
   for (; i + 4 * W <= n; i += 4 * W) {
     vf total[4];
     for (std::int64_t v = 0; v < 4; ++v) total[v] = load(input(0) + i + v * W);
@@ -45,6 +47,9 @@ void reduce_floats(float* out, const void* const* inputs, std::uint32_t count, s
 
 }  // namespace
 
+// A square of a float is exact in double; summed in fp32, small elements would be lost beside a large sum.
+// Four partial sums hide the latency of additions; they are added in a fixed order, so the bits depend on n
+// and W alone.
 double squared_norm(std::uint32_t* bad, const void* x, DType type, std::int64_t n) {
   alignas(64) float in[kBlock];
   constexpr std::int64_t D = W / 2;
@@ -100,6 +105,7 @@ void reduce_sum(void* out, DType out_type, const void* const* inputs, std::uint3
     // `out` may be one of the inputs, so the sum is held apart until every input of the block was read.
     for (std::uint32_t k = 0; k < count; ++k) {
       const float* src = stage_in(inputs[k], type, offset + i, block, staged);
+      // The first input sets the sum: added to 0, -0 would become 0.
       if (k == 0) {
         __builtin_memcpy(total, src, static_cast<std::size_t>(block) * sizeof(float));
         continue;
