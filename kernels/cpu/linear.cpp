@@ -21,6 +21,7 @@ constexpr std::int64_t kRowBlock = 512;
 constexpr std::int64_t kWeightFloats = std::int64_t{1} << 21;
 
 /// n floats from element `offset`: in place when stored as floats, else converted into the slot.
+/// The pointer into the slot is valid until the slot is used again.
 const float* floats(Slot slot, ConstPtr p, std::int64_t offset, std::int64_t n) {
   if (p.type == DType::f32) return static_cast<const float*>(p.data) + offset;
   float* buffer = workspace_floats(slot, n);
@@ -56,6 +57,7 @@ void put_rows(Ptr to, ConstPtr onto, std::int64_t offset, const float* block, st
               std::int64_t cols, std::int64_t ld) {
   const VectorKernels& kernels = vector_kernels();
   const std::size_t bytes = size_of(to.type);
+  // Rows without gaps are one long row: one call.
   if (cols == ld) {
     cols *= rows;
     rows = 1;
@@ -87,6 +89,8 @@ void weight_gradient(int threads, Ptr dw, float* row_sums, ConstPtr dy, ConstPtr
     multiply_bf16(threads, dw, dy, Trans::yes, x, Trans::no, out, in, N, write == Write::add);
     return;
   }
+  // in_place: dw is fp32 and the product adds to it directly. direct: nothing is converted, so one product
+  // over all N rows.
   const bool in_place = dw.type == DType::f32;
   const bool direct = dy.type == DType::f32 && x.type == DType::f32;
   const std::int64_t out_block =
@@ -113,6 +117,7 @@ void weight_gradient(int threads, Ptr dw, float* row_sums, ConstPtr dy, ConstPtr
                    .row_sums = row_sums == nullptr ? nullptr : row_sums + o};
       gemm(g, grad + o, input, result, nullptr);
     }
+    // The 16-bit result is rounded once, after all rows and what dw held.
     if (!in_place) put_rows(dw, before(dw, write), o * in, result, rows_of_w, in, in);
   }
 }
@@ -124,6 +129,7 @@ void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, s
   if (N == 0 || out == 0) return;
   const float* b = bias.data == nullptr ? nullptr : floats(Slot::parameters, bias, 0, out);
   if (in != 0 && stays_bf16(x, w, y) && (onto.data == nullptr || onto.type == y.type)) {
+    // oneDNN's sum adds to what the result holds: `onto` is brought there first.
     if (onto.data != nullptr && onto.data != y.data) {
       vector_kernels().cast(y.data, y.type, onto.data, onto.type, N * out);
     }
@@ -202,6 +208,8 @@ void linear_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, std::in
   }
 }
 
+// fp32 only (dispatch.cpp). slope[N,out] is the product's c: first the sums, then the GELU's slope in their
+// place, with y[N,out] as the activation.
 void linear_gelu_forward(int threads, Ptr y, Ptr slope, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
                          std::int64_t in, std::int64_t out) {
   if (N == 0) return;
@@ -220,6 +228,7 @@ void linear_gelu_forward(int threads, Ptr y, Ptr slope, ConstPtr x, ConstPtr w, 
        static_cast<float*>(slope.data), static_cast<const float*>(bias.data));
 }
 
+// dx = (dy w) * slope, element by element while the sums are in the cache. fp32 only.
 void linear_gelu_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr slope, std::int64_t N,
                                 std::int64_t in, std::int64_t out) {
   if (N == 0) return;
@@ -245,6 +254,7 @@ void linear_backward_weight(int threads, Ptr dw, Ptr dbias, ConstPtr dy, ConstPt
   const bool in_passing = has_product && gemm_adds_row_sums() && !stays_bf16(dy, x, dw);
   float* sums = dbias.data == nullptr ? nullptr : workspace_floats(Slot::columns, 3 * out);
   if (sums != nullptr) {
+    // Three rows of `out` floats: the sums, a group's sums, a converted row of dy.
     std::fill_n(sums, out, 0.0F);
     if (!in_passing) kernels.column_sums(sums, sums + out, dy.data, dy.type, N, out, sums + 2 * out);
   }

@@ -6,6 +6,7 @@ namespace shardscope::kernels::cpu {
 
 void cross_entropy(float* loss, Ptr logits, const std::int32_t* target, std::int64_t N, std::int64_t V,
                    float grad_scale, std::int64_t ignored) {
+  // 0 where all are ignored: the mean is 0 / 0 = NaN, and no row uses the factor.
   const double rows = static_cast<double>(N - ignored);
   const double sum = vector_kernels().cross_entropy(
       logits.data, logits.type, target, N, V, static_cast<float>(static_cast<double>(grad_scale) / rows),

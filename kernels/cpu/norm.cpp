@@ -10,6 +10,7 @@ namespace shardscope::kernels::cpu {
 void layer_norm_forward(int threads, Ptr y, float* mean, float* rstd, ConstPtr x, ConstPtr weight,
                         ConstPtr bias, std::int64_t N, std::int64_t C, float epsilon) {
   const VectorKernels& kernels = vector_kernels();
+  // weight[C] and bias[C] as floats, in the calling thread's workspace; the other threads only read them.
   float* parameters = workspace_floats(Slot::parameters, 2 * C);
   kernels.cast(parameters, DType::f32, weight.data, weight.type, C);
   kernels.cast(parameters + C, DType::f32, bias.data, bias.type, C);
@@ -26,6 +27,8 @@ void layer_norm_backward(Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x
                          const float* mean, const float* rstd, std::int64_t N, std::int64_t C, Write write_dx,
                          Write write_params) {
   const VectorKernels& kernels = vector_kernels();
+  // On the calling thread alone: weight and bias are summed over all rows, in one order. `parameters`
+  // holds weight[C], then the sums for weight and for bias.
   float* scratch = workspace_floats(Slot::row, 5 * C);
   float* parameters = workspace_floats(Slot::parameters, 3 * C);
   float* weight_sums = parameters + C;
@@ -36,6 +39,7 @@ void layer_norm_backward(Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x
                               dy.type, x.data, x.type, parameters, mean, rstd, N, C, scratch);
   const auto put = [&](Ptr to, const float* sums) {
     if (to.data == nullptr) return;
+    // Rounded once, after all rows.
     if (write_params == Write::set) {
       kernels.cast(to.data, to.type, sums, DType::f32, C);
     } else {

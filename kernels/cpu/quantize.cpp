@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::int64_t kLeast = 1 << 15;  // elements worth a thread
 
-/// Whole groups to each thread: body(first element, elements, first group).
+/// Whole groups to each thread: body(first element, elements, first group). A group has one scale, and with
+/// int4 an even number of elements, so no two threads write one byte.
 template <class Body>
 void group_ranges(int threads, std::int64_t n, std::int64_t group_elems, const Body& body) {
   parallel_ranges(threads, n, group_elems, kLeast, [&](std::int64_t begin, std::int64_t end, int) {
@@ -15,6 +16,7 @@ void group_ranges(int threads, std::int64_t n, std::int64_t group_elems, const B
   });
 }
 
+// The error arrays of a thread's part.
 ErrorFeedback advanced(const ErrorFeedback& error, std::int64_t elems, std::int64_t groups) {
   if (error.values == nullptr) return error;
   return {error.values + elems, error.scales + groups, error.beta};
