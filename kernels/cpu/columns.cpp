@@ -36,6 +36,7 @@ void put(Element* x, const Element* src, const MatrixPart& part, const std::int3
 
 void column_abs_sums(int threads, float* sums, ConstPtr x, const MatrixPart& part) {
   // Threads share out columns, so that every sum keeps its order.
+  // Parts of 64 columns: no two threads write one cache line of `sums` where that is aligned.
   parallel_ranges(threads, part.columns, 64, 1024, [&](std::int64_t begin, std::int64_t end, int) {
     std::fill(sums + begin, sums + end, 0.0F);
     for (std::int64_t row = -part.first_column; row < part.elems; row += part.columns) {

@@ -110,6 +110,7 @@ void gemm(const Gemm& shape, const float* a, const float* b, float* c, const flo
     return;
   }
   // Rows are shared out; how an element is summed does not depend on the part it is in.
+  // Each thread packs B for itself in its own workspace: no barrier within a product.
   parallel_ranges(shape.threads, shape.m, kRowUnit, kRowUnit, [&](std::int64_t begin, std::int64_t end, int) {
     Gemm part = shape;
     part.m = end - begin;

@@ -95,11 +95,13 @@ void weight_gradient(int threads, Ptr dw, float* row_sums, ConstPtr dy, ConstPtr
   const bool direct = dy.type == DType::f32 && x.type == DType::f32;
   const std::int64_t out_block =
       in_place ? out : std::min(out, std::max<std::int64_t>(kWeightFloats / in, 16));
+  // Rows are the depth of this product: up to 2048 are converted at a time.
   const std::int64_t row_block = direct ? N : std::min<std::int64_t>(N, 4 * kRowBlock);
   for (std::int64_t o = 0; o < out; o += out_block) {
     const std::int64_t rows_of_w = std::min(out_block, out - o);
     float* result =
         in_place ? static_cast<float*>(dw.data) + o * in : workspace_floats(Slot::matrix_c, rows_of_w * in);
+    // A sum over no rows is 0; no product below sets it.
     if (N == 0 && (!in_place || write == Write::set)) std::fill_n(result, rows_of_w * in, 0.0F);
     for (std::int64_t r = 0; r < N; r += row_block) {
       const std::int64_t depth = std::min(row_block, N - r);
@@ -136,6 +138,7 @@ void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, s
     multiply_bf16(threads, y, x, Trans::no, w, Trans::yes, N, out, in, onto.data != nullptr, b);
     return;
   }
+  // x and y lie as floats: one block of all rows.
   const bool direct = x.type == DType::f32 && y.type == DType::f32;
   const std::int64_t row_block = direct ? N : std::min(N, kRowBlock);
   const std::int64_t out_block =
@@ -175,6 +178,7 @@ void linear_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, std::in
     multiply_bf16(threads, dx, dy, Trans::no, w, Trans::no, N, in, out, write == Write::add);
     return;
   }
+  // Adding: the fp32 product adds to dx directly; a 16-bit dx is added when the sum is whole (put_rows).
   const bool in_place = dx.type == DType::f32;
   const std::int64_t row_block = in_place && dy.type == DType::f32 ? N : std::min(N, kRowBlock);
   // Strips of `out`, summed in order: fp32 partial results, rounded at the last.
@@ -246,6 +250,7 @@ void linear_gelu_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, Co
        nullptr);
 }
 
+// dw (out, in) and dbias (out), sums over the N rows.
 void linear_backward_weight(int threads, Ptr dw, Ptr dbias, ConstPtr dy, ConstPtr x, std::int64_t N,
                             std::int64_t in, std::int64_t out, Write write) {
   const VectorKernels& kernels = vector_kernels();

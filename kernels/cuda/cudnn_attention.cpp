@@ -36,6 +36,7 @@ cudnnDataType_t type_of(DType type) { return type == DType::bf16 ? CUDNN_DATA_BF
 /// Scores of keys behind the query, which it does not see, become minus infinity. Of the ways to say that,
 /// cuDNN's kernels know this one.
 Tensor causal(CudnnGraph& graph, Tensor scores, const Shapes& s) {
+  // Its exponential is 0: such keys add nothing to sum or result.
   const Tensor least = graph.number(-std::numeric_limits<float>::infinity());
   const Tensor row = graph.between(CUDNN_DATA_INT32, s.scores());
   const Tensor column = graph.between(CUDNN_DATA_INT32, s.scores());
@@ -71,10 +72,12 @@ void describe(Context::CudnnAttention::Forward& to, DType type, const AttentionS
   to.out = graph.array(io, s.out());
   const Tensor scale = graph.number(shape.scale());
 
+  // q (T, C/H) times k transposed (C/H, T).
   const Tensor products = graph.between(CUDNN_DATA_FLOAT, s.scores());
   graph.multiply(products, to.q, to.k);
   const Tensor scores = causal(graph, pointwise(graph, CUDNN_POINTWISE_MUL, s.scores(), products, scale), s);
 
+  // The softmax, row by row.
   const Tensor most = graph.between(CUDNN_DATA_FLOAT, s.rows());
   graph.reduce(CUDNN_REDUCE_TENSOR_MAX, most, scores);
   const Tensor below = pointwise(graph, CUDNN_POINTWISE_SUB, s.scores(), scores, most);
@@ -113,12 +116,14 @@ void describe(Context::CudnnAttention::Backward& to, DType type, const Attention
   const Tensor one = graph.number(1);
 
   const Shape products{{s.B, s.H, s.T, s.D}, {s.H * s.T * s.D, s.T * s.D, s.H * s.D, 1}};
+  // delta = sum over the head's columns of dout * out, an array of its own.
   const Tensor dout_out = pointwise(graph, CUDNN_POINTWISE_MUL, products, to.dout, to.out);
   const Tensor delta = graph.between(CUDNN_DATA_FLOAT, s.rows());
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, delta, dout_out);
   // By what dropout would scale it: cuDNN's kernels look for the operation.
   graph.pointwise(CUDNN_POINTWISE_MUL, to.delta, delta, one);
 
+  // P, by way of the masked and scaled scores.
   const Tensor unscaled = graph.between(CUDNN_DATA_FLOAT, s.scores());
   graph.multiply(unscaled, to.q, to.k);
   const Tensor scaled = pointwise(graph, CUDNN_POINTWISE_MUL, s.scores(), unscaled, scale);
@@ -128,6 +133,7 @@ void describe(Context::CudnnAttention::Backward& to, DType type, const Attention
   graph.reshape(weights_across, weights);
   graph.multiply(to.dv, weights_across, to.dout);
 
+  // dP, then dS.
   const Tensor dweights = graph.between(CUDNN_DATA_FLOAT, s.scores());
   graph.multiply(dweights, to.dout, to.v);
   const Tensor above = pointwise(graph, CUDNN_POINTWISE_SUB, s.scores(), dweights, to.delta);
@@ -147,7 +153,7 @@ void describe(Context::CudnnAttention::Backward& to, DType type, const Attention
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; }
 
-/// What the backward pass asks of its scratch memory beside cuDNN's workspace.
+/// Where the arrays of the backward pass lie in its scratch memory.
 /// In bytes, in this order: delta fp32 [B,H,T], dq_sums fp32 [B,H,T,C/H], then the workspace.
 struct Room {
   explicit Room(const AttentionShape& s)

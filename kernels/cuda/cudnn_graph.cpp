@@ -21,6 +21,7 @@ CudnnDescriptor::CudnnDescriptor(const CudnnLibrary& library, const char* kernel
     : library_(library), kernel_(kernel) {
   library_.check(library_.create_descriptor(type, &descriptor_), kernel_, "cudnnBackendCreateDescriptor");
 }
+// Null after it was moved from. A destructor has nobody to report a failure to.
 CudnnDescriptor::~CudnnDescriptor() {
   if (descriptor_ != nullptr) (void)library_.destroy_descriptor(descriptor_);
 }
@@ -38,6 +39,7 @@ void CudnnDescriptor::set(cudnnBackendAttributeName_t name, const CudnnDescripto
   const cudnnBackendDescriptor_t other = of.get();
   set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &other);
 }
+// Attributes can be set before this only, and others may refer to it only afterwards.
 void CudnnDescriptor::finalize() {
   library_.check(library_.finalize(descriptor_), kernel_, "cudnnBackendFinalize");
 }
@@ -74,12 +76,15 @@ CudnnGraph::Tensor CudnnGraph::number(float value) {
   return id;
 }
 
+// References stay valid: a deque does not move what it holds.
 CudnnDescriptor& CudnnGraph::operation(cudnnBackendDescriptorType_t type) {
   return operations_.emplace_back(library_, kernel_, type);
 }
 
 void CudnnGraph::multiply(Tensor c, Tensor a, Tensor b) {
+  // cuDNN has two descriptors for an operation: how it computes, and between which tensors.
   CudnnDescriptor& how = parts_.emplace_back(library_, kernel_, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  // Sums in fp32 whatever the operands' types.
   how.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
   how.finalize();
   CudnnDescriptor& product = operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
@@ -101,6 +106,7 @@ CudnnDescriptor& CudnnGraph::pointwise_operation(const CudnnDescriptor& what, Te
   made.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what);
   made.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, of(x));
   made.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, of(y));
+  // Factors of the inputs: none is scaled.
   const float one = 1;
   made.set(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, CUDNN_TYPE_FLOAT, 1, &one);
   made.set(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, CUDNN_TYPE_FLOAT, 1, &one);
@@ -126,6 +132,7 @@ void CudnnGraph::select(Tensor y, Tensor x, Tensor otherwise, Tensor where) {
 }
 void CudnnGraph::index(Tensor y, Tensor like, std::int64_t axis) {
   CudnnDescriptor& how = parts_.emplace_back(begin_pointwise(CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT));
+  // y's element is its own place along this axis; x gives the shape only.
   how.set(CUDNN_ATTR_POINTWISE_AXIS, axis);
   how.finalize();
   pointwise_operation(how, y, like).finalize();
@@ -170,6 +177,7 @@ bool CudnnGraph::plan_one_of(cudnnBackendHeurMode_t mode) {
     plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, proposal);
     // A proposal need not fit the device; the next one may.
     if (library_.finalize(plan.get()) != CUDNN_STATUS_SUCCESS) continue;
+    // What run() must be given.
     std::int64_t bytes = 0, got = 0;
     library_.check(library_.get_attribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                           CUDNN_TYPE_INT64, 1, &got, &bytes),
@@ -205,6 +213,7 @@ void CudnnGraph::run(cudnnHandle_t handle, std::span<const Given> arrays, void* 
     ids.push_back(array.tensor);
     data.push_back(array.data);
   }
+  // By value, but cuDNN reads them through pointers.
   for (Number& number : numbers_) {
     ids.push_back(number.tensor);
     data.push_back(&number.value);

@@ -86,6 +86,7 @@ inline unsigned blocks_for(const Context& on, std::int64_t n, int threads, int p
 template <class T>
 __device__ __forceinline__ T warp_sum(T x) {
 #pragma unroll
+  // Butterfly: both lanes of a pair add the same two numbers, so all lanes end with the same bits.
   for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xFFFFFFFFU, x, step);
   return x;
 }
@@ -105,6 +106,7 @@ __device__ __forceinline__ T block_sum(T x) {
   __syncthreads();  // an earlier result may still be being read
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = x;
   __syncthreads();
+  // Lanes without a warp add 0.
   const unsigned lane = threadIdx.x % 32;
   x = lane < blockDim.x / 32 ? sums[lane] : T{};
   return warp_sum(x);

@@ -8,6 +8,7 @@
 namespace shardscope::kernels::cuda {
 namespace {
 
+// Grids are limited to what fills the device; threads loop over the rest in steps of the whole grid.
 constexpr int kThreads = 256;
 
 /// y[i] = f(a[i], b[i]) for i < n; an operation of one input ignores b. N elements at a time, the n % N at
@@ -61,6 +62,7 @@ void map1(const Context& on, const char* kernel, Ptr y, ConstPtr a, std::int64_t
       using Y = decltype(y_tag);
       using A = decltype(a_tag);
       const auto* in = static_cast<const A*>(a.data);
+      // b is a again, which f ignores.
       launch_map(on, kernel, static_cast<Y*>(y.data), in, in, n, OfFirst<F>{f});
     });
   });
@@ -99,12 +101,14 @@ struct Gelu {
 // With s = sigmoid(2 z): d(u s)/du = s + u s (1 - s) 2 z', z' = sqrt(2/pi) (1 + 3 * 0.044715 u^2).
 struct GeluSlope {
   __device__ float operator()(float g, float x) const {
+    // fmaxf drops NaN: its slope is that of -12, which is 0.
     const float u = gelu_clamp(x);
     const float s = gelu_gate(u);
     const float slope2 = fmaf(u * u, 6.0F * kSqrt2OverPi * kCubic, 2.0F * kSqrt2OverPi);
     return g * fmaf(u * s * (1.0F - s), slope2, s);
   }
 };
+// NaN becomes 0 here; the CPU's keeps it.
 struct Relu {
   __device__ float operator()(float u) const { return u > 0.0F ? u : 0.0F; }
 };
@@ -138,6 +142,8 @@ __global__ void __launch_bounds__(kThreads) reduce_kernel(Y* out, const __grid_c
   const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
   const std::int64_t packs = n / N;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < packs; i += stride) {
+    // An element's sum stays in registers over all inputs. dispatch.cpp sees to it that there is one at
+    // least.
     float total[N];
     for (std::uint32_t k = 0; k < count; ++k) {
       const Pack<X, N> p = static_cast<const Pack<X, N>*>(inputs.at[k])[i];
@@ -184,6 +190,7 @@ void scale(const Context& on, Ptr x, float factor, std::int64_t n) {
 void cast(const Context& on, Ptr dst, ConstPtr src, std::int64_t n) {
   if (dst.type != src.type) return map1(on, "cast", dst, src, n, Same{});
   if (n == 0 || dst.data == src.data) return;
+  // No type to convert: bits are copied.
   check(cudaMemcpyAsync(dst.data, src.data, static_cast<std::size_t>(n) * size_of(src.type),
                         cudaMemcpyDeviceToDevice, stream_of(on)),
         "cast", "cudaMemcpyAsync");
@@ -201,6 +208,7 @@ void reduce_sum(const Context& on, Ptr out, const void* const* inputs, std::uint
     throw_bad_argument("reduce_sum", "count is " + std::to_string(count) + "; the CUDA kernel sums at most " +
                                          std::to_string(kMaxInputs) + " arrays");
   }
+  // The kernel argument: pointers are read on the host now, arrays on the device later.
   Inputs all{};
   std::copy_n(inputs, count, all.at);
   with_type("reduce_sum", out.type, [&](auto y_tag) {

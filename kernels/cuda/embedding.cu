@@ -45,6 +45,7 @@ __global__ void __launch_bounds__(kScanThreads)
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
   for (std::int64_t first = 0; first <= rows; first += kScanThreads) {
+    // Threads behind the last row scan zeros, and take part in shuffles and barriers.
     const std::int64_t r = first + threadIdx.x;
     const std::int32_t own = r < rows ? counts[r] : 0;
     std::int32_t sum = own;  // inclusive
@@ -136,6 +137,7 @@ __global__ void __launch_bounds__(kThreads)
     }
   };
   if (total <= kSorted) {
+    // Sort the row's positions in shared memory, then add.
     int size = 1;
     while (size < total) size *= 2;
     for (int i = static_cast<int>(threadIdx.x); i < size; i += kThreads) {

@@ -46,6 +46,7 @@ constexpr std::int64_t kTeamRows = 16;
 /// (fits_team): a pack lies in the row whole or not at all.
 template <class T>
 struct LaneColumns {
+  // Elements of a pack: 4 floats or 8 of 16 bits; kLaneColumns of them in 4 or 2 packs.
   static constexpr int kWide = 16 / static_cast<int>(sizeof(T));
   static constexpr int kPacks = kLaneColumns / kWide;
   using P = Pack<T, kWide>;
@@ -101,6 +102,7 @@ struct LaneColumns {
 __device__ __forceinline__ float2 team_sum(float2 x, float2 (&places)[kMostTeam]) {
   x = {warp_sum(x.x), warp_sum(x.y)};
   const unsigned warps = blockDim.x / 32;
+  // Rows of up to 512 columns need no shared memory and no barrier.
   if (warps == 1) return x;
   if (threadIdx.x % 32 == 0) places[threadIdx.x / 32] = x;
   __syncthreads();
@@ -163,9 +165,11 @@ __global__ void __launch_bounds__(kMostTeam * 32)
   float bias_sums[Lane::kPacks][Lane::kWide] = {};
   Lane w;
   w.load_unaligned(weight, C);
+  // Rows in ascending order; rows of other groups are other blocks'.
   for (std::int64_t r = begin; r < end; ++r) {
     Lane g;
     Lane in;
+    // What dx held, where the gradient is added to it.
     Lane before;
     g.load(dy + r * C, C);
     in.load(x + r * C, C);
@@ -184,6 +188,7 @@ __global__ void __launch_bounds__(kMostTeam * 32)
     // Two sets of places in turn: who writes a set has passed the barrier of the row before, and everybody
     // who came there had read this set for the row before that.
     sums = team_sum(sums, places[r % 2]);
+    // xhat and h are computed again from the packs: held, they would take 32 registers more.
     const float mean_h = sums.x * inverse;
     const float mean_hx = sums.y * inverse;
     Lane::each(C, [&](int p, int k) {
@@ -284,6 +289,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t end = begin + group < N ? begin + group : N;
   float weight_sum = 0;
   float bias_sum = 0;
+// The loads of several rows are in flight, the additions keep their order.
 #pragma unroll 4
   for (std::int64_t r = begin; r < end; ++r) {
     const float g = to_float(dy[r * C + c]);
@@ -363,6 +369,7 @@ void finish(const Context& on, const char* kernel, Ptr first, Ptr second, const 
   }
   with_type(kernel, any.type, [&](auto tag) {
     using D = decltype(tag);
+    // A row of blocks for each of the two results.
     const dim3 grid(count(C, 32), second.data != nullptr ? 2 : 1);
     finish_kernel<<<grid, kSlices * 32, 0, stream_of(on)>>>(static_cast<D*>(first.data),
                                                             static_cast<D*>(second.data), partial, groups,
@@ -423,6 +430,7 @@ void layer_norm_backward(const Context& on, Ptr dx, Ptr dweight, Ptr dbias, Cons
   // 2 C sums a group: of weight, then of bias.
   const std::int64_t group = group_rows(kName, N, 2 * C, team ? kTeamRows : kRowGroup);
   const std::int64_t groups = (N + group - 1) / group;
+  // Without rows there is nothing to launch, but finish() still sets the gradients to 0 where they are set.
   if (N > 0 && team) {
     const bool sums = dweight.data != nullptr || dbias.data != nullptr;
     with_type(kName, dy.type, [&](auto tag) {
@@ -474,6 +482,7 @@ void column_sums(const Context& on, Ptr total, ConstPtr x, std::int64_t rows, st
                  Write write) {
   constexpr const char* kName = "column_sums";
   auto* partial = static_cast<float*>(on.workspace());
+  // One sum a column.
   const std::int64_t group = group_rows(kName, rows, cols);
   const std::int64_t groups = (rows + group - 1) / group;
   if (rows > 0) {

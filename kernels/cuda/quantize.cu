@@ -46,6 +46,7 @@ __device__ __forceinline__ std::uint32_t block_largest(std::uint32_t bits) {
   __syncthreads();
   if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = bits;
   __syncthreads();
+  // Every warp reduces the warps' results for itself.
   bits = threadIdx.x % 32 < kThreads / 32 ? largest[threadIdx.x % 32] : 0U;
   return __reduce_max_sync(0xFFFFFFFFU, bits);
 }
@@ -120,6 +121,7 @@ __global__ void __launch_bounds__(kThreads)
   const Range r = range_of(n, group_elems);
   const ArraySource<T> source{x};
   const Scale s = scale_of(largest_of(source, r), 127);
+  // False for NaN too.
   const bool finite = s.scale < INFINITY;
   if (threadIdx.x == 0) scales[r.group] = s.scale;
   for (std::int64_t i = r.begin + threadIdx.x; i < r.end; i += kThreads) {
@@ -190,6 +192,7 @@ template <class Source>
 __device__ void quantize_with(const Source& source, std::uint8_t* values, float* scales, std::int64_t n,
                               std::int64_t group_elems, const ErrorFeedback& error) {
   const Range r = range_of(n, group_elems);
+  // An argument of the kernel: all threads take the same branch.
   if (error.values == nullptr) {
     quantize_group(source, values, scales, r);
   } else {

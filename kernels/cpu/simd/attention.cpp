@@ -12,8 +12,8 @@
 // one of its rows sees, and a tile of keys begins at the first query that sees its first. What a tile touches
 // although the row does not see it, at most kTileRows - 1 columns, holds zeros.
 //
-// A head's rows come from memory while nothing else needs it: every tile asks for a few rows of the next
-// head.
+// A head's rows come from memory while nothing else needs it: every tile prefetches a few rows of the
+// next head.
 #include "kernels/cpu/simd/matrix_tile.h"
 #include "kernels/cpu/simd/row_reduce.h"
 #include "kernels/cpu/simd/tables.h"
@@ -65,7 +65,7 @@ class Ahead {
     read(first, stride);
     parts_[count_ - 1].write = true;
   }
-  /// Asks for `n` rows more, if there are any.
+  /// Prefetches `n` rows more, if there are any.
   [[gnu::always_inline]] void step(std::int64_t n) {
     for (; n > 0 && row_ < rows_ && count_ > 0; --n) {
       Part& part = parts_[next_];

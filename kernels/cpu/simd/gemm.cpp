@@ -10,9 +10,9 @@
 // At these shapes an operand is used a few hundred times only, and fetching it from memory, packing it and
 // waiting for the lines of C would take a tenth of the time. A product leaves most of the load and store
 // units' time unused, so a tile does, once every kSegment steps of depth, a little of what will be needed
-// later: it asks for its lines of C, for the next tile's rows of A (or packs a row of the next strip), and
+// later: it prefetches its lines of C and the next tile's rows of A (or packs a row of the next strip), and
 // packs some of the next block of B into a second buffer. Of a transposed B, whose packing needs the
-// registers that hold the sums, it only asks for the source.
+// registers that hold the sums, it only prefetches the source.
 //
 // Every element of C is summed in order of depth, in blocks of a length that only k decides, whatever its
 // place in C.
@@ -36,7 +36,7 @@ struct SideWork {
   std::int64_t row_stride = 0, row_count = 0;
   /// The next strip of a transposed A.
   StripCopy strip;
-  Ahead b;         // a transposed B is packed in registers that a tile needs: its source is only asked for
+  Ahead b;         // a transposed B is packed in registers that a tile needs: its source is only prefetched
   BlockCopy copy;  // any other is copied
 };
 
@@ -313,7 +313,8 @@ class Product {
         const std::int64_t columns = least(kPanel, block.columns - j);
         if (i == 0 && !copied) {
           pack_panel(block, j, columns);
-          // The first block is fetched while it is packed; of any other only what was not asked for in time.
+          // Only the source of the first block is prefetched while it is packed; that of any other was
+          // before.
           if (block.k == 0 && block.j == 0 && panel + 1 < panels) {
             side_.b =
                 source_of(block, j + kPanel, least(kPanel, block.columns - j - kPanel), segments_of_tile);

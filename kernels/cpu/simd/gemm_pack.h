@@ -26,7 +26,7 @@ constexpr std::int64_t kWideColumns = 8 * kPanel;  // where A is packed again fo
 constexpr std::int64_t kGroup = (kDepth + 1) * kLine;
 constexpr std::int64_t kStripFloats = kStrip / kLine * kGroup;
 constexpr std::int64_t kBlockFloats = kWideColumns * kDepth;
-constexpr std::int64_t kRowsAhead = 6;  // a row to be copied is asked for that many rows before
+constexpr std::int64_t kRowsAhead = 6;  // a row to be copied is prefetched that many rows before
 
 SHARDSCOPE_INLINE std::int64_t round_up(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit * unit;
@@ -45,7 +45,7 @@ SHARDSCOPE_INLINE void store_lanes(float* p, vf x, __mmask16 lanes) {
   _mm512_mask_storeu_ps(p, lanes, reinterpret_cast<__m512>(x));
 }
 
-/// Asks for a line that will be read. Into the first-level cache, though it may leave it before: asked for
+/// Prefetches a line that will be read. Into the first-level cache, though it may leave it before: prefetched
 /// into the second level only (PREFETCHT1), many lines were not there in time on Zen 4, and packing
 /// a transposed A then took a tenth of a product.
 [[gnu::always_inline]] inline void ask(const float* line) { __builtin_prefetch(line, 0, 3); }
@@ -56,7 +56,7 @@ struct Ahead {
   const float* row_end = nullptr;
   std::int64_t run = 0, stride = 0;
   std::int64_t left = 0;         // pieces of 64 floats
-  std::int64_t per_segment = 0;  // pieces to ask for at a time
+  std::int64_t per_segment = 0;  // pieces to prefetch at a time
 
   /// `rows` rows of `run` floats from `first`, within `segments` segments.
   [[gnu::always_inline]] static Ahead of(const float* first, std::int64_t rows, std::int64_t run,

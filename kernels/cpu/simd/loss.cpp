@@ -41,6 +41,7 @@ double cross_entropy(void* logits, DType type, const std::int32_t* target, std::
       store_partial(result + i, e, rest);
     }
     const float denominator = sum(total);
+    // Terms in double: log and top may cancel against the logit.
     loss += static_cast<double>(__builtin_logf(denominator)) + static_cast<double>(top) -
             static_cast<double>(logit);
 

@@ -76,6 +76,8 @@ SHARDSCOPE_INLINE float row_squares(const float* x, float mean, std::int64_t n) 
 
 }  // namespace
 
+// The sum over a group of 64 rows is kept in `partial`, which stays in the cache; then it is added to
+// `total`.
 void column_sums(float* total, float* partial, const void* x, DType type, std::int64_t rows,
                  std::int64_t cols, float* row) {
   for (std::int64_t first = 0; first < rows; first += kRowGroup) {
@@ -86,6 +88,7 @@ void column_sums(float* total, float* partial, const void* x, DType type, std::i
   }
 }
 
+// Three passes over each row: mean, variance about it, result.
 void layer_norm_forward(void* y, DType y_type, float* mean, float* rstd, const void* x, DType x_type,
                         const float* weight, const float* bias, std::int64_t rows, std::int64_t C,
                         float epsilon, float* row) {
@@ -108,6 +111,8 @@ void layer_norm_forward(void* y, DType y_type, float* mean, float* rstd, const v
   }
 }
 
+// Scratch: partial_weight, partial_bias, and a row each of dy, x and dx as floats; C floats each. A row of 16
+// bits is converted into its own, fp32 rows are used where they lie.
 void layer_norm_backward(void* dx, DType dx_type, bool add_dx, float* dweight, float* dbias, const void* dy,
                          DType dy_type, const void* x, DType x_type, const float* weight, const float* mean,
                          const float* rstd, std::int64_t rows, std::int64_t C, float* scratch) {
@@ -125,6 +130,8 @@ void layer_norm_backward(void* dx, DType dx_type, bool add_dx, float* dweight, f
       const float* in = stage_in(x, x_type, r * C, C, row_x);
       const float m = mean[r];
       const float s = rstd[r];
+      // First pass over a row: both means and the parameter gradients. Second pass: dx, from xhat and h
+      // computed again.
       vf sum_h{}, sum_hx{};
       for_vectors(
           C, [&](std::int64_t i, auto get, auto put) __attribute__((always_inline)) {

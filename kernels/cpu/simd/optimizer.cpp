@@ -1,5 +1,5 @@
 // One AdamW step on a range of a shard. Streams four to five arrays once; the types of gradient and 16-bit
-// copy are template arguments so that nothing is staged. The arrays are asked for one after the other, a
+// copy are template arguments so that nothing is staged. The arrays are prefetched one after the other, a
 // block of each ahead: read in step, they make memory open another row for every line, which an AMD EPYC (Zen
 // 4) takes a third longer for.
 #include "kernels/cpu/simd/tables.h"
@@ -10,7 +10,8 @@ namespace {
 
 // Elements prefetched ahead, the number that is being updated, of each array: all fit the second-level cache.
 constexpr std::int64_t kAhead = 2048;
-constexpr std::int64_t kQuarter = kAhead / 4;  ///< in which one of the four arrays that are read is asked for
+constexpr std::int64_t kQuarter =
+    kAhead / 4;  ///< in which one of the four arrays that are read is prefetched
 constexpr std::size_t kLine = 64;
 
 // Weight and both moments after the step.
@@ -32,7 +33,7 @@ SHARDSCOPE_INLINE Moments update(vf w, vf m, vf v, vf g, const AdamWScalars& s) 
   return {w, m, v};
 }
 
-/// Asks for what one of a quarter's vectors has to see to: four vectors of `ahead`, into the second-level
+/// Prefetches what belongs to one of a quarter's vectors: four vectors of `ahead`, into the second-level
 /// cache.
 template <typename T>
 SHARDSCOPE_INLINE void ask_for(const T* ahead) {

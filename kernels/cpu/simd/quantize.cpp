@@ -28,6 +28,7 @@ constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an int
     bits &= 0x7FFFFFFFU;
     result = bits > result ? bits : result;
   }
+  // The largest of integers: the order in which lanes are compared does not matter.
   for (std::int64_t lane = 0; lane < W; ++lane) result = most[lane] > result ? most[lane] : result;
   return result;
 }
@@ -41,6 +42,7 @@ SHARDSCOPE_INLINE Scale scale_of(std::uint32_t magnitude_bits, float levels) {
   float magnitude = 0;
   __builtin_memcpy(&magnitude, &magnitude_bits, sizeof magnitude);
   const float scale = magnitude / levels;
+  // Infinity or NaN; the scale is that too.
   if (magnitude_bits >= 0x7F800000U) return {scale, 0.0F};
   // A subnormal scale has no finite inverse: such a group is as good as zero.
   return scale >= 0x1p-126F ? Scale{scale, 1.0F / scale} : Scale{0.0F, 0.0F};
@@ -109,6 +111,7 @@ struct SumSource {
   float factor;
   [[gnu::always_inline]] const float* block(std::int64_t at, std::int64_t n, std::int64_t group,
                                             float* buffer) const {
+    // 4 KiB a buffer, on the stack of the thread.
     alignas(64) float term[kBlock];
     for (std::int64_t i = 0; i < n; ++i) buffer[i] = 0;
     for (std::uint32_t k = 0; k < count; ++k) {
@@ -201,6 +204,7 @@ template <class Source>
                                                    std::int64_t begin, std::int64_t end, std::int64_t group) {
   alignas(64) float buffer[kBlock];
   alignas(64) std::int32_t q[kBlock];
+  // Pass 1: the largest magnitude. Pass 2: the values.
   const Scale s = scale_of(largest_of_group(source, begin, end, group), 7);
   *scale = s.scale;
   for (std::int64_t at = begin; at < end; at += kBlock) {
@@ -255,6 +259,7 @@ void quantize_int8(std::int8_t* values, float* scales, const void* x, DType type
   }
 }
 
+// x = value * scale in fp32, rounded once to the type of x.
 void dequantize_int8(void* x, DType type, const std::int8_t* values, const float* scales, std::int64_t n,
                      std::int64_t group_elems) {
   alignas(64) float buffer[kBlock];
@@ -284,6 +289,7 @@ void requantize_int4(std::uint8_t* values, float* scales, const Int4Source* sour
 void dequantize_sum_int4(void* x, DType type, const Int4Source* sources, std::uint32_t count,
                          std::int64_t offset, std::int64_t n, std::int64_t group_elems, float factor) {
   alignas(64) float buffer[kBlock];
+  // A block of the sum is made in place where x holds floats.
   const SumSource source{sources, count, offset, offset / group_elems, factor};
   for (std::int64_t begin = 0, group = 0; begin < n; begin += group_elems, ++group) {
     const std::int64_t end = begin + group_elems < n ? begin + group_elems : n;

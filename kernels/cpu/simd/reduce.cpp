@@ -9,6 +9,7 @@ using vd = double __attribute__((vector_size(W * 4)));  // W / 2 doubles
 using vhalf = float __attribute__((vector_size(W * 2)));
 using vhalf_u = float __attribute__((vector_size(W * 2), aligned(4), may_alias));
 
+// W / 2 floats as doubles: half a vector fills a register.
 SHARDSCOPE_INLINE vd load_double(const float* p) {
   const vhalf x = *reinterpret_cast<const vhalf_u*>(p);
   return __builtin_convertvector(x, vd);
@@ -117,6 +118,7 @@ void reduce_sum(void* out, DType out_type, const void* const* inputs, std::uint3
                       block - j);
     }
     if (count == 0) __builtin_memset(total, 0, sizeof total);
+    // fp32 results go straight to `out`; others are scaled within `total` and converted from there.
     float* dst = stage_place(out, out_type, i, total);
     for (std::int64_t j = 0; j < block; j += W) {
       const vf x =
