@@ -3,11 +3,13 @@
 // that loops over queries for a block of keys and one that loops over keys for a block of queries: that
 // recomputes the scores once more than adding up dQ atomically would, and gives the same bits in every run.
 //
-// [Note: a step] The rows that a block owns (Q forward; K and V, or Q and dout, backward) stay in shared
-// memory. The other side passes through two buffers: while step i is computed, the copies of step i + 1 are
-// in flight. A step is therefore: issue the copies of the next step, wait for those of this one, barrier (all
-// threads' copies are there), compute, barrier (all warps have read, the buffer may be written again). Warps
-// meet nowhere else: a warp computes its 16 rows alone.
+// [Note: a step]
+// The rows that a block owns (Q forward; K and V, or Q and dout, backward) stay in shared memory. The other
+// side passes through two buffers: while step i is computed, the copies of step i + 1 are in flight. A step:
+//   issue the copies of the next step;
+//   wait for this thread's copies of this step; barrier: those of all threads have arrived;
+//   compute; barrier: all warps have read the buffer, the copies of step i + 2 may overwrite it.
+// There is no other barrier: a warp computes its 16 rows alone.
 //
 // Shared memory of a block: forward 48 KiB (heads of 64) or 80 KiB (128), backward 64 KiB or 96 KiB.
 #include "kernels/cuda/attention.h"

@@ -19,7 +19,7 @@ constexpr int kAhead = 8;        // rows whose loads are under way at once
 
 /// sums[columns]: sums[c] = sum of |x| in column c of x[elems], a part of a matrix that begins in column
 /// first_column; one thread for each column in row order: the CPU's bits.
-/// Neighbouring threads read neighbouring elements of a row. A tree over rows would be faster and round
+/// Neighbouring threads read neighbouring elements of a row. A tree over rows would round
 /// otherwise.
 template <class T>
 __global__ void __launch_bounds__(kSumThreads)

@@ -187,8 +187,8 @@ Context::CudnnAttention::~CudnnAttention() {
 template <class Plan>
 Plan& Context::CudnnAttention::planned(std::map<Key, std::unique_ptr<Plan>>& plans, DType type,
                                        const AttentionShape& s) {
-  // The first call of a shape plans, which takes far longer than a run. A plan that fails is not kept: the
-  // next call tries again, and throws again.
+  // The first call of a shape plans, later ones find the plan. A plan that fails is not kept: the next call
+  // tries again.
   std::unique_ptr<Plan>& known = plans[{type, s.B, s.T, s.C, s.H}];
   if (known == nullptr) {
     auto made = std::make_unique<Plan>();

@@ -85,8 +85,8 @@ inline unsigned blocks_for(const Context& on, std::int64_t n, int threads, int p
 
 template <class T>
 __device__ __forceinline__ T warp_sum(T x) {
-#pragma unroll
   // Butterfly: both lanes of a pair add the same two numbers, so all lanes end with the same bits.
+#pragma unroll
   for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xFFFFFFFFU, x, step);
   return x;
 }

@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kScanThreads)
       warps[lane] = total;
     }
     __syncthreads();
-    // Totals of the warps before this one, inclusive of warp - 1.
+    // warps[w] is now the sum over warps 0 to w of this pass.
     const std::int32_t exclusive = before + (warp > 0 ? warps[warp - 1] : 0) + sum - own;
     if (r <= rows) {
       start[r] = exclusive;

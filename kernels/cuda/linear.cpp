@@ -208,8 +208,8 @@ void linear_forward(const Context& on, Ptr y, ConstPtr x, ConstPtr w, ConstPtr b
     p.epilogue = CUBLASLT_EPILOGUE_BIAS;
     p.bias = {const_cast<void*>(bias.data), bias.type};  // read only with this epilogue
     if (multiply(on, "linear_forward", p)) return;
-    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     // No such epilogue: y is first set to the bias (plus onto), rounded to its type, and the product added.
+    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     p.bias = {};
     p.c = {};
     p.write = Write::add;  // to rows of the bias

@@ -7,11 +7,11 @@
 // and of one storage type; kernels that read a row again for each pass take the others. Activations alone
 // decide: where parameters lie differs between the stages of ZeRO, which must agree to the last bit.
 //
-// [Note: sums of columns] A thread has columns of its own and adds up a group of rows in registers: no
-// shuffle, no shared memory. Its sum goes to partial[group][column] in the stream's workspace, fp32;
-// finish_kernel adds the groups. Atomic additions to the result would save that pass, but their order and so
-// the bits would differ from run to run. Short sums within a group also round less than one sum over all
-// rows.
+// [Note: sums of columns]
+// A thread has columns of its own and adds up a group of rows in registers: no shuffle, no shared memory. Its
+// sum goes to partial[group][column] in the stream's workspace, fp32; finish_kernel adds the groups. Atomic
+// additions to the result would save that pass, but their order and so the bits would differ from run to run.
+// Short sums within a group also round less than one sum over all rows.
 #include "kernels/cuda/device.cuh"
 
 namespace shardscope::kernels::cuda {
@@ -94,11 +94,10 @@ struct LaneColumns {
   }
 };
 
-/// The sum over the team, on every lane. No other code may write `places` until all lanes have
-/// All lanes add the warps' sums in order of warps, so they hold the same bits. There is one barrier: before
-/// a second call with the same `places` another team_sum() must lie in between, whose barrier shows that all
-/// have read.
-/// entered the next team_sum().
+/// The sum over the team, on every lane. No other code may write `places` until all lanes have entered the
+/// next team_sum(). All lanes add the warps' sums in order of warps, so they hold the same bits. There is one
+/// barrier: between two calls with the same `places` there must be another team_sum(), whose barrier shows
+/// that all have read.
 __device__ __forceinline__ float2 team_sum(float2 x, float2 (&places)[kMostTeam]) {
   x = {warp_sum(x.x), warp_sum(x.y)};
   const unsigned warps = blockDim.x / 32;
@@ -165,7 +164,7 @@ __global__ void __launch_bounds__(kMostTeam * 32)
   float bias_sums[Lane::kPacks][Lane::kWide] = {};
   Lane w;
   w.load_unaligned(weight, C);
-  // Rows in ascending order; rows of other groups are other blocks'.
+  // Rows in ascending order; other blocks have the rows of other groups.
   for (std::int64_t r = begin; r < end; ++r) {
     Lane g;
     Lane in;
@@ -289,7 +288,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t end = begin + group < N ? begin + group : N;
   float weight_sum = 0;
   float bias_sum = 0;
-// The loads of several rows are in flight, the additions keep their order.
+  // The loads of several rows are in flight, the additions keep their order.
 #pragma unroll 4
   for (std::int64_t r = begin; r < end; ++r) {
     const float g = to_float(dy[r * C + c]);

@@ -83,7 +83,7 @@ void launch_adamw(const Context& on, float* master, float* m, float* v, Param* p
 // more block adds the pieces in order. So a norm has the same bits on every GPU and in every run.
 
 constexpr int kNormThreads = 512;
-// Pieces are at least kLeastPiece elements and at most kMostPieces: their sums take 64 KiB of the workspace.
+// At most kMostPieces pieces, of kLeastPiece elements or more: their sums take up to 64 KiB of the workspace.
 constexpr std::int64_t kMostPieces = 8192;
 constexpr std::int64_t kLeastPiece = 16 * kNormThreads;
 

@@ -10,8 +10,7 @@ namespace {
 
 // Elements prefetched ahead, the number that is being updated, of each array: all fit the second-level cache.
 constexpr std::int64_t kAhead = 2048;
-constexpr std::int64_t kQuarter =
-    kAhead / 4;  ///< in which one of the four arrays that are read is prefetched
+constexpr std::int64_t kQuarter = kAhead / 4;  ///< in which one of the four arrays read is prefetched
 constexpr std::size_t kLine = 64;
 
 // Weight and both moments after the step.
