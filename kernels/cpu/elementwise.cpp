@@ -25,6 +25,7 @@ void ranges(int threads, std::int64_t n, const Body& body) {
 
 }  // namespace
 
+// All of these: `at` moves each array to the part's first element, by its own element size.
 void gelu_forward(int threads, Ptr y, ConstPtr x, std::int64_t n) {
   ranges(threads, n, [&](std::int64_t i, std::int64_t count) {
     vector_kernels().gelu_forward(at(y, i), y.type, at(x, i), x.type, count);

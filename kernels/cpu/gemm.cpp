@@ -87,6 +87,7 @@ void finish_rows(const Gemm& g, float* c) {
         kernels.multiply(row, row, g.operand + i * g.ld_beside, g.n);
         break;
       case Finish::gelu:
+        // One row, so its distance to the next does not matter.
         kernels.gelu_rows_slope(g.activation + i * g.ld_beside, 0, row, 0, 1, g.n);
         break;
     }
@@ -112,6 +113,7 @@ void gemm(const Gemm& shape, const float* a, const float* b, float* c, const flo
   // Rows are shared out; how an element is summed does not depend on the part it is in.
   // Each thread packs B for itself in its own workspace: no barrier within a product.
   parallel_ranges(shape.threads, shape.m, kRowUnit, kRowUnit, [&](std::int64_t begin, std::int64_t end, int) {
+    // Rows [begin, end) of op(A) and of all that lies beside C.
     Gemm part = shape;
     part.m = end - begin;
     if (shape.row_sums != nullptr) part.row_sums = shape.row_sums + begin;

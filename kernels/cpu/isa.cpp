@@ -51,6 +51,7 @@ Isa best_isa() noexcept {
   return Isa::baseline;
 }
 
+// Called for every operation: one load.
 const VectorKernels& vector_kernels() noexcept { return *chosen().load(std::memory_order_relaxed); }
 
 void force_isa(Isa isa) {

@@ -30,11 +30,13 @@ const float* floats(Slot slot, ConstPtr p, std::int64_t offset, std::int64_t n) 
 }
 
 /// Whether op(a) op(b) into `to` takes these as they are.
+/// The shape has no say in it.
 bool stays_bf16(ConstPtr a, ConstPtr b, Ptr to) {
   return a.type == DType::bf16 && b.type == DType::bf16 && to.type != DType::f16 && bf16_products_pay();
 }
 
 /// to[m,n] (+)= op(a)[m,k] op(b)[k,n] (+ bias[n]) of whole arrays of bf16.
+/// No conversion, no strips: the operands take half the memory of floats.
 void multiply_bf16(int threads, Ptr to, ConstPtr a, Trans trans_a, ConstPtr b, Trans trans_b, std::int64_t m,
                    std::int64_t n, std::int64_t k, bool add, const float* bias = nullptr) {
   const Gemm g{.trans_a = trans_a,
@@ -52,6 +54,7 @@ void multiply_bf16(int threads, Ptr to, ConstPtr a, Trans trans_a, ConstPtr b, T
 }
 
 /// Rows of a float block, plus those of `onto` if it has data, into a 16-bit array; both of leading dimension
+/// `block` (rows, cols) is dense. The sum of both is fp32 and rounded once; `onto` may be `to`.
 /// ld and from element `offset` on.
 void put_rows(Ptr to, ConstPtr onto, std::int64_t offset, const float* block, std::int64_t rows,
               std::int64_t cols, std::int64_t ld) {
@@ -83,8 +86,6 @@ ConstPtr before(Ptr to, Write write) { return write == Write::add ? ConstPtr(to)
 /// dw, and with row_sums the column sums of dy added to them (not where stays_bf16()).
 void weight_gradient(int threads, Ptr dw, float* row_sums, ConstPtr dy, ConstPtr x, std::int64_t N,
                      std::int64_t in, std::int64_t out, Write write) {
-  // Strips of `out` bound the fp32 block of a 16-bit dw; rows of activations are converted block by block and
-  // summed in fp32, in order.
   if (N != 0 && stays_bf16(dy, x, dw)) {
     multiply_bf16(threads, dw, dy, Trans::yes, x, Trans::no, out, in, N, write == Write::add);
     return;
@@ -93,11 +94,14 @@ void weight_gradient(int threads, Ptr dw, float* row_sums, ConstPtr dy, ConstPtr
   // over all N rows.
   const bool in_place = dw.type == DType::f32;
   const bool direct = dy.type == DType::f32 && x.type == DType::f32;
+  // Strips of `out` bound the fp32 block of a 16-bit dw; rows of activations are converted block by block and
+  // summed in fp32, in order.
   const std::int64_t out_block =
       in_place ? out : std::min(out, std::max<std::int64_t>(kWeightFloats / in, 16));
   // Rows are the depth of this product: up to 2048 are converted at a time.
   const std::int64_t row_block = direct ? N : std::min<std::int64_t>(N, 4 * kRowBlock);
   for (std::int64_t o = 0; o < out; o += out_block) {
+    // result (rows_of_w, in) += grad (depth, rows_of_w)^T input (depth, in), row block by row block.
     const std::int64_t rows_of_w = std::min(out_block, out - o);
     float* result =
         in_place ? static_cast<float*>(dw.data) + o * in : workspace_floats(Slot::matrix_c, rows_of_w * in);
@@ -146,9 +150,12 @@ void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, s
           ? out
           : std::min(out, std::max<std::int64_t>(kWeightFloats / std::max<std::int64_t>(in, 1), 16));
   for (std::int64_t o = 0; o < out; o += out_block) {
+    // A strip of `cols` outputs: its weights are converted once and serve all row blocks.
     const std::int64_t cols = std::min(out_block, out - o);
     const float* weight = floats(Slot::matrix_b, w, o * in, cols * in);
     for (std::int64_t r = 0; r < N; r += row_block) {
+      // result (rows, cols) = input (rows, in) weight (cols, in)^T + bias. In place it is a part of y, whose
+      // rows are `out` apart; else it is dense and put_rows() rounds it.
       const std::int64_t rows = std::min(row_block, N - r);
       const float* input = floats(Slot::matrix_a, x, r * in, rows * in);
       const bool in_place = y.type == DType::f32;
@@ -193,6 +200,7 @@ void linear_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, std::in
         in_place ? static_cast<float*>(dx.data) + r * in : workspace_floats(Slot::matrix_c, rows * in);
     for (std::int64_t o = 0; o < out; o += out_block) {
       const std::int64_t depth = std::min(out_block, out - o);
+      // result (rows, in) += grad (rows, depth) weight (depth, in), strip by strip.
       const bool whole = out_block >= out;
       // Converted once for all row blocks when it is one strip.
       const float* weight = whole && r > 0 && w.type != DType::f32

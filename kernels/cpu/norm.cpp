@@ -14,6 +14,7 @@ void layer_norm_forward(int threads, Ptr y, float* mean, float* rstd, ConstPtr x
   float* parameters = workspace_floats(Slot::parameters, 2 * C);
   kernels.cast(parameters, DType::f32, weight.data, weight.type, C);
   kernels.cast(parameters + C, DType::f32, bias.data, bias.type, C);
+  // Rows are independent. A thread gets some 2^15 elements or more.
   parallel_ranges(threads, N, 1, 1 + (1 << 15) / std::max<std::int64_t>(C, 1),
                   [&](std::int64_t begin, std::int64_t end, int) {
                     float* row = workspace_floats(Slot::row, C);
@@ -37,6 +38,7 @@ void layer_norm_backward(Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x
   std::fill_n(weight_sums, 2 * C, 0.0F);
   kernels.layer_norm_backward(dx.data, dx.type, write_dx == Write::add, weight_sums, bias_sums, dy.data,
                               dy.type, x.data, x.type, parameters, mean, rstd, N, C, scratch);
+  // Sums are fp32 whatever the gradient's type.
   const auto put = [&](Ptr to, const float* sums) {
     if (to.data == nullptr) return;
     // Rounded once, after all rows.

@@ -43,6 +43,7 @@ void dequantize_int8(int threads, Ptr x, const std::int8_t* values, const float*
 void quantize_int4(int threads, std::uint8_t* values, float* scales, ConstPtr x, std::int64_t n,
                    std::int64_t group_elems, const ErrorFeedback& error) {
   group_ranges(threads, n, group_elems, [&](std::int64_t at, std::int64_t count, std::int64_t group) {
+    // Two values in a byte; `at` is a multiple of group_elems, which is even.
     vector_kernels().quantize_int4(values + at / 2, scales + group, cpu::at(x.data, size_of(x.type), at),
                                    x.type, count, group_elems, advanced(error, at, group));
   });
@@ -52,6 +53,7 @@ void requantize_int4(int threads, std::uint8_t* values, float* scales, const Int
                      std::uint32_t count, std::int64_t n, std::int64_t group_elems, float factor,
                      const ErrorFeedback& error) {
   group_ranges(threads, n, group_elems, [&](std::int64_t at, std::int64_t elems, std::int64_t group) {
+    // The sources are whole arrays, so the kernel gets `at` as an offset into them.
     vector_kernels().requantize_int4(values + at / 2, scales + group, sources, count, at, elems, group_elems,
                                      factor, advanced(error, at, group));
   });

@@ -17,8 +17,8 @@ bool aligned(std::initializer_list<const void*> arrays) {
   return true;
 }
 
-// Of type and shape alone, so that attention_scratch_bytes() decides as the calls do; alignment, which it
-// does not know, only ever leads to kernels that need less scratch memory.
+// By context, type and shape alone, so that attention_scratch_bytes() decides as the calls do; alignment,
+// which it does not know, only ever leads to kernels that need less scratch memory.
 bool by_cudnn(const Context& on, DType type, const AttentionShape& shape) {
   return on.attention() == Context::Attention::cudnn && cudnn_attention_fits(type, shape);
 }

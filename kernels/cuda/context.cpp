@@ -12,6 +12,7 @@
 namespace shardscope::kernels::cuda {
 namespace {
 
+// Throws KernelError for any other value: a misspelt one must not pass for the default.
 Context::Attention chosen_attention() {
   const char* const value = std::getenv("SHARDSCOPE_ATTENTION");
   const std::string chosen = value == nullptr ? "" : value;

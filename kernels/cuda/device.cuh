@@ -45,12 +45,14 @@ __device__ __forceinline__ __half from_float(float x) {
 }
 
 /// N elements that are loaded and stored at once; N * sizeof(T) is 4, 8 or 16.
+/// alignas lets the compiler use one instruction; the address must be a multiple of that.
 template <class T, int N>
 struct alignas(sizeof(T) * N) Pack {
   T x[N];
 };
 
 /// f(tag) with a value of the storage type.
+/// Throws KernelError for i8, which has no arithmetic.
 template <class F>
 void with_type(const char* kernel, DType type, F f) {
   switch (type) {

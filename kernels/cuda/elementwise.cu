@@ -20,6 +20,7 @@ __global__ void __launch_bounds__(kThreads) map_kernel(Y* y, const A* a, const B
   const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
   const std::int64_t packs = n / N;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < packs; i += stride) {
+    // Neighbouring threads take neighbouring packs: a warp's access is contiguous.
     const Pack<A, N> pa = reinterpret_cast<const Pack<A, N>*>(a)[i];
     const Pack<B, N> pb = reinterpret_cast<const Pack<B, N>*>(b)[i];
     Pack<Y, N> py;
@@ -87,6 +88,7 @@ constexpr float kSqrt2OverPi = 0.7978845608028654F;
 constexpr float kCubic = 0.044715F;
 
 /// As on the CPU: sigmoid(2 z(u)), since 0.5 (1 + tanh z) = 1 / (1 + exp(-2 z)).
+/// expf may overflow to infinity: 1 / (1 + inf) is 0, which is right.
 __device__ __forceinline__ float gelu_gate(float u) {
   const float minus_2z = u * fmaf(u * u, -2.0F * kSqrt2OverPi * kCubic, -2.0F * kSqrt2OverPi);
   return 1.0F / (1.0F + expf(minus_2z));
@@ -112,6 +114,7 @@ struct GeluSlope {
 struct Relu {
   __device__ float operator()(float u) const { return u > 0.0F ? u : 0.0F; }
 };
+// The slope at 0, and of NaN, is 0.
 struct ReluSlope {
   __device__ float operator()(float g, float u) const { return u > 0.0F ? g : 0.0F; }
 };
@@ -180,6 +183,7 @@ void relu_backward(const Context& on, Ptr dx, ConstPtr dy, ConstPtr x, std::int6
 void add(const Context& on, Ptr y, ConstPtr a, ConstPtr b, std::int64_t n) {
   map2(on, "add", y, a, b, n, Sum{});
 }
+// dst is both result and first operand.
 void accumulate(const Context& on, Ptr dst, ConstPtr src, std::int64_t n) {
   map2(on, "accumulate", dst, dst, src, n, Sum{});
 }
@@ -215,6 +219,7 @@ void reduce_sum(const Context& on, Ptr out, const void* const* inputs, std::uint
     with_type("reduce_sum", type, [&](auto x_tag) {
       using Y = decltype(y_tag);
       using X = decltype(x_tag);
+      // All inputs must be aligned: one that is not sends the whole call to single elements.
       constexpr int kWide = 16 / static_cast<int>(std::max(sizeof(Y), sizeof(X)));
       auto* to = static_cast<Y*>(out.data);
       const bool wide =

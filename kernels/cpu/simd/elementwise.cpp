@@ -67,6 +67,7 @@ SHARDSCOPE_INLINE vf gelu_gate(vf u) {
 constexpr float kFarOut = 9.9F;  // 2 z = 85
 SHARDSCOPE_INLINE vf gelu_clamp(vf u) { return min(set1(kFarOut), max(set1(-kFarOut), u)); }
 /// Bounded below too: what is left of the gate far out times any u would not be 0.
+/// A NaN is the second operand of max and min, so it passes both bounds.
 SHARDSCOPE_INLINE vf gelu_value(vf u, vf gate) { return max(set1(-kFarOut), u) * gate; }
 /// With s = sigmoid(2 z): d(u s)/du = s + u s (1 - s) 2 z', z' = sqrt(2/pi) (1 + 3 * 0.044715 u^2). u is
 /// clamped.
@@ -114,6 +115,7 @@ void gelu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64
       [](vf u) __attribute__((always_inline)) { return gelu_value(u, gelu_gate(gelu_clamp(u))); });
 }
 
+// dx = dy * gelu'(x).
 void gelu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
                    std::int64_t n) {
   binary(
@@ -123,6 +125,7 @@ void gelu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const
       });
 }
 
+// Rows of a product's tile, just written. x holds the argument and gets the slope, in place.
 void gelu_rows_slope(float* y, std::int64_t ldy, float* x, std::int64_t ldx, std::int64_t rows,
                      std::int64_t n) {
   // Value and slope share the exponential, the costly part of both.
@@ -157,6 +160,7 @@ void relu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64
       y, y_type, x, x_type, n, [](vf u) __attribute__((always_inline)) { return max(vf{}, u); });
 }
 
+// The slope at 0, and of NaN, is 0.
 void relu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
                    std::int64_t n) {
   binary(
@@ -171,6 +175,7 @@ void add_bias(float* y, const float* bias, std::int64_t rows, std::int64_t cols,
   }
 }
 
+// x| as max(x, 0 - x): one of both is not negative.
 void add_abs(float* sums, const void* x, DType type, std::int64_t n) {
   alignas(64) float in[kBlock];
   for (std::int64_t i = 0; i < n; i += kBlock) {

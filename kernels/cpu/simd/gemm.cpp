@@ -59,9 +59,9 @@ struct Tile {
   SideWork* side = nullptr;
 };
 
-// R rows times V vectors of sums: 8 x 3 sums and 3 vectors of the panel take 27 of the 32 registers, and the
-// elements of A are broadcast by the multiply-add itself. 24 independent sums hide its latency (4 cycles on
-// two units). R and V are constants, so that the sums stay in registers; kTiles has all 48 functions.
+// R rows times V vectors of sums: 8 x 3 sums and 3 vectors of the panel take 27 of the 32 registers, which
+// leaves room for broadcast elements of A. 24 independent sums hide the latency of a multiply-add. R and V
+// are constants, so that the sums stay in registers; kTiles has all 48 functions.
 template <int R, int V, bool kPacked>
 void multiply_tile(const Tile& t) {
   vf sum_of[R][V];

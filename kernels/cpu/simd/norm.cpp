@@ -124,6 +124,7 @@ void layer_norm_backward(void* dx, DType dx_type, bool add_dx, float* dweight, f
   const float inverse = 1.0F / static_cast<float>(C);
   for (std::int64_t first = 0; first < rows; first += kRowGroup) {
     const std::int64_t last = first + kRowGroup < rows ? first + kRowGroup : rows;
+    // partial_bias lies behind partial_weight.
     __builtin_memset(partial_weight, 0, static_cast<std::size_t>(2 * C) * sizeof(float));
     for (std::int64_t r = first; r < last; ++r) {
       const float* g = stage_in(dy, dy_type, r * C, C, row_dy);

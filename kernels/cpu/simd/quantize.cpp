@@ -3,8 +3,8 @@
 // fly, with or without the fed-back error.
 //
 // A source has block(first element, elements, group, buffer): the elements as floats, in `buffer` or where
-// they lie. At most kBlock elements, all of one group. Each pass asks the source again: a group may be of any
-// length, so its floats are not kept. With error feedback there are four passes.
+// they lie. At most kBlock elements, all of one group. Each pass computes them
+// anew: a group may be of any length, so its floats are not kept. With error feedback there are four passes.
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vec.h"
 
@@ -182,6 +182,7 @@ template <class Source>
     const std::uint32_t here = largest(next, n);
     most = here > most ? here : most;
   }
+  // The error is int8, with a scale of its own.
   const Scale e = scale_of(most, 127);
   // An error that is not finite would stay so for ever: it is dropped.
   const bool finite = most < 0x7F800000U;
@@ -239,6 +240,7 @@ template <class Source>
 
 }  // namespace
 
+// Groups one after the other: a scale each, then the values by it.
 void quantize_int8(std::int8_t* values, float* scales, const void* x, DType type, std::int64_t n,
                    std::int64_t group_elems) {
   alignas(64) float buffer[kBlock];
@@ -279,6 +281,7 @@ void quantize_int4(std::uint8_t* values, float* scales, const void* x, DType typ
   quantize_groups(ArraySource{x, type}, values, scales, n, group_elems, error);
 }
 
+// `offset` is where this part begins in the sources; values, scales and error begin with the part.
 void requantize_int4(std::uint8_t* values, float* scales, const Int4Source* sources, std::uint32_t count,
                      std::int64_t offset, std::int64_t n, std::int64_t group_elems, float factor,
                      const ErrorFeedback& error) {

@@ -58,6 +58,7 @@ double squared_norm(std::uint32_t* bad, const void* x, DType type, std::int64_t 
   vu worst{};
   double tail = 0.0;
   std::uint32_t tail_bad = 0;
+  // Blocks are whole vectors but for the last, whose remainder is summed apart, in order.
   for (std::int64_t i = 0; i < n; i += kBlock) {
     const std::int64_t count = n - i < kBlock ? n - i : kBlock;
     const float* src = stage_in(x, type, i, count, in);
@@ -86,6 +87,8 @@ double squared_norm(std::uint32_t* bad, const void* x, DType type, std::int64_t 
     }
   }
   for (std::int64_t i = 0; i < W; ++i) tail_bad |= worst[i] >= 0x7F800000U ? 1U : 0U;
+  // NaN and infinity are above all other magnitudes, as integers too: the largest tells whether there was
+  // one.
   const vd total = (s0 + s1) + (s2 + s3);
   double result = 0.0;
   for (std::int64_t i = 0; i < D; ++i) result += total[i];
@@ -117,6 +120,7 @@ void reduce_sum(void* out, DType out_type, const void* const* inputs, std::uint3
         store_partial(total + j, load_partial(total + j, block - j) + load_partial(src + j, block - j),
                       block - j);
     }
+    // A sum of nothing is 0.
     if (count == 0) __builtin_memset(total, 0, sizeof total);
     // fp32 results go straight to `out`; others are scaled within `total` and converted from there.
     float* dst = stage_place(out, out_type, i, total);
