@@ -98,6 +98,7 @@ void check_part(const char* kernel, const MatrixPart& part) {
   }
 }
 
+// Where a kernel is compiled for one type of all its tensors.
 void check_same_type(const char* kernel, DType a, DType b) {
   if (a != b) throw_bad_argument(kernel, "its tensors must share one element type");
 }
@@ -167,6 +168,7 @@ void layer_norm_backward(const Exec& exec, Ptr dx, Ptr dweight, Ptr dbias, Const
     return;
   SHARDSCOPE_ON_CUDA(layer_norm_backward, dx, dweight, dbias, dy, x, weight, mean, rstd, N, C, write_dx,
                      write_params)
+  // One thread, so that sums over rows have one order (cpu/ops.h); an unknown backend is refused here.
   static_cast<void>(cpu_threads(exec, "layer_norm_backward"));
   cpu::layer_norm_backward(dx, dweight, dbias, dy, x, weight, mean, rstd, N, C, write_dx, write_params);
 }
@@ -321,6 +323,7 @@ std::size_t attention_scratch_bytes(const Exec& exec, DType type, std::int64_t B
   check_attention("attention_scratch_bytes", B, T, C, H);
   // What the CPU kernel asks for on one thread stands for every device that is only modelled.
   if (exec.backend == Backend::cost) return cpu::attention_scratch_bytes(1, B, T, C, H);
+  // The CPU needs a head's packed operands for each thread, CUDA B*H*T floats or what cuDNN's plans want.
   SHARDSCOPE_ON_CUDA(attention_scratch_bytes, type, B, T, C, H)
   return cpu::attention_scratch_bytes(cpu_threads(exec, "attention_scratch_bytes"), B, T, C, H);
 }
@@ -332,6 +335,7 @@ void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t
   check_size("cross_entropy", "ignored", ignored);
   // N - ignored may be 0: the loss is then NaN.
   check_size("cross_entropy", "rows that are not ignored", N - ignored);
+  // Logits read, and overwritten by their gradient.
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(logits.type, 2 * real(N) * real(V))))) return;
   SHARDSCOPE_ON_CUDA(cross_entropy, loss, logits, target, N, V, grad_scale, ignored)
   static_cast<void>(cpu_threads(exec, "cross_entropy"));
@@ -341,6 +345,7 @@ void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t
 void mse(const Exec& exec, float* loss, Ptr dx, ConstPtr x, const float* target, std::int64_t n,
          float grad_scale) {
   check_size("mse", "n", n, 1);
+  // x read, dx written, and an fp32 target.
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n)) + 4 * real(n)))) return;
   SHARDSCOPE_ON_CUDA(mse, loss, dx, x, target, n, grad_scale)
   static_cast<void>(cpu_threads(exec, "mse"));

@@ -36,6 +36,7 @@ void embedding_backward(Ptr dtable, ConstPtr dy, const std::int32_t* index, std:
   // start[r + 1] counts row r, then the prefix sum makes start[r] the first place of row r.
   for (std::int64_t i = 0; i < N; ++i) ++start[index[i] + 1];
   for (std::int64_t r = 0; r < rows; ++r) start[r + 1] += start[r];
+  // Ascending i, so the positions of a row stay in order (stable).
   for (std::int64_t i = 0; i < N; ++i) position[start[index[i]]++] = i;  // start[r] ends as the end of row r
 
   // A 16-bit row is summed here, an fp32 row in the table itself. Either begins with what the row held.

@@ -105,8 +105,8 @@ void multiply_tile(const Tile& t) {
   const float* activation_line = t.activation;
   std::int64_t k = 0;
   for (std::int64_t r = 0; k + kSegment <= t.depth; k += kSegment) {
-    // Two rows of C a segment: all are there after four, in depths of 256 and more. Prefetched for writing
-    // (the lines come in exclusive), an operand for reading.
+    // Two rows of C a segment: all eight are requested after four segments, in depths of 256 and more. For
+    // writing (the lines come in exclusive); an operand for reading.
     for (std::int64_t end = least(r + 2, R); r < end; ++r) {
       for (int v = 0; v < V; ++v) __builtin_prefetch(c_line + v * kLine, 1);
       c_line += t.ldc;

@@ -79,6 +79,7 @@ enum class Sum : std::uint8_t { set, add };
 SHARDSCOPE_INLINE void multiply_rows(std::int64_t rows, std::int64_t vectors, std::int64_t depth, Strided a,
                                      const float* b, std::int64_t ldb, float* c, std::int64_t ldc, Sum sum) {
   for (std::int64_t v = 0; v < vectors; v += kTileVectors) {
+    // The tile of this size from the table: rows and vectors are constants in it.
     const std::int64_t width = vectors - v < kTileVectors ? vectors - v : kTileVectors;
     const SmallTile* const tiles = (sum == Sum::add ? kSmallTiles<true> : kSmallTiles<false>)[width - 1];
     tiles[rows - 1](depth, a, b + v * W, ldb, c + v * W, ldc);

@@ -276,6 +276,8 @@ struct F16 {
     const vu normal = (magnitude - 0x38000000U + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
     // Subnormal results: adding 0.5 places the last kept bit at the float's last bit, so the adder rounds.
     const vu subnormal = as_u(as_f(magnitude) + 0.5F) - 0x3F000000U;
+    // Quiet, with the upper payload bits. From 2^16 on everything is infinity: the largest f16 is 65504, and
+    // what rounds above it below 2^16 becomes infinity by the carry.
     const vu nan = 0x7E00U | (magnitude >> 13);
     vu result = magnitude < 0x38800000U ? subnormal : normal;
     result = magnitude >= 0x47800000U ? vu{} + 0x7C00U : result;
