@@ -1,4 +1,13 @@
 // The operations of ops.h: arguments that make no sense are refused, then the backend of `exec` runs.
+//
+// Every operation has the same steps, in this order:
+//   1. sizes are checked, so that a modelled run (Backend::cost) refuses what a real one would;
+//   2. Backend::cost adds the operation's work to the meter and returns, before any memory is touched;
+//   3. CUDA launches on the context's stream and returns (SHARDSCOPE_ON_CUDA);
+//   4. the CPU computes on the calling thread. cpu_threads() also refuses an unknown backend, and is
+//      called for that where the operation takes no threads.
+//
+// Contents, for example indices, are the caller's to check.
 #include <string>
 
 #include "kernels/columns.h"
@@ -48,8 +57,10 @@ int cpu_threads(const Exec& exec, const char* kernel) {
   throw_bad_argument(kernel, "unknown backend " + std::to_string(static_cast<int>(exec.backend)));
 }
 
+// Work is counted in double: products of four sizes need not fit 64 bits.
 double real(std::int64_t count) noexcept { return static_cast<double>(count); }
 
+// `least`: 0 for numbers of rows or elements, which may be none, 1 for widths.
 void check_size(const char* kernel, const char* name, std::int64_t value, std::int64_t least = 0) {
   if (value < least) {
     throw_bad_argument(kernel, std::string(name) + " is " + std::to_string(value) + "; it must be at least " +
@@ -57,6 +68,7 @@ void check_size(const char* kernel, const char* name, std::int64_t value, std::i
   }
 }
 
+// B and T may be 0: an empty batch is no error.
 void check_attention(const char* kernel, std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t H) {
   check_size(kernel, "B", B);
   check_size(kernel, "T", T);
@@ -77,6 +89,7 @@ void check_groups(const char* kernel, std::int64_t n, std::int64_t group_elems, 
                                  "; both must be even, two values share a byte");
 }
 
+// first_column is in [0, columns).
 void check_part(const char* kernel, const MatrixPart& part) {
   if (part.elems < 0 || part.columns < 1 || part.first_column < 0 || part.first_column >= part.columns) {
     throw_bad_argument(kernel, std::to_string(part.elems) + " elements from column " +
@@ -85,6 +98,7 @@ void check_part(const char* kernel, const MatrixPart& part) {
   }
 }
 
+// Where a kernel is compiled for one type of all its tensors.
 void check_same_type(const char* kernel, DType a, DType b) {
   if (a != b) throw_bad_argument(kernel, "its tensors must share one element type");
 }
@@ -119,6 +133,7 @@ void linear_backward_weight(const Exec& exec, Ptr dw, Ptr dbias, ConstPtr dy, Co
   check_size("linear_backward_weight", "N", N);
   check_size("linear_backward_weight", "in", in, 1);
   check_size("linear_backward_weight", "out", out, 1);
+  // Without dw there is no product: dy is read once, for the bias.
   const auto work =
       dw.data == nullptr
           ? cost::memory_only(cost::bytes_of(dy.type, real(N) * real(out)) +
@@ -135,6 +150,7 @@ void layer_norm_forward(const Exec& exec, Ptr y, float* mean, float* rstd, Const
                         ConstPtr bias, std::int64_t N, std::int64_t C, float epsilon) {
   check_size("layer_norm_forward", "N", N);
   check_size("layer_norm_forward", "C", C, 1);
+  // x and y, and mean and rstd of 4 bytes a row each.
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(N) * real(C)) + 8 * real(N))))
     return;
   SHARDSCOPE_ON_CUDA(layer_norm_forward, y, mean, rstd, x, weight, bias, N, C, epsilon)
@@ -147,10 +163,12 @@ void layer_norm_backward(const Exec& exec, Ptr dx, Ptr dweight, Ptr dbias, Const
                          std::int64_t C, Write write_dx, Write write_params) {
   check_size("layer_norm_backward", "N", N);
   check_size("layer_norm_backward", "C", C, 1);
+  // dy, x and dx, and mean and rstd.
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(N) * real(C)) + 8 * real(N))))
     return;
   SHARDSCOPE_ON_CUDA(layer_norm_backward, dx, dweight, dbias, dy, x, weight, mean, rstd, N, C, write_dx,
                      write_params)
+  // One thread, so that sums over rows have one order (cpu/ops.h); an unknown backend is refused here.
   static_cast<void>(cpu_threads(exec, "layer_norm_backward"));
   cpu::layer_norm_backward(dx, dweight, dbias, dy, x, weight, mean, rstd, N, C, write_dx, write_params);
 }
@@ -170,6 +188,8 @@ void gelu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64
 }
 
 namespace {
+// Whether forward keeps the GELU's slope instead of its argument. It depends on backend and type alone, so
+// that forward and backward, which only share `kept`, always agree.
 bool keeps_slope(const Exec& exec, DType type) noexcept {
   return exec.backend == Backend::cpu && type == DType::f32;
 }
@@ -179,6 +199,7 @@ void linear_gelu_forward(const Exec& exec, Ptr y, Ptr kept, ConstPtr x, ConstPtr
                          std::int64_t N, std::int64_t in, std::int64_t out) {
   constexpr const char* kName = "linear_gelu_forward";
   check_same_type(kName, y.type, kept.type);
+  // The two operations check their sizes and meter their work themselves; so Backend::cost always comes here.
   if (exec.backend != Backend::cuda && !keeps_slope(exec, y.type)) {
     linear_forward(exec, kept, x, w, bias, N, in, out);
     gelu_forward(exec, y, kept, N * out);
@@ -188,6 +209,7 @@ void linear_gelu_forward(const Exec& exec, Ptr y, Ptr kept, ConstPtr x, ConstPtr
   check_size(kName, "in", in, 1);
   check_size(kName, "out", out, 1);
   SHARDSCOPE_ON_CUDA(linear_gelu_forward, y, kept, x, w, bias, N, in, out)
+  // fp32 on the CPU: one product with the GELU in its finish, without conversions.
   for (const ConstPtr& operand : {x, w, bias.data == nullptr ? x : bias}) {
     check_same_type(kName, y.type, operand.type);
   }
@@ -196,6 +218,7 @@ void linear_gelu_forward(const Exec& exec, Ptr y, Ptr kept, ConstPtr x, ConstPtr
 
 void gelu_backward_kept(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr kept, std::int64_t n) {
   constexpr const char* kName = "gelu_backward_kept";
+  // `kept` is the argument: also on CUDA and for Backend::cost.
   if (!keeps_slope(exec, kept.type)) {
     gelu_backward(exec, dx, dy, kept, n);
     return;
@@ -211,6 +234,7 @@ void linear_gelu_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr 
   constexpr const char* kName = "linear_gelu_backward_input";
   if (exec.backend != Backend::cuda && !keeps_slope(exec, kept.type)) {
     linear_backward_input(exec, dx, dy, w, N, in, out, Write::set);
+    // In place: dx holds dy w.
     gelu_backward(exec, dx, dx, kept, N * in);
     return;
   }
@@ -257,6 +281,8 @@ void embedding_forward(const Exec& exec, Ptr y, ConstPtr table, const std::int32
 
 void embedding_backward(const Exec& exec, Ptr dtable, ConstPtr dy, const std::int32_t* index, std::int64_t N,
                         std::int64_t rows, std::int64_t C, Write write) {
+  // Work: dy is read, and for each of its rows at most one of the table read and written; set zeroes the
+  // whole table.
   check_size("embedding_backward", "N", N);
   check_size("embedding_backward", "rows", rows, 1);
   check_size("embedding_backward", "C", C, 1);
@@ -297,6 +323,7 @@ std::size_t attention_scratch_bytes(const Exec& exec, DType type, std::int64_t B
   check_attention("attention_scratch_bytes", B, T, C, H);
   // What the CPU kernel asks for on one thread stands for every device that is only modelled.
   if (exec.backend == Backend::cost) return cpu::attention_scratch_bytes(1, B, T, C, H);
+  // The CPU needs a head's packed operands for each thread, CUDA B*H*T floats or what cuDNN's plans want.
   SHARDSCOPE_ON_CUDA(attention_scratch_bytes, type, B, T, C, H)
   return cpu::attention_scratch_bytes(cpu_threads(exec, "attention_scratch_bytes"), B, T, C, H);
 }
@@ -306,7 +333,9 @@ void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t
   check_size("cross_entropy", "N", N, 1);
   check_size("cross_entropy", "V", V, 1);
   check_size("cross_entropy", "ignored", ignored);
+  // N - ignored may be 0: the loss is then NaN.
   check_size("cross_entropy", "rows that are not ignored", N - ignored);
+  // Logits read, and overwritten by their gradient.
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(logits.type, 2 * real(N) * real(V))))) return;
   SHARDSCOPE_ON_CUDA(cross_entropy, loss, logits, target, N, V, grad_scale, ignored)
   static_cast<void>(cpu_threads(exec, "cross_entropy"));
@@ -316,6 +345,7 @@ void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t
 void mse(const Exec& exec, float* loss, Ptr dx, ConstPtr x, const float* target, std::int64_t n,
          float grad_scale) {
   check_size("mse", "n", n, 1);
+  // x read, dx written, and an fp32 target.
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n)) + 4 * real(n)))) return;
   SHARDSCOPE_ON_CUDA(mse, loss, dx, x, target, n, grad_scale)
   static_cast<void>(cpu_threads(exec, "mse"));
@@ -325,6 +355,8 @@ void mse(const Exec& exec, float* loss, Ptr dx, ConstPtr x, const float* target,
 void adamw_step(const Exec& exec, float* master, float* m, float* v, Ptr param16, ConstPtr grad,
                 std::int64_t n, const AdamW& settings) {
   check_size("adamw_step", "n", n);
+  // t = 0 would divide by 1 - beta^0 = 0. Work: master, m and v of 4 bytes each are read and written, 24
+  // bytes an element.
   check_size("adamw_step", "step", settings.step, 1);
   if (cost::metered(exec,
                     cost::memory_only(24 * real(n) + cost::bytes_of(grad.type, real(n)) +
@@ -378,6 +410,7 @@ void reduce_sum(const Exec& exec, Ptr out, const void* const* inputs, std::uint3
                 std::int64_t n, float factor) {
   check_size("reduce_sum", "n", n);
   check_size("reduce_sum", "count", count, 1);
+  // `count` arrays read, one written.
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(type, real(n) * (count + 1.0))))) return;
   SHARDSCOPE_ON_CUDA(reduce_sum, out, inputs, count, type, n, factor)
   cpu::reduce_sum(cpu_threads(exec, "reduce_sum"), out, inputs, count, type, n, factor);
@@ -385,6 +418,7 @@ void reduce_sum(const Exec& exec, Ptr out, const void* const* inputs, std::uint3
 
 void quantize_int8(const Exec& exec, std::int8_t* values, float* scales, ConstPtr x, std::int64_t n,
                    std::int64_t group_elems) {
+  // Scales, 4 bytes a group, are left out of the work here and below.
   check_groups("quantize_int8", n, group_elems, 1);
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + real(n)))) return;
   SHARDSCOPE_ON_CUDA(quantize_int8, values, scales, x, n, group_elems)
@@ -447,6 +481,7 @@ std::int64_t elems_in_columns(const MatrixPart& part, const std::int32_t* chosen
                               std::int64_t count) noexcept {
   std::int64_t elems = 0;
   for (std::int64_t i = 0; i < count; ++i) {
+    // The column's first element in the part; from there one every `columns` elements.
     const std::int64_t first = (chosen[i] - part.first_column + part.columns) % part.columns;
     if (first < part.elems) elems += (part.elems - first + part.columns - 1) / part.columns;
   }

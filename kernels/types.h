@@ -8,6 +8,7 @@
 namespace shardscope::kernels {
 
 /// cost: nothing is computed and no memory is touched; what a kernel would do goes to a WorkMeter (cost.h).
+/// cuda: a build without CUDA refuses it (KernelError).
 enum class Backend : std::uint8_t { cpu, cuda, cost };
 
 namespace cuda {

@@ -49,6 +49,7 @@ namespace shardscope::kernels::cost {
 }
 
 /// Adds `work` to the meter of a Backend::cost execution. True: the caller returns without computing.
+/// `exec.meter` is not null there.
 [[nodiscard]] inline bool metered(const Exec& exec, const Work& work) {
   if (exec.backend != Backend::cost) return false;
   exec.meter->add(work);

@@ -1,5 +1,6 @@
 // Table look-up and its gradient. The gradient of a row is the sum over the positions that read it, in their
 // order, in fp32 and rounded once: positions are grouped by row with a stable counting sort first.
+// Adding row after row of dy where it belongs would round a 16-bit table once for every position.
 #include <algorithm>
 
 #include "kernels/cpu/isa.h"
@@ -27,18 +28,23 @@ void embedding_backward(Ptr dtable, ConstPtr dy, const std::int32_t* index, std:
                         std::int64_t C, Write write) {
   const VectorKernels& kernels = vector_kernels();
   if (write == Write::set) fill_zero(dtable.data, static_cast<std::size_t>(rows * C) * size_of(dtable.type));
+  // int64: start[rows + 1], position[N].
   auto* start = static_cast<std::int64_t*>(
       workspace(Slot::index, static_cast<std::size_t>(rows + 1 + N) * sizeof(std::int64_t)));
   std::int64_t* position = start + rows + 1;
   std::fill_n(start, rows + 1, 0);
+  // start[r + 1] counts row r, then the prefix sum makes start[r] the first place of row r.
   for (std::int64_t i = 0; i < N; ++i) ++start[index[i] + 1];
   for (std::int64_t r = 0; r < rows; ++r) start[r + 1] += start[r];
+  // Ascending i, so the positions of a row stay in order (stable).
   for (std::int64_t i = 0; i < N; ++i) position[start[index[i]]++] = i;  // start[r] ends as the end of row r
 
+  // A 16-bit row is summed here, an fp32 row in the table itself. Either begins with what the row held.
   float* sum = workspace_floats(Slot::row, C);
   std::int64_t next = 0;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t end = start[r];
+    // No position reads this row: its gradient stays as it is.
     if (next == end) continue;
     void* to = at(dtable.data, size_of(dtable.type), r * C);
     float* total = dtable.type == DType::f32 ? static_cast<float*>(to) : sum;

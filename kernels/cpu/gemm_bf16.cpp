@@ -14,6 +14,7 @@
 namespace shardscope::kernels::cpu {
 namespace {
 
+/// All that a primitive is made for; the key of a thread's products.
 struct Shape {
   std::int64_t m, n, k, lda, ldb, ldc;
   Trans trans_a, trans_b;
@@ -24,6 +25,7 @@ struct Shape {
   auto operator<=>(const Shape&) const = default;
 };
 
+// Of op(X): a transposed matrix is described by its strides, not moved.
 dnnl::memory::desc described(std::int64_t rows, std::int64_t columns, dnnl::memory::data_type type,
                              Trans trans, std::int64_t ld) {
   const dnnl::memory::dims strides =
@@ -47,6 +49,7 @@ struct Product {
         bias(described(1, s.n, dnnl::memory::data_type::f32, Trans::no, s.n)) {
     dnnl::primitive_attr attributes;
     if (s.add) {
+      // c = product + 1.0 * c.
       dnnl::post_ops sum;
       sum.append_sum(1.0F);
       attributes.set_post_ops(sum);
@@ -70,6 +73,7 @@ struct Product {
         {DNNL_ARG_WEIGHTS, {b, engine, const_cast<std::uint16_t*>(from_b)}},
         {DNNL_ARG_DST, {c, engine, to_c}}};
     if (added != nullptr) arguments.insert({DNNL_ARG_BIAS, {bias, engine, const_cast<float*>(added)}});
+    // The stream of a CPU engine: when wait() returns, the result is in c.
     primitive.execute(stream, arguments);
     stream.wait();
   }
@@ -104,10 +108,12 @@ void gemm_bf16(const Gemm& g, const std::uint16_t* a, const std::uint16_t* b, Pt
                     .threads = g.threads};
   // The calling thread's own limit; oneDNN opens no parallel region when it is 1.
   if (omp_get_max_threads() != g.threads) omp_set_num_threads(g.threads);
+  // Of this thread: primitives are used without a lock.
   thread_local std::map<Shape, Product> products;
   try {
     auto found = products.find(shape);
     if (found == products.end()) {
+      // All at once: no order of use is kept that would tell which to drop.
       if (products.size() >= kShapesKept) products.clear();
       found = products.emplace(shape, shape).first;
     }

@@ -20,6 +20,7 @@ const VectorKernels& table_of(Isa isa) noexcept {
 }
 
 std::atomic<const VectorKernels*>& chosen() noexcept {
+  // Relaxed order is enough: the tables are constants, complete before any thread starts.
   static std::atomic<const VectorKernels*> table{&table_of(best_isa())};
   return table;
 }
@@ -50,6 +51,7 @@ Isa best_isa() noexcept {
   return Isa::baseline;
 }
 
+// Called for every operation: one load.
 const VectorKernels& vector_kernels() noexcept { return *chosen().load(std::memory_order_relaxed); }
 
 void force_isa(Isa isa) {

@@ -39,16 +39,18 @@ struct VectorKernels {
   /// y = gelu(x), x = gelu'(x); rows[rows, n] with leading dimensions ldy and ldx.
   void (*gelu_rows_slope)(float* y, std::int64_t ldy, float* x, std::int64_t ldx, std::int64_t rows,
                           std::int64_t n);
+  /// y[i] = a[i] * b[i]
   void (*multiply)(float* y, const float* a, const float* b, std::int64_t n);
   void (*relu_forward)(void* y, DType y_type, const void* x, DType x_type, std::int64_t n);
   void (*relu_backward)(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
                         std::int64_t n);
-  /// rows of y[rows, ld] (+)= bias[cols] in fp32.
+  /// The first `cols` columns of each row of y[rows, ld] += bias[cols], in fp32.
   void (*add_bias)(float* y, const float* bias, std::int64_t rows, std::int64_t cols, std::int64_t ld);
-  /// total[cols] += column sums of x[rows, cols], rows in order in groups of 64; `partial` is cols floats.
+  /// total[cols] += column sums of x[rows, cols], rows in order in groups of 64; `partial` and `row` are cols
+  /// floats of scratch each.
   void (*column_sums)(float* total, float* partial, const void* x, DType type, std::int64_t rows,
                       std::int64_t cols, float* row);
-  // Rows of layer norm. `row` and `row2` are C floats each of scratch.
+  // Rows of layer norm. `row` is C floats of scratch.
   void (*layer_norm_forward)(void* y, DType y_type, float* mean, float* rstd, const void* x, DType x_type,
                              const float* weight, const float* bias, std::int64_t rows, std::int64_t C,
                              float epsilon, float* row);
@@ -72,10 +74,12 @@ struct VectorKernels {
   /// Sum of squared differences; dx = (x - target) * factor.
   double (*mse)(void* dx, DType dx_type, const void* x, DType x_type, const float* target, std::int64_t n,
                 float factor);
+  /// n elements of each array; param16 may be null.
   void (*adamw)(float* master, float* m, float* v, void* param16, DType param16_type, const void* grad,
                 DType grad_type, std::int64_t n, const AdamWScalars& scalars);
   /// sums[i] += |x[i]|
   void (*add_abs)(float* sums, const void* x, DType type, std::int64_t n);
+  /// Returns the sum of squares; *bad |= 1 where an element is inf or NaN.
   double (*squared_norm)(std::uint32_t* bad, const void* x, DType type, std::int64_t n);
   /// out[i] = factor * sum over k of inputs[k][offset + i]; out starts at element 0.
   void (*reduce_sum)(void* out, DType out_type, const void* const* inputs, std::uint32_t count, DType type,

@@ -10,9 +10,11 @@ namespace shardscope::kernels::cpu {
 void layer_norm_forward(int threads, Ptr y, float* mean, float* rstd, ConstPtr x, ConstPtr weight,
                         ConstPtr bias, std::int64_t N, std::int64_t C, float epsilon) {
   const VectorKernels& kernels = vector_kernels();
+  // weight[C] and bias[C] as floats, in the calling thread's workspace; the other threads only read them.
   float* parameters = workspace_floats(Slot::parameters, 2 * C);
   kernels.cast(parameters, DType::f32, weight.data, weight.type, C);
   kernels.cast(parameters + C, DType::f32, bias.data, bias.type, C);
+  // Rows are independent. A thread gets some 2^15 elements or more.
   parallel_ranges(threads, N, 1, 1 + (1 << 15) / std::max<std::int64_t>(C, 1),
                   [&](std::int64_t begin, std::int64_t end, int) {
                     float* row = workspace_floats(Slot::row, C);
@@ -26,6 +28,8 @@ void layer_norm_backward(Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x
                          const float* mean, const float* rstd, std::int64_t N, std::int64_t C, Write write_dx,
                          Write write_params) {
   const VectorKernels& kernels = vector_kernels();
+  // On the calling thread alone: weight and bias are summed over all rows, in one order. `parameters`
+  // holds weight[C], then the sums for weight and for bias.
   float* scratch = workspace_floats(Slot::row, 5 * C);
   float* parameters = workspace_floats(Slot::parameters, 3 * C);
   float* weight_sums = parameters + C;
@@ -34,8 +38,10 @@ void layer_norm_backward(Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x
   std::fill_n(weight_sums, 2 * C, 0.0F);
   kernels.layer_norm_backward(dx.data, dx.type, write_dx == Write::add, weight_sums, bias_sums, dy.data,
                               dy.type, x.data, x.type, parameters, mean, rstd, N, C, scratch);
+  // Sums are fp32 whatever the gradient's type.
   const auto put = [&](Ptr to, const float* sums) {
     if (to.data == nullptr) return;
+    // Rounded once, after all rows.
     if (write_params == Write::set) {
       kernels.cast(to.data, to.type, sums, DType::f32, C);
     } else {

@@ -7,6 +7,7 @@ namespace shardscope::kernels::cpu {
 void adamw_step(int threads, float* master, float* m, float* v, Ptr param16, ConstPtr grad, std::int64_t n,
                 const AdamW& settings) {
   const AdamWScalars scalars = adamw_scalars(settings);
+  // Element-wise: bits do not depend on the parts.
   parallel_ranges(threads, n, 1024, 1 << 16, [&](std::int64_t begin, std::int64_t end, int) {
     vector_kernels().adamw(master + begin, m + begin, v + begin,
                            param16.data == nullptr ? nullptr : at(param16.data, size_of(param16.type), begin),
@@ -16,6 +17,7 @@ void adamw_step(int threads, float* master, float* m, float* v, Ptr param16, Con
 }
 
 void squared_norm(double* sum, std::uint32_t* bad, ConstPtr x, std::int64_t n) {
+  // On one thread: the order of the sum must not depend on `threads`.
   std::uint32_t found = 0;
   *sum += vector_kernels().squared_norm(&found, x.data, x.type, n);
   *bad |= found;

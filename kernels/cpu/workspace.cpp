@@ -12,11 +12,15 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
+// Bytes that all threads hold, for cpu_workspace_bytes(). A counter alone: nothing is read on its account, so
+// relaxed order is enough. Within a function, so that it exists before the first block of any thread.
 std::atomic<std::size_t>& held() noexcept {
   static std::atomic<std::size_t> bytes{0};
   return bytes;
 }
 
+// One slot of one thread. It only grows; a larger request frees the old memory first, so what lay there is
+// lost.
 class Block {
  public:
   Block() = default;
@@ -50,7 +54,9 @@ class Block {
 }  // namespace
 
 void* workspace(Slot slot, std::size_t bytes) {
+  // Freed when the thread ends.
   thread_local std::array<Block, static_cast<std::size_t>(Slot::count)> blocks;
+  // Never null, also for 0 bytes.
   return blocks[static_cast<std::size_t>(slot)].at_least(bytes == 0 ? 1 : bytes);
 }
 

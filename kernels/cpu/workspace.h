@@ -10,14 +10,14 @@ namespace shardscope::kernels::cpu {
 
 /// The user of a block; two uses that overlap in time must name different slots.
 enum class Slot : std::uint8_t {
-  matrix_a,
-  matrix_b,
-  matrix_c,
-  packed,
-  row,
-  columns,
-  parameters,
-  index,
+  matrix_a,    ///< linear.cpp: a block of activations or gradients as floats
+  matrix_b,    ///< linear.cpp: weights or activations as floats
+  matrix_c,    ///< linear.cpp: an fp32 result before it is rounded
+  packed,      ///< gemm.cpp: packed operands of a product
+  row,         ///< rows as floats: layer norm, losses, embedding
+  columns,     ///< linear.cpp: column sums and their parts
+  parameters,  ///< weights and biases as floats
+  index,       ///< embedding.cpp: positions grouped by row
   count
 };
 

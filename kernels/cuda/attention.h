@@ -14,9 +14,11 @@ struct AttentionShape {
 };
 
 /// 16-bit types, heads of 64 or 128, arrays aligned to 16 bytes (the caller looks).
+/// B * H at most 65535, T at most 2^30, a device whose blocks may have 96 KiB of shared memory.
 [[nodiscard]] bool tensor_attention_fits(const Context&, DType type, const AttentionShape&);
 void tensor_attention_forward(const Context&, Ptr out, float* logsumexp, ConstPtr qkv, const AttentionShape&);
 /// delta: scratch of B*H*T floats.
+/// Written by the first kernel, read by the others.
 void tensor_attention_backward(const Context&, Ptr dqkv, ConstPtr dout, ConstPtr out, ConstPtr qkv,
                                const float* logsumexp, const AttentionShape&, float* delta);
 

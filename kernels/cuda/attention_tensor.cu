@@ -2,15 +2,27 @@
 // 2023): a warp has 16 rows, scores live in registers, T x T is never stored. Backward is two kernels, one
 // that loops over queries for a block of keys and one that loops over keys for a block of queries: that
 // recomputes the scores once more than adding up dQ atomically would, and gives the same bits in every run.
+//
+// [Note: a step]
+// The rows that a block owns (Q forward; K and V, or Q and dout, backward) stay in shared memory. The other
+// side passes through two buffers: while step i is computed, the copies of step i + 1 are in flight. A step:
+//   issue the copies of the next step;
+//   wait for this thread's copies of this step; barrier: those of all threads have arrived;
+//   compute; barrier: all warps have read the buffer, the copies of step i + 2 may overwrite it.
+// There is no other barrier: a warp computes its 16 rows alone.
+//
+// Shared memory of a block: forward 48 KiB (heads of 64) or 80 KiB (128), backward 64 KiB or 96 KiB.
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/mma.cuh"
 
 namespace shardscope::kernels::cuda {
 namespace {
 
+// exp(x) is computed as exp2(x log2 e): the multiplication is part of a multiply-add that is there anyway.
 constexpr float kLog2E = 1.4426950408889634F;
 constexpr float kLn2 = 0.6931471805599453F;
 constexpr int kStep = 64;  ///< rows of the side that is looped over
+// 16 x 8 results that a warp has of a step's scores: 4 floats each in a lane.
 constexpr int kTiles = kStep / 8;
 
 template <int D>
@@ -21,6 +33,7 @@ struct Shape {
 };
 
 /// Where head h of sequence b begins in q, k and v, and how far apart tokens are.
+/// Strides and offsets are in elements. The grid is (blocks of rows, B * H).
 template <class T>
 struct Head {
   const T* q;
@@ -46,8 +59,8 @@ __device__ __forceinline__ Head<T> head_of(const T* qkv, int length, int H) {
           (std::int64_t{b} * H + h) * length};
 }
 
-/// The side that is looped over: rows of two arrays, kStep of them in a step, two steps in shared memory, so
-/// that one comes in while the other is used.
+/// The side that is looped over: rows of two arrays, kStep of them in a step, two steps in shared memory. See
+/// [Note: a step].
 template <class T, int D>
 struct Pairs {
   T* shared;  ///< four tiles
@@ -57,9 +70,11 @@ struct Pairs {
   std::int64_t second_stride;
   int rows;
 
+  /// Even and odd steps have a buffer each.
   __device__ __forceinline__ Tile<T, D> tile(int step, int which) const {
     return {shared + (step % 2 * 2 + which) * kStep * D};
   }
+  /// Issues the copies of a step as one group; nothing waits here. Rows behind the last are zeros.
   __device__ __forceinline__ void fetch(int step) const {
     constexpr int kThreads = Shape<D>::kThreads;
     copy_rows<kStep, kThreads>(tile(step, 0), first, first_stride, step * kStep, rows);
@@ -68,12 +83,14 @@ struct Pairs {
   }
   /// use(step, tile of the first array, tile of the second) for steps [begin, end), of which there is one at
   /// least. What was copied and not yet committed has arrived when it is first called.
+  /// All threads of the block call it with the same bounds: there are barriers within.
   template <class Use>
   __device__ __forceinline__ void walk(int begin, int end, const Use& use) const {
     fetch(begin);
     for (int step = begin; step < end; ++step) {
       if (step + 1 < end) {
         fetch(step + 1);
+        // The group just committed may stay in flight; all before it, those of this step, are done.
         wait_copies<1>();
       } else {
         wait_copies<0>();
@@ -91,7 +108,8 @@ __device__ __forceinline__ void clear(FragmentC (&c)[N]) {
   for (int j = 0; j < N; ++j) c[j] = {};
 }
 
-/// Rows g and g + 8 of a warp's 16 x D result, times their factors.
+/// Rows g and g + 8 of a warp's 16 x D result, times their factors, rounded once. Rows from `rows` on are not
+/// written. A lane stores two columns, 4 bytes; the four lanes of a row store 16 bytes together.
 template <class T, int D>
 __device__ __forceinline__ void store_rows(T* to, std::int64_t stride, int first, int rows,
                                            const FragmentC (&c)[D / 8], float low, float high) {
@@ -112,6 +130,11 @@ __device__ __forceinline__ void store_rows(T* to, std::int64_t stride, int first
 
 /// out[B,length,C] and logsumexp[B,H,length] from qkv[B,length,3C], for Shape<D>::kBlock queries of one head:
 /// block (x, b * H + h) of the grid. D is the head's width, C = H D.
+///
+/// Softmax online: `top` is the largest score of a row so far, o and `sum` are relative to it and shrink by
+/// exp(old top - new top) when it grows. The four lanes of a row (lane / 4) hold 16 of its 64 scores each and
+/// agree on `top` in every step; `sum` they add up only at the end, since all four shrink it by the same
+/// factor. `sum` is of the fp32 weights, the product with V takes them rounded to 16 bits.
 template <class T, int D>
 __global__ void __launch_bounds__(Shape<D>::kThreads)
     forward_kernel(T* out, float* logsumexp, const T* qkv, int length, int H, float scale) {
@@ -120,6 +143,7 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   T* base = reinterpret_cast<T*>(shared);
   const Tile<T, D> q{base};
   const Head<T> head = head_of<T, D>(qkv, length, H);
+  // Shared memory: Q (kBlock, D), then two buffers of K (kStep, D) and V (kStep, D).
   const Pairs<T, D> keys{base + S::kBlock * D, head.k, head.stride, head.v, head.stride, length};
   // The longest rows first, so that the short ones fill the end.
   const int block = static_cast<int>(gridDim.x - 1 - blockIdx.x) * S::kBlock;
@@ -129,6 +153,7 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   const int last = block + S::kBlock < length ? block + S::kBlock : length;
   const int steps = (last + kStep - 1) / kStep;
 
+  // Not committed here: these copies belong to the first group that walk() commits and waits for.
   copy_rows<S::kBlock, S::kThreads>(q, head.q, head.stride, block, length);
   FragmentC o[D / 8];
   clear(o);
@@ -139,6 +164,8 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
     FragmentC s[kTiles];
     clear(s);
     multiply_rows<kTiles>(s, q, warp_row, k);
+    // Keys behind the end of the sequence are behind every query that is stored, so the mask covers them too.
+    // The test is the same on all lanes: only steps on the diagonal pay for the mask.
     const int first_key = step * kStep;
     if (first_key + kStep - 1 > block + warp_row) {  // some key lies behind some query of this warp
 #pragma unroll
@@ -152,12 +179,16 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      // Element 2 half and 2 half + 1 of a result are row g + 8 half. Raw scores are compared: scale is
+      // positive, so their largest is the largest of the scaled ones.
       float most = top[half];
 #pragma unroll
       for (int j = 0; j < kTiles; ++j) most = fmaxf(most, fmaxf(s[j].x[2 * half], s[j].x[2 * half + 1]));
+      // Over the four lanes of the row, which differ in the two lowest bits.
       most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFU, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFU, most, 2));
-      // A row that sees no key yet keeps its zeros: -inf - -inf would be NaN.
+      // Every row sees key 0 in step 0, so `most` is -inf only while all its scores are: -inf - -inf would be
+      // NaN, exp2(-inf - 0) is 0.
       const float offset = most == -INFINITY ? 0.0F : most * to_log2;
       const float shrink = exp2f(fmaf(top[half], to_log2, -offset));
       top[half] = most;
@@ -181,10 +212,12 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   });
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
+    // The lanes' parts of a row's sum, in the same order on all four.
     sum[half] += __shfl_xor_sync(0xFFFFFFFFU, sum[half], 1);
     sum[half] += __shfl_xor_sync(0xFFFFFFFFU, sum[half], 2);
     const int here = row + 8 * half;
     if (lane % 4 == 0 && here < length) {
+      // Natural logarithm of the sum of exp(scaled score).
       logsumexp[head.statistics + here] = fmaf(top[half], scale, log2f(sum[half]) * kLn2);
     }
   }
@@ -194,6 +227,11 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
 
 /// dK and dV, in dqkv[B,length,3C], of a block of keys; logsumexp and delta [B,H,length]. Scores are taken
 /// transposed, keys as rows, so that P^T and dS^T come out as the left sides of the products that follow.
+///
+/// For a key k and the queries q that see it: P = exp(score - logsumexp[q]), dV[k] = sum of P dout[q], dS = P
+/// (dout[q] V[k] - delta[q]), dK[k] = scale times the sum of dS q. Every sum goes over queries in ascending
+/// order, in one warp: the bits do not depend on scheduling. P and dS are rounded to 16 bits before the
+/// products.
 template <class T, int D>
 __global__ void __launch_bounds__(Shape<D>::kThreads)
     keys_kernel(T* dqkv, const T* dout, const T* qkv, const float* logsumexp, const float* delta, int length,
@@ -204,6 +242,7 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   const Tile<T, D> k{base};
   const Tile<T, D> v{base + S::kBlock * D};
   const Head<T> head = head_of<T, D>(qkv, length, H);
+  // Shared memory: K and V (kBlock, D) each, then two buffers of Q and dout (kStep, D) each.
   const Pairs<T, D> queries{base + 2 * S::kBlock * D, head.q,          head.stride,
                             dout + head.out_offset,   head.out_stride, length};
   const int block = static_cast<int>(blockIdx.x) * S::kBlock;  // early keys have the most queries
@@ -213,6 +252,7 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   const int first = block / kStep;              // queries before these keys see none of them
   const int steps = (length + kStep - 1) / kStep;
 
+  // Both belong to the first group that walk() commits.
   copy_rows<S::kBlock, S::kThreads>(k, head.k, head.stride, block, length);
   copy_rows<S::kBlock, S::kThreads>(v, head.v, head.stride, block, length);
   FragmentC dk[D / 8];
@@ -229,6 +269,8 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int query = step * kStep + j * 8 + lane % 4 * 2 + e % 2;
+        // Rows of Q behind the end are zeros and would score 0, not -inf: they are masked by number. Keys
+        // behind the end are behind every query.
         const bool seen = query < length && key + e / 2 * 8 <= query;
         const float l = seen ? logsumexp[head.statistics + query] : 0.0F;
         p[j].x[e] = seen ? exp2f(fmaf(p[j].x[e], to_log2, -l * kLog2E)) : 0.0F;
@@ -249,13 +291,16 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
     }
     multiply_columns<kTiles, T, D>(dk, ds, q);
   });
+  // dqkv has the layout of qkv: the same offset from its beginning. This kernel writes the thirds of k and v,
+  // queries_kernel that of q; together all of dqkv.
   T* to = dqkv + (head.k - qkv);
   store_rows<T, D>(to, head.stride, block + warp_row, length, dk, scale, scale);
   to = dqkv + (head.v - qkv);
   store_rows<T, D>(to, head.stride, block + warp_row, length, dv, 1.0F, 1.0F);
 }
 
-/// dQ of a block of queries, the first third of dqkv; arrays as above.
+/// dQ of a block of queries, the first third of dqkv; arrays as above. Queries are the rows, as forward, and
+/// dQ[q] = scale times the sum over keys, in ascending order, of dS k.
 template <class T, int D>
 __global__ void __launch_bounds__(Shape<D>::kThreads)
     queries_kernel(T* dqkv, const T* dout, const T* qkv, const float* logsumexp, const float* delta,
@@ -266,6 +311,7 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   const Tile<T, D> q{base};
   const Tile<T, D> g{base + S::kBlock * D};
   const Head<T> head = head_of<T, D>(qkv, length, H);
+  // Shared memory: Q and dout (kBlock, D) each, then two buffers of K and V (kStep, D) each.
   const Pairs<T, D> keys{base + 2 * S::kBlock * D, head.k, head.stride, head.v, head.stride, length};
   const int block = static_cast<int>(gridDim.x - 1 - blockIdx.x) * S::kBlock;
   const int warp_row = static_cast<int>(threadIdx.x / 32) * 16;
@@ -276,6 +322,7 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
 
   copy_rows<S::kBlock, S::kThreads>(q, head.q, head.stride, block, length);
   copy_rows<S::kBlock, S::kThreads>(g, dout + head.out_offset, head.out_stride, block, length);
+  // A lane has rows g and g + 8 in every step: their statistics stay in registers. l is in units of log2.
   float l[2];
   float d[2];
 #pragma unroll
@@ -299,6 +346,7 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int key = step * kStep + j * 8 + lane % 4 * 2 + e % 2;
+        // Covers keys behind the end as well: they are behind every query that is stored.
         const bool seen = key <= row + e / 2 * 8;
         const float weight = seen ? exp2f(fmaf(p[j].x[e], to_log2, -l[e / 2])) : 0.0F;
         ds[j].x[e] = weight * (ds[j].x[e] - d[e / 2]);
@@ -310,6 +358,8 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
 }
 
 /// delta[b,h,t] = sum over the head's columns of dout * out; one warp to a token and head.
+/// It stands for the sum over keys of P dP (FlashAttention-2, algorithm 2, line 4). A lane has every 32nd
+/// column.
 template <class T, int D>
 __global__ void __launch_bounds__(256)
     delta_kernel(float* delta, const T* dout, const T* out, std::int64_t rows, int length, int H) {
@@ -333,11 +383,13 @@ struct Launch {
   static constexpr std::size_t kForwardBytes = (S::kBlock + 4 * kStep) * D * sizeof(T);
   static constexpr std::size_t kBackwardBytes = (2 * S::kBlock + 4 * kStep) * D * sizeof(T);
 
+  /// A kernel must be allowed more than 48 KiB of dynamic shared memory before it is launched with it.
   template <class Kernel>
   static void allow(const char* name, Kernel kernel, std::size_t bytes) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
           name, "cudaFuncSetAttribute");
   }
+  /// tensor_attention_fits() keeps B * H within the grid's limit along y, 65535 blocks.
   static dim3 grid(const AttentionShape& s) {
     return {static_cast<unsigned>((s.T + S::kBlock - 1) / S::kBlock), static_cast<unsigned>(s.B * s.H)};
   }
@@ -362,6 +414,7 @@ struct Launch {
     const int H = static_cast<int>(s.H);
     allow(kName, keys_kernel<T, D>, kBackwardBytes);
     allow(kName, queries_kernel<T, D>, kBackwardBytes);
+    // In stream order: both kernels below read delta. They write different thirds of dqkv.
     delta_kernel<T, D><<<static_cast<unsigned>((rows + 7) / 8), 256, 0, stream_of(on)>>>(
         delta, g, static_cast<const T*>(out), rows, length, H);
     keys_kernel<T, D><<<grid(s), S::kThreads, kBackwardBytes, stream_of(on)>>>(to, g, in, logsumexp, delta,
@@ -388,7 +441,9 @@ void with_launch(DType type, std::int64_t width, F f) {
 bool tensor_attention_fits(const Context& on, DType type, const AttentionShape& s) {
   if (type != DType::bf16 && type != DType::f16) return false;
   if (s.width() != 64 && s.width() != 128) return false;
+  // Positions are ints in the kernels.
   if (s.B * s.H > 65535 || s.T > (1 << 30)) return false;
+  // The largest of the four, 96 KiB: whoever can run it can run all.
   return Launch<__half, 128>::kBackwardBytes <= on.shared_bytes_limit();
 }
 

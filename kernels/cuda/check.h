@@ -21,7 +21,9 @@ inline void check(cublasStatus_t result, const char* kernel, const char* call) {
                                  cublasLtGetStatusString(result));
 }
 
-/// After a launch: its arguments were refused, or an earlier kernel of this context failed.
+/// After a launch: its arguments were refused, or an earlier kernel of this context failed. It does not wait:
+/// what fails while the kernel runs shows at a later call. The error stays set (peek), so that later calls
+/// see it too.
 inline void check_launch(const char* kernel) { check(cudaPeekAtLastError(), kernel, "launch"); }
 
 }  // namespace shardscope::kernels::cuda

@@ -19,6 +19,8 @@ constexpr int kAhead = 8;        // rows whose loads are under way at once
 
 /// sums[columns]: sums[c] = sum of |x| in column c of x[elems], a part of a matrix that begins in column
 /// first_column; one thread for each column in row order: the CPU's bits.
+/// Neighbouring threads read neighbouring elements of a row. A tree over rows would round
+/// otherwise.
 template <class T>
 __global__ void __launch_bounds__(kSumThreads)
     abs_sums_kernel(float* sums, const T* x, std::int64_t elems, std::int64_t columns,
@@ -26,9 +28,11 @@ __global__ void __launch_bounds__(kSumThreads)
   const std::int64_t column = std::int64_t{blockIdx.x} * kSumThreads + threadIdx.x;
   if (column >= columns) return;
   float sum = 0;
+  // The column's first element: in the part's first row, or in the second where the part begins behind it.
   std::int64_t at = column - first_column;
   if (at < 0) at += columns;
   for (; at + (kAhead - 1) * columns < elems; at += kAhead * columns) {
+    // Loads first, so that all are in flight; then the additions, in order.
     float ahead[kAhead];
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) ahead[i] = to_float(x[at + i * columns]);
@@ -41,6 +45,7 @@ __global__ void __launch_bounds__(kSumThreads)
 
 /// A row of the grid for each row of the matrix, threads along the chosen columns. Put: x <- packed, else the
 /// reverse.
+/// `packed` holds the chosen elements row by row. Elements are moved as bits: no type is converted.
 template <bool kPut, class Bits>
 __global__ void __launch_bounds__(kThreads)
     move_columns_kernel(Bits* x, Bits* packed, const std::int32_t* chosen, std::int64_t count,
@@ -65,6 +70,8 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
     const std::int64_t at = row * columns + column - first_column;
     if (at < 0 || at >= elems) continue;
+    // Every row before this one has all `count` columns, but the first, which lacks `skipped`. Only the last
+    // row can be cut at its end, and nothing comes behind it.
     const std::int64_t number = row * count + i - skipped;
     if constexpr (kPut) {
       x[at] = packed[number];

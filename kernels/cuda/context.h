@@ -9,6 +9,9 @@
 namespace shardscope::kernels::cuda {
 
 /// One per stream. Kernels on a stream run in order, so that they may share one workspace.
+///
+/// What a kernel leaves in the workspace is valid until the next call on the stream; nothing is kept there
+/// between operations. A context is used by one thread at a time.
 class Context {
  public:
   /// cuBLASLt's split-k products on Hopper ask for up to 32 MiB; reductions use the same memory.

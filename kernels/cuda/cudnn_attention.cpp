@@ -12,6 +12,7 @@ using Tensor = CudnnGraph::Tensor;
 using Shape = CudnnGraph::Shape;
 
 constexpr std::int64_t kWidest = 128;  ///< head that cuDNN's kernels take forward and backward
+// Bytes to which the parts of the scratch memory are aligned.
 constexpr std::size_t kAligned = 256;
 
 /// The arrays of kernels/ops.h as cuDNN sees them: [B, H, T, C/H].
@@ -19,9 +20,13 @@ struct Shapes {
   explicit Shapes(const AttentionShape& s) : B(s.B), T(s.T), C(s.C), H(s.H), D(s.width()) {}
   /// One of q, k and v (or their gradients) in rows of 3C.
   [[nodiscard]] Shape packed() const { return {{B, H, T, D}, {T * 3 * C, D, 3 * C, 1}}; }
+  /// Arrays [B,T,C].
   [[nodiscard]] Shape out() const { return {{B, H, T, D}, {T * C, D, C, 1}}; }
+  /// A dense fp32 array [B,H,T,C/H] of its own.
   [[nodiscard]] Shape by_head() const { return {{B, H, T, D}, {H * T * D, T * D, D, 1}}; }
+  /// A number for each query: [B,H,T].
   [[nodiscard]] Shape rows() const { return {{B, H, T, 1}, {H * T, T, 1, 1}}; }
+  /// T x T of a head: only ever between operations, so never in memory.
   [[nodiscard]] Shape scores() const { return {{B, H, T, T}, {H * T * T, T * T, T, 1}}; }
   std::int64_t B, T, C, H, D;
 };
@@ -31,11 +36,13 @@ cudnnDataType_t type_of(DType type) { return type == DType::bf16 ? CUDNN_DATA_BF
 /// Scores of keys behind the query, which it does not see, become minus infinity. Of the ways to say that,
 /// cuDNN's kernels know this one.
 Tensor causal(CudnnGraph& graph, Tensor scores, const Shapes& s) {
+  // Its exponential is 0: such keys add nothing to sum or result.
   const Tensor least = graph.number(-std::numeric_limits<float>::infinity());
   const Tensor row = graph.between(CUDNN_DATA_INT32, s.scores());
   const Tensor column = graph.between(CUDNN_DATA_INT32, s.scores());
   const Tensor seen = graph.between(CUDNN_DATA_BOOLEAN, s.scores());
   const Tensor masked = graph.between(CUDNN_DATA_FLOAT, s.scores());
+  // seen = row >= column: axis 2 is the query, axis 3 the key.
   graph.index(row, scores, 2);
   graph.index(column, scores, 3);
   graph.pointwise(CUDNN_POINTWISE_CMP_GE, seen, row, column, CUDNN_DATA_BOOLEAN);
@@ -51,6 +58,9 @@ Tensor pointwise(CudnnGraph& graph, cudnnPointwiseMode_t mode, const Shape& shap
   return y;
 }
 
+// The forward pass as single operations, in the form that cuDNN's engines recognize and fuse: scores = scale
+// q k^T, masked; logsumexp = max + log(sum of exp(scores - max)); out = softmax(scores) v. Scores and the
+// softmax are fp32, its weights are rounded to 16 bits for the product with v.
 void describe(Context::CudnnAttention::Forward& to, DType type, const AttentionShape& shape) {
   const Shapes s(shape);
   const cudnnDataType_t io = type_of(type);
@@ -62,10 +72,12 @@ void describe(Context::CudnnAttention::Forward& to, DType type, const AttentionS
   to.out = graph.array(io, s.out());
   const Tensor scale = graph.number(shape.scale());
 
+  // q (T, C/H) times k transposed (C/H, T).
   const Tensor products = graph.between(CUDNN_DATA_FLOAT, s.scores());
   graph.multiply(products, to.q, to.k);
   const Tensor scores = causal(graph, pointwise(graph, CUDNN_POINTWISE_MUL, s.scores(), products, scale), s);
 
+  // The softmax, row by row.
   const Tensor most = graph.between(CUDNN_DATA_FLOAT, s.rows());
   graph.reduce(CUDNN_REDUCE_TENSOR_MAX, most, scores);
   const Tensor below = pointwise(graph, CUDNN_POINTWISE_SUB, s.scores(), scores, most);
@@ -79,12 +91,17 @@ void describe(Context::CudnnAttention::Forward& to, DType type, const AttentionS
   graph.multiply(to.out, weights, to.v);
 }
 
+// The backward pass, with P = exp(scores - logsumexp) made again: dv = P^T dout, dP = dout v^T, dS = scale P
+// (dP - delta), dk = dS^T q, dq = dS k. P and dS are rounded to 16 bits where they are transposed.
 void describe(Context::CudnnAttention::Backward& to, DType type, const AttentionShape& shape) {
   const Shapes s(shape);
   const cudnnDataType_t io = type_of(type);
+  // Scores with keys as rows. Sizes stay, since both are T; the strides of the last two dimensions change
+  // places.
   const Shape scores_across{{s.B, s.H, s.T, s.T}, {s.H * s.T * s.T, s.T * s.T, 1, s.T}};
   CudnnGraph& graph = to.graph;
   to.q = graph.array(io, s.packed());
+  // Both are right sides of products over a head's columns: C/H is their second last dimension.
   to.k = graph.array(io, s.packed().transposed());
   to.v = graph.array(io, s.packed().transposed());
   to.out = graph.array(io, s.out());
@@ -99,12 +116,14 @@ void describe(Context::CudnnAttention::Backward& to, DType type, const Attention
   const Tensor one = graph.number(1);
 
   const Shape products{{s.B, s.H, s.T, s.D}, {s.H * s.T * s.D, s.T * s.D, s.H * s.D, 1}};
+  // delta = sum over the head's columns of dout * out, an array of its own.
   const Tensor dout_out = pointwise(graph, CUDNN_POINTWISE_MUL, products, to.dout, to.out);
   const Tensor delta = graph.between(CUDNN_DATA_FLOAT, s.rows());
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, delta, dout_out);
   // By what dropout would scale it: cuDNN's kernels look for the operation.
   graph.pointwise(CUDNN_POINTWISE_MUL, to.delta, delta, one);
 
+  // P, by way of the masked and scaled scores.
   const Tensor unscaled = graph.between(CUDNN_DATA_FLOAT, s.scores());
   graph.multiply(unscaled, to.q, to.k);
   const Tensor scaled = pointwise(graph, CUDNN_POINTWISE_MUL, s.scores(), unscaled, scale);
@@ -114,6 +133,7 @@ void describe(Context::CudnnAttention::Backward& to, DType type, const Attention
   graph.reshape(weights_across, weights);
   graph.multiply(to.dv, weights_across, to.dout);
 
+  // dP, then dS.
   const Tensor dweights = graph.between(CUDNN_DATA_FLOAT, s.scores());
   graph.multiply(dweights, to.dout, to.v);
   const Tensor above = pointwise(graph, CUDNN_POINTWISE_SUB, s.scores(), dweights, to.delta);
@@ -123,15 +143,18 @@ void describe(Context::CudnnAttention::Backward& to, DType type, const Attention
   graph.reshape(dscores_across, dscores);
   graph.multiply(to.dk, dscores_across, to.q);
 
+  // k as the right side of dq = dS k: the untransposed shape again.
   const Tensor keys = graph.between(CUDNN_DATA_FLOAT, s.packed());
   graph.reshape(keys, to.k);
   graph.multiply(to.dq_sums, dscores, keys);
+  // Rounded once all blocks of keys have been added.
   graph.pointwise(CUDNN_POINTWISE_IDENTITY, to.dq, to.dq_sums);
 }
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; }
 
-/// What the backward pass asks of its scratch memory beside cuDNN's workspace.
+/// Where the arrays of the backward pass lie in its scratch memory.
+/// In bytes, in this order: delta fp32 [B,H,T], dq_sums fp32 [B,H,T,C/H], then the workspace.
 struct Room {
   explicit Room(const AttentionShape& s)
       : dq_sums(aligned(static_cast<std::size_t>(s.B * s.H * s.T) * sizeof(float))),
@@ -140,6 +163,7 @@ struct Room {
 };
 
 void* at(void* base, std::size_t bytes) { return static_cast<std::byte*>(base) + bytes; }
+// Where q (0), k (1) or v (2) begins in an array [B,T,3C].
 void* third_of(Ptr packed, std::int64_t third, const AttentionShape& s) {
   return at(packed.data, static_cast<std::size_t>(third * s.C) * size_of(packed.type));
 }
@@ -163,6 +187,8 @@ Context::CudnnAttention::~CudnnAttention() {
 template <class Plan>
 Plan& Context::CudnnAttention::planned(std::map<Key, std::unique_ptr<Plan>>& plans, DType type,
                                        const AttentionShape& s) {
+  // The first call of a shape plans, later ones find the plan. A plan that fails is not kept: the next call
+  // tries again.
   std::unique_ptr<Plan>& known = plans[{type, s.B, s.T, s.C, s.H}];
   if (known == nullptr) {
     auto made = std::make_unique<Plan>();
@@ -185,6 +211,7 @@ bool cudnn_attention_fits(DType type, const AttentionShape& s) {
 
 std::size_t cudnn_attention_scratch_bytes(const Context& on, DType type, const AttentionShape& s) {
   Context::CudnnAttention& plans = on.cudnn_attention();
+  // One scratch memory serves both passes, which never overlap on a stream.
   const std::size_t forward = plans.forward(type, s).graph.workspace_bytes();
   return std::max(forward, Room(s).workspace + plans.backward(type, s).graph.workspace_bytes());
 }

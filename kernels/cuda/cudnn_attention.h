@@ -11,6 +11,7 @@
 namespace shardscope::kernels::cuda {
 
 struct Context::CudnnAttention {
+  /// The graph and the ids of its arrays; run() is given an address for each.
   struct Forward {
     CudnnGraph graph{"attention_forward"};
     CudnnGraph::Tensor q, k, v, out, logsumexp;
@@ -22,17 +23,21 @@ struct Context::CudnnAttention {
     CudnnGraph::Tensor dq_sums;  ///< fp32 [B,H,T,C/H]: blocks of keys add to it as they come
   };
 
+  /// Loads cuDNN and makes a handle on the stream. Throws KernelError where cuDNN is missing or too old.
   explicit CudnnAttention(void* stream);
   ~CudnnAttention();
   CudnnAttention(const CudnnAttention&) = delete;
   CudnnAttention& operator=(const CudnnAttention&) = delete;
 
+  /// The plan of a type and shape, made on first use; owned by this object. Throws KernelError where cuDNN
+  /// has none.
   Forward& forward(DType type, const AttentionShape&);
   Backward& backward(DType type, const AttentionShape&);
 
   cudnnHandle_t handle = nullptr;
 
  private:
+  // Type, B, T, C and H.
   using Key = std::tuple<DType, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
   template <class Plan>
   Plan& planned(std::map<Key, std::unique_ptr<Plan>>& plans, DType type, const AttentionShape&);

@@ -102,6 +102,7 @@ class CudnnGraph {
     float value;
   };
   std::deque<Number> numbers_;
+  // Declared after what they refer to, so destroyed before it.
   std::optional<CudnnDescriptor> graph_, engine_, plan_;
   std::size_t workspace_bytes_ = 0;
 };

@@ -45,12 +45,14 @@ __device__ __forceinline__ __half from_float(float x) {
 }
 
 /// N elements that are loaded and stored at once; N * sizeof(T) is 4, 8 or 16.
+/// alignas lets the compiler use one instruction; the address must be a multiple of that.
 template <class T, int N>
 struct alignas(sizeof(T) * N) Pack {
   T x[N];
 };
 
 /// f(tag) with a value of the storage type.
+/// Throws KernelError for i8, which has no arithmetic.
 template <class F>
 void with_type(const char* kernel, DType type, F f) {
   switch (type) {
@@ -74,6 +76,8 @@ inline bool aligned(const void* p, std::size_t bytes) {
 
 /// Blocks for n items of which a thread takes `per_thread`; enough to fill the device, the rest is looped
 /// over.
+/// At most 16 blocks a multiprocessor. Sums over elements must not use it: their order would depend on the
+/// device.
 inline unsigned blocks_for(const Context& on, std::int64_t n, int threads, int per_thread) {
   const std::int64_t per_block = std::int64_t{threads} * per_thread;
   const std::int64_t wanted = (n + per_block - 1) / per_block;
@@ -83,17 +87,20 @@ inline unsigned blocks_for(const Context& on, std::int64_t n, int threads, int p
 
 template <class T>
 __device__ __forceinline__ T warp_sum(T x) {
+  // Butterfly: both lanes of a pair add the same two numbers, so all lanes end with the same bits.
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xFFFFFFFFU, x, step);
   return x;
 }
+// The whole warp calls it; NaN is dropped (fmaxf).
 __device__ __forceinline__ float warp_max(float x) {
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFU, x, step));
   return x;
 }
 
-/// Sum over the block in a fixed order, on every thread; blockDim.x is a multiple of 32.
+/// Sum over the block in a fixed order, on every thread; blockDim.x is a multiple of 32, at most 1024. All
+/// threads of the block call it. Every warp adds up the warps' sums for itself, which saves a barrier.
 template <class T>
 __device__ __forceinline__ T block_sum(T x) {
   __shared__ T sums[32];
@@ -101,6 +108,7 @@ __device__ __forceinline__ T block_sum(T x) {
   __syncthreads();  // an earlier result may still be being read
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = x;
   __syncthreads();
+  // Lanes without a warp add 0.
   const unsigned lane = threadIdx.x % 32;
   x = lane < blockDim.x / 32 ? sums[lane] : T{};
   return warp_sum(x);

@@ -1,6 +1,9 @@
 // Table look-up and its gradient. As on the CPU, the gradient of a row is the sum over the positions that
 // read it, in their order: positions are grouped by row, each row's list is put in order, and a block adds
 // them up.
+//
+// Atomic additions to the table's rows would need none of this, but their order differs from run to run.
+// Integer atomics count and place the positions: counts do not depend on their order, and places are sorted.
 #include "kernels/cuda/device.cuh"
 
 namespace shardscope::kernels::cuda {
@@ -33,6 +36,8 @@ __global__ void __launch_bounds__(kThreads)
 
 constexpr int kScanThreads = 1024;
 /// start[r] = counts[0] + ... + counts[r - 1] for r in [0, rows]; cursor is a copy of it. One block.
+/// kScanThreads counts at a time: each warp scans its 32 by shuffles, warp 0 scans the 32 warps' totals, and
+/// `before` carries the total on, in a register of every thread.
 __global__ void __launch_bounds__(kScanThreads)
     scan_kernel(std::int32_t* start, std::int32_t* cursor, const std::int32_t* counts, std::int64_t rows) {
   __shared__ std::int32_t warps[32];
@@ -40,6 +45,7 @@ __global__ void __launch_bounds__(kScanThreads)
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
   for (std::int64_t first = 0; first <= rows; first += kScanThreads) {
+    // Threads behind the last row scan zeros, and take part in shuffles and barriers.
     const std::int64_t r = first + threadIdx.x;
     const std::int32_t own = r < rows ? counts[r] : 0;
     std::int32_t sum = own;  // inclusive
@@ -48,6 +54,7 @@ __global__ void __launch_bounds__(kScanThreads)
       const std::int32_t other = __shfl_up_sync(0xFFFFFFFFU, sum, static_cast<unsigned>(step));
       if (lane >= step) sum += other;
     }
+    // Lane 31 has the sum of its warp.
     if (lane == 31) warps[warp] = sum;
     __syncthreads();
     if (warp == 0) {
@@ -60,11 +67,13 @@ __global__ void __launch_bounds__(kScanThreads)
       warps[lane] = total;
     }
     __syncthreads();
+    // warps[w] is now the sum over warps 0 to w of this pass.
     const std::int32_t exclusive = before + (warp > 0 ? warps[warp - 1] : 0) + sum - own;
     if (r <= rows) {
       start[r] = exclusive;
       if (r < rows) cursor[r] = exclusive;
     }
+    // Then a barrier: the next pass overwrites `warps`, which all must have read.
     before += warps[31];
     __syncthreads();
   }
@@ -78,7 +87,9 @@ __global__ void __launch_bounds__(kThreads)
   if (i < N) position[atomicAdd(cursor + index[i], 1)] = static_cast<std::int32_t>(i);
 }
 
-/// Ascending, in shared memory; `size` is a power of two.
+/// Ascending, in shared memory; `size` is a power of two. In a step each pair (i, i ^ step) is compared by
+/// the thread of its lower index alone, so that a step has no conflicts; the barrier before it makes the last
+/// one visible.
 __device__ void bitonic_sort(std::int32_t* keys, int size) {
   for (int span = 2; span <= size; span *= 2) {
     for (int step = span / 2; step > 0; step /= 2) {
@@ -101,6 +112,8 @@ __device__ void bitonic_sort(std::int32_t* keys, int size) {
 /// dtable[rows,C] += the sum of dy[N,C] over the positions of the row, in ascending order of position. A
 /// block to a row of the table. The few rows with more positions than fit are found by looking through the
 /// whole index, which has them in order.
+/// The sum begins with what the row held and adds in fp32 in ascending order of position, as on the CPU: the
+/// same bits, whatever order place_kernel left.
 template <class D, class G>
 __global__ void __launch_bounds__(kThreads)
     sum_kernel(D* dtable, const G* dy, const std::int32_t* index, const std::int32_t* start,
@@ -110,9 +123,12 @@ __global__ void __launch_bounds__(kThreads)
   const std::int32_t row = static_cast<std::int32_t>(blockIdx.x);
   const std::int32_t begin = start[row];
   const std::int32_t total = start[row + 1] - begin;
+  // The same for the whole block: no thread is missing at a barrier.
   if (total == 0) return;
   D* to = dtable + std::int64_t{row} * C;
 
+  // Threads have columns of their own, neighbours next to each other; the positions are the same for all (a
+  // broadcast).
   const auto add_list = [&](int count) {
     for (std::int64_t c = threadIdx.x; c < C; c += kThreads) {
       float sum = to_float(to[c]);
@@ -121,9 +137,11 @@ __global__ void __launch_bounds__(kThreads)
     }
   };
   if (total <= kSorted) {
+    // Sort the row's positions in shared memory, then add.
     int size = 1;
     while (size < total) size *= 2;
     for (int i = static_cast<int>(threadIdx.x); i < size; i += kThreads) {
+      // Padding sorts behind every position and is not added.
       list[i] = i < total ? position[begin + i] : INT32_MAX;
     }
     bitonic_sort(list, size);
@@ -137,6 +155,8 @@ __global__ void __launch_bounds__(kThreads)
     float sum = c < C ? to_float(to[c]) : 0.0F;
     for (std::int64_t from = 0; from < N; from += kThreads) {
       const std::int64_t i = from + threadIdx.x;
+      // Compaction in order: a thread's place is the number of hits in the warps before its own and on the
+      // lanes below it. Threads without a column take part, since ballots and barriers count all.
       const bool mine = i < N && index[i] == row;
       const unsigned votes = __ballot_sync(0xFFFFFFFFU, mine);
       const int warp = static_cast<int>(threadIdx.x / 32);
@@ -148,6 +168,7 @@ __global__ void __launch_bounds__(kThreads)
         if (w == warp) place += count;
         count += found[w];
       }
+      // At most kThreads hits a pass: they fit the list.
       if (mine) list[place] = static_cast<std::int32_t>(i);
       __syncthreads();
       if (c < C) {
@@ -189,6 +210,7 @@ void embedding_backward(const Context& on, Ptr dtable, ConstPtr dy, const std::i
     throw_bad_argument(kName, std::to_string(rows) + " rows and " + std::to_string(N) +
                                   " positions are more than the workspace of a stream has room for");
   }
+  // Workspace, int32: counts[rows], start[rows + 1], cursor[rows], position[N].
   auto* counts = static_cast<std::int32_t*>(on.workspace());
   std::int32_t* start = counts + rows;
   std::int32_t* cursor = start + rows + 1;

@@ -1,5 +1,12 @@
 // Dense layers by cuBLASLt. Our arrays are row-major and its matrices column-major, so each product is taken
 // transposed: what we call y[N,out] is to it a matrix of out rows and N columns.
+//
+//   ours, row-major           cuBLASLt's, column-major
+//   y[N,out] = x w^T          y (out, N) = w^T x,  w stored as (in, out), x as (in, N)
+//   dx[N,in] = dy w           dx (in, N) = w dy,   dy stored as (out, N)
+//   dw[out,in] = dy^T x       dw (in, out) = x dy^T
+//
+// Sums are fp32 whatever the operands' type (CUBLAS_COMPUTE_32F), results are rounded once.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -45,6 +52,8 @@ struct Product {
   ConstPtr a, b;
   Ptr d;
   Write write;
+  // What the product does with its sums before they are rounded, and the vector it adds to each column of D
+  // (or, with CUBLASLT_EPILOGUE_BGRADB, writes: the sums of B over k).
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   Ptr bias{};
   ConstPtr c{};  ///< in the layout of d
@@ -84,7 +93,9 @@ void make_layout(const char* kernel, Layout& layout, DType type, std::int64_t ro
         kernel, "cublasLtMatrixLayoutCreate");
 }
 
-/// False when cuBLASLt has no algorithm for it (an epilogue that these types do not have).
+/// Queues the product on the context's stream. False, with nothing queued, when cuBLASLt has no algorithm for
+/// it (an epilogue that these types do not have). The heuristic is asked once for each key; afterwards a call
+/// only makes its descriptors.
 bool multiply(const Context& on, const char* kernel, const Product& p) {
   Description description;
   check(cublasLtMatmulDescCreate(&description.value, CUBLAS_COMPUTE_32F, CUDA_R_32F), kernel,
@@ -118,6 +129,8 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
   const std::int64_t align_bias = alignment_of(p.bias.data);
   const auto types = static_cast<std::int64_t>(p.a.type) | static_cast<std::int64_t>(p.b.type) << 4 |
                      static_cast<std::int64_t>(p.d.type) << 8 | static_cast<std::int64_t>(p.bias.type) << 12;
+  // Alignments belong to the key: an algorithm chosen for 16 bytes may load 16 bytes at a time, and would
+  // fault on an address of 4. C's is folded into D's, since both share a layout.
   const Context::Products::Key key{p.m,
                                    p.n,
                                    p.k,
@@ -152,10 +165,12 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
     if (p.epilogue == CUBLASLT_EPILOGUE_DEFAULT && status != CUBLAS_STATUS_NOT_SUPPORTED) {
       check(status, kernel, "cublasLtMatmulAlgoGetHeuristic");
     }
+    // That there is none is remembered too.
     found = products.chosen.emplace(key, std::pair(has, result.algo)).first;
   }
   if (!found->second.first) return false;
   const float one = 1.0F;
+  // beta = 0: D is not read, and may hold anything.
   const float beta = adds ? 1.0F : 0.0F;
   check(cublasLtMatmul(products.handle, description.value, &one, p.a.data, a.value, p.b.data, b.value, &beta,
                        c, d.value, p.d.data, d.value, &found->second.second, on.workspace(),
@@ -164,6 +179,7 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
   return true;
 }
 
+/// For products without an epilogue, which have no other way.
 void multiply_or_throw(const Context& on, const char* kernel, const Product& p) {
   if (multiply(on, kernel, p)) return;
   throw_bad_argument(kernel, "cuBLASLt has no algorithm for a product of " + std::to_string(p.m) + " x " +
@@ -192,6 +208,7 @@ void linear_forward(const Context& on, Ptr y, ConstPtr x, ConstPtr w, ConstPtr b
     p.epilogue = CUBLASLT_EPILOGUE_BIAS;
     p.bias = {const_cast<void*>(bias.data), bias.type};  // read only with this epilogue
     if (multiply(on, "linear_forward", p)) return;
+    // No such epilogue: y is first set to the bias (plus onto), rounded to its type, and the product added.
     p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     p.bias = {};
     p.c = {};
@@ -232,6 +249,7 @@ void linear_gelu_backward_input(const Context& on, Ptr dx, ConstPtr dy, ConstPtr
     if (multiply(on, "linear_gelu_backward_input", p)) return;
   }
   linear_backward_input(on, dx, dy, w, N, in, out, Write::set);
+  // In place: an element of dx is read before it is written, by the same thread.
   gelu_backward(on, dx, dx, kept, N * in);
 }
 
@@ -243,11 +261,13 @@ void linear_backward_weight(const Context& on, Ptr dw, Ptr dbias, ConstPtr dy, C
     return;
   }
   if (N == 0) {
+    // A sum over no rows is 0.
     if (write == Write::add) return;
     if (dw.data != nullptr) fill_zero(on, dw.data, static_cast<std::size_t>(in * out) * size_of(dw.type));
     if (dbias.data != nullptr) fill_zero(on, dbias.data, static_cast<std::size_t>(out) * size_of(dbias.type));
     return;
   }
+  // k is N: the sum over rows.
   Product p{in, out, N, false, true, x, dy, dw, write};
   // The epilogue sums dy on its way through the product, but only sets: accumulation takes its own pass.
   if (dbias.data != nullptr && write == Write::set) {

@@ -27,6 +27,9 @@ __device__ __forceinline__ Tail join(Tail a, Tail b) {
   return {top, a.sum * shrink(a.top, top) + b.sum * shrink(b.top, top)};
 }
 
+// The join over the block, on every thread; called once in a kernel (`tails` is not protected against a
+// second call). Butterfly exchanges join the same pairs on all lanes of a warp, so that all threads get one
+// result.
 __device__ Tail block_join(Tail mine) {
   __shared__ Tail tails[32];
 #pragma unroll
@@ -37,6 +40,7 @@ __device__ Tail block_join(Tail mine) {
   }
   if (threadIdx.x % 32 == 0) tails[threadIdx.x / 32] = mine;
   __syncthreads();
+  // Every warp joins the warps' tails for itself: no second barrier.
   mine = threadIdx.x % 32 < blockDim.x / 32 ? tails[threadIdx.x % 32] : Tail{-INFINITY, 0};
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) {
@@ -50,6 +54,8 @@ __device__ Tail block_join(Tail mine) {
 /// f(first, values) over a row of V elements: of a whole pack of 16 bytes, or of one element where the row's
 /// head and tail are not aligned. `first` is the index of values[0]. f may change the values, which are
 /// written back where kStore says so.
+/// Where V is no multiple of 16 / sizeof(T), rows begin anywhere in 16 bytes: head and tail are at
+/// most 16 / sizeof(T) - 1 elements each. An element is always the same thread's, in both passes of a kernel.
 template <bool kStore, class T, class F>
 __device__ __forceinline__ void over_row(T* row, std::int64_t V, F f) {
   constexpr int N = 16 / sizeof(T);
@@ -82,6 +88,7 @@ __device__ __forceinline__ void over_row(T* row, std::int64_t V, F f) {
 
 /// losses[N] of logits[N,V] against target[N], a block to a row; the logits become (softmax - one_hot) *
 /// factor. factor = grad_scale / rows that count.
+/// loss = log(sum of exp(x - top)) + top - x[wanted].
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(float* losses, T* logits, const std::int32_t* target, std::int64_t V, float factor) {
@@ -92,6 +99,8 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x == 0) losses[blockIdx.x] = 0;
     return;
   }
+  // All threads read it before the second pass overwrites it; block_join's barrier and the one below stand
+  // between.
   const float logit = to_float(row[wanted]);
   Tail mine{-INFINITY, 0};
   over_row<false>(row, V, [&](std::int64_t, const auto& values) {
@@ -104,6 +113,7 @@ __global__ void __launch_bounds__(kThreads)
   });
   const Tail all = block_join(mine);
   if (threadIdx.x == 0) losses[blockIdx.x] = logf(all.sum) + all.top - logit;
+  // softmax * factor = exp(x - top) * (factor / sum): one division a row.
   const float k = __fdiv_rn(factor, all.sum);
   __syncthreads();  // every thread has read the wanted logit
   over_row<true>(row, V, [&]<std::size_t N>(std::int64_t first, float(&values)[N]) {
@@ -116,6 +126,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// *mean = sum of n values / count, in double, in a fixed order.
+/// One block, whose thread i adds the values i, i + kSumThreads, ...: n alone decides the order.
 template <class T>
 __global__ void __launch_bounds__(kSumThreads)
     mean_kernel(float* mean, const T* values, std::int64_t n, double count) {
@@ -125,10 +136,13 @@ __global__ void __launch_bounds__(kSumThreads)
   if (threadIdx.x == 0) *mean = static_cast<float>(sum / count);
 }
 
+// Elements whose squares a block adds up; doubled until the pieces' sums fit the workspace. It depends on n
+// alone, and with it the order of the sum.
 constexpr int kMsePiece = 16384;
 constexpr int kMseThreads = 256;
 
 /// dx[n] = (x - target) * factor, and partial[block] = the sum of squares of a piece of `piece` elements.
+/// factor = 2 grad_scale / n.
 template <class D, class X>
 __global__ void __launch_bounds__(kMseThreads)
     mse_kernel(double* partial, D* dx, const X* x, const float* target, std::int64_t n, float factor,
@@ -155,7 +169,10 @@ void cross_entropy(const Context& on, float* loss, Ptr logits, const std::int32_
     throw_bad_argument(kName,
                        std::to_string(N) + " rows are more than the workspace of a stream has room for");
   }
+  // fp32 [N]. Kernels of a stream run in order, so nobody else uses the workspace until mean_kernel has read
+  // it.
   auto* losses = static_cast<float*>(on.workspace());
+  // With all rows ignored it is not finite, but no row uses it; the mean is then 0 / 0 = NaN.
   const auto factor = static_cast<float>(static_cast<double>(grad_scale) / counted);
   with_type(kName, logits.type, [&](auto tag) {
     using T = decltype(tag);

@@ -1,5 +1,8 @@
 // The CUDA backend: the operations of kernels/ops.h under the same contracts, launched on a context's stream.
 // All pointers are device memory, or pinned memory the device can read, unless a comment says host.
+//
+// A call returns when its kernels are queued; they have run when the stream has come past them. Errors of a
+// launch are thrown at once (KernelError), those of a kernel that runs show at a later call (check.h).
 #pragma once
 
 #include "kernels/cuda/context.h"

@@ -20,8 +20,10 @@ struct Context::Products {
   Products& operator=(const Products&) = delete;
 
   /// Sizes, transpositions, types, epilogue and alignments of a product.
+  /// All that the heuristic's answer depends on; packed by linear.cpp.
   using Key = std::array<std::int64_t, 9>;
-  /// No value: cuBLASLt has no algorithm for it.
+  /// False: cuBLASLt has no algorithm for it, and the second member says nothing. Not locked: a context, like
+  /// its stream, is used by one thread at a time.
   std::map<Key, std::pair<bool, cublasLtMatmulAlgo_t>> chosen;
   cublasLtHandle_t handle = nullptr;
 };

@@ -7,18 +7,24 @@
 
 namespace shardscope::kernels::cuda {
 
+/// The address within the shared-memory window, 32 bits: what `.shared` operands of PTX take. `p` points into
+/// shared memory.
 __device__ __forceinline__ unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 
-/// Copies 16 bytes to shared memory in the background, both aligned to 16; zeros if not `valid`.
+/// Copies 16 bytes to shared memory in the background, both aligned to 16; zeros if not `valid`, and then
+/// `from` is not read. `.cg` goes through the second-level cache only and leaves the first level to others.
 __device__ __forceinline__ void copy_16_bytes(void* to, const void* from, bool valid) {
   const int bytes = valid ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)), "l"(from),
                "r"(bytes));
 }
+/// Closes a group: the copies that this thread has issued since its last group.
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;\n" ::); }
-/// Waits until at most `kLeft` of the latest groups are under way.
+/// Waits until at most `kLeft` of this thread's latest groups are in flight. Copies that other threads issued
+/// are visible only behind a __syncthreads() that comes after their own wait. The "memory" clobber keeps the
+/// compiler from moving a read of shared memory above the wait.
 template <int kLeft>
 __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft) : "memory");
@@ -27,6 +33,9 @@ __device__ __forceinline__ void wait_copies() {
 /// Four 8 x 8 matrices of 16-bit elements: lane 8m + i gives the address of row i of matrix m, and gets of
 /// each matrix the elements 2t, 2t + 1 of row g (transposed: of column g), where g = lane / 4 and t = lane
 /// % 4.
+/// The whole warp calls it together (`.sync.aligned`): never in a branch that only some lanes take. Each row
+/// is 16 bytes, aligned to 16. `volatile` keeps the statements of this file in program order, so a matrix is
+/// not read before the wait for its copies.
 struct Matrices {
   unsigned r[4];
 };
@@ -49,6 +58,8 @@ __device__ __forceinline__ Matrices load_matrices_transposed(const void* row) {
 ///   A (16 x 16): registers 0..3 hold rows g, g+8, g, g+8 and columns 2t.., 2t.., 2t+8.., 2t+8..
 ///   B (16 x 8):  registers 0..1 hold rows (k) 2t.., 2t+8.. of column g
 ///   C (16 x 8):  floats 0..1 hold row g, 2..3 row g+8, columns 2t, 2t+1
+/// with g = lane / 4, t = lane % 4 and two 16-bit elements in a register, the lower column (A) or row (B) in
+/// the low half. The whole warp calls it together. The last argument only selects the type.
 __device__ __forceinline__ void multiply_16x8x16(float (&c)[4], const unsigned (&a)[4],
                                                  const unsigned (&b)[2], __nv_bfloat16) {
   asm volatile(

@@ -1,5 +1,10 @@
 // Symmetric quantization in groups (ZeRO++): a block has a group, finds its largest magnitude and rounds. The
 // steps are the CPU's, so that both backends give the same integers and scales.
+//
+// A block reads its group twice (with error feedback four times): for the largest magnitude, which decides
+// the scale, and for the values. Nothing is kept between the passes, because a group may be of any length; a
+// pass computes its input anew from where it lies, by one of the Source types below. A source is called with
+// (element, group) and gives the element as fp32.
 #include <algorithm>
 
 #include "kernels/cuda/device.cuh"
@@ -10,15 +15,20 @@ namespace {
 constexpr int kThreads = 256;
 constexpr std::uint32_t kMaxSources = 256;
 
+// x is about value * scale, value an integer of magnitude up to `levels` (127 for int8, 7 for int4).
 struct Scale {
   float scale;
   float inverse;  ///< 0 for a group of zeros, and where nothing finite can be said
 };
 __device__ __forceinline__ Scale scale_of(std::uint32_t magnitude_bits, float levels) {
+  // Divisions rounded to nearest, as the CPU's: the scale is stored, and must not depend on the backend.
   const float scale = __fdiv_rn(__uint_as_float(magnitude_bits), levels);
   if (magnitude_bits >= 0x7F800000U) return {scale, 0.0F};
+  // A subnormal scale has no finite inverse: the group becomes zeros.
   return scale >= 0x1p-126F ? Scale{scale, __fdiv_rn(1.0F, scale)} : Scale{0.0F, 0.0F};
 }
+// round(x * inverse), to nearest even, within +-levels: the rounding of `inverse` could carry the product
+// past them.
 __device__ __forceinline__ int rounded(float x, float inverse, float levels) {
   float value = x * inverse;
   value = value < levels ? value : levels;
@@ -27,12 +37,16 @@ __device__ __forceinline__ int rounded(float x, float inverse, float levels) {
 }
 
 /// Largest over the block of the bits of magnitudes, which order like the numbers; NaN is above infinity.
+/// So one comparison of integers finds the largest and notices what is not finite. All threads call it and
+/// get it.
 __device__ __forceinline__ std::uint32_t block_largest(std::uint32_t bits) {
   __shared__ std::uint32_t largest[32];
   bits = __reduce_max_sync(0xFFFFFFFFU, bits);
+  // An earlier result may still be being read.
   __syncthreads();
   if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = bits;
   __syncthreads();
+  // Every warp reduces the warps' results for itself.
   bits = threadIdx.x % 32 < kThreads / 32 ? largest[threadIdx.x % 32] : 0U;
   return __reduce_max_sync(0xFFFFFFFFU, bits);
 }
@@ -43,14 +57,21 @@ struct ArraySource {
   __device__ float operator()(std::int64_t i, std::int64_t) const { return to_float(x[i]); }
 };
 
+/// Passed by value as a kernel argument, 4 KiB: the caller's array lies in host memory and may change as soon
+/// as the launch has returned. Kernels take it as __grid_constant__, so that its address may be used without
+/// a copy.
 struct Sources {
   Int4Source at[kMaxSources];
 };
+/// Element i: the low half of byte i / 2 where i is even, else the high one. (half ^ 8) - 8 extends the sign
+/// of 4 bits.
 __device__ __forceinline__ float unpacked(const std::uint8_t* values, std::int64_t i) {
   const int byte = values[i / 2];
   const int half = i % 2 == 0 ? byte & 0xF : byte >> 4;
   return static_cast<float>((half ^ 8) - 8);
 }
+/// factor * the sum of `count` int4 arrays, dequantized, added in order of index. The product and the sum are
+/// rounded apart (-fmad=false), as on the CPU.
 struct SumSource {
   const Sources* sources;
   std::uint32_t count;
@@ -63,6 +84,7 @@ struct SumSource {
     return sum * factor;
   }
 };
+/// h = x + e: another source with the dequantized error of the last time added.
 template <class Inner>
 struct WithError {
   Inner inner;
@@ -73,7 +95,7 @@ struct WithError {
   }
 };
 
-/// The group of this block.
+/// The group of this block: elements [begin, end). Only the last group of n may be short.
 struct Range {
   std::int64_t begin, end, group;
 };
@@ -99,6 +121,7 @@ __global__ void __launch_bounds__(kThreads)
   const Range r = range_of(n, group_elems);
   const ArraySource<T> source{x};
   const Scale s = scale_of(largest_of(source, r), 127);
+  // False for NaN too.
   const bool finite = s.scale < INFINITY;
   if (threadIdx.x == 0) scales[r.group] = s.scale;
   for (std::int64_t i = r.begin + threadIdx.x; i < r.end; i += kThreads) {
@@ -120,7 +143,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// A thread has pairs of values, which share a byte.
+/// A thread has pairs of values, which share a byte: no two threads write one byte. n and group_elems are
+/// even (dispatch.cpp), so a pair is never cut. Where the group is not finite every value is 1, whose product
+/// with the scale is not finite either.
 template <class Source>
 __device__ Scale quantize_group(const Source& source, std::uint8_t* values, float* scales, const Range& r) {
   const Scale s = scale_of(largest_of(source, r), 7);
@@ -134,7 +159,9 @@ __device__ Scale quantize_group(const Source& source, std::uint8_t* values, floa
   return s;
 }
 
-/// e <- beta * e + (1 - beta) * (h - q); two passes, because the error's own scale must be known first.
+/// e <- beta * e + (1 - beta) * (h - q), with h what `source` gives and q its dequantized value; two passes,
+/// because the error's own scale must be known first. The second computes the error again rather than storing
+/// it: each element depends on its own old value only, which the same thread reads and then replaces.
 template <class Source>
 __device__ void keep_error(const WithError<Source>& source, const ErrorFeedback& error, Scale s,
                            const Range& r) {
@@ -149,7 +176,9 @@ __device__ void keep_error(const WithError<Source>& source, const ErrorFeedback&
   for (std::int64_t i = r.begin + threadIdx.x; i < r.end; i += kThreads) {
     most = max(most, __float_as_uint(next(i)) & 0x7FFFFFFFU);
   }
-  most = block_largest(most);  // also a barrier: no thread needs the old scale's neighbours after it
+  // Its barriers are needed here too: quantize_group() read the old errors in pairs, so a thread read
+  // elements that another one overwrites below.
+  most = block_largest(most);
   const Scale e = scale_of(most, 127);
   const bool finite = most < 0x7F800000U;
   for (std::int64_t i = r.begin + threadIdx.x; i < r.end; i += kThreads) {
@@ -163,9 +192,11 @@ template <class Source>
 __device__ void quantize_with(const Source& source, std::uint8_t* values, float* scales, std::int64_t n,
                               std::int64_t group_elems, const ErrorFeedback& error) {
   const Range r = range_of(n, group_elems);
+  // An argument of the kernel: all threads take the same branch.
   if (error.values == nullptr) {
     quantize_group(source, values, scales, r);
   } else {
+    // h = x + e is quantized; then what that lost becomes the new e.
     const WithError<Source> corrected{source, error.values, error.scales};
     const Scale s = quantize_group(corrected, values, scales, r);
     keep_error(corrected, error, s, r);
@@ -198,10 +229,12 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// A block to a group.
 unsigned groups_of(std::int64_t n, std::int64_t group_elems) {
   return static_cast<unsigned>((n + group_elems - 1) / group_elems);
 }
 
+// Throws KernelError for more sources than a kernel's arguments hold.
 Sources by_value(const char* kernel, const Int4Source* sources, std::uint32_t count) {
   if (count > kMaxSources) {
     throw_bad_argument(kernel, "count is " + std::to_string(count) + "; the CUDA kernel sums at most " +

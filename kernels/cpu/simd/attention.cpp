@@ -12,8 +12,8 @@
 // one of its rows sees, and a tile of keys begins at the first query that sees its first. What a tile touches
 // although the row does not see it, at most kTileRows - 1 columns, holds zeros.
 //
-// A head's rows come from memory while nothing else needs it: every tile asks for a few rows of the next
-// head.
+// A head's rows come from memory while nothing else needs it: every tile prefetches a few rows of the
+// next head.
 #include "kernels/cpu/simd/matrix_tile.h"
 #include "kernels/cpu/simd/row_reduce.h"
 #include "kernels/cpu/simd/tables.h"
@@ -22,6 +22,7 @@
 namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 namespace {
 
+// A block of scores is 48 KiB forward, backward two blocks of 24 KiB: P and dP.
 constexpr std::int64_t kQueries = 48;        // a multiple of the tile's rows and of every W
 constexpr std::int64_t kForwardKeys = 256;   // a multiple of every W
 constexpr std::int64_t kBackwardKeys = 128;  // that, and of the tile's rows
@@ -33,6 +34,7 @@ SHARDSCOPE_INLINE std::int64_t least(std::int64_t a, std::int64_t b) { return a 
 
 /// Scratch of one head. Rows of transposed matrices are Tp long: one cache line more than T needs, because
 /// rows a power of two apart would fall on few sets of the first-level cache.
+/// Lengths are in floats.
 struct Layout {
   std::int64_t D, Dp, Tp;
   explicit Layout(const AttentionShape& s)
@@ -48,6 +50,8 @@ struct Layout {
 };
 
 /// Rows, `bytes` long each, that the next head will read and this one will write.
+/// At most 8 arrays: three for writing (dq, dk, dv) and five for reading (q, k, v, dout, out). One row of
+/// each array in turn, so all proceed alike; step() is cheap once no row is left.
 class Ahead {
  public:
   Ahead(std::int64_t rows, std::int64_t bytes) : rows_(rows), bytes_(bytes) {}
@@ -61,10 +65,11 @@ class Ahead {
     read(first, stride);
     parts_[count_ - 1].write = true;
   }
-  /// Asks for `n` rows more, if there are any.
+  /// Prefetches `n` rows more, if there are any.
   [[gnu::always_inline]] void step(std::int64_t n) {
     for (; n > 0 && row_ < rows_ && count_ > 0; --n) {
       Part& part = parts_[next_];
+      // __builtin_prefetch takes constants only: 1 asks for the line in exclusive state.
       if (part.write) {
         for (std::int64_t at = 0; at < bytes_; at += 64) __builtin_prefetch(part.at + at, 1, 3);
       } else {
@@ -90,6 +95,8 @@ class Ahead {
 };
 
 /// dst[T, Dp] = src[t * stride + 0..D) * factor.
+/// load_partial has zeros behind the head's columns: they add nothing to a product, and results there are
+/// zeros.
 template <class S>
 [[gnu::always_inline]] inline void pack(float* dst, const typename S::Storage* src, std::int64_t T,
                                         std::int64_t stride, const Layout& l, float factor) {
@@ -103,6 +110,7 @@ template <class S>
 }
 
 /// dst[t * stride + 0..D) = src[T, Dp] * factor.
+/// Rounded once to the storage type; the padding is not stored.
 template <class S>
 [[gnu::always_inline]] inline void unpack(typename S::Storage* dst, const float* src, std::int64_t T,
                                           std::int64_t stride, const Layout& l, float factor) {
@@ -128,6 +136,7 @@ template <class S>
 #pragma GCC unroll 16
       for (std::int64_t i = 0; i < W; ++i) {
         const auto* from = src + (t + i) * stride + d;
+        // Rows of 16-bit storage are converted on the way; a row that does not exist is not read.
         x[i] = i >= count ? vf{} : d + W <= l.D ? S::load(from) : load_partial<S>(from, l.D - d);
       }
       transpose(x);
@@ -138,11 +147,15 @@ template <class S>
 }
 
 /// What a block of queries sees of a block of keys: row r the first `seen` + r of `keys` columns.
+/// Positions are counted within the blocks. `seen` is at most 0 where the first queries come before the
+/// block's first key: such rows see nothing here.
 struct Sight {
   std::int64_t rows, keys, seen;
   Sight(std::int64_t query, std::int64_t rows_of_block, std::int64_t key, std::int64_t most)
       : rows(rows_of_block), keys(least(most, query + rows_of_block - key)), seen(query + 1 - key) {}
+  // Keys that row r sees; 0 or less: none.
   [[nodiscard]] std::int64_t of_row(std::int64_t r) const { return least(keys, seen + r); }
+  // Rows of the tile that begins at row r.
   [[nodiscard]] std::int64_t tile_rows(std::int64_t r) const { return least(kTileRows, rows - r); }
   /// Columns that a row of the tile of queries from row r on sees.
   [[nodiscard]] std::int64_t of_tile(std::int64_t r) const { return of_row(r + tile_rows(r) - 1); }
@@ -153,6 +166,9 @@ struct Sight {
 };
 
 /// scores[rows, keys] = q k^T, of a tile the columns that it sees; leading dimension ld.
+/// k_transposed is [Dp, Tp] from the block's first key on. A panel of keys (depth x kPanel floats)
+/// is used by all tiles of rows before the next one. Scores behind what a tile sees are left as they were;
+/// nobody reads them.
 SHARDSCOPE_INLINE void score_block(const Sight& sight, std::int64_t depth, const float* q,
                                    const float* k_transposed, const Layout& l, float* scores, std::int64_t ld,
                                    Ahead& ahead) {
@@ -169,6 +185,8 @@ SHARDSCOPE_INLINE void score_block(const Sight& sight, std::int64_t depth, const
 }
 
 /// result[rows, Dp] (+)= weights[rows, keys] values[keys, Dp].
+/// The sum over keys stops behind the last that a row of the tile sees; weights between a row's own last key
+/// and that are zeros (touched()).
 SHARDSCOPE_INLINE void weighted_rows(const Sight& sight, const float* weights, std::int64_t ld,
                                      const float* values, const Layout& l, float* result, Sum sum,
                                      Ahead& ahead) {
@@ -180,6 +198,9 @@ SHARDSCOPE_INLINE void weighted_rows(const Sight& sight, const float* weights, s
 }
 
 /// result[keys, Dp] += weights[rows, keys]^T values[rows, Dp].
+/// weights is read transposed in place: consecutive keys are the rows of the product. It begins at the first
+/// query that sees the tile's first key; a weight of a later key of the tile that this query does not see is
+/// zero.
 SHARDSCOPE_INLINE void weighted_columns(const Sight& sight, const float* weights, std::int64_t ld,
                                         const float* values, const Layout& l, float* result, Ahead& ahead) {
   for (std::int64_t key = 0; key < sight.keys; key += kTileRows) {
@@ -198,6 +219,8 @@ SHARDSCOPE_INLINE vf mask(vf x, std::int64_t visible, float other) {
 
 /// Of the queries of a block, so far: the largest score, the sum of exp(score - largest), and in `lanes` each
 /// row's reduction before it goes over the lanes.
+/// kQueries is a multiple of W, so that whole vectors of rows can be reduced; rows behind the last query hold
+/// numbers that nobody reads.
 struct RunningSoftmax {
   alignas(64) float top[kQueries];
   alignas(64) float total[kQueries];
@@ -211,6 +234,8 @@ SHARDSCOPE_INLINE void softmax_block(float* scores, const Sight& sight, Sum sum,
   for (std::int64_t r = 0; r < sight.rows; ++r) {
     float* s = scores + r * kForwardKeys;
     const std::int64_t visible = sight.of_row(r);
+    // Pass 1: each row's largest visible score, lane by lane. In the last vector, what the row does not see
+    // becomes -inf, so that pass 3 makes it 0 without a mask.
     vf largest = set1(-__builtin_inff());
     std::int64_t i = 0;
     for (; i + W <= visible; i += W) largest = max(load(s + i), largest);
@@ -222,6 +247,8 @@ SHARDSCOPE_INLINE void softmax_block(float* scores, const Sight& sight, Sum sum,
     store(state.lanes[r], largest);
   }
   for (std::int64_t r = 0; r < sight.rows; r += W) {
+    // Pass 2: W rows at once. `now` is the new maximum; what was summed under the old one shrinks by exp(old
+    // - new). A row that sees nothing of this block has -inf in its lanes and keeps its maximum.
     vf now = largest_of_rows(state.lanes + r);
     if (sum == Sum::set) {  // the first block always holds a visible key, position 0
       store(state.total + r, vf{});
@@ -240,6 +267,7 @@ SHARDSCOPE_INLINE void softmax_block(float* scores, const Sight& sight, Sum sum,
   }
   for (std::int64_t r = 0; r < sight.rows; ++r) {
     float* s = scores + r * kForwardKeys;
+    // Pass 3: the exponentials and their sum, then zeros up to what the tiles touch.
     const vf shift = set1(state.top[r]);
     vf added{};
     std::int64_t i = 0;
@@ -259,6 +287,7 @@ SHARDSCOPE_INLINE void softmax_block(float* scores, const Sight& sight, Sum sum,
 template <class S>
 void forward_head(typename S::Storage* out, float* logsumexp, const typename S::Storage* qkv, std::int64_t T,
                   std::int64_t C, const Layout& l, float* scratch, Ahead ahead) {
+  // q, v [T, Dp], k_transposed [Dp, Tp], result [kQueries, Dp], scores [kQueries, kForwardKeys].
   float* q = scratch;
   float* v = q + l.rows();
   float* k_transposed = v + l.rows();
@@ -268,6 +297,8 @@ void forward_head(typename S::Storage* out, float* logsumexp, const typename S::
   pack<S>(v, qkv + 2 * C, T, 3 * C, l, 1.0F);
   pack_transposed<S>(k_transposed, qkv + C, T, 3 * C, l);
 
+  // Queries outside, keys inside: a block's result stays in the cache until it is whole, and is stored once.
+  // The first block of keys sets maximum, sum and result, so nothing of the queries before remains.
   RunningSoftmax state{};
   for (std::int64_t query = 0; query < T; query += kQueries) {
     const std::int64_t rows = least(T - query, kQueries);
@@ -279,6 +310,7 @@ void forward_head(typename S::Storage* out, float* logsumexp, const typename S::
       weighted_rows(sight, scores, kForwardKeys, v + key * l.Dp, l, result, sum, ahead);
     }
     for (std::int64_t r = 0; r < rows; ++r) {
+      // Natural logarithm of the sum of exp(score), scores scaled.
       logsumexp[query + r] = state.top[r] + __builtin_logf(state.total[r]);
       unpack<S>(out + (query + r) * C, result + r * l.Dp, 1, C, l, 1.0F / state.total[r]);
     }
@@ -286,6 +318,8 @@ void forward_head(typename S::Storage* out, float* logsumexp, const typename S::
 }
 
 /// Scores to probabilities P, and dP to dscore = P * (dP - delta).
+/// P = exp(score - logsumexp) needs no maximum and no sum: forward has both in logsumexp. Both blocks are
+/// zeros from the last visible key up to what the tiles touch.
 SHARDSCOPE_INLINE void softmax_gradient(float* probability, float* dscore, const Sight& sight,
                                         const float* logsumexp, const float* delta) {
   for (std::int64_t r = 0; r < sight.rows; ++r) {
@@ -303,6 +337,7 @@ SHARDSCOPE_INLINE void softmax_gradient(float* probability, float* dscore, const
     if (i < visible) {
       const vf p = exp_of_score(mask(load(p_row + i), visible - i, -__builtin_inff()) - shift);
       store(p_row + i, p);
+      // P is 0 behind the mask, but 0 * (dP - delta) is NaN where dP is not finite: masked once more.
       store(d_row + i, mask(p * (load(d_row + i) - centre), visible - i, 0.0F));
       i += W;
     }
@@ -317,6 +352,8 @@ template <class S>
 void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, const typename S::Storage* out,
                    const typename S::Storage* qkv, const float* logsumexp, std::int64_t T, std::int64_t C,
                    const Layout& l, float* scratch, Ahead ahead) {
+  // q, k, dy, dq, dk, dv [T, Dp]; k_transposed, v_transposed [Dp, Tp]; P and dscore [kQueries,
+  // kBackwardKeys]; delta [T].
   float* q = scratch;
   float* k = q + l.rows();
   float* dy = k + l.rows();
@@ -345,12 +382,16 @@ void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, c
     if (i < l.D) s = fma(load(g + i), load_partial<S>(y + i, l.D - i), s);
     delta[t] = sum(s);
   }
+  // dk and dv lie one behind the other. They are added to by every block of queries, dq is set by its first
+  // block of keys.
   __builtin_memset(dk, 0, static_cast<std::size_t>(2 * l.rows()) * sizeof(float));
 
   for (std::int64_t query = 0; query < T; query += kQueries) {
     const std::int64_t rows = least(T - query, kQueries);
     for (std::int64_t key = 0; key < query + rows; key += kBackwardKeys) {
       const Sight sight(query, rows, key, kBackwardKeys);
+      // S = q k^T, dP = dout v^T, both to the end of what the block sees; then dv += P^T dout, dk += dS^T q,
+      // dq += dS k. Every element is summed in ascending order, on one thread.
       const float* const q_block = q + query * l.Dp;
       const float* const dy_block = dy + query * l.Dp;
       score_block(sight, l.D, q_block, k_transposed + key, l, probability, kBackwardKeys, ahead);
@@ -370,6 +411,7 @@ void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, c
 
 }  // namespace
 
+// One head at a time uses the scratch.
 std::int64_t attention_scratch_floats(const AttentionShape& shape) { return Layout(shape).floats(); }
 
 void attention_forward(void* out, float* logsumexp, const void* qkv, DType type, const AttentionShape& shape,
@@ -379,12 +421,15 @@ void attention_forward(void* out, float* logsumexp, const void* qkv, DType type,
     using S = decltype(tag);
     using Storage = typename S::Storage;
     const std::int64_t C = shape.C;
+    // Head i: batch i / H, columns of head i % H. Offsets in elements of an array [B,T,C]; 3 times the row in
+    // [B,T,3C].
     const auto row = [&](std::int64_t i) { return i / shape.H * shape.T * C; };
     const auto column = [&](std::int64_t i) { return i % shape.H * l.D; };
     const auto input = [&](std::int64_t i) {
       return static_cast<const Storage*>(qkv) + 3 * row(i) + column(i);
     };
     for (std::int64_t i = first; i < last; ++i) {
+      // What this head writes and the next one reads.
       Ahead ahead(shape.T, l.D * static_cast<std::int64_t>(sizeof(Storage)));
       ahead.write(static_cast<Storage*>(out) + row(i) + column(i), C);
       if (i + 1 < last) {

@@ -1,5 +1,6 @@
 // Element-wise kernels: blocks that fit the first-level cache are converted to floats where they are not
 // floats already, computed, and converted back with one rounding.
+// y may be an operand: a block of all operands has been read, or an element is read, before it is written.
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vec.h"
 
@@ -7,6 +8,7 @@ namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 namespace {
 
 /// y[i] = f(a[i]) for floats.
+/// map2: y[i] = f(a[i], b[i]). What f makes of the zeros behind the end is not stored.
 template <class F>
 [[gnu::always_inline]] inline void map1(float* y, const float* a, std::int64_t n, F f) {
   std::int64_t i = 0;
@@ -20,9 +22,11 @@ template <class F>
   if (i < n) store_partial(y + i, f(load_partial(a + i, n - i), load_partial(b + i, n - i)), n - i);
 }
 
+// The same for any storage types; floats are read and written where they lie.
 template <class F>
 [[gnu::always_inline]] inline void unary(void* y, DType y_type, const void* a, DType a_type, std::int64_t n,
                                          F f) {
+  // 4 KiB a buffer: all of a block stay in the first-level cache between the passes.
   alignas(64) float in[kBlock];
   alignas(64) float result[kBlock];
   for (std::int64_t i = 0; i < n; i += kBlock) {
@@ -49,6 +53,7 @@ template <class F>
   }
 }
 
+// GELU, tanh form: z(u) = sqrt(2/pi) (u + 0.044715 u^3).
 constexpr float kSqrt2OverPi = 0.7978845608028654F;
 constexpr float kCubic = 0.044715F;
 
@@ -62,6 +67,7 @@ SHARDSCOPE_INLINE vf gelu_gate(vf u) {
 constexpr float kFarOut = 9.9F;  // 2 z = 85
 SHARDSCOPE_INLINE vf gelu_clamp(vf u) { return min(set1(kFarOut), max(set1(-kFarOut), u)); }
 /// Bounded below too: what is left of the gate far out times any u would not be 0.
+/// A NaN is the second operand of max and min, so it passes both bounds.
 SHARDSCOPE_INLINE vf gelu_value(vf u, vf gate) { return max(set1(-kFarOut), u) * gate; }
 /// With s = sigmoid(2 z): d(u s)/du = s + u s (1 - s) 2 z', z' = sqrt(2/pi) (1 + 3 * 0.044715 u^2). u is
 /// clamped.
@@ -73,6 +79,7 @@ SHARDSCOPE_INLINE vf gelu_slope(vf u, vf s) {
 }  // namespace
 
 void cast(void* dst, DType dst_type, const void* src, DType src_type, std::int64_t n) {
+  // No type, no arithmetic: bits are copied, NaN payloads too.
   if (dst_type == src_type) {
     if (dst != src)
       __builtin_memmove(dst, src, static_cast<std::size_t>(n) * (src_type == DType::f32 ? 4 : 2));
@@ -85,6 +92,7 @@ void cast(void* dst, DType dst_type, const void* src, DType src_type, std::int64
       const auto* in = static_cast<const typename From::Storage*>(src);
       auto* result = static_cast<typename To::Storage*>(dst);
       std::int64_t i = 0;
+      // From register to register: no buffer between two conversions.
       for (; i + W <= n; i += W) To::store(result + i, From::load(in + i));
       if (i < n) store_partial<To>(result + i, load_partial<From>(in + i, n - i), n - i);
     });
@@ -107,6 +115,7 @@ void gelu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64
       [](vf u) __attribute__((always_inline)) { return gelu_value(u, gelu_gate(gelu_clamp(u))); });
 }
 
+// dx = dy * gelu'(x).
 void gelu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
                    std::int64_t n) {
   binary(
@@ -116,8 +125,10 @@ void gelu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const
       });
 }
 
+// Rows of a product's tile, just written. x holds the argument and gets the slope, in place.
 void gelu_rows_slope(float* y, std::int64_t ldy, float* x, std::int64_t ldx, std::int64_t rows,
                      std::int64_t n) {
+  // Value and slope share the exponential, the costly part of both.
   const auto both = [](vf u, vf & slope) __attribute__((always_inline)) {
     const vf clamped = gelu_clamp(u);
     const vf gate = gelu_gate(clamped);
@@ -145,9 +156,11 @@ void multiply(float* y, const float* a, const float* b, std::int64_t n) {
 
 void relu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64_t n) {
   unary(
+      // NaN is the second operand, so it stays NaN.
       y, y_type, x, x_type, n, [](vf u) __attribute__((always_inline)) { return max(vf{}, u); });
 }
 
+// The slope at 0, and of NaN, is 0.
 void relu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
                    std::int64_t n) {
   binary(
@@ -162,6 +175,7 @@ void add_bias(float* y, const float* bias, std::int64_t rows, std::int64_t cols,
   }
 }
 
+// x| as max(x, 0 - x): one of both is not negative.
 void add_abs(float* sums, const void* x, DType type, std::int64_t n) {
   alignas(64) float in[kBlock];
   for (std::int64_t i = 0; i < n; i += kBlock) {

@@ -12,6 +12,7 @@ namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 #if defined(__AVX512F__)
 namespace {
 
+// Lengths are in floats.
 constexpr int kVectors = 3;
 constexpr std::int64_t kPanel = kVectors * W;
 constexpr std::int64_t kLine = 16;          // floats in a cache line
@@ -25,13 +26,15 @@ constexpr std::int64_t kWideColumns = 8 * kPanel;  // where A is packed again fo
 constexpr std::int64_t kGroup = (kDepth + 1) * kLine;
 constexpr std::int64_t kStripFloats = kStrip / kLine * kGroup;
 constexpr std::int64_t kBlockFloats = kWideColumns * kDepth;
-constexpr std::int64_t kRowsAhead = 6;  // a row to be copied is asked for that many rows before
+constexpr std::int64_t kRowsAhead = 6;  // a row to be copied is prefetched that many rows before
 
 SHARDSCOPE_INLINE std::int64_t round_up(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 SHARDSCOPE_INLINE std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
+// Lanes outside a mask are neither read nor written: no access passes the end of an array. Prefetches may
+// point anywhere.
 SHARDSCOPE_INLINE __mmask16 first_lanes(std::int64_t n) {
   return static_cast<__mmask16>(n >= W ? 0xFFFFU : (1U << n) - 1U);
 }
@@ -42,7 +45,7 @@ SHARDSCOPE_INLINE void store_lanes(float* p, vf x, __mmask16 lanes) {
   _mm512_mask_storeu_ps(p, lanes, reinterpret_cast<__m512>(x));
 }
 
-/// Asks for a line that will be read. Into the first-level cache, though it may leave it before: asked for
+/// Prefetches a line that will be read. Into the first-level cache, though it may leave it before: prefetched
 /// into the second level only (PREFETCHT1), many lines were not there in time on Zen 4, and packing
 /// a transposed A then took a tenth of a product.
 [[gnu::always_inline]] inline void ask(const float* line) { __builtin_prefetch(line, 0, 3); }
@@ -53,7 +56,7 @@ struct Ahead {
   const float* row_end = nullptr;
   std::int64_t run = 0, stride = 0;
   std::int64_t left = 0;         // pieces of 64 floats
-  std::int64_t per_segment = 0;  // pieces to ask for at a time
+  std::int64_t per_segment = 0;  // pieces to prefetch at a time
 
   /// `rows` rows of `run` floats from `first`, within `segments` segments.
   [[gnu::always_inline]] static Ahead of(const float* first, std::int64_t rows, std::int64_t run,
@@ -65,6 +68,7 @@ struct Ahead {
     for (std::int64_t n = least(per_segment, left); n > 0; --n) {
       for (int line = 0; line < 4; ++line) ask(at + line * kLine);
       at += kSegment;
+      // The last piece of a row may be short; the next begins with the next row.
       if (at >= row_end) {
         at = row_end + (stride - run);
         row_end += stride;
@@ -74,7 +78,9 @@ struct Ahead {
   }
 };
 
-/// Packing a strip of a transposed A, row by row: to[group][depth][16].
+/// Packing a strip of a transposed A, row by row: to[group][depth][16]. A row is one step of depth and kStrip
+/// elements long, four whole cache lines of A as it is stored (k, m). A tile of 8 rows then reads 8 of the 16
+/// floats at to[group][k], one cache line a step.
 struct StripCopy {
   const float* from = nullptr;
   std::int64_t stride = 0;
@@ -83,6 +89,7 @@ struct StripCopy {
   std::int64_t per_segment = 0;
   std::int64_t columns = 0;
 
+  /// Copies one row; where the last group is not whole, its missing columns become zeros.
   [[gnu::always_inline]] void row() {
     if (columns == kStrip) {
       for (int group = 0; group < 4; ++group) store(to + group * kGroup, load(from + group * kLine));
@@ -101,7 +108,9 @@ struct StripCopy {
   }
 };
 
-/// Packing a block of a B that is not transposed, row by row: panel[depth][width of the panel].
+/// Packing a block of a B that is not transposed, row by row: panel[depth][width of the panel]. A panel of
+/// columns [j, j + kPanel) begins at to + j * depth, since all before it are kPanel wide. The last is as wide
+/// as its columns rounded up to whole vectors, with zeros behind them.
 struct BlockCopy {
   const float* from = nullptr;
   std::int64_t stride = 0;
@@ -126,6 +135,7 @@ struct BlockCopy {
       }
     }
     j += kPanel;
+    // Along a row of B over all panels, then the next row: the source is read in its own order.
     if (j >= columns) {
       j = 0;
       ++k;
@@ -141,6 +151,8 @@ struct BlockCopy {
 };
 
 /// panel[k][vectors * 16] = b[k, 0..columns), zeros behind, of a B whose columns are rows in memory.
+/// 16 x 16 elements at a time are loaded as rows of 16 k, transposed in registers and stored as rows of 16
+/// columns.
 void pack_columns(float* panel, const float* b, std::int64_t ldb, std::int64_t columns, std::int64_t depth) {
   const std::int64_t width = round_up(columns, W);
   for (std::int64_t k = 0; k < depth; k += W) {
@@ -149,6 +161,7 @@ void pack_columns(float* panel, const float* b, std::int64_t ldb, std::int64_t c
     for (std::int64_t j = 0; j < columns; j += W) {
       const std::int64_t rows = least(columns - j, W);
       vf x[W];
+      // The whole case is apart, so that its loads need no masks.
       if (rows == W && steps == W) {
 #pragma GCC unroll 16
         for (int i = 0; i < W; ++i) x[i] = load(b + (j + i) * ldb + k);

@@ -12,6 +12,7 @@ constexpr int kTileVectors = 4;  // 6 x 4 accumulators + 4 of B leave room in 32
 #else
 constexpr int kTileVectors = 2;  // 6 x 2 accumulators + 2 of B + 1 of A in 16 registers
 #endif
+// 6 x 4 or 6 x 2 independent sums hide the latency of a multiply-add.
 constexpr int kTileRows = 6;
 
 /// A operand: element (i, k) at data[i * row + k * column], so a transposed matrix is read in place.
@@ -22,6 +23,8 @@ struct Strided {
 
 /// c[MR, NV * W] (+)= a[MR, depth] b[depth, NV * W]; b and c row-major with leading dimensions ldb and ldc.
 /// Each element sums over `depth` in order.
+/// b is read in whole vectors: the caller has zeros or finite numbers behind the columns that count.
+/// noinline: each instance's loop gets the whole register file.
 template <int MR, int NV, bool kAdd>
 [[gnu::noinline]] void multiply_tile(std::int64_t depth, Strided from, const float* b, std::int64_t ldb,
                                      float* c, std::int64_t ldc) {
@@ -72,9 +75,11 @@ constexpr const SmallTile* kSmallTiles[kTileVectors] = {kSmallTilesOf<kAdd, 1>, 
 enum class Sum : std::uint8_t { set, add };
 
 /// c[rows, vectors * W] (+)= a[rows, depth] b[depth, vectors * W], rows at most kTileRows.
+/// With depth 0 or below, c is set to 0 or stays.
 SHARDSCOPE_INLINE void multiply_rows(std::int64_t rows, std::int64_t vectors, std::int64_t depth, Strided a,
                                      const float* b, std::int64_t ldb, float* c, std::int64_t ldc, Sum sum) {
   for (std::int64_t v = 0; v < vectors; v += kTileVectors) {
+    // The tile of this size from the table: rows and vectors are constants in it.
     const std::int64_t width = vectors - v < kTileVectors ? vectors - v : kTileVectors;
     const SmallTile* const tiles = (sum == Sum::add ? kSmallTiles<true> : kSmallTiles<false>)[width - 1];
     tiles[rows - 1](depth, a, b + v * W, ldb, c + v * W, ldc);

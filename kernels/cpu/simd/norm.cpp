@@ -1,5 +1,8 @@
 // Layer norm over rows, and column sums. Parameter gradients are summed over groups of 64 rows first, which
 // keeps the rounding error of a sum over many rows small; the order is fixed.
+//
+// A 16-bit row is converted once into scratch memory and all passes read it there. With xhat = (x - mean)
+// rstd: y = xhat weight + bias, dweight = sum of dy xhat, dbias = sum of dy.
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vec.h"
 
@@ -25,12 +28,14 @@ template <class F>
   }
 }
 
+// total[n] += x[n]
 SHARDSCOPE_INLINE void add_to(float* total, const float* x, std::int64_t n) {
   for_vectors(
       n, [&](std::int64_t i, auto get, auto put)
              __attribute__((always_inline)) { put(total + i, get(total + i) + get(x + i)); });
 }
 
+// Four partial sums, so that additions do not wait for each other; n alone decides the order.
 SHARDSCOPE_INLINE float row_sum(const float* x, std::int64_t n) {
   vf s0{}, s1{}, s2{}, s3{};
   std::int64_t i = 0;
@@ -45,6 +50,7 @@ SHARDSCOPE_INLINE float row_sum(const float* x, std::int64_t n) {
   return sum((s0 + s1) + (s2 + s3));
 }
 
+// Sum of (x - mean)^2. From deviations, not as mean(x^2) - mean^2, which cancels where the mean is large.
 SHARDSCOPE_INLINE float row_squares(const float* x, float mean, std::int64_t n) {
   vf s0{}, s1{}, s2{}, s3{};
   std::int64_t i = 0;
@@ -62,6 +68,7 @@ SHARDSCOPE_INLINE float row_squares(const float* x, float mean, std::int64_t n) 
     const vf a = load(x + i) - mean;
     s0 = fma(a, a, s0);
   }
+  // Not by load_partial: zeros behind the end would each add mean^2.
   float tail = 0.0F;
   for (; i < n; ++i) tail += (x[i] - mean) * (x[i] - mean);
   return sum((s0 + s1) + (s2 + s3)) + tail;
@@ -69,6 +76,8 @@ SHARDSCOPE_INLINE float row_squares(const float* x, float mean, std::int64_t n) 
 
 }  // namespace
 
+// The sum over a group of 64 rows is kept in `partial`, which stays in the cache; then it is added to
+// `total`.
 void column_sums(float* total, float* partial, const void* x, DType type, std::int64_t rows,
                  std::int64_t cols, float* row) {
   for (std::int64_t first = 0; first < rows; first += kRowGroup) {
@@ -79,6 +88,7 @@ void column_sums(float* total, float* partial, const void* x, DType type, std::i
   }
 }
 
+// Three passes over each row: mean, variance about it, result.
 void layer_norm_forward(void* y, DType y_type, float* mean, float* rstd, const void* x, DType x_type,
                         const float* weight, const float* bias, std::int64_t rows, std::int64_t C,
                         float epsilon, float* row) {
@@ -90,6 +100,7 @@ void layer_norm_forward(void* y, DType y_type, float* mean, float* rstd, const v
     const float s = 1.0F / __builtin_sqrtf(variance + epsilon);
     mean[r] = m;
     rstd[r] = s;
+    // For 16-bit y this is `row`, which may hold x: element i is read before it is written.
     float* result = stage_place(y, y_type, r * C, row);
     for_vectors(
         C, [&](std::int64_t i, auto get, auto put) __attribute__((always_inline)) {
@@ -100,6 +111,8 @@ void layer_norm_forward(void* y, DType y_type, float* mean, float* rstd, const v
   }
 }
 
+// Scratch: partial_weight, partial_bias, and a row each of dy, x and dx as floats; C floats each. A row of 16
+// bits is converted into its own, fp32 rows are used where they lie.
 void layer_norm_backward(void* dx, DType dx_type, bool add_dx, float* dweight, float* dbias, const void* dy,
                          DType dy_type, const void* x, DType x_type, const float* weight, const float* mean,
                          const float* rstd, std::int64_t rows, std::int64_t C, float* scratch) {
@@ -111,12 +124,15 @@ void layer_norm_backward(void* dx, DType dx_type, bool add_dx, float* dweight, f
   const float inverse = 1.0F / static_cast<float>(C);
   for (std::int64_t first = 0; first < rows; first += kRowGroup) {
     const std::int64_t last = first + kRowGroup < rows ? first + kRowGroup : rows;
+    // partial_bias lies behind partial_weight.
     __builtin_memset(partial_weight, 0, static_cast<std::size_t>(2 * C) * sizeof(float));
     for (std::int64_t r = first; r < last; ++r) {
       const float* g = stage_in(dy, dy_type, r * C, C, row_dy);
       const float* in = stage_in(x, x_type, r * C, C, row_x);
       const float m = mean[r];
       const float s = rstd[r];
+      // First pass over a row: both means and the parameter gradients. Second pass: dx, from xhat and h
+      // computed again.
       vf sum_h{}, sum_hx{};
       for_vectors(
           C, [&](std::int64_t i, auto get, auto put) __attribute__((always_inline)) {
@@ -132,6 +148,8 @@ void layer_norm_backward(void* dx, DType dx_type, bool add_dx, float* dweight, f
       // dx = rstd (h - mean(h) - xhat mean(h xhat)), h = dy * weight.
       const float mean_h = sum(sum_h) * inverse;
       const float mean_hx = sum(sum_hx) * inverse;
+      // dx may be dy in 16 bits: that row was converted already. As floats in place, each element is read
+      // before it is written.
       const float* before = add_dx ? stage_in(dx, dx_type, r * C, C, row_dx) : nullptr;
       float* result = stage_place(dx, dx_type, r * C, row_dx);
       for_vectors(

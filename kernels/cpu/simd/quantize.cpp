@@ -1,6 +1,10 @@
 // Symmetric quantization in groups, two passes over each: the largest magnitude, then the values. Input comes
 // in blocks that stay in the first-level cache: an array of any type, or the sum of int4 arrays made on the
 // fly, with or without the fed-back error.
+//
+// A source has block(first element, elements, group, buffer): the elements as floats, in `buffer` or where
+// they lie. At most kBlock elements, all of one group. Each pass computes them
+// anew: a group may be of any length, so its floats are not kept. With error feedback there are four passes.
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vec.h"
 
@@ -24,10 +28,12 @@ constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an int
     bits &= 0x7FFFFFFFU;
     result = bits > result ? bits : result;
   }
+  // The largest of integers: the order in which lanes are compared does not matter.
   for (std::int64_t lane = 0; lane < W; ++lane) result = most[lane] > result ? most[lane] : result;
   return result;
 }
 
+// x is about value * scale, value an integer of magnitude up to `levels` (127 for int8, 7 for int4).
 struct Scale {
   float scale;
   float inverse;  ///< 0 for a group of zeros, and where nothing finite can be said
@@ -36,6 +42,7 @@ SHARDSCOPE_INLINE Scale scale_of(std::uint32_t magnitude_bits, float levels) {
   float magnitude = 0;
   __builtin_memcpy(&magnitude, &magnitude_bits, sizeof magnitude);
   const float scale = magnitude / levels;
+  // Infinity or NaN; the scale is that too.
   if (magnitude_bits >= 0x7F800000U) return {scale, 0.0F};
   // A subnormal scale has no finite inverse: such a group is as good as zero.
   return scale >= 0x1p-126F ? Scale{scale, 1.0F / scale} : Scale{0.0F, 0.0F};
@@ -44,8 +51,10 @@ SHARDSCOPE_INLINE Scale scale_of(std::uint32_t magnitude_bits, float levels) {
 /// round(x * inverse) as integers, within +-levels: rounding of the inverse could pass it by one.
 SHARDSCOPE_INLINE vi rounded(vf x, float inverse, float levels) {
   const vf value = max(set1(-levels), min(set1(levels), x * inverse));
+  // 0x4B400000: the bits of kMagic. The integer is what the addition leaves in the lowest bits.
   return reinterpret_cast<vi>(value + kMagic) - 0x4B400000;
 }
+// The same for one element, by the same rounding.
 SHARDSCOPE_INLINE std::int32_t rounded_one(float x, float inverse, float levels) {
   float value = x * inverse;
   value = value < levels ? value : levels;
@@ -67,11 +76,13 @@ SHARDSCOPE_INLINE std::int32_t rounded_one(float x, float inverse, float levels)
   for (; i < n; ++i) out[i] = rounded_one(x[i], s.inverse, levels);
 }
 
+// Two values in a byte, the even one in the low half; n is even. Negative values keep their lowest 4 bits.
 [[gnu::always_inline]] inline void pack_int4(std::uint8_t* out, const std::int32_t* q, std::int64_t n) {
   for (std::int64_t i = 0; i < n / 2; ++i) {
     out[i] = static_cast<std::uint8_t>((q[2 * i] & 0xF) | (q[2 * i + 1] & 0xF) << 4);
   }
 }
+// (half ^ 8) - 8 extends the sign of 4 bits.
 [[gnu::always_inline]] inline void unpack_int4(float* out, const std::uint8_t* in, std::int64_t n,
                                                float scale) {
   for (std::int64_t i = 0; i < n / 2; ++i) {
@@ -91,7 +102,8 @@ struct ArraySource {
   }
 };
 
-/// factor * sum of int4 arrays; blocks lie within a group.
+/// factor * sum of int4 arrays, dequantized and added in order of index; blocks lie within a group. Elements
+/// and groups are counted from first_elem and first_group, where a thread's part of the sources begins.
 struct SumSource {
   const Int4Source* sources;
   std::uint32_t count;
@@ -99,6 +111,7 @@ struct SumSource {
   float factor;
   [[gnu::always_inline]] const float* block(std::int64_t at, std::int64_t n, std::int64_t group,
                                             float* buffer) const {
+    // 4 KiB a buffer, on the stack of the thread.
     alignas(64) float term[kBlock];
     for (std::int64_t i = 0; i < n; ++i) buffer[i] = 0;
     for (std::uint32_t k = 0; k < count; ++k) {
@@ -110,7 +123,7 @@ struct SumSource {
   }
 };
 
-/// Another source with the fed-back error added.
+/// h = x + e: another source with the dequantized error of the last time added.
 template <class Inner>
 struct WithError {
   Inner inner;
@@ -127,7 +140,7 @@ struct WithError {
   }
 };
 
-/// Calls f(first element, elements, group) for the blocks of each group, group by group.
+/// Bits of the largest magnitude among elements [begin, end), a group.
 template <class Source>
 [[gnu::always_inline]] inline std::uint32_t largest_of_group(const Source& source, std::int64_t begin,
                                                              std::int64_t end, std::int64_t group) {
@@ -151,6 +164,9 @@ template <class Source>
   alignas(64) float next[kBlock];
   alignas(64) std::int32_t q[kBlock];
   const float old_scale = error.scales[group];
+  // next = beta e + (1 - beta) (h - q) of a block. `source` reads the old error too: both passes see it
+  // unchanged, because the second replaces a block only after it has been computed, and no block reads
+  // another's.
   const auto block_error = [&](std::int64_t at, std::int64_t n) {
     const float* x = source.block(at, n, group, h);
     round_block(q, x, n, s, 7);
@@ -166,7 +182,9 @@ template <class Source>
     const std::uint32_t here = largest(next, n);
     most = here > most ? here : most;
   }
+  // The error is int8, with a scale of its own.
   const Scale e = scale_of(most, 127);
+  // An error that is not finite would stay so for ever: it is dropped.
   const bool finite = most < 0x7F800000U;
   for (std::int64_t at = begin; at < end; at += kBlock) {
     const std::int64_t n = end - at < kBlock ? end - at : kBlock;
@@ -178,6 +196,7 @@ template <class Source>
       __builtin_memset(error.values + at, 0, static_cast<std::size_t>(n));
     }
   }
+  // Last: the source multiplies by the old scale until here.
   error.scales[group] = finite ? e.scale : 0.0F;
 }
 
@@ -186,6 +205,7 @@ template <class Source>
                                                    std::int64_t begin, std::int64_t end, std::int64_t group) {
   alignas(64) float buffer[kBlock];
   alignas(64) std::int32_t q[kBlock];
+  // Pass 1: the largest magnitude. Pass 2: the values.
   const Scale s = scale_of(largest_of_group(source, begin, end, group), 7);
   *scale = s.scale;
   for (std::int64_t at = begin; at < end; at += kBlock) {
@@ -195,6 +215,7 @@ template <class Source>
     if (!(s.scale < __builtin_inff())) {
       for (std::int64_t i = 0; i < n; ++i) q[i] = 1;
     }
+    // A block begins at an even element: begin, kBlock and group_elems are even.
     pack_int4(values + at / 2, q, n);
   }
   return s;
@@ -209,6 +230,7 @@ template <class Source>
     if (error.values == nullptr) {
       quantize_group(source, values, scales + group, begin, end, group);
     } else {
+      // h = x + e is quantized; then what that lost becomes the new e.
       const WithError<Source> corrected{source, error};
       const Scale s = quantize_group(corrected, values, scales + group, begin, end, group);
       keep_error(corrected, error, s, begin, end, group);
@@ -218,6 +240,7 @@ template <class Source>
 
 }  // namespace
 
+// Groups one after the other: a scale each, then the values by it.
 void quantize_int8(std::int8_t* values, float* scales, const void* x, DType type, std::int64_t n,
                    std::int64_t group_elems) {
   alignas(64) float buffer[kBlock];
@@ -238,6 +261,7 @@ void quantize_int8(std::int8_t* values, float* scales, const void* x, DType type
   }
 }
 
+// x = value * scale in fp32, rounded once to the type of x.
 void dequantize_int8(void* x, DType type, const std::int8_t* values, const float* scales, std::int64_t n,
                      std::int64_t group_elems) {
   alignas(64) float buffer[kBlock];
@@ -257,6 +281,7 @@ void quantize_int4(std::uint8_t* values, float* scales, const void* x, DType typ
   quantize_groups(ArraySource{x, type}, values, scales, n, group_elems, error);
 }
 
+// `offset` is where this part begins in the sources; values, scales and error begin with the part.
 void requantize_int4(std::uint8_t* values, float* scales, const Int4Source* sources, std::uint32_t count,
                      std::int64_t offset, std::int64_t n, std::int64_t group_elems, float factor,
                      const ErrorFeedback& error) {
@@ -267,6 +292,7 @@ void requantize_int4(std::uint8_t* values, float* scales, const Int4Source* sour
 void dequantize_sum_int4(void* x, DType type, const Int4Source* sources, std::uint32_t count,
                          std::int64_t offset, std::int64_t n, std::int64_t group_elems, float factor) {
   alignas(64) float buffer[kBlock];
+  // A block of the sum is made in place where x holds floats.
   const SumSource source{sources, count, offset, offset / group_elems, factor};
   for (std::int64_t begin = 0, group = 0; begin < n; begin += group_elems, ++group) {
     const std::int64_t end = begin + group_elems < n ? begin + group_elems : n;

@@ -9,11 +9,14 @@ namespace {
 
 #if defined(__AVX512F__)
 /// Lane i of the result is what `join` makes of row i's lanes, as a fixed tree.
+/// The tree is that of sum() and max_lane(): lanes 8 apart, then 4, 2 and 1. Each step joins two halves of
+/// two registers into one, so that 16 rows take 8 + 4 + 2 + 1 joins in place of 16 * 4.
 template <class Join>
 [[gnu::always_inline]] inline vf reduce_rows(const float (*rows)[W], Join join) {
   const auto fold = [&](__m512 low, __m512 high) __attribute__((always_inline)) {
     return reinterpret_cast<__m512>(join(reinterpret_cast<vf>(low), reinterpret_cast<vf>(high)));
   };
+  // (a0 + a2, a1 + a3, b0 + b2, b1 + b3) of the quarters of two rows four apart.
   __m512 half[8];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) {
@@ -28,6 +31,7 @@ template <class Join>
     quarter[i] = fold(_mm512_shuffle_f32x4(half[i], half[i + 4], 0x88),
                       _mm512_shuffle_f32x4(half[i], half[i + 4], 0xDD));
   }
+  // Lanes of a quarter: (row i, row i + 2) twice, lanes 0 + 2 and 1 + 3 of each.
   __m512 pair[2];
 #pragma GCC unroll 2
   for (int i = 0; i < 2; ++i) {

@@ -1,5 +1,6 @@
 #include "kernels/cpu/simd/tables.h"
 
+// Two steps, so that the macro is expanded before it becomes a string.
 #define SHARDSCOPE_STRING_OF(x) #x
 #define SHARDSCOPE_STRING(x) SHARDSCOPE_STRING_OF(x)
 

@@ -1,4 +1,4 @@
-// Sixteen rows of one vector each, turned into columns in registers. Only for this folder.
+// A square of W rows of one vector each, turned into columns in registers. Only for this folder.
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
@@ -8,6 +8,8 @@ namespace {
 
 #if defined(__AVX512F__)
 /// x[i][j] to x[j][i].
+// Four steps of 16 shuffles, two at a time of the same inputs: pairs of rows, fours, eights, all. A "quarter"
+// is a 128-bit lane, within which the first two steps stay. 64 shuffles without memory, for 256 elements.
 SHARDSCOPE_INLINE void transpose(vf (&rows)[16]) {
   const auto join = [](vf low, vf high, auto shuffle) __attribute__((always_inline)) {
     return reinterpret_cast<vf>(shuffle(reinterpret_cast<__m512>(low), reinterpret_cast<__m512>(high)));
@@ -31,11 +33,13 @@ SHARDSCOPE_INLINE void transpose(vf (&rows)[16]) {
     return _mm512_shuffle_f32x4(a, b, 0xDD);
   };
   vf t[16];
+  // Quarter q of t[i] and t[i + 1]: columns 4q, 4q + 1 and 4q + 2, 4q + 3 of rows i and i + 1, interleaved.
 #pragma GCC unroll 16
   for (int i = 0; i < 16; i += 2) {
     t[i] = join(rows[i], rows[i + 1], low_lanes);
     t[i + 1] = join(rows[i], rows[i + 1], high_lanes);
   }
+  // Quarter q of rows[i + c]: column 4q + c of rows i to i + 3.
 #pragma GCC unroll 16
   for (int i = 0; i < 16; i += 4) {
 #pragma GCC unroll 2
@@ -44,6 +48,8 @@ SHARDSCOPE_INLINE void transpose(vf (&rows)[16]) {
       rows[i + 2 * j + 1] = join(t[i + j], t[i + j + 2], high_pairs);
     }
   }
+  // t[i + j]: columns j and j + 8 of rows i to i + 3, then of rows i + 4 to i + 7; t[i + j + 4]: columns j +
+  // 4 and j + 12.
 #pragma GCC unroll 16
   for (int i = 0; i < 16; i += 8) {
 #pragma GCC unroll 4
@@ -52,6 +58,7 @@ SHARDSCOPE_INLINE void transpose(vf (&rows)[16]) {
       t[i + j + 4] = join(rows[i + j], rows[i + j + 4], odd_quarters);
     }
   }
+  // Column j, and column j + 8, of all 16 rows.
 #pragma GCC unroll 8
   for (int j = 0; j < 8; ++j) {
     rows[j] = join(t[j], t[j + 8], even_quarters);

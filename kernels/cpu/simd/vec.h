@@ -27,6 +27,7 @@ constexpr std::int64_t W = 8;
 constexpr std::int64_t W = 4;
 #endif
 
+// W floats, int32, uint32 and uint16 in a register; `_u`: the same in memory, aligned to an element only.
 using vf = float __attribute__((vector_size(W * 4)));
 using vi = std::int32_t __attribute__((vector_size(W * 4)));
 using vu = std::uint32_t __attribute__((vector_size(W * 4)));
@@ -34,11 +35,13 @@ using vh = std::uint16_t __attribute__((vector_size(W * 2)));
 using vf_u = float __attribute__((vector_size(W * 4), aligned(4), may_alias));
 using vh_u = std::uint16_t __attribute__((vector_size(W * 2), aligned(2), may_alias));
 
+/// x - 0 keeps the sign of -0, which x + 0 would lose.
 SHARDSCOPE_INLINE vf set1(float x) { return x - vf{}; }
 SHARDSCOPE_INLINE vu as_u(vf x) { return reinterpret_cast<vu>(x); }
 SHARDSCOPE_INLINE vf as_f(vu x) { return reinterpret_cast<vf>(x); }
 
-/// a * b + c, fused where the instruction set can.
+/// a * b + c, fused where the instruction set can: one rounding on AVX2 and AVX-512, two on the baseline. The
+/// compiler fuses nothing by itself (-ffp-contract=off).
 SHARDSCOPE_INLINE vf fma(vf a, vf b, vf c) {
 #if defined(__AVX512F__)
   return reinterpret_cast<vf>(
@@ -64,6 +67,7 @@ SHARDSCOPE_INLINE vf max(vf a, vf b) { return a > b ? a : b; }
 SHARDSCOPE_INLINE vf min(vf a, vf b) { return a < b ? a : b; }
 #endif
 
+// Rounded to nearest on every instruction set.
 SHARDSCOPE_INLINE vf sqrt(vf x) {
 #if defined(__AVX512F__)
   return reinterpret_cast<vf>(_mm512_sqrt_ps(reinterpret_cast<__m512>(x)));
@@ -81,7 +85,8 @@ SHARDSCOPE_INLINE vi lane_index() {
   return index;
 }
 
-/// Sum and maximum over lanes, as a fixed tree.
+/// Sum and maximum over lanes, as a fixed tree: lanes W / 2 apart, then W / 4, ..., 1. The other half of the
+/// lanes computes the same with operands exchanged.
 SHARDSCOPE_INLINE float sum(vf x) {
 #pragma GCC unroll 4
   for (std::int32_t half = W / 2; half > 0; half /= 2) x += __builtin_shuffle(x, lane_index() ^ half);
@@ -118,11 +123,14 @@ SHARDSCOPE_INLINE void store_partial(float* p, vf x, std::int64_t n) {
 /// two parts, then the degree-6 polynomial of Cephes' expf; 2^n is applied in two factors so that subnormal
 /// results round and overflow becomes infinity.
 SHARDSCOPE_INLINE vf exp(vf x) {
+  // NaN is the second operand, so it passes both bounds.
   x = max(set1(-105.0F), x);
   x = min(set1(90.0F), x);
   constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
+  // n = round(x / ln 2), exactly: `shifted` holds it in its lowest bits.
   const vf shifted = fma(x, set1(1.44269504088896341F), set1(kMagic));
   const vf n = shifted - kMagic;
+  // r = x - n ln 2 in two steps: the first constant has 9 significant bits, so n times it is exact.
   vf r = fma(n, set1(-0.693359375F), x);
   r = fma(n, set1(2.12194440e-4F), r);
   vf p = set1(1.9875691500e-4F);
@@ -135,6 +143,8 @@ SHARDSCOPE_INLINE vf exp(vf x) {
 #if defined(__AVX512F__)
   return reinterpret_cast<vf>(_mm512_scalef_ps(reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(n)));
 #else
+  // 0x4B400000: the bits of kMagic. 2^n is built in the exponent field; n goes from -151 to 130, so each
+  // factor takes half.
   const vi whole = reinterpret_cast<vi>(shifted) - 0x4B400000;
   const vi half = whole >> 1;
   const vf a = reinterpret_cast<vf>((half + 127) << 23);
@@ -147,6 +157,7 @@ SHARDSCOPE_INLINE vf exp(vf x) {
 /// of the two units that multiply busy for 16 cycles.
 SHARDSCOPE_INLINE vf reciprocal(vf x) {
 #if defined(__AVX512F__)
+  // 14 bits, then one step of Newton's method doubles them.
   const vf guess = reinterpret_cast<vf>(_mm512_rcp14_ps(reinterpret_cast<__m512>(x)));
   return fma(guess, fma(-x, guess, set1(1.0F)), guess);
 #else
@@ -183,6 +194,7 @@ SHARDSCOPE_INLINE vf exp_in_range(vf x) {
   return reinterpret_cast<vf>(
       _mm512_scalef_ps(reinterpret_cast<__m512>(e.polynomial), reinterpret_cast<__m512>(e.exponent)));
 #else
+  // x| <= 87 makes n at most 126 in magnitude: 2^n is a normal number, one factor is enough.
   return e.polynomial * reinterpret_cast<vf>((reinterpret_cast<vi>(e.shifted) - (0x4B400000 - 127)) << 23);
 #endif
 }
@@ -193,6 +205,7 @@ SHARDSCOPE_INLINE vf exp_of_score(vf x) {
   constexpr float kSmallest = -87.0F;
 #if defined(__AVX512F__)
   const ScaledExp e = scaled_exp(x);
+  // "Not less than": a NaN counts as normal and passes.
   const __mmask16 normal =
       _mm512_cmp_ps_mask(reinterpret_cast<__m512>(x), _mm512_set1_ps(kSmallest), _CMP_NLT_UQ);
   return reinterpret_cast<vf>(_mm512_maskz_scalef_ps(normal, reinterpret_cast<__m512>(e.polynomial),
@@ -214,10 +227,12 @@ struct BF16 {
   using Storage = std::uint16_t;
   SHARDSCOPE_INLINE vf load(const std::uint16_t* p) {
     const vh h = *reinterpret_cast<const vh_u*>(p);
+    // bf16 is the upper half of an fp32: exact.
     return as_f(__builtin_convertvector(h, vu) << 16);
   }
   SHARDSCOPE_INLINE void store(std::uint16_t* p, vf x) {
     const vu bits = as_u(x);
+    // Half of the last kept bit less one, plus that bit: a tie goes to the even neighbour.
     const vu rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
     // A NaN keeps its sign and upper payload and is made quiet; adding could have carried it to infinity or
     // zero.
@@ -261,6 +276,8 @@ struct F16 {
     const vu normal = (magnitude - 0x38000000U + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
     // Subnormal results: adding 0.5 places the last kept bit at the float's last bit, so the adder rounds.
     const vu subnormal = as_u(as_f(magnitude) + 0.5F) - 0x3F000000U;
+    // Quiet, with the upper payload bits. From 2^16 on everything is infinity: the largest f16 is 65504, and
+    // what rounds above it below 2^16 becomes infinity by the carry.
     const vu nan = 0x7E00U | (magnitude >> 13);
     vu result = magnitude < 0x38800000U ? subnormal : normal;
     result = magnitude >= 0x47800000U ? vu{} + 0x7C00U : result;
@@ -272,6 +289,8 @@ struct F16 {
 
 template <class T>
 [[gnu::always_inline]] inline vf load_partial(const typename T::Storage* p, std::int64_t n) {
+  // By way of a whole vector, so that a tail takes the steps of the body; memory behind the range is not
+  // touched.
   typename T::Storage lane[W] = {};
   __builtin_memcpy(lane, p, static_cast<std::size_t>(n) * sizeof(lane[0]));
   return T::load(lane);
@@ -284,6 +303,7 @@ template <class T>
 }
 
 /// Calls f with F32{}, BF16{} or F16{}.
+/// Does nothing for i8, which has no arithmetic.
 template <class F>
 [[gnu::always_inline]] inline void with_type(DType type, F f) {
   switch (type) {
@@ -337,6 +357,7 @@ template <class T>
 [[gnu::always_inline]] inline float* stage_place(void* data, DType type, std::int64_t offset, float* buffer) {
   return type == DType::f32 ? static_cast<float*>(data) + offset : buffer;
 }
+// Converts and stores n floats of `buffer`; nothing for floats, which stage_place() had in place already.
 [[gnu::always_inline]] inline void stage_out(void* data, DType type, std::int64_t offset, std::int64_t n,
                                              const float* buffer) {
   switch (type) {
