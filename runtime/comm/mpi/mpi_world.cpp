@@ -19,6 +19,7 @@ MpiWorld::~MpiWorld() {
   if (!link_.failed()) return;
   // The launcher ends every rank when one ends without MPI_Finalize; a moment lets the others see the
   // failure and write their messages first.
+  // No MPI_Finalize: it waits for all ranks.
   session_.abandon();
   usleep(300'000);
 }
