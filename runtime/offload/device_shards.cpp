@@ -11,6 +11,7 @@ class DeviceShards final : public ShardStore {
   DeviceShards(device::Device& device, kernels::DType type, const plan::ShardLayout& layout,
                const std::vector<bool>& quantized)
       : device_(device), type_(type), quantized_(quantized), starts_(layout.partitions.size()) {
+    // Zeros, since padding between and behind shards is gathered as well.
     buffer_ = device.memory().allocate(place(layout), {instrumentation::MemoryCategory::param_shard},
                                        device.compute());
     device_.compute().run([data = buffer_.data(), bytes = buffer_.bytes()](const kernels::Exec& exec) {
@@ -38,6 +39,7 @@ class DeviceShards final : public ShardStore {
 
  private:
   /// What is trained lies as in the owned range, frozen shards behind it. Returns the bytes of all.
+  /// starts_ in bytes: a quantized shard has no whole number of elements of type_.
   std::size_t place(const plan::ShardLayout& layout) {
     constexpr auto kUnit = static_cast<std::size_t>(plan::kShardAlignmentBytes);
     std::size_t end = bytes_of(layout.trainable_elems);

@@ -30,6 +30,8 @@ kernels::Ptr HostGradients::at(std::int64_t owned_offset) const noexcept {
 
 kernels::ConstPtr HostGradients::data() const noexcept { return {buffer_.data(), type_}; }
 
+/// Two ways. Same type and Write::set: the copy lands where the sum lies. Otherwise it lands in a buffer of
+/// its own and the worker converts or adds. Either way the result is ordered on the stream that is returned.
 device::Stream& HostGradients::take(const std::vector<Piece>& pieces, std::vector<device::Buffer>& held) {
   events_.order(device_.reduce(), device_.copy());
   bool on_worker = false;
@@ -51,6 +53,8 @@ device::Stream& HostGradients::take(const std::vector<Piece>& pieces, std::vecto
     events_.order(device_.copy(), device_.worker());
     device_.worker().run([total, term = kernels::ConstPtr(to), elems = piece.elems,
                           write = piece.write](const kernels::Exec& exec) {
+      // In the order of micro-steps, since the worker stream runs in order: the sum has the bits that the
+      // device would make.
       if (write == kernels::Write::set) {
         kernels::cast(exec, total, term, elems);
       } else {
@@ -58,6 +62,7 @@ device::Stream& HostGradients::take(const std::vector<Piece>& pieces, std::vecto
       }
     });
   }
+  // Nothing was queued on the worker: waiting for the copies is enough.
   if (!on_worker) return device_.copy();
   events_.order(device_.copy(), device_.worker());
   return device_.worker();

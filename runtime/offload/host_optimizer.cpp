@@ -31,6 +31,7 @@ class HostOptimizer final : public optim::OptimizerState {
         states_(std::move(states)),
         first_(states_->tiles().front().range.begin),
         events_(device) {
+    // In fp32 no staging: the parameters are copied from the master weights themselves.
     std::int64_t longest = 0;
     for (const plan::UpdateTile& tile : states_->tiles()) longest = std::max(longest, tile.range.size());
     piece_elems_ = std::min(longest, kPieceElems);
@@ -42,6 +43,7 @@ class HostOptimizer final : public optim::OptimizerState {
     }
   }
 
+  // The host's update reads gradients that the compute stream has the last word on.
   void begin_update() override {
     end_visit();
     events_.order(device_.compute(), device_.worker());
@@ -58,6 +60,8 @@ class HostOptimizer final : public optim::OptimizerState {
         [&](const TileStates& states, plan::Range piece, std::int64_t at, kernels::Ptr rounded) {
           worker.run([states, at, rounded, gradient = execution::advance(gradient_, piece.begin - first_),
                       n = piece.size(), settings](const kernels::Exec& exec) {
+            // In place, fp32; the gradient in its own type. `rounded` takes the new parameters in storage
+            // type; null in fp32.
             kernels::adamw_step(exec, states.master + at, states.momentum + at, states.variance + at, rounded,
                                 gradient, n, settings);
           });
@@ -68,9 +72,11 @@ class HostOptimizer final : public optim::OptimizerState {
   void finish_update() override {
     states_->finish();
     events_.order(device_.worker(), device_.compute());
+    // What the compute stream does from here on sees the new parameters.
     events_.order(device_.copy(), device_.compute());
   }
 
+  // As an update without a step: the parameters are made anew from the master weights.
   void publish_params() override {
     begin_update();
     std::uint32_t group = states_->tiles().front().group;
@@ -118,9 +124,12 @@ class HostOptimizer final : public optim::OptimizerState {
         const std::int64_t at = begin - range.begin;
         Staging& slot = staging_[next_slot_];
         next_slot_ = (next_slot_ + 1) % staging_.size();
+        // Two buffers in turn: the worker rounds piece k + 1 while the copy stream sends piece k, and waits
+        // only where the copy of piece k - 1 is not done.
         if (slot.sent) device_.worker().wait(*slot.sent);
         make(states, piece, at, {slot.buffer.data(), type_});
         events_.order(device_.worker(), device_.copy());
+        // Queues on the copy stream, which was just ordered behind the update of the piece.
         params_.put(piece, slot.buffer ? slot.buffer.data() : states.master + at, group);
         if (slot.sent) device_.copy().record(*slot.sent);
       }
@@ -139,6 +148,7 @@ class HostOptimizer final : public optim::OptimizerState {
       if (!visited_ || visited_->tile != i) {
         end_visit();
         visited_ = Visit{i, states_->open(i)};
+        // The host reads and writes the states itself: the read of the tile must have come.
         device_.worker().synchronize();
       }
       if (use == TileUse::changed) visited_->use = use;
@@ -153,6 +163,7 @@ class HostOptimizer final : public optim::OptimizerState {
 
   void end_visit() {
     if (!visited_) return;
+    // Closed as `changed` where a write() touched it, so its values go back to the swap file.
     states_->close(visited_->tile, visited_->use);
     states_->finish();
     visited_.reset();

@@ -49,6 +49,7 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& ev
   params_ = packed(bytes_of(capacity_, in_.type), ev::MemoryCategory::temporary);
   const std::size_t chosen_bytes = static_cast<std::size_t>(columns) * sizeof(std::int32_t);
   chosen_ = packed(chosen_bytes, ev::MemoryCategory::temporary);
+  // Pinned, as all host memory here that copy_async() reads or writes.
   host_chosen_ = device_.pinned().allocate(chosen_bytes, {ev::MemoryCategory::temporary}, device_.compute());
   scores_ = packed(floats(scores_elems_), ev::MemoryCategory::temporary);
   host_scores_ =
@@ -66,6 +67,8 @@ const float* ZenFlowChosen::scores() const noexcept {
   return even_scores_.empty() ? data(host_scores_) : even_scores_.data();
 }
 
+/// scores (scores_elems_): sum of |gradient| down each column, over the rows that this rank owns. Gradients
+/// are as backward left them, still times the loss scale: that does not change the order of columns.
 void ZenFlowChosen::score() {
   std::int64_t offset = 0;
   for (const Item& item : items_) {
@@ -103,6 +106,7 @@ void ZenFlowChosen::choose(std::uint32_t step, plan::SelectionCause cause) {
 
 void ZenFlowChosen::choose(Item& item, const float* scores) const {
   const std::int64_t columns = item.slice.columns;
+  // A row or more: every column has an element here.
   if (item.slice.elems >= columns) {
     item.columns = plan::select_columns({scores, static_cast<std::size_t>(columns)}, in_.settings.topk_ratio);
     return;
@@ -121,6 +125,7 @@ void ZenFlowChosen::choose(Item& item, const float* scores) const {
   }
 }
 
+/// Items lie one after another: the packed buffers are dense, and one AdamW call steps all of them.
 void ZenFlowChosen::pack() {
   elems_ = 0;
   for (Item& item : items_) {
@@ -133,11 +138,13 @@ void ZenFlowChosen::pack() {
     std::copy(item.columns.begin(), item.columns.end(),
               static_cast<std::int32_t*>(host_chosen_.data()) + item.chosen_offset);
   }
+  // In choose() no earlier copy still reads the host's buffer: score() has waited for the compute stream.
   device_.copy_async(chosen_.data(), host_chosen_.data(), host_chosen_.bytes(), device_.compute());
   any_ = true;
 }
 
 std::vector<double> ZenFlowChosen::masses() const {
+  // (matrices, 2) in double: absolute gradients in chosen columns, in all.
   std::vector<double> sums(2 * in_.matrices, 0.0);
   const float* scores = this->scores();
   for (const Item& item : items_) {
@@ -153,6 +160,9 @@ std::vector<double> ZenFlowChosen::masses() const {
   return sums;
 }
 
+/// One state at a time: from the device to moving_ by the copy stream (states in host memory are read there),
+/// then spread to the places of the columns by the worker. The wait in the loop frees moving_ for the next
+/// state.
 void ZenFlowChosen::bring_back() {
   if (!any_ || back_) return;
   events_.order(device_.compute(), device_.copy());
@@ -180,6 +190,7 @@ void ZenFlowChosen::bring_back() {
   back_ = true;
 }
 
+/// The reverse. The wait in the loop frees moving_; the last order lets compute use what was copied.
 void ZenFlowChosen::take_out() {
   for (std::size_t k = 0; k < states_.size(); ++k) {
     const device::Buffer& packed = in_.settings.offload_chosen ? states_[k] : moving_;
@@ -206,6 +217,8 @@ void ZenFlowChosen::take_out() {
   back_ = true;
 }
 
+/// Gradients of chosen elements are packed by a copy on the device, stepped, and the new values written over
+/// the parameters; all on the compute stream unless states or parameters are kept on the host.
 void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
   back_ = false;
   device::Stream& compute = device_.compute();
@@ -244,6 +257,9 @@ void ZenFlowChosen::update(const kernels::AdamW& settings) {
   });
 }
 
+/// States on the host: piece k + 1 comes to the device while piece k is stepped, and goes back behind it. Two
+/// stages in turn. All copies are in one stream, so a stage is overwritten only after its piece has been
+/// copied out.
 void ZenFlowChosen::update_by_pieces(const kernels::AdamW& settings) {
   const std::int64_t pieces = (elems_ + in_.piece_elems - 1) / in_.piece_elems;
   const auto range_of = [&](std::int64_t piece) {
@@ -273,6 +289,7 @@ void ZenFlowChosen::update_by_pieces(const kernels::AdamW& settings) {
           exec, master, data(stage.states[1]), data(stage.states[2]), {rounded ? to.data : nullptr, in_.type},
           execution::advance(kernels::ConstPtr{gradient_.data(), in_.gradient.type}, range.begin),
           range.size(), settings);
+      // In fp32 the stage is reused, so the values are kept packed.
       if (!rounded) kernels::cast(exec, to, {master, DType::f32}, range.size());
     });
     events_.order(device_.compute(), device_.copy());
@@ -283,6 +300,8 @@ void ZenFlowChosen::update_by_pieces(const kernels::AdamW& settings) {
   }
 }
 
+/// Parameters that are not in one buffer of the device: each is opened where it is and the packed values are
+/// spread there, from the device's copy or from moving_, by the stream that the store names.
 void ZenFlowChosen::put_where_they_rest() {
   const kernels::Ptr packed = values();
   events_.order(device_.compute(), device_.copy());
@@ -290,6 +309,7 @@ void ZenFlowChosen::put_where_they_rest() {
            {});
   for (const Item& item : items_) {
     const optim::StoredPart part = in_.params.open(item.slice.param);
+    // The columns too are taken from the memory that this stream reads.
     const bool on_device = part.stream == &device_.compute();
     part.stream->run(
         [&item, to = part.data,
@@ -325,6 +345,7 @@ void ZenFlowChosen::put() {
   });
 }
 
+/// For each matrix: count, then that many columns.
 std::vector<std::int32_t> ZenFlowChosen::columns() const {
   std::vector<std::int32_t> all;
   for (const Item& item : items_) {
@@ -351,6 +372,7 @@ void ZenFlowChosen::set_columns(const std::vector<std::int32_t>& columns) {
     const auto first = columns.begin() + static_cast<std::ptrdiff_t>(at);
     const auto last = first + static_cast<std::ptrdiff_t>(count);
     for (auto column = first; column != last; ++column) {
+      // Within the matrix and ascending, as the kernels expect them.
       require(*column >= 0 && *column < item.slice.columns && (column == first || *column > *(column - 1)));
     }
     item.columns.assign(first, last);

@@ -34,6 +34,7 @@ ZenFlowHost::ZenFlowHost(const ZenFlowInput& input, execution::EventPool& events
     *buffer = host(category);
   }
   if (in_.settings.overlap_step) sums_[1] = host(ev::MemoryCategory::grad_shard);
+  // The sums are not zeroed: the first step of an interval overwrites.
   for (const device::Buffer* buffer : {&master_, &momentum_, &variance_}) {
     device_.worker().run([data = buffer->data(), bytes = buffer->bytes()](const kernels::Exec& exec) {
       kernels::fill_zero(exec, data, bytes);
@@ -65,17 +66,23 @@ plan::Range ZenFlowHost::piece_range(std::int64_t piece) const noexcept {
   return {piece * in_.piece_elems, std::min(in_.elems, (piece + 1) * in_.piece_elems)};
 }
 
+/// Two in turn, shared by gradients that come and parameters that go: `taken` and `sent` say when each of a
+/// piece's buffers may be written again.
 ZenFlowHost::Piece& ZenFlowHost::next_piece() noexcept {
   next_ = (next_ + 1) % staging_.size();
   return staging_[next_];
 }
 
+/// sum[i] (+)= grad_scale * gradient[i], in fp32: each step is unscaled and clipped by its own norm before it
+/// is added, so steps of different loss scales add up. The copy of piece k + 1 runs beside the sum of piece
+/// k.
 void ZenFlowHost::add_to_sum(std::int64_t steps_in_sum, const kernels::AdamW& settings) {
   events_.order(device_.compute(), device_.copy());
   float* sum = data(sums_[filling_]);
   for (std::int64_t i = 0; i < pieces_; ++i) {
     const plan::Range range = piece_range(i);
     Piece& piece = next_piece();
+    // `raw` was read by the worker two pieces ago.
     device_.copy().wait(*piece.taken);
     transfer(device_, ev::TransferKind::device_to_host, piece.raw.data(),
              execution::advance(in_.gradient, range.begin).data, bytes_of(range.size(), in_.gradient.type),
@@ -91,6 +98,8 @@ void ZenFlowHost::add_to_sum(std::int64_t steps_in_sum, const kernels::AdamW& se
         kernels::scale(exec, to, factor, n);
         return;
       }
+      // Scaled in fp32, not in the gradient's type: a 16-bit product would be rounded once more. In fp32
+      // `raw` itself is scaled, which nothing else reads.
       if (wide.data != raw.data) kernels::cast(exec, wide, raw, n);
       kernels::scale(exec, wide, factor, n);
       kernels::accumulate(exec, to, wide, n);
@@ -99,9 +108,12 @@ void ZenFlowHost::add_to_sum(std::int64_t steps_in_sum, const kernels::AdamW& se
   }
 }
 
+/// Queues nothing. What was added to the sum is on the worker stream ahead of the update, so order needs no
+/// event.
 void ZenFlowHost::begin(std::int64_t steps, plan::UpdateCause cause, std::uint32_t step,
                         const kernels::AdamW& settings, Run run) {
   settings_ = settings;
+  // The terms are unscaled already; the update takes their mean.
   settings_.grad_scale = 1.0F / static_cast<float>(steps);
   sum_ = data(sums_[filling_]);
   done_ = 0;
@@ -112,6 +124,8 @@ void ZenFlowHost::begin(std::int64_t steps, plan::UpdateCause cause, std::uint32
                                                         .step = step,
                                                         .steps_summed = static_cast<std::uint32_t>(steps),
                                                         .elems = in_.elems});
+  // The update reads one buffer while the next interval fills the other. At once, one is enough: the worker
+  // runs the update before it overwrites.
   if (run == Run::beside) filling_ ^= 1;
 }
 
@@ -127,6 +141,7 @@ void ZenFlowHost::queue(std::int64_t end, std::uint32_t step) {
   const ev::Fields<ev::EventKind::optimizer_begin> fields{
       .sub_group = 0, .step = step, .elems = range.size()};
   execution::emit_on<ev::EventKind::optimizer_begin>(worker, fields);
+  // Elementwise, so cutting the update into pieces changes no bit.
   worker.run([this, range, sum = sum_, settings = settings_](const kernels::Exec& exec) {
     kernels::adamw_step(exec, data(master_) + range.begin, data(momentum_) + range.begin,
                         data(variance_) + range.begin, {nullptr, DType::f32}, {sum + range.begin, DType::f32},
@@ -136,6 +151,8 @@ void ZenFlowHost::queue(std::int64_t end, std::uint32_t step) {
   done_ = end;
 }
 
+/// Between deferred_wait_begin and its end the compute stream waits: that is the part of the update which the
+/// steps of the interval did not hide.
 void ZenFlowHost::publish(std::uint32_t step) {
   if (!unpublished_) return;
   queue(pieces_, step);
@@ -158,6 +175,7 @@ void ZenFlowHost::publish_from(const float* values) {
     const plan::Range range = piece_range(i);
     Piece& piece = next_piece();
     const void* from = values + range.begin;
+    // Rounded on the host: half the bytes cross to the device, and staging holds one piece.
     if (in_.type != DType::f32) {
       device_.worker().wait(*piece.sent);
       device_.worker().run(
@@ -174,6 +192,7 @@ void ZenFlowHost::publish_from(const float* values) {
   events_.order(device_.copy(), device_.worker());
 }
 
+/// Host thread; after it nothing queued touches host memory of this object.
 void ZenFlowHost::settle(std::uint32_t step) {
   queue(pieces_, step);
   device_.worker().synchronize();
@@ -192,6 +211,7 @@ void ZenFlowHost::read_stored(plan::Range range, float* to) const {
     const optim::StoredPart stored = in_.params.open(slice.param);
     kernels::ConstPtr from = execution::advance(stored.data, part.begin - slice.owned_offset);
     device::Buffer host_copy;
+    // On the device: by way of a host buffer. A part in host memory is read where it is.
     if (stored.stream == &device_.compute()) {
       host_copy =
           pool_.allocate(bytes_of(part.size(), in_.type), {ev::MemoryCategory::temporary}, device_.copy());
@@ -224,6 +244,7 @@ void ZenFlowHost::write_sum(plan::Range range, const float* from) {
   std::memcpy(data(sums_[filling_]) + range.begin, from, floats(range.size()));
 }
 
+/// The buffer that does not fill: its update is complete (continue_unpublished()), so it is free.
 void ZenFlowHost::write_published(plan::Range range, const float* from) {
   std::memcpy(data(sums_[filling_ ^ 1]) + range.begin, from, floats(range.size()));
 }

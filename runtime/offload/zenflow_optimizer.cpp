@@ -32,6 +32,9 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
     settings_ = settings;
   }
 
+  // Order of a step: choose anew when due, add this step's gradients to the sum, begin or go on with the
+  // host's update, step the chosen elements. The chosen ones come last, so that their values stand over what
+  // a publication wrote.
   void finish_update() override {
     const plan::ZenFlowSchedule::Step now = schedule_.begin_step();
     const bool deferred = in_.settings.overlap_step && !now.warm_up;
@@ -39,11 +42,14 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
     if (schedule_.observes() && !now.warm_up) observe(now.select);
     host_.add_to_sum(now.steps_in_sum, settings_);
     if (now.update) {
+      // The update of the interval before must be in the parameters and its sum free before the next one
+      // begins.
       if (deferred) host_.publish(step_);
       host_.begin(now.steps_in_sum, now.update_cause, step_, settings_,
                   deferred ? ZenFlowHost::Run::beside : ZenFlowHost::Run::at_once);
       if (!deferred) host_.publish(step_);
     }
+    // The pieces due by the next step of the interval: queued one step ahead of the sum.
     if (deferred) host_.advance(now.update ? 1 : now.steps_in_sum + 1, step_);
     if (chosen_.any()) chosen_.step(step_, settings_);
     // The next backward writes over the gradients.
@@ -52,6 +58,7 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
 
   void publish_params() override {
     host_.settle(step_);
+    // After a restore host memory is the newer one; otherwise the device is.
     if (std::exchange(loading_, false)) {
       if (chosen_.any()) chosen_.take_out();
     } else {
@@ -78,6 +85,7 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
     host_.settle(step_);
     if (kind == StateKind::waiting_sum) return host_.write_sum(range, from);
     if (kind == StateKind::published) return host_.write_published(range, from);
+    // A write of part of the states: the others must be current before they are taken out again.
     if (!loading_) chosen_.bring_back();
     std::memcpy(host_.states(kind) + range.begin, from, floats(range));
     if (!loading_ && chosen_.any()) chosen_.take_out();

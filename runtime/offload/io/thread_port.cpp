@@ -12,6 +12,8 @@
 namespace shardscope::offload {
 namespace {
 
+// A queue of requests and a list of answers under one mutex. The threads block in pread and pwrite without
+// it. More threads than requests in flight would be idle, hence one per place in the queue, up to 64.
 class ThreadPort final : public IoPort {
  public:
   ThreadPort(int file, std::uint32_t depth) : file_(file) {
@@ -49,6 +51,7 @@ class ThreadPort final : public IoPort {
     std::unique_lock lock(mutex_);
     for (;;) {
       asked_.wait(lock, [this] { return ends_ || !requests_.empty(); });
+      // ends_ is only obeyed once no request is left: every request that was handed over is answered.
       if (requests_.empty()) return;
       const IoRequest request = requests_.front();
       requests_.pop_front();
@@ -60,6 +63,7 @@ class ThreadPort final : public IoPort {
       const std::int64_t result = moved < 0 ? -std::int64_t{errno} : std::int64_t{moved};
       lock.lock();
       answers_.push_back({request.id, result});
+      // One thread waits: a port is used by one at a time.
       answered_.notify_one();
     }
   }
