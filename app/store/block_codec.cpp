@@ -11,6 +11,7 @@ namespace {
 /// 2: has its number of lanes.
 constexpr std::uint8_t kBlockVersion = 2;
 
+/// In the order of encode_block(). begin_ns comes first, since it is the base of every time after it.
 void read_origin(BlockReader& in, BlockOrigin& block) {
   in.version(kBlockVersion);
   block.begin_ns = in.fixed<std::int64_t>();
@@ -33,6 +34,8 @@ void read_origin(BlockReader& in, BlockOrigin& block) {
 
 }  // namespace
 
+/// Through the codec itself: what is shown while a run is live and what a recording gives back then have the
+/// same rounding.
 DensityPyramid coarse(const DensityPyramid& fine) {
   std::vector<std::byte> bytes;
   ByteWriter writer(bytes);
@@ -41,6 +44,7 @@ DensityPyramid coarse(const DensityPyramid& fine) {
   return DensityPyramid::decode(reader, DensityPyramid::Levels::finest);
 }
 
+/// origin, number of lanes, keyframe, lanes, waits, memory, sums; docs/recording.md, "Blocks".
 std::vector<std::byte> encode_block(const Block& block) {
   std::vector<std::byte> bytes;
   BlockWriter out(bytes, block.begin_ns);
@@ -62,6 +66,7 @@ std::vector<std::byte> encode_block(const Block& block) {
   out.varint(block.gap ? 1 : 0);
   out.varint(ev::kStreamCount);
   write_keyframe(out, block.begin);
+  // kStreamCount of them, as many as the number above says.
   for (const BlockLane& lane : block.lanes) {
     out.time(lane.end_ns);
     out.varint(lane.rows.size());
@@ -81,6 +86,7 @@ Block decode_block(const std::byte* data, std::size_t size) {
   read_origin(in, block);
   const std::size_t lanes = in.lane_count();
   block.begin = read_keyframe(in, lanes);
+  // A program with fewer lanes may have written it: the others stay empty.
   for (BlockLane& lane : std::span(block.lanes).first(lanes)) {
     in.now_reading("lanes");
     lane.end_ns = in.time();
@@ -89,6 +95,7 @@ Block decode_block(const std::byte* data, std::size_t size) {
     for (std::size_t d = 0; d < depths; ++d) {
       lane.rows.push_back(DensityPyramid::decode(in, DensityPyramid::Levels::finest));
     }
+    // The page's bucket widths, by which a reader knows whether the page is worth reading.
     for (std::size_t d = 0; d < depths; ++d) lane.fine.push_back(in.small<std::uint8_t>());
   }
   block.waits = DensityPyramid::decode(in, DensityPyramid::Levels::finest);
@@ -98,6 +105,9 @@ Block decode_block(const std::byte* data, std::size_t size) {
   return block;
 }
 
+/// The same bytes with less memory: depths, peaks and sums are taken, levels of detail and memory stretches
+/// stepped over. What decode_block() refuses is refused here as well, so that damage is found where only
+/// heads are read.
 BlockHead decode_head(const std::byte* data, std::size_t size) {
   const std::vector<std::byte> bytes = unpack(data, size);
   BlockReader in(bytes.data(), bytes.size(), "block");

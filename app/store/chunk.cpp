@@ -23,6 +23,8 @@ constexpr std::uint32_t kMagic = 0x4B43535AU;  // "ZSCK"
 constexpr std::uint16_t kVersion = 4;
 constexpr std::size_t kHeaderBytes = 136;
 constexpr std::size_t kMaxEvents = std::size_t{1} << 22;
+// At their longest tag index, time, three ids and two values of an event are 50 bytes, with a run's length
+// and a tag of its own 60.
 constexpr std::size_t kMaxColumnsBytes = kMaxEvents * 64;
 /// 3 takes 1.6 % less room and 1.6 times as long: a collector compresses beside ranks that train.
 constexpr int kZstdLevel = 1;
@@ -51,6 +53,7 @@ struct Header {
   std::int64_t begin = 0, end = 0;
 };
 
+/// Before any memory is taken for it.
 void check(const Section& section) {
   if (section.crc != crc32c(section.packed, section.packed_bytes)) {
     throw std::runtime_error("chunk: column checksum does not match");
@@ -63,6 +66,8 @@ void check(const Section& section) {
   }
 }
 
+/// All checks that need no decompression. Each sum is in 64 bits and every size is compared with the bytes
+/// that are there, so the sections' pointers stay inside [data, data + bytes).
 Header read_header(const std::byte* data, std::size_t bytes) {
   ByteReader reader(data, bytes, "header");
   if (reader.fixed<std::uint32_t>() != kMagic) throw std::runtime_error("chunk: does not begin like a chunk");
@@ -143,6 +148,7 @@ std::vector<Event>& events_room() {
 }
 
 /// The section's columns, checked and decompressed into `room`.
+/// Valid until the thread's next call with the same `room`.
 std::span<const std::byte> unpacked(const Section& section, Scratch& room) {
   check(section);
   room.keep_at_most(kKeptRoom);
@@ -196,6 +202,7 @@ std::vector<std::byte> Chunk::encode() const {
   thread_local Scratch scratch;
   const std::size_t room = ZSTD_compressBound(columns.states.size());
   std::byte* const packed = scratch.room(room + ZSTD_compressBound(columns.others.size()));
+  // The two frames lie one behind the other, so that they are copied out in one piece.
   const std::size_t states = columns.state_events == 0 ? 0 : compress(columns.states, packed, room);
   std::byte* const packed_others = packed + states;
   const std::size_t others =
@@ -228,6 +235,8 @@ std::vector<std::byte> Chunk::encode() const {
   writer.fixed(static_cast<std::uint32_t>(columns.others.size()));
   writer.fixed(static_cast<std::uint32_t>(others));
   writer.fixed(crc32c(packed_others, others));
+  // Last field of the header, over all before it; the sections have checksums of their own, so that one of
+  // them can be read and trusted alone.
   writer.fixed(crc32c(out.data(), out.size()));
   static_assert(kHeaderBytes == 4 + 2 + 2 + 4 + 4 + 11 * 8 + 8 * 4);
   out.insert(out.end(), packed, packed_others + others);
@@ -263,6 +272,7 @@ Chunk Chunk::decode(const std::byte* data, std::size_t bytes, Part part) {
   Header header = read_header(data, bytes);
   Chunk& chunk = header.chunk;
   const bool apart = header.states.events > 0;
+  // The other section is neither checked nor decompressed.
   if (apart && part == Part::states) {
     chunk.events = decode_states(unpacked(header.states, states_room()), header.states.events,
                                  std::exchange(events_room(), {}));
@@ -277,6 +287,7 @@ Chunk Chunk::decode(const std::byte* data, std::size_t bytes, Part part) {
       apart ? unpacked(header.states, states_room()) : std::span<const std::byte>();
   const std::span<const std::byte> others = unpacked(header.others, others_room());
   chunk.events = decode_columns({states, others, header.states.events}, header.count);
+  // Only a whole chunk can be compared: the header's times are of all events.
   if (const Times held = chunk.times(); held.begin_ns != header.begin || held.end_ns != header.end) {
     throw std::runtime_error("chunk: times of its events are not those of its header");
   }

@@ -11,6 +11,7 @@ void write_span(BlockWriter& out, const Span& span) {
   out.varint(span.code);
   out.time(span.begin_ns);
   out.time(span.end_ns);
+  // mark_ns: when every rank had arrived; 0 is none.
   out.varint(span.mark_ns == 0 ? 0 : 1);
   if (span.mark_ns != 0) out.time(span.mark_ns);
   out.id(span.a);
@@ -37,6 +38,7 @@ Span read_span(BlockReader& in, std::uint8_t depth) {
 }
 
 /// As read_span().
+/// In step with read_span(): its times are read and checked, the rest is stepped over.
 void skip_span(BlockReader& in) {
   in.skip(2);
   (void)in.time();
@@ -51,11 +53,13 @@ void write_keyframe(BlockWriter& out, const RankKeyframe& keyframe) {
   for (const Lane::Keyframe& lane : keyframe.lanes) {
     out.time(lane.last_ns);
     out.varint(lane.open.size());
+    // Outermost first; the depth is the place in the list and is not stored.
     for (const Lane::Open& open : lane.open) {
       write_span(out, open.span);
       out.time(open.certain_ns);
     }
   }
+  // Every pool has its place: no number of pools is stored.
   for (const MemoryIndex::Keyframe& pool : keyframe.memory) {
     out.varint(pool.any ? 1 : 0);
     if (!pool.any) continue;
@@ -94,11 +98,15 @@ RankKeyframe read_keyframe(BlockReader& in, std::size_t lanes) {
   }
   const std::size_t buckets = in.count();
   for (std::size_t b = 0; b < buckets; ++b) {
+    // One by one: a bucket takes more memory than the bytes that name it, and a false number must not be paid
+    // for at once.
     BucketState& bucket = out.buckets.emplace_back();
     bucket.bucket = in.id();
     bucket.buffer = in.id();
     bucket.since_ns = in.time();
     bucket.elems = in.number();
+    // count() is at most the bytes that are left, so four bytes of memory for each of them is all that can be
+    // asked for.
     bucket.params.resize(in.count());
     for (std::uint32_t& param : bucket.params) param = in.id();
   }

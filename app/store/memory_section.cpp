@@ -9,6 +9,7 @@ void write_sample(BlockWriter& out, const MemorySample& sample) {
   write_categories(out, sample.bytes);
 }
 
+/// time, then kMemoryCategoryCount numbers: bytes by category.
 MemorySample read_sample(BlockReader& in) {
   MemorySample out;
   out.at_ns = in.time();
@@ -18,6 +19,7 @@ MemorySample read_sample(BlockReader& in) {
 
 }  // namespace
 
+/// Each pool by itself: changes, and only if there are any the two peaks, the leaves and the corrections.
 void write_memory(BlockWriter& out, const Block& block) {
   for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
     const BlockMemory& pool = block.memory[p];
@@ -58,11 +60,14 @@ void read_memory(BlockReader& in, Block& block) {
       change.at_ns = in.time();
       change.delta = in.number();
       change.after = in.number();
+      // Bytes may be anything: the remainder keeps the index within the arrays by category.
       change.category = static_cast<ev::MemoryCategory>(in.varint() % ev::kMemoryCategoryCount);
     }
   }
 }
 
+/// Peaks are kept; leaves (two times and the categories each) and corrections (a time and three integers) are
+/// stepped over. Times are read and not skipped, so that one that cannot be is refused here too.
 void read_memory(BlockReader& in, BlockHead& head) {
   in.now_reading("memory");
   for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {

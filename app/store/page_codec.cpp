@@ -11,10 +11,13 @@ namespace {
 
 /// 2: begins with its number of lanes, and does not end with the statuses. 3: shares in fewer steps.
 constexpr std::uint8_t kPageVersion = 3;
+// Steps of a bucket's share. As a varint half of them take one byte; of 4095 steps one in 32 does.
 constexpr std::uint32_t kPageSteps = 255;
 constexpr std::uint8_t kStatusesVersion = 1;
+// 65,536 buckets a row at most.
 constexpr std::size_t kFineBuckets = std::size_t{1} << 16;
 
+/// Four columns, as encode_statuses() writes them.
 std::vector<ParamState> read_statuses(BlockReader& in) {
   in.now_reading("statuses");
   const std::size_t params = in.count();
@@ -22,6 +25,7 @@ std::vector<ParamState> read_statuses(BlockReader& in) {
   std::vector<ParamState> statuses(params);
   for (ParamState& param : statuses) {
     const std::uint64_t code = in.varint();
+    // status in bits 0 to 3, cause in bits 4 to 7.
     param.status = code & 0xFU;
     param.cause = static_cast<ev::StatusCause>(code >> 4 & 0xFU);
   }
@@ -29,10 +33,13 @@ std::vector<ParamState> read_statuses(BlockReader& in) {
   for (ParamState& param : statuses) {
     param.since_ns = StatusIndex::kNever;
     if (in.varint() == 0) continue;
+    // From the last parameter that has a time; the sum is checked, since differences could add up to
+    // anything.
     param.since_ns = last = in.after(last, in.number());
   }
   std::uint32_t before = 0;
   for (ParamState& param : statuses) {
+    // Modulo 2^32, so that kNoId is a neighbour of 0.
     param.module = before += static_cast<std::uint32_t>(in.number());
   }
   before = 0;
@@ -44,6 +51,7 @@ std::vector<ParamState> read_statuses(BlockReader& in) {
 
 }  // namespace
 
+/// Base 0: a page has no times but those of its levels of detail, which carry their own.
 std::vector<std::byte> encode_page(const RankState& state) {
   std::vector<std::byte> bytes;
   BlockWriter out(bytes, 0);
@@ -77,6 +85,7 @@ std::vector<std::byte> encode_statuses(const RankState& state) {
   }
   std::uint32_t before = 0;
   for (const ParamState& param : statuses) {
+    // The wrapped difference as a signed one: small steps back are short too.
     out.number(static_cast<std::int32_t>(param.module - before));
     before = param.module;
   }

@@ -18,6 +18,8 @@ class TablesWriter {
  public:
   explicit TablesWriter(std::vector<std::byte>& out) : writer_(out), out_(out) {}
   template <typename T>
+  // Doubles as their eight bytes, bit for bit; signed integers zigzag, others (bool and enumerations' numbers
+  // too) as varints.
   void value(const T& v) {
     if constexpr (std::is_same_v<T, double>) {
       writer_.fixed(std::bit_cast<std::uint64_t>(v));
@@ -37,6 +39,7 @@ class TablesWriter {
     for (const T& item : items) each(item);
   }
   template <typename T, typename Each>
+  // Nothing at all for an empty list; so only the last list of all may be written so.
   void list_at_end(const std::vector<T>& items, Each each) {
     if (!items.empty()) list(items, each);
   }
@@ -56,6 +59,7 @@ class TablesReader {
     } else if constexpr (std::is_signed_v<T>) {
       v = static_cast<T>(unzigzag(reader_.varint()));
     } else {
+      // Narrowed without a check: what must not be wrong is looked at by what_is_wrong().
       v = static_cast<T>(reader_.varint());
     }
   }
@@ -88,6 +92,7 @@ class TablesReader {
 
 /// An enumeration as one byte.
 template <typename Io, typename Enum>
+/// The writer's field is const: only the reader assigns. what_is_wrong() looks at the values.
 void enumeration(Io& io, Enum& field) {
   auto number = static_cast<std::uint8_t>(field);
   io.value(number);
@@ -119,6 +124,7 @@ void later_fields(Io& io, Tables& t) {
     enumeration(io, lane.lane);
     io.value(lane.name);
   });
+  // As many as the lists above have; no number of its own.
   for (auto& m : t.modules) io.value(m.model);
   for (auto& s : t.slices) {
     io.value(s.block_elems);
@@ -136,6 +142,8 @@ void later_fields(Io& io, Tables& t) {
 }
 
 template <typename Io, typename Tables>
+/// The order is the format: a field that is added raises the version, unless it is a list at the very end
+/// (list_at_end()).
 void all_fields(Io& io, Tables& t) {
   const auto value = [&](auto& v) { io.value(v); };
   io.value(t.run_id);
@@ -174,6 +182,7 @@ void all_fields(Io& io, Tables& t) {
     io.value(p.shard_elems);
     io.value(p.padding_elems);
     io.list(p.modules, value);
+    // Bit 0 persistent, bit 1 frozen.
     auto flags = static_cast<std::uint8_t>((p.persistent ? 1U : 0U) | (p.frozen ? 2U : 0U));
     io.value(flags);
     if constexpr (!std::is_const_v<std::remove_reference_t<decltype(p)>>) {

@@ -4,6 +4,7 @@
 namespace shardscope::store {
 namespace {
 
+/// stream is used as an index by whoever reads the block: checked here.
 void read_carried(BlockReader& in, Block::Carried& carried) {
   carried.stream = in.small<std::uint8_t>();
   carried.depth = in.small<std::uint8_t>();
@@ -12,6 +13,8 @@ void read_carried(BlockReader& in, Block::Carried& carried) {
   if (carried.stream >= ev::kStreamCount) in.fail("names a lane that is not there");
 }
 
+/// What a head leaves out is decided by type: one function reads both, so they cannot differ in what they
+/// refuse.
 std::vector<Block::Carried>* carried_of(Block& block) { return &block.carried; }
 std::vector<Block::Carried>* carried_of(BlockHead&) { return nullptr; }
 
@@ -19,6 +22,7 @@ std::vector<Block::Carried>* carried_of(BlockHead&) { return nullptr; }
 template <typename Sums>
 void read_sums_of(BlockReader& in, Sums& block) {
   in.now_reading("sums");
+  // At most the bytes that are left: an element takes at least one.
   block.counts.resize(in.count());
   for (InstantCount& count : block.counts) {
     count.kind = in.small<ev::EventKind>();
@@ -34,6 +38,7 @@ void read_sums_of(BlockReader& in, Sums& block) {
   }
   block.totals.resize(in.count());
   for (SpanTotal& total : block.totals) {
+    // The rank is the block's and is not stored with each.
     total.lane = {block.rank, in.small<ev::StreamId>()};
     total.kind = in.small<ev::EventKind>();
     total.code = in.small<std::uint8_t>();

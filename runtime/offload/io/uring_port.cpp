@@ -61,7 +61,7 @@ class UringPort final : public IoPort {
       answers.push_back({static_cast<std::uint32_t>(io_uring_cqe_get_data64(entry)), entry->res});
       // Hands the entry back to the kernel, so its contents are taken before.
       io_uring_cqe_seen(&ring_, entry);
-    // All that have come by now, without another system call for each.
+      // All that have come by now, without another system call for each.
     } while (io_uring_peek_cqe(&ring_, &entry) == 0);
   }
 
