@@ -20,6 +20,7 @@ class DeviceShards final : public ShardStore {
   }
 
   [[nodiscard]] kernels::DType type() const noexcept override { return type_; }
+  // The optimizer writes new values where they are gathered from.
   [[nodiscard]] bool in_place() const noexcept override { return true; }
   [[nodiscard]] kernels::Ptr at(plan::Range range) override { return {byte_at(range.begin), type_}; }
   void put(plan::Range range, const void* from, std::uint32_t group) override {
@@ -32,6 +33,7 @@ class DeviceShards final : public ShardStore {
   [[nodiscard]] bool quantized(plan::ParamId param) const noexcept override {
     return quantized_[plan::raw(param)];
   }
+  // Nothing is loaded, so the gather is the first to write to its destination.
   [[nodiscard]] device::Stream& destination() noexcept override { return device_.gather(); }
   void load(std::span<const ShardLoad>) override {}
   void read_ahead(std::span<const plan::ParamId>) override {}
@@ -45,6 +47,7 @@ class DeviceShards final : public ShardStore {
     std::size_t end = bytes_of(layout.trainable_elems);
     for (const plan::ParamId id : layout.order) {
       const std::int64_t offset = layout.shard_offset[plan::raw(id)];
+      // The same offsets as in the owned range, so at() needs no table.
       if (offset < layout.trainable_elems) {
         starts_[plan::raw(id)] = bytes_of(offset);
         continue;

@@ -37,6 +37,7 @@ class HostOptimizer final : public optim::OptimizerState {
     piece_elems_ = std::min(longest, kPieceElems);
     if (type_ == kernels::DType::f32) return;
     for (Staging& slot : staging_) {
+      // Of the worker stream, which is the first to write to it.
       slot.buffer = staging.allocate(static_cast<std::size_t>(piece_elems_) * kernels::size_of(type_),
                                      {ev::MemoryCategory::temporary}, device_.worker());
       slot.sent = device_.make_event();
@@ -48,6 +49,7 @@ class HostOptimizer final : public optim::OptimizerState {
     end_visit();
     events_.order(device_.compute(), device_.worker());
   }
+  // Queues only. The worker takes the pieces in order; begin and end are stamped as it gets there.
   void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) override {
     device::Stream& worker = device_.worker();
     std::int64_t elems = 0;
@@ -83,6 +85,7 @@ class HostOptimizer final : public optim::OptimizerState {
     for (; group <= states_->tiles().back().group; ++group) {
       for_tiles_of(group, TileUse::read,
                    [&](const TileStates& states, plan::Range piece, std::int64_t at, kernels::Ptr rounded) {
+                     // fp32: put() reads the master weights themselves, nothing has to be made.
                      if (rounded.data == nullptr) return;
                      device_.worker().run(
                          [from = states.master + at, rounded, n = piece.size()](const kernels::Exec& exec) {
@@ -118,9 +121,11 @@ class HostOptimizer final : public optim::OptimizerState {
     for (std::size_t i = 0; i < tiles.size(); ++i) {
       if (tiles[i].group != group) continue;
       const plan::Range range = tiles[i].range;
+      // May queue the read of this tile and of the next one; the worker stream waits, not this thread.
       const TileStates states = states_->open(i);
       for (std::int64_t begin = range.begin; begin < range.end; begin += piece_elems_) {
         const plan::Range piece{begin, std::min(range.end, begin + piece_elems_)};
+        // Within the tile: its states begin at the tile's first element.
         const std::int64_t at = begin - range.begin;
         Staging& slot = staging_[next_slot_];
         next_slot_ = (next_slot_ + 1) % staging_.size();
@@ -133,6 +138,7 @@ class HostOptimizer final : public optim::OptimizerState {
         params_.put(piece, slot.buffer ? slot.buffer.data() : states.master + at, group);
         if (slot.sent) device_.copy().record(*slot.sent);
       }
+      // Everything that uses the tile has been queued.
       states_->close(i, use);
     }
   }
@@ -151,6 +157,7 @@ class HostOptimizer final : public optim::OptimizerState {
         // The host reads and writes the states itself: the read of the tile must have come.
         device_.worker().synchronize();
       }
+      // Stays `changed` when a later access of the visit only reads.
       if (use == TileUse::changed) visited_->use = use;
       const TileStates& states = visited_->states;
       float* base = kind == StateKind::master     ? states.master

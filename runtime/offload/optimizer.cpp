@@ -83,6 +83,7 @@ std::unique_ptr<OptimizerState> make_optimizer(device::Device& device, optim::Pa
                                                : make_resident_states(device, pool, sub_groups, first);
     on_host = make_host_optimizer(device, params, type, gradient.host, std::move(states), pool);
   }
+  // No split where one side has all.
   if (!on_host) return on_device;
   if (!on_device) return on_host;
   return std::make_unique<SplitOptimizer>(std::move(on_device), std::move(on_host), first,

@@ -97,6 +97,7 @@ SwapSpace::SwapSpace(device::Device& device, const std::string& folder, const pl
                            ". Name a folder on a local disk that this user may write to",
                        kWhere);
   }
+  // One port, used from the nvme stream's worker only.
   port_ = make_io_port(file_, io_depth(aio), why_threads_);
   places_ = std::make_unique<FileArena>(file_, folder);
 }
@@ -107,6 +108,7 @@ SwapSpace::~SwapSpace() {
     device_.nvme().synchronize();
   } catch (...) {  // NOLINT(bugprone-empty-catch): reported where the step waited for it
   }
+  // The arena first: it refers to the file. Then the port, whose ring refers to it too.
   places_.reset();
   port_.reset();
   if (file_ >= 0) close(file_);
@@ -137,6 +139,7 @@ void SwapSpace::queue(IoDirection direction, std::vector<IoPart> parts, Transfer
       .bytes = bytes,
       .swap_buffers = buffers_in_use};
   device::Stream& stream = device_.nvme();
+  // Stamped when the stream gets here, so waiting for `copied` or `closed` is not part of the transfer.
   execution::emit_on<ev::EventKind::transfer_begin>(stream, fields);
   // run_transfer() blocks the nvme stream's worker and nothing else; order and overlap follow from the
   // stream.

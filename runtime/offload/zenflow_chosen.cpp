@@ -22,11 +22,13 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& ev
     : in_(input), device_(input.device), events_(events), whole_(whole) {
   std::int64_t columns = 0;
   for (const plan::ColumnSlice& slice : in_.slices) {
+    // Places for the most that may be chosen (capacity); pack() then moves the items together.
     items_.push_back({slice, {}, capacity_, 0, columns});
     capacity_ += slice.capacity();
     columns += slice.choose;
     scores_elems_ += slice.columns;
   }
+  // On the compute stream, which takes, steps and puts the chosen elements.
   const auto packed = [&](std::size_t bytes, ev::MemoryCategory category) {
     return device_.memory().allocate(bytes, {category, ev::kNoId}, device_.compute());
   };
@@ -38,6 +40,8 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& ev
       states_[k] = packed(floats(capacity_), kCategories[k]);
       continue;
     }
+    // zenflow.offload: packed states in host memory. Between a take_out() and the next bring_back() only the
+    // copy stream touches them.
     states_[k] = host.allocate(floats(capacity_), {kCategories[k], ev::kNoId}, device_.copy());
     for (Stage& stage : stages_) {
       stage.states[k] = device_.memory().allocate(floats(std::min(capacity_, in_.piece_elems)),
@@ -54,10 +58,14 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& ev
   scores_ = packed(floats(scores_elems_), ev::MemoryCategory::temporary);
   host_scores_ =
       device_.pinned().allocate(floats(scores_elems_), {ev::MemoryCategory::temporary}, device_.compute());
+  // One buffer for three uses that never overlap: states out, states back, values for parameters kept
+  // elsewhere.
   moving_ = device_.pinned().allocate(floats(capacity_), {ev::MemoryCategory::temporary}, device_.copy());
   if (device_.backend() != kernels::Backend::cost) return;
   for (const Item& item : items_) {
     for (std::int32_t column = 0; column < item.slice.columns; ++column) {
+      // Without values no column has a larger gradient than another: its number of elements stands for its
+      // sum.
       even_scores_.push_back(static_cast<float>(kernels::elems_in_columns(item.part(), &column, 1)));
     }
   }
@@ -80,6 +88,7 @@ void ZenFlowChosen::score() {
         });
     offset += item.slice.columns;
   }
+  // 4 bytes for each column: the choice itself is made on the host.
   device_.copy_async(host_scores_.data(), scores_.data(), floats(scores_elems_), device_.compute());
   device_.compute().synchronize();
 }
@@ -114,10 +123,12 @@ void ZenFlowChosen::choose(Item& item, const float* scores) const {
   // Less than a row: only the columns it touches may be chosen.
   std::vector<std::int32_t> touched;
   for (std::int64_t i = 0; i < item.slice.elems; ++i) {
+    // The slice begins at first_column and may wrap into the next row.
     touched.push_back(static_cast<std::int32_t>((item.slice.first_column + i) % columns));
   }
   std::sort(touched.begin(), touched.end());
   std::vector<float> of_touched;
+  // Untouched columns have a score of 0 on this rank and would take places from those that it can step.
   for (const std::int32_t column : touched) of_touched.push_back(scores[column]);
   item.columns.clear();
   for (const std::int32_t i : plan::select_columns(of_touched, in_.settings.topk_ratio)) {
@@ -149,6 +160,7 @@ std::vector<double> ZenFlowChosen::masses() const {
   const float* scores = this->scores();
   for (const Item& item : items_) {
     if (!item.matrix()) continue;
+    // Parameters have a number over all ranks, so that the sums of different ranks meet in one place.
     const std::uint32_t matrix = in_.matrix_of[plan::raw(item.slice.param)];
     for (std::int64_t column = 0; column < item.slice.columns; ++column) {
       sums[2 * matrix + 1] += static_cast<double>(scores[column]);
@@ -156,6 +168,7 @@ std::vector<double> ZenFlowChosen::masses() const {
     for (const std::int32_t column : item.columns) sums[2 * matrix] += static_cast<double>(scores[column]);
     scores += item.slice.columns;
   }
+  // Every rank has slices of some matrices only; the vote is over whole ones.
   in_.sum_over_ranks(sums);
   return sums;
 }
@@ -220,6 +233,7 @@ void ZenFlowChosen::take_out() {
 /// Gradients of chosen elements are packed by a copy on the device, stepped, and the new values written over
 /// the parameters; all on the compute stream unless states or parameters are kept on the host.
 void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
+  // From here on the packed states are ahead of those in host memory.
   back_ = false;
   device::Stream& compute = device_.compute();
   const ev::Fields<ev::EventKind::optimizer_begin> fields{.sub_group = 0, .step = step, .elems = elems_};
@@ -248,6 +262,7 @@ kernels::Ptr ZenFlowChosen::values() const noexcept {
   return {masters ? states_[0].data() : params_.data(), in_.type};
 }
 
+/// One kernel over all chosen elements of the rank, whatever matrices they are of.
 void ZenFlowChosen::update(const kernels::AdamW& settings) {
   if (in_.settings.offload_chosen) return update_by_pieces(settings);
   device_.compute().run([this, settings](const kernels::Exec& exec) {
@@ -308,6 +323,8 @@ void ZenFlowChosen::put_where_they_rest() {
   transfer(device_, ev::TransferKind::device_to_host, moving_.data(), packed.data, bytes_of(elems_, in_.type),
            {});
   for (const Item& item : items_) {
+    // The rank's shard of the parameter; the slice begins where it does. open() orders the returned stream
+    // behind the copy stream, close() the copy stream behind it.
     const optim::StoredPart part = in_.params.open(item.slice.param);
     // The columns too are taken from the memory that this stream reads.
     const bool on_device = part.stream == &device_.compute();
@@ -356,6 +373,7 @@ std::vector<std::int32_t> ZenFlowChosen::columns() const {
   return all;
 }
 
+/// Columns come from a file: every number is checked before it is used as an index.
 void ZenFlowChosen::set_columns(const std::vector<std::int32_t>& columns) {
   std::size_t at = 0;
   const auto require = [](bool good) {

@@ -23,6 +23,7 @@ ZenFlowHost::ZenFlowHost(const ZenFlowInput& input, execution::EventPool& events
       device_(input.device),
       events_(events),
       pool_(host_pool(input.device, input.pin_memory)),
+      // The last piece may be shorter.
       pieces_((input.elems + input.piece_elems - 1) / input.piece_elems) {
   const auto host = [&](ev::MemoryCategory category) {
     return pool_.allocate(floats(in_.elems), {category, ev::kNoId}, device_.worker());
@@ -33,6 +34,7 @@ ZenFlowHost::ZenFlowHost(const ZenFlowInput& input, execution::EventPool& events
                                   {&sums_[0], ev::MemoryCategory::grad_shard}}) {
     *buffer = host(category);
   }
+  // The second sum: one is updated from while the other fills.
   if (in_.settings.overlap_step) sums_[1] = host(ev::MemoryCategory::grad_shard);
   // The sums are not zeroed: the first step of an interval overwrites.
   for (const device::Buffer* buffer : {&master_, &momentum_, &variance_}) {
@@ -40,6 +42,7 @@ ZenFlowHost::ZenFlowHost(const ZenFlowInput& input, execution::EventPool& events
       kernels::fill_zero(exec, data, bytes);
     });
   }
+  // Staging is of one piece, twice: its size does not grow with the model.
   const auto temporary = [&](DType type) {
     return pool_.allocate(piece_bytes(type), {ev::MemoryCategory::temporary}, device_.worker());
   };
@@ -91,6 +94,7 @@ void ZenFlowHost::add_to_sum(std::int64_t steps_in_sum, const kernels::AdamW& se
     device_.worker().run([raw = kernels::Ptr{piece.raw.data(), in_.gradient.type},
                           wide = kernels::Ptr{piece.wide ? piece.wide.data() : piece.raw.data(), DType::f32},
                           to = kernels::Ptr{sum + range.begin, DType::f32}, n = range.size(),
+                          // The first step of an interval sets the sum, later ones add to it.
                           first = steps_in_sum == 1,
                           factor = settings.grad_scale](const kernels::Exec& exec) {
       if (first) {
@@ -104,6 +108,7 @@ void ZenFlowHost::add_to_sum(std::int64_t steps_in_sum, const kernels::AdamW& se
       kernels::scale(exec, wide, factor, n);
       kernels::accumulate(exec, to, wide, n);
     });
+    // Behind the sum: the next copy into `raw` waits for it.
     device_.worker().record(*piece.taken);
   }
 }
@@ -129,6 +134,7 @@ void ZenFlowHost::begin(std::int64_t steps, plan::UpdateCause cause, std::uint32
   if (run == Run::beside) filling_ ^= 1;
 }
 
+/// As many pieces as the part of the interval that has passed: the update is spread evenly over the steps.
 void ZenFlowHost::advance(std::int64_t steps_in_sum, std::uint32_t step) {
   queue(plan::pieces_due(pieces_, steps_in_sum, interval_), step);
 }
@@ -137,6 +143,7 @@ void ZenFlowHost::advance(std::int64_t steps_in_sum, std::uint32_t step) {
 void ZenFlowHost::queue(std::int64_t end, std::uint32_t step) {
   if (!unpublished_ || done_ >= end) return;
   device::Stream& worker = device_.worker();
+  // Neighbouring pieces are queued as one update.
   const plan::Range range{piece_range(done_).begin, piece_range(end - 1).end};
   const ev::Fields<ev::EventKind::optimizer_begin> fields{
       .sub_group = 0, .step = step, .elems = range.size()};
@@ -184,6 +191,7 @@ void ZenFlowHost::publish_from(const float* values) {
       from = piece.rounded.data();
     }
     events_.order(device_.worker(), device_.copy());
+    // On the copy stream, behind the rounding of this piece and beside that of the next one.
     in_.params.put(range, from, ev::kNoId);
     device_.copy().record(*piece.sent);
   }
@@ -203,6 +211,8 @@ void ZenFlowHost::read_sum(plan::Range range, float* to) const {
   std::memcpy(to, data(sums_[filling_]) + range.begin, floats(range.size()));
 }
 
+/// Parameters lie shard by shard where the store has them; range counts in the owned range. Waits for each
+/// slice, since `to` is the caller's memory.
 void ZenFlowHost::read_stored(plan::Range range, float* to) const {
   std::fill(to, to + range.size(), 0.0F);  // what is between slices
   for (const plan::ColumnSlice& slice : in_.slices) {

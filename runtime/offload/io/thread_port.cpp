@@ -39,7 +39,9 @@ class ThreadPort final : public IoPort {
 
   void wait(std::vector<IoResult>& answers) override {
     std::unique_lock lock(mutex_);
+    // At least one: the caller has requests in flight, so one of the threads will answer.
     answered_.wait(lock, [this] { return !answers_.empty(); });
+    // All there are, in the order in which they came.
     answers.insert(answers.end(), answers_.begin(), answers_.end());
     answers_.clear();
   }

@@ -38,6 +38,7 @@ class UringPort final : public IoPort {
     // The kernel may take part of the batch. EAGAIN and EBUSY pass as it frees resources; the entries stay in
     // the ring meanwhile.
     for (std::size_t left = requests.size(); left > 0;) {
+      // Returns entries taken from the ring, or minus errno.
       const int taken = io_uring_submit(&ring_);
       if (taken == -EINTR || taken == -EAGAIN || taken == -EBUSY) continue;
       if (taken < 0) {
@@ -58,6 +59,7 @@ class UringPort final : public IoPort {
       throw BackendError("io_uring_wait_cqe", -status, std::strerror(-status), "offload/io");
     }
     do {
+      // `res`: bytes moved, or minus errno, as IoResult has it.
       answers.push_back({static_cast<std::uint32_t>(io_uring_cqe_get_data64(entry)), entry->res});
       // Hands the entry back to the kernel, so its contents are taken before.
       io_uring_cqe_seen(&ring_, entry);
