@@ -65,11 +65,13 @@ std::vector<std::byte> encode_block(const Block& block) {
   out.time(block.end_ns);
   out.varint(block.gap ? 1 : 0);
   out.varint(ev::kStreamCount);
+  // What was going on when the block begins, so that its events can be read without those before it.
   write_keyframe(out, block.begin);
   // kStreamCount of them, as many as the number above says.
   for (const BlockLane& lane : block.lanes) {
     out.time(lane.end_ns);
     out.varint(lane.rows.size());
+    // The finest level of each row that has at most kBlockBuckets buckets; finer ones are in the page.
     for (const DensityPyramid& row : lane.rows) row.encode(out, kBlockBuckets);
     for (const std::uint8_t shift : lane.fine) out.varint(shift);
   }
@@ -117,9 +119,11 @@ BlockHead decode_head(const std::byte* data, std::size_t size) {
   skip_keyframe(in, lanes);
   for (std::uint8_t& depth : std::span(head.depths).first(lanes)) {
     in.now_reading("lanes");
+    // Read and not skipped: a time that cannot be is refused.
     (void)in.time();
     const std::size_t depths = in.count();
     if (depths > Lane::kMaxDepth) in.fail("have too many rows");
+    // Levels of detail do not say how many bytes they have: each is stepped over by its own counts.
     for (std::size_t d = 0; d < depths; ++d) DensityPyramid::check(in);
     in.skip(depths);
     depth = static_cast<std::uint8_t>(depths);

@@ -29,6 +29,7 @@ class ByteWriter {
   explicit ByteWriter(std::vector<std::byte>& out) : out_(out) {}
 
   template <typename T>
+  // Lowest byte first, on any machine.
   void fixed(T value) {
     auto bits = static_cast<std::uint64_t>(value);
     for (std::size_t i = 0; i < sizeof(T); ++i, bits >>= 8)
@@ -111,6 +112,7 @@ class ByteReader {
       }
       take(value);
     }
+    // The last few, within ten bytes of the end: each byte is checked.
     at_ = at;
     for (; count > 0; --count) take(varint());
   }

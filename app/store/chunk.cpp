@@ -39,6 +39,7 @@ struct FreeDecompressor {
 };
 
 /// Columns as they lie in an encoded chunk.
+/// bytes: size decompressed; packed_bytes and crc: of the zstd frame as it is stored.
 struct Section {
   std::size_t events = 0;
   std::uint32_t bytes = 0, packed_bytes = 0, crc = 0;
@@ -86,6 +87,7 @@ Header read_header(const std::byte* data, std::size_t bytes) {
     throw std::runtime_error("chunk: version " + std::to_string(version) + ", this program reads version " +
                              std::to_string(kVersion));
   }
+  // Stored less one, so that 65,536 parts fit 16 bits.
   const auto more_parts = reader.fixed<std::uint16_t>();
   Chunk& chunk = header.chunk;
   chunk.parts = std::uint32_t{more_parts} + 1;
@@ -123,6 +125,7 @@ Header read_header(const std::byte* data, std::size_t bytes) {
   if (states.events == 0 && packed != others.packed_bytes) {
     throw std::runtime_error("chunk: holds columns of no event");
   }
+  // Not negative: checked above.
   others.events = header.count - states.events;
   states.packed = data + kHeaderBytes;
   others.packed = states.packed + states.packed_bytes;
@@ -132,6 +135,7 @@ Header read_header(const std::byte* data, std::size_t bytes) {
 /// Memory for the columns of this thread's call. Not kept when large, so that one large chunk is not
 /// remembered for ever.
 constexpr std::size_t kKeptRoom = std::size_t{16} << 20;
+/// Two, since decode() of a whole chunk needs both sections at once.
 Scratch& states_room() {
   thread_local Scratch scratch;
   return scratch;
@@ -177,6 +181,7 @@ std::size_t compress(std::span<const std::byte> columns, std::byte* out, std::si
 
 }  // namespace
 
+/// Events are ordered by time within a lane only, hence the search.
 Chunk::Times Chunk::times() const noexcept {
   if (events.empty()) return {};
   Times out{INT64_MAX, INT64_MIN};
@@ -243,6 +248,7 @@ std::vector<std::byte> Chunk::encode() const {
   return out;
 }
 
+/// Reads the header only.
 ChunkIdentity identity_of(const std::byte* data, std::size_t bytes) {
   const Header header = read_header(data, bytes);
   const Chunk& chunk = header.chunk;
@@ -258,6 +264,7 @@ ChunkIdentity identity_of(const std::byte* data, std::size_t bytes) {
           .clock_residual_ns = chunk.clock_residual_ns};
 }
 
+/// Checksums of both sections as they are stored; no event is decoded.
 void Chunk::verify(const std::byte* data, std::size_t bytes) {
   const Header header = read_header(data, bytes);
   check(header.states);

@@ -18,6 +18,7 @@ struct Tag {
   std::size_t count = 0;
 };
 
+/// Fields in the order of the mask's bits: a, b, c, v0, v1.
 void set_field(Event& event, std::size_t f, std::int64_t value) noexcept {
   switch (f) {
     case 0:
@@ -101,6 +102,7 @@ void read_field(ByteReader& reader, const std::vector<Tag>& tags, const Places& 
   reader.now_reading(kNames[f]);
   std::size_t i = 0;
   for (const Tag& tag : tags) {
+    // Not stored: the events have the initial value from Event{}, and their places are passed over.
     if ((tag.mask >> f & 1U) == 0 || (f == 4 && is_memory(tag.key))) {
       i += tag.count;
       continue;
@@ -170,6 +172,7 @@ void read_order(ByteReader& reader, std::size_t count, std::size_t state_events,
 
 }  // namespace
 
+/// Events of the state alone, in the chunk's order among themselves. `events`: memory to use again.
 std::vector<Event> decode_states(std::span<const std::byte> states, std::size_t count,
                                  std::vector<Event> events) {
   events.resize(count);

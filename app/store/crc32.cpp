@@ -29,6 +29,7 @@ constexpr Tables kTables = make_tables();
 
 }  // namespace
 
+/// `seed`: the result for the bytes before, so that one sum can be taken in pieces.
 std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t seed) noexcept {
   const auto* at = static_cast<const unsigned char*>(data);
   std::uint32_t crc = ~seed;

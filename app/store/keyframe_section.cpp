@@ -49,6 +49,7 @@ void skip_span(BlockReader& in) {
 
 }  // namespace
 
+/// lanes, pools, buckets; docs/recording.md, "Blocks", 1.
 void write_keyframe(BlockWriter& out, const RankKeyframe& keyframe) {
   for (const Lane::Keyframe& lane : keyframe.lanes) {
     out.time(lane.last_ns);
@@ -56,6 +57,7 @@ void write_keyframe(BlockWriter& out, const RankKeyframe& keyframe) {
     // Outermost first; the depth is the place in the list and is not stored.
     for (const Lane::Open& open : lane.open) {
       write_span(out, open.span);
+      // The last instant before a gap at which the span was open for certain; never if there is none.
       out.time(open.certain_ns);
     }
   }
@@ -67,6 +69,7 @@ void write_keyframe(BlockWriter& out, const RankKeyframe& keyframe) {
     write_categories(out, pool.bytes);
   }
   out.varint(keyframe.buckets.size());
+  // Open gradient buckets with the parameters that they hold so far.
   for (const BucketState& bucket : keyframe.buckets) {
     out.id(bucket.bucket);
     out.id(bucket.buffer);
@@ -116,6 +119,7 @@ RankKeyframe read_keyframe(BlockReader& in, std::size_t lanes) {
 /// As read_keyframe().
 void skip_keyframe(BlockReader& in, std::size_t lanes) {
   in.now_reading("keyframe");
+  // In step with read_keyframe(), call for call: what that refuses is refused here.
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     (void)in.time();
     const std::size_t open = in.count();
@@ -135,6 +139,7 @@ void skip_keyframe(BlockReader& in, std::size_t lanes) {
     in.skip(2);
     (void)in.time();
     in.skip(1);
+    // The parameters: ids are any 32 bits, so there is nothing to check.
     in.skip(in.count());
   }
 }

@@ -28,10 +28,12 @@ void write_memory(BlockWriter& out, const Block& block) {
     write_sample(out, block.peaks[p].all);
     write_sample(out, block.peaks[p].model_state);
     out.varint(pool.leaves.size());
+    // A leaf is a stretch of changes: when it begins, and its highest sample.
     for (const MemoryIndex::Leaf& leaf : pool.leaves) {
       out.time(leaf.begin_ns);
       write_sample(out, leaf.highest);
     }
+    // Changes that were inserted where a pool's bytes after a gap were not those that its events add up to.
     out.varint(block.corrections[p].size());
     for (const MemoryIndex::Change& change : block.corrections[p]) {
       out.time(change.at_ns);

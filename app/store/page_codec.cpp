@@ -66,6 +66,7 @@ std::vector<std::byte> encode_page(const RankState& state) {
   return pack(bytes);
 }
 
+/// (params) entries in the order of parameter ids.
 std::vector<std::byte> encode_statuses(const RankState& state) {
   std::vector<std::byte> bytes;
   BlockWriter out(bytes, 0);
@@ -78,6 +79,8 @@ std::vector<std::byte> encode_statuses(const RankState& state) {
   }
   std::int64_t last = 0;
   for (const ParamState& param : statuses) {
+    // As a difference kNever would take up to ten bytes, and so would the step back from it; as a flag it
+    // takes one.
     out.varint(param.since_ns == StatusIndex::kNever ? 0 : 1);
     if (param.since_ns == StatusIndex::kNever) continue;
     out.number(param.since_ns - last);
@@ -97,6 +100,7 @@ std::vector<std::byte> encode_statuses(const RankState& state) {
   return pack(bytes);
 }
 
+/// `levels`: finest for a reader that makes the wider levels itself or needs none.
 BlockPage decode_page(const std::byte* data, std::size_t size, DensityPyramid::Levels levels) {
   const std::vector<std::byte> bytes = unpack(data, size);
   BlockReader in(bytes.data(), bytes.size(), "page");

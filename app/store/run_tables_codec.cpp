@@ -29,11 +29,13 @@ class TablesWriter {
       writer_.varint(static_cast<std::uint64_t>(v));
     }
   }
+  // Length in bytes, then the bytes; any bytes, no terminating zero.
   void value(const std::string& text) {
     writer_.varint(text.size());
     for (const char c : text) out_.push_back(static_cast<std::byte>(c));
   }
   template <typename T, typename Each>
+  // Number of items, then what `each` writes of every one.
   void list(const std::vector<T>& items, Each each) {
     writer_.varint(items.size());
     for (const T& item : items) each(item);
@@ -203,6 +205,7 @@ void all_fields(Io& io, Tables& t) {
 
 }  // namespace
 
+/// Version, then the fields. The row of the recording has a checksum; there is none in the bytes.
 std::vector<std::byte> encode_tables(const ev::RunTables& tables) {
   std::vector<std::byte> out;
   TablesWriter writer(out);
@@ -221,7 +224,9 @@ ev::RunTables decode_tables(const std::byte* data, std::size_t bytes) {
   }
   ev::RunTables tables;
   all_fields(reader, tables);
+  // Bytes that are left over are of a format that this program does not know, or damaged.
   reader.expect_end();
+  // Ids and counts that refer to each other, enumerations: the decoder looks at none of these.
   if (const char* wrong = ev::what_is_wrong(tables))
     throw std::runtime_error(std::string("static tables: ") + wrong);
   return tables;

@@ -58,6 +58,7 @@ void read_sums_of(BlockReader& in, Sums& block) {
 
 }  // namespace
 
+/// counts, gates, carried, totals, notable; docs/recording.md, "Blocks", 4.
 void write_sums(BlockWriter& out, const Block& block) {
   out.varint(block.counts.size());
   for (const InstantCount& count : block.counts) {
@@ -66,6 +67,7 @@ void write_sums(BlockWriter& out, const Block& block) {
     out.varint(count.count);
   }
   out.varint(block.gates);
+  // Spans that were open at the block's begin, with the end as far as this block knows it.
   out.varint(block.carried.size());
   for (const Block::Carried& carried : block.carried) {
     out.varint(carried.stream);

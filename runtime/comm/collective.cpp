@@ -5,6 +5,7 @@
 namespace shardscope::comm {
 namespace {
 
+/// The number comes from another rank's memory and is only shown: no value of it may fail.
 const char* name_of_type(std::uint32_t type) noexcept {
   switch (static_cast<kernels::DType>(type)) {
     case kernels::DType::f32:
@@ -57,6 +58,7 @@ bool same(const Signature& a, const Signature& b) noexcept {
          a.calls == b.calls && a.elems == b.elems && a.shape_hash == b.shape_hash;
 }
 
+/// Elements in units of the type; of packed int4 values these are bytes.
 std::string describe(const Signature& s) {
   std::string text = name_of(static_cast<instrumentation::CollectiveOp>(s.op));
   text += " of " + std::to_string(s.parts) + (s.parts == 1 ? " part, " : " parts, ") +

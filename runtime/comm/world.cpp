@@ -97,6 +97,7 @@ std::unique_ptr<Communicator> World::make_communicator(const std::string& name, 
   }
   // A transport that compares in enter() needs no second exchange.
   const bool compare = sanity_checks_ && !transport->compares();
+  // sequence_ is this World's: collectives of all its communicators are numbered together.
   return std::make_unique<CommunicatorCore>(group, rank(), name, std::move(transport), link, sequence_,
                                             compare);
 }
@@ -114,6 +115,7 @@ std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& o
   MpiSession& session = MpiSession::instance(argc, argv);
   check_launch(session.size());
   const bool one_node = session.ranks_per_node() == session.size();
+  // Shared memory reaches one node only.
   if (options.transport == mpi || (options.transport == automatic && !one_node)) {
     return std::make_unique<MpiWorld>(session, options);
   }
@@ -125,6 +127,7 @@ std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& o
                        "comm");
   }
   try {
+    // Needed until the world is made; afterwards ranks speak through shared memory.
     MpiBootstrap bootstrap(session.rank(), session.size());
     std::unique_ptr<ShmWorld> world = make_process_world(bootstrap, options);
     world->set_after_failure([&session](bool all_left) {

@@ -44,6 +44,7 @@ bool shared_by_ranks(World& world, int ordinal, const std::string& where) {
     control->broadcast_host(one, r);
     all.insert(one);
   }
+  // Fewer devices than ranks: two share one.
   return all.size() < world.size();
 }
 
@@ -61,6 +62,7 @@ void attach_cuda(World& world, device::Device& device, int ordinal, DeviceTransp
         "the host",
         where);
   }
+  // This rank within a group, as the transports count.
   const auto place = [rank = world.rank()](const Group& group) {
     return static_cast<std::uint32_t>(std::lower_bound(group.members.begin(), group.members.end(), rank) -
                                       group.members.begin());

@@ -170,6 +170,7 @@ class NcclTransport::Watchdog {
       if (watched_.empty() || !failure_.empty()) continue;
       failure_ = problem(watched_.front());
       if (failure_.empty()) continue;
+      // Not watched any more: the abort ends them all.
       watched_.clear();
       // move() may hold comm_mutex_ and wait for mutex_ in watch() or check_failure().
       lock.unlock();
@@ -316,6 +317,7 @@ void NcclTransport::queue_part(const Collective& c, const Part& part, void* stre
   // stays in range. The order of additions is NCCL's (ring, tree), so bits differ from the host's transports.
   const bool scaled = reduces && c.factor != 1.0F;
   if (scaled) {
+    // ncclScalarHostImmediate: read before the call returns, so a local suffices.
     std::uint32_t scalar = scalar_of(c.factor, c.type);
     check(ncclRedOpCreatePreMulSum(&sum, &scalar, type, ncclScalarHostImmediate, comm),
           "ncclRedOpCreatePreMulSum", state_->where);

@@ -94,6 +94,7 @@ StagedTransport::Plan StagedTransport::plan(const Collective& collective) {
   for (Part& part : plan.staged.parts) {
     const auto extent = static_cast<std::size_t>(part.extent) * size;
     const auto elems = static_cast<std::size_t>(part.elems) * size;
+    // Addresses of the device; `part` gets those of the host.
     const Part given = part;
     switch (collective.op) {
       case CollectiveOp::all_gather: {
@@ -106,6 +107,7 @@ StagedTransport::Plan StagedTransport::plan(const Collective& collective) {
         plan.back.push_back({given.target, full, extent * world_});
         break;
       }
+      // Two places: peers read `full` while this rank writes `out`.
       case CollectiveOp::reduce_scatter: {
         std::byte* full = hold(part.elems);
         part.source = full;
@@ -160,6 +162,7 @@ StagedTransport::Plan StagedTransport::plan(const Collective& collective) {
 /// so that does not disturb what is queued.
 void StagedTransport::move(const Collective& collective, const kernels::Exec& /*exec*/) {
   device::Device& device = staging_->there();
+  // The stream that the collective was submitted on: its lane names it.
   device::Stream& there = staging_->stream_there(collective.lane);
   device::Stream& here = staging_->stream_here(collective.lane);
   here_ = &here;

@@ -60,6 +60,7 @@ device::Stream& Staging::stream_here(instrumentation::StreamId lane) { return st
 /// whose peers read this block, may still be queued on either.
 std::byte* Staging::room(instrumentation::StreamId lane, std::size_t bytes) {
   Block& block = blocks_[static_cast<std::size_t>(lane)];
+  // The usual case: as large as the largest collective so far.
   if (bytes <= block.bytes) return block.data;
   stream_there(lane).synchronize();
   stream_here(lane).synchronize();

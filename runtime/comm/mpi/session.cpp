@@ -72,6 +72,7 @@ MpiSession::MpiSession(int* argc, char*** argv) {
 MpiSession::~MpiSession() {
   int finalised = 0;
   MPI_Finalized(&finalised);
+  // Without MPI_Finalize the launcher sees this process end and ends the others.
   if (owns_ && finalised == 0 && !abandoned_) MPI_Finalize();
 }
 

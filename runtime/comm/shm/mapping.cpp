@@ -52,6 +52,7 @@ Mapping::Mapping(Mapping&& other) noexcept
     : fd_(std::move(other.fd_)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
+/// The pages live until the last process has unmapped them and closed the file.
 Mapping::~Mapping() {
   if (data_ != nullptr) munmap(data_, size_);
 }
@@ -67,6 +68,7 @@ Mapping Mapping::create(const std::string& name, std::size_t bytes) {
   return {std::move(fd), data, bytes};
 }
 
+/// `fd` is this process's own descriptor of the peer's file: both mappings show the same pages.
 Mapping Mapping::open(FileDescriptor fd, std::size_t bytes) {
   std::byte* data = map(fd.get(), bytes);
   return {std::move(fd), data, bytes};

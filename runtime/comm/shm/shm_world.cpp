@@ -15,6 +15,7 @@ namespace shardscope::comm {
 ShmWorld::ShmWorld(std::uint32_t rank, std::uint32_t size, Memory memory, const WorldOptions& options)
     : World(options.link),
       memory_(std::move(memory)),
+      // Writes this rank's pid into the control pages.
       node_(ControlPages(memory_.control->bytes().data(), size), rank, size, options.timeout),
       region_(*memory_.regions[rank]),
       exceptions_at_start_(std::uncaught_exceptions()) {}
@@ -31,6 +32,8 @@ ShmWorld::~ShmWorld() {
 }
 
 std::unique_ptr<Transport> ShmWorld::make_transport(const std::string& name, const Group& group) {
+  // Channels are laid out for kMaxCommunicators and are not given back: they are counted over the life of the
+  // world.
   if (communicators_ == kMaxCommunicators) {
     throw BackendError("make_communicator", 0,
                        "'" + name + "' would be communicator " + std::to_string(communicators_ + 1) +
@@ -94,6 +97,7 @@ std::unique_ptr<ShmWorld> make_process_world(Bootstrap& bootstrap, const WorldOp
   std::string problem;
   // Every rank takes part in every exchange whatever befell it, so that one failure ends them all.
   try {
+    // Travels with the offer: peers map as many bytes as this rank made.
     mine.region_bytes = region_bytes(size);
     memory.regions[rank] =
         std::make_shared<const Mapping>(Mapping::create("shardscope-region", mine.region_bytes));
@@ -143,6 +147,7 @@ std::unique_ptr<ShmWorld> make_process_world(Bootstrap& bootstrap, const WorldOp
         r == rank ? problem : "rank " + std::to_string(r) + " cannot share memory with its peers",
         "rank " + std::to_string(rank));
   }
+  // Zeroed control pages are a valid start: no failure, no arrival, generation 0.
   auto world = std::make_unique<ShmWorld>(rank, size, std::move(memory), options);
   exchange(bootstrap, mine);  // all have written their process number into the control pages
   world->node().watch_peers();
