@@ -58,9 +58,9 @@ void SendQueue::push(wire::Body body) {
   if (text && last_ == Last::shed && text_bytes_ > limit_ / 8) shed_texts();
 }
 
-/// Texts have no class of events and are not shed by shed_to(). What goes leaves one text in the place of the
-/// first, so that the reader sees where they are missing and how many.
-/// A quarter of them at once, so that the queue is gone over once for many.
+/// Texts have no class of events and are not shed by shed_to(). A quarter of them goes at once, so that the
+/// queue is gone over once for many. One text stays in the place of the first, so that the reader sees where
+/// they are missing and how many.
 void SendQueue::shed_texts() {
   // An eighth of the limit less a quarter of it.
   const std::size_t enough = limit_ / 32 * 3;

@@ -28,8 +28,8 @@ class ByteWriter {
  public:
   explicit ByteWriter(std::vector<std::byte>& out) : out_(out) {}
 
-  template <typename T>
   // Lowest byte first, on any machine.
+  template <typename T>
   void fixed(T value) {
     auto bits = static_cast<std::uint64_t>(value);
     for (std::size_t i = 0; i < sizeof(T); ++i, bits >>= 8)

@@ -33,7 +33,8 @@ void write_memory(BlockWriter& out, const Block& block) {
       out.time(leaf.begin_ns);
       write_sample(out, leaf.highest);
     }
-    // Changes that were inserted where a pool's bytes after a gap were not those that its events add up to.
+    // Changes that the index inserted for bytes whose events are missing: after a gap, or from before the
+    // first event.
     out.varint(block.corrections[p].size());
     for (const MemoryIndex::Change& change : block.corrections[p]) {
       out.time(change.at_ns);

@@ -17,9 +17,9 @@ constexpr std::uint8_t kVersion = 2;
 class TablesWriter {
  public:
   explicit TablesWriter(std::vector<std::byte>& out) : writer_(out), out_(out) {}
-  template <typename T>
   // Doubles as their eight bytes, bit for bit; signed integers zigzag, others (bool and enumerations' numbers
   // too) as varints.
+  template <typename T>
   void value(const T& v) {
     if constexpr (std::is_same_v<T, double>) {
       writer_.fixed(std::bit_cast<std::uint64_t>(v));
@@ -34,14 +34,14 @@ class TablesWriter {
     writer_.varint(text.size());
     for (const char c : text) out_.push_back(static_cast<std::byte>(c));
   }
-  template <typename T, typename Each>
   // Number of items, then what `each` writes of every one.
+  template <typename T, typename Each>
   void list(const std::vector<T>& items, Each each) {
     writer_.varint(items.size());
     for (const T& item : items) each(item);
   }
-  template <typename T, typename Each>
   // Nothing at all for an empty list; so only the last list of all may be written so.
+  template <typename T, typename Each>
   void list_at_end(const std::vector<T>& items, Each each) {
     if (!items.empty()) list(items, each);
   }
@@ -93,8 +93,8 @@ class TablesReader {
 };
 
 /// An enumeration as one byte.
-template <typename Io, typename Enum>
 /// The writer's field is const: only the reader assigns. what_is_wrong() looks at the values.
+template <typename Io, typename Enum>
 void enumeration(Io& io, Enum& field) {
   auto number = static_cast<std::uint8_t>(field);
   io.value(number);
@@ -143,9 +143,9 @@ void later_fields(Io& io, Tables& t) {
   });
 }
 
-template <typename Io, typename Tables>
 /// The order is the format: a field that is added raises the version, unless it is a list at the very end
 /// (list_at_end()).
+template <typename Io, typename Tables>
 void all_fields(Io& io, Tables& t) {
   const auto value = [&](auto& v) { io.value(v); };
   io.value(t.run_id);

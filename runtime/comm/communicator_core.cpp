@@ -346,10 +346,10 @@ void CommunicatorCore::hold(const Collective& c, std::int64_t entered_ns) const 
 
 // ---- host values -----------------------------------------------------------------------------------------
 
-template <typename T, typename Combine>
 /// Gathers the values of all ranks and combines them here, in rank order on every rank: the result has the
 /// same bits everywhere. (world, now.size()) values of 8 bytes at a time, row r from rank r; kAtOnce keeps a
 /// row within the transport's limit.
+template <typename T, typename Combine>
 void CommunicatorCore::combine_host(const char* what, std::span<T> values, Combine combine) {
   constexpr std::size_t kAtOnce = Transport::kMaxHostBytes / sizeof(T);
   for (; !values.empty(); values = values.subspan(std::min(values.size(), kAtOnce))) {

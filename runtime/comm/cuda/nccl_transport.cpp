@@ -71,8 +71,8 @@ ncclDataType_t type_of(kernels::DType type) {
   return ncclInt8;
 }
 
-/// The bits are in the low bytes, where NCCL reads size_of(type) of them (little endian).
-/// `factor` as the element type, as ncclRedOpCreatePreMulSum wants it.
+/// `factor` as the element type, as ncclRedOpCreatePreMulSum wants it. The bits are in the low bytes, where
+/// NCCL reads size_of(type) of them (little endian).
 std::uint32_t scalar_of(float factor, kernels::DType type) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &factor, sizeof bits);
@@ -88,13 +88,14 @@ std::uint32_t scalar_of(float factor, kernels::DType type) {
 
 }  // namespace
 
+/// Looks after the collectives of one communicator until the device is through with them.
+///
 /// NCCL's kernels spin on the device until their peers come; no call of the host waits for them, so no call
 /// can time out. This thread does: it looks every 100 ms at the oldest collective that has not ended, and
 /// aborts the communicator when its time is over, NCCL reports an error, or another rank has failed.
 /// Two locks. mutex_ guards the list and the text. comm_mutex_ keeps ncclCommAbort away from a move() that is
 /// queueing calls on the same communicator; it is not taken while mutex_ is held, and move() takes mutex_
 /// (watch()) inside it.
-/// Looks after the collectives of one communicator until the device is through with them.
 class NcclTransport::Watchdog {
  public:
   Watchdog(ncclComm_t& comm, std::mutex& comm_mutex, Transport& host, std::string where, int ordinal)

@@ -214,10 +214,10 @@ void ShmTransport::leave(const Collective& collective) { meet(collective); }
 
 // ---- host side -------------------------------------------------------------------------------------------
 
-/// The host channel has a barrier of its own, so the host thread and the stream's worker may both be in a
-/// collective of this communicator.
 /// One barrier is enough: a rank that is a call ahead writes the other round, and cannot be two ahead, since
 /// its next barrier needs every rank.
+/// The host channel has a barrier of its own, so the host thread and the stream's worker may both be in a
+/// collective of this communicator.
 std::size_t ShmTransport::host_round(const char* what, std::span<const std::byte> mine, std::size_t bytes) {
   // The same on every member: each makes the same host calls in the same order.
   const std::size_t turn = host_calls_ % 2;
