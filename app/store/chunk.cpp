@@ -19,6 +19,15 @@ namespace {
 
 using instrumentation::Event;
 
+// [Note: header of a chunk] kHeaderBytes, then the two sections; offsets in bytes, integers little-endian:
+//     0 u32 magic            4 u16 version        6 u16 parts - 1       8 u32 rank         12 u32 events
+//    16 u64 sequence        24 i64 clock offset  32 i64 clock residual
+//    40 u64 dropped_before  48 u64 lost_before
+//    56 i64 earliest event  64 i64 latest event, rank clock
+//    72 u64 shed_before     80 u64 lost_between  88 i64 missing_begin  96 i64 missing_end
+//   104 u32 events of the state; of their section 108 u32 size, 112 u32 compressed size, 116 u32 CRC
+//   120 u32 size, 124 u32 compressed size, 128 u32 CRC of the others' section
+//   132 u32 CRC of bytes 0 to 131
 constexpr std::uint32_t kMagic = 0x4B43535AU;  // "ZSCK"
 constexpr std::uint16_t kVersion = 4;
 constexpr std::size_t kHeaderBytes = 136;

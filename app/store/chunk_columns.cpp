@@ -145,6 +145,8 @@ std::size_t ColumnEncoder::lay_out(std::size_t events) {
   // In bytes, every varint at its longest: ids are differences of 32 bits, times and values of 64.
   const std::size_t most =
       events * (kVarint32 + kVarint64) + runs * kVarint32 + pool_events * kVarint64 + fields;
+  // All columns in one piece of scratch memory, each with room for its longest: nothing grows while values
+  // are written.
   std::byte* at = columns_.room(most);
   const auto place = [&at](Column& column, std::size_t bytes) {
     column = {at, at};

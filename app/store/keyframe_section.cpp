@@ -6,6 +6,7 @@
 namespace shardscope::store {
 namespace {
 
+/// varint kind, code; time begin, end; varint 0, or 1 and time mark; id a, b, c; number v0, v1.
 void write_span(BlockWriter& out, const Span& span) {
   out.varint(static_cast<std::uint64_t>(span.kind));
   out.varint(span.code);
@@ -49,7 +50,9 @@ void skip_span(BlockReader& in) {
 
 }  // namespace
 
-/// lanes, pools, buckets; docs/recording.md, "Blocks", 1.
+/// For each lane: time last; varint n; n times (span, time certain). For each pool: varint 0, or 1, time and
+/// kMemoryCategoryCount numbers. Varint n; n times (id bucket, buffer; time since; number elems; varint m;
+/// m ids). docs/recording.md, "Blocks", 1.
 void write_keyframe(BlockWriter& out, const RankKeyframe& keyframe) {
   for (const Lane::Keyframe& lane : keyframe.lanes) {
     out.time(lane.last_ns);

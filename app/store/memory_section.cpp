@@ -19,7 +19,9 @@ MemorySample read_sample(BlockReader& in) {
 
 }  // namespace
 
-/// Each pool by itself: changes, and only if there are any the two peaks, the leaves and the corrections.
+/// For each pool: varint changes; if not 0: sample with the highest total, sample with the highest model
+/// states, varint n and n times (time begin, sample highest), varint m and m times (time; number delta,
+/// after; varint category). docs/recording.md, "Blocks", 3.
 void write_memory(BlockWriter& out, const Block& block) {
   for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
     const BlockMemory& pool = block.memory[p];

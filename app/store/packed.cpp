@@ -62,6 +62,7 @@ void verify_packed(const std::byte* data, std::size_t bytes) {
 std::vector<std::byte> unpack(const std::byte* data, std::size_t bytes) {
   verify_packed(data, bytes);
   ByteReader reader(data + 4, kHeaderBytes - 4, "header");
+  // Trusted as far as the checksum goes; a file that was forged with a right one is caught below.
   const auto size = reader.fixed<std::uint32_t>();
   if (size > kMaxBytes) throw std::runtime_error("says that it is larger than it can be");
   std::vector<std::byte> out(size);

@@ -51,6 +51,7 @@ std::vector<ParamState> read_statuses(BlockReader& in) {
 
 }  // namespace
 
+/// u8 version; varint lanes; for each lane varint depths and a level of detail for each; that of the waits.
 /// Base 0: a page has no times but those of its levels of detail, which carry their own.
 std::vector<std::byte> encode_page(const RankState& state) {
   std::vector<std::byte> bytes;
@@ -66,7 +67,7 @@ std::vector<std::byte> encode_page(const RankState& state) {
   return pack(bytes);
 }
 
-/// (params) entries in the order of parameter ids.
+/// u8 version; varint n; then n codes, n since, n module, n gather, in the order of parameter ids.
 std::vector<std::byte> encode_statuses(const RankState& state) {
   std::vector<std::byte> bytes;
   BlockWriter out(bytes, 0);

@@ -53,6 +53,7 @@ class TablesWriter {
 
 class TablesReader {
  public:
+  // Names as TablesWriter's, so that one template describes the fields for both.
   TablesReader(const std::byte* data, std::size_t bytes) : reader_(data, bytes, "static tables") {}
   template <typename T>
   void value(T& v) {
@@ -69,6 +70,7 @@ class TablesReader {
     const std::uint64_t size = reader_.varint();
     if (size > reader_.left()) reader_.fail("end too early");
     text.resize(size);
+    // The size was compared with the bytes that are left, so resize() asks for no more than there are.
     for (char& c : text) c = static_cast<char>(reader_.fixed<std::uint8_t>());
   }
   template <typename T, typename Each>
@@ -132,6 +134,7 @@ void later_fields(Io& io, Tables& t) {
     io.value(s.block_elems);
     io.value(s.stride_elems);
   }
+  // Runs without parameter groups end before it.
   io.list_at_end(t.param_groups, [&](auto& g) {
     io.value(g.name);
     io.value(g.lr);

@@ -58,7 +58,10 @@ void read_sums_of(BlockReader& in, Sums& block) {
 
 }  // namespace
 
-/// counts, gates, carried, totals, notable; docs/recording.md, "Blocks", 4.
+/// Each list after its varint count: counts (varint kind, code, count); then varint gates; carried (varint
+/// stream, depth; time end; varint 0, or 1 and time mark); totals (varint stream, kind, code; number count,
+/// total, shortest, longest, ns); notable (time; varint kind, code; id a; i64 v0). docs/recording.md,
+/// "Blocks", 4.
 void write_sums(BlockWriter& out, const Block& block) {
   out.varint(block.counts.size());
   for (const InstantCount& count : block.counts) {

@@ -31,10 +31,10 @@ class HostOptimizer final : public optim::OptimizerState {
         states_(std::move(states)),
         first_(states_->tiles().front().range.begin),
         events_(device) {
-    // In fp32 no staging: the parameters are copied from the master weights themselves.
     std::int64_t longest = 0;
     for (const plan::UpdateTile& tile : states_->tiles()) longest = std::max(longest, tile.range.size());
     piece_elems_ = std::min(longest, kPieceElems);
+    // In fp32 no staging: the parameters are copied from the master weights themselves.
     if (type_ == kernels::DType::f32) return;
     for (Staging& slot : staging_) {
       // Of the worker stream, which is the first to write to it.

@@ -81,6 +81,7 @@ std::unique_ptr<OptimizerState> make_optimizer(device::Device& device, optim::Pa
     std::unique_ptr<StateStorage> states = offload.device == plan::OffloadDevice::nvme
                                                ? make_swapped_states(device, pool, sub_groups, first, zero)
                                                : make_resident_states(device, pool, sub_groups, first);
+    // `params` is the store of both: each writes the range of its own sub-groups.
     on_host = make_host_optimizer(device, params, type, gradient.host, std::move(states), pool);
   }
   // No split where one side has all.

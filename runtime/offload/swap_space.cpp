@@ -25,7 +25,8 @@ constexpr std::uintptr_t kBase = kIoAlignment;
 /// A file without a name. Not every file system has O_TMPFILE; there it loses its name at once.
 int open_unnamed(const std::string& folder, int flags) {
   int file = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
-  // EISDIR and ENOENT are answers of kernels that do not know O_TMPFILE; any other error is the folder's own.
+  // EOPNOTSUPP: the file system has no O_TMPFILE. EISDIR, ENOENT: the kernel does not know it; a folder that
+  // is missing fails below.
   if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return file;
   std::string path = folder + "/shardscope-XXXXXX";
   file = mkostemp(path.data(), O_CLOEXEC | flags);

@@ -65,7 +65,7 @@ class SwappedStates final : public StateStorage {
     device_.worker().wait(*slot.read);
     if (pipeline_read_ && tile + 1 < tiles_.size()) read(tile + 1);
     // By the length of this tile and not of the longest one, as parts_of() reads them: three states follow
-    // each other, so neighbours in the file are one request.
+    // each other, so neighbours in the file are one part.
     std::byte* base = slot.buffer.data();
     const std::size_t state = state_bytes(tiles_[tile]);
     return {reinterpret_cast<float*>(base), reinterpret_cast<float*>(base + state),

@@ -53,7 +53,7 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& ev
   params_ = packed(bytes_of(capacity_, in_.type), ev::MemoryCategory::temporary);
   const std::size_t chosen_bytes = static_cast<std::size_t>(columns) * sizeof(std::int32_t);
   chosen_ = packed(chosen_bytes, ev::MemoryCategory::temporary);
-  // Pinned, as all host memory here that copy_async() reads or writes.
+  // Pinned, whatever pin_memory says of the states.
   host_chosen_ = device_.pinned().allocate(chosen_bytes, {ev::MemoryCategory::temporary}, device_.compute());
   scores_ = packed(floats(scores_elems_), ev::MemoryCategory::temporary);
   host_scores_ =

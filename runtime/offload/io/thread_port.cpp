@@ -32,6 +32,7 @@ class ThreadPort final : public IoPort {
   void submit(std::span<const IoRequest> requests) override {
     {
       const std::lock_guard lock(mutex_);
+      // Copied into the queue: `requests` need not outlive the call, the memory that they name must.
       requests_.insert(requests_.end(), requests.begin(), requests.end());
     }
     asked_.notify_all();

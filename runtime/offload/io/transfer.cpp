@@ -19,8 +19,8 @@ void run_transfer(IoPort& port, IoDirection direction, std::span<const IoPart> p
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
   const std::int64_t block =
       std::min((aio.block_size + kIoAlignment - 1) / kIoAlignment * kIoAlignment, kMostBytes);
-  // A request's memory belongs to the port until its answer comes, so this function leaves only when none is
-  // in flight.
+  // A request's memory belongs to the port until its answer comes: also after a failed request this loop ends
+  // only when none is in flight.
   BlockQueue queue(direction, parts, static_cast<std::size_t>(block), io_depth(aio));
   std::vector<IoRequest> requests;
   std::vector<IoResult> answers;
@@ -30,7 +30,7 @@ void run_transfer(IoPort& port, IoDirection direction, std::span<const IoPart> p
   while (!queue.done()) {
     requests.clear();
     while (const std::optional<IoRequest> request = queue.next()) requests.push_back(*request);
-    // One system call per request, in place of one for the batch.
+    // Each request is submitted by itself, in place of the batch.
     if (aio.single_submit) {
       for (const IoRequest& request : requests) port.submit({&request, 1});
     } else if (!requests.empty()) {
