@@ -136,7 +136,7 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
     std::vector<plan::GradientMass> masses;
     plan::GradientMass total;
     for (std::size_t i = 0; i < in_.matrices; ++i) {
-      // Scores are of scaled gradients; masses are of unscaled ones.
+      // Scores are of gradients as they came; masses are of unscaled and clipped ones.
       const auto factor = static_cast<double>(settings_.grad_scale);
       masses.push_back({sums[2 * i] * factor, sums[2 * i + 1] * factor});
       total.selected += masses.back().selected;
