@@ -172,6 +172,7 @@ std::span<const std::byte> unpacked(const Section& section, Scratch& room) {
   if (ZSTD_isError(size) != 0) {
     throw std::runtime_error(std::string("chunk: cannot decompress: ") + ZSTD_getErrorName(size));
   }
+  // Longer ones do not get here: zstd does not write beyond section.bytes.
   if (size != section.bytes) throw std::runtime_error("chunk: columns are shorter than the header says");
   return {columns, size};
 }
@@ -213,6 +214,8 @@ std::vector<std::byte> Chunk::encode() const {
   }
   const bool apart = events.size() >= kApartEvents;
   const ChunkColumns columns = encode_columns(events, apart);
+  // Room for both frames at their longest; the bytes are copied out below, so it serves the thread's next
+  // call.
   thread_local Scratch scratch;
   const std::size_t room = ZSTD_compressBound(columns.states.size());
   std::byte* const packed = scratch.room(room + ZSTD_compressBound(columns.others.size()));

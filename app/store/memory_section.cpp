@@ -77,6 +77,7 @@ void read_memory(BlockReader& in, BlockHead& head) {
   in.now_reading("memory");
   for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
     head.has_memory[p] = in.small<std::uint32_t>() != 0;
+    // 0 changes: the pool has no further bytes in the block.
     if (!head.has_memory[p]) continue;
     head.peaks[p] = {.all = read_sample(in), .model_state = read_sample(in)};
     const std::size_t leaves = in.count();

@@ -12,6 +12,7 @@
 namespace shardscope::store {
 namespace {
 
+// u32 CRC, u32 size.
 constexpr std::size_t kHeaderBytes = 8;
 // 256 MiB: the size in a header is not believed beyond it, since memory is taken before the frame is read.
 constexpr std::size_t kMaxBytes = std::size_t{1} << 28;

@@ -34,6 +34,7 @@ void read_sums_of(BlockReader& in, Sums& block) {
   for (std::size_t i = 0; i < carried; ++i) {
     Block::Carried one;
     read_carried(in, one);
+    // Read in either case: only so is the next list found, and a lane that is not there refused.
     if (auto* const all = carried_of(block)) all->push_back(one);
   }
   block.totals.resize(in.count());

@@ -53,6 +53,8 @@ class DeviceShards final : public ShardStore {
         continue;
       }
       const std::int64_t elems = layout.partitions[plan::raw(id)].shard_elems;
+      // Each frozen shard begins at a multiple of kShardAlignmentBytes, whatever the one before was packed
+      // to.
       end = (end + kUnit - 1) / kUnit * kUnit;
       starts_[plan::raw(id)] = end;
       end += quantized(id) ? static_cast<std::size_t>(plan::packed_shard(elems).bytes()) : bytes_of(elems);

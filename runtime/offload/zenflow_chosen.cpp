@@ -49,6 +49,7 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& ev
     }
   }
   for (Stage& stage : stages_) stage.there = device_.make_event();
+  // Packed as the states are: AdamW reads and writes dense arrays.
   gradient_ = packed(bytes_of(capacity_, in_.gradient.type), ev::MemoryCategory::temporary);
   params_ = packed(bytes_of(capacity_, in_.type), ev::MemoryCategory::temporary);
   const std::size_t chosen_bytes = static_cast<std::size_t>(columns) * sizeof(std::int32_t);
@@ -90,6 +91,7 @@ void ZenFlowChosen::score() {
   }
   // 4 bytes for each column: the choice itself is made on the host.
   device_.copy_async(host_scores_.data(), scores_.data(), floats(scores_elems_), device_.compute());
+  // The host reads the scores next.
   device_.compute().synchronize();
 }
 
@@ -140,6 +142,7 @@ void ZenFlowChosen::choose(Item& item, const float* scores) const {
 void ZenFlowChosen::pack() {
   elems_ = 0;
   for (Item& item : items_) {
+    // Slices without columns (no matrix) are chosen whole, in every step.
     item.packed_offset = elems_;
     item.packed_elems = item.matrix()
                             ? kernels::elems_in_columns(item.part(), item.columns.data(),
@@ -241,6 +244,7 @@ void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
   compute.run([this](const kernels::Exec& exec) {
     const DType type = in_.gradient.type;
     for (const Item& item : items_) {
+      // owned_offset counts elements of the owned range, packed_offset those of the packed arrays.
       const kernels::ConstPtr from = execution::advance(in_.gradient, item.slice.owned_offset);
       const kernels::Ptr to = execution::advance(kernels::Ptr{gradient_.data(), type}, item.packed_offset);
       if (item.matrix()) {
@@ -318,6 +322,7 @@ void ZenFlowChosen::update_by_pieces(const kernels::AdamW& settings) {
 /// Parameters that are not in one buffer of the device: each is opened where it is and the packed values are
 /// spread there, from the device's copy or from moving_, by the stream that the store names.
 void ZenFlowChosen::put_where_they_rest() {
+  // Once to the host for all items, since some shards are there; those on the device read `packed` itself.
   const kernels::Ptr packed = values();
   events_.order(device_.compute(), device_.copy());
   transfer(device_, ev::TransferKind::device_to_host, moving_.data(), packed.data, bytes_of(elems_, in_.type),
@@ -350,6 +355,7 @@ void ZenFlowChosen::put() {
     const kernels::ConstPtr packed = values();
     for (const Item& item : items_) {
       const kernels::ConstPtr from = execution::advance(packed, item.packed_offset);
+      // Only the chosen columns are written: the others hold what the host published last.
       const std::int64_t first = item.slice.owned_offset;
       const kernels::Ptr to = in_.params.at({first, first + item.slice.elems});
       if (item.matrix()) {
@@ -384,6 +390,7 @@ void ZenFlowChosen::set_columns(const std::vector<std::int32_t>& columns) {
   };
   for (Item& item : items_) {
     if (!item.matrix()) continue;
+    // At most `choose` columns: the packed buffers have no room for more.
     require(at < columns.size() && columns[at] >= 0 && columns[at] <= item.slice.choose);
     const auto count = static_cast<std::size_t>(columns[at++]);
     require(columns.size() - at >= count);

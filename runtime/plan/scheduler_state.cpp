@@ -60,6 +60,7 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
   };
   // Parents have lower ids than their children, so from the back each subtree is complete when it joins its
   // parent.
+  // Down to 1: module 0 is the root, which joins nothing.
   for (std::size_t i = model.modules.size(); i-- > 1;) {
     const ModuleId parent = model.modules[i].parent;
     if (parent == kNone<ModuleId>) continue;

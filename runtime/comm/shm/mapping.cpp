@@ -20,6 +20,8 @@ namespace {
   throw BackendError(call, code, text + ": " + std::strerror(code), "comm/shared memory");
 }
 
+/// At a multiple of 2 MiB, so that huge pages of the file can be mapped as such by every process
+/// (map_aligned).
 std::byte* map(int fd, std::size_t bytes) {
   // MAP_NORESERVE: the reservation is not memory that the machine has promised.
   void* data = device::map_aligned(bytes, MAP_SHARED | MAP_NORESERVE, fd);

@@ -56,6 +56,7 @@ class ThreadPort final : public IoPort {
       asked_.wait(lock, [this] { return ends_ || !requests_.empty(); });
       // ends_ is only obeyed once no request is left: every request that was handed over is answered.
       if (requests_.empty()) return;
+      // By value: its place in the queue is gone before the lock is released.
       const IoRequest request = requests_.front();
       requests_.pop_front();
       lock.unlock();
