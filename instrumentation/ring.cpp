@@ -9,11 +9,16 @@
 namespace shardscope::instrumentation {
 
 namespace {
+// 768 bytes, 12 cache lines: 19 to 32 records before the one being read.
 constexpr std::size_t kDrainAhead = 96;  ///< words
 }  // namespace
 
 Ring::Ring(std::size_t capacity)
+    // Two records at least: `limit_` below then is at least kLongest + 1 words, and a record always fits into
+    // an empty ring.
     : words_(std::max<std::size_t>(capacity, 2) * kLongest), use_counter_(invariant_counter()) {
+  // MAP_POPULATE takes the page faults here. Without it the first round through the ring would take them on
+  // the emitting thread.
   void* memory = mmap(nullptr, words_ * sizeof(std::uint64_t), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
@@ -23,19 +28,26 @@ Ring::Ring(std::size_t capacity)
 
 Ring::~Ring() { munmap(array_, words_ * sizeof(std::uint64_t)); }
 
-/// One writer, so no read-modify-write is needed. The first time stays until take_drops() has reported it.
+/// Producer. Only this thread writes the counter and the times, so load and store suffice and no
+/// read-modify-write is needed. `dropped_` is stored last, with release: a consumer that acquires the count
+/// sees times that cover every drop it counts. The first time stays until take_drops() has reported it.
 void Ring::count_drop(const std::int64_t* at_ns) noexcept {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   const std::uint64_t dropped = dropped_.load(kRelaxed);
+  // All earlier drops are reported: a new stretch begins. The acquire pairs with the release at the end of
+  // take_drops(), so the consumer has read the old times before they are overwritten here. The consumer does
+  // not read them again before `dropped_` grows.
   if (dropped == drops_reported_.load(std::memory_order_acquire)) {
     drop_first_.store(0, kRelaxed);
     drop_first_ns_.store(INT64_MAX, kRelaxed);
   }
   if (at_ns == nullptr) {
+    // Ticks of one thread never decrease, so the last one is the latest.
     const std::uint64_t now = read_ticks(use_counter_);
     if (drop_first_.load(kRelaxed) == 0) drop_first_.store(now, kRelaxed);
     drop_last_.store(now, kRelaxed);
   } else {
+    // Times brought from elsewhere come in any order: both ends are widened.
     const bool none = drop_first_ns_.load(kRelaxed) == INT64_MAX;
     drop_first_ns_.store(none ? *at_ns : std::min(drop_first_ns_.load(kRelaxed), *at_ns), kRelaxed);
     drop_last_ns_.store(none ? *at_ns : std::max(drop_last_ns_.load(kRelaxed), *at_ns), kRelaxed);
@@ -43,8 +55,12 @@ void Ring::count_drop(const std::int64_t* at_ns) noexcept {
   dropped_.store(dropped + 1, std::memory_order_release);
 }
 
+/// Consumer. Times are ends of a closed interval that holds every drop counted; it may be wider. The two
+/// kinds of time are kept apart because ticks become nanoseconds only here, with the consumer's clock.
 Ring::Drops Ring::take_drops(const TickClock& clock) noexcept {
   const std::uint64_t dropped = dropped_.load(std::memory_order_acquire);
+  // `drops_reported_` is stored by the consumer alone (forget_drops() runs under the registry's lock, like
+  // this).
   Drops out{.events = dropped - drops_reported_.load(std::memory_order_relaxed),
             .first_ns = INT64_MAX,
             .last_ns = INT64_MIN};
@@ -61,12 +77,18 @@ Ring::Drops Ring::take_drops(const TickClock& clock) noexcept {
     out.first_ns = std::min(out.first_ns, first);
     out.last_ns = std::max(out.last_ns, drop_last_ns_.load(std::memory_order_relaxed));
   }
+  // The count that was read above, not the present one: drops since then are the next call's.
   drops_reported_.store(dropped, std::memory_order_release);
   return out;
 }
 
+/// Producer. Where the ring becomes full, wraps, and `limit_` moves. Not inlined, so that push() stays short.
+/// push() comes here once for each `limit_`; push_at(), and push() without the counter, every time.
 __attribute__((noinline, cold)) std::uint64_t* Ring::make_room(const std::int64_t* at_ns) noexcept {
   std::uint64_t head = head_.load(std::memory_order_relaxed);
+  // Acquire pairs with the release in drain(): the consumer has copied every record before `tail`, so its
+  // words may be overwritten. An older value of tail is safe, since tail only grows: it leaves less room,
+  // never more.
   const std::uint64_t tail = tail_.load(std::memory_order_acquire);
   // Skipped words lie in one piece before the end: with them the record must fit in what the consumer has
   // left.
@@ -77,29 +99,43 @@ __attribute__((noinline, cold)) std::uint64_t* Ring::make_room(const std::int64_
     return nullptr;
   }
   if (rest < kLongest) {
+    // At least one word is left, which is all that the mark takes. With no word left the consumer turns by
+    // itself.
     if (rest != 0) array_[head - turn_] = kSkip;
     head += rest;
     turn_ = head;
+    // Wraps around below zero where turn_ * 8 exceeds the address; adding the position in record_at() wraps
+    // back.
     base_ = reinterpret_cast<std::uintptr_t>(array_) - turn_ * sizeof(std::uint64_t);
+    // Published by itself, ahead of the record: the consumer may skip now, and push() loads head_ again.
     head_.store(head, std::memory_order_release);
   }
   // The first position from which the longest record would reach into what is not drained, or over the end.
   // Where ticks are not the counter's, every event comes here.
+  // A record at p ends at p + kLongest; that must not pass tail + words_ (the oldest undrained word) nor
+  // turn_ + words_ (the end of the array). Hence p < min(tail, turn_) + words_ - kLongest + 1. In between
+  // push() looks neither at `tail_` nor at the consumer's cache line.
   limit_ = use_counter_ ? std::min(tail, turn_) + words_ - kLongest + 1 : 0;
   return array_ + (head - turn_);
 }
 
+/// Consumer. Records [tail, head) are copied out, then the whole stretch is given back by one store.
 std::size_t Ring::drain(std::vector<Event>& out) {
   const std::size_t before = out.size();
   std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+  // Pairs with publish(): every word of a record before `head` is visible. One load for the whole call: an
+  // emitting thread cannot keep drain() from returning.
   const std::uint64_t head = head_.load(std::memory_order_acquire);
+  // An upper bound, from the shortest record: push_back() below does not reallocate.
   out.reserve(before + (head - tail) / kShort);
   while (tail != head) {
+    // The producer filled the array to its last word and left no mark.
     if (tail == drain_turn_ + words_) drain_turn_ = tail;
     const std::uint64_t* record = array_ + (tail - drain_turn_);
     // The lines lie in the cache of the core that emitted: asked for this far ahead they are here in time.
     // Behind the end of the array it asks for nothing.
     __builtin_prefetch(record + kDrainAhead);
+    // The low 16 bits of word 0: kind and marks. kTimeIsNs stays in `kind` for the caller.
     const auto marks = static_cast<std::uint16_t>(record[0]);
     if ((marks & kSkip) != 0) {
       tail = drain_turn_ + words_;
@@ -128,6 +164,8 @@ void RingRegistry::set_capacity(std::size_t events) {
   capacity_ = events;
 }
 
+/// Once per thread, with a lock and an allocation; the caller keeps the pointer. The ring stays in `rings_`
+/// after its thread has ended (retire()) until a drain has emptied it.
 Ring* RingRegistry::attach() noexcept {
   try {
     const std::lock_guard lock(mutex_);
@@ -144,6 +182,8 @@ void RingRegistry::forget_drops() {
   without_ring_reported_ = no_ring_.load(std::memory_order_relaxed);
 }
 
+/// Under the lock for the whole call: attach() waits meanwhile, push() never does. Without a `clock` drops
+/// are not taken, and stay for a later call that has one.
 RingRegistry::Drained RingRegistry::drain(std::vector<Event>& out, const TickClock* clock) {
   Drained result;
   result.drops = {.events = 0, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
@@ -153,6 +193,7 @@ RingRegistry::Drained RingRegistry::drain(std::vector<Event>& out, const TickClo
     result.without_ring = lost - std::exchange(without_ring_reported_, lost);
   }
   for (auto& ring : rings_) {
+    // Acquire; the thread's exit stored it after its last push, so the drain below sees every record.
     const bool retired = ring->retired();  // before draining: nothing is pushed after it
     result.run_begins.push_back(out.size());
     result.fullest_percent = std::max(result.fullest_percent, ring->fill_percent());
@@ -165,6 +206,7 @@ RingRegistry::Drained RingRegistry::drain(std::vector<Event>& out, const TickClo
     }
     ring->drain(out);
     if (retired) {
+      // The count outlives the ring: dropped() is of the whole process.
       dropped_by_ended_ += ring->dropped();
       ring.reset();
     }

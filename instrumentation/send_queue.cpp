@@ -20,6 +20,7 @@ void add_dropped(wire::Batch& batch, std::uint64_t events, std::int64_t begin_ns
 }  // namespace
 
 std::size_t SendQueue::size_of(const wire::Body& body) noexcept {
+  // An estimate of the memory that an entry holds, not the bytes that it takes on the wire.
   constexpr std::size_t kOverhead = sizeof(Entry);
   if (const auto* batch = std::get_if<wire::Batch>(&body))
     return kOverhead + batch->events.capacity() * sizeof(Event);  // what it holds, used or not
@@ -29,6 +30,8 @@ std::size_t SendQueue::size_of(const wire::Body& body) noexcept {
 
 void SendQueue::push(wire::Batch batch) {
   Entry entry;
+  // Its events are not counted by class here: only a scan that sheds needs the counts, and most batches leave
+  // before one.
   entry.body = std::move(batch);
   entry.bytes = size_of(entry.body);
   bytes_ += entry.bytes;
@@ -42,6 +45,7 @@ void SendQueue::set_limit(std::size_t bytes) {
   if (bytes_ > limit_) shed_to(limit_ - limit_ / 8);
 }
 
+/// Only texts are bounded here. Tables, names and the end are never shed.
 void SendQueue::push(wire::Body body) {
   Entry entry;
   entry.bytes = size_of(body);
@@ -54,15 +58,20 @@ void SendQueue::push(wire::Body body) {
   if (text && last_ == Last::shed && text_bytes_ > limit_ / 8) shed_texts();
 }
 
-/// A quarter of them at once, so that the queue is gone over once for many.
+/// Texts have no class of events and are not shed by shed_to(). A quarter of them goes at once, so that the
+/// queue is gone over once for many. One text stays in the place of the first, so that the reader sees where
+/// they are missing and how many.
 void SendQueue::shed_texts() {
+  // An eighth of the limit less a quarter of it.
   const std::size_t enough = limit_ / 32 * 3;
   Entry* place = nullptr;  // of the first text that goes, or of one that already stands for others
   std::uint64_t gone = 0;
+  // In order of severity, and in each the oldest first: a pass ends as soon as enough is free.
   for (const Severity severity : {Severity::info, Severity::warning, Severity::error}) {
     for (Entry& entry : entries_) {
       auto* text = std::get_if<wire::Text>(&entry.body);
       if (text == nullptr || &entry == place) continue;
+      // An older note is taken in whatever its severity is, so that there is never more than one.
       const bool stands = entry.stands_for != 0;
       if (!stands && (text_bytes_ <= enough || text->severity != severity)) continue;
       gone += stands ? std::exchange(entry.stands_for, 0) : 1;
@@ -77,16 +86,19 @@ void SendQueue::shed_texts() {
     }
     if (text_bytes_ <= enough) break;
   }
+  // Not null: the caller found more than limit_ / 8 bytes of texts, so at least one went.
   auto& note = std::get<wire::Text>(place->body);
   note.severity = Severity::warning;
   note.text = std::to_string(gone) + " texts were not sent: there was no collector that took them in";
   place->stands_for = gone;
+  // Back in the sums: the loop took the text out with the others.
   place->bytes = size_of(place->body);
   bytes_ += place->bytes;
   text_bytes_ += place->bytes;
   std::erase_if(entries_, [](const Entry& entry) { return entry.bytes == 0; });
 }
 
+/// The limit is not looked at: what a collector asked for must go out whatever waits here.
 void SendQueue::push_front(wire::Body body) {
   if (std::holds_alternative<wire::Tables>(body)) ++tables_;
   Entry entry;
@@ -103,6 +115,8 @@ wire::Body SendQueue::pop() {
   if (std::holds_alternative<wire::Text>(entry.body)) text_bytes_ -= entry.bytes;
   if (std::holds_alternative<wire::Tables>(entry.body)) --tables_;
   if (auto* batch = std::get_if<wire::Batch>(&entry.body)) {
+    // Batches leave in order, so the running sum is that of all batches before and this one. It is formed
+    // here and not in push(), since shedding changes `dropped_here` while a batch waits.
     dropped_sent_ += batch->dropped_here;
     batch->dropped_total = dropped_sent_;
   }
@@ -117,6 +131,7 @@ std::uint64_t SendQueue::events() const noexcept {
   return sum;
 }
 
+/// Once per batch; shedding keeps the counts up to date afterwards.
 void SendQueue::count(Entry& entry) noexcept {
   const auto* batch = std::get_if<wire::Batch>(&entry.body);
   if (entry.counted || batch == nullptr) return;
@@ -124,20 +139,26 @@ void SendQueue::count(Entry& entry) noexcept {
   entry.counted = true;
 }
 
+/// Class by class from the least important (ShedClass), in each from the oldest batch on; ends where `bytes_`
+/// is at most `target`. A class is gone from every batch before the next one is touched.
 void SendQueue::shed_to(std::size_t target) {
   for (Entry& entry : entries_) count(entry);
   constexpr auto kSteps = static_cast<std::uint8_t>(ShedClass::steps);
   static_assert(kSteps + 1 == kShedClasses, "what is never shed by a collector comes last");
+  // Steps are left out. Of memory events the watermarks stay: shed() keeps a maximum and the last of each
+  // pool in a batch.
   for (std::uint8_t victim = 0; victim < kSteps && bytes_ > target; ++victim) {
     for (Entry& entry : entries_) {
       if (bytes_ <= target) break;
       if (entry.counts[victim] == 0) continue;
       auto& batch = std::get<wire::Batch>(entry.body);
       std::int64_t first = INT64_MAX, last = INT64_MIN;
+      // May be 0: watermarks of a batch count as memory and stay.
       const std::uint32_t gone = instrumentation::shed(batch.events, ShedClass{victim}, first, last);
       count_gone(entry, victim, gone, first, last);
     }
   }
+  // Without this the queue may stay above `target`, and full() then stops the owner.
   if (last_ == Last::shed) {
     // Watermarks first, then steps, oldest first.
     constexpr auto kMemory = static_cast<std::uint8_t>(ShedClass::memory);
@@ -147,6 +168,8 @@ void SendQueue::shed_to(std::size_t target) {
         if (entry.counts[victim] == 0) continue;
         auto& events = std::get<wire::Batch>(entry.body).events;
         std::int64_t first = INT64_MAX, last = INT64_MIN;
+        // All of the class in this batch, watermarks included; shed() would keep those. `ticks` are
+        // nanoseconds here.
         const auto gone = std::erase_if(events, [&](const Event& event) {
           if (shed_class(event.kind) != ShedClass{victim}) return false;
           first = std::min(first, static_cast<std::int64_t>(event.ticks));
@@ -163,9 +186,12 @@ void SendQueue::shed_to(std::size_t target) {
 void SendQueue::count_gone(Entry& entry, std::uint8_t victim, std::uint32_t gone, std::int64_t first_ns,
                            std::int64_t last_ns) {
   auto& batch = std::get<wire::Batch>(entry.body);
+  // size_of() counts the capacity: without this nothing would be gained.
   batch.events.shrink_to_fit();
+  // The interval is half open.
   if (gone != 0) add_dropped(batch, gone, first_ns, last_ns + 1);
   shed_ += gone;
+  // Not set to 0: watermarks that stayed are still of this class.
   entry.counts[victim] -= gone;
   bytes_ -= entry.bytes;
   entry.bytes = size_of(entry.body);
@@ -174,11 +200,14 @@ void SendQueue::count_gone(Entry& entry, std::uint8_t victim, std::uint32_t gone
 
 void SendQueue::join_empty() {
   // Batches that are empty now still carry what was dropped: join each to the next one.
+  // Neighbours only: a text or a table between them has its place in time, and a batch is not moved across
+  // it. The last entry stays, since nothing follows that could take over its count.
   for (std::size_t i = 0; i + 1 < entries_.size(); ++i) {
     auto* batch = std::get_if<wire::Batch>(&entries_[i].body);
     auto* next = std::get_if<wire::Batch>(&entries_[i + 1].body);
     if (batch == nullptr || next == nullptr || !batch->events.empty()) continue;
     if (batch->dropped_here != 0) add_dropped(*next, batch->dropped_here, batch->begin_ns, batch->end_ns);
+    // The joined batch begins where the first of its source's messages did.
     if (batch->relay && next->relay) next->relay->source_first = batch->relay->source_first;
     bytes_ -= entries_[i].bytes;
     entries_[i].bytes = 0;

@@ -11,6 +11,7 @@ namespace {
 /// 2: has its number of lanes.
 constexpr std::uint8_t kBlockVersion = 2;
 
+/// In the order of encode_block(). begin_ns comes first, since it is the base of every time after it.
 void read_origin(BlockReader& in, BlockOrigin& block) {
   in.version(kBlockVersion);
   block.begin_ns = in.fixed<std::int64_t>();
@@ -33,6 +34,8 @@ void read_origin(BlockReader& in, BlockOrigin& block) {
 
 }  // namespace
 
+/// Through the codec itself: what is shown while a run is live and what a recording gives back then have the
+/// same rounding.
 DensityPyramid coarse(const DensityPyramid& fine) {
   std::vector<std::byte> bytes;
   ByteWriter writer(bytes);
@@ -41,6 +44,7 @@ DensityPyramid coarse(const DensityPyramid& fine) {
   return DensityPyramid::decode(reader, DensityPyramid::Levels::finest);
 }
 
+/// origin, number of lanes, keyframe, lanes, waits, memory, sums; docs/recording.md, "Blocks".
 std::vector<std::byte> encode_block(const Block& block) {
   std::vector<std::byte> bytes;
   BlockWriter out(bytes, block.begin_ns);
@@ -61,10 +65,13 @@ std::vector<std::byte> encode_block(const Block& block) {
   out.time(block.end_ns);
   out.varint(block.gap ? 1 : 0);
   out.varint(ev::kStreamCount);
+  // What was going on when the block begins, so that its events can be read without those before it.
   write_keyframe(out, block.begin);
+  // kStreamCount of them, as many as the number above says.
   for (const BlockLane& lane : block.lanes) {
     out.time(lane.end_ns);
     out.varint(lane.rows.size());
+    // The finest level of each row that has at most kBlockBuckets buckets; finer ones are in the page.
     for (const DensityPyramid& row : lane.rows) row.encode(out, kBlockBuckets);
     for (const std::uint8_t shift : lane.fine) out.varint(shift);
   }
@@ -81,6 +88,7 @@ Block decode_block(const std::byte* data, std::size_t size) {
   read_origin(in, block);
   const std::size_t lanes = in.lane_count();
   block.begin = read_keyframe(in, lanes);
+  // A program with fewer lanes may have written it: the others stay empty.
   for (BlockLane& lane : std::span(block.lanes).first(lanes)) {
     in.now_reading("lanes");
     lane.end_ns = in.time();
@@ -89,6 +97,7 @@ Block decode_block(const std::byte* data, std::size_t size) {
     for (std::size_t d = 0; d < depths; ++d) {
       lane.rows.push_back(DensityPyramid::decode(in, DensityPyramid::Levels::finest));
     }
+    // The page's bucket widths, by which a reader knows whether the page is worth reading.
     for (std::size_t d = 0; d < depths; ++d) lane.fine.push_back(in.small<std::uint8_t>());
   }
   block.waits = DensityPyramid::decode(in, DensityPyramid::Levels::finest);
@@ -98,6 +107,9 @@ Block decode_block(const std::byte* data, std::size_t size) {
   return block;
 }
 
+/// The same bytes with less memory: depths, peaks and sums are taken, levels of detail and memory stretches
+/// stepped over. What decode_block() refuses is refused here as well, so that damage is found where only
+/// heads are read.
 BlockHead decode_head(const std::byte* data, std::size_t size) {
   const std::vector<std::byte> bytes = unpack(data, size);
   BlockReader in(bytes.data(), bytes.size(), "block");
@@ -107,9 +119,11 @@ BlockHead decode_head(const std::byte* data, std::size_t size) {
   skip_keyframe(in, lanes);
   for (std::uint8_t& depth : std::span(head.depths).first(lanes)) {
     in.now_reading("lanes");
+    // Read and not skipped: a time that cannot be is refused.
     (void)in.time();
     const std::size_t depths = in.count();
     if (depths > Lane::kMaxDepth) in.fail("have too many rows");
+    // Levels of detail do not say how many bytes they have: each is stepped over by its own counts.
     for (std::size_t d = 0; d < depths; ++d) DensityPyramid::check(in);
     in.skip(depths);
     depth = static_cast<std::uint8_t>(depths);

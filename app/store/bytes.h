@@ -11,6 +11,9 @@
 
 namespace shardscope::store {
 
+/// Zigzag: 0, -1, 1, -2, 2 ... become 0, 1, 2, 3, 4 ..., so that values near 0 of either sign take few bytes
+/// as varints. A varint is LEB128: seven bits a byte, lowest first, the high bit set on all but the last; 1
+/// to 10 bytes.
 [[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
   return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
 }
@@ -25,6 +28,7 @@ class ByteWriter {
  public:
   explicit ByteWriter(std::vector<std::byte>& out) : out_(out) {}
 
+  // Lowest byte first, on any machine.
   template <typename T>
   void fixed(T value) {
     auto bits = static_cast<std::uint64_t>(value);
@@ -80,15 +84,19 @@ class ByteReader {
     for (; count > 0 && end_ - at >= 10; --count) {
       std::uint64_t eight = 0;
       std::memcpy(&eight, at, sizeof eight);
+      // One byte: nothing to join.
       if ((eight & 0x80U) == 0) {
         ++at;
         take(eight & 0x7FU);
         continue;
       }
+      // `stops`: the high bit of each of the eight bytes that ends an integer; the lowest one is this
+      // integer's.
       if (const std::uint64_t stops = ~eight & 0x8080808080808080U; stops != 0) {
         at += std::countr_zero(stops) / 8 + 1;
         // The bytes up to the one that stops, seven bits of each; neighbours are joined three times.
         std::uint64_t value = eight & (stops ^ (stops - 1)) & 0x7F7F7F7F7F7F7F7FU;
+        // 7 bits in each of 8 bytes, then 14 in each of 4 pairs, 28 in each of 2 halves, 56 in all.
         value = (value & 0x007F007F007F007FU) | (value & 0x7F007F007F007F00U) >> 1;
         value = (value & 0x00003FFF00003FFFU) | (value & 0x3FFF00003FFF0000U) >> 2;
         value = (value & 0x000000000FFFFFFFU) | (value & 0x0FFFFFFF00000000U) >> 4;
@@ -104,6 +112,7 @@ class ByteReader {
       }
       take(value);
     }
+    // The last few, within ten bytes of the end: each byte is checked.
     at_ = at;
     for (; count > 0; --count) take(varint());
   }

@@ -19,10 +19,21 @@ namespace {
 
 using instrumentation::Event;
 
+// [Note: header of a chunk] kHeaderBytes, then the two sections; offsets in bytes, integers little-endian:
+//     0 u32 magic            4 u16 version        6 u16 parts - 1       8 u32 rank         12 u32 events
+//    16 u64 sequence        24 i64 clock offset  32 i64 clock residual
+//    40 u64 dropped_before  48 u64 lost_before
+//    56 i64 earliest event  64 i64 latest event, rank clock
+//    72 u64 shed_before     80 u64 lost_between  88 i64 missing_begin  96 i64 missing_end
+//   104 u32 events of the state; of their section 108 u32 size, 112 u32 compressed size, 116 u32 CRC
+//   120 u32 size, 124 u32 compressed size, 128 u32 CRC of the others' section
+//   132 u32 CRC of bytes 0 to 131
 constexpr std::uint32_t kMagic = 0x4B43535AU;  // "ZSCK"
 constexpr std::uint16_t kVersion = 4;
 constexpr std::size_t kHeaderBytes = 136;
 constexpr std::size_t kMaxEvents = std::size_t{1} << 22;
+// At their longest tag index, time, three ids and two values of an event are 50 bytes, with a run's length
+// and a tag of its own 60.
 constexpr std::size_t kMaxColumnsBytes = kMaxEvents * 64;
 /// 3 takes 1.6 % less room and 1.6 times as long: a collector compresses beside ranks that train.
 constexpr int kZstdLevel = 1;
@@ -37,6 +48,7 @@ struct FreeDecompressor {
 };
 
 /// Columns as they lie in an encoded chunk.
+/// bytes: size decompressed; packed_bytes and crc: of the zstd frame as it is stored.
 struct Section {
   std::size_t events = 0;
   std::uint32_t bytes = 0, packed_bytes = 0, crc = 0;
@@ -51,6 +63,7 @@ struct Header {
   std::int64_t begin = 0, end = 0;
 };
 
+/// Before any memory is taken for it.
 void check(const Section& section) {
   if (section.crc != crc32c(section.packed, section.packed_bytes)) {
     throw std::runtime_error("chunk: column checksum does not match");
@@ -63,6 +76,8 @@ void check(const Section& section) {
   }
 }
 
+/// All checks that need no decompression. Each sum is in 64 bits and every size is compared with the bytes
+/// that are there, so the sections' pointers stay inside [data, data + bytes).
 Header read_header(const std::byte* data, std::size_t bytes) {
   ByteReader reader(data, bytes, "header");
   if (reader.fixed<std::uint32_t>() != kMagic) throw std::runtime_error("chunk: does not begin like a chunk");
@@ -81,6 +96,7 @@ Header read_header(const std::byte* data, std::size_t bytes) {
     throw std::runtime_error("chunk: version " + std::to_string(version) + ", this program reads version " +
                              std::to_string(kVersion));
   }
+  // Stored less one, so that 65,536 parts fit 16 bits.
   const auto more_parts = reader.fixed<std::uint16_t>();
   Chunk& chunk = header.chunk;
   chunk.parts = std::uint32_t{more_parts} + 1;
@@ -118,6 +134,7 @@ Header read_header(const std::byte* data, std::size_t bytes) {
   if (states.events == 0 && packed != others.packed_bytes) {
     throw std::runtime_error("chunk: holds columns of no event");
   }
+  // Not negative: checked above.
   others.events = header.count - states.events;
   states.packed = data + kHeaderBytes;
   others.packed = states.packed + states.packed_bytes;
@@ -127,6 +144,7 @@ Header read_header(const std::byte* data, std::size_t bytes) {
 /// Memory for the columns of this thread's call. Not kept when large, so that one large chunk is not
 /// remembered for ever.
 constexpr std::size_t kKeptRoom = std::size_t{16} << 20;
+/// Two, since decode() of a whole chunk needs both sections at once.
 Scratch& states_room() {
   thread_local Scratch scratch;
   return scratch;
@@ -143,6 +161,7 @@ std::vector<Event>& events_room() {
 }
 
 /// The section's columns, checked and decompressed into `room`.
+/// Valid until the thread's next call with the same `room`.
 std::span<const std::byte> unpacked(const Section& section, Scratch& room) {
   check(section);
   room.keep_at_most(kKeptRoom);
@@ -153,6 +172,7 @@ std::span<const std::byte> unpacked(const Section& section, Scratch& room) {
   if (ZSTD_isError(size) != 0) {
     throw std::runtime_error(std::string("chunk: cannot decompress: ") + ZSTD_getErrorName(size));
   }
+  // Longer ones do not get here: zstd does not write beyond section.bytes.
   if (size != section.bytes) throw std::runtime_error("chunk: columns are shorter than the header says");
   return {columns, size};
 }
@@ -171,6 +191,7 @@ std::size_t compress(std::span<const std::byte> columns, std::byte* out, std::si
 
 }  // namespace
 
+/// Events are ordered by time within a lane only, hence the search.
 Chunk::Times Chunk::times() const noexcept {
   if (events.empty()) return {};
   Times out{INT64_MAX, INT64_MIN};
@@ -193,9 +214,12 @@ std::vector<std::byte> Chunk::encode() const {
   }
   const bool apart = events.size() >= kApartEvents;
   const ChunkColumns columns = encode_columns(events, apart);
+  // Room for both frames at their longest; the bytes are copied out below, so it serves the thread's next
+  // call.
   thread_local Scratch scratch;
   const std::size_t room = ZSTD_compressBound(columns.states.size());
   std::byte* const packed = scratch.room(room + ZSTD_compressBound(columns.others.size()));
+  // The two frames lie one behind the other, so that they are copied out in one piece.
   const std::size_t states = columns.state_events == 0 ? 0 : compress(columns.states, packed, room);
   std::byte* const packed_others = packed + states;
   const std::size_t others =
@@ -228,12 +252,15 @@ std::vector<std::byte> Chunk::encode() const {
   writer.fixed(static_cast<std::uint32_t>(columns.others.size()));
   writer.fixed(static_cast<std::uint32_t>(others));
   writer.fixed(crc32c(packed_others, others));
+  // Last field of the header, over all before it; the sections have checksums of their own, so that one of
+  // them can be read and trusted alone.
   writer.fixed(crc32c(out.data(), out.size()));
   static_assert(kHeaderBytes == 4 + 2 + 2 + 4 + 4 + 11 * 8 + 8 * 4);
   out.insert(out.end(), packed, packed_others + others);
   return out;
 }
 
+/// Reads the header only.
 ChunkIdentity identity_of(const std::byte* data, std::size_t bytes) {
   const Header header = read_header(data, bytes);
   const Chunk& chunk = header.chunk;
@@ -249,6 +276,7 @@ ChunkIdentity identity_of(const std::byte* data, std::size_t bytes) {
           .clock_residual_ns = chunk.clock_residual_ns};
 }
 
+/// Checksums of both sections as they are stored; no event is decoded.
 void Chunk::verify(const std::byte* data, std::size_t bytes) {
   const Header header = read_header(data, bytes);
   check(header.states);
@@ -263,6 +291,7 @@ Chunk Chunk::decode(const std::byte* data, std::size_t bytes, Part part) {
   Header header = read_header(data, bytes);
   Chunk& chunk = header.chunk;
   const bool apart = header.states.events > 0;
+  // The other section is neither checked nor decompressed.
   if (apart && part == Part::states) {
     chunk.events = decode_states(unpacked(header.states, states_room()), header.states.events,
                                  std::exchange(events_room(), {}));
@@ -277,6 +306,7 @@ Chunk Chunk::decode(const std::byte* data, std::size_t bytes, Part part) {
       apart ? unpacked(header.states, states_room()) : std::span<const std::byte>();
   const std::span<const std::byte> others = unpacked(header.others, others_room());
   chunk.events = decode_columns({states, others, header.states.events}, header.count);
+  // Only a whole chunk can be compared: the header's times are of all events.
   if (const Times held = chunk.times(); held.begin_ns != header.begin || held.end_ns != header.end) {
     throw std::runtime_error("chunk: times of its events are not those of its header");
   }

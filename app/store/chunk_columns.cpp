@@ -14,6 +14,7 @@ namespace {
 using instrumentation::Event;
 using instrumentation::kNoId;
 
+/// No check for room: lay_out() has reserved the longest that each column can become.
 std::byte* put_varint(std::byte* at, std::uint64_t value) noexcept {
   for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::byte>((value & 0x7FU) | 0x80U);
   *at++ = static_cast<std::byte>(value);
@@ -78,6 +79,8 @@ class ColumnEncoder {
 };
 
 std::uint32_t ColumnEncoder::tag_of(std::uint32_t key) {
+  // Open addressing with linear probing; at most half of the slots are taken, so a free one comes soon. 0:
+  // free.
   for (std::size_t slot = slot_of(key);; ++slot) {
     std::uint32_t& entry = slots_[slot & (slots_.size() - 1)];
     if (entry == 0) {
@@ -94,6 +97,7 @@ std::uint32_t ColumnEncoder::tag_of(std::uint32_t key) {
   }
 }
 
+/// Tags are in the list already; only their slots move.
 void ColumnEncoder::grow() {
   slots_.assign(slots_.size() * 2, 0);
   for (std::size_t t = 0; t < tags_.size(); ++t) {
@@ -103,6 +107,7 @@ void ColumnEncoder::grow() {
   }
 }
 
+/// First pass. The tag of each event is kept (event_tags_), so that the second pass looks nothing up.
 void ColumnEncoder::find_tags(const std::vector<Event>& events) {
   tags_.clear();
   sections_ = {};
@@ -114,6 +119,7 @@ void ColumnEncoder::find_tags(const std::vector<Event>& events) {
     event_tags_[i] = t;
     EncodedTag& tag = tags_[t];
     ++tag.count;
+    // Against the value that a field has where it is not stored: 0 after all events means that none needs it.
     tag.change[0] |= event.a ^ kNoId;
     tag.change[1] |= event.b ^ kNoId;
     tag.change[2] |= event.c ^ kNoId;
@@ -134,10 +140,13 @@ std::size_t ColumnEncoder::lay_out(std::size_t events) {
       if (f < 4 || !tag.memory) fields += tag.count * (f < 3 ? kVarint32 : kVarint64);
     }
   }
-  // At most every other event begins another run.
+  // Every event begins a run at most, and the first run, of others, may be empty.
   const std::size_t runs = apart_ ? events + 1 : 0;
+  // In bytes, every varint at its longest: ids are differences of 32 bits, times and values of 64.
   const std::size_t most =
       events * (kVarint32 + kVarint64) + runs * kVarint32 + pool_events * kVarint64 + fields;
+  // All columns in one piece of scratch memory, each with room for its longest: nothing grows while values
+  // are written.
   std::byte* at = columns_.room(most);
   const auto place = [&at](Column& column, std::size_t bytes) {
     column = {at, at};
@@ -151,13 +160,18 @@ std::size_t ColumnEncoder::lay_out(std::size_t events) {
   place(pool_column_, pool_events * kVarint64);
   for (EncodedTag& tag : tags_) {
     for (std::size_t f = 0; f < kColumnFields; ++f) {
+      // v1 of memory events goes to the pool column, whatever its bit in the mask says; the decoder does
+      // alike.
       if ((tag.mask >> f & 1U) == 0 || (f == 4 && tag.memory)) continue;
       place(tag.columns[f], tag.count * (f < 3 ? kVarint32 : kVarint64));
     }
   }
+  // The number of tags of each section, five bytes for a tag (u32 key, u8 mask), and the columns.
   return 2 * kVarint64 + tags_.size() * 5 + most;
 }
 
+/// Second pass, in the chunk's order: every value goes to the end of its column. The pool column is of all
+/// memory events together, since a pool's bytes go on from tag to tag (allocations and frees).
 void ColumnEncoder::write(const std::vector<Event>& events) {
   std::byte* pool_at = pool_column_.begin;
   PoolPrediction pools;
@@ -167,6 +181,7 @@ void ColumnEncoder::write(const std::vector<Event>& events) {
     const Event& event = events[i];
     EncodedTag& tag = tags_[event_tags_[i]];
     Section& section = sections_[tag.section];
+    // A run ends: its length, others first. The first is 0 where the chunk begins with an event of the state.
     if (apart_ && tag.section != running) {
       order_column_.end = put_varint(order_column_.end, run);
       running = tag.section;
@@ -178,6 +193,7 @@ void ColumnEncoder::write(const std::vector<Event>& events) {
     section.time_column.end = put_varint(section.time_column.end, zigzag(minus(now, section.before)));
     section.before = now;
     const auto id = [&tag](std::size_t f, std::uint32_t value) {
+      // Modulo 2^32 and signed: kNoId (2^32 - 1) and 0 are one apart.
       const auto delta = static_cast<std::int32_t>(value - static_cast<std::uint32_t>(tag.last[f]));
       tag.last[f] = value;
       tag.columns[f].end = put_varint(tag.columns[f].end, zigzag(delta));
@@ -202,6 +218,8 @@ void ColumnEncoder::write(const std::vector<Event>& events) {
   pool_column_.end = pool_at;
 }
 
+/// The section's bytes in the order of docs/recording.md: order (of the others, where states are apart), tag
+/// table, tag column, times, a, b, c, v0, v1, pool.
 std::byte* ColumnEncoder::gather(std::uint8_t section, std::byte* at) const {
   const auto append = [&at](const Column& column) { at = std::copy(column.begin, column.end, at); };
   if (apart_ && section == kOthers) append(order_column_);
@@ -219,6 +237,7 @@ std::byte* ColumnEncoder::gather(std::uint8_t section, std::byte* at) const {
     for (const EncodedTag& tag : tags_) {
       if (tag.section != section) continue;
       memory = memory || tag.memory;
+      // Empty where the field is not stored.
       append(tag.columns[f]);
     }
   }
@@ -227,6 +246,7 @@ std::byte* ColumnEncoder::gather(std::uint8_t section, std::byte* at) const {
 }
 
 ChunkColumns ColumnEncoder::encode(const std::vector<Event>& events, bool apart) {
+  // 16 MiB of each stay with the thread.
   constexpr std::size_t kKept = 16U << 20;
   columns_.keep_at_most(kKept);
   result_.keep_at_most(kKept);

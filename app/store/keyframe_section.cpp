@@ -6,11 +6,13 @@
 namespace shardscope::store {
 namespace {
 
+/// varint kind, code; time begin, end; varint 0, or 1 and time mark; id a, b, c; number v0, v1.
 void write_span(BlockWriter& out, const Span& span) {
   out.varint(static_cast<std::uint64_t>(span.kind));
   out.varint(span.code);
   out.time(span.begin_ns);
   out.time(span.end_ns);
+  // mark_ns: when every rank had arrived; 0 is none.
   out.varint(span.mark_ns == 0 ? 0 : 1);
   if (span.mark_ns != 0) out.time(span.mark_ns);
   out.id(span.a);
@@ -37,6 +39,7 @@ Span read_span(BlockReader& in, std::uint8_t depth) {
 }
 
 /// As read_span().
+/// In step with read_span(): its times are read and checked, the rest is stepped over.
 void skip_span(BlockReader& in) {
   in.skip(2);
   (void)in.time();
@@ -47,15 +50,21 @@ void skip_span(BlockReader& in) {
 
 }  // namespace
 
+/// For each lane: time last; varint n; n times (span, time certain). For each pool: varint 0, or 1, time and
+/// kMemoryCategoryCount numbers. Varint n; n times (id bucket, buffer; time since; number elems; varint m;
+/// m ids). docs/recording.md, "Blocks", 1.
 void write_keyframe(BlockWriter& out, const RankKeyframe& keyframe) {
   for (const Lane::Keyframe& lane : keyframe.lanes) {
     out.time(lane.last_ns);
     out.varint(lane.open.size());
+    // Outermost first; the depth is the place in the list and is not stored.
     for (const Lane::Open& open : lane.open) {
       write_span(out, open.span);
+      // The last instant before a gap at which the span was open for certain; never if there is none.
       out.time(open.certain_ns);
     }
   }
+  // Every pool has its place: no number of pools is stored.
   for (const MemoryIndex::Keyframe& pool : keyframe.memory) {
     out.varint(pool.any ? 1 : 0);
     if (!pool.any) continue;
@@ -63,6 +72,7 @@ void write_keyframe(BlockWriter& out, const RankKeyframe& keyframe) {
     write_categories(out, pool.bytes);
   }
   out.varint(keyframe.buckets.size());
+  // Open gradient buckets with the parameters that they hold so far.
   for (const BucketState& bucket : keyframe.buckets) {
     out.id(bucket.bucket);
     out.id(bucket.buffer);
@@ -94,11 +104,15 @@ RankKeyframe read_keyframe(BlockReader& in, std::size_t lanes) {
   }
   const std::size_t buckets = in.count();
   for (std::size_t b = 0; b < buckets; ++b) {
+    // One by one: a bucket takes more memory than the bytes that name it, and a false number must not be paid
+    // for at once.
     BucketState& bucket = out.buckets.emplace_back();
     bucket.bucket = in.id();
     bucket.buffer = in.id();
     bucket.since_ns = in.time();
     bucket.elems = in.number();
+    // count() is at most the bytes that are left, so four bytes of memory for each of them is all that can be
+    // asked for.
     bucket.params.resize(in.count());
     for (std::uint32_t& param : bucket.params) param = in.id();
   }
@@ -108,6 +122,7 @@ RankKeyframe read_keyframe(BlockReader& in, std::size_t lanes) {
 /// As read_keyframe().
 void skip_keyframe(BlockReader& in, std::size_t lanes) {
   in.now_reading("keyframe");
+  // In step with read_keyframe(), call for call: what that refuses is refused here.
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     (void)in.time();
     const std::size_t open = in.count();
@@ -127,6 +142,7 @@ void skip_keyframe(BlockReader& in, std::size_t lanes) {
     in.skip(2);
     (void)in.time();
     in.skip(1);
+    // The parameters: ids are any 32 bits, so there is nothing to check.
     in.skip(in.count());
   }
 }

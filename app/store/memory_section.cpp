@@ -9,6 +9,7 @@ void write_sample(BlockWriter& out, const MemorySample& sample) {
   write_categories(out, sample.bytes);
 }
 
+/// time, then kMemoryCategoryCount numbers: bytes by category.
 MemorySample read_sample(BlockReader& in) {
   MemorySample out;
   out.at_ns = in.time();
@@ -18,6 +19,9 @@ MemorySample read_sample(BlockReader& in) {
 
 }  // namespace
 
+/// For each pool: varint changes; if not 0: sample with the highest total, sample with the highest model
+/// states, varint n and n times (time begin, sample highest), varint m and m times (time; number delta,
+/// after; varint category). docs/recording.md, "Blocks", 3.
 void write_memory(BlockWriter& out, const Block& block) {
   for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
     const BlockMemory& pool = block.memory[p];
@@ -26,10 +30,13 @@ void write_memory(BlockWriter& out, const Block& block) {
     write_sample(out, block.peaks[p].all);
     write_sample(out, block.peaks[p].model_state);
     out.varint(pool.leaves.size());
+    // A leaf is a stretch of changes: when it begins, and its highest sample.
     for (const MemoryIndex::Leaf& leaf : pool.leaves) {
       out.time(leaf.begin_ns);
       write_sample(out, leaf.highest);
     }
+    // Changes that the index inserted for bytes whose events are missing: after a gap, or from before the
+    // first event.
     out.varint(block.corrections[p].size());
     for (const MemoryIndex::Change& change : block.corrections[p]) {
       out.time(change.at_ns);
@@ -58,15 +65,19 @@ void read_memory(BlockReader& in, Block& block) {
       change.at_ns = in.time();
       change.delta = in.number();
       change.after = in.number();
+      // Bytes may be anything: the remainder keeps the index within the arrays by category.
       change.category = static_cast<ev::MemoryCategory>(in.varint() % ev::kMemoryCategoryCount);
     }
   }
 }
 
+/// Peaks are kept; leaves (two times and the categories each) and corrections (a time and three integers) are
+/// stepped over. Times are read and not skipped, so that one that cannot be is refused here too.
 void read_memory(BlockReader& in, BlockHead& head) {
   in.now_reading("memory");
   for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
     head.has_memory[p] = in.small<std::uint32_t>() != 0;
+    // 0 changes: the pool has no further bytes in the block.
     if (!head.has_memory[p]) continue;
     head.peaks[p] = {.all = read_sample(in), .model_state = read_sample(in)};
     const std::size_t leaves = in.count();

@@ -11,10 +11,13 @@ namespace {
 
 /// 2: begins with its number of lanes, and does not end with the statuses. 3: shares in fewer steps.
 constexpr std::uint8_t kPageVersion = 3;
+// Steps of a bucket's share. As a varint half of them take one byte; of 4095 steps one in 32 does.
 constexpr std::uint32_t kPageSteps = 255;
 constexpr std::uint8_t kStatusesVersion = 1;
+// 65,536 buckets a row at most.
 constexpr std::size_t kFineBuckets = std::size_t{1} << 16;
 
+/// Four columns, as encode_statuses() writes them.
 std::vector<ParamState> read_statuses(BlockReader& in) {
   in.now_reading("statuses");
   const std::size_t params = in.count();
@@ -22,6 +25,7 @@ std::vector<ParamState> read_statuses(BlockReader& in) {
   std::vector<ParamState> statuses(params);
   for (ParamState& param : statuses) {
     const std::uint64_t code = in.varint();
+    // status in bits 0 to 3, cause in bits 4 to 7.
     param.status = code & 0xFU;
     param.cause = static_cast<ev::StatusCause>(code >> 4 & 0xFU);
   }
@@ -29,10 +33,13 @@ std::vector<ParamState> read_statuses(BlockReader& in) {
   for (ParamState& param : statuses) {
     param.since_ns = StatusIndex::kNever;
     if (in.varint() == 0) continue;
+    // From the last parameter that has a time; the sum is checked, since differences could add up to
+    // anything.
     param.since_ns = last = in.after(last, in.number());
   }
   std::uint32_t before = 0;
   for (ParamState& param : statuses) {
+    // Modulo 2^32, so that kNoId is a neighbour of 0.
     param.module = before += static_cast<std::uint32_t>(in.number());
   }
   before = 0;
@@ -44,6 +51,8 @@ std::vector<ParamState> read_statuses(BlockReader& in) {
 
 }  // namespace
 
+/// u8 version; varint lanes; for each lane varint depths and a level of detail for each; that of the waits.
+/// Base 0: a page has no times but those of its levels of detail, which carry their own.
 std::vector<std::byte> encode_page(const RankState& state) {
   std::vector<std::byte> bytes;
   BlockWriter out(bytes, 0);
@@ -58,6 +67,7 @@ std::vector<std::byte> encode_page(const RankState& state) {
   return pack(bytes);
 }
 
+/// u8 version; varint n; then n codes, n since, n module, n gather, in the order of parameter ids.
 std::vector<std::byte> encode_statuses(const RankState& state) {
   std::vector<std::byte> bytes;
   BlockWriter out(bytes, 0);
@@ -70,6 +80,8 @@ std::vector<std::byte> encode_statuses(const RankState& state) {
   }
   std::int64_t last = 0;
   for (const ParamState& param : statuses) {
+    // As a difference kNever would take up to ten bytes, and so would the step back from it; as a flag it
+    // takes one.
     out.varint(param.since_ns == StatusIndex::kNever ? 0 : 1);
     if (param.since_ns == StatusIndex::kNever) continue;
     out.number(param.since_ns - last);
@@ -77,6 +89,7 @@ std::vector<std::byte> encode_statuses(const RankState& state) {
   }
   std::uint32_t before = 0;
   for (const ParamState& param : statuses) {
+    // The wrapped difference as a signed one: small steps back are short too.
     out.number(static_cast<std::int32_t>(param.module - before));
     before = param.module;
   }
@@ -88,6 +101,7 @@ std::vector<std::byte> encode_statuses(const RankState& state) {
   return pack(bytes);
 }
 
+/// `levels`: finest for a reader that makes the wider levels itself or needs none.
 BlockPage decode_page(const std::byte* data, std::size_t size, DensityPyramid::Levels levels) {
   const std::vector<std::byte> bytes = unpack(data, size);
   BlockReader in(bytes.data(), bytes.size(), "page");

@@ -17,6 +17,8 @@ constexpr std::uint8_t kVersion = 2;
 class TablesWriter {
  public:
   explicit TablesWriter(std::vector<std::byte>& out) : writer_(out), out_(out) {}
+  // Doubles as their eight bytes, bit for bit; signed integers zigzag, others (bool and enumerations' numbers
+  // too) as varints.
   template <typename T>
   void value(const T& v) {
     if constexpr (std::is_same_v<T, double>) {
@@ -27,15 +29,18 @@ class TablesWriter {
       writer_.varint(static_cast<std::uint64_t>(v));
     }
   }
+  // Length in bytes, then the bytes; any bytes, no terminating zero.
   void value(const std::string& text) {
     writer_.varint(text.size());
     for (const char c : text) out_.push_back(static_cast<std::byte>(c));
   }
+  // Number of items, then what `each` writes of every one.
   template <typename T, typename Each>
   void list(const std::vector<T>& items, Each each) {
     writer_.varint(items.size());
     for (const T& item : items) each(item);
   }
+  // Nothing at all for an empty list; so only the last list of all may be written so.
   template <typename T, typename Each>
   void list_at_end(const std::vector<T>& items, Each each) {
     if (!items.empty()) list(items, each);
@@ -48,6 +53,7 @@ class TablesWriter {
 
 class TablesReader {
  public:
+  // Names as TablesWriter's, so that one template describes the fields for both.
   TablesReader(const std::byte* data, std::size_t bytes) : reader_(data, bytes, "static tables") {}
   template <typename T>
   void value(T& v) {
@@ -56,6 +62,7 @@ class TablesReader {
     } else if constexpr (std::is_signed_v<T>) {
       v = static_cast<T>(unzigzag(reader_.varint()));
     } else {
+      // Narrowed without a check: what must not be wrong is looked at by what_is_wrong().
       v = static_cast<T>(reader_.varint());
     }
   }
@@ -63,6 +70,7 @@ class TablesReader {
     const std::uint64_t size = reader_.varint();
     if (size > reader_.left()) reader_.fail("end too early");
     text.resize(size);
+    // The size was compared with the bytes that are left, so resize() asks for no more than there are.
     for (char& c : text) c = static_cast<char>(reader_.fixed<std::uint8_t>());
   }
   template <typename T, typename Each>
@@ -87,6 +95,7 @@ class TablesReader {
 };
 
 /// An enumeration as one byte.
+/// The writer's field is const: only the reader assigns. what_is_wrong() looks at the values.
 template <typename Io, typename Enum>
 void enumeration(Io& io, Enum& field) {
   auto number = static_cast<std::uint8_t>(field);
@@ -119,11 +128,13 @@ void later_fields(Io& io, Tables& t) {
     enumeration(io, lane.lane);
     io.value(lane.name);
   });
+  // As many as the lists above have; no number of its own.
   for (auto& m : t.modules) io.value(m.model);
   for (auto& s : t.slices) {
     io.value(s.block_elems);
     io.value(s.stride_elems);
   }
+  // Runs without parameter groups end before it.
   io.list_at_end(t.param_groups, [&](auto& g) {
     io.value(g.name);
     io.value(g.lr);
@@ -135,6 +146,8 @@ void later_fields(Io& io, Tables& t) {
   });
 }
 
+/// The order is the format: a field that is added raises the version, unless it is a list at the very end
+/// (list_at_end()).
 template <typename Io, typename Tables>
 void all_fields(Io& io, Tables& t) {
   const auto value = [&](auto& v) { io.value(v); };
@@ -174,6 +187,7 @@ void all_fields(Io& io, Tables& t) {
     io.value(p.shard_elems);
     io.value(p.padding_elems);
     io.list(p.modules, value);
+    // Bit 0 persistent, bit 1 frozen.
     auto flags = static_cast<std::uint8_t>((p.persistent ? 1U : 0U) | (p.frozen ? 2U : 0U));
     io.value(flags);
     if constexpr (!std::is_const_v<std::remove_reference_t<decltype(p)>>) {
@@ -194,6 +208,7 @@ void all_fields(Io& io, Tables& t) {
 
 }  // namespace
 
+/// Version, then the fields. The row of the recording has a checksum; there is none in the bytes.
 std::vector<std::byte> encode_tables(const ev::RunTables& tables) {
   std::vector<std::byte> out;
   TablesWriter writer(out);
@@ -212,7 +227,9 @@ ev::RunTables decode_tables(const std::byte* data, std::size_t bytes) {
   }
   ev::RunTables tables;
   all_fields(reader, tables);
+  // Bytes that are left over are of a format that this program does not know, or damaged.
   reader.expect_end();
+  // Ids and counts that refer to each other, enumerations: the decoder looks at none of these.
   if (const char* wrong = ev::what_is_wrong(tables))
     throw std::runtime_error(std::string("static tables: ") + wrong);
   return tables;

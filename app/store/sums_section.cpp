@@ -4,6 +4,7 @@
 namespace shardscope::store {
 namespace {
 
+/// stream is used as an index by whoever reads the block: checked here.
 void read_carried(BlockReader& in, Block::Carried& carried) {
   carried.stream = in.small<std::uint8_t>();
   carried.depth = in.small<std::uint8_t>();
@@ -12,6 +13,8 @@ void read_carried(BlockReader& in, Block::Carried& carried) {
   if (carried.stream >= ev::kStreamCount) in.fail("names a lane that is not there");
 }
 
+/// What a head leaves out is decided by type: one function reads both, so they cannot differ in what they
+/// refuse.
 std::vector<Block::Carried>* carried_of(Block& block) { return &block.carried; }
 std::vector<Block::Carried>* carried_of(BlockHead&) { return nullptr; }
 
@@ -19,6 +22,7 @@ std::vector<Block::Carried>* carried_of(BlockHead&) { return nullptr; }
 template <typename Sums>
 void read_sums_of(BlockReader& in, Sums& block) {
   in.now_reading("sums");
+  // At most the bytes that are left: an element takes at least one.
   block.counts.resize(in.count());
   for (InstantCount& count : block.counts) {
     count.kind = in.small<ev::EventKind>();
@@ -30,10 +34,12 @@ void read_sums_of(BlockReader& in, Sums& block) {
   for (std::size_t i = 0; i < carried; ++i) {
     Block::Carried one;
     read_carried(in, one);
+    // Read in either case: only so is the next list found, and a lane that is not there refused.
     if (auto* const all = carried_of(block)) all->push_back(one);
   }
   block.totals.resize(in.count());
   for (SpanTotal& total : block.totals) {
+    // The rank is the block's and is not stored with each.
     total.lane = {block.rank, in.small<ev::StreamId>()};
     total.kind = in.small<ev::EventKind>();
     total.code = in.small<std::uint8_t>();
@@ -53,6 +59,10 @@ void read_sums_of(BlockReader& in, Sums& block) {
 
 }  // namespace
 
+/// Each list after its varint count: counts (varint kind, code, count); then varint gates; carried (varint
+/// stream, depth; time end; varint 0, or 1 and time mark); totals (varint stream, kind, code; number count,
+/// total, shortest, longest, ns); notable (time; varint kind, code; id a; i64 v0). docs/recording.md,
+/// "Blocks", 4.
 void write_sums(BlockWriter& out, const Block& block) {
   out.varint(block.counts.size());
   for (const InstantCount& count : block.counts) {
@@ -61,6 +71,7 @@ void write_sums(BlockWriter& out, const Block& block) {
     out.varint(count.count);
   }
   out.varint(block.gates);
+  // Spans that were open at the block's begin, with the end as far as this block knows it.
   out.varint(block.carried.size());
   for (const Block::Carried& carried : block.carried) {
     out.varint(carried.stream);

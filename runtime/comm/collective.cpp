@@ -5,6 +5,7 @@
 namespace shardscope::comm {
 namespace {
 
+/// The number comes from another rank's memory and is only shown: no value of it may fail.
 const char* name_of_type(std::uint32_t type) noexcept {
   switch (static_cast<kernels::DType>(type)) {
     case kernels::DType::f32:
@@ -19,6 +20,7 @@ const char* name_of_type(std::uint32_t type) noexcept {
   return "?";
 }
 
+/// Two shapes that differ collide with probability of about 2^-64: enough for a check of the program.
 void mix(std::uint64_t& hash, std::uint64_t value) noexcept {  // splitmix64's finaliser
   hash += value + 0x9E3779B97F4A7C15ULL;
   hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9ULL;
@@ -28,6 +30,7 @@ void mix(std::uint64_t& hash, std::uint64_t value) noexcept {  // splitmix64's f
 
 }  // namespace
 
+/// Taken for every collective: one pass over the parts, no allocation.
 Signature signature_of(const Collective& collective, std::uint64_t calls) noexcept {
   Signature s;
   s.op = static_cast<std::uint32_t>(collective.op);
@@ -35,12 +38,16 @@ Signature signature_of(const Collective& collective, std::uint64_t calls) noexce
   s.parts = static_cast<std::uint32_t>(collective.parts.size());
   s.group = collective.group;
   s.sequence = collective.sequence;
+  // Bits, not values: a factor that differs in the last place would make sums differ.
   s.factor_bits = std::bit_cast<std::uint32_t>(collective.factor);
+  // Of this communicator: ranks that are one collective apart differ here even where two in a row are alike.
   s.calls = calls;
   s.elems = collective.elems;
   for (const Part& part : collective.parts) {
+    // Addresses are left out: each rank has its own. The order of parts counts.
     mix(s.shape_hash, static_cast<std::uint64_t>(part.elems));
     mix(s.shape_hash, static_cast<std::uint64_t>(part.extent));
+    // The parameter tells parts of one shape apart: gathering another one of equal size would otherwise pass.
     mix(s.shape_hash, std::uint64_t{part.param} << 32 | part.root);
   }
   return s;
@@ -51,6 +58,7 @@ bool same(const Signature& a, const Signature& b) noexcept {
          a.calls == b.calls && a.elems == b.elems && a.shape_hash == b.shape_hash;
 }
 
+/// Elements in units of the type; of packed int4 values these are bytes.
 std::string describe(const Signature& s) {
   std::string text = name_of(static_cast<instrumentation::CollectiveOp>(s.op));
   text += " of " + std::to_string(s.parts) + (s.parts == 1 ? " part, " : " parts, ") +
@@ -59,11 +67,14 @@ std::string describe(const Signature& s) {
   return text + ")";
 }
 
+/// Names both ranks with what each issued; built from published signatures only, so it is the same on every
+/// rank.
 std::string mismatch_text(const std::string& communicator, std::uint32_t rank_a, const Signature& a,
                           std::uint32_t rank_b, const Signature& b) {
   std::string text = "the ranks issued different collectives on communicator '" + communicator + "': rank " +
                      std::to_string(rank_a) + " " + describe(a) + ", rank " + std::to_string(rank_b) + " " +
                      describe(b);
+  // Both descriptions above would read alike: only the hash, the type or the factor tells them apart.
   if (a.elems == b.elems && a.parts == b.parts && a.op == b.op && a.calls == b.calls) {
     text += ", with other part sizes, roots, types, factors or parameters";
   }

@@ -27,18 +27,21 @@ using instrumentation::EventKind;
   throw BackendError(name_of(op), 0, text, "comm");
 }
 
+/// The clock of events.
 std::int64_t monotonic_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+/// Absolute, so that an interrupted sleep does not begin anew.
 void sleep_until(std::int64_t ns) {
   const timespec until{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
   }
 }
 
+/// std::less orders pointers of different allocations; `<` need not.
 bool overlaps(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
   const auto* x = static_cast<const std::byte*>(a);
   const auto* y = static_cast<const std::byte*>(b);
@@ -65,6 +68,7 @@ struct CommunicatorCore::Draft {
     collective.parts.reserve(parts);
     params.reserve(parts);
   }
+  // `elems`: what the part adds to S of metrics.md 2.3, not always part.elems.
   void add(const Part& part, std::int64_t elems, std::uint32_t param) {
     collective.parts.push_back(part);
     collective.parts.back().param = param;
@@ -109,8 +113,10 @@ CommunicatorCore::CommunicatorCore(const Group& group, std::uint32_t world_rank,
 /// Waits for jobs on the streams, which refer to this object. When an exception destroys it they could wait
 /// for peers that never come, so those are released first.
 CommunicatorCore::~CommunicatorCore() {
+  // More exceptions in flight than when this was made: the destructor runs in the unwinding of a stack.
   if (std::uncaught_exceptions() > exceptions_at_start_) transport_->abandon();
   std::unique_lock lock(jobs_mutex_);
+  // Unbounded, but every job ends: the transport's waits are bounded, and abandon() has ended those of peers.
   jobs_done_.wait(lock, [this] { return jobs_ == 0; });
 }
 
@@ -120,6 +126,7 @@ std::string CommunicatorCore::describe() const { return transport_->describe(); 
 template <typename Item, typename Add>
 void CommunicatorCore::submit_all(CollectiveOp op, kernels::DType type, float factor, CollectiveLabel label,
                                   std::span<const Item> parts, device::Stream& stream, Add add) {
+  // Ranks with lists of one length cut alike. Other lengths make other signatures, which the entry compares.
   while (!parts.empty()) {
     const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
     Draft draft(op, type, factor, label, now.size());
@@ -129,6 +136,7 @@ void CommunicatorCore::submit_all(CollectiveOp op, kernels::DType type, float fa
   }
 }
 
+/// Only the shard has to lie in memory that peers can read; `full` is written by this rank alone.
 void CommunicatorCore::all_gather(std::span<const GatherPart> parts, kernels::DType type,
                                   device::Stream& stream, CollectiveLabel label) {
   submit_all(
@@ -136,10 +144,13 @@ void CommunicatorCore::all_gather(std::span<const GatherPart> parts, kernels::DT
         if (part.shard_elems < 0) refuse(draft.collective.op, "shard_elems is negative");
         const std::size_t shard_bytes = static_cast<std::size_t>(part.shard_elems) * kernels::size_of(type);
         auto* own = static_cast<std::byte*>(part.full) + rank_ * shard_bytes;
+        // Its own row is the one place where the shard may lie: peers read it there, and nothing is written
+        // to it.
         if (part.shard != own && overlaps(part.shard, shard_bytes, part.full, world_ * shard_bytes)) {
           refuse(draft.collective.op, "the shard lies inside the result but not at this rank's place");
         }
         transport_->check_memory(part.shard, shard_bytes);
+        // source shard (shard_elems), target full (world, shard_elems).
         draft.add({part.shard, part.full, part.shard_elems, part.shard_elems, 0}, part.shard_elems * world_,
                   part.param);
       });
@@ -150,6 +161,7 @@ void CommunicatorCore::reduce_scatter(std::span<const ReduceScatterPart> parts, 
   submit_all(
       CollectiveOp::reduce_scatter, type, factor, label, parts, stream,
       [&](Draft& draft, const ReduceScatterPart& part) {
+        // `full` need not hold the padding: it ends at full_elems, and what lies beyond counts as zeros.
         if (part.shard_elems < 0 || part.full_elems < 0 || part.full_elems > part.shard_elems * world_) {
           refuse(draft.collective.op, "full_elems is " + std::to_string(part.full_elems) + ", but " +
                                           std::to_string(world_) + " shards of " +
@@ -160,15 +172,20 @@ void CommunicatorCore::reduce_scatter(std::span<const ReduceScatterPart> parts, 
         const std::size_t full_bytes = static_cast<std::size_t>(part.full_elems) * size;
         const std::size_t shard_bytes = static_cast<std::size_t>(part.shard_elems) * size;
         const auto* own = static_cast<const std::byte*>(part.full) + rank_ * shard_bytes;
+        // Its own row again: only this rank reads it, so it may be overwritten with the sum while peers read
+        // the others.
         if (part.out != own && overlaps(part.out, shard_bytes, part.full, full_bytes)) {
           refuse(draft.collective.op, "the result lies inside the input but not at this rank's place");
         }
+        // `full` only: no peer touches `out`.
         transport_->check_memory(part.full, full_bytes);
+        // source full (full_elems), target out (shard_elems). S counts the padding too (metrics.md 2.3).
         draft.add({part.full, part.out, part.full_elems, part.shard_elems, 0}, part.shard_elems * world_,
                   part.param);
       });
 }
 
+/// One owner: `root` gets the sum, the other ranks only provide their input.
 void CommunicatorCore::reduce(std::span<const ReducePart> parts, kernels::DType type, float factor,
                               device::Stream& stream, CollectiveLabel label) {
   submit_all(CollectiveOp::reduce, type, factor, label, parts, stream,
@@ -179,6 +196,7 @@ void CommunicatorCore::reduce(std::span<const ReducePart> parts, kernels::DType 
                                                  std::to_string(world_) + " ranks");
                }
                const std::size_t bytes = static_cast<std::size_t>(part.elems) * kernels::size_of(type);
+               // On other ranks `out` is not used and may be anything.
                if (part.root == rank_ && part.out != part.in && overlaps(part.out, bytes, part.in, bytes)) {
                  refuse(draft.collective.op, "the result overlaps the input without being the same place");
                }
@@ -196,6 +214,8 @@ void CommunicatorCore::all_reduce(std::span<const AllReducePart> parts, kernels:
                if (part.elems < 0) refuse(draft.collective.op, "elems is negative");
                transport_->check_memory(part.data,
                                         static_cast<std::size_t>(part.elems) * kernels::size_of(type));
+               // A range of `extent` elements per rank, rounded up to lines; the last ranges may be short or
+               // empty.
                const std::int64_t share = (part.elems + world_ - 1) / world_;
                draft.add({part.data, part.data, part.elems, (share + line - 1) / line * line, 0}, part.elems,
                          part.param);
@@ -207,6 +227,7 @@ void CommunicatorCore::all_to_all(std::span<const AllToAllPart> parts, kernels::
   submit_all(CollectiveOp::all_to_all, type, 1, label, parts, stream,
              [&](Draft& draft, const AllToAllPart& part) {
                if (part.chunk_elems < 0) refuse(draft.collective.op, "chunk_elems is negative");
+               // send and receive (world, chunk_elems).
                const std::int64_t elems = part.chunk_elems * world_;
                const std::size_t bytes = static_cast<std::size_t>(elems) * kernels::size_of(type);
                if (overlaps(part.send, bytes, part.receive, bytes)) {
@@ -218,6 +239,8 @@ void CommunicatorCore::all_to_all(std::span<const AllToAllPart> parts, kernels::
 }
 
 void CommunicatorCore::refuse_other_stream(CollectiveOp op, const device::Stream& stream) {
+  // Transports keep state of the collective in progress (notes, counters): one at a time, in one order on all
+  // ranks. Work of one stream runs in order; work of two does not.
   if (stream_ == nullptr) stream_ = &stream;
   if (stream_ == &stream) return;
   refuse(op, "communicator '" + name_ +
@@ -231,10 +254,13 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
   // One counter for all communicators of a rank. Ranks submit in the same order, so a number means the same
   // everywhere.
   c.sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
+  // The group's id goes into the number: collectives of the group and of the world would otherwise have the
+  // same numbers on a rank.
   const bool described = scope_ == instrumentation::CollectiveScope::group;
   if (described) c.sequence = instrumentation::group_sequence(group_id_, c.sequence);
   c.lane = stream.id();
   const auto size = static_cast<std::int64_t>(kernels::size_of(c.type));
+  // As S counts them: the whole tensor, not what this rank sends.
   c.bytes = c.elems * size;
 
   instrumentation::emit<EventKind::collective_submitted>({.op = c.op,
@@ -244,6 +270,7 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
                                                           .elems = c.elems * c.packing,
                                                           .bytes = c.bytes});
   for (const auto& [param, elems] : draft.params) {
+    // Flat buffers and ranges of several parameters have no part events.
     if (param == instrumentation::kNoId) continue;
     instrumentation::emit<EventKind::collective_part>({.op = c.op,
                                                        .sequence = c.sequence,
@@ -253,6 +280,7 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
   }
   const std::uint32_t code = instrumentation::collective_code(static_cast<std::uint8_t>(c.type), scope_,
                                                               described ? group_id_ : world_);
+  // begin and end are stamped by the stream around the work, `submitted` above by the host thread.
   Event event = instrumentation::make<EventKind::collective_begin>(c.lane, {.op = c.op,
                                                                             .sequence = c.sequence,
                                                                             .group = c.group,
@@ -269,6 +297,7 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
 }
 
 void CommunicatorCore::run(const Collective& c, const kernels::Exec& exec) {
+  // CUDA: run() is called on the host thread within submit(), and its failures leave through submit().
   if (transport_->asynchronous()) {
     transport_->check_failure();
     if (compare_) compare_signatures(c);
@@ -276,6 +305,8 @@ void CommunicatorCore::run(const Collective& c, const kernels::Exec& exec) {
     return;
   }
   transport_->enter(c);
+  // All ranks have come: the link's time and collective_entered begin here, waiting for late ranks is not in
+  // them.
   const std::int64_t entered_ns = monotonic_ns();
   instrumentation::emit<EventKind::collective_entered>(
       c.lane, {.op = c.op, .sequence = c.sequence, .group = c.group});
@@ -291,6 +322,7 @@ void CommunicatorCore::compare_signatures(const Collective& c) {
   transport_->host_all_gather("enable_sanity_checks", std::as_bytes(std::span(&mine, 1)),
                               std::as_writable_bytes(std::span(all)));
   for (std::uint32_t r = 1; r < world_; ++r) {
+    // Every rank compares with rank 0, so all refuse with the same text or none does.
     if (!same(all[0], all[r])) refuse(c.op, mismatch_text(name_, 0, all[0], r, all[r]));
   }
 }
@@ -303,6 +335,7 @@ void CommunicatorCore::hold(const Collective& c, std::int64_t entered_ns) const 
   // Bits per 10^9 bits per second are nanoseconds.
   if (link_.gbps > 0)
     ns += static_cast<double>(c.bytes) * instrumentation::bus_factor(c.op, world_) * 8 / link_.gbps;
+  // Counted from the entry, and ranks enter together: they are held until nearly the same time.
   const std::int64_t until = entered_ns + static_cast<std::int64_t>(ns);
   constexpr std::int64_t kSlice = 50'000'000;  // a failed rank is noticed while a slow link is emulated
   for (std::int64_t now = monotonic_ns(); now < until; now = monotonic_ns()) {
@@ -313,6 +346,9 @@ void CommunicatorCore::hold(const Collective& c, std::int64_t entered_ns) const 
 
 // ---- host values -----------------------------------------------------------------------------------------
 
+/// Gathers the values of all ranks and combines them here, in rank order on every rank: the result has the
+/// same bits everywhere. (world, now.size()) values of 8 bytes at a time, row r from rank r; kAtOnce keeps a
+/// row within the transport's limit.
 template <typename T, typename Combine>
 void CommunicatorCore::combine_host(const char* what, std::span<T> values, Combine combine) {
   constexpr std::size_t kAtOnce = Transport::kMaxHostBytes / sizeof(T);
@@ -323,6 +359,7 @@ void CommunicatorCore::combine_host(const char* what, std::span<T> values, Combi
     for (std::size_t i = 0; i < now.size(); ++i) {
       for (std::uint32_t r = 0; r < world_; ++r) {
         T value;
+        // The scratch is bytes, not aligned for T.
         std::memcpy(&value, host_scratch_.data() + r * now.size_bytes() + i * sizeof(T), sizeof(T));
         now[i] = r == 0 ? value : combine(now[i], value);
       }
@@ -348,6 +385,7 @@ void CommunicatorCore::broadcast_host(std::span<std::byte> bytes, std::uint32_t 
   }
 }
 
+/// An exchange of one byte: the gather returns when all have come.
 void CommunicatorCore::barrier_host() {
   const std::byte mine{};
   host_scratch_.resize(world_);

@@ -9,6 +9,8 @@
 
 namespace shardscope::comm {
 
+/// Takes the link and the switch for checks of `whole` as they are now; later changes there are not seen
+/// here.
 GroupWorld::GroupWorld(World& whole, std::vector<std::uint32_t> members, std::uint32_t ranks_per_node,
                        std::uint32_t id)
     : World(whole.link_),
@@ -21,10 +23,12 @@ GroupWorld::GroupWorld(World& whole, std::vector<std::uint32_t> members, std::ui
     throw BackendError("GroupWorld", 0, "this rank is not a member of its group",
                        "rank " + std::to_string(whole.rank()));
   }
+  // Members ascend, so the order of ranks in the group is their order in the world.
   rank_ = static_cast<std::uint32_t>(at - members_.begin());
   set_sanity_checks(whole.sanity_checks_);
 }
 
+/// Ranks as this world counts them, and the scope under which the run's tables describe the group.
 Group GroupWorld::all_ranks() const {
   Group all = World::all_ranks();
   all.scope = instrumentation::CollectiveScope::group;
@@ -34,6 +38,8 @@ Group GroupWorld::all_ranks() const {
 
 std::unique_ptr<Transport> GroupWorld::make_transport(const std::string& name, const Group& group) {
   Group of_whole = group;
+  // Back to ranks of `whole`, which owns the transport's memory and channels. Ascending members stay
+  // ascending.
   for (std::uint32_t& member : of_whole.members) member = members_.at(member);
   return whole_.make_transport(name, of_whole);
 }

@@ -37,6 +37,7 @@ std::optional<std::string> unmet_launch(const Environment& environment, std::uin
   }
   // In an allocation without srun SLURM_NTASKS speaks of what may be started, not of this process.
   if (!by_mpi && environment("SLURM_STEP_ID") != nullptr) {
+    // The step's own count first; one task in the step is what was asked for.
     for (const char* name : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}) {
       const std::uint32_t ranks = number(environment, name);
       if (ranks == 0) continue;

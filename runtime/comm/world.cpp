@@ -17,6 +17,8 @@
 namespace shardscope::comm {
 namespace {
 
+/// Looks at this rank's group only. A rank that throws here leaves the others in compare_groups(), which they
+/// leave by its notice of failure or by the time-out.
 void check_group(const std::string& name, const Group& group, std::uint32_t rank, std::uint32_t size) {
   const std::vector<std::uint32_t>& members = group.members;
   std::string problem;
@@ -37,6 +39,7 @@ void compare_groups(const std::string& name, const Group& group, Transport& tran
   std::uint64_t mine = 14695981039346656037ULL;  // FNV-1a over the members
   for (const std::uint32_t member : group.members) mine = (mine ^ member) * 1099511628211ULL;
   std::vector<std::uint64_t> all(group.members.size());
+  // The name is compared by the transport, the members by their hash.
   transport.host_all_gather(("make " + name).c_str(), std::as_bytes(std::span(&mine, 1)),
                             std::as_writable_bytes(std::span(all)));
   if (std::all_of(all.begin(), all.end(), [mine](std::uint64_t other) { return other == mine; })) return;
@@ -44,6 +47,7 @@ void compare_groups(const std::string& name, const Group& group, Transport& tran
                      "'" + name + "': its members do not agree on the list of members", "comm");
 }
 
+/// `found`: ranks that this process can see.
 void check_launch(std::uint32_t found) {
   const auto environment = [](const char* name) { return std::getenv(name); };
   if (const auto problem = unmet_launch(environment, found)) throw LaunchError(*problem);
@@ -72,34 +76,46 @@ std::unique_ptr<Communicator> World::make_communicator(const std::string& name) 
   return make_communicator(name, all_ranks());
 }
 
+/// Collective in two places: make_transport() and compare_groups(). What is checked after them is alike on
+/// the members, so it throws on all of them or on none.
 std::unique_ptr<Communicator> World::make_communicator(const std::string& name, const Group& group) {
   check_group(name, group, rank(), size());
+  // The host's own transport, also under a device: the groups are compared over it, and an adapter keeps it
+  // for host values and failures.
   std::unique_ptr<Transport> transport = make_transport(name, group);
   compare_groups(name, group, *transport);
   if (adapt_) transport = adapt_(std::move(transport), name, group);
+  // Members ascend and a node's ranks are consecutive, so first and last decide.
   const bool one_node = group.members.front() / node_size() == group.members.back() / node_size();
   const base::EmulatedLink link = one_node ? link_.within_node() : link_;
+  // hold() would sleep on the host thread, which only queues such collectives.
   if (transport->asynchronous() && (link.gbps > 0 || link.latency_us > 0)) {
     throw BackendError("make_communicator", 0,
                        "a link is emulated on host threads, and the collectives of '" + name +
                            "' run on a device; remove comm.emulated_link or run with --device cpu",
                        "rank " + std::to_string(rank()));
   }
+  // A transport that compares in enter() needs no second exchange.
   const bool compare = sanity_checks_ && !transport->compares();
+  // sequence_ is this World's: collectives of all its communicators are numbered together.
   return std::make_unique<CommunicatorCore>(group, rank(), name, std::move(transport), link, sequence_,
                                             compare);
 }
 
 std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& options) {
   using enum WorldOptions::Transport;
+  // Alone, without MPI. The rank has a region of shared memory all the same.
   if (!launched_by_mpi() && options.transport != mpi) {
     check_launch(1);
     SoloBootstrap solo;
     return make_process_world(solo, options);
   }
+  // The decisions below depend on values that are equal on all ranks: sizes of the session and `options`,
+  // which the caller gives alike.
   MpiSession& session = MpiSession::instance(argc, argv);
   check_launch(session.size());
   const bool one_node = session.ranks_per_node() == session.size();
+  // Shared memory reaches one node only.
   if (options.transport == mpi || (options.transport == automatic && !one_node)) {
     return std::make_unique<MpiWorld>(session, options);
   }
@@ -111,9 +127,11 @@ std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& o
                        "comm");
   }
   try {
+    // Needed until the world is made; afterwards ranks speak through shared memory.
     MpiBootstrap bootstrap(session.rank(), session.size());
     std::unique_ptr<ShmWorld> world = make_process_world(bootstrap, options);
     world->set_after_failure([&session](bool all_left) {
+      // MPI_Finalize at the process's end would wait for the rank that is gone.
       if (!all_left) session.abandon();
     });
     return world;

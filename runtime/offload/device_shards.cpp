@@ -11,6 +11,7 @@ class DeviceShards final : public ShardStore {
   DeviceShards(device::Device& device, kernels::DType type, const plan::ShardLayout& layout,
                const std::vector<bool>& quantized)
       : device_(device), type_(type), quantized_(quantized), starts_(layout.partitions.size()) {
+    // Zeros, since padding between and behind shards is gathered as well.
     buffer_ = device.memory().allocate(place(layout), {instrumentation::MemoryCategory::param_shard},
                                        device.compute());
     device_.compute().run([data = buffer_.data(), bytes = buffer_.bytes()](const kernels::Exec& exec) {
@@ -19,6 +20,7 @@ class DeviceShards final : public ShardStore {
   }
 
   [[nodiscard]] kernels::DType type() const noexcept override { return type_; }
+  // The optimizer writes new values where they are gathered from.
   [[nodiscard]] bool in_place() const noexcept override { return true; }
   [[nodiscard]] kernels::Ptr at(plan::Range range) override { return {byte_at(range.begin), type_}; }
   void put(plan::Range range, const void* from, std::uint32_t group) override {
@@ -31,6 +33,7 @@ class DeviceShards final : public ShardStore {
   [[nodiscard]] bool quantized(plan::ParamId param) const noexcept override {
     return quantized_[plan::raw(param)];
   }
+  // Nothing is loaded, so the gather is the first to write to its destination.
   [[nodiscard]] device::Stream& destination() noexcept override { return device_.gather(); }
   void load(std::span<const ShardLoad>) override {}
   void read_ahead(std::span<const plan::ParamId>) override {}
@@ -38,16 +41,20 @@ class DeviceShards final : public ShardStore {
 
  private:
   /// What is trained lies as in the owned range, frozen shards behind it. Returns the bytes of all.
+  /// starts_ in bytes: a quantized shard has no whole number of elements of type_.
   std::size_t place(const plan::ShardLayout& layout) {
     constexpr auto kUnit = static_cast<std::size_t>(plan::kShardAlignmentBytes);
     std::size_t end = bytes_of(layout.trainable_elems);
     for (const plan::ParamId id : layout.order) {
       const std::int64_t offset = layout.shard_offset[plan::raw(id)];
+      // The same offsets as in the owned range, so at() needs no table.
       if (offset < layout.trainable_elems) {
         starts_[plan::raw(id)] = bytes_of(offset);
         continue;
       }
       const std::int64_t elems = layout.partitions[plan::raw(id)].shard_elems;
+      // Each frozen shard begins at a multiple of kShardAlignmentBytes, whatever the one before was packed
+      // to.
       end = (end + kUnit - 1) / kUnit * kUnit;
       starts_[plan::raw(id)] = end;
       end += quantized(id) ? static_cast<std::size_t>(plan::packed_shard(elems).bytes()) : bytes_of(elems);

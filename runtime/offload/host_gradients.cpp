@@ -30,7 +30,10 @@ kernels::Ptr HostGradients::at(std::int64_t owned_offset) const noexcept {
 
 kernels::ConstPtr HostGradients::data() const noexcept { return {buffer_.data(), type_}; }
 
+/// Two ways. Same type and Write::set: the copy lands where the sum lies. Otherwise it lands in a buffer of
+/// its own and the worker converts or adds. Either way the result is ordered on the stream that is returned.
 device::Stream& HostGradients::take(const std::vector<Piece>& pieces, std::vector<device::Buffer>& held) {
+  // The pieces are complete where the reduce stream is now.
   events_.order(device_.reduce(), device_.copy());
   bool on_worker = false;
   for (const Piece& piece : pieces) {
@@ -44,6 +47,7 @@ device::Stream& HostGradients::take(const std::vector<Piece>& pieces, std::vecto
                                     device_.compute()));
       to.data = held.back().data();
     }
+    // In the type that was reduced, converted on the host: fewer bytes cross where that is 16 bits.
     transfer(device_, ev::TransferKind::device_to_host, to.data, piece.from.data, bytes,
              {plan::raw(piece.param)});
     if (direct) continue;
@@ -51,18 +55,23 @@ device::Stream& HostGradients::take(const std::vector<Piece>& pieces, std::vecto
     events_.order(device_.copy(), device_.worker());
     device_.worker().run([total, term = kernels::ConstPtr(to), elems = piece.elems,
                           write = piece.write](const kernels::Exec& exec) {
+      // In the order of micro-steps, since the worker stream runs in order: the sum has the bits that the
+      // device would make.
       if (write == kernels::Write::set) {
         kernels::cast(exec, total, term, elems);
       } else {
+        // Sum in fp32, rounded to the type of the sums after each micro-step.
         kernels::accumulate(exec, total, term, elems);
       }
     });
   }
+  // Nothing was queued on the worker: waiting for the copies is enough.
   if (!on_worker) return device_.copy();
   events_.order(device_.copy(), device_.worker());
   return device_.worker();
 }
 
+/// On the worker, behind sums of earlier windows.
 void HostGradients::clear(std::int64_t owned_offset, std::int64_t elems) {
   device_.worker().run([to = at(owned_offset).data, bytes = bytes_of(elems)](const kernels::Exec& exec) {
     kernels::fill_zero(exec, to, bytes);

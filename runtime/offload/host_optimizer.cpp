@@ -34,18 +34,22 @@ class HostOptimizer final : public optim::OptimizerState {
     std::int64_t longest = 0;
     for (const plan::UpdateTile& tile : states_->tiles()) longest = std::max(longest, tile.range.size());
     piece_elems_ = std::min(longest, kPieceElems);
+    // In fp32 no staging: the parameters are copied from the master weights themselves.
     if (type_ == kernels::DType::f32) return;
     for (Staging& slot : staging_) {
+      // Of the worker stream, which is the first to write to it.
       slot.buffer = staging.allocate(static_cast<std::size_t>(piece_elems_) * kernels::size_of(type_),
                                      {ev::MemoryCategory::temporary}, device_.worker());
       slot.sent = device_.make_event();
     }
   }
 
+  // The host's update reads gradients that the compute stream has the last word on.
   void begin_update() override {
     end_visit();
     events_.order(device_.compute(), device_.worker());
   }
+  // Queues only. The worker takes the pieces in order; begin and end are stamped as it gets there.
   void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) override {
     device::Stream& worker = device_.worker();
     std::int64_t elems = 0;
@@ -58,6 +62,8 @@ class HostOptimizer final : public optim::OptimizerState {
         [&](const TileStates& states, plan::Range piece, std::int64_t at, kernels::Ptr rounded) {
           worker.run([states, at, rounded, gradient = execution::advance(gradient_, piece.begin - first_),
                       n = piece.size(), settings](const kernels::Exec& exec) {
+            // In place, fp32; the gradient in its own type. `rounded` takes the new parameters in storage
+            // type; null in fp32.
             kernels::adamw_step(exec, states.master + at, states.momentum + at, states.variance + at, rounded,
                                 gradient, n, settings);
           });
@@ -68,15 +74,18 @@ class HostOptimizer final : public optim::OptimizerState {
   void finish_update() override {
     states_->finish();
     events_.order(device_.worker(), device_.compute());
+    // What the compute stream does from here on sees the new parameters.
     events_.order(device_.copy(), device_.compute());
   }
 
+  // As an update without a step: the parameters are made anew from the master weights.
   void publish_params() override {
     begin_update();
     std::uint32_t group = states_->tiles().front().group;
     for (; group <= states_->tiles().back().group; ++group) {
       for_tiles_of(group, TileUse::read,
                    [&](const TileStates& states, plan::Range piece, std::int64_t at, kernels::Ptr rounded) {
+                     // fp32: put() reads the master weights themselves, nothing has to be made.
                      if (rounded.data == nullptr) return;
                      device_.worker().run(
                          [from = states.master + at, rounded, n = piece.size()](const kernels::Exec& exec) {
@@ -112,18 +121,24 @@ class HostOptimizer final : public optim::OptimizerState {
     for (std::size_t i = 0; i < tiles.size(); ++i) {
       if (tiles[i].group != group) continue;
       const plan::Range range = tiles[i].range;
+      // May queue the read of this tile and of the next one; the worker stream waits, not this thread.
       const TileStates states = states_->open(i);
       for (std::int64_t begin = range.begin; begin < range.end; begin += piece_elems_) {
         const plan::Range piece{begin, std::min(range.end, begin + piece_elems_)};
+        // Within the tile: its states begin at the tile's first element.
         const std::int64_t at = begin - range.begin;
         Staging& slot = staging_[next_slot_];
         next_slot_ = (next_slot_ + 1) % staging_.size();
+        // Two buffers in turn: the worker rounds piece k + 1 while the copy stream sends piece k, and waits
+        // only where the copy of piece k - 1 is not done.
         if (slot.sent) device_.worker().wait(*slot.sent);
         make(states, piece, at, {slot.buffer.data(), type_});
         events_.order(device_.worker(), device_.copy());
+        // Queues on the copy stream, which was just ordered behind the update of the piece.
         params_.put(piece, slot.buffer ? slot.buffer.data() : states.master + at, group);
         if (slot.sent) device_.copy().record(*slot.sent);
       }
+      // Everything that uses the tile has been queued.
       states_->close(i, use);
     }
   }
@@ -139,8 +154,10 @@ class HostOptimizer final : public optim::OptimizerState {
       if (!visited_ || visited_->tile != i) {
         end_visit();
         visited_ = Visit{i, states_->open(i)};
+        // The host reads and writes the states itself: the read of the tile must have come.
         device_.worker().synchronize();
       }
+      // Stays `changed` when a later access of the visit only reads.
       if (use == TileUse::changed) visited_->use = use;
       const TileStates& states = visited_->states;
       float* base = kind == StateKind::master     ? states.master
@@ -153,6 +170,7 @@ class HostOptimizer final : public optim::OptimizerState {
 
   void end_visit() {
     if (!visited_) return;
+    // Closed as `changed` where a write() touched it, so its values go back to the swap file.
     states_->close(visited_->tile, visited_->use);
     states_->finish();
     visited_.reset();

@@ -21,6 +21,8 @@ class SplitOptimizer final : public OptimizerState {
         first_group_(first_host_group),
         first_elem_(first_host_elem) {}
 
+  // Both begin before either updates: the device's sub-groups run on its streams beside the host's on the
+  // worker.
   void begin_update() override {
     device_->begin_update();
     host_->begin_update();
@@ -66,6 +68,7 @@ std::unique_ptr<OptimizerState> make_optimizer(device::Device& device, optim::Pa
                                                const std::vector<plan::Range>& sub_groups,
                                                const plan::ZeroConfig& zero) {
   const plan::OffloadOptimizerConfig& offload = zero.offload_optimizer;
+  // Sub-groups [0, first) are the device's, the rest the host's; 0 where all are offloaded.
   const std::uint32_t first = plan::first_offloaded_group(offload, sub_groups.size());
   std::unique_ptr<OptimizerState> on_device, on_host;
   if (first > 0) {
@@ -73,12 +76,15 @@ std::unique_ptr<OptimizerState> make_optimizer(device::Device& device, optim::Pa
                                              {sub_groups.begin(), sub_groups.begin() + first});
   }
   if (first < sub_groups.size()) {
+    // The same pool for states and for staging of parameters on their way.
     device::Arena& pool = host_pool(device, offload.pin_memory);
     std::unique_ptr<StateStorage> states = offload.device == plan::OffloadDevice::nvme
                                                ? make_swapped_states(device, pool, sub_groups, first, zero)
                                                : make_resident_states(device, pool, sub_groups, first);
+    // `params` is the store of both: each writes the range of its own sub-groups.
     on_host = make_host_optimizer(device, params, type, gradient.host, std::move(states), pool);
   }
+  // No split where one side has all.
   if (!on_host) return on_device;
   if (!on_device) return on_host;
   return std::make_unique<SplitOptimizer>(std::move(on_device), std::move(on_host), first,

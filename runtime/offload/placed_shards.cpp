@@ -62,12 +62,14 @@ class PlacedShards final : public ShardStore {
   [[nodiscard]] bool quantized(ParamId param) const noexcept override { return quantized_[plan::raw(param)]; }
   [[nodiscard]] device::Stream& destination() noexcept override { return device_.copy(); }
 
+  // `range` may cover parts of several shards, and a shard may come in several pieces.
   void put(plan::Range range, const void* from, std::uint32_t group) override {
     // Shards lie in the owned range in the layout's order.
     const auto& offsets = layout_.shard_offset;
     auto next =
         std::upper_bound(layout_.order.begin(), layout_.order.end(), range.begin,
                          [&](std::int64_t at, ParamId param) { return at < offsets[plan::raw(param)]; });
+    // upper_bound is behind the shard in which the range begins.
     for (--next; next != layout_.order.end() && offsets[plan::raw(*next)] < range.end; ++next) {
       const std::size_t param = plan::raw(*next);
       const std::int64_t begin = offsets[param];
@@ -78,6 +80,8 @@ class PlacedShards final : public ShardStore {
     }
   }
 
+  // The stream returned is the one on which the part may be read and written, by the memory that it is in. It
+  // is ordered behind the copy stream and, for a shard on NVMe, behind the read into its buffer.
   [[nodiscard]] optim::StoredPart open(ParamId param) override {
     const Shard& shard = shards_[plan::raw(param)];
     device::Stream& stream = shard.place == ShardPlace::device ? device_.compute() : device_.worker();
@@ -89,6 +93,7 @@ class PlacedShards final : public ShardStore {
     return {{slot->memory.data(), type_}, &stream};
   }
 
+  // And back: later copies of the shard come after what was done to it.
   void close(ParamId param, optim::PartUse use) override {
     const ShardPlace place = shards_[plan::raw(param)].place;
     events_.order(place == ShardPlace::device ? device_.compute() : device_.worker(), device_.copy());
@@ -106,6 +111,7 @@ class PlacedShards final : public ShardStore {
       const Shard& shard = shards_[plan::raw(load.param)];
       const std::size_t bytes = shard_bytes(plan::raw(load.param));
       const TransferLabel label{plan::raw(load.param)};
+      // One hop; the copy stream is also destination(), so no event is needed.
       if (shard.place == ShardPlace::host) {
         transfer(device_, ev::TransferKind::host_to_device, load.to, shard.data, bytes, label);
         continue;
@@ -118,6 +124,7 @@ class PlacedShards final : public ShardStore {
     }
   }
 
+  // Those that a buffer already holds, read or being read, are not read again.
   void read_ahead(std::span<const ParamId> params) override {
     for (const ParamId param : params) {
       if (holding(param) == nullptr) (void)read(param);
@@ -128,6 +135,8 @@ class PlacedShards final : public ShardStore {
     return "parameters on NVMe through " + std::to_string(buffers_.size()) +
            " buffers: " + space_->describe();
   }
+  // A read that is still in flight does no harm: whoever takes the buffer next is ordered behind it, a read
+  // by the nvme stream's order, a copy by `read`.
   void forget() override {
     for (Slot& slot : buffers_) slot.param.reset();
   }
@@ -232,6 +241,8 @@ class PlacedShards final : public ShardStore {
   }
 
   /// The free buffer that was given back first.
+  /// An empty `param` is the host's view: queued transfers may still use the buffer, and who takes it waits
+  /// for `copied` or `read`.
   Slot& take_slot(ParamId param) {
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       Slot& slot = buffers_[(next_ + i) % buffers_.size()];
@@ -248,6 +259,7 @@ class PlacedShards final : public ShardStore {
     slot.param.reset();
   }
 
+  // `copied` was recorded behind the last copy out of this buffer; never recorded, it holds nothing up.
   Slot& read(ParamId param) {
     Slot& slot = take_slot(param);
     device_.nvme().wait(*slot.copied);

@@ -6,6 +6,7 @@ namespace {
 
 using instrumentation::MemoryCategory;
 
+// Longer than any sub-group: one tile each.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 48;
 
 class ResidentStates final : public StateStorage {
@@ -20,6 +21,7 @@ class ResidentStates final : public StateStorage {
         variance_(make_zeroed(device, pool, MemoryCategory::variance)) {}
 
   [[nodiscard]] const std::vector<plan::UpdateTile>& tiles() const noexcept override { return tiles_; }
+  // Nothing to wait for: the states are in host memory for good.
   [[nodiscard]] TileStates open(std::size_t tile) override {
     const std::int64_t at = tiles_[tile].range.begin - first_;
     return {static_cast<float*>(master_.data()) + at, static_cast<float*>(momentum_.data()) + at,

@@ -33,6 +33,7 @@ class SwappedStates final : public StateStorage {
         tiles_(plan::make_update_tiles(sub_groups, first_group, swap_.tile_elems)),
         space_(device, zero.offload_optimizer.nvme_path, zero.aio),
         slots_(swap_.slots) {
+    // A slot holds the longest tile: master, momentum, variance, each at a whole block.
     const std::size_t state = io_round(static_cast<std::size_t>(swap_.tile_elems) * sizeof(float));
     for (Slot& slot : slots_) {
       slot.buffer = IoBuffer(pool, kStates * state, {ev::MemoryCategory::swap_buffer}, device.nvme());
@@ -49,16 +50,22 @@ class SwappedStates final : public StateStorage {
 
   [[nodiscard]] const std::vector<plan::UpdateTile>& tiles() const noexcept override { return tiles_; }
 
+  // Returned pointers are for work on the worker stream: it has been made to wait for the read. Pipelining
+  // comes with two slots (plan_optimizer_swap), so the slot of tile + 1 is not this one.
   [[nodiscard]] TileStates open(std::size_t tile) override {
     Slot& slot = slot_of(tile);
     if (slot.tile != tile) {
+      // The slot's old states must be on their way out before new ones are read into it.
       if (written_ && &slot_of(*written_) == &slot) flush();
+      // Without pipeline_read the read begins when the worker is through with all it has been given.
       if (!pipeline_read_) events_.order(device_.worker(), device_.nvme());
       read(tile);
     }
     flush();
     device_.worker().wait(*slot.read);
     if (pipeline_read_ && tile + 1 < tiles_.size()) read(tile + 1);
+    // By the length of this tile and not of the longest one, as parts_of() reads them: three states follow
+    // each other, so neighbours in the file are one part.
     std::byte* base = slot.buffer.data();
     const std::size_t state = state_bytes(tiles_[tile]);
     return {reinterpret_cast<float*>(base), reinterpret_cast<float*>(base + state),
@@ -69,17 +76,22 @@ class SwappedStates final : public StateStorage {
     Slot& slot = slot_of(tile);
     events_.order(device_.worker(), device_.copy());  // both have been given all that uses the slot
     if (use == TileUse::changed) {
+      // At most one write is put off: open() and finish() queue it. Its data is complete where `closed` is
+      // recorded, behind the update (worker) and the copies of parameters (copy).
       written_.emplace(tile);
       device_.copy().record(*slot.closed);
       if (!pipeline_write_) {
         flush();
+        // The next update begins after the write.
         events_.order(device_.nvme(), device_.worker());
       }
     } else {
+      // Nothing to write; a later read into this slot waits for the last use.
       events_.order(device_.copy(), device_.nvme());
     }
   }
 
+  // The next step reads every tile again.
   void finish() override {
     flush();
     for (Slot& slot : slots_) slot.tile.reset();
@@ -105,6 +117,8 @@ class SwappedStates final : public StateStorage {
   [[nodiscard]] static std::size_t state_bytes(const plan::UpdateTile& tile) noexcept {
     return io_round(static_cast<std::size_t>(tile.range.size()) * sizeof(float));
   }
+  // Tiles go through the slots in turn, so consecutive tiles are in different slots where there are two or
+  // more.
   [[nodiscard]] Slot& slot_of(std::size_t tile) noexcept { return slots_[tile % slots_.size()]; }
 
   /// Neighbours in memory and in the file become one part.

@@ -22,11 +22,13 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& ev
     : in_(input), device_(input.device), events_(events), whole_(whole) {
   std::int64_t columns = 0;
   for (const plan::ColumnSlice& slice : in_.slices) {
+    // Places for the most that may be chosen (capacity); pack() then moves the items together.
     items_.push_back({slice, {}, capacity_, 0, columns});
     capacity_ += slice.capacity();
     columns += slice.choose;
     scores_elems_ += slice.columns;
   }
+  // On the compute stream, which takes, steps and puts the chosen elements.
   const auto packed = [&](std::size_t bytes, ev::MemoryCategory category) {
     return device_.memory().allocate(bytes, {category, ev::kNoId}, device_.compute());
   };
@@ -38,6 +40,8 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& ev
       states_[k] = packed(floats(capacity_), kCategories[k]);
       continue;
     }
+    // zenflow.offload: packed states in host memory. Between a take_out() and the next bring_back() only the
+    // copy stream touches them.
     states_[k] = host.allocate(floats(capacity_), {kCategories[k], ev::kNoId}, device_.copy());
     for (Stage& stage : stages_) {
       stage.states[k] = device_.memory().allocate(floats(std::min(capacity_, in_.piece_elems)),
@@ -45,18 +49,24 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& ev
     }
   }
   for (Stage& stage : stages_) stage.there = device_.make_event();
+  // Packed as the states are: AdamW reads and writes dense arrays.
   gradient_ = packed(bytes_of(capacity_, in_.gradient.type), ev::MemoryCategory::temporary);
   params_ = packed(bytes_of(capacity_, in_.type), ev::MemoryCategory::temporary);
   const std::size_t chosen_bytes = static_cast<std::size_t>(columns) * sizeof(std::int32_t);
   chosen_ = packed(chosen_bytes, ev::MemoryCategory::temporary);
+  // Pinned, whatever pin_memory says of the states.
   host_chosen_ = device_.pinned().allocate(chosen_bytes, {ev::MemoryCategory::temporary}, device_.compute());
   scores_ = packed(floats(scores_elems_), ev::MemoryCategory::temporary);
   host_scores_ =
       device_.pinned().allocate(floats(scores_elems_), {ev::MemoryCategory::temporary}, device_.compute());
+  // One buffer for three uses that never overlap: states out, states back, values for parameters kept
+  // elsewhere.
   moving_ = device_.pinned().allocate(floats(capacity_), {ev::MemoryCategory::temporary}, device_.copy());
   if (device_.backend() != kernels::Backend::cost) return;
   for (const Item& item : items_) {
     for (std::int32_t column = 0; column < item.slice.columns; ++column) {
+      // Without values no column has a larger gradient than another: its number of elements stands for its
+      // sum.
       even_scores_.push_back(static_cast<float>(kernels::elems_in_columns(item.part(), &column, 1)));
     }
   }
@@ -66,6 +76,8 @@ const float* ZenFlowChosen::scores() const noexcept {
   return even_scores_.empty() ? data(host_scores_) : even_scores_.data();
 }
 
+/// scores (scores_elems_): sum of |gradient| down each column, over the rows that this rank owns. Gradients
+/// are as backward left them, still times the loss scale: that does not change the order of columns.
 void ZenFlowChosen::score() {
   std::int64_t offset = 0;
   for (const Item& item : items_) {
@@ -77,7 +89,9 @@ void ZenFlowChosen::score() {
         });
     offset += item.slice.columns;
   }
+  // 4 bytes for each column: the choice itself is made on the host.
   device_.copy_async(host_scores_.data(), scores_.data(), floats(scores_elems_), device_.compute());
+  // The host reads the scores next.
   device_.compute().synchronize();
 }
 
@@ -103,6 +117,7 @@ void ZenFlowChosen::choose(std::uint32_t step, plan::SelectionCause cause) {
 
 void ZenFlowChosen::choose(Item& item, const float* scores) const {
   const std::int64_t columns = item.slice.columns;
+  // A row or more: every column has an element here.
   if (item.slice.elems >= columns) {
     item.columns = plan::select_columns({scores, static_cast<std::size_t>(columns)}, in_.settings.topk_ratio);
     return;
@@ -110,10 +125,12 @@ void ZenFlowChosen::choose(Item& item, const float* scores) const {
   // Less than a row: only the columns it touches may be chosen.
   std::vector<std::int32_t> touched;
   for (std::int64_t i = 0; i < item.slice.elems; ++i) {
+    // The slice begins at first_column and may wrap into the next row.
     touched.push_back(static_cast<std::int32_t>((item.slice.first_column + i) % columns));
   }
   std::sort(touched.begin(), touched.end());
   std::vector<float> of_touched;
+  // Untouched columns have a score of 0 on this rank and would take places from those that it can step.
   for (const std::int32_t column : touched) of_touched.push_back(scores[column]);
   item.columns.clear();
   for (const std::int32_t i : plan::select_columns(of_touched, in_.settings.topk_ratio)) {
@@ -121,9 +138,11 @@ void ZenFlowChosen::choose(Item& item, const float* scores) const {
   }
 }
 
+/// Items lie one after another: the packed buffers are dense, and one AdamW call steps all of them.
 void ZenFlowChosen::pack() {
   elems_ = 0;
   for (Item& item : items_) {
+    // Slices without columns (no matrix) are chosen whole, in every step.
     item.packed_offset = elems_;
     item.packed_elems = item.matrix()
                             ? kernels::elems_in_columns(item.part(), item.columns.data(),
@@ -133,15 +152,18 @@ void ZenFlowChosen::pack() {
     std::copy(item.columns.begin(), item.columns.end(),
               static_cast<std::int32_t*>(host_chosen_.data()) + item.chosen_offset);
   }
+  // In choose() no earlier copy still reads the host's buffer: score() has waited for the compute stream.
   device_.copy_async(chosen_.data(), host_chosen_.data(), host_chosen_.bytes(), device_.compute());
   any_ = true;
 }
 
 std::vector<double> ZenFlowChosen::masses() const {
+  // (matrices, 2) in double: absolute gradients in chosen columns, in all.
   std::vector<double> sums(2 * in_.matrices, 0.0);
   const float* scores = this->scores();
   for (const Item& item : items_) {
     if (!item.matrix()) continue;
+    // Parameters have a number over all ranks, so that the sums of different ranks meet in one place.
     const std::uint32_t matrix = in_.matrix_of[plan::raw(item.slice.param)];
     for (std::int64_t column = 0; column < item.slice.columns; ++column) {
       sums[2 * matrix + 1] += static_cast<double>(scores[column]);
@@ -149,10 +171,14 @@ std::vector<double> ZenFlowChosen::masses() const {
     for (const std::int32_t column : item.columns) sums[2 * matrix] += static_cast<double>(scores[column]);
     scores += item.slice.columns;
   }
+  // Every rank has slices of some matrices only; the vote is over whole ones.
   in_.sum_over_ranks(sums);
   return sums;
 }
 
+/// One state at a time: from the device to moving_ by the copy stream (states in host memory are read there),
+/// then spread to the places of the columns by the worker. The wait in the loop frees moving_ for the next
+/// state.
 void ZenFlowChosen::bring_back() {
   if (!any_ || back_) return;
   events_.order(device_.compute(), device_.copy());
@@ -180,6 +206,7 @@ void ZenFlowChosen::bring_back() {
   back_ = true;
 }
 
+/// The reverse. The wait in the loop frees moving_; the last order lets compute use what was copied.
 void ZenFlowChosen::take_out() {
   for (std::size_t k = 0; k < states_.size(); ++k) {
     const device::Buffer& packed = in_.settings.offload_chosen ? states_[k] : moving_;
@@ -206,7 +233,10 @@ void ZenFlowChosen::take_out() {
   back_ = true;
 }
 
+/// Gradients of chosen elements are packed by a copy on the device, stepped, and the new values written over
+/// the parameters; all on the compute stream unless states or parameters are kept on the host.
 void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
+  // From here on the packed states are ahead of those in host memory.
   back_ = false;
   device::Stream& compute = device_.compute();
   const ev::Fields<ev::EventKind::optimizer_begin> fields{.sub_group = 0, .step = step, .elems = elems_};
@@ -214,6 +244,7 @@ void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
   compute.run([this](const kernels::Exec& exec) {
     const DType type = in_.gradient.type;
     for (const Item& item : items_) {
+      // owned_offset counts elements of the owned range, packed_offset those of the packed arrays.
       const kernels::ConstPtr from = execution::advance(in_.gradient, item.slice.owned_offset);
       const kernels::Ptr to = execution::advance(kernels::Ptr{gradient_.data(), type}, item.packed_offset);
       if (item.matrix()) {
@@ -235,6 +266,7 @@ kernels::Ptr ZenFlowChosen::values() const noexcept {
   return {masters ? states_[0].data() : params_.data(), in_.type};
 }
 
+/// One kernel over all chosen elements of the rank, whatever matrices they are of.
 void ZenFlowChosen::update(const kernels::AdamW& settings) {
   if (in_.settings.offload_chosen) return update_by_pieces(settings);
   device_.compute().run([this, settings](const kernels::Exec& exec) {
@@ -244,6 +276,9 @@ void ZenFlowChosen::update(const kernels::AdamW& settings) {
   });
 }
 
+/// States on the host: piece k + 1 comes to the device while piece k is stepped, and goes back behind it. Two
+/// stages in turn. All copies are in one stream, so a stage is overwritten only after its piece has been
+/// copied out.
 void ZenFlowChosen::update_by_pieces(const kernels::AdamW& settings) {
   const std::int64_t pieces = (elems_ + in_.piece_elems - 1) / in_.piece_elems;
   const auto range_of = [&](std::int64_t piece) {
@@ -273,6 +308,7 @@ void ZenFlowChosen::update_by_pieces(const kernels::AdamW& settings) {
           exec, master, data(stage.states[1]), data(stage.states[2]), {rounded ? to.data : nullptr, in_.type},
           execution::advance(kernels::ConstPtr{gradient_.data(), in_.gradient.type}, range.begin),
           range.size(), settings);
+      // In fp32 the stage is reused, so the values are kept packed.
       if (!rounded) kernels::cast(exec, to, {master, DType::f32}, range.size());
     });
     events_.order(device_.compute(), device_.copy());
@@ -283,13 +319,19 @@ void ZenFlowChosen::update_by_pieces(const kernels::AdamW& settings) {
   }
 }
 
+/// Parameters that are not in one buffer of the device: each is opened where it is and the packed values are
+/// spread there, from the device's copy or from moving_, by the stream that the store names.
 void ZenFlowChosen::put_where_they_rest() {
+  // Once to the host for all items, since some shards are there; those on the device read `packed` itself.
   const kernels::Ptr packed = values();
   events_.order(device_.compute(), device_.copy());
   transfer(device_, ev::TransferKind::device_to_host, moving_.data(), packed.data, bytes_of(elems_, in_.type),
            {});
   for (const Item& item : items_) {
+    // The rank's shard of the parameter; the slice begins where it does. open() orders the returned stream
+    // behind the copy stream, close() the copy stream behind it.
     const optim::StoredPart part = in_.params.open(item.slice.param);
+    // The columns too are taken from the memory that this stream reads.
     const bool on_device = part.stream == &device_.compute();
     part.stream->run(
         [&item, to = part.data,
@@ -313,6 +355,7 @@ void ZenFlowChosen::put() {
     const kernels::ConstPtr packed = values();
     for (const Item& item : items_) {
       const kernels::ConstPtr from = execution::advance(packed, item.packed_offset);
+      // Only the chosen columns are written: the others hold what the host published last.
       const std::int64_t first = item.slice.owned_offset;
       const kernels::Ptr to = in_.params.at({first, first + item.slice.elems});
       if (item.matrix()) {
@@ -325,6 +368,7 @@ void ZenFlowChosen::put() {
   });
 }
 
+/// For each matrix: count, then that many columns.
 std::vector<std::int32_t> ZenFlowChosen::columns() const {
   std::vector<std::int32_t> all;
   for (const Item& item : items_) {
@@ -335,6 +379,7 @@ std::vector<std::int32_t> ZenFlowChosen::columns() const {
   return all;
 }
 
+/// Columns come from a file: every number is checked before it is used as an index.
 void ZenFlowChosen::set_columns(const std::vector<std::int32_t>& columns) {
   std::size_t at = 0;
   const auto require = [](bool good) {
@@ -345,12 +390,14 @@ void ZenFlowChosen::set_columns(const std::vector<std::int32_t>& columns) {
   };
   for (Item& item : items_) {
     if (!item.matrix()) continue;
+    // At most `choose` columns: the packed buffers have no room for more.
     require(at < columns.size() && columns[at] >= 0 && columns[at] <= item.slice.choose);
     const auto count = static_cast<std::size_t>(columns[at++]);
     require(columns.size() - at >= count);
     const auto first = columns.begin() + static_cast<std::ptrdiff_t>(at);
     const auto last = first + static_cast<std::ptrdiff_t>(count);
     for (auto column = first; column != last; ++column) {
+      // Within the matrix and ascending, as the kernels expect them.
       require(*column >= 0 && *column < item.slice.columns && (column == first || *column > *(column - 1)));
     }
     item.columns.assign(first, last);

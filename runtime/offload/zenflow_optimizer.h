@@ -5,11 +5,11 @@
 // [Note: two optimizers over one range]
 // Host memory holds fp32 master weights, momentum and variance of the whole owned range and steps all of it.
 // Chosen elements have theirs packed, on the device or with zenflow.offload in host memory beside; while they
-// are there the host's are stale, and what the
-// host makes of them is never seen: after every publication the device writes its elements over it. When
-// columns are chosen anew the states move: the old ones back into their places, the new ones out. (DeepSpeed
-// keeps 16-bit parameters on the device only and clears the moments.) So where the host steps every time and
-// does not defer, the result is that of plain AdamW to the bit, whatever is chosen.
+// are there the host's are stale, and what the host makes of them is never seen: after every publication the
+// device writes its elements over it. When columns are chosen anew the states move: the old ones back into
+// their places, the new ones out. (DeepSpeed keeps 16-bit parameters on the device only and clears the
+// moments.) So where the host steps every time and does not defer, the result is that of plain AdamW to the
+// bit, whatever is chosen.
 #pragma once
 
 #include <functional>

@@ -11,6 +11,7 @@
 namespace shardscope::plan {
 
 FetchScheduler::FetchScheduler(const ModelPlan& model, std::uint32_t world, SchedulerConfig config)
+    // Every rank builds the same state from the same model and configuration; from then on the calls decide.
     : state_(std::make_unique<State>(model, std::move(config))) {
   if (world == 0) throw std::invalid_argument("scheduler: world is 0; it must be at least 1");
 }
@@ -26,6 +27,8 @@ TraceMode FetchScheduler::begin_iteration(ModelMode mode) {
   Trace& trace = s.coordinator->trace;
   switch (s.coordinator->mode) {
     case TraceMode::record:
+      // An iteration was recorded to its end: its order holds from now on, with the parameters that modules
+      // have now.
       trace.freeze(s.module_params, s.elems);
       s.coordinator->mode = TraceMode::complete;
       break;
@@ -33,13 +36,17 @@ TraceMode FetchScheduler::begin_iteration(ModelMode mode) {
       trace.clear();
       s.coordinator->mode = TraceMode::record;
       break;
+    // No fetch broke the trace: it is followed again from its beginning.
     case TraceMode::complete:
       break;
   }
   // Empty while recording: then nothing is prefetched.
   s.queue.assign(trace.params().begin(), trace.params().end());
+  // Steps count from 0 again: those of the last iteration would say that parameters are covered which are
+  // not.
   for (State::Param& param : s.params) param.fetched_for = kNeverFetched;
   s.step = 0;
+  // Ours goes on: what was kept over the end of an iteration is live.
   if (s.compat.counter_restarts()) s.available = 0;
   return s.coordinator->mode;
 }
@@ -64,6 +71,7 @@ ReleasePlan FetchScheduler::release_recomputed(ModuleId module) {
   return state_->release(module, State::Visit::recompute);
 }
 
+/// The map is ordered by id, and ids are given in the order of issue.
 std::vector<GatherId> FetchScheduler::in_flight_gathers() const {
   std::vector<GatherId> ids;
   for (const auto& [id, pending] : state_->gathers) {
@@ -90,6 +98,7 @@ const std::vector<ParamId>& FetchScheduler::params_of(ModuleId module) const noe
 std::int64_t FetchScheduler::trace_step() const noexcept { return state_->step; }
 
 const std::vector<ModuleId>& FetchScheduler::trace() const noexcept {
+  // While a trace is recorded it is not yet an order that will be followed.
   static const std::vector<ModuleId> kEmpty;
   return mode() == TraceMode::complete ? state_->coordinator->trace.modules() : kEmpty;
 }

@@ -8,6 +8,8 @@
 
 namespace shardscope::plan {
 
+/// Pre-forward or pre-backward of a module. The order of the parts is the order in which the caller queues
+/// them: invalidation, gather, waits, prefetch, read-ahead (FetchPlan).
 FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
   if (model_mode == ModelMode::evaluation && visit != Visit::forward) {
     throw std::logic_error(
@@ -18,10 +20,13 @@ FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
   FetchPlan plan;
   // First, since an invalidation drains gathers and so changes what is missing.
   plan.invalidated = check_trace(module);
+  // After check_trace(), which may have made the mode invalid: an iteration that broke its trace is not
+  // recorded.
   if (coordinator->mode == TraceMode::record) coordinator->trace.record(module);
   // To DeepSpeed a recomputation is a forward. By default its fetch counts as that of the backward to come.
   const bool begins_backward =
       visit == Visit::backward || (visit == Visit::recompute && !compat.recomputes_as_forward());
+  // Once for each module; taken off by its release, or by release_leftovers() where no post-backward comes.
   if (begins_backward && !contains_id(active_backward, module)) active_backward.push_back(module);
 
   // One coalesced gather for all that is missing; parameters in flight already are only waited for.
@@ -30,33 +35,42 @@ FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
   give_back_persistent(plan.gather);
   for (const ParamId id : wanted) {
     Param& param = at(id);
+    // Before the waits and before anything is released: `active` is what keeps another module's release from
+    // freeing it.
     if (!contains_id(param.active, module)) param.active.push_back(module);
     if (visit == Visit::recompute && compat.gives_recomputed_frozen_to_backward() && !param.trainable &&
         !active_backward.empty()) {
+      // The innermost backward under way, as in DeepSpeed: the parameter is held for its release too.
       const ModuleId owner = active_backward.back();
       if (!contains_id(recomputed[owner], id)) recomputed[owner].push_back(id);
       if (!contains_id(param.active, owner)) param.active.push_back(owner);
     }
     if (wait(id, plan.wait_for, plan.completed)) plan.wait.push_back(id);
   }
+  // A wait completes a whole gather, so parameters of other modules are among them.
   std::sort(plan.completed.begin(), plan.completed.end());
 
   plan.stop = PrefetchStop::no_trace;
   // After the waits: prefetched parameters are queued behind what this module needs now (C8).
   if (coordinator->mode == TraceMode::complete) {
+    // What this fetch covers leaves the queue first: the prefetch takes what comes behind it.
     pop_from_queue(not_fetched_yet(module).size());
     plan.prefetch = prefetch(plan.stop);
     give_back_persistent(plan.prefetch);
+    // Without overlap_comm nothing is in flight beside computation: the stream waits for the prefetch here.
     if (plan.prefetch.id != kNone<GatherId> && wait_of(config.overlap) == WaitFor::at_once) {
       plan.wait_at_once.push_back(plan.prefetch.id);
     }
     plan.read_ahead = read_ahead();
   }
+  // One step for each visit: forward, backward and recomputation count alike.
   plan.trace_step = step++;
   plan.available_elems = available;
   return plan;
 }
 
+/// Attribute access inside the forward of `module`: no step of the trace and no prefetch, only what is
+/// missing.
 FetchPlan FetchScheduler::fetch_external(ParamId param, ModuleId module) {
   State& s = *state_;
   FetchPlan plan;
@@ -69,6 +83,7 @@ FetchPlan FetchScheduler::fetch_external(ParamId param, ModuleId module) {
       (missing || (!s.compat.registers_missing_only() && s.coordinator->mode != TraceMode::complete))) {
     owned.insert(std::lower_bound(owned.begin(), owned.end(), param), param);
   }
+  // Held to the release of `module`, as its own parameters are.
   if (!s.compat.external_users_do_not_hold() && contains_id(owned, param) && !contains_id(p.active, module))
     p.active.push_back(module);
   if (missing) {
@@ -96,11 +111,13 @@ ReturnPlan FetchScheduler::return_param(ParamId param, ModuleId module, std::spa
     return s.compat.only_external_holds() ? s.external_to(param, running)
                                           : contains_id(s.module_params.at(raw(running)), param);
   };
+  // From the innermost module outwards: the first that has the parameter keeps it to its own release.
   const auto holder = std::find_if(around.rbegin(), around.rend(), holds);
   if (holder != around.rend()) {
     plan.holder = *holder;
     return plan;
   }
+  // None has it: it goes over to the innermost running module, or to the root.
   plan.holder = around.empty() ? root : around.back();
   if (s.compat.root_always_runs() && holds(root)) {
     plan.holder = root;
@@ -108,9 +125,11 @@ ReturnPlan FetchScheduler::return_param(ParamId param, ModuleId module, std::spa
   }
   plan.moved = true;
   State::Param& p = s.at(param);
+  // From now on releases look at stays_external().
   p.returned = true;
   std::vector<ParamId>& known = s.module_params.at(raw(plan.holder));
   if (!contains_id(known, param)) known.insert(std::lower_bound(known.begin(), known.end(), param), param);
+  // `module` is about to be released and must not free what its caller now uses.
   if (s.external_to(param, module)) {
     erase_id(s.module_params[raw(module)], param);
     if (!s.compat.external_users_do_not_hold()) erase_id(p.active, module);
@@ -178,10 +197,12 @@ Gather FetchScheduler::gather_persistent() {
 Gather FetchScheduler::State::issue(const std::vector<ParamId>& wanted) {
   Gather gather;
   for (const ParamId id : wanted) {
+    // In flight already: another gather brings it, and this fetch waits for that one.
     if (at(id).status == ParamStatus::not_available) gather.params.push_back(id);
   }
   if (gather.params.empty()) return gather;
   std::sort(gather.params.begin(), gather.params.end());
+  // Ids are the same on every rank, because calls are: ranks agree on gathers without speaking to each other.
   gather.id = GatherId{next_gather++};
   Pending pending;
   pending.params = gather.params;
@@ -197,6 +218,7 @@ Gather FetchScheduler::State::issue(const std::vector<ParamId>& wanted) {
     param.registered_order = next_registration++;
     ++pending.registered;
   }
+  // Stays until the last of its parameters is unregistered.
   gathers.emplace(gather.id, std::move(pending));
   return gather;
 }

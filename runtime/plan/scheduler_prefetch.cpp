@@ -16,11 +16,13 @@ Gather FetchScheduler::State::prefetch(PrefetchStop& stop) {
     return {};
   }
   const std::int64_t live_room = config.max_live_elems - available;
+  // In full elements, both. `available` counts this module's parameters already, which fetch() issued before.
   const std::int64_t budget = std::min(live_room, config.prefetch_bucket_elems);
   std::vector<ParamId> chosen;
   std::int64_t chosen_elems = 0;
   stop = PrefetchStop::end_of_trace;
   while (!queue.empty()) {
+    // Looked at before a parameter is taken, so the bucket may be passed by one.
     if (chosen_elems >= budget) {
       stop = live_room <= config.prefetch_bucket_elems ? PrefetchStop::live_limit : PrefetchStop::bucket_full;
       break;
@@ -31,6 +33,7 @@ Gather FetchScheduler::State::prefetch(PrefetchStop& stop) {
       stop = PrefetchStop::offloaded;  // C8: what is on NVMe is read ahead first
       break;
     }
+    // Available or in flight, or chosen a moment ago: only its later use is noted.
     const bool take = param.status == ParamStatus::not_available && !contains_id(chosen, next.param);
     // DeepSpeed may pass the live limit by one parameter; we leave that one for the next fetch.
     if (take && !compat.prefetch_passes_live_limit() && counted(param) &&
@@ -38,6 +41,7 @@ Gather FetchScheduler::State::prefetch(PrefetchStop& stop) {
       stop = PrefetchStop::live_limit;
       break;
     }
+    // Also what is not taken: it is available at that step, since `fetched_for` keeps it (decide_release()).
     queue.pop_front();
     param.fetched_for = std::max(param.fetched_for, next.step);
     if (take) {
@@ -51,6 +55,7 @@ Gather FetchScheduler::State::prefetch(PrefetchStop& stop) {
 std::vector<ParamId> FetchScheduler::State::read_ahead() {
   if (config.prefetch_bucket_elems == 0) return {};
   std::int64_t in_flight = 0;
+  // Of registered parameters, whether their gathers are complete or not.
   for (const Param& param : params) in_flight += param.registered == kNone<GatherId> ? 0 : param.elems;
   return swap.read_ahead(queue, elems, in_flight,
                          [this](ParamId id) { return at(id).status != ParamStatus::not_available; });

@@ -7,6 +7,7 @@
 
 namespace shardscope::plan {
 
+/// Also ends the hold that fetch() gave `module` on each of them.
 std::vector<ParamId> FetchScheduler::State::take_recomputed(ModuleId module) {
   const auto found = recomputed.find(module);
   if (found == recomputed.end()) return {};
@@ -34,6 +35,7 @@ ReleasePlan FetchScheduler::State::release(ModuleId module, Visit visit) {
   if (visit != Visit::forward) erase_id(active_backward, module);
   if (visit == Visit::backward) {
     for (const ParamId id : take_recomputed(module)) {
+      // DeepSpeed frees what was recomputed whatever the rules below said of it: what they kept is released.
       if (at(id).persistent || contains_id(decision.release, id)) continue;
       decision.release.push_back(id);
       decision.kept.erase(std::remove_if(decision.kept.begin(), decision.kept.end(),
@@ -43,9 +45,11 @@ ReleasePlan FetchScheduler::State::release(ModuleId module, Visit visit) {
   }
 
   ReleasePlan plan;
+  // `module` uses nothing from here on; what another module still holds is not released below.
   for (const ParamId id : module_params[raw(module)]) erase_id(at(id).active, module);
   plan.kept = std::move(decision.kept);
   for (const ParamId id : decision.release) {
+    // The decision looks neither at other modules that hold the parameter nor at returned ones: these two do.
     if (!stays_external(at(id)) && release_param(id)) {
       plan.released.push_back(id);
     } else {
@@ -80,11 +84,13 @@ std::vector<ParamId> FetchScheduler::release_leftovers() {
 
 std::vector<ParamId> FetchScheduler::release_all() { return state_->release_every(Persistent::released); }
 
+/// After the shards' update full copies would be stale, so they go before it.
 std::vector<ParamId> FetchScheduler::begin_update() {
   return state_->release_every(state_->compat.partitions_persistent_at_update() ? Persistent::released
                                                                                 : Persistent::kept);
 }
 
+/// Only those that begin_update() left can still be available.
 std::vector<ParamId> FetchScheduler::end_update(WeightChange change) {
   State& s = *state_;
   std::vector<ParamId> released;
@@ -119,6 +125,7 @@ std::vector<ParamId> FetchScheduler::State::release_every(Persistent persistent)
     if (persistent == Persistent::kept && at(id).persistent) continue;
     if (release_param(id)) released.push_back(id);
   }
+  // Shards read ahead into host buffers hold values from before the change.
   swap.forget();
   active_backward.clear();
   recomputed.clear();
@@ -144,6 +151,7 @@ Drain FetchScheduler::State::drain() {
     if (release_param(id)) drain.released.push_back(id);
   }
   std::sort(drain.released.begin(), drain.released.end());
+  // Of a gather that completes here, parameters that stay: held by a module, or persistent.
   for (const ParamId id : completed) {
     if (at(id).status == ParamStatus::available) drain.completed.push_back(id);
   }
@@ -178,6 +186,7 @@ bool FetchScheduler::State::met_before_the_limit(ParamId param, ModuleId releasi
     found = found || seen == param;
     traversed += elems[raw(seen)];
   };
+  // Begins at the next visit: fetch() has counted those before.
   for (auto at_step = static_cast<std::size_t>(step);
        !found && at_step < order.size() && traversed < config.max_reuse_distance_elems; ++at_step) {
     const std::size_t module = raw(order[at_step]);
@@ -194,6 +203,7 @@ bool FetchScheduler::State::reused_soon(ParamId param, ModuleId releasing) const
   // before.
   if (any_leaf && met_before_the_limit(param, releasing)) return true;
   if (any_leaf && compat.only_walks_for_reuse()) return false;
+  // Distance in elements of parameters between here and its next use; no further use is below 0.
   const std::int64_t use = coordinator->trace.next_use(param, step);
   return use >= 0 && coordinator->trace.elems_between(step, use) < config.max_reuse_distance_elems;
 }

@@ -32,6 +32,7 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
     param_names.push_back(plan.name);
   }
   for (const ModulePlan& module : model.modules) module_paths.push_back(module.path);
+  // By size alone, so all ranks keep the same ones.
   const std::vector<bool> stays =
       persistent_params(elems, config.param_persistence_elems, config.model_persistence_elems);
   for (std::size_t i = 0; i < elems.size(); ++i) {
@@ -47,8 +48,10 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
     std::sort(own.begin(), own.end());
     module_params.push_back(std::move(own));
   }
+  // What the model says. module_params grows by external parameters while the model runs; these do not.
   own_params = module_params;
   subtree_params = module_params;
+  // By module: what the modules below it have.
   std::vector<std::vector<ParamId>> below(model.modules.size());
   const auto join = [](std::vector<ParamId>& into, const std::vector<ParamId>& ids) {
     std::vector<ParamId> both;
@@ -57,6 +60,7 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
   };
   // Parents have lower ids than their children, so from the back each subtree is complete when it joins its
   // parent.
+  // Down to 1: module 0 is the root, which joins nothing.
   for (std::size_t i = model.modules.size(); i-- > 1;) {
     const ModuleId parent = model.modules[i].parent;
     if (parent == kNone<ModuleId>) continue;

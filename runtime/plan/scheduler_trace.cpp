@@ -18,9 +18,12 @@ Invalidation FetchScheduler::State::invalidate(InvalidationCause cause, ModuleId
   invalidation.expected = expected;
   invalidation.got = got;
   coordinator->mode = TraceMode::invalid;
+  // The rest of the iteration fetches without prefetch and releases at once: nothing is known of what comes.
   coordinator->trace.clear();
   queue.clear();
   for (Param& param : params) param.fetched_for = kNeverFetched;
+  // Prefetched parameters may never be used in the order that is now unknown; those that no running module
+  // holds are freed.
   Drain gone = drain();
   invalidation.wait_for = std::move(gone.wait_for);
   invalidation.released = std::move(gone.released);
@@ -30,6 +33,7 @@ Invalidation FetchScheduler::State::invalidate(InvalidationCause cause, ModuleId
 
 /// Compares the module, and the parameters that it still needs, with the trace at this step.
 std::optional<Invalidation> FetchScheduler::State::check_trace(ModuleId module) {
+  // While recording there is nothing to compare with.
   if (coordinator->mode != TraceMode::complete) return std::nullopt;
   const auto& order = coordinator->trace.modules();
   if (static_cast<std::int64_t>(order.size()) <= step) {
@@ -38,6 +42,7 @@ std::optional<Invalidation> FetchScheduler::State::check_trace(ModuleId module) 
   const ModuleId expected = order[static_cast<std::size_t>(step)];
   if (expected != module) return invalidate(InvalidationCause::module_differs, expected, module);
   const std::vector<ParamId> wanted = not_fetched_yet(module);
+  // Sets, both ascending: the order of parameters within a module does not matter.
   const std::vector<ParamId> queued = next_in_queue(wanted.size());
   if (queued != wanted) {
     // DeepSpeed ends the run here; recording anew is as safe and keeps it alive.
@@ -92,6 +97,7 @@ void FetchScheduler::State::pop_from_queue(std::size_t distinct) {
   while (!queue.empty() && popped.size() < distinct) {
     const TracedParam next = queue.front();
     queue.pop_front();
+    // Its latest use that is covered; not_fetched_yet() and decide_release() compare steps with it.
     at(next.param).fetched_for = next.step;
     popped.insert(next.param);
   }

@@ -31,15 +31,20 @@ DeviceIdentity identity_of(int ordinal, const std::string& where) {
 }
 
 /// NCCL refuses two ranks of a communicator on one GPU.
+/// Compares the driver's identity (UUID) and not the ordinal: each rank may see its GPUs under numbers of its
+/// own (CUDA_VISIBLE_DEVICES), and ordinals repeat on other nodes.
 bool shared_by_ranks(World& world, int ordinal, const std::string& where) {
+  // Made before the adapter is set, so it is the host's.
   const auto control = world.make_communicator("devices");
   const DeviceIdentity mine = identity_of(ordinal, where);
   std::set<DeviceIdentity> all;
+  // Broadcasts by rank in turn: the interface has no gather of host bytes.
   for (std::uint32_t r = 0; r < world.size(); ++r) {
     DeviceIdentity one = mine;
     control->broadcast_host(one, r);
     all.insert(one);
   }
+  // Fewer devices than ranks: two share one.
   return all.size() < world.size();
 }
 
@@ -48,6 +53,7 @@ bool shared_by_ranks(World& world, int ordinal, const std::string& where) {
 void attach_cuda(World& world, device::Device& device, int ordinal, DeviceTransport which,
                  std::chrono::milliseconds timeout) {
   const std::string where = "rank " + std::to_string(world.rank());
+  // Every rank finds the same answer from the same identities, so all choose one transport.
   const bool shared = shared_by_ranks(world, ordinal, where);
   if (which == DeviceTransport::nccl && shared) {
     throw BackendError(
@@ -56,11 +62,13 @@ void attach_cuda(World& world, device::Device& device, int ordinal, DeviceTransp
         "the host",
         where);
   }
+  // This rank within a group, as the transports count.
   const auto place = [rank = world.rank()](const Group& group) {
     return static_cast<std::uint32_t>(std::lower_bound(group.members.begin(), group.members.end(), rank) -
                                       group.members.begin());
   };
   if (which == DeviceTransport::staged || shared) {
+    // One for all communicators of the rank, which share it through the adapter.
     auto staging = std::make_shared<Staging>(device, world.region());
     world.set_adapter(
         [staging, place](std::unique_ptr<Transport> host, const std::string&, const Group& group) {

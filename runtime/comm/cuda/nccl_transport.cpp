@@ -26,6 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
+/// ncclInProgress is the usual answer of a non-blocking communicator; settle() waits for what becomes of it.
 void check(ncclResult_t result, const char* call, const std::string& where) {
   if (result == ncclSuccess || result == ncclInProgress) return;
   throw BackendError(call, static_cast<int>(result),
@@ -70,10 +71,12 @@ ncclDataType_t type_of(kernels::DType type) {
   return ncclInt8;
 }
 
-/// `factor` as the element type, as ncclRedOpCreatePreMulSum wants it.
+/// `factor` as the element type, as ncclRedOpCreatePreMulSum wants it. The bits are in the low bytes, where
+/// NCCL reads size_of(type) of them (little endian).
 std::uint32_t scalar_of(float factor, kernels::DType type) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &factor, sizeof bits);
+  // Round to nearest, ties to even: bf16 is the upper half of an fp32.
   if (type == kernels::DType::bf16) return (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
   if (type != kernels::DType::f16) return bits;
   // A mean's factor 1/n of up to 2^14 ranks is a normal number in fp16.
@@ -86,6 +89,13 @@ std::uint32_t scalar_of(float factor, kernels::DType type) {
 }  // namespace
 
 /// Looks after the collectives of one communicator until the device is through with them.
+///
+/// NCCL's kernels spin on the device until their peers come; no call of the host waits for them, so no call
+/// can time out. This thread does: it looks every 100 ms at the oldest collective that has not ended, and
+/// aborts the communicator when its time is over, NCCL reports an error, or another rank has failed.
+/// Two locks. mutex_ guards the list and the text. comm_mutex_ keeps ncclCommAbort away from a move() that is
+/// queueing calls on the same communicator; it is not taken while mutex_ is held, and move() takes mutex_
+/// (watch()) inside it.
 class NcclTransport::Watchdog {
  public:
   Watchdog(ncclComm_t& comm, std::mutex& comm_mutex, Transport& host, std::string where, int ordinal)
@@ -103,6 +113,7 @@ class NcclTransport::Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
+  // `until` counts from the time of queueing, so work that the stream has to do before is part of the bound.
   void watch(device::cuda::EventPool::Handle reached, Clock::time_point until, std::string what) {
     const std::lock_guard lock(mutex_);
     watched_.push_back({std::move(reached), until, std::move(what)});
@@ -116,7 +127,7 @@ class NcclTransport::Watchdog {
  private:
   struct Watched {
     device::cuda::EventPool::Handle reached;
-    Clock::time_point until;
+    Clock::time_point until;  ///< when the watchdog gives up on it
     std::string what;
   };
 
@@ -132,8 +143,12 @@ class NcclTransport::Watchdog {
   /// What is wrong with the oldest collective; empty: nothing.
   std::string problem(const Watched& oldest) {
     ncclResult_t state = ncclSuccess;
+    // Without comm_mutex_: only this thread sets comm_ to null, and it stays away afterwards (failure_ is
+    // set).
     if (ncclCommGetAsyncError(comm_, &state) == ncclSuccess && state != ncclSuccess &&
         state != ncclInProgress) {
+      // NCCL names the communicator's error, not the call's: the oldest one that has not ended is the likely
+      // place.
       return std::string(ncclGetErrorString(state)) + " in " + oldest.what;
     }
     try {
@@ -146,14 +161,19 @@ class NcclTransport::Watchdog {
   }
 
   void run() {
+    // A thread begins with device 0; the events are of this one.
     cudaSetDevice(ordinal_);
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, 100ms, [this] { return ends_; })) {
+      // In order: collectives of a communicator run on one stream, so they end in the order in which they
+      // were queued.
       while (!watched_.empty() && ended(watched_.front())) watched_.pop_front();
       if (watched_.empty() || !failure_.empty()) continue;
       failure_ = problem(watched_.front());
       if (failure_.empty()) continue;
+      // Not watched any more: the abort ends them all.
       watched_.clear();
+      // move() may hold comm_mutex_ and wait for mutex_ in watch() or check_failure().
       lock.unlock();
       {
         // Kernels that wait for a peer leave; what they were to make is not made, and the next call says why.
@@ -165,15 +185,15 @@ class NcclTransport::Watchdog {
     }
   }
 
-  ncclComm_t& comm_;
+  ncclComm_t& comm_;  ///< State::comm
   std::mutex& comm_mutex_;
   Transport& host_;
   const std::string where_;
   const int ordinal_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Watched> watched_;
-  std::string failure_;
+  std::deque<Watched> watched_;  ///< oldest first
+  std::string failure_;          ///< set when the communicator is aborted, then for good
   bool ends_ = false;
   std::thread thread_;
 };
@@ -181,7 +201,7 @@ class NcclTransport::Watchdog {
 struct NcclTransport::State {
   std::string where;
   ncclComm_t comm = nullptr;  ///< null once aborted
-  std::mutex comm_mutex;
+  std::mutex comm_mutex;      ///< held while calls are queued on comm, or it is aborted
   std::shared_ptr<device::cuda::EventPool> events;
   std::unique_ptr<Watchdog> watchdog;
 };
@@ -195,10 +215,13 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> host, std::string name, 
       timeout_(timeout),
       state_(std::make_unique<State>()) {
   state_->where = "communicator '" + name_ + "', rank " + std::to_string(rank);
+  // Made by the group's first rank, 128 bytes, sent over the host's transport: NCCL opens its own connections
+  // from it.
   ncclUniqueId id{};
   if (rank == 0) check(ncclGetUniqueId(&id), "ncclGetUniqueId", state_->where);
   host_->host_broadcast(std::as_writable_bytes(std::span(id.internal)), 0);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  // Every call returns at once, so each wait is a loop here, with a bound and a look at the peers (settle()).
   config.blocking = 0;
   config.commName = name_.c_str();
   try {
@@ -209,6 +232,7 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> host, std::string name, 
     if (state_->comm != nullptr) ncclCommAbort(state_->comm);
     throw;
   }
+  // Without timing: the events are only asked whether they were reached.
   state_->events = std::make_shared<device::cuda::EventPool>(cudaEventDisableTiming, state_->where);
   state_->watchdog =
       std::make_unique<Watchdog>(state_->comm, state_->comm_mutex, *host_, state_->where, ordinal);
@@ -216,6 +240,7 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> host, std::string name, 
 
 NcclTransport::~NcclTransport() {
   const bool failed = has_failed();
+  // First: no thread aborts the communicator below at the same time.
   state_->watchdog.reset();
   if (state_->comm == nullptr) return;
   if (failed) {  // peers that have left do not come to say goodbye
@@ -226,10 +251,12 @@ NcclTransport::~NcclTransport() {
   ncclCommFinalize(state_->comm);
   const auto until = Clock::now() + timeout_;
   ncclResult_t progress = ncclInProgress;
+  // Ends too when a rank fails meanwhile: that one does not finalize.
   while (ncclCommGetAsyncError(state_->comm, &progress) == ncclSuccess && progress == ncclInProgress &&
          Clock::now() < until && !has_failed()) {
     std::this_thread::sleep_for(1ms);
   }
+  // Finalized: the communicator is quiescent, so destroying it waits for no peer.
   if (progress == ncclSuccess) {
     ncclCommDestroy(state_->comm);
   } else {
@@ -237,6 +264,7 @@ NcclTransport::~NcclTransport() {
   }
 }
 
+/// A failure of this communicator or of any rank, as a question: the destructor asks and must not throw.
 bool NcclTransport::has_failed() const noexcept {
   try {
     if (state_->watchdog) state_->watchdog->check_failure();
@@ -255,6 +283,7 @@ std::string NcclTransport::describe() const {
 }
 
 /// A non-blocking communicator answers "in progress": waits until the call has completed.
+/// Bounds of the call itself, not of the collective on the device: for that there is the watchdog.
 void NcclTransport::settle(const char* call) {
   const auto until = Clock::now() + timeout_;
   ncclResult_t progress = ncclInProgress;
@@ -271,6 +300,8 @@ void NcclTransport::settle(const char* call) {
   }
 }
 
+/// Queues one part within the open group; element counts, not bytes, where NCCL takes a type. Called with
+/// comm_mutex.
 void NcclTransport::queue_part(const Collective& c, const Part& part, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
   const std::size_t size = kernels::size_of(c.type);
@@ -283,14 +314,18 @@ void NcclTransport::queue_part(const Collective& c, const Part& part, void* stre
   ncclRedOp_t sum = ncclSum;
   const bool reduces = c.op == CollectiveOp::reduce_scatter || c.op == CollectiveOp::reduce ||
                        c.op == CollectiveOp::all_reduce;
+  // Each rank's input is multiplied before the sum, not the sum after it: with 1/n a sum of f16 gradients
+  // stays in range. The order of additions is NCCL's (ring, tree), so bits differ from the host's transports.
   const bool scaled = reduces && c.factor != 1.0F;
   if (scaled) {
+    // ncclScalarHostImmediate: read before the call returns, so a local suffices.
     std::uint32_t scalar = scalar_of(c.factor, c.type);
     check(ncclRedOpCreatePreMulSum(&sum, &scalar, type, ncclScalarHostImmediate, comm),
           "ncclRedOpCreatePreMulSum", state_->where);
   }
   switch (c.op) {
     case CollectiveOp::all_gather:
+      // In place where source is target + rank * extent, which NCCL recognises.
       check(ncclAllGather(source, target, extent, type, comm, on), "ncclAllGather", state_->where);
       break;
     case CollectiveOp::reduce_scatter: {
@@ -303,6 +338,7 @@ void NcclTransport::queue_part(const Collective& c, const Part& part, void* stre
       for (std::uint32_t r = 0; r < world_; ++r) {
         const std::size_t begin = std::min(elems, extent * r);
         const std::size_t end = std::min(elems, extent * (r + 1));
+        // Skipped on every rank alike, since elems and extent agree.
         if (begin == end) continue;
         check(
             ncclReduce(source + begin * size, target, end - begin, type, sum, static_cast<int>(r), comm, on),
@@ -319,6 +355,8 @@ void NcclTransport::queue_part(const Collective& c, const Part& part, void* stre
       break;
     case CollectiveOp::all_to_all:
       for (std::uint32_t r = 0; r < world_; ++r) {
+        // source and target (world, extent): row r goes to and comes from rank r. Within a group call, so
+        // sends and receives do not wait for one another.
         check(ncclSend(source + r * extent * size, extent, type, static_cast<int>(r), comm, on), "ncclSend",
               state_->where);
         check(ncclRecv(target + r * extent * size, extent, type, static_cast<int>(r), comm, on), "ncclRecv",
@@ -333,14 +371,18 @@ void NcclTransport::queue_part(const Collective& c, const Part& part, void* stre
     case CollectiveOp::scatter:
       break;
   }
+  // NCCL allows this as soon as the last call that was given the operator has returned.
   if (scaled) check(ncclRedOpDestroy(sum, comm), "ncclRedOpDestroy", state_->where);
 }
 
 void NcclTransport::move(const Collective& collective, const kernels::Exec& exec) {
   const auto stream = static_cast<cudaStream_t>(exec.cuda->stream());
+  // Held over all calls: the watchdog must not abort the communicator between them.
   const std::lock_guard lock(state_->comm_mutex);
+  // Null means that the watchdog aborted it, and its text says why: this throws.
   if (state_->comm == nullptr) check_failure();
   const instrumentation::NcclCalls calls(collective.sequence);  // for NCCL's profiler plugin, if it is loaded
+  // One launch for all parts of the collective.
   NcclGroup group(state_->where);
   for (const Part& part : collective.parts) queue_part(collective, part, stream);
   group.end();
@@ -358,6 +400,7 @@ void NcclTransport::move(const Collective& collective, const kernels::Exec& exec
           "cudaMemsetAsync", state_->where);
     }
   }
+  // Recorded behind the collective on its stream: reached when the device is through with it.
   device::cuda::EventPool::Handle reached = state_->events->take();
   device::cuda::check(cudaEventRecord(reached.get(), stream), "cudaEventRecord", state_->where);
   state_->watchdog->watch(

@@ -46,8 +46,8 @@ class NcclTransport final : public Transport {
   const std::string name_;
   const std::uint32_t rank_;
   const std::uint32_t world_;
-  const std::chrono::milliseconds timeout_;
-  std::unique_ptr<State> state_;
+  const std::chrono::milliseconds timeout_;  ///< of a call and of a collective on the device, each
+  std::unique_ptr<State> state_;             ///< NCCL's types stay out of this header
 };
 
 }  // namespace shardscope::comm

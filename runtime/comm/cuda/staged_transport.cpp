@@ -11,6 +11,7 @@ using instrumentation::CollectiveOp;
 
 namespace {
 
+// Parts begin at multiples of 256 bytes, whole cache lines: no two parts share one.
 constexpr std::size_t kAlignment = 256;
 
 /// Bytes of host memory that a part takes on this rank.
@@ -20,8 +21,10 @@ std::size_t room_for(CollectiveOp op, const Part& part, std::uint32_t world, std
   };
   switch (op) {
     case CollectiveOp::all_gather:
+      // One buffer (world, extent): this rank's shard is a row of it, and the host gathers in place.
       return aligned(part.extent * world);
     case CollectiveOp::reduce_scatter:
+      // full (elems) and out (extent) apart.
       return aligned(part.elems) + aligned(part.extent);
     case CollectiveOp::reduce:
     case CollectiveOp::all_reduce:
@@ -41,6 +44,7 @@ std::size_t room_for(CollectiveOp op, const Part& part, std::uint32_t world, std
 
 }  // namespace
 
+// One cudaMemcpyAsync; `out` to the host before the collective, `back` to the device after it.
 struct StagedTransport::Copy {
   void* to;
   const void* from;
@@ -61,6 +65,7 @@ StagedTransport::StagedTransport(std::shared_ptr<Staging> staging, std::unique_p
       copied_(staging_->there().make_event()),
       done_(staging_->there().make_event()) {}
 
+/// The stream's queued work holds host_ and refers to memory of staging_: it ends first.
 StagedTransport::~StagedTransport() {
   if (here_ == nullptr) return;
   try {
@@ -70,12 +75,16 @@ StagedTransport::~StagedTransport() {
   }
 }
 
+/// The same collective over host memory: every part gets a place in one block, in the order of parts, and its
+/// two copies. The block is the lane's, reused by its next collective. Safe without a wait: that one's first
+/// copies into it are queued on the device's stream behind this one's last copies out of it.
 StagedTransport::Plan StagedTransport::plan(const Collective& collective) {
   Plan plan;
   plan.staged = collective;
   const std::size_t size = kernels::size_of(collective.type);
   std::size_t bytes = 0;
   for (const Part& part : collective.parts) bytes += room_for(collective.op, part, world_, size);
+  // The sum over parts is exact: room_for() and hold() round alike.
   std::byte* next = staging_->room(collective.lane, bytes);
   const auto hold = [&](std::int64_t elems) {
     std::byte* const at = next;
@@ -85,16 +94,20 @@ StagedTransport::Plan StagedTransport::plan(const Collective& collective) {
   for (Part& part : plan.staged.parts) {
     const auto extent = static_cast<std::size_t>(part.extent) * size;
     const auto elems = static_cast<std::size_t>(part.elems) * size;
+    // Addresses of the device; `part` gets those of the host.
     const Part given = part;
     switch (collective.op) {
       case CollectiveOp::all_gather: {
         std::byte* full = hold(part.extent * world_);
         part.target = full;
+        // The shard's own row, so that the gather on the host copies only the peers' rows.
         part.source = full + rank_ * extent;
         plan.out.push_back({full + rank_ * extent, given.source, extent});
+        // All rows, this rank's too: target may be another buffer than the one that holds the shard.
         plan.back.push_back({given.target, full, extent * world_});
         break;
       }
+      // Two places: peers read `full` while this rank writes `out`.
       case CollectiveOp::reduce_scatter: {
         std::byte* full = hold(part.elems);
         part.source = full;
@@ -107,6 +120,8 @@ StagedTransport::Plan StagedTransport::plan(const Collective& collective) {
         std::byte* whole = hold(part.elems);
         part.source = whole;
         plan.out.push_back({whole, given.source, elems});
+        // Other ranks' target stays null or the caller's device memory: the host collective does not touch
+        // it.
         if (part.root != rank_) break;
         part.target = whole;
         plan.back.push_back({given.target, whole, elems});
@@ -140,8 +155,14 @@ StagedTransport::Plan StagedTransport::plan(const Collective& collective) {
   return plan;
 }
 
+/// Host thread; returns when everything is queued. Order: the CUDA stream copies out and records copied_; the
+/// host's stream waits for it, runs the collective (all three steps, with the waits for peers) and records
+/// done_; the CUDA stream waits for that and copies back.
+/// The events are recorded again by the next collective. A wait is for the recording at the time of the call,
+/// so that does not disturb what is queued.
 void StagedTransport::move(const Collective& collective, const kernels::Exec& /*exec*/) {
   device::Device& device = staging_->there();
+  // The stream that the collective was submitted on: its lane names it.
   device::Stream& there = staging_->stream_there(collective.lane);
   device::Stream& here = staging_->stream_here(collective.lane);
   here_ = &here;
@@ -149,6 +170,7 @@ void StagedTransport::move(const Collective& collective, const kernels::Exec& /*
   for (const Copy& copy : plan.out) device.copy_async(copy.to, copy.from, copy.bytes, there);
   there.record(*copied_);
   here.wait(*copied_);
+  // The lambda holds host_ itself: it may run while this object is being destroyed.
   here.run([host = host_, staged = std::move(plan.staged)](const kernels::Exec& exec) {
     host->enter(staged);
     host->move(staged, exec);

@@ -44,9 +44,9 @@ class StagedTransport final : public Transport {
   const std::shared_ptr<Transport> host_;  ///< shared with work that is still queued
   const std::uint32_t rank_;
   const std::uint32_t world_;
-  const std::unique_ptr<device::Event> copied_;
-  const std::unique_ptr<device::Event> done_;
-  device::Stream* here_ = nullptr;  ///< of the first collective
+  const std::unique_ptr<device::Event> copied_;  ///< on the CUDA stream: inputs are on the host
+  const std::unique_ptr<device::Event> done_;    ///< on the host stream: results are there
+  device::Stream* here_ = nullptr;               ///< of the first collective
 };
 
 }  // namespace shardscope::comm

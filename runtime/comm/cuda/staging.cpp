@@ -11,8 +11,10 @@
 namespace shardscope::comm {
 namespace {
 
+// Blocks are whole MiB: pinning and the region's allocator work on pages.
 constexpr std::size_t kUnit = std::size_t{1} << 20;
 
+/// One lane of the device, one of the host: collectives of different lanes do not wait for each other.
 device::Stream& stream_of(device::Device& device, instrumentation::StreamId lane) {
   using enum instrumentation::StreamId;
   switch (lane) {
@@ -33,11 +35,15 @@ device::Stream& stream_of(device::Device& device, instrumentation::StreamId lane
 
 }  // namespace
 
+/// A CPU device for its streams alone: their worker threads run the host's side of the collectives. It has no
+/// region, since no buffer is taken from it.
 Staging::Staging(device::Device& there, device::SharedRegion* region)
     : there_(there), region_(region), here_(device::make_cpu_device(nullptr)) {
+  // The whole region is for staging: with a CUDA device no other memory is taken from it.
   if (region_ != nullptr) free_.emplace(region_->bytes().size());
 }
 
+/// Queued work may still read or write the blocks: waited for before the memory goes.
 Staging::~Staging() {
   try {
     here_->synchronize();
@@ -50,8 +56,11 @@ Staging::~Staging() {
 device::Stream& Staging::stream_there(instrumentation::StreamId lane) { return stream_of(there_, lane); }
 device::Stream& Staging::stream_here(instrumentation::StreamId lane) { return stream_of(*here_, lane); }
 
+/// Host thread. Grown memory replaces the block, so both streams are drained first: a copy, or a collective
+/// whose peers read this block, may still be queued on either.
 std::byte* Staging::room(instrumentation::StreamId lane, std::size_t bytes) {
   Block& block = blocks_[static_cast<std::size_t>(lane)];
+  // The usual case: as large as the largest collective so far.
   if (bytes <= block.bytes) return block.data;
   stream_there(lane).synchronize();
   stream_here(lane).synchronize();
@@ -63,10 +72,12 @@ std::byte* Staging::room(instrumentation::StreamId lane, std::size_t bytes) {
   if (region_ == nullptr) {
     device::cuda::check(cudaHostAlloc(&data, wanted, cudaHostAllocPortable), "cudaHostAlloc", where);
   } else {
+    // Taken after the old block was given back: a lane never holds two.
     const auto offset = free_->take(wanted);
     if (!offset)
       throw BackendError("staged collective", 0, "the memory shared with the peers is used up", where);
     data = region_->bytes().data() + *offset;
+    // Pinned where it lies. Portable: every context of the process may copy from it.
     if (const cudaError_t result = cudaHostRegister(data, wanted, cudaHostRegisterPortable);
         result != cudaSuccess) {
       free_->give_back(*offset, wanted);
@@ -82,6 +93,7 @@ void Staging::give_back(Block& block) noexcept {
   if (region_ == nullptr) {
     cudaFreeHost(block.data);
   } else {
+    // Before the pages are given up: they are locked until then.
     cudaHostUnregister(block.data);
     region_->discard({block.data, block.bytes});
     free_->give_back(static_cast<std::size_t>(block.data - region_->bytes().data()), block.bytes);

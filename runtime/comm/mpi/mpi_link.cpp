@@ -24,20 +24,26 @@ void nap(std::int64_t ns) {
 
 MpiLink::MpiLink(std::uint32_t rank, std::uint32_t size, std::chrono::milliseconds timeout)
     : rank_(rank), size_(size), timeout_(timeout) {
+  // Collective over all ranks. A communicator of its own: no receive of a collective can match a notice of
+  // failure.
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &failures_), "MPI_Comm_dup");
   MPI_Comm_set_errhandler(failures_, MPI_ERRORS_RETURN);
 }
 
 MpiLink::~MpiLink() {
+  // [Note: no MPI after a failure]
   if (!failed()) MPI_Comm_free(&failures_);
 }
 
+/// Called by the host thread and the streams' workers at the same time, each with its own requests
+/// (MPI_THREAD_MULTIPLE). The bound is on this wait, not on one request.
 void MpiLink::wait(std::span<MPI_Request> requests, const std::function<std::string()>& what) {
   if (requests.empty()) return;
   check_failure();
   const Clock::time_point deadline = Clock::now() + timeout_;
   // MPI makes progress only inside its calls. Short naps at first, for what is nearly there, then longer
   // ones, so that waiting leaves the cores to threads that compute.
+  // 10, 20, 40 ... 300 microseconds: what a wait ends too late by stays in proportion to what it has lasted.
   std::int64_t nap_ns = 10'000;
   for (;;) {
     int done = 0;
@@ -46,6 +52,7 @@ void MpiLink::wait(std::span<MPI_Request> requests, const std::function<std::str
     if (done != 0) return;
     check_failure();
     if (Clock::now() >= deadline) {
+      // Sent before the exception: the other ranks then end with this text and not each by its own time-out.
       fail(what() + " was not joined by every rank within " + std::to_string(timeout_.count()) +
            " ms; a rank is gone, much slower, or runs other modules");
       throw BackendError("collective", 0, first_failure(), "rank " + std::to_string(rank_));
@@ -64,6 +71,7 @@ void MpiLink::check_failure() {
     check_mpi(MPI_Improbe(MPI_ANY_SOURCE, kFailureTag, failures_, &there, &message, &status), "MPI_Improbe");
     if (there == 0) return;
     int length = 0;
+    // The text has no terminating zero; its length is the message's.
     MPI_Get_count(&status, MPI_CHAR, &length);
     std::string text(static_cast<std::size_t>(length), '\0');
     MPI_Mrecv(text.data(), length, MPI_CHAR, &message, &status);
@@ -76,6 +84,7 @@ void MpiLink::abandon() noexcept {
   if (failed()) return;  // reported already, perhaps by another communicator of this rank
   const std::string text =
       "rank " + std::to_string(rank_) + " failed: it was left by an exception, see its own message";
+  // Between the question above and this one another thread may have recorded a failure: one of them sends.
   if (!record(text)) return;
   {
     const std::lock_guard lock(mutex_);
@@ -84,9 +93,12 @@ void MpiLink::abandon() noexcept {
   send_to_all(text);
 }
 
+/// The text is written before `failed_` is stored with release, both under the mutex: a thread that finds
+/// failed() set finds a text in first_failure().
 bool MpiLink::record(const std::string& text) noexcept {
   const std::lock_guard lock(mutex_);
   if (failed_.load()) {
+    // The reason that follows abandon(), for this process only: the others have been told already.
     if (std::exchange(provisional_, false)) first_failure_ = text;
     return false;
   }
@@ -105,6 +117,8 @@ void MpiLink::send_to_all(const std::string& text) noexcept {
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     sends.emplace_back();
+    // `text` is the caller's and outlives the loop below. A send that is not complete then is left: its
+    // memory goes, which is why no later MPI call may follow.
     MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, static_cast<int>(r), kFailureTag,
               failures_, &sends.back());
   }

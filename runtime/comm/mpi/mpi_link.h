@@ -51,8 +51,8 @@ class MpiLink {
   const std::uint32_t rank_;
   const std::uint32_t size_;
   const std::chrono::milliseconds timeout_;
-  MPI_Comm failures_ = MPI_COMM_NULL;
-  std::atomic<bool> failed_{false};
+  MPI_Comm failures_ = MPI_COMM_NULL;  ///< of all ranks; carries notices of failure only
+  std::atomic<bool> failed_{false};    ///< set once, after first_failure_
   mutable std::mutex mutex_;
   std::string first_failure_;
   bool provisional_ = false;  ///< abandon() came first

@@ -22,13 +22,15 @@ constexpr std::size_t kGathersAtOnce = 32;
 
 /// What the ranks compare before a host call; small values travel inside it.
 struct HostHead {
-  std::array<char, 24> what{};
+  std::array<char, 24> what{};  ///< zero-terminated; compared whole
   std::uint64_t bytes = 0;
-  std::array<std::byte, 224> inline_data{};
+  std::array<std::byte, 224> inline_data{};  ///< room for 28 doubles; the head is 256 bytes
 };
 static_assert(sizeof(HostHead) == 256);
 
 MPI_Datatype mpi_type(kernels::DType type) {
+  // MPI only moves these values and never computes with them, so the size decides: no datatype for bf16 or
+  // f16 is needed.
   switch (kernels::size_of(type)) {
     case 4:
       return MPI_UINT32_T;
@@ -39,6 +41,7 @@ MPI_Datatype mpi_type(kernels::DType type) {
   }
 }
 
+/// MPI's counts and offsets are int.
 int count(std::int64_t elems) {
   if (elems > std::numeric_limits<int>::max()) {
     throw BackendError("MPI", 0,
@@ -50,6 +53,7 @@ int count(std::int64_t elems) {
   return static_cast<int>(elems);
 }
 
+/// Start of a range that may lie beyond the last element.
 std::int64_t within(std::int64_t elems, std::int64_t at) { return std::min(elems, at); }
 
 }  // namespace
@@ -73,6 +77,8 @@ MpiTransport::MpiTransport(MpiLink& link, std::string name, std::vector<std::uin
       rank_(static_cast<std::uint32_t>(std::find(members_.begin(), members_.end(), link.rank()) -
                                        members_.begin())),
       scratch_(std::make_unique<Scratch>()) {
+  // Two communicators: the host thread and the stream's worker issue collectives at the same time, and MPI
+  // matches those of one communicator by their order.
   for (MPI_Comm* comm : {&stream_comm_, &host_comm_}) {
     // The first member names the group; ascending members keep their order.
     check_mpi(
@@ -107,6 +113,7 @@ void MpiTransport::wait(MPI_Request& request, const Collective& collective) {
 
 /// Also the moment at which all ranks have arrived: the all-gather of signatures completes only then.
 void MpiTransport::enter(const Collective& collective) {
+  // In scratch_ and not on the stack: after a wait that threw, MPI may still read it.
   scratch_->signature = signature_of(collective, calls_++);
   MPI_Request request = MPI_REQUEST_NULL;
   constexpr int kBytes = sizeof(Signature);
@@ -115,6 +122,7 @@ void MpiTransport::enter(const Collective& collective) {
             "MPI_Iallgather");
   wait(request, collective);
   for (std::uint32_t r = 1; r < world(); ++r) {
+    // Before any data moves: with other counts on some rank MPI would truncate, abort or wait.
     if (same(scratch_->signatures[0], scratch_->signatures[r])) continue;
     const std::string text =
         mismatch_text(name_, members_[0], scratch_->signatures[0], members_[r], scratch_->signatures[r]);
@@ -123,6 +131,9 @@ void MpiTransport::enter(const Collective& collective) {
   }
 }
 
+/// Between enter() and leave() the ranks are ordered by MPI's own matching: every rank makes the same calls
+/// on stream_comm_ in the order of parts, and a wait ends when this rank's memory may be read and written
+/// again.
 void MpiTransport::move(const Collective& collective, const kernels::Exec& exec) {
   switch (collective.op) {
     case CollectiveOp::all_gather:
@@ -131,6 +142,7 @@ void MpiTransport::move(const Collective& collective, const kernels::Exec& exec)
     case CollectiveOp::reduce_scatter:
       for (const Part& part : collective.parts) {
         reduce_scatter(collective, part, part.target, exec);
+        // Elements of this rank's range that exist; the rest of the target, up to extent, is padding.
         const std::int64_t filled =
             within(part.elems, part.extent * (rank_ + 1)) - within(part.elems, part.extent * rank_);
         const std::size_t size = kernels::size_of(collective.type);
@@ -160,6 +172,7 @@ void MpiTransport::move(const Collective& collective, const kernels::Exec& exec)
 void MpiTransport::all_gather(const Collective& collective) {
   const MPI_Datatype type = mpi_type(collective.type);
   const std::size_t size = kernels::size_of(collective.type);
+  // Gathers need no sum and no scratch, so several are in flight. All ranks issue them in the order of parts.
   std::vector<MPI_Request> requests;
   const auto wait_all = [&] {
     link_.wait(requests, [&] {
@@ -170,6 +183,7 @@ void MpiTransport::all_gather(const Collective& collective) {
   for (const Part& part : collective.parts) {
     const int n = count(part.extent);
     if (n == 0) continue;
+    // This rank's row of target (world, extent). A shard that lies there already is not copied.
     const auto* place =
         static_cast<std::byte*>(part.target) + static_cast<std::size_t>(part.extent) * size * rank_;
     requests.push_back(MPI_REQUEST_NULL);
@@ -181,6 +195,7 @@ void MpiTransport::all_gather(const Collective& collective) {
   wait_all();
 }
 
+/// source and target (world, extent); they do not overlap.
 void MpiTransport::all_to_all(const Collective& collective) {
   const MPI_Datatype type = mpi_type(collective.type);
   for (const Part& part : collective.parts) {
@@ -193,6 +208,8 @@ void MpiTransport::all_to_all(const Collective& collective) {
   }
 }
 
+/// out[i] = factor * sum over r of values[r * stride + i], i < elems: values (world, stride), rows in the
+/// order of ranks.
 void MpiTransport::sum(const Collective& collective, void* out, std::int64_t elems, std::int64_t stride,
                        const kernels::Exec& exec) {
   for (std::uint32_t r = 0; r < world(); ++r) {
@@ -211,19 +228,29 @@ void MpiTransport::reduce_scatter(const Collective& collective, const Part& part
   const MPI_Datatype type = mpi_type(collective.type);
   const std::size_t size = kernels::size_of(collective.type);
   const std::int64_t n = world();
+  // Checked for its exception: a part of more than 2^31 - 1 elements is refused on every rank alike.
   static_cast<void>(count(part.elems));  // offsets below are counted in elements too
   const std::int64_t chunk = std::max<std::int64_t>(static_cast<std::int64_t>(kScratchBytes / size) / n, 1);
   scratch_->values.resize(static_cast<std::size_t>(std::min(chunk, part.extent) * n) * size);
+  // Constant over the chunks, so rows of a short last chunk begin where those of the others did.
   const std::int64_t stride = std::min(chunk, part.extent);
+  // Elements of this rank's range that exist. `mine` below is that of the chunk, and 0 where it is all
+  // padding.
   const std::int64_t own =
       within(part.elems, part.extent * (rank_ + 1)) - within(part.elems, part.extent * rank_);
+  // Every rank makes the same number of exchanges, also those that receive nothing: they are collective.
+  // `out` may be this rank's row of the source: row [at, at + chunk) of it has been sent when its sum is
+  // stored, and no later chunk reads it.
   for (std::int64_t at = 0; at < part.extent; at += chunk) {
     const int mine = count(std::clamp<std::int64_t>(own - at, 0, chunk));
     for (std::int64_t r = 0; r < n; ++r) {
       const auto i = static_cast<std::size_t>(r);
       const std::int64_t begin = within(part.elems, part.extent * r + at);
+      // Elements [begin, end) of the source: rank r's part of this chunk, not beyond its range nor the last
+      // element.
       const std::int64_t end =
           within(part.elems, std::min(part.extent * (r + 1), part.extent * r + at + chunk));
+      // Sent straight from the source; only what is received needs scratch.
       scratch_->send_counts[i] = count(end - begin);
       scratch_->send_offsets[i] = count(begin);
       scratch_->receive_counts[i] = mine;
@@ -247,8 +274,10 @@ void MpiTransport::reduce(const Collective& collective, const Part& part, const 
   const std::size_t size = kernels::size_of(collective.type);
   const std::int64_t n = world();
   const std::int64_t chunk = std::max<std::int64_t>(static_cast<std::int64_t>(kScratchBytes / size) / n, 1);
+  // Only the root holds and sums; the others send their chunk and go on to the next.
   const bool is_root = part.root == rank_;
   const std::int64_t stride = std::min(chunk, part.elems);
+  // kScratchBytes of all ranks together, at the root; at least one element of each.
   if (is_root) scratch_->values.resize(static_cast<std::size_t>(stride * n) * size);
   for (std::int64_t at = 0; at < part.elems; at += chunk) {
     const std::int64_t elems = std::min(chunk, part.elems - at);
@@ -259,6 +288,8 @@ void MpiTransport::reduce(const Collective& collective, const Part& part, const 
                           stream_comm_, &request),
               "MPI_Igather");
     wait(request, collective);
+    // Rows are `elems` long here: MPI_Igather packs them. target may be source, whose piece has been sent by
+    // now.
     if (is_root) sum(collective, static_cast<std::byte*>(part.target) + offset, elems, elems, exec);
   }
 }
@@ -272,11 +303,13 @@ void MpiTransport::all_reduce(const Collective& collective, const Part& part, co
   reduce_scatter(collective, part, data + static_cast<std::size_t>(begin_of(rank_)) * size, exec);
   for (std::int64_t r = 0; r < world(); ++r) {
     const auto i = static_cast<std::size_t>(r);
+    // Ranges beyond the last element are empty, with their offset at its end.
     scratch_->receive_offsets[i] = count(begin_of(r));
     scratch_->receive_counts[i] = count(begin_of(r + 1) - begin_of(r));
   }
   MPI_Request request = MPI_REQUEST_NULL;
   const MPI_Datatype type = mpi_type(collective.type);
+  // Only sums are passed on, as bits: all ranks hold the same ones.
   check_mpi(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, data, scratch_->receive_counts.data(),
                             scratch_->receive_offsets.data(), type, stream_comm_, &request),
             "MPI_Iallgatherv");
@@ -289,10 +322,13 @@ void MpiTransport::wait_host(MPI_Request& request, const char* what) {
   link_.wait({&request, 1}, [&] { return std::string(what) + " on communicator '" + name_ + "'"; });
 }
 
+/// all (world, mine.size()) bytes, row r from member r. Everything that MPI reads or writes is in scratch_,
+/// never the caller's memory: a wait that throws leaves its requests behind.
 void MpiTransport::host_all_gather(const char* what, std::span<const std::byte> mine,
                                    std::span<std::byte> all) {
   Scratch& s = *scratch_;
   link_.check_failure();
+  // Zeroes the inline bytes that no value fills, so that no old value is sent.
   s.head = HostHead{};
   std::strncpy(s.head.what.data(), what, s.head.what.size() - 1);
   s.head.bytes = mine.size();
@@ -305,6 +341,7 @@ void MpiTransport::host_all_gather(const char* what, std::span<const std::byte> 
             "MPI_Iallgather");
   wait_host(request, what);
   for (std::uint32_t r = 1; r < world(); ++r) {
+    // Compared before the second exchange, whose counts must agree on all ranks.
     if (s.heads[r].what == s.heads[0].what && s.heads[r].bytes == s.heads[0].bytes) continue;
     const std::string text = host_mismatch_text(name_, members_[0], s.heads[0].what.data(), s.heads[0].bytes,
                                                 members_[r], s.heads[r].what.data(), s.heads[r].bytes);
@@ -342,6 +379,7 @@ void MpiTransport::host_broadcast(std::span<std::byte> bytes, std::uint32_t root
     throw BackendError(what, 0, text, "rank " + std::to_string(link_.rank()));
   }
   Scratch& s = *scratch_;
+  // On the root what is sent; on the others room of that size.
   s.host_in.assign(bytes.begin(), bytes.end());
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Ibcast(s.host_in.data(), count(static_cast<std::int64_t>(bytes.size())), MPI_BYTE,

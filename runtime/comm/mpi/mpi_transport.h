@@ -49,8 +49,8 @@ class MpiTransport final : public Transport {
   const std::string name_;
   const std::vector<std::uint32_t> members_;  ///< world ranks; other ranks here are places in this list
   const std::uint32_t rank_;
-  MPI_Comm stream_comm_ = MPI_COMM_NULL;
-  MPI_Comm host_comm_ = MPI_COMM_NULL;
+  MPI_Comm stream_comm_ = MPI_COMM_NULL;  ///< stream's worker only
+  MPI_Comm host_comm_ = MPI_COMM_NULL;    ///< host thread only
   std::unique_ptr<Scratch> scratch_;
   std::uint64_t calls_ = 0;  ///< stream's worker only
 };

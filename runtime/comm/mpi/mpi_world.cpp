@@ -19,11 +19,13 @@ MpiWorld::~MpiWorld() {
   if (!link_.failed()) return;
   // The launcher ends every rank when one ends without MPI_Finalize; a moment lets the others see the
   // failure and write their messages first.
+  // No MPI_Finalize: it waits for all ranks.
   session_.abandon();
   usleep(300'000);
 }
 
 std::unique_ptr<Transport> MpiWorld::make_transport(const std::string& name, const Group& group) {
+  // Making a communicator is a collective call of MPI, which would wait for a rank that is gone.
   link_.check_failure();
   return std::make_unique<MpiTransport>(link_, name, group.members);
 }

@@ -12,6 +12,7 @@ namespace shardscope::comm {
 
 class MpiWorld final : public World {
  public:
+  /// Collective over all ranks. `session` outlives this.
   MpiWorld(MpiSession& session, const WorldOptions& options);
   ~MpiWorld() override;
 

@@ -18,9 +18,10 @@ inline constexpr std::size_t kMaxCommunicators = 64;
 inline constexpr std::size_t kFailureText = 2000;
 
 /// The last to arrive opens the next generation and wakes the others.
+/// Both words in one cache line of their own: barriers of different groups do not share lines.
 struct alignas(64) Barrier {
-  std::atomic<std::uint32_t> arrived;
-  std::atomic<std::uint32_t> generation;
+  std::atomic<std::uint32_t> arrived;     ///< members that have come to the present generation
+  std::atomic<std::uint32_t> generation;  ///< futex word; grows by one for each barrier
 };
 
 /// Set by the first rank that fails: claimed by a compare-and-swap, then filled, then published. A rank
@@ -29,7 +30,7 @@ struct FailureNote {
   enum State : std::uint32_t { none = 0, claimed = 1, provisional = 2, published = 3 };
   std::atomic<std::uint32_t> state;
   std::uint32_t rank;
-  std::array<char, kFailureText> text;
+  std::array<char, kFailureText> text;  ///< zero-terminated; valid in state `published`
 };
 
 struct alignas(64) RankNote {
@@ -39,15 +40,15 @@ struct alignas(64) RankNote {
 
 /// What a rank publishes about the collective it is in.
 struct alignas(64) StreamNote {
-  Signature signature;
+  Signature signature;  ///< plain memory: written before the barrier of enter(), read after it
   std::array<std::uint64_t, Transport::kMaxParts> sources;  ///< offsets into the rank's region
 };
 
 struct alignas(64) HostNote {
   struct Round {
-    std::array<char, 24> what;
-    std::uint64_t calls;
-    std::uint64_t bytes;
+    std::array<char, 24> what;  ///< name of the call, zero-terminated
+    std::uint64_t calls;        ///< host calls of this communicator before it; for messages
+    std::uint64_t bytes;  ///< that the call moves for each rank; `data` holds them on ranks that contribute
     std::array<std::byte, Transport::kMaxHostBytes> data;
   };
   std::array<Round, 2> rounds;  ///< used in turn, so that one barrier per call is enough

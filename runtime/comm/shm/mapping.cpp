@@ -20,6 +20,8 @@ namespace {
   throw BackendError(call, code, text + ": " + std::strerror(code), "comm/shared memory");
 }
 
+/// At a multiple of 2 MiB, so that huge pages of the file can be mapped as such by every process
+/// (map_aligned).
 std::byte* map(int fd, std::size_t bytes) {
   // MAP_NORESERVE: the reservation is not memory that the machine has promised.
   void* data = device::map_aligned(bytes, MAP_SHARED | MAP_NORESERVE, fd);
@@ -52,11 +54,13 @@ Mapping::Mapping(Mapping&& other) noexcept
     : fd_(std::move(other.fd_)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
+/// The pages live until the last process has unmapped them and closed the file.
 Mapping::~Mapping() {
   if (data_ != nullptr) munmap(data_, size_);
 }
 
 Mapping Mapping::create(const std::string& name, std::size_t bytes) {
+  // Sized once and never again: peers map `bytes` of it, and an access beyond its end would be a SIGBUS.
   FileDescriptor fd(memfd_create(name.c_str(), MFD_CLOEXEC));
   if (!fd.valid()) throw_errno("memfd_create", "cannot make shared memory");
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
@@ -66,16 +70,20 @@ Mapping Mapping::create(const std::string& name, std::size_t bytes) {
   return {std::move(fd), data, bytes};
 }
 
+/// `fd` is this process's own descriptor of the peer's file: both mappings show the same pages.
 Mapping Mapping::open(FileDescriptor fd, std::size_t bytes) {
   std::byte* data = map(fd.get(), bytes);
   return {std::move(fd), data, bytes};
 }
 
+/// MADV_REMOVE punches a hole into the file. MADV_DONTNEED would drop only this process's page tables and
+/// leave the pages to the others.
 void Mapping::discard(std::span<std::byte> pages) const noexcept {
   if (!pages.empty()) madvise(pages.data(), pages.size(), MADV_REMOVE);
 }
 
 FileDescriptor open_peer_fd(pid_t pid, int fd) noexcept {
+  // Needs ptrace read access to the process, which processes of one user have by default.
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
   return FileDescriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
 }
@@ -87,6 +95,8 @@ std::size_t region_bytes(std::size_t ranks_on_node) noexcept {
   const long page = sysconf(_SC_PAGESIZE);
   const std::size_t physical =
       pages > 0 && page > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page) : kGiB;
+  // Twice the physical memory in whole GiB, 64 GiB at least; all ranks' regions together stay within
+  // kAddressSpace, since each rank maps them all.
   const std::size_t wanted = std::max(64 * kGiB, (2 * physical + kGiB - 1) / kGiB * kGiB);
   return std::min(wanted, kAddressSpace / std::max<std::size_t>(ranks_on_node, 1) / kGiB * kGiB);
 }

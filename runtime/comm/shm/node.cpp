@@ -25,6 +25,7 @@ constexpr std::chrono::milliseconds kSlice{100};
 
 Node::Node(ControlPages control, std::uint32_t rank, std::uint32_t size, std::chrono::milliseconds timeout)
     : control_(control), rank_(rank), size_(size), timeout_(timeout) {
+  // Peers read it in watch_peers(), which runs after an exchange over the bootstrap that follows this store.
   control_.rank(rank_).pid.store(static_cast<std::int32_t>(getpid()));
 }
 
@@ -35,21 +36,33 @@ void Node::watch_peers() {
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     // A descriptor and not the number: it detects a zombie too, and never refers to a later process.
+    // Invalid where the kernel has no pidfd_open or refuses it; ended() then asks by number.
     pidfds_[r] = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, control_.rank(r).pid.load(), 0)));
   }
 }
 
+/// Two signs of an end: the peer's own note (`departed`, in any world) and the end of its process (in worlds
+/// of processes only; threads of one process have no descriptors, and the note alone speaks for them).
 bool Node::ended(std::uint32_t rank) const noexcept {
   if (rank == rank_) return false;
   if (control_.rank(rank).departed.load() != 0) return true;
   if (pidfds_.empty()) return false;
   if (pidfds_[rank].valid()) {
     pollfd entry{pidfds_[rank].get(), POLLIN, 0};
+    // A pidfd is readable once its process has ended.
     return poll(&entry, 1, 0) == 1;
   }
+  // Signal 0 tests for existence. Only ESRCH means gone: EPERM is a live process of another user.
   return kill(control_.rank(rank).pid.load(), 0) != 0 && errno == ESRCH;
 }
 
+/// A central barrier with a generation counter. All operations are sequentially consistent; two edges are
+/// needed. Into the barrier: every rank's fetch_add of `arrived` releases what it wrote before, and the
+/// fetch_add of the last arrival, which ends that chain of read-modify-writes, acquires all of it. Out of it:
+/// the last arrival's fetch_add of `generation` releases, and each waiting rank's load of the new value
+/// acquires. So what any member wrote before the barrier is visible to every member after it.
+/// `arrived` counts within one generation; a rank's `arrivals` only grow. All members pass the barriers of a
+/// channel in the same order, so a member whose count is below this rank's has not come to this one yet.
 void Node::barrier(const ControlPages::Channel& channel, std::span<const std::uint32_t> members, Side side,
                    const std::function<std::string()>& what) {
   check_failure();
@@ -60,9 +73,12 @@ void Node::barrier(const ControlPages::Channel& channel, std::span<const std::ui
   // Read before arriving: the last arrival may open the next generation at once.
   const std::uint32_t seen = barrier.generation.load();
   const std::uint64_t mine = arrivals(rank_).fetch_add(1) + 1;
+  // The last arrival never sleeps: it opens the next generation and returns.
   if (barrier.arrived.fetch_add(1) + 1 == members.size()) {
     // Reset before the generation opens, so that a rank that is already at the next barrier counts from 0.
     barrier.arrived.store(0);
+    // No wake is lost: a rank that loaded the old value before this and sleeps after the wake below is not
+    // put to sleep at all, since the kernel compares the word with `seen` under the lock of the futex queue.
     barrier.generation.fetch_add(1);
     futex_wake_all(barrier.generation);
     return;
@@ -71,13 +87,16 @@ void Node::barrier(const ControlPages::Channel& channel, std::span<const std::ui
   // Sleeps of at most kSlice: a peer that was killed wakes no one.
   while (barrier.generation.load() == seen) {
     check_failure();
+    // 1 ms at least: with less the last fraction of the time-out would be spent spinning.
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     futex_wait(barrier.generation, seen, std::clamp(left, std::chrono::milliseconds(1), kSlice));
     if (barrier.generation.load() != seen) return;
+    // The clock is read before the arrivals: a rank that comes in between is not called missing.
     const bool late = Clock::now() >= deadline;
     std::string gone;
     std::string missing;
     for (const std::uint32_t r : members) {
+      // Arrived, though perhaps ended since: it cannot hold up this barrier any more.
       if (arrivals(r).load() >= mine) continue;
       if (ended(r)) gone += (gone.empty() ? "" : ", ") + std::to_string(r);
       if (late) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
@@ -86,6 +105,7 @@ void Node::barrier(const ControlPages::Channel& channel, std::span<const std::ui
     if (barrier.generation.load() != seen) return;
     if (!gone.empty()) {
       check_failure();  // it may have said why
+      // fail() first: the other members of the group, and all other groups, must not wait for this rank now.
       fail_and_throw("rank " + gone + " ended (killed, crashed or left early) while rank " +
                          std::to_string(rank_) + " waited for it in " + what(),
                      what());
@@ -110,8 +130,12 @@ void Node::check_failure() const {
 void Node::fail(const std::string& message) noexcept {
   FailureNote& note = control_.failure();
   std::uint32_t expected = FailureNote::none;
+  // The compare-and-swap picks one writer among all ranks, so rank and text are plain memory: written under
+  // `claimed`, read only after a load that saw the store which ends it.
   bool mine = note.state.compare_exchange_strong(expected, FailureNote::claimed);
   if (mine) note.rank = rank_;
+  // `expected` holds the state that the failed exchange found. `rank` may be read: `provisional` was stored
+  // after it.
   if (!mine && expected == FailureNote::provisional && note.rank == rank_) {
     mine = note.state.compare_exchange_strong(expected, FailureNote::claimed);
   }
@@ -119,6 +143,7 @@ void Node::fail(const std::string& message) noexcept {
     const std::size_t length = std::min(message.size(), note.text.size() - 1);
     std::memcpy(note.text.data(), message.data(), length);
     note.text[length] = '\0';
+    // The last word of the note: a reader that sees it sees rank and text whole.
     note.state.store(FailureNote::published);
   }
   wake_all();
@@ -128,6 +153,7 @@ void Node::fail(const std::string& message) noexcept {
 void Node::abandon() noexcept {
   FailureNote& note = control_.failure();
   std::uint32_t expected = FailureNote::none;
+  // Through `claimed`, so that no reader sees `provisional` before `rank` is written.
   if (!note.state.compare_exchange_strong(expected, FailureNote::claimed)) return;
   note.rank = rank_;
   note.state.store(FailureNote::provisional);
@@ -139,6 +165,7 @@ void Node::fail_and_throw(const std::string& message, const std::string& what) {
   throw BackendError(what, 0, first_failure(), "rank " + std::to_string(rank_));
 }
 
+/// Waits about 300 ms, no longer, for a note that is not complete; then says what is known.
 std::string Node::first_failure() const {
   const FailureNote& note = control_.failure();
   std::uint32_t state = note.state.load();
@@ -162,6 +189,9 @@ std::string Node::first_failure() const {
   }
 }
 
+/// Every barrier of every channel and group: a sleeping rank may be in any of them. Woken, it finds its
+/// generation unchanged, checks for a failure and throws. A rank about to sleep misses this wake and notices
+/// after kSlice.
 void Node::wake_all() const noexcept {
   for (std::size_t i = 0; i < kMaxCommunicators; ++i) {
     for (std::uint32_t leader = 0; leader < size_; ++leader) {
@@ -172,6 +202,7 @@ void Node::wake_all() const noexcept {
   }
 }
 
+/// Not a failure by itself: only a rank that still waits for this one makes one of it (barrier()).
 void Node::depart() noexcept { control_.rank(rank_).departed.store(1); }
 
 bool Node::wait_for_departures(std::chrono::milliseconds longest) const noexcept {
@@ -180,6 +211,7 @@ bool Node::wait_for_departures(std::chrono::milliseconds longest) const noexcept
     bool all = true;
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (r == rank_ || control_.rank(r).departed.load() != 0) continue;
+      // Loaded again after ended(): a rank that left in order stores `departed` before its process ends.
       if (ended(r) && control_.rank(r).departed.load() == 0) return false;
       all = false;
     }

@@ -22,6 +22,7 @@ using instrumentation::CollectiveOp;
 
 namespace {
 
+/// The constructor's `members` contain the rank (check_group).
 std::uint32_t place_of(std::uint32_t rank, const std::vector<std::uint32_t>& members) {
   return static_cast<std::uint32_t>(std::find(members.begin(), members.end(), rank) - members.begin());
 }
@@ -52,27 +53,35 @@ void ShmTransport::check_memory(const void* data, std::size_t bytes) const {
 }
 
 std::byte* ShmTransport::source(std::uint32_t rank, std::size_t part) const noexcept {
+  // Offsets and not addresses: each rank maps a region at an address of its own.
   return regions_[rank].data() + channel_.stream[members_[rank]].sources[part];
 }
 
+/// `what` is only called when the wait fails: the text costs nothing otherwise.
 void ShmTransport::meet(const Collective& collective) {
   node_.barrier(channel_, members_, Node::Side::stream, [&] {
     return comm::describe(signature_of(collective, calls_ - 1)) + " on communicator '" + name_ + "'";
   });
 }
 
+/// The note is plain memory. Peers read it between the barrier of enter() and that of leave(); this rank
+/// writes it again in its next enter(), behind its own leave(). So one note per rank suffices, without double
+/// buffering.
 void ShmTransport::enter(const Collective& collective) {
   StreamNote& mine = channel_.stream[members_[rank_]];
   if (world() > 1) {  // a world of one may use any memory: no peer reads it
     const std::byte* base = regions_[rank_].data();
     for (std::size_t i = 0; i < collective.parts.size(); ++i) {
       const auto* from = static_cast<const std::byte*>(collective.parts[i].source);
+      // In the region, as check_memory() made sure; null only for parts without elements.
       mine.sources[i] = from == nullptr ? 0 : static_cast<std::uint64_t>(from - base);
     }
   }
   mine.signature = signature_of(collective, calls_++);
   meet(collective);  // publishes `mine`
   for (std::uint32_t r = 1; r < world(); ++r) {
+    // All ranks compare the same notes in the same order, so all of them throw, with the same text, and none
+    // goes on to read memory of another shape.
     const Signature& first = channel_.stream[members_[0]].signature;
     const Signature& other = channel_.stream[members_[r]].signature;
     if (same(first, other)) continue;
@@ -82,6 +91,10 @@ void ShmTransport::enter(const Collective& collective) {
   }
 }
 
+/// Between the two barriers. Sources of peers are read only, except in an all-reduce; each target is written
+/// by its own rank only. A target that lies inside this rank's own source is safe because no peer reads that
+/// range: CommunicatorCore lets it be the rank's own row (all-gather, reduce-scatter), or all of it on the
+/// root (reduce), which only this rank reads.
 void ShmTransport::move(const Collective& collective, const kernels::Exec& exec) {
   const std::uint32_t rank = rank_;
   const std::size_t size = kernels::size_of(collective.type);
@@ -94,6 +107,7 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
       case CollectiveOp::reduce_scatter: {
         // Rank r owns [extent * r, extent * (r + 1)) of elems; what lies beyond elems is padding and becomes
         // 0.
+        // Both may be `elems`: a rank beyond the last element has nothing to sum and zeroes its whole target.
         const std::int64_t begin = std::min(part.elems, part.extent * rank);
         const std::int64_t end = std::min(part.elems, part.extent * (rank + 1));
         reduce_range(collective, i, begin, end, part.target, exec);
@@ -126,16 +140,22 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
 /// rank before the next barrier. What is stored at a peer was read from there just before, so its lines are
 /// in this core's cache, where a peer that fetched the sums would find none of its own.
 void ShmTransport::all_reduce(const Collective& collective, std::size_t index, const kernels::Exec& exec) {
+  // The sum of a piece is read `world - 1` times by the copies below, right after it was made.
   constexpr std::int64_t kPieceBytes = 32768;  // of each rank, summed and stored while in the cache
   const Part& part = collective.parts[index];
   const std::size_t size = kernels::size_of(collective.type);
   const std::int64_t piece = kPieceBytes / static_cast<std::int64_t>(size);
   const std::int64_t end = std::min(part.elems, part.extent * (rank_ + 1));
+  // `extent` is a multiple of 64 bytes (CommunicatorCore): where `data` is so aligned, no two ranks write to
+  // one cache line.
   auto* const data = static_cast<std::byte*>(part.target);
   for (std::int64_t i = std::min(part.elems, part.extent * rank_); i < end; i += piece) {
     const std::int64_t elems = std::min(piece, end - i);
     const std::size_t offset = static_cast<std::size_t>(i) * size;
+    // In place: this rank's input of the piece is overwritten by its sum, element by element after it was
+    // read.
     reduce_range(collective, index, i, i + elems, data + offset, exec);
+    // Begins with the right neighbour, so that not all ranks write to the same region at once.
     for (std::uint32_t step = 1; step < world(); ++step) {
       std::memcpy(source((rank_ + step) % world(), index) + offset, data + offset,
                   static_cast<std::size_t>(elems) * size);
@@ -154,6 +174,8 @@ void ShmTransport::gather(const Part& part, std::size_t index, std::size_t size)
     const std::uint32_t peer = (rank_ + step) % world();
     std::byte* place = full + peer * bytes;
     const void* from = peer == rank_ ? part.source : source(peer, index);
+    // Row `peer` of this rank's `full` is read by no peer: a peer reads `source`, which is row `rank_` or
+    // elsewhere.
     if (from != place) std::memcpy(place, from, bytes);
   }
 }
@@ -182,6 +204,8 @@ void ShmTransport::reduce_range(const Collective& collective, std::size_t index,
         (r == rank_ ? static_cast<const std::byte*>(collective.parts[index].source) : source(r, index)) +
         offset;
   }
+  // In fp32, scaled once after the sum and rounded once: the bits depend on the ranks' order alone, not on
+  // how the range was split among ranks, into pieces or over threads.
   kernels::reduce_sum(exec, {out, collective.type}, inputs_.data(), world(), collective.type, end - begin,
                       collective.factor);
 }
@@ -192,9 +216,13 @@ void ShmTransport::leave(const Collective& collective) { meet(collective); }
 
 /// One barrier is enough: a rank that is a call ahead writes the other round, and cannot be two ahead, since
 /// its next barrier needs every rank.
+/// The host channel has a barrier of its own, so the host thread and the stream's worker may both be in a
+/// collective of this communicator.
 std::size_t ShmTransport::host_round(const char* what, std::span<const std::byte> mine, std::size_t bytes) {
+  // The same on every member: each makes the same host calls in the same order.
   const std::size_t turn = host_calls_ % 2;
   HostNote::Round& own = channel_.host[members_[rank_]].rounds[turn];
+  // Fills up with zeros, so the arrays compare whole; the last byte is never written and stays 0.
   std::strncpy(own.what.data(), what, own.what.size() - 1);
   own.calls = host_calls_++;
   own.bytes = bytes;
@@ -205,6 +233,7 @@ std::size_t ShmTransport::host_round(const char* what, std::span<const std::byte
   const HostNote::Round& first = channel_.host[members_[0]].rounds[turn];
   for (std::uint32_t r = 1; r < world(); ++r) {
     const HostNote::Round& other = channel_.host[members_[r]].rounds[turn];
+    // Name and size of the call. A longer name is compared by its first 23 characters.
     if (other.what == first.what && other.bytes == first.bytes) continue;
     const std::string text = host_mismatch_text(name_, members_[0], first.what.data(), first.bytes,
                                                 members_[r], other.what.data(), other.bytes);
@@ -214,6 +243,8 @@ std::size_t ShmTransport::host_round(const char* what, std::span<const std::byte
   return turn;
 }
 
+/// all (world, mine.size()) bytes, row r from member r. At most kMaxHostBytes of each, which the caller sees
+/// to.
 void ShmTransport::host_all_gather(const char* what, std::span<const std::byte> mine,
                                    std::span<std::byte> all) {
   const std::size_t turn = host_round(what, mine, mine.size());
@@ -225,6 +256,7 @@ void ShmTransport::host_all_gather(const char* what, std::span<const std::byte> 
 
 void ShmTransport::host_broadcast(std::span<std::byte> bytes, std::uint32_t root) {
   const bool is_root = root == rank_;
+  // The root is part of the name: ranks that mean different ones are told apart.
   const std::string what = "broadcast from " + std::to_string(root);
   const std::size_t turn = host_round(what.c_str(), is_root ? bytes : std::span<std::byte>(), bytes.size());
   if (!is_root)

@@ -49,9 +49,9 @@ class ShmTransport final : public Transport {
   const ControlPages::Channel channel_;
   const std::string name_;
   const std::vector<std::span<std::byte>> regions_;
-  std::uint64_t calls_ = 0;       ///< stream's worker only
-  std::uint64_t host_calls_ = 0;  ///< host thread only
-  std::vector<const void*> inputs_;
+  std::uint64_t calls_ = 0;          ///< stream's worker only
+  std::uint64_t host_calls_ = 0;     ///< host thread only
+  std::vector<const void*> inputs_;  ///< scratch of reduce_range: one address per member
 };
 
 }  // namespace shardscope::comm

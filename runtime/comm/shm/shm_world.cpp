@@ -15,19 +15,25 @@ namespace shardscope::comm {
 ShmWorld::ShmWorld(std::uint32_t rank, std::uint32_t size, Memory memory, const WorldOptions& options)
     : World(options.link),
       memory_(std::move(memory)),
+      // Writes this rank's pid into the control pages.
       node_(ControlPages(memory_.control->bytes().data(), size), rank, size, options.timeout),
       region_(*memory_.regions[rank]),
       exceptions_at_start_(std::uncaught_exceptions()) {}
 
 ShmWorld::~ShmWorld() {
+  // More exceptions in flight than when it was made: the stack is being unwound. The note comes before
+  // `departed`, or a peer would report that this rank left early.
   if (std::uncaught_exceptions() > exceptions_at_start_) node_.abandon();
   node_.depart();
+  // Three seconds for the others to leave as well; see set_after_failure().
   if (after_failure_ && !node_.first_failure().empty()) {
     after_failure_(node_.wait_for_departures(std::chrono::seconds(3)));
   }
 }
 
 std::unique_ptr<Transport> ShmWorld::make_transport(const std::string& name, const Group& group) {
+  // Channels are laid out for kMaxCommunicators and are not given back: they are counted over the life of the
+  // world.
   if (communicators_ == kMaxCommunicators) {
     throw BackendError("make_communicator", 0,
                        "'" + name + "' would be communicator " + std::to_string(communicators_ + 1) +
@@ -36,6 +42,8 @@ std::unique_ptr<Transport> ShmWorld::make_transport(const std::string& name, con
                        "rank " + std::to_string(rank()));
   }
   std::vector<std::span<std::byte>> regions;
+  // Channels are numbered in the order of creation. All ranks make their communicators in the same order, so
+  // a number means the same channel on every rank; groups made in one call share it (ControlPages).
   for (const std::uint32_t member : group.members) regions.push_back(memory_.regions[member]->bytes());
   return std::make_unique<ShmTransport>(node_, communicators_++, name, group.members, std::move(regions));
 }
@@ -67,6 +75,7 @@ struct Offer {
   std::uint64_t region_bytes = 0;
 };
 
+/// Blocks until every rank has come; all (size) offers, by rank.
 std::vector<Offer> exchange(Bootstrap& bootstrap, const Offer& mine) {
   std::vector<Offer> all(bootstrap.size());
   bootstrap.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
@@ -75,6 +84,9 @@ std::vector<Offer> exchange(Bootstrap& bootstrap, const Offer& mine) {
 
 }  // namespace
 
+/// Three exchanges. First: pid and descriptors of each rank, whose memory exists by then. Second: whether
+/// each rank could map all of it; on one failure all throw, so that all choose the next transport together.
+/// Third: all have written their pid into the control pages, which watch_peers() reads.
 std::unique_ptr<ShmWorld> make_process_world(Bootstrap& bootstrap, const WorldOptions& options) {
   const std::uint32_t rank = bootstrap.rank();
   const std::uint32_t size = bootstrap.size();
@@ -85,9 +97,12 @@ std::unique_ptr<ShmWorld> make_process_world(Bootstrap& bootstrap, const WorldOp
   std::string problem;
   // Every rank takes part in every exchange whatever befell it, so that one failure ends them all.
   try {
+    // Travels with the offer: peers map as many bytes as this rank made.
     mine.region_bytes = region_bytes(size);
     memory.regions[rank] =
         std::make_shared<const Mapping>(Mapping::create("shardscope-region", mine.region_bytes));
+    // Numbers of this process. A peer opens them as /proc/PID/fd/NUMBER, so no socket has to pass
+    // descriptors; they stay open as long as the mapping.
     mine.region_fd = memory.regions[rank]->fd();
     if (rank == 0) {
       memory.control =
@@ -116,6 +131,7 @@ std::unique_ptr<ShmWorld> make_process_world(Bootstrap& bootstrap, const WorldOp
         }
         return std::make_shared<const Mapping>(Mapping::open(std::move(peer), bytes));
       };
+      // Every rank maps every region: size^2 mappings on the node, of address space only.
       memory.regions[r] = take(offers[r].region_fd, offers[r].region_bytes);
       if (r == 0) memory.control = take(offers[r].control_fd, ControlPages::bytes(size));
     }
@@ -131,6 +147,7 @@ std::unique_ptr<ShmWorld> make_process_world(Bootstrap& bootstrap, const WorldOp
         r == rank ? problem : "rank " + std::to_string(r) + " cannot share memory with its peers",
         "rank " + std::to_string(rank));
   }
+  // Zeroed control pages are a valid start: no failure, no arrival, generation 0.
   auto world = std::make_unique<ShmWorld>(rank, size, std::move(memory), options);
   exchange(bootstrap, mine);  // all have written their process number into the control pages
   world->node().watch_peers();

@@ -53,10 +53,10 @@ class ShmWorld final : public World {
     const Mapping& mapping_;
   };
 
-  Memory memory_;
+  Memory memory_;  ///< before node_ and region_, which point into it
   Node node_;
   OwnRegion region_;
-  std::size_t communicators_ = 0;
+  std::size_t communicators_ = 0;  ///< made so far: number of the next channel
   const int exceptions_at_start_;
   std::function<void(bool)> after_failure_;
 };

@@ -12,6 +12,8 @@
 namespace shardscope::offload {
 namespace {
 
+// A queue of requests and a list of answers under one mutex. The threads block in pread and pwrite without
+// it. More threads than requests in flight would be idle, hence one per place in the queue, up to 64.
 class ThreadPort final : public IoPort {
  public:
   ThreadPort(int file, std::uint32_t depth) : file_(file) {
@@ -30,6 +32,7 @@ class ThreadPort final : public IoPort {
   void submit(std::span<const IoRequest> requests) override {
     {
       const std::lock_guard lock(mutex_);
+      // Copied into the queue: `requests` need not outlive the call, the memory that they name must.
       requests_.insert(requests_.end(), requests.begin(), requests.end());
     }
     asked_.notify_all();
@@ -37,7 +40,9 @@ class ThreadPort final : public IoPort {
 
   void wait(std::vector<IoResult>& answers) override {
     std::unique_lock lock(mutex_);
+    // At least one: the caller has requests in flight, so one of the threads will answer.
     answered_.wait(lock, [this] { return !answers_.empty(); });
+    // All there are, in the order in which they came.
     answers.insert(answers.end(), answers_.begin(), answers_.end());
     answers_.clear();
   }
@@ -49,7 +54,9 @@ class ThreadPort final : public IoPort {
     std::unique_lock lock(mutex_);
     for (;;) {
       asked_.wait(lock, [this] { return ends_ || !requests_.empty(); });
+      // ends_ is only obeyed once no request is left: every request that was handed over is answered.
       if (requests_.empty()) return;
+      // By value: its place in the queue is gone before the lock is released.
       const IoRequest request = requests_.front();
       requests_.pop_front();
       lock.unlock();
@@ -60,6 +67,7 @@ class ThreadPort final : public IoPort {
       const std::int64_t result = moved < 0 ? -std::int64_t{errno} : std::int64_t{moved};
       lock.lock();
       answers_.push_back({request.id, result});
+      // One thread waits: a port is used by one at a time.
       answered_.notify_one();
     }
   }

@@ -12,6 +12,8 @@ namespace {
 class UringPort final : public IoPort {
  public:
   UringPort(int file, std::uint32_t depth) : file_(file) {
+    // The submission ring has room for `depth` entries, rounded up to a power of two, the completion ring for
+    // twice as many: with at most `depth` in flight neither overflows.
     const int status = io_uring_queue_init(depth, &ring_, 0);
     if (status < 0) {
       throw BackendError("io_uring_queue_init", -status,
@@ -30,9 +32,13 @@ class UringPort final : public IoPort {
       } else {
         io_uring_prep_write(entry, file_, request.part.data, bytes, offset);
       }
+      // After prep, which clears the entry. The id comes back with the completion.
       io_uring_sqe_set_data64(entry, request.id);
     }
+    // The kernel may take part of the batch. EAGAIN and EBUSY pass as it frees resources; the entries stay in
+    // the ring meanwhile.
     for (std::size_t left = requests.size(); left > 0;) {
+      // Returns entries taken from the ring, or minus errno.
       const int taken = io_uring_submit(&ring_);
       if (taken == -EINTR || taken == -EAGAIN || taken == -EBUSY) continue;
       if (taken < 0) {
@@ -46,14 +52,18 @@ class UringPort final : public IoPort {
     io_uring_cqe* entry = nullptr;
     int status = 0;
     do {
+      // A signal may interrupt the wait; nothing is lost by it.
       status = io_uring_wait_cqe(&ring_, &entry);
     } while (status == -EINTR);
     if (status < 0) {
       throw BackendError("io_uring_wait_cqe", -status, std::strerror(-status), "offload/io");
     }
     do {
+      // `res`: bytes moved, or minus errno, as IoResult has it.
       answers.push_back({static_cast<std::uint32_t>(io_uring_cqe_get_data64(entry)), entry->res});
+      // Hands the entry back to the kernel, so its contents are taken before.
       io_uring_cqe_seen(&ring_, entry);
+      // All that have come by now, without another system call for each.
     } while (io_uring_peek_cqe(&ring_, &entry) == 0);
   }
 
@@ -70,6 +80,8 @@ std::unique_ptr<IoPort> make_uring_port(int file, std::uint32_t depth) {
   return std::make_unique<UringPort>(file, depth);
 }
 
+/// Containers and hardened kernels refuse io_uring (seccomp, kernel.io_uring_disabled); the threads then do
+/// the same transfers.
 std::unique_ptr<IoPort> make_io_port(int file, std::uint32_t depth, std::string& why) {
   why.clear();
   try {
