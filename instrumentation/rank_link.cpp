@@ -152,7 +152,7 @@ RankLink::~RankLink() {
   s.control.reset();
   // What the socket has taken but not yet written to the kernel gets a moment, never more.
   s.link.reset();
-  s.socket->set(zmq::sockopt::linger, s.control == nullptr && s.finish_acknowledged.load() ? 0 : 200);
+  s.socket->set(zmq::sockopt::linger, s.finish_acknowledged.load() ? 0 : 200);
   s.socket->close();
 }
 
