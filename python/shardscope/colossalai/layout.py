@@ -22,13 +22,8 @@ def describe(run, model, optimizer):
         number = session.add_param(param, name, param.shape, elems, shard_elems=shard, padding=whole.numel() - elems,
                                    dtype=param.dtype)
         padded[id(whole)] = number, elems
-        for index, rank in enumerate(ranks):
-            begin = min(index * shard, elems)
-            end = min(begin + shard, elems)
-            run.add_slice(number, rank, begin, 0, end - begin, shard - (end - begin))
-    for path, module in model.named_modules():
-        for param in module.parameters(recurse=False):
-            session.use_param(numbers[path], session.params[id(param)])
+        session.add_equal_slices(number, ranks, shard, elems)
+    session.use_params(model, numbers)
     if any(isinstance(group, tuple) for group in optimizer.param_to_pg.values()):
         run.not_recorded(_records.bits("layout"), SEVERAL)
     return padded
