@@ -6,7 +6,7 @@ SEVERAL = "parameters are cut among the ranks of several process groups at once"
 
 
 def describe(run, model, optimizer):
-    """Each parameter is cut into as many equal parts as its group has ranks, the last one padded. Returns of each
+    """Each parameter is cut into as many equal parts as its group has ranks, the last ones padded. Returns of each
     id(the whole parameter with its padding) -> (number, elements)."""
     import torch.distributed as dist
     numbers = session.add_modules(model)
