@@ -203,6 +203,15 @@ def states_of(optimizer, add, host=False):
                 add(STATES.get(name, OTHER), value, host)
 
 
+def part_of_whole(add, count, tensor, ranks):
+    """Parameters that every rank has whole, of which it owns one of `ranks` equal parts: that one counts as its shards, the
+    others as gathered."""
+    size = add(PARAM_SHARD, tensor)
+    others = size - size // ranks
+    count(PARAM_SHARD, -others)
+    count(PARAM_GATHERED, others)
+
+
 def plain_source(model, buckets=lambda: 0):
     """Parameters that every rank has whole, their gradients, and the model's buffers. `buckets()`: bytes of those that the
     framework reduces in and that no tensor shows."""

@@ -5,17 +5,10 @@ There is one, `session`. Adapters describe a model to it and report what happens
 import json
 import math
 import os
-import struct
 import weakref
 
 from shardscope import _core, _kinds as k, _memory, _records, _say, _stacks
-
-NO_ID = k.NO_ID
-emit = _core.emit
-
-
-def bits(value):
-    return struct.unpack("<q", struct.pack("<d", value))[0]
+from shardscope._step_values import NO_ID, StepValues, bits, emit  # noqa: F401: hooks have them from here
 
 
 def in_json(value):
@@ -29,8 +22,8 @@ def in_json(value):
     return str(value)
 
 
-class Session(_core.SessionState):
-    """What every hook reads stands in its base (src/session.h): started, step, micro_step, modules, params, purpose, ..."""
+class Session(StepValues):
+    """What every hook reads stands in the base of its base (src/session.h): started, step, micro_step, modules, params, purpose, ..."""
 
     def __init__(self):
         super().__init__()
@@ -183,6 +176,20 @@ class Session(_core.SessionState):
         self.param_owner.append(NO_ID)
         return number
 
+    def add_equal_slices(self, param, ranks, shard_elems, elems):
+        """A parameter (by its number) of `elems` elements, cut into a shard of `shard_elems` for each of `ranks`; the last
+        ones padded."""
+        for index, rank in enumerate(ranks):
+            begin = min(index * shard_elems, elems)
+            end = min(begin + shard_elems, elems)
+            self.run.add_slice(param, rank, begin, 0, end - begin, shard_elems - (end - begin))
+
+    def use_params(self, model, numbers):
+        """Every module uses the parameters that it holds itself. `numbers`: what add_modules() returned."""
+        for path, module in model.named_modules():
+            for param in module.parameters(recurse=False):
+                self.use_param(numbers[path], self.params[id(param)])
+
     def use_param(self, module, param):
         self.run.use_param(module, param)
         if self.param_owner[param] == NO_ID:
@@ -255,21 +262,6 @@ class Session(_core.SessionState):
         """A forward inside a backward is a recomputed one."""
         import torch
         return k.PASS_RECOMPUTE if torch._C._current_graph_task_id() != -1 else k.PASS_FORWARD
-
-    # ---- values ---------------------------------------------------------------------------------------
-
-    def loss(self, tensor):
-        """Of a tensor on the CPU; one on a device would have to be waited for (see values.py)."""
-        from shardscope import _values
-        _values.take(tensor, lambda value, step=self.step, micro=self.micro_step:
-                     emit(k.LOSS, k.HOST, 0, step, micro, NO_ID, bits(value), 0))
-
-    def grad_norm(self, value):
-        from shardscope import _values
-        _values.take(value, lambda norm, step=self.step: emit(k.GRAD_NORM, k.HOST, 0, step, NO_ID, NO_ID, bits(norm), 0))
-
-    def learning_rate(self, value):
-        emit(k.LEARNING_RATE, k.HOST, 0, self.step, NO_ID, NO_ID, bits(float(value)), 0)
 
     # ---- the end --------------------------------------------------------------------------------------
 

@@ -18,10 +18,10 @@ OPS = (("allgather", k.ALL_GATHER), ("all_gather", k.ALL_GATHER), ("reduce_scatt
        ("allreduce", k.ALL_REDUCE), ("all_reduce", k.ALL_REDUCE), ("broadcast", k.BROADCAST), ("barrier", k.BARRIER),
        ("alltoall", k.ALL_TO_ALL), ("all_to_all", k.ALL_TO_ALL), ("reduce", k.OP_REDUCE), ("gather", k.OP_GATHER),
        ("scatter", k.OP_SCATTER), ("send", k.SEND), ("recv", k.RECEIVE))
-# By the names that DeviceMesh and users give.
-PURPOSES = (("replicate", k.GROUP_REPLICA), ("shard", k.GROUP_SHARD), ("tp", k.GROUP_TENSOR), ("pp", k.GROUP_PIPELINE),
-            ("ep", k.GROUP_EXPERT), ("cp", k.GROUP_CONTEXT), ("dp", k.GROUP_DATA))
-# And Megatron-Core, where a name with two of these is of something else: EXPERT_DATA_PARALLEL_GROUP.
+# Words of the names that DeviceMesh and users give; of the first two also beside others (dp_shard, dp_shard_cp).
+SHARDING = (("replicate", k.GROUP_REPLICA), ("shard", k.GROUP_SHARD))
+SHORT = {"tp": k.GROUP_TENSOR, "pp": k.GROUP_PIPELINE, "ep": k.GROUP_EXPERT, "cp": k.GROUP_CONTEXT, "dp": k.GROUP_DATA}
+# And of those of Megatron-Core, with PARALLEL.
 PARALLEL = {"tensor": k.GROUP_TENSOR, "pipeline": k.GROUP_PIPELINE, "context": k.GROUP_CONTEXT, "expert": k.GROUP_EXPERT,
             "data": k.GROUP_DATA}
 
@@ -54,11 +54,14 @@ def op_of(name):
 
 
 def purpose_of(words):
-    if "parallel" in words:
-        named = [PARALLEL[word] for word in words if word in PARALLEL]
-        if len(named) == 1:
-            return named[0]
-    return next((purpose for word, purpose in PURPOSES if word in words), k.GROUP_OTHER)
+    """Of a group, by the words of its name. One that names two kinds of parallelism (EXPERT_DATA_PARALLEL_GROUP, dp_cp) is of
+    neither alone."""
+    sharding = next((purpose for word, purpose in SHARDING if word in words), None)
+    if sharding is not None:
+        return sharding
+    named = [PARALLEL[word] for word in words if word in PARALLEL] if "parallel" in words else []
+    named = named or [SHORT[word] for word in words if word in SHORT]
+    return named[0] if len(named) == 1 else k.GROUP_OTHER
 
 
 def dtype_code(dtype):

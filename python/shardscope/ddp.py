@@ -55,9 +55,7 @@ def describe(run, model):
     numbers = session.add_modules(model)
     for name, param in model.named_parameters():
         session.add_param(param, name, param.shape, param.numel(), trained=param.requires_grad, dtype=param.dtype)
-    for path, module in model.named_modules():
-        for param in module.parameters(recurse=False):
-            session.use_param(numbers[path], session.params[id(param)])
+    session.use_params(model, numbers)
 
 
 def forward(ddp, *args, **kwargs):

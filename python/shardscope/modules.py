@@ -1,4 +1,5 @@
-"""Spans of modules, for frameworks that have no hooks of their own: DistributedDataParallel, DeepSpeed 0, 1 and 2.
+"""Spans of modules, for frameworks that have no hooks of their own: DistributedDataParallel, DeepSpeed 0, 1 and 2,
+Megatron-Core, Colossal-AI.
 
 | symbol | event |
 |---|---|
@@ -15,6 +16,7 @@ from shardscope._session import session
 
 watched = set()  # id(module)
 _handles = []
+_reported = None  # the module of already_entered(), until the next one is entered or it is left itself
 _open = []  # calls of modules whose backward is open, the outermost first
 
 
@@ -40,8 +42,11 @@ def entered():
 
 
 def already_entered(module):
-    """Of one that is watched from within its forward: torch calls no hook that is registered while hooks of it run."""
+    """Of one that is watched from a hook ahead of its own forward. torch may call ours for it still, or not: not where ours has
+    been called before that hook, nor where it is registered only now."""
+    global _reported
     _guarded(_entering)(module, ())
+    _reported = module
 
 
 def unwatch():
@@ -51,6 +56,12 @@ def unwatch():
     watched.clear()
     _open.clear()
     _forward.clear()
+    _forget_reported()
+
+
+def _forget_reported():
+    global _reported
+    _reported = None
 
 
 class Call:
@@ -83,6 +94,10 @@ def _fail(error):
 
 
 def _entering(module, args, _):
+    again = module is _reported
+    _forget_reported()
+    if again:
+        return
     number = session.modules.get(id(module))
     if number is None or not session.in_micro_step or not _core.enabled(k.MODULES):
         return
@@ -101,6 +116,7 @@ def _entering(module, args, _):
 
 
 def _leaving(module, _, result):
+    _forget_reported()
     number = session.modules.get(id(module))
     if not _forward or number != _forward[-1].module:
         return

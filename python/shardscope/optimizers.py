@@ -12,9 +12,9 @@ DeepSpeed's engine has hooks of its own for backward, step and norm: there these
 """
 import sys
 
-from shardscope import _core, _kinds as k, _values, param_groups
+from shardscope import _core, _hooks, _kinds as k, param_groups
 from shardscope._hooks import Adapter
-from shardscope._session import NO_ID, bits, session
+from shardscope._session import NO_ID, session
 
 emit = _core.emit
 
@@ -52,8 +52,10 @@ def install_steps(table):
                     adapter.failed("register_optimizer_step_hook", error)
         return outer
 
-    table.module.register_optimizer_step_pre_hook(guarded(step_begins))
-    table.module.register_optimizer_step_post_hook(guarded(step_ended))
+    for handle in (table.module.register_optimizer_step_pre_hook(guarded(step_begins)),
+                   table.module.register_optimizer_step_post_hook(guarded(step_ended))):
+        _hooks.at_turn_off(handle.remove)
+    _hooks.at_turn_off(param_groups.forget)
 
 
 def step_begins(optimizer):
@@ -64,9 +66,7 @@ def step_begins(optimizer):
 
 def step_ended(optimizer):
     if session.in_step:
-        rate = optimizer.param_groups[0].get("lr")
-        if isinstance(rate, (int, float)):
-            session.learning_rate(rate)
+        session.learning_rate(optimizer.param_groups[0].get("lr"))
         session.end_step()
 
 
@@ -84,13 +84,12 @@ def scaled_step(scaler, optimizer, *args, **kwargs):
     stepping: its hooks are not called then."""
     if session.plain and session.started and session.in_step and scaler._scale is not None:
         session.end_micro_step()
-        _values.take(scaler._scale, lambda scale, step=session.step:
-                     emit(k.LOSS_SCALE, k.HOST, 0, step, NO_ID, NO_ID, bits(scale), 0))
+        session.loss_scale(scaler._scale)
 
 
 def scale_updated(scaler, *args, **kwargs):
     if session.plain and session.started and session.in_step and not session.in_micro_step and scaler._scale is not None:
-        emit(k.OVERFLOW, k.HOST, 1, session.step, NO_ID, NO_ID, 0, 0)
+        session.overflow(True)
         session.end_step(skipped=True)
 
 

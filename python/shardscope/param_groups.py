@@ -8,6 +8,12 @@ _shards = []  # (FSDP2's parameter, weakly; its number): the optimizer holds its
 _grouped = set()  # parameters that are in a group: of two optimizers the first one counts
 
 
+def forget():
+    _added.clear()
+    _shards.clear()
+    _grouped.clear()
+
+
 def add(run, groups):
     """`groups`: [(settings, parameters), ...] in the optimizer's order. One group of everything needs no row."""
     if len(groups) < 2:

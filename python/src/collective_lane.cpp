@@ -1,13 +1,33 @@
 #include "collective_lane.h"
 
+#include <Python.h>
+
 namespace nb = nanobind;
 
 namespace shardscope::python {
+namespace {
+
+/// Torch makes a Python thread state for each call of a callback, and one more to free the callback, where
+/// the thread has none: gloo's threads do not, and both take longer than all that is done here. What is
+/// ensured is not released, so the thread keeps the state that it has now until it ends. Under the GIL.
+void keep_thread_state() {
+  thread_local const bool kept = [] {
+    const bool has_one = PyGILState_GetThisThreadState() != nullptr;
+    if (has_one) (void)PyGILState_Ensure();
+    return has_one;
+  }();
+  (void)kept;
+}
+
+}  // namespace
 
 void add_collective_lane(nb::module_& module) {
   nb::class_<CollectiveEnded>(module, "CollectiveEnded")
       .def("__call__", [](const CollectiveEnded& self) { self.lane->ended(*self.which); })
-      .def("__call__", [](const CollectiveEnded& self, nb::handle) { self.lane->ended(*self.which); });
+      .def("__call__", [](const CollectiveEnded& self, nb::handle) {
+        self.lane->ended(*self.which);
+        keep_thread_state();
+      });
   nb::class_<CollectiveLane>(module, "CollectiveLane")
       .def("__init__", [](CollectiveLane* self, std::uint8_t lane) {
         new (self) CollectiveLane{std::make_shared<Lane>(lane)};

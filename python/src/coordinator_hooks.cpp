@@ -115,10 +115,8 @@ class CoordinatorHooks {
     std::optional<bool> complete;  // of the trace: asked where it matters
     for (const auto& [param, param_number] : of_module.all) {
       if (param_number == SHARDSCOPE_NO_ID) continue;
-      const bool gone = statuses_.status_of(param_number) == SHARDSCOPE_NOT_AVAILABLE;
-      if (gone && statuses_.follows()) continue;  // most of them: not even looked at
-      const std::uint8_t status = status_of(param);
-      if (gone && status == SHARDSCOPE_NOT_AVAILABLE) continue;
+      const std::uint8_t status = statuses_.follows() ? statuses_.status_of(param_number) : status_of(param);
+      if (status == SHARDSCOPE_NOT_AVAILABLE) continue;  // most of them: not even looked at
       shardscope_release_kept(why_kept(coordinator, param, status, complete), number, param_number,
                               session_.elems(param_number));
     }

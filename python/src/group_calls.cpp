@@ -97,10 +97,8 @@ class GroupCalls {
       elems += nb::cast<std::int64_t>(numel_.call(tensor));
       if (!std::exchange(first, false)) continue;
       size = nb::cast<std::int64_t>(element_size_.call(tensor));
-      const nb::object device = type_.of(device_.of(tensor));
-      on_host = PyUnicode_CompareWithASCIIString(device.ptr(), "cpu") == 0;
-      const bool cuda = PyUnicode_CompareWithASCIIString(device.ptr(), "cuda") == 0;
-      if (cuda && nb::cast<bool>(capturing_())) return;
+      on_host = is_cpu_.is_true(tensor);
+      if (!on_host && is_cuda_.is_true(tensor) && nb::cast<bool>(capturing_())) return;
       const nb::object of_elements = dtype_.of(tensor);
       dtype = known(dtypes_, of_elements, dtype_of_, of_elements).value_or(SHARDSCOPE_OTHER_TYPE);
     }
@@ -191,7 +189,7 @@ class GroupCalls {
   std::uint32_t collectives_ = 0, transfers_ = 0;
   Attribute name_{"name"}, op_id_{"op_id"}, input_tensors_{"input_tensors"},
       output_tensors_{"output_tensors"}, async_op_{"async_op"}, work_{"work"}, numel_{"numel"},
-      element_size_{"element_size"}, device_{"device"}, type_{"type"}, dtype_{"dtype"},
+      element_size_{"element_size"}, is_cpu_{"is_cpu"}, is_cuda_{"is_cuda"}, dtype_{"dtype"},
       get_future_{"get_future"};
 };
 

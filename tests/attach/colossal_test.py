@@ -15,6 +15,7 @@ STEPS, BUCKET = 3, 5000
 STAGE2 = ("stage=2", "accumulate=2", "census=1")
 STAGE1 = ("stage=1", "groups=1", "census=1", "dtype=bf16")
 SCALED = ("stage=1", "dtype=fp16", "scale=400000")
+TWO = ("models=2",)
 CASES = [STAGE2, STAGE1, SCALED]
 FULL, EPILOGUE, GROUP_CHANGED = 0, 2, 4
 GATHER, REDUCE_SCATTER, ALL_REDUCE = 0, 1, 3
@@ -48,7 +49,7 @@ class Colossal(unittest.TestCase):
         for case in CASES:
             with self.subTest(case=case):
                 plain, attached, made, output = self.run_of(case)
-                for one, other in zip(plain, attached):
+                for one, other in zip(plain, attached, strict=True):
                     self.assertEqual({**one, "census": None}, {**other, "census": None})
                 self.assertNotIn("is off", output)
                 summary = runs.figures(made)
@@ -70,19 +71,30 @@ class Colossal(unittest.TestCase):
                     self.assertEqual(spans, {0: micro * (4 * BLOCKS + 3), 1: micro * (4 * BLOCKS + 3)})
                     losses = [as_double(e["v0"]) * micro_of(case) for e in recording.of(rank, "loss")]
                     self.assertEqual(losses, [float.fromhex(x) for x in given["losses"]])
-                    if case is not SCALED:
-                        norms = [as_double(e["v0"]) for e in recording.of(rank, "grad_norm")]
-                        self.assertEqual(norms, [float.fromhex(x) for x in given["norms"]])
+                    # Colossal-AI's norm is that of scaled gradients.
+                    scales = [scale for scale, skipped in zip(given["scales"], given["skipped"], strict=True) if not skipped]
+                    exact = [float.fromhex(norm) / scale for norm, scale in zip(given["norms"], scales or [1.0] * STEPS, strict=True)]
+                    self.assertGreater(min(exact), 0)
+                    self.assertEqual([as_double(e["v0"]) for e in recording.of(rank, "grad_norm")], exact)
 
     def test_skipped_steps_and_loss_scale(self):
-        recording = self.recording(SCALED)
-        overflows = [int(e["code"]) for e in recording.of(0, "overflow")]
-        self.assertEqual((len(overflows), overflows[0]), (STEPS, 1))
-        scales, expected = [as_double(e["v0"]) for e in recording.of(0, "loss_scale")], [4e5]
-        for overflow in overflows[:-1]:
-            expected.append(expected[-1] / 2 if overflow else expected[-1])
-        self.assertEqual(scales, expected)
-        self.assertEqual(len(recording.of(0, "grad_norm")), overflows.count(0))
+        given, recording = self.run_of(SCALED)[0], self.recording(SCALED)
+        self.assertEqual((len(given[0]["skipped"]), given[0]["skipped"][0], given[0]["skipped"][-1]), (STEPS, True, False))
+        for rank in range(2):
+            self.assertEqual([bool(int(e["code"])) for e in recording.of(rank, "overflow")], given[rank]["skipped"])
+            self.assertEqual([as_double(e["v0"]) for e in recording.of(rank, "loss_scale")], given[rank]["scales"])
+
+    def test_a_second_model_is_entered_once(self):
+        recording = self.recording(TWO)
+        self.assertEqual(len(recording.spans_of(0, "step_begin")), 2 * STEPS)
+        self.assertEqual(collections.Counter(s["a"] for s in recording.spans_of(0, "module_begin")),
+                         {m["module"]: STEPS * 2 for m in recording.modules if m["type"] != "ModuleList"})
+
+    def test_an_optimizer_of_parameters_that_no_module_has_is_given_up(self):
+        out = folder() / "colossal-split"
+        output = runs.finish(runs.start(runs.attach(f"{out}.zscope") + runs.torchrun(SCRIPT, out, "split=1"), other="colossalai"))
+        self.assertEqual(output.count("no module that ran has all parameters of an optimizer"), 2, "once for each rank")
+        self.assertEqual(len(runs.results(out)[0]["losses"]), STEPS)
 
     # ---- buckets, gathers, shards ---------------------------------------------------------------------------
 
@@ -131,7 +143,7 @@ class Colossal(unittest.TestCase):
             with self.subTest(case=case):
                 attached = self.run_of(case)[1]
                 for rank in range(2):
-                    for held, counted in zip(attached[rank]["census"], levels_at_step_ends(self.recording(case), rank)):
+                    for held, counted in zip(attached[rank]["census"], levels_at_step_ends(self.recording(case), rank), strict=True):
                         total = sum(counted.values())
                         self.assertLessEqual(total, held, named(counted))
                         self.assertLessEqual(held - total, 512, named(counted))

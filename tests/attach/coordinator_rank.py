@@ -1,4 +1,4 @@
-"""One case of tests/golden/coordinator.json, trained as it was recorded, watched by nobody: coordinator_rank.py CASE-ID"""
+"""One case of tests/golden/coordinator.json, trained as it was recorded, without a recorder: coordinator_rank.py CASE-ID"""
 import json
 import pathlib
 import sys

@@ -15,7 +15,7 @@ SCRIPT = runs.HERE / "scripts" / "hang.py"
 ODD = 1
 # In these rank 1 gathers another size than the others: gloo may end it by SIGABRT, and with it go its events that were not sent yet.
 GLOO_ABORTS = ("skips", "branches", "saves")
-# In these rank 1 ends, and torchrun ends the others soon after: before anybody has asked, maybe.
+# In these rank 1 ends, and torchrun ends the others soon after, which may be before `why` is run.
 ENDS = ("dies", "returns")
 
 

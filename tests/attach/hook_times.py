@@ -1,9 +1,11 @@
 """What the hooks of one step take, in place: tests/attach/hook_times.py [--steps N] [--small]     (python of tests/attach/environment)
 
 The time between the call of a wrapped function and the call of the framework's own, and from its return on: caches and all as they are
-in training. Medians by function, times its calls a step; what the same timers find around a function with no hook is taken off. Where
-steps vary by more than hooks take, as on a shared virtual machine, paired steps (overhead.py) show nothing; this does. Time that the
-hooks cost the framework afterwards, by what they have displaced from the caches, is not in it.
+in training; and what is called before and after each collective. Means by function without the highest hundredth, in which the machine
+did something else, times its calls a step; what the same timers find around a function with no hook is taken off. No medians: most
+modules hold no parameters themselves, and the hooks of those that do take many times as long. Where steps vary by more than hooks
+take, as on a shared virtual machine, paired steps (overhead.py) show nothing; this does. Not in it: what the hooks cost the framework
+afterwards by what they have displaced from the caches, and what the ends of collectives cost the threads that complete them.
 
 --small: a model of the same shape with steps of a tenth, so that modules and parameters, not matrix products, make the step.
 """
@@ -48,9 +50,35 @@ class Timed:
         return call
 
 
+class TimedCalls:
+    """In place of a process group's hooks. `timed`: symbol -> what it took."""
+
+    def __init__(self, inner, timed):
+        self.__dict__.update(inner=inner, before=self.timing(inner.before, timed, "a process group's hook before"),
+                             after=self.timing(inner.after, timed, "a process group's hook after"))
+
+    @staticmethod
+    def timing(hook, timed, symbol):
+        each = timed.setdefault(symbol, Timed(lambda original: None, None))
+
+        def call(args):
+            began = clock()
+            hook(args)
+            each.took.append(clock() - began)
+        return call
+
+    def __setattr__(self, name, value):
+        setattr(self.inner, name, value)
+
+
+def mean(values):
+    return statistics.fmean(sorted(values)[:max(len(values) * 99 // 100, 1)])
+
+
 def rank(framework, steps, small, out):
     from shardscope import _core, _hooks  # before torch, whose import lets the hooks in
-    timed, wrapped = {}, _hooks.wrapped
+    timed, wrapped, group_calls = {}, _hooks.wrapped, _core.GroupCalls
+    _core.GroupCalls = lambda *arguments: TimedCalls(group_calls(*arguments), timed)
 
     def watched(adapter, symbol, inner, before, after, raised=None):
         each = timed[symbol] = Timed(lambda original: wrapped(adapter, symbol, original, before, after, raised), inner)
@@ -81,8 +109,8 @@ def rank(framework, steps, small, out):
         walls.append(clock() - began)
         for _ in range(3):
             call(model, None)
-    rows = [(symbol, len(each.took) / steps, statistics.median(each.took)) for symbol, each in timed.items() if each.took]
-    facts = {"step": statistics.median(walls), "empty": statistics.median(empty.took), "rows": rows,
+    rows = [(symbol, len(each.took) / steps, mean(each.took)) for symbol, each in timed.items() if each.took]
+    facts = {"step": statistics.median(walls), "empty": mean(empty.took), "rows": rows,
              "tensors": len(list(model.parameters())), "modules": len(list(model.modules()))}
     pathlib.Path(f"{out}.{os.environ['RANK']}").write_text(json.dumps(facts), encoding="utf-8")
     torch.distributed.destroy_process_group()
@@ -93,7 +121,7 @@ def show(framework, facts):
     rows = sorted(((calls * max(took - empty, 0), symbol, calls, took) for symbol, calls, took in facts["rows"]), reverse=True)
     total, calls = sum(row[0] for row in rows), sum(row[2] for row in rows)
     print(f"{framework}: {facts['tensors']} tensors, {facts['modules']} modules, steps of {step * 1e-6:.1f} ms: {total * 1e-6:.2f} ms "
-          f"({total / step * 100:.2f} %) in {calls:.0f} wrapped calls; the timers' own {empty * 1e-3:.2f} us a call are taken off")
+          f"({total / step * 100:.2f} %) in {calls:.0f} calls; the timers' own {empty * 1e-3:.2f} us a call are taken off")
     for took_in_step, symbol, calls, took in rows[:16]:
         print(f"  {took_in_step * 1e-3:8.1f} us  {calls:7.1f} x {(took - empty) * 1e-3:7.2f} us  {symbol}")
 

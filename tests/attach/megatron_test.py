@@ -48,7 +48,7 @@ class Megatron(unittest.TestCase):
         for case in CASES:
             with self.subTest(case=case):
                 plain, attached, made, output = self.run_of(*case)
-                for one, other in zip(plain, attached):
+                for one, other in zip(plain, attached, strict=True):
                     self.assertEqual({**one, "census": None}, {**other, "census": None})
                 self.assertNotIn("is off", output)
                 summary = runs.figures(made)
@@ -78,7 +78,7 @@ class Megatron(unittest.TestCase):
                     given = self.run_of(*case)[0][rank]
                     losses = [as_double(e["v0"]) for e in recording.of(rank, "loss")]
                     self.assertEqual(len(losses), len(given["losses"]))
-                    for loss, exact in zip(losses, given["losses"]):
+                    for loss, exact in zip(losses, given["losses"], strict=True):
                         self.assertAlmostEqual(loss * micro, float.fromhex(exact), places=6)
                     norms = [as_double(e["v0"]) for e in recording.of(rank, "grad_norm")]
                     self.assertEqual(norms, [float.fromhex(x) for x in given["norms"] if x != "skipped"])
@@ -195,7 +195,7 @@ class Megatron(unittest.TestCase):
                 _, attached, made, output = self.run_of(*case)
                 self.assertNotIn("not counted any more", output)
                 for rank in range(2):
-                    for held, counted in zip(attached[rank]["census"], levels_at_step_ends(runs.read(made), rank)):
+                    for held, counted in zip(attached[rank]["census"], levels_at_step_ends(runs.read(made), rank), strict=True):
                         total = sum(counted.values())
                         self.assertLessEqual(total, held, named(counted))
                         # A tensor of the logits' size (16 x 2 x 64) stays from a forward on; the rest are flags, a mask, a loss.
@@ -204,31 +204,51 @@ class Megatron(unittest.TestCase):
 
     # ---- trouble --------------------------------------------------------------------------------------------
 
-    @slow
-    def test_a_renamed_symbol_turns_its_table_off_and_nothing_else(self):
-        script, out, made = (folder() / f"megatron-renamed{end}" for end in (".py", "", ".zscope"))
+    def attached_in_code(self, name, before, after):
+        """(results, output, recording) of SCRIPT with overlap=1, attached by a call after `before`; `after` follows it."""
+        script, out, made = (folder() / f"megatron-{name}{end}" for end in (".py", "", ".zscope"))
         script.write_text(f"""
 import sys
 sys.argv[0] = {str(SCRIPT)!r}
 sys.path.insert(0, {str(runs.HERE)!r})
 import cuda_on_cpu
 cuda_on_cpu.install()
+{before}
+import shardscope
+shardscope.attach(endpoint=sys.argv.pop(1))
+exec(compile(open({str(SCRIPT)!r}).read(), {str(SCRIPT)!r}, "exec"))
+{after}
+""", encoding="utf-8")
+        endpoint = f"ipc://{folder()}/megatron-{name}.sock"
+        collector = runs.start([runs.SHARDSCOPE, "record", made, "--listen", endpoint])
+        output = runs.finish(runs.start(runs.torchrun(script, endpoint, out, "overlap=1"), other="megatron-core"))
+        runs.finish(collector)
+        return runs.results(out), output, runs.read(made)
+
+    @slow
+    def test_a_renamed_symbol_turns_its_table_off_and_nothing_else(self):
+        results, output, recording = self.attached_in_code("renamed", """
 import megatron.core.distributed.param_and_grad_buffer as buffers
 # As a later Megatron-Core might have it; before the framework is armed.
 inner = buffers._ParamAndGradBucketGroup.start_grad_sync
 buffers._ParamAndGradBucketGroup.start_grad_sync = lambda self, *force, **named: inner(self, *force, **named)
-import shardscope
-shardscope.attach(endpoint=sys.argv.pop(1))
-exec(compile(open({str(SCRIPT)!r}).read(), {str(SCRIPT)!r}, "exec"))
-""", encoding="utf-8")
-        endpoint = f"ipc://{folder()}/megatron-renamed.sock"
-        collector = runs.start([runs.SHARDSCOPE, "record", made, "--listen", endpoint])
-        output = runs.finish(runs.start(runs.torchrun(script, endpoint, out, "overlap=1"), other="megatron-core"))
-        runs.finish(collector)
-        self.assertEqual(runs.results(out), self.run_of(*OVERLAPPED)[0])
+""", "")
+        self.assertEqual(results, self.run_of(*OVERLAPPED)[0])
         self.assertIn("start_grad_sync takes (self, force, named), not (self, force_all_reduce, ...)", output)
-        recording = runs.read(made)
         self.assertEqual((len(recording.of(0, "loss")), len(recording.of(0, "bucket_flush"))), (6, 0))
+
+    @slow
+    def test_nothing_of_a_run_is_left_after_detach(self):
+        _, output, _ = self.attached_in_code("detached", "", """
+from shardscope import param_groups
+from shardscope.megatron import buckets, memory, optimizers
+kept = buckets.groups, memory.models, memory.optimizers, optimizers.numbers, param_groups._grouped
+print("kept before", [len(each) > 0 for each in kept])
+shardscope.detach()
+print("kept after", [len(each) for each in kept])
+""")
+        self.assertEqual(output.count("kept before [True, True, True, True, True]"), 2)
+        self.assertEqual(output.count("kept after [0, 0, 0, 0, 0]"), 2)
 
 
 if __name__ == "__main__":

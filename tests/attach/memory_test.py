@@ -59,7 +59,7 @@ class Memory(unittest.TestCase):
         census, made, levels = self.recorded(framework, *options, ranks=ranks)
         for rank in range(ranks):
             self.assertEqual(len(levels[rank]), len(census[rank]))
-            for step, (held, counted) in enumerate(zip(census[rank], levels[rank])):
+            for step, (held, counted) in enumerate(zip(census[rank], levels[rank], strict=True)):
                 total = sum(counted.values())
                 self.assertLessEqual(total, held, f"rank {rank}, step {step}: {named(counted)}")
                 self.assertLessEqual(held - total, slack, f"rank {rank}, step {step}: {named(counted)}")

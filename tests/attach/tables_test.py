@@ -52,6 +52,21 @@ class Identities(unittest.TestCase):
         self.assertNotIn(1, table)
 
 
+class Purposes(unittest.TestCase):
+    """What a process group is for, by its name."""
+
+    def test_by_the_words_of_names(self):
+        from shardscope import _kinds as k
+        from shardscope.collectives import purpose_of
+        for name, purpose in {"dp_shard": k.GROUP_SHARD, "dp_shard_cp": k.GROUP_SHARD, "dp_replicate": k.GROUP_REPLICA, "tp": k.GROUP_TENSOR,
+                              "mesh_dp": k.GROUP_DATA, "dp_cp": k.GROUP_OTHER, "default": k.GROUP_OTHER,
+                              "TENSOR_MODEL_PARALLEL_GROUP": k.GROUP_TENSOR, "PIPELINE_MODEL_PARALLEL_GROUP": k.GROUP_PIPELINE,
+                              "DATA_PARALLEL_GROUP_WITH_CP": k.GROUP_DATA, "MODEL_PARALLEL_GROUP": k.GROUP_OTHER,
+                              "EXPERT_DATA_PARALLEL_GROUP": k.GROUP_OTHER, "TENSOR_AND_DATA_PARALLEL_GROUP_WITH_CP": k.GROUP_OTHER}.items():
+            with self.subTest(name=name):
+                self.assertEqual(purpose_of(name.lower().split("_")), purpose)
+
+
 class Numbers(unittest.TestCase):
     """_kinds.py and _records.py repeat numbers of the C interface."""
 

@@ -6,7 +6,7 @@ SEVERAL = "parameters are cut among the ranks of several process groups at once"
 
 
 def describe(run, model, optimizer):
-    """Each parameter is cut into as many equal parts as its group has ranks, the last one padded. Returns of each
+    """Each parameter is cut into as many equal parts as its group has ranks, the last ones padded. Returns of each
     id(the whole parameter with its padding) -> (number, elements)."""
     import torch.distributed as dist
     numbers = session.add_modules(model)
@@ -22,13 +22,8 @@ def describe(run, model, optimizer):
         number = session.add_param(param, name, param.shape, elems, shard_elems=shard, padding=whole.numel() - elems,
                                    dtype=param.dtype)
         padded[id(whole)] = number, elems
-        for index, rank in enumerate(ranks):
-            begin = min(index * shard, elems)
-            end = min(begin + shard, elems)
-            run.add_slice(number, rank, begin, 0, end - begin, shard - (end - begin))
-    for path, module in model.named_modules():
-        for param in module.parameters(recurse=False):
-            session.use_param(numbers[path], session.params[id(param)])
+        session.add_equal_slices(number, ranks, shard, elems)
+    session.use_params(model, numbers)
     if any(isinstance(group, tuple) for group in optimizer.param_to_pg.values()):
         run.not_recorded(_records.bits("layout"), SEVERAL)
     return padded

@@ -12,16 +12,17 @@ O = zero.low_level.low_level_optim.LowLevelZeroOptimizer
 | ...BucketStore.reset, after | what was issued until here was the bucket's reduction |
 | ...bookkeeping.tensor_bucket.TensorBucket.all_gather; low_level_optim.all_gather_into_flat_tensor_nd | the gather of updated parameters |
 | O.step | gate `optimizer`, phase optimizer; norm, learning rate, loss scale, overflow, step end |
-| amp.naive_amp.mixed_precision_mixin.fp16.FP16MixedPrecisionMixin.should_skip_step, after | whether it was skipped |
+| amp.naive_amp.mixed_precision_mixin.fp16.FP16MixedPrecisionMixin.check_overflow | the loss scale, before it is changed; whether the step is skipped |
+
+The loss scale is read from the scaler's tensor: FP16MixedPrecisionMixin.loss_scale would wait for the device.
 """
 import weakref
 
-from shardscope import _core, _hooks, _kinds as k, param_groups
+from shardscope import _core, _hooks, _kinds as k, _say, param_groups
 from shardscope._hooks import Adapter
-from shardscope._session import NO_ID, bits, session
+from shardscope._session import session
 from shardscope.colossalai import layout, memory
 
-emit = _core.emit
 buckets = _core.Buckets(session)
 ZERO = "colossalai.zero.low_level."
 
@@ -31,7 +32,7 @@ class State:
     models = {}  # id(module) -> optimizer, weakly
     hook = None  # torch's global one
     reason = k.EPILOGUE  # of a flush that happens now
-    skipped = False
+    skipped, scale = False, None  # of this step; None: its loss is not scaled
     padded = {}  # id(a whole padded parameter) -> (its number, its elements)
 
 
@@ -67,7 +68,7 @@ def install_gathers(table):
 
 
 def install_scale(table):
-    table.wrap("FP16MixedPrecisionMixin.should_skip_step", "self", after=skipped)
+    table.wrap("FP16MixedPrecisionMixin.check_overflow", "self", before=scale_is, after=skipped)
 
 
 # ---- the model ------------------------------------------------------------------------------------------
@@ -91,6 +92,7 @@ def forget():
         state.hook.remove()
     state.hook = None
     state.waiting, state.models, state.padded = [], {}, {}
+    state.reason, state.skipped, state.scale = k.EPILOGUE, False, None
 
 
 def guarded(adapter):
@@ -112,7 +114,8 @@ def guarded(adapter):
 
 
 def look_for_models(module):
-    """Whether it is that of an optimizer, whose parameters are all in it: the outermost one comes first."""
+    """Whether an optimizer's parameters are all in it; then it is that optimizer's model. Outer modules are entered first, so it
+    is the outermost one."""
     found, held = False, {id(param) for param in module.parameters()}
     for each in list(state.waiting):
         optimizer, groups = each
@@ -125,6 +128,13 @@ def look_for_models(module):
             describe(module, optimizer(), groups)
             found = True
     return found
+
+
+def give_up(optimizer):
+    """It steps, so what it trains has run: no module has all of it. No other module is looked at for it."""
+    if any(held() is optimizer for held, _ in state.waiting):
+        state.waiting = [each for each in state.waiting if each[0]() not in (None, optimizer)]
+        _say.warning("Colossal-AI's ZeRO: no module that ran has all parameters of an optimizer; what it trains is not recorded")
 
 
 def describe(module, optimizer, groups):
@@ -171,29 +181,33 @@ def backward_ended(_, result, *args, **kwargs):
 
 
 def step_begins(optimizer, closure=None):
+    if state.waiting:
+        give_up(optimizer)
     if session.started and session.in_step and optimizer.require_grad_sync:
         session.begin_optimizer()
-        state.skipped = False
-        return True, getattr(optimizer.mixed_precision_mixin, "loss_scale", None)
+        state.skipped, state.scale = False, None
+        return True
+
+
+def scale_is(mixin):
+    """Colossal-AI replaces this tensor where the scale changes, so it keeps the value that the gradients have."""
+    state.scale = mixin.grad_scaler.scale
 
 
 def skipped(_, result, mixin):
     state.skipped = bool(result)
 
 
-def step_ended(token, result, optimizer, closure=None):
-    if token is None or not session.in_step:
+def step_ended(begun, result, optimizer, closure=None):
+    if not begun or not session.in_step:
         return
-    scale = token[1]
-    if scale is not None:
-        emit(k.OVERFLOW, k.HOST, int(state.skipped), session.step, NO_ID, NO_ID, 0, 0)
-        emit(k.LOSS_SCALE, k.HOST, 0, session.step, NO_ID, NO_ID, bits(float(scale)), 0)
+    if state.scale is not None:
+        session.overflow(state.skipped)
+        session.loss_scale(state.scale)
     if not state.skipped:
         if optimizer._current_grad_norm is not None:  # of scaled gradients
-            session.grad_norm(optimizer._current_grad_norm / (scale or 1.0))
-        rate = optimizer.optim.param_groups[0].get("lr")
-        if isinstance(rate, (int, float)):
-            session.learning_rate(rate)
+            session.grad_norm(optimizer._current_grad_norm, state.scale)
+        session.learning_rate(optimizer.optim.param_groups[0].get("lr"))
     session.end_step(skipped=state.skipped)
 
 

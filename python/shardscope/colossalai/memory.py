@@ -21,10 +21,7 @@ def source_of(model, optimizer):
         if optimizer is None or model is None:
             return
         for param, whole in optimizer._working_param_to_padded_working_param.items():
-            size = add(m.PARAM_SHARD, whole)
-            others = size - size // optimizer.pid_to_bucket_store[id(param)].world_size
-            count(m.PARAM_SHARD, -others)
-            count(m.PARAM_GATHERED, others)
+            m.part_of_whole(add, count, whole, optimizer.pid_to_bucket_store[id(param)].world_size)
         for param in model.parameters():
             add(m.PARAM_SHARD, param)
         for buffer in model.buffers():

@@ -11,12 +11,9 @@
 """
 import weakref
 
-from shardscope import _core, _kinds as k
 from shardscope._hooks import Adapter
-from shardscope._session import NO_ID, bits, session
+from shardscope._session import NO_ID, session
 from shardscope.deepspeed import layout, memory, zero3_modules, zero3_params
-
-emit = _core.emit
 
 
 def adapters():
@@ -117,14 +114,7 @@ def scale_of(engine):
     if scale is None or not getattr(engine, "fp16_enabled", lambda: False)():
         return None
     hysteresis = getattr(getattr(optimizer, "loss_scaler", None), "cur_hysteresis", NO_ID)
-    return float(scale), hysteresis
-
-
-def emit_scale(before, engine):
-    """The scale that this step's gradients were computed with."""
-    if before is not None:
-        scale, hysteresis = before
-        emit(k.LOSS_SCALE, k.HOST, 0, session.step, hysteresis, NO_ID, bits(scale), 0)
+    return scale, hysteresis
 
 
 def stepped(token, result, engine, *args, **kwargs):
@@ -139,6 +129,7 @@ def stepped(token, result, engine, *args, **kwargs):
     if rates:
         session.learning_rate(rates[0])
     if getattr(engine, "fp16_enabled", lambda: False)():
-        emit(k.OVERFLOW, k.HOST, int(skipped), session.step, NO_ID, NO_ID, 0, 0)
-        emit_scale(before, engine)
+        session.overflow(skipped)
+        if before is not None:
+            session.loss_scale(*before)
     session.end_step(skipped)

@@ -28,9 +28,7 @@ def describe(run, engine, trained):
         else:
             session.add_param(param, name, param.shape, param.numel(), trained=trained and param.requires_grad,
                               dtype=param.dtype)
-    for path, module in engine.module.named_modules():
-        for param in module.parameters(recurse=False):
-            session.use_param(numbers[path], session.params[id(param)])
+    session.use_params(engine.module, numbers)
     if stage in (1, 2):
         add_flat_groups(run, engine.optimizer)
     if trained:
@@ -46,10 +44,7 @@ def add_partitioned(run, name, param, trained):
     number = session.add_param(param, name, param.ds_shape, elems, shard_elems=shard,
                                padding=shard * len(ranks) - elems, persistent=bool(param.ds_persist),
                                trained=trained, dtype=param.dtype)
-    for index, rank in enumerate(ranks):
-        begin = min(index * shard, elems)
-        end = min(begin + shard, elems)
-        run.add_slice(number, rank, begin, 0, end - begin, shard - (end - begin))
+    session.add_equal_slices(number, ranks, shard, elems)
 
 
 def add_flat_groups(run, optimizer):

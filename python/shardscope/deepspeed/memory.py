@@ -114,10 +114,7 @@ def shards(add, references, optimizer, offloaded):
 
 def flat_groups(add, count, optimizer, offloaded):
     for index, flat in enumerate(getattr(optimizer, "bit16_groups_flat", ())):
-        size = add(m.PARAM_SHARD, flat)
-        own = size // max(len(optimizer.parallel_partitioned_bit16_groups[index]), 1)
-        count(m.PARAM_SHARD, own - size)
-        count(m.PARAM_GATHERED, size - own)
+        m.part_of_whole(add, count, flat, max(len(optimizer.parallel_partitioned_bit16_groups[index]), 1))
     for flat in getattr(optimizer, "single_partition_of_fp32_groups", ()):
         add(m.MASTER_WEIGHT, flat, offloaded)
     for buffer in getattr(optimizer, "param_buffer_of_bit16_for_cpu_offload_groups", ()):

@@ -12,7 +12,7 @@ A group's buckets are reduced and gathered together: it is one bucket here. Para
 """
 import weakref
 
-from shardscope import _core, _kinds as k
+from shardscope import _core, _hooks, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
@@ -26,24 +26,24 @@ def adapters():
 
 
 def install(table):
+    _hooks.at_turn_off(forget)
     cls = "_ParamAndGradBucketGroup."
     table.wrap(cls + "register_grad_ready", "self param", before=gradient_comes, after=lambda *_, **__: buckets.came())
     table.wrap(cls + "start_grad_sync", "self force_all_reduce", before=reduction_begins, after=reduction_issued)
-    table.wrap(cls + "finish_grad_sync", "self force_all_reduce", before=reduction_awaited, after=reduction_ended)
+    table.wrap(cls + "finish_grad_sync", "self force_all_reduce", before=reductions.begins, after=reductions.ends)
     table.wrap(cls + "start_param_sync", "self force_sync", before=gather_begins, after=gather_issued)
-    table.wrap(cls + "finish_param_sync", "self skip_next_bucket_dispatch", before=gather_awaited, after=gather_ended)
+    table.wrap(cls + "finish_param_sync", "self skip_next_bucket_dispatch", before=gathers.begins, after=gathers.ends)
 
 
-class Waiting:
-    """What is being finished, and the span of the wait that is open."""
-    reduction, gather = None, None
+class Wait:
+    """The span of the host's wait that is open: there is one at a time."""
     span = None
 
-    def begin(self, kind, lane, a, b, size):
-        """Of a host: on a GPU it only queues, and the wait is a stream's."""
+    def begin(self, kind, a, b, size):
+        """On a GPU the host only queues, and the wait is a stream's."""
         if session.on_device or self.span is not None:
             return
-        self.span = kind + 1, lane, 0, a, b, NO_ID, size, 0
+        self.span = kind + 1, k.COMPUTE, 0, a, b, NO_ID, size, 0
         emit(kind, *self.span[1:])
 
     def end(self):
@@ -52,7 +52,30 @@ class Waiting:
             self.span = None
 
 
-waiting = Waiting()
+class Finishing:
+    """Hooks of the calls that wait for what was issued for a group. `handle`: the group's attribute that is set while something
+    is on its way; `wait`(Group) begins the span; `ended`(Group) follows its end."""
+
+    def __init__(self, handle, wait, ended=lambda of: None):
+        self.handle, self.wait, self.ended = handle, wait, ended
+        self.of = None  # the Group that is being finished
+
+    def begins(self, group, *args, **kwargs):
+        self.of = known(group)
+        if self.of is not None and getattr(group, self.handle) is not None:
+            self.wait(self.of)
+        return self.of
+
+    def issued(self, of):
+        """Only now, within the call that waits for it."""
+        if self.of is of:
+            self.wait(of)
+
+    def ends(self, of, result, *args, **kwargs):
+        self.of = None
+        if of is not None:
+            wait.end()
+            self.ended(of)
 
 
 class Group:
@@ -79,17 +102,27 @@ class Group:
 
     def flush(self):
         reason = k.EPILOGUE if buckets.coming is None else k.GROUP_COMPLETE
-        for param in self.params:  # those that nobody registered as they came
+        for param in self.params:  # those whose coming was not registered
             self.add(param)
         self.bucket = buckets.flush(self.key, self.parts, self.filled, False, reason=reason)
         self.come, self.filled = set(), 0
 
     def await_reduction(self):
-        waiting.begin(k.REDUCE_WAIT_BEGIN, k.COMPUTE, self.bucket, NO_ID, self.grad_bytes)
+        wait.begin(k.REDUCE_WAIT_BEGIN, self.bucket, NO_ID, self.grad_bytes)
 
     def await_gather(self):
         from shardscope import modules
-        waiting.begin(k.FETCH_WAIT_BEGIN, k.COMPUTE, modules.entered(), self.gather, self.param_bytes)
+        wait.begin(k.FETCH_WAIT_BEGIN, modules.entered(), self.gather, self.param_bytes)
+
+
+wait = Wait()
+reductions = Finishing("grad_reduce_handle", Group.await_reduction, lambda of: session.waited_for(k.REDUCE, of.bucket))
+gathers = Finishing("param_gather_handle", Group.await_gather)
+
+
+def forget():
+    groups.clear()
+    wait.span = reductions.of = gathers.of = None
 
 
 def describe(group):
@@ -125,23 +158,9 @@ def reduction_issued(of, result, group, *args, **kwargs):
         return
     session.purpose_served()
     if not group.ddp_config.overlap_grad_reduce:
-        waiting.end()
-    elif waiting.reduction is of:  # issued only when it is finished: in the first step
-        of.await_reduction()
-
-
-def reduction_awaited(group, *args, **kwargs):
-    waiting.reduction = known(group)
-    if waiting.reduction is not None and group.grad_reduce_handle is not None:
-        waiting.reduction.await_reduction()
-    return waiting.reduction
-
-
-def reduction_ended(of, result, *args, **kwargs):
-    waiting.reduction = None
-    if of is not None:
-        waiting.end()
-        session.waited_for(k.REDUCE, of.bucket)
+        wait.end()
+    else:  # in the first step a reduction is issued only when it is finished
+        reductions.issued(of)
 
 
 # ---- parameters -----------------------------------------------------------------------------------------
@@ -150,8 +169,8 @@ def gather_begins(group, force_sync=False):
     of = known(group)
     if of is None:
         return None
-    if waiting.gather is not None and waiting.gather is not of:
-        waiting.end()  # the next group's, issued as soon as the wait for this one was over
+    if gathers.of is not None and gathers.of is not of:
+        wait.end()  # the next group's, issued as soon as the wait for this one was over
     if force_sync and group.param_gather_handle is not None:
         of.await_gather()  # for one that was issued before
         return of, True
@@ -169,19 +188,6 @@ def gather_issued(token, result, *args, **kwargs):
     of, waits = token
     session.purpose_served()
     if waits:
-        waiting.end()
-    elif waiting.gather is of:
-        of.await_gather()
-
-
-def gather_awaited(group, *args, **kwargs):
-    waiting.gather = known(group)
-    if waiting.gather is not None and group.param_gather_handle is not None:
-        waiting.gather.await_gather()
-    return waiting.gather
-
-
-def gather_ended(of, result, *args, **kwargs):
-    waiting.gather = None
-    if of is not None:
-        waiting.end()
+        wait.end()
+    else:
+        gathers.issued(of)

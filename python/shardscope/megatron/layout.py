@@ -57,9 +57,7 @@ def add_params(run, ddp, distributed):
                                    trained=param.requires_grad, dtype=param.dtype)
         for piece in pieces:
             run.add_slice(number, *piece)
-    for path, module in ddp.module.named_modules():
-        for param in module.parameters(recurse=False):
-            session.use_param(numbers[path], session.params[id(param)])
+    session.use_params(ddp.module, numbers)
 
 
 def slices_of(ddp):

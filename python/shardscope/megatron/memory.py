@@ -53,10 +53,7 @@ def source_of(ddp):
             return
         for buffer in buffers_of(ddp):
             if buffer.param_data is not None:
-                size = add(m.PARAM_SHARD, buffer.param_data)
-                others = size - size // buffer.data_parallel_world_size
-                count(m.PARAM_SHARD, -others)
-                count(m.PARAM_GATHERED, others)
+                m.part_of_whole(add, count, buffer.param_data, buffer.data_parallel_world_size)
             add(m.GRAD_FULL, buffer.grad_data)
         for param in ddp.module.parameters():
             add(m.PARAM_SHARD, param)

@@ -9,9 +9,9 @@
 """
 import weakref
 
-from shardscope import _core, _kinds as k, _memory, _values, param_groups
+from shardscope import _core, _hooks, _kinds as k, _memory, param_groups
 from shardscope._hooks import Adapter
-from shardscope._session import NO_ID, bits, session
+from shardscope._session import NO_ID, session
 from shardscope.megatron import memory
 
 emit = _core.emit
@@ -23,11 +23,17 @@ def adapters():
 
 
 def install(table):
+    _hooks.at_turn_off(forget)
     table.wrap("MegatronOptimizer.__init__", "self optimizer config", after=made)
     for cls in ("ChainedOptimizer", "MixedPrecisionOptimizer", "FP32Optimizer"):
         table.wrap(f"{cls}.step", "self", before=step_begins, after=step_ended)
     for cls in ("MixedPrecisionOptimizer", "FP32Optimizer"):
         table.wrap(f"{cls}.step_with_ready_grads", "self", before=update_begins, after=update_ended)
+
+
+def forget():
+    numbers.clear()
+    memory.optimizers.clear()
 
 
 def made(_, result, optimizer, inner, *args, **kwargs):
@@ -69,15 +75,12 @@ def step_ended(token, result, optimizer):
         return
     succeeded, norm, _ = result
     if token[1] is not None:
-        scale, hysteresis = token[1]
-        emit(k.OVERFLOW, k.HOST, int(not succeeded), session.step, NO_ID, NO_ID, 0, 0)
-        _values.take(scale, lambda value, step=session.step:
-                     emit(k.LOSS_SCALE, k.HOST, 0, step, hysteresis, NO_ID, bits(value), 0))
+        session.overflow(not succeeded)
+        session.loss_scale(*token[1])
     if succeeded and norm is not None:
         session.grad_norm(norm)
     rates = [group.get("lr") for part in parts_of(optimizer) for group in part.param_groups]
-    if rates and isinstance(rates[0], (int, float)):
-        session.learning_rate(rates[0])
+    session.learning_rate(rates[0] if rates else None)
     session.end_step(skipped=not succeeded)
 
 

@@ -13,7 +13,7 @@ it are those of earlier ones.
 import dataclasses
 import weakref
 
-from shardscope import _kinds as k
+from shardscope import _hooks, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import session
 from shardscope.megatron import layout, memory
@@ -35,6 +35,7 @@ def adapters():
 
 
 def install_model(table):
+    _hooks.at_turn_off(forget)
     table.wrap("DistributedDataParallel.__init__", "self config ddp_config module", after=made)
 
 
@@ -46,6 +47,11 @@ def install_schedules(table):
 
 def install_forward(table):
     table.wrap("_BaseDataParallel.forward", "self", before=forward)
+
+
+def forget():
+    state.in_schedule = state.pipelined = False
+    memory.models.clear()
 
 
 # ---- the model ------------------------------------------------------------------------------------------

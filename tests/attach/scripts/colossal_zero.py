@@ -1,5 +1,7 @@
 """A small model trained by Colossal-AI's ZeRO stage 1 or 2, as a user's script would: colossal_zero.py OUT [name=value ...]. Writes
-OUT.RANK as tests/attach/train.py does. Knows nothing of Shardscope.
+OUT.RANK as tests/attach/train.py does, and of fp16 the loss scale of each step and whether it was skipped. models=2 trains a second
+model, with an optimizer of its own, after each step of the first; what is written of each step is the first one's. split=1 gives the
+optimizer a parameter that is in no model: so no module has all of them. Knows nothing of Shardscope.
 """
 import contextlib
 import gc
@@ -49,16 +51,25 @@ from colossalai.zero.low_level import LowLevelZeroOptimizer  # noqa: E402
 
 from train import Net, batch, census, digest, parameters_of  # noqa: E402
 
+BUCKET = 5000  # elements
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def options_of(arguments):
-    options = {"steps": 3, "accumulate": 1, "dtype": "fp32", "stage": 2, "overlap": 0, "bucket": 5000, "census": 0, "scale": 0,
-               "groups": 0, "offload": 0, "sleep": 0.0}
+    options = {"steps": 3, "accumulate": 1, "dtype": "fp32", "stage": 2, "census": 0, "scale": 0, "groups": 0, "models": 1,
+               "split": 0}
     for argument in arguments:
         name, value = argument.split("=")
         options[name] = type(options[name])(value)
     return options
+
+
+def optimizer_of(model, options, scaling):
+    params = parameters_of(model, options)
+    if options["split"]:
+        params = [*params, torch.nn.Parameter(torch.zeros(8))]
+    return LowLevelZeroOptimizer(torch.optim.AdamW(params, lr=1e-3), partition_grad=options["stage"] == 2, reduce_bucket_size=BUCKET,
+                                 clip_grad_norm=1.0, **scaling)
 
 
 def main():
@@ -71,25 +82,34 @@ def main():
     dtype = TYPES[options["dtype"]]
     model = Net().to(dtype)
     scaling = {"initial_scale": options["scale"], "hysteresis": 1, "max_scale": 2**40} if options["scale"] else {}
-    optimizer = LowLevelZeroOptimizer(torch.optim.AdamW(parameters_of(model, options), lr=1e-3), partition_grad=options["stage"] == 2,
-                                      overlap_communication=bool(options["overlap"]), reduce_bucket_size=options["bucket"],
-                                      cpu_offload=bool(options["offload"]), clip_grad_norm=1.0, **scaling)
-    losses, norms, bytes_held = [], [], []
+    optimizer = optimizer_of(model, options, scaling)
+    others = [Net().to(dtype) for _ in range(options["models"] - 1)]
+    others = [(other, optimizer_of(other, options, scaling)) for other in others]
+    losses, norms, scales, skipped, bytes_held = [], [], [], [], []
     for index in range(options["steps"] * options["accumulate"]):
         x, y = batch(index, rank)
         loss = model(x.to(dtype), y)
         optimizer.backward(loss / options["accumulate"])
         losses.append(loss.item().hex())
         if (index + 1) % options["accumulate"] == 0:
+            mixed = optimizer.mixed_precision_mixin if options["scale"] else None
+            scales += [mixed.loss_scale] if mixed else []
             optimizer.step()
-            norms.append(float(optimizer.get_grad_norm() or 0).hex())
+            skipped += [bool(mixed.found_overflow.item())] if mixed else []
+            if not (mixed and skipped[-1]):
+                norms.append(float(optimizer.get_grad_norm()).hex())
             if options["census"]:
                 del x, y, loss
                 gc.collect()
                 bytes_held.append(census())
             optimizer.zero_grad()
+            for other, its_optimizer in others:
+                its_optimizer.backward(other(*batch(index, rank)))
+                its_optimizer.step()
+                its_optimizer.zero_grad()
     with open(f"{out}.{rank}", "w", encoding="utf-8") as file:
-        json.dump({"losses": losses, "norms": norms, "weights": digest(model.named_parameters()), "census": bytes_held}, file)
+        json.dump({"losses": losses, "norms": norms, "weights": digest(model.named_parameters()), "census": bytes_held,
+                   "scales": scales, "skipped": skipped}, file)
     dist.barrier()
     dist.destroy_process_group()
 

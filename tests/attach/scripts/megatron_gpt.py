@@ -27,12 +27,13 @@ from megatron.core.transformer.transformer_config import TransformerConfig  # no
 from train import census, digest  # noqa: E402
 
 LAYERS, WIDTH, VOCABULARY, LENGTH, BATCH = 2, 32, 64, 16, 2
+BUCKET = 20000  # elements
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def options_of(arguments):
-    options = {"steps": 3, "accumulate": 2, "dtype": "fp32", "distributed": 1, "overlap": 0, "bucket": 20000, "census": 0,
-               "pipeline": 1, "evaluate": 0, "scale": 0.0, "sleep": 0.0}
+    options = {"steps": 3, "accumulate": 2, "dtype": "fp32", "distributed": 1, "overlap": 0, "census": 0, "pipeline": 1, "evaluate": 0,
+               "scale": 0.0}
     for argument in arguments:
         name, value = argument.split("=")
         options[name] = type(options[name])(value)
@@ -84,7 +85,7 @@ def main():
     overlap, distributed = bool(options["overlap"]), bool(options["distributed"])
     model = DistributedDataParallel(config, DistributedDataParallelConfig(
         use_distributed_optimizer=distributed, overlap_grad_reduce=overlap, overlap_param_gather=overlap and distributed,
-        bucket_size=options["bucket"], grad_reduce_in_fp32=options["dtype"] == "bf16"), model)
+        bucket_size=BUCKET, grad_reduce_in_fp32=options["dtype"] == "bf16"), model)
     scaling = {"initial_loss_scale": options["scale"], "loss_scale_window": 1000.0, "hysteresis": 1} if options["scale"] else {}
     optimizer = get_megatron_optimizer(OptimizerConfig(
         optimizer="adam", lr=1e-3, weight_decay=0.1, bf16=config.bf16, fp16=config.fp16, params_dtype=config.params_dtype,

@@ -1,0 +1,43 @@
+"""What a step gives: loss, gradient norm, learning rate, loss scale, whether it was skipped. The session's (_session.py)."""
+import struct
+
+from shardscope import _core, _kinds as k, _values
+
+NO_ID = k.NO_ID
+emit = _core.emit
+
+
+def bits(value):
+    return struct.unpack("<q", struct.pack("<d", value))[0]
+
+
+class StepValues(_core.SessionState):
+    """Values may be tensors. One on a device is copied to the host and emitted when it has arrived, for the step that it is of:
+    nothing waits for it (_values.py)."""
+
+    def loss(self, tensor):
+        _values.take(tensor, lambda value, step=self.step, micro=self.micro_step:
+                     emit(k.LOSS, k.HOST, 0, step, micro, NO_ID, bits(value), 0))
+
+    def grad_norm(self, value, scale=None):
+        """`scale`: the loss scale, where `value` is the norm of scaled gradients."""
+        def known(norm, step=self.step):
+            if scale is None:
+                emit(k.GRAD_NORM, k.HOST, 0, step, NO_ID, NO_ID, bits(norm), 0)
+            else:
+                _values.take(scale, lambda of: emit(k.GRAD_NORM, k.HOST, 0, step, NO_ID, NO_ID, bits(norm / of), 0))
+        _values.take(value, known)
+
+    def learning_rate(self, value):
+        """Of the first parameter group. None or a tensor: nothing."""
+        if isinstance(value, (int, float)):
+            emit(k.LEARNING_RATE, k.HOST, 0, self.step, NO_ID, NO_ID, bits(float(value)), 0)
+
+    def overflow(self, skipped):
+        """Of a run that scales its loss: whether this step was skipped for it."""
+        emit(k.OVERFLOW, k.HOST, int(skipped), self.step, NO_ID, NO_ID, 0, 0)
+
+    def loss_scale(self, value, hysteresis=NO_ID):
+        """That this step's gradients were computed with. `hysteresis`: overflows that it still bears before it is lowered."""
+        _values.take(value, lambda scale, step=self.step:
+                     emit(k.LOSS_SCALE, k.HOST, 0, step, hysteresis, NO_ID, bits(scale), 0))
