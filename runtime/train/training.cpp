@@ -17,6 +17,7 @@
 #include "instrumentation/gate.h"
 #include "instrumentation/nvtx_ranges.h"
 #include "instrumentation/requests.h"
+#include "runtime/base/build_facts.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/weights.h"
@@ -107,7 +108,7 @@ class Training {
     everybody_ = ranks_->make_everybody();
     peers_ = ranks_->make_peers();
     check_same_settings(
-        compared_settings({SHARDSCOPE_VERSION, options_, config_, model_, *data_, eval_data_.get(),
+        compared_settings({base::version(), options_, config_, model_, *data_, eval_data_.get(),
                            resume_ ? &*resume_ : nullptr, init_ ? &*init_ : nullptr}),
         of_all());
     if (const std::int64_t depth = config_.shardscope.data_prefetch; depth > 0) {
@@ -142,7 +143,7 @@ class Training {
     engine::RunIdentity identity;
     identity.run_id = agree_on_run_id(options_, of_all());
     identity.device = device_->describe() + ", " + gather_->describe();
-    identity.versions = "shardscope " SHARDSCOPE_VERSION;
+    identity.versions = std::string("shardscope ") + base::version();
     identity.rank = world_.rank();
     identity.world = world_.size();
     identity.local_world = world_.node_size();
