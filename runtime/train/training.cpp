@@ -152,10 +152,10 @@ class Training {
     instrumentation::nvtx::name_modules(std::move(paths));
     const instrumentation::RunTables tables = engine::make_run_tables(model_, config_, identity);
     if (world_.rank() == 0) start_log(tables);
-    if (prepare_native_stacks()) {
-      instrumentation::Requests::set_answer(
-          [](instrumentation::Request) { return native_stacks(); });  // there is one request
-    }
+    // Where the signal is in use the answer says so.
+    static_cast<void>(prepare_native_stacks());
+    instrumentation::Requests::set_answer(
+        [](instrumentation::Request) { return native_stacks(); });  // there is one request
     return std::make_unique<instrumentation::Publisher>(publish, tables);
   }
 
