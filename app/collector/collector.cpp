@@ -243,6 +243,7 @@ void Collector::State::turn() {
   if (full || ready.published) receive_published();
   if (upstream) pass_upstream();
   const double now = now_s();
+  notice_standstill(now);  // it may have begun in the middle of a turn
   if (pacing.round_due(now, ready.view)) {
     find_pace(now);
     sockets.watch->set_ranks(ranks.size());

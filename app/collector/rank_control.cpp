@@ -57,6 +57,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
                                   std::int64_t received_ns) {
   const std::uint32_t id = message.header.rank;
   const double now = now_s();
+  notice_standstill(now);  // else the rank would be said to send again
   if (const auto* hello = std::get_if<wire::Hello>(&message.body)) {
     on_hello(route, message.header, *hello);
     return;
