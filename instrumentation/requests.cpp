@@ -20,6 +20,10 @@ const char* answer_prefix(Request request) noexcept {
   return "";
 }
 
+std::string cut_note(std::size_t bytes) {
+  return "\n(cut: the whole answer has " + std::to_string(bytes) + " bytes)";
+}
+
 namespace {
 std::mutex g_answer_mutex;
 Requests::Answer g_answer;  // guarded by g_answer_mutex
@@ -87,7 +91,11 @@ void Requests::run() {
       text += std::string("none: ") + error.what();
       severity = Severity::warning;
     }
-    text.resize(std::min(text.size(), wire::kMaxText));
+    if (text.size() > wire::kMaxText) {
+      const std::string note = cut_note(text.size());
+      text.resize(wire::kMaxText - note.size());
+      text += note;
+    }
     post_(severity, std::move(text));
     lock.lock();
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -19,6 +20,9 @@ enum class Request : std::uint8_t {
 
 /// How the text of an answer begins, for who looks for it among a run's messages.
 [[nodiscard]] const char* answer_prefix(Request request) noexcept;
+
+/// The last line of an answer that a message has no room for.
+[[nodiscard]] std::string cut_note(std::size_t bytes);
 
 class Requests {
  public:

@@ -89,12 +89,13 @@ struct Hello {
 /// A node's collector; everything else that comes over its connection is of its ranks, pongs apart.
 struct RelayHello {
   std::string host, clock_id;
-  /// Ranks that it has lately received something from: they need not say so themselves up here.
+  /// Ranks in ascending order.
   struct Range {
     std::uint32_t first = 0, count = 0;
     friend bool operator==(const Range&, const Range&) = default;
   };
-  std::vector<Range> present;
+  std::vector<Range> present;  ///< connected to it: they need not say so themselves up here
+  std::vector<Range> silent;   ///< of these, those that send nothing over a connection that lasts
 };
 struct Ping {
   std::uint64_t id = 0;

@@ -31,6 +31,22 @@ void spend(std::size_t bytes) {
   t_budget -= bytes;
 }
 
+/// First and count of each, in ascending order.
+std::vector<RelayHello::Range> ranges_of(const flatbuffers::Vector<std::uint32_t>* numbers) {
+  std::vector<RelayHello::Range> out;
+  if (numbers == nullptr) return out;
+  require(numbers->size() % 2 == 0, "a range of ranks without its length");
+  std::uint32_t next = 0;
+  for (flatbuffers::uoffset_t i = 0; i < numbers->size(); i += 2) {
+    const RelayHello::Range range{numbers->Get(i), numbers->Get(i + 1)};
+    require(range.first < kMaxWorld && range.count <= kMaxWorld - range.first, "rank out of range");
+    require(range.count != 0 && range.first >= next, "ranges of ranks that are not in order");
+    next = range.first + range.count;
+    out.push_back(range);
+  }
+  return out;
+}
+
 std::string text_of(const flatbuffers::String* s, std::size_t limit, const char* what) {
   if (s == nullptr) return {};
   spend(s->size());
@@ -343,18 +359,8 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     }
     case fb::Body_RelayHello: {
       const auto& h = *f.body_as_RelayHello();
-      RelayHello hello{text_of(h.host(), kMaxName, "host"), text_of(h.clock_id(), kMaxName, "clock id"), {}};
-      if (const auto* present = h.present(); present != nullptr) {
-        require(present->size() % 2 == 0, "a range of ranks without its length");
-        std::uint32_t next = 0;
-        for (flatbuffers::uoffset_t i = 0; i < present->size(); i += 2) {
-          const RelayHello::Range range{present->Get(i), present->Get(i + 1)};
-          require(range.first < kMaxWorld && range.count <= kMaxWorld - range.first, "rank out of range");
-          require(range.count != 0 && range.first >= next, "ranges of ranks that are not in order");
-          next = range.first + range.count;
-          hello.present.push_back(range);
-        }
-      }
+      RelayHello hello{text_of(h.host(), kMaxName, "host"), text_of(h.clock_id(), kMaxName, "clock id"),
+                       ranges_of(h.present()), ranges_of(h.silent())};
       return hello;
     }
     case fb::Body_Ping: {

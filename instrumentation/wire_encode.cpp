@@ -157,10 +157,13 @@ struct Encode {
     type = fb::Body_RelayHello;
     const auto host = b.CreateString(m.host);
     const auto clock_id = b.CreateString(m.clock_id);
-    std::vector<std::uint32_t> present;
-    for (const RelayHello::Range& range : m.present)
-      present.insert(present.end(), {range.first, range.count});
-    return fb::CreateRelayHello(b, host, clock_id, b.CreateVector(present)).Union();
+    const auto flat = [this](const std::vector<RelayHello::Range>& ranges) {
+      std::vector<std::uint32_t> numbers;
+      for (const RelayHello::Range& range : ranges) numbers.insert(numbers.end(), {range.first, range.count});
+      return b.CreateVector(numbers);
+    };
+    const auto present = flat(m.present), silent = flat(m.silent);
+    return fb::CreateRelayHello(b, host, clock_id, present, silent).Union();
   }
   Offset operator()(const Ping& m) {
     type = fb::Body_Ping;

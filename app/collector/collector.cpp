@@ -98,7 +98,7 @@ void Collector::State::admit() {
   if (own_user) sockets.guard.admit_own_user();
   sockets.listen(options.listen);
   if (own_user) {
-    // Nobody else is to get as far as a handshake, either.
+    // No other user is to get as far as a handshake, either.
     const instrumentation::Endpoints& all = sockets.endpoints;
     for (const std::string& endpoint : {all.publish, all.view, all.control}) {
       const std::string file = endpoint.substr(kIpc.size());
@@ -243,6 +243,7 @@ void Collector::State::turn() {
   if (full || ready.published) receive_published();
   if (upstream) pass_upstream();
   const double now = now_s();
+  notice_standstill(now);  // it may have begun in the middle of a turn
   if (pacing.round_due(now, ready.view)) {
     find_pace(now);
     sockets.watch->set_ranks(ranks.size());
@@ -296,7 +297,7 @@ void Collector::State::find_pace(double now) {
     const RankSession& rank = entry.second;
     return (rank.row.connected && !rank.row.finished && !rank.settled()) || rank.row.gate.holding;
   };
-  // A node's collector is in a hurry where the one above says that somebody watches there.
+  // A node's collector is in a hurry where the one above says that it has a viewer.
   const bool wanted = stopping.load() || (upstream && upstream->watched()) || published_control.paused ||
                       published_control.pausing || viewers->viewers(now) != 0 ||
                       std::any_of(ranks.begin(), ranks.end(), settling);

@@ -31,6 +31,7 @@
 #include "app/collector/run_sink.h"
 #include "app/collector/upstream.h"
 #include "app/collector/view_server.h"
+#include "app/store/silences.h"
 #include "instrumentation/clock.h"
 #include "instrumentation/local_keys.h"
 
@@ -157,15 +158,19 @@ struct Collector::State {
   void learn_clocks(const RankSession& rank, const wire::Batch& batch);
   void lost(RankSession& rank, const std::string& why);
   void look_for_silence(RankSession& rank, double now);
-  void end_silence(RankSession& rank, double now);
+  void begin_silence(RankSession& rank, double now);
+  void end_silence(RankSession& rank, double now, store::SendsAgain how);
+  [[nodiscard]] static store::SendsAgain as_before(const RankSession& rank) noexcept {
+    return rank.pid_seen ? store::SendsAgain::on_this_host : store::SendsAgain::on_another_host;
+  }
   void say_of(const RankSession& rank, instrumentation::Severity severity, const std::string& text);
 
   void pass_command(std::uint32_t rank, wire::RankCommand command);
   void pass_control(const wire::Message& message);
   void on_node(const std::string& route, const wire::Header& from, const wire::RelayHello& hello);
   void look_after_nodes(double now);
-  /// For the collector above: ranks that something has lately come from.
-  [[nodiscard]] std::vector<wire::RelayHello::Range> present_ranks() const;
+  /// For the collector above: ranks that are connected here, and which of them are silent.
+  void name_ranks(wire::RelayHello& hello) const;
   [[nodiscard]] std::int64_t clock_now() const noexcept {
     return options.clock.at(instrumentation::monotonic_now_ns());
   }

@@ -18,26 +18,35 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
   const double now = now_s();
   if (nodes.greeted(from.incarnation, route, hello.host, same_clock, now) == Nodes::Greeting::back)
     record_message(0, clock_now(), Severity::info, "the collector of node " + hello.host + " is back");
+  auto silent = hello.silent.begin();
   for (const wire::RelayHello::Range& range : hello.present) {
     const auto end = ranks.lower_bound(range.first + range.count);
-    for (auto rank = ranks.lower_bound(range.first); rank != end; ++rank) {
-      if (rank->second.route == route) rank->second.control_received(now);
+    for (auto at = ranks.lower_bound(range.first); at != end; ++at) {
+      RankSession& rank = at->second;
+      if (rank.route != route) continue;
+      while (silent != hello.silent.end() && silent->first + silent->count <= at->first) ++silent;
+      const bool is_silent = silent != hello.silent.end() && silent->first <= at->first;
+      if (is_silent && !rank.silent() && rank.row.connected && !rank.row.finished) begin_silence(rank, now);
+      if (!is_silent && rank.silent()) end_silence(rank, now, store::SendsAgain::on_another_host);
+      rank.control_received(now);
     }
   }
 }
 
-std::vector<wire::RelayHello::Range> Collector::State::present_ranks() const {
-  std::vector<wire::RelayHello::Range> out;
+void Collector::State::name_ranks(wire::RelayHello& hello) const {
+  const auto add = [](std::vector<wire::RelayHello::Range>& to, std::uint32_t rank) {
+    if (!to.empty() && to.back().first + to.back().count == rank) {
+      ++to.back().count;
+    } else {
+      to.push_back({rank, 1});
+    }
+  };
   const double since = now_s() - kLately_s;
   for (const auto& [id, rank] : ranks) {
-    if (!rank.row.connected || (rank.last_control_s < since && !rank.silent)) continue;
-    if (!out.empty() && out.back().first + out.back().count == id) {
-      ++out.back().count;
-    } else {
-      out.push_back({id, 1});
-    }
+    if (!rank.row.connected || (rank.last_control_s < since && !rank.silent())) continue;
+    add(hello.present, id);
+    if (rank.silent()) add(hello.silent, id);
   }
-  return out;
 }
 
 void Collector::State::look_after_nodes(double now) {
@@ -96,7 +105,7 @@ void Collector::State::start_upstream() {
                       .clock = options.clock,
                       .command = [this](std::uint32_t rank,
                                         const wire::RankCommand& command) { pass_command(rank, command); },
-                      .present = [this] { return present_ranks(); }});
+                      .name_ranks = [this](wire::RelayHello& hello) { name_ranks(hello); }});
 }
 
 void Collector::State::pass_upstream() {

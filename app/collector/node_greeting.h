@@ -16,9 +16,10 @@ class NodeGreeting {
   /// have given up ranks as silent.
   static constexpr double kInterrupted_s = 3;
 
-  /// Another connection: nothing has been said over it. A hello that is due stays so.
+  /// Another connection: nothing has been said over it, and a hello is due.
   void begin_anew() noexcept {
     wait_s_ = kFirst_s;
+    next_s_ = 0;
     named_ = false;
     above_ = 0;
   }
@@ -29,8 +30,6 @@ class NodeGreeting {
     next_s_ = now_s + wait_s_;
     return true;
   }
-  /// A hello is sent now, though none is due.
-  void hello_begun(double now_s) noexcept { next_s_ = now_s + wait_s_; }
   /// Whether the connection took the hello.
   void hello_sent(bool taken) noexcept { named_ = named_ || taken; }
   /// The node has been named over this connection: its ranks' messages may follow.

@@ -13,7 +13,7 @@ namespace shardscope::collector {
 class Pacing {
  public:
   static constexpr double kCommitEvery_s = 0.5, kLivenessEvery_s = 0.2;
-  /// Between two turns; with all that a turn does it is not a tenth of that.
+  /// Between two looks at the clock; with all that a turn does it is not a tenth of that.
   static constexpr double kStandstill_s = 2;
   static constexpr double kRoundPerRank_s = 50e-6, kShortestRound_s = 0.001, kLongestRound_s = 0.05;
   /// Of a run that is only recorded: a round of thousands of ranks takes longer than what came between two.
@@ -33,7 +33,8 @@ class Pacing {
     if (full) return pace_of(Watch::active, 0).iteration_s;
     return std::min(pace_.iteration_s, next_commit_s_ - now_s);
   }
-  /// A turn has begun. Returns how long the loop had stood still before it; 0: it had not.
+  /// Asked at each turn's begin and before what goes by time. Returns how long the loop had stood still; 0:
+  /// it had not.
   [[nodiscard]] double stood_still_s(double now_s) noexcept {
     const double before_s = std::exchange(turned_s_, now_s);
     const double gap_s = now_s - before_s;
@@ -65,7 +66,7 @@ class Pacing {
   Watch watched_ = Watch::active;
   CollectorPace pace_ = pace_of(Watch::active, 0);
   double next_commit_s_ = 0, next_liveness_s_ = 0, next_round_s_ = 0;
-  double turned_s_ = 0;  ///< begin of the last turn; 0: there was none
+  double turned_s_ = 0;  ///< when it was asked last; 0: never
 };
 
 }  // namespace shardscope::collector

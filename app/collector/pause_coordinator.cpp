@@ -43,7 +43,9 @@ std::string PauseCoordinator::who_is_missing() const {
   for (std::uint32_t rank = 0; rank < std::max<std::uint32_t>(world_, 1); ++rank) {
     const auto it = ranks_.find(rank);
     if (it != ranks_.end() && it->second.finished) return "rank " + std::to_string(rank) + " has finished";
-    if (it == ranks_.end() || !it->second.up) return "rank " + std::to_string(rank) + " is not connected";
+    if (it != ranks_.end() && it->second.up) continue;
+    const bool known = it != ranks_.end() && !it->second.why_down.empty();
+    return "rank " + std::to_string(rank) + " " + (known ? it->second.why_down : "is not connected");
   }
   return "no rank is connected";
 }
@@ -52,12 +54,17 @@ double PauseCoordinator::lease_left(double now_s) const {
   return std::max(0.0, lease_s_ - (now_s - last_heartbeat_s_));
 }
 
-void PauseCoordinator::rank_up(std::uint32_t rank) { ranks_[rank].up = true; }
+void PauseCoordinator::rank_up(std::uint32_t rank) {
+  ranks_[rank].up = true;
+  ranks_[rank].why_down.clear();
+}
 
 void PauseCoordinator::rank_down(std::uint32_t rank, const std::string& why, double /*now_s*/) {
   Rank& state = ranks_[rank];
-  if (!state.up) return;
-  state = {};
+  const bool was_up = state.up;
+  if (was_up) state = {};
+  state.why_down = why;
+  if (!was_up) return;
   if (state_ != State::running)
     resume_all("rank " + std::to_string(rank) + " " + why + ": the others were resumed");
 }

@@ -60,6 +60,7 @@ class PauseCoordinator {
   };
   struct Rank {
     bool up = false, finished = false;
+    std::string why_down;  ///< a predicate; empty: it has never been up
     std::optional<instrumentation::GateKeeper::Counts> prepared;
     instrumentation::GateKeeper::Position at;  ///< last known
     std::uint64_t lease_expirations = 0;

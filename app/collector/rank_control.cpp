@@ -13,6 +13,7 @@
 namespace shardscope::collector {
 
 using instrumentation::monotonic_now_ns;
+using store::SendsAgain;
 
 namespace {
 constexpr double kSilentAfter_s = 6;     ///< a rank sends a message at least every second
@@ -56,6 +57,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
                                   std::int64_t received_ns) {
   const std::uint32_t id = message.header.rank;
   const double now = now_s();
+  notice_standstill(now);  // else the rank would be said to send again
   if (const auto* hello = std::get_if<wire::Hello>(&message.body)) {
     on_hello(route, message.header, *hello);
     return;
@@ -74,7 +76,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     return;  // its hello will come
   }
   RankSession& rank = session(id);
-  end_silence(rank, now);
+  if (rank.silent() || now - rank.last_control_s >= kStoodStill_s) end_silence(rank, now, as_before(rank));
   rank.control_received(now);
   if (const auto* position = std::get_if<wire::Position>(&message.body); position && position->detail >= 0)
     detail = position->detail;
@@ -115,7 +117,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   RankSession& rank = session(id);
   if (rank.row.connected && rank.route != route && rank.control_incarnation != from.incarnation &&
-      rank.is_current(rank.control_incarnation) && now - rank.last_control_s < kPresent_s) {
+      rank.is_current(rank.control_incarnation) && !rank.silent() && now - rank.last_control_s < kPresent_s) {
     // Once it publishes it has the rank's place; until then its rank is only a claim. A node's collector
     // that takes over from a killed one greets for the same ranks: that is no error.
     if (node == nullptr) {
@@ -133,8 +135,13 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     identity.suppose_world(hello.world);
     pauses.set_world(hello.world);
   }
-  if (rank.route == route && rank.control_incarnation == from.incarnation) end_silence(rank, now);
-  rank.silent = false;
+  // A node's collector repeats what its ranks have said: whether one is silent it says itself.
+  if (rank.control_incarnation != from.incarnation) {
+    if (rank.silent()) end_silence(rank, now, SendsAgain::restarted);
+  } else if (node == nullptr &&
+             (rank.silent() || (rank.route == route && now - rank.last_control_s >= kStoodStill_s))) {
+    end_silence(rank, now, rank.route == route ? as_before(rank) : SendsAgain::on_another_host);
+  }
   rank.node_clock = node != nullptr ? &node->clock : nullptr;
   rank.same_clock = rank.node_clock == nullptr && hello.clock_id == clock_id;
   if (rank.control_incarnation != from.incarnation) {
@@ -217,13 +224,13 @@ void Collector::State::ask_for_tables(RankSession& rank) {
 
 void Collector::State::lost(RankSession& rank, const std::string& why) {
   if (!rank.row.connected) return;
-  rank.row.connected = rank.silent = false;
+  rank.row.connected = false;
+  rank.silent_since_s.reset();
   rank.row_dirty = true;
   rank.row_sent_s = -1e300;
   rank.route.clear();
   if (rank.row.finished) return;
-  record_message(rank.row.rank, clock_now(), Severity::error,
-                 "rank " + std::to_string(rank.row.rank) + " " + why + " without having said that it ended");
+  record_message(rank.row.rank, clock_now(), Severity::error, store::gone_message(rank.row.rank, why));
   pauses.rank_down(rank.row.rank, why, now_s());
 }
 
@@ -232,30 +239,46 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
 // (router_mandatory): that rank is lost. One that sends nothing over a connection that lasts is stopped, or
 // its host or network stands still. It may go on any time, so it stays connected, and only a pause does not
 // wait for it. What a node's collector passes on has no connection here: that collector names the ranks that
-// it is connected to (present_ranks), the silent ones too, and passes on what it says of a silence.
+// it is connected to, and those of them that are silent (on_node()). The texts of a silence are of the
+// collector that has the connection, and passed on; but that a rank has been restarted each one says itself,
+// because the text of a process that is gone might not get here.
 void Collector::State::look_for_silence(RankSession& rank, double now) {
   const double silent_s = now - rank.last_control_s;
-  if (rank.silent || rank.row.finished || silent_s < kStoppedAfter_s) return;
+  if (rank.row.finished || silent_s < kStoppedAfter_s) return;
   if (rank.node_clock != nullptr) {
     if (silent_s > kSilentAfter_s)
       lost(rank, "has not been at its node's collector for " +
                      std::to_string(static_cast<int>(kSilentAfter_s)) + " s");
     return;
   }
+  if (rank.silent()) return;
   const bool stopped = rank.pid_seen && is_stopped(rank.row.pid);
   if (!stopped && silent_s <= kSilentAfter_s) return;
-  rank.silent = true;
+  begin_silence(rank, now);
   say_of(rank, Severity::warning, store::silent_message(rank.row.rank, silent_s, stopped ? rank.row.pid : 0));
+}
+
+void Collector::State::begin_silence(RankSession& rank, double now) {
+  rank.silent_since_s = rank.last_control_s;
   pauses.rank_down(rank.row.rank, "is silent", now);
 }
 
-void Collector::State::end_silence(RankSession& rank, double now) {
-  if (!rank.row.connected || rank.row.finished || rank.node_clock != nullptr) return;
-  const double silent_s = now - rank.last_control_s;
-  if (!rank.silent && silent_s < kStoodStill_s) return;
-  if (rank.silent) pauses.rank_up(rank.row.rank);
-  rank.silent = false;
-  say_of(rank, Severity::warning, store::sends_again_message(rank.row.rank, silent_s, rank.pid_seen));
+/// Of a rank that was silent, or whose control thread stood still for long enough to say so. A relayed one's
+/// node has said the rest.
+void Collector::State::end_silence(RankSession& rank, double now, store::SendsAgain how) {
+  if (!rank.row.connected || rank.row.finished) return;
+  const double since_s = rank.silent_since_s.value_or(rank.last_control_s);
+  const bool restarted = how == SendsAgain::restarted;
+  // Another process comes up by itself, and a pause that goes on is not its own.
+  if (rank.silent() && !restarted) pauses.rank_up(rank.row.rank);
+  rank.silent_since_s.reset();
+  if (rank.node_clock != nullptr && !restarted) return;
+  const std::string text = store::sends_again_message(rank.row.rank, now - since_s, how);
+  if (restarted) {
+    record_message(rank.row.rank, clock_now(), Severity::warning, text);
+  } else {
+    say_of(rank, Severity::warning, text);
+  }
 }
 
 /// Of a rank that is connected here; the collector above cannot see it.

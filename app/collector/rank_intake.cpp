@@ -158,6 +158,8 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
 }
 
 void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) {
+  // Its end may come before its next control message. A node's collector says it of its own ranks.
+  if (rank.silent()) end_silence(rank, now_s(), as_before(rank));
   while (rank.pending()) flush(rank);
   rank.row.finished = true;
   rank.row.exit_code = finish.exit_code;

@@ -76,19 +76,19 @@ class RankSession {
   [[nodiscard]] std::uint64_t unconfirmed() const noexcept { return next_sequence_ - confirmed_; }
   [[nodiscard]] std::uint64_t next_sequence() const noexcept { return next_sequence_; }
   [[nodiscard]] double confirmed_s() const noexcept { return confirmed_s_; }
-  /// A sender with the smallest queue has room for more than so many.
+  /// A sender with the smallest queue has room for more than this.
   static constexpr std::uint64_t kConfirmMessages = 8;
   static constexpr double kConfirmAfter_s = 1;
   /// Longer than a confirmation is on its way over a connection that lasts.
   static constexpr double kConfirmationLasts_s = 2;
 
-  /// How many lost messages a gap in the numbers can stand for: so many a second since the last message of
+  /// How many lost messages a gap in the numbers can stand for: as many a second since the last message of
   /// the process (to make one takes longer than a microsecond), and more at once than lie in sockets. How
   /// long a process has run before its first message is unknown: two years of a thousand a second.
   static constexpr double kMostPerSecond = 1e6;
   static constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 16, kMostBefore = std::uint64_t{1} << 36;
   /// Replaced processes of a rank that are remembered; beyond it the one with the oldest last message is
-  /// forgotten. So a process is taken for new only after so many restarts between two of its messages.
+  /// forgotten. So a process is taken for new only after that many restarts between two of its messages.
   static constexpr std::size_t kKnownReplaced = 64;
 
   [[nodiscard]] std::size_t known_replaced() const noexcept { return replaced_.size(); }
@@ -166,7 +166,9 @@ class RankSession {
   std::uint32_t pings = 0;
   bool pid_seen = false;  ///< the process is visible from here, so its end is too
   bool same_clock = false;
-  bool silent = false;  ///< nothing comes over a connection that lasts; recorded as a message
+  /// Nothing comes over a connection that lasts, since then; recorded as a message.
+  std::optional<double> silent_since_s;
+  [[nodiscard]] bool silent() const noexcept { return silent_since_s.has_value(); }
   bool has_tables = false;
   std::int64_t clock_error_ns = 0;  ///< of the rank's own conversion from ticks
   std::uint64_t revision = 0;       ///< of `row`, for viewers

@@ -189,11 +189,9 @@ void Upstream::control(const wire::Header& from, wire::Body body, double now_s) 
   if (const auto* hello = std::get_if<wire::Hello>(&body)) {
     hellos_[from.rank] = {header, *hello};
     // Of a rank whose node it does not know yet the collector above takes none: it would have nowhere to send
-    // its confirmations to until the rank's next hello that passes.
-    if (!greeting_.named()) {
-      greeting_.hello_begun(now_s);
-      send_hello();
-    }
+    // its confirmations to until the rank's next hello that passes. Not with each rank's hello: a hello of
+    // the node goes over all ranks.
+    if (!greeting_.named() && greeting_.due(now_s)) send_hello();
     if (!greeting_.named()) return;  // the rank says it again
     if (!repeats_.passes(from.rank, header.incarnation, now_s)) return;
   } else if (const auto* position = std::get_if<wire::Position>(&body)) {
@@ -269,14 +267,15 @@ void Upstream::send_hello() {
   header.incarnation = options_.id;
   header.run_id =
       hellos_.empty() ? streams_.begin()->second->header.run_id : hellos_.begin()->second.first.run_id;
-  greeting_.hello_sent(send_control(
-      header,
-      wire::RelayHello{options_.host, options_.clock_id,
-                       options_.present ? options_.present() : std::vector<wire::RelayHello::Range>{}}));
+  wire::RelayHello hello{options_.host, options_.clock_id, {}, {}};
+  if (options_.name_ranks) options_.name_ranks(hello);
+  const bool taken = send_control(header, std::move(hello));
+  greeting_.hello_sent(taken);
+  if (!taken) return;  // nor would it take more
   // It may have taken this one for no message of its run, and then takes none of its ranks'. Once it pings
   // this node it knows it.
   if (!greeting_.known()) {
-    for (const auto& [rank, hello] : hellos_) send_control(hello.first, hello.second);
+    for (const auto& [rank, said] : hellos_) send_control(said.first, said.second);
   }
   // A rank that has ended sends nothing more; the collector above may have missed that it did.
   for (const auto& [rank, stream] : streams_) {

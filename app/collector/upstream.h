@@ -35,15 +35,16 @@ struct UpstreamOptions {
   instrumentation::HostClock clock;
   /// A command for a rank; `id` is the upper collector's.
   std::function<void(std::uint32_t rank, const wire::RankCommand&)> command;
-  /// Ranks that something has lately come from. The collector above is sent that in one message.
-  std::function<std::vector<wire::RelayHello::Range>()> present;
+  /// Adds which ranks are connected, and which of them silent. The collector above is sent that in one
+  /// message.
+  std::function<void(wire::RelayHello&)> name_ranks;
 };
 
 /// Used by the collector's thread.
 class Upstream {
  public:
   static constexpr std::size_t kLeastQueue = 64U << 10;  ///< of a rank, some thousand events
-  /// Processes that others have replaced and of which something waits. Beyond so many the oldest is
+  /// Processes that others have replaced and of which something waits. Beyond this number the oldest is
   /// discarded: its loss is counted for its rank and recorded as a message.
   static constexpr std::size_t kMostReplaced = 64;
 

@@ -6,6 +6,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,29 +20,51 @@ namespace {
 constexpr std::int32_t kBySignal = 128;
 constexpr std::int32_t kMostSignals = 64;
 
-bool is_cut_off(const Store& store, std::uint32_t rank) {
-  const std::span<const Gap> gaps = store.gaps();
-  return std::any_of(gaps.begin(), gaps.end(),
-                     [rank](const Gap& gap) { return gap.cut_off && gap.rank == rank; });
+/// What messages and gaps say of the ends of ranks. Of all ranks it is gathered in one pass: the window asks
+/// for first_failure() in each frame, and a run may have thousands of ranks and of messages.
+struct Said {
+  std::map<std::uint32_t, Silence> silent;  ///< those that last
+  std::set<std::uint32_t> gone;             ///< as the collector says
+  std::set<std::uint32_t> cut_off;
+  bool any_finished = false;
+};
+
+bool any_finished(const Store& store) { return std::ranges::any_of(store.ranks(), &RankRow::finished); }
+
+Said said_of_all(const Store& store) {
+  Said out;
+  for (const Silence& silence : silences(store)) {
+    if (silence.lasts()) out.silent.insert_or_assign(silence.rank, silence);
+  }
+  for (const Message& message : store.messages()) {
+    if (says_gone(message)) out.gone.insert(message.rank);
+  }
+  for (const Gap& gap : store.gaps()) {
+    if (gap.cut_off) out.cut_off.insert(gap.rank);
+  }
+  out.any_finished = any_finished(store);
+  return out;
 }
 
-/// The collector says so.
-bool said_to_be_gone(const Store& store, const RankRow& row) {
-  return std::ranges::any_of(store.messages(), [&](const Message& message) {
-    return message.rank == row.rank && message.severity == ev::Severity::error &&
-           message.text.find("without having said that it ended") != std::string::npos;
-  });
+Said said_of(const Store& store, std::uint32_t rank) {
+  Said out;
+  if (const auto silence = silence_now(store, rank)) out.silent.emplace(rank, *silence);
+  if (std::ranges::any_of(store.messages(),
+                          [&](const Message& message) { return message.rank == rank && says_gone(message); }))
+    out.gone.insert(rank);
+  if (std::ranges::any_of(store.gaps(), [&](const Gap& gap) { return gap.cut_off && gap.rank == rank; }))
+    out.cut_off.insert(rank);
+  out.any_finished = any_finished(store);
+  return out;
 }
 
 /// How to distinguish a rank that died from one whose events end because the recording, or what has arrived,
 /// does: the collector says so, another rank said that it ended, or its events end before those of others.
-bool is_gone(const Store& store, const RankRow& row) {
+bool is_gone(const Store& store, const RankRow& row, const Said& said) {
   if (row.events == 0) return false;
-  if (said_to_be_gone(store, row)) return true;
-  if (is_cut_off(store, row.rank)) return false;
-  const std::span<const RankRow> rows = store.ranks();
-  return row.last_ns < store.end_ns() ||
-         std::any_of(rows.begin(), rows.end(), [](const RankRow& other) { return other.finished; });
+  if (said.gone.contains(row.rank)) return true;
+  if (said.cut_off.contains(row.rank)) return false;
+  return row.last_ns < store.end_ns() || said.any_finished;
 }
 
 std::string signal_text(std::int32_t exit_code) {
@@ -68,9 +93,7 @@ std::optional<std::uint32_t> rank_named(std::string_view text, std::string_view 
   return std::nullopt;
 }
 
-}  // namespace
-
-RankEnd rank_end(const Store& store, const RankRow& row) {
+RankEnd end_of(const Store& store, const RankRow& row, const Said& said) {
   RankEnd out{.rank = row.rank,
               .exit_code = row.exit_code,
               .at_ns = std::min(row.last_ns, store.end_ns()),
@@ -81,47 +104,49 @@ RankEnd rank_end(const Store& store, const RankRow& row) {
     out.how = RankEnd::How::killed;
   } else if (row.exit_code != 0) {
     out.how = RankEnd::How::failed;
-  } else if (const auto silence = silence_now(store, row.rank);
-             silence && (row.connected || !said_to_be_gone(store, row))) {
+  } else if (const auto silence = said.silent.find(row.rank); silence != said.silent.end()) {
     out.how = RankEnd::How::stopped;
-    out.stop_seen = silence->stopped;
+    out.stop_seen = silence->second.stopped;
   } else if (!row.connected) {
-    out.how = is_gone(store, row) ? RankEnd::How::silent
-              : row.events > 0    ? RankEnd::How::cut_off
-                                  : RankEnd::How::running;
+    out.how = is_gone(store, row, said) ? RankEnd::How::silent
+              : row.events > 0          ? RankEnd::How::cut_off
+                                        : RankEnd::How::running;
   }
   return out;
 }
 
+}  // namespace
+
+RankEnd rank_end(const Store& store, const RankRow& row) {
+  return end_of(store, row, said_of(store, row.rank));
+}
+
 std::optional<RankEnd> first_failure(const Store& store) {
   using How = RankEnd::How;
+  const Said said = said_of_all(store);
   std::vector<RankEnd> failed;
   for (const RankRow& row : store.ranks()) {
     if (row.finished && row.exit_code == 0) continue;
-    RankEnd end = rank_end(store, row);
+    RankEnd end = end_of(store, row, said);
     if (is_failure(end.how)) failed.push_back(std::move(end));
   }
   if (failed.empty()) return std::nullopt;
   std::stable_sort(failed.begin(), failed.end(),
                    [](const RankEnd& a, const RankEnd& b) { return a.at_ns < b.at_ns; });
-  const auto first = [&](auto&& accepts) -> const RankEnd* {
-    const auto found = std::find_if(failed.begin(), failed.end(), accepts);
-    return found == failed.end() ? nullptr : &*found;
-  };
-  if (const RankEnd* killed = first([](const RankEnd& end) { return end.how == How::killed; }))
+  if (const auto killed = std::ranges::find(failed, How::killed, &RankEnd::how); killed != failed.end())
     return *killed;
+  std::map<std::uint32_t, const RankEnd*> of_rank;
+  for (const RankEnd& end : failed) of_rank.emplace(end.rank, &end);
+  const auto find = [&](std::optional<std::uint32_t> rank) -> const RankEnd* {
+    const auto found = rank ? of_rank.find(*rank) : of_rank.end();
+    return found == of_rank.end() ? nullptr : found->second;
+  };
   for (const RankEnd& end : failed) {
-    const auto gone = rank_named(end.exit_message, " ended (");
-    if (!gone) continue;
-    const RankEnd* silent =
-        first([&](const RankEnd& other) { return other.rank == *gone && other.how == How::silent; });
-    if (silent != nullptr) return *silent;
+    const RankEnd* gone = find(rank_named(end.exit_message, " ended ("));
+    if (gone != nullptr && gone->how == How::silent) return *gone;
   }
   for (const RankEnd& end : failed) {
-    const auto named = rank_named(end.exit_message, " failed: ");
-    if (!named) continue;
-    if (const RankEnd* found = first([&](const RankEnd& other) { return other.rank == *named; }))
-      return *found;
+    if (const RankEnd* named = find(rank_named(end.exit_message, " failed: "))) return *named;
   }
   return failed.front();
 }

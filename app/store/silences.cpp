@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <map>
 #include <span>
 #include <string_view>
 
@@ -13,6 +14,7 @@ namespace {
 constexpr std::string_view kSilent = " has been silent for ";
 constexpr std::string_view kAgain = " sends again after ";
 constexpr std::string_view kStopped = " is stopped";
+constexpr std::string_view kGone = " without having said that it ended";
 
 std::string seconds_of(double seconds) {
   std::array<char, 48> text{};
@@ -20,14 +22,27 @@ std::string seconds_of(double seconds) {
   return text.data();
 }
 
-/// Of "rank N<what>1.5 s..." the seconds in nanoseconds; nothing of another text.
-std::optional<std::int64_t> duration_in(const Message& message, std::string_view what) {
+/// Of "rank N..." what follows the number of the message's own rank; empty of another text.
+std::string_view after_rank(const Message& message) noexcept {
+  constexpr std::string_view kRank = "rank ";
+  std::string_view text = message.text;
+  if (!text.starts_with(kRank)) return {};
+  text.remove_prefix(kRank.size());
+  std::uint32_t rank = 0;
+  const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+  if (error != std::errc() || rank != message.rank) return {};
+  return text.substr(static_cast<std::size_t>(next - text.data()));
+}
+
+/// Of "rank N<what>1.5 s..." the seconds in nanoseconds; nothing of another text. Of all messages of a run,
+/// time after time: nothing is allocated.
+std::optional<std::int64_t> duration_in(const Message& message, std::string_view what) noexcept {
   constexpr double kMostSeconds = 1e9;
-  const std::string begin = "rank " + std::to_string(message.rank) + std::string(what);
-  if (!message.text.starts_with(begin)) return std::nullopt;
+  std::string_view text = after_rank(message);
+  if (!text.starts_with(what)) return std::nullopt;
+  text.remove_prefix(what.size());
   double seconds = 0;
-  const char* const end = message.text.data() + message.text.size();
-  const auto [after, error] = std::from_chars(message.text.data() + begin.size(), end, seconds);
+  const auto [after, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error != std::errc() || !(seconds >= 0 && seconds < kMostSeconds)) return std::nullopt;
   return static_cast<std::int64_t>(seconds * 1e9);
 }
@@ -38,18 +53,21 @@ bool says_stopped(const Message& message) { return message.text.ends_with(kStopp
 
 std::vector<Silence> silences(const Store& store) {
   std::vector<Silence> out;
-  const auto open_of = [&](std::uint32_t rank) {
-    return std::ranges::find_if(out, [&](const Silence& one) { return one.rank == rank && one.lasts(); });
-  };
+  std::map<std::uint32_t, std::size_t> open;  // by rank, the one that lasts
   for (const Message& message : store.messages()) {
     if (const auto silent = duration_in(message, kSilent)) {
-      if (open_of(message.rank) == out.end())
+      if (open.try_emplace(message.rank, out.size()).second)
         out.push_back({message.rank, message.at_ns - *silent, kOpen, says_stopped(message)});
     } else if (const auto again = duration_in(message, kAgain)) {
-      auto open = open_of(message.rank);
-      if (open == out.end()) open = out.insert(out.end(), {.rank = message.rank});
-      open->begin_ns = message.at_ns - *again;
-      open->end_ns = message.at_ns;
+      auto ended = open.extract(message.rank);
+      if (ended.empty()) out.push_back({.rank = message.rank, .begin_ns = message.at_ns - *again});
+      Silence& silence = ended.empty() ? out.back() : out[ended.mapped()];
+      // Who says that it is over may know less of when it began: a collector above the rank's own.
+      silence.begin_ns = std::min(silence.begin_ns, message.at_ns - *again);
+      silence.end_ns = message.at_ns;
+    } else if (says_gone(message)) {
+      if (const auto ended = open.extract(message.rank); !ended.empty())
+        out[ended.mapped()].end_ns = message.at_ns;
     }
   }
   return out;
@@ -59,7 +77,7 @@ std::optional<Silence> silence_now(const Store& store, std::uint32_t rank) {
   const std::span<const Message> messages = store.messages();
   for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
     if (message->rank != rank) continue;
-    if (duration_in(*message, kAgain)) return std::nullopt;
+    if (duration_in(*message, kAgain) || says_gone(*message)) return std::nullopt;
     if (const auto silent = duration_in(*message, kSilent))
       return Silence{rank, message->at_ns - *silent, kOpen, says_stopped(*message)};
   }
@@ -73,9 +91,26 @@ std::string silent_message(std::uint32_t rank, double seconds, std::int32_t stop
              : text + "; its connection lasts: perhaps it was stopped, or its host or network stands still";
 }
 
-std::string sends_again_message(std::uint32_t rank, double seconds, bool same_host) {
-  return "rank " + std::to_string(rank) + std::string(kAgain) + seconds_of(seconds) + " of silence; " +
-         (same_host ? "all its threads stood still" : "all its threads stood still, or its network did");
+std::string sends_again_message(std::uint32_t rank, double seconds, SendsAgain how) {
+  const std::string text =
+      "rank " + std::to_string(rank) + std::string(kAgain) + seconds_of(seconds) + " of silence; ";
+  switch (how) {
+    case SendsAgain::on_this_host:
+      return text + "all its threads stood still";
+    case SendsAgain::on_another_host:
+      return text + "all its threads stood still, or its network did";
+    case SendsAgain::restarted:
+      return text + "another process does, or the same through another collector of its node";
+  }
+  return text;
+}
+
+std::string gone_message(std::uint32_t rank, const std::string& why) {
+  return "rank " + std::to_string(rank) + " " + why + std::string(kGone);
+}
+
+bool says_gone(const Message& message) noexcept {
+  return message.severity == ev::Severity::error && after_rank(message).ends_with(kGone);
 }
 
 }  // namespace shardscope::store

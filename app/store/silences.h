@@ -1,6 +1,7 @@
 // Stretches in which a rank sent nothing while its connection lasted: its process was stopped (a signal, a
 // debugger, a suspended virtual machine), or its host or network was. The collector records them as messages,
-// so a recording of any age and a live run have them alike; their texts are written and read here.
+// so a recording of any age and a live run have them alike; their texts are written and read here. So is the
+// text of a rank that is gone, which ends a silence too.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@ namespace shardscope::store {
 
 struct Silence {
   std::uint32_t rank = 0;
-  std::int64_t begin_ns = 0;  ///< the last sign of life before it
-  std::int64_t end_ns = kOpen;
-  bool stopped = false;  ///< the operating system says so, on the collector's host
+  std::int64_t begin_ns = 0;    ///< the last sign of life before it
+  std::int64_t end_ns = kOpen;  ///< it sends again, another process does, or the rank is gone
+  bool stopped = false;         ///< the operating system says so, on the collector's host
   [[nodiscard]] bool lasts() const noexcept { return end_ns == kOpen; }
 };
 
@@ -27,7 +28,16 @@ struct Silence {
 
 /// "rank 2 has been silent for 6.0 s; its process 71 is stopped". `stopped_pid`: 0 where it is not known.
 [[nodiscard]] std::string silent_message(std::uint32_t rank, double seconds, std::int32_t stopped_pid);
-/// "rank 2 sends again after 21.2 s of silence; all its threads stood still". `same_host`: as the collector.
-[[nodiscard]] std::string sends_again_message(std::uint32_t rank, double seconds, bool same_host);
+enum class SendsAgain : std::uint8_t {
+  on_this_host,     ///< the same process, on the collector's host: its network is not the reason
+  on_another_host,  ///< the same process
+  restarted,        ///< another process
+};
+/// "rank 2 sends again after 21.2 s of silence; all its threads stood still".
+[[nodiscard]] std::string sends_again_message(std::uint32_t rank, double seconds, SendsAgain how);
+/// "rank 2 closed its connection without having said that it ended"; recorded as an error. `why`: a
+/// predicate.
+[[nodiscard]] std::string gone_message(std::uint32_t rank, const std::string& why);
+[[nodiscard]] bool says_gone(const Message& message) noexcept;
 
 }  // namespace shardscope::store

@@ -181,9 +181,10 @@ SHARDSCOPE_API shardscope_status shardscope_set_on_request(shardscope_run* run,
     }
     Requests::set_answer([on_request, context](Request request) {
       std::string text(kMaxAnswer, '\0');
-      text.resize(std::min(
-          text.size(), on_request(context, static_cast<std::int32_t>(request), text.data(), text.size())));
-      return text;
+      const std::size_t size =
+          on_request(context, static_cast<std::int32_t>(request), text.data(), text.size());
+      text.resize(std::min(text.size(), size));
+      return size > kMaxAnswer ? text + cut_note(size) : text;
     });
   });
 }

@@ -89,9 +89,8 @@ std::size_t on_request(void*, std::int32_t, char* text, std::size_t capacity) {
     }
   }
   box.asked = false;
-  const std::size_t size = std::min(capacity, words.size());
-  std::memcpy(text, words.data(), size);
-  return size;
+  std::memcpy(text, words.data(), std::min(capacity, words.size()));
+  return words.size();
 }
 
 /// Waits for a request, without the GIL; its number, or None once there will be no more. Nothing with a

@@ -44,7 +44,7 @@ instrumentation::RunTables tables_of(const simulate::Options& options, const pla
   engine::RunIdentity identity;
   identity.run_id = options.run_id.empty() ? made_up_run_id() : options.run_id;
   identity.device = "simulated " + hardware.name;
-  identity.versions = "shardscope " SHARDSCOPE_VERSION;
+  identity.versions = std::string("shardscope ") + base::version();
   identity.world = topology.world;
   identity.local_world = topology.ranks_per_node;
   instrumentation::RunTables tables = engine::make_run_tables(model, config, identity);

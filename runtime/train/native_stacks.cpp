@@ -32,15 +32,16 @@ namespace {
 // calls backtrace(), whose library prepare_native_stacks() has loaded and which since glibc 2.35 finds
 // unwinding data without a lock, into memory that is there, and stores with atomics. Nothing waits for it
 // without a limit. Threads are asked one after the other and go on at once, so that what they hold meanwhile
-// is given back. A handler that comes late finds another question and writes nothing; one that is in the
-// middle is waited for before the next question, and where it does not end nobody is asked any more.
+// is given back. A question is claimed by one handler, of the thread that it is for, and only while it has
+// not been withdrawn: a handler that comes late touches neither the memory nor the next thread's question.
+// One that has claimed its question is waited for before the next, and while it does not end no thread is
+// asked.
 constexpr int kMostFrames = 64;
 constexpr auto kAnswer = std::chrono::milliseconds(100);
 
 struct Slot {
-  std::atomic<std::uint64_t> wanted{0};  ///< question: thread in the low half
+  std::atomic<std::uint64_t> wanted{0};  ///< question: thread in the low half; 0: none, or it is claimed
   std::atomic<std::uint64_t> answered{0};
-  std::atomic<bool> writing{false};
   std::array<void*, kMostFrames> frames{};
   int depth = 0;
 };
@@ -54,13 +55,11 @@ pid_t own_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
 void on_signal(int) {
   const int error = errno;
-  if (!g_slot.writing.exchange(true)) {
-    const std::uint64_t question = g_slot.wanted.load();
-    if (static_cast<pid_t>(question & 0xFFFFFFFFU) == own_thread() && g_slot.answered.load() != question) {
-      g_slot.depth = backtrace(g_slot.frames.data(), kMostFrames);
-      g_slot.answered.store(question);
-    }
-    g_slot.writing.store(false);
+  std::uint64_t question = g_slot.wanted.load();
+  if (static_cast<pid_t>(question & 0xFFFFFFFFU) == own_thread() &&
+      g_slot.wanted.compare_exchange_strong(question, 0)) {
+    g_slot.depth = backtrace(g_slot.frames.data(), kMostFrames);
+    g_slot.answered.store(question);
   }
   errno = error;
 }
@@ -72,15 +71,25 @@ std::string line_of_file(const std::filesystem::path& path) {
   return line;
 }
 
-bool takes_signal(pid_t thread) {
+bool blocks_signal(pid_t thread) {
   std::ifstream file(fmt::format("/proc/self/task/{}/status", thread));
   std::string line;
   while (std::getline(file, line)) {
     if (line.rfind("SigBlk:", 0) != 0) continue;
     const std::uint64_t blocked = std::strtoull(line.c_str() + 7, nullptr, 16);
-    return (blocked >> static_cast<unsigned>(stack_signal() - 1) & 1U) == 0;
+    return (blocked >> static_cast<unsigned>(stack_signal() - 1) & 1U) != 0;
   }
   return false;
+}
+
+/// What is known of a thread without its answer.
+std::string without_answer(const std::filesystem::path& folder, bool blocked) {
+  std::error_code error;
+  if (!std::filesystem::exists(folder, error)) return "it has ended meanwhile";
+  const std::string where = line_of_file(folder / "wchan");
+  return std::string(blocked ? "it blocks the signal that asks" : "it does not answer") +
+         // "0": it is in no call of the kernel, or this user may not know.
+         (where.empty() || where == "0" ? std::string() : "; in the kernel: " + where);
 }
 
 std::string demangled(const char* name) {
@@ -107,9 +116,9 @@ std::string name_of(const OwnSymbols& own, const void* address, bool returns_her
   return name.empty() ? where : fmt::format("{} ({})", demangled(name.c_str()), where);
 }
 
-bool nobody_writes() {
+bool is_answered(std::uint64_t question) {
   const auto end = std::chrono::steady_clock::now() + kAnswer;
-  while (g_slot.writing.load()) {
+  while (g_slot.answered.load() != question) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
@@ -118,17 +127,14 @@ bool nobody_writes() {
 
 /// Its frames; empty where it does not answer in time.
 std::vector<void*> ask(pid_t thread, std::uint32_t number) {
-  if (!nobody_writes()) return {};
+  static std::uint64_t claimed = 0;  // by a handler that had not ended in time
+  if (claimed != 0 && !is_answered(claimed)) return {};
+  claimed = 0;
   const std::uint64_t question = std::uint64_t{number} << 32U | static_cast<std::uint32_t>(thread);
   g_slot.wanted.store(question);
-  if (syscall(SYS_tgkill, getpid(), thread, stack_signal()) != 0) return {};
-  const auto end = std::chrono::steady_clock::now() + kAnswer;
-  while (g_slot.answered.load() != question) {
-    if (std::chrono::steady_clock::now() > end) {
-      g_slot.wanted.store(0);
-      return {};
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  if (syscall(SYS_tgkill, getpid(), thread, stack_signal()) != 0 || !is_answered(question)) {
+    if (g_slot.wanted.exchange(0) == 0) claimed = question;
+    return {};
   }
   // The handler itself and the kernel's return are the first two.
   constexpr int kOfHandler = 2;
@@ -149,6 +155,7 @@ std::vector<pid_t> threads() {
 }  // namespace
 
 bool prepare_native_stacks() {
+  if (g_ready) return true;
   struct sigaction before {};
   if (sigaction(stack_signal(), nullptr, &before) != 0 || before.sa_handler != SIG_DFL) return false;
   std::array<void*, 4> frames{};
@@ -174,12 +181,10 @@ std::string native_stacks() {
     const std::filesystem::path folder = fmt::format("/proc/self/task/{}", thread);
     out += fmt::format("\nthread {} ({}):", thread == getpid() ? "main" : std::to_string(thread),
                        line_of_file(folder / "comm"));
-    const std::vector<void*> frames = takes_signal(thread) ? ask(thread, ++number) : std::vector<void*>();
+    const bool blocked = blocks_signal(thread);
+    const std::vector<void*> frames = blocked ? std::vector<void*>() : ask(thread, ++number);
     for (std::size_t i = 0; i < frames.size(); ++i) out += "\n  " + name_of(own, frames[i], i > 0);
-    if (frames.empty())
-      out +=
-          fmt::format("\n  it does not answer; in the kernel: {}",
-                      line_of_file(folder / "wchan").empty() ? "not said" : line_of_file(folder / "wchan"));
+    if (frames.empty()) out += "\n  " + without_answer(folder, blocked);
   }
   return out;
 }

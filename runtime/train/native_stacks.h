@@ -6,10 +6,11 @@
 
 namespace shardscope::train {
 
-/// Once, early, by the main thread: what the handler needs is loaded here. False where the signal is in use.
-bool prepare_native_stacks();
+/// Early, by the main thread: what the handler needs is loaded here. False where the program uses the signal.
+[[nodiscard]] bool prepare_native_stacks();
 /// Of every other thread the innermost call first; of one that does not answer (it blocks the signal, or the
-/// kernel holds it) what the kernel says. Takes 100 ms at most for each of those. Not in a signal handler.
+/// kernel holds it) what the kernel says. Takes 100 ms at most for each of those. Without a successful
+/// prepare_native_stacks() why there are none. Not in a signal handler.
 [[nodiscard]] std::string native_stacks();
 
 }  // namespace shardscope::train

@@ -17,6 +17,7 @@
 #include "instrumentation/gate.h"
 #include "instrumentation/nvtx_ranges.h"
 #include "instrumentation/requests.h"
+#include "runtime/base/build_facts.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/weights.h"
@@ -107,7 +108,7 @@ class Training {
     everybody_ = ranks_->make_everybody();
     peers_ = ranks_->make_peers();
     check_same_settings(
-        compared_settings({SHARDSCOPE_VERSION, options_, config_, model_, *data_, eval_data_.get(),
+        compared_settings({base::version(), options_, config_, model_, *data_, eval_data_.get(),
                            resume_ ? &*resume_ : nullptr, init_ ? &*init_ : nullptr}),
         of_all());
     if (const std::int64_t depth = config_.shardscope.data_prefetch; depth > 0) {
@@ -142,7 +143,7 @@ class Training {
     engine::RunIdentity identity;
     identity.run_id = agree_on_run_id(options_, of_all());
     identity.device = device_->describe() + ", " + gather_->describe();
-    identity.versions = "shardscope " SHARDSCOPE_VERSION;
+    identity.versions = std::string("shardscope ") + base::version();
     identity.rank = world_.rank();
     identity.world = world_.size();
     identity.local_world = world_.node_size();
@@ -151,10 +152,10 @@ class Training {
     instrumentation::nvtx::name_modules(std::move(paths));
     const instrumentation::RunTables tables = engine::make_run_tables(model_, config_, identity);
     if (world_.rank() == 0) start_log(tables);
-    if (prepare_native_stacks()) {
-      instrumentation::Requests::set_answer(
-          [](instrumentation::Request) { return native_stacks(); });  // there is one request
-    }
+    // Where the signal is in use the answer says so.
+    static_cast<void>(prepare_native_stacks());
+    instrumentation::Requests::set_answer(
+        [](instrumentation::Request) { return native_stacks(); });  // there is one request
     return std::make_unique<instrumentation::Publisher>(publish, tables);
   }
 

@@ -191,9 +191,11 @@ TEST(Wire, EveryOtherBodyComesBack) {
   EXPECT_EQ(std::get<Ping>(ping.message->body).sent_ns, 11);
   EXPECT_EQ(std::get<Ping>(ping.message->body).look_ms, 250);
   const std::vector<RelayHello::Range> present{{0, 8}, {12, 1}};
-  const auto node = round_trip(of(RelayHello{"node", "clock", present}), From::rank_control);
+  const std::vector<RelayHello::Range> silent{{3, 2}};
+  const auto node = round_trip(of(RelayHello{"node", "clock", present, silent}), From::rank_control);
   ASSERT_TRUE(node.message) << node.why;
   EXPECT_EQ(std::get<RelayHello>(node.message->body).present, present);
+  EXPECT_EQ(std::get<RelayHello>(node.message->body).silent, silent);
   Position position;
   position.position = {true, 99, GateKind::bucket, 4};
   position.detail = -1;
@@ -311,7 +313,10 @@ TEST(Wire, ValuesNoCorrectRankWritesAreRefused) {
   EXPECT_TRUE(refused([](RunTables& t) { t.host.assign(kMaxName + 1, 'x'); }));
   for (const std::vector<RelayHello::Range>& present :
        {std::vector<RelayHello::Range>{{4, 2}, {5, 1}}, {{4, 0}}, {{UINT32_MAX, 2}}, {{1, UINT32_MAX}}}) {
-    EXPECT_EQ(round_trip(of(RelayHello{"node", "clock", present}), From::rank_control).reject, Reject::value);
+    EXPECT_EQ(round_trip(of(RelayHello{"node", "clock", present, {}}), From::rank_control).reject,
+              Reject::value);
+    EXPECT_EQ(round_trip(of(RelayHello{"node", "clock", {}, present}), From::rank_control).reject,
+              Reject::value);
   }
   Message bad = batch_message(3);
   std::get<Batch>(bad.body).events[1].stream = static_cast<StreamId>(kStreamCount);

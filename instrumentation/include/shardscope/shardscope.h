@@ -297,9 +297,10 @@ SHARDSCOPE_API shardscope_status shardscope_message(shardscope_run* run, int32_t
 enum {
   SHARDSCOPE_REQUEST_STACKS = 0 /* where each of the program's threads is, training's first */
 };
-/* Writes the answer into `text`, at most `capacity` bytes of UTF-8, and returns how many. Called on a thread
- * of the library's own that nothing else waits for, one request at a time: it may take its time and take
- * locks, but shardscope_run_destroy() waits for it. It must not destroy the run. */
+/* Writes the answer into `text`, at most `capacity` bytes of UTF-8, and returns how many it has: more than
+ * `capacity` where it was cut, which the answer then says. Called on a thread of the library's own that
+ * nothing else waits for, one request at a time: it may take its time and take locks, but
+ * shardscope_run_destroy() waits for it. It must not destroy the run. */
 typedef size_t (*shardscope_on_request)(void* context, int32_t request, char* text, size_t capacity);
 /* Sets the function that answers: its text becomes a message of this rank, seen by every viewer and recorded.
  * NULL: requests are answered with "none". A function set before may still run when this returns. Version 4.

@@ -100,7 +100,8 @@ TEST(Hang, AStopThatIsOverIsSaidOfARecording) {
   common(run, 2);
   store::Store& store = run.build();
   store.add_message(silent(1, 4'000'000'000, store::silent_message(1, 3, 0)));
-  store.add_message(silent(1, 22'000'000'000, store::sends_again_message(1, 21, true)));
+  store.add_message(
+      silent(1, 22'000'000'000, store::sends_again_message(1, 21, store::SendsAgain::on_this_host)));
   const Hang hang = diagnose_hang(store);
   EXPECT_FALSE(hang.stands_still);
   ASSERT_EQ(hang.stops.size(), 1U);

@@ -74,7 +74,7 @@ TEST_F(Access, EachKeyHasItsRightAndNoOther) {
   }));
   EXPECT_EQ(collector.status().refused, 0U);
 
-  // A viewing key publishes nothing, and a publishing key sees nothing: each is told so at once, and a
+  // A viewing key publishes nothing, and a publishing key sees nothing: each gets the reason at once, and a
   // program that does not care is refused by the collector.
   EXPECT_THROW(KeyRank(endpoint, path("view")), std::runtime_error);
   EXPECT_THROW(Viewer(endpoint, path("publish")), std::runtime_error);

@@ -122,7 +122,7 @@ TEST_F(ForeignProtocolWithKeys, AWebPageControlsNoRun) {
   attack_every_port(run);
 }
 
-TEST(ForeignProtocol, AWebPageControlsNoRunForWhichNobodySetUpKeys) {
+TEST(ForeignProtocol, AWebPageControlsNoRunThatHasOnlyItsOwnKeys) {
   AttackedRun run(local());
   attack_every_port(run);
 }

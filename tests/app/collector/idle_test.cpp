@@ -1,4 +1,4 @@
-// What a collector costs while nobody uses it: wakes of its threads, which the system counts exactly.
+// What a collector costs while it is idle: wakes of its threads, which the system counts exactly.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ double sleeps_per_s() {
 /// Turns, commits and the recorder's looks are 11 a second; looks at connections would be 40 more.
 constexpr double kMost = 20;
 
-TEST(Idle, ACollectorToWhichNobodyIsConnectedSleeps) {
+TEST(Idle, ACollectorWithoutConnectionsSleeps) {
   Collector collector(local());
   std::this_thread::sleep_for(300ms);
   EXPECT_LT(sleeps_per_s(), kMost);

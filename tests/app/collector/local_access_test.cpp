@@ -84,7 +84,7 @@ std::string output_of(const std::string& command) {
 
 Command lower_detail() { return {Command::Kind::set_detail, {}, Detail::steps}; }
 
-TEST_F(LocalAccess, ProgramsOfTheUserFindTheKeysAndNobodyElseCanRead) {
+TEST_F(LocalAccess, ProgramsOfTheUserFindTheKeysAndNoOtherUserCanReadThem) {
   {
     Collector collector(local());
     const std::string folder = local_key_folder(collector.publish_endpoint());
@@ -203,7 +203,7 @@ TEST_F(LocalAccess, RanksComeBackToAnotherCollectorWithOtherKeys) {
   }
 }
 
-/// A collector that was killed: keys are left, and nobody holds them.
+/// A collector that was killed: keys are left, and no process holds them.
 std::string killed_collector(const std::string& endpoint, const std::function<void()>& while_it_lives = {}) {
   int ready[2];
   EXPECT_EQ(pipe(ready), 0);
@@ -314,7 +314,7 @@ TEST_F(LocalAccess, InsecureIsNamedAndLetsInEverybody) {
   })) << all_texts(b);
 }
 
-TEST_F(LocalAccess, WhatSomebodyDidIsRecordedWithWho) {
+TEST_F(LocalAccess, WhatAViewerDidIsRecordedWithItsName) {
   const std::string keys = folder_ + "/keys", path = folder_ + "/run.zscope";
   fs::create_directory(keys);
   fs::permissions(keys, fs::perms::owner_all);

@@ -69,7 +69,7 @@ TEST(Messages, ThatNoCorrectPeerSendsAreCountedByKindAndIgnored) {
   impossible.dropped_here = 1;
   peer.send(2, impossible);
   EXPECT_TRUE(eventually([&] { return peer.rejected("value") == 1; }));
-  // Numbers that nobody can have come to: neither lost messages nor dropped events.
+  // Numbers that no process can have come to: neither lost messages nor dropped events.
   peer.send(std::uint64_t{1} << 62, text);
   peer.send(std::uint64_t{1} << 34, text);
   impossible.dropped_here = impossible.dropped_total = std::uint64_t{1} << 62;

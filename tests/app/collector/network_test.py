@@ -198,7 +198,7 @@ def scenario(network, folder):
         until(lambda: min(events(first).get(r, 0) for r in (0, 1)) > 0, "events of both ranks")
 
         # Without a key, from a host that is on the same link.
-        stranger = rank(0, "c", world=1)  # it meets nobody
+        stranger = rank(0, "c", world=1)  # it meets no other rank
         processes.append(stranger)
         time.sleep(1)
         os.killpg(stranger.pid, signal.SIGTERM)

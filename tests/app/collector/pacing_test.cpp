@@ -20,7 +20,7 @@ TEST(Pacing, ATaskIsDueOncePerInterval) {
   EXPECT_FALSE(pacing.commit_due(10 + Pacing::kCommitEvery_s));
 }
 
-TEST(Pacing, NobodyWaitsLongerThanUntilTheNextCommit) {
+TEST(Pacing, NoWaitIsLongerThanUntilTheNextCommit) {
   Pacing pacing;
   EXPECT_TRUE(pacing.commit_due(10));
   EXPECT_TRUE(pacing.watch(Watch::idle, 4));
@@ -54,7 +54,7 @@ TEST(Pacing, RoundsAreRarerTheMoreRanksThereAreAndAViewerThatComesEndsTheWait) {
   EXPECT_TRUE(pacing.round_due(20.002, false));
 }
 
-TEST(Pacing, WhereNobodyWatchesRoundsOverThousandsOfRanksAreRarerStill) {
+TEST(Pacing, WithoutAViewerRoundsOverThousandsOfRanksAreRarerStill) {
   Pacing pacing;
   (void)pacing.watch(Watch::idle, 4096);
   pacing.round_begun(10, 4096);
@@ -89,16 +89,17 @@ TEST(NodeGreeting, ARunOfLessThanHalfASecondIsNamedAgainUntilTheCollectorAbovePi
 
 TEST(NodeGreeting, ANodeIsNamedOnceItsConnectionHasTakenAHello) {
   NodeGreeting greeting;
-  greeting.hello_begun(10);
+  EXPECT_TRUE(greeting.due(10));
   greeting.hello_sent(false);
   EXPECT_FALSE(greeting.named());
-  EXPECT_FALSE(greeting.due(10 + NodeGreeting::kFirst_s / 2)) << "the one that was just tried";
-  EXPECT_TRUE(greeting.due(10 + NodeGreeting::kFirst_s));
+  EXPECT_FALSE(greeting.due(10 + NodeGreeting::kFirst_s)) << "the one that was just tried";
+  EXPECT_TRUE(greeting.due(10 + 2 * NodeGreeting::kFirst_s));
   greeting.hello_sent(true);
   greeting.hello_sent(false);
   EXPECT_TRUE(greeting.named());
   greeting.begin_anew();
   EXPECT_FALSE(greeting.named()) << "over another connection nothing has been said";
+  EXPECT_TRUE(greeting.due(10 + 2 * NodeGreeting::kFirst_s)) << "and at once";
 }
 
 TEST(NodeGreeting, AnotherCollectorAboveOrOneThatWasSilentGetsEverythingAgain) {

@@ -228,7 +228,7 @@ TEST(RankSession, ABlockOfEventsIsWaitedWithNoLongerWhateverTheAgeOfChunks) {
   EXPECT_TRUE(rank.due(1.03, 0.02)) << "never later than the age of chunks";
 }
 
-TEST(CollectorPace, HurriesOnlyWhileSomebodyWouldNotice) {
+TEST(CollectorPace, HurriesOnlyWhileAViewerWouldNotice) {
   const CollectorPace alone = pace_of(Watch::idle, 2), watched = pace_of(Watch::active, 2);
   EXPECT_LE(watched.chunk_age_s + watched.iteration_s, 0.1)
       << "a live view is to follow within a tenth of a second";

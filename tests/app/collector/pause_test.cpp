@@ -370,7 +370,7 @@ TEST_F(GateDifference, UpToTheGateTheyAreAlikeFromIsNone) {
   EXPECT_FALSE(pass(0, 4, 7));
   EXPECT_TRUE(pass(1, 4, 8));
   gates_.alike_from(3);
-  EXPECT_FALSE(pass(2, 4, 9)) << "told again for the same gate it begins nothing new";
+  EXPECT_FALSE(pass(2, 4, 9)) << "held again at the same gate it begins nothing new";
 }
 
 TEST_F(GateDifference, ARankThatIsThousandsOfGatesBehindHidesNoneOfTheOthers) {

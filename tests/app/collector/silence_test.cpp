@@ -8,8 +8,7 @@
 #include <csignal>
 #include <cstdio>
 
-#include "app/store/rank_end.h"
-#include "app/store/silences.h"
+#include "tests/app/collector/silences_seen.h"
 #include "tests/app/collector/test_rank.h"
 #include "tests/child_process.h"
 
@@ -17,20 +16,6 @@ namespace shardscope::collector {
 namespace {
 
 using store::RankEnd;
-
-RankEnd end_of_only(const Collector& collector) {
-  RankEnd end;
-  collector.read([&](const store::Store& store) {
-    if (!store.ranks().empty()) end = store::rank_end(store, store.ranks().front());
-  });
-  return end;
-}
-
-std::vector<store::Silence> silences_in(const Collector& collector) {
-  std::vector<store::Silence> found;
-  collector.read([&](const store::Store& store) { found = store::silences(store); });
-  return found;
-}
 
 /// A rank in a process of its own, which goes on until it is killed. Made before there are threads.
 class Child {
@@ -82,11 +67,15 @@ void follow_signals(const Collector& shown, const Child& rank) {
   ASSERT_TRUE(eventually([&] { return events() > 3 * kEventsPerStep; }, 60s));
   rank.signal(SIGSTOP);
   ASSERT_TRUE(is(RankEnd::How::stopped));
-  // These tables name no process, so that nobody can look at its state.
+  // These tables name no process whose state could be looked at.
   EXPECT_EQ(store::text_of(end_of_only(shown)), "rank 0 is silent, perhaps stopped");
   ASSERT_EQ(silences_in(shown).size(), 1U);
   EXPECT_TRUE(silences_in(shown)[0].lasts());
-  std::this_thread::sleep_for(8s);  // longer than a rank may be silent: it is stopped all the same
+  // A collector above has not been sent the rank's name since it was silent for 2 s: 6 s later, were the rank
+  // not named again, it would be gone there.
+  const auto since = Clock::now();
+  EXPECT_TRUE(eventually(
+      [&] { return end_of_only(shown).how != RankEnd::How::stopped || Clock::now() - since > 4s; }));
   EXPECT_EQ(end_of_only(shown).how, RankEnd::How::stopped);
   shown.read(
       [](const store::Store& store) { EXPECT_FALSE(store::first_failure(store)) << all_texts(store); });

@@ -1,4 +1,4 @@
-// Greetings of somebody else, before and beside the ranks': they keep nobody out.
+// Greetings of another program, before and beside the ranks': they keep no rank out.
 #include <gtest/gtest.h>
 
 #include <zmq.hpp>
@@ -59,7 +59,7 @@ void expect_whole_run(Collector& collector, Rank& rank, std::uint32_t steps) {
   });
 }
 
-TEST(StrayGreeting, OfAnotherRunKeepsNobodyOut) {
+TEST(StrayGreeting, OfAnotherRunKeepsNoRankOut) {
   Collector collector(open_to_all());
   Stray stray(collector);
   stray.greet("not-this-run", 5, 64);
@@ -72,7 +72,7 @@ TEST(StrayGreeting, OfAnotherRunKeepsNobodyOut) {
   });
 }
 
-TEST(StrayGreeting, OfAnotherWorldKeepsNobodyOut) {
+TEST(StrayGreeting, OfAnotherWorldKeepsNoRankOut) {
   for (const std::uint32_t world : {64U, 1U}) {
     Collector collector(open_to_all());
     Stray stray(collector);

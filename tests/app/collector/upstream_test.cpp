@@ -34,7 +34,7 @@ class Hop {
                              .clock_id = "node",
                              .clock = {},
                              .command = {},
-                             .present = {}}) {
+                             .name_ranks = {}}) {
     above_.set(zmq::sockopt::rcvtimeo, 10'000);  // for a failing test to end
     above_.bind(endpoints_of(endpoint_).publish);
     // Nothing is taken before the connection is there.
@@ -130,7 +130,7 @@ TEST(Upstream, ReplacedProcessesWaitForTheirClocksSideBySide) {
 }
 
 TEST(Upstream, AWaitBeginsWithTheFirstMessageOfAProcess) {
-  Hop hop("heard");
+  Hop hop("received");
   RankSession rank(0);
   hop.first_message(rank, 11, kBegin_s);
   hop.first_message(rank, 12, kBegin_s + 1);

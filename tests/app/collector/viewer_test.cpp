@@ -65,7 +65,7 @@ TEST(Viewer, IsCatchingUpUntilWhatHappenedBeforeIsTakenIn) {
 
 TEST(Viewer, ASlowViewerCostsTheCollectorNothing) {
   Collector collector(local());
-  Viewer stopped(collector.view_endpoint());  // nobody polls it
+  Viewer stopped(collector.view_endpoint());  // it is never polled
   Rank rank(collector.publish_endpoint(), 0, 1);
   for (std::uint32_t i = 0; i < 500; ++i) rank.step(i);
   rank.settle();
@@ -88,7 +88,7 @@ TEST(Viewer, FollowsARestartedCollectorFromItsBeginning) {
   ASSERT_TRUE(follow(viewer, store, [&] {
     return viewer.link() == Viewer::Link::ended || viewer.link() == Viewer::Link::lost;
   }));
-  for (std::uint32_t i = 10; i < 15; ++i) rank.step(i);  // nobody there: kept, but for what was on its way
+  for (std::uint32_t i = 10; i < 15; ++i) rank.step(i);  // no collector: kept, but for what was on its way
   collector = std::make_unique<Collector>(local(endpoint));
   ASSERT_TRUE(eventually([&] { return collector->status().ranks_connected == 1; }));
   for (std::uint32_t i = 15; i < 20; ++i) rank.step(i);
@@ -180,7 +180,7 @@ TEST(Viewer, SetsTheDetailLevelOfEveryRank) {
   EXPECT_TRUE(eventually([&] { return rank.level() == Detail::phases; }));
 }
 
-TEST(Viewer, WhileNobodyLooksRanksMayPublishRarelyAndHearAtOnceWhenSomebodyDoes) {
+TEST(Viewer, WithoutAViewerRanksMayPublishRarelyAndOneThatComesIsNoticedAtOnce) {
   Collector collector(local());
   std::atomic<int> look_ms{-1};
   GateKeeper gate;

@@ -5,7 +5,6 @@
 
 #include "app/store/rank_end.h"
 #include "app/store/recording.h"
-#include "app/store/silences.h"
 #include "tests/app/store/event_builder.h"
 #include "tests/app/store/recording_files.h"
 
@@ -168,115 +167,6 @@ TEST(SpanTime, ACutRecordingHasOpenSpansThatEndWithIt) {
   EXPECT_FALSE(first_failure(store));
   ASSERT_EQ(store.gaps().size(), 1U);
   EXPECT_TRUE(store.gaps()[0].cut_off);
-}
-
-struct End {
-  std::int64_t last_us = 0;
-  bool finished = true;
-  std::int32_t exit_code = 0;
-  std::string exit_message;
-};
-
-std::string blamed(const std::vector<End>& ends) {
-  Store store;
-  for (std::uint32_t rank = 0; rank < ends.size(); ++rank) {
-    ChunkBuilder chunk(rank);
-    chunk.host(0, EventKind::tokens, 0).host(ends[rank].last_us * 1000, EventKind::tokens, 0);
-    store.ingest(chunk.chunk);
-    RankRow row;
-    row.rank = rank;
-    row.finished = ends[rank].finished;
-    row.exit_code = ends[rank].exit_code;
-    row.exit_message = ends[rank].exit_message;
-    row.events = 2;
-    store.set_rank(row);
-  }
-  const auto first = first_failure(store);
-  return first ? text_of(*first) : "nobody";
-}
-
-TEST(FirstFailure, IsTheRankThatDiedAndNotTheOneThatNoticed) {
-  const std::string noticed =
-      "rank 0 failed: rank 2 ended (killed, crashed or left early) while rank 0 waited for it in all_gather";
-  EXPECT_EQ(blamed({{500, true, 0, ""}, {500, true, 0, ""}}), "nobody");
-  // As the program that started them says.
-  EXPECT_EQ(blamed({{500, true, 1, noticed}, {500, true, 1, noticed}, {400, false, 128 + 9, ""}}),
-            "rank 2 was killed by signal 9 (SIGKILL)");
-  // Nobody says it: the others name it, whatever was ended after it.
-  EXPECT_EQ(blamed({{500, true, 1, noticed}, {300, false, 0, ""}, {400, false, 0, ""}}),
-            "rank 2 ended without a word");
-  EXPECT_EQ(blamed({{500, true, 1, "rank 0 failed: rank 3, 12 ended (killed"},
-                    {1, false, 0, ""},
-                    {2, false, 0, ""},
-                    {400, false, 0, ""}}),
-            "rank 3 ended without a word");
-  // A rank that failed by itself, and others that were ended because of it, one before it could say so.
-  const std::string full = "rank 1 failed: disk full";
-  EXPECT_EQ(blamed({{500, true, 1, full}, {600, true, 1, full}, {300, false, 0, ""}}),
-            "rank 1 failed with exit code 1");
-  // Nothing is known but when their events end.
-  EXPECT_EQ(blamed({{500, false, 0, ""}, {300, false, 0, ""}, {400, false, 0, ""}}),
-            "rank 1 ended without a word");
-}
-
-TEST(FirstFailure, OfOneRankIsKnownWhereTheCollectorSaysThatItIsGone) {
-  Store store;
-  store.ingest(ChunkBuilder(0).host(0, EventKind::tokens, 0).chunk);
-  RankRow row;
-  row.events = 1;
-  store.set_rank(row);
-  EXPECT_FALSE(first_failure(store));  // its events end, as those of a cut recording do
-  store.add_message({.at_ns = 1,
-                     .rank = 0,
-                     .severity = ev::Severity::error,
-                     .text = "rank 0 (process 7) is gone without having said that it ended",
-                     .stands_for = 0});
-  ASSERT_TRUE(first_failure(store));
-  EXPECT_EQ(text_of(*first_failure(store)), "rank 0 ended without a word");
-}
-
-TEST(Silences, AStoppedRankIsNoFailedOneUntilItsConnectionIsGone) {
-  Store store;
-  store.ingest(ChunkBuilder(0).host(0, EventKind::tokens, 0).chunk);
-  RankRow row;
-  row.events = 1;
-  row.connected = true;
-  store.set_rank(row);
-  const auto add = [&](std::int64_t at_ns, ev::Severity severity, const std::string& text) {
-    store.add_message({.at_ns = at_ns, .rank = 0, .severity = severity, .text = text, .stands_for = 0});
-  };
-  constexpr std::int64_t kOneSecond = 1'000'000'000;
-  add(8 * kOneSecond, ev::Severity::warning, silent_message(0, 2.5, 71));
-  EXPECT_EQ(text_of(rank_end(store, store.ranks()[0])), "rank 0 is stopped");
-  EXPECT_FALSE(first_failure(store));
-  EXPECT_EQ(silence_now(store, 0)->begin_ns, 5'500'000'000);
-  row.connected = false;  // as in a recording that ends there
-  store.set_rank(row);
-  EXPECT_EQ(rank_end(store, store.ranks()[0]).how, RankEnd::How::stopped);
-  add(12 * kOneSecond, ev::Severity::warning, sends_again_message(0, 6.5, true));
-  EXPECT_FALSE(silence_now(store, 0));
-  ASSERT_EQ(silences(store).size(), 1U);
-  EXPECT_EQ(silences(store)[0].begin_ns, 5'500'000'000);
-  EXPECT_EQ(silences(store)[0].end_ns, 12 * kOneSecond);
-  EXPECT_TRUE(silences(store)[0].stopped);
-  add(20 * kOneSecond, ev::Severity::warning, silent_message(0, 6, 0));
-  EXPECT_EQ(text_of(rank_end(store, store.ranks()[0])), "rank 0 is silent, perhaps stopped");
-  // What another rank or a user writes is none.
-  add(21 * kOneSecond, ev::Severity::info, "rank 1 sends again after 3 s");
-  add(21 * kOneSecond, ev::Severity::info, "rank 0 sends again after a while");
-  EXPECT_TRUE(silence_now(store, 0));
-  add(22 * kOneSecond, ev::Severity::error, "rank 0 closed its connection without having said that it ended");
-  EXPECT_EQ(rank_end(store, store.ranks()[0]).how, RankEnd::How::silent);
-}
-
-TEST(FirstFailure, MarksSayWhatIsKnown) {
-  RankEnd end{
-      .rank = 0, .how = RankEnd::How::killed, .exit_code = 137, .at_ns = 1'234'000'000, .exit_message = {}};
-  EXPECT_EQ(mark_of(end), "rank ended here (killed by signal 9 (SIGKILL))");
-  end.how = RankEnd::How::silent;
-  EXPECT_EQ(mark_of(end), "no events after 1.234 s");
-  end.how = RankEnd::How::running;
-  EXPECT_EQ(mark_of(end), "");
 }
 
 }  // namespace

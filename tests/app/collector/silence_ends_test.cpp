@@ -1,0 +1,121 @@
+// How the silence of a rank ends beside its next message: another route, another process, its end; and what a
+// pause makes of one that a node's collector calls silent.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "tests/app/collector/chain_parts.h"
+#include "tests/app/collector/silences_seen.h"
+#include "tests/child_process.h"
+
+namespace shardscope::collector {
+namespace {
+
+using store::RankEnd;
+
+/// A process that stands still, so that a rank which names it is silent after 2.5 s. Made before there are
+/// threads.
+class Stopped {
+ public:
+  Stopped() : pid_(fork_bound()) {
+    if (pid_ != 0) {
+      EXPECT_EQ(waitpid(pid_, nullptr, WUNTRACED), pid_);
+      return;
+    }
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  ~Stopped() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+  [[nodiscard]] wire::Hello hello() const { return {1, pid_, "", clock_identity(), false}; }
+  [[nodiscard]] wire::Tables tables() const {
+    wire::Tables out{tables_of(0, 1)};
+    out.tables.pid = pid_;
+    return out;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+class SilenceEnds : public testing::Test {
+ protected:
+  SilenceEnds() : collector_(local()), rank_(collector_.publish_endpoint(), kProcess) {
+    rank_.control(stopped_.hello());
+    rank_.publish(0, stopped_.tables());
+    rank_.publish(1, batch_of(0));
+    EXPECT_TRUE(eventually([&] { return end_of_only(collector_).how == RankEnd::How::stopped; }));
+    EXPECT_EQ(store::text_of(end_of_only(collector_)), "rank 0 is stopped");
+  }
+  /// That the only silence is over, and how the rank ended.
+  void expect_over(RankEnd::How how) {
+    EXPECT_TRUE(eventually([&] {
+      const std::vector<store::Silence> silences = silences_in(collector_);
+      return end_of_only(collector_).how == how && silences.size() == 1 && !silences[0].lasts();
+    })) << store::text_of(end_of_only(collector_));
+  }
+  static constexpr std::uint64_t kProcess = 7;
+  Stopped stopped_;
+  Collector collector_;
+  Raw rank_;
+};
+
+TEST_F(SilenceEnds, AHelloOfTheSameProcessOverAnotherRoute) {
+  Raw again(collector_.publish_endpoint(), kProcess);
+  again.control(stopped_.hello());
+  expect_over(RankEnd::How::running);
+}
+
+TEST_F(SilenceEnds, AnotherProcessOfTheRank) {
+  Raw restarted(collector_.publish_endpoint(), kProcess + 1);
+  restarted.control(wire::Hello{1, 0, "", clock_identity(), false});
+  expect_over(RankEnd::How::running);
+}
+
+TEST_F(SilenceEnds, ItsEndBeforeItsNextControlMessage) {
+  rank_.publish(2, wire::Finish{0, monotonic_now_ns(), 0, "done"});
+  expect_over(RankEnd::How::finished);
+}
+
+/// The collector above has no connection to the rank: its node's collector says that it is silent.
+TEST(RelayedSilence, APauseDoesNotWaitForASilentRankOfANode) {
+  Collector top(local());
+  Raw node(top.publish_endpoint(), 9);
+  const auto greet = [&](std::vector<wire::RelayHello::Range> silent) {
+    node.control(wire::RelayHello{"node", clock_identity(), {{0, 2}}, std::move(silent)});
+  };
+  greet({});
+  for (std::uint32_t rank = 0; rank < 2; ++rank)
+    node.control(wire::Hello{2, 0, "elsewhere", clock_identity(), true}, rank);
+  node.publish(0, wire::Tables{two_ranks(0)});
+  ASSERT_TRUE(eventually([&] { return top.status().ranks_connected == 2 && top.status().messages == 1; }));
+  Viewer viewer(top.view_endpoint());
+  store::Store store;
+  const auto pause = [&] { viewer.send({.kind = Command::Kind::pause, .rule = {}, .detail = {}}); };
+  pause();
+  ASSERT_TRUE(follow(viewer, store, [&] { return viewer.control().pausing; }));
+  greet({{1, 1}});
+  ASSERT_TRUE(follow(viewer, store, [&] { return !viewer.control().pausing; }));
+  EXPECT_EQ(viewer.control().note, "rank 1 is silent: the others were resumed");
+  pause();
+  ASSERT_TRUE(follow(viewer, store, [&] {
+    return viewer.control().note == "cannot pause: rank 1 is silent";
+  })) << viewer.control().note;
+  greet({});
+  // Again and again: the greeting comes over another connection than the viewer's command.
+  EXPECT_TRUE(follow(viewer, store, [&] {
+    if (viewer.control().pausing) return true;
+    pause();
+    return false;
+  }));
+  EXPECT_EQ(top.status().ranks_connected, 2U) << "silent is not gone";
+}
+
+}  // namespace
+}  // namespace shardscope::collector
