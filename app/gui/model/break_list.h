@@ -88,6 +88,7 @@ class BreakList {
   bool watch(AppState& app, BreakClock::time_point until);
   void stop_at(AppState& app, std::size_t which, std::optional<std::uint32_t> rank);
   void skip(const store::Store& store);
+  [[nodiscard]] bool any_enabled() const;
   void changed();
 
   std::vector<Breakpoint> list_;

@@ -177,7 +177,11 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
     ImGui::PopTextWrapPos();
   };
   const auto copy = [&](const std::string& text, const char* tip) {
-    ImGui::SameLine();
+    // Beside the text where there is room, else below it.
+    const ImGuiStyle& style = ImGui::GetStyle();
+    const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+    const float needed = style.ItemSpacing.x + ImGui::CalcTextSize("Copy").x + 2 * style.FramePadding.x;
+    if (ImGui::GetItemRectMax().x + needed <= right) ImGui::SameLine();
     if (ImGui::SmallButton("Copy")) {
       ImGui::SetClipboardText(text.c_str());
       ctx.ui.say("Copied: " + text);
@@ -192,7 +196,9 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
     ImGui::PushID(static_cast<int>(i));
     {
       const FontScope mono(ctx.canvas.fonts(), Font::mono_small);
+      ImGui::PushTextWrapPos(0);
       ImGui::TextUnformatted((change.key + ": " + change.now + " \u2192 " + change.then).c_str());
+      ImGui::PopTextWrapPos();
     }
     copy("--set " + change.option, "As run and what-if take it:");
     ImGui::PopID();
@@ -202,7 +208,9 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
     text_line(i == 0 ? "Explains" : "", detail.explains[i]);
   if (!detail.page.empty()) {
     line("Page");
+    ImGui::PushTextWrapPos(0);
     ImGui::TextUnformatted(detail.page.c_str());
+    ImGui::PopTextWrapPos();
     copy(detail.page, "What it means, how it is found and what was measured, in Shardscope's documentation:");
   }
   if (!detail.changes.empty()) {

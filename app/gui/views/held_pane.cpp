@@ -15,7 +15,7 @@ void HeldPane::draw(Context& ctx, Rect room) {
   const auto steps = app.store().steps();
   const auto at = measured_step_of(steps, app.now_ns());
   if (!at) {
-    ctx.canvas.text_in(room.take_top(24), "No step has ended", c.muted, Font::small);
+    ctx.empty(room, "No step has ended", "What is held after its last use is counted step by step.");
     return;
   }
   const store::StepRow& step = steps[*at];
@@ -27,14 +27,16 @@ void HeldPane::draw(Context& ctx, Rect room) {
     table_ = held_table(app.store(), held_);
   }
   const std::string where = "step " + std::to_string(step_) + ", rank " + std::to_string(rank_);
-  const std::string title = !held_.missing.empty() ? "Held too long: " + held_.missing
-                            : held_.params.empty()
-                                ? "Nothing was held after its last use in " + where
-                                : "Gathered parameters held after their last use in " + where + ": " +
-                                      bytes(static_cast<std::int64_t>(held_.mean_bytes())).text() +
-                                      " on average";
+  if (held_.params.empty()) {
+    ctx.empty(room, held_.missing.empty() ? "Nothing was held" : "Not known",
+              held_.missing.empty()
+                  ? "Each gathered parameter was released at the end of its last use in " + where + "."
+                  : held_.missing);
+    return;
+  }
+  const std::string title = "Gathered parameters held after their last use in " + where + ": " +
+                            bytes(static_cast<std::int64_t>(held_.mean_bytes())).text() + " on average";
   ctx.canvas.text_in(room.take_top(24), title, c.muted, Font::small);
-  if (held_.params.empty()) return;
   const TableHit hit = draw_table(ctx, "##held", room, table_, state_);
   if (!hit.clicked) return;
   app.select_param(held_.params[*hit.clicked].param, rank_);

@@ -72,7 +72,8 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
   chosen_ = std::clamp(chosen_, 0, std::max(0, count - 1));
   int picked = entered && count > 0 ? chosen_ : -1;
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp;
-  if (ImGui::BeginTable("##entries", 3, kFlags, {0, 380})) {
+  if (count == 0) ImGui::TextDisabled("No command or name contains this.");
+  if (count > 0 && ImGui::BeginTable("##entries", 3, kFlags, {0, 380})) {
     ImGui::TableSetupColumn("##kind", ImGuiTableColumnFlags_WidthFixed, 84);
     ImGui::TableSetupColumn("##name", 0, 3);
     ImGui::TableSetupColumn("##hint", 0, 1);
@@ -93,7 +94,6 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
     }
     ImGui::EndTable();
   }
-  if (count == 0) ImGui::TextDisabled("No command or name contains this.");
   if (picked < 0) return;
   close(ctx);
   entries[static_cast<std::size_t>(picked)].act();  // may open another dialog

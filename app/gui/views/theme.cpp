@@ -56,7 +56,7 @@ void apply_theme(const Palette& c) {
   style.CellPadding = {6, 3};
   style.ItemSpacing = {8, 6};
   style.ScrollbarSize = 10;
-  style.FrameBorderSize = 0;
+  style.FrameBorderSize = 1;  // a field or a check box on a ground of nearly its colour is seen by it
   style.DockingSeparatorSize = 1;
   style.TabBarOverlineSize = 2;
   const auto set = [&](ImGuiCol which, Rgb color, float alpha = 1) {

@@ -154,10 +154,11 @@ void WhatIfView::links() {
     ImGui::PushID(id);
     const float half = (ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ItemSpacing.x) / 2;
     ImGui::SetNextItemWidth(half);
-    if (ImGui::InputDouble("##bandwidth", &gb_per_s, 0, 0, "%.4g GB/s")) gb_per_s = std::max(0.0, gb_per_s);
+    if (ImGui::InputDouble("##bandwidth", &gb_per_s, 0, 0, gb_per_s > 0 ? "%.4g GB/s" : "as fitted"))
+      gb_per_s = std::max(0.0, gb_per_s);
     ImGui::SameLine();
     ImGui::SetNextItemWidth(half);
-    if (ImGui::InputDouble("##latency", &latency_us, 0, 0, "%.4g \xc2\xb5s"))
+    if (ImGui::InputDouble("##latency", &latency_us, 0, 0, latency_us > 0 ? "%.4g \xc2\xb5s" : "as fitted"))
       latency_us = std::max(0.0, latency_us);
     ImGui::PopID();
   };
@@ -281,7 +282,9 @@ void WhatIfView::settings(Context& ctx, const Rect& room) {
   ImGui::SetCursorScreenPos({room.x, room.y});
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {6, 3});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6, 4});
-  if (ImGui::BeginChild("##settings", {room.w, room.h})) {
+  // What acts on them is always in sight, however many settings there are.
+  const float actions = 2 * (ImGui::GetFrameHeightWithSpacing() + 4) + 4;
+  if (ImGui::BeginChild("##settings", {room.w, std::max(60.0F, room.h - actions)})) {
     if (ImGui::BeginTable("##controls", 2, ImGuiTableFlags_SizingStretchProp)) {
       ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.45F);
       ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.55F);
@@ -289,8 +292,10 @@ void WhatIfView::settings(Context& ctx, const Rect& room) {
       links();
       ImGui::EndTable();
     }
-    buttons(ctx);
   }
+  ImGui::EndChild();
+  ImGui::SetCursorScreenPos({room.x, room.bottom() - actions});
+  if (ImGui::BeginChild("##actions", {room.w, actions})) buttons(ctx);
   ImGui::EndChild();
   ImGui::PopStyleVar(2);
   ImGui::PopFont();

@@ -70,12 +70,12 @@ TEST_F(Model, ASearchInPiecesFindsWhatOneInOneGoDoes) {
   EXPECT_GE(pieces, static_cast<int>(data().ranks().size())) << "a rank at a time";
 }
 
-/// Ranks that step for as many microseconds as there are steps, each with one wait in the middle of the run.
+/// Two ranks with a step every millisecond, and in every hundredth a wait of a tenth of it.
 store::Store long_run(std::uint32_t steps) {
   test::RunBuilder run(2);
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     for (std::uint32_t step = 0; step < steps; ++step) {
-      const std::int64_t begin = step * 1'000'000;
+      const std::int64_t begin = std::int64_t{step} * 1'000'000;
       run.span(rank, begin, begin + 900'000, ev::EventKind::step_begin, ev::StreamId::host, step);
       if (step % 100 == 50)
         run.span(rank, begin + 200'000 + rank, begin + 300'000 + rank, ev::EventKind::fetch_wait_begin,
@@ -109,7 +109,7 @@ TEST(BreakList, AFilterLeavesThoseOfTheRunOrOneThatIsLookedForElsewhere) {
 /// No look reads more than a window of a rank: a run of a month is not read whole within a frame.
 TEST(BreakList, ALongRunIsSearchedWindowByWindow) {
   AppState app;
-  app.run = std::make_unique<Session>(long_run(40'000));
+  app.run = std::make_unique<Session>(long_run(20'000));
   app.breaks.add(app.store(), {BreakKind::wait, ev::kNoId, 0.05, true});
   app.breaks.add(app.store(), {BreakKind::step, 1040, 0, true});
   app.cursor_ns = 950'400'000;  // after the wait of step 950
@@ -122,7 +122,7 @@ TEST(BreakList, ALongRunIsSearchedWindowByWindow) {
   app.breaks.to_next(app);
   for (looks = 0; app.breaks.searching(); ++looks) app.breaks.tick(app, 1, std::chrono::microseconds(0));
   EXPECT_TRUE(app.breaks.none_left());
-  EXPECT_GE(looks, 4) << "of 40 000 steps a rank, no more than a part at once";
+  EXPECT_GE(looks, 4) << "of 20 000 steps a rank, no more than a part at once";
 }
 
 TEST_F(Model, ARecordingIsPlayedUpToTheNextBreakpointWithoutAPanel) {

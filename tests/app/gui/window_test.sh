@@ -141,6 +141,12 @@ for _ in 1 2 3 4; do xdotool key Down; sleep 0.3; done
 xdotool key KP_Enter
 until_holds "'timeline' not in s['panels'] and 'communication' in s['panels']" "another panel is shown in its place"
 
+# A double click in the map follows the parameter under the pointer, on every rank.
+until_holds "s['rows']['params'] == []" "no parameter is followed"
+move_to partition 0.5 0.4
+xdotool click --repeat 2 --delay 90 1
+until_holds "len(s['rows']['params']) == 1 and s['rows']['params'][0] == s['selection']['name']" "a double click in the map follows the parameter"
+
 # Found by the keyboard alone: words, the first hit, the next, and back.
 xdotool key Escape Escape Escape; sleep 0.5  # as a burst, ImGui would take the last of them after the field has the keyboard
 xdotool key ctrl+f

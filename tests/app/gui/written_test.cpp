@@ -46,7 +46,7 @@ TEST(WordsOfTheBanner, BlameTheRankThatWasKilledNotTheOneThatNoticed) {
 TEST_F(Words, WhatIfBeginsAnewWithAnotherRunOfTheSameSource) {
   app_.other = std::make_unique<Session>(store::make_synthetic_store());
   app_.other->settle();
-  app_.what_if_changes = {{"zero_optimization.reduce_bucket_size", "123457"}};
+  app_.what_if_changes = std::vector{analysis::Change{"zero_optimization.reduce_bucket_size", "123457"}};
   Written panel(app_, "whatif", 1200, 700);
   ASSERT_TRUE(panel.has("123457")) << panel.text();
   app_.swap_runs();
