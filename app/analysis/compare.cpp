@@ -11,6 +11,7 @@
 #include "app/analysis/compared_runs.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/memory.h"
 #include "app/analysis/paired_steps.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/summary.h"
@@ -52,8 +53,7 @@ void append_run(const Run& run, StepSeries& series) {
   for (Repeats* figure : {&series.exposed_ms, &series.overlap_pct, &series.idle_ms, &series.unrecorded_ms,
                           &series.fetch_wait_ms, &series.flushes})
     figure->emplace_back();
-  Digest made;
-  if (run.digest == nullptr) made.update(*run.store);
+  const Digest made = run.digest == nullptr ? digest_of(*run.store) : Digest();
   const Digest& digest = run.digest != nullptr ? *run.digest : made;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
     const StepDigest& step = digest.steps()[i];
@@ -137,13 +137,7 @@ Difference of_runs(std::string metric, std::string unit, const std::vector<doubl
 std::vector<double> peaks_mib(const std::vector<Run>& runs) {
   std::vector<double> peaks;
   for (const Run& run : runs) {
-    std::optional<double> peak;
-    for (const RankSummary& rank : run.summary->ranks) {
-      const auto at = rank.memory_peak.find(ev::MemoryPool::device);
-      if (at == rank.memory_peak.end()) continue;
-      peak = std::max(peak.value_or(0), static_cast<double>(at->second.total()) / (1024.0 * 1024.0));
-    }
-    if (peak) peaks.push_back(*peak);
+    if (const auto peak = device_peak_mib(*run.summary)) peaks.push_back(*peak);
   }
   return peaks;
 }
