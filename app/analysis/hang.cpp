@@ -90,10 +90,14 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
     out.since_ns = end.at_ns;
     out.doing = "has ended, with code 0";
   }
+  // The oldest: later ones of other streams or groups wait behind it.
+  const Issue* oldest = nullptr;
   for (const auto& [key, issue] : known.issues) {
-    if (!issue.open || (out.collective && issue.at_ns >= out.since_ns)) continue;
-    out.collective = issue.named;
-    if (out.how == RankState::How::between) out.since_ns = issue.at_ns;
+    if (issue.open && (oldest == nullptr || issue.at_ns < oldest->at_ns)) oldest = &issue;
+  }
+  if (oldest != nullptr) {
+    out.collective = oldest->named;
+    if (out.how == RankState::How::between) out.since_ns = oldest->at_ns;
   }
   if (out.how != RankState::How::between) return out;
   const auto host = open_span(store, {row.rank, StreamId::host}, from_ns);
@@ -285,8 +289,9 @@ void add_absent(const store::Store& store, Watched watched, Hang& out) {
   if (watched == Watched::recorded) return;
   const std::uint32_t world = store.has_tables() ? store.tables().world : 0;
   std::vector<std::uint32_t> absent;
+  // In order of ranks, as the store's rows are.
   for (std::uint32_t rank = 0; rank < world; ++rank) {
-    if (std::ranges::find(out.ranks, rank, &RankState::rank) == out.ranks.end()) absent.push_back(rank);
+    if (!std::ranges::binary_search(out.ranks, rank, {}, &RankState::rank)) absent.push_back(rank);
   }
   if (!absent.empty() && !out.ranks.empty())
     out.text += fmt::format(" Nothing has come of {} of {}.", ranks_text(absent), world);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -100,8 +101,7 @@ void add_transfers(const store::Store& store, const StepDigest& step, Links& lin
           const double bytes = static_cast<double>(fields.bytes) * ev::bus_factor(fields.op, ranks);
           if (bytes <= 0) return;
           const std::int64_t begin = std::max(span.begin_ns, span.mark_ns);
-          const Transfer seen{bytes, std::ceil(std::log2(std::max(2U, ranks))),
-                              static_cast<double>(span.end_ns - begin)};
+          const Transfer seen{bytes, hops_of(ranks), static_cast<double>(span.end_ns - begin)};
           const auto [at, inserted] =
               collectives.emplace(instance_of(store, rank.rank, stream, span),
                                   Collective{seen, stays_inside(store, rank.rank, span)});
@@ -135,6 +135,8 @@ std::optional<LinkPace> fit_collectives(const CollectiveTransfers& transfers) {
 double off_by(double got, double wanted) { return got > 0 && wanted > 0 ? got / wanted : 1; }
 
 }  // namespace
+
+double hops_of(std::uint32_t ranks) noexcept { return std::bit_width(std::max(2U, ranks) - 1); }
 
 std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers) {
   // The same transfers come in every step: their median leaves out those that something held up.

@@ -25,6 +25,9 @@ struct LinkPace {
   double error_pct = 0;  ///< mean of |fitted - seen| over the mean of seen
 };
 
+/// Latencies that a collective of so many ranks pays, in the cost model: one a level of a binary tree.
+[[nodiscard]] double hops_of(std::uint32_t ranks) noexcept;
+
 /// The line through the transfers, by least squares over the median of those alike, with neither part below 0
 /// and with the sum of the medians kept. Empty without a transfer that moved anything.
 [[nodiscard]] std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers);
