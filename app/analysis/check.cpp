@@ -63,7 +63,7 @@ void check_steps(const StepFigure& metric, const ValuesByStep& base, const Value
   out.outcome = worse ? Checked::Outcome::beyond : Checked::Outcome::within;
   out.why = fmt::format("{:+.1f} % (95 %: {:+.1f} to {:+.1f} %, {} steps in {} blocks)", *out.change_pct,
                         out.interval->low, out.interval->high, differences.size(), out.interval->blocks);
-  if (!out.interval->without_zero()) out.why += ": no difference that the steps bear";
+  if (!out.interval->without_zero()) out.why += ": no significant difference";
 }
 
 void check_one(const StepFigure& metric, const Summary& base, const Summary& run, Checked& out) {

@@ -219,6 +219,7 @@ int digits_of(double a, double b) {
 struct TokensOfStep {
   std::optional<double> a, b;
   std::string settings;  ///< of which those depend, that differ
+  bool said = false;     ///< both, in front of the verdict: they are what is unlike
   [[nodiscard]] bool differ() const { return a && b && std::abs(*a - *b) > 0.005 * std::max(*a, *b); }
 };
 
@@ -251,11 +252,12 @@ std::string verdict_by_tokens(const Difference& step, const Difference& speed, c
                 std::abs(change), change > 0 ? "faster" : "slower", percent * speed.interval->low,
                 percent * speed.interval->high, *speed.b, *speed.a)
           : fmt::format(
-                "No difference in tokens per second that the steps bear: {:.0f} against {:.0f} "
+                "No significant difference in tokens per second: {:.0f} against {:.0f} "
                 "(95 %: {:+.1f} to {:+.1f} %).",
                 *speed.a, *speed.b, percent * speed.interval->low, percent * speed.interval->high);
-  text += fmt::format(" A step is not the same work in both: {:.0f} tokens in A, {:.0f} in B{}", *tokens.a,
-                      *tokens.b, tokens.settings.empty() ? "" : " (" + tokens.settings + ")");
+  text += " A step is not the same work in both";
+  if (!tokens.said) text += fmt::format(": {:.0f} tokens in A, {:.0f} in B", *tokens.a, *tokens.b);
+  if (!tokens.settings.empty()) text += " (" + tokens.settings + ")";
   if (step.a && step.b) text += fmt::format("; it takes {:.1f} and {:.1f} ms", *step.a, *step.b);
   return text + ".";
 }
@@ -269,9 +271,8 @@ std::string verdict(const Difference& step, const Difference& speed, const Diffe
   if (tokens.differ() && speed.interval && *speed.a > 0) {
     text = verdict_by_tokens(step, speed, tokens);
   } else if (!step.differs()) {
-    text =
-        fmt::format("No difference in step time that the steps bear: {:.1f} ms against {:.1f} ms (95 %: {}).",
-                    *step.a, *step.b, interval);
+    text = fmt::format("No significant difference in step time: {:.1f} ms against {:.1f} ms (95 %: {}).",
+                       *step.a, *step.b, interval);
   } else {
     const double change = percent * step.interval->middle;
     text = fmt::format("B is {:.1f} % {} than A (95 %: {}): {:.1f} ms per step against {:.1f} ms.",
@@ -323,7 +324,7 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
   const StepSeries sa = step_series(a), sb = step_series(b);
   result.metrics = {
       of_steps("step time", "ms", sa.step_ms, sb.step_ms, true),
-      of_steps("tokens per second", "tok/s", sa.tokens_per_s, sb.tokens_per_s, false),
+      of_steps("tokens per second", "tokens/s", sa.tokens_per_s, sb.tokens_per_s, false),
       of_steps("exposed communication", "ms/step", sa.exposed_ms, sb.exposed_ms, true),
       of_steps("overlap", "%", sa.overlap_pct, sb.overlap_pct, false),
       of_steps("fetch wait", "ms/step", sa.fetch_wait_ms, sb.fetch_wait_ms, true),
@@ -338,15 +339,17 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
   result.config_changes = config_changes(first_a.config_json, first_b.config_json);
   const VerdictBasis basis = verdict_basis(a, b);
   const PairedSteps steps = paired_steps(sa.step_ms, sb.step_ms);
-  const bool bears = basis.enough() && result.metrics[0].interval && *result.metrics[0].a > 0;
   result.unlike = unlike_trainings(a.front(), b.front());
   if (!result.unlike.empty()) result.verdict = "Not the same training" + unlike_text(result.unlike) + ". ";
-  result.verdict += bears ? verdict(result.metrics[0], result.metrics[1], result.metrics[2],
-                                    {median(all_of(sa.tokens)), median(all_of(sb.tokens)),
-                                     settings_of_tokens(result.config_changes)},
-                                    first_a.link_gbps > 0 || first_b.link_gbps > 0)
-                          : no_verdict(basis, steps.pairs);
-  result.method = bears ? method_of(steps) : std::string();
+  const bool tokens_said = std::ranges::any_of(
+      result.unlike, [](const std::string& what) { return what.starts_with(kUnlikeTokens); });
+  const bool enough = basis.enough() && result.metrics[0].interval && *result.metrics[0].a > 0;
+  result.verdict += enough ? verdict(result.metrics[0], result.metrics[1], result.metrics[2],
+                                     {median(all_of(sa.tokens)), median(all_of(sb.tokens)),
+                                      settings_of_tokens(result.config_changes), tokens_said},
+                                     first_a.link_gbps > 0 || first_b.link_gbps > 0)
+                           : no_verdict(basis, steps.pairs);
+  result.method = enough ? method_of(steps) : std::string();
   result.simulated_a = first_a.simulated;
   result.simulated_b = first_b.simulated;
   if (first_a.simulated || first_b.simulated) {

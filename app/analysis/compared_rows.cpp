@@ -35,7 +35,7 @@ void for_each_measured(const Digest& digest, Visit visit) {
   }
 }
 
-RowValues rank_rows(const store::Store&, const Digest& digest) {
+RowValues rank_rows(const Digest& digest) {
   constexpr std::array kParts{std::pair{"computation", &TimePartition::compute_ns},
                               std::pair{"exposed communication", &TimePartition::exposed_comm_ns},
                               std::pair{"idle", &TimePartition::idle_ns}};
@@ -51,7 +51,7 @@ RowValues rank_rows(const store::Store&, const Digest& digest) {
   return out;
 }
 
-RowValues collective_rows(const store::Store&, const Digest& digest) {
+RowValues collective_rows(const Digest& digest) {
   RowValues out;
   for_each_measured(digest, [&](const StepDigest& step) {
     for (const auto& [op, totals] : step.ops) {
@@ -135,11 +135,11 @@ RowValues values_of(const Run& run, CompareBy by) {
     case CompareBy::module:
       return module_rows(*run.store, digest);
     case CompareBy::collective:
-      return collective_rows(*run.store, digest);
+      return collective_rows(digest);
     case CompareBy::parameter:
       return parameter_rows(*run.store, digest);
     case CompareBy::rank:
-      return rank_rows(*run.store, digest);
+      return rank_rows(digest);
     case CompareBy::memory:
       break;
   }

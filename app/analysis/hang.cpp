@@ -211,7 +211,7 @@ std::string nobody_waits(const store::Store& store, const std::vector<RankState>
   if (gone == ranks.end()) gone = std::ranges::find(ranks, RankState::How::gone, &RankState::how);
   if (std::ranges::find(ranks, RankState::How::paused, &RankState::how) != ranks.end())
     return "The run is paused: its ranks are held at a gate.";
-  if (ranks.empty()) return "Nothing has come of any rank.";
+  if (ranks.empty()) return "No event of any rank has arrived.";
   if (gone == ranks.end()) gone = std::ranges::find(ranks, RankState::How::stopped, &RankState::how);
   return gone != ranks.end()
              ? fmt::format("Rank {} {}; no rank waits in a collective.", gone->rank, gone->doing)
@@ -294,7 +294,7 @@ void add_absent(const store::Store& store, Watched watched, Hang& out) {
     if (!std::ranges::binary_search(out.ranks, rank, {}, &RankState::rank)) absent.push_back(rank);
   }
   if (!absent.empty() && !out.ranks.empty())
-    out.text += fmt::format(" Nothing has come of {} of {}.", ranks_text(absent), world);
+    out.text += fmt::format(" No event of {} of {} has arrived.", ranks_text(absent), world);
 }
 
 /// "Rank 2 stood still from 5.200 s to 26.400 s (21.2 s): it sent nothing, from no thread.": of the latest.

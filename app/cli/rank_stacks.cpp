@@ -39,7 +39,7 @@ std::string last_of(const store::Store& store, std::uint32_t rank, const std::st
 
 std::string why_silent(const store::Store& store, std::uint32_t rank) {
   const auto row = std::ranges::find(store.ranks(), rank, &store::RankRow::rank);
-  if (row == store.ranks().end()) return "nothing has come of it";
+  if (row == store.ranks().end()) return "no event of it has arrived";
   const store::RankEnd end = store::rank_end(store, *row);
   if (end.how != store::RankEnd::How::running) return "no answer: " + store::text_of(end);
   return "no answer within " + std::to_string(kAnswer.count()) + " s";

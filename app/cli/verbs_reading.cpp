@@ -23,6 +23,7 @@
 #include "app/analysis/unmatched_ends_json.h"
 #include "app/cli/advice_player.h"
 #include "app/cli/artifacts.h"
+#include "app/cli/checks.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/live_look.h"
 #include "app/cli/say.h"
@@ -246,7 +247,7 @@ int print_findings(const Reading& reading) {
       say(stderr, "shardscope: {}: not all of the run has come within {:.0f} s\n", reading.file,
           kMostSeconds);
     if (!store.has_tables())
-      throw UserError(reading.file + ": nothing has come of any rank; ask again later");
+      throw UserError(reading.file + ": no event of any rank has arrived; ask again later");
   } else {
     store = open(reading.file, info);
   }
@@ -364,7 +365,7 @@ void add_reading_verbs(CLI::App& app, Action& action) {
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   finds->get_option("recording")->description("Recording (*.zscope) or endpoint of a live run (tcp://...)");
-  finds->add_option("--key", found->key, "Key file for an endpoint that asks for one");
+  finds->add_option("--key", found->key, kKeyIfAskedText);
   auto [compare, compared] =
       with_json(add("compare", "Two runs or more: medians, spread, changed keys, verdict", print_comparison));
   compare
@@ -390,8 +391,8 @@ void add_reading_verbs(CLI::App& app, Action& action) {
       });
   ExportChoice& choice = exported->exported;
   out->add_option("--format", choice.format,
-                  "chrome, perfetto (both for ui.perfetto.dev), kineto (PyTorch's profiler: for HTA and "
-                  "TraceLens), csv, sqlite or otlp (OpenTelemetry spans)")
+                  "chrome and perfetto are for ui.perfetto.dev, kineto (PyTorch's profiler) for HTA and "
+                  "TraceLens, otlp is OpenTelemetry's spans")
       ->check(CLI::IsMember(export_formats()))
       ->capture_default_str();
   out->add_option("-o,--output", choice.out, "File to write (csv, kineto: folder)")->required();

@@ -147,7 +147,7 @@ TEST(Hang, BeforeAnyRankHasConnectedThatIsSaid) {
   const store::Store store;
   const Hang hang = diagnose_hang(store, Watched::quiet, 2'000'000'000);
   EXPECT_FALSE(hang.stands_still);
-  EXPECT_EQ(hang.text, "Nothing has come of any rank.");
+  EXPECT_EQ(hang.text, "No event of any rank has arrived.");
 }
 
 TEST(Hang, WhereNobodyWaitsTheRankThatFailedFirstIsNamed) {

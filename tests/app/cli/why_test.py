@@ -99,8 +99,8 @@ class Why(command_line.CommandTest):
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(recorder.communicate)
         self.addCleanup(recorder.kill)
-        self.assertIn("Nothing has come of any rank", said("why", self.endpoint))
-        self.refused(("findings", self.endpoint), "nothing has come of any rank")
+        self.assertIn("No event of any rank has arrived", said("why", self.endpoint))
+        self.refused(("findings", self.endpoint), "no event of any rank has arrived")
 
     def test_stacks_are_of_live_runs(self):
         self.refused(("why", self.folder / "run.zscope", "--stacks"), "--stacks", "endpoint of a live run")
