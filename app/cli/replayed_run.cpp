@@ -191,6 +191,7 @@ void ReplayedRun::fit() {
   rates_.inside = pace_.inside.value_or(unused);
   rates_.between = pace_.between.value_or(unused);
   rates_.host = pace_.host.value_or(unused);
+  rates_.nvme = pace_.nvme;
   const TemporaryConfig base(text_, name_, {});
   run_ = std::make_unique<ModelledRun>(model_, tables.world);
   run_->set_quiet(options_.quiet);
