@@ -39,7 +39,12 @@ class Trials {
 };
 
 /// What a finding is about: time where it costs any.
-bool saves_memory(const Finding& finding) { return !finding.cost_ms && finding.cost_bytes.has_value(); }
+enum class About : std::uint8_t { time, communication, memory };
+About about(const Finding& finding) {
+  if (finding.cost_ms || !finding.cost_bytes) return About::time;
+  return finding.bytes_of == BytesOf::memory ? About::memory : About::communication;
+}
+bool saves_memory(const Finding& finding) { return about(finding) == About::memory; }
 
 double value_of(const PlayOutcome& outcome, bool memory) {
   return memory ? static_cast<double>(outcome.peak_bytes) : outcome.step_ms;
@@ -75,61 +80,29 @@ const Tried* best_of(const std::vector<Tried>& tried, bool memory, const Counts&
   return best;
 }
 
-void decide(Finding& finding, Trials& trials, const PlayOutcome& recorded, std::vector<Chosen>& chosen) {
-  const bool memory = saves_memory(finding);
-  const double before = value_of(recorded, memory);
-  std::vector<Tried> tried;
-  std::string refused;
-  for (const Advice& option : finding.options) {
-    const PlayOutcome& one = trials.of(option.changes);
-    if (one.refused.empty()) {
-      tried.push_back({&option, one});
-    } else if (refused.empty()) {
-      refused = one.refused;
+/// Why options were not played.
+struct Unplayed {
+  const Advice* first = nullptr;  ///< that a run may have
+  std::size_t count = 0;
+  std::string reason, invalid_reason;  ///< of the first of each kind
+  void add(const Advice& option, const PlayOutcome& outcome) {
+    if (outcome.invalid) {
+      if (invalid_reason.empty()) invalid_reason = outcome.refused;
+      return;
     }
+    if (count++ > 0) return;
+    first = &option;
+    reason = outcome.refused;
   }
-  const auto all = [](const Tried&) { return true; };
-  const Tried* picked = best_of(tried, memory, all);
-  if (picked == nullptr) {
-    finding.gain_basis = "not predicted: " + refused;
-    chosen.push_back({&finding, 0});
-    return;
-  }
-  const auto gain_of = [&](const Tried& one) { return before - value_of(one.outcome, memory); };
-  // The best that did not gain enough is named as well: it says what nothing would have brought.
-  const auto frugal = [&](const Tried& one) {
-    return static_cast<double>(one.outcome.peak_bytes) <=
-               kMostMorePeak * static_cast<double>(recorded.peak_bytes) &&
-           gain_of(one) >= kPartOfGain * gain_of(*picked);
-  };
-  if (const Tried* small = best_of(tried, memory, frugal); small != nullptr && gain_of(*picked) > 0)
-    picked = small;
-  const Advice* const best = picked->option;
-  const PlayOutcome* const outcome = &picked->outcome;
-  const std::size_t played = tried.size();
-  const double gain = gain_of(*picked);
-  if (gain >= kLeastGain * before && (memory || gain >= kLeastGainMs)) {
-    finding.changes = best->changes;
-    finding.next_step = best->next_step;
-    finding.gain_basis = memory
-                             ? fmt::format("what-if: {} become {}; a step of {:.1f} ms becomes {:.1f} ms",
-                                           bytes_text(recorded.peak_bytes), bytes_text(outcome->peak_bytes),
-                                           recorded.step_ms, outcome->step_ms)
-                             : fmt::format("what-if: {:.1f} ms become {:.1f} ms{}", recorded.step_ms,
-                                           outcome->step_ms, peak_text(recorded, *outcome));
-    if (memory) {
-      finding.gain_bytes = recorded.peak_bytes - outcome->peak_bytes;
-    } else {
-      finding.gain_ms = gain;
-    }
-    chosen.push_back({&finding, gain / before});
-    return;
-  }
-  finding.gain_basis =
-      fmt::format("what-if was asked about {} change{}: none makes {} {:.0f} % {}; the best, {}, {:+.1f} %",
-                  played, played == 1 ? "" : "s", memory ? "the peak" : "a step", 100 * kLeastGain,
-                  memory ? "smaller" : "shorter", sets_text(best->changes),
-                  100 * (value_of(*outcome, memory) / before - 1));
+};
+
+void take(Finding& finding, const Advice& option) {
+  finding.changes = option.changes;
+  finding.next_step = option.next_step;
+}
+
+/// Nothing of it is advised: what else is to be done about it.
+void withdraw(Finding& finding) {
   finding.changes.clear();
   if (finding.otherwise.empty()) {
     finding.next_step = "No setting that was tried helps.";
@@ -137,6 +110,80 @@ void decide(Finding& finding, Trials& trials, const PlayOutcome& recorded, std::
   } else {
     finding.next_step = finding.otherwise;
   }
+}
+
+void decide_unplayed(Finding& finding, const Unplayed& unplayed, std::vector<Chosen>& chosen) {
+  if (unplayed.first == nullptr) {
+    withdraw(finding);
+    finding.gain_basis = "what-if: no run can have it: " + unplayed.invalid_reason;
+    return;
+  }
+  take(finding, *unplayed.first);
+  finding.gain_basis = "not predicted: " + unplayed.reason;
+  chosen.push_back({&finding, 0});
+}
+
+/// What was played: the one to take, or of those that do not gain the best. It says what nothing would have
+/// brought.
+const Tried* picked_of(const std::vector<Tried>& tried, const PlayOutcome& recorded, bool memory) {
+  const Tried* best = best_of(tried, memory, [](const Tried&) { return true; });
+  const auto gain_of = [&](const Tried& one) {
+    return value_of(recorded, memory) - value_of(one.outcome, memory);
+  };
+  if (best == nullptr || gain_of(*best) <= 0) return best;
+  const auto frugal = [&](const Tried& one) {
+    return static_cast<double>(one.outcome.peak_bytes) <=
+               kMostMorePeak * static_cast<double>(recorded.peak_bytes) &&
+           gain_of(one) >= kPartOfGain * gain_of(*best);
+  };
+  const Tried* const small = best_of(tried, memory, frugal);
+  return small != nullptr ? small : best;
+}
+
+void decide(Finding& finding, Trials& trials, const PlayOutcome& recorded, std::vector<Chosen>& chosen) {
+  const bool memory = saves_memory(finding);
+  const double before = value_of(recorded, memory);
+  std::vector<Tried> tried;
+  Unplayed unplayed;
+  for (const Advice& option : finding.options) {
+    const PlayOutcome& one = trials.of(option.changes);
+    if (one.refused.empty()) {
+      tried.push_back({&option, one});
+    } else {
+      unplayed.add(option, one);
+    }
+  }
+  const Tried* const picked = picked_of(tried, recorded, memory);
+  if (picked == nullptr) return decide_unplayed(finding, unplayed, chosen);
+  const PlayOutcome& outcome = picked->outcome;
+  const double gain = before - value_of(outcome, memory);
+  const bool gains = gain >= kLeastGain * before && (memory || gain >= kLeastGainMs);
+  const bool no_loss = about(finding) == About::communication && gain >= -kAsGood * before;
+  if (gains || no_loss) {
+    take(finding, *picked->option);
+    finding.gain_basis = memory ? fmt::format("what-if: {} become {}; a step of {:.1f} ms becomes {:.1f} ms",
+                                              bytes_text(recorded.peak_bytes), bytes_text(outcome.peak_bytes),
+                                              recorded.step_ms, outcome.step_ms)
+                                : fmt::format("what-if: {:.1f} ms become {:.1f} ms{}", recorded.step_ms,
+                                              outcome.step_ms, peak_text(recorded, outcome));
+    if (memory) {
+      finding.gain_bytes = recorded.peak_bytes - outcome.peak_bytes;
+    } else if (gains) {
+      finding.gain_ms = gain;
+    }
+    chosen.push_back({&finding, gain / before});
+    return;
+  }
+  const std::string left = unplayed.count == 0
+                               ? std::string()
+                               : fmt::format("; {} {} not played: {}", unplayed.count,
+                                             unplayed.count == 1 ? "was" : "were", unplayed.reason);
+  finding.gain_basis =
+      fmt::format("what-if: of {} change{} none makes {} {:.0f} % {}; the best, {}, {:+.1f} %{}",
+                  tried.size(), tried.size() == 1 ? "" : "s", memory ? "the peak" : "a step",
+                  100 * kLeastGain, memory ? "smaller" : "shorter", sets_text(picked->option->changes),
+                  100 * (value_of(outcome, memory) / before - 1), left);
+  withdraw(finding);
 }
 
 /// Whether both set a key, to different values.
@@ -147,10 +194,11 @@ bool contradict(const Finding& a, const Finding& b) {
   });
 }
 
-/// Those that cost time before those that cost memory, by what they gain, else as they were found.
+/// Those that cost time before those that cost communication and memory, by what they gain, else as they were
+/// found.
 void settle(std::vector<Chosen>& chosen) {
   std::ranges::stable_sort(chosen, [](const Chosen& a, const Chosen& b) {
-    return std::pair(saves_memory(*a.finding), -a.gain) < std::pair(saves_memory(*b.finding), -b.gain);
+    return std::pair(about(*a.finding), -a.gain) < std::pair(about(*b.finding), -b.gain);
   });
   for (std::size_t i = 1; i < chosen.size(); ++i) {
     Finding& finding = *chosen[i].finding;
@@ -162,6 +210,7 @@ void settle(std::vector<Chosen>& chosen) {
       finding.changes.clear();
       finding.gain_ms.reset();
       finding.gain_bytes.reset();
+      finding.gain_basis.clear();
       break;
     }
   }
@@ -175,11 +224,14 @@ std::string gain_text(const Finding& finding) {
   return finding.gain_basis;
 }
 
+std::string bytes_cost_text(const Finding& finding) {
+  if (!finding.cost_bytes) return {};
+  return bytes_text(*finding.cost_bytes) +
+         (finding.bytes_of == BytesOf::communication ? " of communication in a step" : "");
+}
+
 void advise(Finding& finding, Advice option) {
-  if (finding.options.empty()) {
-    finding.changes = option.changes;
-    finding.next_step = option.next_step;
-  }
+  if (finding.options.empty()) take(finding, option);
   finding.options.push_back(std::move(option));
 }
 
@@ -188,6 +240,9 @@ void try_advice(std::vector<Finding>& findings, const Player& player) {
   std::vector<Chosen> chosen;
   for (Finding& finding : findings) {
     if (finding.options.empty()) continue;
+    take(finding, finding.options.front());
+    finding.gain_ms.reset();
+    finding.gain_bytes.reset();
     if (!player) {
       finding.gain_basis = "not predicted: nothing here can play the run; `shardscope findings` does";
       chosen.push_back({&finding, 0});

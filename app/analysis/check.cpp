@@ -63,7 +63,7 @@ void check_steps(const StepFigure& metric, const ValuesByStep& base, const Value
   out.outcome = worse ? Checked::Outcome::beyond : Checked::Outcome::within;
   out.why = fmt::format("{:+.1f} % (95 %: {:+.1f} to {:+.1f} %, {} steps in {} blocks)", *out.change_pct,
                         out.interval->low, out.interval->high, differences.size(), out.interval->blocks);
-  if (!out.interval->without_zero()) out.why += ": no difference that the steps bear";
+  if (!out.interval->without_zero()) out.why += ": no significant difference";
 }
 
 void check_one(const StepFigure& metric, const Summary& base, const Summary& run, Checked& out) {
@@ -141,9 +141,8 @@ std::vector<Limit> parse_limits(const std::string& text) {
 }
 
 std::vector<Checked> check(const Run& base, const Run& run, const std::vector<Limit>& limits) {
-  Digest made_base, made_run;
-  if (base.digest == nullptr) (void)made_base.update(*base.store);
-  if (run.digest == nullptr) (void)made_run.update(*run.store);
+  const Digest made_base = base.digest == nullptr ? digest_of(*base.store) : Digest(),
+               made_run = run.digest == nullptr ? digest_of(*run.store) : Digest();
   const Digest& digest_base = base.digest != nullptr ? *base.digest : made_base;
   const Digest& digest_run = run.digest != nullptr ? *run.digest : made_run;
   std::vector<Checked> out;

@@ -14,8 +14,7 @@ struct Limit {
   std::string metric;  ///< of step_figures()
   double percent = 0;  ///< by how much of the baseline's value it may get worse
 };
-/// "step_ms", "tokens_per_s", "exposed_comm_ms", "idle_ms", "peak", "elements".
-/// "step_ms=5%,peak=2%". Throws std::invalid_argument: what, value, what to do.
+/// "step_ms=5%,peak=2%": names of step_figures(). Throws std::invalid_argument: what, value, what to do.
 [[nodiscard]] std::vector<Limit> parse_limits(const std::string& text);
 
 struct Checked {

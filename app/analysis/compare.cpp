@@ -11,6 +11,7 @@
 #include "app/analysis/compared_runs.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/memory.h"
 #include "app/analysis/paired_steps.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/summary.h"
@@ -52,8 +53,7 @@ void append_run(const Run& run, StepSeries& series) {
   for (Repeats* figure : {&series.exposed_ms, &series.overlap_pct, &series.idle_ms, &series.unrecorded_ms,
                           &series.fetch_wait_ms, &series.flushes})
     figure->emplace_back();
-  Digest made;
-  if (run.digest == nullptr) made.update(*run.store);
+  const Digest made = run.digest == nullptr ? digest_of(*run.store) : Digest();
   const Digest& digest = run.digest != nullptr ? *run.digest : made;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
     const StepDigest& step = digest.steps()[i];
@@ -137,13 +137,7 @@ Difference of_runs(std::string metric, std::string unit, const std::vector<doubl
 std::vector<double> peaks_mib(const std::vector<Run>& runs) {
   std::vector<double> peaks;
   for (const Run& run : runs) {
-    std::optional<double> peak;
-    for (const RankSummary& rank : run.summary->ranks) {
-      const auto at = rank.memory_peak.find(ev::MemoryPool::device);
-      if (at == rank.memory_peak.end()) continue;
-      peak = std::max(peak.value_or(0), static_cast<double>(at->second.total()) / (1024.0 * 1024.0));
-    }
-    if (peak) peaks.push_back(*peak);
+    if (const auto peak = device_peak_mib(*run.summary)) peaks.push_back(*peak);
   }
   return peaks;
 }
@@ -225,6 +219,7 @@ int digits_of(double a, double b) {
 struct TokensOfStep {
   std::optional<double> a, b;
   std::string settings;  ///< of which those depend, that differ
+  bool said = false;     ///< both, in front of the verdict: they are what is unlike
   [[nodiscard]] bool differ() const { return a && b && std::abs(*a - *b) > 0.005 * std::max(*a, *b); }
 };
 
@@ -257,11 +252,12 @@ std::string verdict_by_tokens(const Difference& step, const Difference& speed, c
                 std::abs(change), change > 0 ? "faster" : "slower", percent * speed.interval->low,
                 percent * speed.interval->high, *speed.b, *speed.a)
           : fmt::format(
-                "No difference in tokens per second that the steps bear: {:.0f} against {:.0f} "
+                "No significant difference in tokens per second: {:.0f} against {:.0f} "
                 "(95 %: {:+.1f} to {:+.1f} %).",
                 *speed.a, *speed.b, percent * speed.interval->low, percent * speed.interval->high);
-  text += fmt::format(" A step is not the same work in both: {:.0f} tokens in A, {:.0f} in B{}", *tokens.a,
-                      *tokens.b, tokens.settings.empty() ? "" : " (" + tokens.settings + ")");
+  text += " A step is not the same work in both";
+  if (!tokens.said) text += fmt::format(": {:.0f} tokens in A, {:.0f} in B", *tokens.a, *tokens.b);
+  if (!tokens.settings.empty()) text += " (" + tokens.settings + ")";
   if (step.a && step.b) text += fmt::format("; it takes {:.1f} and {:.1f} ms", *step.a, *step.b);
   return text + ".";
 }
@@ -275,9 +271,8 @@ std::string verdict(const Difference& step, const Difference& speed, const Diffe
   if (tokens.differ() && speed.interval && *speed.a > 0) {
     text = verdict_by_tokens(step, speed, tokens);
   } else if (!step.differs()) {
-    text =
-        fmt::format("No difference in step time that the steps bear: {:.1f} ms against {:.1f} ms (95 %: {}).",
-                    *step.a, *step.b, interval);
+    text = fmt::format("No significant difference in step time: {:.1f} ms against {:.1f} ms (95 %: {}).",
+                       *step.a, *step.b, interval);
   } else {
     const double change = percent * step.interval->middle;
     text = fmt::format("B is {:.1f} % {} than A (95 %: {}): {:.1f} ms per step against {:.1f} ms.",
@@ -329,7 +324,7 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
   const StepSeries sa = step_series(a), sb = step_series(b);
   result.metrics = {
       of_steps("step time", "ms", sa.step_ms, sb.step_ms, true),
-      of_steps("tokens per second", "tok/s", sa.tokens_per_s, sb.tokens_per_s, false),
+      of_steps("tokens per second", "tokens/s", sa.tokens_per_s, sb.tokens_per_s, false),
       of_steps("exposed communication", "ms/step", sa.exposed_ms, sb.exposed_ms, true),
       of_steps("overlap", "%", sa.overlap_pct, sb.overlap_pct, false),
       of_steps("fetch wait", "ms/step", sa.fetch_wait_ms, sb.fetch_wait_ms, true),
@@ -344,15 +339,17 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
   result.config_changes = config_changes(first_a.config_json, first_b.config_json);
   const VerdictBasis basis = verdict_basis(a, b);
   const PairedSteps steps = paired_steps(sa.step_ms, sb.step_ms);
-  const bool bears = basis.enough() && result.metrics[0].interval && *result.metrics[0].a > 0;
   result.unlike = unlike_trainings(a.front(), b.front());
   if (!result.unlike.empty()) result.verdict = "Not the same training" + unlike_text(result.unlike) + ". ";
-  result.verdict += bears ? verdict(result.metrics[0], result.metrics[1], result.metrics[2],
-                                    {median(all_of(sa.tokens)), median(all_of(sb.tokens)),
-                                     settings_of_tokens(result.config_changes)},
-                                    first_a.link_gbps > 0 || first_b.link_gbps > 0)
-                          : no_verdict(basis, steps.pairs);
-  result.method = bears ? method_of(steps) : std::string();
+  const bool tokens_said = std::ranges::any_of(
+      result.unlike, [](const std::string& what) { return what.starts_with(kUnlikeTokens); });
+  const bool enough = basis.enough() && result.metrics[0].interval && *result.metrics[0].a > 0;
+  result.verdict += enough ? verdict(result.metrics[0], result.metrics[1], result.metrics[2],
+                                     {median(all_of(sa.tokens)), median(all_of(sb.tokens)),
+                                      settings_of_tokens(result.config_changes), tokens_said},
+                                     first_a.link_gbps > 0 || first_b.link_gbps > 0)
+                           : no_verdict(basis, steps.pairs);
+  result.method = enough ? method_of(steps) : std::string();
   result.simulated_a = first_a.simulated;
   result.simulated_b = first_b.simulated;
   if (first_a.simulated || first_b.simulated) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "app/analysis/digest.h"
+#include "app/analysis/memory.h"
 #include "app/analysis/paired_steps.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/statistics.h"
@@ -34,7 +35,7 @@ void for_each_measured(const Digest& digest, Visit visit) {
   }
 }
 
-RowValues rank_rows(const store::Store&, const Digest& digest) {
+RowValues rank_rows(const Digest& digest) {
   constexpr std::array kParts{std::pair{"computation", &TimePartition::compute_ns},
                               std::pair{"exposed communication", &TimePartition::exposed_comm_ns},
                               std::pair{"idle", &TimePartition::idle_ns}};
@@ -50,7 +51,7 @@ RowValues rank_rows(const store::Store&, const Digest& digest) {
   return out;
 }
 
-RowValues collective_rows(const store::Store&, const Digest& digest) {
+RowValues collective_rows(const Digest& digest) {
   RowValues out;
   for_each_measured(digest, [&](const StepDigest& step) {
     for (const auto& [op, totals] : step.ops) {
@@ -128,43 +129,32 @@ RowValues parameter_rows(const store::Store& store, const Digest& digest) {
 }
 
 RowValues values_of(const Run& run, CompareBy by) {
-  Digest made;
-  if (run.digest == nullptr) (void)made.update(*run.store);
+  const Digest made = run.digest == nullptr ? digest_of(*run.store) : Digest();
   const Digest& digest = run.digest != nullptr ? *run.digest : made;
   switch (by) {
     case CompareBy::module:
       return module_rows(*run.store, digest);
     case CompareBy::collective:
-      return collective_rows(*run.store, digest);
+      return collective_rows(digest);
     case CompareBy::parameter:
       return parameter_rows(*run.store, digest);
     case CompareBy::rank:
-      return rank_rows(*run.store, digest);
+      return rank_rows(digest);
     case CompareBy::memory:
       break;
   }
   return {};
 }
 
-/// Of the rank that held most of its device, when it did.
-const store::MemorySample* largest_peak(const Run& run) {
-  const store::MemorySample* out = nullptr;
-  for (const RankSummary& rank : run.summary->ranks) {
-    const auto at = rank.memory_peak.find(ev::MemoryPool::device);
-    if (at != rank.memory_peak.end() && (out == nullptr || at->second.total() > out->total()))
-      out = &at->second;
-  }
-  return out;
-}
-
 ComparedRows by_memory(const Run& a, const Run& b) {
   ComparedRows out{
       .rows = {}, .confidence = 0, .note = "Device memory at the peak of the rank that held most."};
-  const store::MemorySample *of_a = largest_peak(a), *of_b = largest_peak(b);
-  if (of_a == nullptr || of_b == nullptr) {
+  const auto peak_a = largest_device_peak(*a.summary), peak_b = largest_device_peak(*b.summary);
+  if (!peak_a || !peak_b) {
     out.note = "Memory was not recorded in both runs.";
     return out;
   }
+  const store::MemorySample *of_a = peak_a->sample, *of_b = peak_b->sample;
   constexpr double kMib = 1024.0 * 1024.0;
   for (std::size_t i = 0; i < of_a->bytes.size(); ++i) {
     if (of_a->bytes[i] == 0 && of_b->bytes[i] == 0) continue;

@@ -70,6 +70,7 @@ double StepDigest::elements() const {
 bool Digest::update(const store::Store& store, std::optional<std::chrono::nanoseconds> time,
                     std::int64_t until_ns) {
   const auto begin = std::chrono::steady_clock::now();
+  const std::int64_t known_until_ns = steps_known_until(store, until_ns);
   const OutOfTime out_of_time = [&] { return time && std::chrono::steady_clock::now() - begin >= *time; };
   const std::size_t before = steps_.size();
   Found found = Found::no_step;
@@ -79,7 +80,7 @@ bool Digest::update(const store::Store& store, std::optional<std::chrono::nanose
       const auto at = std::lower_bound(taken.begin(), taken.end(), row.rank,
                                        [](const RankStep& known, std::uint32_t r) { return known.rank < r; });
       if (at != taken.end() && at->rank == row.rank) continue;
-      take_rank(store, row.rank, pending_.windows.at(row.rank), until_ns, out_of_time);
+      take_rank(store, row.rank, pending_.windows.at(row.rank), known_until_ns, out_of_time);
       if (!out_of_time()) continue;
       found = Found::out_of_time;
       break;
@@ -144,7 +145,7 @@ std::optional<StepWindow> Digest::next_step(const store::Store& store, std::uint
 }
 
 void Digest::take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window,
-                       std::int64_t until_ns, const OutOfTime& out_of_time) {
+                       std::int64_t known_until_ns, const OutOfTime& out_of_time) {
   StepDigest& digest = pending_.digest;
   if (digest.ranks.empty() || rank < digest.ranks.front().rank) digest.step = window.step;
   std::optional<RankReading> known = ahead_.take(rank, window);
@@ -165,7 +166,8 @@ void Digest::take_rank(const store::Store& store, std::uint32_t rank, const Step
   digest.prefetch.mistargeted += read.prefetch.mistargeted;
   digest.prefetch.unused += read.prefetch.unused;
   pending_.waits.add(read.waits);
-  if (fresh) ahead_.read(store, rank, std::max(window.end_ns, window.begin_ns + 1), until_ns, out_of_time);
+  if (fresh)
+    ahead_.read(store, rank, std::max(window.end_ns, window.begin_ns + 1), known_until_ns, out_of_time);
 }
 
 void Digest::complete_step(const store::Store& store) {
@@ -247,6 +249,12 @@ Evaluations Digest::evaluations(std::uint32_t rank) const {
 Checkpoints Digest::checkpoints(std::uint32_t rank) const {
   const auto found = checkpoints_.find(rank);
   return found == checkpoints_.end() ? Checkpoints{} : found->second;
+}
+
+Digest digest_of(const store::Store& store) {
+  Digest digest;
+  (void)digest.update(store);
+  return digest;
 }
 
 }  // namespace shardscope::analysis

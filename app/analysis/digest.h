@@ -95,7 +95,7 @@ class Digest {
   /// it is out of time after each round in which steps that a rank lacks were skipped.
   Found find_windows(const store::Store& store, std::int64_t until_ns, const OutOfTime& out_of_time);
   void take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window,
-                 std::int64_t until_ns, const OutOfTime& out_of_time);
+                 std::int64_t known_until_ns, const OutOfTime& out_of_time);
   void complete_step(const store::Store& store);
   void count_trace_events(const store::Store& store);
   void count_between_steps(const store::Store& store);
@@ -112,7 +112,13 @@ class Digest {
   std::optional<TraceCounts> eval_trace_;
 };
 
-/// The same figures as summarize(store), of the steps that the digest has taken.
+/// Of all completed steps. A verb that says several things of a run makes it once and passes it on.
+[[nodiscard]] Digest digest_of(const store::Store& store);
+/// The same figures as without the digest, of the steps that it has taken.
 [[nodiscard]] Summary summarize(const store::Store& store, const Digest& digest);
+[[nodiscard]] Summary summarize(const store::Store& store, const store::RecordingInfo& info,
+                                const Digest& digest);
+[[nodiscard]] Summary whole_summary(const store::Store& store, const store::RecordingInfo& info,
+                                    const Digest& digest);
 
 }  // namespace shardscope::analysis

@@ -7,6 +7,12 @@
 
 namespace shardscope::analysis {
 
+namespace {
+
+const char* name_of(BytesOf of) { return of == BytesOf::memory ? "memory" : "communication"; }
+
+}  // namespace
+
 std::string findings_json(const std::vector<Finding>& findings, bool simulated) {
   nlohmann::json out = nlohmann::json::array();
   const auto maybe = [](const auto& value) {
@@ -26,6 +32,8 @@ std::string findings_json(const std::vector<Finding>& findings, bool simulated) 
                    {"cost_ms", maybe(finding.cost_ms)},
                    {"cost_once_ms", maybe(finding.cost_once_ms)},
                    {"cost_bytes", maybe(finding.cost_bytes)},
+                   {"cost_bytes_of",
+                    finding.cost_bytes ? nlohmann::json(name_of(finding.bytes_of)) : nlohmann::json(nullptr)},
                    {"changes", changes},
                    {"gain_ms", maybe(finding.gain_ms)},
                    {"gain_bytes", maybe(finding.gain_bytes)},

@@ -90,10 +90,14 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
     out.since_ns = end.at_ns;
     out.doing = "has ended, with code 0";
   }
+  // The oldest: later ones of other streams or groups wait behind it.
+  const Issue* oldest = nullptr;
   for (const auto& [key, issue] : known.issues) {
-    if (!issue.open || (out.collective && issue.at_ns >= out.since_ns)) continue;
-    out.collective = issue.named;
-    if (out.how == RankState::How::between) out.since_ns = issue.at_ns;
+    if (issue.open && (oldest == nullptr || issue.at_ns < oldest->at_ns)) oldest = &issue;
+  }
+  if (oldest != nullptr) {
+    out.collective = oldest->named;
+    if (out.how == RankState::How::between) out.since_ns = oldest->at_ns;
   }
   if (out.how != RankState::How::between) return out;
   const auto host = open_span(store, {row.rank, StreamId::host}, from_ns);
@@ -207,7 +211,7 @@ std::string nobody_waits(const store::Store& store, const std::vector<RankState>
   if (gone == ranks.end()) gone = std::ranges::find(ranks, RankState::How::gone, &RankState::how);
   if (std::ranges::find(ranks, RankState::How::paused, &RankState::how) != ranks.end())
     return "The run is paused: its ranks are held at a gate.";
-  if (ranks.empty()) return "Nothing has come of any rank.";
+  if (ranks.empty()) return "No event of any rank has arrived.";
   if (gone == ranks.end()) gone = std::ranges::find(ranks, RankState::How::stopped, &RankState::how);
   return gone != ranks.end()
              ? fmt::format("Rank {} {}; no rank waits in a collective.", gone->rank, gone->doing)
@@ -285,11 +289,12 @@ void add_absent(const store::Store& store, Watched watched, Hang& out) {
   if (watched == Watched::recorded) return;
   const std::uint32_t world = store.has_tables() ? store.tables().world : 0;
   std::vector<std::uint32_t> absent;
+  // In order of ranks, as the store's rows are.
   for (std::uint32_t rank = 0; rank < world; ++rank) {
-    if (std::ranges::find(out.ranks, rank, &RankState::rank) == out.ranks.end()) absent.push_back(rank);
+    if (!std::ranges::binary_search(out.ranks, rank, {}, &RankState::rank)) absent.push_back(rank);
   }
   if (!absent.empty() && !out.ranks.empty())
-    out.text += fmt::format(" Nothing has come of {} of {}.", ranks_text(absent), world);
+    out.text += fmt::format(" No event of {} of {} has arrived.", ranks_text(absent), world);
 }
 
 /// "Rank 2 stood still from 5.200 s to 26.400 s (21.2 s): it sent nothing, from no thread.": of the latest.

@@ -345,4 +345,20 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   return model;
 }
 
+std::optional<DevicePeak> largest_device_peak(const Summary& summary) {
+  std::optional<DevicePeak> largest;
+  for (const RankSummary& rank : summary.ranks) {
+    const auto at = rank.memory_peak.find(instrumentation::MemoryPool::device);
+    if (at == rank.memory_peak.end()) continue;
+    if (!largest || at->second.total() > largest->sample->total()) largest = {&rank, &at->second};
+  }
+  return largest;
+}
+
+std::optional<double> device_peak_mib(const Summary& summary) {
+  const auto peak = largest_device_peak(summary);
+  if (!peak) return std::nullopt;
+  return static_cast<double>(peak->sample->total()) / (1024.0 * 1024.0);
+}
+
 }  // namespace shardscope::analysis

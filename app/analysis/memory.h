@@ -20,4 +20,14 @@ namespace shardscope::analysis {
                                                                        instrumentation::MemoryPool pool,
                                                                        bool* in_part = nullptr);
 
+struct DevicePeak {
+  const RankSummary* rank = nullptr;
+  const store::MemorySample* sample = nullptr;  ///< when its device held most
+};
+/// Of the rank whose device held most, of several the first; nothing where no rank recorded it. Points into
+/// `summary`.
+[[nodiscard]] std::optional<DevicePeak> largest_device_peak(const Summary& summary);
+/// The same in MiB.
+[[nodiscard]] std::optional<double> device_peak_mib(const Summary& summary);
+
 }  // namespace shardscope::analysis

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -56,7 +57,7 @@ struct CollectiveTransfers {
 
 struct Links {
   CollectiveTransfers inside, between;
-  std::vector<Transfer> host;
+  std::vector<Transfer> host, nvme;
 };
 
 /// An instance of a collective.
@@ -100,8 +101,7 @@ void add_transfers(const store::Store& store, const StepDigest& step, Links& lin
           const double bytes = static_cast<double>(fields.bytes) * ev::bus_factor(fields.op, ranks);
           if (bytes <= 0) return;
           const std::int64_t begin = std::max(span.begin_ns, span.mark_ns);
-          const Transfer seen{bytes, std::ceil(std::log2(std::max(2U, ranks))),
-                              static_cast<double>(span.end_ns - begin)};
+          const Transfer seen{bytes, hops_of(ranks), static_cast<double>(span.end_ns - begin)};
           const auto [at, inserted] =
               collectives.emplace(instance_of(store, rank.rank, stream, span),
                                   Collective{seen, stays_inside(store, rank.rank, span)});
@@ -109,6 +109,14 @@ void add_transfers(const store::Store& store, const StepDigest& step, Links& lin
           of_rank.push_back({begin, span.end_ns, &at->second});
         });
     find_shared(of_rank);
+    for_each_span(store, {rank.rank, StreamId::nvme}, rank.begin_ns, rank.end_ns,
+                  [&](const store::Span& span) {
+                    if (span.kind != EventKind::transfer_begin || span.end_ns == store::kOpen) return;
+                    const std::int64_t bytes = ev::as<EventKind::transfer_begin>(span).bytes;
+                    if (bytes > 0)
+                      links.nvme.push_back(
+                          {static_cast<double>(bytes), 1, static_cast<double>(span.end_ns - span.begin_ns)});
+                  });
     for_each_span(
         store, {rank.rank, StreamId::copy}, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
           // Micro-batches are no traffic of offloading, and too short to tell a link's rate.
@@ -135,6 +143,8 @@ std::optional<LinkPace> fit_collectives(const CollectiveTransfers& transfers) {
 double off_by(double got, double wanted) { return got > 0 && wanted > 0 ? got / wanted : 1; }
 
 }  // namespace
+
+double hops_of(std::uint32_t ranks) noexcept { return std::bit_width(std::max(2U, ranks) - 1); }
 
 std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers) {
   // The same transfers come in every step: their median leaves out those that something held up.
@@ -220,6 +230,7 @@ Pace measure_pace(const store::Store& store) {
             fit_collectives(links.inside),
             fit_collectives(links.between),
             fit_link(links.host),
+            fit_link(links.nvme),
             {}};
   double sum = 0;
   for (const auto& [rank, ms] : computed) sum += ms;
@@ -259,22 +270,23 @@ std::string hardware_file(const Rates& rates, const std::string& description, st
   const auto link = [](const LinkPace& pace) {
     return nlohmann::json{{"gb_per_s", pace.gb_per_s}, {"latency_us", pace.latency_us}};
   };
-  const nlohmann::json file{{"name", "as recorded"},
-                            {"description", description},
-                            {"sources", {"fitted to a recorded run"}},
-                            {"ranks_per_node", ranks_per_node},
-                            {"memory_gib", 0},
-                            {"f32_tflops", rates.matrix_tflops},
-                            {"f16_tflops", rates.matrix_tflops},
-                            {"matrix_efficiency", 1},
-                            {"memory_gb_per_s", rates.memory_gb_per_s},
-                            {"memory_efficiency", 1},
-                            {"kernel_us", 0},
-                            {"launch_us", 0},
-                            {"inside", link(rates.inside)},
-                            {"between", link(rates.between)},
-                            {"host", link(rates.host)},
-                            {"host_memory_gb_per_s", rates.host_memory_gb_per_s}};
+  nlohmann::json file{{"name", "as recorded"},
+                      {"description", description},
+                      {"sources", {"fitted to a recorded run"}},
+                      {"ranks_per_node", ranks_per_node},
+                      {"memory_gib", 0},
+                      {"f32_tflops", rates.matrix_tflops},
+                      {"f16_tflops", rates.matrix_tflops},
+                      {"matrix_efficiency", 1},
+                      {"memory_gb_per_s", rates.memory_gb_per_s},
+                      {"memory_efficiency", 1},
+                      {"kernel_us", 0},
+                      {"launch_us", 0},
+                      {"inside", link(rates.inside)},
+                      {"between", link(rates.between)},
+                      {"host", link(rates.host)},
+                      {"host_memory_gb_per_s", rates.host_memory_gb_per_s}};
+  if (rates.nvme) file["nvme"] = link(*rates.nvme);
   return file.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

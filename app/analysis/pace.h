@@ -25,6 +25,9 @@ struct LinkPace {
   double error_pct = 0;  ///< mean of |fitted - seen| over the mean of seen
 };
 
+/// Latencies that a collective of so many ranks pays, in the cost model: one a level of a binary tree.
+[[nodiscard]] double hops_of(std::uint32_t ranks) noexcept;
+
 /// The line through the transfers, by least squares over the median of those alike, with neither part below 0
 /// and with the sum of the medians kept. Empty without a transfer that moved anything.
 [[nodiscard]] std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers);
@@ -37,6 +40,7 @@ struct Pace {
   double optimizer_ms = 0;  ///< on the device
   double worker_ms = 0;     ///< the optimizer of offloaded states, on the CPU
   std::optional<LinkPace> inside, between, host;
+  std::optional<LinkPace> nvme;  ///< between host memory and local disks, of reads and writes
   std::vector<double> slowness;  ///< by rank: computation over the mean of the ranks; empty: all within 1 %
 };
 
@@ -51,6 +55,7 @@ struct Pace {
 struct Rates {
   double matrix_tflops = 1, memory_gb_per_s = 100, host_memory_gb_per_s = 10;
   LinkPace inside, between, host;
+  std::optional<LinkPace> nvme{};  ///< nothing: there are no disks
 };
 
 /// One step of calibration: scales each of `rates` by the ratio of `wanted` to `modelled` in its own part,

@@ -34,7 +34,8 @@ using Choice = std::vector<std::size_t>;
 struct PlayOutcome {
   double step_ms = 0;
   std::int64_t peak_bytes = 0;
-  std::string refused;  ///< why it cannot be run; empty: it can, and the figures are there
+  std::string refused{};  ///< why it was not played; empty: it was, and the figures are there
+  bool invalid = false;   ///< it was refused because no run can have these settings
 };
 
 struct Played {

@@ -12,6 +12,13 @@ inline constexpr double kSlowRank = 1.1;
   return others > 0 && own >= kSlowRank * others;
 }
 
+/// Of one step: whether it counts among those in which the rank was behind. Less than a slow rank's, since
+/// one that is slow on the whole is not so in every step.
+inline constexpr double kLongerInStep = 1.05;
+[[nodiscard]] constexpr bool computes_longer(double own, double others) noexcept {
+  return others > 0 && own > kLongerInStep * others;
+}
+
 /// Medians of all ranks but one: with few of them the slow one is no part of what it is compared with.
 class OthersMedian {
  public:

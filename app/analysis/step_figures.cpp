@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 
+#include "app/analysis/memory.h"
+
 namespace shardscope::analysis {
 namespace {
 
@@ -53,16 +55,6 @@ ValuesByStep exposed_times(const store::Store&, const Digest& digest) {
 }
 ValuesByStep idle_times(const store::Store&, const Digest& digest) {
   return mean_over_ranks(digest, &TimePartition::idle_ns);
-}
-
-std::optional<double> device_peak_mib(const Summary& summary) {
-  std::optional<double> peak;
-  for (const RankSummary& rank : summary.ranks) {
-    const auto at = rank.memory_peak.find(instrumentation::MemoryPool::device);
-    if (at != rank.memory_peak.end())
-      peak = std::max(peak.value_or(0), static_cast<double>(at->second.total()) / (1024.0 * 1024.0));
-  }
-  return peak;
 }
 
 std::optional<double> elements_of_step(const Summary& summary) { return summary.elements_per_step; }

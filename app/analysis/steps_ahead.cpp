@@ -10,14 +10,6 @@ namespace {
 /// Of a live run: what other threads of a rank say of a step may come this long after it.
 constexpr std::int64_t kSettling_ns = 4'000'000'000;
 
-/// Steps that end by then are known whole.
-std::int64_t known_until(const store::Store& store, std::int64_t until_ns) {
-  if (!store.bounds()) return until_ns;
-  std::int64_t known = store.end_ns();
-  for (const store::RankRow& row : store.ranks()) known = std::min(known, row.last_ns);
-  return std::min(until_ns, known - kSettling_ns);
-}
-
 /// Whether something is missing that may say how long the step lasts. A step of a live run may still get
 /// longer on another rank.
 bool lacks_events(const store::Store& store, std::uint32_t rank, std::int64_t from_ns, std::uint32_t step) {
@@ -31,6 +23,13 @@ bool lacks_events(const store::Store& store, std::uint32_t rank, std::int64_t fr
 }
 
 }  // namespace
+
+std::int64_t steps_known_until(const store::Store& store, std::int64_t until_ns) {
+  if (!store.bounds()) return until_ns;
+  std::int64_t known = store.end_ns();
+  for (const store::RankRow& row : store.ranks()) known = std::min(known, row.last_ns);
+  return std::min(until_ns, known - kSettling_ns);
+}
 
 const RankReading* StepsAhead::next(std::uint32_t rank, std::int64_t from_ns) {
   const auto found = ranks_.find(rank);
@@ -51,14 +50,13 @@ std::optional<RankReading> StepsAhead::take(std::uint32_t rank, const StepWindow
 }
 
 void StepsAhead::read(const store::Store& store, std::uint32_t rank, std::int64_t from_ns,
-                      std::int64_t until_ns, const std::function<bool()>& out_of_time) {
+                      std::int64_t known_until_ns, const std::function<bool()>& out_of_time) {
   if (store.ranks().size() <= kManyRanks) return;
   const std::size_t room = kMostBytes / store.ranks().size();
-  const std::int64_t known_ns = known_until(store, until_ns);
   std::deque<RankReading>& steps = ranks_[rank];
   std::size_t bytes = 0;
   while (steps.size() < kMostSteps && bytes < room && !out_of_time()) {
-    const std::optional<StepWindow> window = step_from(store, rank, from_ns, known_ns);
+    const std::optional<StepWindow> window = step_from(store, rank, from_ns, known_until_ns);
     // Looking for it may have found that a block cannot be read: after that, not before.
     if (!window || lacks_events(store, rank, from_ns, window->step)) return;
     steps.push_back(read_step(store, rank, *window));

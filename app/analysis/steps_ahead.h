@@ -12,6 +12,10 @@
 
 namespace shardscope::analysis {
 
+/// Steps that end by then, `until_ns` at most, are known whole of every rank. Goes over all ranks: it is
+/// taken once for all that are read.
+[[nodiscard]] std::int64_t steps_known_until(const store::Store& store, std::int64_t until_ns);
+
 /// [Note: steps read ahead]
 /// A digest takes step after step, of each all ranks. The events of a rank lie in blocks of many steps, and a
 /// store has room for the blocks of some ranks: of thousands each step would read and decode the block of
@@ -25,9 +29,9 @@ class StepsAhead {
   [[nodiscard]] const RankReading* next(std::uint32_t rank, std::int64_t from_ns);
   /// The same, which is due.
   [[nodiscard]] std::optional<RankReading> take(std::uint32_t rank, const StepWindow& window);
-  /// Reads steps of a rank from `from_ns` on that have ended by `until_ns`: as many as it has room and time
-  /// for.
-  void read(const store::Store& store, std::uint32_t rank, std::int64_t from_ns, std::int64_t until_ns,
+  /// Reads steps of a rank from `from_ns` on that have ended by `known_until_ns` (steps_known_until): as many
+  /// as it has room and time for.
+  void read(const store::Store& store, std::uint32_t rank, std::int64_t from_ns, std::int64_t known_until_ns,
             const std::function<bool()>& out_of_time);
 
   /// With fewer ranks the store has room for a block of each.

@@ -376,23 +376,27 @@ Summary summarize(const store::Store& store, const Digest& digest) {
   return summary;
 }
 
-Summary summarize(const store::Store& store) {
-  Digest digest;
-  (void)digest.update(store);
-  return summarize(store, digest);
-}
+Summary summarize(const store::Store& store) { return summarize(store, digest_of(store)); }
 
-Summary summarize(const store::Store& store, const store::RecordingInfo& info) {
-  Summary summary = summarize(store);
+Summary summarize(const store::Store& store, const store::RecordingInfo& info, const Digest& digest) {
+  Summary summary = summarize(store, digest);
   summary.problems = info.problems;
   summary.distributions = distributions(store, info);
   return summary;
 }
 
-Summary whole_summary(const store::Store& store, const store::RecordingInfo& info) {
-  Summary summary = summarize(store, info);
+Summary summarize(const store::Store& store, const store::RecordingInfo& info) {
+  return summarize(store, info, digest_of(store));
+}
+
+Summary whole_summary(const store::Store& store, const store::RecordingInfo& info, const Digest& digest) {
+  Summary summary = summarize(store, info, digest);
   if (summary.stage == 3) summary.scheduling = compare_scheduling(store);
   return summary;
+}
+
+Summary whole_summary(const store::Store& store, const store::RecordingInfo& info) {
+  return whole_summary(store, info, digest_of(store));
 }
 
 }  // namespace shardscope::analysis

@@ -239,6 +239,8 @@ struct Advice {
   std::vector<Change> changes{};
   std::string next_step{};
 };
+/// What a finding's bytes are: of a rank's memory, or what it communicates in a step.
+enum class BytesOf : std::uint8_t { memory, communication };
 /// A diagnosis: what, how much, why, what to do. docs/findings has a page of each id.
 struct Finding {
   instrumentation::Severity severity{};
@@ -249,7 +251,7 @@ struct Finding {
   std::string id{}, page{}, panel{};         ///< "straggler", "docs/findings/straggler.md", "timeline"
   std::optional<double> cost_ms{};           ///< of a step
   std::optional<double> cost_once_ms{};      ///< of the run
-  std::optional<std::int64_t> cost_bytes{};  ///< of a rank's memory, or of a step's communication
+  std::optional<std::int64_t> cost_bytes{};  ///< of what `bytes_of` says
   std::vector<Change> changes{};             ///< settings that this stage, framework and cause have
   /// By how much what-if predicts that a step gets shorter with all changes, and the device's peak smaller.
   std::optional<double> gain_ms{};
@@ -260,6 +262,7 @@ struct Finding {
   /// are those of the first.
   std::vector<Advice> options{};
   std::string otherwise{};  ///< what to do where none of them gains
+  BytesOf bytes_of = BytesOf::memory;
 };
 /// Causes before symptoms; within the same severity what costs more comes first. The digest is of all
 /// completed steps.

@@ -151,7 +151,7 @@ std::string verdict_of(const std::vector<SweepSide>& sides, const Sweep& result)
   if (!faster.empty()) say(fmt::format("Faster than {}: {}.", first, joined(faster)));
   if (!slower.empty()) say(fmt::format("Slower than {}: {}.", first, joined(slower)));
   if (!alike.empty())
-    say(fmt::format("No difference to {} in step time that the steps bear: {}.", first, joined(alike)));
+    say(fmt::format("No significant difference to {} in step time: {}.", first, joined(alike)));
   if (!unknown.empty())
     say(
         fmt::format("No verdict on {}: fewer than {} measured steps with the same number as one of {} (the "

@@ -35,7 +35,7 @@ std::vector<std::string> unlike_trainings(const Run& a, const Run& b) {
   constexpr double kLike = 0.05;
   const auto tokens_a = tokens_of_a_step(a), tokens_b = tokens_of_a_step(b);
   if (tokens_a && tokens_b && (*tokens_b < (1 - kLike) * *tokens_a || *tokens_a < (1 - kLike) * *tokens_b))
-    out.push_back(fmt::format("tokens of a step: {:.0f} and {:.0f}", *tokens_a, *tokens_b));
+    out.push_back(fmt::format("{}: {:.0f} and {:.0f}", kUnlikeTokens, *tokens_a, *tokens_b));
   return out;
 }
 

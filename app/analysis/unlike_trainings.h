@@ -3,12 +3,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/analysis/summary.h"
 
 namespace shardscope::analysis {
 
+/// How the entry of other batches begins.
+inline constexpr std::string_view kUnlikeTokens = "tokens of a step";
 /// "model: gpt2 (124,439,808 parameters) and gpt-mini (...)", "ranks: 2 and 4", "tokens of a step: ...".
 /// Empty: nothing differs that both recorded.
 [[nodiscard]] std::vector<std::string> unlike_trainings(const Run& a, const Run& b);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/summary.h"
 #include "app/arrow/table.h"
@@ -114,10 +115,11 @@ std::string summary_json(const Opened& opened) {
 
 std::string findings_json(const Opened& opened) {
   namespace analysis = shardscope::analysis;
-  const analysis::Summary summary = analysis::summarize(opened.store, opened.info);
+  const analysis::Digest digest = analysis::digest_of(opened.store);
+  const analysis::Summary summary = analysis::summarize(opened.store, opened.info, digest);
   const bool simulated = opened.store.has_tables() && opened.store.tables().simulated;
   return shardscope::instrumentation::plain_json(
-      analysis::findings_json(analysis::find(opened.store, summary), simulated));
+      analysis::findings_json(analysis::find(opened.store, summary, digest), simulated));
 }
 
 std::string info_json(const Opened& opened) {

@@ -33,12 +33,12 @@ class AdvicePlayer {
 
   analysis::PlayOutcome play(const std::vector<analysis::Change>& changes) {
     if (why_not_.empty() && !run_) fit();
-    if (!why_not_.empty()) return {0, 0, why_not_};
+    if (!why_not_.empty()) return {.refused = why_not_};
     if (changes.empty()) return recorded_;
-    if (left_ == 0) return {0, 0, "as many changes were played as `--plays` allows"};
+    if (left_ == 0) return {.refused = "as many changes were played as `--plays` allows"};
     if (Clock::now() > until_)
-      return {0, 0,
-              fmt::format("the {:.0f} s for it were over; `shardscope what-if` plays it", kAdviceSeconds)};
+      return {.refused = fmt::format("the {:.0f} s for it were over; `shardscope what-if` plays it",
+                                     kAdviceSeconds)};
     --left_;
     std::vector<std::string> sets;
     for (const analysis::Change& change : changes) sets.push_back(change.key + "=" + change.value);
@@ -67,7 +67,7 @@ class AdvicePlayer {
     try {
       run_.emplace(options);
       run_->set_machine(run_->changed());
-      recorded_ = {run_->modelled().pace.step_ms, device_peak(run_->modelled().store), {}};
+      recorded_ = {run_->modelled().pace.step_ms, device_peak(run_->modelled().store)};
       const double error = run_->model_error_pct();
       if (std::abs(error) > kMostModelErrorPct)
         why_not_ = fmt::format("the model makes {:+.0f} % of the recorded step time", error);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "app/analysis/advice.h"
+#include "app/analysis/digest.h"
 #include "app/analysis/summary.h"
 #include "app/cli/advice_player.h"
 #include "app/cli/process.h"
@@ -22,13 +23,15 @@ void write_report(const std::string& recording, const std::string& html, const s
   store::RecordingInfo info;
   const store::Store store = store::open_recording(recording, &info);
   for (const std::string& problem : info.problems) say(stderr, "shardscope: {}: {}\n", recording, problem);
-  const analysis::Summary summary = analysis::whole_summary(store, info);
+  const analysis::Digest digest = analysis::digest_of(store);
+  const analysis::Summary summary = analysis::whole_summary(store, info, digest);
   std::optional<analysis::Comparison> comparison;
   if (!baseline.empty()) {
     store::RecordingInfo base_info;
     const store::Store base = store::open_recording(baseline, &base_info);
-    const analysis::Summary base_summary = analysis::summarize(base, base_info);
-    comparison = analysis::compare({{&base, &base_summary}}, {{&store, &summary}});
+    const analysis::Digest base_digest = analysis::digest_of(base);
+    const analysis::Summary base_summary = analysis::summarize(base, base_info, base_digest);
+    comparison = analysis::compare({{&base, &base_summary, &base_digest}}, {{&store, &summary, &digest}});
   }
   std::vector<exporter::Note> notes;
   try {
@@ -37,9 +40,9 @@ void write_report(const std::string& recording, const std::string& html, const s
   } catch (const std::runtime_error& broken) {
     say(stderr, "shardscope: {}; the report has no notes\n", broken.what());
   }
-  std::vector<analysis::Finding> findings = analysis::find(store, summary);
+  std::vector<analysis::Finding> findings = analysis::find(store, summary, digest);
   analysis::try_advice(findings, player_of(recording, store));
-  exporter::write_html_report(html, store, summary, info.problems, comparison, notes, &findings);
+  exporter::write_html_report(html, store, summary, info.problems, comparison, notes, &findings, &digest);
 }
 
 std::vector<std::string> write_screenshots(const std::string& recording, const std::string& folder,

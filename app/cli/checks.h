@@ -14,6 +14,14 @@ namespace shardscope::cli {
 
 using config::kAboveZero;
 
+// What options that several verbs have say of themselves.
+inline constexpr const char* kInsecureText =
+    "Without keys: anyone who reaches the endpoint can read and control the run (docs/security.md)";
+inline constexpr const char* kKeyText =
+    "Key file (docs/security.md; default: the one SHARDSCOPE_KEY names, else found by the endpoint; none: "
+    "without)";
+inline constexpr const char* kKeyIfAskedText = "Key file for an endpoint that asks for one";
+
 /// CLI::Range takes NaN for a number in it, where check_option_values() does not come before.
 inline const CLI::Validator kUpToOne(
     [](std::string& text) {

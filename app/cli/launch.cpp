@@ -197,7 +197,7 @@ void check_counts(const LaunchOptions& options) {
 
 void warn_if_insecure(const collector::CollectorOptions& options, const std::string& endpoint) {
   if (!options.insecure || !options.keys.empty()) return;
-  say(stderr, "shardscope: warning: --insecure: whoever reaches {} can read and control this run\n",
+  say(stderr, "shardscope: warning: --insecure: anyone who reaches {} can read and control this run\n",
       endpoint);
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "app/cli/verb.h"
@@ -33,11 +34,14 @@ std::vector<std::uint32_t> ranks_of(const store::Store& store, std::string_view 
     const std::string_view part = list.substr(0, comma);
     const auto range = range_of(part);
     if (!range) throw UserError(fmt::format("--ranks {}: is not like 0,4-7", part), 2);
-    const std::size_t before = ranks.size();
+    bool any = false;
     for (const store::RankRow& row : store.ranks()) {
-      if (row.rank >= range->first && row.rank <= range->second) ranks.push_back(row.rank);
+      if (row.rank < range->first || row.rank > range->second) continue;
+      any = true;
+      // Parts may overlap.
+      if (std::ranges::find(ranks, row.rank) == ranks.end()) ranks.push_back(row.rank);
     }
-    if (ranks.size() == before) throw UserError(fmt::format("--ranks {}: there is no such rank", part));
+    if (!any) throw UserError(fmt::format("--ranks {}: there is no such rank", part));
     list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
   }
   return ranks;

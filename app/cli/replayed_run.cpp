@@ -140,9 +140,9 @@ void check_link(const char* what, const char* option, const std::string& given,
 
 std::int64_t device_peak(const store::Store& store) {
   std::int64_t peak = 0;
-  for (const analysis::RankSummary& rank : analysis::summarize(store).ranks) {
-    const auto at = rank.memory_peak.find(ev::MemoryPool::device);
-    if (at != rank.memory_peak.end()) peak = std::max(peak, at->second.total());
+  for (const store::RankRow& rank : store.ranks()) {
+    if (const auto held = store.memory_peak(rank.rank, ev::MemoryPool::device))
+      peak = std::max(peak, held->total());
   }
   return peak;
 }
@@ -191,6 +191,7 @@ void ReplayedRun::fit() {
   rates_.inside = pace_.inside.value_or(unused);
   rates_.between = pace_.between.value_or(unused);
   rates_.host = pace_.host.value_or(unused);
+  rates_.nvme = pace_.nvme;
   const TemporaryConfig base(text_, name_, {});
   run_ = std::make_unique<ModelledRun>(model_, tables.world);
   run_->set_quiet(options_.quiet);
@@ -276,12 +277,14 @@ analysis::PlayOutcome ReplayedRun::outcome_of(const std::vector<std::string>& se
     const TemporaryConfig with_sets = changed(sets);
     const Measured played = read_measured(play(with_sets));
     check_links(played.pace);
-    return {played.pace.step_ms, device_peak(played.store), {}};
-  } catch (const UserError& error) {
-    if (interrupted()) throw;
-    return {0, 0, error.what()};
+    return {.step_ms = played.pace.step_ms, .peak_bytes = device_peak(played.store)};
   } catch (const config::ConfigError& error) {
-    return {0, 0, error.what()};
+    return {.refused = error.what(), .invalid = true};
+  } catch (const std::runtime_error& error) {  // UserError is one
+    if (interrupted()) throw;
+    return {.refused = error.what()};
+  } catch (const std::invalid_argument& error) {  // of measure_pace: the played run says too little
+    return {.refused = error.what()};
   }
 }
 

@@ -56,7 +56,7 @@ class ReplayedRun {
   /// Throws UserError where `played` used a link whose speed is not known.
   void check_links(const analysis::Pace& played) const;
   /// Plays the recorded configuration with `sets`, which must need no other machine. What cannot be played
-  /// is refused; throws UserError where the user has interrupted it.
+  /// or measured is refused; throws UserError where the user has interrupted it.
   [[nodiscard]] analysis::PlayOutcome outcome_of(const std::vector<std::string>& sets);
   /// 100 (modelled / recorded - 1).
   [[nodiscard]] double model_error_pct() const noexcept;

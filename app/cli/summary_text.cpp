@@ -359,7 +359,7 @@ std::string findings_text(const std::vector<analysis::Finding>& findings, bool s
     const auto add = [&](const std::string& part) { cost += (cost.empty() ? "" : ", ") + part; };
     if (finding.cost_ms) add(fmt::format("{:.1f} ms of a step", *finding.cost_ms));
     if (finding.cost_once_ms) add(fmt::format("{:.0f} ms once", *finding.cost_once_ms));
-    if (finding.cost_bytes) add(analysis::bytes_text(*finding.cost_bytes));
+    if (finding.cost_bytes) add(analysis::bytes_cost_text(finding));
     if (!cost.empty()) text += "         Cost: " + cost + "\n";
     for (const std::string& follower : finding.explains)
       text += plain_format("         Explains: {}\n", follower);

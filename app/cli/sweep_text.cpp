@@ -13,7 +13,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// Of a value against the first side's: what its interval bears.
+/// Of a value against the first side's: what its interval says.
 const char* judged(const analysis::SweepFigure& figure, const analysis::SweepValue& value) {
   if (!value.interval) return "";
   if (!value.differs()) return "no difference";

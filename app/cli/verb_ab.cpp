@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "app/analysis/digest.h"
 #include "app/analysis/summary.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/process.h"
@@ -44,10 +45,11 @@ struct Side {
 
 struct Measured {
   std::vector<store::Store> stores;
+  std::vector<analysis::Digest> digests;
   std::vector<analysis::Summary> summaries;
   [[nodiscard]] std::vector<analysis::Run> runs() const {
     std::vector<analysis::Run> all;
-    for (std::size_t i = 0; i < stores.size(); ++i) all.push_back({&stores[i], &summaries[i]});
+    for (std::size_t i = 0; i < stores.size(); ++i) all.push_back({&stores[i], &summaries[i], &digests[i]});
     return all;
   }
 };
@@ -224,7 +226,9 @@ int ab(AbOptions& options) {
       if (code != 0) return code;
       store::RecordingInfo info;
       measured[side].stores.push_back(store::open_recording(launch_options.record, &info));
-      measured[side].summaries.push_back(analysis::summarize(measured[side].stores.back()));
+      measured[side].digests.push_back(analysis::digest_of(measured[side].stores.back()));
+      measured[side].summaries.push_back(
+          analysis::summarize(measured[side].stores.back(), measured[side].digests.back()));
       measured[side].summaries.back().problems = info.problems;
     }
   }

@@ -166,9 +166,7 @@ void add_attach(CLI::App& app, Action& action) {
   verb->add_option(
       "--keys", options->collector.keys,
       "Let in programs that have a key of this folder (`shardscope keys DIR`, docs/security.md)");
-  verb->add_flag(
-      "--insecure", options->collector.insecure,
-      "Without keys: anyone who reaches the endpoint can read and control the run (docs/security.md)");
+  verb->add_flag("--insecure", options->collector.insecure, kInsecureText);
   verb->add_option("command", options->command, "The training command, after `--`")->required();
   verb->positionals_at_end();
   verb->callback([options, &action] { action = [options] { return attach(*options); }; });

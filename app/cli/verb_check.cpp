@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "app/analysis/check.h"
+#include "app/analysis/digest.h"
 #include "app/analysis/unlike_trainings.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
@@ -41,8 +42,10 @@ int check(const CheckOptions& options) {
     return store;
   };
   const store::Store base = open(options.baseline), run = open(options.recording);
-  const analysis::Summary of_base = analysis::summarize(base), of_run = analysis::summarize(run);
-  const auto checked = analysis::check({&base, &of_base}, {&run, &of_run}, limits);
+  const analysis::Digest base_digest = analysis::digest_of(base), run_digest = analysis::digest_of(run);
+  const analysis::Summary of_base = analysis::summarize(base, base_digest),
+                          of_run = analysis::summarize(run, run_digest);
+  const auto checked = analysis::check({&base, &of_base, &base_digest}, {&run, &of_run, &run_digest}, limits);
   const auto unlike = analysis::unlike_trainings({&base, &of_base}, {&run, &of_run});
   if (!unlike.empty())
     say(stderr, "shardscope: check: not the same training as the baseline{}\n",

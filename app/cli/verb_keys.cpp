@@ -128,7 +128,7 @@ void add_keys(CLI::App& app, Action& action) {
       "--of", options->of,
       "Print the key file of the collector that listens at this endpoint of this machine; for an ssh tunnel");
   of->excludes(folder);
-  verb->add_option("--right", options->right, "What the key of --of is to allow: view, control or publish")
+  verb->add_option("--right", options->right, "What the key of --of is to allow")
       ->check(CLI::IsMember({"view", "control", "publish"}))
       ->needs(of)
       ->capture_default_str();

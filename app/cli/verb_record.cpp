@@ -118,9 +118,7 @@ void add_common(CLI::App& verb, Options& options) {
       ->capture_default_str();
   verb.add_option("--keys", options.collector.keys,
                   "Let in programs that have a key of this folder (`shardscope keys DIR`, docs/security.md)");
-  verb.add_flag(
-      "--insecure", options.collector.insecure,
-      "Without keys: anyone who reaches the endpoint can read and control the run (docs/security.md)");
+  verb.add_flag("--insecure", options.collector.insecure, kInsecureText);
   verb.add_flag("--overwrite", options.overwrite, "Replace an existing recording");
   add_detach_options(verb, options.background);
 }

@@ -122,9 +122,7 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option(
       "--keys", options->keys,
       "Let in programs that have a key of this folder (`shardscope keys DIR`, docs/security.md)");
-  verb->add_flag(
-      "--insecure", options->insecure,
-      "Without keys: anyone who reaches the endpoint can read and control the run (docs/security.md)");
+  verb->add_flag("--insecure", options->insecure, kInsecureText);
   CLI::Option* view =
       verb->add_flag("--view,!--no-view", options->view, "Open the dashboard on the run (default: no)");
   auto background = std::make_shared<DetachOptions>();

@@ -23,10 +23,7 @@ void add_view(CLI::App& app, Action& action) {
           "source", options->sources,
           "Endpoint (tcp://host:port) or recording; two recordings are compared; none: choose in the window")
       ->expected(0, 2);
-  verb->add_option(
-      "--key", options->key,
-      "Key file (docs/security.md; default: the one SHARDSCOPE_KEY names, else found by the endpoint; none: "
-      "without)");
+  verb->add_option("--key", options->key, kKeyText);
   verb->add_option("--screenshot", options->screenshot, "Render to this PNG without a window and end");
   verb->add_option(
       "--panel", options->panel,

@@ -330,9 +330,7 @@ void add_watch(CLI::App& app, Action& action) {
   verb->add_option("endpoint", options->endpoint, "Endpoint of the collector (tcp://host:port)")
       ->check(kEndpoint)
       ->required();
-  verb->add_option("--key", options->key,
-                   "Key file (docs/security.md; default: the one SHARDSCOPE_KEY names, else found by the "
-                   "endpoint; none: without)");
+  verb->add_option("--key", options->key, kKeyText);
   verb->add_option("--interval", options->interval_s, "Seconds between two lines, at most a day")
       ->check(kAboveZero)
       ->check(CLI::Range(0.0, 86400.0))
@@ -340,8 +338,9 @@ void add_watch(CLI::App& app, Action& action) {
   verb->add_flag("--json", options->json, "A line of JSON per interval, for programs");
   verb->add_option("--metrics", options->metrics,
                    "Write the figures to this file in OpenMetrics' format, anew at each interval");
-  verb->add_option("--prometheus", options->prometheus,
-                   "Serve them at http://HOST:PORT/metrics (127.0.0.1:9464; readable by whoever reaches it)");
+  verb->add_option(
+      "--prometheus", options->prometheus,
+      "Serve them at http://HOST:PORT/metrics (127.0.0.1:9464; readable by anyone who reaches it)");
   std::vector<std::string> names;
   for (std::size_t kind = 0; kind < analysis::kTriggerKinds; ++kind)
     names.emplace_back(analysis::name_of(static_cast<analysis::TriggerKind>(kind)));

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/pace.h"
 #include "app/analysis/summary.h"
@@ -105,9 +106,11 @@ int what_if(const WhatIfOptions& options) {
           fmt::format("-o {}: {}; choose a file that can be written", options.out, error.message()));
   }
 
-  const analysis::Summary summary_a = analysis::summarize(a.store), summary_b = analysis::summarize(b.store);
+  const analysis::Digest digest_a = analysis::digest_of(a.store), digest_b = analysis::digest_of(b.store);
+  const analysis::Summary summary_a = analysis::summarize(a.store, digest_a),
+                          summary_b = analysis::summarize(b.store, digest_b);
   const analysis::Comparison comparison =
-      analysis::compare({{&a.store, &summary_a}}, {{&b.store, &summary_b}});
+      analysis::compare({{&a.store, &summary_a, &digest_a}}, {{&b.store, &summary_b, &digest_b}});
   if (interrupted()) {
     throw UserError(fmt::format("interrupted ({}): nothing is compared", interrupt_name()), interrupt_code());
   }

@@ -137,7 +137,7 @@ void add_why(CLI::App& app, Action& action) {
       "Why a run stands still: who waits in which collective for whom, and what the missing rank does");
   verb->add_option("run", options->run,
                    "Endpoint of a collector (tcp://..., ipc://...) or recording (*.zscope)");
-  verb->add_option("--key", options->key, "Key file for an endpoint that asks for one");
+  verb->add_option("--key", options->key, kKeyIfAskedText);
   verb->add_option("--quiet", options->quiet_s,
                    "Seconds without an event after which a live run counts as standing")
       ->check(kAboveZero)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/analysis/advice.h"
+#include "app/analysis/digest.h"
 #include "app/analysis/distributions.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework.h"
@@ -22,6 +23,7 @@
 #include "app/analysis/unmatched_ends_json.h"
 #include "app/cli/advice_player.h"
 #include "app/cli/artifacts.h"
+#include "app/cli/checks.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/live_look.h"
 #include "app/cli/say.h"
@@ -245,12 +247,14 @@ int print_findings(const Reading& reading) {
       say(stderr, "shardscope: {}: not all of the run has come within {:.0f} s\n", reading.file,
           kMostSeconds);
     if (!store.has_tables())
-      throw UserError(reading.file + ": nothing has come of any rank; ask again later");
+      throw UserError(reading.file + ": no event of any rank has arrived; ask again later");
   } else {
     store = open(reading.file, info);
   }
   const bool live = is_endpoint(reading.file);
-  auto findings = analysis::find(store, live ? analysis::summarize(store) : analysis::summarize(store, info));
+  const analysis::Digest digest = analysis::digest_of(store);
+  auto findings = analysis::find(
+      store, live ? analysis::summarize(store, digest) : analysis::summarize(store, info, digest), digest);
   if (!live && reading.plays > 0)
     analysis::try_advice(findings, player_of(reading.file, store, reading.plays));
   const bool simulated = store.tables().simulated;
@@ -266,15 +270,18 @@ int print_sweep(const Reading& reading) {
   if (files.size() > kMostSides)
     throw UserError(fmt::format("{} recordings: more than {}; compare fewer", files.size(), kMostSides), 2);
   std::vector<store::Store> stores;
+  std::vector<analysis::Digest> digests;
   std::vector<analysis::Summary> summaries;
   stores.reserve(files.size());  // sides refer to them
+  digests.reserve(files.size());
   summaries.reserve(files.size());
   std::vector<analysis::SweepSide> sides;
   for (const std::string& file : files) {
     store::RecordingInfo info;
     stores.push_back(open(file, info));
-    summaries.push_back(analysis::summarize(stores.back(), info));
-    sides.push_back({side_letter(sides.size()), {{&stores.back(), &summaries.back()}}});
+    digests.push_back(analysis::digest_of(stores.back()));
+    summaries.push_back(analysis::summarize(stores.back(), info, digests.back()));
+    sides.push_back({side_letter(sides.size()), {{&stores.back(), &summaries.back(), &digests.back()}}});
   }
   const analysis::Sweep sweep = analysis::sweep(sides);
   if (reading.json) {
@@ -307,15 +314,16 @@ int print_comparison(const Reading& reading) {
   const std::string& other = reading.others.front();
   store::RecordingInfo info_a, info_b;
   const store::Store a = open(reading.file, info_a), b = open(other, info_b);
-  const analysis::Summary summary_a = analysis::summarize(a, info_a),
-                          summary_b = analysis::summarize(b, info_b);
-  const analysis::Comparison comparison = analysis::compare({{&a, &summary_a}}, {{&b, &summary_b}});
+  const analysis::Digest digest_a = analysis::digest_of(a), digest_b = analysis::digest_of(b);
+  const analysis::Summary summary_a = analysis::summarize(a, info_a, digest_a),
+                          summary_b = analysis::summarize(b, info_b, digest_b);
+  const analysis::Run run_a{&a, &summary_a, &digest_a}, run_b{&b, &summary_b, &digest_b};
+  const analysis::Comparison comparison = analysis::compare({run_a}, {run_b});
   if (!reading.json) say("A  {}\nB  {}\n\n", reading.file, other);
-  const analysis::VerdictBasis basis = analysis::verdict_basis({{&a, &summary_a}}, {{&b, &summary_b}});
+  const analysis::VerdictBasis basis = analysis::verdict_basis({run_a}, {run_b});
   std::string text = reading.json ? comparison_json(comparison, basis) : comparison_text(comparison);
   if (!reading.by.empty()) {
-    const analysis::ComparedRows rows =
-        analysis::compare_by({&a, &summary_a}, {&b, &summary_b}, comparisons_by().at(reading.by));
+    const analysis::ComparedRows rows = analysis::compare_by(run_a, run_b, comparisons_by().at(reading.by));
     text = reading.json ? with_rows(text, rows) : text + compared_rows_text(rows);
   }
   say_text(stdout, reading.json ? instrumentation::plain_json(text) : instrumentation::plain_lines(text));
@@ -357,7 +365,7 @@ void add_reading_verbs(CLI::App& app, Action& action) {
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   finds->get_option("recording")->description("Recording (*.zscope) or endpoint of a live run (tcp://...)");
-  finds->add_option("--key", found->key, "Key file for an endpoint that asks for one");
+  finds->add_option("--key", found->key, kKeyIfAskedText);
   auto [compare, compared] =
       with_json(add("compare", "Two runs or more: medians, spread, changed keys, verdict", print_comparison));
   compare
@@ -383,8 +391,8 @@ void add_reading_verbs(CLI::App& app, Action& action) {
       });
   ExportChoice& choice = exported->exported;
   out->add_option("--format", choice.format,
-                  "chrome, perfetto (both for ui.perfetto.dev), kineto (PyTorch's profiler: for HTA and "
-                  "TraceLens), csv, sqlite or otlp (OpenTelemetry spans)")
+                  "chrome and perfetto are for ui.perfetto.dev, kineto (PyTorch's profiler) for HTA and "
+                  "TraceLens, otlp is OpenTelemetry's spans")
       ->check(CLI::IsMember(export_formats()))
       ->capture_default_str();
   out->add_option("-o,--output", choice.out, "File to write (csv, kineto: folder)")->required();

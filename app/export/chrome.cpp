@@ -171,7 +171,7 @@ class ChromeWriter {
   }
 
   void spans(store::LaneId lane) {
-    walk_spans(store_, lane, [&](const WalkedSpan& walked) {
+    walk_overlapping(store_, lane, options_.from_ns, options_.to_ns, [&](const WalkedSpan& walked) {
       const Span& span = *walked.span;
       std::string name = span_label(store_, lane.rank, span);
       // HTA and TraceLens know communication by names that begin with "nccl", as PyTorch's do.
@@ -275,7 +275,7 @@ class ChromeWriter {
   }
 
   void instants(std::uint32_t rank) {
-    store_.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
+    store_.for_each_instant(rank, options_.from_ns, options_.to_ns, [&](const ev::Event& event) {
       const auto at = static_cast<std::int64_t>(event.ticks);
       switch (event.kind) {
         case EventKind::prefetch_issued: {
@@ -349,7 +349,7 @@ class ChromeWriter {
       if (!store_.memory_peak(rank, pool)) continue;
       const std::string name = std::string("memory ") + store::name_of(pool) + " (bytes)";
       std::int64_t last = -1;
-      store_.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
+      store_.for_each_instant(rank, options_.from_ns, options_.to_ns, [&](const ev::Event& event) {
         if (event.kind != EventKind::memory_alloc && event.kind != EventKind::memory_free) return;
         const auto at = static_cast<std::int64_t>(event.ticks);
         if (ev::as<EventKind::memory_alloc>(event).pool != pool || at == last)

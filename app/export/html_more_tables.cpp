@@ -116,7 +116,7 @@ std::string comparison_html(const analysis::Comparison& comparison) {
     const double change = both ? 100 * (*row.b - *row.a) / *row.a : 0;
     const bool worse = row.lower_is_better ? change > 0 : change < 0;
     const char* const word = std::abs(change) < 0.05 ? ""
-                             : !row.differs()        ? " (no difference that the steps bear)"
+                             : !row.differs()        ? " (no significant difference)"
                              : worse                 ? " (worse)"
                                                      : " (better)";
     table += fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>",

@@ -7,6 +7,7 @@
 
 #include "app/analysis/advice.h"
 #include "app/analysis/digest.h"
+#include "app/analysis/memory.h"
 #include "app/export/html_parts.h"
 #include "app/export/html_template.h"
 #include "app/export/output_file.h"
@@ -21,19 +22,8 @@ namespace {
 
 constexpr std::size_t kMostLines = 24;  ///< of one sort among what there is to know
 
-/// The rank whose device memory had the largest peak; null where there is no rank.
-const analysis::RankSummary* largest_peak(const analysis::Summary& s) {
-  const auto total = [](const analysis::RankSummary& rank) {
-    const auto at = rank.memory_peak.find(instrumentation::MemoryPool::device);
-    return at == rank.memory_peak.end() ? std::int64_t{0} : at->second.total();
-  };
-  const auto largest = std::max_element(s.ranks.begin(), s.ranks.end(),
-                                        [&](const auto& a, const auto& b) { return total(a) < total(b); });
-  return largest == s.ranks.end() ? nullptr : &*largest;
-}
-
 /// The figures that people ask for first.
-std::string key_figures_html(const analysis::Summary& s, const analysis::RankSummary* largest) {
+std::string key_figures_html(const analysis::Summary& s, const std::optional<analysis::DevicePeak>& largest) {
   std::string out = "<dl class=key>";
   const auto figure = [&](const char* name, const std::string& value, const std::string& more) {
     out += fmt::format("<div><dt>{}</dt><dd>{}{}</dd></div>", name, value,
@@ -53,12 +43,8 @@ std::string key_figures_html(const analysis::Summary& s, const analysis::RankSum
   };
   figure("exposed communication", share(all.exposed_comm_ns), "of the time, all ranks");
   figure("overlap", number(known ? all.overlap_pct() : std::nullopt, "{:.1f}", " %"), "of communication");
-  const auto peak = largest == nullptr
-                        ? std::map<instrumentation::MemoryPool, store::MemorySample>::const_iterator{}
-                        : largest->memory_peak.find(instrumentation::MemoryPool::device);
-  const bool any = largest != nullptr && peak != largest->memory_peak.end();
-  figure("peak memory", any ? bytes_text(peak->second.total()) : "—",
-         any ? fmt::format("rank {}", largest->rank) : "");
+  figure("peak memory", largest ? bytes_text(largest->sample->total()) : "—",
+         largest ? fmt::format("rank {}", largest->rank->rank) : "");
   if (s.efficiency && s.efficiency->mfu_pct)
     figure("MFU", fmt::format("{:.1f} %", *s.efficiency->mfu_pct),
            number(s.efficiency->tflops_per_rank, "{:.3g}", " TFLOP/s"));
@@ -72,7 +58,7 @@ std::string findings_html(const std::vector<analysis::Finding>& findings) {
     std::string cost;
     if (finding.cost_ms) cost += fmt::format("<span>{:.1f} ms of a step</span>", *finding.cost_ms);
     if (finding.cost_once_ms) cost += fmt::format("<span>{:.0f} ms once</span>", *finding.cost_once_ms);
-    if (finding.cost_bytes) cost += fmt::format("<span>{}</span>", bytes_text(*finding.cost_bytes));
+    if (finding.cost_bytes) cost += fmt::format("<span>{}</span>", analysis::bytes_cost_text(finding));
     if (!cost.empty()) cost = "<p class=cost>Cost: " + cost + "</p>";
     std::string more;
     for (const std::string& follower : finding.explains) more += "<br>Explains: " + escape_html(follower);
@@ -137,11 +123,14 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
 std::string html_report(const store::Store& store, const analysis::Summary& s,
                         const std::vector<std::string>& problems,
                         const std::optional<analysis::Comparison>& comparison, const std::vector<Note>& notes,
-                        const std::vector<analysis::Finding>* findings) {
+                        const std::vector<analysis::Finding>* findings, const analysis::Digest* given) {
   const std::string model = escape_html(s.model);
-  const analysis::RankSummary* largest = largest_peak(s);
-  analysis::Digest digest;
-  digest.update(store);
+  const auto largest = analysis::largest_device_peak(s);
+  const analysis::RankSummary* const shown = largest           ? largest->rank
+                                             : s.ranks.empty() ? nullptr
+                                                               : &s.ranks.front();
+  const analysis::Digest made = given == nullptr ? analysis::digest_of(store) : analysis::Digest();
+  const analysis::Digest& digest = given != nullptr ? *given : made;
   return fill_template(
       assets::report_page,
       {{"title",
@@ -163,8 +152,8 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
        {"ranks", ranks_html(store, s)},
        {"loss", s.simulated || s.loss.empty() ? "" : loss_html(s.loss, s.eval_loss)},
        {"partition", partition_html(store)},
-       {"memory_rank", largest != nullptr ? std::to_string(largest->rank) : ""},
-       {"memory", largest != nullptr ? memory_html(store, s, largest->rank) : ""},
+       {"memory_rank", shown != nullptr ? std::to_string(shown->rank) : ""},
+       {"memory", shown != nullptr ? memory_html(store, s, shown->rank) : ""},
        {"communication", communication_html(s)},
        {"distributions", distributions_html(s)},
        {"prefetch", prefetch_html(s)},
@@ -177,9 +166,9 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
                        const std::vector<std::string>& problems,
                        const std::optional<analysis::Comparison>& comparison, const std::vector<Note>& notes,
-                       const std::vector<analysis::Finding>* findings) {
+                       const std::vector<analysis::Finding>* findings, const analysis::Digest* digest) {
   OutputFile file(path);
-  file.stream() << html_report(store, summary, problems, comparison, notes, findings);
+  file.stream() << html_report(store, summary, problems, comparison, notes, findings, digest);
   file.commit();
 }
 

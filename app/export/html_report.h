@@ -14,19 +14,21 @@
 namespace shardscope::exporter {
 
 /// The page as text. `problems`: what is missing or damaged in the recording it was made from. `comparison`:
-/// with another run, which is A. `notes`: the user's. `findings`: of whoever has tried their advice; else
-/// they are made here.
+/// with another run, which is A. `notes`: the user's. `findings`, whose advice was tried, and `digest`, of
+/// all steps: where the caller has them; else they are made here.
 [[nodiscard]] std::string html_report(const store::Store& store, const analysis::Summary& summary,
                                       const std::vector<std::string>& problems,
                                       const std::optional<analysis::Comparison>& comparison = std::nullopt,
                                       const std::vector<Note>& notes = {},
-                                      const std::vector<analysis::Finding>* findings = nullptr);
+                                      const std::vector<analysis::Finding>* findings = nullptr,
+                                      const analysis::Digest* digest = nullptr);
 
 /// Writes it whole or not at all (temporary file, then rename). Throws std::runtime_error: path, reason.
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
                        const std::vector<std::string>& problems,
                        const std::optional<analysis::Comparison>& comparison = std::nullopt,
                        const std::vector<Note>& notes = {},
-                       const std::vector<analysis::Finding>* findings = nullptr);
+                       const std::vector<analysis::Finding>* findings = nullptr,
+                       const analysis::Digest* digest = nullptr);
 
 }  // namespace shardscope::exporter

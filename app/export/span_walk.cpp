@@ -93,12 +93,24 @@ void WalkProgress::part() {
 }
 
 void walk_spans(const Store& store, store::LaneId lane, const std::function<void(const WalkedSpan&)>& visit) {
-  // Part by part, so that memory does not grow with the run.
+  walk_overlapping(store, lane, Store::kBegin, Store::kEnd, visit);
+}
+
+void walk_overlapping(const Store& store, store::LaneId lane, std::int64_t begin_ns, std::int64_t end_ns,
+                      const std::function<void(const WalkedSpan&)>& visit) {
+  // What reaches into the range begins before it.
+  std::int64_t from = begin_ns;
+  for (std::uint8_t d = 0; begin_ns > Store::kBegin && begin_ns < Store::kEnd && d < store.depth_count(lane);
+       ++d) {
+    store.for_each_span(lane, d, begin_ns, begin_ns + 1,
+                        [&](const Span& span) { from = std::min(from, span.begin_ns); });
+  }
   std::vector<std::int64_t> cuts = store.cuts(lane);
   cuts.push_back(Store::kEnd);
-  std::int64_t from = Store::kBegin;
-  for (const std::int64_t to : cuts) {
+  for (const std::int64_t cut : cuts) {
     if (g_progress != nullptr) g_progress->part();
+    const std::int64_t to = std::min(cut, end_ns);
+    if (to <= from) continue;  // outside, and said to be over
     walk_spans(store, lane, from, to, visit);
     from = to;
   }

@@ -27,6 +27,11 @@ void walk_spans(const store::Store& store, store::LaneId lane,
 void walk_spans(const store::Store& store, store::LaneId lane, std::int64_t begin_ns, std::int64_t end_ns,
                 const std::function<void(const WalkedSpan&)>& visit);
 
+/// The same of every span that overlaps [begin, end) and of few others before it; reads little else of the
+/// lane. Part by part, so that memory does not grow with the range.
+void walk_overlapping(const store::Store& store, store::LaneId lane, std::int64_t begin_ns,
+                      std::int64_t end_ns, const std::function<void(const WalkedSpan&)>& visit);
+
 /// While it lives, walks of this thread over whole lanes of the store say how far they are, as a share of all
 /// its lanes, in front of each part of one. What `said` throws ends the walk.
 class WalkProgress {

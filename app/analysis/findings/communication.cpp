@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/quantity_text.h"
@@ -44,6 +43,25 @@ std::int64_t trained_elems(const Facts& facts) {
 double free_compute(const Facts& facts) {
   return std::max(
       0.0, facts.mean(&RankFacts::compute) - (facts.mean(&RankFacts::link) - facts.mean(&RankFacts::moving)));
+}
+
+/// How long each wait for a reduction was after which the same backward went on, in a step of a rank.
+std::vector<std::int64_t> waits_inside_backward(const store::Store& store, const RankStep& rank) {
+  std::vector<store::Span> modules, waits;
+  for_each_span(store, {rank.rank, ev::StreamId::compute}, rank.begin_ns, rank.end_ns,
+                [&](const store::Span& span) {
+                  if (span.kind == ev::EventKind::module_begin) modules.push_back(span);
+                  if (span.kind == ev::EventKind::reduce_wait_begin && span.end_ns != store::kOpen)
+                    waits.push_back(span);
+                });
+  std::ranges::stable_sort(modules, {}, &store::Span::begin_ns);
+  std::vector<std::int64_t> out;
+  for (const store::Span& wait : waits) {
+    const auto next = std::ranges::lower_bound(modules, wait.end_ns, {}, &store::Span::begin_ns);
+    if (next != modules.end() && ev::as<ev::EventKind::module_begin>(*next).pass != ev::Pass::forward)
+      out.push_back(wait.end_ns - wait.begin_ns);
+  }
+  return out;
 }
 
 /// As many elements as these parts of what is trained, where that is what `wanted` says of them.
@@ -114,7 +132,7 @@ void small_buckets(const Facts& facts, Found& found) {
   if (!link || link->latency_us <= 0) return;
   // The latency is that of a hop; a collective pays as many as ranks have bits (pace.h).
   const double latency_ms = buckets * static_cast<double>(facts.micro_steps) * link->latency_us * 1e-3 *
-                            static_cast<double>(std::bit_width(facts.summary.copy_ranks - 1));
+                            hops_of(facts.summary.copy_ranks);
   if (latency_ms < kLatencyShare * exposed) return;
   Finding finding;
   finding.id = "small_bucket";
@@ -161,12 +179,14 @@ void accumulated_reductions(const Facts& facts, Found& found) {
   finding.otherwise = "A larger micro-batch with fewer micro-steps moves fewer bytes for a token.";
   if (finding.options.empty()) finding.next_step = finding.otherwise;
   finding.cost_bytes = (gathers ? 3 : 1) * bytes * (facts.micro_steps - 1);
+  finding.bytes_of = BytesOf::communication;
   found.add_by_cost(facts, saved, std::move(finding));
 }
 
 /// [Note: buckets that wait for their buffers]
 /// The backward waits for a reduction, and goes on after it: no buffer was free for the next bucket. What it
-/// waits for after its last module is the end of the reductions, which every run has.
+/// waits for after its last module is the end of the reductions, which every micro-step has: a forward or
+/// nothing comes next.
 void serialized_buckets(const Facts& facts, Found& found) {
   constexpr std::size_t kSteps = 3;
   if (!communicates(facts) || !facts.zero_keys || !facts.overlap_comm || found.has("overlap_off") ||
@@ -177,18 +197,10 @@ void serialized_buckets(const Facts& facts, Found& found) {
   for (std::size_t i = facts.typical.size(); i-- > 0 && facts.typical.size() - i <= kSteps;) {
     for (const RankStep& rank : facts.digest.steps()[facts.typical[i]].ranks) {
       ++rank_steps;
-      const store::LaneId lane{rank.rank, ev::StreamId::compute};
-      std::int64_t last_module = 0;
-      for_each_span(facts.store, lane, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
-        if (span.kind == ev::EventKind::module_begin) last_module = std::max(last_module, span.begin_ns);
-      });
-      for_each_span(facts.store, lane, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
-        if (span.kind != ev::EventKind::reduce_wait_begin || span.end_ns == store::kOpen ||
-            span.end_ns > last_module)
-          return;
-        waited += span.end_ns - span.begin_ns;
+      for (const std::int64_t wait_ns : waits_inside_backward(facts.store, rank)) {
+        waited += wait_ns;
         ++waits;
-      });
+      }
     }
   }
   if (rank_steps == 0) return;
@@ -300,6 +312,7 @@ void volume_above(const Facts& facts, Found& found) {
                     "Look at the Communication panel, which has the parts of the volume."};
     finding.id = "volume_above";
     finding.cost_bytes = static_cast<std::int64_t>(part.elements_per_step) * (travels_as_f32(facts) ? 4 : 2);
+    finding.bytes_of = BytesOf::communication;
     if (part.cause == VolumeCause::all_reduced && facts.zero_keys && facts.summary.stage < 3 &&
         !facts.zero.reduce_scatter) {
       advise(finding, setting({{"zero_optimization.reduce_scatter", "true"}}));

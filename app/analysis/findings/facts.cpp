@@ -10,6 +10,7 @@
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/slow_rank.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/zero_settings.h"
 
@@ -59,17 +60,6 @@ void divide_steps(Facts& facts) {
   facts.step_ms = median(std::move(typical));
 }
 
-/// Of sorted values without one of them, as quantile() gives it.
-double median_without(const std::vector<double>& sorted, double one) {
-  const auto gone = static_cast<std::size_t>(std::ranges::lower_bound(sorted, one) - sorted.begin());
-  const auto at = [&](std::size_t k) { return sorted[k < gone ? k : k + 1]; };
-  const std::size_t count = sorted.size() - 1;
-  const double middle = 0.5 * static_cast<double>(count - 1);
-  const auto below = static_cast<std::size_t>(std::floor(middle));
-  const std::size_t above = std::min(below + 1, count - 1);
-  return at(below) + (middle - std::floor(middle)) * (at(above) - at(below));
-}
-
 /// Each figure of a rank, and where it is in a step of it.
 struct Figure {
   double RankFacts::*of;
@@ -107,14 +97,14 @@ void add_step(const StepDigest& step, std::unordered_map<std::uint32_t, RankStep
   for (const RankStep& rank : step.ranks) {
     if (rank.time.known()) computed.push_back(ms(rank.time.compute_ns));
   }
-  std::ranges::sort(computed);
   const double others = static_cast<double>(computed.size()) - 1;
+  const OthersMedian medians(std::move(computed));
   for (const RankStep& rank : step.ranks) {
     if (!says_enough(rank)) continue;
     RankSteps& of = ranks[rank.rank];
     of.steps.push_back(&rank);
     const double own = ms(rank.time.compute_ns);
-    of.slower += others > 0 && own > 1.05 * median_without(computed, own) ? 1 : 0;
+    of.slower += computes_longer(own, medians.without(own).value_or(0)) ? 1 : 0;
   }
   if (others <= 0) return;
   for (const Lateness& late : step.late) {

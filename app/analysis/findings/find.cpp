@@ -179,9 +179,7 @@ std::vector<Finding> find(const store::Store& store, const Summary& summary, con
 }
 
 std::vector<Finding> find(const store::Store& store, const Summary& summary) {
-  Digest digest;
-  (void)digest.update(store);
-  return find(store, summary, digest);
+  return find(store, summary, digest_of(store));
 }
 
 }  // namespace shardscope::analysis

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "app/analysis/findings/findings.h"
 
@@ -19,7 +18,7 @@ std::optional<LinkTime> link_time(const Facts& facts) {
   const auto link = link_of(facts);
   if (!link || facts.typical.empty()) return std::nullopt;
   LinkTime time;
-  const double hops = std::bit_width(facts.summary.copy_ranks - 1);
+  const double hops = hops_of(facts.summary.copy_ranks);
   for (const auto& [op, totals] : facts.digest.steps()[facts.typical.back()].ops) {
     time.count += static_cast<double>(totals.count);
     time.bytes += totals.bus_bytes / link->gb_per_s * 1e-6;
@@ -152,7 +151,7 @@ void tiny_gathers(const Facts& facts, Found& found) {
   const auto gathers = ops.find(ev::CollectiveOp::all_gather);
   if (!link || gathers == ops.end()) return;
   const auto count = static_cast<double>(gathers->second.count);
-  const double latency_ms = count * std::bit_width(facts.summary.copy_ranks - 1) * link->latency_us * 1e-3;
+  const double latency_ms = count * hops_of(facts.summary.copy_ranks) * link->latency_us * 1e-3;
   const double bytes_ms = gathers->second.bus_bytes / link->gb_per_s * 1e-6;
   if (count < kMany || latency_ms < bytes_ms) return;
   Finding finding;

@@ -1,4 +1,6 @@
 // Memory: model states above their expression, gathered parameters at the peak, a fragmented allocator.
+#include "app/analysis/memory.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,15 +55,9 @@ void memory_excess(const Facts& facts, Found& found) {
 void gathered_peak(const Facts& facts, Found& found) {
   constexpr double kMuch = 0.3;
   if (!facts.zero_keys || facts.summary.stage != 3 || facts.summary.copy_ranks < 2) return;
-  const RankSummary* worst = nullptr;
-  const store::MemorySample* peak = nullptr;
-  for (const RankSummary& rank : facts.summary.ranks) {
-    const auto at = rank.memory_peak.find(ev::MemoryPool::device);
-    if (at == rank.memory_peak.end() || (peak != nullptr && at->second.total() <= peak->total())) continue;
-    worst = &rank;
-    peak = &at->second;
-  }
-  if (peak == nullptr) return;
+  const auto largest = largest_device_peak(facts.summary);
+  if (!largest) return;
+  const store::MemorySample* const peak = largest->sample;
   const auto of = [&](ev::MemoryCategory category) {
     return peak->bytes[static_cast<std::size_t>(category)];
   };
@@ -76,15 +72,15 @@ void gathered_peak(const Facts& facts, Found& found) {
     reused += facts.store.instant_count(rank.rank, EventKind::release_kept,
                                         static_cast<std::uint8_t>(plan::KeepReason::reused_soon));
   }
-  Finding finding{
-      Severity::info,
-      fmt::format("{:.0f} % of the peak are gathered parameters",
-                  100 * static_cast<double>(gathered) / static_cast<double>(peak->total())),
-      fmt::format("{} of {} on rank {} at {}: {} elements are whole there at once.", bytes_text(gathered),
-                  bytes_text(peak->total()), worst->rank, time_text(peak->at_ns), elements_text(elems)),
-      "",
-      peak->at_ns,
-      worst->rank};
+  Finding finding{Severity::info,
+                  fmt::format("{:.0f} % of the peak are gathered parameters",
+                              100 * static_cast<double>(gathered) / static_cast<double>(peak->total())),
+                  fmt::format("{} of {} on rank {} at {}: {} elements are whole there at once.",
+                              bytes_text(gathered), bytes_text(peak->total()), largest->rank->rank,
+                              time_text(peak->at_ns), elements_text(elems)),
+                  "",
+                  peak->at_ns,
+                  largest->rank->rank};
   finding.id = "gathered_peak";
   finding.cost_bytes = gathered;
   if (reused > 0 && facts.zero.max_reuse_distance > 0) {
@@ -95,9 +91,9 @@ void gathered_peak(const Facts& facts, Found& found) {
                         elements_text(facts.zero.max_reuse_distance))});
   } else {
     // A module's own parameters are gathered whatever the limit says.
-    std::int64_t largest = 1;
-    for (const ev::ParamInfo& param : params) largest = std::max(largest, param.elems);
-    const std::int64_t wanted = std::max(largest, round_elems(static_cast<double>(elems) / 2));
+    std::int64_t largest_param = 1;
+    for (const ev::ParamInfo& param : params) largest_param = std::max(largest_param, param.elems);
+    const std::int64_t wanted = std::max(largest_param, round_elems(static_cast<double>(elems) / 2));
     if (wanted >= elems || wanted >= facts.zero.max_live_parameters) return;
     advise(finding, {{{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}},
                      fmt::format("Where memory is short, lower zero_optimization.stage3_max_live_parameters "

@@ -9,7 +9,6 @@
 #include "app/analysis/block_interval.h"
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/slow_rank.h"
-#include "app/analysis/statistics.h"
 #include "app/store/silences.h"
 
 namespace shardscope::analysis::findings {
@@ -29,11 +28,13 @@ constexpr std::array kClasses{Class{&RankFacts::compute, &TimePartition::compute
 
 /// Of the other ranks: with few of them the slow one is no part of what it is compared with.
 double others_median(const Facts& facts, std::uint32_t rank, double RankFacts::*of) {
-  std::vector<double> others;
-  for (const RankFacts& other : facts.ranks) {
-    if (other.rank != rank) others.push_back(other.*of);
+  std::vector<double> all;
+  double own = 0;
+  for (const RankFacts& one : facts.ranks) {
+    all.push_back(one.*of);
+    if (one.rank == rank) own = one.*of;
   }
-  return others.empty() ? 0 : quantile(std::move(others), 0.5);
+  return OthersMedian(std::move(all)).without(own).value_or(0);
 }
 
 std::string host_of(const Facts& facts, std::uint32_t rank) {
@@ -45,19 +46,15 @@ std::string host_of(const Facts& facts, std::uint32_t rank) {
 
 /// Positions of a rank's micro-batches by the median of the others; 1 where they were not recorded.
 double positions_ratio(const Facts& facts, std::uint32_t rank) {
-  std::vector<double> others;
+  std::vector<double> all;
   double own = 0;
   for (const RankSummary& one : facts.summary.ranks) {
     if (!one.micro_batches) return 1;
-    const auto positions =
-        static_cast<double>(one.micro_batches->positions()) / static_cast<double>(one.micro_batches->count);
-    if (one.rank == rank) {
-      own = positions;
-    } else {
-      others.push_back(positions);
-    }
+    all.push_back(static_cast<double>(one.micro_batches->positions()) /
+                  static_cast<double>(one.micro_batches->count));
+    if (one.rank == rank) own = all.back();
   }
-  const double usual = others.empty() ? 0 : quantile(std::move(others), 0.5);
+  const double usual = OthersMedian(std::move(all)).without(own).value_or(0);
   return usual > 0 ? own / usual : 1;
 }
 
@@ -66,17 +63,14 @@ std::vector<double> excess_by_step(const Facts& facts, std::uint32_t rank, const
   std::vector<double> out;
   for (const std::size_t index : facts.typical) {
     std::optional<double> own;
-    std::vector<double> others;
+    std::vector<double> all;
     for (const RankStep& one : facts.digest.steps()[index].ranks) {
       if (!one.time.known()) continue;
-      const double spent = static_cast<double>(one.time.*of.in_step) * 1e-6;
-      if (one.rank == rank) {
-        own = spent;
-      } else {
-        others.push_back(spent);
-      }
+      all.push_back(static_cast<double>(one.time.*of.in_step) * 1e-6);
+      if (one.rank == rank) own = all.back();
     }
-    if (own && !others.empty()) out.push_back(*own - quantile(std::move(others), 0.5));
+    if (!own) continue;
+    if (const auto usual = OthersMedian(std::move(all)).without(*own)) out.push_back(*own - *usual);
   }
   return out;
 }
@@ -88,11 +82,16 @@ struct Holdup {
   const char* doing = "";
   Interval at;
 };
+/// How much of a silence lies in a step: it may begin before it and last beyond it.
+std::int64_t silent_ns(const store::Silence& silence, const Interval& step) {
+  return std::max<std::int64_t>(0,
+                                std::min(silence.end_ns, step.end) - std::max(silence.begin_ns, step.begin));
+}
+
 /// The rank sent nothing for most of what was too much: it did not compute meanwhile.
 std::optional<store::Silence> silence_in(const store::Store& store, const Holdup& holdup) {
   for (const store::Silence& one : store::silences(store)) {
-    const std::int64_t end_ns = std::min(one.end_ns, holdup.at.end);
-    const double ms = static_cast<double>(end_ns - std::max(one.begin_ns, holdup.at.begin)) * 1e-6;
+    const double ms = static_cast<double>(silent_ns(one, holdup.at)) * 1e-6;
     if (one.rank == holdup.rank && ms > holdup.excess_ms / 2) return one;
   }
   return std::nullopt;
@@ -136,9 +135,8 @@ void single_stops(const Facts& facts, Found& found) {
     if (by_rank) {
       const std::string whose = fmt::format(" Rank {}{}", holdup->rank, host_of(facts, holdup->rank));
       if (const auto silence = silence_in(facts.store, *holdup)) {
-        const std::int64_t end_ns = std::min(silence->end_ns, holdup->at.end);
         finding.evidence += fmt::format("{} sent nothing for {:.1f} s of it: all its threads stood still",
-                                        whose, static_cast<double>(end_ns - silence->begin_ns) * 1e-9);
+                                        whose, static_cast<double>(silent_ns(*silence, holdup->at)) * 1e-9);
       } else {
         finding.evidence += fmt::format("{} {} {:.0f} ms longer than in its other steps", whose,
                                         holdup->doing, holdup->excess_ms);

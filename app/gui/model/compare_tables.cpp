@@ -91,8 +91,7 @@ Table metric_table(const analysis::Comparison& comparison) {
       {comparison.simulated_a ? "A, simulated" : "A", 1.1F, true},
       {comparison.simulated_b ? "B, simulated" : "B", 1.1F, true},
       {"B against A", 1.3F, true,
-       "Of shares in points, of all else in percent of A. Muted: no difference that the pairs of steps bear",
-       false, 170}};
+       "Of shares in points, of all else in percent of A. Muted: no significant difference", false, 170}};
   for (const analysis::Difference& row : comparison.metrics) {
     const auto cell = [&](const std::optional<double>& value, double spread) {
       std::string text = value_text(value, row.unit);
@@ -103,11 +102,10 @@ Table metric_table(const analysis::Comparison& comparison) {
     Cell last = number_cell(change ? std::optional(change->value) : std::nullopt, change ? change->text : "");
     if (change) {
       last.tone = change->in_spread ? Tone::muted : change->better ? Tone::good : Tone::bad;
-      last.tip =
-          change->in_spread
-              ? "No difference that these steps bear: its interval of 95 % holds zero, or they are too few"
-          : change->better ? "Better than A"
-                           : "Worse than A";
+      last.tip = change->in_spread
+                     ? "No significant difference: its interval of 95 % holds zero, or they are too few"
+                 : change->better ? "Better than A"
+                                  : "Worse than A";
     }
     table.add(
         {{row.metric, {}, Tone::normal, {}, ""}, cell(row.a, row.spread_a), cell(row.b, row.spread_b), last});

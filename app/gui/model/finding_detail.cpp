@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/analysis/advice.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework.h"
 #include "app/gui/model/format.h"
@@ -19,7 +20,7 @@ std::string cost_text(const analysis::Finding& finding) {
   const auto add = [&](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
   if (finding.cost_ms) add(milliseconds(*finding.cost_ms).text() + " of a step");
   if (finding.cost_once_ms) add(milliseconds(*finding.cost_once_ms).text() + " once");
-  if (finding.cost_bytes) add(bytes(*finding.cost_bytes).text());
+  if (finding.cost_bytes) add(analysis::bytes_cost_text(finding));
   return out;
 }
 
@@ -32,10 +33,7 @@ FindingDetail detail_of(const store::Store& store, const analysis::Finding& find
     out.changes.push_back({change.key, now.empty() ? "default" : now, plain_value(change.value),
                            change.key + "=" + change.value});
   }
-  if (finding.gain_ms) {
-    out.gain = "at most " + milliseconds(*finding.gain_ms).text() + " of a step";
-    if (!finding.gain_basis.empty()) out.gain += " (" + finding.gain_basis + ")";
-  }
+  out.gain = analysis::gain_text(finding);
   out.explains = finding.explains;
   out.page = finding.page;
   return out;

@@ -19,7 +19,7 @@ struct FindingDetail {
   };
   std::string cost;  ///< "1.2 ms of a step, 3.00 MiB"; empty: not known
   std::vector<Change> changes;
-  std::string gain;  ///< "at most 1.1 ms of a step (...)"
+  std::string gain;  ///< "1.1 ms of a step (...)", or why no gain is known
   std::vector<std::string> explains;
   std::string page;
 };

@@ -61,7 +61,8 @@ TEST(Advice, WhatGainsNothingIsNotAdvised) {
   for (const Finding& finding : findings) {
     EXPECT_TRUE(finding.changes.empty());
     EXPECT_FALSE(finding.gain_ms);
-    EXPECT_NE(finding.gain_basis.find("what-if was asked about"), std::string::npos) << finding.gain_basis;
+    EXPECT_NE(finding.gain_basis.find(" none makes a step 2 % shorter"), std::string::npos)
+        << finding.gain_basis;
   }
   EXPECT_NE(findings[0].gain_basis.find("bucket=2, -1.0 %"), std::string::npos) << findings[0].gain_basis;
   // Nothing can be done about the one: a note. The other has something else to do.
@@ -77,6 +78,7 @@ TEST(Advice, TwoFindingsDoNotAdviseTwoValuesOfAKey) {
   try_advice(findings, player_of({{"1", 90}, {"2", 60}}));
   EXPECT_TRUE(findings[0].changes.empty());
   EXPECT_FALSE(findings[0].gain_ms);
+  EXPECT_EQ(gain_text(findings[0]), "") << "no gain is claimed for what is not advised";
   EXPECT_EQ(findings[0].next_step, "First what \"the large one\" advises: it sets the same key.");
   EXPECT_EQ(findings[1].changes.size(), 1U);
 }
@@ -115,6 +117,62 @@ TEST(Advice, WhereMemoryIsWhatItCostsThePeakDecides) {
   EXPECT_EQ(findings[0].gain_bytes, 300);
   EXPECT_FALSE(findings[0].gain_ms);
   EXPECT_NE(findings[0].gain_basis.find("a step of 100.0 ms becomes 101.0 ms"), std::string::npos);
+}
+
+/// What is communicated may be hidden: that no step gets longer is enough.
+TEST(Advice, FewerBytesOnTheWayAreAGainWhereNoStepGetsLonger) {
+  for (const double step : {80.0, 100.5, 103.0}) {
+    std::vector<Finding> findings{finding_with("scatter", {"true"})};
+    findings[0].cost_ms.reset();
+    findings[0].cost_bytes = 300;
+    findings[0].bytes_of = BytesOf::communication;
+    try_advice(findings, [&](const std::vector<Change>& changes) {
+      return changes.empty() ? PlayOutcome{100, 1000, {}} : PlayOutcome{step, 1000, {}};
+    });
+    EXPECT_EQ(findings[0].changes.size(), step < 101 ? 1U : 0U) << step;
+    EXPECT_EQ(findings[0].gain_ms.has_value(), step < 90) << step;
+    EXPECT_FALSE(findings[0].gain_bytes) << "the peak is not what it is about";
+    EXPECT_EQ(bytes_cost_text(findings[0]), "300 B of communication in a step");
+  }
+}
+
+PlayOutcome invalid() { return {.refused = "reduce_bucket_size: 0 is not above 0", .invalid = true}; }
+
+TEST(Advice, WhatNoRunCanHaveIsNotAdvised) {
+  std::vector<Finding> findings{finding_with("bucket", {"0"}, "A larger micro-batch."),
+                                finding_with("size", {"0", "1"})};
+  try_advice(findings, [](const std::vector<Change>& changes) -> PlayOutcome {
+    if (changes.empty()) return {100, 1000, {}};
+    return changes[0].value == "0" ? invalid() : PlayOutcome{.refused = "the time for it was over"};
+  });
+  EXPECT_TRUE(findings[0].changes.empty());
+  EXPECT_EQ(findings[0].next_step, "A larger micro-batch.");
+  EXPECT_EQ(findings[0].gain_basis, "what-if: no run can have it: reduce_bucket_size: 0 is not above 0");
+  ASSERT_EQ(findings[1].changes.size(), 1U);
+  EXPECT_EQ(findings[1].changes[0].value, "1") << "which may gain";
+  EXPECT_EQ(findings[1].next_step, "Set it to 1.");
+  EXPECT_EQ(findings[1].gain_basis, "not predicted: the time for it was over");
+}
+
+TEST(Advice, WhatWasNotPlayedBesideWhatGainsNothingIsSaid) {
+  std::vector<Finding> findings{finding_with("bucket", {"1", "2"})};
+  try_advice(findings, player_of({{"1", 99}}));
+  EXPECT_TRUE(findings[0].changes.empty());
+  EXPECT_EQ(findings[0].gain_basis,
+            "what-if: of 1 change none makes a step 2 % shorter; the best, bucket=1, -1.0 %; 1 was not "
+            "played: no such thing");
+}
+
+/// The window asks again as a run goes on.
+TEST(Advice, WhatAnEarlierPlayChoseDoesNotStay) {
+  std::vector<Finding> findings{finding_with("bucket", {"1", "2"})};
+  try_advice(findings, player_of({{"1", 90}, {"2", 60}}));
+  ASSERT_TRUE(findings[0].gain_ms);
+  try_advice(findings, {});
+  EXPECT_EQ(findings[0].changes[0].value, "1");
+  EXPECT_EQ(findings[0].next_step, "Set it to 1.");
+  EXPECT_FALSE(findings[0].gain_ms);
+  EXPECT_EQ(findings[0].gain_basis.rfind("not predicted: ", 0), 0U);
 }
 
 }  // namespace

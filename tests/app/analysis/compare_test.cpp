@@ -37,7 +37,7 @@ TEST(Compare, VerdictOnlyWhatTheStepsBear) {
   const Comparison slower = compare({{a, &sa}}, {{b, &sb}});
   EXPECT_NE(slower.verdict.find("slower than A"), std::string::npos) << slower.verdict;
   const Comparison alike = compare({{a, &sa}}, {{c, &sc}});
-  EXPECT_NE(alike.verdict.find("No difference"), std::string::npos) << alike.verdict;
+  EXPECT_NE(alike.verdict.find("No significant difference"), std::string::npos) << alike.verdict;
   EXPECT_TRUE(slower.config_changes.empty());
   EXPECT_NE(slower.method.find("8 pairs of steps with the same number"), std::string::npos) << slower.method;
   EXPECT_TRUE(slower.unlike.empty());
@@ -107,9 +107,17 @@ TEST(Compare, StepsOfDifferentWorkAreComparedByTokens) {
   sb.config_json = R"({"gradient_accumulation_steps": 2, "lr": 2})";
   const std::string verdict = compare({{a, &sa}}, {{b, &sb}}).verdict;
   EXPECT_NE(verdict.find("B is 29.1 % faster than A in tokens per second"), std::string::npos) << verdict;
-  EXPECT_NE(verdict.find("1000 tokens in A, 2000 in B (gradient_accumulation_steps: 1 -> 2)"),
+  EXPECT_EQ(verdict.find("2000"), verdict.rfind("2000")) << "said once: " << verdict;
+  EXPECT_NE(verdict.find("(tokens of a step: 1000 and 2000)"), std::string::npos) << verdict;
+  EXPECT_NE(verdict.find("not the same work in both (gradient_accumulation_steps: 1 -> 2)"),
             std::string::npos)
       << verdict;
+  // A difference that is none between trainings is said with the verdict.
+  RunBuilder third(1);
+  const store::Store* c = with_tokens(third, 1'010'000, 1020);
+  const Summary sc = summarize(*c);
+  const std::string alike = compare({{a, &sa}}, {{c, &sc}}).verdict;
+  EXPECT_NE(alike.find("not the same work in both: 1000 tokens in A, 1020 in B"), std::string::npos) << alike;
 }
 
 TEST(Compare, EveryRunHasEnoughStepsOrThereIsNoVerdict) {
@@ -151,7 +159,7 @@ TEST(Compare, OfTwoHundredPairsOfLikeRunsFewAreCalledDifferent) {
 TEST(Compare, ARunAgainstItselfIsNoDifference) {
   const Made a(noisy(1, 100));
   const Comparison found = compare({a.run()}, {a.run()});
-  EXPECT_EQ(found.verdict.rfind("No difference in step time", 0), 0U) << found.verdict;
+  EXPECT_EQ(found.verdict.rfind("No significant difference in step time", 0), 0U) << found.verdict;
   for (const Difference& one : found.metrics) EXPECT_FALSE(one.differs()) << one.metric;
 }
 

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "app/analysis/summary.h"
+#include "app/store/silences.h"
 #include "tests/app/analysis/run_builder.h"
 
 namespace shardscope::analysis {
@@ -158,6 +159,26 @@ TEST(FindingCauses, OneStopIsAnEventAndNoLastingCause) {
     EXPECT_GT(found->at_ns, 0);
     EXPECT_EQ(findings.size(), 1U) << ids(findings);  // not a straggler, nothing exposed
   }
+}
+
+/// The silence began before the long step: only what lies in the step made it longer.
+TEST(FindingCauses, AStopIsSilentForNoLongerThanItsStep) {
+  MadeRun run(2);
+  for (std::uint32_t step = 0; step < kSteps; ++step) {
+    std::vector<Shape> shapes(2, {90, 1, 0});
+    if (step == 7) shapes[1].compute += 5000;
+    run.step(shapes);
+  }
+  store::Store& store = run.build();
+  store.add_message({.at_ns = 5500 * kMs,
+                     .rank = 1,
+                     .severity = ev::Severity::warning,
+                     .text = store::sends_again_message(1, 5.1, true),
+                     .stands_for = 0});
+  const auto findings = findings_of(store);
+  const Finding* found = with_id(findings, "single_stop");
+  ASSERT_NE(found, nullptr) << ids(findings);
+  EXPECT_NE(found->evidence.find("sent nothing for 4.8 s of it"), std::string::npos) << found->evidence;
 }
 
 TEST(FindingCauses, DataThatDoesNotComeIsNamedWithItsCost) {

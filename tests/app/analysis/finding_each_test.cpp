@@ -105,6 +105,30 @@ TEST(FindingEach, MoreIsCommunicatedThanTheExpression) {
   ASSERT_EQ(found->changes.size(), 1U);
   EXPECT_EQ(found->changes[0].key, "zero_optimization.reduce_scatter");
   EXPECT_EQ(found->cost_bytes, 4000);
+  EXPECT_EQ(found->bytes_of, BytesOf::communication);
+}
+
+/// In each step 2 ms of the backward's wait for a reduction. Then comes a module of that pass.
+const Finding* serialized(EachRun& run, ev::Pass next) {
+  for (std::uint32_t step = 0; step < 10; ++step) {
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      const std::int64_t at = step * kTenMs + 4'000'000;
+      run.builder().span(rank, at, at + 2'000'000, EventKind::reduce_wait_begin, StreamId::compute, 0);
+      run.builder().span(rank, at + 2'100'000, at + 3'900'000, EventKind::module_begin, StreamId::compute, 1,
+                         step, static_cast<std::uint8_t>(next));
+    }
+  }
+  return run.with("serialized_buckets", run.summary());
+}
+
+TEST(FindingEach, ABackwardThatWaitsForBucketsAndNotTheEndOfAMicroStep) {
+  EachRun ends, waits, recomputes;
+  EXPECT_EQ(serialized(ends, ev::Pass::forward), nullptr) << "the next micro-step begins";
+  const Finding* found = serialized(waits, ev::Pass::backward);
+  ASSERT_NE(found, nullptr);
+  EXPECT_NEAR(*found->cost_ms, 2, 1e-6);
+  EXPECT_NE(found->evidence.find("1 times in a step"), std::string::npos) << found->evidence;
+  EXPECT_NE(serialized(recomputes, ev::Pass::recompute), nullptr);
 }
 
 TEST(FindingEach, AClockThatIsNotKnownWell) {

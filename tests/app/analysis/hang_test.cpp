@@ -95,6 +95,23 @@ TEST(Hang, AStoppedRankIsNotGone) {
       << hang.text;
 }
 
+/// Later ones, of other streams, wait behind it: also of a rank that was stopped meanwhile.
+TEST(Hang, ARankIsInItsOldestOpenCollective) {
+  for (const bool stopped : {false, true}) {
+    RunBuilder run(2);
+    common(run, 2);
+    open_gather(run, 0, 2'200'000, 2);
+    run.instant(0, 2'000'000, EventKind::collective_begin, StreamId::reduce, 1, 0, ev::kNoId, kReduceOp, 1000,
+                4000);
+    store::Store& store = run.build();
+    if (stopped) store.add_message(silent(0, 4'000'000'000, store::silent_message(0, 3, 71)));
+    const Hang hang = diagnose_hang(store);
+    ASSERT_TRUE(hang.ranks[0].collective);
+    EXPECT_EQ(hang.ranks[0].collective->sequence, 1U) << stopped;
+    EXPECT_EQ(hang.ranks[0].how == RankState::How::stopped, stopped);
+  }
+}
+
 TEST(Hang, AStopThatIsOverIsSaidOfARecording) {
   RunBuilder run(2);
   common(run, 2);
@@ -131,7 +148,7 @@ TEST(Hang, BeforeAnyRankHasConnectedThatIsSaid) {
   const store::Store store;
   const Hang hang = diagnose_hang(store, Watched::quiet, 2'000'000'000);
   EXPECT_FALSE(hang.stands_still);
-  EXPECT_EQ(hang.text, "Nothing has come of any rank.");
+  EXPECT_EQ(hang.text, "No event of any rank has arrived.");
 }
 
 TEST(Hang, WhereNobodyWaitsTheRankThatFailedFirstIsNamed) {

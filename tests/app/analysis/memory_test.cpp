@@ -27,6 +27,22 @@ TEST(Memory, ExpressionOfTheRunsDataTypes) {
 }
 
 // A recording whose detail was raised after the states were allocated holds gradients alone: no measurement.
+TEST(Memory, TheLargestDevicePeakIsThatOfTheFirstRankThatHasIt) {
+  Summary summary;
+  EXPECT_FALSE(largest_device_peak(summary));
+  EXPECT_FALSE(device_peak_mib(summary));
+  const std::int64_t mib = 1 << 20;
+  for (const auto& [rank, bytes] : {std::pair(0U, 2 * mib), {1U, 3 * mib}, {2U, 3 * mib}}) {
+    summary.ranks.emplace_back().rank = rank;
+    summary.ranks.back().memory_peak[ev::MemoryPool::device].bytes[0] = bytes;
+    summary.ranks.back().memory_peak[ev::MemoryPool::host].bytes[0] = 9 * mib;
+  }
+  summary.ranks.emplace_back().rank = 3;  // recorded none
+  ASSERT_TRUE(largest_device_peak(summary));
+  EXPECT_EQ(largest_device_peak(summary)->rank->rank, 1U);
+  EXPECT_EQ(device_peak_mib(summary), 3);
+}
+
 TEST(Memory, WhatWasAllocatedAtLessDetailIsNotMeasured) {
   const auto measured = [](ev::Detail before) {
     RunBuilder run(2);

@@ -23,6 +23,11 @@ TEST(FitLink, FindsTheLineThatMadeTheTransfers) {
   EXPECT_EQ(link->transfers, transfers.size());
 }
 
+TEST(FitLink, ACollectivePaysALatencyForEachLevelOfATree) {
+  const double hops[] = {1, 1, 1, 2, 2, 3, 3, 3, 3, 4};  // of 0 to 9 ranks
+  for (std::uint32_t ranks = 0; ranks < 10; ++ranks) EXPECT_EQ(hops_of(ranks), hops[ranks]) << ranks;
+}
+
 TEST(FitLink, GivesTransfersOfOneSizeToTheRate) {
   const auto link = fit_link({{2e6, 1, 1e6}, {2e6, 1, 3e6}});
   ASSERT_TRUE(link.has_value());

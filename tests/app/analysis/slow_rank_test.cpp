@@ -24,5 +24,11 @@ TEST(SlowRank, IsComparedWithTheMedianOfTheOthersAlone) {
   EXPECT_FALSE(is_slow(7, 0));
 }
 
+TEST(SlowRank, InOneStepLessCountsAsLonger) {
+  EXPECT_TRUE(computes_longer(10.6, 10));
+  EXPECT_FALSE(computes_longer(10.4, 10));
+  EXPECT_FALSE(computes_longer(7, 0));
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

@@ -164,6 +164,37 @@ class Findings(unittest.TestCase):
         self.assertIn("peak", run.by_id["recomputation"]["gain_basis"])
         self.assertNotIn("recomputation", Run(self.folder, "once", machine(self.folder, 50), zero).by_id)
 
+    def test_a_backward_that_waits_for_buckets(self):
+        run = Run(self.folder, "serial", machine(self.folder, 0.25), {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 50_000})
+        self.follow(run, "serialized_buckets", 0.02)
+
+    def test_many_tiny_gathers_at_a_link_that_keeps_up(self):
+        run = Run(self.folder, "tiny", machine(self.folder, 50, latency_us=300),
+                  {"stage": 3, "overlap_comm": True, "reduce_bucket_size": 200_000, "stage3_prefetch_bucket_size": 1,
+                   "stage3_param_persistence_threshold": 0})
+        self.follow(run, "tiny_gathers", 0.1)
+
+    def test_parameters_on_a_slow_disk(self):
+        """More buffers make nothing faster there: what-if knows the disks of the recording, and none are advised."""
+        zero = {"stage": 3, "overlap_comm": True, "stage3_param_persistence_threshold": 2000,
+                "offload_param": {"device": "nvme", "nvme_path": "/tmp", "buffer_count": 2, "buffer_size": 10_000_000}}
+        found = {}
+        for speed in (2, 20):
+            hardware = json.loads(machine(self.folder, 50, tflops=20, host=200).read_text())
+            hardware["nvme"] = {"gb_per_s": speed, "latency_us": 50}
+            path = pathlib.Path(self.folder) / f"disk{speed}.json"
+            path.write_text(json.dumps(hardware))
+            config, recording = path.with_name(f"zero{speed}.json"), path.with_suffix(".zscope")
+            config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 4, "zero_optimization": zero,
+                                          "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}}}))
+            said("simulate", "--model", "gpt:layers=6,width=1024,heads=4,context=32,vocabulary=300", "--config", config,
+                 "--hardware", path, "--ranks", 2, "--steps", 4, "-o", recording)
+            found[speed] = {one["id"]: one for one in read("findings", recording)}
+        self.assertNotIn("nvme_params", found[20])
+        slow = found[2]["nvme_params"]
+        self.assertEqual(slow["changes"], [], slow)
+        self.assertIn("none makes a step 2 % shorter", slow["gain_basis"])
+
     def test_accumulation_at_stage_3(self):
         run = Run(self.folder, "accumulate3", machine(self.folder, 0.05),
                   {"stage": 3, "overlap_comm": True, "reduce_bucket_size": 100_000}, root={"gradient_accumulation_steps": 4})

@@ -91,7 +91,7 @@ class Simulate(CommandTest):
             alone = next(figure for figure in read("compare", *recordings[:2])["metrics"] if figure["metric"] == "step time")
             self.assertAlmostEqual(steps[1]["value"], alone["b"], places=6)
             text = shardscope("compare", *recordings).stdout
-            self.assertRegex(text, r"Slower than A: B by [0-9.]+ % \(\+.*%\)\. No difference to A in step time that the steps bear: C\.")
+            self.assertRegex(text, r"Slower than A: B by [0-9.]+ % \(\+.*%\)\. No significant difference to A in step time: C\.")
             self.assertRegex(text, r"\nstep time, ms\n  A +[0-9.]+\n  B +[0-9.]+ +\+[0-9.]+ % +\+.* to \+.* %  worse\n  C ")
             self.assertIn("Simulated: A, B and C.", text)
             self.assertIn("zero_optimization.overlap_comm\n    A  true\n    B  false\n    C  true\n", text)

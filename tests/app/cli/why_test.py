@@ -29,6 +29,16 @@ def ranks_below(launcher):
     return [pid for pid in found if below(pid)]
 
 
+def wait_until(holds, seconds=60):
+    """What `holds` gives once it holds; it is asked again after 50 ms."""
+    deadline = time.monotonic() + seconds
+    while not (found := holds()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s")
+        time.sleep(0.05)
+    return found
+
+
 class Why(command_line.CommandTest):
     def setUp(self):
         kept = tempfile.TemporaryDirectory()
@@ -42,15 +52,13 @@ class Why(command_line.CommandTest):
                                 "--listen", self.endpoint], env=ENV, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(run.communicate)
         self.addCleanup(run.kill)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
+        def training():
             pids = ranks_below(run.pid)
-            if len(pids) == ranks and self.recording.exists():
-                answer = command_line.shardscope("info", self.recording, "--json")
-                if answer.returncode == 0 and json.loads(answer.stdout)["events"] > 1000:
-                    return run, pids
-            time.sleep(0.2)
-        self.fail("the ranks did not begin to train")
+            if len(pids) != ranks or not self.recording.exists():
+                return None
+            answer = command_line.shardscope("info", self.recording, "--json")
+            return pids if answer.returncode == 0 and json.loads(answer.stdout)["events"] > 1000 else None
+        return run, wait_until(training)
 
     def test_a_stopped_rank_is_named_while_the_run_stands(self):
         run, pids = self.start()
@@ -59,10 +67,10 @@ class Why(command_line.CommandTest):
         try:
             why = json.loads(said("why", self.endpoint, "--json"))
             # Its connection lasts: it is no failed rank.
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline and "stopped" not in (later := said("why", self.endpoint)):
-                time.sleep(0.5)
-            self.assertRegex(later, r"Rank \d never came to it: it is stopped since")
+            def later():
+                text = said("why", self.endpoint)
+                return text if "stopped" in text else None
+            self.assertRegex(wait_until(later), r"Rank \d never came to it: it is stopped since")
             stacks = json.loads(said("why", self.endpoint, "--stacks", "--ranks", "0-2", "--json"))["stacks"]
             for one in stacks:
                 self.assertEqual(one["answered"], one["rank"] != why["culprit"], one)
@@ -79,7 +87,7 @@ class Why(command_line.CommandTest):
         for one in others:
             self.assertIn(culprit, one["waits_for"], why)
         self.assertRegex(why["text"], rf"Ranks .* wait in .* for rank {culprit}, since")
-        time.sleep(2)
+        wait_until(lambda: "stood still from" in said("why", self.endpoint, "--wait", 1))
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=60)
         self.assertRegex(said("why", self.recording), rf"Rank {culprit} stood still from \S+ s to")
@@ -99,8 +107,8 @@ class Why(command_line.CommandTest):
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(recorder.communicate)
         self.addCleanup(recorder.kill)
-        self.assertIn("Nothing has come of any rank", said("why", self.endpoint))
-        self.refused(("findings", self.endpoint), "nothing has come of any rank")
+        self.assertIn("No event of any rank has arrived", said("why", self.endpoint))
+        self.refused(("findings", self.endpoint), "no event of any rank has arrived")
 
     def test_stacks_are_of_live_runs(self):
         self.refused(("why", self.folder / "run.zscope", "--stacks"), "--stacks", "endpoint of a live run")

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "app/export/json_text.h"
+#include "app/export/span_walk.h"
 #include "tests/app/store/synthetic_run.h"
 #include "tests/temporary_folder.h"
 
@@ -48,6 +49,49 @@ TEST(JsonText, TimesAreExact) {
     append_us(out, value);
     EXPECT_EQ(out, text);
   }
+}
+
+/// Without names of threads and what has two ends: flows and gaps.
+std::vector<json> timed(const json& trace) {
+  std::vector<json> out;
+  for (const json& event : trace["traceEvents"])
+    if (event["ph"] == "X" || event["ph"] == "i" || event["ph"] == "C") out.push_back(event);
+  return out;
+}
+
+TEST(Chrome, ARangeIsWhatOverlapsItOfTheWhole) {
+  const store::Store store = store::make_synthetic_store();
+  const std::vector<json> whole = timed(exported(store));
+  const std::int64_t length = store.end_ns();
+  for (const auto& [from, to] : {std::pair(length / 3, length / 2),
+                                 {length / 3, length / 3 + 1000},
+                                 {std::int64_t{0}, length / 5},
+                                 {length / 2, length * 2}}) {
+    std::vector<json> expected;
+    for (const json& event : whole) {
+      const std::int64_t begin = ns(event["ts"]),
+                         end = begin + (event.contains("dur") ? ns(event["dur"]) : 0);
+      if (begin < to && (end > from || begin >= from)) expected.push_back(event);
+    }
+    ASSERT_LT(expected.size(), whole.size());
+    EXPECT_GT(expected.size(), 4U);
+    EXPECT_EQ(timed(exported(store, {.rank = {}, .from_ns = from, .to_ns = to})), expected)
+        << from << " to " << to;
+  }
+}
+
+TEST(SpanWalk, OfARangeLittleElseIsVisited) {
+  const store::Store store = store::make_synthetic_store();
+  const store::LaneId lane{0, ev::StreamId::compute};
+  const std::int64_t from = store.end_ns() * 9 / 10, to = from + store.end_ns() / 50;
+  std::size_t all = 0, visited = 0, overlapping = 0;
+  walk_spans(store, lane, [&](const WalkedSpan&) { ++all; });
+  walk_overlapping(store, lane, from, to, [&](const WalkedSpan& walked) {
+    ++visited;
+    overlapping += walked.span->begin_ns < to && walked.end_ns > from ? 1 : 0;
+  });
+  EXPECT_GT(overlapping, 0U);
+  EXPECT_LT(visited, all / 4) << "of " << all << ", " << overlapping << " overlap";
 }
 
 TEST(Chrome, EveryThreadNests) {

@@ -257,7 +257,7 @@ TEST(Report, CallsNothingBetterOrWorseThatIsWithinTheSpread) {
       {.metric = "step time", .unit = "ms", .a = 100, .b = 101, .interval = {{1, -2, 4, 5}}},
       {.metric = "idle", .unit = "ms", .a = 100, .b = 120, .interval = {{20, 15, 25, 5}}}};
   const std::string page = html_report(store, analysis::summarize(store), {}, comparison);
-  EXPECT_THAT(page, testing::HasSubstr("+1.0 % (no difference that the steps bear)"));
+  EXPECT_THAT(page, testing::HasSubstr("+1.0 % (no significant difference)"));
   EXPECT_THAT(page, testing::HasSubstr("+20.0 % (worse)"));
 }
 

@@ -51,7 +51,7 @@ TEST(FindingDetail, SaysCostChangeAndGain) {
   store.set_tables(0, tables());
   const FindingDetail detail = detail_of(store, finding());
   EXPECT_EQ(detail.cost, "12.5 ms of a step, 3.00 MiB");
-  EXPECT_EQ(detail.gain, "at most 10.0 ms of a step (all of it hidden)");
+  EXPECT_EQ(detail.gain, "10.0 ms of a step (all of it hidden)");
   ASSERT_EQ(detail.changes.size(), 3U);
   EXPECT_EQ(detail.changes[0].now, "false");
   EXPECT_EQ(detail.changes[0].then, "true");
