@@ -41,6 +41,8 @@ analysis::Finding finding_of(const json& object) {
   out.cost_ms = maybe<double>(object, "cost_ms");
   out.cost_once_ms = maybe<double>(object, "cost_once_ms");
   out.cost_bytes = maybe<std::int64_t>(object, "cost_bytes");
+  if (maybe<std::string>(object, "cost_bytes_of") == "communication")
+    out.bytes_of = analysis::BytesOf::communication;
   for (const json& change : object.at("changes"))
     out.changes.push_back({change.at("key").get<std::string>(), change.at("value").get<std::string>()});
   out.gain_ms = maybe<double>(object, "gain_ms");

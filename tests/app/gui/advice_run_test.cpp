@@ -1,5 +1,5 @@
-// What the window takes from `shardscope findings`: it is what the command printed, and a recording's findings
-// have their predicted gains by it.
+// What the window takes from `shardscope findings`: it is what the command printed, and a recording's
+// findings have their predicted gains by it.
 #include "app/gui/model/advice_run.h"
 
 #include <gtest/gtest.h>
@@ -32,6 +32,7 @@ TEST(AdviceRun, ReadsWhatTheCommandPrints) {
   full.cost_ms = 1.5;
   full.cost_once_ms = 2.5;
   full.cost_bytes = 77;
+  full.bytes_of = analysis::BytesOf::communication;
   full.changes = {{"zero_optimization.reduce_bucket_size", "1000"}};
   full.gain_ms = 1.25;
   full.gain_bytes = -8;
@@ -68,8 +69,9 @@ TEST(AdviceRun, ARecordingsFindingsGetTheGainsThatTheCommandPrints) {
   const test::TemporaryFolder folder;
   const std::string recording = folder.path() / "slow.zscope";
   const CommandRun::Ended made =
-      ended_of({shardscope_program(), "simulate", "--model", "gpt-mini", "--ranks", "4", "--steps", "6", "--set",
-                "zero_optimization.overlap_comm=false", "--record", recording});
+      ended_of({shardscope_program(), "simulate", "--model", "gpt-mini", "--ranks", "4", "--steps", "6",
+                "--set", "zero_optimization.stage=2", "--set", "zero_optimization.reduce_bucket_size=2000",
+                "--set", "zero_optimization.overlap_comm=false", "--record", recording});
   ASSERT_EQ(made.problem, "");
   const auto run = Session::open_file(recording);
   EXPECT_EQ(run->advice().state(), AdviceRun::State::not_asked);
