@@ -16,7 +16,7 @@ namespace {
 /// Dense peaks of 16-bit matrix products, 10^12 operations per second (metrics.md 2.12).
 std::optional<double> peak_of(const instrumentation::RunTables& tables) {
   const std::string& type = tables.params.empty() ? std::string() : tables.params.front().dtype;
-  if (type != "bf16" && type != "f16") return std::nullopt;
+  if (type != "bf16" && type != "f16" && type != "fp16") return std::nullopt;
   constexpr std::array<std::pair<std::string_view, double>, 4> kPeaks{
       {{"A100", 312}, {"H100", 989}, {"H200", 989}, {"B200", 2250}}};
   for (const auto& [name, tflops] : kPeaks) {

@@ -79,10 +79,19 @@ void add_bucket_sizes(const Facts& facts, Finding& finding, std::initializer_lis
 
 bool communicates(const Facts& facts) { return facts.summary.copy_ranks > 1 && !facts.ranks.empty(); }
 
-bool travels_as_f32(const Facts& facts) {
-  const auto& params = facts.store.tables().params;
-  return !params.empty() && params.front().dtype == "f32";
+double travelling_bytes(const Facts& facts) {
+  std::int64_t bytes = 0, elems = 0;
+  for (const std::size_t step : facts.typical) {
+    for (const auto& [op, totals] : facts.digest.steps()[step].ops) {
+      bytes += totals.bytes;
+      elems += totals.elems;
+    }
+  }
+  return elems > 0 ? static_cast<double>(bytes) / static_cast<double>(elems)
+                   : static_cast<double>(facts.store.tables().param_bytes);
 }
+
+bool travels_as_f32(const Facts& facts) { return travelling_bytes(facts) > 3; }
 
 void overlap_off(const Facts& facts, Found& found) {
   if (!communicates(facts) || !facts.zero_keys || facts.overlap_comm || deepspeed_on_cpu(facts)) return;
@@ -159,7 +168,7 @@ void accumulated_reductions(const Facts& facts, Found& found) {
   const bool gathers = facts.summary.stage == 3;
   const double exposed = facts.mean(gathers ? &RankFacts::moving : &RankFacts::reduce_moving);
   const double saved = exposed * (1 - 1 / static_cast<double>(facts.micro_steps));
-  const std::int64_t bytes = trained_elems(facts) * (travels_as_f32(facts) ? 4 : 2);
+  const auto bytes = static_cast<std::int64_t>(static_cast<double>(trained_elems(facts)) * travelling_bytes(facts));
   Finding finding;
   finding.id = "accumulated_reductions";
   finding.title = gathers
@@ -311,7 +320,7 @@ void volume_above(const Facts& facts, Found& found) {
                                 name_of(part.cause), explain(part.cause)),
                     "Look at the Communication panel, which has the parts of the volume."};
     finding.id = "volume_above";
-    finding.cost_bytes = static_cast<std::int64_t>(part.elements_per_step) * (travels_as_f32(facts) ? 4 : 2);
+    finding.cost_bytes = static_cast<std::int64_t>(part.elements_per_step * travelling_bytes(facts));
     finding.bytes_of = BytesOf::communication;
     if (part.cause == VolumeCause::all_reduced && facts.zero_keys && facts.summary.stage < 3 &&
         !facts.zero.reduce_scatter) {

@@ -126,7 +126,10 @@ void recomputation(const Facts& facts, Found& found);
 [[nodiscard]] std::string of_step(const Facts& facts, double ms);
 /// Nothing to say of a single rank, which does not communicate.
 [[nodiscard]] bool communicates(const Facts& facts);
-/// Whether a parameter takes four bytes on its way.
+/// Bytes of an element on its way, over all collectives of the typical steps; of a stored parameter where
+/// these had none.
+[[nodiscard]] double travelling_bytes(const Facts& facts);
+/// Whether that is four.
 [[nodiscard]] bool travels_as_f32(const Facts& facts);
 /// "Set KEY to VALUE and KEY to VALUE." and `more`.
 [[nodiscard]] Advice setting(std::vector<Change> changes, const std::string& more = {});

@@ -65,8 +65,7 @@ void gathered_peak(const Facts& facts, Found& found) {
       of(ev::MemoryCategory::param_gathered) + of(ev::MemoryCategory::gather_buffer);
   if (static_cast<double>(gathered) < kMuch * static_cast<double>(peak->total())) return;
   const auto& params = facts.store.tables().params;
-  const std::int64_t width = !params.empty() && params.front().dtype == "f32" ? 4 : 2;
-  const std::int64_t elems = gathered / width;
+  const std::int64_t elems = gathered / std::max<std::int64_t>(facts.store.tables().param_bytes, 1);
   std::uint64_t reused = 0;
   for (const store::RankRow& rank : facts.store.ranks()) {
     reused += facts.store.instant_count(rank.rank, EventKind::release_kept,

@@ -3,6 +3,7 @@ longer. Healthy runs have no warning. What a real machine made of the same advic
 import json
 import pathlib
 import random
+import re
 import tempfile
 import unittest
 
@@ -212,6 +213,11 @@ class Findings(unittest.TestCase):
                    "stage3_max_reuse_distance": 0, "stage3_param_persistence_threshold": 0}, ranks=8,
                   root={"train_micro_batch_size_per_gpu": 1})
         self.assertIn("gathered_peak", run.by_id, run.findings)
+        # Elements of four bytes: the evidence's number of them is that of the bytes.
+        gathered = run.by_id["gathered_peak"]
+        number, unit = re.search(r"([0-9.]+)([kM]?) elements are whole", gathered["evidence"]).groups()
+        elements = float(number) * {"": 1, "k": 1e3, "M": 1e6}[unit]
+        self.assertAlmostEqual(gathered["cost_bytes"] / elements, 4, delta=0.05)
         peak = lambda of: max(rank["memory"]["device"]["peak_bytes"] for rank in of.summary["ranks"])  # noqa: E731
         self.assertLess(peak(run.followed("gathered_peak")), peak(run))
 
