@@ -168,7 +168,8 @@ void accumulated_reductions(const Facts& facts, Found& found) {
   const bool gathers = facts.summary.stage == 3;
   const double exposed = facts.mean(gathers ? &RankFacts::moving : &RankFacts::reduce_moving);
   const double saved = exposed * (1 - 1 / static_cast<double>(facts.micro_steps));
-  const auto bytes = static_cast<std::int64_t>(static_cast<double>(trained_elems(facts)) * travelling_bytes(facts));
+  const auto bytes =
+      static_cast<std::int64_t>(static_cast<double>(trained_elems(facts)) * travelling_bytes(facts));
   Finding finding;
   finding.id = "accumulated_reductions";
   finding.title = gathers
