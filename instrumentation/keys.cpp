@@ -240,7 +240,8 @@ std::optional<KeyFile> collector_key(const std::string& path) {
     throw std::runtime_error("key file " + file + ": its role is " + name_of(key.role) +
                              ", a collector needs its own");
   if (key.allowed.empty())
-    throw std::runtime_error("key file " + file + ": it lets nobody in; no line 'allow ROLE KEY'");
+    throw std::runtime_error("key file " + file +
+                             ": it has no line 'allow ROLE KEY', so that no peer may connect");
   return key;
 }
 

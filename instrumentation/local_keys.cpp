@@ -400,9 +400,8 @@ std::string Credentials::what_is_missing() const {
            "; give the collector's key with --key FILE, or --key none to connect to whoever listens";
   }
   return "no collector of yours listens on " + endpoint_ +
-         "; through a tunnel or for somebody else's give its key with --key FILE (docs/security.md), or "
-         "--key "
-         "none where it was started with --insecure";
+         "; through a tunnel or for another user's give its key with --key FILE (docs/security.md), or "
+         "--key none where it was started with --insecure";
 }
 
 }  // namespace shardscope::instrumentation

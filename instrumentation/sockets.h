@@ -30,8 +30,8 @@ enum class Role { rank_publish, rank_control, collector_publish, collector_contr
 
 /// A socket with everything set that its role needs; not yet bound or connected. Closing it never waits. A
 /// collector's socket lets in whom the context's ZAP handler says may use the socket's domain (domain_of),
-/// and nobody who speaks ZMTP below 3.0. With a key it speaks CURVE only: a rank's or viewer's then talks to
-/// that collector and to nobody else.
+/// and no peer that speaks ZMTP below 3.0. With a key it speaks CURVE only: a rank's or viewer's then talks
+/// to that collector and to no other.
 [[nodiscard]] zmq::socket_t make_socket(zmq::context_t& context, Role role,
                                         const std::optional<KeyFile>& key = std::nullopt);
 

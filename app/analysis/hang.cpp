@@ -205,7 +205,7 @@ std::uint32_t most_missed(const std::vector<RankState>& ranks) {
 }
 
 /// Of several ranks that are gone, the one that failed first.
-std::string nobody_waits(const store::Store& store, const std::vector<RankState>& ranks) {
+std::string no_rank_waits(const store::Store& store, const std::vector<RankState>& ranks) {
   const std::optional<store::RankEnd> first = store::first_failure(store);
   auto gone = first ? std::ranges::find(ranks, first->rank, &RankState::rank) : ranks.end();
   if (gone == ranks.end()) gone = std::ranges::find(ranks, RankState::How::gone, &RankState::how);
@@ -342,7 +342,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   out.culprit = most_missed(out.ranks);
   const Issue* const oldest = oldest_without(blocked, out.ranks, out.culprit);
   if (oldest == nullptr) {
-    out.text = watched == Watched::goes_on ? kGoesOn : nobody_waits(store, out.ranks);
+    out.text = watched == Watched::goes_on ? kGoesOn : no_rank_waits(store, out.ranks);
     add_difference(out);
     add_absent(store, watched, out);
     add_stops(out);

@@ -216,7 +216,7 @@ std::string AccessGuard::who(zmq::message_t& message) const {
   const std::string right = text_of("User-Id");
   const std::size_t space = right.find(' ');
   std::string name =
-      keys_in_use_ && space != std::string::npos ? right.substr(space + 1) : "somebody without a key";
+      keys_in_use_ && space != std::string::npos ? right.substr(space + 1) : "a peer without a key";
   if (const std::optional<Process> peer = process_at(address)) {
     if (!keys_in_use_) name = "a process without a key";
     return name + " (process " + std::to_string(peer->id) + " of user " + std::to_string(peer->user) + ")";

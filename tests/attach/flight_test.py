@@ -132,7 +132,7 @@ class FlightRecorder(unittest.TestCase):
         self.assertIsNone(theirs, "PyTorch's cannot decide")
         self.assertEqual((own["culprits"], own["without_dump"]), ([ODD], [ODD]))
 
-    def test_a_message_that_nobody_sends(self):
+    def test_a_message_that_no_rank_sends(self):
         own, _, _ = self.compared("receives")  # gloo records no messages: where rank 1 is not, is known
         self.assertEqual(own["culprits"], [ODD])
 

@@ -90,7 +90,7 @@ exec(compile(open({str(TRAIN)!r}).read(), {str(TRAIN)!r}, "exec"))
         self.assertEqual(len(events.of(0, "loss")), 3)
         self.assertEqual(len(events.of(0, "param_status")), 0)
 
-    def test_import_of_torch_is_as_fast_where_nobody_attaches(self):
+    def test_import_of_torch_is_as_fast_where_nothing_is_attached(self):
         code = ("import time, importlib.metadata as m; from shardscope._autoload import autoload; "
                 "t = time.perf_counter(); autoload(); print(time.perf_counter() - t)")
         took = float(runs.finish(runs.start([runs.PYTHON, "-c", code])).strip().splitlines()[-1])

@@ -309,7 +309,7 @@ TEST_F(LocalAccess, InsecureIsNamedAndLetsInEverybody) {
   asked.send(lower_detail());
   EXPECT_TRUE(follow(asked, b, [&] {
     return all_texts(b).find(
-               "control: detail lowered from params to steps by somebody without a key from 127.0.0.1") !=
+               "control: detail lowered from params to steps by a peer without a key from 127.0.0.1") !=
            std::string::npos;
   })) << all_texts(b);
 }
