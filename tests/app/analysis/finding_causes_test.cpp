@@ -173,7 +173,7 @@ TEST(FindingCauses, AStopIsSilentForNoLongerThanItsStep) {
   store.add_message({.at_ns = 5500 * kMs,
                      .rank = 1,
                      .severity = ev::Severity::warning,
-                     .text = store::sends_again_message(1, 5.1, true),
+                     .text = store::sends_again_message(1, 5.1, store::SendsAgain::on_this_host),
                      .stands_for = 0});
   const auto findings = findings_of(store);
   const Finding* found = with_id(findings, "single_stop");
