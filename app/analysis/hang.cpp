@@ -297,13 +297,16 @@ void add_absent(const store::Store& store, Watched watched, Hang& out) {
     out.text += fmt::format(" No event of {} of {} has arrived.", ranks_text(absent), world);
 }
 
-/// "Rank 2 stood still from 5.200 s to 26.400 s (21.2 s): it sent nothing, from no thread.": of the latest.
+/// "Rank 2 stood still from 5.200 s to 26.400 s (21.2 s): none of its threads sent anything.": of the latest.
 void add_stops(Hang& out) {
   for (const store::Silence& stop : out.stops) {
     if (stop.lasts()) continue;  // said before
-    out.text += fmt::format(" Rank {} stood still from {} to {} ({}): none of its threads sent anything.",
-                            stop.rank, store::seconds_text(stop.begin_ns), store::seconds_text(stop.end_ns),
-                            time_text(stop.end_ns - stop.begin_ns));
+    // A silence may end with another process, or be of the network.
+    out.text +=
+        fmt::format(" Rank {} {} from {} to {} ({}){}.", stop.rank,
+                    stop.stood_still ? "stood still" : "sent nothing", store::seconds_text(stop.begin_ns),
+                    store::seconds_text(stop.end_ns), time_text(stop.end_ns - stop.begin_ns),
+                    stop.stood_still ? ": none of its threads sent anything" : "");
   }
 }
 

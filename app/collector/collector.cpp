@@ -280,7 +280,10 @@ void Collector::State::notice_standstill(double now) {
     const std::lock_guard lock(status_mutex);
     status.stood_still_s += gap;
   }
-  for (auto& [id, rank] : ranks) rank.last_control_s += gap;
+  for (auto& [id, rank] : ranks) {
+    rank.last_control_s += gap;
+    if (rank.silent_since_s) *rank.silent_since_s += gap;  // how long it was silent is without the gap, too
+  }
   nodes.forgive(gap);
   viewers->forgive(gap);
   std::array<char, 32> seconds{};

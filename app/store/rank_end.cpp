@@ -46,9 +46,14 @@ Said said_of_all(const Store& store) {
   return out;
 }
 
-Said said_of(const Store& store, std::uint32_t rank) {
+/// What end_of() reads of this rank: nothing where its row says how it ended, since a window asks for each
+/// rank it shows in every frame.
+Said said_of(const Store& store, const RankRow& row) {
   Said out;
+  if (row.finished || row.exit_code != 0) return out;
+  const std::uint32_t rank = row.rank;
   if (const auto silence = silence_now(store, rank)) out.silent.emplace(rank, *silence);
+  if (row.connected || !out.silent.empty()) return out;
   if (std::ranges::any_of(store.messages(),
                           [&](const Message& message) { return message.rank == rank && says_gone(message); }))
     out.gone.insert(rank);
@@ -117,9 +122,7 @@ RankEnd end_of(const Store& store, const RankRow& row, const Said& said) {
 
 }  // namespace
 
-RankEnd rank_end(const Store& store, const RankRow& row) {
-  return end_of(store, row, said_of(store, row.rank));
-}
+RankEnd rank_end(const Store& store, const RankRow& row) { return end_of(store, row, said_of(store, row)); }
 
 std::optional<RankEnd> first_failure(const Store& store) {
   using How = RankEnd::How;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kSilent = " has been silent for ";
 constexpr std::string_view kAgain = " sends again after ";
+constexpr std::string_view kStoodStill = "all its threads stood still";
 constexpr std::string_view kStopped = " is stopped";
 constexpr std::string_view kGone = " without having said that it ended";
 
@@ -65,6 +66,7 @@ std::vector<Silence> silences(const Store& store) {
       // Who says that it is over may know less of when it began: a collector above the rank's own.
       silence.begin_ns = std::min(silence.begin_ns, message.at_ns - *again);
       silence.end_ns = message.at_ns;
+      silence.stood_still = message.text.ends_with(kStoodStill);
     } else if (says_gone(message)) {
       if (const auto ended = open.extract(message.rank); !ended.empty())
         out[ended.mapped()].end_ns = message.at_ns;
@@ -96,7 +98,7 @@ std::string sends_again_message(std::uint32_t rank, double seconds, SendsAgain h
       "rank " + std::to_string(rank) + std::string(kAgain) + seconds_of(seconds) + " of silence; ";
   switch (how) {
     case SendsAgain::on_this_host:
-      return text + "all its threads stood still";
+      return text + std::string(kStoodStill);
     case SendsAgain::on_another_host:
       return text + "all its threads stood still, or its network did";
     case SendsAgain::restarted:

@@ -29,9 +29,9 @@ class StepValues(_core.SessionState):
         _values.take(value, known)
 
     def learning_rate(self, value):
-        """Of the first parameter group. None or a tensor: nothing."""
-        if isinstance(value, (int, float)):
-            emit(k.LEARNING_RATE, k.HOST, 0, self.step, NO_ID, NO_ID, bits(float(value)), 0)
+        """Of the first parameter group: a number, or a tensor, which is read without waiting for a device."""
+        _values.take(value, lambda rate, step=self.step:
+                     emit(k.LEARNING_RATE, k.HOST, 0, step, NO_ID, NO_ID, bits(rate), 0))
 
     def overflow(self, skipped):
         """Of a run that scales its loss: whether this step was skipped for it."""

@@ -9,7 +9,8 @@ namespace {
 
 /// Torch makes a Python thread state for each call of a callback, and one more to free the callback, where
 /// the thread has none: gloo's threads do not, and both take longer than all that is done here. What is
-/// ensured is not released, so the thread keeps the state that it has now until it ends. Under the GIL.
+/// ensured is not released, so the thread keeps the state that it has now, and the interpreter has it (a few
+/// hundred bytes for each thread that ends collectives) until it ends itself. Under the GIL.
 void keep_thread_state() {
   thread_local const bool kept = [] {
     const bool has_one = PyGILState_GetThisThreadState() != nullptr;

@@ -19,6 +19,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -83,11 +84,11 @@ bool blocks_signal(pid_t thread) {
 }
 
 /// What is known of a thread without its answer.
-std::string without_answer(const std::filesystem::path& folder, bool blocked) {
+std::string without_answer(const std::filesystem::path& folder, const char* why) {
   std::error_code error;
   if (!std::filesystem::exists(folder, error)) return "it has ended meanwhile";
   const std::string where = line_of_file(folder / "wchan");
-  return std::string(blocked ? "it blocks the signal that asks" : "it does not answer") +
+  return std::string(why) +
          // "0": it is in no call of the kernel, or this user may not know.
          (where.empty() || where == "0" ? std::string() : "; in the kernel: " + where);
 }
@@ -125,16 +126,22 @@ bool is_answered(std::uint64_t question) {
   return true;
 }
 
-/// Its frames; empty where it does not answer in time.
-std::vector<void*> ask(pid_t thread, std::uint32_t number) {
+/// Its frames; empty where it does not answer in time. Nothing where it was not asked, since another thread's
+/// handler, which uses the one place for an answer, has not ended.
+std::optional<std::vector<void*>> ask(pid_t thread, std::uint32_t number) {
   static std::uint64_t claimed = 0;  // by a handler that had not ended in time
-  if (claimed != 0 && !is_answered(claimed)) return {};
+  static bool waited_again = false;  // for that one: once, not for each thread
+  if (claimed != 0 && g_slot.answered.load() != claimed && (waited_again || !is_answered(claimed))) {
+    waited_again = true;
+    return std::nullopt;
+  }
+  waited_again = false;
   claimed = 0;
   const std::uint64_t question = std::uint64_t{number} << 32U | static_cast<std::uint32_t>(thread);
   g_slot.wanted.store(question);
   if (syscall(SYS_tgkill, getpid(), thread, stack_signal()) != 0 || !is_answered(question)) {
     if (g_slot.wanted.exchange(0) == 0) claimed = question;
-    return {};
+    return std::vector<void*>();
   }
   // The handler itself and the kernel's return are the first two.
   constexpr int kOfHandler = 2;
@@ -182,9 +189,14 @@ std::string native_stacks() {
     out += fmt::format("\nthread {} ({}):", thread == getpid() ? "main" : std::to_string(thread),
                        line_of_file(folder / "comm"));
     const bool blocked = blocks_signal(thread);
-    const std::vector<void*> frames = blocked ? std::vector<void*>() : ask(thread, ++number);
+    const std::optional<std::vector<void*>> answer = blocked ? std::vector<void*>() : ask(thread, ++number);
+    const std::vector<void*> frames = answer.value_or(std::vector<void*>());
     for (std::size_t i = 0; i < frames.size(); ++i) out += "\n  " + name_of(own, frames[i], i > 0);
-    if (frames.empty()) out += "\n  " + without_answer(folder, blocked);
+    if (frames.empty())
+      out +=
+          "\n  " + without_answer(folder, blocked  ? "it blocks the signal that asks"
+                                          : answer ? "it does not answer"
+                                                   : "it was not asked: another thread is still answering");
   }
   return out;
 }

@@ -79,19 +79,27 @@ void add_bucket_sizes(const Facts& facts, Finding& finding, std::initializer_lis
 
 bool communicates(const Facts& facts) { return facts.summary.copy_ranks > 1 && !facts.ranks.empty(); }
 
-double travelling_bytes(const Facts& facts) {
+double element_bytes(const Facts& facts, Travels what) {
+  using Op = ev::CollectiveOp;
   std::int64_t bytes = 0, elems = 0;
   for (const std::size_t step : facts.typical) {
     for (const auto& [op, totals] : facts.digest.steps()[step].ops) {
+      const bool reduces =
+          op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce || op == Op::all_to_all;
+      if (reduces != (what == Travels::gradients)) continue;
       bytes += totals.bytes;
       elems += totals.elems;
     }
   }
-  return elems > 0 ? static_cast<double>(bytes) / static_cast<double>(elems)
-                   : static_cast<double>(facts.store.tables().param_bytes);
+  if (elems > 0) return static_cast<double>(bytes) / static_cast<double>(elems);
+  const ev::RunTables& tables = facts.store.tables();
+  return static_cast<double>(what == Travels::gradients ? tables.grad_bytes : tables.param_bytes);
 }
 
-bool travels_as_f32(const Facts& facts) { return travelling_bytes(facts) > 3; }
+bool travels_as_f32(const Facts& facts) {
+  const Travels most = facts.summary.stage == 3 ? Travels::parameters : Travels::gradients;
+  return facts.store.tables().param_bytes == 4 && element_bytes(facts, most) > 3;
+}
 
 void overlap_off(const Facts& facts, Found& found) {
   if (!communicates(facts) || !facts.zero_keys || facts.overlap_comm || deepspeed_on_cpu(facts)) return;
@@ -168,8 +176,9 @@ void accumulated_reductions(const Facts& facts, Found& found) {
   const bool gathers = facts.summary.stage == 3;
   const double exposed = facts.mean(gathers ? &RankFacts::moving : &RankFacts::reduce_moving);
   const double saved = exposed * (1 - 1 / static_cast<double>(facts.micro_steps));
-  const auto bytes =
-      static_cast<std::int64_t>(static_cast<double>(trained_elems(facts)) * travelling_bytes(facts));
+  const auto trained = static_cast<double>(trained_elems(facts));
+  const double bytes = trained * (element_bytes(facts, Travels::gradients) +
+                                  (gathers ? 2 * element_bytes(facts, Travels::parameters) : 0));
   Finding finding;
   finding.id = "accumulated_reductions";
   finding.title = gathers
@@ -183,12 +192,12 @@ void accumulated_reductions(const Facts& facts, Found& found) {
     advise(finding, {{{"zero_optimization.stage", "1"}},
                      fmt::format("Set zero_optimization.stage to 1: it reduces once a step and keeps whole "
                                  "gradients, up to {} more on each rank.",
-                                 bytes_text(bytes))});
+                                 bytes_text(trained_elems(facts) * facts.store.tables().grad_bytes))});
   }
   for (Advice& option : micro_batch_options(facts)) advise(finding, std::move(option));
   finding.otherwise = "A larger micro-batch with fewer micro-steps moves fewer bytes for a token.";
   if (finding.options.empty()) finding.next_step = finding.otherwise;
-  finding.cost_bytes = (gathers ? 3 : 1) * bytes * (facts.micro_steps - 1);
+  finding.cost_bytes = static_cast<std::int64_t>(bytes) * (facts.micro_steps - 1);
   finding.bytes_of = BytesOf::communication;
   found.add_by_cost(facts, saved, std::move(finding));
 }
@@ -321,7 +330,10 @@ void volume_above(const Facts& facts, Found& found) {
                                 name_of(part.cause), explain(part.cause)),
                     "Look at the Communication panel, which has the parts of the volume."};
     finding.id = "volume_above";
-    finding.cost_bytes = static_cast<std::int64_t>(part.elements_per_step * travelling_bytes(facts));
+    finding.cost_bytes = static_cast<std::int64_t>(part.elements_per_step *
+                                                   element_bytes(facts, part.cause == VolumeCause::all_reduced
+                                                                            ? Travels::gradients
+                                                                            : Travels::parameters));
     finding.bytes_of = BytesOf::communication;
     if (part.cause == VolumeCause::all_reduced && facts.zero_keys && facts.summary.stage < 3 &&
         !facts.zero.reduce_scatter) {

@@ -126,10 +126,11 @@ void recomputation(const Facts& facts, Found& found);
 [[nodiscard]] std::string of_step(const Facts& facts, double ms);
 /// Nothing to say of a single rank, which does not communicate.
 [[nodiscard]] bool communicates(const Facts& facts);
-/// Bytes of an element on its way, over all collectives of the typical steps; of a stored parameter where
-/// these had none.
-[[nodiscard]] double travelling_bytes(const Facts& facts);
-/// Whether that is four.
+enum class Travels : std::uint8_t { parameters, gradients };
+/// Bytes of an element on its way, over the collectives of the typical steps that gather or that reduce; of a
+/// stored one where these had none.
+[[nodiscard]] double element_bytes(const Facts& facts, Travels what);
+/// Whether most of what a run of four-byte parameters communicates takes four bytes.
 [[nodiscard]] bool travels_as_f32(const Facts& facts);
 /// "Set KEY to VALUE and KEY to VALUE." and `more`.
 [[nodiscard]] Advice setting(std::vector<Change> changes, const std::string& more = {});

@@ -135,8 +135,9 @@ void single_stops(const Facts& facts, Found& found) {
     if (by_rank) {
       const std::string whose = fmt::format(" Rank {}{}", holdup->rank, host_of(facts, holdup->rank));
       if (const auto silence = silence_in(facts.store, *holdup)) {
-        finding.evidence += fmt::format("{} sent nothing for {:.1f} s of it: all its threads stood still",
-                                        whose, static_cast<double>(silent_ns(*silence, holdup->at)) * 1e-9);
+        finding.evidence += fmt::format("{} sent nothing for {:.1f} s of it{}", whose,
+                                        static_cast<double>(silent_ns(*silence, holdup->at)) * 1e-9,
+                                        silence->stood_still ? ": all its threads stood still" : "");
       } else {
         finding.evidence += fmt::format("{} {} {:.0f} ms longer than in its other steps", whose,
                                         holdup->doing, holdup->excess_ms);

@@ -95,6 +95,11 @@ struct Analyst::Work {
     const Clock::time_point began = Clock::now();
     auto out = std::make_shared<Analysis>();
     out->summary = analysis::summarize(store, digest);
+    if (own) {
+      out->problems = opened_with;
+      out->problems.insert(out->problems.end(), store.problems().begin(), store.problems().end());
+      out->summary.problems = out->problems;  // a finding is made of them
+    }
     out->findings = analysis::find(store, out->summary, digest);
     out->longest_waits = digest.longest_waits();
     out->step_times = step_times;
@@ -104,12 +109,8 @@ struct Analyst::Work {
         store.steps(), [](const store::StepRow& row) { return row.end_ns != store::kOpen; }));
     out->whole = whole;
     out->of = of;
-    if (own) {
-      out->problems = opened_with;
-      out->problems.insert(out->problems.end(), store.problems().begin(), store.problems().end());
-      if (whole)
-        out->digest = std::make_shared<const analysis::Digest>(std::move(digest));  // nothing follows
-    }
+    if (own && whole)
+      out->digest = std::make_shared<const analysis::Digest>(std::move(digest));  // nothing follows
     const Pace& pace = own ? kOfRecording : kOfLiveRun;
     const Clock::duration cost = Clock::now() - began;
     next_summary = Clock::now() + std::max<Clock::duration>(pace.interval, cost * pace.share);

@@ -272,12 +272,6 @@ std::string AppState::open(const OpenRequest& request) {
   forget_run();
   time = {};
   follow = true;
-  const ViewOptions view = timeline.view;  // the user's, whichever run is shown
-  timeline = {};
-  timeline.view = view;
-  timeline_scroll = 0;
-  elements = {};
-  history.clear();
   notes.forget();
   start_page = false;
   return {};
@@ -300,6 +294,12 @@ void AppState::forget_run() {
   time_placed = ranks_placed = false;
   cursor_ns.reset();
   measured.reset();
+  history.clear();
+  const ViewOptions view = timeline.view;  // the user's, whatever the run
+  timeline = {};
+  timeline.view = view;
+  timeline_scroll = 0;
+  elements = {};
   find.forget();
   breaks.forget_run();
 }

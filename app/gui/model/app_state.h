@@ -16,6 +16,7 @@
 #include "app/gui/model/notebook.h"
 #include "app/gui/model/palette.h"
 #include "app/gui/model/places.h"
+#include "app/gui/model/rank_pace_table.h"
 #include "app/gui/model/relations.h"
 #include "app/gui/model/selection.h"
 #include "app/gui/model/session.h"
@@ -81,6 +82,7 @@ struct AppState {
 
   TimelineOptions timeline;
   mutable RankGroupings groupings;
+  mutable RankPaceTables paces;
   bool ranks_placed = false;
   float timeline_scroll = 0;
   std::optional<std::uint32_t> rank_to_show;  ///< the timeline scrolls to it

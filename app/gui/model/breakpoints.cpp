@@ -89,8 +89,8 @@ Hit hit_of(const Session& run, std::uint32_t rank, const Breakpoint& breakpoint,
            std::int64_t until_ns) {
   const store::Store& store = run.store();
   const auto gate = [&](RunToKind kind) -> Hit {
-    const auto row = gate_run_to(store, rank, after_ns, {kind, breakpoint.id}, Direction::forward);
-    return row && row->at_ns <= until_ns ? Hit(row->at_ns) : std::nullopt;
+    const auto row = gate_run_to(store, rank, after_ns, {kind, breakpoint.id}, Direction::forward, until_ns);
+    return row ? Hit(row->at_ns) : std::nullopt;
   };
   const auto end_of = [](const store::StepRow& step) {
     return step.end_ns == store::kOpen ? INT64_MAX : step.end_ns;

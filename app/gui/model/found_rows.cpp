@@ -28,10 +28,12 @@ std::vector<Cell> row_of_name(const NameHit& hit) {
 
 bool FoundRows::refresh(const AppState& app, double seconds) {
   const Finder& find = app.find;
-  const bool other = words_ != find.words || run_ != app.run->number();
+  // Findings are named by their place in the analysis.
+  const bool other = words_ != find.words || run_ != app.run->number() || of_ != app.run->analysis();
   if (other) {
     words_ = find.words;
     run_ = app.run->number();
+    of_ = app.run->analysis();
     names_ = find_names(app, words_);
   }
   const bool anew = other || search_ != find.searches;

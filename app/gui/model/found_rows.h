@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "app/gui/model/analyst.h"
 #include "app/gui/model/find_names.h"
 #include "app/gui/model/hit_rows.h"
 #include "app/gui/model/span_statistics.h"
@@ -30,6 +32,7 @@ class FoundRows {
  private:
   std::string words_;
   std::uint64_t run_ = 0;  ///< Session::number()
+  std::shared_ptr<const Analysis> of_;
   std::vector<NameHit> names_;
   std::vector<HitRef> hits_;
   Table table_;

@@ -2,24 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
-#include <utility>
-#include <vector>
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/step_of.h"
 
 namespace shardscope::gui {
-
-namespace {
-
-analysis::OthersMedian medians_of(const StepTimes& times) {
-  std::vector<double> busy;
-  for (const StepTimes::Rank& one : times.ranks) busy.push_back(static_cast<double>(one.time.compute_ns));
-  return analysis::OthersMedian(std::move(busy));
-}
-
-}  // namespace
 
 const StepTimes* step_shown(const AppState& app) {
   const auto steps = app.store().steps();
@@ -32,24 +19,8 @@ const StepTimes* step_shown(const AppState& app) {
   return times;
 }
 
-RankPaces::RankPaces(const AppState& app) : times_(step_shown(app)) {
-  if (times_ == nullptr) return;
-  const auto& all = app.run->analysis()->step_times;
-  medians_ = medians_of(*times_);
-  const auto after =
-      std::ranges::upper_bound(all, times_->step, {}, [](const auto& one) { return one->step; });
-  const auto first = after - std::min<std::ptrdiff_t>(kPaceSteps, after - all.begin());
-  for (const auto& step : std::ranges::subrange(first, after)) {
-    const analysis::OthersMedian medians = medians_of(*step);
-    for (const StepTimes::Rank& one : step->ranks) {
-      const auto own = static_cast<double>(one.time.compute_ns);
-      Slowness& recent = recent_[one.rank];
-      ++recent.of;
-      recent.slow += analysis::is_slow(own, medians.without(own).value_or(0)) ? 1U : 0U;
-    }
-  }
-  for (const StepTimes::Rank& one : times_->ranks) longest_ns_ = std::max(longest_ns_, one.time.compute_ns);
-}
+RankPaces::RankPaces(const AppState& app)
+    : times_(step_shown(app)), table_(&app.paces.of(app.run->analysis(), times_)) {}
 
 std::optional<std::uint32_t> RankPaces::step() const {
   return times_ == nullptr ? std::nullopt : std::optional(times_->step);
@@ -58,13 +29,13 @@ std::optional<std::uint32_t> RankPaces::step() const {
 std::set<std::uint32_t> RankPaces::slow() const {
   std::set<std::uint32_t> out;
   if (times_ == nullptr) return out;
-  for (const auto& [rank, recent] : recent_)
+  for (const auto& [rank, recent] : table_->recent)
     if (recent.lasting()) out.insert(rank);
   return out;
 }
 
 std::optional<std::uint32_t> RankPaces::slowest() const {
-  if (times_ == nullptr || times_->ranks.size() < 2 || longest_ns_ <= 0) return std::nullopt;
+  if (times_ == nullptr || times_->ranks.size() < 2 || longest_ns() <= 0) return std::nullopt;
   return std::ranges::max_element(times_->ranks, {},
                                   [](const StepTimes::Rank& one) { return one.time.compute_ns; })
       ->rank;
@@ -81,8 +52,9 @@ RankPace RankPaces::of(std::uint32_t rank) const {
     found = std::ranges::find(times_->ranks, rank, &StepTimes::Rank::rank);
   if (found != times_->ranks.end()) pace.busy_ns = found->time.compute_ns;
   const auto own = static_cast<double>(pace.busy_ns);
-  pace.others_ns = medians_.without(own).value_or(0);
-  if (const auto recent = recent_.find(rank); recent != recent_.end()) pace.recent = recent->second;
+  pace.others_ns = table_->medians.without(own).value_or(0);
+  if (const auto recent = table_->recent.find(rank); recent != table_->recent.end())
+    pace.recent = recent->second;
   return pace;
 }
 
@@ -97,7 +69,10 @@ std::string pace_text(const RankPace& pace) {
   out += ".";
   if (pace.recent.slow > 0)
     out += " Slow in " + std::to_string(pace.recent.slow) + " of the last " + std::to_string(pace.recent.of) +
-           " steps" + (pace.straggler() ? "." : "; marked once it is in most of them.");
+           " steps" +
+           (pace.straggler() ? "."
+                             : "; marked where it is in most of them, and in " +
+                                   std::to_string(Slowness::kLeastSlowSteps) + " at least.");
   return out;
 }
 

@@ -1,27 +1,15 @@
 // How long a rank computed, beside the others.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
 
-#include "app/analysis/slow_rank.h"
 #include "app/gui/model/app_state.h"
+#include "app/gui/model/rank_pace_table.h"
 
 namespace shardscope::gui {
-
-/// How often a rank was slow of late.
-struct Slowness {
-  std::uint32_t slow = 0, of = 0;  ///< steps in which it was, of those looked at
-  /// Slow in most of the steps, and in more than a moment: one step is noise on any machine that is shared.
-  [[nodiscard]] bool lasting() const noexcept { return slow >= kLeastSlowSteps && slow * 2 > of; }
-  static constexpr std::uint32_t kLeastSlowSteps = 3;
-};
-/// Steps that are looked at, up to the one shown.
-inline constexpr std::size_t kPaceSteps = 8;
 
 struct RankPace {
   std::optional<std::uint32_t> step;  ///< that this is of; nothing where that step is not analysed
@@ -41,8 +29,7 @@ struct RankPace {
 /// In the step whose figures are shown at the time that is looked at (measured_step_of). At the live edge,
 /// where the analysis is a moment behind, in the newest that is analysed.
 [[nodiscard]] const StepTimes* step_shown(const AppState& app);  ///< null: not analysed
-/// Paces of all ranks: the medians that they are compared with are taken once. For one frame: it refers to
-/// the analysis that is shown.
+/// Paces of all ranks. For one frame: it refers to the analysis that is shown, and to what is kept of it.
 class RankPaces {
  public:
   explicit RankPaces(const AppState& app);
@@ -52,13 +39,11 @@ class RankPaces {
   /// That computed longest; nothing where that is not known, or there is one rank only.
   [[nodiscard]] std::optional<std::uint32_t> slowest() const;
   /// Computation; 0: not known.
-  [[nodiscard]] std::int64_t longest_ns() const noexcept { return longest_ns_; }
+  [[nodiscard]] std::int64_t longest_ns() const noexcept { return table_->longest_ns; }
 
  private:
   const StepTimes* times_;
-  std::int64_t longest_ns_ = 0;
-  analysis::OthersMedian medians_;
-  std::map<std::uint32_t, Slowness> recent_;  ///< by rank
+  const RankPaceTable* table_;
 };
 [[nodiscard]] RankPace rank_pace(const AppState& app, std::uint32_t rank);
 /// Selects the rank that computed longest in the step shown, opens its lanes and goes to it. Returns what to

@@ -117,8 +117,9 @@ std::optional<GateRow> gate_beside(const store::Store& store, std::uint32_t rank
 }
 
 std::optional<GateRow> gate_run_to(const store::Store& store, std::uint32_t rank, std::int64_t at_ns,
-                                   RunTo target, Direction direction) {
-  return search(store, rank, at_ns, direction, [&](const GateRow& gate) {
+                                   RunTo target, Direction direction, std::int64_t until_ns) {
+  const auto found = search(store, rank, at_ns, direction, [&](const GateRow& gate) {
+    if (gate.at_ns > until_ns) return true;  // nothing later is read
     switch (target.kind) {
       case RunToKind::step:
         return gate.kind == ev::GateKind::step && gate.id == target.id;
@@ -129,6 +130,7 @@ std::optional<GateRow> gate_run_to(const store::Store& store, std::uint32_t rank
     }
     return false;
   });
+  return found && found->at_ns <= until_ns ? found : std::nullopt;
 }
 
 GatePosition gate_position(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {

@@ -35,8 +35,10 @@ using GateRow = store::Store::GateRow;
 /// Next gate of that unit after (before) `at_ns`; nothing at the end of the run.
 [[nodiscard]] std::optional<GateRow> gate_beside(const store::Store& store, std::uint32_t rank,
                                                  std::int64_t at_ns, StepUnit unit, Direction direction);
+/// Looks no further than `until_ns`, forwards.
 [[nodiscard]] std::optional<GateRow> gate_run_to(const store::Store& store, std::uint32_t rank,
-                                                 std::int64_t at_ns, RunTo target, Direction direction);
+                                                 std::int64_t at_ns, RunTo target, Direction direction,
+                                                 std::int64_t until_ns = INT64_MAX);
 
 /// Where a rank is at a time: the last gate that it passed, or holds at.
 struct GatePosition {

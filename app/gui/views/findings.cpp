@@ -42,6 +42,9 @@ class FindingsView final : public View {
   std::vector<Row> rows_;
   TableState state_;
   std::size_t chosen_ = 0;
+  std::string chosen_id_;  ///< of which finding that row is: the list may be another one
+  std::uint32_t chosen_rank_ = ev::kNoId;
+  bool chosen_of_b_ = false;
   FindingDetail detail_;  ///< of the chosen one
 };
 
@@ -75,6 +78,9 @@ Cell cost_cell(const analysis::Finding& finding) {
 void FindingsView::choose(const AppState& app, std::size_t row) {
   chosen_ = row;
   const Row& chosen = rows_[row];
+  chosen_id_ = chosen.finding->id;
+  chosen_rank_ = chosen.finding->rank;
+  chosen_of_b_ = chosen.of_b;
   detail_ = detail_of(chosen.of_b ? app.other->store() : app.store(), *chosen.finding);
 }
 
@@ -111,7 +117,13 @@ void FindingsView::build(const AppState& app) {
   };
   take(*app.run, false);
   if (app.other) take(*app.other, true);
-  if (!rows_.empty()) choose(app, std::min(chosen_, rows_.size() - 1));
+  if (rows_.empty()) return;
+  // The finding that was chosen, wherever it stands now.
+  const auto same = std::ranges::find_if(rows_, [&](const Row& row) {
+    return row.of_b == chosen_of_b_ && row.finding->id == chosen_id_ && row.finding->rank == chosen_rank_;
+  });
+  choose(app, same != rows_.end() ? static_cast<std::size_t>(same - rows_.begin())
+                                  : std::min(chosen_, rows_.size() - 1));
 }
 
 bool FindingsView::draw_cell(Context& ctx, std::size_t row, std::size_t column, const Rect& cell) const {

@@ -126,6 +126,20 @@ TEST(Hang, AStopThatIsOverIsSaidOfARecording) {
       << hang.text;
 }
 
+// For a part of it there was no process, or only the network stood still.
+TEST(Hang, ASilenceThatEndsOtherwiseIsNotCalledAStandstill) {
+  for (const auto how : {store::SendsAgain::restarted, store::SendsAgain::on_another_host}) {
+    RunBuilder run(2);
+    common(run, 2);
+    store::Store& store = run.build();
+    store.add_message(silent(1, 4'000'000'000, store::silent_message(1, 3, 0)));
+    store.add_message(silent(1, 22'000'000'000, store::sends_again_message(1, 21, how)));
+    const std::string text = diagnose_hang(store).text;
+    EXPECT_NE(text.find("Rank 1 sent nothing from 1.000 s to 22.000 s (21"), std::string::npos) << text;
+    EXPECT_EQ(text.find("stood still from"), std::string::npos) << text;
+  }
+}
+
 TEST(Hang, WhereAllAreOverTheKilledOneIsWhyTheyWaited) {
   RunBuilder run(2);
   common(run, 2);

@@ -27,6 +27,13 @@ void look_around(AppState& app) {
   app.measured = TimeRange{10, 20};
   app.cursor_ns = 15;
   app.find.words = "gather";
+  follow_param(app.timeline, 0);
+  app.timeline.view.lane_height = 30;
+  app.history.note({}, 0);
+  Place other;
+  other.range = {1, 2};
+  app.history.note(other, 10);
+  app.history.note(other, 20);
   app.breaks.add(app.store(), {BreakKind::step, 1, 0, true});
 }
 
@@ -40,6 +47,9 @@ void expect_nothing_of_before(const AppState& app) {
   EXPECT_FALSE(app.time_placed);
   EXPECT_FALSE(app.ranks_placed);
   EXPECT_FALSE(app.breaks.stopped());
+  EXPECT_FALSE(app.history.can_go_back());
+  EXPECT_TRUE(app.timeline.params.empty());
+  EXPECT_EQ(app.timeline.view.lane_height, 30) << "the user's, whichever run is shown";
 }
 
 TEST_F(Model, RunsThatAreSwappedForgetWhatWasLookedAtOfTheOther) {
