@@ -86,9 +86,9 @@ class Access(CommandTest):
             made = self.publish(endpoint, XDG_RUNTIME_DIR=str(elsewhere), HOME=str(elsewhere), SHARDSCOPE_KEY="none")
             self.assertEqual(made.returncode, 0, made.stderr)
             recorder.wait(timeout=60)
-            self.assertIn("--insecure: whoever reaches " + endpoint, recorder.stderr.read())
+            self.assertIn("--insecure: anyone who reaches " + endpoint, recorder.stderr.read())
         [control] = read("info", recording)["control"]
-        self.assertIn("--insecure: whoever reaches " + endpoint, control["text"])
+        self.assertIn("--insecure: anyone who reaches " + endpoint, control["text"])
         self.assertIn("--insecure", said("info", recording))
         self.assertIn("--insecure", said("summary", recording))
 
