@@ -84,7 +84,7 @@ Collector::Collector(CollectorOptions options) {
   });
   if (s.options.keys.empty() && s.options.insecure) {
     s.record_message(0, s.clock_now(), instrumentation::Severity::warning,
-                     std::string(store::kControlPrefix) + "--insecure: whoever reaches " +
+                     std::string(store::kControlPrefix) + "--insecure: anyone who reaches " +
                          s.sockets.endpoints.publish + " can read and control this run");
   }
   if (!s.options.upstream.empty()) s.start_upstream();

@@ -31,7 +31,7 @@ struct CollectorOptions {
   /// Key file, or a folder made by `shardscope keys`. Empty: on the loopback keys that programs of this user
   /// find by themselves (instrumentation/local_keys.h), over ipc whoever this user is.
   std::string keys;
-  bool insecure = false;     ///< without keys: whoever reaches it can read and control the run
+  bool insecure = false;     ///< without keys: anyone who reaches it can read and control the run
   std::string upstream;      ///< collector above: what the ranks publish is passed on to it; empty: none
   std::string upstream_key;  ///< publishing key for it (instrumentation::Credentials)
   double linger_s = 10;      ///< at the end, for the collector above to take the rest

@@ -298,7 +298,7 @@ TEST_F(LocalAccess, InsecureIsNamedAndLetsInEverybody) {
   Collector collector(everybody());
   EXPECT_EQ(collector.keys(), "");
   EXPECT_TRUE(eventually(
-      [&] { return is_said(collector, "control: --insecure: whoever reaches tcp://127.0.0.1:"); }));
+      [&] { return is_said(collector, "control: --insecure: anyone who reaches tcp://127.0.0.1:"); }));
   Rank rank(collector.publish_endpoint(), 0, 1);
   rank.step(0);
   rank.settle();
