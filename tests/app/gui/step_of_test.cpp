@@ -103,7 +103,7 @@ TEST(RankPace, OneNoisyStepMarksNoRankAndTheTipSaysOverHowManyStepsOneIsMarked) 
   const std::string lasting = pace_text(rank_pace(app, 2));
   EXPECT_NE(lasting.find("Slow in 6 of the last 8 steps."), std::string::npos) << lasting;
   const std::string once = pace_text(rank_pace(app, 1));
-  EXPECT_NE(once.find("Slow in 1 of the last 8 steps; marked once"), std::string::npos) << once;
+  EXPECT_NE(once.find("Slow in 1 of the last 8 steps; marked where"), std::string::npos) << once;
   EXPECT_EQ(pace_text(rank_pace(app, 0)).find("Slow"), std::string::npos);
   // Only steps up to the one that is looked at.
   app.cursor_ns = 1500;
