@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "app/cli/checks.h"
 #include "app/cli/process.h"
 #include "app/cli/program_files.h"
 #include "app/cli/verb.h"

@@ -63,7 +63,7 @@ std::pair<std::vector<analysis::Finding>, std::string> read_findings(const std::
   } catch (const json::exception& error) {
     return {{}, std::string("`shardscope findings` printed something else: ") + error.what()};
   }
-  return {std::move(findings), {}};
+  return {findings, {}};
 }
 
 bool can_be_played(const store::Store& store, const std::vector<analysis::Finding>& findings) {

@@ -15,6 +15,8 @@
 
 namespace shardscope::gui {
 
+namespace ev = shardscope::instrumentation;
+
 /// Reads `findings --json`; gives the reason in words where it is none.
 [[nodiscard]] std::pair<std::vector<analysis::Finding>, std::string> read_findings(const std::string& json);
 

@@ -13,6 +13,7 @@
 #include "app/export/notes.h"
 #include "app/gui/model/table.h"
 #include "app/gui/model/time_axis.h"
+#include "app/store/store.h"
 
 namespace shardscope::gui {
 

@@ -1,7 +1,6 @@
 #include "app/gui/model/rank_pace_table.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -20,9 +19,9 @@ RankPaceTable made_of(const Analysis& analysis, const StepTimes& shown) {
   const auto& all = analysis.step_times;
   const auto after = std::ranges::upper_bound(all, shown.step, {}, [](const auto& one) { return one->step; });
   const auto first = after - std::min<std::ptrdiff_t>(kPaceSteps, after - all.begin());
-  for (const auto& step : std::ranges::subrange(first, after)) {
-    const analysis::OthersMedian medians = medians_of(*step);
-    for (const StepTimes::Rank& one : step->ranks) {
+  for (auto step = first; step != after; ++step) {
+    const analysis::OthersMedian medians = medians_of(**step);
+    for (const StepTimes::Rank& one : (*step)->ranks) {
       const auto own = static_cast<double>(one.time.compute_ns);
       Slowness& recent = table.recent[one.rank];
       ++recent.of;

@@ -11,6 +11,8 @@
 namespace shardscope::gui {
 namespace {
 
+namespace ev = instrumentation;
+
 using namespace std::chrono_literals;
 using Run = HangWatch::Run;
 
