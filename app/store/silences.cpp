@@ -94,7 +94,7 @@ std::string silent_message(std::uint32_t rank, double seconds, std::int32_t stop
 }
 
 std::string sends_again_message(std::uint32_t rank, double seconds, SendsAgain how) {
-  const std::string text =
+  std::string text =
       "rank " + std::to_string(rank) + std::string(kAgain) + seconds_of(seconds) + " of silence; ";
   switch (how) {
     case SendsAgain::on_this_host:
