@@ -98,7 +98,7 @@ void SendQueue::shed_texts() {
   std::erase_if(entries_, [](const Entry& entry) { return entry.bytes == 0; });
 }
 
-/// The limit is not looked at: what a collector asked for must go out whatever waits here.
+/// Beyond the limit as well: what a collector requested goes out however much is queued.
 void SendQueue::push_front(wire::Body body) {
   if (std::holds_alternative<wire::Tables>(body)) ++tables_;
   Entry entry;

@@ -48,8 +48,8 @@ std::int64_t restored(std::size_t f, std::int64_t delta, std::int64_t before) no
 /// Where in `events` each event of a section goes.
 using Places = std::vector<std::uint32_t>;
 
-/// There are no more tags than events, whose number is at most half of the section's bytes (chunk.cpp): so
-/// much memory and no more can be asked for.
+/// There are no more tags than events, whose number is at most half of the section's bytes (chunk.cpp): that
+/// bounds the memory of a damaged section too.
 std::vector<Tag> read_tags(ByteReader& reader, std::size_t count) {
   reader.now_reading("tag table");
   const std::uint64_t tags = reader.varint();

@@ -111,8 +111,8 @@ RankKeyframe read_keyframe(BlockReader& in, std::size_t lanes) {
     bucket.buffer = in.id();
     bucket.since_ns = in.time();
     bucket.elems = in.number();
-    // count() is at most the bytes that are left, so four bytes of memory for each of them is all that can be
-    // asked for.
+    // count() is at most the bytes that are left: a damaged count allocates at most four bytes for each of
+    // them.
     bucket.params.resize(in.count());
     for (std::uint32_t& param : bucket.params) param = in.id();
   }

@@ -17,7 +17,7 @@ struct Silence {
   std::uint32_t rank = 0;
   std::int64_t begin_ns = 0;    ///< the last sign of life before it
   std::int64_t end_ns = kOpen;  ///< it sends again, another process does, or the rank is gone
-  bool stopped = false;         ///< the operating system says so, on the collector's host
+  bool stopped = false;         ///< seen in the process's state, on the collector's host
   bool stood_still = false;     ///< it ended as on_this_host: no thread of the process ran
   [[nodiscard]] bool lasts() const noexcept { return end_ns == kOpen; }
 };

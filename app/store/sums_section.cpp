@@ -4,7 +4,7 @@
 namespace shardscope::store {
 namespace {
 
-/// stream is used as an index by whoever reads the block: checked here.
+/// stream is used as an index when the block is read: checked here.
 void read_carried(BlockReader& in, Block::Carried& carried) {
   carried.stream = in.small<std::uint8_t>();
   carried.depth = in.small<std::uint8_t>();

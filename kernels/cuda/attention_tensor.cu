@@ -443,7 +443,7 @@ bool tensor_attention_fits(const Context& on, DType type, const AttentionShape& 
   if (s.width() != 64 && s.width() != 128) return false;
   // Positions are ints in the kernels.
   if (s.B * s.H > 65535 || s.T > (1 << 30)) return false;
-  // The largest of the four, 96 KiB: whoever can run it can run all.
+  // The largest of the four, 96 KiB: a device that can run it can run all.
   return Launch<__half, 128>::kBackwardBytes <= on.shared_bytes_limit();
 }
 

@@ -21,7 +21,7 @@ CudnnDescriptor::CudnnDescriptor(const CudnnLibrary& library, const char* kernel
     : library_(library), kernel_(kernel) {
   library_.check(library_.create_descriptor(type, &descriptor_), kernel_, "cudnnBackendCreateDescriptor");
 }
-// Null after it was moved from. A destructor has nobody to report a failure to.
+// Null after it was moved from. A destructor cannot report a failure.
 CudnnDescriptor::~CudnnDescriptor() {
   if (descriptor_ != nullptr) (void)library_.destroy_descriptor(descriptor_);
 }

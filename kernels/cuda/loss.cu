@@ -169,8 +169,8 @@ void cross_entropy(const Context& on, float* loss, Ptr logits, const std::int32_
     throw_bad_argument(kName,
                        std::to_string(N) + " rows are more than the workspace of a stream has room for");
   }
-  // fp32 [N]. Kernels of a stream run in order, so nobody else uses the workspace until mean_kernel has read
-  // it.
+  // fp32 [N]. Kernels of a stream run in order, so no other kernel uses the workspace until mean_kernel has
+  // read it.
   auto* losses = static_cast<float*>(on.workspace());
   // With all rows ignored it is not finite, but no row uses it; the mean is then 0 / 0 = NaN.
   const auto factor = static_cast<float>(static_cast<double>(grad_scale) / counted);

@@ -135,7 +135,7 @@ class PlacedShards final : public ShardStore {
     return "parameters on NVMe through " + std::to_string(buffers_.size()) +
            " buffers: " + space_->describe();
   }
-  // A read that is still in flight does no harm: whoever takes the buffer next is ordered behind it, a read
+  // A read that is still in flight does no harm: what takes the buffer next is ordered behind it, a read
   // by the nvme stream's order, a copy by `read`.
   void forget() override {
     for (Slot& slot : buffers_) slot.param.reset();

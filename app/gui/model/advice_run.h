@@ -1,4 +1,4 @@
-// What-if's word on a recording's findings: `shardscope findings` plays what they would change, in a process
+// Predicted gains of a recording's findings: `shardscope findings` plays what they would change, in a process
 // of its own, so that the window goes on meanwhile.
 #pragma once
 

@@ -167,8 +167,8 @@ struct Sight {
 
 /// scores[rows, keys] = q k^T, of a tile the columns that it sees; leading dimension ld.
 /// k_transposed is [Dp, Tp] from the block's first key on. A panel of keys (depth x kPanel floats)
-/// is used by all tiles of rows before the next one. Scores behind what a tile sees are left as they were;
-/// nobody reads them.
+/// is used by all tiles of rows before the next one. Scores behind what a tile sees are left as they were
+/// and never read.
 SHARDSCOPE_INLINE void score_block(const Sight& sight, std::int64_t depth, const float* q,
                                    const float* k_transposed, const Layout& l, float* scores, std::int64_t ld,
                                    Ahead& ahead) {
@@ -220,7 +220,7 @@ SHARDSCOPE_INLINE vf mask(vf x, std::int64_t visible, float other) {
 /// Of the queries of a block, so far: the largest score, the sum of exp(score - largest), and in `lanes` each
 /// row's reduction before it goes over the lanes.
 /// kQueries is a multiple of W, so that whole vectors of rows can be reduced; rows behind the last query hold
-/// numbers that nobody reads.
+/// numbers that are never read.
 struct RunningSoftmax {
   alignas(64) float top[kQueries];
   alignas(64) float total[kQueries];

@@ -87,7 +87,7 @@ double squared_norm(std::uint32_t* bad, const void* x, DType type, std::int64_t 
     }
   }
   for (std::int64_t i = 0; i < W; ++i) tail_bad |= worst[i] >= 0x7F800000U ? 1U : 0U;
-  // NaN and infinity are above all other magnitudes, as integers too: the largest tells whether there was
+  // NaN and infinity are above all other magnitudes, as integers too: the largest shows whether there was
   // one.
   const vd total = (s0 + s1) + (s2 + s3);
   double result = 0.0;

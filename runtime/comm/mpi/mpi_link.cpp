@@ -98,7 +98,7 @@ void MpiLink::abandon() noexcept {
 bool MpiLink::record(const std::string& text) noexcept {
   const std::lock_guard lock(mutex_);
   if (failed_.load()) {
-    // The reason that follows abandon(), for this process only: the others have been told already.
+    // The reason that follows abandon(), for this process only: the other ranks have received it already.
     if (std::exchange(provisional_, false)) first_failure_ = text;
     return false;
   }

@@ -20,7 +20,7 @@ inline void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t see
                        std::chrono::milliseconds longest) {
   const timespec limit{static_cast<time_t>(longest.count() / 1000),
                        static_cast<long>(longest.count() % 1000 * 1'000'000)};
-  // The result is not looked at: callers load the word again in any case. The limit is relative
+  // The result is ignored: callers load the word again in any case. The limit is relative
   // (CLOCK_MONOTONIC).
   syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }

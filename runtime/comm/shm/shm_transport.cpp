@@ -256,7 +256,7 @@ void ShmTransport::host_all_gather(const char* what, std::span<const std::byte> 
 
 void ShmTransport::host_broadcast(std::span<std::byte> bytes, std::uint32_t root) {
   const bool is_root = root == rank_;
-  // The root is part of the name: ranks that mean different ones are told apart.
+  // The root is part of the name: ranks that mean different roots are seen to differ.
   const std::string what = "broadcast from " + std::to_string(root);
   const std::size_t turn = host_round(what.c_str(), is_root ? bytes : std::span<std::byte>(), bytes.size());
   if (!is_root)
