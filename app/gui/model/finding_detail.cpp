@@ -49,6 +49,8 @@ std::string advice_words(const Session& run) {
     case AdviceRun::State::failed:
       return "not predicted: " + run.advice().problem();
     case AdviceRun::State::not_asked:
+      return "not predicted yet: what-if is asked while a window shows the findings; `shardscope findings` "
+             "asks it too";
     case AdviceRun::State::answered:
       break;
   }

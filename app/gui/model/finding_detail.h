@@ -31,8 +31,7 @@ struct FindingDetail {
 /// A setting's value as text: strings without their quotation marks.
 [[nodiscard]] std::string plain_value(const std::string& json);
 
-/// Why nothing is predicted of what a run's findings would change; empty where what-if could be asked and was
-/// not yet.
+/// Why nothing is predicted of what a run's findings would change; empty where what-if has answered.
 [[nodiscard]] std::string advice_words(const Session& run);
 
 }  // namespace shardscope::gui

@@ -246,7 +246,7 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
 
 /// What the changes give; where that is not known, why.
 std::string FindingsView::gain_of(const AppState& app, const Row& row) const {
-  if (!detail_.gain.empty() || row.finding->options.empty()) return detail_.gain;
+  if (row.finding->options.empty()) return detail_.gain;
   return advice_words(row.of_b ? *app.other : *app.run);
 }
 

@@ -77,6 +77,7 @@ TEST(AdviceRun, ARecordingsFindingsGetTheGainsThatTheCommandPrints) {
   EXPECT_EQ(run->advice().state(), AdviceRun::State::not_asked);
   ASSERT_TRUE(run->settle());
   ASSERT_TRUE(can_be_played(run->store(), run->findings()));
+  EXPECT_NE(advice_words(*run).find("not predicted yet"), std::string::npos);
   run->ask_what_if();
   ASSERT_EQ(run->advice().state(), AdviceRun::State::asking);
   EXPECT_NE(advice_words(*run).find("is playing"), std::string::npos);
