@@ -1,72 +1,14 @@
-// The operations of ops.h: arguments that make no sense are refused, then the backend of `exec` runs.
-//
-// Every operation has the same steps, in this order:
-//   1. sizes are checked, so that a modelled run (Backend::cost) refuses what a real one would;
-//   2. Backend::cost adds the operation's work to the meter and returns, before any memory is touched;
-//   3. CUDA launches on the context's stream and returns (SHARDSCOPE_ON_CUDA);
-//   4. the CPU computes on the calling thread. cpu_threads() also refuses an unknown backend, and is
-//      called for that where the operation takes no threads.
-//
-// Contents, for example indices, are the caller's to check.
+// What a model computes, forward and backward: see dispatch.h.
+#include "kernels/dispatch.h"
+
 #include <string>
 
-#include "kernels/columns.h"
 #include "kernels/cost/work.h"
 #include "kernels/cpu/ops.h"
-#include "kernels/cuda/columns.h"
 #include "kernels/cuda/ops.h"
-#include "kernels/error.h"
-#include "kernels/ops.h"
 
 namespace shardscope::kernels {
 namespace {
-
-#if SHARDSCOPE_HAS_CUDA
-constexpr bool kCudaBuilt = true;
-#else
-constexpr bool kCudaBuilt = false;
-#endif
-
-/// The context to launch on, if `exec` is CUDA and this build has it.
-const cuda::Context* cuda_context(const Exec& exec, const char* kernel) {
-  if (exec.backend != Backend::cuda) return nullptr;
-  if (!kCudaBuilt) throw_no_cuda(kernel);
-  if (exec.cuda == nullptr) throw_bad_argument(kernel, "a CUDA stream's Exec names no context");
-  return exec.cuda;
-}
-
-/// Returns from the operation with cuda::call(context, ...) when `exec` is CUDA. Discarded in builds without
-/// CUDA, which hold none of those functions.
-#define SHARDSCOPE_ON_CUDA(operation, ...)                                       \
-  if (const cuda::Context* on = cuda_context(exec, #operation); on != nullptr) { \
-    if constexpr (kCudaBuilt) return cuda::operation(*on, __VA_ARGS__);          \
-  }
-
-/// Threads of the CPU backend.
-int cpu_threads(const Exec& exec, const char* kernel) {
-  switch (exec.backend) {
-    case Backend::cpu:
-      if (exec.threads < 1) {
-        throw_bad_argument(kernel, "threads is " + std::to_string(exec.threads) + "; it must be at least 1");
-      }
-      return exec.threads;
-    case Backend::cuda:
-    case Backend::cost:  // metered before a backend is chosen
-      break;
-  }
-  throw_bad_argument(kernel, "unknown backend " + std::to_string(static_cast<int>(exec.backend)));
-}
-
-// Work is counted in double: products of four sizes need not fit 64 bits.
-double real(std::int64_t count) noexcept { return static_cast<double>(count); }
-
-// `least`: 0 for numbers of rows or elements, which may be none, 1 for widths.
-void check_size(const char* kernel, const char* name, std::int64_t value, std::int64_t least = 0) {
-  if (value < least) {
-    throw_bad_argument(kernel, std::string(name) + " is " + std::to_string(value) + "; it must be at least " +
-                                   std::to_string(least));
-  }
-}
 
 // B and T may be 0: an empty batch is no error.
 void check_attention(const char* kernel, std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t H) {
@@ -78,29 +20,6 @@ void check_attention(const char* kernel, std::int64_t B, std::int64_t T, std::in
     throw_bad_argument(
         kernel, "width C=" + std::to_string(C) + " is not divisible by H=" + std::to_string(H) + " heads");
   }
-}
-
-/// Groups of quantized values; `unit`: values in a byte.
-void check_groups(const char* kernel, std::int64_t n, std::int64_t group_elems, std::int64_t unit) {
-  check_size(kernel, "n", n);
-  check_size(kernel, "group_elems", group_elems, 1);
-  if (n % unit == 0 && group_elems % unit == 0) return;
-  throw_bad_argument(kernel, "n is " + std::to_string(n) + " and group_elems " + std::to_string(group_elems) +
-                                 "; both must be even, two values share a byte");
-}
-
-// first_column is in [0, columns).
-void check_part(const char* kernel, const MatrixPart& part) {
-  if (part.elems < 0 || part.columns < 1 || part.first_column < 0 || part.first_column >= part.columns) {
-    throw_bad_argument(kernel, std::to_string(part.elems) + " elements from column " +
-                                   std::to_string(part.first_column) + " of " + std::to_string(part.columns) +
-                                   "; the first column must be one of them");
-  }
-}
-
-// Where a kernel is compiled for one type of all its tensors.
-void check_same_type(const char* kernel, DType a, DType b) {
-  if (a != b) throw_bad_argument(kernel, "its tensors must share one element type");
 }
 
 }  // namespace
@@ -350,162 +269,6 @@ void mse(const Exec& exec, float* loss, Ptr dx, ConstPtr x, const float* target,
   SHARDSCOPE_ON_CUDA(mse, loss, dx, x, target, n, grad_scale)
   static_cast<void>(cpu_threads(exec, "mse"));
   cpu::mse(loss, dx, x, target, n, grad_scale);
-}
-
-void adamw_step(const Exec& exec, float* master, float* m, float* v, Ptr param16, ConstPtr grad,
-                std::int64_t n, const AdamW& settings) {
-  check_size("adamw_step", "n", n);
-  // t = 0 would divide by 1 - beta^0 = 0. Work: master, m and v of 4 bytes each are read and written, 24
-  // bytes an element.
-  check_size("adamw_step", "step", settings.step, 1);
-  if (cost::metered(exec,
-                    cost::memory_only(24 * real(n) + cost::bytes_of(grad.type, real(n)) +
-                                      (param16.data == nullptr ? 0 : cost::bytes_of(param16.type, real(n))))))
-    return;
-  SHARDSCOPE_ON_CUDA(adamw_step, master, m, v, param16, grad, n, settings)
-  cpu::adamw_step(cpu_threads(exec, "adamw_step"), master, m, v, param16, grad, n, settings);
-}
-
-void squared_norm(const Exec& exec, double* sum, std::uint32_t* bad, ConstPtr x, std::int64_t n) {
-  check_size("squared_norm", "n", n);
-  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n))))) return;
-  SHARDSCOPE_ON_CUDA(squared_norm, sum, bad, x, n)
-  static_cast<void>(cpu_threads(exec, "squared_norm"));
-  cpu::squared_norm(sum, bad, x, n);
-}
-
-void cast(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
-  check_size("cast", "n", n);
-  if (cost::metered(exec,
-                    cost::memory_only(cost::bytes_of(dst.type, real(n)) + cost::bytes_of(src.type, real(n)))))
-    return;
-  SHARDSCOPE_ON_CUDA(cast, dst, src, n)
-  cpu::cast(cpu_threads(exec, "cast"), dst, src, n);
-}
-
-void fill_zero(const Exec& exec, void* data, std::size_t bytes) {
-  if (cost::metered(exec, cost::memory_only(static_cast<double>(bytes)))) return;
-  SHARDSCOPE_ON_CUDA(fill_zero, data, bytes)
-  static_cast<void>(cpu_threads(exec, "fill_zero"));
-  cpu::fill_zero(data, bytes);
-}
-
-void scale(const Exec& exec, Ptr x, float factor, std::int64_t n) {
-  check_size("scale", "n", n);
-  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
-  SHARDSCOPE_ON_CUDA(scale, x, factor, n)
-  cpu::scale(cpu_threads(exec, "scale"), x, factor, n);
-}
-
-void accumulate(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
-  check_size("accumulate", "n", n);
-  if (cost::metered(
-          exec, cost::memory_only(cost::bytes_of(dst.type, 2 * real(n)) + cost::bytes_of(src.type, real(n)))))
-    return;
-  SHARDSCOPE_ON_CUDA(accumulate, dst, src, n)
-  cpu::accumulate(cpu_threads(exec, "accumulate"), dst, src, n);
-}
-
-void reduce_sum(const Exec& exec, Ptr out, const void* const* inputs, std::uint32_t count, DType type,
-                std::int64_t n, float factor) {
-  check_size("reduce_sum", "n", n);
-  check_size("reduce_sum", "count", count, 1);
-  // `count` arrays read, one written.
-  if (cost::metered(exec, cost::memory_only(cost::bytes_of(type, real(n) * (count + 1.0))))) return;
-  SHARDSCOPE_ON_CUDA(reduce_sum, out, inputs, count, type, n, factor)
-  cpu::reduce_sum(cpu_threads(exec, "reduce_sum"), out, inputs, count, type, n, factor);
-}
-
-void quantize_int8(const Exec& exec, std::int8_t* values, float* scales, ConstPtr x, std::int64_t n,
-                   std::int64_t group_elems) {
-  // Scales, 4 bytes a group, are left out of the work here and below.
-  check_groups("quantize_int8", n, group_elems, 1);
-  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + real(n)))) return;
-  SHARDSCOPE_ON_CUDA(quantize_int8, values, scales, x, n, group_elems)
-  cpu::quantize_int8(cpu_threads(exec, "quantize_int8"), values, scales, x, n, group_elems);
-}
-
-void dequantize_int8(const Exec& exec, Ptr x, const std::int8_t* values, const float* scales, std::int64_t n,
-                     std::int64_t group_elems) {
-  check_groups("dequantize_int8", n, group_elems, 1);
-  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + real(n)))) return;
-  SHARDSCOPE_ON_CUDA(dequantize_int8, x, values, scales, n, group_elems)
-  cpu::dequantize_int8(cpu_threads(exec, "dequantize_int8"), x, values, scales, n, group_elems);
-}
-
-void quantize_int4(const Exec& exec, std::uint8_t* values, float* scales, ConstPtr x, std::int64_t n,
-                   std::int64_t group_elems, const ErrorFeedback& error) {
-  check_groups("quantize_int4", n, group_elems, 2);
-  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + 0.5 * real(n) +
-                                            (error.values == nullptr ? 0 : 2 * real(n)))))
-    return;
-  SHARDSCOPE_ON_CUDA(quantize_int4, values, scales, x, n, group_elems, error)
-  cpu::quantize_int4(cpu_threads(exec, "quantize_int4"), values, scales, x, n, group_elems, error);
-}
-
-void requantize_int4(const Exec& exec, std::uint8_t* values, float* scales, const Int4Source* sources,
-                     std::uint32_t count, std::int64_t n, std::int64_t group_elems, float factor,
-                     const ErrorFeedback& error) {
-  check_groups("requantize_int4", n, group_elems, 2);
-  check_size("requantize_int4", "count", count, 1);
-  if (cost::metered(exec, cost::memory_only(0.5 * real(n) * (count + 1.0) +
-                                            (error.values == nullptr ? 0 : 2 * real(n)))))
-    return;
-  SHARDSCOPE_ON_CUDA(requantize_int4, values, scales, sources, count, n, group_elems, factor, error)
-  cpu::requantize_int4(cpu_threads(exec, "requantize_int4"), values, scales, sources, count, n, group_elems,
-                       factor, error);
-}
-
-void dequantize_sum_int4(const Exec& exec, Ptr x, const Int4Source* sources, std::uint32_t count,
-                         std::int64_t n, std::int64_t group_elems, float factor) {
-  check_groups("dequantize_sum_int4", n, group_elems, 2);
-  check_size("dequantize_sum_int4", "count", count, 1);
-  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + 0.5 * real(n) * count))) return;
-  SHARDSCOPE_ON_CUDA(dequantize_sum_int4, x, sources, count, n, group_elems, factor)
-  cpu::dequantize_sum_int4(cpu_threads(exec, "dequantize_sum_int4"), x, sources, count, n, group_elems,
-                           factor);
-}
-
-// ---- columns.h --------------------------------------------------------------------------------------------
-
-void column_abs_sums(const Exec& exec, float* sums, ConstPtr x, const MatrixPart& part) {
-  check_part("column_abs_sums", part);
-  if (cost::metered(exec,
-                    cost::memory_only(cost::bytes_of(x.type, real(part.elems)) + 4 * real(part.columns))))
-    return;
-  SHARDSCOPE_ON_CUDA(column_abs_sums, sums, x, part)
-  cpu::column_abs_sums(cpu_threads(exec, "column_abs_sums"), sums, x, part);
-}
-
-std::int64_t elems_in_columns(const MatrixPart& part, const std::int32_t* chosen,
-                              std::int64_t count) noexcept {
-  std::int64_t elems = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    // The column's first element in the part; from there one every `columns` elements.
-    const std::int64_t first = (chosen[i] - part.first_column + part.columns) % part.columns;
-    if (first < part.elems) elems += (part.elems - first + part.columns - 1) / part.columns;
-  }
-  return elems;
-}
-
-void take_columns(const Exec& exec, Ptr dst, ConstPtr x, const MatrixPart& part, const std::int32_t* chosen,
-                  std::int64_t count) {
-  check_part("take_columns", part);
-  check_same_type("take_columns", dst.type, x.type);
-  if (cost::metered(exec, cost::moved_columns(x.type, part, real(count)))) return;
-  SHARDSCOPE_ON_CUDA(take_columns, dst, x, part, chosen, count)
-  cpu_threads(exec, "take_columns");
-  cpu::take_columns(dst, x, part, chosen, count);
-}
-
-void put_columns(const Exec& exec, Ptr x, ConstPtr src, const MatrixPart& part, const std::int32_t* chosen,
-                 std::int64_t count) {
-  check_part("put_columns", part);
-  check_same_type("put_columns", x.type, src.type);
-  if (cost::metered(exec, cost::moved_columns(x.type, part, real(count)))) return;
-  SHARDSCOPE_ON_CUDA(put_columns, x, src, part, chosen, count)
-  cpu_threads(exec, "put_columns");
-  cpu::put_columns(x, src, part, chosen, count);
 }
 
 }  // namespace shardscope::kernels
