@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "app/analysis/summary.h"
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 #include "instrumentation/capability.h"
 
 namespace shardscope::analysis {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "app/arrow/batch.h"
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::arrow {
 

@@ -14,7 +14,7 @@
 #include "app/store/pauses.h"
 #include "app/store/rank_state.h"
 #include "app/store/spill_file.h"
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::store {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::store {
 

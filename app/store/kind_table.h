@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::store {
 

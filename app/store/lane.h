@@ -7,7 +7,7 @@
 
 #include "app/store/density_pyramid.h"
 #include "app/store/missing_begins.h"
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::store {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::store {
 

@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "app/store/recorded_run.h"
 #include "app/store/recording_lock.h"
 #include "instrumentation/possible_time.h"
 
@@ -35,7 +36,7 @@ void name_absent(const RecordingEnd::Read& read, bool complete, Store& store, Pr
   for (const RankRow& row : std::vector<RankRow>(store.ranks().begin(), store.ranks().end())) {
     const std::uint64_t absent = row.events - std::min(row.events, known[row.rank]);
     // Of a file that ended properly they may be missing anywhere.
-    if (!complete && (absent != 0 || !row.finished)) store.note_cut_off(row.rank, absent);
+    if (!complete && (absent != 0 || !row.finished)) RecordedRun(store).note_cut_off(row.rank, absent);
     if (absent == 0) continue;
     problems.add("rank " + std::to_string(row.rank) + ": " + std::to_string(absent) + " of the " +
                  std::to_string(row.events) + " events that were received are not in the file");

@@ -4,6 +4,7 @@
 
 #include "app/store/database.h"
 #include "app/store/events_read.h"
+#include "app/store/recorded_run.h"
 #include "app/store/recording.h"
 #include "app/store/recording_blocks.h"
 #include "app/store/recording_end.h"
@@ -43,10 +44,10 @@ class FileReader {
       if (sums_taken_)
         problems_.guard("what was not kept", [&] { sums_ = read_sums(database(), SumPart::whole); });
       store = begun();
-      chunks().read_all(store, [&](std::int64_t id) { append_sums(store, id, false); });
-      append_sums(store, INT64_MAX, false);
+      chunks().read_all(store, [&](std::int64_t id) { append_sums(RecordedRun(store), id, false); });
+      append_sums(RecordedRun(store), INT64_MAX, false);
     }
-    for (Moment& moment : sums_.moments) store.add_moment(std::move(moment));
+    for (Moment& moment : sums_.moments) RecordedRun(store).add_moment(std::move(moment));
     problems_.guard("ranks", [&] { read_ranks(database(), store, problems_); });
     problems_.guard("messages", [&] { read_messages(database(), store, problems_); });
     finish(store);
@@ -63,9 +64,10 @@ class FileReader {
     if (!store.has_tables() && !end_.holds_nothing())
       problems_.add("the run's static tables (modules, parameters) are missing");
     problems_.guard("names", [&] { read_names(database(), store, problems_); });
-    store.set_rows(rows_of(file_.database(), file_.keeps_a_part()));
+    RecordedRun run(store);
+    run.set_rows(rows_of(file_.database(), file_.keeps_a_part()));
     next_sum_ = 0;
-    if (sums_.through) store.restore_steps(std::move(sums_.steps), *sums_.through, sums_.origin_ns);
+    if (sums_.through) run.restore_steps(std::move(sums_.steps), *sums_.through, sums_.origin_ns);
     return store;
   }
 
@@ -76,8 +78,8 @@ class FileReader {
     info_.distributions = read_sketches(database());
   }
 
-  /// Those that come before row `id`. `blocks_follow`: Store::append_sum().
-  void append_sums(Store& store, std::int64_t id, bool blocks_follow) {
+  /// Those that come before row `id`. `blocks_follow`: RecordedRun::append_sum().
+  void append_sums(RecordedRun run, std::int64_t id, bool blocks_follow) {
     for (; next_sum_ < sums_.sums.size() && sums_.sums[next_sum_].id < id; ++next_sum_) {
       StoredSum& sum = sums_.sums[next_sum_];
       const BlockOrigin& origin = sum.origin;
@@ -90,16 +92,17 @@ class FileReader {
       read_.follow(origin.rank, origin.sequence, origin.parts);
       read_.count_not_kept(origin.rank, origin.parts, sum.events);
       if (sum.block != nullptr) {
-        store.append_sum(std::move(*std::exchange(sum.block, nullptr)), sum.events, sum.rare, blocks_follow);
+        run.append_sum(std::move(*std::exchange(sum.block, nullptr)), sum.events, sum.rare, blocks_follow);
       } else {
-        store.append_sum({.origin = origin, .bytes = std::move(sum.bytes), .sum = true}, sum.figures.get(),
-                         sum.events, sum.rare);
+        run.append_sum({.origin = origin, .bytes = std::move(sum.bytes), .sum = true}, sum.figures.get(),
+                       sum.events, sum.rare);
       }
     }
   }
 
   void append(Store& store, const StoredBlock& stored) {
-    append_sums(store, stored.row, true);
+    RecordedRun run(store);
+    append_sums(run, stored.row, true);
     const auto note = [&](const BlockOrigin& origin) {
       if (origin.rank != stored.rank) throw std::runtime_error("a block is not in its place");
       read_.follow(origin.rank, origin.sequence, origin.parts);
@@ -110,35 +113,36 @@ class FileReader {
       note(head);
       RankFigures figures;
       figures.add(head);
-      store.append({.origin = static_cast<const BlockOrigin&>(head),
-                    .bytes = {stored.bytes.begin(), stored.bytes.end()},
-                    .row = stored.row},
-                   figures);
+      run.append({.origin = static_cast<const BlockOrigin&>(head),
+                  .bytes = {stored.bytes.begin(), stored.bytes.end()},
+                  .row = stored.row},
+                 figures);
       return;
     }
     Block block = decode_block(stored.bytes.data(), stored.bytes.size());
     note(block);
     block.rows = {stored.row};
-    store.append(std::move(block));
+    run.append(std::move(block));
   }
 
   /// False when the blocks must be made from the events.
   bool take_blocks(Store& store) {
     try {
+      RecordedRun run(store);
       std::set<std::uint32_t> ranks;
       // One by one: what is kept of a block is a fraction of what is read.
       StoredBlocks stored = read_blocks(database(), verify_, [&](const StoredBlock& block) {
         append(store, block);
         ranks.insert(block.rank);
       });
-      append_sums(store, INT64_MAX, true);
+      append_sums(run, INT64_MAX, true);
       Statement rest = database().prepare(StoredChunks::kColumns + " WHERE id = ?1");
       for (const std::uint32_t rank : ranks) {
         const auto tail = stored.tails.find(rank);
         if (tail == stored.tails.end()) {
-          store.go_on_from_last(rank);
+          run.go_on_from_last(rank);
         } else {
-          store.go_on_from(rank, std::move(tail->second));
+          run.go_on_from(rank, std::move(tail->second));
         }
       }
       for (const std::int64_t row : stored.rest) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::store {
 

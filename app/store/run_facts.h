@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 #include "instrumentation/emitter.h"
 
 namespace shardscope::store {

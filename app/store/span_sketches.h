@@ -9,7 +9,7 @@
 
 #include "app/store/pauses.h"
 #include "app/store/quantile_sketch.h"
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::store {
 

@@ -7,7 +7,7 @@
 
 #include "app/store/kind_table.h"
 #include "app/store/pauses.h"
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::store {
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::store {
 

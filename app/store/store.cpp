@@ -2,15 +2,10 @@
 #include "app/store/store.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "app/store/store_state.h"
 
 namespace shardscope::store {
-
-std::int64_t MemorySample::total() const {
-  return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
-}
 
 Store::Store(Keep keep) : state_(std::make_unique<State>(keep)) {}
 Store::~Store() = default;
@@ -52,6 +47,11 @@ const Store::NotKept& Store::not_kept() const {
   return state_->not_kept;
 }
 std::span<const Moment> Store::moments() const { return state_->moments; }
+
+bool Store::is_packed(std::uint32_t rank) const {
+  const RankRun* const run = state_->run(rank);
+  return run != nullptr && run->is_packed();
+}
 
 std::vector<Store::UnmatchedEnds> Store::unmatched_ends() const {
   std::vector<UnmatchedEnds> out;

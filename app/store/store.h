@@ -3,7 +3,6 @@
 // common clock (collector clock), 0 = first event of the run.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -14,120 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "app/store/clock_drift.h"
 #include "app/store/retention.h"
-#include "app/store/step_values.h"
-#include "instrumentation/emitter.h"
+#include "app/store/store_rows.h"
 #include "instrumentation/event.h"
-#include "instrumentation/gate.h"
 
 namespace shardscope::store {
-
-namespace ev = shardscope::instrumentation;
-inline constexpr std::int64_t kOpen = INT64_MAX;  ///< end of a span that has not ended
-
-struct Span {
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = kOpen;
-  ev::EventKind kind{};  ///< the begin kind
-  std::uint8_t code = 0;
-  std::uint8_t depth = 0;
-  std::uint32_t a = ev::kNoId, b = ev::kNoId, c = ev::kNoId;
-  std::int64_t v0 = 0, v1 = 0;
-  std::int64_t mark_ns = 0;  ///< collectives: when every rank had arrived (0: not known)
-};
-
-struct LaneId {
-  std::uint32_t rank = 0;
-  ev::StreamId stream{};
-  friend auto operator<=>(const LaneId&, const LaneId&) = default;
-};
-
-/// Density of a lane in one pixel column or bucket: never a featureless block.
-struct Density {
-  float busy = 0;            ///< 0..1
-  std::uint32_t count = 0;   ///< spans; 0 only where the lane is free
-  ev::EventKind dominant{};  ///< of the busy time; exact where one kind has more than half
-  std::uint8_t dominant_code = 0;
-};
-
-struct StepRow : StepValues {  ///< loss: mean over ranks and micro-steps
-  std::uint32_t step = 0;
-  std::int64_t begin_ns = 0, end_ns = kOpen;  ///< earliest begin and latest end over ranks
-  std::int64_t paused_ns = 0;                 ///< not in any metric
-  std::int64_t tokens = 0;                    ///< all ranks
-  bool skipped = false;
-};
-
-struct ParamState {
-  std::uint8_t status = 0;  ///< plan::ParamStatus
-  ev::StatusCause cause{};
-  std::int64_t since_ns = 0;
-  std::uint32_t module = ev::kNoId;  ///< for which module
-  std::uint32_t gather = ev::kNoId;
-};
-
-using CategoryBytes = std::array<std::int64_t, ev::kMemoryCategoryCount>;
-
-struct MemorySample {
-  std::int64_t at_ns = 0;
-  CategoryBytes bytes{};
-  [[nodiscard]] std::int64_t total() const;
-};
-
-/// A bucket of gradients that is being filled.
-struct BucketState {
-  std::uint32_t bucket = ev::kNoId, buffer = ev::kNoId;
-  std::int64_t since_ns = 0;
-  std::int64_t elems = 0;
-  std::vector<std::uint32_t> params;  ///< in order of joining
-};
-
-struct RankRow {
-  std::uint32_t rank = 0;
-  bool connected = false, finished = false;
-  std::int32_t exit_code = 0;
-  std::string host, exit_message;
-  std::int32_t pid = 0;
-  std::uint64_t events = 0, dropped = 0, lost_messages = 0;
-  std::int64_t clock_offset_ns = 0;            ///< of the newest chunk
-  std::int64_t clock_residual_ns = 0;          ///< of the newest chunk: bounds the error of that offset
-  std::int64_t largest_clock_residual_ns = 0;  ///< in a store, of any chunk: it holds for the whole run
-  std::optional<ClockDrift> clock_drift;       ///< of what a store has received; its not that of set_rank()
-  std::int64_t last_ns = 0;
-  ev::GateKeeper::Position gate;  ///< last known
-};
-
-struct Message {
-  std::int64_t at_ns = 0;
-  std::uint32_t rank = 0;
-  ev::Severity severity{};
-  std::string text;
-  std::uint64_t stands_for = 0;  ///< texts that are not kept, for which this one is here
-};
-
-/// A stretch in which events of a rank are missing.
-struct Gap {
-  std::uint32_t rank = 0;
-  std::int64_t begin_ns = 0, end_ns = 0;
-  std::uint64_t events = 0;  ///< dropped; 0 if a message was lost as well (count unknown)
-  std::uint64_t shed = 0;  ///< of the dropped ones, those that a collector shed; the others: the rank itself
-  std::uint64_t messages = 0;          ///< lost on the way
-  std::uint64_t messages_between = 0;  ///< of these, between two collectors; the others: from the rank
-  bool damaged = false;                ///< not lost: the recording holds these events and they cannot be read
-  bool evicted = false;                ///< they were here: Store::bound()
-  bool cut_off = false;                ///< the recording ends before the run did; 0 events: number unknown
-  bool not_kept = false;               ///< deleted within the limits of store::Retention
-  std::uint32_t stretches = 1;         ///< that became one, because there were too many to keep
-};
-
-/// Ended spans of one kind and code in a lane.
-struct SpanTotal {
-  LaneId lane;
-  ev::EventKind kind{};  ///< the begin kind
-  std::uint8_t code = 0;
-  std::int64_t count = 0, total_ns = 0, min_ns = 0, max_ns = 0;
-};
 
 /// How much a store remembers.
 enum class Keep : std::uint8_t {
@@ -138,12 +28,7 @@ enum class Keep : std::uint8_t {
   totals,
 };
 
-class Chunk;         // chunk.h
-class BlockRows;     // block_access.h
-struct Block;        // block.h
-struct PackedBlock;  // block.h
-struct RankFigures;  // rank_figures.h
-struct BlockTail;    // block.h
+class Chunk;  // chunk.h
 
 /// [Note: what is in memory]
 /// A rank's newest events, some ten thousands, are here whole. Older ones are sealed into blocks: a block's
@@ -191,6 +76,8 @@ class Store {
                      std::chrono::nanoseconds frame = std::chrono::nanoseconds(0)) const;
   /// Since then some answer was coarser than the query: repeat it for a finer one.
   [[nodiscard]] bool wants_more() const noexcept;
+  /// Whether of a rank's blocks the figures alone were read, since what was not kept of it comes before them.
+  [[nodiscard]] bool is_packed(std::uint32_t rank) const;
   /// Damage found by queries, as text for the user. What cannot be read is a Gap from then on.
   [[nodiscard]] std::span<const std::string> problems() const noexcept;
 
@@ -214,45 +101,7 @@ class Store {
   };
   [[nodiscard]] Evicted evicted() const;
 
-  // ---- a recording ------------------------------------------------------------------------------
-  // For open_recording(): first set_rows() and the tables, then the blocks of each rank in order.
-  void set_rows(std::unique_ptr<BlockRows> rows);
-  void append(Block block);
-  /// What follows a rank's last block begins with this. Where it is not known the last block is read for it.
-  void go_on_from(std::uint32_t rank, BlockTail tail);
-  void go_on_from_last(std::uint32_t rank);
-  /// A chunk that has no block yet and stays where it is, in row `row`.
-  void ingest(const Chunk& chunk, std::int64_t row);
-  /// What a rank's next chunk would have been, had it not been damaged: a Gap.
-  struct Damaged {
-    std::uint32_t rank = 0;
-    std::uint64_t sequence = 0;
-    std::uint32_t parts = 1;
-    std::uint64_t events = 0;               ///< 0: not known
-    std::int64_t begin_ns = 0, end_ns = 0;  ///< collector clock
-  };
-  void note_damaged(const Damaged& chunk);
-  /// The recording ends before `rank` does: a Gap from its last event to the run's end. `events`: how many
-  /// were counted but are absent; with 0 there is a Gap only where other ranks have later events.
-  void note_cut_off(std::uint32_t rank, std::uint64_t events);
-  /// A block whose events the recorder did not keep (block_sum.h): a Gap, of which sums, levels of detail and
-  /// peaks are known. `events`: how many. `rare`: is_rare() instants of its time, collector clock.
-  /// `blocks_follow`: as RankRun::append_sum().
-  void append_sum(Block block, std::uint64_t events, std::span<const ev::Event> rare, bool blocks_follow);
-  /// The same of a block whose figures alone are read now: RankRun::append(). Behind the first one of a rank
-  /// all of its blocks come so.
-  void append_sum(PackedBlock packed, const RankFigures* figures, std::uint64_t events,
-                  std::span<const ev::Event> rare);
-  void append(PackedBlock packed, const RankFigures& figures);
-  /// Whether a rank has such blocks.
-  [[nodiscard]] bool is_packed(std::uint32_t rank) const;
-  /// Rows of steps of which events were not kept, with times of the collector's clock, ascending: what comes
-  /// later of steps up to `through` does not change them. Before anything that has events. `origin_ns`: the
-  /// earliest event of which anything is known, collector clock.
-  void restore_steps(std::vector<StepRow> rows, std::uint32_t through, std::int64_t origin_ns);
-  /// A stretch that the recorder kept at full detail for what happened in it.
-  void add_moment(Moment moment);
-
+  // ---- what its recording kept --------------------------------------------------------------------
   /// What the recorder did not keep (--max-age, --max-size): each rank has Gaps there.
   struct NotKept {
     std::uint64_t events = 0;
@@ -405,6 +254,7 @@ class Store {
                                                   const GateMatch& match = {}) const;
 
  private:
+  friend class RecordedRun;  // recorded_run.h: what a recording fills a store with
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -63,10 +63,6 @@ void Store::State::ingest(const Chunk& chunk, RankRun::Origin origin) {
 
 void Store::ingest(const Chunk& chunk) { state_->ingest(chunk, {}); }
 
-void Store::ingest(const Chunk& chunk, std::int64_t row) {
-  state_->ingest(chunk, {.in_memory = false, .row = row});
-}
-
 void Store::set_rank(const RankRow& row) {
   State& s = *state_;
   (void)s.data(row.rank);

@@ -1,6 +1,6 @@
 // The inside of a Store, shared by the files that implement it and by no other:
 //   store_intake.cpp      taking in: what comes while the run goes on
-//   store_recording.cpp   taking in: what a recording has
+//   recorded_run.cpp      taking in: what a recording has (RecordedRun)
 //   store_arrivals.cpp    what both do with a stretch of events
 //   store.cpp             bounds; answers of the run as a whole
 //   store_views.cpp       answers of lanes, instants and states

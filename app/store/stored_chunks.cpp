@@ -6,12 +6,13 @@
 #include "app/store/chunk.h"
 #include "app/store/chunk_identity.h"
 #include "app/store/gap_text.h"
+#include "app/store/recorded_run.h"
 
 namespace shardscope::store {
 namespace {
 
 /// From the row of a chunk whose bytes cannot be decoded.
-Store::Damaged damaged_chunk(const Statement& row) {
+RecordedRun::Damaged damaged_chunk(const Statement& row) {
   const auto plus = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   };
@@ -39,13 +40,13 @@ void StoredChunks::read(Store& store, const Statement& row) {
     must_be(row_identity(row, kFirstOfIdentity), identity_of(bytes.data(), bytes.size()));
     const Chunk chunk = Chunk::decode(bytes.data(), bytes.size());
     read_.follow(chunk.rank, chunk.sequence, chunk.parts);
-    store.ingest(chunk, row.integer(0));
+    RecordedRun(store).ingest(chunk, row.integer(0));
     read_.count(chunk.rank, chunk.parts, chunk.events.size());
   } catch (const std::runtime_error& error) {
     std::string why = error.what();
     if (why.rfind("chunk: ", 0) == 0) why = why.substr(7);
     const std::size_t gaps = store.gaps().size();
-    store.note_damaged(damaged_chunk(row));
+    RecordedRun(store).note_damaged(damaged_chunk(row));
     if (store.gaps().size() > gaps) {
       const Gap& gap = store.gaps().back();
       why += "; a gap from " + std::to_string(gap.begin_ns / 1'000'000) + " to " +

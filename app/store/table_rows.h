@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "app/store/database.h"
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::store {
 

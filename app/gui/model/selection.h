@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::gui {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "app/store/store.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::gui {
 

@@ -13,6 +13,7 @@
 #include "app/analysis/summary.h"
 #include "app/store/block.h"
 #include "app/store/chunk.h"
+#include "app/store/recorded_run.h"
 #include "app/store/recording.h"
 #include "tests/app/store/endless_run.h"
 
@@ -90,7 +91,7 @@ TEST(Kept, ARangeHasOnlyStepsThatAreThere) {
   sum.parts = 1;
   sum.begin_ns = 1000;
   sum.end_ns = 2000;
-  store.append_sum(sum, 10, {}, true);
+  store::RecordedRun(store).append_sum(sum, 10, {}, true);
   store::Chunk chunk;
   chunk.sequence = 1;
   const auto add = [&](store::ev::EventKind kind, std::uint32_t step) {

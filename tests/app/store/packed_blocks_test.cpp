@@ -12,6 +12,7 @@
 #include "app/store/database.h"
 #include "app/store/packed.h"
 #include "app/store/rank_figures.h"
+#include "app/store/recorded_run.h"
 #include "tests/app/store/part_of_a_run.h"
 
 namespace shardscope::store {
@@ -349,15 +350,16 @@ TEST(PackedBlock, FiguresOfSumsThatDifferAddUp) {
     block.gates = 7;  // none can be looked at of a sum
     stored.push_back(encode_block(block));
     begin_sum(block);
-    whole.append_sum(block, 100, {}, true);
+    RecordedRun(whole).append_sum(block, 100, {}, true);
     BlockHead head = decode_head(stored.back().data(), stored.back().size());
     begin_sum(head);
     figures.add(head);
   }
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const BlockHead head = decode_head(stored[i].data(), stored[i].size());
-    packed.append_sum({.origin = static_cast<const BlockOrigin&>(head), .bytes = stored[i], .sum = true},
-                      i == 0 ? &figures : nullptr, 100, {});
+    RecordedRun(packed).append_sum(
+        {.origin = static_cast<const BlockOrigin&>(head), .bytes = stored[i], .sum = true},
+        i == 0 ? &figures : nullptr, 100, {});
   }
   EXPECT_EQ(figures_of(packed), figures_of(whole));
   EXPECT_EQ(packed.instant_count(0, ev::EventKind::param_status), 12'000'000'000U);
@@ -379,7 +381,7 @@ TEST(PackedBlock, ThatIsDamagedIsNamedOnce) {
     PackedBlock packed{
         .origin = static_cast<const BlockOrigin&>(block), .bytes = encode_block(block), .sum = true};
     if (i == 1) packed.bytes.back() ^= std::byte{1};
-    store.append_sum(std::move(packed), nullptr, 10, {});
+    RecordedRun(store).append_sum(std::move(packed), nullptr, 10, {});
   }
   EXPECT_THAT(store.problems(), testing::IsEmpty());
   for (int look = 0; look < 3; ++look) {

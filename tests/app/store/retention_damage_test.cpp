@@ -10,6 +10,7 @@
 #include "app/store/database.h"
 #include "app/store/gap_text.h"
 #include "app/store/losses.h"
+#include "app/store/recorded_run.h"
 #include "app/store/recording_schema.h"
 #include "app/store/recording_sums.h"
 #include "tests/app/store/part_of_a_run.h"
@@ -172,7 +173,7 @@ TEST(Sums, ALossWithinOneIsSomewhereInIt) {
   sum.end_ns = 2000;
   sum.lost_before = 5;
   sum.gap = true;
-  store.append_sum(sum, 100, {}, true);
+  RecordedRun(store).append_sum(sum, 100, {}, true);
   const auto lost = std::find_if(store.gaps().begin(), store.gaps().end(),
                                  [](const Gap& gap) { return gap.messages == 5; });
   ASSERT_NE(lost, store.gaps().end());

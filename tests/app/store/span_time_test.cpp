@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "app/store/rank_end.h"
+#include "app/store/recorded_run.h"
 #include "app/store/recording.h"
 #include "tests/app/store/event_builder.h"
 #include "tests/app/store/recording_files.h"
@@ -157,7 +158,7 @@ TEST(SpanTime, ACutRecordingHasOpenSpansThatEndWithIt) {
   chunk.compute(0, EventKind::module_begin, 1).compute(10'000, EventKind::fetch_wait_begin, 1);
   chunk.host(40'000, EventKind::tokens, 0);
   store.ingest(chunk.chunk);
-  store.note_cut_off(0, 12);
+  RecordedRun(store).note_cut_off(0, 12);
   const Span wait = store.spans(kCompute, 1).front();
   EXPECT_EQ(wait.end_ns, kOpen);
   EXPECT_EQ(time_of(store, 0, wait).running_ns, 30'000);

@@ -1,5 +1,5 @@
-// What a store is given when a recording is opened: its blocks, sums of what was not kept, damage, and where
-// it goes on.
+#include "app/store/recorded_run.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -34,41 +34,39 @@ Arrival arrival_of(const BlockOrigin& block) {
 
 }  // namespace
 
-void Store::set_rows(std::unique_ptr<BlockRows> rows) { state_->access.set_rows(std::move(rows)); }
+void RecordedRun::set_rows(std::unique_ptr<BlockRows> rows) {
+  store_.state_->access.set_rows(std::move(rows));
+}
 
-void Store::append(Block block) {
+void RecordedRun::append(Block block) {
   const auto arrival = arrival_of(block);
-  state_->arrive(arrival, [&](RankRun& run, bool) { run.append(std::move(block)); });
-  state_->access.set_ranks(state_->ranks.size());
+  store_.state_->arrive(arrival, [&](RankRun& run, bool) { run.append(std::move(block)); });
+  store_.state_->access.set_ranks(store_.state_->ranks.size());
 }
 
-void Store::append(PackedBlock packed, const RankFigures& figures) {
+void RecordedRun::append(PackedBlock packed, const RankFigures& figures) {
   const auto arrival = arrival_of(packed.origin);
-  state_->arrive(arrival, [&](RankRun& run, bool) { run.append(std::move(packed), &figures); });
-  state_->access.set_ranks(state_->ranks.size());
+  store_.state_->arrive(arrival, [&](RankRun& run, bool) { run.append(std::move(packed), &figures); });
+  store_.state_->access.set_ranks(store_.state_->ranks.size());
 }
 
-bool Store::is_packed(std::uint32_t rank) const {
-  const RankRun* const run = state_->run(rank);
-  return run != nullptr && run->is_packed();
+void RecordedRun::append_sum(Block block, std::uint64_t events, std::span<const ev::Event> rare,
+                             bool blocks_follow) {
+  store_.state_->arrive_sum(arrival_of(block), events, [&](RankRun& run, bool) {
+    run.append_sum(std::move(block), rare, blocks_follow);
+  });
 }
 
-void Store::append_sum(Block block, std::uint64_t events, std::span<const ev::Event> rare,
-                       bool blocks_follow) {
-  state_->arrive_sum(arrival_of(block), events,
-                     [&](RankRun& run, bool) { run.append_sum(std::move(block), rare, blocks_follow); });
-}
-
-void Store::append_sum(PackedBlock packed, const RankFigures* figures, std::uint64_t events,
-                       std::span<const ev::Event> rare) {
-  state_->arrive_sum(arrival_of(packed.origin), events, [&](RankRun& run, bool) {
+void RecordedRun::append_sum(PackedBlock packed, const RankFigures* figures, std::uint64_t events,
+                             std::span<const ev::Event> rare) {
+  store_.state_->arrive_sum(arrival_of(packed.origin), events, [&](RankRun& run, bool) {
     run.keep_rare(rare);
     run.append(std::move(packed), figures);
   });
 }
 
-void Store::restore_steps(std::vector<StepRow> rows, std::uint32_t through, std::int64_t origin_ns) {
-  State& s = *state_;
+void RecordedRun::restore_steps(std::vector<StepRow> rows, std::uint32_t through, std::int64_t origin_ns) {
+  Store::State& s = *store_.state_;
   s.clock.begin_unless_known(origin_ns);
   for (StepRow& row : rows) {
     row.begin_ns = s.clock.to_run(row.begin_ns);
@@ -78,22 +76,27 @@ void Store::restore_steps(std::vector<StepRow> rows, std::uint32_t through, std:
   ++s.revision;
 }
 
-void Store::add_moment(Moment moment) {
-  for (std::int64_t* ns : {&moment.at_ns, &moment.begin_ns, &moment.end_ns}) *ns = state_->clock.to_run(*ns);
-  state_->moments.push_back(std::move(moment));
-  ++state_->revision;
+void RecordedRun::add_moment(Moment moment) {
+  for (std::int64_t* ns : {&moment.at_ns, &moment.begin_ns, &moment.end_ns})
+    *ns = store_.state_->clock.to_run(*ns);
+  store_.state_->moments.push_back(std::move(moment));
+  ++store_.state_->revision;
 }
 
-void Store::go_on_from(std::uint32_t rank, BlockTail tail) {
-  state_->data(rank).run.go_on_from(tail.begin, std::move(tail.statuses));
+void RecordedRun::go_on_from(std::uint32_t rank, BlockTail tail) {
+  store_.state_->data(rank).run.go_on_from(tail.begin, std::move(tail.statuses));
 }
 
-void Store::go_on_from_last(std::uint32_t rank) { state_->data(rank).run.go_on_from_last(); }
+void RecordedRun::go_on_from_last(std::uint32_t rank) { store_.state_->data(rank).run.go_on_from_last(); }
 
-void Store::note_damaged(const Damaged& chunk) {
+void RecordedRun::ingest(const Chunk& chunk, std::int64_t row) {
+  store_.state_->ingest(chunk, {.in_memory = false, .row = row});
+}
+
+void RecordedRun::note_damaged(const Damaged& chunk) {
   // Its own description may be damaged as well: it must not make up a rank, or hide what follows.
-  const auto rank = state_->ranks.find(chunk.rank);
-  if (rank == state_->ranks.end()) return;
+  const auto rank = store_.state_->ranks.find(chunk.rank);
+  if (rank == store_.state_->ranks.end()) return;
   RankData& data = rank->second;
   const bool next =
       chunk.sequence >= data.next_sequence && chunk.sequence - data.next_sequence < kMostSkipped;
@@ -101,7 +104,7 @@ void Store::note_damaged(const Damaged& chunk) {
       !plausible(chunk.begin_ns) || !plausible(chunk.end_ns)) {
     return;
   }
-  State& s = *state_;
+  Store::State& s = *store_.state_;
   // What no checksum covers does not move the origin.
   s.clock.begin_unless_known(chunk.begin_ns);
   (void)s.note_gap(data, s.row(chunk.rank),
@@ -121,8 +124,8 @@ void Store::note_damaged(const Damaged& chunk) {
   ++s.revision;
 }
 
-void Store::note_cut_off(std::uint32_t rank, std::uint64_t events) {
-  State& s = *state_;
+void RecordedRun::note_cut_off(std::uint32_t rank, std::uint64_t events) {
+  Store::State& s = *store_.state_;
   const auto at = s.ranks.find(rank);
   if (at == s.ranks.end() || !at->second.has_events) return;
   const std::int64_t last_ns = s.row(rank).last_ns;

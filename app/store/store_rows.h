@@ -1,0 +1,129 @@
+// What the answers of a store consist of: spans, densities, steps, states, samples of memory, ranks,
+// messages, gaps. Times are nanoseconds on the run's common clock, as store.h has them, where nothing else is
+// said.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/store/clock_drift.h"
+#include "app/store/step_values.h"
+#include "instrumentation/emitter.h"
+#include "instrumentation/event.h"
+#include "instrumentation/gate.h"
+
+namespace shardscope::store {
+
+namespace ev = shardscope::instrumentation;
+inline constexpr std::int64_t kOpen = INT64_MAX;  ///< end of a span that has not ended
+
+struct Span {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = kOpen;
+  ev::EventKind kind{};  ///< the begin kind
+  std::uint8_t code = 0;
+  std::uint8_t depth = 0;
+  std::uint32_t a = ev::kNoId, b = ev::kNoId, c = ev::kNoId;
+  std::int64_t v0 = 0, v1 = 0;
+  std::int64_t mark_ns = 0;  ///< collectives: when every rank had arrived (0: not known)
+};
+
+struct LaneId {
+  std::uint32_t rank = 0;
+  ev::StreamId stream{};
+  friend auto operator<=>(const LaneId&, const LaneId&) = default;
+};
+
+/// Density of a lane in one pixel column or bucket: never a featureless block.
+struct Density {
+  float busy = 0;            ///< 0..1
+  std::uint32_t count = 0;   ///< spans; 0 only where the lane is free
+  ev::EventKind dominant{};  ///< of the busy time; exact where one kind has more than half
+  std::uint8_t dominant_code = 0;
+};
+
+struct StepRow : StepValues {  ///< loss: mean over ranks and micro-steps
+  std::uint32_t step = 0;
+  std::int64_t begin_ns = 0, end_ns = kOpen;  ///< earliest begin and latest end over ranks
+  std::int64_t paused_ns = 0;                 ///< not in any metric
+  std::int64_t tokens = 0;                    ///< all ranks
+  bool skipped = false;
+};
+
+struct ParamState {
+  std::uint8_t status = 0;  ///< plan::ParamStatus
+  ev::StatusCause cause{};
+  std::int64_t since_ns = 0;
+  std::uint32_t module = ev::kNoId;  ///< for which module
+  std::uint32_t gather = ev::kNoId;
+};
+
+using CategoryBytes = std::array<std::int64_t, ev::kMemoryCategoryCount>;
+
+struct MemorySample {
+  std::int64_t at_ns = 0;
+  CategoryBytes bytes{};
+  [[nodiscard]] std::int64_t total() const {
+    return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+  }
+};
+
+/// A bucket of gradients that is being filled.
+struct BucketState {
+  std::uint32_t bucket = ev::kNoId, buffer = ev::kNoId;
+  std::int64_t since_ns = 0;
+  std::int64_t elems = 0;
+  std::vector<std::uint32_t> params;  ///< in order of joining
+};
+
+struct RankRow {
+  std::uint32_t rank = 0;
+  bool connected = false, finished = false;
+  std::int32_t exit_code = 0;
+  std::string host, exit_message;
+  std::int32_t pid = 0;
+  std::uint64_t events = 0, dropped = 0, lost_messages = 0;
+  std::int64_t clock_offset_ns = 0;            ///< of the newest chunk
+  std::int64_t clock_residual_ns = 0;          ///< of the newest chunk: bounds the error of that offset
+  std::int64_t largest_clock_residual_ns = 0;  ///< in a store, of any chunk: it holds for the whole run
+  std::optional<ClockDrift> clock_drift;       ///< of what a store has received; its not that of set_rank()
+  std::int64_t last_ns = 0;
+  ev::GateKeeper::Position gate;  ///< last known
+};
+
+struct Message {
+  std::int64_t at_ns = 0;
+  std::uint32_t rank = 0;
+  ev::Severity severity{};
+  std::string text;
+  std::uint64_t stands_for = 0;  ///< texts that are not kept, for which this one is here
+};
+
+/// A stretch in which events of a rank are missing.
+struct Gap {
+  std::uint32_t rank = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;
+  std::uint64_t events = 0;  ///< dropped; 0 if a message was lost as well (count unknown)
+  std::uint64_t shed = 0;  ///< of the dropped ones, those that a collector shed; the others: the rank itself
+  std::uint64_t messages = 0;          ///< lost on the way
+  std::uint64_t messages_between = 0;  ///< of these, between two collectors; the others: from the rank
+  bool damaged = false;                ///< not lost: the recording holds these events and they cannot be read
+  bool evicted = false;                ///< they were here: Store::bound()
+  bool cut_off = false;                ///< the recording ends before the run did; 0 events: number unknown
+  bool not_kept = false;               ///< deleted within the limits of store::Retention
+  std::uint32_t stretches = 1;         ///< that became one, because there were too many to keep
+};
+
+/// Ended spans of one kind and code in a lane.
+struct SpanTotal {
+  LaneId lane;
+  ev::EventKind kind{};  ///< the begin kind
+  std::uint8_t code = 0;
+  std::int64_t count = 0, total_ns = 0, min_ns = 0, max_ns = 0;
+};
+
+}  // namespace shardscope::store
