@@ -2,78 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
+
+#include "app/analysis/path_stretches.h"
 
 namespace shardscope::analysis {
 namespace {
-
-/// Who came last to a collective, and when: from then on its bytes move.
-struct Arrival {
-  std::uint32_t last = 0;  ///< index of the rank
-  std::int64_t last_ns = 0;
-  std::uint32_t ranks = 0;
-};
-using Arrivals = std::unordered_map<std::uint64_t, Arrival>;
-
-Arrivals arrivals_of(std::span<const RankActivity> ranks) {
-  Arrivals out;
-  for (std::uint32_t index = 0; index < ranks.size(); ++index) {
-    for (const Participation& one : ranks[index].collectives) {
-      const auto [at, inserted] = out.try_emplace(one.instance, Arrival{index, one.at.begin, 1});
-      if (inserted) continue;
-      ++at->second.ranks;
-      if (one.at.begin > at->second.last_ns) {
-        at->second.last = index;
-        at->second.last_ns = one.at.begin;
-      }
-    }
-  }
-  return out;
-}
-
-/// From when on this rank's bytes moved: within its own span.
-std::int64_t moves_from(const Participation& one, const Arrivals& arrivals) {
-  if (one.entered_ns > 0) return std::clamp(one.entered_ns, one.at.begin, one.at.end);
-  const Arrival& arrival = arrivals.at(one.instance);
-  return arrival.ranks < 2 ? one.at.begin : std::clamp(arrival.last_ns, one.at.begin, one.at.end);
-}
-
-/// A stretch of one rank's time of one kind. `comm`: a collective is in flight and nothing else goes on.
-struct Stretch {
-  Interval at;
-  PathPart part{};
-  bool comm = false;
-};
-
-/// The window of a rank, divided: earlier classes win.
-std::vector<Stretch> stretches_of(const RankActivity& rank, Interval window) {
-  std::vector<Stretch> out;
-  IntervalSet left({window});
-  const auto take = [&](const IntervalSet& of, PathPart part, bool comm = false) {
-    const IntervalSet taken = left.intersect(of);
-    for (const Interval& at : taken.intervals()) out.push_back({at, part, comm});
-    left = left.subtract(of);
-  };
-  take(rank.paused, PathPart::paused);
-  take(rank.checkpoint, PathPart::checkpoint);
-  take(rank.missing, PathPart::unrecorded);
-  if (!rank.known) {
-    take(left, PathPart::unrecorded);
-  } else {
-    take(rank.device.intersect(rank.forward), PathPart::forward);
-    take(rank.device.intersect(rank.backward), PathPart::backward);
-    take(rank.device.intersect(rank.optimizer), PathPart::optimizer);
-    take(rank.device, PathPart::compute);
-    take(rank.compute, PathPart::cpu_optimizer);
-    // Computation that waits for data is bound by it, whatever else is under way.
-    take(rank.data, PathPart::data);
-    take(rank.comm, PathPart::transfer, true);
-    take(rank.copy, PathPart::copy);
-    take(left, PathPart::idle);
-  }
-  std::ranges::sort(out, {}, [](const Stretch& one) { return one.at.begin; });
-  return out;
-}
 
 /// The stretch that holds the nanosecond before `t`.
 const Stretch& before(const std::vector<Stretch>& stretches, std::int64_t t) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/analysis/communication.h"
+#include "app/analysis/free_parts.h"
 #include "app/analysis/kept.h"
 #include "app/analysis/spans.h"
 #include "runtime/plan/scheduler.h"
@@ -175,7 +176,14 @@ void Digest::complete_step(const store::Store& store) {
   const RankStep& lowest = digest.ranks.front();
   digest.uneven = unevenness(pending_.micro_batches);
   digest.ops = collectives_of_step(store, lowest, pending_.durations);
-  if (const auto path = critical_path(pending_.activities)) digest.path = path->times;
+  if (const auto path = critical_path(pending_.activities)) {
+    digest.path = path->times;
+    digest.path_gains = gains_without(pending_.activities, *path);
+    for (const PathPiece& piece : path->pieces) {
+      if (piece.part != PathPart::paused)
+        longest_pieces_.add({piece, digest.step, piece.at.end - piece.at.begin});
+    }
+  }
   Blame blamed = blame(pending_.activities);
   digest.late = std::move(blamed.late);
   std::ranges::sort(blamed.exposed, {}, &Exposure::rank);

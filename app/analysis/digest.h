@@ -35,6 +35,7 @@ struct StepDigest {
   std::map<instrumentation::CollectiveOp, OpTotals> ops;
   Prefetch prefetch;                  ///< of all ranks
   std::optional<PathTimes> path;      ///< where it is known what a rank computed
+  PathTimes path_gains{};             ///< gains_without(): known with `path`
   std::vector<Lateness> late;         ///< whom others waited for
   Unevenness uneven;                  ///< of its micro-steps
   std::optional<VolumeParts> volume;  ///< of the lowest rank, as `ops`; only where no event of it is missing
@@ -69,6 +70,15 @@ class Digest {
   static constexpr std::size_t kLongestWaits = LongestWaits::kMost;
   using Wait = analysis::Wait;
   [[nodiscard]] const std::vector<Wait>& longest_waits() const noexcept { return longest_waits_.all(); }
+  /// The longest pieces of the steps' critical paths, longest first.
+  struct LongPiece {
+    PathPiece piece;
+    std::uint32_t step = 0;
+    std::int64_t ns = 0;
+  };
+  [[nodiscard]] const std::vector<LongPiece>& longest_pieces() const noexcept {
+    return longest_pieces_.all();
+  }
   /// Trace modes and invalidations seen so far, over all ranks.
   [[nodiscard]] std::uint64_t trace_record() const noexcept { return trace_record_; }
   [[nodiscard]] std::uint64_t trace_complete() const noexcept { return trace_complete_; }
@@ -107,6 +117,7 @@ class Digest {
   bool from_first_step_ = false;  ///< steps_ began with the run's first
   Pending pending_;
   LongestWaits longest_waits_;
+  Longest<LongPiece, &LongPiece::ns> longest_pieces_;
   StepsAhead ahead_;
   std::uint64_t trace_record_ = 0, trace_complete_ = 0, trace_invalidated_ = 0;
   std::optional<TraceCounts> eval_trace_;

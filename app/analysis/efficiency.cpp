@@ -55,4 +55,16 @@ std::optional<Efficiency> efficiency_of(const instrumentation::RunTables& tables
   return out;
 }
 
+std::string rate_text(const Efficiency& efficiency) {
+  if (!efficiency.tflops_per_rank) return {};
+  return fmt::format("{:.3g} TFLOP/s a rank{}", *efficiency.tflops_per_rank,
+                     efficiency.mfu_pct ? fmt::format(", {:.1f} % of {:.0f} TFLOP/s (MFU)",
+                                                      *efficiency.mfu_pct, *efficiency.peak_tflops)
+                                        : ", the hardware's peak is not known");
+}
+
+std::string flop_text(const Efficiency& efficiency) {
+  return fmt::format("a token takes {:.3g} FLOP: {}", efficiency.flop_per_token, efficiency.formula);
+}
+
 }  // namespace shardscope::analysis

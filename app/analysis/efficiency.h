@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "app/analysis/summary.h"
 #include "instrumentation/run_tables.h"
@@ -11,5 +12,10 @@ namespace shardscope::analysis {
 /// Efficiency at `tokens_per_s` of all ranks (nothing: unknown). Nothing without parameters.
 [[nodiscard]] std::optional<Efficiency> efficiency_of(const instrumentation::RunTables& tables,
                                                       std::optional<double> tokens_per_s);
+
+/// "106 TFLOP/s a rank, 34.1 % of 312 TFLOP/s (MFU)"; empty where the rate is not known.
+[[nodiscard]] std::string rate_text(const Efficiency& efficiency);
+/// "a token takes 7.64e+08 FLOP: 6 x ...".
+[[nodiscard]] std::string flop_text(const Efficiency& efficiency);
 
 }  // namespace shardscope::analysis

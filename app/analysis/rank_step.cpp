@@ -102,20 +102,6 @@ std::size_t bytes_of(const IntervalSet& set) noexcept {
 
 }  // namespace
 
-void LongestWaits::add(const Wait& wait) {
-  if (waits_.size() == kMost) {
-    if (wait.running_ns <= waits_.back().running_ns) return;
-    waits_.pop_back();
-  }
-  const auto at = std::upper_bound(waits_.begin(), waits_.end(), wait,
-                                   [](const Wait& a, const Wait& b) { return a.running_ns > b.running_ns; });
-  waits_.insert(at, wait);
-}
-
-void LongestWaits::add(const std::vector<Wait>& waits) {
-  for (const Wait& wait : waits) add(wait);
-}
-
 std::size_t RankReading::bytes() const noexcept {
   std::size_t bytes = sizeof *this + micro_batches.capacity() * sizeof(MicroBatch) +
                       collectives.capacity() * sizeof(CollectiveTimes::Own) +

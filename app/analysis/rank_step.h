@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/analysis/critical_path.h"
+#include "app/analysis/longest.h"
 #include "app/analysis/rank_activity.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/summary.h"
@@ -60,17 +61,7 @@ struct Wait {
   store::Span span;
   std::int64_t running_ns = 0;  ///< without pauses
 };
-/// The longest ones, longest first; of those that are alike the first added.
-class LongestWaits {
- public:
-  static constexpr std::size_t kMost = 50;
-  void add(const Wait& wait);
-  void add(const std::vector<Wait>& waits);
-  [[nodiscard]] const std::vector<Wait>& all() const noexcept { return waits_; }
-
- private:
-  std::vector<Wait> waits_;
-};
+using LongestWaits = Longest<Wait, &Wait::running_ns>;
 
 struct RankReading {
   StepWindow window;

@@ -218,20 +218,28 @@ bool collectives_known(const StepDigest& step) {
 
 /// Means over the steps whose path is known.
 void summarize_path(const Digest& digest, Summary& summary) {
-  PathTimes sums{};
+  PathTimes sums{}, gains{};
   std::uint32_t steps = 0;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
-    if (!digest.steps()[i].path) continue;
+    const StepDigest& step = digest.steps()[i];
+    if (!step.path) continue;
     ++steps;
-    for (std::size_t part = 0; part < kPathParts; ++part) sums[part] += (*digest.steps()[i].path)[part];
+    for (std::size_t part = 0; part < kPathParts; ++part) {
+      sums[part] += (*step.path)[part];
+      gains[part] += step.path_gains[part];
+    }
   }
   if (steps == 0) return;
-  summary.critical_path = PathSummary{.steps = steps, .ms_per_step = {}};
-  for (std::size_t part = 0; part < kPathParts; ++part) {
-    if (sums[part] == 0) continue;
-    summary.critical_path->ms_per_step.emplace_back(name_of(static_cast<PathPart>(part)),
-                                                    static_cast<double>(sums[part]) * 1e-6 / steps);
-  }
+  const auto means = [steps](const PathTimes& of) {
+    std::vector<std::pair<std::string, double>> out;
+    for (std::size_t part = 0; part < kPathParts; ++part) {
+      if (of[part] != 0)
+        out.emplace_back(name_of(static_cast<PathPart>(part)), static_cast<double>(of[part]) * 1e-6 / steps);
+    }
+    return out;
+  };
+  summary.critical_path =
+      PathSummary{.steps = steps, .ms_per_step = means(sums), .gain_ms_per_step = means(gains)};
 }
 
 /// Named extras per step, and what they leave over.

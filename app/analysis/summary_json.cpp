@@ -1,6 +1,9 @@
 // `summary --json`: the fields of metrics.md section 4. What is not known is null.
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework_json.h"
@@ -167,9 +170,14 @@ json prefetch_json(const std::optional<Prefetch>& prefetch, std::uint32_t steps)
 
 json path_json(const std::optional<PathSummary>& path) {
   if (!path) return nullptr;
-  json parts = json::object();
-  for (const auto& [part, mean_ms] : path->ms_per_step) parts[part] = mean_ms;
-  return {{"steps", path->steps}, {"ms_per_step", parts}};
+  const auto by_part = [](const std::vector<std::pair<std::string, double>>& means) {
+    json out = json::object();
+    for (const auto& [part, mean_ms] : means) out[part] = mean_ms;
+    return out;
+  };
+  return {{"steps", path->steps},
+          {"ms_per_step", by_part(path->ms_per_step)},
+          {"gain_ms_per_step", by_part(path->gain_ms_per_step)}};
 }
 
 json totals_json(const plan::SchedulerTotals& totals) {

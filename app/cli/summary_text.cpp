@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/advice.h"
+#include "app/analysis/efficiency.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework_json.h"
 #include "app/analysis/memory.h"
@@ -268,15 +269,22 @@ std::string summary_text(const analysis::Summary& s) {
     if (!s.scheduling->caveat.empty()) line("", s.scheduling->caveat);
   }
   if (s.critical_path) {
-    std::string parts;
     double whole = 0;
     for (const auto& [part, mean_ms] : s.critical_path->ms_per_step) whole += mean_ms;
     const int digits = whole < 1     ? 4
                        : whole < 100 ? 2
                                      : 1;  // the parts sum to the step: 0.0 of 0.2 ms says nothing
-    for (const auto& [part, mean_ms] : s.critical_path->ms_per_step)
-      parts += fmt::format("{}{} {:.{}f}", parts.empty() ? "" : ", ", part, mean_ms, digits);
-    line("critical path", parts + fmt::format(" ms a step, mean of {}", s.critical_path->steps));
+    const auto list = [digits](const std::vector<std::pair<std::string, double>>& means) {
+      std::string parts;
+      for (const auto& [part, mean_ms] : means)
+        parts += fmt::format("{}{} {:.{}f}", parts.empty() ? "" : ", ", part, mean_ms, digits);
+      return parts;
+    };
+    line("critical path",
+         fmt::format("{} ms a step, mean of {}", list(s.critical_path->ms_per_step), s.critical_path->steps));
+    if (!s.critical_path->gain_ms_per_step.empty())
+      line("", fmt::format("a step is shorter if one part took no time, at most: {} ms",
+                           list(s.critical_path->gain_ms_per_step)));
   }
   for (const analysis::RankSummary& rank : s.ranks) {
     if (rank.time_steps == 0 || ms(rank.others_waited_ns) < 0.01 * ms(rank.time.total_ns)) continue;
@@ -285,12 +293,7 @@ std::string summary_text(const analysis::Summary& s) {
                      rank.came_last, ms(rank.others_waited_ns)));
   }
   if (s.efficiency && s.efficiency->tflops_per_rank) {
-    line("efficiency",
-         fmt::format("{:.3g} TFLOP/s a rank{}; a token takes {:.3g} FLOP: {}", *s.efficiency->tflops_per_rank,
-                     s.efficiency->mfu_pct ? fmt::format(", {:.1f} % of {:.0f} TFLOP/s (MFU)",
-                                                         *s.efficiency->mfu_pct, *s.efficiency->peak_tflops)
-                                           : ", the hardware's peak is not known",
-                     s.efficiency->flop_per_token, s.efficiency->formula));
+    line("efficiency", analysis::rate_text(*s.efficiency) + "; " + analysis::flop_text(*s.efficiency));
   }
   text += fmt::format("\n{:<5} {:>11} {:>13} {:>13} {:>9} {:>13} {:>11} {:>9} {:>12} {:>11}\n", "rank",
                       "compute ms", "exposed comm", "exposed copy", "idle ms", "unrecorded ms", "total ms",

@@ -26,10 +26,10 @@ void add_view(CLI::App& app, Action& action) {
       ->expected(0, 2);
   verb->add_option("--key", options->key, kKeyText);
   verb->add_option("--screenshot", options->screenshot, "Render to this PNG without a window and end");
-  verb->add_option(
-      "--panel", options->panel,
-      "overview, timeline, partition, memory, communication, buckets, stepper, compare, findings, messages, "
-      "whatif, find, statistics, flame, lecture, notes, inspector or workspace");
+  verb->add_option("--panel", options->panel,
+                   "overview, timeline, partition, memory, communication, critical_path, buckets, stepper, "
+                   "compare, findings, messages, "
+                   "whatif, find, statistics, flame, lecture, notes, inspector or workspace");
   verb->add_option("--size", options->size, "Picture size, e.g. 1600x900");
   verb->add_option("--at", options->at, "Step (12), time (1.25s), rank ('rank 3') or copied link to show");
   verb->add_option("--theme", options->theme, "dark or light");

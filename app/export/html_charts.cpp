@@ -132,7 +132,14 @@ std::string critical_path_html(const analysis::Summary& summary) {
   double sum = 0;
   for (const auto& [name, ms] : summary.critical_path->ms_per_step) sum += ms;
   std::vector<BarPart> parts;
-  std::string table = "<table><tr><th>part of the path<th class=n>ms of a step<th class=n>share</tr>";
+  std::string table =
+      "<table><tr><th>part of the path<th class=n>ms of a step<th class=n>share<th class=n>gain at most, "
+      "ms</tr>";
+  const auto gain_of = [&](const std::string& name) {
+    const auto& gains = summary.critical_path->gain_ms_per_step;
+    const auto found = std::ranges::find(gains, name, &std::pair<std::string, double>::first);
+    return found == gains.end() ? std::string("-") : fmt::format("{:.2f}", found->second);
+  };
   for (const auto& [name, ms] : summary.critical_path->ms_per_step) {
     for (std::size_t p = 0; p < analysis::kPathParts; ++p) {
       const auto part = static_cast<analysis::PathPart>(p);
@@ -142,13 +149,18 @@ std::string critical_path_html(const analysis::Summary& summary) {
       parts.push_back({colour_of(hue_of(part)),
                        fmt::format("{}: {:.2f} ms ({:.1f} %)", label, ms, 100 * of_all), of_all});
       table += fmt::format(
-          "<tr><td><span class=legend><i class={}></i></span>{}<td class=n>{:.2f}<td class=n>{:.1f} %</tr>",
-          colour_of(hue_of(part)), label, ms, 100 * of_all);
+          "<tr><td><span class=legend><i class={}></i></span>{}<td class=n>{:.2f}<td class=n>{:.1f} %"
+          "<td class=n>{}</tr>",
+          colour_of(hue_of(part)), label, ms, 100 * of_all, gain_of(name));
     }
   }
   return "<div class=rows>" + bar_row(fmt::format("{:.2f} ms", sum), parts, "") + "</div>" +
          scrolling(table + "</table>", "critical path by part") +
-         fmt::format("<p>Mean of {} steps.</p>", summary.critical_path->steps);
+         fmt::format(
+             "<p>Mean of {} steps. Gain: by how much a step would be shorter if the part took no time, at "
+             "most; "
+             "what comes next may bound it sooner.</p>",
+             summary.critical_path->steps);
 }
 
 namespace {

@@ -102,6 +102,7 @@ struct Analyst::Work {
     }
     out->findings = analysis::find(store, out->summary, digest);
     out->longest_waits = digest.longest_waits();
+    out->longest_pieces = digest.longest_pieces();
     out->step_times = step_times;
     out->steps = digest.steps().size();
     out->evicted_steps = digest.evicted_steps();

@@ -37,6 +37,7 @@ struct Analysis {
   analysis::Summary summary;
   std::vector<analysis::Finding> findings;
   std::vector<analysis::Digest::Wait> longest_waits;
+  std::vector<analysis::Digest::LongPiece> longest_pieces;
   std::vector<std::shared_ptr<const StepTimes>> step_times;  ///< by step
   std::shared_ptr<const analysis::Digest> digest;  ///< of a recording, once it is whole; for comparisons
   std::size_t steps = 0;                           ///< that the figures are of

@@ -12,6 +12,7 @@ namespace shardscope::gui {
 [[nodiscard]] std::unique_ptr<View> make_partition_view();
 [[nodiscard]] std::unique_ptr<View> make_memory_view();
 [[nodiscard]] std::unique_ptr<View> make_communication_view();
+[[nodiscard]] std::unique_ptr<View> make_critical_path_view();
 [[nodiscard]] std::unique_ptr<View> make_stepper_view();
 [[nodiscard]] std::unique_ptr<View> make_compare_view();
 [[nodiscard]] std::unique_ptr<View> make_findings_view();

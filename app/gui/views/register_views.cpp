@@ -20,6 +20,7 @@ void register_views(ViewRegistry& registry) {
   registry.add(make_partition_view());
   registry.add(make_memory_view());
   registry.add(make_communication_view());
+  registry.add(make_critical_path_view());
   registry.add(make_stepper_view());
   registry.add(make_compare_view());
   registry.add(make_findings_view());

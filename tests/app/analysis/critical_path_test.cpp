@@ -6,27 +6,12 @@
 
 #include <numeric>
 
+#include "tests/app/analysis/made_ranks.h"
+
 namespace shardscope::analysis {
 namespace {
 
-using instrumentation::CollectiveOp;
 using instrumentation::StreamId;
-
-RankActivity rank_with(std::uint32_t rank, std::vector<Interval> compute, std::int64_t end = 1000) {
-  RankActivity out;
-  out.rank = rank;
-  out.window = {0, end};
-  out.device = IntervalSet(std::move(compute));
-  out.compute = out.device;
-  out.known = true;
-  return out;
-}
-
-void take_part(RankActivity& rank, std::uint64_t instance, Interval at, std::int64_t entered,
-               StreamId stream = StreamId::gather) {
-  rank.collectives.push_back({instance, at, entered, CollectiveOp::all_gather, stream, 7});
-  rank.comm = rank.comm.unite(IntervalSet({at}));
-}
 
 std::int64_t of(const CriticalPath& path, PathPart part) {
   return path.times[static_cast<std::size_t>(part)];

@@ -72,6 +72,29 @@ class Simulate(CommandTest):
             self.assertRegex(compared, r"A \(simulated\) +B \(simulated\)")
             self.assertEqual(read("compare", recording, recording)["simulated"], {"a": True, "b": True})
 
+    def test_what_a_free_link_gives_is_what_the_path_says(self):
+        """The gain without transfer, of a run on a link, against the same run on a link that takes no time."""
+        hardware = json.loads((ROOT / "assets/hardware/a100.json").read_text())
+        free = json.loads(json.dumps(hardware))
+        for where in ("inside", "between"):
+            hardware[where]["gb_per_s"] /= 10
+            free[where] = {"gb_per_s": 1e9, "latency_us": 1e-6}
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            summary = {}
+            for name, described in (("link", hardware), ("free", free)):
+                (folder / f"{name}.json").write_text(json.dumps(described))
+                self.made("--layers", 4, "--width", 768, "--heads", 12, "--context", 512, "--ranks", 4, "--steps", 3,
+                          "--hardware", folder / f"{name}.json", "-o", folder / f"{name}.zscope")
+                summary[name] = read("summary", folder / f"{name}.zscope")
+            path = summary["link"]["critical_path"]
+            gained = summary["link"]["step_ms"]["median"] - summary["free"]["step_ms"]["median"]
+            self.assertGreater(gained, 0.2 * summary["link"]["step_ms"]["median"])
+            self.assertAlmostEqual(path["gain_ms_per_step"]["transfer"], gained, delta=0.01 * gained)
+            self.assertLess(summary["free"]["critical_path"]["gain_ms_per_step"].get("transfer", 0), 0.01 * gained)
+            for part, gain in path["gain_ms_per_step"].items():
+                self.assertLessEqual(gain, path["ms_per_step"][part])
+
     def test_several_are_compared_with_the_first(self):
         with tempfile.TemporaryDirectory() as folder:
             recordings = []

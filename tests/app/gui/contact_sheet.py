@@ -11,7 +11,7 @@ import pathlib
 import subprocess
 import sys
 
-PANELS = ["workspace", "overview", "timeline", "partition", "memory", "communication", "buckets", "stepper", "compare",
+PANELS = ["workspace", "overview", "timeline", "partition", "memory", "communication", "critical_path", "buckets", "stepper", "compare",
           "findings", "messages", "why", "whatif", "inspector", "find", "statistics",
           "flame", "lecture", "notes", "trace_info", "connection", "options"]
 RECORDINGS = {"four": ["world=4", "steps=6"], "one": ["world=1", "steps=3"], "empty": ["world=1", "steps=0"],

@@ -62,8 +62,9 @@ TEST_P(Panel, SurvivesTheSmallestSize) {
 INSTANTIATE_TEST_SUITE_P(All, Panel,
                          ::testing::Values("overview", "timeline", "partition", "memory", "communication",
                                            "stepper", "compare", "findings", "inspector", "messages",
-                                           "buckets", "whatif", "find", "statistics", "flame", "lecture",
-                                           "notes", "why", "trace_info", "options", "workspace"),
+                                           "buckets", "critical_path", "whatif", "find", "statistics",
+                                           "flame", "lecture", "notes", "why", "trace_info", "options",
+                                           "workspace"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(Screenshot, EveryStageAndLayoutIsDrawn) {

@@ -1,0 +1,45 @@
+// The lists of the Critical path panel: what bounds a step, what it would give if it took no time, and the
+// longest pieces, of one run or of A and B.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/analysis/critical_path.h"
+#include "app/gui/model/communication_tables.h"
+#include "app/gui/model/palette.h"
+#include "app/gui/model/session.h"
+#include "app/gui/model/table.h"
+
+namespace shardscope::gui {
+
+[[nodiscard]] Meaning meaning_of(analysis::PathPart part) noexcept;
+
+/// A part of the path in one run: means over the measured steps of which the path is known.
+struct PathRow {
+  analysis::PathPart part{};
+  double ms = 0, share_pct = 0;   ///< of a step
+  std::optional<double> gain_ms;  ///< the most that a step would be shorter by if the part took no time
+};
+/// Longest first. Empty where no path is known.
+[[nodiscard]] std::vector<PathRow> path_rows(const analysis::Summary& summary);
+
+/// Rows of one part lie under each other; parts by what they take in A, then in B.
+[[nodiscard]] Table path_table(std::span<const LabelledRun> runs);
+
+/// Pieces with where each lies, in the order of the table's rows.
+struct PieceTable {
+  Table table;
+  struct Place {
+    std::uint32_t rank = 0;
+    std::int64_t begin_ns = 0, end_ns = 0;
+    std::size_t run = 0;
+  };
+  std::vector<Place> places;
+};
+[[nodiscard]] PieceTable piece_table(std::span<const LabelledRun> runs);
+
+}  // namespace shardscope::gui

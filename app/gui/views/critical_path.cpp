@@ -1,0 +1,132 @@
+// Critical path: what bounds a step, how much shorter it would be without it, and the longest pieces. Of two
+// runs both are here, labelled A and B.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/analysis/efficiency.h"
+#include "app/analysis/missing_reason.h"
+#include "app/gui/model/format.h"
+#include "app/gui/model/path_tables.h"
+#include "app/gui/views/panels.h"
+#include "app/gui/views/plots.h"
+#include "app/gui/views/table_view.h"
+
+namespace shardscope::gui {
+namespace {
+
+class CriticalPathView final : public View {
+ public:
+  std::string_view name() const override { return "critical_path"; }
+  std::string_view title() const override { return "Critical path"; }
+  bool analysed() const override { return true; }
+  void draw(Context& ctx, Rect room) override;
+
+ private:
+  void build(const AppState& app);
+  void step_bar(Context& ctx, Rect& room, const LabelledRun& run) const;
+  void pieces(Context& ctx, Rect room);
+
+  std::vector<LabelledRun> runs_;
+  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that the tables are made from
+  Table parts_;
+  PieceTable pieces_;
+  TableState parts_state_, pieces_state_;
+};
+
+/// Once for each analysis: nothing here changes between two.
+void CriticalPathView::build(const AppState& app) {
+  of_a_ = app.run->analysis();
+  of_b_ = app.other ? app.other->analysis() : nullptr;
+  runs_ = {{app.run.get(), app.other ? "A" : ""}};
+  if (app.other) runs_.push_back({app.other.get(), "B"});
+  parts_ = path_table(runs_);
+  pieces_ = piece_table(runs_);
+}
+
+/// The step as one bar, and how fast the hardware computed in it.
+void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run) const {
+  const Palette& c = ctx.colors();
+  const analysis::Summary& s = run.run->summary();
+  const std::vector<PathRow> rows = path_rows(s);
+  if (rows.empty()) return;
+  Rect line = room.take_top(26);
+  if (*run.letter != 0) {
+    const Rect mark = line.take_left(34);
+    ctx.canvas.fill({mark.x, mark.y + 8, 10, 10}, c.runs[*run.letter == 'B' ? 1 : 0], 1, 2);
+    ctx.canvas.text_in({mark.x + 14, mark.y, 12, mark.h}, run.letter, c.text, Font::strong);
+  }
+  double whole = 0;
+  std::vector<Part> parts;
+  for (const PathRow& row : rows) {
+    whole += row.ms;
+    parts.push_back({analysis::label_of(row.part), row.ms, c.of(meaning_of(row.part)),
+                     row.part == analysis::PathPart::transfer || row.part == analysis::PathPart::copy ||
+                         row.part == analysis::PathPart::data});
+  }
+  const std::string step = milliseconds(whole).text() + " a step, mean of " +
+                           grouped(static_cast<std::int64_t>(s.critical_path->steps)) +
+                           (s.critical_path->steps == 1 ? " step" : " steps");
+  const Rect text = line.take_right(std::min(line.w * 0.5F, ctx.canvas.width(step, Font::small) + 12));
+  ctx.canvas.text_in(text, step, c.muted, Font::small, Align::right);
+  stacked_bar(ctx, line.inset(0, 4), parts, whole, [](double ms) { return milliseconds(ms).text(); });
+  const std::string rate = s.efficiency ? analysis::rate_text(*s.efficiency) : std::string();
+  if (rate.empty()) return;
+  const Rect below = room.take_top(20);
+  ctx.canvas.text_in(below, rate, c.muted, Font::small);
+  if (ctx.hovered(below)) ctx.tip(analysis::flop_text(*s.efficiency));
+}
+
+void CriticalPathView::pieces(Context& ctx, Rect room) {
+  if (room.h < 60) return;
+  ctx.section(room, "Longest pieces");
+  const TableHit hit = draw_table(ctx, "##pieces", room, pieces_.table, pieces_state_);
+  if (!hit.clicked || pieces_.places[*hit.clicked].run != 0) return;
+  const PieceTable::Place& place = pieces_.places[*hit.clicked];
+  AppState& app = ctx.app;
+  app.timeline.expanded.insert(place.rank);
+  app.select_rank(place.rank);
+  const std::int64_t margin = (place.end_ns - place.begin_ns) * 3;
+  app.time.set({place.begin_ns - margin, place.end_ns + margin}, app.store().end_ns());
+  app.follow = false;
+}
+
+void CriticalPathView::draw(Context& ctx, Rect room) {
+  AppState& app = ctx.app;
+  const auto other = app.other ? app.other->analysis() : nullptr;
+  if (of_a_ != app.run->analysis() || of_b_ != other || runs_.empty() || runs_.front().run != app.run.get())
+    build(app);
+  if (parts_.rows.empty()) {
+    const analysis::Summary& s = app.run->summary();
+    ctx.empty(room, "What bounds a step is not known yet",
+              s.steps > 0 ? "Of the steps so far: " +
+                                analysis::missing_reason(s, "what the ranks computed", ev::Detail::modules,
+                                                         ev::Capability::modules) +
+                                "."
+                          : "The path appears after the first completed steps.");
+    return;
+  }
+  room = {room.x + 12, room.y, room.w - 20, room.h - 8};
+  for (const LabelledRun& run : runs_) step_bar(ctx, room, run);
+  room.take_top(6);
+  if (room.w > 900) {
+    Rect left = room.take_left((room.w - 32) / 2);
+    room.take_left(32);
+    ctx.section(left, "Parts of a step");
+    draw_table(ctx, "##parts", left, parts_, parts_state_);
+  } else {
+    const float wanted = table_height(parts_);
+    draw_table(ctx, "##parts", room.take_top(std::min(wanted, room.h > 200 ? room.h * 0.55F : room.h)),
+               parts_, parts_state_);
+    room.take_top(8);
+  }
+  pieces(ctx, room);
+}
+
+}  // namespace
+
+std::unique_ptr<View> make_critical_path_view() { return std::make_unique<CriticalPathView>(); }
+
+}  // namespace shardscope::gui

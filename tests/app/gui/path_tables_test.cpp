@@ -1,0 +1,94 @@
+// What the Critical path panel shows, against the steps that it is of.
+#include "app/gui/model/path_tables.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "app/analysis/critical_path.h"
+#include "app/analysis/digest.h"
+#include "tests/app/gui/model_fixture.h"
+
+namespace shardscope::gui {
+namespace {
+
+TEST_F(Model, PathRowsSumToTheStepLongestFirst) {
+  const analysis::Digest digest = analysis::digest_of(data());
+  double whole = 0;
+  std::size_t steps = 0;
+  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    const auto& step = digest.steps()[i];
+    if (!step.path) continue;
+    ++steps;
+    for (const std::int64_t ns : *step.path) whole += static_cast<double>(ns) * 1e-6;
+  }
+  ASSERT_GT(steps, 0U);
+  const std::vector<PathRow> rows = path_rows(app_.run->summary());
+  ASSERT_GT(rows.size(), 1U);
+  double sum = 0, shares = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    sum += rows[i].ms;
+    shares += rows[i].share_pct;
+    if (i > 0) EXPECT_LE(rows[i].ms, rows[i - 1].ms);
+    if (rows[i].gain_ms) EXPECT_LE(*rows[i].gain_ms, rows[i].ms + 1e-9);
+  }
+  EXPECT_NEAR(sum, whole / static_cast<double>(steps), 1e-6);
+  EXPECT_NEAR(shares, 100, 1e-6);
+}
+
+TEST(PathRows, GiveTheGainOfTheirOwnPart) {
+  analysis::Summary summary;
+  EXPECT_TRUE(path_rows(summary).empty());
+  summary.critical_path =
+      analysis::PathSummary{.steps = 4,
+                            .ms_per_step = {{"forward", 10.0}, {"transfer", 30.0}, {"idle", 0.5}},
+                            .gain_ms_per_step = {{"forward", 4.0}, {"transfer", 25.0}}};
+  const std::vector<PathRow> rows = path_rows(summary);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].part, analysis::PathPart::transfer);
+  EXPECT_EQ(rows[0].gain_ms, 25.0);
+  EXPECT_EQ(rows[1].gain_ms, 4.0);
+  EXPECT_FALSE(rows[2].gain_ms);  // not replayed: not zero
+}
+
+TEST_F(Model, PathOfTwoRunsPutsEachPartOfBTogetherWithThatOfA) {
+  const std::array runs{LabelledRun{app_.run.get(), "A"}, LabelledRun{app_.run.get(), "B"}};
+  const Table table = path_table(runs);
+  ASSERT_EQ(table.rows.size() % 2, 0U);
+  for (std::size_t row = 0; row < table.rows.size(); row += 2) {
+    EXPECT_EQ(table.rows[row][0].text, table.rows[row + 1][0].text);
+    EXPECT_EQ(table.rows[row][4].text, "A");
+    EXPECT_EQ(table.rows[row + 1][4].text, "B");
+  }
+}
+
+TEST_F(Model, PiecesLieOnThePathOfTheirStep) {
+  const std::array runs{LabelledRun{app_.run.get(), ""}};
+  const PieceTable pieces = piece_table(runs);
+  ASSERT_FALSE(pieces.places.empty());
+  ASSERT_EQ(pieces.places.size(), pieces.table.rows.size());
+  const analysis::Digest digest = analysis::digest_of(data());
+  ASSERT_EQ(digest.longest_pieces().size(), pieces.places.size());
+  std::int64_t last = INT64_MAX;
+  for (std::size_t row = 0; row < pieces.places.size(); ++row) {
+    const auto& [rank, begin_ns, end_ns, run] = pieces.places[row];
+    EXPECT_LE(end_ns - begin_ns, last);
+    last = end_ns - begin_ns;
+    const std::uint32_t number = digest.longest_pieces()[row].step;
+    const auto step =
+        std::ranges::find(digest.steps(), number, [](const analysis::StepDigest& one) { return one.step; });
+    ASSERT_NE(step, digest.steps().end());
+    const analysis::PathPart part = digest.longest_pieces()[row].piece.part;
+    ASSERT_TRUE(step->path);
+    EXPECT_GE((*step->path)[static_cast<std::size_t>(part)], end_ns - begin_ns);
+    EXPECT_EQ(pieces.table.rows[row][1].text, analysis::label_of(part));
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::gui
