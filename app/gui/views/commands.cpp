@@ -58,7 +58,7 @@ void scale_text(C& ctx, float by) {
   ctx.app.text_scale =
       by == 0 ? 1.0F : std::clamp(std::round((ctx.app.text_scale + by) * 10) / 10, 0.7F, 3.0F);
 }
-void theme(C& ctx) { ctx.app.theme = ctx.app.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark; }
+void theme(C& ctx) { ctx.app.theme = with_other_ground(ctx.app.theme); }
 void pause_or_resume(C& ctx) {
   if (ctx.app.paused())
     ctx.app.resume();
@@ -195,7 +195,10 @@ const Command kCommands[] = {
     {Menu::file, "Quit", "Ctrl+Q", 'Q', kCtrl, [](C& ctx) { ctx.app.quit = true; }, nullptr, nullptr, true},
 
     {Menu::view, "Dark theme", "T", 'T', kNone, theme, nullptr,
-     [](const C& ctx) { return ctx.app.theme == ThemeKind::dark; }},
+     [](const C& ctx) { return is_dark(ctx.app.theme); }},
+    {Menu::view, "Colours for colour blindness", "", 0, kNone,
+     [](C& ctx) { ctx.app.theme = with_other_colours(ctx.app.theme); }, nullptr,
+     [](const C& ctx) { return is_for_colour_blind(ctx.app.theme); }},
     {Menu::view, "Options", "", 0, kNone, [](C& ctx) { ctx.ui.show_panel = "options"; }},
     {Menu::view, "Ranks by number", "", 0, kNone, order_ranks<RankOrder::number>, nullptr,
      [](const C& ctx) { return ctx.app.timeline.order == RankOrder::number; }, true},

@@ -81,6 +81,7 @@ void draw_optimizer(Context& ctx, const ElementAxis& elements, const PartitionCe
 }  // namespace
 
 Rgb hue(std::size_t which, const Palette& colors) {
+  if (!colors.owners.empty()) return colors.owners[which % colors.owners.size()];
   const double h = std::fmod(static_cast<double>(which) * 0.381966, 1.0) * 6;
   const auto channel = [&](double shift) {
     const double k = std::fmod(shift + h, 6);
@@ -102,7 +103,7 @@ Rgb owner_hue(std::uint32_t colour, std::uint32_t world, const Palette& colors) 
 
 Rgb aged(Rgb color, const Palette& colors, float age) { return mix(color, colors.panel, 0.1F + 0.75F * age); }
 
-Rgb replica(const Palette& colors) { return mix(colors.panel, colors.of(Meaning::compute), 0.35F); }
+Rgb replica(const Palette& colors) { return mix(colors.panel, colors.of(Meaning::compute), 0.38F); }
 
 void double_outline(Context& ctx, const Rect& box) {
   const Rgb line = ctx.colors().text;

@@ -64,7 +64,7 @@ void draw_cell_label(Context& ctx, const Rect& box, std::string_view name);
 
 // What the legend draws as the cells do.
 
-/// Hues that neighbours do not share: the golden angle apart.
+/// The theme's colours of owners; without these, hues that neighbours do not share: the golden angle apart.
 [[nodiscard]] Rgb hue(std::size_t which, const Palette& colors);
 /// Of an owner: a hue of its own, or, with many ranks, a step of the scale by number.
 [[nodiscard]] Rgb owner_hue(std::uint32_t colour, std::uint32_t world, const Palette& colors);

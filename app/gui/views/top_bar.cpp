@@ -86,9 +86,9 @@ void Workspace::controls(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
   if (ctx.button_right(room, "?", true, Context::Look::plain, "Keys and colours (F1 or ?)"))
     ctx.ui.help = !ctx.ui.help;
-  if (ctx.button_right(room, app.theme == ThemeKind::dark ? "Light" : "Dark", true, Context::Look::plain,
+  if (ctx.button_right(room, is_dark(app.theme) ? "Light" : "Dark", true, Context::Look::plain,
                        "Theme (T)")) {
-    app.theme = app.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;
+    app.theme = with_other_ground(app.theme);
   }
   Rect layout_place;
   if (ctx.menu_button_right(room, "Layout: " + app.layout_name, layout_place, true, "Layout (1 to 6)")) {
