@@ -8,6 +8,7 @@
 
 #include "app/gui/model/colour_vision.h"
 #include "app/gui/model/owner_bands.h"
+#include "app/gui/views/canvas.h"
 #include "app/gui/views/partition_cells.h"
 #include "tests/app/gui/colour_distance.h"
 
@@ -92,6 +93,15 @@ TEST(ColourBlindThemes, HaveReadableText) {
     for (const Rgb owner : c.owners) EXPECT_GE(contrast(text_on(owner), owner), 4.5) << std::hex << owner;
     for (const Rgb words : {c.of(Meaning::trouble), c.of(Meaning::reduce), c.accent})
       EXPECT_GE(contrast(words, c.panel), 4.5) << std::hex << words;
+  }
+}
+
+// Labels of hatched spans stand on a plate through which what lies below shows a little.
+TEST(Plates, MakeTextReadableOverEveryColour) {
+  for (const ThemeKind theme : kThemes) {
+    const Palette& c = palette(theme);
+    for (const Rgb below : c.meaning)
+      EXPECT_GE(contrast(c.text, mix(below, c.panel, kPlateAlpha)), 7.0) << name_of(theme);
   }
 }
 
