@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/gui/model/rank_order.h"
 #include "app/gui/model/rank_pace.h"
@@ -307,6 +308,24 @@ const char* name_of(Menu menu) noexcept {
 }
 
 std::span<const Command> commands() { return kCommands; }
+
+std::string_view also_called(const Command& command) noexcept {
+  static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"Dark theme", "light theme, switch themes"},
+      {"Colours for colour blindness", "theme, palette, deuteranopia, protanopia, tritanopia"},
+      {"Options", "settings, preferences, theme, scale"},
+      {"Larger text", "scale, zoom, size, font"},
+      {"Smaller text", "scale, zoom, size, font"},
+      {"Text as the screen asks", "scale, zoom, size, font"},
+      {"Whole run", "fit, show all"},
+      {"Zoom to selection", "fit selection"},
+      {"Keys and colours", "shortcuts, legend, help"},
+      {"Go to the slowest rank", "straggler"},
+  };
+  for (const auto& [name, words] : kWords)
+    if (name == command.name) return words;
+  return {};
+}
 
 void run_pressed(Context& ctx, bool typing, bool in_list) {
   for (const Command& command : kCommands) {

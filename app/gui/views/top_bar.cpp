@@ -19,7 +19,9 @@ void Workspace::top_bar(Context& ctx, Rect rect) {
   const float menus_end = menu_bar(ctx);
   room.w = room.right() - menus_end - 12;
   room.x = menus_end + 12;
+  ctx.ui.toolbar_of = "Top bar";
   controls(ctx, room);
+  ctx.ui.toolbar_of = {};
   const Identity identity = identify(app.store());
   const float name = std::min(room.w, ctx.canvas.width(identity.model, Font::strong) + 16);
   ctx.canvas.text_in(room.take_left(name), identity.model, c.text, Font::strong);

@@ -25,6 +25,7 @@ constexpr ImGuiWindowFlags kHost = ImGuiWindowFlags_NoDecoration | ImGuiWindowFl
 void Workspace::draw(Context& ctx, std::string_view only) {
   AppState& app = ctx.app;
   placed_.clear();
+  ui_.toolbar.clear();
   app.place_once();
   app.advance();
   app.hover_ns = std::exchange(app.hover_next_ns, std::nullopt);
@@ -86,6 +87,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     show_requested_panel(ctx);
     panels(ctx);
   }
+  ui_.pressed.reset();  // its panel is not drawn any more
   above(ctx);
   app.history.note(place_of(app), ctx.seconds);
   if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.timeline.view != kept_.view) {
