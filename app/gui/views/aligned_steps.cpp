@@ -108,7 +108,9 @@ void AlignedSteps::marks(Context& ctx, const std::vector<AlignedPart>& parts, co
     const std::string text = piece.name + "  A " + length(piece.a) + "  B " + length(piece.b);
     if (!piece.name.empty() && place.w > 20) {
       const bool whole = ctx.canvas.width(text, Font::small) <= place.w;
-      ctx.canvas.text_in(place, whole ? text : piece.name, c.muted, Font::small);
+      const auto chars = static_cast<std::size_t>(place.w / 6);
+      ctx.canvas.text_in(place, whole ? text : std::string(short_path(tail_path(piece.name), chars)), c.muted,
+                         Font::small);
     }
     if (ctx.hovered({x0, ruler.y, x1 - x0, ruler.h}))
       ctx.tip(piece.name.empty() ? "between the aligned parts" + text : text);
