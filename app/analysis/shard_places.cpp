@@ -12,10 +12,8 @@
 
 namespace shardscope::analysis {
 
-std::optional<ShardRest> shard_rest(const instrumentation::RunTables& tables, std::uint32_t param) {
-  if (tables.stage != 3 || param >= tables.params.size() || !names_zero_settings(tables.config_json)) {
-    return std::nullopt;
-  }
+std::vector<ShardRest> shard_rests(const instrumentation::RunTables& tables) {
+  if (tables.stage != 3 || !names_zero_settings(tables.config_json)) return {};
   const plan::ZeroConfig zero = zero_of(tables);
   std::vector<std::int64_t> elems;
   std::vector<bool> trainable;
@@ -24,7 +22,7 @@ std::optional<ShardRest> shard_rest(const instrumentation::RunTables& tables, st
     trainable.push_back(!info.frozen);
   }
   const auto element = static_cast<std::int64_t>(tables.param_bytes);
-  if (element < 1) return std::nullopt;
+  if (element < 1) return {};
   try {
     const std::uint32_t ranks = plan::shard_world(zero, copy_size(tables));
     const plan::ShardLayout layout = plan::make_shard_layout(
@@ -32,14 +30,24 @@ std::optional<ShardRest> shard_rest(const instrumentation::RunTables& tables, st
         groups_of_params(tables));
     const std::vector<bool> persistent =
         plan::persistent_params(elems, zero.param_persistence_threshold, zero.model_persistence_threshold);
-    ShardRest rest;
-    rest.place = plan::place_shards(layout, zero, static_cast<std::size_t>(element), persistent).at(param);
-    rest.pinned = rest.place == plan::ShardPlace::host && zero.offload_param.pin_memory;
-    rest.int8 = plan::quantized_shards(elems, trainable, zero, ranks, element).at(param);
-    return rest;
+    const auto places = plan::place_shards(layout, zero, static_cast<std::size_t>(element), persistent);
+    const auto int8 = plan::quantized_shards(elems, trainable, zero, ranks, element);
+    std::vector<ShardRest> rests(elems.size());
+    for (std::size_t param = 0; param < rests.size(); ++param) {
+      ShardRest& rest = rests[param];
+      rest.place = places.at(param);
+      rest.pinned = rest.place == plan::ShardPlace::host && zero.offload_param.pin_memory;
+      rest.int8 = int8.at(param);
+    }
+    return rests;
   } catch (const std::invalid_argument&) {
-    return std::nullopt;
+    return {};
   }
+}
+
+std::optional<ShardRest> shard_rest(const instrumentation::RunTables& tables, std::uint32_t param) {
+  const std::vector<ShardRest> rests = shard_rests(tables);
+  return param < rests.size() ? std::optional(rests[param]) : std::nullopt;
 }
 
 }  // namespace shardscope::analysis

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "instrumentation/run_tables.h"
 #include "runtime/plan/offload.h"
@@ -17,8 +18,11 @@ struct ShardRest {
   friend bool operator==(const ShardRest&, const ShardRest&) = default;
 };
 
-/// Where one parameter's shards are kept, by the settings of the run and the decisions that the engine places
-/// shards by. Nothing below stage 3, and of a run whose settings or sizes no engine could have had.
+/// Where each parameter's shards are kept, by the settings of the run and the decisions that the engine
+/// places shards by. Nothing below stage 3, and of a run whose settings or sizes no engine could have had:
+/// the list is empty.
+[[nodiscard]] std::vector<ShardRest> shard_rests(const instrumentation::RunTables& tables);
+/// The same of one.
 [[nodiscard]] std::optional<ShardRest> shard_rest(const instrumentation::RunTables& tables,
                                                   std::uint32_t param);
 

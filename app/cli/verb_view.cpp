@@ -32,7 +32,7 @@ void add_view(CLI::App& app, Action& action) {
                    "whatif, find, statistics, flame, lecture, notes, inspector or workspace");
   verb->add_option("--size", options->size, "Picture size, e.g. 1600x900");
   verb->add_option("--at", options->at, "Step (12), time (1.25s), rank ('rank 3') or copied link to show");
-  verb->add_option("--theme", options->theme, "dark or light");
+  verb->add_option("--theme", options->theme, "dark or light; dark-colour-blind or light-colour-blind");
   verb->add_option("--layout", options->layout, "watch, step, memory, compare, presentation or lecture");
   verb->callback([options, &action] {
     action = [options]() -> int {

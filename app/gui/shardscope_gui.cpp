@@ -99,7 +99,7 @@ void set_up(AppState& app, const Options& options) {
   const AppState::Turn turn = app.turn();
   app.set_layout(options.layout);
   if (!options.theme.empty()) {
-    app.theme = options.theme == "light" ? ThemeKind::light : ThemeKind::dark;
+    app.theme = theme_of(options.theme).value_or(ThemeKind::dark);
     app.theme_given = true;
   }
   if (app.other && options.layout == "Watch") app.set_layout("Compare");
@@ -145,6 +145,12 @@ void look_with(Vision vision, std::vector<std::uint8_t>& rgba) {
     for (std::size_t channel = 0; channel < 3; ++channel)
       rgba[i + channel] = static_cast<std::uint8_t>(found->second >> (16 - 8 * channel) & 255U);
   }
+}
+
+std::vector<std::string> theme_names() {
+  std::vector<std::string> names;
+  for (const ThemeKind theme : kThemes) names.emplace_back(name_of(theme));
+  return names;
 }
 
 Vision vision_of(const std::string& name) {
@@ -238,8 +244,8 @@ int main(int argc, char** argv) {
   cli.add_option("--size", options.size, "Pixels, e.g. 1600x900");
   cli.add_option("--scale", options.scale, "Device pixels per logical pixel in a picture (0: by size)");
   cli.add_option("--at", options.at, "Step (12), time (1.25s), rank (rank 3) or a copied link to show");
-  cli.add_option("--theme", options.theme, "dark or light")
-      ->transform(CLI::IsMember({"dark", "light"}, CLI::ignore_case));
+  cli.add_option("--theme", options.theme, "dark or light; dark-colour-blind or light-colour-blind")
+      ->transform(CLI::IsMember(theme_names(), CLI::ignore_case));
   cli.add_option("--layout", options.layout, "Watch, Step, Memory, Compare, Presentation or Lecture")
       ->transform(CLI::IsMember(shardscope::gui::layout_names(), CLI::ignore_case));
   cli.add_option(

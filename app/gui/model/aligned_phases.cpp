@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
@@ -12,18 +13,16 @@
 namespace shardscope::gui {
 namespace {
 
-/// Of more phases in a step none is aligned with another: the table of their pairs would take too long.
-constexpr std::size_t kMostPhases = 500;
-
-struct PhaseSpan {
+/// A phase or a module.
+struct Stretch {
   std::string name;
   TimeRange range;
   std::int64_t running_ns = 0;
 };
 
 /// Those of a step that lie in no other phase, by begin.
-std::vector<PhaseSpan> phases_of(const store::Store& store, const store::StepRow& step) {
-  std::vector<PhaseSpan> out;
+std::vector<Stretch> phases_of(const store::Store& store, const store::StepRow& step) {
+  std::vector<Stretch> out;
   if (store.ranks().empty()) return out;
   const store::LaneId lane{store.ranks().front().rank, ev::StreamId::compute};
   for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
@@ -31,7 +30,7 @@ std::vector<PhaseSpan> phases_of(const store::Store& store, const store::StepRow
       if (span.kind != ev::EventKind::phase_begin || span.end_ns == store::kOpen ||
           span.begin_ns < step.begin_ns)
         return;
-      const bool inside = std::ranges::any_of(out, [&](const PhaseSpan& one) {
+      const bool inside = std::ranges::any_of(out, [&](const Stretch& one) {
         return span.begin_ns >= one.range.begin_ns && span.end_ns <= one.range.end_ns;
       });
       if (inside) return;
@@ -40,15 +39,77 @@ std::vector<PhaseSpan> phases_of(const store::Store& store, const store::StepRow
                      store::time_of(store, lane.rank, span).running_ns});
     });
   }
-  std::ranges::sort(out, {}, [](const PhaseSpan& one) { return one.range.begin_ns; });
+  std::ranges::sort(out, {}, [](const Stretch& one) { return one.range.begin_ns; });
   return out;
 }
 
-/// Pairs of the longest sequence of phases that both have.
-std::vector<std::pair<std::size_t, std::size_t>> common(const std::vector<PhaseSpan>& a,
-                                                        const std::vector<PhaseSpan>& b) {
+struct ModuleStretch {
+  Stretch stretch;
+  std::size_t level = 0;  ///< modules that it lies in
+  bool innermost = true;
+};
+
+/// Modules of a step, by begin, each after those that it lies in.
+std::vector<ModuleStretch> modules_of(const store::Store& store, const store::StepRow& step) {
+  std::vector<ModuleStretch> out;
+  if (store.ranks().empty()) return out;
+  const store::LaneId lane{store.ranks().front().rank, ev::StreamId::compute};
+  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
+    store.for_each_span(lane, depth, step.begin_ns, step.end_ns, [&](const store::Span& span) {
+      if (span.kind != ev::EventKind::module_begin || span.end_ns == store::kOpen ||
+          span.begin_ns < step.begin_ns)
+        return;
+      const auto fields = ev::as<ev::EventKind::module_begin>(span);
+      out.push_back({{module_name(store, fields.module) + " " + word(fields.pass),
+                      {span.begin_ns, std::min(span.end_ns, step.end_ns)},
+                      0},
+                     0,
+                     true});
+    });
+  }
+  // Those of one begin are in order of depth.
+  std::ranges::stable_sort(out, {}, [](const ModuleStretch& one) { return one.stretch.range.begin_ns; });
+  std::vector<std::size_t> around;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    while (!around.empty() && out[around.back()].stretch.range.end_ns <= out[i].stretch.range.begin_ns)
+      around.pop_back();
+    out[i].level = around.size();
+    if (!around.empty()) out[around.back()].innermost = false;
+    around.push_back(i);
+  }
+  return out;
+}
+
+/// One after the other: those of the level, and those further out that hold none.
+std::vector<Stretch> at_level(const std::vector<ModuleStretch>& modules, std::size_t level) {
+  std::vector<Stretch> out;
+  for (const ModuleStretch& one : modules)
+    if (one.level == level || (one.level < level && one.innermost)) out.push_back(one.stretch);
+  return out;
+}
+
+std::pair<std::vector<Stretch>, std::vector<Stretch>> modules_of_both(const store::Store& a,
+                                                                      const store::StepRow& step_of_a,
+                                                                      const store::Store& b,
+                                                                      const store::StepRow& step_of_b) {
+  const auto of_a = modules_of(a, step_of_a);
+  const auto of_b = modules_of(b, step_of_b);
+  std::size_t level = 0;
+  for (const auto* const list : {&of_a, &of_b})
+    for (const ModuleStretch& one : *list) level = std::max(level, one.level);
+  auto out = std::pair{at_level(of_a, level), at_level(of_b, level)};
+  while (level > 0 && std::max(out.first.size(), out.second.size()) > kMostAligned) {
+    --level;
+    out = {at_level(of_a, level), at_level(of_b, level)};
+  }
+  return out;
+}
+
+/// Pairs of the longest sequence of stretches that both have, by name.
+std::vector<std::pair<std::size_t, std::size_t>> common(const std::vector<Stretch>& a,
+                                                        const std::vector<Stretch>& b) {
   std::vector<std::pair<std::size_t, std::size_t>> out;
-  if (a.size() > kMostPhases || b.size() > kMostPhases) return out;
+  if (a.size() > kMostAligned || b.size() > kMostAligned) return out;
   const std::size_t row = b.size() + 1;
   std::vector<std::size_t> longest((a.size() + 1) * row, 0);  // of what follows
   for (std::size_t i = a.size(); i-- > 0;) {
@@ -84,7 +145,7 @@ void add_means(const store::Store& store, std::size_t most_steps, std::optional<
     if (step->end_ns == store::kOpen) continue;
     ++steps;
     double outside = static_cast<double>(store::time_of(store, *step).running_ns);
-    for (const PhaseSpan& phase : phases_of(store, *step)) {
+    for (const Stretch& phase : phases_of(store, *step)) {
       auto found = std::ranges::find(sums, phase.name, &std::pair<std::string, double>::first);
       if (found == sums.end()) found = sums.insert(sums.end(), {phase.name, 0});
       found->second += static_cast<double>(phase.running_ns);
@@ -114,15 +175,16 @@ std::vector<AlignedPart> align_steps(const store::Store& a, const store::StepRow
     out.push_back({std::move(name), of_a, of_b, at, length});
     at += length;
   };
-  if (by == AlignBy::phase) {
-    const auto phases_a = phases_of(a, step_of_a);
-    const auto phases_b = phases_of(b, step_of_b);
-    for (const auto& [i, k] : common(phases_a, phases_b)) {
-      const TimeRange& of_a = phases_a[i].range;
-      const TimeRange& of_b = phases_b[k].range;
+  if (by != AlignBy::step) {
+    const auto [list_a, list_b] = by == AlignBy::phase
+                                      ? std::pair{phases_of(a, step_of_a), phases_of(b, step_of_b)}
+                                      : modules_of_both(a, step_of_a, b, step_of_b);
+    for (const auto& [i, k] : common(list_a, list_b)) {
+      const TimeRange& of_a = list_a[i].range;
+      const TimeRange& of_b = list_b[k].range;
       add({}, {rest_a.begin_ns, std::max(rest_a.begin_ns, of_a.begin_ns)},
           {rest_b.begin_ns, std::max(rest_b.begin_ns, of_b.begin_ns)});
-      add(phases_a[i].name, of_a, of_b);
+      add(list_a[i].name, of_a, of_b);
       rest_a.begin_ns = of_a.end_ns;
       rest_b.begin_ns = of_b.end_ns;
     }

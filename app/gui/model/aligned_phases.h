@@ -1,5 +1,5 @@
-// A step of two runs on one scale: from its begin, or phase by phase, so that what took longer in one run
-// does not shift what comes after it. The same phases as a table.
+// A step of two runs on one scale: from its begin, or phase by phase or module by module, so that what took
+// longer in one run does not shift what comes after it. The same phases as a table.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,19 @@
 
 namespace shardscope::gui {
 
-enum class AlignBy : std::uint8_t { step, phase };
+enum class AlignBy : std::uint8_t { step, phase, module };
+/// Of more phases or modules in a step none is aligned with another: the table of their pairs takes too long.
+inline constexpr std::size_t kMostAligned = 500;
 
 /// A stretch that begins at the same place of the scale in both runs.
 struct AlignedPart {
-  std::string name;                       ///< of the phase; empty: what lies between two
+  std::string name;                       ///< of the phase or module; empty: what lies between two
   TimeRange a, b;                         ///< on each run's own time; empty where it has nothing there
   std::int64_t at_ns = 0, length_ns = 0;  ///< on the scale: that of the longer one
 };
-/// Phases are those of the compute stream of each run's lowest rank, the same ones in the same order; what is
-/// in one run only belongs to what lies between.
+/// Phases and modules are those of the compute stream of each run's lowest rank, the same ones in the same
+/// order; what is in one run only belongs to what lies between. Of modules the innermost, or, where these are
+/// more than kMostAligned in a run, as many levels of nesting further out as it takes; with their pass.
 [[nodiscard]] std::vector<AlignedPart> align_steps(const store::Store& a, const store::StepRow& step_of_a,
                                                    const store::Store& b, const store::StepRow& step_of_b,
                                                    AlignBy by);

@@ -244,7 +244,7 @@ void SpanSearch::search_part(const store::Store& store, Cursor& cursor) {
     searched_ += rows_[depth].spans.size();
   }
   collect_hits(store, lane);
-  subtract_children(store, lane, cursor);
+  relate_to_parents(store, lane, cursor);
   lane.settled = lane.hits.size();
   if (cursor.done()) return;
   for (const Carried& open : cursor.carried) {
@@ -291,18 +291,24 @@ void SpanSearch::collect_hits(const store::Store& store, Lane& lane) {
   hits_ += found.size();
 }
 
-/// A child lies one deeper in the span that began last before it, in this part or an earlier one.
-void SpanSearch::subtract_children(const store::Store& store, Lane& lane, Cursor& cursor) {
+/// A child lies one deeper in the span that began last before it, in this part or an earlier one: a hit that
+/// is a child has that span's name, and the time of a child is not its parent's own.
+void SpanSearch::relate_to_parents(const store::Store& store, Lane& lane, Cursor& cursor) {
   for (std::size_t depth = 1; depth < rows_.size(); ++depth) {
     const Row& parents = rows_[depth - 1];
     std::size_t at = 0;  // parents that begin before the child
-    for (const store::Span& child : rows_[depth].spans) {
-      if (child.kind == ev::EventKind::paused_begin) continue;  // in no time of its parent
+    for (std::size_t i = 0; i < rows_[depth].spans.size(); ++i) {
+      const store::Span& child = rows_[depth].spans[i];
       while (at < parents.spans.size() && parents.spans[at].begin_ns <= child.begin_ns) ++at;
       const Carried parent = at == 0 ? cursor.carried[depth - 1]
                                      : Carried{parents.spans[at - 1].begin_ns, parents.spans[at - 1].end_ns,
-                                               parents.hit[at - 1]};
-      if (parent.hit == SIZE_MAX || child.begin_ns >= parent.end_ns) continue;
+                                               parents.hit[at - 1], ev::kNoId};
+      if (child.begin_ns >= parent.end_ns) continue;
+      if (rows_[depth].hit[i] != SIZE_MAX)
+        lane.hits[rows_[depth].hit[i]].within =
+            at == 0 ? parent.name : known(store, lane.id, parents.spans[at - 1]).name;
+      if (child.kind == ev::EventKind::paused_begin) continue;  // in no time of its parent
+      if (parent.hit == SIZE_MAX) continue;
       SpanHit& hit = lane.hits[parent.hit];
       hit.parent = true;
       hit.self_ns =
@@ -312,7 +318,8 @@ void SpanSearch::subtract_children(const store::Store& store, Lane& lane, Cursor
   for (std::size_t depth = 0; depth < rows_.size(); ++depth) {
     const Row& row = rows_[depth];
     if (!row.spans.empty())
-      cursor.carried[depth] = {row.spans.back().begin_ns, row.spans.back().end_ns, row.hit.back()};
+      cursor.carried[depth] = {row.spans.back().begin_ns, row.spans.back().end_ns, row.hit.back(),
+                               known(store, lane.id, row.spans.back()).name};
   }
 }
 

@@ -33,6 +33,7 @@ struct SpanHit {
   std::uint32_t name = 0;    ///< of SpanSearch::name()
   std::uint32_t module = ev::kNoId;
   std::uint32_t step = ev::kNoId;
+  std::uint32_t within = ev::kNoId;  ///< name of the span that it lies directly in, on its lane
   std::uint8_t depth = 0;
   bool parent = false;  ///< it has children
   bool wait = false;
@@ -73,6 +74,7 @@ class SpanSearch {
   struct Carried {
     std::int64_t begin_ns = 0, end_ns = store::Store::kBegin;
     std::size_t hit = SIZE_MAX;
+    std::uint32_t name = ev::kNoId;
   };
   struct Cursor {
     std::size_t lane = 0;
@@ -107,7 +109,7 @@ class SpanSearch {
   [[nodiscard]] bool matches_label(const store::Store& store, store::LaneId lane,
                                    const store::Span& span) const;
   void collect_hits(const store::Store& store, Lane& lane);
-  void subtract_children(const store::Store& store, Lane& lane, Cursor& cursor);
+  void relate_to_parents(const store::Store& store, Lane& lane, Cursor& cursor);
 
   SpanQuery query_;
   State state_ = State::idle;

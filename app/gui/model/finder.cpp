@@ -104,6 +104,10 @@ std::vector<FilterPart> filter_parts(const AppState& app) {
         [](SpanFilter& f) { f.module.reset(); });
   if (filter.step)
     add(group_name(store, find.search, GroupBy::step, *filter.step), [](SpanFilter& f) { f.step.reset(); });
+  if (filter.within)
+    add((*filter.within == ev::kNoId ? "" : "in ") +
+            group_name(store, find.search, GroupBy::parent, *filter.within),
+        [](SpanFilter& f) { f.within.reset(); });
   if (filter.stream)
     add(std::string("stream ") + word(*filter.stream), [](SpanFilter& f) { f.stream.reset(); });
   if (filter.time_ns)

@@ -33,6 +33,8 @@ std::string group_name(const store::Store& store, const SpanSearch& search, Grou
       return key == ev::kNoId ? "before the first step" : "step " + std::to_string(key);
     case GroupBy::stream:
       return word(static_cast<ev::StreamId>(key));
+    case GroupBy::parent:
+      return key == ev::kNoId ? "in no other span" : search.name(key);
   }
   return {};
 }

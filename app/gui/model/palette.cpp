@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -21,12 +22,15 @@ using instrumentation::Phase;
 constexpr std::array<const char*, kMeaningCount> kMeanings{
     "compute", "gather", "reduce", "optimizer", "activation", "copy", "buffer", "trouble", "neutral"};
 
-Rgb colour_of(const nlohmann::json& theme, const char* name) {
-  const auto& text = theme.at(name).get_ref<const std::string&>();
+constexpr std::array<const char*, std::size(kThemes)> kThemeNames{"dark", "light", "dark-colour-blind",
+                                                                  "light-colour-blind"};
+
+Rgb colour_of(const nlohmann::json& value, const std::string& name) {
+  const auto& text = value.get_ref<const std::string&>();
   Rgb rgb = 0;
   const char* end = text.data() + text.size();
   if (text.size() != 7 || text[0] != '#' || std::from_chars(text.data() + 1, end, rgb, 16).ptr != end)
-    throw std::invalid_argument("theme: " + std::string(name) + " '" + text + "' is no #RRGGBB");
+    throw std::invalid_argument("theme: " + name + " '" + text + "' is no #RRGGBB");
   return rgb;
 }
 
@@ -61,17 +65,50 @@ double luminance(Rgb color) {
 
 Palette parse_palette(std::string_view json) {
   const nlohmann::json theme = nlohmann::json::parse(json);
-  const auto of = [&](const char* name) { return colour_of(theme, name); };
+  const auto of = [&](const char* name) { return colour_of(theme.at(name), name); };
   Palette out{of("base"),  of("panel"),  of("raised"),  of("line"), of("text"),
-              of("muted"), of("accent"), of("on_fill"), {},         {of("run_a"), of("run_b")}};
+              of("muted"), of("accent"), of("on_fill"), {},         {of("run_a"), of("run_b")},
+              {}};
   for (std::size_t i = 0; i < kMeanings.size(); ++i)
-    out.meaning[i] = colour_of(theme.at("meaning"), kMeanings[i]);
+    out.meaning[i] = colour_of(theme.at("meaning").at(kMeanings[i]), kMeanings[i]);
+  if (const auto owners = theme.find("owners"); owners != theme.end()) {
+    for (const nlohmann::json& owner : *owners) out.owners.push_back(colour_of(owner, "owners"));
+  }
   return out;
 }
 
 const Palette& palette(ThemeKind theme) noexcept {
-  static const Palette dark = parse_palette(assets::theme_dark), light = parse_palette(assets::theme_light);
-  return theme == ThemeKind::dark ? dark : light;
+  static const std::array<Palette, std::size(kThemes)> all{
+      parse_palette(assets::theme_dark), parse_palette(assets::theme_light),
+      parse_palette(assets::theme_dark_colour_blind), parse_palette(assets::theme_light_colour_blind)};
+  return all[static_cast<std::size_t>(theme)];
+}
+
+const char* name_of(ThemeKind theme) noexcept { return kThemeNames[static_cast<std::size_t>(theme)]; }
+
+std::optional<ThemeKind> theme_of(std::string_view name) noexcept {
+  for (const ThemeKind theme : kThemes)
+    if (name == name_of(theme)) return theme;
+  return std::nullopt;
+}
+
+bool is_dark(ThemeKind theme) noexcept {
+  return theme == ThemeKind::dark || theme == ThemeKind::dark_colour_blind;
+}
+
+bool is_for_colour_blind(ThemeKind theme) noexcept {
+  return theme == ThemeKind::dark_colour_blind || theme == ThemeKind::light_colour_blind;
+}
+
+ThemeKind with_other_ground(ThemeKind theme) noexcept {
+  if (is_for_colour_blind(theme))
+    return is_dark(theme) ? ThemeKind::light_colour_blind : ThemeKind::dark_colour_blind;
+  return is_dark(theme) ? ThemeKind::light : ThemeKind::dark;
+}
+
+ThemeKind with_other_colours(ThemeKind theme) noexcept {
+  if (is_dark(theme)) return is_for_colour_blind(theme) ? ThemeKind::dark : ThemeKind::dark_colour_blind;
+  return is_for_colour_blind(theme) ? ThemeKind::light : ThemeKind::light_colour_blind;
 }
 
 double contrast(Rgb a, Rgb b) noexcept {

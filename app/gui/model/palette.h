@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "instrumentation/event.h"
 
@@ -21,7 +23,21 @@ enum class Meaning : std::uint8_t {
 };
 inline constexpr int kMeaningCount = 9;
 
-enum class ThemeKind : std::uint8_t { dark, light };
+/// Ground and colours. Those for colour blindness keep a least distance between any two that mean different
+/// things, as protanopia, deuteranopia and tritanopia see them; the usual ones keep closer to the field's
+/// habits.
+enum class ThemeKind : std::uint8_t { dark, light, dark_colour_blind, light_colour_blind };
+inline constexpr ThemeKind kThemes[] = {ThemeKind::dark, ThemeKind::light, ThemeKind::dark_colour_blind,
+                                        ThemeKind::light_colour_blind};
+/// As on the command line and in the settings file.
+[[nodiscard]] const char* name_of(ThemeKind theme) noexcept;
+/// Empty: no theme has this name.
+[[nodiscard]] std::optional<ThemeKind> theme_of(std::string_view name) noexcept;
+[[nodiscard]] bool is_dark(ThemeKind theme) noexcept;
+[[nodiscard]] bool is_for_colour_blind(ThemeKind theme) noexcept;
+/// The same colours on the other ground, and the other colours on the same ground.
+[[nodiscard]] ThemeKind with_other_ground(ThemeKind theme) noexcept;
+[[nodiscard]] ThemeKind with_other_colours(ThemeKind theme) noexcept;
 
 /// Communication and copies that no computation hides, wherever they are drawn: of the colour of what was
 /// moved, hatched. They are not waits: most of it may have been exposed without a stream standing still for
@@ -38,6 +54,8 @@ struct Palette {
   /// The runs A and B of a comparison: colours of their own, distinguishable from every meaning, also with
   /// red-green colour blindness.
   Rgb runs[2];
+  /// Of owners and of modules, by number, over again after the last; empty: hues (partition_cells.h).
+  std::vector<Rgb> owners;
   [[nodiscard]] Rgb of(Meaning what) const noexcept { return meaning[static_cast<int>(what)]; }
 };
 

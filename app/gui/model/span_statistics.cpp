@@ -23,6 +23,8 @@ std::uint32_t group_of(GroupBy by, store::LaneId lane, const SpanHit& hit) noexc
       return hit.step;
     case GroupBy::stream:
       return static_cast<std::uint32_t>(lane.stream);
+    case GroupBy::parent:
+      return hit.within;
   }
   return ev::kNoId;
 }
@@ -95,14 +97,14 @@ double TimeSample::quantile(double q) const {
 }
 
 const char* word(GroupBy by) noexcept {
-  static constexpr const char* kWords[kGroupings] = {"name", "rank", "module", "step", "stream"};
+  static constexpr const char* kWords[kGroupings] = {"name", "rank", "module", "step", "stream", "parent"};
   return kWords[static_cast<int>(by)];
 }
 
 bool SpanFilter::accepts(store::LaneId lane, const SpanHit& hit) const noexcept {
   return (!name || *name == hit.name) && (!rank || *rank == lane.rank) &&
          (!module || *module == hit.module) && (!step || *step == hit.step) &&
-         (!stream || *stream == lane.stream) &&
+         (!within || *within == hit.within) && (!stream || *stream == lane.stream) &&
          (!time_ns || (hit.time_ns >= time_ns->first && hit.time_ns < time_ns->second));
 }
 
@@ -122,6 +124,9 @@ void SpanFilter::narrow(GroupBy by, std::uint32_t key) {
       return;
     case GroupBy::stream:
       stream = static_cast<ev::StreamId>(key);
+      return;
+    case GroupBy::parent:
+      within = key;
       return;
   }
 }

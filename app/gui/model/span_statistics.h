@@ -42,13 +42,15 @@ class TimeSample {
   double mean_ = 0, squares_ = 0;  ///< running mean, and the sum of squares about it
 };
 
-enum class GroupBy : std::uint8_t { name, rank, module, step, stream };
-inline constexpr int kGroupings = 5;
+/// parent: the name of the span that each lies directly in.
+enum class GroupBy : std::uint8_t { name, rank, module, step, stream, parent };
+inline constexpr int kGroupings = 6;
 [[nodiscard]] const char* word(GroupBy by) noexcept;
 
 /// Which of the hits: all of what is set must hold.
 struct SpanFilter {
   std::optional<std::uint32_t> name, rank, module, step;  ///< name: of SpanSearch::name()
+  std::optional<std::uint32_t> within;                    ///< SpanHit::within; kNoId: in no other span
   std::optional<ev::StreamId> stream;
   std::optional<std::pair<std::int64_t, std::int64_t>> time_ns;  ///< from and below
   [[nodiscard]] bool accepts(store::LaneId lane, const SpanHit& hit) const noexcept;
@@ -59,7 +61,7 @@ struct SpanFilter {
 };
 
 struct SpanGroup {
-  std::uint32_t key = ev::kNoId;  ///< name, rank, module, step or stream
+  std::uint32_t key = ev::kNoId;  ///< name, rank, module, step, stream or parent's name
   TimeSample times;
   std::int64_t self_ns = 0;
   bool parents = false;  ///< some have children, so that self time differs from the total
@@ -107,7 +109,7 @@ class SpanStatistics {
   bool ready_ = false;
 };
 
-/// "h.3.attn forward", "rank 2", "step 7", "outside of steps".
+/// "h.3.attn forward", "rank 2", "step 7", "before the first step", "in no other span".
 [[nodiscard]] std::string group_name(const store::Store& store, const SpanSearch& search, GroupBy by,
                                      std::uint32_t key);
 

@@ -63,7 +63,7 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
   nlohmann::json out;
   out["frames"] = frames;
   out["layout"] = app.layout_name;
-  out["theme"] = app.theme == ThemeKind::dark ? "dark" : "light";
+  out["theme"] = name_of(app.theme);
   for (const PlacedForDump& panel : panels) {
     out["panels"][panel.name] = {panel.rect.x, panel.rect.y, panel.rect.w, panel.rect.h};
     out["shows"][panel.name] = panel.shows;

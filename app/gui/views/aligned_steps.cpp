@@ -29,6 +29,18 @@ std::pair<const store::StepRow*, const store::StepRow*> step_of_both(const AppSt
 
 bool AlignedSteps::can_draw(const AppState& app) { return step_of_both(app).second != nullptr; }
 
+const std::vector<AlignedPart>& AlignedSteps::parts(const AppState& app, const store::StepRow& a,
+                                                    const store::StepRow& b) {
+  const store::Store &store_a = app.run->store(), &store_b = app.other->store();
+  const Of of{
+      app.run->number(), app.other->number(), store_a.revision(), store_b.revision(), a.step, b.step, align_};
+  if (of_ != of) {
+    of_ = of;
+    parts_ = align_steps(store_a, a, store_b, b, align_);
+  }
+  return parts_;
+}
+
 void AlignedSteps::draw(Context& ctx, Rect room) {
   if (room.h < 80) return;
   const AppState& app = ctx.app;
@@ -36,11 +48,14 @@ void AlignedSteps::draw(Context& ctx, Rect room) {
   const auto [of_a, of_b] = step_of_both(app);
   const store::StepRow &a = *of_a, &b = *of_b;
   Rect choice{room.x, room.y + 6, room.w, 20};
-  align_ = static_cast<AlignBy>(ctx.choice_right(choice, {"by step", "by phase"}, static_cast<int>(align_)));
+  align_ = static_cast<AlignBy>(
+      ctx.choice_right(choice, {"by step", "by phase", "by module"}, static_cast<int>(align_)));
   ctx.section(room, "Step " + std::to_string(a.step) + " of both, " +
-                        (align_ == AlignBy::step ? "from its begin" : "each phase from its begin") +
+                        (align_ == AlignBy::step    ? "from its begin"
+                         : align_ == AlignBy::phase ? "each phase from its begin"
+                                                    : "each module from its begin") +
                         ", on one scale");
-  const std::vector<AlignedPart> parts = align_steps(app.run->store(), a, app.other->store(), b, align_);
+  const std::vector<AlignedPart>& parts = this->parts(app, a, b);
   if (parts.empty()) return;
   const Rect ruler = room.take_bottom(16);
   const float gutter = 84;
@@ -73,7 +88,7 @@ void AlignedSteps::draw(Context& ctx, Rect room) {
   }
 }
 
-/// Times from the begin; phase by phase a time of the scale is of neither run, and the phases are named.
+/// Times from the begin; aligned by parts, a time of the scale is of neither run, and the parts are named.
 void AlignedSteps::marks(Context& ctx, const std::vector<AlignedPart>& parts, const TimeScale& scale,
                          const Rect& lanes, const Rect& ruler) const {
   const Palette& c = ctx.colors();
@@ -93,10 +108,12 @@ void AlignedSteps::marks(Context& ctx, const std::vector<AlignedPart>& parts, co
     const std::string text = piece.name + "  A " + length(piece.a) + "  B " + length(piece.b);
     if (!piece.name.empty() && place.w > 20) {
       const bool whole = ctx.canvas.width(text, Font::small) <= place.w;
-      ctx.canvas.text_in(place, whole ? text : piece.name, c.muted, Font::small);
+      const auto chars = static_cast<std::size_t>(place.w / 6);
+      ctx.canvas.text_in(place, whole ? text : std::string(short_path(tail_path(piece.name), chars)), c.muted,
+                         Font::small);
     }
     if (ctx.hovered({x0, ruler.y, x1 - x0, ruler.h}))
-      ctx.tip(piece.name.empty() ? "between phases" + text : text);
+      ctx.tip(piece.name.empty() ? "between the aligned parts" + text : text);
   }
 }
 

@@ -1,7 +1,9 @@
-// Part of Compare: the lanes of a step of both runs on one scale, begun at the same place: all of it, or each
-// phase.
+// Part of Compare: the lanes of a step of both runs on one scale, begun at the same place: all of it, each
+// phase, or each module.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "app/gui/model/aligned_phases.h"
@@ -16,14 +18,27 @@ class AlignedSteps {
   void draw(Context& ctx, Rect room);
 
  private:
-  /// Times from the begin; phase by phase, where a time of the scale is of neither run, the phases' names.
+  /// Times from the begin; else, where a time of the scale is of neither run, the parts' names.
   void marks(Context& ctx, const std::vector<AlignedPart>& parts, const TimeScale& scale, const Rect& lanes,
              const Rect& ruler) const;
   /// A stretch of a lane from `x` on.
   static void lane(Context& ctx, const store::Store& store, store::LaneId id, const TimeRange& range, float x,
                    const TimeScale& scale, const Rect& row);
 
+  /// Pairing hundreds of modules is not done in every frame.
+  const std::vector<AlignedPart>& parts(const AppState& app, const store::StepRow& a,
+                                        const store::StepRow& b);
+
   AlignBy align_ = AlignBy::step;
+  /// What parts_ is of: runs (Session::number()), their stores' revisions, steps.
+  struct Of {
+    std::uint64_t run_a = 0, run_b = 0, revision_a = 0, revision_b = 0;
+    std::uint32_t step_a = 0, step_b = 0;
+    AlignBy align = AlignBy::step;
+    friend bool operator==(const Of&, const Of&) = default;
+  };
+  std::optional<Of> of_;
+  std::vector<AlignedPart> parts_;
 };
 
 }  // namespace shardscope::gui

@@ -138,6 +138,15 @@ bool Canvas::text_in(const Rect& rect, std::string_view what, Rgb color, Font fo
   return true;
 }
 
+bool Canvas::text_on_plate(const Rect& rect, std::string_view what, Rgb color, Rgb ground, Font font) {
+  const float all = width(what, font);
+  if (all > rect.w && rect.w < 2 * width(kEllipsis, font)) return true;  // a plate and nothing on it
+  const float height = line_height(font);
+  fill({rect.x - 2, rect.y + std::floor((rect.h - height) / 2), std::min(rect.w, all) + 4, height}, ground,
+       kPlateAlpha, 2);
+  return text_in(rect, what, color, font);
+}
+
 template <typename Line>
 float Canvas::each_line(float room, std::string_view what, Font font, const Line& line) const {
   const float height = line_height(font) + 2;

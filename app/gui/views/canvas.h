@@ -23,6 +23,9 @@ struct Fonts {
   [[nodiscard]] ImFont* of(Font font) const noexcept { return at[static_cast<std::size_t>(font)]; }
 };
 
+/// How much of a text's plate is its own colour; the rest is what lies below.
+inline constexpr float kPlateAlpha = 0.88F;
+
 enum class Align : std::uint8_t { left, centre, right };
 
 class Canvas {
@@ -56,6 +59,9 @@ class Canvas {
   /// One line, vertically centred in `rect`, cut with an ellipsis when too long. True when it was cut.
   bool text_in(const Rect& rect, std::string_view text, Rgb color, Font font = Font::body,
                Align align = Align::left);
+  /// The same on a plate of `ground` as wide as the text: over hatches and colours of which it cannot be
+  /// known whether the text is readable on them.
+  bool text_on_plate(const Rect& rect, std::string_view text, Rgb color, Rgb ground, Font font);
   /// Breaks at spaces; draws only the lines that fit. Returns the height used.
   float paragraph(const Rect& rect, std::string_view text, Rgb color, Font font = Font::body);
   /// The height that paragraph() would use in `width`.

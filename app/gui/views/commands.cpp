@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/gui/model/rank_order.h"
 #include "app/gui/model/rank_pace.h"
@@ -58,7 +59,7 @@ void scale_text(C& ctx, float by) {
   ctx.app.text_scale =
       by == 0 ? 1.0F : std::clamp(std::round((ctx.app.text_scale + by) * 10) / 10, 0.7F, 3.0F);
 }
-void theme(C& ctx) { ctx.app.theme = ctx.app.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark; }
+void theme(C& ctx) { ctx.app.theme = with_other_ground(ctx.app.theme); }
 void pause_or_resume(C& ctx) {
   if (ctx.app.paused())
     ctx.app.resume();
@@ -195,7 +196,10 @@ const Command kCommands[] = {
     {Menu::file, "Quit", "Ctrl+Q", 'Q', kCtrl, [](C& ctx) { ctx.app.quit = true; }, nullptr, nullptr, true},
 
     {Menu::view, "Dark theme", "T", 'T', kNone, theme, nullptr,
-     [](const C& ctx) { return ctx.app.theme == ThemeKind::dark; }},
+     [](const C& ctx) { return is_dark(ctx.app.theme); }},
+    {Menu::view, "Colours for colour blindness", "", 0, kNone,
+     [](C& ctx) { ctx.app.theme = with_other_colours(ctx.app.theme); }, nullptr,
+     [](const C& ctx) { return is_for_colour_blind(ctx.app.theme); }},
     {Menu::view, "Options", "", 0, kNone, [](C& ctx) { ctx.ui.show_panel = "options"; }},
     {Menu::view, "Ranks by number", "", 0, kNone, order_ranks<RankOrder::number>, nullptr,
      [](const C& ctx) { return ctx.app.timeline.order == RankOrder::number; }, true},
@@ -304,6 +308,24 @@ const char* name_of(Menu menu) noexcept {
 }
 
 std::span<const Command> commands() { return kCommands; }
+
+std::string_view also_called(const Command& command) noexcept {
+  static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"Dark theme", "light theme, switch themes"},
+      {"Colours for colour blindness", "theme, palette, deuteranopia, protanopia, tritanopia"},
+      {"Options", "settings, preferences, theme, scale"},
+      {"Larger text", "scale, zoom, size, font"},
+      {"Smaller text", "scale, zoom, size, font"},
+      {"Text as the screen asks", "scale, zoom, size, font"},
+      {"Whole run", "fit, show all"},
+      {"Zoom to selection", "fit selection"},
+      {"Keys and colours", "shortcuts, legend, help"},
+      {"Go to the slowest rank", "straggler"},
+  };
+  for (const auto& [name, words] : kWords)
+    if (name == command.name) return words;
+  return {};
+}
 
 void run_pressed(Context& ctx, bool typing, bool in_list) {
   for (const Command& command : kCommands) {

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "app/gui/views/context.h"
 
@@ -28,6 +29,8 @@ struct Command {
   [[nodiscard]] bool available(const Context& ctx) const { return enabled == nullptr || enabled(ctx); }
 };
 [[nodiscard]] std::span<const Command> commands();
+/// Other words by which the palette finds a command; empty: none.
+[[nodiscard]] std::string_view also_called(const Command& command) noexcept;
 
 /// Runs commands by their keys. `typing`: a text field has the keyboard; `in_list`: ImGui moves its cursor.
 void run_pressed(Context& ctx, bool typing, bool in_list);

@@ -90,11 +90,21 @@ bool Context::button_ground(const Rect& rect, std::string_view label, bool enabl
   return by_key || (on && pointer.pressed[0]);
 }
 
+bool Context::listed(std::string_view label, bool enabled, std::string_view tip_text) {
+  if (ui.toolbar_of.empty()) return false;
+  if (ui.dialog == Dialog::palette)
+    ui.toolbar.push_back({std::string(ui.toolbar_of), std::string(label), std::string(tip_text), enabled});
+  if (!ui.pressed || ui.pressed->panel != ui.toolbar_of || ui.pressed->label != label) return false;
+  ui.pressed.reset();
+  return enabled;
+}
+
 bool Context::button_right(Rect& room, std::string_view label, bool enabled, Look look,
                            std::string_view tip_text) {
   const Rect place = room.take_right(button_width(label));
   room.take_right(4);
-  return button(place, label, enabled, look, tip_text);
+  const bool chosen = listed(label, enabled, tip_text);
+  return button(place, label, enabled, look, tip_text) || chosen;
 }
 
 bool Context::menu_button_right(Rect& room, std::string_view label, Rect& anchor, bool enabled,
@@ -102,7 +112,8 @@ bool Context::menu_button_right(Rect& room, std::string_view label, Rect& anchor
   const Rect place = room.take_right(menu_button_width(label));
   room.take_right(4);
   anchor = place;
-  const bool hit = button_ground(place, label, enabled, Look::plain, tip_text);
+  const bool chosen = listed(label, enabled, tip_text);
+  const bool hit = button_ground(place, label, enabled, Look::plain, tip_text) || chosen;
   canvas.text_in({place.x + 8, place.y, place.w - 20, place.h}, label,
                  enabled ? colors().text : colors().muted);
   const float x = place.right() - 11;

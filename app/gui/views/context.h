@@ -86,6 +86,12 @@ enum class Dialog : std::uint8_t {
   about,
 };
 
+/// A button of a title line or of the top bar, as the palette lists it.
+struct ToolbarButton {
+  std::string panel, label, tip;
+  bool enabled = true;
+};
+
 struct Recent;
 
 /// Lasts over frames.
@@ -112,6 +118,12 @@ struct UiState {
     std::string panel;  ///< empty: the whole window
   };
   std::optional<Picture> picture;
+  /// Whose title line is being drawn; empty: none, and its buttons are not listed.
+  std::string_view toolbar_of;
+  /// Those drawn in this frame, while the palette is open.
+  std::vector<ToolbarButton> toolbar;
+  /// To be pressed when it is drawn next.
+  std::optional<ToolbarButton> pressed;
   void open(Dialog what) {
     dialog = what;
     dialog_opened = true;
@@ -199,6 +211,8 @@ class Context {
   void empty(const Rect& rect, std::string_view title, std::string_view hint);
 
  private:
+  /// Lists it for the palette. True: the palette has pressed it.
+  bool listed(std::string_view label, bool enabled, std::string_view tip_text);
   /// A button without its label, which tells it apart from others.
   bool button_ground(const Rect& rect, std::string_view label, bool enabled, Look look,
                      std::string_view tip_text);

@@ -3,6 +3,7 @@
 
 #include "app/gui/views/commands.h"
 #include "app/gui/views/imgui_text.h"
+#include "app/gui/views/palette_entries.h"
 #include "app/gui/views/workspace.h"
 
 namespace shardscope::gui {
@@ -29,11 +30,7 @@ void Workspace::layouts_menu(Context& ctx) {
   if (std::ranges::find(app.own_layouts, app.layout_name) == app.own_layouts.end()) return;
   ImGui::Separator();
   const std::string remove = "Delete \"" + app.layout_name + "\"";
-  if (ImGui::MenuItem(remove.c_str())) {
-    const std::string gone = app.layout_name;
-    app.set_layout("Watch");
-    docks_.forget(gone);
-  }
+  if (ImGui::MenuItem(remove.c_str())) delete_shown_layout(app, docks_);
 }
 
 void Workspace::panels_menu(Context& ctx) {

@@ -74,13 +74,19 @@ void OptionsView::sizes(Context& ctx) {
 void OptionsView::colours(Context& ctx) {
   AppState& app = ctx.app;
   ImGui::SeparatorText("Colours");
-  if (ImGui::RadioButton("dark", app.theme == ThemeKind::dark)) app.theme = ThemeKind::dark;
+  if (ImGui::RadioButton("dark", is_dark(app.theme)) && !is_dark(app.theme))
+    app.theme = with_other_ground(app.theme);
   ImGui::SameLine();
-  if (ImGui::RadioButton("light", app.theme == ThemeKind::light)) app.theme = ThemeKind::light;
+  if (ImGui::RadioButton("light", !is_dark(app.theme)) && is_dark(app.theme))
+    app.theme = with_other_ground(app.theme);
+  bool for_colour_blind = is_for_colour_blind(app.theme);
+  if (ImGui::Checkbox("for colour blindness", &for_colour_blind)) app.theme = with_other_colours(app.theme);
   ImGui::PushTextWrapPos(0);
   ImGui::TextDisabled(
-      "Buffers and the runs of a comparison differ from all else also with red-green colour "
-      "blindness; waits are hatched, so that colour alone never says it.");
+      "For colour blindness: whatever means different things is distinguishable with protanopia, "
+      "deuteranopia and tritanopia, owners in the partition map as well. Waits are hatched in every theme, "
+      "so "
+      "that colour alone never says it.");
   ImGui::TextDisabled("Kept in the settings file for the next window.");
   ImGui::PopTextWrapPos();
 }

@@ -1,22 +1,11 @@
 // The palette: commands, panels, layouts, and whatever of the run has a name, by what is typed.
 #include <algorithm>
-#include <functional>
 
-#include "app/gui/model/match.h"
-#include "app/gui/views/commands.h"
 #include "app/gui/views/dialogs.h"
 #include "app/gui/views/imgui_text.h"
+#include "app/gui/views/palette_entries.h"
 
 namespace shardscope::gui {
-namespace {
-
-struct PaletteEntry {
-  std::string text, kind, hint;
-  std::function<void()> act;
-};
-
-}  // namespace
-
 void Dialogs::palette(Context& ctx, const Parts& parts) {
   AppState& app = ctx.app;
   if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
@@ -29,36 +18,7 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
     names_ = find_names(app, text_, 12);
     chosen_ = 0;
   }
-  std::vector<PaletteEntry> entries;
-  for (const Command& command : commands()) {
-    if (command.run == nullptr || !command.available(ctx) || !matches(command.name, text_)) continue;
-    entries.push_back(
-        {command.name, name_of(command.menu), command.keys, [&ctx, &command] { command.run(ctx); }});
-  }
-  for (const auto& view : parts.views.all()) {
-    std::string name = "Show " + std::string(view->title());
-    if (matches(name, text_))
-      entries.push_back({std::move(name), "panel", "", [&ctx, &view] { ctx.ui.show_panel = view->name(); }});
-  }
-  for (const std::string& shown : parts.docks.shown(app.layout_name)) {
-    View* const view = parts.views.find(shown);
-    if (view == nullptr) continue;
-    for (const Choice& choice : view->choices(app)) {
-      for (std::size_t i = 0; i < choice.labels.size(); ++i) {
-        std::string name = std::string(view->title()) + ": " + choice.labels[i];
-        if (static_cast<int>(i) == choice.chosen || !(matches(name, text_) || matches(choice.name, text_)))
-          continue;
-        entries.push_back(
-            {std::move(name), "choice", choice.name,
-             [&app, choose = choice.choose, index = static_cast<int>(i)] { choose(app, index); }});
-      }
-    }
-  }
-  for (const std::string& layout : parts.docks.names()) {
-    std::string name = "Layout " + layout;
-    if (matches(name, text_))
-      entries.push_back({std::move(name), "layout", "", [&app, layout] { app.set_layout(layout); }});
-  }
+  std::vector<PaletteEntry> entries = palette_entries(ctx, parts.views, parts.docks, parts.recent, text_);
   for (const NameHit& hit : names_) {
     entries.push_back({hit.text, word(hit.kind), hit.detail, [&ctx, hit] {
                          go_to_name(ctx.app, hit);

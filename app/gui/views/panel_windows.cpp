@@ -112,7 +112,9 @@ Rect Workspace::panel(Context& ctx, View& view, const std::vector<Choice>& choic
   ctx.canvas.triangle(x - 3, y - 1, x + 3, y - 1, x, y + 3, c.muted, over ? 1.0F : 0.6F);
   if (view.analysed()) partial_mark(ctx, tools);
   if (tools.w > 40) {
+    ctx.ui.toolbar_of = view.title();
     view.header(ctx, tools);
+    ctx.ui.toolbar_of = {};
     draw_choices(ctx, choices, tools);
   }
   view.draw(ctx, room);

@@ -56,7 +56,7 @@ std::vector<Choice> PartitionView::choices(const AppState& app) {
                            [&style](AppState&, int to) { style.layer = static_cast<PartitionLayer>(to); }}};
   if (style.layer == PartitionLayer::parameters)
     out.push_back({"coloured by",
-                   {"by status", "by owner", "by module", "by age"},
+                   {"by status", "by owner", "by module", "by age", "by place"},
                    static_cast<int>(style.colour_by),
                    [&style](AppState&, int to) { style.colour_by = static_cast<ColourBy>(to); }});
   out.push_back({"width of parameters",

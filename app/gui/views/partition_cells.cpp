@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -81,6 +82,7 @@ void draw_optimizer(Context& ctx, const ElementAxis& elements, const PartitionCe
 }  // namespace
 
 Rgb hue(std::size_t which, const Palette& colors) {
+  if (!colors.owners.empty()) return colors.owners[which % colors.owners.size()];
   const double h = std::fmod(static_cast<double>(which) * 0.381966, 1.0) * 6;
   const auto channel = [&](double shift) {
     const double k = std::fmod(shift + h, 6);
@@ -102,7 +104,16 @@ Rgb owner_hue(std::uint32_t colour, std::uint32_t world, const Palette& colors) 
 
 Rgb aged(Rgb color, const Palette& colors, float age) { return mix(color, colors.panel, 0.1F + 0.75F * age); }
 
-Rgb replica(const Palette& colors) { return mix(colors.panel, colors.of(Meaning::compute), 0.35F); }
+Rgb replica(const Palette& colors) { return mix(colors.panel, colors.of(Meaning::compute), 0.38F); }
+
+void draw_rest(Context& ctx, const Rect& box, const analysis::ShardRest& rest) {
+  const Palette& c = ctx.colors();
+  const ShardLook look = look_of(rest);
+  const Rgb color = c.of(look.meaning);
+  ctx.canvas.fill(box, color, look.hatched ? 0.25F : 1.0F);
+  if (look.hatched) ctx.canvas.hatch(box, color, 1, 6);
+  if (look.dotted) ctx.canvas.dots(box, look.hatched ? c.text : text_on(color));
+}
 
 void double_outline(Context& ctx, const Rect& box) {
   const Rgb line = ctx.colors().text;
@@ -115,9 +126,8 @@ void draw_cell_label(Context& ctx, const Rect& box, std::string_view name) {
   const std::string_view text = cell_label(ctx.canvas, name, box.w - 10);
   if (text.empty()) return;
   // A plate under the label: it may lie over both owned and gathered elements.
-  const Rect plate{box.x + 3, box.y + (box.h - 14) / 2, ctx.canvas.width(text, Font::small) + 4, 14};
-  ctx.canvas.fill(plate, ctx.colors().panel, 0.72F, 2);
-  ctx.canvas.text_in({plate.x + 2, plate.y, plate.w, plate.h}, text, ctx.colors().text, Font::small);
+  ctx.canvas.text_on_plate({box.x + 5, box.y, box.w - 10, box.h}, text, ctx.colors().text, ctx.colors().panel,
+                           Font::small);
 }
 
 /// Outline: none yet; half high: in a bucket; full height, pale: flushed; hatched: being reduced; solid:
@@ -202,6 +212,14 @@ bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const P
       const Rgb color = hue(blocks(*ctx.app.run).of(cell.param), c);
       ctx.canvas.fill(box, color, here ? 0.9F : 0.2F);
       fill_pieces(ctx, box, info.elems, elements.owned(cell.rank, cell.param), color);
+      break;
+    }
+    case ColourBy::place: {
+      draw_nothing_here(ctx, box);
+      const std::optional<analysis::ShardRest> rest = rests(*ctx.app.run).of(cell.param);
+      if (!rest) break;
+      for (const OwnedSlice& slice : elements.owned(cell.rank, cell.param))
+        draw_rest(ctx, piece_of(box, info.elems, slice), *rest);
       break;
     }
     case ColourBy::age: {

@@ -10,6 +10,7 @@
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/gradient_states.h"
 #include "app/gui/model/owner_bands.h"
+#include "app/gui/model/shard_look.h"
 #include "app/gui/views/context.h"
 
 namespace shardscope::gui {
@@ -17,7 +18,7 @@ namespace shardscope::gui {
 /// What of the model states the cells show.
 enum class PartitionLayer : std::uint8_t { parameters, gradients, optimizer };
 /// By what they are coloured; of parameters alone.
-enum class ColourBy : std::uint8_t { status, owner, module, age };
+enum class ColourBy : std::uint8_t { status, owner, module, age, place };
 struct PartitionStyle {
   PartitionLayer layer = PartitionLayer::parameters;
   ColourBy colour_by = ColourBy::status;
@@ -43,19 +44,25 @@ class PartitionCells {
     blocks_.update(run.number(), run.store());
     return blocks_;
   }
+  /// Where their shards rest, by parameter.
+  [[nodiscard]] const ShardRests& rests(const Session& run) {
+    rests_.update(run.number(), run.store());
+    return rests_;
+  }
   /// Whether a secondary copy (hpZ) was drawn of this run: its legend is shown from then on.
   [[nodiscard]] bool saw_secondary(const Session& run) const { return secondary_of_ == run.number(); }
 
  private:
   void parameter(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
   void gradient(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
-  /// By owner, module or age in place of the status; false where that says nothing here.
+  /// By owner, module, age or place in place of the status; false where that says nothing here.
   [[nodiscard]] bool coloured(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
   void owners(Context& ctx, const ElementAxis& elements, const PartitionCell& cell, bool here);
 
   GradientStatesAt gradients_;
   OwnerBands bands_;
   Blocks blocks_;
+  ShardRests rests_;
   std::uint64_t secondary_of_ = 0;  ///< Session::number()
 };
 
@@ -64,7 +71,7 @@ void draw_cell_label(Context& ctx, const Rect& box, std::string_view name);
 
 // What the legend draws as the cells do.
 
-/// Hues that neighbours do not share: the golden angle apart.
+/// The theme's colours of owners; without these, hues that neighbours do not share: the golden angle apart.
 [[nodiscard]] Rgb hue(std::size_t which, const Palette& colors);
 /// Of an owner: a hue of its own, or, with many ranks, a step of the scale by number.
 [[nodiscard]] Rgb owner_hue(std::uint32_t colour, std::uint32_t world, const Palette& colors);
@@ -72,6 +79,8 @@ void draw_cell_label(Context& ctx, const Rect& box, std::string_view name);
 [[nodiscard]] Rgb aged(Rgb color, const Palette& colors, float age);
 /// Colour of a replica of what others own, in stages below 3.
 [[nodiscard]] Rgb replica(const Palette& colors);
+/// A shard by where it rests.
+void draw_rest(Context& ctx, const Rect& box, const analysis::ShardRest& rest);
 /// A secondary copy (hpZ).
 void double_outline(Context& ctx, const Rect& box);
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/gui/model/details.h"
 #include "app/gui/model/format.h"
 
 namespace shardscope::gui {
@@ -145,6 +146,20 @@ void age_entries(Context& ctx, LegendRow& row) {
   row.filled("not here", c.of(Meaning::neutral));
 }
 
+/// Only the places that shards of this run have.
+void place_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
+  std::vector<analysis::ShardRest> shown;
+  for (const analysis::ShardRest& rest : cells.rests(*ctx.app.run).all())
+    if (std::ranges::find(shown, rest) == shown.end()) shown.push_back(rest);
+  for (const analysis::ShardRest& rest : shown)
+    row.entry(text_of(rest), [&](const Rect& r) { draw_rest(ctx, r, rest); });
+  if (shown.empty())
+    row.outlined(ctx.app.store().tables().stage < 3 ? "shards rest elsewhere only at stage 3"
+                                                    : "where shards rest is not known of this run");
+  else
+    row.outlined("another rank's");
+}
+
 void status_entries(Context& ctx, LegendRow& row, bool secondary) {
   const Palette& c = ctx.colors();
   const bool stage3 = ctx.app.store().tables().stage == 3;
@@ -175,6 +190,7 @@ void draw_partition_legend(Context& ctx, const Rect& room, PartitionCells& cells
   if (cells.style.colour_by == ColourBy::owner) return owner_entries(ctx, row);
   if (cells.style.colour_by == ColourBy::module) return module_entries(ctx, row, cells);
   if (cells.style.colour_by == ColourBy::age) return age_entries(ctx, row);
+  if (cells.style.colour_by == ColourBy::place) return place_entries(ctx, row, cells);
   status_entries(ctx, row, cells.saw_secondary(*ctx.app.run));
 }
 

@@ -18,6 +18,8 @@ constexpr float kSpansPerPixel = 0.4F;
 /// Width of a density column: finer cannot be distinguished.
 constexpr float kColumn = 2;
 constexpr float kNarrowestLabel = 22;
+/// Where it begins in its span.
+constexpr float kLabelFrom = 4;
 
 }  // namespace
 
@@ -88,18 +90,19 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
   if (wait && strip_) canvas.fill(box, c.panel);
   canvas.fill(box, color, wait ? 0.45F : 1.0F, box.w > 6 ? 2.0F : 0.0F);
   if (wait) canvas.hatch(box, color, 0.9F, 5);
+  bool hatched = wait || one.kind == ev::EventKind::paused_begin;  // where the label begins
   if (one.kind == ev::EventKind::module_begin &&
       ev::as<ev::EventKind::module_begin>(one).pass == ev::Pass::recompute) {
+    hatched = true;
     canvas.hatch(box, c.panel, 0.35F, 7);
   }
   if (one.kind == ev::EventKind::paused_begin) canvas.hatch(box, c.muted, 0.6F, 7);
-  bool pale = wait;  // hatched on the panel's colour where the label begins
   if (one.kind == ev::EventKind::collective_begin) {
     if (one.mark_ns > one.begin_ns) {
       // Until the last rank had arrived it was waiting, not moving bytes.
       const float arrived = std::min(box.right(), scale_.x_of(one.mark_ns));
       if (arrived - x0 > 2) {
-        pale = (arrived - x0) * 2 > box.w;
+        hatched = arrived > x0 + kLabelFrom;
         canvas.fill({x0, rect.y, arrived - x0, rect.h}, c.panel, 0.6F);
         canvas.hatch({x0, rect.y, arrived - x0, rect.h}, color, 0.7F, 5);
       }
@@ -114,8 +117,12 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
     canvas.outline({box.x - 1, box.y - 1, box.w + 2, box.h + 2}, c.text, 1, 2);
   }
   if (box.w > kNarrowestLabel && !strip_) {
-    const Rgb ink = pale ? c.text : text_on(color);
-    canvas.text_in(box.inset(4, 0), label(row, one, box.w - 8), ink, Font::small);
+    const std::string text = label(row, one, box.w - 2 * kLabelFrom);
+    const Rect place = box.inset(kLabelFrom, 0);
+    if (hatched)
+      canvas.text_on_plate(place, text, c.text, c.panel, Font::small);
+    else
+      canvas.text_in(place, text, text_on(color), Font::small);
   }
 }
 

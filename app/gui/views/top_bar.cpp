@@ -19,7 +19,9 @@ void Workspace::top_bar(Context& ctx, Rect rect) {
   const float menus_end = menu_bar(ctx);
   room.w = room.right() - menus_end - 12;
   room.x = menus_end + 12;
+  ctx.ui.toolbar_of = "Top bar";
   controls(ctx, room);
+  ctx.ui.toolbar_of = {};
   const Identity identity = identify(app.store());
   const float name = std::min(room.w, ctx.canvas.width(identity.model, Font::strong) + 16);
   ctx.canvas.text_in(room.take_left(name), identity.model, c.text, Font::strong);
@@ -86,9 +88,9 @@ void Workspace::controls(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
   if (ctx.button_right(room, "?", true, Context::Look::plain, "Keys and colours (F1 or ?)"))
     ctx.ui.help = !ctx.ui.help;
-  if (ctx.button_right(room, app.theme == ThemeKind::dark ? "Light" : "Dark", true, Context::Look::plain,
+  if (ctx.button_right(room, is_dark(app.theme) ? "Light" : "Dark", true, Context::Look::plain,
                        "Theme (T)")) {
-    app.theme = app.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;
+    app.theme = with_other_ground(app.theme);
   }
   Rect layout_place;
   if (ctx.menu_button_right(room, "Layout: " + app.layout_name, layout_place, true, "Layout (1 to 6)")) {

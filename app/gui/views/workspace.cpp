@@ -25,6 +25,7 @@ constexpr ImGuiWindowFlags kHost = ImGuiWindowFlags_NoDecoration | ImGuiWindowFl
 void Workspace::draw(Context& ctx, std::string_view only) {
   AppState& app = ctx.app;
   placed_.clear();
+  ui_.toolbar.clear();
   app.place_once();
   app.advance();
   app.hover_ns = std::exchange(app.hover_next_ns, std::nullopt);
@@ -86,6 +87,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     show_requested_panel(ctx);
     panels(ctx);
   }
+  ui_.pressed.reset();  // its panel is not drawn any more
   above(ctx);
   app.history.note(place_of(app), ctx.seconds);
   if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.timeline.view != kept_.view) {
@@ -155,7 +157,9 @@ void Workspace::keep_in_settings() {
     gui::take_line(workspace.kept_.view, line);
     const std::string_view text = line;
     if (text.starts_with("Break=")) workspace.kept_.breaks.emplace_back(text);
-    if (text == "Theme=light") workspace.kept_.theme = ThemeKind::light;
+    constexpr std::string_view kTheme = "Theme=";
+    if (text.starts_with(kTheme))
+      workspace.kept_.theme = theme_of(text.substr(kTheme.size())).value_or(ThemeKind::dark);
     float scale = 0;
     if (std::sscanf(line, "TextScale=%f", &scale) == 1 && scale >= 0.7F && scale <= 3)
       workspace.kept_.text_scale = scale;
@@ -163,7 +167,7 @@ void Workspace::keep_in_settings() {
   handler.WriteAllFn = [](ImGuiContext*, ImGuiSettingsHandler* own, ImGuiTextBuffer* out) {
     const auto& workspace = *static_cast<Workspace*>(own->UserData);
     out->append("[Shardscope][Window]\n");
-    out->appendf("Theme=%s\n", workspace.kept_.theme == ThemeKind::light ? "light" : "dark");
+    out->appendf("Theme=%s\n", name_of(workspace.kept_.theme));
     out->appendf("TextScale=%.2f\n", static_cast<double>(workspace.kept_.text_scale));
     for (const std::string& line : lines_of(workspace.kept_.view)) out->appendf("%s\n", line.c_str());
     for (const std::string& line : workspace.recent_.lines()) out->appendf("%s\n", line.c_str());

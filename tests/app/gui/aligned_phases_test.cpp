@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "app/gui/model/format.h"
 #include "tests/app/store/event_builder.h"
 
@@ -80,6 +84,88 @@ TEST(AlignedPhases, AsManyAsPossibleAreAligned) {
             "0 between A 0-0 B 0-5\n"
             "5 forward A 0-10 B 5-15\n"
             "15 backward A 10-20 B 15-25\n");
+}
+
+struct Moduled {
+  std::uint32_t module;
+  ev::Pass pass;
+  std::int64_t begin_ms, end_ms;
+};
+
+/// One step from 0 to `end_ms`; modules are "m0", "m1"...
+store::Store run_of_modules(const std::vector<Moduled>& modules, std::int64_t end_ms) {
+  constexpr std::int64_t kMs = 1'000'000;
+  store::Store store;
+  ev::RunTables tables;
+  tables.world = tables.local_world = 1;
+  for (std::uint32_t i = 0; i < 2000; ++i)
+    tables.modules.push_back({i, ev::kNoId, "m" + std::to_string(i), "Block", {}, true});
+  store.set_tables(0, tables);
+  struct Edge {
+    std::int64_t at_ms;
+    bool begins;
+    const Moduled* of;
+  };
+  std::vector<Edge> edges;
+  for (const Moduled& one : modules) {
+    edges.push_back({one.begin_ms, true, &one});
+    edges.push_back({one.end_ms, false, &one});
+  }
+  // Ends before begins of the same time; given in order of nesting.
+  std::ranges::stable_sort(edges, [](const Edge& a, const Edge& b) {
+    return a.at_ms != b.at_ms ? a.at_ms < b.at_ms : !a.begins && b.begins;
+  });
+  store::ChunkBuilder events(0);
+  events.host(0, Kind::step_begin, 7);
+  for (const Edge& edge : edges)
+    events.compute(edge.at_ms * kMs, edge.begins ? Kind::module_begin : Kind::module_end, edge.of->module,
+                   static_cast<std::uint8_t>(edge.of->pass));
+  events.host(end_ms * kMs, Kind::step_end, 7);
+  store.ingest(events.chunk);
+  return store;
+}
+
+/// m0 holds m1 and m2; m3 stands beside it. Forward, then backward: what took longer in A's m1 does not shift
+/// the others.
+TEST(AlignedModules, TheInnermostBeginAtTheSamePlaceWithTheirPass) {
+  using enum ev::Pass;
+  const store::Store a = run_of_modules({{0, forward, 0, 11},
+                                         {1, forward, 0, 8},
+                                         {2, forward, 8, 10},
+                                         {3, forward, 12, 14},
+                                         {3, backward, 14, 18}},
+                                        20);
+  const store::Store b = run_of_modules(
+      {{0, forward, 0, 7}, {1, forward, 1, 3}, {2, forward, 3, 6}, {3, forward, 7, 9}, {3, backward, 9, 11}},
+      11);
+  EXPECT_EQ(text_of(align_steps(a, a.steps()[0], b, b.steps()[0], AlignBy::module)),
+            "0 between A 0-0 B 0-1\n"
+            "1 m1 forward A 0-8 B 1-3\n"
+            "9 m2 forward A 8-10 B 3-6\n"
+            "12 between A 10-12 B 6-7\n"
+            "14 m3 forward A 12-14 B 7-9\n"
+            "16 m3 backward A 14-18 B 9-11\n"
+            "20 between A 18-20 B 11-11\n");
+}
+
+/// More inner modules than can be paired: those around them are.
+TEST(AlignedModules, OfTooManyTheOnesFurtherOutAreAligned) {
+  const auto run = [](std::int64_t each_ms) {
+    std::vector<Moduled> modules;
+    const auto inner = static_cast<std::int64_t>(kMostAligned + 1);
+    for (std::uint32_t outer = 0; outer < 2; ++outer) {
+      const std::int64_t from = outer * inner * each_ms;
+      modules.push_back({outer, ev::Pass::forward, from, from + inner * each_ms});
+      for (std::int64_t i = 0; i < inner; ++i)
+        modules.push_back({static_cast<std::uint32_t>(10 + i), ev::Pass::forward, from + i * each_ms,
+                           from + (i + 1) * each_ms});
+    }
+    return run_of_modules(modules, 2 * inner * each_ms);
+  };
+  const store::Store a = run(2), b = run(1);
+  EXPECT_EQ(text_of(align_steps(a, a.steps()[0], b, b.steps()[0], AlignBy::module)),
+            "0 m0 forward A 0-1002 B 0-501\n"
+            "1002 m1 forward A 1002-2004 B 501-1002\n");
 }
 
 TEST(AlignedPhases, TheirTimesStandInATableWithWhatLiesOutside) {

@@ -209,10 +209,16 @@ TEST_F(FindSpans, FiguresOfEachGroupAreThoseOfItsSpans) {
       }
       case GroupBy::stream:
         return word(one.lane.stream);
+      case GroupBy::parent: {
+        const SpanFamily family = family_of(data(), one.lane, one.span);
+        return family.parents.empty() ? "in no other span"
+                                      : shared_name(data(), one.lane.rank, family.parents.front());
+      }
     }
     return {};
   };
-  for (const GroupBy by : {GroupBy::name, GroupBy::rank, GroupBy::module, GroupBy::step, GroupBy::stream}) {
+  for (const GroupBy by :
+       {GroupBy::name, GroupBy::rank, GroupBy::module, GroupBy::step, GroupBy::stream, GroupBy::parent}) {
     std::map<std::string, std::vector<Walked>> expected;
     for (const Walked& one : all) expected[key(by, one)].push_back(one);
     const SpanStatistics statistics = counted(search, by);

@@ -7,6 +7,7 @@
 #include "app/gui/model/details.h"
 #include "app/gui/model/ds_summary.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/shard_look.h"
 #include "tests/app/gui/known_run.h"
 
 namespace shardscope::gui {
@@ -107,9 +108,17 @@ TEST(ShardRest, IsSaidOfEveryParameter) {
     }
     return "nothing of parameter " + std::to_string(param);
   };
+  ShardRests looked_up;
+  looked_up.update(app.run->number(), app.store());
+  const ShardLook looks[] = {{Meaning::copy, true, false},
+                             {Meaning::compute, false, false},
+                             {Meaning::copy, false, false},
+                             {Meaning::copy, false, true}};
   const std::vector<std::string> expected{"on NVMe", "on the device", "in pinned host memory",
                                           "in pinned host memory, as int8"};
   for (std::uint32_t param = 0; param < known::kParams; ++param) {
+    ASSERT_TRUE(looked_up.of(param));
+    EXPECT_EQ(look_of(*looked_up.of(param)), looks[param]) << expected[param];
     EXPECT_EQ(rests(param, describe_param(app, param, 0, 0).fields), expected[param]);
     const std::vector<Field> summary = ds_summary(app.store(), param, 0, 0);
     EXPECT_EQ(rests(param, summary), expected[param]);

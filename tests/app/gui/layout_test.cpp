@@ -61,7 +61,7 @@ TEST(Settings, WhatWasChangedOrCutIsNotRead) {
 }
 
 TEST(Palette, TextIsReadableInBothThemes) {
-  for (const ThemeKind theme : {ThemeKind::dark, ThemeKind::light}) {
+  for (const ThemeKind theme : kThemes) {
     const Palette& c = palette(theme);
     for (const Rgb ground : {c.base, c.panel, c.raised}) {
       EXPECT_GE(contrast(c.text, ground), 7.0);

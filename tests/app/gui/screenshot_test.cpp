@@ -35,7 +35,7 @@ class Panel : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Panel, IsDrawnInBothThemes) {
   const std::string panel = GetParam();
-  for (const ThemeKind theme : {ThemeKind::dark, ThemeKind::light}) {
+  for (const ThemeKind theme : kThemes) {
     AppState app = synthetic();
     app.theme = theme;
     app.select_param(4, 0);

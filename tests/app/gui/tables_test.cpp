@@ -161,7 +161,7 @@ TEST(ColourVision, LeavesGreysAndMapsRedAndGreenTogether) {
 // Buffers were a brown that looked like the red of waits without red or green.
 TEST(ColourVision, BuffersAndTheRunsOfAComparisonAreToldApartFromAllElse) {
   constexpr double kApart = 20;  // about nine times what is just noticeable
-  for (const ThemeKind theme : {ThemeKind::dark, ThemeKind::light}) {
+  for (const ThemeKind theme : kThemes) {
     const Palette& c = palette(theme);
     for (const Vision vision : {Vision::all, Vision::no_red, Vision::no_green}) {
       const auto distance = [&](Rgb a, Rgb b) {

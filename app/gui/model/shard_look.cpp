@@ -1,0 +1,22 @@
+#include "app/gui/model/shard_look.h"
+
+#include "runtime/plan/offload.h"
+
+namespace shardscope::gui {
+
+ShardLook look_of(const analysis::ShardRest& rest) noexcept {
+  ShardLook look;
+  if (rest.place != plan::ShardPlace::device) look.meaning = Meaning::copy;
+  look.hatched = rest.place == plan::ShardPlace::nvme;
+  look.dotted = rest.int8;
+  return look;
+}
+
+void ShardRests::update(std::uint64_t run, const store::Store& store) {
+  if (!store.has_tables() || (run_ == run && params_ == store.tables().params.size())) return;
+  run_ = run;
+  params_ = store.tables().params.size();
+  rests_ = analysis::shard_rests(store.tables());
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,39 @@
+// How the partition map shows where a shard rests between uses.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "app/analysis/shard_places.h"
+#include "app/gui/model/palette.h"
+#include "app/store/store.h"
+
+namespace shardscope::gui {
+
+/// Off the device it has the colour of offload and swap; NVMe is hatched, int8 dotted: colour alone never
+/// says it.
+struct ShardLook {
+  Meaning meaning = Meaning::compute;
+  bool hatched = false, dotted = false;
+  friend bool operator==(const ShardLook&, const ShardLook&) = default;
+};
+[[nodiscard]] ShardLook look_of(const analysis::ShardRest& rest) noexcept;
+
+/// Where the shards of a run rest, worked out once: it takes the layout of all parameters.
+class ShardRests {
+ public:
+  void update(std::uint64_t run, const store::Store& store);  ///< `run`: Session::number()
+  /// Nothing where it is not known, as below stage 3.
+  [[nodiscard]] std::optional<analysis::ShardRest> of(std::uint32_t param) const {
+    return param < rests_.size() ? std::optional(rests_[param]) : std::nullopt;
+  }
+  [[nodiscard]] const std::vector<analysis::ShardRest>& all() const noexcept { return rests_; }
+
+ private:
+  std::uint64_t run_ = 0;
+  std::size_t params_ = 0;
+  std::vector<analysis::ShardRest> rests_;
+};
+
+}  // namespace shardscope::gui
