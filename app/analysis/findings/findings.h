@@ -109,6 +109,7 @@ void short_prefetches(const Facts& facts, Found& found);
 void late_prefetches(const Facts& facts, Found& found);
 
 void memory_excess(const Facts& facts, Found& found);
+void held_after_use(const Facts& facts, Found& found);
 void gathered_peak(const Facts& facts, Found& found);
 void fragmentation(const Facts& facts, Found& found);
 
