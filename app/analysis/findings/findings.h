@@ -91,6 +91,7 @@ void clock_residuals(const Facts& facts, Found& found);
 void single_stops(const Facts& facts, Found& found);
 void data_starvation(const Facts& facts, Found& found);
 void stragglers(const Facts& facts, Found& found);
+void slow_links(const Facts& facts, Found& found);
 
 void overlap_off(const Facts& facts, Found& found);
 void large_buckets(const Facts& facts, Found& found);
