@@ -263,8 +263,7 @@ class ChromeWriter {
   }
 
   void flows(std::uint32_t rank) {
-    for (const Flow& flow : gather_flows(store_, rank)) {
-      if (flow.from_ns < options_.from_ns || flow.to_ns >= options_.to_ns) continue;
+    for (const Flow& flow : gather_flows(store_, rank, options_.from_ns, options_.to_ns)) {
       open("s", "gather", "gather_to_wait", rank, tid_of(ev::StreamId::gather), flow.from_ns);
       text_ += ",\"id\":" + std::to_string(flow.id);
       close();

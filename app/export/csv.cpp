@@ -235,9 +235,7 @@ void write_gaps(Table& t, const Store& store) {
   }
 }
 
-void write_times(Table& t, const Store& store) {
-  analysis::Digest digest;
-  (void)digest.update(store);
+void write_times(Table& t, const analysis::Digest& digest) {
   constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
   for (const analysis::StepDigest& step : digest.steps()) {
     for (const analysis::RankStep& rank : step.ranks) {
@@ -257,9 +255,9 @@ void write_times(Table& t, const Store& store) {
   }
 }
 
-void write_bandwidths(Table& t, const Store& store) {
+void write_bandwidths(Table& t, const Store& store, const analysis::Digest& digest) {
   constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
-  const analysis::Summary summary = analysis::summarize(store);
+  const analysis::Summary summary = analysis::summarize(store, digest);
   for (const analysis::OpRow& op : summary.ops) {
     t.cell(store::name_of(op.op)).cell(static_cast<std::int64_t>(op.count)).cell(op.bytes).cell(op.elems);
     t.cell(std::int64_t{summary.ops_steps}).cell(std::int64_t{summary.steps_measured});
@@ -294,15 +292,13 @@ constexpr Page kPages[] = {
     {"memory.csv", "rank,at_ns,pool,category,delta_bytes,pool_bytes_after,owner", write_memory},
     {"events.csv", "rank,at_ns,kind,stream,code,a,b,c,v0,v1", write_events},
     {"messages.csv", "at_ns,rank,severity,text", write_messages},
-    {"step_times.csv",
-     "step,rank,begin_ns,end_ns,total_ns,checkpoint_ns,compute_ns,exposed_comm_ns,exposed_copy_ns,idle_ns,"
-     "unrecorded_ns,events_missing",
-     write_times},
-    {"bandwidths.csv",
-     "op,count,bytes,elems,steps,steps_measured,algbw_gbs,busbw_gbs,algbw_waiting_gbs,busbw_waiting_gbs",
-     write_bandwidths},
     {"gaps.csv", "rank,begin_ns,end_ns,events,shed,messages,reason", write_gaps},
 };
+constexpr const char* kTimeColumns =
+    "step,rank,begin_ns,end_ns,total_ns,checkpoint_ns,compute_ns,exposed_comm_ns,exposed_copy_ns,idle_ns,"
+    "unrecorded_ns,events_missing";
+constexpr const char* kBandwidthColumns =
+    "op,count,bytes,elems,steps,steps_measured,algbw_gbs,busbw_gbs,algbw_waiting_gbs,busbw_waiting_gbs";
 
 }  // namespace
 
@@ -311,13 +307,21 @@ std::vector<std::string> write_csv(const std::string& folder, const Store& store
   std::filesystem::create_directories(folder, error);
   if (error) throw std::runtime_error(folder + ": cannot make the folder: " + error.message());
   std::vector<std::string> paths;
-  for (const Page& page : kPages) {
-    const std::filesystem::path path = std::filesystem::path(folder) / page.file;
-    Table table(path, page.header + (page.more_columns != nullptr ? page.more_columns() : std::string()));
-    page.write(table, store);
+  const auto write = [&](const char* file, const std::string& header, const auto& rows) {
+    const std::filesystem::path path = std::filesystem::path(folder) / file;
+    Table table(path, header);
+    rows(table);
     table.commit();
     paths.push_back(path.string());
+  };
+  for (const Page& page : kPages) {
+    write(page.file, page.header + (page.more_columns != nullptr ? page.more_columns() : std::string()),
+          [&](Table& table) { page.write(table, store); });
   }
+  // What is computed comes of one pass over the steps.
+  const analysis::Digest digest = analysis::digest_of(store);
+  write("step_times.csv", kTimeColumns, [&](Table& table) { write_times(table, digest); });
+  write("bandwidths.csv", kBandwidthColumns, [&](Table& table) { write_bandwidths(table, store, digest); });
   return paths;
 }
 

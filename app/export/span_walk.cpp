@@ -1,7 +1,10 @@
 #include "app/export/span_walk.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <unordered_map>
+#include <vector>
 
 #include "app/store/module_name.h"
 #include "app/store/names.h"
@@ -171,7 +174,32 @@ std::string span_name(const Store& store, std::uint32_t rank, const Span& span) 
   return name;
 }
 
-std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store& store, std::uint32_t rank) {
+namespace {
+
+/// [Note: flows of a range]
+/// A gather and its collective are found by the time between them, which may lie to either side of an end of
+/// the range: parts are read this far around it. What is found within this distance is the nearest of all.
+std::int64_t distance_around(const Store& store, std::int64_t begin_ns, std::int64_t end_ns) {
+  if (begin_ns == Store::kBegin && end_ns == Store::kEnd) return Store::kEnd;
+  std::int64_t longest = 0;
+  for (const store::StepRow& step : store.steps()) {
+    if (step.end_ns == store::kOpen || step.end_ns <= begin_ns || step.begin_ns >= end_ns) continue;
+    longest = std::max(longest, step.end_ns - step.begin_ns);
+  }
+  return longest == 0 ? Store::kEnd : 2 * longest;
+}
+std::int64_t before(std::int64_t at_ns, std::int64_t distance) {
+  return distance == Store::kEnd || at_ns < Store::kBegin + distance ? Store::kBegin : at_ns - distance;
+}
+std::int64_t after(std::int64_t at_ns, std::int64_t distance) {
+  return distance == Store::kEnd || at_ns > Store::kEnd - distance ? Store::kEnd : at_ns + distance;
+}
+
+/// Sequence number of the collective that carried each gather of a rank that was in flight in [begin, end),
+/// found through their parameters.
+std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store& store, std::uint32_t rank,
+                                                                    std::int64_t begin_ns,
+                                                                    std::int64_t end_ns) {
   // Each parameter's gathers by time, then each gather's nearest one. Ids of gathers and of collectives are
   // counted apart; the parameters they carry and their times tie them together.
   struct Part {
@@ -179,14 +207,16 @@ std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store&
     std::uint32_t sequence;
   };
   std::unordered_map<std::uint32_t, std::vector<Part>> parts;  // by param
-  store.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
+  const std::int64_t around = distance_around(store, begin_ns, end_ns);
+  const std::int64_t from_ns = before(begin_ns, around);  // a gather may be in flight before its collective
+  store.for_each_instant(rank, before(from_ns, around), after(end_ns, around), [&](const ev::Event& event) {
     if (event.kind != EventKind::collective_part) return;
     const auto part = ev::as<EventKind::collective_part>(event);
     if (part.op != ev::CollectiveOp::all_gather) return;
     parts[part.param].push_back({static_cast<std::int64_t>(event.ticks), part.sequence});
   });
   std::unordered_map<std::uint32_t, std::uint32_t> out;
-  store.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
+  store.for_each_instant(rank, from_ns, end_ns, [&](const ev::Event& event) {
     if (event.kind != EventKind::param_status) return;
     const auto change = ev::as<EventKind::param_status>(event);
     if (change.gather == ev::kNoId || change.status.status() != plan::ParamStatus::in_flight ||
@@ -200,17 +230,21 @@ std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store&
                                     [](const Part& p, std::int64_t t) { return p.at_ns < t; });
     if (nearest == list.end() || (nearest != list.begin() && at - (nearest - 1)->at_ns < nearest->at_ns - at))
       --nearest;
+    if (std::abs(nearest->at_ns - at) > around) return;
     out.emplace(change.gather, nearest->sequence);
   });
   return out;
 }
 
-std::vector<Flow> gather_flows(const Store& store, std::uint32_t rank) {
-  const auto sequences = gather_collectives(store, rank);
+}  // namespace
+
+std::vector<Flow> gather_flows(const Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                               std::int64_t end_ns) {
+  const auto sequences = gather_collectives(store, rank, begin_ns, end_ns);
   std::unordered_map<std::uint32_t, std::int64_t> collectives;  // sequence -> begin
   const store::LaneId gather{rank, ev::StreamId::gather};
   for (std::uint8_t d = 0; d < store.depth_count(gather); ++d) {
-    store.for_each_span(gather, d, Store::kBegin, Store::kEnd, [&](const Span& span) {
+    store.for_each_span(gather, d, begin_ns, end_ns, [&](const Span& span) {
       if (span.kind == EventKind::collective_begin)
         collectives.emplace(ev::as<EventKind::collective_begin>(span).sequence, span.begin_ns);
     });
@@ -218,13 +252,14 @@ std::vector<Flow> gather_flows(const Store& store, std::uint32_t rank) {
   std::vector<Flow> flows;
   const store::LaneId compute{rank, ev::StreamId::compute};
   for (std::uint8_t d = 0; d < store.depth_count(compute); ++d) {
-    store.for_each_span(compute, d, Store::kBegin, Store::kEnd, [&](const Span& wait) {
+    store.for_each_span(compute, d, begin_ns, end_ns, [&](const Span& wait) {
       if (wait.kind != EventKind::fetch_wait_begin || wait.end_ns == store::kOpen) return;
       const auto sequence = sequences.find(ev::as<EventKind::fetch_wait_begin>(wait).gather);
       if (sequence == sequences.end()) return;
       const auto collective = collectives.find(sequence->second);
       if (collective == collectives.end()) return;
       const std::int64_t to = wait.end_ns > wait.begin_ns ? wait.end_ns - 1 : wait.end_ns;
+      if (collective->second < begin_ns || to >= end_ns) return;
       if (collective->second > to) return;  // drops can tie the wrong ends; time cannot run back
       flows.push_back({.id = (static_cast<std::uint64_t>(rank) << 40) + flows.size() + 1,
                        .from_ns = collective->second,

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "app/store/span_time.h"
@@ -53,16 +52,16 @@ class WalkProgress {
 /// The same, of a module with its pass: "transformer.h.0 forward".
 [[nodiscard]] std::string span_name(const store::Store& store, std::uint32_t rank, const store::Span& span);
 
-/// Sequence number of the collective that carried each gather of a rank, found through their parameters.
-[[nodiscard]] std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const store::Store& store,
-                                                                                  std::uint32_t rank);
-
 /// An arrow from the collective that gathered to the wait that needed it.
 struct Flow {
   std::uint64_t id = 0;
   std::int64_t from_ns = 0,
                to_ns = 0;  ///< within the collective on the gather lane, within the wait on compute
 };
-[[nodiscard]] std::vector<Flow> gather_flows(const store::Store& store, std::uint32_t rank);
+/// Those that lie within [begin, end), and little else of the rank is read for them (span_walk.cpp, [Note:
+/// flows of a range]). Ids differ within one call only.
+[[nodiscard]] std::vector<Flow> gather_flows(const store::Store& store, std::uint32_t rank,
+                                             std::int64_t begin_ns = store::Store::kBegin,
+                                             std::int64_t end_ns = store::Store::kEnd);
 
 }  // namespace shardscope::exporter

@@ -209,7 +209,8 @@ class Tables {
   void kernel_row(std::uint32_t rank, ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns,
                   std::uint32_t correlation, const std::string& name) {
     kernel_.bind(1, begin_ns).bind(2, end_ns).bind(3, std::int64_t{rank});
-    kernel_.bind(4, static_cast<std::int64_t>(stream) + 1).bind(5, std::int64_t{correlation});
+    kernel_.bind(4, static_cast<std::int64_t>(stream) + 1);
+    bind_id(kernel_, 5, correlation);
     kernel_.bind(6, global_pid(rank)).bind(7, string_id(name)).run();
   }
 
@@ -227,12 +228,14 @@ class Tables {
       const auto moved = params_.find(fields.sequence);
       collective_.bind(9,
                        moved == params_.end() ? std::string() : store::contents_text(store_, moved->second));
-      collective_.bind(6, s.mark_ns).bind(7, fields.elems).bind(8, fields.bytes).run();
+      bind_where(collective_, 6, s.mark_ns, s.mark_ns != 0);
+      collective_.bind(7, fields.elems).bind(8, fields.bytes).run();
     }
     if (s.kind == ev::EventKind::transfer_begin && walked.is_work) {
       const auto fields = ev::as<ev::EventKind::transfer_begin>(s);
       copy_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, std::int64_t{lane.rank}).bind(4, stream);
-      copy_.bind(5, std::int64_t{fields.param}).bind(6, global_pid(lane.rank)).bind(7, fields.bytes);
+      bind_id(copy_, 5, fields.param);
+      copy_.bind(6, global_pid(lane.rank)).bind(7, fields.bytes);
       const ev::TransferKind kind = fields.transfer;
       const bool up = kind == ev::TransferKind::host_to_device || kind == ev::TransferKind::input_to_device;
       copy_.bind(8, std::int64_t{up ? 1 : 2}).run();  // 1: host to device, 2: device to host
@@ -256,13 +259,22 @@ class Tables {
     range_.bind(5, global_pid(lane.rank) + stream).run();
   }
 
-  /// NULL where it has not ended. Kernels and copies need a number: how far they are known to have gone on.
-  static void bind_end(Statement& insert, int column, const WalkedSpan& walked) {
-    if (walked.time.ended) {
-      insert.bind(column, walked.end_ns);
+  /// NULL where there is none.
+  static void bind_id(Statement& insert, int column, std::uint32_t id) {
+    bind_where(insert, column, id, id != ev::kNoId);
+  }
+  /// NULL where it is not known.
+  static void bind_where(Statement& insert, int column, std::int64_t value, bool known) {
+    if (known) {
+      insert.bind(column, value);
     } else {
       insert.bind(column, store::StepRow::NAN_);
     }
+  }
+
+  /// NULL where it has not ended. Kernels and copies need a number: how far they are known to have gone on.
+  static void bind_end(Statement& insert, int column, const WalkedSpan& walked) {
+    bind_where(insert, column, walked.end_ns, walked.time.ended);
   }
 
   void ranks() {
@@ -296,11 +308,7 @@ class Tables {
     Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_STEPS VALUES(" + places + ")");
     for (const store::StepRow& s : store_.steps()) {
       insert.bind(1, std::int64_t{s.step}).bind(2, s.begin_ns);
-      if (s.end_ns == store::kOpen) {
-        insert.bind(3, store::StepRow::NAN_);  // NULL: it has not ended
-      } else {
-        insert.bind(3, s.end_ns);
-      }
+      bind_where(insert, 3, s.end_ns, s.end_ns != store::kOpen);
       insert.bind(4, s.paused_ns).bind(5, s.tokens);
       int column = 6;
       store::for_each_step_column(
@@ -337,7 +345,9 @@ class Tables {
           status.bind(1, std::int64_t{rank.rank}).bind(2, at).bind(3, std::int64_t{change.param});
           status.bind(4, store::status_name(ev::status_of(change.status.bits)));
           status.bind(5, store::name_of(change.cause));
-          status.bind(6, std::int64_t{change.module}).bind(7, std::int64_t{change.gather}).run();
+          bind_id(status, 6, change.module);
+          bind_id(status, 7, change.gather);
+          status.run();
         } else if (e.kind == ev::EventKind::memory_alloc || e.kind == ev::EventKind::memory_free) {
           const auto change = ev::as<ev::EventKind::memory_alloc>(e);
           memory.bind(1, std::int64_t{rank.rank}).bind(2, at).bind(3, store::name_of(change.pool));
@@ -353,7 +363,8 @@ class Tables {
     Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_GAPS VALUES(?1,?2,?3,?4,?5,?6,?7)");
     for (const store::Gap& g : store_.gaps()) {
       insert.bind(1, std::int64_t{g.rank}).bind(2, g.begin_ns).bind(3, g.end_ns);
-      insert.bind(4, static_cast<std::int64_t>(g.events)).bind(5, static_cast<std::int64_t>(g.shed));
+      bind_where(insert, 4, static_cast<std::int64_t>(g.events), g.events > 0);
+      insert.bind(5, static_cast<std::int64_t>(g.shed));
       insert.bind(6, static_cast<std::int64_t>(g.messages)).bind(7, store::what_is_missing(g)).run();
     }
   }

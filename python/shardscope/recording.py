@@ -9,9 +9,11 @@ Needs nothing but this package: numpy, pandas and pyarrow are used where they ar
 looked at, in batches of rows, so that one of a large recording never is in memory as a whole unless you keep it.
 """
 import json
+import os
 import warnings
 
-from shardscope import _reader
+from shardscope import _command, _reader
+from shardscope._command import CommandError  # noqa: F401: what callers catch
 
 BATCH_ROWS = 1 << 16
 STRUCT = {"l": ("q", "int64"), "g": ("d", "float64"), "I": ("I", "uint32"), "i": ("i", "int32")}
@@ -189,10 +191,16 @@ def texts(characters, offsets):
     return [text[begin:end].decode() for begin, end in zip(ends, ends[1:])]
 
 
+def path_of(run):
+    """Of an opened recording its file; of a path that path."""
+    return run._path if isinstance(run, Run) else os.path.abspath(run)
+
+
 class Run:
     """An opened recording. Closing it is not needed; `with` does."""
 
     def __init__(self, path, check=True):
+        self._path = os.path.abspath(path)  # the command is asked about it, whatever folder is the current one by then
         self._recording = _reader.Recording(str(path), check)
         if not self._recording.is_open:
             raise RecordingError(self._recording.failed)
@@ -205,9 +213,30 @@ class Run:
         """What `shardscope summary --json` prints, from the same code, as a dictionary."""
         return json.loads(self._recording.json("summary"))
 
-    def findings(self):
-        """What stands out, with evidence and what to do: as `shardscope findings --json`."""
+    def findings(self, gains=False, plays=40):
+        """What stands out, with evidence and what to do: as `shardscope findings --json --plays 0`. With `gains` the command
+        plays what they would change first (`plays` changes at most, none new after 30 s), and each has its predicted gain: gain_ms of a
+        step, gain_bytes of the device's peak, None where none is known, which gain_basis explains."""
+        if gains:
+            return _command.ask("findings", self._path, "--plays", int(plays))
         return json.loads(self._recording.json("findings"))
+
+    def why(self):
+        """Why the run stands still at its end, as `shardscope why --json`: who waits in which collective for whom."""
+        return _command.ask("why", self._path)
+
+    def compare(self, *others, by=None):
+        """This run (A) and another (B), as `shardscope compare --json`: medians, spread, changed keys, verdict. `by`: rank, module,
+        collective, parameter or memory adds a table, whose rows pandas.DataFrame takes: run.compare(b, by="rank")["by"]["rows"].
+        With several others, each against this one. Others are paths or opened recordings."""
+        return _command.ask("compare", self._path, *map(path_of, others), *(("--by", by) if by else ()))
+
+    def check(self, baseline, fail_over=None):
+        """This run against a baseline, as `shardscope check --json`: a list of {metric, outcome, ...}, outcome "within", "beyond"
+        or another word where too little is known. `fail_over`: limits, {"step_ms": "5%"}."""
+        limits = ",".join(f"{metric}={limit}" for metric, limit in (fail_over or {}).items())
+        return _command.ask("check", self._path, "--baseline", path_of(baseline), *(("--fail-over", limits) if limits else ()),
+                            codes=(0, 1, 3))  # within, beyond, too little to tell: each is an answer
 
     @property
     def info(self):

@@ -1,10 +1,12 @@
 """shardscope.open: what Python reads of a recording is what the command line prints and exports."""
 import json
+import os
 import shutil
 import struct
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 import runs
 from pairs import Runs, folder
@@ -54,6 +56,42 @@ class Reading(Runs):
                 self.assertEqual(run.summary(), runs.figures(path))
                 printed = subprocess.run([runs.SHARDSCOPE, "findings", "--json", path], capture_output=True, text=True, check=True)
                 self.assertEqual(run.findings(), json.loads(printed.stdout))
+
+    def test_what_the_command_is_asked(self):
+        """In Python what the command line prints, of runs of this runtime, which what-if can play."""
+        made = folder() / "commands"
+        made.mkdir(exist_ok=True)
+        config = made / "config.json"
+        config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 4, "zero_optimization":
+                                      {"stage": 2, "overlap_comm": False, "reduce_bucket_size": 100_000}}))
+        hardware = made / "machine.json"
+        rates = json.loads((runs.ROOT / "assets/hardware/a100.json").read_text())
+        hardware.write_text(json.dumps({**rates, "f32_tflops": 0.2, "inside": {"gb_per_s": 1, "latency_us": 20}}))
+        paths = [made / "a.zscope", made / "b.zscope"]
+        for path, more in zip(paths, ((), ("--straggler", "1:1.5"))):
+            subprocess.run([runs.SHARDSCOPE, "simulate", "--model", "gpt-mini", "--config", config, "--hardware", hardware, "--ranks", "2",
+                            "--steps", "12", "--jitter", "0.02", "-o", path, *more], check=True, stdout=subprocess.DEVNULL)
+
+        def printed(*arguments):
+            done = subprocess.run([runs.SHARDSCOPE, *map(str, arguments), "--json"], capture_output=True, text=True, check=False)
+            return done.returncode, json.loads(done.stdout)
+
+        with mock.patch.dict(os.environ, {"PATH": f"{runs.SHARDSCOPE.parent}:{os.environ['PATH']}"}):
+            first, second = map(shardscope.open, paths)
+            gains = first.findings(gains=True)
+            self.assertEqual(gains, printed("findings", paths[0])[1])
+            self.assertTrue(any(one["gain_ms"] for one in gains), gains)
+            self.assertFalse(any(one["gain_ms"] for one in first.findings()))
+            self.assertEqual(first.why(), printed("why", paths[0])[1])
+            self.assertEqual(first.compare(second, by="rank"), printed("compare", *paths, "--by", "rank")[1])
+            code, outcomes = printed("check", paths[1], "--baseline", paths[0], "--fail-over", "step_ms=5%")
+            self.assertEqual(code, 1)
+            self.assertEqual(second.check(paths[0], {"step_ms": "5%"}), outcomes)
+            with self.assertRaisesRegex(shardscope.recording.CommandError, "speed"):
+                second.check(first, {"speed": "5%"})
+        with mock.patch.dict(os.environ, {"PATH": str(made)}):
+            with self.assertRaisesRegex(shardscope.recording.CommandError, "PATH"):
+                first.why()
 
     def test_tables_are_those_of_the_export(self):
         for case in CASES:

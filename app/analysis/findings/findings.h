@@ -91,6 +91,7 @@ void clock_residuals(const Facts& facts, Found& found);
 void single_stops(const Facts& facts, Found& found);
 void data_starvation(const Facts& facts, Found& found);
 void stragglers(const Facts& facts, Found& found);
+void slow_links(const Facts& facts, Found& found);
 
 void overlap_off(const Facts& facts, Found& found);
 void large_buckets(const Facts& facts, Found& found);
@@ -109,6 +110,7 @@ void short_prefetches(const Facts& facts, Found& found);
 void late_prefetches(const Facts& facts, Found& found);
 
 void memory_excess(const Facts& facts, Found& found);
+void held_after_use(const Facts& facts, Found& found);
 void gathered_peak(const Facts& facts, Found& found);
 void fragmentation(const Facts& facts, Found& found);
 

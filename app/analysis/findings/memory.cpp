@@ -66,11 +66,6 @@ void gathered_peak(const Facts& facts, Found& found) {
   if (static_cast<double>(gathered) < kMuch * static_cast<double>(peak->total())) return;
   const auto& params = facts.store.tables().params;
   const std::int64_t elems = gathered / std::max<std::int64_t>(facts.store.tables().param_bytes, 1);
-  std::uint64_t reused = 0;
-  for (const store::RankRow& rank : facts.store.ranks()) {
-    reused += facts.store.instant_count(rank.rank, EventKind::release_kept,
-                                        static_cast<std::uint8_t>(plan::KeepReason::reused_soon));
-  }
   Finding finding{Severity::info,
                   fmt::format("{:.0f} % of the peak are gathered parameters",
                               100 * static_cast<double>(gathered) / static_cast<double>(peak->total())),
@@ -82,23 +77,19 @@ void gathered_peak(const Facts& facts, Found& found) {
                   largest->rank->rank};
   finding.id = "gathered_peak";
   finding.cost_bytes = gathered;
-  if (reused > 0 && facts.zero.max_reuse_distance > 0) {
-    advise(finding,
-           {{{"zero_optimization.stage3_max_reuse_distance", "0"}},
-            fmt::format("They are kept because they are needed again within stage3_max_reuse_distance ({}): "
-                        "set it to 0 where memory is short; they are then gathered again.",
-                        elements_text(facts.zero.max_reuse_distance))});
-  } else {
-    // A module's own parameters are gathered whatever the limit says.
-    std::int64_t largest_param = 1;
-    for (const ev::ParamInfo& param : params) largest_param = std::max(largest_param, param.elems);
-    const std::int64_t wanted = std::max(largest_param, round_elems(static_cast<double>(elems) / 2));
-    if (wanted >= elems || wanted >= facts.zero.max_live_parameters) return;
-    advise(finding, {{{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}},
-                     fmt::format("Where memory is short, lower zero_optimization.stage3_max_live_parameters "
-                                 "to about {}: less is prefetched.",
-                                 elements_text(wanted))});
+  if (found.has("held_after_use")) {
+    found.follows("held_after_use", std::move(finding.title));
+    return;
   }
+  // A module's own parameters are gathered whatever the limit says.
+  std::int64_t largest_param = 1;
+  for (const ev::ParamInfo& param : params) largest_param = std::max(largest_param, param.elems);
+  const std::int64_t wanted = std::max(largest_param, round_elems(static_cast<double>(elems) / 2));
+  if (wanted >= elems || wanted >= facts.zero.max_live_parameters) return;
+  advise(finding, {{{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}},
+                   fmt::format("Where memory is short, lower zero_optimization.stage3_max_live_parameters "
+                               "to about {}: less is prefetched.",
+                               elements_text(wanted))});
   found.add(std::move(finding));
 }
 

@@ -221,6 +221,33 @@ class Findings(unittest.TestCase):
         peak = lambda of: max(rank["memory"]["device"]["peak_bytes"] for rank in of.summary["ranks"])  # noqa: E731
         self.assertLess(peak(run.followed("gathered_peak")), peak(run))
 
+    def test_parameters_that_stay_gathered_after_their_use(self):
+        """Kept from the forward to the backward, by a prefetch that counts on them or for their reuse: following the advice the
+        peak gets smaller, as predicted, and the finding is gone or smaller."""
+        for bucket, key in ((500_000, "stage3_max_live_parameters"), (0, "stage3_max_reuse_distance")):
+            config, hardware = pathlib.Path(self.folder) / f"held{bucket}.json", machine(self.folder, 50)
+            config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True},
+                                          "zero_optimization": {"stage": 3, "overlap_comm": True, "stage3_prefetch_bucket_size": bucket,
+                                                                "stage3_param_persistence_threshold": 0}}))
+
+            def played(*sets):
+                recording = config.with_name(f"held{bucket}-{len(sets)}.zscope")  # noqa: B023
+                said("simulate", "--model", "gpt:layers=6,width=256,heads=4,context=16,vocabulary=300", "--config", config,  # noqa: B023
+                     "--hardware", hardware, "--ranks", 8, "--steps", 4, "-o", recording, *sets)  # noqa: B023
+                peak = max(rank["memory"]["device"]["peak_bytes"] for rank in read("summary", recording)["ranks"])
+                return {one["id"]: one for one in read("findings", recording)}, peak
+
+            before, peak = played()
+            self.assertIn("held_after_use", before)
+            held = before["held_after_use"]
+            self.assertEqual((held["severity"], held["panel"]), ("info", "memory"))
+            self.assertEqual([change["key"] for change in held["changes"]], [f"zero_optimization.{key}"], held)
+            self.assertNotIn("gathered_peak", before)
+            self.assertTrue(any("gathered parameters" in title for title in held["explains"]), held)
+            after, smaller = played("--set", f"{held['changes'][0]['key']}={held['changes'][0]['value']}")
+            self.assertAlmostEqual(peak - smaller, held["gain_bytes"], delta=0.1 * held["gain_bytes"])
+            self.assertLess(after["held_after_use"]["cost_bytes"] if "held_after_use" in after else 0, held["cost_bytes"] / 2)
+
     def test_stragglers_by_their_own_measure(self):
         for ranks, factor in ((2, 1.4), (4, 1.15), (4, 1.3)):
             for stage in (1, 3):
@@ -240,6 +267,7 @@ class Findings(unittest.TestCase):
                            "stage3_prefetch_bucket_size": 200_000}, ranks=ranks, more=("--jitter", "0.02"))
                 warnings = [one for one in run.findings if one["severity"] != "info"]
                 self.assertEqual(warnings, [], f"stage {stage}, {ranks} ranks")
+                self.assertNotIn("held_after_use", run.by_id)
 
     def test_the_critical_path_sums_to_the_step(self):
         run = Run(self.folder, "path", machine(self.folder, 0.5), {"stage": 3, "overlap_comm": True}, steps=2)

@@ -4,12 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "app/export/json_text.h"
 #include "app/export/span_walk.h"
@@ -92,6 +97,28 @@ TEST(SpanWalk, OfARangeLittleElseIsVisited) {
   });
   EXPECT_GT(overlapping, 0U);
   EXPECT_LT(visited, all / 4) << "of " << all << ", " << overlapping << " overlap";
+}
+
+TEST(SpanWalk, FlowsOfARangeAreThoseOfTheWholeInIt) {
+  const store::Store store = store::make_synthetic_store({.steps = 6});
+  const auto ends = [](const std::vector<Flow>& flows, std::int64_t from, std::int64_t to) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> out;
+    for (const Flow& flow : flows)
+      if (flow.from_ns >= from && flow.to_ns < to) out.emplace_back(flow.from_ns, flow.to_ns);
+    std::ranges::sort(out);
+    return out;
+  };
+  const std::vector<Flow> whole = gather_flows(store, 0);
+  std::size_t seen = 0;
+  for (const store::StepRow& step : store.steps()) {
+    const std::int64_t third = (step.end_ns - step.begin_ns) / 3;
+    for (const std::int64_t to : {step.begin_ns + third, step.end_ns, step.end_ns + third}) {
+      const std::vector<Flow> part = gather_flows(store, 0, step.begin_ns, to);
+      EXPECT_EQ(ends(part, store::Store::kBegin, store::Store::kEnd), ends(whole, step.begin_ns, to));
+      seen += part.size();
+    }
+  }
+  EXPECT_GT(seen, 10U);
 }
 
 TEST(Chrome, EveryThreadNests) {

@@ -276,6 +276,10 @@ TEST(HeldLong, IsFromTheEndOfTheLastUseToTheRelease) {
   EXPECT_EQ(held.params[1].times, 2U);
   EXPECT_EQ(held.params[1].bytes, 2 * known::kElems);
   EXPECT_DOUBLE_EQ(held.mean_bytes(), 2.0 * known::kElems * (5500 + 3000) / 8000);
+  ASSERT_EQ(held.stretches.size(), 1U) << "one that was never used was not held after a use";
+  EXPECT_EQ(held.stretches[0].begin_ns, 2000);
+  EXPECT_EQ(held.stretches[0].end_ns, 5000);
+  EXPECT_FALSE(held.stretches[0].used_again);
   const Table table = held_table(store, held);
   EXPECT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(table.rows[0][0].text, "h.1.qkv.weight");

@@ -1,0 +1,175 @@
+// Parameters that stay gathered long after a use.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "app/analysis/findings/findings.h"
+#include "app/analysis/held_long.h"
+#include "app/analysis/memory.h"
+#include "app/analysis/quantity_text.h"
+
+namespace shardscope::analysis::findings {
+namespace {
+
+/// Why a parameter was still whole.
+enum class Why : std::uint8_t { reuse, prefetched, reshard_off, program, returned, other };
+constexpr std::array kWhys{Why::reuse,   Why::prefetched, Why::reshard_off,
+                           Why::program, Why::returned,   Why::other};
+
+Why why_of(const HeldStretch& stretch) {
+  if (stretch.for_program) return Why::program;
+  if (stretch.reason == plan::KeepReason::reused_soon) return Why::reuse;
+  if (stretch.reason == plan::KeepReason::already_fetched) return Why::prefetched;
+  if (stretch.reason == plan::KeepReason::reshard_off) return Why::reshard_off;
+  if (stretch.reason == plan::KeepReason::external) return Why::returned;
+  return Why::other;
+}
+
+/// What is held at a time, or over a step.
+struct Sum {
+  std::int64_t bytes = 0;
+  std::size_t params = 0;
+};
+
+/// Those that lasted for a part of the step that is long.
+struct LongHeld {
+  std::vector<HeldStretch> stretches;
+  double byte_ns = 0;  ///< bytes times nanoseconds
+  std::int64_t step_ns = 0;
+  [[nodiscard]] double mean_bytes() const { return byte_ns / static_cast<double>(step_ns); }
+  [[nodiscard]] Sum at(std::int64_t at_ns, std::span<const Why> whys) const {
+    Sum sum;
+    for (const HeldStretch& one : stretches) {
+      if (one.begin_ns > at_ns || at_ns >= one.end_ns || std::ranges::find(whys, why_of(one)) == whys.end())
+        continue;
+      sum.bytes += one.bytes;
+      ++sum.params;
+    }
+    return sum;
+  }
+};
+
+LongHeld long_held(const Facts& facts, const RankStep& rank, std::uint32_t step) {
+  constexpr double kLong = 0.1;  // of a step
+  store::StepRow row;
+  row.step = step;
+  row.begin_ns = rank.begin_ns;
+  row.end_ns = rank.end_ns;
+  LongHeld out;
+  HeldLong held = held_long(facts.store, rank.rank, row);
+  out.step_ns = rank.end_ns - rank.begin_ns;
+  for (const HeldStretch& one : held.stretches) {
+    if (static_cast<double>(one.length_ns()) < kLong * static_cast<double>(out.step_ns)) continue;
+    out.byte_ns += static_cast<double>(one.bytes) * static_cast<double>(one.length_ns());
+    out.stretches.push_back(one);
+  }
+  return out;
+}
+
+/// Prefetches stop at the live limit, and what a module returned is released beyond it.
+void fewer_live(const Facts& facts, const std::string& because, Finding& finding) {
+  finding.next_step = finding.otherwise =
+      because + ": lower stage3_max_live_parameters where memory is short.";
+  if (!facts.zero_keys) return;
+  for (const int part : {4, 2}) {
+    const std::int64_t wanted = round_elems(static_cast<double>(facts.summary.params) / part);
+    if (wanted >= facts.zero.max_live_parameters) continue;
+    advise(finding,
+           {{{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}},
+            fmt::format("{}: set stage3_max_live_parameters to about {} where memory is short; they are "
+                        "then gathered again.",
+                        because, elements_text(wanted))});
+  }
+}
+
+void add_advice(const Facts& facts, Why why, Finding& finding) {
+  switch (why) {
+    case Why::reuse:
+      advise(
+          finding,
+          {{{"zero_optimization.stage3_max_reuse_distance", "0"}},
+           fmt::format("They are kept because they are needed again within stage3_max_reuse_distance ({}): "
+                       "set it to 0 where memory is short; they are then gathered again.",
+                       elements_text(facts.zero.max_reuse_distance))});
+      return;
+    case Why::prefetched:
+      fewer_live(facts, "A prefetch counted on them for a later module", finding);
+      return;
+    case Why::reshard_off:
+      finding.next_step =
+          "Their group is not resharded after the forward: fully_shard(..., reshard_after_forward=True) "
+          "frees "
+          "them, for one more gather in the backward.";
+      return;
+    case Why::program:
+      finding.next_step =
+          "The program gathered them itself: end its GatheredParameters (or summon_full_params) before the "
+          "step, "
+          "or gather fewer at once.";
+      return;
+    case Why::returned:
+      fewer_live(facts, "A module returned them for what runs around it", finding);
+      return;
+    case Why::other:
+      finding.next_step =
+          "No reason for it was recorded: the Stepper shows their status history and the decision before.";
+      return;
+  }
+}
+
+}  // namespace
+
+/// [Note: held long after use]
+/// Time counts from the end of a use to the next one, or to the release. What is less than a tenth of a step
+/// is left out: a release waits for what runs. It is a finding where this is a fifth of what the device holds
+/// when it holds most in the step. Persistent parameters are meant to stay, prefetched ones are not used yet.
+void held_after_use(const Facts& facts, Found& found) {
+  constexpr double kMuch = 0.2;
+  if (facts.typical.empty() || facts.summary.stage != 3 || facts.summary.copy_ranks < 2) return;
+  const StepDigest& step = facts.digest.steps()[facts.typical.back()];
+  const auto largest = largest_device_peak(facts.summary);
+  if (!largest) return;  // what it costs of the peak is not known
+  const auto rank = std::ranges::find(step.ranks, largest->rank->rank, &RankStep::rank);
+  if (rank == step.ranks.end()) return;
+  std::array<store::MemorySample, 1> most;
+  facts.store.memory_columns(rank->rank, ev::MemoryPool::device, rank->begin_ns, rank->end_ns, most);
+  const std::int64_t peak = most[0].total(), at_ns = most[0].at_ns;
+  const LongHeld held = long_held(facts, *rank, step.step);
+  const Sum at_peak = held.at(at_ns, kWhys);
+  if (peak <= 0 || static_cast<double>(at_peak.bytes) < kMuch * static_cast<double>(peak)) return;
+  const Why why =
+      *std::ranges::max_element(kWhys, {}, [&](Why one) { return held.at(at_ns, std::array{one}).bytes; });
+  const HeldStretch& worst = *std::ranges::max_element(held.stretches, {}, [&](const HeldStretch& one) {
+    const bool there = one.begin_ns <= at_ns && at_ns < one.end_ns;
+    return std::tuple(there && why_of(one) == why,
+                      static_cast<double>(one.bytes) * static_cast<double>(one.length_ns()));
+  });
+  const auto ms = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-6; };
+  Finding finding;
+  finding.severity = ev::Severity::info;
+  finding.id = "held_after_use";
+  finding.title = fmt::format("{:.0f} % of a step's peak are parameters that stay gathered long after a use",
+                              100 * static_cast<double>(at_peak.bytes) / static_cast<double>(peak));
+  finding.evidence = fmt::format(
+      "{} of {} at the peak of step {} on rank {}: {} parameters that no module uses then. Held without a "
+      "use "
+      "over the step: {:.3g} MiB\u00b7ms, {} as a mean. The most: {}, {} for {:.1f} of {:.1f} ms after its "
+      "{}.",
+      bytes_text(at_peak.bytes), bytes_text(peak), step.step, rank->rank, at_peak.params,
+      held.byte_ns * 1e-6 / (1 << 20), bytes_text(static_cast<std::int64_t>(held.mean_bytes())),
+      facts.store.tables().params[worst.param].name, bytes_text(worst.bytes), ms(worst.length_ns()),
+      ms(held.step_ns), worst.used_again ? "use, until the next one" : "last use in the step");
+  finding.rank = rank->rank;
+  finding.at_ns = at_ns;
+  finding.cost_bytes = at_peak.bytes;
+  add_advice(facts, why, finding);
+  found.add(std::move(finding));
+}
+
+}  // namespace shardscope::analysis::findings
