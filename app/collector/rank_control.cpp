@@ -137,7 +137,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   // A node's collector repeats what its ranks have said: whether one is silent it says itself.
   if (rank.control_incarnation != from.incarnation) {
-    if (rank.silent()) end_silence(rank, now, SendsAgain::restarted);
+    if (rank.silent() || rank.silence_recorded_s) end_silence(rank, now, SendsAgain::restarted);
   } else if (node == nullptr &&
              (rank.silent() || (rank.route == route && now - rank.last_control_s >= kStoodStill_s))) {
     end_silence(rank, now, rank.route == route ? as_before(rank) : SendsAgain::on_another_host);
@@ -226,6 +226,7 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   if (!rank.row.connected) return;
   rank.row.connected = false;
   rank.silent_since_s.reset();
+  rank.silence_recorded_s.reset();
   rank.row_dirty = true;
   rank.row_sent_s = -1e300;
   rank.route.clear();
@@ -267,18 +268,29 @@ void Collector::State::begin_silence(RankSession& rank, double now) {
 /// node has said the rest.
 void Collector::State::end_silence(RankSession& rank, double now, store::SendsAgain how) {
   if (!rank.row.connected || rank.row.finished) return;
-  const double since_s = rank.silent_since_s.value_or(rank.last_control_s);
+  const double since_s = rank.silent_since_s.value_or(rank.silence_recorded_s.value_or(rank.last_control_s));
   const bool restarted = how == SendsAgain::restarted;
   // Another process comes up by itself, and a pause that goes on is not its own.
   if (rank.silent() && !restarted) pauses.rank_up(rank.row.rank);
   rank.silent_since_s.reset();
   if (rank.node_clock != nullptr && !restarted) return;
+  rank.silence_recorded_s.reset();
   const std::string text = store::sends_again_message(rank.row.rank, now - since_s, how);
   if (restarted) {
     record_message(rank.row.rank, clock_now(), Severity::warning, text);
   } else {
     say_of(rank, Severity::warning, text);
   }
+}
+
+/// A node may say that a rank is not silent before the hello of the process that ended the silence gets here:
+/// until a text ends it as well, that hello does.
+void Collector::State::note_silence_of_node(RankSession& rank, const std::string& text) {
+  store::Message said;
+  said.rank = rank.row.rank;
+  said.text = text;
+  if (store::says_silent(said)) rank.silence_recorded_s = now_s();
+  if (store::says_sends_again(said)) rank.silence_recorded_s.reset();
 }
 
 /// Of a rank that is connected here; the collector above cannot see it.

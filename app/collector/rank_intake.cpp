@@ -129,6 +129,10 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     rank.has_tables = false;
     ask_for_tables(rank);
   }
+  // Its end may come before its next control message. A node's collector says it of its own ranks, and the
+  // text goes up before the end: a rank that has ended is not silent.
+  if (rank.silent() && std::holds_alternative<wire::Finish>(message.body))
+    end_silence(rank, now_s(), as_before(rank));
   if (upstream) upstream->published(rank, message, accepted.new_process ? 0 : accepted.missing);
   {
     const std::lock_guard lock(status_mutex);
@@ -149,6 +153,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
     on_tables(rank, *tables, bytes);
   } else if (const auto* text = std::get_if<wire::Text>(&message.body)) {
+    if (rank.node_clock != nullptr) note_silence_of_node(rank, text->text);
     record_message(rank.row.rank, rank.on_our_clock(text->at_ns), text->severity, text->text);
   } else if (const auto* name = std::get_if<wire::Name>(&message.body)) {
     if (rank.names.insert(name->id).second) recorder->name(rank.row.rank, *name);  // or sent again on request
@@ -158,8 +163,6 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
 }
 
 void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) {
-  // Its end may come before its next control message. A node's collector says it of its own ranks.
-  if (rank.silent()) end_silence(rank, now_s(), as_before(rank));
   while (rank.pending()) flush(rank);
   rank.row.finished = true;
   rank.row.exit_code = finish.exit_code;

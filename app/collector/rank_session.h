@@ -169,6 +169,8 @@ class RankSession {
   /// Nothing comes over a connection that lasts, since then; recorded as a message.
   std::optional<double> silent_since_s;
   [[nodiscard]] bool silent() const noexcept { return silent_since_s.has_value(); }
+  /// When the text of a silence came from its node, while none has ended it.
+  std::optional<double> silence_recorded_s;
   bool has_tables = false;
   std::int64_t clock_error_ns = 0;  ///< of the rank's own conversion from ticks
   std::uint64_t revision = 0;       ///< of `row`, for viewers

@@ -111,6 +111,10 @@ std::string gone_message(std::uint32_t rank, const std::string& why) {
   return "rank " + std::to_string(rank) + " " + why + std::string(kGone);
 }
 
+bool says_silent(const Message& message) noexcept { return duration_in(message, kSilent).has_value(); }
+
+bool says_sends_again(const Message& message) noexcept { return duration_in(message, kAgain).has_value(); }
+
 bool says_gone(const Message& message) noexcept {
   return message.severity == ev::Severity::error && after_rank(message).ends_with(kGone);
 }

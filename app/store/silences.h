@@ -29,6 +29,7 @@ struct Silence {
 
 /// "rank 2 has been silent for 6.0 s; its process 71 is stopped". `stopped_pid`: 0 where it is not known.
 [[nodiscard]] std::string silent_message(std::uint32_t rank, double seconds, std::int32_t stopped_pid);
+[[nodiscard]] bool says_silent(const Message& message) noexcept;
 enum class SendsAgain : std::uint8_t {
   on_this_host,     ///< the same process, on the collector's host: its network is not the reason
   on_another_host,  ///< the same process
@@ -36,6 +37,7 @@ enum class SendsAgain : std::uint8_t {
 };
 /// "rank 2 sends again after 21.2 s of silence; all its threads stood still".
 [[nodiscard]] std::string sends_again_message(std::uint32_t rank, double seconds, SendsAgain how);
+[[nodiscard]] bool says_sends_again(const Message& message) noexcept;
 /// "rank 2 closed its connection without having said that it ended"; recorded as an error. `why`: a
 /// predicate.
 [[nodiscard]] std::string gone_message(std::uint32_t rank, const std::string& why);

@@ -80,10 +80,13 @@ class Raw {
     header_.incarnation = incarnation;
     header_.run_id = "collector-test";
   }
-  void control(wire::Body body, std::uint32_t rank = 0) {
+  /// `process`: of the rank, where a node's collector passes its message on; 0: the peer itself.
+  void control(wire::Body body, std::uint32_t rank = 0, std::uint64_t process = 0) {
+    const wire::Header own = header_;
     header_.rank = rank;
+    if (process != 0) header_.incarnation = process;
     send(control_, std::move(body), 0);
-    header_.rank = 0;
+    header_ = own;
   }
   void publish(std::uint64_t sequence, wire::Body body) { send(publish_, std::move(body), sequence); }
   /// Whether a command of this kind is among what has been sent to it since the last call.

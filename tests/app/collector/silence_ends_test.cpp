@@ -4,8 +4,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+#include <zmq.hpp>
 
+#include "app/collector/frame_pack.h"
 #include "tests/app/collector/chain_parts.h"
 #include "tests/app/collector/silences_seen.h"
 #include "tests/child_process.h"
@@ -82,6 +90,67 @@ TEST_F(SilenceEnds, AnotherProcessOfTheRank) {
 TEST_F(SilenceEnds, ItsEndBeforeItsNextControlMessage) {
   rank_.publish(2, wire::Finish{0, monotonic_now_ns(), 0, "done"});
   expect_over(RankEnd::How::finished);
+}
+
+/// A rank that has ended is not silent: the collector above gets the end of the silence first.
+TEST(RelayedSilence, TheTextThatEndsItIsPassedOnBeforeTheRanksEnd) {
+  const Stopped stopped;
+  const std::string endpoint = "ipc://" + testing::TempDir() + "silence_end" + std::to_string(getpid());
+  zmq::context_t context;
+  zmq::socket_t above = make_socket(context, Role::collector_publish);
+  above.set(zmq::sockopt::rcvtimeo, 10'000);  // for a failing test to end
+  above.bind(endpoints_of(endpoint).publish);
+  Collector node(node_of(endpoint));
+  Raw rank(node.publish_endpoint(), 7);
+  rank.control(stopped.hello());
+  rank.publish(0, stopped.tables());
+  rank.publish(1, batch_of(0));
+  ASSERT_TRUE(eventually([&] { return silences_in(node).size() == 1; }));
+  rank.publish(2, wire::Finish{0, monotonic_now_ns(), 0, "done"});
+  std::vector<std::string> passed_on;
+  zmq::message_t message;
+  while ((passed_on.empty() || passed_on.back() != "end") && above.recv(message)) {
+    PackedFrames frames({static_cast<const std::uint8_t*>(message.data()), message.size()});
+    for (auto frame = frames.next(); !frame.empty(); frame = frames.next()) {
+      const wire::Decoded decoded = wire::decode(frame.data(), frame.size(), wire::From::rank_publish);
+      ASSERT_TRUE(decoded.message) << decoded.why;
+      if (const auto* text = std::get_if<wire::Text>(&decoded.message->body)) passed_on.push_back(text->text);
+      if (std::holds_alternative<wire::Finish>(decoded.message->body)) passed_on.push_back("end");
+    }
+  }
+  ASSERT_EQ(passed_on.size(), 3U);
+  EXPECT_NE(passed_on[0].find("has been silent"), std::string::npos) << passed_on[0];
+  EXPECT_NE(passed_on[1].find("sends again after"), std::string::npos) << passed_on[1];
+  EXPECT_EQ(passed_on[2], "end");
+}
+
+/// The hello of the process that ended it may be lost on the way, and come again seconds later.
+TEST(RelayedSilence, OfARestartedRankItEndsAlthoughItsNodeSaidSoFirst) {
+  Collector top(local());
+  Raw node(top.publish_endpoint(), 9);
+  const auto greet = [&](std::vector<wire::RelayHello::Range> silent) {
+    node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, std::move(silent)});
+  };
+  const auto hello = [&](std::uint64_t process) {
+    node.control(wire::Hello{1, 0, "elsewhere", clock_identity(), true}, 0, process);
+  };
+  greet({});
+  hello(7);
+  node.publish(0, wire::Tables{tables_of(0, 1)});
+  node.publish(1, wire::Text{monotonic_now_ns(), instrumentation::Severity::warning,
+                             store::silent_message(0, 6.5, 0)});
+  greet({{0, 1}});
+  const auto lasting = [&] {
+    const std::vector<store::Silence> silences = silences_in(top);
+    return silences.size() == 1 && silences[0].lasts();
+  };
+  ASSERT_TRUE(eventually([&] { return lasting() && top.status().ranks_connected == 1; }));
+  greet({});  // the rank is back; its hello, sent before, was lost
+  hello(8);   // and comes again
+  EXPECT_TRUE(eventually([&] { return !lasting(); })) << "the silence stays open";
+  hello(9);  // another restart: of no silence
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(silences_in(top).size(), 1U);
 }
 
 /// The collector above has no connection to the rank: its node's collector says that it is silent.
