@@ -100,7 +100,8 @@ TEST(PlanCounts, AreOfAStepAndDifferWhereThePlanDoes) {
   gathers.count = 24;
   gathers.elems = 4000;
   with.ops = {gathers};
-  with.critical_path = analysis::PathSummary{.steps = 2, .ms_per_step = {{"compute", 5.0}, {"waiting", 2.0}}};
+  with.critical_path = analysis::PathSummary{
+      .steps = 2, .ms_per_step = {{"compute", 5.0}, {"waiting", 2.0}}, .gain_ms_per_step = {}};
   analysis::Summary without = with;
   without.prefetch = analysis::Prefetch{};
   without.ops[0].count = 60;

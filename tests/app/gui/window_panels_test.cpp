@@ -6,6 +6,7 @@
 
 #include "app/gui/model/connection_facts.h"
 #include "app/gui/model/connection_rates.h"
+#include "app/gui/model/format.h"
 #include "app/gui/model/trace_info.h"
 #include "app/gui/model/view_options.h"
 #include "tests/app/analysis/run_builder.h"
