@@ -34,8 +34,8 @@ TEST_F(Model, PathRowsSumToTheStepLongestFirst) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     sum += rows[i].ms;
     shares += rows[i].share_pct;
-    if (i > 0) EXPECT_LE(rows[i].ms, rows[i - 1].ms);
-    if (rows[i].gain_ms) EXPECT_LE(*rows[i].gain_ms, rows[i].ms + 1e-9);
+    EXPECT_LE(rows[i].ms, i == 0 ? rows[i].ms : rows[i - 1].ms);
+    EXPECT_LE(rows[i].gain_ms.value_or(0), rows[i].ms + 1e-9);
   }
   EXPECT_NEAR(sum, whole / static_cast<double>(steps), 1e-6);
   EXPECT_NEAR(shares, 100, 1e-6);

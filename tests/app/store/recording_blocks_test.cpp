@@ -10,6 +10,7 @@
 
 #include "app/store/compaction.h"
 #include "app/store/database.h"
+#include "app/store/recorded_run.h"
 #include "app/store/recording.h"
 #include "tests/app/store/recording_files.h"
 
@@ -200,7 +201,7 @@ TEST_F(RecordingTest, AKilledRecordingHasTheBlocksOfWhatWasCommitted) {
   whole.seal_after(SIZE_MAX);
   for (const ev::RunTables& tables : run.tables) whole.set_tables(tables.rank, tables);
   for (std::size_t i = 0; i <= last; ++i) whole.ingest(run.chunks[i]);
-  for (const ev::RunTables& tables : run.tables) whole.note_cut_off(tables.rank, 0);
+  for (const ev::RunTables& tables : run.tables) RecordedRun(whole).note_cut_off(tables.rank, 0);
   RecordingInfo info;
   const Store read = open_recording(path, &info);
   EXPECT_FALSE(info.complete);
