@@ -35,7 +35,7 @@ struct StepDigest {
   std::map<instrumentation::CollectiveOp, OpTotals> ops;
   Prefetch prefetch;                  ///< of all ranks
   std::optional<PathTimes> path;      ///< where it is known what a rank computed
-  PathTimes path_gains{};             ///< gains_without(): known with `path`
+  PathTimes path_gains{};             ///< gains_without(); with `path` only
   std::vector<Lateness> late;         ///< whom others waited for
   Unevenness uneven;                  ///< of its micro-steps
   std::optional<VolumeParts> volume;  ///< of the lowest rank, as `ops`; only where no event of it is missing

@@ -53,7 +53,8 @@ Program program_of(const RankActivity& rank, const Arrivals& arrivals,
   for (const Participation* one : in_order) {
     const auto number = static_cast<std::uint32_t>(out.calls.size());
     Call call{.collective = numbers.at(one->instance),
-              .moving_ns = one->at.end - moves_from(*one, arrivals),
+              .moving_ns = std::max<std::int64_t>(  // of bytes in this window
+                  one->at.end - std::max(moves_from(*one, arrivals), rank.window.begin), 0),
               .begin_ns = one->at.begin,
               .end_ns = one->at.end,
               .before = {}};
@@ -69,27 +70,45 @@ Program program_of(const RankActivity& rank, const Arrivals& arrivals,
   std::ranges::sort(by_end, {}, [&](std::uint32_t call) { return out.calls[call].end_ns; });
 
   std::size_t issued = 0, ended = 0;
-  const auto issue = [&] {
-    out.actions.push_back({.kind = Action::Kind::issue, .call = static_cast<std::uint32_t>(issued++)});
+  const auto work = [&](std::int64_t ns, PathPart part) {
+    if (ns > 0) out.actions.push_back({Action::Kind::work, ns, part, 0});
+  };
+  // What had begun by `ns` is issued there; by its begin, which is the order of the calls.
+  const auto issue_until = [&](std::int64_t ns) {
+    while (issued < out.calls.size() && out.calls[issued].begin_ns < ns)
+      out.actions.push_back({.kind = Action::Kind::issue, .call = static_cast<std::uint32_t>(issued++)});
   };
   for (const Stretch& stretch : stretches_of(rank, rank.window)) {
-    const auto begins_before = [&](std::int64_t ns) {
-      return issued < out.calls.size() && out.calls[issued].begin_ns < ns;
-    };
-    std::int64_t at = stretch.at.begin;
-    while (begins_before(stretch.at.end)) {
-      const std::int64_t begin = std::max(at, out.calls[issued].begin_ns);
-      if (!stretch.comm) out.actions.push_back({Action::Kind::work, begin - at, stretch.part, 0});
-      at = begin;
-      issue();
+    std::int64_t at = stretch.at.begin;  // what is before it is in `actions`
+    if (!stretch.comm) {
+      while (issued < out.calls.size() && out.calls[issued].begin_ns < stretch.at.end) {
+        const std::int64_t begin = std::max(at, out.calls[issued].begin_ns);
+        work(begin - at, stretch.part);
+        at = begin;
+        issue_until(begin + 1);
+      }
+      work(stretch.at.end - at, stretch.part);
+      while (ended < by_end.size() && out.calls[by_end[ended]].end_ns <= stretch.at.end) ++ended;
+      continue;
     }
-    if (!stretch.comm) out.actions.push_back({Action::Kind::work, stretch.at.end - at, stretch.part, 0});
+    // Exposed communication is the waiting for what ends in it. What no such collective covers stays as long
+    // as it was: a gap with something else in flight, or kernels of a collective that its host has left.
     for (; ended < by_end.size() && out.calls[by_end[ended]].end_ns <= stretch.at.end; ++ended) {
-      if (stretch.comm) out.actions.push_back({.kind = Action::Kind::wait, .call = by_end[ended]});
+      const Call& call = out.calls[by_end[ended]];
+      if (call.end_ns <= at) continue;
+      work(call.begin_ns - at, stretch.part);
+      at = std::max(at, call.begin_ns);
+      issue_until(call.end_ns);
+      // One without a length begins where it ends, and is issued behind this stretch.
+      if (by_end[ended] >= issued) continue;
+      out.actions.push_back({.kind = Action::Kind::wait, .call = by_end[ended]});
+      at = call.end_ns;
     }
+    work(stretch.at.end - at, stretch.part);
+    issue_until(stretch.at.end);
   }
   // The step's end: what had ended in it has ended.
-  while (issued < out.calls.size()) issue();
+  issue_until(std::numeric_limits<std::int64_t>::max());
   for (const std::uint32_t call : by_end) {
     if (out.calls[call].end_ns <= rank.window.end)
       out.actions.push_back({.kind = Action::Kind::wait, .call = call});
@@ -230,6 +249,7 @@ bool can_be_free(PathPart part) {
 
 PathTimes gains_without(std::span<const RankActivity> ranks, const CriticalPath& path) {
   PathTimes out{};
+  out.fill(kNotReplayed);
   std::optional<Replay> replay;
   std::optional<std::int64_t> as_it_was;
   const std::int64_t least = (path.window.end - path.window.begin) / 100;

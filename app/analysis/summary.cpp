@@ -1,7 +1,9 @@
 #include "app/analysis/summary.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "app/analysis/decision_text.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/efficiency.h"
+#include "app/analysis/free_parts.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/statistics.h"
@@ -219,6 +222,7 @@ bool collectives_known(const StepDigest& step) {
 /// Means over the steps whose path is known.
 void summarize_path(const Digest& digest, Summary& summary) {
   PathTimes sums{}, gains{};
+  std::array<std::uint32_t, kPathParts> replayed{};
   std::uint32_t steps = 0;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
     const StepDigest& step = digest.steps()[i];
@@ -226,20 +230,20 @@ void summarize_path(const Digest& digest, Summary& summary) {
     ++steps;
     for (std::size_t part = 0; part < kPathParts; ++part) {
       sums[part] += (*step.path)[part];
+      if (step.path_gains[part] == kNotReplayed) continue;
       gains[part] += step.path_gains[part];
+      ++replayed[part];
     }
   }
   if (steps == 0) return;
-  const auto means = [steps](const PathTimes& of) {
-    std::vector<std::pair<std::string, double>> out;
-    for (std::size_t part = 0; part < kPathParts; ++part) {
-      if (of[part] != 0)
-        out.emplace_back(name_of(static_cast<PathPart>(part)), static_cast<double>(of[part]) * 1e-6 / steps);
-    }
-    return out;
-  };
-  summary.critical_path =
-      PathSummary{.steps = steps, .ms_per_step = means(sums), .gain_ms_per_step = means(gains)};
+  PathSummary out{.steps = steps, .ms_per_step = {}, .gain_ms_per_step = {}};
+  const auto mean_ms = [](std::int64_t ns, std::uint32_t of) { return static_cast<double>(ns) * 1e-6 / of; };
+  for (std::size_t part = 0; part < kPathParts; ++part) {
+    const char* name = name_of(static_cast<PathPart>(part));
+    if (sums[part] != 0) out.ms_per_step.emplace_back(name, mean_ms(sums[part], steps));
+    if (replayed[part] != 0) out.gain_ms_per_step.emplace_back(name, mean_ms(gains[part], replayed[part]));
+  }
+  summary.critical_path = std::move(out);
 }
 
 /// Named extras per step, and what they leave over.

@@ -150,8 +150,8 @@ struct Prefetch {
 struct PathSummary {
   std::uint32_t steps = 0;                                  ///< of which it is
   std::vector<std::pair<std::string, double>> ms_per_step;  ///< parts above 0; they sum to the step
-  /// By how much a step would be shorter if the part took no time, at most (free_parts.h): means, parts above
-  /// 0. They do not sum to anything.
+  /// By how much a step would be shorter if the part took no time (free_parts.h): means over the steps of
+  /// which it was replayed; parts of which none was are left out. They do not sum to anything.
   std::vector<std::pair<std::string, double>> gain_ms_per_step;
 };
 /// How much arithmetic a token takes, and how much of the hardware's that is.

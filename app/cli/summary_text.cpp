@@ -283,7 +283,7 @@ std::string summary_text(const analysis::Summary& s) {
     line("critical path",
          fmt::format("{} ms a step, mean of {}", list(s.critical_path->ms_per_step), s.critical_path->steps));
     if (!s.critical_path->gain_ms_per_step.empty())
-      line("", fmt::format("a step is shorter if one part took no time, at most: {} ms",
+      line("", fmt::format("without one of them a step would be shorter by: {} ms",
                            list(s.critical_path->gain_ms_per_step)));
   }
   for (const analysis::RankSummary& rank : s.ranks) {

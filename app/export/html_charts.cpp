@@ -157,9 +157,9 @@ std::string critical_path_html(const analysis::Summary& summary) {
   return "<div class=rows>" + bar_row(fmt::format("{:.2f} ms", sum), parts, "") + "</div>" +
          scrolling(table + "</table>", "critical path by part") +
          fmt::format(
-             "<p>Mean of {} steps. Gain: by how much a step would be shorter if the part took no time, at "
-             "most; "
-             "what comes next may bound it sooner.</p>",
+             "<p>Mean of {} steps. Gain: by how much a step would be shorter if the part took no time on any "
+             "rank, by a "
+             "replay of the steps without it.</p>",
              summary.critical_path->steps);
 }
 

@@ -29,6 +29,8 @@ Cell time_cell(std::int64_t ns, Tone tone = Tone::normal) {
   return cell;
 }
 
+}  // namespace
+
 void add_letter(Table& table, std::span<const LabelledRun> runs) {
   if (runs.size() > 1) table.columns.push_back({"run", 0.3F, false, "A is the run that all panels show"});
 }
@@ -36,8 +38,6 @@ void add_letter(Table& table, std::span<const LabelledRun> runs) {
 Cell letter_cell(std::span<const LabelledRun> runs, std::size_t run) {
   return runs.size() > 1 ? Cell{runs[run].letter, {}, Tone::normal, {}, ""} : Cell{};
 }
-
-}  // namespace
 
 Table operation_table(std::span<const LabelledRun> runs) {
   Table table;

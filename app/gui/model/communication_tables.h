@@ -2,6 +2,7 @@
 // and B.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,10 @@ struct LabelledRun {
   const Session* run = nullptr;
   const char* letter = "";
 };
+
+/// The column that says of which run a row is, and its cell; none where one run is open.
+void add_letter(Table& table, std::span<const LabelledRun> runs);
+[[nodiscard]] Cell letter_cell(std::span<const LabelledRun> runs, std::size_t run);
 
 /// Operations of each run's lowest rank: the rows of one operation lie under each other.
 [[nodiscard]] Table operation_table(std::span<const LabelledRun> runs);

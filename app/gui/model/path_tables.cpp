@@ -21,14 +21,6 @@ std::optional<double> mean_of(const std::vector<std::pair<std::string, double>>&
 
 Cell part_cell(PathPart part) { return {analysis::label_of(part), {}, Tone::normal, meaning_of(part), ""}; }
 
-void add_letter(Table& table, std::span<const LabelledRun> runs) {
-  if (runs.size() > 1) table.columns.push_back({"run", 0.3F, false, "A is the run that all panels show"});
-}
-
-Cell letter_cell(std::span<const LabelledRun> runs, std::size_t run) {
-  return runs.size() > 1 ? Cell{runs[run].letter, {}, Tone::normal, {}, ""} : Cell{};
-}
-
 }  // namespace
 
 Meaning meaning_of(PathPart part) noexcept {
@@ -47,6 +39,7 @@ Meaning meaning_of(PathPart part) noexcept {
     case PathPart::data:
       return Meaning::trouble;
     case PathPart::checkpoint:
+      return Meaning::copy;
     case PathPart::idle:
     case PathPart::unrecorded:
     case PathPart::paused:
@@ -109,7 +102,7 @@ PieceTable piece_table(std::span<const LabelledRun> runs) {
   out.table.columns = {{"length", 0.7F, true},
                        {"part", 1.2F},
                        {"rank", 0.4F, true, "Whose time the path follows there"},
-                       {"step", 0.4F, true},
+                       {"step", 0.4F, true, "Of all steps, also those before the measured ones"},
                        {"time", 0.9F, true, "Since the run's first event"}};
   add_letter(out.table, runs);
   for (std::size_t run = 0; run < runs.size(); ++run) {

@@ -21,8 +21,9 @@ namespace shardscope::gui {
 /// A part of the path in one run: means over the measured steps of which the path is known.
 struct PathRow {
   analysis::PathPart part{};
-  double ms = 0, share_pct = 0;   ///< of a step
-  std::optional<double> gain_ms;  ///< the most that a step would be shorter by if the part took no time
+  double ms = 0, share_pct = 0;  ///< of a step
+  std::optional<double>
+      gain_ms;  ///< a step would be shorter by, if the part took no time; none: not replayed
 };
 /// Longest first. Empty where no path is known.
 [[nodiscard]] std::vector<PathRow> path_rows(const analysis::Summary& summary);

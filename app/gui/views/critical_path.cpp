@@ -46,6 +46,21 @@ void CriticalPathView::build(const AppState& app) {
   pieces_ = piece_table(runs_);
 }
 
+using analysis::PathPart;
+
+/// Parts of one meaning differ in shade, so that the bar shows where one ends.
+Rgb shade_of(const Palette& c, PathPart part) {
+  const Rgb own = c.of(meaning_of(part));
+  const bool second = part == PathPart::backward || part == PathPart::cpu_optimizer;
+  return part == PathPart::compute ? mix(own, c.panel, 0.5F) : second ? mix(own, c.panel, 0.25F) : own;
+}
+
+/// As in the bars of ranks' time: exposed, waiting, or not recorded.
+bool is_hatched(PathPart part) {
+  return part == PathPart::transfer || part == PathPart::copy || part == PathPart::data ||
+         part == PathPart::unrecorded;
+}
+
 /// The step as one bar, and how fast the hardware computed in it.
 void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run) const {
   const Palette& c = ctx.colors();
@@ -62,9 +77,7 @@ void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run
   std::vector<Part> parts;
   for (const PathRow& row : rows) {
     whole += row.ms;
-    parts.push_back({analysis::label_of(row.part), row.ms, c.of(meaning_of(row.part)),
-                     row.part == analysis::PathPart::transfer || row.part == analysis::PathPart::copy ||
-                         row.part == analysis::PathPart::data});
+    parts.push_back({analysis::label_of(row.part), row.ms, shade_of(c, row.part), is_hatched(row.part)});
   }
   const std::string step = milliseconds(whole).text() + " a step, mean of " +
                            grouped(static_cast<std::int64_t>(s.critical_path->steps)) +
@@ -81,7 +94,7 @@ void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run
 
 void CriticalPathView::pieces(Context& ctx, Rect room) {
   if (room.h < 60) return;
-  ctx.section(room, "Longest pieces");
+  ctx.section(room, runs_.size() > 1 ? "Longest pieces; a click goes to those of A" : "Longest pieces");
   const TableHit hit = draw_table(ctx, "##pieces", room, pieces_.table, pieces_state_);
   if (!hit.clicked || pieces_.places[*hit.clicked].run != 0) return;
   const PieceTable::Place& place = pieces_.places[*hit.clicked];
