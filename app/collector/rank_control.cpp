@@ -289,7 +289,8 @@ void Collector::State::note_silence_of_node(RankSession& rank, const std::string
   store::Message said;
   said.rank = rank.row.rank;
   said.text = text;
-  if (store::says_silent(said)) rank.silence_recorded_s = now_s();
+  if (const auto silent_ns = store::silent_for(said))
+    rank.silence_recorded_s = now_s() - static_cast<double>(*silent_ns) * 1e-9;
   if (store::says_sends_again(said)) rank.silence_recorded_s.reset();
 }
 

@@ -169,7 +169,7 @@ class RankSession {
   /// Nothing comes over a connection that lasts, since then; recorded as a message.
   std::optional<double> silent_since_s;
   [[nodiscard]] bool silent() const noexcept { return silent_since_s.has_value(); }
-  /// When the text of a silence came from its node, while none has ended it.
+  /// Since when it was silent by the text of its node, while none has ended that.
   std::optional<double> silence_recorded_s;
   bool has_tables = false;
   std::int64_t clock_error_ns = 0;  ///< of the rank's own conversion from ticks

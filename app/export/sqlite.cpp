@@ -178,19 +178,22 @@ class Tables {
             // What a GPU recorded has a row of its own.
             if (work.kind != WorkClass::compute || (work.span && work.span->kind == ev::EventKind::gpu_begin))
               continue;
-            kernel_row(rank, work.stream, work.begin_ns, work.end_ns, work.span ? subject(*work.span) : 0,
+            kernel_row(rank, work.stream, work.begin_ns, work.end_ns,
+                       work.span ? subject(*work.span) : ev::kNoId,
                        work.span ? span_label(store_, rank, *work.span) : work.name);
           }
         });
     in_steps_ = analysis::IntervalSet(std::move(known));
   }
 
-  /// What a kernel's row is of: the id of its module, its sub-group or, of a kernel, its name.
+  /// What a kernel's row is of: the id of its module, its sub-group or, of a kernel, its name; of a
+  /// collective its sequence.
   static std::uint32_t subject(const store::Span& s) {
     if (s.kind == ev::EventKind::module_begin) return ev::as<ev::EventKind::module_begin>(s).module;
     if (s.kind == ev::EventKind::optimizer_begin) return ev::as<ev::EventKind::optimizer_begin>(s).sub_group;
     if (s.kind == ev::EventKind::gpu_begin) return ev::as<ev::EventKind::gpu_begin>(s).name;
     if (s.kind == ev::EventKind::kernel_begin) return ev::as<ev::EventKind::kernel_begin>(s).name;
+    if (s.kind == ev::EventKind::collective_begin) return ev::as<ev::EventKind::collective_begin>(s).sequence;
     return ev::kNoId;
   }
 

@@ -111,7 +111,9 @@ std::string gone_message(std::uint32_t rank, const std::string& why) {
   return "rank " + std::to_string(rank) + " " + why + std::string(kGone);
 }
 
-bool says_silent(const Message& message) noexcept { return duration_in(message, kSilent).has_value(); }
+std::optional<std::int64_t> silent_for(const Message& message) noexcept {
+  return duration_in(message, kSilent);
+}
 
 bool says_sends_again(const Message& message) noexcept { return duration_in(message, kAgain).has_value(); }
 

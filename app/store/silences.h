@@ -29,7 +29,8 @@ struct Silence {
 
 /// "rank 2 has been silent for 6.0 s; its process 71 is stopped". `stopped_pid`: 0 where it is not known.
 [[nodiscard]] std::string silent_message(std::uint32_t rank, double seconds, std::int32_t stopped_pid);
-[[nodiscard]] bool says_silent(const Message& message) noexcept;
+/// For how long, where that is what the text says; nanoseconds.
+[[nodiscard]] std::optional<std::int64_t> silent_for(const Message& message) noexcept;
 enum class SendsAgain : std::uint8_t {
   on_this_host,     ///< the same process, on the collector's host: its network is not the reason
   on_another_host,  ///< the same process

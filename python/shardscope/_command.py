@@ -3,6 +3,7 @@ import json
 import os
 import shutil
 import subprocess
+import warnings
 
 from shardscope import _programs
 
@@ -22,9 +23,13 @@ def program():
 
 
 def ask(*arguments, codes=(0,)):
-    """What it prints with --json. `codes`: exit codes of an answer; with another its words are raised."""
+    """What it prints with --json. `codes`: exit codes of an answer; with another, or without an answer, its words are
+    raised. What it warns of beside an answer is a warning here."""
     done = subprocess.run([program(), *map(str, arguments), "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, errors="replace", check=False)
-    if done.returncode not in codes:
-        raise CommandError(done.stderr.strip() or f"shardscope {arguments[0]}: exit code {done.returncode}")
+                          stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False)
+    words = done.stderr.strip()
+    if done.returncode not in codes or not done.stdout.strip():
+        raise CommandError(words or f"shardscope {arguments[0]}: exit code {done.returncode}")
+    if words:
+        warnings.warn(words, stacklevel=3)
     return json.loads(done.stdout)

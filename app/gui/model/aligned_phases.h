@@ -2,6 +2,7 @@
 // longer in one run does not shift what comes after it. The same phases as a table.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -23,9 +23,9 @@ enum class Meaning : std::uint8_t {
 };
 inline constexpr int kMeaningCount = 9;
 
-/// Ground and colours. Those for colour blindness keep a least distance between any two that mean different
-/// things, as protanopia, deuteranopia and tritanopia see them; the usual ones keep closer to the field's
-/// habits.
+/// Ground and colours. Those for colour blindness keep a least distance between lanes, states, severities,
+/// runs and up to 16 owners, as protanopia, deuteranopia and tritanopia see them; the usual ones keep closer
+/// to the field's habits.
 enum class ThemeKind : std::uint8_t { dark, light, dark_colour_blind, light_colour_blind };
 inline constexpr ThemeKind kThemes[] = {ThemeKind::dark, ThemeKind::light, ThemeKind::dark_colour_blind,
                                         ThemeKind::light_colour_blind};

@@ -83,10 +83,9 @@ void OptionsView::colours(Context& ctx) {
   if (ImGui::Checkbox("for colour blindness", &for_colour_blind)) app.theme = with_other_colours(app.theme);
   ImGui::PushTextWrapPos(0);
   ImGui::TextDisabled(
-      "For colour blindness: whatever means different things is distinguishable with protanopia, "
-      "deuteranopia and tritanopia, owners in the partition map as well. Waits are hatched in every theme, "
-      "so "
-      "that colour alone never says it.");
+      "For colour blindness: lanes, states, severities, runs and up to 16 owners are distinguishable with "
+      "protanopia, deuteranopia and tritanopia. Waits are hatched in every theme, so that colour alone never "
+      "says it.");
   ImGui::TextDisabled("Kept in the settings file for the next window.");
   ImGui::PopTextWrapPos();
 }

@@ -32,7 +32,7 @@ void add_panels(Context& ctx, const ViewRegistry& views, Docks& docks, Entries& 
     const std::string title(view->title());
     const std::string name(view->name());
     out.add("Show " + title, "panel", "", "", [&ctx, name] { ctx.ui.show_panel = name; });
-    if (std::ranges::find(shown, name) != shown.end())
+    if (shown.size() > 1 && std::ranges::find(shown, name) != shown.end())
       out.add("Close " + title, "panel", "", "",
               [&app, &docks, name] { docks.close(app.layout_name, name); });
   }

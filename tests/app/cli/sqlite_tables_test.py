@@ -49,6 +49,11 @@ class SqliteTables(unittest.TestCase):
                                 ("CUPTI_ACTIVITY_KIND_KERNEL", "correlationId")):
             for column in columns:
                 self.assertEqual(self.db.execute(f"SELECT count(*) FROM {table} WHERE {column} = {none}").fetchone(), (0,), (table, column))
+        sequences = [row[0] for row in self.db.execute(
+            "SELECT k.correlationId FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON k.demangledName = s.id "
+            "WHERE s.value LIKE 'nccl:%' AND k.deviceId = 0 ORDER BY k.start")]
+        self.assertGreater(len(set(sequences)), 10)
+        self.assertNotIn(None, sequences)
         self.assertGreater(self.db.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE correlationId IS NULL").fetchone()[0], 0)
 
 

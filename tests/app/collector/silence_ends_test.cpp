@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <variant>
 #include <vector>
@@ -145,6 +146,15 @@ TEST(RelayedSilence, OfARestartedRankItEndsAlthoughItsNodeSaidSoFirst) {
   greet({});  // the rank is back; its hello, sent before, was lost
   hello(8);   // and comes again
   EXPECT_TRUE(eventually([&] { return !lasting(); })) << "the silence stays open";
+  double said_s = 0;
+  top.read([&](const store::Store& store) {
+    constexpr std::string_view kAgain = "sends again after ";
+    for (const store::Message& one : store.messages()) {
+      if (const auto at = one.text.find(kAgain); at != std::string::npos)
+        said_s = std::stod(one.text.substr(at + kAgain.size()));
+    }
+  });
+  EXPECT_GE(said_s, 6.5) << "what its node's text said is part of it";
   hello(9);  // another restart: of no silence
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(silences_in(top).size(), 1U);

@@ -60,7 +60,7 @@ TEST(Settings, WhatWasChangedOrCutIsNotRead) {
   }
 }
 
-TEST(Palette, TextIsReadableInBothThemes) {
+TEST(Palette, TextIsReadableInEveryTheme) {
   for (const ThemeKind theme : kThemes) {
     const Palette& c = palette(theme);
     for (const Rgb ground : {c.base, c.panel, c.raised}) {

@@ -43,7 +43,7 @@ AppState known_state(ThemeKind theme) {
 }
 
 TEST(PartitionMap, ShowsWhoOwnsWhatAndWhatIsHere) {
-  for (const ThemeKind theme : {ThemeKind::dark, ThemeKind::light}) {
+  for (const ThemeKind theme : kThemes) {
     AppState app = known_state(theme);
     const Picture picture = render(app, "partition", Map::kWidth, Map::kHeight);
     const Palette& c = palette(theme);
@@ -120,7 +120,7 @@ TEST(PartitionMap, MarksPersistentParametersAndNoOthers) {
 }
 
 TEST(ExposedCommunication, HasOneColourWhereverItIsDrawn) {
-  for (const ThemeKind theme : {ThemeKind::dark, ThemeKind::light}) {
+  for (const ThemeKind theme : kThemes) {
     const Palette& c = palette(theme);
     analysis::RankSummary rank;
     rank.time.total_ns = 10;

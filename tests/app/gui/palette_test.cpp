@@ -84,6 +84,15 @@ TEST_F(PaletteList, HasEverythingThatMenusAndTitleLinesCanDo) {
     for (const Command& command : commands())
       if (command.available(ctx)) expect(command.name);
     for (const auto& view : views_.all()) expect("Show " + std::string(view->title()));
+    for (const std::string& name : docks_.shown(app_.layout_name)) {
+      View* const view = views_.find(name);
+      ASSERT_NE(view, nullptr) << name;
+      expect("Close " + std::string(view->title()));
+      for (const Choice& choice : view->choices(app_))
+        for (std::size_t i = 0; i < choice.labels.size(); ++i)
+          if (static_cast<int>(i) != choice.chosen)
+            expect(std::string(view->title()) + ": " + choice.labels[i]);
+    }
     for (const std::string& layout : docks_.names()) expect("Layout " + layout);
     for (const std::string& file : recent_.files) expect("Open " + file);
     EXPECT_GT(ui_.toolbar.size(), 10U);
