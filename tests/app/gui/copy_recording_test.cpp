@@ -13,6 +13,7 @@
 #include "app/analysis/summary.h"
 #include "app/collector/collector.h"
 #include "app/collector/viewer.h"
+#include "app/store/rank_end.h"
 #include "app/store/recording.h"
 #include "app/store/store.h"
 #include "instrumentation/clock.h"
@@ -127,6 +128,7 @@ TEST_F(Copy, StoppedIsWholeUpToThereAndStoppingTwiceIsHarmless) {
   EXPECT_TRUE(info.complete);
   ASSERT_EQ(info.problems.size(), 1U);
   EXPECT_NE(info.problems[0].find("recording ended first"), std::string::npos) << info.problems[0];
+  EXPECT_FALSE(store::first_failure(copied)) << "a rank that goes on is not taken for one that died";
   EXPECT_EQ(copied.event_count(), 8 * kEventsPerStep);
   EXPECT_FALSE(fs::exists(file("copy.zscope-wal")));
   start(file("copy.zscope"));  // the next one, which replaces it
