@@ -6,9 +6,11 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <utility>
 #include <variant>
+#include <vector>
 #include <zmq.hpp>
 
 #include "app/collector/for_store.h"
@@ -37,24 +39,31 @@ struct NamedId {
   std::uint32_t rank = 0, id = 0;
   std::string name;
 };
-using Item = std::variant<Reset, store::Chunk, instrumentation::RunTables, store::Message, NamedId>;
+struct ArrivedChunk {
+  store::Chunk chunk;
+  std::vector<std::uint8_t> encoded;  ///< kept for an observer only
+};
+using Item = std::variant<Reset, ArrivedChunk, instrumentation::RunTables, store::Message, NamedId>;
 
 std::size_t size_of(const Item& item) {
-  const auto* chunk = std::get_if<store::Chunk>(&item);
-  return 128 + (chunk != nullptr ? chunk->events.size() * sizeof(instrumentation::Event) : 0);
+  const auto* arrived = std::get_if<ArrivedChunk>(&item);
+  if (arrived == nullptr) return 128;
+  return 128 + arrived->chunk.events.size() * sizeof(instrumentation::Event) + arrived->encoded.size();
 }
 
 }  // namespace
 
 struct Viewer::State {
-  State(const std::string& endpoint, const std::string& key_file)
-      : view_endpoint(instrumentation::endpoints_of(endpoint).view),
+  State(const std::string& endpoint, const std::string& key_file, ViewObserver* to)
+      : observer(to),
+        view_endpoint(instrumentation::endpoints_of(endpoint).view),
         // Of the keys on this machine the one that may do more.
         credentials(endpoint, key_file, {instrumentation::KeyRole::control, instrumentation::KeyRole::view}) {
     connect();
     header.incarnation = instrumentation::random_id();
   }
 
+  ViewObserver* const observer;
   std::string view_endpoint;
   instrumentation::Credentials credentials;
   zmq::context_t context{1};
@@ -91,12 +100,13 @@ struct Viewer::State {
   void send_commands();
   void ask(double now);
   void on_reply(wire::ViewReply reply);
+  void apply(Item& item, store::Store& store);
   void set_link(Link to);
 };
 
-Viewer::Viewer(const std::string& endpoint, const std::string& key_file) {
+Viewer::Viewer(const std::string& endpoint, const std::string& key_file, ViewObserver* observer) {
   const instrumentation::BlockSignals blocked;
-  state_ = std::make_unique<State>(endpoint, key_file);
+  state_ = std::make_unique<State>(endpoint, key_file, observer);
   State& s = *state_;
   s.thread = std::thread([&s] { s.run(); });
 }
@@ -237,8 +247,10 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
     switch (item.kind) {
       case wire::ViewItem::Kind::chunk:
         try {
-          fresh.emplace_back(
-              store::Chunk::decode(reinterpret_cast<const std::byte*>(item.data.data()), item.data.size()));
+          fresh.emplace_back(ArrivedChunk{
+              store::Chunk::decode(reinterpret_cast<const std::byte*>(item.data.data()), item.data.size()),
+              {}});
+          if (observer != nullptr) std::get<ArrivedChunk>(fresh.back()).encoded = std::move(item.data);
         } catch (const std::exception& error) {
           fresh.emplace_back(
               store::Message{0, item.rank, instrumentation::Severity::error,
@@ -307,6 +319,28 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
   if (link != Link::catching_up && items.empty()) behind = false;
 }
 
+void Viewer::State::apply(Item& item, store::Store& store) {
+  if (auto* arrived = std::get_if<ArrivedChunk>(&item)) {
+    if (observer != nullptr) observer->chunk(arrived->chunk, std::as_bytes(std::span(arrived->encoded)));
+    store.ingest(arrived->chunk);
+  } else if (auto* tables = std::get_if<instrumentation::RunTables>(&item)) {
+    if (observer != nullptr) observer->tables(*tables);
+    store.set_tables(tables->rank, *tables);
+  } else if (auto* message = std::get_if<store::Message>(&item)) {
+    message->at_ns = in_run_time(message->at_ns, store);
+    if (observer != nullptr) observer->message(*message);
+    store.add_message(std::move(*message));
+  } else if (auto* name = std::get_if<NamedId>(&item)) {
+    if (observer != nullptr) observer->name(name->rank, name->id, name->name);
+    store.add_name(name->rank, name->id, std::move(name->name));
+  } else {
+    if (observer != nullptr) observer->another_run();
+    store::Store fresh;
+    if (store.bounds()) fresh.bound(*store.bounds());
+    store = std::move(fresh);
+  }
+}
+
 bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
   State& s = *state_;
   const auto end = std::chrono::steady_clock::now() + budget;
@@ -332,23 +366,11 @@ bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
       s.waiting -= bytes;
     }
     changed = true;
-    if (auto* chunk = std::get_if<store::Chunk>(&item)) {
-      store.ingest(*chunk);
-    } else if (auto* tables = std::get_if<instrumentation::RunTables>(&item)) {
-      store.set_tables(tables->rank, *tables);
-    } else if (auto* message = std::get_if<store::Message>(&item)) {
-      message->at_ns = in_run_time(message->at_ns, store);
-      store.add_message(std::move(*message));
-    } else if (auto* name = std::get_if<NamedId>(&item)) {
-      store.add_name(name->rank, name->id, std::move(name->name));
-    } else {
-      store::Store fresh;
-      if (store.bounds()) fresh.bound(*store.bounds());
-      store = std::move(fresh);
-    }
+    s.apply(item, store);
     if (std::chrono::steady_clock::now() >= end) break;
   }
   for (const auto& [rank, row] : rows) {
+    if (s.observer != nullptr) s.observer->rank(row);
     store.set_rank(for_store(row));
     changed = true;
   }

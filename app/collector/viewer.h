@@ -3,13 +3,17 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
+#include "app/store/chunk.h"
 #include "app/store/store.h"
 #include "instrumentation/gate.h"
 #include "instrumentation/requests.h"
+#include "instrumentation/run_tables.h"
 
 namespace shardscope::collector {
 
@@ -30,11 +34,27 @@ struct ControlState {
   std::string note;  ///< why a command was refused, who resumed the run, ...
 };
 
+/// Is given what poll() takes, in its order and on its thread, before the store has it.
+class ViewObserver {
+ public:
+  virtual ~ViewObserver() = default;
+  /// `encoded`: as the collector sent it, equal to chunk.encode().
+  virtual void chunk(const store::Chunk& chunk, std::span<const std::byte> encoded) = 0;
+  virtual void tables(const instrumentation::RunTables& tables) = 0;
+  virtual void rank(const store::RankRow& row) = 0;  ///< with the collector's counts
+  virtual void message(const store::Message& message) = 0;
+  virtual void name(std::uint32_t rank, std::uint32_t id, const std::string& name) = 0;
+  /// Another collector answers from here on: what came before is of another run.
+  virtual void another_run() = 0;
+};
+
 class Viewer {
  public:
   /// `endpoint` is the collector's listen endpoint; the view port is derived from it.
   /// `key_file`: a viewing or controlling key (instrumentation::Credentials).
-  explicit Viewer(const std::string& endpoint, const std::string& key_file = {});
+  /// `observer`: or null; outlives this.
+  explicit Viewer(const std::string& endpoint, const std::string& key_file = {},
+                  ViewObserver* observer = nullptr);
   ~Viewer();
   Viewer(const Viewer&) = delete;
   Viewer& operator=(const Viewer&) = delete;

@@ -66,6 +66,21 @@ void Workspace::banner(Context& ctx, Rect& room) {
   if (ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) && ctx.hovered(line)) ctx.tip(hint);
 }
 
+/// While a copy of a live run is recorded: where to, how much, and Stop.
+void Workspace::copy_strip(Context& ctx, Rect& room) {
+  if (!dialogs_.copy().state().running) return;
+  const Palette& c = ctx.colors();
+  const Rect strip = room.take_top(26);
+  placed_.push_back({"copy_strip", strip});
+  ctx.canvas.fill(strip, mix(c.panel, c.accent, 0.30F));
+  ctx.canvas.fill({strip.x, strip.y, 4, strip.h}, c.accent);
+  Rect line = strip.inset(16, 2);
+  if (ctx.button_right(line, "Stop", true, Context::Look::plain, "Ends the file; the run goes on"))
+    ctx.ui.stop_copy = true;
+  const std::string text = dialogs_.copy().line();
+  if (ctx.canvas.text_in(line, text, c.text) && ctx.hovered(line)) ctx.tip(text);
+}
+
 /// The findings that are more than notes, where the layout does not show their panel: what is wrong is seen
 /// without a click.
 void Workspace::finding_strip(Context& ctx, Rect& room) {

@@ -31,6 +31,8 @@ template <Dialog what>
 void ask(C& ctx) {
   ctx.ui.open(what);
 }
+void stop_copy(C& ctx) { ctx.ui.stop_copy = true; }
+bool copying(const C& ctx) { return ctx.ui.copying; }
 template <int percent>
 void zoom(C& ctx) {
   const TimeRange range = ctx.app.time.range();
@@ -181,6 +183,9 @@ const Command kCommands[] = {
     {Menu::file, "Open recording...", "Ctrl+O", 'O', kCtrl, ask<Dialog::open_recording>},
     {Menu::file, "Compare with recording...", "Ctrl+Shift+O", 'O', kCtrlShift, ask<Dialog::open_second>},
     {Menu::file, "Connect to a run...", "Ctrl+Shift+C", 'C', kCtrlShift, ask<Dialog::connect>},
+    {Menu::file, "Record a copy...", "", 0, kNone, ask<Dialog::record_copy>,
+     [](const C& ctx) { return live(ctx) && !copying(ctx); }},
+    {Menu::file, "Stop recording the copy", "", 0, kNone, stop_copy, copying},
     {Menu::file, "Export report (HTML)...", "", 0, kNone, ask<Dialog::export_report>, is_open, nullptr, true},
     {Menu::file, "Export tables (CSV)...", "", 0, kNone, ask<Dialog::export_csv>, is_open},
     {Menu::file, "Export trace (Chrome JSON)...", "", 0, kNone, ask<Dialog::export_chrome>, is_open},
@@ -311,6 +316,7 @@ std::span<const Command> commands() { return kCommands; }
 
 std::string_view also_called(const Command& command) noexcept {
   static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"Record a copy...", "save the live run, recording, zscope"},
       {"Dark theme", "light theme, switch themes"},
       {"Colours for colour blindness", "theme, palette, deuteranopia, protanopia, tritanopia"},
       {"Options", "settings, preferences, theme, scale"},

@@ -80,6 +80,7 @@ enum class Dialog : std::uint8_t {
   export_perfetto,
   export_sqlite,
   export_kineto,
+  record_copy,   ///< of a live run
   save_table,    ///< UiState::table_rows
   save_picture,  ///< UiState::picture
   note,          ///< UiState::note
@@ -111,7 +112,8 @@ struct UiState {
   bool notice_is_trouble = false;
   bool reset_layout = false;
   bool exporting = false, cancel_export = false;
-  std::string table_rows;  ///< that the dialog writes to a file
+  bool copying = false, stop_copy = false;  ///< a live run is recorded to a file
+  std::string table_rows;                   ///< that the dialog writes to a file
   /// To be written of what the window shows once dialogs and menus are gone.
   struct Picture {
     std::string path;

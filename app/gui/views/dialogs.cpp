@@ -37,6 +37,8 @@ const char* title_of(Dialog dialog) {
       return "Export a database";
     case Dialog::export_kineto:
       return "Export traces";
+    case Dialog::record_copy:
+      return "Record a copy";
     case Dialog::save_table:
       return "Save the table";
     case Dialog::save_picture:
@@ -80,6 +82,7 @@ bool Dialogs::confirm(Context& ctx, const char* what, bool enabled) {
 
 void Dialogs::draw(Context& ctx, const Parts& parts) {
   if (std::exchange(ctx.ui.cancel_export, false)) job_.cancel();
+  if (std::exchange(ctx.ui.stop_copy, false)) copy_.stop();
   const Dialog dialog = ctx.ui.dialog;
   if (dialog == Dialog::none) return;
   const char* const title = title_of(dialog);
@@ -147,6 +150,9 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
         break;
       case Dialog::export_kineto:
         export_to(ctx, ExportFormat::kineto);
+        break;
+      case Dialog::record_copy:
+        record_copy(ctx);
         break;
       case Dialog::save_table:
         save_table(ctx);

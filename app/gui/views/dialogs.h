@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/gui/model/copy_recording.h"
 #include "app/gui/model/export_job.h"
 #include "app/gui/model/file_list.h"
 #include "app/gui/model/find_names.h"
@@ -25,6 +26,8 @@ class Dialogs {
   void draw(Context& ctx, const Parts& parts);
   /// A line about an export that is under way or just done, for the status bar; empty: none.
   [[nodiscard]] std::string export_line() const;
+  /// Of the live run that is recorded to a file, or was last.
+  [[nodiscard]] const CopyRecording& copy() const noexcept { return copy_; }
   [[nodiscard]] bool exporting() const { return job_.state().running; }
 
  private:
@@ -36,6 +39,7 @@ class Dialogs {
   void note(Context& ctx);  // note_dialog.cpp
   // export_dialogs.cpp
   void export_to(Context& ctx, ExportFormat format);
+  void record_copy(Context& ctx);
   void save_table(Context& ctx);
   void save_picture(Context& ctx, const Parts& parts);
   /// The field for the file, and a sentence where there is one already. Returns whether Enter was pressed.
@@ -56,6 +60,7 @@ class Dialogs {
   FileList files_;
   std::string picked_;
   ExportJob job_;
+  CopyRecording copy_;
   bool part_only_ = false;   ///< what is shown of the run, not all of it
   bool with_other_ = true;   ///< the report compares with the second run
   std::string picture_of_;   ///< a panel; empty: the window

@@ -1,7 +1,9 @@
-// What asks where a report, a trace, tables or a picture is to be written, and what of the run.
+// What asks where a report, a trace, tables, a picture or a copy of a live run is to be written, and what of
+// the run.
 #include <algorithm>
 #include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/step_of.h"
@@ -85,7 +87,7 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
     ImGui::TextUnformatted(
         "A live run is exported from its recording: this window holds only the newest part of it, and the "
         "recorder has all. Where it is recorded (run --record, record), open that file in another window, "
-        "also while it is written; else `shardscope record FILE --listen ENDPOINT` records the next one. "
+        "also while it is written; else File, Record a copy writes what the collector still has of this one. "
         "Pictures and tables of this window can be saved at any time.");
     ImGui::PopTextWrapPos();
     if (ImGui::Button("Close")) close(ctx);
@@ -124,6 +126,29 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
     if (part_only_ && format == ExportFormat::kineto) order.steps = steps;
     if (format == ExportFormat::report && other && with_other_) order.other = app.other->source();
     job_.start(std::move(order));
+    close(ctx);
+  }
+}
+
+void Dialogs::record_copy(Context& ctx) {
+  AppState& app = ctx.app;
+  ImGui::TextUnformatted("Record the run that is shown to");
+  const bool entered = target_field(ctx, stem_of(*app.run) + ".zscope");
+  ImGui::PushTextWrapPos(0);
+  ImGui::TextDisabled(
+      "From the earliest event that its collector still has, until it is stopped, the run ends or this "
+      "window "
+      "is closed. Over a connection of its own: whatever the window shows, all of it is recorded.");
+  ImGui::PopTextWrapPos();
+  if (!app.run->live()) ImGui::TextDisabled("This window is not connected to the run any more");
+  const bool busy = copy_.state().running;
+  if (busy) ImGui::TextDisabled("Another copy is being recorded");
+  const bool possible = app.run->live() && !busy && !text_.empty();
+  if (confirm(ctx, is_there() ? "Replace" : "Record", possible) || (entered && possible)) {
+    CopyRecording::Order order{
+        .endpoint = app.run->source(), .target = text_, .key_file = app.run->key_file()};
+    if (app.store().event_count() > 0) order.zero_ns = app.store().origin_ns();
+    copy_.start(std::move(order));
     close(ctx);
   }
 }

@@ -97,6 +97,10 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
         "In the whole run: ±" +
             duration(bound.in_run_ns).text());
   if (const std::string line = dialogs_.export_line(); !line.empty()) piece(line, c.text, line);
+  // While it is recorded the strip under the top bar says so.
+  if (const CopyRecording::State copy = dialogs_.copy().state(); copy.done)
+    piece(dialogs_.copy().line(), copy.problem.empty() ? c.text : c.of(Meaning::trouble),
+          dialogs_.copy().line());
   if (!ctx.ui.notice.empty())
     piece(ctx.ui.notice, ctx.ui.notice_is_trouble ? c.of(Meaning::trouble) : c.text, ctx.ui.notice);
   piece(identify(app.store()).link, c.of(Meaning::reduce),

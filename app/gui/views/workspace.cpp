@@ -73,6 +73,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     start_page(ctx, room);
   } else if (all) {
     banner(ctx, room);
+    copy_strip(ctx, room);
     const Rect ruler = room.take_top(kStepRuler);
     placed_.push_back({"steps", ruler});
     step_ruler(ctx, ruler);
@@ -109,7 +110,9 @@ void Workspace::above(Context& ctx) {
   ctx.draw_overlay();
   dialogs_.draw(ctx, {registry_, docks_, recent_});
   ctx.ui.exporting = dialogs_.exporting();
-  if (ctx.ui.exporting) ctx.moving = true;
+  // Once more when it has ended: the line about it is drawn by the next frame.
+  const bool copied = std::exchange(ctx.ui.copying, dialogs_.copy().state().running);
+  if (ctx.ui.exporting || ctx.ui.copying || copied) ctx.moving = true;
   ctx.canvas.draw_on(ImGui::GetForegroundDrawList());
   if (ctx.app.paused()) ctx.canvas.outline(ctx.window, ctx.colors().accent, 1, 3);
   ctx.draw_tip();

@@ -50,6 +50,7 @@ class Workspace {
   void step_ruler(Context& ctx, Rect rect);
   // banner.cpp
   void banner(Context& ctx, Rect& room);
+  void copy_strip(Context& ctx, Rect& room);
   void finding_strip(Context& ctx, Rect& room);
   // status_bar.cpp
   void status_bar(Context& ctx, Rect rect);

@@ -1,0 +1,182 @@
+// A copy of a live run: whole from the middle of the run on, ended properly, and clear about what fails.
+#include "app/gui/model/copy_recording.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/analysis/summary.h"
+#include "app/collector/collector.h"
+#include "app/collector/viewer.h"
+#include "app/store/rank_end.h"
+#include "app/store/recording.h"
+#include "app/store/store.h"
+#include "instrumentation/clock.h"
+#include "instrumentation/wire.h"
+#include "tests/app/collector/test_rank.h"
+
+namespace shardscope::gui {
+namespace {
+
+namespace fs = std::filesystem;
+using collector::Collector;
+using collector::eventually;
+using collector::kEventsPerStep;
+using collector::Rank;
+using namespace std::chrono_literals;
+
+class Copy : public ::testing::Test {
+ protected:
+  Copy() : folder_(fs::temp_directory_path() / ("shardscope-copy-" + std::to_string(::getpid()))) {
+    fs::create_directories(folder_);
+  }
+  ~Copy() override { fs::remove_all(folder_); }
+  [[nodiscard]] std::string file(const char* name) const { return (folder_ / name).string(); }
+  void start(const std::string& target) { copy_.start({.endpoint = endpoint(), .target = target}); }
+  [[nodiscard]] std::string endpoint() const { return collector_->publish_endpoint(); }
+  [[nodiscard]] bool has(std::uint64_t events) const {
+    return eventually([&] { return copy_.state().events == events && !copy_.state().catching_up; });
+  }
+  [[nodiscard]] bool ended() const {
+    return eventually([&] { return copy_.state().done; });
+  }
+  void steps(std::uint32_t from, std::uint32_t to) {
+    for (std::uint32_t step = from; step < to; ++step) {
+      for (Rank* rank : {&first_, &second_}) rank->step(step, step == 3 ? 7 : 0);
+    }
+    for (Rank* rank : {&first_, &second_}) rank->settle();
+  }
+
+  fs::path folder_;
+  std::unique_ptr<Collector> collector_ = std::make_unique<Collector>(collector::local());
+  Rank first_{collector_->publish_endpoint(), 0, 2}, second_{collector_->publish_endpoint(), 1, 2};
+  CopyRecording copy_;
+};
+
+TEST_F(Copy, BegunInTheMiddleOfARunIsWhole) {
+  steps(0, 5);
+  ASSERT_TRUE(eventually([&] { return collector_->status().events == 10 * kEventsPerStep; }));
+  collector::Viewer viewer(endpoint());
+  store::Store seen;
+  ASSERT_TRUE(follow(viewer, seen, [&] { return seen.event_count() == 10 * kEventsPerStep; }));
+  copy_.start({.endpoint = endpoint(), .target = file("copy.zscope"), .zero_ns = seen.origin_ns()});
+  ASSERT_TRUE(has(10 * kEventsPerStep)) << copy_.line();
+  EXPECT_EQ(copy_.line().find("Recording a copy to " + file("copy.zscope") + ": "), 0U) << copy_.line();
+  EXPECT_TRUE(copy_.line().ends_with(", since 0.0 s")) << copy_.line();
+  EXPECT_GT(copy_.state().bytes, 0U);
+  start(file("other.zscope"));
+  EXPECT_FALSE(fs::exists(file("other.zscope"))) << "one at a time";
+
+  first_.link->post(instrumentation::wire::Body(instrumentation::wire::Text{
+      instrumentation::monotonic_now_ns(), instrumentation::Severity::warning, "mind the gap"}));
+  steps(5, 9);
+  for (Rank* rank : {&first_, &second_}) rank->finish();
+  ASSERT_TRUE(ended());
+  const CopyRecording::State state = copy_.state();
+  EXPECT_EQ(state.problem, "");
+  EXPECT_EQ(state.why_ended, "the run or its collector ended");
+  EXPECT_EQ(state.missing_pieces, 0U);
+  ASSERT_TRUE(follow(viewer, seen, [&] { return viewer.link() == collector::Viewer::Link::ended; }));
+
+  store::RecordingInfo info;
+  const store::Store copied = store::open_recording(file("copy.zscope"), &info);
+  EXPECT_TRUE(info.complete);
+  EXPECT_EQ(info.problems, std::vector<std::string>());
+  EXPECT_EQ(copied.event_count(), 2 * 9 * kEventsPerStep);
+  EXPECT_EQ(copied.dropped_count(), seen.dropped_count());
+  EXPECT_EQ(copied.dropped_count(), 14U) << "gaps are in the copy as they are in the run";
+  EXPECT_EQ(copied.origin_ns(), seen.origin_ns());
+  ASSERT_EQ(copied.steps().size(), 9U);
+  for (std::size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(copied.steps()[i].begin_ns, seen.steps()[i].begin_ns);
+    EXPECT_EQ(copied.steps()[i].end_ns, seen.steps()[i].end_ns);
+  }
+  ASSERT_EQ(copied.ranks().size(), 2U);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_TRUE(copied.ranks()[rank].finished);
+    EXPECT_EQ(copied.ranks()[rank].host, seen.ranks()[rank].host);
+    EXPECT_EQ(copied.ranks()[rank].events, seen.ranks()[rank].events);
+  }
+  EXPECT_EQ(copied.tables().model, "tiny");
+  const auto texts = collector::all_texts(copied);
+  EXPECT_NE(texts.find("mind the gap"), std::string::npos) << texts;
+  EXPECT_NE(texts.find("It ends because the run or its collector ended"), std::string::npos) << texts;
+
+  EXPECT_EQ(analysis::to_json(analysis::summarize(copied)), analysis::to_json(analysis::summarize(seen)));
+}
+
+TEST_F(Copy, StoppedIsWholeUpToThereAndStoppingTwiceIsHarmless) {
+  copy_.stop();  // there is none
+  EXPECT_EQ(copy_.line(), "");
+  steps(0, 4);
+  start(file("copy.zscope"));
+  ASSERT_TRUE(has(8 * kEventsPerStep)) << copy_.line();
+  copy_.stop();
+  copy_.stop();
+  ASSERT_TRUE(ended());
+  copy_.stop();
+  EXPECT_EQ(copy_.state().problem, "");
+  EXPECT_EQ(copy_.state().why_ended, "it was stopped");
+  steps(4, 6);
+  store::RecordingInfo info;
+  const store::Store copied = store::open_recording(file("copy.zscope"), &info);
+  EXPECT_TRUE(info.complete);
+  ASSERT_EQ(info.problems.size(), 1U);
+  EXPECT_NE(info.problems[0].find("recording ended first"), std::string::npos) << info.problems[0];
+  EXPECT_FALSE(store::first_failure(copied)) << "a rank that goes on is not taken for one that died";
+  EXPECT_EQ(copied.event_count(), 8 * kEventsPerStep);
+  EXPECT_FALSE(fs::exists(file("copy.zscope-wal")));
+  start(file("copy.zscope"));  // the next one, which replaces it
+  ASSERT_TRUE(has(12 * kEventsPerStep)) << copy_.line();
+}
+
+TEST_F(Copy, TheWindowsEndEndsTheFile) {
+  steps(0, 3);
+  {
+    CopyRecording copy;
+    copy.start({.endpoint = endpoint(), .target = file("copy.zscope")});
+    ASSERT_TRUE(eventually([&] { return copy.state().events == 6 * kEventsPerStep; }));
+  }
+  store::RecordingInfo info;
+  EXPECT_EQ(store::open_recording(file("copy.zscope"), &info).event_count(), 6 * kEventsPerStep);
+  EXPECT_TRUE(info.complete);
+}
+
+TEST_F(Copy, TheCollectorsEndEndsTheFile) {
+  steps(0, 3);
+  start(file("copy.zscope"));
+  ASSERT_TRUE(has(6 * kEventsPerStep));
+  collector_.reset();
+  ASSERT_TRUE(ended());
+  EXPECT_EQ(copy_.state().problem, "");
+  EXPECT_EQ(copy_.state().why_ended, "the run or its collector ended");
+  store::RecordingInfo info;
+  EXPECT_EQ(store::open_recording(file("copy.zscope"), &info).event_count(), 6 * kEventsPerStep);
+  EXPECT_TRUE(info.complete);
+}
+
+TEST_F(Copy, WhatCannotBeWrittenIsSaid) {
+  const std::string nowhere = file("none/copy.zscope");
+  start(nowhere);
+  ASSERT_TRUE(ended());
+  EXPECT_NE(copy_.state().problem.find(nowhere), std::string::npos) << copy_.state().problem;
+  EXPECT_EQ(copy_.line().find("The copy failed: "), 0U) << copy_.line();
+  std::ofstream(file("notes.txt")) << "kept";
+  start(file("notes.txt"));
+  ASSERT_TRUE(ended());
+  EXPECT_NE(copy_.state().problem.find("is not a recording"), std::string::npos) << copy_.state().problem;
+  std::string text;
+  std::ifstream(file("notes.txt")) >> text;
+  EXPECT_EQ(text, "kept");
+  start("/dev/full");
+  ASSERT_TRUE(ended());
+  EXPECT_NE(copy_.state().problem, "");
+}
+
+}  // namespace
+}  // namespace shardscope::gui
