@@ -21,7 +21,7 @@ constexpr std::int64_t kMs = 1'000'000;
 struct Held {
   std::optional<plan::KeepReason> reason;  ///< that the ranks give after the first use
   ev::StatusCause cause = ev::StatusCause::prefetch;
-  std::int64_t released_ms = 9;  ///< of the step's ten
+  std::int64_t released_ms = 9;  ///< of the step's ten; 0: never
   bool used = true;
 };
 
@@ -49,12 +49,14 @@ std::optional<Finding> found_with(const Held& held) {
       run.span(rank, at + 6 * kMs, at + 8 * kMs, EventKind::module_begin, StreamId::compute, module, step);
       run.instant(rank, at + 1, EventKind::param_status, StreamId::compute, 0, 1, 0,
                   status(plan::ParamStatus::available, held.cause), 1000);
-      memory(rank, at + 1, true, ev::MemoryCategory::param_gathered, 4000);
+      if (held.released_ms > 0 || step == 0)
+        memory(rank, at + 1, true, ev::MemoryCategory::param_gathered, 4000);
       if (held.reason)
         run.instant(rank, at + 2 * kMs, EventKind::release_kept, StreamId::host, 1, 0, ev::kNoId,
                     static_cast<std::uint8_t>(*held.reason), 1000);
       memory(rank, at + 4 * kMs, true, ev::MemoryCategory::activation, 8000);
       memory(rank, at + 5 * kMs, false, ev::MemoryCategory::activation, 8000);
+      if (held.released_ms == 0) continue;
       run.instant(rank, released, EventKind::param_status, StreamId::compute, 0, 1, ev::kNoId,
                   status(plan::ParamStatus::not_available, ev::StatusCause::release), 1000);
       memory(rank, released, false, ev::MemoryCategory::param_gathered, 4000);
@@ -87,6 +89,14 @@ TEST(HeldAfterUse, SaysHowMuchOfThePeakAndWhatToChange) {
               std::string::npos)
         << finding->evidence;
   }
+}
+
+TEST(HeldAfterUse, CountsWhatIsNotReleasedWithinTheStep) {
+  const auto finding = found_with({.reason = plan::KeepReason::reused_soon, .released_ms = 0});
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->cost_bytes, 4000);
+  // 4 ms between the uses and 2 after the second, until the step's end.
+  EXPECT_NE(finding->evidence.find("0.0229 MiB\u00b7ms"), std::string::npos) << finding->evidence;
 }
 
 TEST(HeldAfterUse, IsSilentWhereItIsReleasedUsedOrMeantToStay) {
