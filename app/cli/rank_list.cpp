@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 
 #include "app/cli/verb.h"
 
@@ -45,6 +47,20 @@ std::vector<std::uint32_t> ranks_of(const store::Store& store, std::string_view 
     list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
   }
   return ranks;
+}
+
+std::int64_t time_of(std::string_view option, std::string_view text) {
+  using Unit = std::pair<std::string_view, double>;
+  constexpr std::array kUnits{Unit{"", 1e9}, Unit{"s", 1e9}, Unit{"ms", 1e6}, Unit{"us", 1e3}, Unit{"ns", 1}};
+  constexpr double kMost = 9e18;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  for (const auto& [name, factor] : kUnits) {
+    if (error == std::errc{} && unit == name && number >= 0 && number * factor < kMost)
+      return std::llround(number * factor);
+  }
+  throw UserError(fmt::format("{} {}: is not like 1.25s or 300ms", option, text), 2);
 }
 
 std::optional<NumberRange> steps_of(std::string_view text) {

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "app/cli/checks.h"
 #include "app/cli/rank_list.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
@@ -10,6 +14,7 @@
 #include "app/export/csv.h"
 #include "app/export/kineto.h"
 #include "app/export/otlp.h"
+#include "app/export/part.h"
 #include "app/export/perfetto.h"
 #include "app/export/sqlite.h"
 #include "app/store/wall_clock.h"
@@ -29,6 +34,68 @@ void write_otlp(const store::Store& store, const std::string& recording, const E
   exporter::write_otlp(choice.out, store, options);
 }
 
+/// From the first step's begin to the last one's end, of all ranks: that end is in it, and with it the values
+/// of the step.
+void restrict_to_steps(const store::Store& store, const NumberRange& steps, exporter::ExportPart& part) {
+  std::int64_t from_ns = store::Store::kEnd, to_ns = store::Store::kBegin;
+  for (const store::StepRow& row : store.steps()) {
+    if (row.step < steps.first || row.step > steps.second) continue;
+    from_ns = std::min(from_ns, row.begin_ns);
+    to_ns = std::max(to_ns, row.end_ns == store::kOpen ? store::Store::kEnd : row.end_ns + 1);
+  }
+  if (from_ns >= to_ns)
+    throw UserError(
+        fmt::format("--steps {}-{}: none of them is in the recording", steps.first, steps.second));
+  part.from_ns = from_ns;
+  part.to_ns = to_ns;
+}
+
+exporter::ExportPart part_of(const store::Store& store, const ExportChoice& choice) {
+  exporter::ExportPart part;
+  part.ranks = ranks_of(store, choice.ranks);
+  if (const auto steps = steps_of(choice.steps)) restrict_to_steps(store, *steps, part);
+  if (!choice.from.empty()) part.from_ns = time_of("--from", choice.from);
+  if (!choice.to.empty()) part.to_ns = time_of("--to", choice.to);
+  if (part.from_ns >= part.to_ns)
+    throw UserError(fmt::format("--from {} --to {}: nothing lies between", choice.from, choice.to), 2);
+  if (part.from_ns != store::Store::kBegin && part.from_ns > store.end_ns())
+    throw UserError(fmt::format("--from {}: the recording ends at {} s", choice.from,
+                                static_cast<double>(store.end_ns()) / 1e9));
+  const std::vector<std::string> levels = detail_names();
+  if (!choice.detail.empty())
+    part.detail =
+        static_cast<instrumentation::Detail>(std::ranges::find(levels, choice.detail) - levels.begin());
+  return part;
+}
+
+/// Who has the export alone has to know what is wrong with the recording, and that this is a part of it. Both
+/// stand where the part has them.
+void say_in_it(store::Store& store, const std::vector<std::string>& problems, const ExportChoice& choice,
+               const exporter::ExportPart& part) {
+  store::Message message{
+      .at_ns = part.from_ns != store::Store::kBegin ? part.from_ns
+               : part.to_ns != store::Store::kEnd   ? 0
+                                                    : store.end_ns(),
+      .rank = part.ranks.empty() ? 0 : part.ranks.front(),
+      .severity = instrumentation::Severity::error,
+      .text = {},
+  };
+  for (const std::string& problem : problems) {
+    message.text = "recording: " + problem;
+    store.add_message(message);
+  }
+  if (part.whole()) return;
+  std::string text = "export: a part of the recording:";
+  for (const auto& [name, value] :
+       {std::pair("ranks", choice.ranks), std::pair("steps", choice.steps), std::pair("from", choice.from),
+        std::pair("to", choice.to), std::pair("detail", choice.detail)}) {
+    if (!value.empty()) text += fmt::format(" --{} {}", name, value);
+  }
+  message.severity = instrumentation::Severity::info;
+  message.text = text;
+  store.add_message(message);
+}
+
 }  // namespace
 
 const std::vector<std::string>& export_formats() {
@@ -36,18 +103,26 @@ const std::vector<std::string>& export_formats() {
   return kFormats;
 }
 
-int export_recording(const store::Store& store, const std::string& recording, const ExportChoice& choice) {
-  if (choice.format != "kineto" && choice.format != "otlp" && !(choice.ranks.empty() && choice.steps.empty()))
-    throw UserError("--ranks and --steps apply only to --format kineto and otlp", 2);
+int export_recording(store::Store& store, const std::string& recording,
+                     const std::vector<std::string>& problems, const ExportChoice& choice) {
+  const bool of_steps = choice.format == "kineto" || choice.format == "otlp";
+  if (of_steps && !(choice.from.empty() && choice.to.empty() && choice.detail.empty()))
+    throw UserError(
+        fmt::format("--from, --to and --detail do not apply to --format {}: its parts are --ranks "
+                    "and --steps",
+                    choice.format),
+        2);
+  const exporter::ExportPart part = of_steps ? exporter::ExportPart() : part_of(store, choice);
+  say_in_it(store, problems, choice, part);
   std::vector<std::string> written{choice.out};
   if (choice.format == "chrome") {
-    exporter::write_chrome(choice.out, store);
+    exporter::write_chrome(choice.out, store, part);
   } else if (choice.format == "perfetto") {
-    exporter::write_perfetto(choice.out, store);
+    exporter::write_perfetto(choice.out, store, part);
   } else if (choice.format == "sqlite") {
-    exporter::write_sqlite(choice.out, store);
+    exporter::write_sqlite(choice.out, store, part);
   } else if (choice.format == "csv") {
-    written = exporter::write_csv(choice.out, store);
+    written = exporter::write_csv(choice.out, store, part);
   } else if (choice.format == "otlp") {
     write_otlp(store, recording, choice);
   } else {

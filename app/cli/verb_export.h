@@ -13,12 +13,15 @@ namespace shardscope::cli {
 
 struct ExportChoice {
   std::string format = "chrome", out;
-  /// For the formats kineto and otlp: "0,4-7" and "10-20"; empty: all ranks; kineto: the steps that `summary`
-  /// measures, otlp: all.
+  /// "0,4-7" and "10-20"; empty: all ranks and steps; kineto: the steps that `summary` measures.
   std::string ranks, steps;
+  /// Not of kineto and otlp, whose parts are steps: times of the run ("1.25s") and a level of detail.
+  std::string from, to, detail;
 };
 
 /// `recording`: the file that `store` was read from.
-int export_recording(const store::Store& store, const std::string& recording, const ExportChoice& choice);
+/// `problems`: found when it was opened. They become messages of the export, as does that it is of a part.
+int export_recording(store::Store& store, const std::string& recording,
+                     const std::vector<std::string>& problems, const ExportChoice& choice);
 
 }  // namespace shardscope::cli

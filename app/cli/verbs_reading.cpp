@@ -383,11 +383,7 @@ void add_reading_verbs(CLI::App& app, Action& action) {
       add("export", "Write a recording in another tool's format", [](const Reading& reading) {
         store::RecordingInfo info;
         store::Store store = open(reading.file, info);
-        // A reader of this file alone has to know as well.
-        for (const std::string& problem : info.problems) {
-          store.add_message({store.end_ns(), 0, instrumentation::Severity::error, "recording: " + problem});
-        }
-        return export_recording(store, reading.file, reading.exported);
+        return export_recording(store, reading.file, info.problems, reading.exported);
       });
   ExportChoice& choice = exported->exported;
   out->add_option("--format", choice.format,
@@ -396,10 +392,18 @@ void add_reading_verbs(CLI::App& app, Action& action) {
       ->check(CLI::IsMember(export_formats()))
       ->capture_default_str();
   out->add_option("-o,--output", choice.out, "File to write (csv, kineto: folder)")->required();
-  out->add_option("--ranks", choice.ranks, "kineto, otlp: these ranks, like 0,4-7 (default: all)");
-  out->add_option("--steps", choice.steps,
-                  "kineto, otlp: these steps, like 10-20 (default: otlp all, kineto those that summary "
-                  "measures, without warm-up)");
+  out->add_option("--ranks", choice.ranks, "Only these ranks, like 0,4-7");
+  CLI::Option* steps =
+      out->add_option("--steps", choice.steps,
+                      "Only these steps, like 10-20 (default: all, kineto those that summary measures, "
+                      "without warm-up)");
+  out->add_option("--from", choice.from,
+                  "Not kineto, otlp: only what overlaps the time from 1.25s of the run on; spans whole")
+      ->excludes(steps);
+  out->add_option("--to", choice.to, "... and before this time")->excludes(steps);
+  out->add_option("--detail", choice.detail,
+                  "Not kineto, otlp: only what a run emits up to this level; figures of steps stay")
+      ->check(CLI::IsMember(detail_names()));
 }
 
 }  // namespace shardscope::cli

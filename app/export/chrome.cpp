@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <ostream>
 #include <stdexcept>
 #include <unordered_map>
@@ -32,15 +33,15 @@ int tid_of(ev::StreamId stream) noexcept { return static_cast<int>(stream) + 1; 
 
 class ChromeWriter {
  public:
-  ChromeWriter(std::ostream& out, const Store& store, const ChromeOptions& options)
-      : out_(out), store_(store), options_(options) {}
+  ChromeWriter(std::ostream& out, const Store& store, const ExportPart& part)
+      : out_(out), store_(store), part_(part) {}
 
   void write() {
     header();
     for (const store::RankRow& rank : store_.ranks()) {
-      if (options_.rank && *options_.rank != rank.rank) continue;
+      if (!part_.has_rank(rank.rank)) continue;
       metadata(rank);
-      params_ = store::collective_params(store_, rank.rank);
+      params_ = params_of(store_, rank.rank, part_);
       for (const store::LaneId lane : store_.lanes()) {
         if (lane.rank == rank.rank) spans(lane);
       }
@@ -57,16 +58,21 @@ class ChromeWriter {
   }
 
  private:
+  [[nodiscard]] std::optional<std::uint32_t> first_rank() const {
+    for (const store::RankRow& row : store_.ranks()) {
+      if (part_.has_rank(row.rank)) return row.rank;
+    }
+    return std::nullopt;
+  }
+
   void header() {
     const ev::RunTables& run = store_.tables();
-    const std::uint32_t rank = options_.rank            ? *options_.rank
-                               : store_.ranks().empty() ? 0
-                                                        : store_.ranks().front().rank;
     text_ += "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":" +
              std::to_string(store_.origin_ns());
     text_ += ",\"distributedInfo\":{\"backend\":";
     append_json(text_, run.device == "cuda" ? "nccl" : "mpi");
-    text_ += ",\"rank\":" + std::to_string(rank) + ",\"world_size\":" + std::to_string(run.world) + "}";
+    text_ += ",\"rank\":" + std::to_string(first_rank().value_or(0)) +
+             ",\"world_size\":" + std::to_string(run.world) + "}";
     text_ += ",\"traceName\":";
     append_json(text_, run.run_id);
     text_ += ",\"shardscope\":{\"model\":";
@@ -98,9 +104,7 @@ class ChromeWriter {
   }
   /// One that lies outside of the range that is exported is taken back.
   void close() {
-    const bool before =
-        until_ns_ < options_.from_ns || (until_ns_ == options_.from_ns && from_ns_ < options_.from_ns);
-    if (!named_ && (before || from_ns_ >= options_.to_ns)) {
+    if (!named_ && !part_.overlaps(from_ns_, until_ns_)) {
       text_.resize(begun_);
       first_ = was_first_;
       return;
@@ -171,7 +175,7 @@ class ChromeWriter {
   }
 
   void spans(store::LaneId lane) {
-    walk_overlapping(store_, lane, options_.from_ns, options_.to_ns, [&](const WalkedSpan& walked) {
+    walk_part(store_, lane, part_, [&](const WalkedSpan& walked) {
       const Span& span = *walked.span;
       std::string name = span_label(store_, lane.rank, span);
       // HTA and TraceLens know communication by names that begin with "nccl", as PyTorch's do.
@@ -263,7 +267,7 @@ class ChromeWriter {
   }
 
   void flows(std::uint32_t rank) {
-    for (const Flow& flow : gather_flows(store_, rank, options_.from_ns, options_.to_ns)) {
+    for (const Flow& flow : flows_of(store_, rank, part_)) {
       open("s", "gather", "gather_to_wait", rank, tid_of(ev::StreamId::gather), flow.from_ns);
       text_ += ",\"id\":" + std::to_string(flow.id);
       close();
@@ -274,7 +278,7 @@ class ChromeWriter {
   }
 
   void instants(std::uint32_t rank) {
-    store_.for_each_instant(rank, options_.from_ns, options_.to_ns, [&](const ev::Event& event) {
+    for_each_instant(store_, rank, part_, [&](const ev::Event& event) {
       const auto at = static_cast<std::int64_t>(event.ticks);
       switch (event.kind) {
         case EventKind::prefetch_issued: {
@@ -348,11 +352,7 @@ class ChromeWriter {
       if (!store_.memory_peak(rank, pool)) continue;
       const std::string name = std::string("memory ") + store::name_of(pool) + " (bytes)";
       std::int64_t last = -1;
-      store_.for_each_instant(rank, options_.from_ns, options_.to_ns, [&](const ev::Event& event) {
-        if (event.kind != EventKind::memory_alloc && event.kind != EventKind::memory_free) return;
-        const auto at = static_cast<std::int64_t>(event.ticks);
-        if (ev::as<EventKind::memory_alloc>(event).pool != pool || at == last)
-          return;  // one sample for each instant
+      const auto counter = [&](std::int64_t at) {
         last = at;
         const store::MemorySample sample = store_.memory_at(rank, pool, at);
         open("C", name, "memory", rank, 0, at);
@@ -362,18 +362,27 @@ class ChromeWriter {
         }
         text_ += '}';
         close();
+      };
+      const auto begin = state_begins(store_, rank, part_);
+      if (begin && part_.has_kind(EventKind::memory_alloc)) counter(*begin);
+      for_each_instant(store_, rank, part_, [&](const ev::Event& event) {
+        if (event.kind != EventKind::memory_alloc && event.kind != EventKind::memory_free) return;
+        const auto at = static_cast<std::int64_t>(event.ticks);
+        if (ev::as<EventKind::memory_alloc>(event).pool != pool || at == last)
+          return;  // one sample for each instant
+        counter(at);
       });
     }
   }
 
   void run_counters() {
-    if (store_.ranks().empty()) return;
-    const std::uint32_t pid = options_.rank ? *options_.rank : store_.ranks().front().rank;
+    const auto pid = first_rank();
+    if (!pid) return;
     for (const store::StepRow& step : store_.steps()) {
       if (step.end_ns == store::kOpen) continue;
       const auto counter = [&](const char* name, double value) {
         if (!std::isfinite(value)) return;
-        open("C", name, "training", pid, 0, step.end_ns);
+        open("C", name, "training", *pid, 0, step.end_ns);
         text_ += ",\"args\":{\"";
         text_ += name;
         text_ += "\":";
@@ -389,7 +398,7 @@ class ChromeWriter {
   void gaps() {
     std::uint64_t id = 0;
     for (const store::Gap& gap : store_.gaps()) {
-      if (options_.rank && *options_.rank != gap.rank) continue;
+      if (!part_.has(gap)) continue;
       const std::string name = "missing: " + store::what_is_missing(gap);
       ++id;
       for (const char* phase : {"b", "e"}) {
@@ -405,7 +414,7 @@ class ChromeWriter {
   /// Where a rank did not end as it should, and so its slices do not go on.
   void rank_ends() {
     for (const store::RankRow& rank : store_.ranks()) {
-      if (options_.rank && *options_.rank != rank.rank) continue;
+      if (!part_.has_rank(rank.rank)) continue;
       const store::RankEnd end = store::rank_end(store_, rank);
       if (!store::is_failure(end.how)) continue;
       open("i", store::text_of(end), "rank_end", rank.rank, tid_of(ev::StreamId::host), end.at_ns);
@@ -418,7 +427,7 @@ class ChromeWriter {
 
   void messages() {
     for (const store::Message& message : store_.messages()) {
-      if (options_.rank && *options_.rank != message.rank) continue;
+      if (!part_.has(message)) continue;
       open("i", message.text, "message", message.rank, tid_of(ev::StreamId::host), message.at_ns);
       text_ += ",\"s\":\"p\",\"args\":{";
       argument("severity", store::name_of(message.severity));
@@ -429,7 +438,7 @@ class ChromeWriter {
 
   std::ostream& out_;
   const Store& store_;
-  const ChromeOptions& options_;
+  const ExportPart& part_;
   std::string text_;
   bool first_ = true;
   // Of the event that was opened last.
@@ -441,13 +450,13 @@ class ChromeWriter {
 
 }  // namespace
 
-void write_chrome(std::ostream& out, const Store& store, const ChromeOptions& options) {
-  ChromeWriter(out, store, options).write();
+void write_chrome(std::ostream& out, const Store& store, const ExportPart& part) {
+  ChromeWriter(out, store, part).write();
 }
 
-void write_chrome(const std::string& path, const Store& store, const ChromeOptions& options) {
+void write_chrome(const std::string& path, const Store& store, const ExportPart& part) {
   OutputFile file(path);
-  file.write([&](std::ostream& out) { write_chrome(out, store, options); });
+  file.write([&](std::ostream& out) { write_chrome(out, store, part); });
   file.commit();
 }
 

@@ -92,13 +92,13 @@ class Table {
   bool first_ = true;
 };
 
-void write_spans(Table& t, const Store& store) {
+void write_spans(Table& t, const Store& store, const ExportPart& part) {
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params;
-  std::uint32_t params_of = ev::kNoId;
+  std::uint32_t rank = ev::kNoId;
   for (const store::LaneId lane : store.lanes()) {
-    if (lane.rank != params_of) params = store::collective_params(store, lane.rank);
-    params_of = lane.rank;
-    walk_spans(store, lane, [&](const WalkedSpan& walked) {
+    if (lane.rank != rank) params = params_of(store, lane.rank, part);
+    rank = lane.rank;
+    walk_part(store, lane, part, [&](const WalkedSpan& walked) {
       const store::Span& s = *walked.span;
       t.cell(std::int64_t{lane.rank}).cell(store::name_of(lane.stream)).cell(std::int64_t{s.depth});
       t.cell(ev::name_of(s.kind)).cell(span_label(store, lane.rank, s)).cell(std::int64_t{s.code});
@@ -115,8 +115,9 @@ void write_spans(Table& t, const Store& store) {
   }
 }
 
-void write_steps(Table& t, const Store& store) {
+void write_steps(Table& t, const Store& store, const ExportPart& part) {
   for (const store::StepRow& s : store.steps()) {
+    if (!part.overlaps(s)) continue;
     t.cell(std::int64_t{s.step}).time(s.begin_ns).time(s.end_ns).cell(s.paused_ns).cell(s.tokens);
     store::for_each_step_column([&](const store::StepValue& value) { t.cell(s.*value.member); },
                                 [&] { t.cell(std::int64_t{s.skipped}); });
@@ -132,9 +133,10 @@ std::string step_columns() {
   return columns;
 }
 
-void write_ranks(Table& t, const Store& store) {
+void write_ranks(Table& t, const Store& store, const ExportPart& part) {
   constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
   for (const store::RankRow& r : store.ranks()) {
+    if (!part.has_rank(r.rank)) continue;
     t.cell(std::int64_t{r.rank}).cell(r.host).cell(std::int64_t{r.pid}).cell(std::int64_t{r.finished});
     t.cell(std::int64_t{r.exit_code})
         .cell(static_cast<std::int64_t>(r.events))
@@ -151,7 +153,7 @@ void write_ranks(Table& t, const Store& store) {
   }
 }
 
-void write_params(Table& t, const Store& store) {
+void write_params(Table& t, const Store& store, const ExportPart& /*part*/) {
   for (const ev::ParamInfo& p : store.tables().params) {
     std::string shape;
     for (const std::int64_t dim : p.shape) shape += (shape.empty() ? "" : "x") + std::to_string(dim);
@@ -160,7 +162,7 @@ void write_params(Table& t, const Store& store) {
   }
 }
 
-void write_modules(Table& t, const Store& store) {
+void write_modules(Table& t, const Store& store, const ExportPart& /*part*/) {
   for (const ev::ModuleInfo& m : store.tables().modules) {
     std::string params;
     for (const std::uint32_t p : m.params) params += (params.empty() ? "" : " ") + std::to_string(p);
@@ -168,16 +170,22 @@ void write_modules(Table& t, const Store& store) {
   }
 }
 
-void write_slices(Table& t, const Store& store) {
+void write_slices(Table& t, const Store& store, const ExportPart& part) {
   for (const ev::SliceInfo& s : store.tables().slices) {
+    if (!part.has_rank(s.rank)) continue;
     t.cell(std::int64_t{s.param}).cell(std::int64_t{s.rank}).cell(s.param_offset).cell(s.shard_offset);
     t.cell(s.elems).cell(s.padding_elems).end_row();
   }
 }
 
-void write_status(Table& t, const Store& store) {
+void write_status(Table& t, const Store& store, const ExportPart& part) {
   for (const store::RankRow& rank : store.ranks()) {
-    store.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
+    for_each_status_before(store, rank.rank, part, [&](std::uint32_t param, const store::ParamState& state) {
+      t.cell(std::int64_t{rank.rank}).cell(state.since_ns).id(param);
+      t.cell(store::status_name(state.status)).cell(store::name_of(state.cause));
+      t.id(state.module).id(state.gather).cell(std::string_view()).end_row();
+    });
+    for_each_instant(store, rank.rank, part, [&](const ev::Event& e) {
       if (e.kind != ev::EventKind::param_status) return;
       const auto change = ev::as<ev::EventKind::param_status>(e);
       t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks)).id(change.param);
@@ -187,9 +195,15 @@ void write_status(Table& t, const Store& store) {
   }
 }
 
-void write_memory(Table& t, const Store& store) {
+void write_memory(Table& t, const Store& store, const ExportPart& part) {
   for (const store::RankRow& rank : store.ranks()) {
-    store.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
+    for_each_memory_before(store, rank.rank, part,
+                           [&](ev::MemoryPool pool, ev::MemoryCategory category, std::int64_t bytes) {
+                             t.cell(std::int64_t{rank.rank}).cell(part.from_ns).cell(store::name_of(pool));
+                             t.cell(store::name_of(category)).cell(bytes);
+                             t.cell(std::string_view()).cell(std::string_view()).end_row();
+                           });
+    for_each_instant(store, rank.rank, part, [&](const ev::Event& e) {
       if (e.kind != ev::EventKind::memory_alloc && e.kind != ev::EventKind::memory_free) return;
       t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks));
       const auto memory = ev::as<ev::EventKind::memory_alloc>(e);
@@ -200,9 +214,9 @@ void write_memory(Table& t, const Store& store) {
   }
 }
 
-void write_events(Table& t, const Store& store) {
+void write_events(Table& t, const Store& store, const ExportPart& part) {
   for (const store::RankRow& rank : store.ranks()) {
-    store.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
+    for_each_instant(store, rank.rank, part, [&](const ev::Event& e) {
       t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks)).cell(ev::name_of(e.kind));
       t.cell(store::name_of(e.stream))
           .cell(std::int64_t{e.code})
@@ -216,14 +230,16 @@ void write_events(Table& t, const Store& store) {
   }
 }
 
-void write_messages(Table& t, const Store& store) {
+void write_messages(Table& t, const Store& store, const ExportPart& part) {
   for (const store::Message& m : store.messages()) {
+    if (!part.has(m)) continue;
     t.cell(m.at_ns).cell(std::int64_t{m.rank}).cell(store::name_of(m.severity)).cell(m.text).end_row();
   }
 }
 
-void write_gaps(Table& t, const Store& store) {
+void write_gaps(Table& t, const Store& store, const ExportPart& part) {
   for (const store::Gap& g : store.gaps()) {
+    if (!part.has(g)) continue;
     t.cell(std::int64_t{g.rank}).cell(g.begin_ns).cell(g.end_ns);
     if (g.events > 0) {
       t.cell(static_cast<std::int64_t>(g.events));
@@ -235,17 +251,18 @@ void write_gaps(Table& t, const Store& store) {
   }
 }
 
-void write_times(Table& t, const analysis::Digest& digest) {
+void write_times(Table& t, const analysis::Digest& digest, const ExportPart& part) {
   constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
   for (const analysis::StepDigest& step : digest.steps()) {
     for (const analysis::RankStep& rank : step.ranks) {
+      if (!part.has_rank(rank.rank) || !part.overlaps(rank.begin_ns, rank.end_ns)) continue;
       const analysis::TimePartition& time = rank.time;
       t.cell(std::int64_t{step.step}).cell(std::int64_t{rank.rank}).cell(rank.begin_ns).cell(rank.end_ns);
       t.cell(time.total_ns).cell(time.checkpoint_ns);
-      for (const std::int64_t part :
+      for (const std::int64_t share :
            {time.compute_ns, time.exposed_comm_ns, time.exposed_copy_ns, time.idle_ns}) {
         if (time.known()) {
-          t.cell(part);
+          t.cell(share);
         } else {
           t.cell(kMissing);
         }
@@ -272,7 +289,7 @@ void write_bandwidths(Table& t, const Store& store, const analysis::Digest& dige
 struct Page {
   const char* file;
   const char* header;
-  void (*write)(Table&, const Store&);
+  void (*write)(Table&, const Store&, const ExportPart&);
   std::string (*more_columns)() = nullptr;
 };
 constexpr Page kPages[] = {
@@ -294,6 +311,8 @@ constexpr Page kPages[] = {
     {"messages.csv", "at_ns,rank,severity,text", write_messages},
     {"gaps.csv", "rank,begin_ns,end_ns,events,shed,messages,reason", write_gaps},
 };
+/// Figures of all measured steps: a part has none.
+constexpr const char* kBandwidths = "bandwidths.csv";
 constexpr const char* kTimeColumns =
     "step,rank,begin_ns,end_ns,total_ns,checkpoint_ns,compute_ns,exposed_comm_ns,exposed_copy_ns,idle_ns,"
     "unrecorded_ns,events_missing";
@@ -302,10 +321,14 @@ constexpr const char* kBandwidthColumns =
 
 }  // namespace
 
-std::vector<std::string> write_csv(const std::string& folder, const Store& store) {
+std::vector<std::string> write_csv(const std::string& folder, const Store& store, const ExportPart& part) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw std::runtime_error(folder + ": cannot make the folder: " + error.message());
+  if (!part.whole() && std::filesystem::exists(std::filesystem::path(folder) / kBandwidths))
+    throw std::runtime_error(
+        folder + ": holds " + kBandwidths +
+        " of a whole run, which would be read with this part: remove it or choose another folder");
   std::vector<std::string> paths;
   const auto write = [&](const char* file, const std::string& header, const auto& rows) {
     const std::filesystem::path path = std::filesystem::path(folder) / file;
@@ -316,12 +339,13 @@ std::vector<std::string> write_csv(const std::string& folder, const Store& store
   };
   for (const Page& page : kPages) {
     write(page.file, page.header + (page.more_columns != nullptr ? page.more_columns() : std::string()),
-          [&](Table& table) { page.write(table, store); });
+          [&](Table& table) { page.write(table, store, part); });
   }
   // What is computed comes of one pass over the steps.
   const analysis::Digest digest = analysis::digest_of(store);
-  write("step_times.csv", kTimeColumns, [&](Table& table) { write_times(table, digest); });
-  write("bandwidths.csv", kBandwidthColumns, [&](Table& table) { write_bandwidths(table, store, digest); });
+  write("step_times.csv", kTimeColumns, [&](Table& table) { write_times(table, digest, part); });
+  if (part.whole())
+    write(kBandwidths, kBandwidthColumns, [&](Table& table) { write_bandwidths(table, store, digest); });
   return paths;
 }
 

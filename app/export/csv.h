@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/export/part.h"
 #include "app/store/store.h"
 
 namespace shardscope::exporter {
@@ -11,6 +12,7 @@ namespace shardscope::exporter {
 /// Writes spans.csv, steps.csv, ranks.csv, params.csv, modules.csv, slices.csv, status.csv, memory.csv,
 /// events.csv, messages.csv and gaps.csv into `folder`, which is made if it is not there. Returns their
 /// paths. Throws std::runtime_error: path, reason.
-std::vector<std::string> write_csv(const std::string& folder, const store::Store& store);
+std::vector<std::string> write_csv(const std::string& folder, const store::Store& store,
+                                   const ExportPart& part = {});
 
 }  // namespace shardscope::exporter

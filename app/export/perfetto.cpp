@@ -56,13 +56,15 @@ constexpr std::uint64_t end_track(std::uint32_t rank) { return process_track(ran
 
 class PerfettoWriter {
  public:
-  PerfettoWriter(std::ostream& out, const Store& store) : out_(out), store_(store) {}
+  PerfettoWriter(std::ostream& out, const Store& store, const ExportPart& part)
+      : out_(out), store_(store), part_(part) {}
 
   void write() {
     for (const store::RankRow& rank : store_.ranks()) {
+      if (!part_.has_rank(rank.rank)) continue;
       describe(rank);
       collect_flows(rank.rank);
-      params_ = store::collective_params(store_, rank.rank);
+      params_ = params_of(store_, rank.rank, part_);
       for (const store::LaneId lane : store_.lanes()) {
         if (lane.rank == rank.rank) spans(lane);
       }
@@ -159,7 +161,7 @@ class PerfettoWriter {
   void collect_flows(std::uint32_t rank) {
     from_.clear();
     to_.clear();
-    for (const Flow& flow : gather_flows(store_, rank)) {
+    for (const Flow& flow : flows_of(store_, rank, part_)) {
       from_[flow.from_ns].push_back(flow.id);
       to_[flow.to_ns].push_back(flow.id);
     }
@@ -172,7 +174,7 @@ class PerfettoWriter {
       for (; !ends.empty() && ends.back() <= ns; ends.pop_back())
         send(ends.back(), event(track_event::kEnd, track));
     };
-    walk_spans(store_, lane, [&](const WalkedSpan& walked) {
+    walk_part(store_, lane, part_, [&](const WalkedSpan& walked) {
       const store::Span& span = *walked.span;
       close_until(span.begin_ns);
       Protobuf begin = event(track_event::kBegin, track);
@@ -221,11 +223,7 @@ class PerfettoWriter {
       store::CategoryBytes last{};
       std::array<bool, ev::kMemoryCategoryCount> described{};
       std::int64_t last_ns = -1;
-      store_.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
-        if (e.kind != EventKind::memory_alloc && e.kind != EventKind::memory_free) return;
-        const auto at = static_cast<std::int64_t>(e.ticks);
-        if (ev::as<EventKind::memory_alloc>(e).pool != static_cast<ev::MemoryPool>(p) || at == last_ns)
-          return;
+      const auto counters = [&](std::int64_t at) {
         last_ns = at;
         const store::MemorySample sample = store_.memory_at(rank, pool, at);
         for (std::size_t c = 0; c < last.size(); ++c) {
@@ -237,6 +235,13 @@ class PerfettoWriter {
           counter.varint(track_event::kCounterValue, static_cast<std::uint64_t>(sample.bytes[c]));
           send(at, std::move(counter));
         }
+      };
+      const auto begin = state_begins(store_, rank, part_);
+      if (begin && part_.has_kind(EventKind::memory_alloc)) counters(*begin);
+      for_each_instant(store_, rank, part_, [&](const ev::Event& e) {
+        if (e.kind != EventKind::memory_alloc && e.kind != EventKind::memory_free) return;
+        const auto at = static_cast<std::int64_t>(e.ticks);
+        if (ev::as<EventKind::memory_alloc>(e).pool == pool && at != last_ns) counters(at);
       });
     }
   }
@@ -255,6 +260,7 @@ class PerfettoWriter {
   void gaps() {
     std::unordered_map<std::uint32_t, bool> described;
     for (const store::Gap& gap : store_.gaps()) {
+      if (!part_.has(gap)) continue;
       if (!described[gap.rank])
         describe_track(gap_track(gap.rank), "events missing", process_track(gap.rank));
       described[gap.rank] = true;
@@ -269,6 +275,7 @@ class PerfettoWriter {
   void messages() {
     std::unordered_set<std::uint32_t> described;
     for (const store::Message& message : store_.messages()) {
+      if (!part_.has(message)) continue;
       if (described.insert(message.rank).second)
         describe_track(message_track(message.rank), "messages", process_track(message.rank));
       Protobuf instant = event(track_event::kInstant, message_track(message.rank));
@@ -281,7 +288,7 @@ class PerfettoWriter {
   void rank_ends() {
     for (const store::RankRow& rank : store_.ranks()) {
       const store::RankEnd end = store::rank_end(store_, rank);
-      if (!store::is_failure(end.how)) continue;
+      if (!store::is_failure(end.how) || !part_.has_rank(rank.rank) || !part_.has_time(end.at_ns)) continue;
       describe_track(end_track(rank.rank), "end of the rank", process_track(rank.rank));
       Protobuf instant = event(track_event::kInstant, end_track(rank.rank));
       annotate(instant, "exit_message", end.exit_message);
@@ -296,7 +303,8 @@ class PerfettoWriter {
       more.message(descriptor::kCounter, Protobuf());
       describe_track(++track, counter_name(value), 0, more);
       for (const store::StepRow& step : store_.steps()) {
-        if (step.end_ns == store::kOpen || !std::isfinite(step.*value.member)) continue;
+        if (step.end_ns == store::kOpen || !part_.has_time(step.end_ns) || !std::isfinite(step.*value.member))
+          continue;
         Protobuf counter = event(track_event::kCounter, track);
         counter.real(track_event::kDoubleCounterValue, step.*value.member);
         send(step.end_ns, std::move(counter));
@@ -314,6 +322,7 @@ class PerfettoWriter {
 
   std::ostream& out_;
   const Store& store_;
+  const ExportPart& part_;
   std::unordered_map<std::string, std::uint64_t> names_;
   std::unordered_map<std::int64_t, std::vector<std::uint64_t>> from_, to_;  ///< flow ids by time
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;    ///< by collective, of one rank
@@ -322,11 +331,13 @@ class PerfettoWriter {
 
 }  // namespace
 
-void write_perfetto(std::ostream& out, const Store& store) { PerfettoWriter(out, store).write(); }
+void write_perfetto(std::ostream& out, const Store& store, const ExportPart& part) {
+  PerfettoWriter(out, store, part).write();
+}
 
-void write_perfetto(const std::string& path, const Store& store) {
+void write_perfetto(const std::string& path, const Store& store, const ExportPart& part) {
   OutputFile file(path);
-  file.write([&](std::ostream& out) { write_perfetto(out, store); });
+  file.write([&](std::ostream& out) { write_perfetto(out, store, part); });
   file.commit();
 }
 

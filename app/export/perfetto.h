@@ -4,14 +4,15 @@
 #include <iosfwd>
 #include <string>
 
+#include "app/export/part.h"
 #include "app/store/store.h"
 
 namespace shardscope::exporter {
 
 /// One process per rank, one track per stream, counters of memory by category, flows from each gather to
 /// the waits for it.
-void write_perfetto(std::ostream& out, const store::Store& store);
+void write_perfetto(std::ostream& out, const store::Store& store, const ExportPart& part = {});
 /// The same to a file, whole or not at all. Throws std::runtime_error: path, reason.
-void write_perfetto(const std::string& path, const store::Store& store);
+void write_perfetto(const std::string& path, const store::Store& store, const ExportPart& part = {});
 
 }  // namespace shardscope::exporter

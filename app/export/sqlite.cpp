@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -105,7 +106,8 @@ std::int64_t copy_kind(ev::GpuWork work) {
 
 class Tables {
  public:
-  Tables(Database& database, const Store& store) : db_(database), store_(store) {}
+  Tables(Database& database, const Store& store, const ExportPart& part)
+      : db_(database), store_(store), part_(part) {}
 
   void write() {
     environment();
@@ -115,14 +117,15 @@ class Tables {
     copy_ = db_.prepare("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES(?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)");
     collective_ =
         db_.prepare("INSERT INTO SHARDSCOPE_COLLECTIVES VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
-    std::uint32_t params_of = ev::kNoId;
+    std::uint32_t rank = ev::kNoId;
     for (const store::LaneId lane : store_.lanes()) {
-      if (lane.rank != params_of) {
-        params_ = store::collective_params(store_, lane.rank);
+      if (!part_.has_rank(lane.rank)) continue;
+      if (lane.rank != rank) {
+        params_ = params_of(store_, lane.rank, part_);
         computation(lane.rank);
       }
-      params_of = lane.rank;
-      walk_spans(store_, lane, [&](const WalkedSpan& walked) { span(lane, walked); });
+      rank = lane.rank;
+      walk_part(store_, lane, part_, [&](const WalkedSpan& walked) { span(lane, walked); });
     }
     ranks();
     steps();
@@ -167,7 +170,7 @@ class Tables {
   void computation(std::uint32_t rank) {
     std::vector<analysis::Interval> known;
     store_.for_each_span(
-        {rank, ev::StreamId::host}, 0, Store::kBegin, Store::kEnd, [&](const store::Span& step) {
+        {rank, ev::StreamId::host}, 0, part_.from_ns, part_.to_ns, [&](const store::Span& step) {
           if (step.kind != ev::EventKind::step_begin) return;
           const analysis::StepWindow window{ev::as<ev::EventKind::step_begin>(step).step, step.begin_ns,
                                             store::time_of(store_, rank, step).until_ns};
@@ -178,6 +181,8 @@ class Tables {
             // What a GPU recorded has a row of its own.
             if (work.kind != WorkClass::compute || (work.span && work.span->kind == ev::EventKind::gpu_begin))
               continue;
+            const ev::EventKind shown = work.span ? work.span->kind : ev::EventKind::module_begin;
+            if (!part_.has_kind(shown) || !part_.overlaps(work.begin_ns, work.end_ns)) continue;
             kernel_row(rank, work.stream, work.begin_ns, work.end_ns,
                        work.span ? subject(*work.span) : ev::kNoId,
                        work.span ? span_label(store_, rank, *work.span) : work.name);
@@ -284,10 +289,11 @@ class Tables {
     Statement row = db_.prepare("INSERT INTO SHARDSCOPE_RANKS VALUES(?1,?2,?3,?4,?5)");
     Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_PAUSES VALUES(?1,?2,?3)");
     for (const store::RankRow& rank : store_.ranks()) {
+      if (!part_.has_rank(rank.rank)) continue;
       row.bind(1, std::int64_t{rank.rank}).bind(2, rank.host).bind(3, rank.last_ns);
       row.bind(4, store::text_of(store::rank_end(store_, rank))).bind(5, rank.exit_message).run();
       store_.for_each_span(
-          {rank.rank, ev::StreamId::host}, store::kPauses, Store::kBegin, Store::kEnd,
+          {rank.rank, ev::StreamId::host}, store::kPauses, part_.from_ns, part_.to_ns,
           [&](const store::Span& pause) {
             insert.bind(1, std::int64_t{rank.rank}).bind(2, pause.begin_ns);
             bind_end(
@@ -310,6 +316,7 @@ class Tables {
         columns + ")");
     Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_STEPS VALUES(" + places + ")");
     for (const store::StepRow& s : store_.steps()) {
+      if (!part_.overlaps(s)) continue;
       insert.bind(1, std::int64_t{s.step}).bind(2, s.begin_ns);
       bind_where(insert, 3, s.end_ns, s.end_ns != store::kOpen);
       insert.bind(4, s.paused_ns).bind(5, s.tokens);
@@ -337,26 +344,48 @@ class Tables {
     }
   }
 
+  static void status_row(Statement& row, std::uint32_t rank, std::int64_t at_ns, std::uint32_t param,
+                         std::uint8_t status, ev::StatusCause cause, std::uint32_t module,
+                         std::uint32_t gather) {
+    row.bind(1, std::int64_t{rank}).bind(2, at_ns).bind(3, std::int64_t{param});
+    row.bind(4, store::status_name(status)).bind(5, store::name_of(cause));
+    bind_id(row, 6, module);
+    bind_id(row, 7, gather);
+    row.run();
+  }
+  static void memory_row(Statement& row, std::uint32_t rank, std::int64_t at_ns, ev::MemoryPool pool,
+                         ev::MemoryCategory category, std::int64_t delta_bytes,
+                         std::optional<std::int64_t> pool_bytes) {
+    row.bind(1, std::int64_t{rank}).bind(2, at_ns).bind(3, store::name_of(pool));
+    row.bind(4, store::name_of(category)).bind(5, delta_bytes);
+    bind_where(row, 6, pool_bytes.value_or(0), pool_bytes.has_value());
+    row.run();
+  }
+
   void instants() {
     Statement status = db_.prepare("INSERT INTO SHARDSCOPE_PARAM_STATUS VALUES(?1,?2,?3,?4,?5,?6,?7)");
     Statement memory = db_.prepare("INSERT INTO SHARDSCOPE_MEMORY VALUES(?1,?2,?3,?4,?5,?6)");
     for (const store::RankRow& rank : store_.ranks()) {
-      store_.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
+      for_each_status_before(store_, rank.rank, part_,
+                             [&](std::uint32_t param, const store::ParamState& state) {
+                               status_row(status, rank.rank, state.since_ns, param, state.status, state.cause,
+                                          state.module, state.gather);
+                             });
+      for_each_memory_before(store_, rank.rank, part_,
+                             [&](ev::MemoryPool pool, ev::MemoryCategory category, std::int64_t bytes) {
+                               memory_row(memory, rank.rank, part_.from_ns, pool, category, bytes,
+                                          std::nullopt);
+                             });
+      for_each_instant(store_, rank.rank, part_, [&](const ev::Event& e) {
         const auto at = static_cast<std::int64_t>(e.ticks);
         if (e.kind == ev::EventKind::param_status) {
           const auto change = ev::as<ev::EventKind::param_status>(e);
-          status.bind(1, std::int64_t{rank.rank}).bind(2, at).bind(3, std::int64_t{change.param});
-          status.bind(4, store::status_name(ev::status_of(change.status.bits)));
-          status.bind(5, store::name_of(change.cause));
-          bind_id(status, 6, change.module);
-          bind_id(status, 7, change.gather);
-          status.run();
+          status_row(status, rank.rank, at, change.param, ev::status_of(change.status.bits), change.cause,
+                     change.module, change.gather);
         } else if (e.kind == ev::EventKind::memory_alloc || e.kind == ev::EventKind::memory_free) {
           const auto change = ev::as<ev::EventKind::memory_alloc>(e);
-          memory.bind(1, std::int64_t{rank.rank}).bind(2, at).bind(3, store::name_of(change.pool));
-          memory.bind(4, store::name_of(change.category));
-          memory.bind(5, e.kind == ev::EventKind::memory_alloc ? change.bytes : -change.bytes);
-          memory.bind(6, change.pool_bytes).run();
+          memory_row(memory, rank.rank, at, change.pool, change.category,
+                     e.kind == ev::EventKind::memory_alloc ? change.bytes : -change.bytes, change.pool_bytes);
         }
       });
     }
@@ -365,6 +394,7 @@ class Tables {
   void gaps() {
     Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_GAPS VALUES(?1,?2,?3,?4,?5,?6,?7)");
     for (const store::Gap& g : store_.gaps()) {
+      if (!part_.has(g)) continue;
       insert.bind(1, std::int64_t{g.rank}).bind(2, g.begin_ns).bind(3, g.end_ns);
       bind_where(insert, 4, static_cast<std::int64_t>(g.events), g.events > 0);
       insert.bind(5, static_cast<std::int64_t>(g.shed));
@@ -380,6 +410,7 @@ class Tables {
         db_.prepare("INSERT INTO SHARDSCOPE_STEP_TIMES VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
     for (const analysis::StepDigest& step : digest.steps()) {
       for (const analysis::RankStep& rank : step.ranks) {
+        if (!part_.has_rank(rank.rank) || !part_.overlaps(rank.begin_ns, rank.end_ns)) continue;
         const analysis::TimePartition& time = rank.time;
         times.bind(1, std::int64_t{step.step}).bind(2, std::int64_t{rank.rank});
         times.bind(3, rank.begin_ns).bind(4, rank.end_ns).bind(5, time.total_ns).bind(6, time.checkpoint_ns);
@@ -394,6 +425,10 @@ class Tables {
         }
         times.bind(11, time.unrecorded_ns).bind(12, std::int64_t{rank.recorded.events_missing}).run();
       }
+    }
+    if (!part_.whole()) {  // figures of all measured steps: a part has none
+      db_.execute("DROP TABLE SHARDSCOPE_BANDWIDTHS");
+      return;
     }
     const analysis::Summary summary = analysis::summarize(store_, digest);
     Statement ops = db_.prepare("INSERT INTO SHARDSCOPE_BANDWIDTHS VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)");
@@ -410,6 +445,7 @@ class Tables {
   void messages() {
     Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_MESSAGES VALUES(?1,?2,?3,?4)");
     for (const store::Message& m : store_.messages()) {
+      if (!part_.has(m)) continue;
       insert.bind(1, m.at_ns).bind(2, std::int64_t{m.rank}).bind(3, store::name_of(m.severity));
       insert.bind(4, m.text).run();
     }
@@ -417,6 +453,7 @@ class Tables {
 
   Database& db_;
   const Store& store_;
+  const ExportPart& part_;
   std::unordered_map<std::string, std::int64_t> strings_;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;  ///< by collective, of one rank
   analysis::IntervalSet in_steps_;  ///< steps of that rank of which computation() has written the kernels
@@ -425,7 +462,7 @@ class Tables {
 
 }  // namespace
 
-void write_sqlite(const std::string& path, const Store& store) {
+void write_sqlite(const std::string& path, const Store& store, const ExportPart& part) {
   if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
     throw std::runtime_error(path + ": exists and is no file; a database needs one: choose another name");
   refuse_recording(path);
@@ -437,7 +474,7 @@ void write_sqlite(const std::string& path, const Store& store) {
     database.execute("PRAGMA synchronous = OFF");
     database.execute("BEGIN");
     database.execute(kSchema);
-    Tables(database, store).write();
+    Tables(database, store, part).write();
     database.execute("COMMIT");
     database.close();
   } catch (const store::DatabaseError& error) {

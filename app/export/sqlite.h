@@ -4,12 +4,13 @@
 
 #include <string>
 
+#include "app/export/part.h"
 #include "app/store/store.h"
 
 namespace shardscope::exporter {
 
 /// Writes a new file at `path`, whole or not at all (temporary file, then rename). Throws
 /// std::runtime_error: path, reason.
-void write_sqlite(const std::string& path, const store::Store& store);
+void write_sqlite(const std::string& path, const store::Store& store, const ExportPart& part = {});
 
 }  // namespace shardscope::exporter

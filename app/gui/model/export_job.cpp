@@ -14,6 +14,7 @@
 #include "app/export/html_report.h"
 #include "app/export/kineto.h"
 #include "app/export/output_file.h"
+#include "app/export/part.h"
 #include "app/export/perfetto.h"
 #include "app/export/span_walk.h"
 #include "app/export/sqlite.h"
@@ -121,23 +122,22 @@ void ExportJob::write(const Order& order, const store::Store& store, const store
     const std::lock_guard lock(mutex_);
     state_.share = share;
   });
+  exporter::ExportPart part;
+  if (order.range_ns) std::tie(part.from_ns, part.to_ns) = *order.range_ns;
   switch (order.format) {
     case ExportFormat::report:
       break;
     case ExportFormat::csv:
-      (void)exporter::write_csv(order.target, store);
+      (void)exporter::write_csv(order.target, store, part);
       break;
-    case ExportFormat::chrome: {
-      exporter::ChromeOptions options;
-      if (order.range_ns) std::tie(options.from_ns, options.to_ns) = *order.range_ns;
-      exporter::write_chrome(order.target, store, options);
+    case ExportFormat::chrome:
+      exporter::write_chrome(order.target, store, part);
       break;
-    }
     case ExportFormat::perfetto:
-      exporter::write_perfetto(order.target, store);
+      exporter::write_perfetto(order.target, store, part);
       break;
     case ExportFormat::sqlite:
-      exporter::write_sqlite(order.target, store);
+      exporter::write_sqlite(order.target, store, part);
       break;
     case ExportFormat::kineto:
       (void)exporter::write_kineto(order.target, store, {.ranks = {}, .steps = order.steps});

@@ -34,7 +34,7 @@ class ExportJob {
     ExportFormat format{};
     std::string recording, target;
     std::string other = {};  ///< report: the run that it is compared with
-    std::optional<std::pair<std::int64_t, std::int64_t>> range_ns = {};  ///< Chrome trace: only that
+    std::optional<std::pair<std::int64_t, std::int64_t>> range_ns = {};  ///< not report, Kineto: only that
     std::optional<std::pair<std::uint32_t, std::uint32_t>> steps = {};   ///< Kineto: first and last
   };
   /// Nothing happens while another one is under way.

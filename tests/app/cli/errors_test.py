@@ -4,6 +4,7 @@
 Usage: errors_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
 import contextlib
+import csv
 import json
 import os
 import pathlib
@@ -394,12 +395,43 @@ class Errors(CommandTest):
             self.refused([*kineto, "--ranks", "0,5"], "--ranks 5", "no such rank")
             self.refused([*kineto, "--ranks", "1-0"], "--ranks 1-0", "0,4-7")
             self.refused([*kineto, "--steps", "one"], "--steps one", "10-20")
-            self.refused(["export", recording, "--steps", "1", "-o", "/dev/null"], "--steps", "kineto")
             self.refused(["export", recording, "--format", "kineto", "-o", recording], str(recording), "cannot make the folder")
             self.refused([*kineto, "--steps", "1000-2000"], "steps 1000-2000", "none of them", "0-1")
             said(*kineto, "--ranks", "1", "--steps", "0-1")
             self.assertEqual(["rank_1.json"], [file.name for file in (pathlib.Path(folder) / "trace").iterdir()])
             self.refused([*kineto, "--ranks", "0"], "trace: holds rank_1.json")
+
+    def test_parts_of_an_export(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            recording = folder / "run.zscope"
+            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "3", "-o", recording)
+            for form in ("kineto", "otlp"):
+                for more in (["--from", "0.1"], ["--to", "1ms"], ["--detail", "phases"]):
+                    self.refused(["export", recording, "--format", form, "-o", folder / "no", *more], f"--format {form}", "--steps")
+            for form in ("chrome", "perfetto", "csv", "sqlite"):
+                export = ["export", recording, "--format", form, "-o", folder / "no"]
+                self.refused([*export, "--ranks", "0,5"], "--ranks 5", "no such rank")
+                self.refused([*export, "--steps", "7-9"], "--steps 7-9", "none of them")
+                self.refused([*export, "--from", "soon"], "--from soon", "1.25s")
+                self.refused([*export, "--from", "2ms", "--to", "1ms"], "--from 2ms --to 1ms", "nothing lies between")
+                self.refused([*export, "--from", "1000s"], "--from 1000s", "the recording ends at")
+                self.refused([*export, "--from", "0", "--steps", "1"], "--from", "--steps")
+                self.refused([*export, "--detail", "more"], "--detail", "phases")
+                self.assertFalse((folder / "no").exists())
+            said("export", recording, "--format", "csv", "-o", folder / "part", "--ranks", "1", "--steps", "1")
+            with open(folder / "part/spans.csv", newline="") as file:
+                spans = list(csv.DictReader(file))
+            self.assertEqual({span["rank"] for span in spans}, {"1"})
+            self.assertIn("ProfilerStep#1", {span["label"] for span in spans})
+            self.assertNotIn("ProfilerStep#0", {span["label"] for span in spans})
+            with open(folder / "part/steps.csv", newline="") as file:
+                self.assertIn("1", {row["step"] for row in csv.DictReader(file)})
+            with open(folder / "part/messages.csv", newline="") as file:
+                self.assertIn("--ranks 1 --steps 1", [row["text"] for row in csv.DictReader(file)][-1])
+            self.refused(["export", recording, "--format", "csv", "-o", folder / "part", "--ranks", "7"], "--ranks 7")
+            said("export", recording, "--format", "csv", "-o", folder / "part")
+            self.refused(["export", recording, "--format", "csv", "-o", folder / "part", "--ranks", "1"], "bandwidths.csv", "another folder")
 
     def test_a_full_disk_takes_nothing_in_silence(self):
         for arguments in (["--help"], ["estimate", "zero2", "--params", "1000000"]):

@@ -145,7 +145,6 @@ class Otlp(CommandTest):
         for more, words in ((["--ranks", "7"], "--ranks 7"), (["--steps", "x"], "--steps x"), (["--steps", "50-60"], "steps 50-60")):
             self.refused(["export", "--format", "otlp", "-o", self.folder / "no", *more, recording], words)
             self.assertFalse((self.folder / "no").exists())
-        self.refused(["export", "--format", "chrome", "-o", self.folder / "no", "--ranks", "0", recording], "kineto and otlp")
 
     def test_the_decoder_refuses_what_is_not_the_schema(self):
         span = {"traceId": "ab" * 16, "spanId": "cd" * 8, "name": "x", "kind": 1, "startTimeUnixNano": "1", "endTimeUnixNano": "2"}

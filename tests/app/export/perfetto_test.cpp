@@ -3,11 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "tests/app/store/synthetic_run.h"
 
@@ -69,9 +74,9 @@ Message decode(const std::string& bytes) {
   return message;
 }
 
-std::vector<Message> packets(const store::Store& store) {
+std::vector<Message> packets(const store::Store& store, const ExportPart& part = {}) {
   std::ostringstream out;
-  write_perfetto(out, store);
+  write_perfetto(out, store, part);
   std::vector<Message> all;
   const Message trace = decode(out.str());
   for (const auto& [field, bytes] : trace.texts) {
@@ -165,6 +170,79 @@ TEST(Perfetto, LossIsACounter) {
   }
   ASSERT_EQ(values.size(), store.steps().size());
   for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], store.steps()[i].loss);
+}
+
+/// A slice as a reader has it: track, begin, end.
+using Slice = std::tuple<std::uint64_t, std::int64_t, std::int64_t>;
+
+struct Read {
+  std::multiset<Slice> slices;
+  std::set<std::string> categories;
+  std::map<std::uint64_t, std::int64_t> first_value, first_at;  ///< of counters of integers, by track
+  std::set<std::uint64_t> tracks;                               ///< that are described
+};
+
+Read read(const store::Store& store, const ExportPart& part) {
+  Read out;
+  std::map<std::uint64_t, std::vector<std::int64_t>> open;
+  for (const Message& packet : packets(store, part)) {
+    if (packet.has(60)) out.tracks.insert(decode(packet.text(60)).number(1));
+    if (!packet.has(11)) continue;
+    const Message event = decode(packet.text(11));
+    const std::uint64_t track = event.number(11);
+    const auto at = static_cast<std::int64_t>(packet.number(8));
+    if (event.number(9) == 1) {
+      open[track].push_back(at);
+      out.categories.insert(event.text(22));
+    } else if (event.number(9) == 2) {
+      out.slices.emplace(track, open[track].back(), at);
+      open[track].pop_back();
+    } else if (event.number(9) == 4 && event.numbers.contains(30)) {
+      out.first_value.try_emplace(track, static_cast<std::int64_t>(event.number(30)));
+      out.first_at.try_emplace(track, at);
+    }
+  }
+  return out;
+}
+
+TEST(Perfetto, ARangeIsWhatOverlapsItOfTheWhole) {
+  const store::Store store = store::make_synthetic_store();
+  const std::int64_t from = store.end_ns() / 3, to = store.end_ns() / 2;
+  const Read whole = read(store, {}), part = read(store, {.ranks = {1, 3}, .from_ns = from, .to_ns = to});
+  std::multiset<Slice> expected;
+  for (const Slice& slice : whole.slices) {
+    const auto& [track, begin, end] = slice;
+    const std::uint64_t rank = (track >> 16) - 1;
+    if ((rank == 1 || rank == 3) && begin < to && (end > from || begin >= from)) expected.insert(slice);
+  }
+  EXPECT_EQ(part.slices, expected);
+  EXPECT_GT(std::ranges::count_if(expected, [&](const Slice& s) { return std::get<1>(s) < from; }), 1)
+      << "whole, not cut";
+  for (const std::uint64_t track : part.tracks) {
+    if (track >= 1U << 16) {
+      EXPECT_TRUE((track >> 16) == 2 || (track >> 16) == 4) << track;
+    }
+  }
+  // What is in use when the range begins: a counter of each category.
+  std::int64_t sum = 0;
+  for (const auto& [track, at] : part.first_at) {
+    if (at != from || track >> 16 != 2 || (track & 0xFFFFU) >= 256 + 32) continue;
+    sum += part.first_value.at(track);
+  }
+  EXPECT_EQ(sum, store.memory_at(1, ev::MemoryPool::device, from).total());
+  EXPECT_GT(sum, 0);
+}
+
+TEST(Perfetto, ALevelLeavesOutWhatIsFiner) {
+  const store::Store store = store::make_synthetic_store();
+  const Read whole = read(store, {}), part = read(store, {.detail = ev::Detail::phases});
+  EXPECT_TRUE(whole.categories.contains("module_begin"));
+  EXPECT_TRUE(part.categories.contains("step_begin"));
+  EXPECT_TRUE(part.categories.contains("phase_begin"));
+  EXPECT_FALSE(part.categories.contains("module_begin"));
+  EXPECT_FALSE(part.categories.contains("collective_begin"));
+  EXPECT_TRUE(part.first_value.empty()) << "memory is of the level params";
+  EXPECT_FALSE(whole.first_value.empty());
 }
 
 }  // namespace

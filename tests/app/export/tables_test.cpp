@@ -11,6 +11,7 @@
 #include "app/export/csv.h"
 #include "app/export/sqlite.h"
 #include "tests/app/analysis/run_builder.h"
+#include "tests/app/export/read_tables.h"
 #include "tests/app/store/synthetic_run.h"
 #include "tests/temporary_folder.h"
 
@@ -25,33 +26,6 @@ class TablesTest : public testing::Test {
   test::TemporaryFolder temporary_;
   fs::path folder_ = temporary_.path();
 };
-
-/// Cells of a CSV text by RFC 4180.
-std::vector<std::vector<std::string>> parse(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(in)), {});
-  std::vector<std::vector<std::string>> rows(1, {""});
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
-      rows.back().back() += '"';
-      ++i;
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (!quoted && c == ',') {
-      rows.back().emplace_back();
-    } else if (!quoted && c == '\r') {
-      continue;
-    } else if (!quoted && c == '\n') {
-      rows.push_back({""});
-    } else {
-      rows.back().back() += c;
-    }
-  }
-  rows.pop_back();
-  return rows;
-}
 
 /// One rank, two steps; of the second a stretch in which a module ended was dropped.
 store::Store store_with_a_gap() {
@@ -81,7 +55,7 @@ store::Store store_with_a_gap() {
 TEST_F(TablesTest, UnrecordedTimeIsAPartOfAStepOfItsOwn) {
   const store::Store store = store_with_a_gap();
   (void)write_csv((folder_ / "csv").string(), store);
-  const auto rows = parse(folder_ / "csv" / "step_times.csv");
+  const auto rows = test::parse_csv(folder_ / "csv" / "step_times.csv");
   ASSERT_EQ(rows.size(), 3U);
   const auto column = [&](const char* name) {
     return static_cast<std::size_t>(std::ranges::find(rows[0], name) - rows[0].begin());
@@ -105,18 +79,18 @@ TEST_F(TablesTest, CsvHoldsEverySpanStepAndParameter) {
   const std::vector<std::string> paths = write_csv((folder_ / "csv").string(), store);
   EXPECT_EQ(paths.size(), 13U);
   for (const std::string& path : paths) {
-    const auto rows = parse(path);
+    const auto rows = test::parse_csv(path);
     for (const auto& row : rows) ASSERT_EQ(row.size(), rows[0].size()) << path;
   }
   std::size_t spans = 0;
   for (const store::LaneId lane : store.lanes()) {
     for (std::uint8_t d = 0; d < store.depth_count(lane); ++d) spans += store.spans(lane, d).size();
   }
-  EXPECT_EQ(parse(folder_ / "csv/spans.csv").size(), spans + 1);
-  const auto steps = parse(folder_ / "csv/steps.csv");
+  EXPECT_EQ(test::parse_csv(folder_ / "csv/spans.csv").size(), spans + 1);
+  const auto steps = test::parse_csv(folder_ / "csv/steps.csv");
   ASSERT_EQ(steps.size(), store.steps().size() + 1);
   EXPECT_EQ(std::stod(steps[1][5]), store.steps()[0].loss);
-  EXPECT_EQ(parse(folder_ / "csv/params.csv").size(), store.tables().params.size() + 1);
+  EXPECT_EQ(test::parse_csv(folder_ / "csv/params.csv").size(), store.tables().params.size() + 1);
 }
 
 TEST_F(TablesTest, CsvQuotesAndLeavesMissingValuesEmpty) {
@@ -127,7 +101,7 @@ TEST_F(TablesTest, CsvQuotesAndLeavesMissingValuesEmpty) {
   store.ingest(chunk);
   store.add_message({.at_ns = 1, .rank = 0, .severity = ev::Severity::warning, .text = "a, \"b\"\nc"});
   write_csv(folder_.string(), store);
-  EXPECT_EQ(parse(folder_ / "messages.csv")[1][3], "a, \"b\"\nc");
+  EXPECT_EQ(test::parse_csv(folder_ / "messages.csv")[1][3], "a, \"b\"\nc");
   // RFC 4180 ends every line with CR LF, the header's too.
   std::ifstream in(folder_ / "messages.csv", std::ios::binary);
   std::string header;
@@ -140,11 +114,11 @@ TEST_F(TablesTest, CsvQuotesAndLeavesMissingValuesEmpty) {
     formulas.add_message({.at_ns = at++, .rank = 0, .severity = ev::Severity::info, .text = text});
   const fs::path computed = folder_ / "formulas";
   write_csv(computed.string(), formulas);
-  const auto texts = parse(computed / "messages.csv");
+  const auto texts = test::parse_csv(computed / "messages.csv");
   const std::vector<std::string> expected = {"'=HYPERLINK(1)", "'+1", "'-1", "'@SUM(A1)",
                                              "'\t=1",          "a=1", "1-1"};
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(texts.at(i + 1)[3], expected[i]);
-  const auto step = parse(folder_ / "steps.csv")[1];
+  const auto step = test::parse_csv(folder_ / "steps.csv")[1];
   EXPECT_EQ(step[2], "");  // it has not ended
   EXPECT_EQ(step[5], "");  // no loss is not a loss of zero
 }
@@ -171,7 +145,7 @@ TEST_F(TablesTest, SaysByHowMuchGradientsWereClippedAndWhichWayInputGoes) {
             [](const ev::Event& a, const ev::Event& b) { return a.ticks < b.ticks; });
   store.ingest(chunk);
   write_csv(folder_.string(), store);
-  const auto steps = parse(folder_ / "steps.csv");
+  const auto steps = test::parse_csv(folder_ / "steps.csv");
   EXPECT_EQ(steps[0][steps[0].size() - 2], "clip_factor");
   EXPECT_EQ(steps[1][steps[1].size() - 2], "0.5");
   EXPECT_EQ(steps[0].back(), "eval_loss");
@@ -199,28 +173,6 @@ TEST_F(TablesTest, CsvSaysWhereItCannotWrite) {
   EXPECT_THROW(write_csv((folder_ / "file").string(), store::Store()), std::runtime_error);
 }
 
-/// What a query answers: one number.
-class Queries {
- public:
-  explicit Queries(const std::string& path) {
-    EXPECT_EQ(sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
-  }
-  ~Queries() { sqlite3_close(db_); }
-  Queries(const Queries&) = delete;
-  Queries& operator=(const Queries&) = delete;
-  [[nodiscard]] std::int64_t operator()(const char* sql) const {
-    sqlite3_stmt* statement = nullptr;
-    EXPECT_EQ(sqlite3_prepare_v2(db_, sql, -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(db_);
-    EXPECT_EQ(sqlite3_step(statement), SQLITE_ROW);
-    const std::int64_t value = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return value;
-  }
-
- private:
-  sqlite3* db_ = nullptr;
-};
-
 /// A module's own work beside that of a module in it, a pause, an optimizer on the host, and a module between
 /// two steps.
 TEST_F(TablesTest, KernelsInSqliteAreAllThatWasComputed) {
@@ -239,7 +191,7 @@ TEST_F(TablesTest, KernelsInSqliteAreAllThatWasComputed) {
   }
   const std::string path = (folder_ / "run.sqlite").string();
   write_sqlite(path, run.build());
-  const Queries number(path);
+  const test::Queries number(path);
   // Within a step no two of them overlap, so that their lengths add up.
   const std::int64_t in_steps = number(
       "SELECT sum(k.end - k.start) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.shortName "
@@ -254,7 +206,7 @@ TEST_F(TablesTest, SqliteAnswersQueriesForNsightSystems) {
   const store::Store store = store::make_synthetic_store();
   const std::string path = (folder_ / "run.sqlite").string();
   write_sqlite(path, store);
-  const Queries number(path);
+  const test::Queries number(path);
   std::int64_t gathers = 0;
   std::int64_t longest = 0;
   for (const store::Span& span : store.spans({1, ev::StreamId::gather}, 0)) {
