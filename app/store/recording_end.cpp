@@ -47,7 +47,7 @@ void name_absent(const RecordingEnd::Read& read, bool complete, Store& store, Pr
 void cut_off_connected(Database& database, Store& store, Problems& problems) {
   problems.guard("ranks", [&] {
     Statement rows = database.prepare("SELECT rank FROM ranks WHERE connected = 1 AND finished = 0");
-    while (rows.step()) store.note_cut_off(static_cast<std::uint32_t>(rows.integer(0)), 0);
+    while (rows.step()) RecordedRun(store).note_cut_off(static_cast<std::uint32_t>(rows.integer(0)), 0);
   });
 }
 
