@@ -189,5 +189,21 @@ TEST(HeldAfterUse, AReasonBelongsToWhatWasKeptForANextUse) {
   EXPECT_TRUE(stretches[0].unassigned);
 }
 
+/// The parameter is 4000 bytes, and that much of what is gathered at the peak is held after a use.
+TEST(HeldAfterUse, ExplainsGatheredParametersThatAreMostlyItsOwn) {
+  for (const std::int64_t gathered : {7900, 8100}) {
+    const auto findings = findings_of({.gathered_bytes = gathered, .other_bytes = 100});
+    const auto found = with("held_after_use", findings);
+    ASSERT_TRUE(found) << gathered;
+    EXPECT_EQ(found->cost_bytes, 4000);
+    const auto peak = with("gathered_peak", findings);
+    EXPECT_EQ(peak.has_value(), gathered > 8000) << gathered;
+    EXPECT_EQ(found->explains.empty(), gathered > 8000) << gathered;
+    if (peak) {
+      EXPECT_EQ(peak->cost_bytes, gathered);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardscope::analysis
