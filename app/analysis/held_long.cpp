@@ -132,21 +132,26 @@ class Reader {
     }
   }
 
-  /// Hosts run ahead of their devices: a reason in the step's time may belong to the step before or after.
-  /// The reasons are those of the stretches, in order, where there are as many; else only where all are
-  /// alike.
+  /// Hosts run ahead of their devices: a reason in the step's time may belong to the step before or after, so
+  /// that times do not say which is whose. Where there are as many reasons as stretches up to a next use they
+  /// are theirs, in order, and none is left for what was released; else they are only where all are alike,
+  /// and one of what was released only where there are more than next uses account for.
   void add_reasons(Held& held) {
     const auto kept =
         static_cast<std::size_t>(std::ranges::count_if(held.stretches, &HeldStretch::used_again));
-    const bool alike = !held.reasons.empty() && std::ranges::all_of(held.reasons, [&](auto one) {
-      return one == held.reasons.front();
-    });
+    const std::size_t given = held.reasons.size();
+    const bool alike =
+        given > 0 && std::ranges::all_of(held.reasons, [&](auto one) { return one == held.reasons.front(); });
     std::size_t next = 0;
     for (HeldStretch& one : held.stretches) {
-      if (held.reasons.size() == kept && one.used_again) {
-        one.reason = held.reasons[next++];
-      } else if (alike) {
-        one.reason = held.reasons.front();
+      if (one.used_again || given > kept) {
+        if (given == kept) {
+          one.reason = held.reasons[next++];
+        } else if (alike) {
+          one.reason = held.reasons.front();
+        } else {
+          one.unassigned = given > 0;
+        }
       }
       if (one.length_ns() > 0 && one.reason != plan::KeepReason::persistent) stretches_.push_back(one);
     }

@@ -31,8 +31,9 @@ struct HeldStretch {
   std::int64_t bytes = 0;                    ///< whole
   std::int64_t begin_ns = 0, end_ns = 0;     ///< of the run
   bool used_again = false;                   ///< else it was released, or is whole at the end of the step
-  std::optional<plan::KeepReason> reason{};  ///< the last that the rank gave before its end
-  bool for_program = false;                  ///< gathered by the program itself (GatheredParameters)
+  std::optional<plan::KeepReason> reason{};  ///< why it was kept; nothing where that is not known
+  bool unassigned = false;   ///< reasons of the parameter were recorded, but not which of them is its own
+  bool for_program = false;  ///< gathered by the program itself (GatheredParameters)
   [[nodiscard]] std::int64_t length_ns() const noexcept { return end_ns - begin_ns; }
 };
 

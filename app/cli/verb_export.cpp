@@ -34,14 +34,13 @@ void write_otlp(const store::Store& store, const std::string& recording, const E
   exporter::write_otlp(choice.out, store, options);
 }
 
-/// From the first step's begin to the last one's end, of all ranks: that end is in it, and with it the values
-/// of the step.
+/// From the first step's begin to the last one's end, of all ranks.
 void restrict_to_steps(const store::Store& store, const NumberRange& steps, exporter::ExportPart& part) {
   std::int64_t from_ns = store::Store::kEnd, to_ns = store::Store::kBegin;
   for (const store::StepRow& row : store.steps()) {
     if (row.step < steps.first || row.step > steps.second) continue;
     from_ns = std::min(from_ns, row.begin_ns);
-    to_ns = std::max(to_ns, row.end_ns == store::kOpen ? store::Store::kEnd : row.end_ns + 1);
+    to_ns = std::max(to_ns, row.end_ns == store::kOpen ? store::Store::kEnd : row.end_ns);
   }
   if (from_ns >= to_ns)
     throw UserError(
@@ -56,7 +55,7 @@ exporter::ExportPart part_of(const store::Store& store, const ExportChoice& choi
   if (const auto steps = steps_of(choice.steps)) restrict_to_steps(store, *steps, part);
   if (!choice.from.empty()) part.from_ns = time_of("--from", choice.from);
   if (!choice.to.empty()) part.to_ns = time_of("--to", choice.to);
-  if (part.from_ns >= part.to_ns)
+  if (part.from_ns >= part.to_ns || part.to_ns <= 0)
     throw UserError(fmt::format("--from {} --to {}: nothing lies between", choice.from, choice.to), 2);
   if (part.from_ns != store::Store::kBegin && part.from_ns > store.end_ns())
     throw UserError(fmt::format("--from {}: the recording ends at {} s", choice.from,

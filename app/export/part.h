@@ -14,8 +14,9 @@ namespace shardscope::exporter {
 
 /// [Note: part of a recording]
 /// Spans that overlap the range are whole: one that reaches over an end of it is not cut, so that its length
-/// is that of the recording. Instants and values of steps are those in [from, to). What a counter or a
-/// parameter's status was when the range begins stands in front of its changes, where it is known.
+/// is that of the recording. So are steps, and their values with them, and stretches with missing events.
+/// Instants and messages are those in [from, to). What a counter or a parameter's status was when the range
+/// begins stands in front of its changes, where it is known.
 struct ExportPart {
   std::vector<std::uint32_t> ranks = {};  ///< empty: all
   /// Nanoseconds on the run's clock.

@@ -126,8 +126,9 @@ void point_at_worst(const Facts& facts, const Kind& kind, Finding& finding) {
 
 }  // namespace
 
-bool Found::has(std::string_view id) const {
-  return std::ranges::any_of(findings_, [&](const Finding& one) { return one.id == id; });
+const Finding* Found::find(std::string_view id) const {
+  const auto found = std::ranges::find(findings_, id, &Finding::id);
+  return found == findings_.end() ? nullptr : &*found;
 }
 
 void Found::add_by_cost(const Facts& facts, double cost_ms, Finding finding, ev::Severity most) {

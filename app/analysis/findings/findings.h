@@ -67,7 +67,8 @@ inline constexpr double kLeastCostMs = 0.1, kLeastWarningMs = 0.5;
 
 class Found {
  public:
-  [[nodiscard]] bool has(std::string_view id) const;
+  [[nodiscard]] const Finding* find(std::string_view id) const;  ///< null: none; until one is added
+  [[nodiscard]] bool has(std::string_view id) const { return find(id) != nullptr; }
   void add(Finding finding) { findings_.push_back(std::move(finding)); }
   /// Severity by its cost: nothing is added below kNote or kLeastCostMs.
   void add_by_cost(const Facts& facts, double cost_ms, Finding finding,

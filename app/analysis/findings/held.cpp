@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -10,25 +11,49 @@
 #include <vector>
 
 #include "app/analysis/findings/findings.h"
+#include "app/analysis/framework.h"
 #include "app/analysis/held_long.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/quantity_text.h"
+#include "runtime/plan/compat.h"
 
 namespace shardscope::analysis::findings {
 namespace {
 
 /// Why a parameter was still whole.
-enum class Why : std::uint8_t { reuse, prefetched, reshard_off, program, returned, other };
-constexpr std::array kWhys{Why::reuse,   Why::prefetched, Why::reshard_off,
-                           Why::program, Why::returned,   Why::other};
+enum class Why : std::uint8_t {
+  reuse,
+  prefetched,
+  reshard_off,
+  program,
+  returned,
+  other_module,
+  one_of,
+  none
+};
+constexpr std::array kWhys{Why::reuse,    Why::prefetched,   Why::reshard_off, Why::program,
+                           Why::returned, Why::other_module, Why::one_of,      Why::none};
 
 Why why_of(const HeldStretch& stretch) {
   if (stretch.for_program) return Why::program;
-  if (stretch.reason == plan::KeepReason::reused_soon) return Why::reuse;
-  if (stretch.reason == plan::KeepReason::already_fetched) return Why::prefetched;
-  if (stretch.reason == plan::KeepReason::reshard_off) return Why::reshard_off;
-  if (stretch.reason == plan::KeepReason::external) return Why::returned;
-  return Why::other;
+  if (stretch.unassigned) return Why::one_of;
+  if (!stretch.reason) return Why::none;
+  switch (*stretch.reason) {
+    case plan::KeepReason::reused_soon:
+      return Why::reuse;
+    case plan::KeepReason::already_fetched:
+      return Why::prefetched;
+    case plan::KeepReason::reshard_off:
+      return Why::reshard_off;
+    case plan::KeepReason::external:
+      return Why::returned;
+    case plan::KeepReason::in_use:
+      return Why::other_module;
+    case plan::KeepReason::persistent:     // held_long() leaves these out
+    case plan::KeepReason::not_available:  // of one that was not there at that release: why it is now is not
+      return Why::none;                    // said
+  }
+  return Why::none;
 }
 
 /// What is held at a time, or over a step.
@@ -72,7 +97,7 @@ LongHeld long_held(const Facts& facts, const RankStep& rank, std::uint32_t step)
   return out;
 }
 
-/// Prefetches stop at the live limit, and what a module returned is released beyond it.
+/// Prefetches stop at the live limit, and this runtime releases beyond it what a module returned.
 void fewer_live(const Facts& facts, const std::string& because, Finding& finding) {
   finding.next_step = finding.otherwise =
       because + ": lower stage3_max_live_parameters where memory is short.";
@@ -103,9 +128,13 @@ void add_advice(const Facts& facts, Why why, Finding& finding) {
       return;
     case Why::reshard_off:
       finding.next_step =
-          "Their group is not resharded after the forward: fully_shard(..., reshard_after_forward=True) "
-          "frees "
-          "them, for one more gather in the backward.";
+          facts.summary.kind == Framework::fsdp2
+              ? "Their group is not resharded after the forward: fully_shard(..., "
+                "reshard_after_forward=True) frees them, for one more gather in the backward."
+              : "Their unit is not resharded after the forward: "
+                "sharding_strategy=ShardingStrategy.FULL_SHARD instead of SHARD_GRAD_OP frees them, for one "
+                "more gather in the backward; of the outermost unit both keep them, so that wrapping more of "
+                "its modules helps there.";
       return;
     case Why::program:
       finding.next_step =
@@ -114,13 +143,43 @@ void add_advice(const Facts& facts, Why why, Finding& finding) {
           "or gather fewer at once.";
       return;
     case Why::returned:
-      fewer_live(facts, "A module returned them for what runs around it", finding);
+      // DeepSpeed keeps them whatever is live (C11).
+      if (facts.own_runtime() && facts.zero.compat.scheduler == plan::Compat::shardscope) {
+        fewer_live(facts, "A module returned them for what runs around it", finding);
+      } else {
+        finding.next_step =
+            "A module returned them for what runs around it, and no limit releases them before: let the "
+            "module use them itself, or return what it computed from them.";
+      }
       return;
-    case Why::other:
+    case Why::other_module:
+      finding.next_step =
+          "Another module that was running has them too: the Stepper shows the decision and their status "
+          "history.";
+      return;
+    case Why::one_of:
+      finding.next_step =
+          "Several reasons to keep them were recorded, and which of them belongs to this time is not known: "
+          "the Stepper shows them, and their status history.";
+      return;
+    case Why::none:
       finding.next_step =
           "No reason for it was recorded: the Stepper shows their status history and the decision before.";
       return;
   }
+}
+
+/// The last typical step in which no rank was held at a gate or wrote a checkpoint: either would make all
+/// that is whole then look held for long, on the ranks that wait for it as well.
+const StepDigest* last_undisturbed(const Facts& facts) {
+  const auto disturbed = [](const RankStep& rank) {
+    return rank.time.total_ns != rank.end_ns - rank.begin_ns || rank.time.checkpoint_ns > 0;
+  };
+  for (std::size_t i = facts.typical.size(); i-- > 0;) {
+    const StepDigest& step = facts.digest.steps()[facts.typical[i]];
+    if (std::ranges::none_of(step.ranks, disturbed)) return &step;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -132,15 +191,16 @@ void add_advice(const Facts& facts, Why why, Finding& finding) {
 void held_after_use(const Facts& facts, Found& found) {
   constexpr double kMuch = 0.2;
   if (facts.typical.empty() || facts.summary.stage != 3 || facts.summary.copy_ranks < 2) return;
-  const StepDigest& step = facts.digest.steps()[facts.typical.back()];
   const auto largest = largest_device_peak(facts.summary);
   if (!largest) return;  // what it costs of the peak is not known
-  const auto rank = std::ranges::find(step.ranks, largest->rank->rank, &RankStep::rank);
-  if (rank == step.ranks.end()) return;
+  const StepDigest* const step = last_undisturbed(facts);
+  if (step == nullptr) return;
+  const auto rank = std::ranges::find(step->ranks, largest->rank->rank, &RankStep::rank);
+  if (rank == step->ranks.end()) return;
   std::array<store::MemorySample, 1> most;
   facts.store.memory_columns(rank->rank, ev::MemoryPool::device, rank->begin_ns, rank->end_ns, most);
   const std::int64_t peak = most[0].total(), at_ns = most[0].at_ns;
-  const LongHeld held = long_held(facts, *rank, step.step);
+  const LongHeld held = long_held(facts, *rank, step->step);
   const Sum at_peak = held.at(at_ns, kWhys);
   if (peak <= 0 || static_cast<double>(at_peak.bytes) < kMuch * static_cast<double>(peak)) return;
   const Why why =
@@ -161,7 +221,7 @@ void held_after_use(const Facts& facts, Found& found) {
       "use "
       "over the step: {:.3g} MiB\u00b7ms, {} as a mean. The most: {}, {} for {:.1f} of {:.1f} ms after its "
       "{}.",
-      bytes_text(at_peak.bytes), bytes_text(peak), step.step, rank->rank, at_peak.params,
+      bytes_text(at_peak.bytes), bytes_text(peak), step->step, rank->rank, at_peak.params,
       held.byte_ns * 1e-6 / (1 << 20), bytes_text(static_cast<std::int64_t>(held.mean_bytes())),
       facts.store.tables().params[worst.param].name, bytes_text(worst.bytes), ms(worst.length_ns()),
       ms(held.step_ns), worst.used_again ? "use, until the next one" : "last use in the step");

@@ -77,7 +77,9 @@ void gathered_peak(const Facts& facts, Found& found) {
                   largest->rank->rank};
   finding.id = "gathered_peak";
   finding.cost_bytes = gathered;
-  if (found.has("held_after_use")) {
+  // What stays after a use explains these only where it is most of them.
+  const Finding* const held = found.find("held_after_use");
+  if (held != nullptr && 2 * held->cost_bytes.value_or(0) >= gathered) {
     found.follows("held_after_use", std::move(finding.title));
     return;
   }

@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -14,6 +18,9 @@
 #include "app/analysis/block_interval.h"
 #include "app/analysis/communication.h"
 #include "app/analysis/findings/findings.h"
+#include "app/analysis/framework.h"
+#include "app/analysis/intervals.h"
+#include "app/analysis/rank_activity.h"
 #include "app/analysis/slow_rank.h"
 #include "instrumentation/bus_factor.h"
 
@@ -22,8 +29,28 @@ namespace {
 
 using Ranks = std::vector<std::uint32_t>;
 
-/// Collectives that take as long on links alike: purpose and size of the group, operation, bytes.
-using Alike = std::tuple<ev::GroupPurpose, std::size_t, ev::CollectiveOp, std::int64_t>;
+/// By rank.
+using Hosts = std::map<std::uint32_t, std::string_view>;
+
+Hosts hosts_of(const store::Store& store) {
+  Hosts out;
+  for (const store::RankRow& row : store.ranks()) out[row.rank] = row.host;
+  return out;
+}
+
+/// A group that spans more hosts is slower by design. Ranks of which no host is recorded count as on one.
+std::size_t count_hosts(const Hosts& hosts, const Ranks& ranks) {
+  std::set<std::string_view> on;
+  for (const std::uint32_t rank : ranks) {
+    const auto host = hosts.find(rank);
+    on.insert(host == hosts.end() ? std::string_view() : host->second);
+  }
+  return on.size();
+}
+
+/// Collectives that take as long on links alike: purpose of the group, its ranks and their hosts, operation,
+/// bytes.
+using Alike = std::tuple<ev::GroupPurpose, std::size_t, std::size_t, ev::CollectiveOp, std::int64_t>;
 
 /// Transfers of one group in one step.
 struct Moved {
@@ -43,7 +70,7 @@ struct Instance {
 };
 
 /// Instances of which the transfer is known: when all had come, or the span of the one that came last.
-Step transfers_of(const store::Store& store, const StepDigest& step) {
+Step transfers_of(const store::Store& store, const Hosts& hosts, const StepDigest& step) {
   std::map<std::uint64_t, Instance> instances;
   for (const RankStep& rank : step.ranks) {
     const ev::RunTables* const own = store.rank_tables(rank.rank);
@@ -55,8 +82,11 @@ Step transfers_of(const store::Store& store, const StepDigest& step) {
           const auto fields = ev::as<ev::EventKind::collective_begin>(span);
           if (fields.code.end_is_bound()) return;  // when it ended is not known
           Instance& one = instances[instance_of(store, rank.rank, stream, span)];
-          one.alike = {group->purpose, group->ranks.size(), fields.op, fields.bytes};
-          one.ranks = group->ranks;
+          if (one.seen == 0) {
+            one.ranks = group->ranks;
+            one.alike = {group->purpose, one.ranks.size(), count_hosts(hosts, one.ranks), fields.op,
+                         fields.bytes};
+          }
           const bool entered = span.mark_ns > span.begin_ns && span.mark_ns <= span.end_ns;
           one.transfer_ns = std::min(one.transfer_ns, span.end_ns - (entered ? span.mark_ns : span.begin_ns));
           one.entered = one.entered || entered;
@@ -66,7 +96,7 @@ Step transfers_of(const store::Store& store, const StepDigest& step) {
   Step out;
   for (const auto& [key, one] : instances) {
     if (!one.entered && one.seen < one.ranks.size()) continue;
-    const auto& [purpose, size, op, bytes] = one.alike;
+    const auto& [purpose, size, on_hosts, op, bytes] = one.alike;
     const double factor = ev::bus_factor(op, static_cast<std::uint32_t>(size));
     if (factor <= 0 || bytes <= 0) continue;
     Moved& moved = out[one.alike][one.ranks];
@@ -81,6 +111,9 @@ Step transfers_of(const store::Store& store, const StepDigest& step) {
 struct Slow {
   std::vector<double> excess_ms;  ///< of each step
   double ns = 0, usual_ns = 0, bus_bytes = 0;
+  std::size_t others = 0;  ///< with which its collectives were compared: of those with most, how many
+  /// Of its collectives that were compared.
+  std::set<std::pair<ev::CollectiveOp, std::int64_t>> compared;
 };
 
 void add_step(const Step& step, std::map<Ranks, Slow>& groups) {
@@ -99,6 +132,8 @@ void add_step(const Step& step, std::map<Ranks, Slow>& groups) {
       group.ns += one.ns;
       group.usual_ns += expected;
       group.bus_bytes += one.bus_bytes;
+      group.others = std::max(group.others, moved.size() - 1);
+      group.compared.emplace(std::get<ev::CollectiveOp>(alike), std::get<std::int64_t>(alike));
     }
   }
   for (const auto& [ranks, ms] : excess) groups[ranks].excess_ms.push_back(ms);
@@ -108,6 +143,54 @@ double mean_of(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
   return sum / static_cast<double>(values.size());
+}
+
+/// Milliseconds of a step that computation of a rank waited for transfers of one group.
+struct Exposed {
+  std::uint32_t rank = 0;
+  double ms = 0;
+};
+
+/// While the collectives of the group that were compared move bytes and the rank computes nothing.
+std::int64_t exposed_ns(const store::Store& store, const RankStep& step, const Ranks& ranks,
+                        const Slow& slow) {
+  const RankActivity activity = activity_of(store, step.rank, step.begin_ns, step.end_ns);
+  if (!activity.known) return 0;
+  std::vector<Interval> moving;
+  for_each_collective(
+      store, step.rank, step.begin_ns, step.end_ns, [&](ev::StreamId, const store::Span& span) {
+        const ev::GroupInfo* const group = group_of(store, step.rank, span);
+        const auto fields = ev::as<ev::EventKind::collective_begin>(span);
+        if (group == nullptr || group->ranks != ranks || !slow.compared.contains({fields.op, fields.bytes}))
+          return;
+        const bool entered = span.mark_ns > span.begin_ns && span.mark_ns <= span.end_ns;
+        moving.push_back({entered ? span.mark_ns : span.begin_ns, span.end_ns});
+      });
+  return IntervalSet(std::move(moving)).intersect(activity.comm).subtract(activity.compute).length();
+}
+
+/// Of the rank that waited most, as a mean over steps; nothing where of none it is known what it computed.
+std::optional<Exposed> most_exposed(const Facts& facts, const std::vector<const StepDigest*>& steps,
+                                    const Ranks& ranks, const Slow& slow) {
+  std::optional<Exposed> most;
+  // Spans of the host say when a transfer was queued: of it no more is known than what the rank waited for
+  // all transfers.
+  const bool by_host = has_times_of_host(facts.store.tables());
+  for (const RankFacts& one : facts.ranks) {
+    if (std::ranges::find(ranks, one.rank) == ranks.end()) continue;
+    double ns = 0;
+    std::size_t count = 0;
+    for (const StepDigest* const step : steps) {
+      if (by_host) break;
+      const auto own = std::ranges::find(step->ranks, one.rank, &RankStep::rank);
+      if (own == step->ranks.end()) continue;
+      ns += static_cast<double>(exposed_ns(facts.store, *own, ranks, slow));
+      ++count;
+    }
+    const double ms = by_host ? one.moving : count > 0 ? ns * 1e-6 / static_cast<double>(count) : 0;
+    if (!most || ms > most->ms) most = Exposed{one.rank, ms};
+  }
+  return most;
 }
 
 std::string ranks_text(const Ranks& ranks) {
@@ -124,52 +207,65 @@ std::string ranks_text(const Ranks& ranks) {
 }  // namespace
 
 /// [Note: a slow link]
-/// Groups that move the same bytes with the same operation among as many ranks take as long where their links
-/// are alike. One is slow that takes a quarter longer than the median of the others, by more than chance: the
-/// interval over steps of what it takes longer, at 95 % shared among the groups, is above 0. Times begin when
-/// the last rank has come: a rank that comes late is stragglers().
+/// Groups that move the same bytes with the same operation among as many ranks on as many hosts take as long
+/// where their links are alike. One is slow that takes a quarter longer than the median of the others, by
+/// more than chance: the interval over steps of what it takes longer, at 95 % shared among the groups, is
+/// above 0. Of those that are, the one that costs most is reported: an excess that is hidden hides no other.
+/// Times begin when the last rank has come: a rank that comes late is stragglers().
 void slow_links(const Facts& facts, Found& found) {
   constexpr double kSlower = 1.25;
   constexpr std::size_t kSteps = 8, kFewest = 4;
+  const Hosts hosts = hosts_of(facts.store);
+  std::vector<const StepDigest*> steps;
   std::map<Ranks, Slow> groups;
-  for (std::size_t i = facts.typical.size(); i-- > 0 && facts.typical.size() - i <= kSteps;)
-    add_step(transfers_of(facts.store, facts.digest.steps()[facts.typical[i]]), groups);
-  const Ranks* where = nullptr;
-  const Slow* worst = nullptr;
+  for (std::size_t i = facts.typical.size(); i-- > 0 && facts.typical.size() - i <= kSteps;) {
+    steps.push_back(&facts.digest.steps()[facts.typical[i]]);
+    add_step(transfers_of(facts.store, hosts, *steps.back()), groups);
+  }
+  struct Candidate {
+    const Ranks* ranks;
+    const Slow* slow;
+    ConfidenceInterval interval;
+    double excess;
+  };
+  std::vector<Candidate> slow;
   for (const auto& [ranks, one] : groups) {
     if (one.excess_ms.size() < kFewest || one.ns < kSlower * one.usual_ns) continue;
-    if (worst != nullptr && mean_of(one.excess_ms) <= mean_of(worst->excess_ms)) continue;
-    where = &ranks;
+    const auto interval = mean_interval(one.excess_ms, 1 - 0.05 / static_cast<double>(groups.size()));
+    if (interval && interval->low > 0) slow.push_back({&ranks, &one, *interval, mean_of(one.excess_ms)});
+  }
+  std::ranges::stable_sort(slow, std::greater{}, &Candidate::excess);
+  const Candidate* worst = nullptr;
+  std::uint32_t rank = 0;
+  double cost = 0;
+  for (const Candidate& one : slow) {
+    if (one.excess <= cost) break;  // it costs no more than it takes longer
+    const auto exposed = most_exposed(facts, steps, *one.ranks, *one.slow);
+    // No more than computation waited for: the rest of it was hidden.
+    if (!exposed || std::min(one.excess, exposed->ms) <= cost) continue;
     worst = &one;
+    rank = exposed->rank;
+    cost = std::min(one.excess, exposed->ms);
   }
   if (worst == nullptr) return;
-  const auto interval = mean_interval(worst->excess_ms, 1 - 0.05 / static_cast<double>(groups.size()));
-  if (!interval || interval->low <= 0) return;
-  // No more than computation waited for: the rest of it was hidden.
-  const RankFacts* most = nullptr;
-  for (const RankFacts& one : facts.ranks) {
-    if (std::ranges::find(*where, one.rank) == where->end()) continue;
-    if (most == nullptr || one.moving > most->moving) most = &one;
-  }
-  if (most == nullptr) return;
-  const double excess = mean_of(worst->excess_ms), cost = std::min(excess, most->moving);
   Finding finding;
   finding.id = "slow_link";
-  finding.title = "The link " + ranks_text(*where) + " is slow";
+  finding.title = "The link " + ranks_text(*worst->ranks) + " is slow";
   finding.evidence = fmt::format(
-      "It moves {:.3g} GB/s (busbw), others that move the same {:.3g} GB/s (median of {} groups). By steps "
-      "it takes "
-      "{:.1f} to {:.1f} ms longer (95 %), {:.1f} ms as a mean, counted from when the last rank had come; {} "
-      "of it "
-      "are exposed on rank {}.",
-      worst->bus_bytes / worst->ns, worst->bus_bytes / worst->usual_ns, groups.size() - 1, interval->low,
-      interval->high, excess, of_step(facts, cost), most->rank);
+      "It moves {:.3g} GB/s (busbw), others that move the same {:.3g} GB/s (median of {} {}). By steps it "
+      "takes {:.1f} to {:.1f} ms longer (95 %), {:.1f} ms as a mean, counted from when the last rank had "
+      "come; at most {} of it are exposed on rank {}.",
+      worst->slow->bus_bytes / worst->slow->ns, worst->slow->bus_bytes / worst->slow->usual_ns,
+      worst->slow->others, worst->slow->others == 1 ? "group" : "groups", worst->interval.low,
+      worst->interval.high, worst->excess, of_step(facts, cost), rank);
   finding.next_step =
       "Look at what connects these ranks (cable, switch port, NIC, PCIe slot, a link that fell back to a "
-      "lower "
-      "rate) and at who else uses it; no setting of ZeRO makes it faster.";
-  finding.rank = most->rank;
-  found.add_by_cost(facts, cost, std::move(finding));
+      "lower rate; within a host, whether all its ranks are connected alike) and at who else uses it; no "
+      "setting of ZeRO makes it faster.";
+  finding.rank = rank;
+  // Where the exposure is that of all transfers of the rank, it may be none of this group's.
+  found.add_by_cost(facts, cost, std::move(finding),
+                    has_times_of_host(facts.store.tables()) ? ev::Severity::info : ev::Severity::warning);
 }
 
 }  // namespace shardscope::analysis::findings

@@ -36,9 +36,7 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> steps_in(const AppState& 
   return out;
 }
 
-bool has_parts(ExportFormat format) {
-  return format == ExportFormat::chrome || format == ExportFormat::kineto;
-}
+bool has_parts(ExportFormat format) { return format != ExportFormat::report; }
 
 }  // namespace
 
@@ -121,7 +119,7 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
   const bool possible = !busy && !text_.empty();
   if (confirm(ctx, is_there() ? "Replace" : "Export", possible) || (entered && possible)) {
     ExportJob::Order order{.format = format, .recording = app.run->source(), .target = text_};
-    if (part_only_ && format == ExportFormat::chrome)
+    if (part_only_ && has_parts(format) && format != ExportFormat::kineto)
       order.range_ns = {app.time.range().begin_ns, app.time.range().end_ns};
     if (part_only_ && format == ExportFormat::kineto) order.steps = steps;
     if (format == ExportFormat::report && other && with_other_) order.other = app.other->source();

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "app/analysis/summary.h"
@@ -178,55 +177,6 @@ TEST(FindingEach, ALossScaleAtItsLeast) {
     ASSERT_EQ(floor != findings.end(), least < 2) << least;
     if (floor == findings.end()) continue;
     EXPECT_EQ(floor->severity, ev::Severity::error);
-  }
-}
-
-/// Pairs of eight ranks each move a megabyte in a step; the third takes longer to move it, or one of its
-/// ranks comes late.
-std::vector<Finding> pairs_with(std::int64_t slow_ns, std::int64_t late_ns, std::int64_t noise_ns) {
-  constexpr std::uint32_t kWorld = 8;
-  RunBuilder builder(kWorld, 2);
-  for (std::uint32_t step = 0; step < 10; ++step) {
-    for (std::uint32_t rank = 0; rank < kWorld; ++rank) {
-      const bool third = rank / 2 == 2;
-      const std::int64_t at = step * kTenMs, come = at + 5'000'000 + (third ? late_ns : 0),
-                         begin = third && rank % 2 == 1 ? come : at + 5'000'000,
-                         end = come + 1'000'000 + (third ? slow_ns : 0) + (step + rank / 2) % 3 * noise_ns;
-      builder.span(rank, at, begin, EventKind::module_begin, StreamId::compute, 1, step);
-      const std::uint32_t code = ev::collective_code(0, ev::CollectiveScope::group, 0);
-      const auto op = static_cast<std::uint8_t>(CollectiveOp::all_reduce);
-      builder.instant(rank, begin, EventKind::collective_begin, StreamId::reduce, step, 0, code, op, 250'000,
-                      1'000'000);
-      builder.instant(rank, come, EventKind::collective_entered, StreamId::reduce, step, 0, code, op);
-      builder.instant(rank, end, EventKind::collective_end, StreamId::reduce, step, 0, code, op, 250'000,
-                      1'000'000);
-      builder.span(rank, at, at + kTenMs, EventKind::step_begin, StreamId::host, step);
-    }
-  }
-  store::Store& store = builder.build();
-  for (std::uint32_t rank = 0; rank < kWorld; ++rank) {
-    ev::RunTables tables = *store.rank_tables(rank);
-    const std::uint32_t first = rank / 2 * 2;
-    tables.groups = {{0, "pair", ev::GroupPurpose::data, {first, first + 1}}};
-    store.set_tables(rank, tables);
-  }
-  return find(store, summarize(store));
-}
-
-TEST(FindingEach, ALinkThatIsSlowAgainstTheOthers) {
-  const auto slow = pairs_with(2'000'000, 0, 10'000);
-  const auto found = std::ranges::find(slow, "slow_link", &Finding::id);
-  ASSERT_NE(found, slow.end());
-  EXPECT_NE(found->title.find("between rank 4 and rank 5"), std::string::npos) << found->title;
-  EXPECT_NEAR(*found->cost_ms, 2, 0.05);
-  EXPECT_EQ(found->rank / 2, 2U);
-  EXPECT_EQ(std::ranges::find(slow, "straggler", &Finding::id), slow.end());
-  // busbw: a megabyte in 3 ms, and in 1 ms.
-  EXPECT_NE(found->evidence.find("0.33"), std::string::npos) << found->evidence;
-  for (const auto& [slower, late, noise] :
-       {std::tuple(0, 0, 10'000), std::tuple(0, 2'000'000, 10'000), std::tuple(0, 0, 2'000'000)}) {
-    const auto others = pairs_with(slower, late, noise);
-    EXPECT_EQ(std::ranges::find(others, "slow_link", &Finding::id), others.end()) << late << " " << noise;
   }
 }
 

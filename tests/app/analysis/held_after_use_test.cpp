@@ -1,4 +1,5 @@
-// The finding held_after_use: each cause that a run can have, with the advice that belongs to it.
+// The finding of parameters that stay gathered after a use: the step that it reads, and the reason on which
+// its advice depends.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/held_long.h"
 #include "app/analysis/summary.h"
+#include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
 #include "tests/app/analysis/run_builder.h"
 
@@ -15,95 +18,191 @@ namespace shardscope::analysis {
 namespace {
 
 using namespace test;
+using plan::KeepReason;
+using Reasons = std::vector<KeepReason>;
 
-constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kUnitNs = 1'000'000, kHeldStepNs = 10 * kUnitNs;
 
-struct Held {
-  std::optional<plan::KeepReason> reason;  ///< that the ranks give after the first use
-  ev::StatusCause cause = ev::StatusCause::prefetch;
-  std::int64_t released_ms = 9;  ///< of the step's ten; 0: never
-  bool used = true;
+struct HeldRun {
+  std::string framework{};
+  std::string config = R"({"zero_optimization": {"stage": 3}})";
+  Reasons reasons{};                   ///< in each step
+  bool used_again = true;              ///< at 7 ms; else it is released there
+  std::int64_t pause_ns = 0;           ///< of the last step, of rank 1, while the parameter is whole on both
+  bool checkpoint = false;             ///< in its place
+  std::int64_t held_ns = 5 * kUnitNs;  ///< between the uses
+  std::int64_t late_ns = 0;            ///< after its second use, until it is released
+  std::int64_t gathered_bytes = 4000, other_bytes = 1000;  ///< in memory at the peak
 };
 
-/// Six steps of 10 ms; a module runs for the first two of them and from the sixth to the eighth. Its
-/// parameter comes at the step's begin. In the middle of the step twice its bytes are in use for a
-/// millisecond.
-std::optional<Finding> found_with(const Held& held) {
-  RunBuilder run(2);
-  constexpr auto kDevice = static_cast<std::uint8_t>(static_cast<unsigned>(ev::MemoryPool::device) << 4U);
-  const auto status = [](plan::ParamStatus to, ev::StatusCause cause) {
-    return static_cast<std::uint8_t>(static_cast<unsigned>(to) | (static_cast<unsigned>(cause) << 4U));
-  };
-  const auto memory = [&](std::uint32_t rank, std::int64_t at, bool more, ev::MemoryCategory category,
-                          std::int64_t bytes) {
-    run.instant(rank, at, more ? EventKind::memory_alloc : EventKind::memory_free, StreamId::host, ev::kNoId,
-                ev::kNoId, ev::kNoId, static_cast<std::uint8_t>(kDevice | static_cast<unsigned>(category)),
-                bytes, 0);
-  };
-  for (std::uint32_t rank = 0; rank < 2; ++rank) {
-    for (std::uint32_t step = 0; step < 6; ++step) {
-      const std::int64_t at = step * 10 * kMs, released = at + held.released_ms * kMs;
-      run.span(rank, at, at + 10 * kMs, EventKind::step_begin, StreamId::host, step);
-      const std::uint32_t module = held.used ? 1 : 0;
-      run.span(rank, at + 1, at + 2 * kMs, EventKind::module_begin, StreamId::compute, module, step);
-      run.span(rank, at + 6 * kMs, at + 8 * kMs, EventKind::module_begin, StreamId::compute, module, step);
-      run.instant(rank, at + 1, EventKind::param_status, StreamId::compute, 0, 1, 0,
-                  status(plan::ParamStatus::available, held.cause), 1000);
-      if (held.released_ms > 0 || step == 0)
-        memory(rank, at + 1, true, ev::MemoryCategory::param_gathered, 4000);
-      if (held.reason)
-        run.instant(rank, at + 2 * kMs, EventKind::release_kept, StreamId::host, 1, 0, ev::kNoId,
-                    static_cast<std::uint8_t>(*held.reason), 1000);
-      memory(rank, at + 4 * kMs, true, ev::MemoryCategory::activation, 8000);
-      memory(rank, at + 5 * kMs, false, ev::MemoryCategory::activation, 8000);
-      if (held.released_ms == 0) continue;
-      run.instant(rank, released, EventKind::param_status, StreamId::compute, 0, 1, ev::kNoId,
-                  status(plan::ParamStatus::not_available, ev::StatusCause::release), 1000);
-      memory(rank, released, false, ev::MemoryCategory::param_gathered, 4000);
+/// Steps of 10 ms: the parameter is gathered at 1 ms, used until 2 ms, kept, and used from then on.
+store::Store& made(RunBuilder& builder, const HeldRun& run) {
+  for (std::uint32_t step = 0; step < 6; ++step) {
+    const bool last = step == 5;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      const std::int64_t at = step * kHeldStepNs, kept = at + 2 * kUnitNs,
+                         again = kept + run.held_ns + (last ? run.pause_ns : 0), ends = again + kUnitNs,
+                         step_end = at + kHeldStepNs + (last ? run.pause_ns : 0);
+      const auto status = [&](std::int64_t when, plan::ParamStatus to, ev::StatusCause cause) {
+        builder.instant(rank, when, EventKind::param_status, StreamId::compute, 0, 1, ev::kNoId,
+                        ev::status_code(static_cast<std::uint8_t>(to), cause), 1000);
+      };
+      const auto memory = [&](std::int64_t when, EventKind kind, ev::MemoryCategory category,
+                              std::int64_t bytes, std::int64_t total) {
+        builder.instant(rank, when, kind, StreamId::host, 0, ev::kNoId, ev::kNoId,
+                        static_cast<std::uint8_t>(category), bytes, total);
+      };
+      const std::int64_t gathered = run.gathered_bytes, all = gathered + run.other_bytes;
+      builder.span(rank, at, step_end, EventKind::step_begin, StreamId::host, step);
+      memory(at + kUnitNs, EventKind::memory_alloc, ev::MemoryCategory::param_gathered, gathered, gathered);
+      status(at + kUnitNs, plan::ParamStatus::available, ev::StatusCause::fetch);
+      builder.span(rank, at + kUnitNs + 1, kept, EventKind::module_begin, StreamId::compute, 1, step);
+      for (std::size_t i = 0; i < run.reasons.size(); ++i)
+        builder.instant(rank, kept + static_cast<std::int64_t>(i), EventKind::release_kept, StreamId::host, 1,
+                        0, ev::kNoId, static_cast<std::uint8_t>(run.reasons[i]), 1000);
+      memory(kept + 1000, EventKind::memory_alloc, ev::MemoryCategory::activation, run.other_bytes, all);
+      memory(again - 1000, EventKind::memory_free, ev::MemoryCategory::activation, run.other_bytes, gathered);
+      if (last && run.pause_ns > 0 && rank == 1) {
+        if (run.checkpoint) {
+          builder.span(rank, kept + 5000, kept + 5000 + run.pause_ns, EventKind::phase_begin,
+                       StreamId::compute, ev::kNoId, ev::kNoId,
+                       static_cast<std::uint8_t>(ev::Phase::checkpoint_save));
+        } else {
+          builder.span(rank, kept + 5000, kept + 5000 + run.pause_ns, EventKind::paused_begin, StreamId::host,
+                       1);
+        }
+      }
+      if (run.used_again) {
+        builder.span(rank, again, ends, EventKind::module_begin, StreamId::compute, 1, step);
+        status(ends + run.late_ns, plan::ParamStatus::not_available, ev::StatusCause::release);
+      } else {
+        status(again, plan::ParamStatus::not_available, ev::StatusCause::release);
+      }
+      memory(ends, EventKind::memory_free, ev::MemoryCategory::param_gathered, gathered, 0);
     }
   }
-  const store::Store& store = run.build();
-  const std::vector<Finding> all = find(store, summarize(store));
-  const auto at = std::ranges::find(all, "held_after_use", &Finding::id);
-  return at == all.end() ? std::nullopt : std::optional(*at);
+  store::Store& store = builder.build();
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    ev::RunTables tables = store.tables();  // a rank's own have no model
+    tables.rank = rank;
+    tables.config_json = run.config;
+    store.set_tables(rank, tables);
+  }
+  return store;
 }
 
-TEST(HeldAfterUse, SaysHowMuchOfThePeakAndWhatToChange) {
-  using enum plan::KeepReason;
-  struct Case {
-    Held held;
-    const char* advice;
-  };
-  for (const auto& [held, advice] : {Case{{reused_soon}, "stage3_max_reuse_distance"},
-                                     {{already_fetched}, "A prefetch counted on them"},
-                                     {{reshard_off}, "reshard_after_forward=True"},
-                                     {{external}, "A module returned them"},
-                                     {{std::nullopt}, "No reason for it was recorded"},
-                                     {{reused_soon, ev::StatusCause::context}, "GatheredParameters"}}) {
-    const auto finding = found_with(held);
-    ASSERT_TRUE(finding) << advice;
-    EXPECT_NE(finding->next_step.find(advice), std::string::npos) << advice << ": " << finding->next_step;
-    EXPECT_NE(finding->title.find("33 %"), std::string::npos) << finding->title;
-    EXPECT_EQ(finding->cost_bytes, 4000);
-    EXPECT_NE(finding->evidence.find("for 4.0 of 10.0 ms after its use, until the next one"),
-              std::string::npos)
-        << finding->evidence;
+std::vector<Finding> findings_of(const HeldRun& run) {
+  RunBuilder builder(2, 3, run.framework);
+  const store::Store& store = made(builder, run);
+  return find(store, summarize(store));
+}
+
+std::optional<Finding> with(const std::string& id, const std::vector<Finding>& findings) {
+  const auto at = std::ranges::find(findings, id, &Finding::id);
+  return at == findings.end() ? std::nullopt : std::optional(*at);
+}
+
+std::optional<Finding> held(const HeldRun& run) { return with("held_after_use", findings_of(run)); }
+
+/// Whether the finding is there and its advice says this.
+testing::AssertionResult advises(const std::optional<Finding>& found, const std::string& text) {
+  if (!found) return testing::AssertionFailure() << "no finding";
+  if (found->next_step.find(text) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << found->next_step;
+}
+
+std::vector<HeldStretch> stretches_of(const HeldRun& run) {
+  RunBuilder builder(2, 3, run.framework);
+  const store::Store& store = made(builder, run);
+  return held_long(store, 0, store.steps()[2]).stretches;
+}
+
+TEST(HeldAfterUse, TheLiveLimitReleasesWhatAModuleReturnedWhereItIsKeptToIt) {
+  const std::string limit = "stage3_max_live_parameters";
+  EXPECT_TRUE(advises(held({.reasons = {KeepReason::external}}), limit));
+  HeldRun deepspeed{.framework = "DeepSpeed 0.19", .reasons = {KeepReason::external}};
+  EXPECT_TRUE(advises(held(deepspeed), "no limit releases them"));
+  EXPECT_FALSE(advises(held(deepspeed), limit));
+  EXPECT_TRUE(held(deepspeed)->changes.empty());
+  HeldRun compatible{
+      .config = R"({"zero_optimization": {"stage": 3}, "shardscope": {"compat": {"preset": "deepspeed"}}})",
+      .reasons = {KeepReason::external}};
+  EXPECT_TRUE(advises(held(compatible), "no limit releases them"));
+  // A prefetch stops at it under DeepSpeed too.
+  deepspeed.reasons = {KeepReason::already_fetched};
+  EXPECT_TRUE(advises(held(deepspeed), limit));
+}
+
+TEST(HeldAfterUse, AStepThatWasHeldAtAGateOrWroteACheckpointIsNotRead) {
+  for (const bool checkpoint : {false, true}) {
+    // For half a millisecond of ten: nothing to report, but for a stop of 300 ms in it.
+    const HeldRun run{.pause_ns = 300 * kUnitNs, .checkpoint = checkpoint, .held_ns = kUnitNs / 2};
+    EXPECT_FALSE(held(run)) << checkpoint;
+    HeldRun longer = run;
+    longer.held_ns = 5 * kUnitNs;
+    const auto found = held(longer);
+    ASSERT_TRUE(found) << checkpoint;
+    EXPECT_NE(found->evidence.find("for 5.0 of 10.0 ms"), std::string::npos) << found->evidence;
+    EXPECT_NE(found->evidence.find("step 4"), std::string::npos) << found->evidence;
   }
 }
 
-TEST(HeldAfterUse, CountsWhatIsNotReleasedWithinTheStep) {
-  const auto finding = found_with({.reason = plan::KeepReason::reused_soon, .released_ms = 0});
-  ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->cost_bytes, 4000);
-  // 4 ms between the uses and 2 after the second, until the step's end.
-  EXPECT_NE(finding->evidence.find("0.0229 MiB\u00b7ms"), std::string::npos) << finding->evidence;
+TEST(HeldAfterUse, WhatIsNotReshardedIsSetAsItsFrameworkHasIt) {
+  const Reasons off{KeepReason::reshard_off};
+  EXPECT_TRUE(
+      advises(held({.framework = "FSDP2 (PyTorch 2.8)", .reasons = off}), "reshard_after_forward=True"));
+  const auto fsdp1 = held({.framework = "FSDP1 (PyTorch 2.8)", .reasons = off});
+  EXPECT_TRUE(advises(fsdp1, "FULL_SHARD"));
+  EXPECT_FALSE(advises(fsdp1, "fully_shard"));
 }
 
-TEST(HeldAfterUse, IsSilentWhereItIsReleasedUsedOrMeantToStay) {
-  EXPECT_FALSE(found_with({.reason = plan::KeepReason::persistent}));
-  EXPECT_FALSE(found_with({.reason = {}, .cause = ev::StatusCause::persistent}));
-  EXPECT_FALSE(found_with({.reason = {}, .released_ms = 3})) << "a release before the peak";
-  EXPECT_FALSE(found_with({.reason = {}, .used = false})) << "not used yet: a prefetch";
+TEST(HeldAfterUse, SaysOfAReasonWhatIsKnown) {
+  EXPECT_TRUE(advises(held({}), "No reason for it was recorded"));
+  EXPECT_TRUE(advises(held({.reasons = {KeepReason::in_use}}), "Another module that was running"));
+  EXPECT_TRUE(advises(held({.reasons = {KeepReason::in_use, KeepReason::reused_soon}}),
+                      "which of them belongs to this time is not known"));
+}
+
+TEST(HeldAfterUse, AReasonBelongsToWhatWasKeptForANextUse) {
+  HeldRun run{.reasons = {KeepReason::reused_soon}};
+  // Until the next use, and from its end to the release, which has no length.
+  auto stretches = stretches_of(run);
+  ASSERT_EQ(stretches.size(), 1U);
+  EXPECT_TRUE(stretches[0].used_again);
+  EXPECT_EQ(stretches[0].reason, KeepReason::reused_soon);
+  run.late_ns = kUnitNs;
+  stretches = stretches_of(run);
+  ASSERT_EQ(stretches.size(), 2U);
+  EXPECT_EQ(stretches[0].reason, KeepReason::reused_soon);
+  EXPECT_FALSE(stretches[1].used_again);
+  EXPECT_FALSE(stretches[1].reason) << "the one that was recorded is the other's";
+  EXPECT_FALSE(stretches[1].unassigned);
+  run.used_again = false;
+  stretches = stretches_of(run);
+  ASSERT_EQ(stretches.size(), 1U);
+  EXPECT_FALSE(stretches[0].used_again);
+  EXPECT_EQ(stretches[0].reason, KeepReason::reused_soon) << "no next use accounts for it";
+  run.reasons = {KeepReason::reused_soon, KeepReason::external};
+  stretches = stretches_of(run);
+  ASSERT_EQ(stretches.size(), 1U);
+  EXPECT_FALSE(stretches[0].reason);
+  EXPECT_TRUE(stretches[0].unassigned);
+}
+
+/// The parameter is 4000 bytes, and that much of what is gathered at the peak is held after a use.
+TEST(HeldAfterUse, ExplainsGatheredParametersThatAreMostlyItsOwn) {
+  for (const std::int64_t gathered : {7900, 8100}) {
+    const auto findings = findings_of({.gathered_bytes = gathered, .other_bytes = 100});
+    const auto found = with("held_after_use", findings);
+    ASSERT_TRUE(found) << gathered;
+    EXPECT_EQ(found->cost_bytes, 4000);
+    const auto peak = with("gathered_peak", findings);
+    EXPECT_EQ(peak.has_value(), gathered > 8000) << gathered;
+    EXPECT_EQ(found->explains.empty(), gathered > 8000) << gathered;
+    if (peak) {
+      EXPECT_EQ(peak->cost_bytes, gathered);
+    }
+  }
 }
 
 }  // namespace

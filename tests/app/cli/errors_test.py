@@ -415,6 +415,7 @@ class Errors(CommandTest):
                 self.refused([*export, "--steps", "7-9"], "--steps 7-9", "none of them")
                 self.refused([*export, "--from", "soon"], "--from soon", "1.25s")
                 self.refused([*export, "--from", "2ms", "--to", "1ms"], "--from 2ms --to 1ms", "nothing lies between")
+                self.refused([*export, "--to", "0ns"], "--to 0ns", "nothing lies between")
                 self.refused([*export, "--from", "1000s"], "--from 1000s", "the recording ends at")
                 self.refused([*export, "--from", "0", "--steps", "1"], "--from", "--steps")
                 self.refused([*export, "--detail", "more"], "--detail", "phases")
@@ -425,8 +426,9 @@ class Errors(CommandTest):
             self.assertEqual({span["rank"] for span in spans}, {"1"})
             self.assertIn("ProfilerStep#1", {span["label"] for span in spans})
             self.assertNotIn("ProfilerStep#0", {span["label"] for span in spans})
+            self.assertNotIn("ProfilerStep#2", {span["label"] for span in spans})
             with open(folder / "part/steps.csv", newline="") as file:
-                self.assertIn("1", {row["step"] for row in csv.DictReader(file)})
+                self.assertEqual([row["step"] for row in csv.DictReader(file)], ["1"])
             with open(folder / "part/messages.csv", newline="") as file:
                 self.assertIn("--ranks 1 --steps 1", [row["text"] for row in csv.DictReader(file)][-1])
             self.refused(["export", recording, "--format", "csv", "-o", folder / "part", "--ranks", "7"], "--ranks 7")
