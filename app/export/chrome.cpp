@@ -379,10 +379,11 @@ class ChromeWriter {
     const auto pid = first_rank();
     if (!pid) return;
     for (const store::StepRow& step : store_.steps()) {
-      if (step.end_ns == store::kOpen) continue;
+      if (step.end_ns == store::kOpen || !part_.has_end(step)) continue;
       const auto counter = [&](const char* name, double value) {
         if (!std::isfinite(value)) return;
         open("C", name, "training", *pid, 0, step.end_ns);
+        from_ns_ = step.begin_ns;  // a part that has the step has its values
         text_ += ",\"args\":{\"";
         text_ += name;
         text_ += "\":";

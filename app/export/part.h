@@ -14,9 +14,9 @@ namespace shardscope::exporter {
 
 /// [Note: part of a recording]
 /// Spans that overlap the range are whole: one that reaches over an end of it is not cut, so that its length
-/// is that of the recording. So are steps, and their values with them, and stretches with missing events.
-/// Instants and messages are those in [from, to). What a counter or a parameter's status was when the range
-/// begins stands in front of its changes, where it is known.
+/// is that of the recording. So are rows of steps, and stretches with missing events; counters of steps are
+/// those of steps that end in it. Instants and messages are those in [from, to). What a counter or a
+/// parameter's status was when the range begins stands in front of its changes, where it is known.
 struct ExportPart {
   std::vector<std::uint32_t> ranks = {};  ///< empty: all
   /// Nanoseconds on the run's clock.
@@ -31,6 +31,11 @@ struct ExportPart {
   [[nodiscard]] bool overlaps(std::int64_t begin_ns, std::int64_t end_ns) const noexcept;
   [[nodiscard]] bool has_time(std::int64_t at_ns) const noexcept { return overlaps(at_ns, at_ns); }
   [[nodiscard]] bool overlaps(const store::StepRow& step) const noexcept;
+  /// Whether it ends in (from, to], where counters have its values: the end of the last step is in a part
+  /// that ends with it.
+  [[nodiscard]] bool has_end(const store::StepRow& step) const noexcept {
+    return step.end_ns > from_ns && step.end_ns <= to_ns;
+  }
   /// A message or a stretch with missing events.
   [[nodiscard]] bool has(const store::Message& message) const noexcept;
   [[nodiscard]] bool has(const store::Gap& gap) const noexcept;

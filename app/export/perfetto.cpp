@@ -303,7 +303,7 @@ class PerfettoWriter {
       more.message(descriptor::kCounter, Protobuf());
       describe_track(++track, counter_name(value), 0, more);
       for (const store::StepRow& step : store_.steps()) {
-        if (step.end_ns == store::kOpen || !part_.overlaps(step) || !std::isfinite(step.*value.member))
+        if (step.end_ns == store::kOpen || !part_.has_end(step) || !std::isfinite(step.*value.member))
           continue;
         Protobuf counter = event(track_event::kCounter, track);
         counter.real(track_event::kDoubleCounterValue, step.*value.member);

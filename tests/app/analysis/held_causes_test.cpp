@@ -77,7 +77,7 @@ TEST(HeldCauses, SaysHowMuchOfThePeakAndWhatToChange) {
   };
   for (const auto& [held, advice] : {Case{{reused_soon}, "stage3_max_reuse_distance"},
                                      {{already_fetched}, "A prefetch counted on them"},
-                                     {{reshard_off}, "reshard_after_forward=True"},
+                                     {{reshard_off}, "sharding_strategy=ShardingStrategy.FULL_SHARD"},
                                      {{external}, "A module returned them"},
                                      {{std::nullopt}, "No reason for it was recorded"},
                                      {{reused_soon, ev::StatusCause::context}, "GatheredParameters"}}) {
