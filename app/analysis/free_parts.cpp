@@ -255,7 +255,11 @@ PathTimes gains_without(std::span<const RankActivity> ranks, const CriticalPath&
   const std::int64_t least = (path.window.end - path.window.begin) / 100;
   for (std::size_t number = 0; number < kPathParts; ++number) {
     const auto part = static_cast<PathPart>(number);
-    if (!can_be_free(part) || path.times[number] < std::max<std::int64_t>(least, 1)) continue;
+    if (!can_be_free(part)) continue;
+    if (path.times[number] < least || path.times[number] == 0) {
+      out[number] = path.times[number];
+      continue;
+    }
     if (!replay) as_it_was = replay.emplace(ranks).end_without({});
     const auto without = as_it_was ? replay->end_without(part) : std::nullopt;
     if (without) out[number] = std::clamp<std::int64_t>(*as_it_was - *without, 0, path.times[number]);

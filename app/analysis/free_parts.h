@@ -25,9 +25,9 @@ namespace shardscope::analysis {
 /// step's end only, since where it was needed is not recorded. It is too small where a rank did not need what
 /// ended in a stretch of exposed communication.
 ///
-/// By part, nanoseconds, from 0 to the part's own time in `path`. kNotReplayed: pauses and what is not
-/// recorded, parts below a hundredth of the step, and all where the ranks' times contradict each other.
-/// `path`: critical_path(ranks).
+/// By part, nanoseconds, from 0 to the part's own time in `path`; that time of a part below a hundredth of
+/// the step, which is not replayed. kNotReplayed: pauses, checkpoints and what is not recorded, and all where
+/// the ranks' times contradict each other. `path`: critical_path(ranks).
 inline constexpr std::int64_t kNotReplayed = -1;
 [[nodiscard]] PathTimes gains_without(std::span<const RankActivity> ranks, const CriticalPath& path);
 

@@ -240,7 +240,8 @@ void summarize_path(const Digest& digest, Summary& summary) {
   const auto mean_ms = [](std::int64_t ns, std::uint32_t of) { return static_cast<double>(ns) * 1e-6 / of; };
   for (std::size_t part = 0; part < kPathParts; ++part) {
     const char* name = name_of(static_cast<PathPart>(part));
-    if (sums[part] != 0) out.ms_per_step.emplace_back(name, mean_ms(sums[part], steps));
+    if (sums[part] == 0) continue;
+    out.ms_per_step.emplace_back(name, mean_ms(sums[part], steps));
     if (replayed[part] != 0) out.gain_ms_per_step.emplace_back(name, mean_ms(gains[part], replayed[part]));
   }
   summary.critical_path = std::move(out);

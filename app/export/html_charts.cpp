@@ -133,8 +133,7 @@ std::string critical_path_html(const analysis::Summary& summary) {
   for (const auto& [name, ms] : summary.critical_path->ms_per_step) sum += ms;
   std::vector<BarPart> parts;
   std::string table =
-      "<table><tr><th>part of the path<th class=n>ms of a step<th class=n>share<th class=n>gain at most, "
-      "ms</tr>";
+      "<table><tr><th>part of the path<th class=n>ms of a step<th class=n>share<th class=n>gain, ms</tr>";
   const auto gain_of = [&](const std::string& name) {
     const auto& gains = summary.critical_path->gain_ms_per_step;
     const auto found = std::ranges::find(gains, name, &std::pair<std::string, double>::first);
