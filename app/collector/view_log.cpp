@@ -57,7 +57,8 @@ void ViewLog::read(std::uint64_t static_cursor, std::uint64_t cursor, std::size_
       note.kind = ViewItem::Kind::message;
       note.severity = instrumentation::Severity::warning;
       note.text = "the first " + std::to_string(log_.begin() - next) +
-                  " pieces of this run are no longer kept by the collector; the recording has them";
+                  " pieces of this run are no longer kept by the collector; the recorder's file, if "
+                  "there is one, has them";
       reply.items.push_back(std::move(note));
       next = log_.begin();
     }

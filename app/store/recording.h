@@ -19,8 +19,12 @@ namespace shardscope::store {
 /// Errors (disk full, no permission) are returned as text once by error(), never thrown from append.
 class RecordingWriter {
  public:
+  /// Whether this machine's wall clock goes with the collector's clock (wall_clock.h). It is noted in the
+  /// file if so; on another machine than the collector's it would date the run wrongly.
+  enum class WallClock : std::uint8_t { of_the_collector, unknown };
   /// `retention`: how much stays of it. Throws std::runtime_error: path, reason, what to do.
-  explicit RecordingWriter(const std::string& path, const Retention& retention = {});
+  explicit RecordingWriter(const std::string& path, const Retention& retention = {},
+                           WallClock clock = WallClock::of_the_collector);
   ~RecordingWriter();
   RecordingWriter(const RecordingWriter&) = delete;
   RecordingWriter& operator=(const RecordingWriter&) = delete;

@@ -105,6 +105,7 @@ struct RecordingWriter::State {
   std::int64_t last_id = 0;                                    ///< of a chunk
   std::chrono::steady_clock::time_point last_commit = std::chrono::steady_clock::now();
   std::string error;
+  WallClock wall_clock = WallClock::of_the_collector;
   TableRows table_rows;
   std::set<std::uint32_t> whole_tables;  ///< ranks whose row of `tables` has modules, parameters and slices
   std::uint64_t chunks = 0, events = 0;
@@ -161,10 +162,11 @@ void RecordingWriter::State::check_place() const {
   }
 }
 
-RecordingWriter::RecordingWriter(const std::string& path, const Retention& retention)
+RecordingWriter::RecordingWriter(const std::string& path, const Retention& retention, WallClock clock)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.path = path;
+  s.wall_clock = clock;
   s.place = std::filesystem::absolute(path);
   make_room(path);
   try {
@@ -228,7 +230,8 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
       own.drop_lists();
     }
     if (!own.modules.empty()) whole.insert(rank);
-    if (!tables.simulated) write_wall_clock(*state_->database);
+    if (!tables.simulated && state_->wall_clock == WallClock::of_the_collector)
+      write_wall_clock(*state_->database);
     const std::vector<std::byte> bytes = encode_tables(own);
     state_->put_tables.bind(1, std::int64_t{rank})
         .bind(2, bytes)

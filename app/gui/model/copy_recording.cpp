@@ -1,10 +1,12 @@
 #include "app/gui/model/copy_recording.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <exception>
 #include <filesystem>
-#include <set>
+#include <map>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <system_error>
@@ -14,6 +16,7 @@
 #include "app/gui/model/format.h"
 #include "app/store/chunk.h"
 #include "app/store/recording.h"
+#include "app/store/retention.h"
 #include "app/store/store.h"
 #include "instrumentation/sockets.h"
 
@@ -25,6 +28,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPause{20};    ///< between two looks, where nothing has come
 constexpr std::chrono::milliseconds kReport{500};  ///< between two commits, after which the size is read
 constexpr std::chrono::seconds kNoAnswer{10};      ///< of a collector: the copy is given up
+constexpr std::chrono::seconds kLost{10};          ///< that a connection has to come back
+constexpr std::chrono::seconds kLastTaken{5};      ///< for what had arrived when the copy ends
 
 std::uint64_t bytes_at(const std::string& path) {
   std::error_code none;
@@ -37,86 +42,147 @@ std::uint64_t bytes_at(const std::string& path) {
 /// The file, and the sums of what is in it, which it ends with.
 class CopyRecording::Copier : public collector::ViewObserver {
  public:
-  explicit Copier(const Order& order)
-      : order_(order), writer_(order.target), viewer_(order.endpoint, order.key_file, this) {}
+  explicit Copier(const Order& order) : order_(order), viewer_(order.endpoint, order.key_file, this) {}
 
   void chunk(const store::Chunk& chunk, std::span<const std::byte> encoded) override {
     if (finished_) return;
-    if (begun_.insert(chunk.rank).second) missing_pieces_ += chunk.sequence;
-    writer_.append(chunk, encoded);
+    std::uint64_t& next = next_[chunk.rank];
+    if (chunk.sequence > next) missing_pieces_ += chunk.sequence - next;
+    next = std::max(next, chunk.sequence + chunk.parts);
+    writer().append(chunk, encoded);
   }
   void tables(const instrumentation::RunTables& tables) override {
-    if (!finished_) writer_.tables(tables.rank, tables);
+    if (!finished_) writer().tables(tables.rank, tables);
   }
   void rank(const store::RankRow& row) override {
-    if (!finished_) writer_.rank(row);
+    if (!finished_) writer().rank(row);
   }
   void message(const store::Message& message) override {
-    if (!finished_) writer_.message(message);
+    if (!finished_) writer().message(message);
   }
   void name(std::uint32_t rank, std::uint32_t id, const std::string& name) override {
-    if (!finished_) writer_.name(rank, id, name);
+    if (!finished_) writer().name(rank, id, name);
   }
   void another_run() override { finish("another collector answers at " + order_.endpoint); }
 
   /// Takes what has arrived. Returns whether there was anything.
   bool take() {
     const bool any = viewer_.poll(store_, kPause);
-    if (const std::string error = writer_.error(); !error.empty()) throw std::runtime_error(error);
+    if (finished_) return any;
     const Link link = viewer_.link();
-    if (link != Link::connecting) answered_ = true;
+    if (link != Link::connecting) writer();
+    check();
     if (link == Link::ended) {
-      viewer_.poll(store_, kPause);  // how its ranks ended may have come only since
-      finish("the run or its collector ended");
-    }
-    if (link == Link::lost) finish("the connection was lost");
-    if (!answered_ && Clock::now() - began_ > kNoAnswer) {
+      end("the run or its collector ended");
+    } else if (stays_lost(link)) {
+      end("the connection was lost");
+    } else if (!writer_ && Clock::now() - began_ > kNoAnswer) {
       const std::string note = viewer_.control().note;
       throw std::runtime_error(order_.target + ": " + order_.endpoint + " does not answer" +
                                (note.empty() ? "" : ": " + note));
     }
     return any;
   }
-  /// Ends the file, once; it says in it why.
-  void finish(const std::string& why) {
-    if (finished_) return;
-    finished_ = true;
-    why_ = why;
-    std::string text =
-        "This file is a copy of a live run, recorded by a window. It ends because " + why + ".";
-    if (missing_pieces_ > 0) {
-      text += " The collector did not have " + std::to_string(missing_pieces_) +
-              " pieces from before its begin any more.";
+  /// Ends the file with what has arrived, as far as that can be taken within kLastTaken.
+  void end(const std::string& why) {
+    const Clock::time_point limit = Clock::now() + kLastTaken;
+    for (bool more = true; more && !finished_ && Clock::now() < limit;) {
+      more = viewer_.traffic().waiting_bytes > 0;  // the last look takes the rows of the ranks
+      viewer_.poll(store_, kPause);
+      check();
     }
-    const store::Message end{store_.event_count() == 0 ? 0 : store_.end_ns(), 0,
-                             instrumentation::Severity::info, text};
-    writer_.message(end);
-    writer_.finish(store_);
-    if (const std::string error = writer_.error(); !error.empty()) throw std::runtime_error(error);
+    if (viewer_.link() != Link::connecting) writer();
+    finish(why);
   }
   [[nodiscard]] bool finished() const noexcept { return finished_; }
   /// Commits what was taken in, so that it survives a crash.
   void report(State& state) {
-    writer_.commit();
-    state.bytes = bytes_at(order_.target) + bytes_at(order_.target + "-wal");
-    state.events = store_.event_count();
+    if (!finished_) look();
+    if (writer_) {
+      writer_->commit();
+      state.bytes = bytes_at(order_.target) + bytes_at(order_.target + "-wal");
+    }
+    state.events = figures_.events;
+    state.since_s = figures_.since_s;
+    state.catching_up = figures_.catching_up;
     state.missing_pieces = missing_pieces_;
-    state.catching_up = viewer_.link() == Link::connecting || viewer_.link() == Link::catching_up;
     state.why_ended = why_;
-    if (state.events > 0)
-      state.since_s =
-          static_cast<double>(store_.origin_ns() - order_.zero_ns.value_or(store_.origin_ns())) * 1e-9;
   }
 
  private:
+  /// Made with the first answer: a copy that nothing answers leaves the file that was there.
+  store::RecordingWriter& writer() {
+    if (!writer_) {
+      // The collector may be on another machine, with another wall clock.
+      writer_.emplace(order_.target, store::Retention{}, store::RecordingWriter::WallClock::unknown);
+    }
+    return *writer_;
+  }
+  void check() const {
+    if (!writer_) return;
+    if (const std::string error = writer_->error(); !error.empty()) throw std::runtime_error(error);
+  }
+  /// While this thread waits for the disk nothing is asked for, so the link looks lost until the next reply.
+  [[nodiscard]] bool stays_lost(Link link) {
+    const collector::Viewer::Traffic traffic = viewer_.traffic();
+    const Clock::time_point now = Clock::now();
+    if (link != Link::lost || traffic.waiting_bytes > 0 || traffic.bytes != received_) lost_from_ = now;
+    received_ = traffic.bytes;
+    return now - lost_from_ > kLost;
+  }
+  /// Of the run that is in the file: with another collector the store goes.
+  void look() {
+    const collector::Viewer::Traffic traffic = viewer_.traffic();
+    const Link link = viewer_.link();
+    figures_.events = store_.event_count();
+    figures_.catching_up = traffic.waiting_bytes > 0 || traffic.items_behind > 0 ||
+                           (!finished_ && (link == Link::connecting || link == Link::catching_up));
+    if (figures_.events > 0)
+      figures_.since_s =
+          static_cast<double>(store_.origin_ns() - order_.zero_ns.value_or(store_.origin_ns())) * 1e-9;
+  }
+  /// Ends the file, once; it says in it why.
+  void finish(const std::string& why) {
+    if (finished_) return;
+    if (!writer_) {
+      throw std::runtime_error(order_.target + ": nothing was written, because " + why + " before " +
+                               order_.endpoint + " answered");
+    }
+    finished_ = true;
+    why_ = why;
+    look();
+    const std::int64_t end_ns = figures_.events == 0 ? 0 : store_.end_ns();
+    std::string text =
+        "This file is a copy of a live run, recorded by a window. It ends because " + why + ".";
+    if (figures_.catching_up) {
+      text += " It was still catching up with the run: it ends " +
+              decimal(static_cast<double>(end_ns) * 1e-9, 1) + " s after its first event.";
+    }
+    if (missing_pieces_ > 0) {
+      text += " The collector did not have " + std::to_string(missing_pieces_) + " pieces of it any more.";
+    }
+    writer_->message({end_ns, 0, instrumentation::Severity::info, text});
+    writer_->finish(store_);
+    check();
+  }
+
+  struct Figures {
+    std::uint64_t events = 0;
+    std::optional<double> since_s;  ///< as State's
+    bool catching_up = true;
+  };
+
   const Order& order_;
-  store::RecordingWriter writer_;
+  std::optional<store::RecordingWriter> writer_;
   store::Store store_{store::Keep::totals};
-  std::set<std::uint32_t> begun_;     ///< ranks that a chunk has come of
-  std::uint64_t missing_pieces_ = 0;  ///< chunks are numbered from 0
-  bool answered_ = false, finished_ = false;
+  std::map<std::uint32_t, std::uint64_t> next_;  ///< sequence of the next chunk of each rank, from 0
+  std::uint64_t missing_pieces_ = 0;             ///< chunks
+  std::uint64_t received_ = 0;                   ///< bytes, at the last look
+  bool finished_ = false;
   std::string why_;
+  Figures figures_;
   const Clock::time_point began_ = Clock::now();
+  Clock::time_point lost_from_ = began_;
   collector::Viewer viewer_;  ///< gone first
 };
 
@@ -161,10 +227,11 @@ std::string CopyRecording::line() const {
   figures += s.since_s ? ", since " + decimal(*s.since_s, 1) + " s" : ", no event yet";
   if (s.missing_pieces > 0)
     figures += ", without " + grouped(static_cast<std::int64_t>(s.missing_pieces)) +
-               " earlier pieces that the collector has dropped";
+               " pieces that the collector has dropped";
   if (s.running)
     return "Recording a copy to " + s.target + ": " + figures + (s.catching_up ? ", catching up" : "");
-  return "Recorded a copy, " + s.target + ": " + figures + "; " + s.why_ended;
+  return "Recorded a copy, " + s.target + ": " + figures +
+         (s.catching_up ? ", while it was catching up; " : "; ") + s.why_ended;
 }
 
 void CopyRecording::run(const Order& order) {
@@ -174,7 +241,7 @@ void CopyRecording::run(const Order& order) {
     Clock::time_point reported{};
     while (!copier.finished()) {
       const bool any = copier.take();
-      if (stop_) copier.finish("it was stopped");
+      if (stop_ && !copier.finished()) copier.end("it was stopped");
       if (const Clock::time_point now = Clock::now(); now - reported >= kReport || copier.finished()) {
         reported = now;
         State seen = state();

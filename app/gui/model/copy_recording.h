@@ -29,18 +29,19 @@ class CopyRecording {
   };
   /// Nothing happens while another one is under way.
   void start(Order order);
-  /// Ends it soon: what has arrived is in the file. Nothing where none is under way.
+  /// Ends it within seconds: what has arrived is in the file, or it says that it was catching up. Nothing
+  /// where none is under way.
   void stop();
 
   struct State {
     bool running = false;
-    bool done = false;  ///< the file was closed, or never made
+    bool done = false;  ///< the file was closed, or never made: a file that was there is left
     std::string target;
     std::uint64_t bytes = 0;           ///< of the file and its log beside it
     std::uint64_t events = 0;          ///< that were handed to the file
-    std::uint64_t missing_pieces = 0;  ///< from before its begin: the collector did not have them any more
+    std::uint64_t missing_pieces = 0;  ///< chunks that the collector did not have any more
     std::optional<double> since_s;     ///< its first event, in the run's time; nothing: none has come
-    bool catching_up = false;          ///< what happened before has not arrived yet
+    bool catching_up = false;          ///< what happened before is not in the file yet, or never will be
     std::string why_ended;             ///< "it was stopped", "the connection was lost", ...
     std::string problem;               ///< why it failed: path, reason
   };

@@ -2,12 +2,20 @@
 #include "app/gui/model/copy_recording.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "app/analysis/summary.h"
@@ -16,6 +24,7 @@
 #include "app/store/rank_end.h"
 #include "app/store/recording.h"
 #include "app/store/store.h"
+#include "app/store/wall_clock.h"
 #include "instrumentation/clock.h"
 #include "instrumentation/wire.h"
 #include "tests/app/collector/test_rank.h"
@@ -103,6 +112,7 @@ TEST_F(Copy, BegunInTheMiddleOfARunIsWhole) {
     EXPECT_EQ(copied.ranks()[rank].events, seen.ranks()[rank].events);
   }
   EXPECT_EQ(copied.tables().model, "tiny");
+  EXPECT_FALSE(store::unix_offset_ns(file("copy.zscope"))) << "the collector may be on another machine";
   const auto texts = collector::all_texts(copied);
   EXPECT_NE(texts.find("mind the gap"), std::string::npos) << texts;
   EXPECT_NE(texts.find("It ends because the run or its collector ended"), std::string::npos) << texts;
@@ -173,9 +183,104 @@ TEST_F(Copy, WhatCannotBeWrittenIsSaid) {
   std::string text;
   std::ifstream(file("notes.txt")) >> text;
   EXPECT_EQ(text, "kept");
-  start("/dev/full");
+}
+
+TEST_F(Copy, AFullDiskEndsItWithTheReasonAndKeepsWhatWasWritten) {
+  steps(0, 4);
+  start(file("copy.zscope"));
+  ASSERT_TRUE(has(8 * kEventsPerStep)) << copy_.line();
+  // A limit on the size of files fails writes just as a full disk does.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{400'000, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  for (std::uint32_t i = 4; !copy_.state().done && std::chrono::steady_clock::now() < end; i += 50) {
+    steps(i, i + 50);
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_TRUE(copy_.state().done) << copy_.line();
+  EXPECT_NE(copy_.state().problem.find(file("copy.zscope")), std::string::npos) << copy_.state().problem;
+  EXPECT_NE(copy_.state().problem.find("recording has stopped"), std::string::npos) << copy_.state().problem;
+  store::RecordingInfo info;
+  EXPECT_GE(store::open_recording(file("copy.zscope"), &info).event_count(), 8 * kEventsPerStep);
+  EXPECT_FALSE(info.complete);
+}
+
+TEST_F(Copy, ThatNothingAnswersLeavesTheFileThatWasThere) {
+  steps(0, 2);
+  start(file("copy.zscope"));
+  ASSERT_TRUE(has(4 * kEventsPerStep));
+  copy_.stop();
   ASSERT_TRUE(ended());
-  EXPECT_NE(copy_.state().problem, "");
+  copy_.start({.endpoint = "tcp://127.0.0.1:1", .target = file("copy.zscope")});
+  EXPECT_EQ(copy_.state().bytes, 0U);
+  copy_.stop();
+  ASSERT_TRUE(ended());
+  EXPECT_NE(copy_.state().problem.find("nothing was written"), std::string::npos) << copy_.state().problem;
+  store::RecordingInfo info;
+  EXPECT_EQ(store::open_recording(file("copy.zscope"), &info).event_count(), 4 * kEventsPerStep);
+}
+
+/// A collector that can be killed, so that it does not say that it ends.
+class KilledCollector {
+ public:
+  KilledCollector() {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) return;
+    child_ = ::fork();
+    if (child_ == 0) {
+      const Collector collector(collector::local());
+      const std::string at = collector.publish_endpoint();
+      if (::write(ends[1], at.data(), at.size()) > 0) ::pause();
+      ::_exit(1);
+    }
+    std::array<char, 200> text{};
+    const ssize_t read = ::read(ends[0], text.data(), text.size());
+    if (read > 0) endpoint.assign(text.data(), static_cast<std::size_t>(read));
+    for (const int end : ends) ::close(end);
+  }
+  ~KilledCollector() { kill(); }
+  KilledCollector(const KilledCollector&) = delete;
+  KilledCollector& operator=(const KilledCollector&) = delete;
+  void kill() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(std::exchange(child_, 0), nullptr, 0);
+  }
+  std::string endpoint;
+
+ private:
+  pid_t child_ = 0;
+};
+
+TEST(CopyOfAKilledCollector, EndsWhereAnotherCollectorAnswers) {
+  KilledCollector killed;
+  ASSERT_NE(killed.endpoint, "");
+  const fs::path path = fs::temp_directory_path() / ("copy-killed-" + std::to_string(::getpid()) + ".zscope");
+  {
+    Rank rank(killed.endpoint, 0, 1);
+    for (std::uint32_t step = 0; step < 3; ++step) rank.step(step);
+    rank.settle();
+    CopyRecording copy;
+    copy.start({.endpoint = killed.endpoint, .target = path.string()});
+    ASSERT_TRUE(eventually([&] { return copy.state().events == 3 * kEventsPerStep; })) << copy.line();
+    killed.kill();
+    std::this_thread::sleep_for(4s);  // the viewer takes the link for lost after 3 s
+    EXPECT_TRUE(copy.state().running) << "it may come back: " << copy.line();
+    const Collector another(collector::local(killed.endpoint));
+    ASSERT_TRUE(eventually([&] { return copy.state().done; })) << copy.line();
+    EXPECT_EQ(copy.state().problem, "");
+    EXPECT_EQ(copy.state().why_ended, "another collector answers at " + killed.endpoint);
+    EXPECT_EQ(copy.state().events, 3 * kEventsPerStep) << "of the run that is in the file";
+    EXPECT_TRUE(copy.state().since_s);
+    store::RecordingInfo info;
+    EXPECT_EQ(store::open_recording(path.string(), &info).event_count(), 3 * kEventsPerStep);
+    EXPECT_TRUE(info.complete);
+  }
+  fs::remove(path);
 }
 
 }  // namespace
