@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "app/gui/model/format.h"
+#include "instrumentation/event.h"
 #include "tests/app/store/event_builder.h"
 
 namespace shardscope::gui {
 namespace {
 
+namespace ev = shardscope::instrumentation;
 using Kind = ev::EventKind;
 
 struct Phased {
