@@ -18,8 +18,9 @@ namespace shardscope::analysis {
 ///     covers takes as long as it took.
 ///   - A collective begins when every rank has issued it and the one before it in its lane has ended. Its
 ///     bytes take as long as they took.
-///   - A collective that began right behind the one before it in its lane was queued: when it had been asked
-///     for is not known. It is taken to be there in time.
+///   - A collective that began right behind the one before it in its lane was queued: when it was issued is
+///   not
+///     known. The replay issues it early enough to begin there.
 ///   - A rank is done when its stretches and all collectives that had ended in its window are done.
 /// An estimate, too large rather than too small: what was hidden behind computation is waited for at the
 /// step's end only, since where it was needed is not recorded. It is too small where a rank did not need what

@@ -122,7 +122,8 @@ class CopyRecording::Copier : public collector::ViewObserver {
     if (!writer_) return;
     if (const std::string error = writer_->error(); !error.empty()) throw std::runtime_error(error);
   }
-  /// While this thread waits for the disk nothing is asked for, so the link looks lost until the next reply.
+  /// While this thread waits for the disk it sends no requests, and the collector no replies: the link seems
+  /// lost until the next reply.
   [[nodiscard]] bool stays_lost(Link link) {
     const collector::Viewer::Traffic traffic = viewer_.traffic();
     const Clock::time_point now = Clock::now();

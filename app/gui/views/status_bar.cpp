@@ -97,7 +97,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
         "In the whole run: ±" +
             duration(bound.in_run_ns).text());
   if (const std::string line = dialogs_.export_line(); !line.empty()) piece(line, c.text, line);
-  // While it is recorded the strip under the top bar says so.
+  // While the copy is being recorded the strip under the top bar shows it.
   if (const CopyRecording::State copy = dialogs_.copy().state(); copy.done)
     piece(dialogs_.copy().line(), copy.problem.empty() ? c.text : c.of(Meaning::trouble),
           dialogs_.copy().line());

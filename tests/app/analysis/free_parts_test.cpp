@@ -61,7 +61,7 @@ TEST(FreeParts, WithoutComputationTheLaneIsTheBound) {
   EXPECT_EQ(gain({rank}, PathPart::transfer), 200);
 }
 
-/// A gather that is asked for when the one before it has long ended begins with its request.
+/// A gather that is issued long after the one before it has ended begins when it is issued.
 TEST(FreeParts, ARequestThatComesEarlierBeginsEarlier) {
   RankActivity rank =
       rank_with(0, {{100 * kPerMs, 500 * kPerMs}, {600 * kPerMs, 800 * kPerMs}}, 800 * kPerMs);
