@@ -26,4 +26,14 @@ inline void take_part(RankActivity& rank, std::uint64_t instance, Interval at, s
   rank.comm = rank.comm.unite(IntervalSet({at}));
 }
 
+/// Clocks that contradict each other: each rank's begin of a collective is after the end of the other's.
+inline std::vector<RankActivity> ranks_of_contradicting_clocks() {
+  std::vector<RankActivity> ranks{rank_with(0, {{0, 100}}), rank_with(1, {{0, 100}})};
+  take_part(ranks[0], 1, {100, 300}, 0);
+  take_part(ranks[1], 1, {900, 1000}, 0);
+  take_part(ranks[1], 2, {100, 300}, 0);
+  take_part(ranks[0], 2, {900, 1000}, 0);
+  return ranks;
+}
+
 }  // namespace shardscope::analysis
