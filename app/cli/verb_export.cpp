@@ -23,41 +23,33 @@
 namespace shardscope::cli {
 namespace {
 
-void write_otlp(const store::Store& store, const std::string& recording, const ExportChoice& choice) {
+void write_otlp(const store::Store& store, const std::string& recording,
+                const std::vector<std::string>& problems, const ExportChoice& choice) {
   const exporter::OtlpOptions options{.ranks = ranks_of(store, choice.ranks),
                                       .steps = steps_of(choice.steps),
                                       .unix_offset_ns = store::unix_offset_ns(recording),
-                                      .version = base::version()};
+                                      .version = base::version(),
+                                      .problems = problems};
   if (!options.unix_offset_ns)
     say(stderr, "shardscope: {}: when the run was is not recorded; its times are from 1970-01-01 on\n",
         recording);
   exporter::write_otlp(choice.out, store, options);
 }
 
-/// From the first step's begin to the last one's end, of all ranks.
-void restrict_to_steps(const store::Store& store, const NumberRange& steps, exporter::ExportPart& part) {
-  std::int64_t from_ns = store::Store::kEnd, to_ns = store::Store::kBegin;
-  for (const store::StepRow& row : store.steps()) {
-    if (row.step < steps.first || row.step > steps.second) continue;
-    from_ns = std::min(from_ns, row.begin_ns);
-    to_ns = std::max(to_ns, row.end_ns == store::kOpen ? store::Store::kEnd : row.end_ns);
-  }
-  if (from_ns >= to_ns)
-    throw UserError(
-        fmt::format("--steps {}-{}: none of them is in the recording", steps.first, steps.second));
-  part.from_ns = from_ns;
-  part.to_ns = to_ns;
-}
-
 exporter::ExportPart part_of(const store::Store& store, const ExportChoice& choice) {
   exporter::ExportPart part;
   part.ranks = ranks_of(store, choice.ranks);
-  if (const auto steps = steps_of(choice.steps)) restrict_to_steps(store, *steps, part);
-  if (!choice.from.empty()) part.from_ns = time_of("--from", choice.from);
-  if (!choice.to.empty()) part.to_ns = time_of("--to", choice.to);
-  if (part.from_ns >= part.to_ns || part.to_ns <= 0)
+  const auto steps = steps_of(choice.steps);
+  if (steps && !exporter::choose_steps(store, steps->first, steps->second, part))
+    throw UserError(
+        fmt::format("--steps {}-{}: none of them is in the recording", steps->first, steps->second));
+  exporter::TimeRange& range = part.range;
+  if (!choice.from.empty()) range.from_ns = time_of("--from", choice.from);
+  if (!choice.to.empty()) range.to_ns = time_of("--to", choice.to);
+  if (range.to_ns <= 0) throw UserError(fmt::format("--to {}: nothing lies before it", choice.to), 2);
+  if (range.from_ns >= range.to_ns)
     throw UserError(fmt::format("--from {} --to {}: nothing lies between", choice.from, choice.to), 2);
-  if (part.from_ns != store::Store::kBegin && part.from_ns > store.end_ns())
+  if (range.from_ns != store::Store::kBegin && range.from_ns > store.end_ns())
     throw UserError(fmt::format("--from {}: the recording ends at {} s", choice.from,
                                 static_cast<double>(store.end_ns()) / 1e9));
   const std::vector<std::string> levels = detail_names();
@@ -67,32 +59,48 @@ exporter::ExportPart part_of(const store::Store& store, const ExportChoice& choi
   return part;
 }
 
-/// Who has the export alone has to know what is wrong with the recording, and that this is a part of it. Both
-/// stand where the part has them.
+/// Who has the export alone has to know what is wrong with the recording, and that this is a part of it: in
+/// messages that the export has. `ranks`: whose; a file of one rank has that rank's alone.
 void say_in_it(store::Store& store, const std::vector<std::string>& problems, const ExportChoice& choice,
-               const exporter::ExportPart& part) {
-  store::Message message{
-      .at_ns = part.from_ns != store::Store::kBegin ? part.from_ns
-               : part.to_ns != store::Store::kEnd   ? 0
-                                                    : store.end_ns(),
-      .rank = part.ranks.empty() ? 0 : part.ranks.front(),
-      .severity = instrumentation::Severity::error,
-      .text = {},
-  };
-  for (const std::string& problem : problems) {
-    message.text = "recording: " + problem;
+               const exporter::ExportPart& part, const std::vector<std::uint32_t>& ranks) {
+  std::string of_part;
+  if (!part.whole()) {
+    of_part = "export: a part of the recording:";
+    for (const auto& [name, value] :
+         {std::pair("ranks", choice.ranks), std::pair("steps", choice.steps), std::pair("from", choice.from),
+          std::pair("to", choice.to), std::pair("detail", choice.detail)}) {
+      if (!value.empty()) of_part += fmt::format(" --{} {}", name, value);
+    }
+  }
+  for (const std::uint32_t rank : ranks) {
+    const exporter::TimeRange range = part.of(rank);
+    store::Message message{
+        .at_ns = range.from_ns != store::Store::kBegin ? range.from_ns
+                 : range.to_ns != store::Store::kEnd   ? 0
+                                                       : store.end_ns(),
+        .rank = rank,
+        .severity = instrumentation::Severity::error,
+        .text = {},
+    };
+    for (const std::string& problem : problems) {
+      message.text = "recording: " + problem;
+      store.add_message(message);
+    }
+    if (of_part.empty()) continue;
+    message.severity = instrumentation::Severity::info;
+    message.text = of_part;
     store.add_message(message);
   }
-  if (part.whole()) return;
-  std::string text = "export: a part of the recording:";
-  for (const auto& [name, value] :
-       {std::pair("ranks", choice.ranks), std::pair("steps", choice.steps), std::pair("from", choice.from),
-        std::pair("to", choice.to), std::pair("detail", choice.detail)}) {
-    if (!value.empty()) text += fmt::format(" --{} {}", name, value);
+}
+
+/// The ranks whose messages say what the export is of: one that it has, or each where each has a file.
+std::vector<std::uint32_t> speakers(const store::Store& store, const ExportChoice& choice) {
+  std::vector<std::uint32_t> ranks = ranks_of(store, choice.ranks);
+  if (choice.format != "kineto") return {ranks.empty() ? 0 : ranks.front()};
+  if (ranks.empty()) {
+    for (const store::RankRow& rank : store.ranks()) ranks.push_back(rank.rank);
   }
-  message.severity = instrumentation::Severity::info;
-  message.text = text;
-  store.add_message(message);
+  return ranks;
 }
 
 }  // namespace
@@ -112,7 +120,7 @@ int export_recording(store::Store& store, const std::string& recording,
                     choice.format),
         2);
   const exporter::ExportPart part = of_steps ? exporter::ExportPart() : part_of(store, choice);
-  say_in_it(store, problems, choice, part);
+  say_in_it(store, problems, choice, part, speakers(store, choice));
   std::vector<std::string> written{choice.out};
   if (choice.format == "chrome") {
     exporter::write_chrome(choice.out, store, part);
@@ -123,7 +131,7 @@ int export_recording(store::Store& store, const std::string& recording,
   } else if (choice.format == "csv") {
     written = exporter::write_csv(choice.out, store, part);
   } else if (choice.format == "otlp") {
-    write_otlp(store, recording, choice);
+    write_otlp(store, recording, problems, choice);
   } else {
     written = exporter::write_kineto(
         choice.out, store, {.ranks = ranks_of(store, choice.ranks), .steps = steps_of(choice.steps)});

@@ -20,7 +20,8 @@ struct ExportChoice {
 };
 
 /// `recording`: the file that `store` was read from.
-/// `problems`: found when it was opened. They become messages of the export, as does that it is of a part.
+/// `problems`: found when it was opened. They become messages of the export (otlp: an attribute of its
+/// resources), as does that it is of a part.
 int export_recording(store::Store& store, const std::string& recording,
                      const std::vector<std::string>& problems, const ExportChoice& choice);
 

@@ -92,6 +92,7 @@ class ChromeWriter {
     was_first_ = first_;
     named_ = *phase == 'M';
     from_ns_ = until_ns_ = ns;
+    if (std::exchange(pid_, pid) != pid) range_ = part_.of(pid_);
     text_ += first_ ? "\n{\"ph\":\"" : ",\n{\"ph\":\"";
     first_ = false;
     text_ += phase;
@@ -104,7 +105,7 @@ class ChromeWriter {
   }
   /// One that lies outside of the range that is exported is taken back.
   void close() {
-    if (!named_ && !part_.overlaps(from_ns_, until_ns_)) {
+    if (!named_ && !range_.overlaps(from_ns_, until_ns_)) {
       text_.resize(begun_);
       first_ = was_first_;
       return;
@@ -379,7 +380,7 @@ class ChromeWriter {
     const auto pid = first_rank();
     if (!pid) return;
     for (const store::StepRow& step : store_.steps()) {
-      if (step.end_ns == store::kOpen || !part_.has_end(step)) continue;
+      if (!part_.has_end(step)) continue;
       const auto counter = [&](const char* name, double value) {
         if (!std::isfinite(value)) return;
         open("C", name, "training", *pid, 0, step.end_ns);
@@ -446,6 +447,8 @@ class ChromeWriter {
   std::size_t begun_ = 0;
   bool was_first_ = true, named_ = false;
   std::int64_t from_ns_ = 0, until_ns_ = 0;
+  std::uint32_t pid_ = ev::kNoId;
+  TimeRange range_;                                                       ///< that the part has of its rank
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;  ///< by collective, of one rank
 };
 

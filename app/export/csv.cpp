@@ -117,7 +117,7 @@ void write_spans(Table& t, const Store& store, const ExportPart& part) {
 
 void write_steps(Table& t, const Store& store, const ExportPart& part) {
   for (const store::StepRow& s : store.steps()) {
-    if (!part.overlaps(s)) continue;
+    if (!part.has(s)) continue;
     t.cell(std::int64_t{s.step}).time(s.begin_ns).time(s.end_ns).cell(s.paused_ns).cell(s.tokens);
     store::for_each_step_column([&](const store::StepValue& value) { t.cell(s.*value.member); },
                                 [&] { t.cell(std::int64_t{s.skipped}); });
@@ -197,12 +197,12 @@ void write_status(Table& t, const Store& store, const ExportPart& part) {
 
 void write_memory(Table& t, const Store& store, const ExportPart& part) {
   for (const store::RankRow& rank : store.ranks()) {
-    for_each_memory_before(store, rank.rank, part,
-                           [&](ev::MemoryPool pool, ev::MemoryCategory category, std::int64_t bytes) {
-                             t.cell(std::int64_t{rank.rank}).cell(part.from_ns).cell(store::name_of(pool));
-                             t.cell(store::name_of(category)).cell(bytes);
-                             t.cell(std::string_view()).cell(std::string_view()).end_row();
-                           });
+    for_each_memory_before(
+        store, rank.rank, part, [&](ev::MemoryPool pool, ev::MemoryCategory category, std::int64_t bytes) {
+          t.cell(std::int64_t{rank.rank}).cell(part.of(rank.rank).from_ns).cell(store::name_of(pool));
+          t.cell(store::name_of(category)).cell(bytes);
+          t.cell(std::string_view()).cell(std::string_view()).end_row();
+        });
     for_each_instant(store, rank.rank, part, [&](const ev::Event& e) {
       if (e.kind != ev::EventKind::memory_alloc && e.kind != ev::EventKind::memory_free) return;
       t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks));
@@ -255,7 +255,7 @@ void write_times(Table& t, const analysis::Digest& digest, const ExportPart& par
   constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
   for (const analysis::StepDigest& step : digest.steps()) {
     for (const analysis::RankStep& rank : step.ranks) {
-      if (!part.has_rank(rank.rank) || !part.overlaps(rank.begin_ns, rank.end_ns)) continue;
+      if (!part.has(step.step, rank)) continue;
       const analysis::TimePartition& time = rank.time;
       t.cell(std::int64_t{step.step}).cell(std::int64_t{rank.rank}).cell(rank.begin_ns).cell(rank.end_ns);
       t.cell(time.total_ns).cell(time.checkpoint_ns);

@@ -1,5 +1,8 @@
 #include "app/export/otlp.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -95,6 +98,8 @@ class OtlpWriter {
       out.text("shardscope.framework", run.framework);
     }
     out.flag("shardscope.simulated", run.simulated);
+    if (!options_.problems.empty())
+      out.text("shardscope.recording_problems", fmt::format("{}", fmt::join(options_.problems, "; ")));
     if (!options_.unix_offset_ns)
       out.text("shardscope.wall_clock",
                "not recorded: times are since the run began, from the Unix epoch on");

@@ -19,7 +19,8 @@ struct OtlpOptions {
       steps;  ///< first and last; nothing: all, and between
   /// Collector clock + this = Unix time. Nothing: the run begins at the epoch, and every resource says so.
   std::optional<std::int64_t> unix_offset_ns;
-  std::string version;  ///< of this program
+  std::string version;                     ///< of this program
+  std::vector<std::string> problems = {};  ///< of the recording: every resource has them
 };
 
 /// [Note: traces of a run]

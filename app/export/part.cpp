@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "app/analysis/rank_step.h"
 #include "app/store/gather_contents.h"
+#include "app/store/span_time.h"
 #include "instrumentation/event_fields.h"
 
 namespace shardscope::exporter {
@@ -12,10 +14,19 @@ namespace ev = shardscope::instrumentation;
 using ev::EventKind;
 using store::Store;
 
+bool is_in(const std::pair<std::uint32_t, std::uint32_t>& steps, std::uint32_t step) noexcept {
+  return step >= steps.first && step <= steps.second;
+}
+
 }  // namespace
 
+bool TimeRange::overlaps(std::int64_t begin_ns, std::int64_t end_ns) const noexcept {
+  const bool before = end_ns < from_ns || (end_ns == from_ns && begin_ns < from_ns);
+  return !before && begin_ns < to_ns;
+}
+
 bool ExportPart::whole() const noexcept {
-  return ranks.empty() && from_ns == Store::kBegin && to_ns == Store::kEnd && detail == ev::Detail::kernels;
+  return ranks.empty() && range == TimeRange() && detail == ev::Detail::kernels;
 }
 
 bool ExportPart::has_rank(std::uint32_t rank) const noexcept {
@@ -24,28 +35,66 @@ bool ExportPart::has_rank(std::uint32_t rank) const noexcept {
 
 bool ExportPart::has_kind(EventKind kind) const noexcept { return ev::detail_of(kind) <= detail; }
 
-bool ExportPart::overlaps(std::int64_t begin_ns, std::int64_t end_ns) const noexcept {
-  const bool before = end_ns < from_ns || (end_ns == from_ns && begin_ns < from_ns);
-  return !before && begin_ns < to_ns;
+TimeRange ExportPart::of(std::uint32_t rank) const noexcept {
+  const auto own = range_of_rank.find(rank);
+  return own == range_of_rank.end() ? range : own->second;
 }
 
-bool ExportPart::overlaps(const store::StepRow& step) const noexcept {
-  return overlaps(step.begin_ns, step.end_ns);
+bool ExportPart::has(const store::StepRow& step) const noexcept {
+  return steps ? is_in(*steps, step.step) : range.overlaps(step.begin_ns, step.end_ns);
+}
+
+bool ExportPart::has_end(const store::StepRow& step) const noexcept {
+  if (step.end_ns == store::kOpen) return false;
+  return steps ? is_in(*steps, step.step) : step.end_ns > range.from_ns && step.end_ns <= range.to_ns;
+}
+
+bool ExportPart::has(std::uint32_t step, const analysis::RankStep& of_rank) const noexcept {
+  if (!has_rank(of_rank.rank)) return false;
+  return steps ? is_in(*steps, step) : range.overlaps(of_rank.begin_ns, of_rank.end_ns);
 }
 
 bool ExportPart::has(const store::Message& message) const noexcept {
-  return has_rank(message.rank) && has_time(message.at_ns);
+  return has_rank(message.rank) && of(message.rank).has(message.at_ns);
 }
 
 bool ExportPart::has(const store::Gap& gap) const noexcept {
-  return has_rank(gap.rank) && overlaps(gap.begin_ns, gap.end_ns);
+  return has_rank(gap.rank) && of(gap.rank).overlaps(gap.begin_ns, gap.end_ns);
+}
+
+bool choose_steps(const Store& store, std::uint32_t first, std::uint32_t last, ExportPart& part) {
+  const std::pair chosen{first, last};
+  TimeRange all{Store::kEnd, Store::kBegin};
+  for (const store::StepRow& row : store.steps()) {
+    if (!is_in(chosen, row.step)) continue;
+    all.from_ns = std::min(all.from_ns, row.begin_ns);
+    all.to_ns = std::max(all.to_ns, row.end_ns == store::kOpen ? Store::kEnd : row.end_ns);
+  }
+  if (all.from_ns >= all.to_ns) return false;
+  part.steps = chosen;
+  part.range = all;
+  for (const store::RankRow& rank : store.ranks()) {
+    if (!part.has_rank(rank.rank)) continue;
+    TimeRange own{Store::kEnd, Store::kBegin};
+    store.for_each_span({rank.rank, ev::StreamId::host}, 0, all.from_ns, all.to_ns,
+                        [&](const store::Span& span) {
+                          if (span.kind != EventKind::step_begin) return;
+                          if (!is_in(chosen, ev::as<EventKind::step_begin>(span).step)) return;
+                          own.from_ns = std::min(own.from_ns, span.begin_ns);
+                          const bool open = !store::time_of(store, rank.rank, span).ended;
+                          own.to_ns = std::max(own.to_ns, open ? Store::kEnd : span.end_ns);
+                        });
+    if (own.from_ns < own.to_ns) part.range_of_rank[rank.rank] = own;
+  }
+  return true;
 }
 
 void walk_part(const Store& store, store::LaneId lane, const ExportPart& part,
                const std::function<void(const WalkedSpan&)>& visit) {
   if (!part.has_rank(lane.rank)) return;
-  walk_overlapping(store, lane, part.from_ns, part.to_ns, [&](const WalkedSpan& walked) {
-    if (part.has_kind(walked.span->kind) && part.overlaps(walked.span->begin_ns, walked.end_ns))
+  const TimeRange range = part.of(lane.rank);
+  walk_overlapping(store, lane, range.from_ns, range.to_ns, [&](const WalkedSpan& walked) {
+    if (part.has_kind(walked.span->kind) && range.overlaps(walked.span->begin_ns, walked.end_ns))
       visit(walked);
   });
 }
@@ -53,15 +102,17 @@ void walk_part(const Store& store, store::LaneId lane, const ExportPart& part,
 void for_each_instant(const Store& store, std::uint32_t rank, const ExportPart& part,
                       const std::function<void(const ev::Event&)>& visit) {
   if (!part.has_rank(rank)) return;
-  store.for_each_instant(rank, part.from_ns, part.to_ns, [&](const ev::Event& event) {
+  const TimeRange range = part.of(rank);
+  store.for_each_instant(rank, range.from_ns, range.to_ns, [&](const ev::Event& event) {
     if (part.has_kind(event.kind)) visit(event);
   });
 }
 
 std::optional<std::int64_t> state_begins(const Store& store, std::uint32_t rank, const ExportPart& part) {
-  const bool within = part.from_ns > 0 && part.from_ns <= store.end_ns() && part.from_ns < part.to_ns;
-  if (!within || !part.has_rank(rank) || !store.is_known(rank, part.from_ns - 1)) return std::nullopt;
-  return part.from_ns;
+  const TimeRange range = part.of(rank);
+  const bool within = range.from_ns > 0 && range.from_ns <= store.end_ns() && range.from_ns < range.to_ns;
+  if (!within || !part.has_rank(rank) || !store.is_known(rank, range.from_ns - 1)) return std::nullopt;
+  return range.from_ns;
 }
 
 void for_each_memory_before(
@@ -103,7 +154,8 @@ std::vector<Flow> flows_of(const Store& store, std::uint32_t rank, const ExportP
   if (!part.has_rank(rank) || !part.has_kind(EventKind::collective_begin) ||
       !part.has_kind(EventKind::fetch_wait_begin))
     return {};
-  return gather_flows(store, rank, part.from_ns, part.to_ns);
+  const TimeRange range = part.of(rank);
+  return gather_flows(store, rank, range.from_ns, range.to_ns);
 }
 
 }  // namespace shardscope::exporter

@@ -288,7 +288,8 @@ class PerfettoWriter {
   void rank_ends() {
     for (const store::RankRow& rank : store_.ranks()) {
       const store::RankEnd end = store::rank_end(store_, rank);
-      if (!store::is_failure(end.how) || !part_.has_rank(rank.rank) || !part_.has_time(end.at_ns)) continue;
+      if (!store::is_failure(end.how) || !part_.has_rank(rank.rank) || !part_.of(rank.rank).has(end.at_ns))
+        continue;
       describe_track(end_track(rank.rank), "end of the rank", process_track(rank.rank));
       Protobuf instant = event(track_event::kInstant, end_track(rank.rank));
       annotate(instant, "exit_message", end.exit_message);
@@ -303,8 +304,7 @@ class PerfettoWriter {
       more.message(descriptor::kCounter, Protobuf());
       describe_track(++track, counter_name(value), 0, more);
       for (const store::StepRow& step : store_.steps()) {
-        if (step.end_ns == store::kOpen || !part_.has_end(step) || !std::isfinite(step.*value.member))
-          continue;
+        if (!part_.has_end(step) || !std::isfinite(step.*value.member)) continue;
         Protobuf counter = event(track_event::kCounter, track);
         counter.real(track_event::kDoubleCounterValue, step.*value.member);
         send(step.end_ns, std::move(counter));

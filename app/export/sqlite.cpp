@@ -41,7 +41,7 @@ using store::Store;
 
 constexpr std::int64_t kPushPopRange = 59;  ///< eventType NvtxPushPopRange of an Nsight Systems export
 
-// The first five tables carry the names and the columns that Nsight Systems gives them; the rest are ours.
+// The first six tables carry the names and the columns that Nsight Systems gives them; the rest are ours.
 constexpr const char* kSchema = R"sql(
 CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE TARGET_INFO_SYSTEM_ENV(globalVid INTEGER, devStateName TEXT, name TEXT, nameEnum INTEGER, value TEXT);
@@ -169,8 +169,9 @@ class Tables {
   /// innermost then. A module's own work beside that of the modules in it is computation too.
   void computation(std::uint32_t rank) {
     std::vector<analysis::Interval> known;
+    const TimeRange range = part_.of(rank);
     store_.for_each_span(
-        {rank, ev::StreamId::host}, 0, part_.from_ns, part_.to_ns, [&](const store::Span& step) {
+        {rank, ev::StreamId::host}, 0, range.from_ns, range.to_ns, [&](const store::Span& step) {
           if (step.kind != ev::EventKind::step_begin) return;
           const analysis::StepWindow window{ev::as<ev::EventKind::step_begin>(step).step, step.begin_ns,
                                             store::time_of(store_, rank, step).until_ns};
@@ -182,7 +183,7 @@ class Tables {
             if (work.kind != WorkClass::compute || (work.span && work.span->kind == ev::EventKind::gpu_begin))
               continue;
             const ev::EventKind shown = work.span ? work.span->kind : ev::EventKind::module_begin;
-            if (!part_.has_kind(shown) || !part_.overlaps(work.begin_ns, work.end_ns)) continue;
+            if (!part_.has_kind(shown) || !range.overlaps(work.begin_ns, work.end_ns)) continue;
             kernel_row(rank, work.stream, work.begin_ns, work.end_ns,
                        work.span ? subject(*work.span) : ev::kNoId,
                        work.span ? span_label(store_, rank, *work.span) : work.name);
@@ -292,8 +293,9 @@ class Tables {
       if (!part_.has_rank(rank.rank)) continue;
       row.bind(1, std::int64_t{rank.rank}).bind(2, rank.host).bind(3, rank.last_ns);
       row.bind(4, store::text_of(store::rank_end(store_, rank))).bind(5, rank.exit_message).run();
+      const TimeRange range = part_.of(rank.rank);
       store_.for_each_span(
-          {rank.rank, ev::StreamId::host}, store::kPauses, part_.from_ns, part_.to_ns,
+          {rank.rank, ev::StreamId::host}, store::kPauses, range.from_ns, range.to_ns,
           [&](const store::Span& pause) {
             insert.bind(1, std::int64_t{rank.rank}).bind(2, pause.begin_ns);
             bind_end(
@@ -316,7 +318,7 @@ class Tables {
         columns + ")");
     Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_STEPS VALUES(" + places + ")");
     for (const store::StepRow& s : store_.steps()) {
-      if (!part_.overlaps(s)) continue;
+      if (!part_.has(s)) continue;
       insert.bind(1, std::int64_t{s.step}).bind(2, s.begin_ns);
       bind_where(insert, 3, s.end_ns, s.end_ns != store::kOpen);
       insert.bind(4, s.paused_ns).bind(5, s.tokens);
@@ -373,8 +375,8 @@ class Tables {
                              });
       for_each_memory_before(store_, rank.rank, part_,
                              [&](ev::MemoryPool pool, ev::MemoryCategory category, std::int64_t bytes) {
-                               memory_row(memory, rank.rank, part_.from_ns, pool, category, bytes,
-                                          std::nullopt);
+                               memory_row(memory, rank.rank, part_.of(rank.rank).from_ns, pool, category,
+                                          bytes, std::nullopt);
                              });
       for_each_instant(store_, rank.rank, part_, [&](const ev::Event& e) {
         const auto at = static_cast<std::int64_t>(e.ticks);
@@ -410,7 +412,7 @@ class Tables {
         db_.prepare("INSERT INTO SHARDSCOPE_STEP_TIMES VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
     for (const analysis::StepDigest& step : digest.steps()) {
       for (const analysis::RankStep& rank : step.ranks) {
-        if (!part_.has_rank(rank.rank) || !part_.overlaps(rank.begin_ns, rank.end_ns)) continue;
+        if (!part_.has(step.step, rank)) continue;
         const analysis::TimePartition& time = rank.time;
         times.bind(1, std::int64_t{step.step}).bind(2, std::int64_t{rank.rank});
         times.bind(3, rank.begin_ns).bind(4, rank.end_ns).bind(5, time.total_ns).bind(6, time.checkpoint_ns);

@@ -123,7 +123,7 @@ void ExportJob::write(const Order& order, const store::Store& store, const store
     state_.share = share;
   });
   exporter::ExportPart part;
-  if (order.range_ns) std::tie(part.from_ns, part.to_ns) = *order.range_ns;
+  if (order.range_ns) std::tie(part.range.from_ns, part.range.to_ns) = *order.range_ns;
   switch (order.format) {
     case ExportFormat::report:
       break;

@@ -415,7 +415,7 @@ class Errors(CommandTest):
                 self.refused([*export, "--steps", "7-9"], "--steps 7-9", "none of them")
                 self.refused([*export, "--from", "soon"], "--from soon", "1.25s")
                 self.refused([*export, "--from", "2ms", "--to", "1ms"], "--from 2ms --to 1ms", "nothing lies between")
-                self.refused([*export, "--to", "0ns"], "--to 0ns", "nothing lies between")
+                self.refused([*export, "--to", "0ns"], ": --to 0ns: nothing lies before it")
                 self.refused([*export, "--from", "1000s"], "--from 1000s", "the recording ends at")
                 self.refused([*export, "--from", "0", "--steps", "1"], "--from", "--steps")
                 self.refused([*export, "--detail", "more"], "--detail", "phases")

@@ -82,6 +82,23 @@ class Losses(unittest.TestCase):
         self.assertIn("(rank 1, sequence 0)", said("findings", path))
         self.assertTrue(any("(rank 1, sequence 0)" in each["evidence"] for each in read("findings", path)))
 
+    def test_each_file_of_a_rank_and_each_resource_says_what_is_wrong_with_the_recording(self):
+        path = self.changed("damaged.zscope",
+                            "UPDATE chunks SET bytes = substr(bytes, 1, 200) || x'00' || substr(bytes, 202) WHERE rank = 1")
+        folder = pathlib.Path(self.folder.name)
+        said("export", "--format", "kineto", "-o", folder / "of_ranks", path)
+        said("export", "--format", "kineto", "--ranks", "1", "-o", folder / "of_one", path)
+        for file in ("of_ranks/rank_0.json", "of_ranks/rank_1.json", "of_one/rank_1.json"):
+            names = [event["name"] for event in json.loads((folder / file).read_text())["traceEvents"]]
+            self.assertTrue(any(name.startswith("recording: ") and "(rank 1, sequence 0)" in name for name in names), file)
+        said("export", "--format", "otlp", "-o", folder / "spans.jsonl", path)
+        for line in (folder / "spans.jsonl").read_text().splitlines():
+            for resource in json.loads(line)["resourceSpans"]:
+                problems = [a["value"]["stringValue"] for a in resource["resource"]["attributes"]
+                            if a["key"] == "shardscope.recording_problems"]
+                self.assertEqual(len(problems), 1)
+                self.assertIn("(rank 1, sequence 0)", problems[0])
+
     def test_exports_tell_it_to_who_gets_nothing_else(self):
         path = self.changed("damaged.zscope",
                             "UPDATE chunks SET bytes = substr(bytes, 1, 200) || x'00' || substr(bytes, 202) WHERE rank = 1")

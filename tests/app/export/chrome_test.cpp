@@ -81,7 +81,7 @@ TEST(Chrome, ARangeIsWhatOverlapsItOfTheWhole) {
     ASSERT_LT(expected.size(), whole.size());
     EXPECT_GT(expected.size(), 4U);
     // Counters of memory have a value where the range begins as well, of every rank.
-    std::vector<json> got = timed(exported(store, {.ranks = {}, .from_ns = from, .to_ns = to}));
+    std::vector<json> got = timed(exported(store, {.range = {from, to}}));
     std::set<int> begun;
     std::erase_if(got, [&](const json& event) {
       if (event["cat"] != "memory" || ns(event["ts"]) != from || from == 0) return false;

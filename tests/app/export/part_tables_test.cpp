@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "app/export/chrome.h"
 #include "app/export/csv.h"
 #include "app/export/part.h"
 #include "app/export/sqlite.h"
@@ -40,7 +42,7 @@ class PartOfTables : public testing::Test {
   fs::path folder_ = temporary_.path();
   store::Store store_ = store::make_synthetic_store();
   std::int64_t from_ = store_.end_ns() / 3, to_ = store_.end_ns() / 2;
-  ExportPart part_{.ranks = {1, 3}, .from_ns = from_, .to_ns = to_};
+  ExportPart part_{.ranks = {1, 3}, .range = {from_, to_}};
 
   /// Rows of the whole export that the part has: those of its ranks that overlap the range.
   std::vector<Row> expected(const char* table, const char* begin, const char* end) const {
@@ -103,6 +105,41 @@ TEST_F(PartOfTables, CsvHasTheStateAtItsBeginBeforeTheChanges) {
     changed += store_.status_history(3, param, to_ - 1, 1).empty() ? 0 : 1;
   EXPECT_EQ(last.size(), changed);
   EXPECT_GT(before, 0U);
+}
+
+/// Ranks never begin a step at once: the last one's begin of a step is after the first one's end of it.
+TEST_F(PartOfTables, OfAStepHasThatOfEachRankAndNoOther) {
+  ExportPart part;
+  ASSERT_TRUE(choose_steps(store_, 3, 3, part));
+  ASSERT_FALSE(part.whole());
+  (void)write_csv((folder_ / "part").string(), store_, part);
+  const std::size_t ranks = store_.ranks().size();
+  const auto steps = rows_of(folder_ / "part/steps.csv");
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].at("step"), "3");
+  const auto times = rows_of(folder_ / "part/step_times.csv");
+  ASSERT_EQ(times.size(), ranks);
+  EXPECT_TRUE(std::ranges::all_of(times, [](const Row& row) { return row.at("step") == "3"; }));
+  std::map<std::string, std::size_t> labels;
+  for (const Row& span : rows_of(folder_ / "part/spans.csv")) {
+    if (span.at("label").starts_with("ProfilerStep")) ++labels[span.at("label")];
+  }
+  EXPECT_EQ(labels, (std::map<std::string, std::size_t>{{"ProfilerStep#3", ranks}}));
+
+  write_sqlite((folder_ / "part.sqlite").string(), store_, part);
+  const test::Queries in_part((folder_ / "part.sqlite").string());
+  EXPECT_EQ(in_part("SELECT count(*) FROM SHARDSCOPE_STEPS"), 1);
+  EXPECT_EQ(in_part("SELECT sum(step = 3) FROM SHARDSCOPE_STEP_TIMES"), static_cast<std::int64_t>(ranks));
+  EXPECT_EQ(in_part("SELECT sum(step != 3) FROM SHARDSCOPE_STEP_TIMES"), 0);
+
+  std::ostringstream chrome;
+  write_chrome(chrome, store_, part);
+  const std::string text = chrome.str();
+  std::size_t losses = 0;
+  for (std::size_t at = 0; (at = text.find(R"("ph":"C","name":"loss",)", at)) != std::string::npos; ++at)
+    ++losses;
+  EXPECT_EQ(losses, 1U);
+  EXPECT_FALSE(choose_steps(store_, 1000, 1001, part));
 }
 
 TEST_F(PartOfTables, CsvRefusesAFolderWithFiguresOfTheWholeRun) {

@@ -208,7 +208,7 @@ Read read(const store::Store& store, const ExportPart& part) {
 TEST(Perfetto, ARangeIsWhatOverlapsItOfTheWhole) {
   const store::Store store = store::make_synthetic_store();
   const std::int64_t from = store.end_ns() / 3, to = store.end_ns() / 2;
-  const Read whole = read(store, {}), part = read(store, {.ranks = {1, 3}, .from_ns = from, .to_ns = to});
+  const Read whole = read(store, {}), part = read(store, {.ranks = {1, 3}, .range = {from, to}});
   std::multiset<Slice> expected;
   for (const Slice& slice : whole.slices) {
     const auto& [track, begin, end] = slice;
