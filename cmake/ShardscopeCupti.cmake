@@ -22,8 +22,10 @@ endif()
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(folder ${CMAKE_BINARY_DIR}/cupti)
+# CUPTI's own, and the last of those of CUDA that it includes, from a wheel of its own since CUDA 13.
 file(GLOB header ${folder}/nvidia/*/include/cupti.h)
-if(NOT header)
+file(GLOB of_compiler ${folder}/nvidia/*/include/crt/host_defines.h)
+if(NOT header OR NOT of_compiler)
   execute_process(
     COMMAND ${Python3_EXECUTABLE} -m pip download -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all:
             --platform manylinux_2_27_${CMAKE_SYSTEM_PROCESSOR} --platform manylinux_2_25_${CMAKE_SYSTEM_PROCESSOR}
@@ -34,7 +36,8 @@ if(NOT header)
     file(ARCHIVE_EXTRACT INPUT ${wheel} DESTINATION ${folder} PATTERNS "nvidia/*/include/*")
   endforeach()
   file(GLOB header ${folder}/nvidia/*/include/cupti.h)
-  if(failed OR NOT header)
+  file(GLOB of_compiler ${folder}/nvidia/*/include/crt/host_defines.h)
+  if(failed OR NOT header OR NOT of_compiler)
     message(WARNING "CUPTI: pip could not fetch what cmake/cupti-wheels.txt pins; attached runs will have no records of "
                     "the GPU (-DSHARDSCOPE_CUPTI=OFF asks for none):\n${said}")
     return()

@@ -123,6 +123,10 @@ inline constexpr std::uint32_t kEndIsBound = 1U << 15U;
 [[nodiscard]] constexpr std::uint32_t group_sequence(std::uint32_t group, std::uint32_t number) noexcept {
   return ((group + 1) & 0xFFU) << 24U | (number & 0xFFFFFFU);
 }
+/// The latter of these two.
+[[nodiscard]] constexpr std::uint32_t number_in_group(std::uint32_t sequence) noexcept {
+  return sequence & 0xFFFFFFU;
+}
 /// Meaningless for scope `group`.
 [[nodiscard]] constexpr std::uint32_t ranks_of(std::uint32_t collective_code) noexcept {
   return collective_code >> 16U;

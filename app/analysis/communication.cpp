@@ -29,8 +29,7 @@ std::uint64_t place_in_group(const store::Store& store, std::uint32_t rank, cons
   const auto mix = [&](std::uint64_t value) { key = (key ^ value) * 0x100000001B3U; };
   for (const char c : group->name) mix(static_cast<unsigned char>(c));
   for (const std::uint32_t member : group->ranks) mix(member + 256U);
-  constexpr std::uint32_t kNumber = 0xFFFFFFU;
-  return (sequence & kNumber) ^ key << 24U;
+  return ev::number_in_group(sequence) ^ key << 24U;
 }
 
 std::uint64_t instance_of(const store::Store& store, std::uint32_t rank, StreamId stream,
@@ -53,11 +52,10 @@ std::uint32_t ranks_of(const store::Store& store, std::uint32_t rank, const stor
 namespace {
 
 CollectiveTimes::Times times_of(const store::Span& span) {
-  const bool entered = span.mark_ns > span.begin_ns && span.mark_ns <= span.end_ns;
-  return {.transfer_ns = span.end_ns - (entered ? span.mark_ns : span.begin_ns),
+  return {.transfer_ns = span.end_ns - moves_from(span),
           .sum_ns = span.end_ns - span.begin_ns,
           .ranks = 1,
-          .entered = entered};
+          .entered = all_had_come(span)};
 }
 
 }  // namespace

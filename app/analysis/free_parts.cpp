@@ -247,11 +247,16 @@ bool can_be_free(PathPart part) {
 
 }  // namespace
 
+bool was_replayed(const PathTimes& gains) noexcept {
+  return std::ranges::any_of(gains, [](std::int64_t gain) { return gain != kNotReplayed; });
+}
+
 PathTimes gains_without(std::span<const RankActivity> ranks, const CriticalPath& path) {
   PathTimes out{};
   out.fill(kNotReplayed);
-  std::optional<Replay> replay;
-  std::optional<std::int64_t> as_it_was;
+  Replay replay(ranks);
+  const std::optional<std::int64_t> as_it_was = replay.end_without({});
+  if (!as_it_was) return out;
   const std::int64_t least = (path.window.end - path.window.begin) / 100;
   for (std::size_t number = 0; number < kPathParts; ++number) {
     const auto part = static_cast<PathPart>(number);
@@ -260,8 +265,7 @@ PathTimes gains_without(std::span<const RankActivity> ranks, const CriticalPath&
       out[number] = path.times[number];
       continue;
     }
-    if (!replay) as_it_was = replay.emplace(ranks).end_without({});
-    const auto without = as_it_was ? replay->end_without(part) : std::nullopt;
+    const auto without = replay.end_without(part);
     if (without) out[number] = std::clamp<std::int64_t>(*as_it_was - *without, 0, path.times[number]);
   }
   return out;

@@ -31,5 +31,7 @@ namespace shardscope::analysis {
 /// the ranks' times contradict each other. `path`: critical_path(ranks).
 inline constexpr std::int64_t kNotReplayed = -1;
 [[nodiscard]] PathTimes gains_without(std::span<const RankActivity> ranks, const CriticalPath& path);
+/// Whether the step could be replayed: else no part has a gain.
+[[nodiscard]] bool was_replayed(const PathTimes& gains) noexcept;
 
 }  // namespace shardscope::analysis

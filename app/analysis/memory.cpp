@@ -345,6 +345,23 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   return model;
 }
 
+store::MemorySample highest_memory(const store::Store& store, std::uint32_t rank, ev::MemoryPool pool,
+                                   std::int64_t begin_ns, std::int64_t end_ns) {
+  store::MemorySample now = store.memory_at(rank, pool, begin_ns);
+  now.at_ns = begin_ns;
+  store::MemorySample most = now;
+  store.for_each_instant(rank, begin_ns + 1, end_ns, [&](const ev::Event& event) {
+    if (event.kind != ev::EventKind::memory_alloc && event.kind != ev::EventKind::memory_free) return;
+    const auto change = ev::as<ev::EventKind::memory_alloc>(event);
+    if (change.pool != pool) return;
+    now.at_ns = static_cast<std::int64_t>(event.ticks);
+    now.bytes[static_cast<std::size_t>(change.category)] +=
+        event.kind == ev::EventKind::memory_alloc ? change.bytes : -change.bytes;
+    if (now.total() > most.total()) most = now;
+  });
+  return most;
+}
+
 std::optional<DevicePeak> largest_device_peak(const Summary& summary) {
   std::optional<DevicePeak> largest;
   for (const RankSummary& rank : summary.ranks) {

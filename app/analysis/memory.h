@@ -20,6 +20,11 @@ namespace shardscope::analysis {
                                                                        instrumentation::MemoryPool pool,
                                                                        bool* in_part = nullptr);
 
+/// What the pool of a rank held when it held most in [begin, end), exactly, with what was held at its begin.
+[[nodiscard]] store::MemorySample highest_memory(const store::Store& store, std::uint32_t rank,
+                                                 instrumentation::MemoryPool pool, std::int64_t begin_ns,
+                                                 std::int64_t end_ns);
+
 struct DevicePeak {
   const RankSummary* rank = nullptr;
   const store::MemorySample* sample = nullptr;  ///< when its device held most

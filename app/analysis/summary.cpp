@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <unordered_map>
 #include <utility>
@@ -219,30 +220,32 @@ bool collectives_known(const StepDigest& step) {
   return lowest.recorded.whole(ev::Detail::modules) && (!step.ops.empty() || lowest.time.known());
 }
 
-/// Means over the steps whose path is known.
+/// Means over the steps that could be replayed, so that no part gains more than it takes; where none could
+/// be, over those whose path is known.
 void summarize_path(const Digest& digest, Summary& summary) {
-  PathTimes sums{}, gains{};
-  std::array<std::uint32_t, kPathParts> replayed{};
-  std::uint32_t steps = 0;
+  std::vector<const StepDigest*> steps;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
-    const StepDigest& step = digest.steps()[i];
-    if (!step.path) continue;
-    ++steps;
-    for (std::size_t part = 0; part < kPathParts; ++part) {
-      sums[part] += (*step.path)[part];
-      if (step.path_gains[part] == kNotReplayed) continue;
-      gains[part] += step.path_gains[part];
-      ++replayed[part];
-    }
+    if (digest.steps()[i].path) steps.push_back(&digest.steps()[i]);
   }
-  if (steps == 0) return;
-  PathSummary out{.steps = steps, .ms_per_step = {}, .gain_ms_per_step = {}};
-  const auto mean_ms = [](std::int64_t ns, std::uint32_t of) { return static_cast<double>(ns) * 1e-6 / of; };
+  const auto replayed = [](const StepDigest* step) { return was_replayed(step->path_gains); };
+  const bool gains_known = std::ranges::any_of(steps, replayed);
+  if (gains_known) std::erase_if(steps, std::not_fn(replayed));
+  if (steps.empty()) return;
+  PathSummary out{
+      .steps = static_cast<std::uint32_t>(steps.size()), .ms_per_step = {}, .gain_ms_per_step = {}};
+  const auto mean_ms = [&](std::int64_t ns) { return static_cast<double>(ns) * 1e-6 / out.steps; };
   for (std::size_t part = 0; part < kPathParts; ++part) {
+    std::int64_t taken = 0, gained = 0;
+    bool known = gains_known;
+    for (const StepDigest* const step : steps) {
+      taken += (*step->path)[part];
+      gained += step->path_gains[part];
+      known = known && step->path_gains[part] != kNotReplayed;
+    }
+    if (taken == 0) continue;
     const char* name = name_of(static_cast<PathPart>(part));
-    if (sums[part] == 0) continue;
-    out.ms_per_step.emplace_back(name, mean_ms(sums[part], steps));
-    if (replayed[part] != 0) out.gain_ms_per_step.emplace_back(name, mean_ms(gains[part], replayed[part]));
+    out.ms_per_step.emplace_back(name, mean_ms(taken));
+    if (known) out.gain_ms_per_step.emplace_back(name, mean_ms(gained));
   }
   summary.critical_path = std::move(out);
 }

@@ -148,10 +148,11 @@ struct Prefetch {
 };
 /// What bounds the steps: the means of their critical paths (critical_path.h), by name_of(PathPart).
 struct PathSummary {
-  std::uint32_t steps = 0;                                  ///< of which it is
+  /// Those that could be replayed; where none could be, those whose path is known.
+  std::uint32_t steps = 0;
   std::vector<std::pair<std::string, double>> ms_per_step;  ///< parts above 0; they sum to the step
-  /// By how much a step would be shorter if the part took no time (free_parts.h): means over the steps of
-  /// which it was replayed; parts of which none was are left out. They do not sum to anything.
+  /// By how much a step would be shorter if the part took no time (free_parts.h), of the same steps; empty
+  /// where none could be replayed. They do not sum to anything.
   std::vector<std::pair<std::string, double>> gain_ms_per_step;
 };
 /// How much arithmetic a token takes, and how much of the hardware's that is.

@@ -195,10 +195,9 @@ RankActivity activity_of(const store::Store& store, std::uint32_t rank, std::int
   out.optimizer = IntervalSet(std::move(optimizer));
   for_each_collective(store, rank, begin_ns, end_ns, [&](StreamId stream, const store::Span& span) {
     const auto fields = ev::as<EventKind::collective_begin>(span);
-    const bool entered = span.mark_ns > span.begin_ns && span.mark_ns <= span.end_ns;
     out.collectives.push_back({instance_of(store, rank, stream, span),
                                {span.begin_ns, span.end_ns},
-                               entered ? span.mark_ns : 0,
+                               all_had_come(span) ? span.mark_ns : 0,
                                fields.op,
                                stream,
                                fields.group});

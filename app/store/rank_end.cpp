@@ -68,7 +68,7 @@ Said said_of(const Store& store, const RankRow& row) {
 bool is_gone(const Store& store, const RankRow& row, const Said& said) {
   if (row.events == 0) return false;
   if (said.gone.contains(row.rank)) return true;
-  if (said.cut_off.contains(row.rank)) return false;
+  if (row.outlived_recording || said.cut_off.contains(row.rank)) return false;
   return row.last_ns < store.end_ns() || said.any_finished;
 }
 

@@ -43,14 +43,6 @@ void name_absent(const RecordingEnd::Read& read, bool complete, Store& store, Pr
   }
 }
 
-/// Ranks that were connected when a recorder ended properly did not die: recording ended before they did.
-void cut_off_connected(Database& database, Store& store, Problems& problems) {
-  problems.guard("ranks", [&] {
-    Statement rows = database.prepare("SELECT rank FROM ranks WHERE connected = 1 AND finished = 0");
-    while (rows.step()) RecordedRun(store).note_cut_off(static_cast<std::uint32_t>(rows.integer(0)), 0);
-  });
-}
-
 /// "3", "3 to 5", "3 to 5, 9 and 61 more".
 std::string list_of(const std::vector<std::uint32_t>& ranks) {
   constexpr int kMost = 4;
@@ -131,10 +123,7 @@ bool RecordingEnd::report(Database& database, const Read& read, Store& store, Pr
                  " chunks are missing");
   }
   name_absent(read, complete, store, problems);
-  if (complete && !holds_nothing_) {
-    cut_off_connected(database, store, problems);
-    name_unended(store, problems);
-  }
+  if (complete && !holds_nothing_) name_unended(store, problems);
   return complete;
 }
 

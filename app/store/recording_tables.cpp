@@ -69,6 +69,7 @@ void read_ranks(Database& database, Store& store, Problems& problems) {
       problems.add("row of rank " + std::to_string(row.rank) + ": checksum does not match");
       continue;
     }
+    row.outlived_recording = row.connected && !row.finished;
     row.connected = false;  // no rank is connected to a file
     store.set_rank(row);
   }

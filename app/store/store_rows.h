@@ -83,6 +83,7 @@ struct BucketState {
 struct RankRow {
   std::uint32_t rank = 0;
   bool connected = false, finished = false;
+  bool outlived_recording = false;  ///< in a file: it was connected when recording ended
   std::int32_t exit_code = 0;
   std::string host, exit_message;
   std::int32_t pid = 0;

@@ -147,6 +147,12 @@ std::string of_step(const Facts& facts, double ms) {
   return fmt::format("{:.1f} of {:.1f} ms ({:.0f} %)", ms, facts.step_ms, 100 * facts.share(ms));
 }
 
+std::int64_t live_limit(const Facts& facts, double elems) {
+  std::int64_t largest = 1;
+  for (const ev::ParamInfo& param : facts.store.tables().params) largest = std::max(largest, param.elems);
+  return std::max(largest, round_elems(elems));
+}
+
 std::int64_t round_elems(double count) {
   if (!(count >= 1)) return 1;
   const double digit = std::pow(10, std::floor(std::log10(count)));

@@ -146,5 +146,8 @@ enum class Travels : std::uint8_t { parameters, gradients };
 [[nodiscard]] std::optional<LinkPace> link_of(const Facts& facts);
 /// A round number of elements near `count`: one significant digit.
 [[nodiscard]] std::int64_t round_elems(double count);
+/// A value for stage3_max_live_parameters of about so many elements, not below the largest parameter: that is
+/// gathered whole whatever the limit says.
+[[nodiscard]] std::int64_t live_limit(const Facts& facts, double elems);
 
 }  // namespace shardscope::analysis::findings

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -102,8 +103,16 @@ void fewer_live(const Facts& facts, const std::string& because, Finding& finding
   finding.next_step = finding.otherwise =
       because + ": lower stage3_max_live_parameters where memory is short.";
   if (!facts.zero_keys) return;
-  for (const int part : {4, 2}) {
-    const std::int64_t wanted = round_elems(static_cast<double>(facts.summary.params) / part);
+  const std::int64_t least = live_limit(facts, static_cast<double>(facts.summary.params) / 4);
+  if (least >= facts.zero.max_live_parameters) {
+    finding.next_step = finding.otherwise = fmt::format(
+        "{}. stage3_max_live_parameters is {} already; less than {}, a quarter of the model or "
+        "its largest parameter, is not advised.",
+        because, elements_text(facts.zero.max_live_parameters), elements_text(least));
+    return;
+  }
+  const std::int64_t half = live_limit(facts, static_cast<double>(facts.summary.params) / 2);
+  for (const std::int64_t wanted : std::set{least, half}) {
     if (wanted >= facts.zero.max_live_parameters) continue;
     advise(finding,
            {{{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}},
@@ -170,10 +179,12 @@ void add_advice(const Facts& facts, Why why, Finding& finding) {
 }
 
 /// The last typical step in which no rank was held at a gate or wrote a checkpoint: either would make all
-/// that is whole then look held for long, on the ranks that wait for it as well.
+/// that is whole then look held for long, on the ranks that wait for it as well. A release that is missing
+/// would too.
 const StepDigest* last_undisturbed(const Facts& facts) {
   const auto disturbed = [](const RankStep& rank) {
-    return rank.time.total_ns != rank.end_ns - rank.begin_ns || rank.time.checkpoint_ns > 0;
+    return rank.time.total_ns != rank.end_ns - rank.begin_ns || rank.time.checkpoint_ns > 0 ||
+           rank.recorded.events_missing;
   };
   for (std::size_t i = facts.typical.size(); i-- > 0;) {
     const StepDigest& step = facts.digest.steps()[facts.typical[i]];
@@ -197,9 +208,9 @@ void held_after_use(const Facts& facts, Found& found) {
   if (step == nullptr) return;
   const auto rank = std::ranges::find(step->ranks, largest->rank->rank, &RankStep::rank);
   if (rank == step->ranks.end()) return;
-  std::array<store::MemorySample, 1> most;
-  facts.store.memory_columns(rank->rank, ev::MemoryPool::device, rank->begin_ns, rank->end_ns, most);
-  const std::int64_t peak = most[0].total(), at_ns = most[0].at_ns;
+  const store::MemorySample most =
+      highest_memory(facts.store, rank->rank, ev::MemoryPool::device, rank->begin_ns, rank->end_ns);
+  const std::int64_t peak = most.total(), at_ns = most.at_ns;
   const LongHeld held = long_held(facts, *rank, step->step);
   const Sum at_peak = held.at(at_ns, kWhys);
   if (peak <= 0 || static_cast<double>(at_peak.bytes) < kMuch * static_cast<double>(peak)) return;

@@ -64,7 +64,6 @@ void gathered_peak(const Facts& facts, Found& found) {
   const std::int64_t gathered =
       of(ev::MemoryCategory::param_gathered) + of(ev::MemoryCategory::gather_buffer);
   if (static_cast<double>(gathered) < kMuch * static_cast<double>(peak->total())) return;
-  const auto& params = facts.store.tables().params;
   const std::int64_t elems = gathered / std::max<std::int64_t>(facts.store.tables().param_bytes, 1);
   Finding finding{Severity::info,
                   fmt::format("{:.0f} % of the peak are gathered parameters",
@@ -83,10 +82,7 @@ void gathered_peak(const Facts& facts, Found& found) {
     found.follows("held_after_use", std::move(finding.title));
     return;
   }
-  // A module's own parameters are gathered whatever the limit says.
-  std::int64_t largest_param = 1;
-  for (const ev::ParamInfo& param : params) largest_param = std::max(largest_param, param.elems);
-  const std::int64_t wanted = std::max(largest_param, round_elems(static_cast<double>(elems) / 2));
+  const std::int64_t wanted = live_limit(facts, static_cast<double>(elems) / 2);
   if (wanted >= elems || wanted >= facts.zero.max_live_parameters) return;
   advise(finding, {{{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}},
                    fmt::format("Where memory is short, lower zero_optimization.stage3_max_live_parameters "

@@ -29,6 +29,8 @@ namespace {
 
 using Ranks = std::vector<std::uint32_t>;
 
+constexpr std::size_t kFewestSteps = 4;  ///< of a group that was compared with others
+
 /// By rank.
 using Hosts = std::map<std::uint32_t, std::string_view>;
 
@@ -74,24 +76,24 @@ Step transfers_of(const store::Store& store, const Hosts& hosts, const StepDiges
   std::map<std::uint64_t, Instance> instances;
   for (const RankStep& rank : step.ranks) {
     const ev::RunTables* const own = store.rank_tables(rank.rank);
-    if (own == nullptr || own->groups.empty()) continue;
-    for_each_collective(
-        store, rank.rank, rank.begin_ns, rank.end_ns, [&](ev::StreamId stream, const store::Span& span) {
-          const ev::GroupInfo* const group = group_of(store, rank.rank, span);
-          if (group == nullptr || group->ranks.size() < 2) return;
-          const auto fields = ev::as<ev::EventKind::collective_begin>(span);
-          if (fields.code.end_is_bound()) return;  // when it ended is not known
-          Instance& one = instances[instance_of(store, rank.rank, stream, span)];
-          if (one.seen == 0) {
-            one.ranks = group->ranks;
-            one.alike = {group->purpose, one.ranks.size(), count_hosts(hosts, one.ranks), fields.op,
-                         fields.bytes};
-          }
-          const bool entered = span.mark_ns > span.begin_ns && span.mark_ns <= span.end_ns;
-          one.transfer_ns = std::min(one.transfer_ns, span.end_ns - (entered ? span.mark_ns : span.begin_ns));
-          one.entered = one.entered || entered;
-          ++one.seen;
-        });
+    // Of ends that are missing others may be taken.
+    if (own == nullptr || own->groups.empty() || rank.recorded.events_missing) continue;
+    for_each_collective(store, rank.rank, rank.begin_ns, rank.end_ns,
+                        [&](ev::StreamId stream, const store::Span& span) {
+                          const ev::GroupInfo* const group = group_of(store, rank.rank, span);
+                          if (group == nullptr || group->ranks.size() < 2) return;
+                          const auto fields = ev::as<ev::EventKind::collective_begin>(span);
+                          if (fields.code.end_is_bound()) return;  // when it ended is not known
+                          Instance& one = instances[instance_of(store, rank.rank, stream, span)];
+                          if (one.seen == 0) {
+                            one.ranks = group->ranks;
+                            one.alike = {group->purpose, one.ranks.size(), count_hosts(hosts, one.ranks),
+                                         fields.op, fields.bytes};
+                          }
+                          one.transfer_ns = std::min(one.transfer_ns, span.end_ns - moves_from(span));
+                          one.entered = one.entered || all_had_come(span);
+                          ++one.seen;
+                        });
   }
   Step out;
   for (const auto& [key, one] : instances) {
@@ -139,23 +141,18 @@ void add_step(const Step& step, std::map<Ranks, Slow>& groups) {
   for (const auto& [ranks, ms] : excess) groups[ranks].excess_ms.push_back(ms);
 }
 
-double mean_of(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 /// Milliseconds of a step that computation of a rank waited for transfers of one group.
 struct Exposed {
   std::uint32_t rank = 0;
   double ms = 0;
 };
 
-/// While the collectives of the group that were compared move bytes and the rank computes nothing.
-std::int64_t exposed_ns(const store::Store& store, const RankStep& step, const Ranks& ranks,
-                        const Slow& slow) {
+/// While the collectives of the group that were compared move bytes and the rank computes nothing; nothing
+/// where it is not known what it computed.
+std::optional<std::int64_t> exposed_ns(const store::Store& store, const RankStep& step, const Ranks& ranks,
+                                       const Slow& slow) {
   const RankActivity activity = activity_of(store, step.rank, step.begin_ns, step.end_ns);
-  if (!activity.known) return 0;
+  if (!activity.known) return std::nullopt;
   std::vector<Interval> moving;
   for_each_collective(
       store, step.rank, step.begin_ns, step.end_ns, [&](ev::StreamId, const store::Span& span) {
@@ -163,13 +160,13 @@ std::int64_t exposed_ns(const store::Store& store, const RankStep& step, const R
         const auto fields = ev::as<ev::EventKind::collective_begin>(span);
         if (group == nullptr || group->ranks != ranks || !slow.compared.contains({fields.op, fields.bytes}))
           return;
-        const bool entered = span.mark_ns > span.begin_ns && span.mark_ns <= span.end_ns;
-        moving.push_back({entered ? span.mark_ns : span.begin_ns, span.end_ns});
+        moving.push_back({moves_from(span), span.end_ns});
       });
   return IntervalSet(std::move(moving)).intersect(activity.comm).subtract(activity.compute).length();
 }
 
-/// Of the rank that waited most, as a mean over steps; nothing where of none it is known what it computed.
+/// Of the rank that waited most, as a mean over the steps of which it is known what that rank computed;
+/// nothing where that is known of none.
 std::optional<Exposed> most_exposed(const Facts& facts, const std::vector<const StepDigest*>& steps,
                                     const Ranks& ranks, const Slow& slow) {
   std::optional<Exposed> most;
@@ -184,10 +181,13 @@ std::optional<Exposed> most_exposed(const Facts& facts, const std::vector<const 
       if (by_host) break;
       const auto own = std::ranges::find(step->ranks, one.rank, &RankStep::rank);
       if (own == step->ranks.end()) continue;
-      ns += static_cast<double>(exposed_ns(facts.store, *own, ranks, slow));
+      const auto exposed = exposed_ns(facts.store, *own, ranks, slow);
+      if (!exposed) continue;
+      ns += static_cast<double>(*exposed);
       ++count;
     }
-    const double ms = by_host ? one.moving : count > 0 ? ns * 1e-6 / static_cast<double>(count) : 0;
+    if (!by_host && count == 0) continue;
+    const double ms = by_host ? one.moving : ns * 1e-6 / static_cast<double>(count);
     if (!most || ms > most->ms) most = Exposed{one.rank, ms};
   }
   return most;
@@ -209,12 +209,13 @@ std::string ranks_text(const Ranks& ranks) {
 /// [Note: a slow link]
 /// Groups that move the same bytes with the same operation among as many ranks on as many hosts take as long
 /// where their links are alike. One is slow that takes a quarter longer than the median of the others, by
-/// more than chance: the interval over steps of what it takes longer, at 95 % shared among the groups, is
-/// above 0. Of those that are, the one that costs most is reported: an excess that is hidden hides no other.
-/// Times begin when the last rank has come: a rank that comes late is stragglers().
+/// more than chance: the interval over steps of what it takes longer is above 0, at a confidence that leaves
+/// 5 % for all groups that are looked at together (Bonferroni). Of those that are, the one that costs most is
+/// reported: an excess that is hidden hides no other. Times begin when the last rank has come: a rank that
+/// comes late is stragglers().
 void slow_links(const Facts& facts, Found& found) {
   constexpr double kSlower = 1.25;
-  constexpr std::size_t kSteps = 8, kFewest = 4;
+  constexpr std::size_t kSteps = 8;
   const Hosts hosts = hosts_of(facts.store);
   std::vector<const StepDigest*> steps;
   std::map<Ranks, Slow> groups;
@@ -225,27 +226,28 @@ void slow_links(const Facts& facts, Found& found) {
   struct Candidate {
     const Ranks* ranks;
     const Slow* slow;
-    ConfidenceInterval interval;
-    double excess;
+    ConfidenceInterval excess;  ///< milliseconds of a step
   };
+  std::erase_if(groups, [](const auto& group) { return group.second.excess_ms.size() < kFewestSteps; });
+  const double confidence = 1 - 0.05 / static_cast<double>(std::max<std::size_t>(groups.size(), 1));
   std::vector<Candidate> slow;
   for (const auto& [ranks, one] : groups) {
-    if (one.excess_ms.size() < kFewest || one.ns < kSlower * one.usual_ns) continue;
-    const auto interval = mean_interval(one.excess_ms, 1 - 0.05 / static_cast<double>(groups.size()));
-    if (interval && interval->low > 0) slow.push_back({&ranks, &one, *interval, mean_of(one.excess_ms)});
+    if (one.ns < kSlower * one.usual_ns) continue;
+    const auto interval = mean_interval(one.excess_ms, confidence);
+    if (interval && interval->low > 0) slow.push_back({&ranks, &one, *interval});
   }
-  std::ranges::stable_sort(slow, std::greater{}, &Candidate::excess);
+  std::ranges::stable_sort(slow, std::greater{}, [](const Candidate& one) { return one.excess.middle; });
   const Candidate* worst = nullptr;
   std::uint32_t rank = 0;
   double cost = 0;
   for (const Candidate& one : slow) {
-    if (one.excess <= cost) break;  // it costs no more than it takes longer
+    if (one.excess.middle <= cost) break;  // it costs no more than it takes longer
     const auto exposed = most_exposed(facts, steps, *one.ranks, *one.slow);
     // No more than computation waited for: the rest of it was hidden.
-    if (!exposed || std::min(one.excess, exposed->ms) <= cost) continue;
+    if (!exposed || std::min(one.excess.middle, exposed->ms) <= cost) continue;
     worst = &one;
     rank = exposed->rank;
-    cost = std::min(one.excess, exposed->ms);
+    cost = std::min(one.excess.middle, exposed->ms);
   }
   if (worst == nullptr) return;
   Finding finding;
@@ -253,11 +255,11 @@ void slow_links(const Facts& facts, Found& found) {
   finding.title = "The link " + ranks_text(*worst->ranks) + " is slow";
   finding.evidence = fmt::format(
       "It moves {:.3g} GB/s (busbw), others that move the same {:.3g} GB/s (median of {} {}). By steps it "
-      "takes {:.1f} to {:.1f} ms longer (95 %), {:.1f} ms as a mean, counted from when the last rank had "
+      "takes {:.1f} to {:.1f} ms longer ({:.4g} %), {:.1f} ms as a mean, counted from when the last rank had "
       "come; at most {} of it are exposed on rank {}.",
       worst->slow->bus_bytes / worst->slow->ns, worst->slow->bus_bytes / worst->slow->usual_ns,
-      worst->slow->others, worst->slow->others == 1 ? "group" : "groups", worst->interval.low,
-      worst->interval.high, worst->excess, of_step(facts, cost), rank);
+      worst->slow->others, worst->slow->others == 1 ? "group" : "groups", worst->excess.low,
+      worst->excess.high, 100 * confidence, worst->excess.middle, of_step(facts, cost), rank);
   finding.next_step =
       "Look at what connects these ranks (cable, switch port, NIC, PCIe slot, a link that fell back to a "
       "lower rate; within a host, whether all its ranks are connected alike) and at who else uses it; no "

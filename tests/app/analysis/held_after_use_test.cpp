@@ -133,6 +133,20 @@ TEST(HeldAfterUse, TheLiveLimitReleasesWhatAModuleReturnedWhereItIsKeptToIt) {
   EXPECT_TRUE(advises(held(deepspeed), limit));
 }
 
+/// The model's one parameter is gathered whole whatever the limit says.
+TEST(HeldAfterUse, TheLiveLimitIsNotSetBelowTheLargestParameter) {
+  const auto found = held({.reasons = {KeepReason::external}});
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->options.size(), 1U) << "a quarter and a half are both below it";
+  ASSERT_EQ(found->changes.size(), 1U);
+  EXPECT_EQ(found->changes[0].value, "1000");
+  const auto low =
+      held({.config = R"({"zero_optimization": {"stage": 3, "stage3_max_live_parameters": 1000}})",
+            .reasons = {KeepReason::external}});
+  EXPECT_TRUE(advises(low, "is 1k already; less than 1k,"));
+  EXPECT_TRUE(low->changes.empty());
+}
+
 TEST(HeldAfterUse, AStepThatWasHeldAtAGateOrWroteACheckpointIsNotRead) {
   for (const bool checkpoint : {false, true}) {
     // For half a millisecond of ten: nothing to report, but for a stop of 300 ms in it.

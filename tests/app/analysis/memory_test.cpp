@@ -95,6 +95,34 @@ TEST(Memory, WhatFollowsMissingEventsIsNotMeasured) {
 
 // Each of ZenFlow's extras has a line of its own: 1000 elements over two ranks in fp32, 100 of them chosen.
 // Buffers are of whole blocks of 256 bytes.
+/// The most may be what was held when the stretch began; the same while events are here and once they are
+/// sealed into blocks.
+TEST(Memory, TheHighestOfAStretchIsExact) {
+  for (const bool sealed : {false, true}) {
+    test::RunBuilder builder(1);
+    if (sealed) builder.build().seal_after(2);
+    const auto changes = [&](std::int64_t at, test::EventKind kind, std::int64_t bytes, std::int64_t after) {
+      builder.instant(0, at, kind, test::StreamId::host, 0, ev::kNoId, ev::kNoId,
+                      static_cast<std::uint8_t>(ev::MemoryCategory::activation), bytes, after);
+    };
+    changes(0, test::EventKind::memory_alloc, 500, 500);
+    builder.build();
+    changes(10, test::EventKind::memory_free, 400, 100);
+    changes(20, test::EventKind::memory_alloc, 200, 300);
+    builder.build();
+    changes(30, test::EventKind::memory_alloc, 500, 800);
+    const store::Store& store = builder.build();
+    const auto highest = [&](std::int64_t from, std::int64_t to) {
+      const store::MemorySample most = highest_memory(store, 0, ev::MemoryPool::device, from, to);
+      return std::pair(most.total(), most.at_ns);
+    };
+    EXPECT_EQ(highest(5, 30), std::pair(std::int64_t{500}, std::int64_t{5})) << sealed;
+    EXPECT_EQ(highest(10, 30), std::pair(std::int64_t{300}, std::int64_t{20})) << sealed;
+    EXPECT_EQ(highest(10, 31), std::pair(std::int64_t{800}, std::int64_t{30})) << sealed;
+    EXPECT_EQ(highest(0, 1), std::pair(std::int64_t{500}, std::int64_t{0})) << sealed;
+  }
+}
+
 TEST(Memory, ZenFlowsExtrasAreNamed) {
   using ev::MemoryCategory;
   RunBuilder run(2);

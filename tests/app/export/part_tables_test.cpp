@@ -15,6 +15,7 @@
 #include "app/export/part.h"
 #include "app/export/sqlite.h"
 #include "app/store/names.h"
+#include "tests/app/analysis/run_builder.h"
 #include "tests/app/export/read_tables.h"
 #include "tests/app/store/synthetic_run.h"
 #include "tests/temporary_folder.h"
@@ -165,6 +166,35 @@ TEST_F(PartOfTables, ALevelLeavesOutWhatIsFiner) {
   EXPECT_TRUE(rows_of(folder_ / "csv/memory.csv").empty());
   EXPECT_TRUE(rows_of(folder_ / "csv/status.csv").empty());
   EXPECT_EQ(rows_of(folder_ / "csv/steps.csv").size(), store_.steps().size());
+}
+
+/// Both pairs are group 0 to their ranks, so that `sequence` is alike on all four.
+TEST_F(PartOfTables, CollectivesOfGroupsAreNamedByTheirRanks) {
+  shardscope::test::RunBuilder builder(4, 2);
+  const std::uint32_t code = ev::collective_code(0, ev::CollectiveScope::group, 0);
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    for (const std::uint32_t number : {0U, 1U}) {
+      for (const auto& [at, kind] :
+           {std::pair(0, ev::EventKind::collective_begin), {5, ev::EventKind::collective_end}})
+        builder.instant(rank, number * 10 + static_cast<std::uint32_t>(at), kind, ev::StreamId::reduce,
+                        ev::group_sequence(0, number), 0, code,
+                        static_cast<std::uint8_t>(ev::CollectiveOp::all_reduce), 10, 40);
+    }
+  }
+  store::Store& store = builder.build();
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    ev::RunTables tables = *store.rank_tables(rank);
+    const std::uint32_t first = rank / 2 * 2;
+    tables.groups = {{0, "pair", ev::GroupPurpose::data, {first, first + 1}}};
+    store.set_tables(rank, tables);
+  }
+  write_sqlite((folder_ / "groups.sqlite").string(), store);
+  const test::Queries in((folder_ / "groups.sqlite").string());
+  EXPECT_EQ(
+      in("SELECT count(*) FROM (SELECT DISTINCT groupRanks, numberInGroup FROM SHARDSCOPE_COLLECTIVES)"), 4);
+  EXPECT_EQ(in("SELECT count(*) FROM SHARDSCOPE_COLLECTIVES WHERE groupRanks = '2,3' AND numberInGroup = 1"),
+            2);
+  EXPECT_EQ(in("SELECT count(DISTINCT sequence) FROM SHARDSCOPE_COLLECTIVES"), 2);
 }
 
 TEST_F(PartOfTables, SqliteHasWhatOverlapsOfItsRanks) {

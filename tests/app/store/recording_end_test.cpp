@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "app/store/rank_end.h"
 #include "app/store/recording.h"
+#include "tests/app/store/event_builder.h"
 #include "tests/app/store/recording_files.h"
 
 namespace shardscope::store {
@@ -143,6 +145,33 @@ TEST_F(RecordingTest, AfterAFullDiskTheFileSaysWhyItEndsAndWhatItLacks) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no right to mount a small disk";
   EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+/// No event of theirs is missing, though one's events end a moment before the other's.
+TEST_F(RecordingTest, RanksThatWereConnectedWhenItEndedOutlivedIt) {
+  Store store;
+  {
+    RecordingWriter writer(file("stopped.zscope"));
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      const Chunk chunk = ChunkBuilder(rank).host(100 + 10 * rank, EventKind::tokens, 0).chunk;
+      store.ingest(chunk);
+      writer.append(chunk);
+      RankRow row;
+      row.rank = rank;
+      row.events = 1;
+      row.connected = true;
+      store.set_rank(row);
+    }
+    writer.finish(store);
+    ASSERT_EQ(writer.error(), "");
+  }
+  RecordingInfo info;
+  const Store read = open_recording(file("stopped.zscope"), &info);
+  EXPECT_TRUE(info.complete);
+  EXPECT_TRUE(read.gaps().empty());
+  EXPECT_FALSE(first_failure(read));
+  for (const RankRow& row : read.ranks())
+    EXPECT_EQ(rank_end(read, row).how, RankEnd::How::cut_off) << row.rank;
 }
 
 TEST_F(RecordingTest, OneInWhichNothingWasCommittedSaysSoAndWhatToDo) {
