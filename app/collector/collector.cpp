@@ -209,6 +209,7 @@ void Collector::State::take_exits() {
     rank.row.exit_code = exit_code;
     rank.row_dirty = true;
     rank.row_sent_s = -1e300;
+    note_change(rank, now_s());
   }
 }
 
@@ -219,7 +220,7 @@ void Collector::State::leave(double now) {
     if (rank.unconfirmed() != 0)
       confirm(rank);  // what is recorded here need not be sent to the next collector
   }
-  publish_rows(now, true);
+  publish_rows(now);
   publish_reports(now, ProblemReports::Take::all);
   ++revision;
 }
@@ -248,9 +249,7 @@ void Collector::State::turn() {
     find_pace(now);
     sockets.watch->set_ranks(ranks.size());
     pacing.round_begun(now, ranks.size());
-    flush_due(now);
     look_after_ranks(now);
-    publish_rows(now, false);
     publish_reports(now, ProblemReports::Take::due);
   }
   take_exits();
@@ -296,17 +295,14 @@ void Collector::State::notice_standstill(double now) {
 }
 
 void Collector::State::find_pace(double now) {
-  const auto settling = [](const auto& entry) {
-    const RankSession& rank = entry.second;
-    return (rank.row.connected && !rank.row.finished && !rank.settled()) || rank.row.gate.holding;
-  };
   // A node's collector is in a hurry where the one above says that it has a viewer.
   const bool wanted = stopping.load() || (upstream && upstream->watched()) || published_control.paused ||
-                      published_control.pausing || viewers->viewers(now) != 0 ||
-                      std::any_of(ranks.begin(), ranks.end(), settling);
+                      published_control.pausing || viewers->viewers(now) != 0 || census.any_unsettled() ||
+                      census.any_holding();
   if (!pacing.watch(wanted ? Watch::active : Watch::idle, ranks.size())) return;
   // Ranks get the new interval at once: a viewer that has just come should not wait for the long one to end.
   for (auto& [id, rank] : ranks) rank.next_ping_s = std::min(rank.next_ping_s, now);
+  note_change_of_all(now);
   nodes.ping_soon();
 }
 
@@ -332,27 +328,15 @@ void Collector::State::publish_end(double now) {
   }
   if (over == end_published) return;
   if (over) {
-    publish_rows(now, true);  // with the ranks' exit messages
+    publish_rows(now);  // with the ranks' exit messages
     if (!recorder->idle()) return;
   }
   end_published = over;
   ++revision;
 }
 
-void Collector::State::publish_rows(double now, bool all) {
-  if (!identity.known()) return;  // a rank that has only said hello may be of another run
-  for (auto& [id, rank] : ranks) {
-    if (!rank.row_dirty || (!all && now - rank.row_sent_s < pacing.pace().row_s)) continue;
-    rank.row_dirty = false;
-    rank.row_sent_s = now;
-    rank.revision = ++revision;
-    // A recorder that is far behind gets the counters later.
-    if (!all && recorder->queued_bytes() > options.intake_bytes / 2) {
-      rank.row_dirty = true;
-      continue;
-    }
-    recorder->rank(rank.row);
-  }
+void Collector::State::publish_rows(double now) {
+  for (auto& [id, rank] : ranks) publish_row(rank, now, true);
 }
 
 void Collector::State::commit_recording(double now) {

@@ -2,6 +2,7 @@
 //   collector.cpp         start, event loop, end
 //   rank_intake.cpp       what ranks publish: order, tables, events cut into chunks
 //   rank_control.cpp      control messages of ranks: hello, clocks, commands, liveness
+//   rank_rounds.cpp       what comes by time: chunks, rows, confirmations, pings, silences
 //   node_control.cpp      the same between collectors of a chain
 //   run_choice.cpp        which run is received, and how ranks of others are refused
 //   collector_views.cpp   viewers: their requests, and what replies have besides the log
@@ -24,6 +25,8 @@
 #include "app/collector/pacing.h"
 #include "app/collector/pause_coordinator.h"
 #include "app/collector/problem_reports.h"
+#include "app/collector/rank_agenda.h"
+#include "app/collector/rank_census.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/recorder.h"
 #include "app/collector/relay_progress.h"
@@ -56,6 +59,8 @@ struct Collector::State {
   wire::Header header;                         ///< of what the collector sends; its run id is the identity's
   std::map<std::string, double> refused_runs;  ///< control identity -> when it was last sent the reason
   std::map<std::uint32_t, RankSession> ranks;
+  RankAgenda agenda;
+  RankCensus census;                 ///< of `ranks`
   Nodes nodes;                       ///< a route is a control identity
   std::optional<Upstream> upstream;  ///< none: this collector is the top
   RelayProgress relayed;             ///< towards `upstream`
@@ -75,7 +80,6 @@ struct Collector::State {
   std::atomic<bool> news_wanted{true};
   std::uint64_t ping_id = 0;
   CollectiveClockSamples clock_samples;
-  bool clocks_differ = false;  ///< some rank's is not this machine's
   GateComparison gates;
   std::vector<std::string> module_paths;  ///< for texts about gates; few models have more than are kept
 
@@ -96,7 +100,7 @@ struct Collector::State {
   void find_pace(double now);
   void notice_standstill(double now);
   void publish_control(double now);
-  void publish_rows(double now, bool all);
+  void publish_rows(double now);  ///< all that have changed
   void commit_recording(double now);
   void finish_recording();
   /// A message of the run: recorded, and shown by viewers. `at_ns`: this collector's clock.
@@ -132,7 +136,6 @@ struct Collector::State {
     change();
     pending_bytes += rank.pending_bytes() - before;
   }
-  void flush_due(double now);
   [[nodiscard]] std::size_t intake_bytes() const noexcept;  ///< arrived and not recorded
   /// Receiving is stopped: the recorder is behind by `intake_bytes`, or the queue to the collector above is
   /// full of what must not be shed.
@@ -154,7 +157,19 @@ struct Collector::State {
   void ask_for_tables(RankSession& rank);
   void confirm_finish(RankSession& rank);
   void confirm(RankSession& rank);
+
+  // What comes by time of each rank, see [Note: what a rank waits for].
   void look_after_ranks(double now);
+  void look_at_due(double now);
+  [[nodiscard]] double due_s(const RankSession& rank, double now) const;
+  void note_change(RankSession& rank, double now);
+  void note_change_of_all(double now);
+  /// Its events need not wait for an estimate of its clock (any more).
+  [[nodiscard]] static bool clock_settled(const RankSession& rank, double now);
+  void flush_if_due(RankSession& rank, double now);
+  void confirm_and_ping(RankSession& rank, double now);
+  void publish_row(RankSession& rank, double now, bool at_once);
+
   void learn_clocks(const RankSession& rank, const wire::Batch& batch);
   void lost(RankSession& rank, const std::string& why);
   void look_for_silence(RankSession& rank, double now);

@@ -116,8 +116,7 @@ void Collector::State::pass_upstream() {
                    "first");
   }
   const bool all =
-      !ranks.empty() && ranks.size() >= identity.local_world() &&
-      std::all_of(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.finished; });
+      !ranks.empty() && ranks.size() >= identity.local_world() && census.finished() == ranks.size();
   const bool over = relayed.over(all, upstream->sent(), upstream->connected(), upstream->drained(), now_s(),
                                  options.linger_s);
   const std::lock_guard lock(status_mutex);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <fstream>
 #include <utility>
 
 #include "app/collector/collector_state.h"
@@ -16,21 +15,9 @@ using instrumentation::monotonic_now_ns;
 using store::SendsAgain;
 
 namespace {
-constexpr double kSilentAfter_s = 6;     ///< a rank sends a message at least every second
-constexpr double kStoppedAfter_s = 2.5;  ///< the same, where its process is seen to be stopped
-constexpr double kStoodStill_s = 3;      ///< a silence that was one, now that the rank sends again
-constexpr double kPresent_s = 3;         ///< a rank with a message in this time is connected
-constexpr double kAskAgain_s = 0.5;      ///< for tables that have not come
-/// As the operating system says: stopped by a signal or by a debugger.
-bool is_stopped(std::int32_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  // The name, in parentheses, may hold anything.
-  const std::size_t name_end = text.rfind(") ");
-  return name_end != std::string::npos && name_end + 2 < text.size() &&
-         (text[name_end + 2] == 'T' || text[name_end + 2] == 't');
-}
+constexpr double kStoodStill_s = 3;  ///< a silence that was one, now that the rank sends again
+constexpr double kPresent_s = 3;     ///< a rank with a message in this time is connected
+constexpr double kAskAgain_s = 0.5;  ///< for tables that have not come
 }  // namespace
 
 void Collector::State::receive_control() {
@@ -100,6 +87,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     rank.row.gate = after;
     pauses.position(id, *position, now);
   }
+  note_change(rank, now);
   send_commands();
 }
 
@@ -169,6 +157,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   if (!rank.has_tables) ask_for_tables(rank);
   if (rank.row.finished) confirm_finish(rank);  // its end came before its first hello
+  note_change(rank, now);
 }
 
 void Collector::State::send_commands() {
@@ -230,33 +219,10 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   rank.row_dirty = true;
   rank.row_sent_s = -1e300;
   rank.route.clear();
+  note_change(rank, now_s());
   if (rank.row.finished) return;
   record_message(rank.row.rank, clock_now(), Severity::error, store::gone_message(rank.row.rank, why));
   pauses.rank_down(rank.row.rank, why, now_s());
-}
-
-// [Note: silent, not gone]
-// The kernel closes the connections of a process that ends, however it ends, and a send to a closed one fails
-// (router_mandatory): that rank is lost. One that sends nothing over a connection that lasts is stopped, or
-// its host or network stands still. It may go on any time, so it stays connected, and only a pause does not
-// wait for it. What a node's collector passes on has no connection here: that collector names the ranks that
-// it is connected to, and those of them that are silent (on_node()). The texts of a silence are of the
-// collector that has the connection, and passed on; but that a rank has been restarted each one says itself,
-// because the text of a process that is gone might not get here.
-void Collector::State::look_for_silence(RankSession& rank, double now) {
-  const double silent_s = now - rank.last_control_s;
-  if (rank.row.finished || silent_s < kStoppedAfter_s) return;
-  if (rank.node_clock != nullptr) {
-    if (silent_s > kSilentAfter_s)
-      lost(rank, "has not been at its node's collector for " +
-                     std::to_string(static_cast<int>(kSilentAfter_s)) + " s");
-    return;
-  }
-  if (rank.silent()) return;
-  const bool stopped = rank.pid_seen && is_stopped(rank.row.pid);
-  if (!stopped && silent_s <= kSilentAfter_s) return;
-  begin_silence(rank, now);
-  say_of(rank, Severity::warning, store::silent_message(rank.row.rank, silent_s, stopped ? rank.row.pid : 0));
 }
 
 void Collector::State::begin_silence(RankSession& rank, double now) {
@@ -324,37 +290,6 @@ void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& 
                          "program emits wrong times or ends of collectives");
     }
   }
-}
-
-void Collector::State::look_after_ranks(double now) {
-  look_after_nodes(now);
-  for (auto& [id, rank] : ranks) {
-    // With a ping where there is one: the rank wakes for both.
-    if (rank.unconfirmed() != 0 && (now - rank.confirmed_s() >= RankSession::kConfirmAfter_s ||
-                                    (rank.node_clock == nullptr && now >= rank.next_ping_s))) {
-      confirm(rank);
-    }
-    if (rank.route.empty() || rank.node_clock != nullptr || now < rank.next_ping_s) continue;
-    send_to_rank(rank, wire::Ping{++ping_id, clock_now(), pacing.pace().look_ms});
-    // The first few quickly, so that the first chunks already have a good offset.
-    ++rank.pings;
-    rank.next_ping_s = now + (rank.settled() ? 1.0 : 0.02);
-  }
-  if (!pacing.liveness_due(now)) return;
-  count_refused(sockets.guard.overdue(now));
-  for (auto& [id, rank] : ranks) {
-    if (!rank.row.connected) continue;
-    if (rank.pid_seen && kill(rank.row.pid, 0) != 0 && errno == ESRCH) {
-      lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
-    } else {
-      look_for_silence(rank, now);
-    }
-  }
-  clocks_differ = std::any_of(ranks.begin(), ranks.end(),
-                              [](auto& of) { return !of.second.refinable_clock().is_same_clock(); });
-  const std::lock_guard lock(status_mutex);
-  status.ranks_connected = static_cast<std::uint32_t>(
-      std::count_if(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.connected; }));
 }
 
 }  // namespace shardscope::collector

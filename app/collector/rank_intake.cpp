@@ -39,7 +39,9 @@ void Collector::State::receive_published() {
       reject(wire::name_of(decoded.reject), "a rank", decoded.why);
       continue;
     }
+    const std::uint32_t rank = decoded.message->header.rank;
     on_published(std::move(*decoded.message), message.size());
+    if (const auto known = ranks.find(rank); known != ranks.end()) note_change(known->second, now_s());
   }
 }
 
@@ -54,7 +56,10 @@ bool Collector::State::make_room() {
   for (const ShedClass victim : kShedOrder) {
     for (auto& [id, rank] : ranks) {
       if (intake_bytes() <= target) break;
-      pending(rank, [&, &of = rank] { gone += of.shed(victim); });
+      std::uint32_t here = 0;
+      pending(rank, [&, &of = rank] { here = of.shed(victim); });
+      if (here != 0) note_change(rank, now_s());
+      gone += here;
     }
   }
   if (gone != 0) {
@@ -140,11 +145,9 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     if (const auto* batch = std::get_if<wire::Batch>(&message.body)) status.events += batch->events.size();
   }
   if (auto* batch = std::get_if<wire::Batch>(&message.body)) {
-    if (clocks_differ && rank.on_refinable_clock()) learn_clocks(rank, *batch);
+    if (census.clocks_differ() && rank.on_refinable_clock()) learn_clocks(rank, *batch);
     if (identity.world() > 1 && !upstream) compare_gates(rank.row.rank, *batch);
-    const bool clock_settled =
-        rank.clock_known() || now_s() - rank.first_message_s >= RankSession::kClockWait_s;
-    if (clock_settled && recorder_has_room() && rank.begins_another_gap(*batch, now_s())) {
+    if (clock_settled(rank, now_s()) && recorder_has_room() && rank.begins_another_gap(*batch, now_s())) {
       while (rank.pending()) flush(rank);
     }
     pending(rank, [&] { rank.add(*batch, now_s(), [this] { return recorder->take_storage(); }); });
@@ -175,13 +178,13 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
   if (finish.exit_code != 0) {
     record_message(rank.row.rank, rank.on_our_clock(finish.at_ns), Severity::error, finish.text);
   }
+  note_change(rank, now_s());
   const std::lock_guard lock(status_mutex);
   if (finish.exit_code != 0 && status.exit_code == 0) {
     status.exit_code = finish.exit_code;
     status.failure = "rank " + std::to_string(rank.row.rank) + ": " + finish.text;
   }
-  status.ranks_finished = static_cast<std::uint32_t>(
-      std::count_if(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.finished; }));
+  status.ranks_finished = census.finished();
   if (!upstream) status.finished = identity.world() != 0 && status.ranks_finished == identity.world();
   ++revision;
 }
@@ -260,15 +263,6 @@ void Collector::State::flush(RankSession& rank) {
     status.dropped += chunk.dropped_before;
   }
   recorder->chunk(std::move(chunk));
-}
-
-void Collector::State::flush_due(double now) {
-  if (!recorder_has_room()) return;  // they are only there while they can still be shed
-  for (auto& [id, rank] : ranks) {
-    // The first chunk waits for the first round trips: an offset that comes later does not reach it.
-    if (!rank.clock_known() && now - rank.first_message_s < RankSession::kClockWait_s) continue;
-    if (rank.due(now, pacing.pace().chunk_age_s) || (rank.pending() && rank.row.gate.holding)) flush(rank);
-  }
 }
 
 }  // namespace shardscope::collector

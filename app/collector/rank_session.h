@@ -109,7 +109,11 @@ class RankSession {
   void add(const wire::Batch& batch, double now_s, const Storage& storage = {});
   /// Of the memory of pending events: their room, which may be more than they take.
   [[nodiscard]] std::size_t pending_bytes() const noexcept;
-  [[nodiscard]] bool due(double now_s, double chunk_age_s) const;
+  /// When what is pending becomes a chunk; infinity: nothing is pending.
+  [[nodiscard]] double due_s(double chunk_age_s) const noexcept;
+  [[nodiscard]] bool due(double now_s, double chunk_age_s) const noexcept {
+    return now_s >= due_s(chunk_age_s);
+  }
   [[nodiscard]] bool pending() const noexcept { return !pieces_.empty() || dropped_ != 0; }
   /// Whether the batch reports events that were dropped well after those that are pending: in one chunk all
   /// that the rank did between would be doubtful too. So often at most that a rank that drops without end

@@ -46,6 +46,7 @@ void Collector::State::forget_unpublished() {
     const RankSession& rank = entry.second;
     if (rank.has_published()) return false;
     if (rank.row.connected) pauses.rank_down(rank.row.rank, "has published nothing", now_s());
+    census.forget(rank.row.rank);
     return true;
   });
 }
