@@ -220,6 +220,7 @@ void Collector::State::leave(double now) {
     if (rank.unconfirmed() != 0)
       confirm(rank);  // what is recorded here need not be sent to the next collector
   }
+  send_receipts();
   publish_rows(now);
   publish_reports(now, ProblemReports::Take::all);
   ++revision;
@@ -230,9 +231,11 @@ void Collector::State::turn() {
   // just have done so: then the next turn comes a little later.
   const bool full = intake_full();
   news_wanted.store(full || pacing.watched() == Watch::active, std::memory_order_relaxed);
-  const CollectorSockets::Ready ready = sockets.wait(
-      pacing.rest_s(now_s(), full), full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
-      upstream ? &*upstream : nullptr);
+  double rest_s = pacing.rest_s(now_s(), full);
+  if (upstream) rest_s = std::min(rest_s, upstream->rest_s(now_s()));
+  const CollectorSockets::Ready ready =
+      sockets.wait(rest_s, full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
+                   upstream ? &*upstream : nullptr);
   notice_standstill(now_s());
   if (ready.handshakes) {
     sockets.watch->attend();
@@ -252,6 +255,7 @@ void Collector::State::turn() {
     look_after_ranks(now);
     publish_reports(now, ProblemReports::Take::due);
   }
+  send_receipts();
   take_exits();
   pauses.tick(now);
   send_commands();

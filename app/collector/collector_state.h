@@ -14,6 +14,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -79,6 +81,7 @@ struct Collector::State {
   /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
   std::atomic<bool> news_wanted{true};
   std::uint64_t ping_id = 0;
+  std::map<std::string, std::set<std::uint32_t>> receipts_due;  ///< ranks to confirm, by their node's route
   CollectiveClockSamples clock_samples;
   GateComparison gates;
   std::vector<std::string> module_paths;  ///< for texts about gates; few models have more than are kept
@@ -123,6 +126,7 @@ struct Collector::State {
 
   // What ranks publish.
   void receive_published();
+  void on_frame(std::span<const std::uint8_t> frame);
   void on_published(wire::Message message, std::size_t bytes);
   void on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes);
   void compare_gates(std::uint32_t rank, const wire::Batch& batch);
@@ -156,7 +160,9 @@ struct Collector::State {
   void send_to_rank(RankSession& rank, wire::Body body);
   void ask_for_tables(RankSession& rank);
   void confirm_finish(RankSession& rank);
+  /// What has been received of it: at once, or with the others of its node by send_receipts().
   void confirm(RankSession& rank);
+  void send_receipts();
 
   // What comes by time of each rank, see [Note: what a rank waits for].
   void look_after_ranks(double now);

@@ -109,7 +109,7 @@ void Collector::State::start_upstream() {
 }
 
 void Collector::State::pass_upstream() {
-  upstream->pump(now_s());
+  upstream->pump(now_s(), pacing.pace().iteration_s);
   if (upstream->shed() != status.shed_upstream) {  // which only this thread writes
     report_problem("upstream",
                    "the collector above takes events in too slowly: this one sheds them, lowest detail "

@@ -15,9 +15,9 @@ using instrumentation::monotonic_now_ns;
 using store::SendsAgain;
 
 namespace {
-constexpr double kStoodStill_s = 3;  ///< a silence that was one, now that the rank sends again
-constexpr double kPresent_s = 3;     ///< a rank with a message in this time is connected
-constexpr double kAskAgain_s = 0.5;  ///< for tables that have not come
+constexpr double kStoodStill_s = 3;     ///< a silence that was one, now that the rank sends again
+constexpr double kPresentWithin_s = 3;  ///< a rank with a message in this time is connected
+constexpr double kTablesAgain_s = 0.5;  ///< for tables that have not come
 }  // namespace
 
 void Collector::State::receive_control() {
@@ -105,7 +105,8 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   RankSession& rank = session(id);
   if (rank.row.connected && rank.route != route && rank.control_incarnation != from.incarnation &&
-      rank.is_current(rank.control_incarnation) && !rank.silent() && now - rank.last_control_s < kPresent_s) {
+      rank.is_current(rank.control_incarnation) && !rank.silent() &&
+      now - rank.last_control_s < kPresentWithin_s) {
     // Once it publishes it has the rank's place; until then its rank is only a claim. A node's collector
     // that takes over from a killed one greets for the same ranks: that is no error.
     if (node == nullptr) {
@@ -198,13 +199,44 @@ void Collector::State::confirm_finish(RankSession& rank) {
 
 void Collector::State::confirm(RankSession& rank) {
   if (rank.route.empty()) return;
+  if (rank.node_clock != nullptr) {
+    receipts_due[rank.route].insert(rank.row.rank);
+    return;
+  }
   const RankSession::Confirmation what = rank.confirm(now_s());
-  send_to_rank(rank, wire::Received{what.source, what.next});
+  send_to_rank(rank, wire::Received{what.source, what.next, {}});
+}
+
+/// One message for each node: to thousands of ranks they would be as many as their messages.
+void Collector::State::send_receipts() {
+  const double now = now_s();
+  for (const auto& [route, due] : std::exchange(receipts_due, {})) {
+    RankSession* first = nullptr;
+    wire::Received receipt;
+    const auto send = [&] {
+      if (first != nullptr) send_to_rank(*first, std::exchange(receipt, {}));
+      first = nullptr;
+    };
+    for (const std::uint32_t id : due) {
+      const auto known = ranks.find(id);
+      if (known == ranks.end() || known->second.route != route) continue;  // it is elsewhere by now
+      const RankSession::Confirmation what = known->second.confirm(now);
+      if (first == nullptr) {
+        first = &known->second;
+        receipt.source = what.source;
+        receipt.next = what.next;
+        continue;
+      }
+      receipt.others.push_back({id, what.source, what.next});
+      if (receipt.others.size() == wire::Received::kMostOthers) send();
+    }
+    send();
+  }
 }
 
 void Collector::State::ask_for_tables(RankSession& rank) {
   const double now = now_s();
-  if (now - rank.tables_asked_s < kAskAgain_s) return;
+  if (now - rank.tables_asked_s < kTablesAgain_s) return;
   if (!rank.route.empty()) rank.tables_asked_s = now;
   wire::RankCommand ask;
   ask.kind = wire::RankCommand::Kind::resend_tables;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/collector/collector_state.h"
+#include "app/collector/frame_pack.h"
 #include "app/collector/now.h"
 
 namespace shardscope::collector {
@@ -33,16 +34,24 @@ void Collector::State::receive_published() {
       if (still_ns < kPatience_ns || !make_room()) return;
     }
     if (!sockets.receive_published(message)) return;
-    wire::Decoded decoded =
-        wire::decode(message.data(), message.size(), wire::From::rank_publish, std::move(batch_storage));
-    if (!decoded.message) {
-      reject(wire::name_of(decoded.reject), "a rank", decoded.why);
-      continue;
-    }
-    const std::uint32_t rank = decoded.message->header.rank;
-    on_published(std::move(*decoded.message), message.size());
-    if (const auto known = ranks.find(rank); known != ranks.end()) note_change(known->second, now_s());
+    PackedFrames frames({static_cast<const std::uint8_t*>(message.data()), message.size()});
+    if (message.size() == 0) on_frame({});  // which no peer of ours sends: counted as the rest of its kind
+    for (auto frame = frames.next(); !frame.empty(); frame = frames.next(), ++i) on_frame(frame);
+    if (frames.damaged())
+      reject(wire::name_of(wire::Reject::garbage), "a node", "a pack of messages is damaged");
   }
+}
+
+void Collector::State::on_frame(std::span<const std::uint8_t> frame) {
+  wire::Decoded decoded =
+      wire::decode(frame.data(), frame.size(), wire::From::rank_publish, std::move(batch_storage));
+  if (!decoded.message) {
+    reject(wire::name_of(decoded.reject), "a rank", decoded.why);
+    return;
+  }
+  const std::uint32_t rank = decoded.message->header.rank;
+  on_published(std::move(*decoded.message), frame.size());
+  if (const auto known = ranks.find(rank); known != ranks.end()) note_change(known->second, now_s());
 }
 
 std::size_t Collector::State::intake_bytes() const noexcept {

@@ -14,6 +14,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "app/collector/frame_pack.h"
 #include "app/collector/node_greeting.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/repeated_messages.h"
@@ -63,8 +64,11 @@ class Upstream {
   [[nodiscard]] bool watched() const noexcept { return watched_; }
   /// Sends hello, receives commands, sends what the connection takes. `now_s`: on the clock of
   /// RankSession::first_message_s. What a process published waits RankSession::kClockWait_s for its clock at
-  /// most.
-  void pump(double now_s);
+  /// most. What its ranks publish is packed, for `every_s` at most, and sooner where much waits or anything
+  /// but events.
+  void pump(double now_s, double every_s = 0);
+  /// How long the caller may wait for messages before the next pump() at most.
+  [[nodiscard]] double rest_s(double now_s) const noexcept;
   void add_to(std::vector<zmq::pollitem_t>& items);
   /// Everything has been sent.
   [[nodiscard]] bool sent() const;
@@ -115,9 +119,12 @@ class Upstream {
   void send_abandoned(Stream& stream);
   void share_bytes();  ///< each queue gets its part of the bound
   void note_full(Stream& stream) noexcept;
-  bool send(Stream& stream, double now_s);
+  [[nodiscard]] std::size_t bytes_of_each() const noexcept;  ///< its part
+  bool send(Stream& stream, double now_s);                   ///< false: the connection takes nothing more
+  bool send_pack();                                          ///< the same
+  void rewind();  ///< everything that is not confirmed is sent again
   void encode_next(Stream& stream);
-  void confirmed(std::uint32_t rank, const wire::Received& received);
+  void confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t next);
   void receive(double now_s);
   bool send_control(const wire::Header& from, wire::Body body);  ///< false: the connection did not take it
   void resend(Stream& stream);
@@ -131,6 +138,11 @@ class Upstream {
   zmq::socket_t push_, control_;
   std::optional<instrumentation::LinkState> link_;  ///< of push_
   bool blocked_ = false;                            ///< push_ took nothing more
+  FramePack pack_;                                  ///< goes on being filled
+  std::optional<zmq::message_t> unsent_pack_;       ///< that push_ did not take
+  double next_pack_s_ = 0;
+  bool hurry_ = false;             ///< something waits that is not to wait for next_pack_s_
+  std::size_t waiting_bytes_ = 0;  ///< events published since the last pack
   std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent
   std::map<std::uint32_t, std::pair<wire::Header, wire::Hello>> hellos_;  ///< the last of each rank
