@@ -24,6 +24,7 @@ using instrumentation::monotonic_now_ns;
 namespace {
 
 constexpr double kSettle_s = 0.02;  ///< one look at the recorder, at the end
+constexpr int kLastWord_ms = 1000;  ///< for what has been sent to ranks to leave, where one does not read
 constexpr double kLastLook_s = 2;   ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
@@ -192,6 +193,8 @@ void Collector::State::run() {
     }
     if (now >= leave_at || !viewers->behind(now)) break;
   }
+  // What was sent last are confirmations that ranks wait for, and this process may end at once.
+  sockets.control.set(zmq::sockopt::linger, kLastWord_ms);
   finish_recording();
 }
 
