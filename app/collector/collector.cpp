@@ -23,9 +23,10 @@ using instrumentation::monotonic_now_ns;
 
 namespace {
 
-constexpr double kSettle_s = 0.02;  ///< one look at the recorder, at the end
-constexpr int kLastWord_ms = 1000;  ///< for what has been sent to ranks to leave, where one does not read
-constexpr double kLastLook_s = 2;   ///< at the end, for viewers to fetch the rest
+constexpr double kSettle_s = 0.02;   ///< one look at the recorder, at the end
+constexpr double kAskAgain_s = 0.1;  ///< at the end, who has not answered
+constexpr int kLastWord_ms = 1000;   ///< for what has been sent to ranks that go on to leave this process
+constexpr double kLastLook_s = 2;    ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -169,7 +170,7 @@ void Collector::read(const std::function<void(const store::Store&)>& reader) con
 }
 
 void Collector::State::run() {
-  double leave_at = 0, upstream_until = 0;
+  double leave_at = 0, linger_until = 0;
   for (;;) {
     try {
       turn();
@@ -183,9 +184,10 @@ void Collector::State::run() {
     if (leave_at == 0) {
       leave(now);
       leave_at = now + kLastLook_s;
-      upstream_until = now + options.linger_s;
+      linger_until = now + options.linger_s;
     }
-    if (upstream && !upstream->drained() && now < upstream_until) continue;
+    if (upstream && !upstream->drained() && now < linger_until) continue;
+    if (now < linger_until && answers_awaited(now)) continue;
     if (!recorder->settle(kSettle_s)) {
       // The end is not published before everything that came before it can be fetched.
       leave_at = std::max(leave_at, now + kLastLook_s);
@@ -193,9 +195,32 @@ void Collector::State::run() {
     }
     if (now >= leave_at || !viewers->behind(now)) break;
   }
-  // What was sent last are confirmations that ranks wait for, and this process may end at once.
+  // What was sent last are confirmations, and this process may end at once.
   sockets.control.set(zmq::sockopt::linger, kLastWord_ms);
   finish_recording();
+}
+
+// [Note: who knows of an end]
+// A rank, or a node's collector, waits at its end until this collector has confirmed it. With this collector
+// go its connections and the keys that it made; a client that sees them gone connects anew, and what it had
+// not read by then is lost to it. On a busy machine that is some tenths of a second of confirmations. So this
+// collector ends when those whose ends it has confirmed have answered a later ping, or have closed their
+// connections: both mean that they have read it.
+bool Collector::State::answers_awaited(double now) {
+  const bool ask = now >= next_ask_s;
+  if (ask) {
+    next_ask_s = now + kAskAgain_s;
+    nodes.ping_soon();
+  }
+  bool awaited = nodes.any_awaited();
+  for (auto& [id, rank] : ranks) {
+    if (!rank.row.connected || !rank.row.finished || !rank.answer.awaited()) continue;
+    awaited = true;
+    if (!ask) break;
+    rank.next_ping_s = now;
+    note_change(rank, now);
+  }
+  return awaited;
 }
 
 void Collector::State::take_exits() {

@@ -81,6 +81,7 @@ struct Collector::State {
   /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
   std::atomic<bool> news_wanted{true};
   std::uint64_t ping_id = 0;
+  double next_ask_s = 0;                                        ///< at the end, for answers
   std::map<std::string, std::set<std::uint32_t>> receipts_due;  ///< ranks to confirm, by their node's route
   CollectiveClockSamples clock_samples;
   GateComparison gates;
@@ -123,6 +124,8 @@ struct Collector::State {
   void pass_upstream();
   void publish_end(double now);
   void leave(double now);  ///< begins the end: everything pending goes to the recorder
+  /// Some of those whose end was received may not know it yet, see [Note: who knows of an end].
+  [[nodiscard]] bool answers_awaited(double now);
 
   // What ranks publish.
   void receive_published();
@@ -160,6 +163,7 @@ struct Collector::State {
   void send_to_rank(RankSession& rank, wire::Body body);
   void ask_for_tables(RankSession& rank);
   void confirm_finish(RankSession& rank);
+  void await_answer(RankSession& rank);  ///< of it or of its node, to what has just been sent
   /// What has been received of it: at once, or with the others of its node by send_receipts().
   void confirm(RankSession& rank);
   void send_receipts();

@@ -68,6 +68,7 @@ void Collector::State::look_after_nodes(double now) {
       }
       (void)sockets.control.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
     } catch (const zmq::error_t&) {  // it has closed its connection; if it lives, it makes another
+      nodes.at(route)->answer.connection_ended();
     }
   }
 }

@@ -56,6 +56,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
   if (Nodes::Node* node = nodes.received_from(route, now); node != nullptr) {
     if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
       node->clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
+      node->answer.answered(pong->id);
       return;
     }
   }
@@ -69,6 +70,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     detail = position->detail;
   if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
     rank.clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
+    rank.answer.answered(pong->id);
   } else if (upstream) {
     pass_control(message);  // pauses are agreed on at the top
     if (const auto* position = std::get_if<wire::Position>(&message.body)) {
@@ -195,6 +197,16 @@ void Collector::State::confirm_finish(RankSession& rank) {
   wire::RankCommand command;
   command.kind = wire::RankCommand::Kind::finish_received;
   send_to_rank(rank, command);
+  await_answer(rank);
+}
+
+void Collector::State::await_answer(RankSession& rank) {
+  if (rank.route.empty()) return;
+  if (rank.node_clock == nullptr) {
+    rank.answer.sent_before(ping_id + 1);
+  } else if (Nodes::Node* node = nodes.at(rank.route); node != nullptr) {
+    node->answer.sent_before(ping_id + 1);
+  }
 }
 
 void Collector::State::confirm(RankSession& rank) {
@@ -221,6 +233,7 @@ void Collector::State::send_receipts() {
       const auto known = ranks.find(id);
       if (known == ranks.end() || known->second.route != route) continue;  // it is elsewhere by now
       const RankSession::Confirmation what = known->second.confirm(now);
+      if (known->second.row.finished) await_answer(known->second);
       if (first == nullptr) {
         first = &known->second;
         receipt.source = what.source;
@@ -251,6 +264,7 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   rank.row_dirty = true;
   rank.row_sent_s = -1e300;
   rank.route.clear();
+  rank.answer.connection_ended();
   note_change(rank, now_s());
   if (rank.row.finished) return;
   record_message(rank.row.rank, clock_now(), Severity::error, store::gone_message(rank.row.rank, why));

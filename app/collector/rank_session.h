@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/collector/awaited_answer.h"
 #include "app/collector/clock_estimator.h"
 #include "app/store/chunk.h"
 #include "app/store/compaction.h"
@@ -168,6 +169,7 @@ class RankSession {
   std::uint64_t control_incarnation = 0;
   std::set<std::uint32_t> names;  ///< ids whose text has come
   std::uint32_t pings = 0;
+  AwaitedAnswer answer;   ///< to what confirmed its end, where it is connected itself
   bool pid_seen = false;  ///< the process is visible from here, so its end is too
   bool same_clock = false;
   /// Nothing comes over a connection that lasts, since then; recorded as a message.
