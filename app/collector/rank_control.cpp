@@ -28,14 +28,14 @@ void Collector::State::receive_control() {
     const wire::Decoded decoded =
         wire::decode(message.body.data(), message.body.size(), wire::From::rank_control);
     if (!decoded.message) {
-      reject(wire::name_of(decoded.reject), "a rank's control channel", decoded.why);
+      problems.reject(wire::name_of(decoded.reject), "a rank's control channel", decoded.why);
       continue;
     }
     const wire::Header& from = decoded.message->header;
     if (is_of_run(from, RunIdentity::Proof::greeting)) {
       on_control(message.route.to_string(), *decoded.message, options.clock.at(message.received_ns));
     } else if (identity.known()) {
-      refuse(message.route.to_string(), from, identity.refusal_of(from.run_id));
+      down.refuse(message.route.to_string(), from, identity.refusal_of(from.run_id), now_s());
     }
   }
 }
@@ -53,21 +53,20 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     on_node(route, message.header, *node);
     return;
   }
-  if (Nodes::Node* node = nodes.received_from(route, now); node != nullptr) {
+  if (Nodes::Node* node = down.nodes().received_from(route, now); node != nullptr) {
     if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
       node->clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
       node->answer.answered(pong->id);
       return;
     }
   }
-  if (const auto known = ranks.find(id); known == ranks.end() || known->second.route != route) {
-    return;  // its hello will come
-  }
-  RankSession& rank = session(id);
+  RankSession* const known = ranks.known(id);
+  if (known == nullptr || known->route != route) return;  // its hello will come
+  RankSession& rank = *known;
   if (rank.silent() || now - rank.last_control_s >= kStoodStill_s) end_silence(rank, now, as_before(rank));
   rank.control_received(now);
   if (const auto* position = std::get_if<wire::Position>(&message.body); position && position->detail >= 0)
-    detail = position->detail;
+    shown.set_detail(position->detail);
   if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
     rank.clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
     rank.answer.answered(pong->id);
@@ -89,7 +88,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     rank.row.gate = after;
     pauses.position(id, *position, now);
   }
-  note_change(rank, now);
+  ranks.note_change(rank, now);
   send_commands();
 }
 
@@ -97,23 +96,23 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
                                 const wire::Hello& hello) {
   const std::uint32_t id = from.rank;
   const double now = now_s();
-  Nodes::Node* node = nodes.at(route);
+  Nodes::Node* node = down.nodes().at(route);
   if (hello.relayed && node == nullptr) return;  // its collector's own hello comes first, or again
   if (identity.contradicts(hello.world)) {
     const std::string why = identity.contradiction_of(hello.world);
-    reject("world", "rank " + std::to_string(id), why);
-    if (identity.world_known()) refuse(route, from, why);
+    problems.reject("world", "rank " + std::to_string(id), why);
+    if (identity.world_known()) down.refuse(route, from, why, now);
     return;
   }
-  RankSession& rank = session(id);
+  RankSession& rank = ranks.session(id);
   if (rank.row.connected && rank.route != route && rank.control_incarnation != from.incarnation &&
       rank.is_current(rank.control_incarnation) && !rank.silent() &&
       now - rank.last_control_s < kPresentWithin_s) {
     // Once it publishes it has the rank's place; until then its rank is only a claim. A node's collector
     // that takes over from a killed one greets for the same ranks: that is no error.
     if (node == nullptr) {
-      reject("order", "rank " + std::to_string(id),
-             "another process than the one that publishes says that it is this rank");
+      problems.reject("order", "rank " + std::to_string(id),
+                      "another process than the one that publishes says that it is this rank");
     }
     return;
   }
@@ -160,12 +159,12 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   if (!rank.has_tables) ask_for_tables(rank);
   if (rank.row.finished) confirm_finish(rank);  // its end came before its first hello
-  note_change(rank, now);
+  ranks.note_change(rank, now);
 }
 
 void Collector::State::send_commands() {
   for (PauseCoordinator::Outgoing& out : pauses.take_outgoing()) {
-    RankSession& rank = session(out.rank);
+    RankSession& rank = ranks.session(out.rank);
     // A command that moves a rank also ends its hold here; the rank's own Position follows.
     send_to_rank(rank, out.command);
   }
@@ -176,75 +175,29 @@ void Collector::State::send_to_rank(RankSession& rank, wire::Body body) {
   if (auto* command = std::get_if<wire::RankCommand>(&body); command != nullptr && command->id == 0) {
     body = pauses.numbered(*command);
   }
-  wire::Message message;
-  message.header = header;
-  message.header.rank = rank.row.rank;
-  message.body = std::move(body);
-  const wire::Frame frame = wire::encode(message);
-  sockets.control_used();
-  try {
-    if (!sockets.control.send(zmq::const_buffer(rank.route.data(), rank.route.size()),
-                              zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
-      return;
-    }
-    (void)sockets.control.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
-  } catch (const zmq::error_t& error) {
-    if (error.num() == EHOSTUNREACH) lost(rank, "closed its connection");
-  }
+  if (down.send(rank, std::move(body)) == LinksDown::Sent::closed) lost(rank, "closed its connection");
 }
 
 void Collector::State::confirm_finish(RankSession& rank) {
   wire::RankCommand command;
   command.kind = wire::RankCommand::Kind::finish_received;
   send_to_rank(rank, command);
-  await_answer(rank);
-}
-
-void Collector::State::await_answer(RankSession& rank) {
-  if (rank.route.empty()) return;
-  if (rank.node_clock == nullptr) {
-    rank.answer.sent_before(ping_id + 1);
-  } else if (Nodes::Node* node = nodes.at(rank.route); node != nullptr) {
-    node->answer.sent_before(ping_id + 1);
-  }
+  down.await_answer(rank);
 }
 
 void Collector::State::confirm(RankSession& rank) {
   if (rank.route.empty()) return;
   if (rank.node_clock != nullptr) {
-    receipts_due[rank.route].insert(rank.row.rank);
+    down.owe_receipt(rank);
     return;
   }
   const RankSession::Confirmation what = rank.confirm(now_s());
   send_to_rank(rank, wire::Received{what.source, what.next, {}});
 }
 
-/// One message for each node: to thousands of ranks they would be as many as their messages.
-void Collector::State::send_receipts() {
-  const double now = now_s();
-  for (const auto& [route, due] : std::exchange(receipts_due, {})) {
-    RankSession* first = nullptr;
-    wire::Received receipt;
-    const auto send = [&] {
-      if (first != nullptr) send_to_rank(*first, std::exchange(receipt, {}));
-      first = nullptr;
-    };
-    for (const std::uint32_t id : due) {
-      const auto known = ranks.find(id);
-      if (known == ranks.end() || known->second.route != route) continue;  // it is elsewhere by now
-      const RankSession::Confirmation what = known->second.confirm(now);
-      if (known->second.row.finished) await_answer(known->second);
-      if (first == nullptr) {
-        first = &known->second;
-        receipt.source = what.source;
-        receipt.next = what.next;
-        continue;
-      }
-      receipt.others.push_back({id, what.source, what.next});
-      if (receipt.others.size() == wire::Received::kMostOthers) send();
-    }
-    send();
-  }
+void Collector::State::send_receipts(double now) {
+  down.send_receipts(ranks, now,
+                     [this](RankSession& rank, wire::Body body) { send_to_rank(rank, std::move(body)); });
 }
 
 void Collector::State::ask_for_tables(RankSession& rank) {
@@ -265,7 +218,7 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   rank.row_sent_s = -1e300;
   rank.route.clear();
   rank.answer.connection_ended();
-  note_change(rank, now_s());
+  ranks.note_change(rank, now_s());
   if (rank.row.finished) return;
   record_message(rank.row.rank, clock_now(), Severity::error, store::gone_message(rank.row.rank, why));
   pauses.rank_down(rank.row.rank, why, now_s());
@@ -330,10 +283,10 @@ void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& 
       if (id < clocks.size()) clocks[id] = &of.refinable_clock();
     }
     if (const std::size_t wrong = refine_clocks(*whole, clocks); wrong != 0) {
-      report_problem("clock",
-                     "what a collective says of the clocks of " + std::to_string(wrong) +
-                         " ranks contradicts their round trips and is ignored: a clock was set, or the "
-                         "program emits wrong times or ends of collectives");
+      problems.report("clock",
+                      "what a collective says of the clocks of " + std::to_string(wrong) +
+                          " ranks contradicts their round trips and is ignored: a clock was set, or the "
+                          "program emits wrong times or ends of collectives");
     }
   }
 }

@@ -1,17 +1,10 @@
 // What comes by time of each rank: its chunk, its row, confirmations, pings, whether it is still there. A
-// round takes the ranks whose time has come (RankAgenda), so that its work is not that of all ranks.
-//
-// [Note: what a rank waits for]
-// note_change() is called where anything of a rank has changed that something is due by: it notes the
-// earliest time. What makes it later need not be noted: the rank is looked at too early once, and its next
-// time is noted then.
-#include <algorithm>
+// round takes the ranks whose time has come (RankTable), so that its work is not that of all ranks.
 #include <cerrno>
 #include <csignal>
 #include <fstream>
-#include <limits>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "app/collector/collector_state.h"
 #include "app/collector/now.h"
@@ -20,9 +13,7 @@
 namespace shardscope::collector {
 
 namespace {
-constexpr double kLookAgain_s = 0.01;    ///< at what could not be done
-constexpr double kClockComes_s = 0.02;   ///< between two looks for a clock, or for what run it is
-constexpr double kSilentAfter_s = 6;     ///< a rank sends a message at least every second
+constexpr double kSilentAfter_s = RankTable::kSilentAfter_s;
 constexpr double kStoppedAfter_s = 2.5;  ///< the same, where its process is seen to be stopped
 
 /// As the operating system says: stopped by a signal or by a debugger.
@@ -37,64 +28,25 @@ bool is_stopped(std::int32_t pid) {
 }
 }  // namespace
 
-double Collector::State::due_s(const RankSession& rank, double now) const {
-  const CollectorPace& pace = pacing.pace();
-  double at = std::numeric_limits<double>::infinity();
-  const auto by = [&at](double when) { at = std::min(at, when); };
-  if (rank.pending()) {
-    const bool waits = !clock_settled(rank, now);
-    by(waits ? now + kClockComes_s : rank.row.gate.holding ? now : rank.due_s(pace.chunk_age_s));
-  }
-  if (rank.row_dirty) by(identity.known() ? rank.row_sent_s + pace.row_s : now + kClockComes_s);
-  if (rank.route.empty()) return at;
-  if (rank.unconfirmed() != 0) by(rank.confirmed_s() + RankSession::kConfirmAfter_s);
-  if (rank.node_clock == nullptr) {
-    by(rank.next_ping_s);
-  } else if (rank.row.connected && !rank.row.finished) {
-    by(rank.last_control_s + kSilentAfter_s + kLookAgain_s);
-  }
-  return at;
-}
-
-void Collector::State::note_change(RankSession& rank, double now) {
-  agenda.look(rank.row.rank, due_s(rank, now));
-  RankCensus::Traits traits;
-  traits.connected = rank.row.connected;
-  traits.finished = rank.row.finished;
-  traits.unsettled = rank.row.connected && !rank.row.finished && !rank.settled();
-  traits.holding = rank.row.gate.holding;
-  traits.other_clock = !rank.refinable_clock().is_same_clock();
-  traits.here = rank.row.connected && rank.node_clock == nullptr;
-  census.note(rank.row.rank, traits);
-}
-
-void Collector::State::note_change_of_all(double now) {
-  for (auto& [id, rank] : ranks) note_change(rank, now);
-}
-
 void Collector::State::look_at_due(double now) {
-  for (const std::uint32_t id : agenda.take(now)) {
-    const auto known = ranks.find(id);
-    if (known == ranks.end()) continue;  // forgotten meanwhile
-    RankSession& rank = known->second;
+  for (const std::uint32_t id : ranks.take_due(now)) {
+    RankSession* const known = ranks.known(id);
+    if (known == nullptr) continue;  // forgotten meanwhile
+    RankSession& rank = *known;
     flush_if_due(rank, now);
     confirm_and_ping(rank, now);
     if (rank.node_clock != nullptr && rank.row.connected) look_for_silence(rank, now);
     publish_row(rank, now, false);
-    note_change(rank, now);
-    agenda.look(id, std::max(due_s(rank, now), now + kLookAgain_s));
+    ranks.looked_at(rank, now);
   }
 }
 
-bool Collector::State::clock_settled(const RankSession& rank, double now) {
-  return rank.clock_known() || now - rank.first_message_s >= RankSession::kClockWait_s;
-}
-
 void Collector::State::flush_if_due(RankSession& rank, double now) {
-  if (!recorder_has_room()) return;  // they are only there while they can still be shed
+  if (!record.has_room()) return;  // they are only there while they can still be shed
   // The first chunk waits for the first round trips: an offset that comes later does not reach it.
-  if (!clock_settled(rank, now)) return;
-  if (rank.due(now, pacing.pace().chunk_age_s) || (rank.pending() && rank.row.gate.holding)) flush(rank);
+  if (!rank.clock_settled(now)) return;
+  if (rank.due(now, pacing.pace().chunk_age_s) || (rank.pending() && rank.row.gate.holding))
+    record.flush(rank);
 }
 
 void Collector::State::confirm_and_ping(RankSession& rank, double now) {
@@ -104,7 +56,7 @@ void Collector::State::confirm_and_ping(RankSession& rank, double now) {
     confirm(rank);
   }
   if (rank.route.empty() || rank.node_clock != nullptr || now < rank.next_ping_s) return;
-  send_to_rank(rank, wire::Ping{++ping_id, clock_now(), pacing.pace().look_ms});
+  send_to_rank(rank, down.next_ping(clock_now(), pacing.pace().look_ms));
   // The first few quickly, so that the first chunks already have a good offset.
   ++rank.pings;
   rank.next_ping_s = now + (rank.settled() ? 1.0 : 0.02);
@@ -114,11 +66,11 @@ void Collector::State::publish_row(RankSession& rank, double now, bool at_once) 
   if (!identity.known()) return;  // a rank that has only said hello may be of another run
   if (!rank.row_dirty || (!at_once && now - rank.row_sent_s < pacing.pace().row_s)) return;
   rank.row_sent_s = now;
-  rank.revision = ++revision;
+  rank.revision = shown.changed();
   // A recorder that is far behind gets the counters later.
-  if (!at_once && recorder->queued_bytes() > options.intake_bytes / 2) return;
+  if (!at_once && record.far_behind()) return;
   rank.row_dirty = false;
-  recorder->rank(rank.row);
+  record.recorder().rank(rank.row);
 }
 
 // [Note: silent, not gone]
@@ -149,10 +101,10 @@ void Collector::State::look_after_ranks(double now) {
   look_after_nodes(now);
   look_at_due(now);
   if (!pacing.liveness_due(now)) return;
-  count_refused(sockets.guard.overdue(now));
-  const std::vector<std::uint32_t> here(census.here().begin(), census.here().end());  // lost() changes it
+  problems.refused(sockets.guard.overdue(now));
+  const std::set<std::uint32_t> here = ranks.census().here();  // lost() changes it
   for (const std::uint32_t id : here) {
-    RankSession& rank = session(id);
+    RankSession& rank = ranks.session(id);
     if (!rank.row.connected) continue;
     if (rank.pid_seen && kill(rank.row.pid, 0) != 0 && errno == ESRCH) {
       lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
@@ -160,8 +112,7 @@ void Collector::State::look_after_ranks(double now) {
       look_for_silence(rank, now);
     }
   }
-  const std::lock_guard lock(status_mutex);
-  status.ranks_connected = census.connected();
+  board.connected(ranks.census().connected());
 }
 
 }  // namespace shardscope::collector

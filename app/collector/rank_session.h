@@ -148,6 +148,9 @@ class RankSession {
   [[nodiscard]] ClockEstimator& refinable_clock() noexcept {
     return node_clock != nullptr ? *node_clock : clock;
   }
+  [[nodiscard]] const ClockEstimator& refinable_clock() const noexcept {
+    return node_clock != nullptr ? *node_clock : clock;
+  }
   /// Its clock has been compared often enough for pings to be rare.
   static constexpr std::uint32_t kQuickPings = 10;
   [[nodiscard]] bool settled() const noexcept { return pings >= kQuickPings || node_clock != nullptr; }
@@ -155,6 +158,11 @@ class RankSession {
   static constexpr double kClockWait_s = 2;
   [[nodiscard]] bool clock_known() const {
     return node_clock != nullptr ? relay_ && node_clock->known() : clock_of(incarnation_.value_or(0)).known();
+  }
+
+  /// Its events need not wait for an estimate of its clock (any more).
+  [[nodiscard]] bool clock_settled(double now_s) const {
+    return clock_known() || now_s - first_message_s >= kClockWait_s;
   }
 
   store::RankRow row;
