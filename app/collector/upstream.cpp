@@ -29,8 +29,7 @@ void Upstream::connect() {
   const std::optional<instrumentation::KeyFile>& key = credentials_.key();
   const instrumentation::Endpoints endpoints = instrumentation::endpoints_of(options_.endpoint);
   link_.reset();
-  greeting_.begin_anew();
-  repeats_.forget();
+  greetings_.begin_anew();
   push_ = make_socket(context_, instrumentation::Role::rank_publish, key);
   push_.set(zmq::sockopt::sndhwm, kPacksUnderWay);
   link_.emplace(context_, push_);
@@ -197,17 +196,12 @@ void Upstream::control(const wire::Header& from, wire::Body body, double now_s) 
   wire::Header header = from;
   header.incarnation ^= options_.id;
   if (const auto* hello = std::get_if<wire::Hello>(&body)) {
-    hellos_[from.rank] = {header, *hello};
-    // Of a rank whose node it does not know yet the collector above takes none: it would have nowhere to send
-    // its confirmations to until the rank's next hello that passes. Not with each rank's hello: a hello of
-    // the node goes over all ranks.
-    if (!greeting_.named() && greeting_.due(now_s)) send_hello();
-    if (!greeting_.named()) return;  // the rank says it again
-    if (!repeats_.passes(from.rank, header.incarnation, now_s)) return;
+    if (greetings_.rank_greets(header, *hello, now_s)) send_hello();
+    if (!greetings_.passes(header, now_s)) return;
   } else if (const auto* position = std::get_if<wire::Position>(&body)) {
-    if (!repeats_.passes(from.rank, *position, now_s)) return;
+    if (!greetings_.passes(from.rank, *position, now_s)) return;
   }
-  if (!send_control(header, std::move(body))) repeats_.forget(from.rank);
+  if (!send_control(header, std::move(body))) greetings_.not_taken(from.rank);
 }
 
 bool Upstream::send_control(const wire::Header& from, wire::Body body) {
@@ -294,24 +288,18 @@ void Upstream::confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t
 void Upstream::send_hello() {
   wire::Header header;
   header.incarnation = options_.id;
-  header.run_id =
-      hellos_.empty() ? streams_.begin()->second->header.run_id : hellos_.begin()->second.first.run_id;
+  header.run_id = greetings_.any_rank() ? greetings_.run_id() : streams_.begin()->second->header.run_id;
   wire::RelayHello hello{options_.host, options_.clock_id, {}, {}};
   if (options_.name_ranks) options_.name_ranks(hello);
   const bool taken = send_control(header, std::move(hello));
-  greeting_.hello_sent(taken);
+  for (const RelayGreetings::Said* said : greetings_.node_hello_sent(taken))
+    send_control(said->header, said->hello);
   if (!taken) return;  // nor would it take more
-  // It may have taken this one for no message of its run, and then takes none of its ranks'. Once it pings
-  // this node it knows it.
-  if (!greeting_.known()) {
-    for (const auto& [rank, said] : hellos_) send_control(said.first, said.second);
-  }
   // A rank that has ended sends nothing more; the collector above may have missed that it did.
   for (const auto& [rank, stream] : streams_) {
     if (!stream->finish || stream->acknowledged) continue;
-    const auto known = hellos_.find(rank);
-    if (known != hellos_.end() && known->second.first.incarnation == stream->header.incarnation) {
-      send_control(known->second.first, known->second.second);
+    if (const RelayGreetings::Said* said = greetings_.of(stream->header)) {
+      send_control(said->header, said->hello);
     } else if (stream->tables) {
       // It ended before this collector received its hello.
       const instrumentation::RunTables& tables = stream->tables->tables;
@@ -328,7 +316,7 @@ void Upstream::pump(double now_s, double every_s) {
   // First: a collector that has confirmed everything and ended takes its key with it.
   receive(now_s);
   if (credentials_.changed(monotonic_now_ns())) connect();
-  if (!(hellos_.empty() && streams_.empty()) && greeting_.due(now_s)) send_hello();
+  if ((greetings_.any_rank() || !streams_.empty()) && greetings_.node_due(now_s)) send_hello();
   if (link_->update()) rewind();
   if (!link_->up()) return;
   if (!hurry_ && !blocked_ && now_s < next_pack_s_) return;
@@ -363,11 +351,8 @@ void Upstream::pump(double now_s, double every_s) {
 
 void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, double now_s) {
   watched_ = ping.look_ms == 0;
-  if (!greeting_.pinged(message.header.incarnation, now_s)) return;
-  repeats_.forget();
-  for (const auto& [rank, hello] : hellos_) {
-    if (repeats_.passes(rank, hello.first.incarnation, now_s)) send_control(hello.first, hello.second);
-  }
+  for (const RelayGreetings::Said* said : greetings_.pinged(message.header.incarnation, now_s))
+    send_control(said->header, said->hello);
 }
 
 void Upstream::receive(double now_s) {

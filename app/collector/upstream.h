@@ -15,9 +15,8 @@
 #include <zmq.hpp>
 
 #include "app/collector/frame_pack.h"
-#include "app/collector/node_greeting.h"
 #include "app/collector/rank_session.h"
-#include "app/collector/repeated_messages.h"
+#include "app/collector/relay_greetings.h"
 #include "instrumentation/host_clock.h"
 #include "instrumentation/link_state.h"
 #include "instrumentation/local_keys.h"
@@ -57,8 +56,8 @@ class Upstream {
   /// its clock. See [Note: clocks of processes].
   void keep_clock(std::uint32_t id, const RankSession& rank);
   /// Those of another run than turned out to be passed on.
-  void forget_greetings() { hellos_.clear(); }
-  /// Hello, Prepared, Position. What a rank only says again is passed on now and then (RepeatedMessages).
+  void forget_greetings() { greetings_.forget_ranks(); }
+  /// Hello, Prepared, Position. What a rank only says again is passed on now and then (RelayGreetings).
   void control(const wire::Header& from, wire::Body body, double now_s);
   /// The collector above waits for what comes, or has not said yet that it does not.
   [[nodiscard]] bool watched() const noexcept { return watched_; }
@@ -145,9 +144,7 @@ class Upstream {
   std::size_t waiting_bytes_ = 0;  ///< events published since the last pack
   std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent
-  std::map<std::uint32_t, std::pair<wire::Header, wire::Hello>> hellos_;  ///< the last of each rank
-  RepeatedMessages repeats_;
-  NodeGreeting greeting_;
+  RelayGreetings greetings_;
   bool watched_ = true;
   std::uint32_t turn_ = 0;         ///< rank whose turn is next
   std::uint64_t shed_before_ = 0;  ///< by queues that are gone
