@@ -129,6 +129,12 @@ struct RankCommand {
 /// The collector has received every message of process `source` before number `next`.
 struct Received {
   std::uint64_t source = 0, next = 0;
+  struct OfRank {
+    std::uint32_t rank = 0;
+    std::uint64_t source = 0, next = 0;
+  };
+  std::vector<OfRank> others;  ///< to a node's collector: the same of others of its ranks
+  static constexpr std::size_t kMostOthers = 2048;  ///< so many fit into a control message
 };
 /// The collector takes nothing from this process.
 struct Refusal {

@@ -47,6 +47,23 @@ std::vector<RelayHello::Range> ranges_of(const flatbuffers::Vector<std::uint32_t
   return out;
 }
 
+Received received_of(const fb::Received& r) {
+  const auto possible = [](std::uint64_t next) {
+    require(next <= kMaxMessages + 1, "more messages than a process can have sent");
+    return next;
+  };
+  Received out{r.source(), possible(r.next()), {}};
+  const auto size_of = [](const auto* list) { return list == nullptr ? 0U : list->size(); };
+  const std::size_t others = size_of(r.ranks());
+  require(size_of(r.sources()) == others && size_of(r.nexts()) == others && others <= Received::kMostOthers,
+          "receipts of ranks that are not in pairs");
+  for (flatbuffers::uoffset_t i = 0; i < others; ++i) {
+    require(r.ranks()->Get(i) < kMaxWorld, "rank out of range");
+    out.others.push_back({r.ranks()->Get(i), r.sources()->Get(i), possible(r.nexts()->Get(i))});
+  }
+  return out;
+}
+
 std::string text_of(const flatbuffers::String* s, std::size_t limit, const char* what) {
   if (s == nullptr) return {};
   spend(s->size());
@@ -386,9 +403,7 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
       return out;
     }
     case fb::Body_Received: {
-      const auto& r = *f.body_as_Received();
-      require(r.next() <= kMaxMessages + 1, "more messages than a process can have sent");
-      return Received{r.source(), r.next()};
+      return received_of(*f.body_as_Received());
     }
     case fb::Body_Refusal:
       return Refusal{text_of(f.body_as_Refusal()->why(), kMaxText, "refusal")};

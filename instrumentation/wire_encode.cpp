@@ -182,7 +182,15 @@ struct Encode {
   }
   Offset operator()(const Received& m) {
     type = fb::Body_Received;
-    return fb::CreateReceived(b, m.source, m.next).Union();
+    if (m.others.empty()) return fb::CreateReceived(b, m.source, m.next).Union();
+    std::vector<std::uint32_t> ranks;
+    std::vector<std::uint64_t> sources, nexts;
+    for (const Received::OfRank& other : m.others) {
+      ranks.push_back(other.rank);
+      sources.push_back(other.source);
+      nexts.push_back(other.next);
+    }
+    return fb::CreateReceivedDirect(b, m.source, m.next, &ranks, &sources, &nexts).Union();
   }
   Offset operator()(const Refusal& m) {
     type = fb::Body_Refusal;

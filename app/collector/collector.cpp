@@ -24,6 +24,7 @@ using instrumentation::monotonic_now_ns;
 namespace {
 
 constexpr double kSettle_s = 0.02;  ///< one look at the recorder, at the end
+constexpr int kLastWord_ms = 1000;  ///< for what has been sent to ranks that go on to leave this process
 constexpr double kLastLook_s = 2;   ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
@@ -51,13 +52,16 @@ Collector::State::State(CollectorOptions o)
       local_keys(local_keys_of(options)),
       sockets(local_keys ? local_keys->key() : instrumentation::collector_key(options.keys)),
       identity(options.run_id),
+      down(sockets, header),
       pauses(options.lease_s),
-      sink(options.record_path),
+      record(options.record_path, options.intake_bytes, board),
+      problems(board,
+               [this](const std::string& text) { record_message(0, clock_now(), Severity::warning, text); }),
       clock_id(options.clock_id.empty() ? instrumentation::clock_identity() : options.clock_id),
       host(host_name()) {
   header.incarnation = instrumentation::random_id();
   header.run_id = identity.run_id();
-  pauses.set_gate_names([this](GateKind kind, std::uint32_t id) { return gate_name(kind, id); });
+  pauses.set_gate_names([this](GateKind kind, std::uint32_t id) { return gate_names.name(kind, id); });
 }
 
 Collector::Collector(CollectorOptions options) {
@@ -78,8 +82,8 @@ Collector::Collector(CollectorOptions options) {
   State& s = *state_;
   s.admit();
   if (!s.options.record_path.empty())
-    s.sink.open_recording(s.options.record_path, s.options.retention, s.options.clock);
-  s.recorder.emplace(s.sink, [&s] {
+    s.record.sink().open_recording(s.options.record_path, s.options.retention, s.options.clock);
+  s.record.begin([&s] {
     if (s.news_wanted.load(std::memory_order_relaxed)) s.sockets.wake.signal();
   });
   if (s.options.keys.empty() && s.options.insecure) {
@@ -125,28 +129,22 @@ void Collector::stop() {
   s.local_keys.reset();  // before the sockets close: a rank that reconnects looks there
 }
 
-void Collector::keep(store::Moment moment) { state_->recorder->keep(std::move(moment)); }
+void Collector::keep(store::Moment moment) { state_->record.recorder().keep(std::move(moment)); }
 
-std::vector<store::Moment> Collector::take_asked_for() {
-  const std::lock_guard lock(state_->status_mutex);
-  return std::exchange(state_->asked_for, {});
-}
+std::vector<store::Moment> Collector::take_asked_for() { return state_->board.take_asked_for(); }
 
 void Collector::answer(const std::string& text) {
-  state_->recorder->message(0, state_->clock_now(), instrumentation::Severity::info,
-                            std::string(store::kControlPrefix) + text);
+  state_->record.recorder().message(0, state_->clock_now(), instrumentation::Severity::info,
+                                    std::string(store::kControlPrefix) + text);
 }
 
 void Collector::note_exit(std::uint32_t rank, std::int32_t exit_code) {
-  {
-    const std::lock_guard lock(state_->status_mutex);
-    state_->exits.emplace_back(rank, exit_code);
-  }
+  state_->board.note_exit(rank, exit_code);
   state_->sockets.wake.signal();
 }
 
 void Collector::note_over() {
-  state_->all_gone.store(true);
+  state_->board.note_over();
   state_->sockets.wake.signal();
 }
 
@@ -158,23 +156,20 @@ std::string Collector::keys() const {
   return s.local_keys && s.local_keys->key() ? s.local_keys->folder() : s.options.keys;
 }
 
-CollectorStatus Collector::status() const {
-  const std::lock_guard lock(state_->status_mutex);
-  return state_->status;
-}
+CollectorStatus Collector::status() const { return state_->board.status(); }
 
 void Collector::read(const std::function<void(const store::Store&)>& reader) const {
-  state_->sink.read(reader);
+  state_->record.sink().read(reader);
 }
 
 void Collector::State::run() {
-  double leave_at = 0, upstream_until = 0;
+  double leave_at = 0, linger_until = 0;
   for (;;) {
     try {
       turn();
     } catch (const std::exception& error) {
       // Nothing a peer sends leads here; a full disk or memory may.
-      reject("internal", "the collector", error.what());
+      problems.reject("internal", "the collector", error.what());
     }
     if (!stopping.load()) continue;
     // What has arrived is still received and passed on, and viewers get a moment to fetch it.
@@ -182,46 +177,46 @@ void Collector::State::run() {
     if (leave_at == 0) {
       leave(now);
       leave_at = now + kLastLook_s;
-      upstream_until = now + options.linger_s;
+      linger_until = now + options.linger_s;
     }
-    if (upstream && !upstream->drained() && now < upstream_until) continue;
-    if (!recorder->settle(kSettle_s)) {
+    if (upstream && !upstream->drained() && now < linger_until) continue;
+    if (now < linger_until && down.answers_awaited(ranks, now)) continue;
+    if (!record.recorder().settle(kSettle_s)) {
       // The end is not published before everything that came before it can be fetched.
       leave_at = std::max(leave_at, now + kLastLook_s);
       continue;
     }
     if (now >= leave_at || !viewers->behind(now)) break;
   }
+  // What was sent last are confirmations, and this process may end at once.
+  sockets.control.set(zmq::sockopt::linger, kLastWord_ms);
   finish_recording();
 }
 
 void Collector::State::take_exits() {
-  std::vector<std::pair<std::uint32_t, std::int32_t>> taken;
-  {
-    const std::lock_guard lock(status_mutex);
-    taken.swap(exits);
-  }
-  for (const auto& [id, exit_code] : taken) {
-    const auto found = ranks.find(id);
-    if (found == ranks.end() || found->second.row.finished) continue;
-    RankSession& rank = found->second;
+  for (const auto& [id, exit_code] : board.take_exits()) {
+    RankSession* const known = ranks.known(id);
+    if (known == nullptr || known->row.finished) continue;
+    RankSession& rank = *known;
     lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
     rank.row.exit_code = exit_code;
     rank.row_dirty = true;
     rank.row_sent_s = -1e300;
+    ranks.note_change(rank, now_s());
   }
 }
 
 void Collector::State::leave(double now) {
   take_exits();
   for (auto& [id, rank] : ranks) {
-    while (rank.pending()) flush(rank);
+    record.flush_all(rank);
     if (rank.unconfirmed() != 0)
       confirm(rank);  // what is recorded here need not be sent to the next collector
   }
-  publish_rows(now, true);
-  publish_reports(now, ProblemReports::Take::all);
-  ++revision;
+  send_receipts(now);
+  publish_rows(now);
+  problems.publish(now, ProblemReports::Take::all);
+  shown.changed();
 }
 
 void Collector::State::turn() {
@@ -229,13 +224,15 @@ void Collector::State::turn() {
   // just have done so: then the next turn comes a little later.
   const bool full = intake_full();
   news_wanted.store(full || pacing.watched() == Watch::active, std::memory_order_relaxed);
-  const CollectorSockets::Ready ready = sockets.wait(
-      pacing.rest_s(now_s(), full), full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
-      upstream ? &*upstream : nullptr);
+  double rest_s = pacing.rest_s(now_s(), full);
+  if (upstream) rest_s = std::min(rest_s, upstream->rest_s(now_s()));
+  const CollectorSockets::Ready ready =
+      sockets.wait(rest_s, full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
+                   upstream ? &*upstream : nullptr);
   notice_standstill(now_s());
   if (ready.handshakes) {
     sockets.watch->attend();
-    count_refused(sockets.guard.serve(now_s()));
+    problems.refused(sockets.guard.serve(now_s()));
   }
   // Control and views first: they are few, and waiting shows.
   if (ready.control) receive_control();
@@ -248,26 +245,20 @@ void Collector::State::turn() {
     find_pace(now);
     sockets.watch->set_ranks(ranks.size());
     pacing.round_begun(now, ranks.size());
-    flush_due(now);
     look_after_ranks(now);
-    publish_rows(now, false);
-    publish_reports(now, ProblemReports::Take::due);
+    problems.publish(now, ProblemReports::Take::due);
   }
+  send_receipts(now);
   take_exits();
   pauses.tick(now);
   send_commands();
   publish_control(now);
   publish_end(now);
   if (viewers->serve(now)) sockets.view_used();
-  std::uint64_t flooding = 0;
-  {
-    const std::lock_guard lock(status_mutex);
-    status.viewers = viewers->viewers(now);
-    flooding = sockets.watch->cut_off() - std::exchange(status.flooding, sockets.watch->cut_off());
-  }
-  if (flooding != 0) {
-    report_problem("flooding",
-                   "cut off a connection that sent more than is kept of messages that are not whole");
+  board.viewers(viewers->viewers(now));
+  if (board.flooding(sockets.watch->cut_off())) {
+    problems.report("flooding",
+                    "cut off a connection that sent more than is kept of messages that are not whole");
   }
   commit_recording(now);
 }
@@ -276,15 +267,12 @@ void Collector::State::turn() {
 void Collector::State::notice_standstill(double now) {
   const double gap = pacing.stood_still_s(now);
   if (gap == 0) return;
-  {
-    const std::lock_guard lock(status_mutex);
-    status.stood_still_s += gap;
-  }
+  board.stood_still(gap);
   for (auto& [id, rank] : ranks) {
     rank.last_control_s += gap;
     if (rank.silent_since_s) *rank.silent_since_s += gap;  // how long it was silent is without the gap, too
   }
-  nodes.forgive(gap);
+  down.nodes().forgive(gap);
   viewers->forgive(gap);
   std::array<char, 32> seconds{};
   std::snprintf(seconds.data(), seconds.size(), "%.1f s", gap);
@@ -296,117 +284,53 @@ void Collector::State::notice_standstill(double now) {
 }
 
 void Collector::State::find_pace(double now) {
-  const auto settling = [](const auto& entry) {
-    const RankSession& rank = entry.second;
-    return (rank.row.connected && !rank.row.finished && !rank.settled()) || rank.row.gate.holding;
-  };
   // A node's collector is in a hurry where the one above says that it has a viewer.
-  const bool wanted = stopping.load() || (upstream && upstream->watched()) || published_control.paused ||
-                      published_control.pausing || viewers->viewers(now) != 0 ||
-                      std::any_of(ranks.begin(), ranks.end(), settling);
+  const bool wanted = stopping.load() || (upstream && upstream->watched()) || shown.control().paused ||
+                      shown.control().pausing || viewers->viewers(now) != 0 ||
+                      ranks.census().any_unsettled() || ranks.census().any_holding();
   if (!pacing.watch(wanted ? Watch::active : Watch::idle, ranks.size())) return;
   // Ranks get the new interval at once: a viewer that has just come should not wait for the long one to end.
   for (auto& [id, rank] : ranks) rank.next_ping_s = std::min(rank.next_ping_s, now);
-  nodes.ping_soon();
+  ranks.note_change_of_all(now);
+  down.nodes().ping_soon();
 }
 
 void Collector::State::publish_control(double now) {
-  const ControlState control_now = pauses.control(now);
-  if (control_now.paused != published_control.paused || control_now.pausing != published_control.pausing ||
-      control_now.note != published_control.note || control_now.gate != published_control.gate) {
-    if (control_now.note != published_control.note && !control_now.note.empty()) {
-      record_message(0, clock_now(), Severity::warning, control_now.note);
-    }
-    published_control = control_now;
-    ++revision;
-  }
+  if (const auto note = shown.show(pauses.control(now)))
+    record_message(0, clock_now(), Severity::warning, *note);
 }
 
 /// The end is published once all that came before it can be fetched. A run goes on after it only when a
 /// rank comes back.
 void Collector::State::publish_end(double now) {
-  bool over = stopping.load() || all_gone.load();
-  {
-    const std::lock_guard lock(status_mutex);
-    over = over || status.finished;
-  }
-  if (over == end_published) return;
+  const bool over = stopping.load() || board.all_gone() || board.finished();
+  if (over == shown.over()) return;
   if (over) {
-    publish_rows(now, true);  // with the ranks' exit messages
-    if (!recorder->idle()) return;
+    publish_rows(now);  // with the ranks' exit messages
+    if (!record.recorder().idle()) return;
   }
-  end_published = over;
-  ++revision;
+  shown.show_over(over);
 }
 
-void Collector::State::publish_rows(double now, bool all) {
-  if (!identity.known()) return;  // a rank that has only said hello may be of another run
-  for (auto& [id, rank] : ranks) {
-    if (!rank.row_dirty || (!all && now - rank.row_sent_s < pacing.pace().row_s)) continue;
-    rank.row_dirty = false;
-    rank.row_sent_s = now;
-    rank.revision = ++revision;
-    // A recorder that is far behind gets the counters later.
-    if (!all && recorder->queued_bytes() > options.intake_bytes / 2) {
-      rank.row_dirty = true;
-      continue;
-    }
-    recorder->rank(rank.row);
-  }
+void Collector::State::publish_rows(double now) {
+  for (auto& [id, rank] : ranks) publish_row(rank, now, true);
 }
 
 void Collector::State::commit_recording(double now) {
   if (!pacing.commit_due(now)) return;
   if (options.record_path.empty()) return;
-  recorder->commit();
-  const std::string error = recorder->error();
-  bool first = false;
-  {
-    const std::lock_guard lock(status_mutex);
-    first = !error.empty() && status.recording_error.empty();
-    if (first) status.recording_error = error;
-  }
-  if (first) record_message(0, clock_now(), Severity::error, error);
+  record.recorder().commit();
+  const std::string error = record.recorder().error();
+  if (board.recording_failed(error)) record_message(0, clock_now(), Severity::error, error);
 }
 
 void Collector::State::finish_recording() {
-  const std::string error = recorder->finish();
-  const std::lock_guard lock(status_mutex);
-  if (status.recording_error.empty()) status.recording_error = error;
+  static_cast<void>(board.recording_failed(record.recorder().finish()));
 }
 
 void Collector::State::record_message(std::uint32_t rank, std::int64_t at_ns, Severity severity,
                                       const std::string& text) {
-  recorder->message(rank, at_ns, severity, text);
-}
-
-void Collector::State::reject(const std::string& kind, const std::string& who, const std::string& why) {
-  {
-    const std::lock_guard lock(status_mutex);
-    ++status.rejected;
-    ++status.rejected_by[kind];
-  }
-  report_problem(kind, "ignored a message from " + who + ": " + why);
-}
-
-void Collector::State::count_refused(const std::vector<AccessGuard::Refusal>& refusals) {
-  for (const AccessGuard::Refusal& refusal : refusals) {
-    {
-      const std::lock_guard lock(status_mutex);
-      ++status.refused;
-    }
-    report_problem("refused", "refused a connection (" + refusal.peer + "): " + refusal.why);
-  }
-}
-
-void Collector::State::report_problem(const std::string& kind, const std::string& text) {
-  if (const auto report = problems.add(kind, text, now_s()))
-    record_message(0, clock_now(), Severity::warning, *report);
-}
-
-void Collector::State::publish_reports(double now, ProblemReports::Take take) {
-  for (const std::string& text : problems.take(now, take))
-    record_message(0, clock_now(), Severity::warning, text);
+  record.recorder().message(rank, at_ns, severity, text);
 }
 
 }  // namespace shardscope::collector

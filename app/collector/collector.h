@@ -34,8 +34,9 @@ struct CollectorOptions {
   bool insecure = false;     ///< without keys: anyone who reaches it can read and control the run
   std::string upstream;      ///< collector above: what the ranks publish is passed on to it; empty: none
   std::string upstream_key;  ///< publishing key for it (instrumentation::Credentials)
-  double linger_s = 10;      ///< at the end, for the collector above to take the rest
-  std::string clock_id;      ///< of a simulated host; empty: this machine's
+  double linger_s =
+      10;  ///< at the end, for the collector above to take the rest, and ranks to know of theirs
+  std::string clock_id;  ///< of a simulated host; empty: this machine's
   instrumentation::HostClock clock;
   /// Events that have arrived and are not recorded yet may take so much memory. Beyond it ranks have to wait;
   /// when the recorder has stood still for a second events are shed, lowest detail first and counted, but for

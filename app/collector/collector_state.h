@@ -2,6 +2,7 @@
 //   collector.cpp         start, event loop, end
 //   rank_intake.cpp       what ranks publish: order, tables, events cut into chunks
 //   rank_control.cpp      control messages of ranks: hello, clocks, commands, liveness
+//   rank_rounds.cpp       what comes by time: chunks, rows, confirmations, pings, silences
 //   node_control.cpp      the same between collectors of a chain
 //   run_choice.cpp        which run is received, and how ranks of others are refused
 //   collector_views.cpp   viewers: their requests, and what replies have besides the log
@@ -9,10 +10,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -20,15 +20,18 @@
 #include "app/collector/collector.h"
 #include "app/collector/collector_sockets.h"
 #include "app/collector/gate_comparison.h"
-#include "app/collector/nodes.h"
+#include "app/collector/gate_names.h"
+#include "app/collector/links_down.h"
 #include "app/collector/pacing.h"
 #include "app/collector/pause_coordinator.h"
-#include "app/collector/problem_reports.h"
+#include "app/collector/problems.h"
 #include "app/collector/rank_session.h"
-#include "app/collector/recorder.h"
+#include "app/collector/rank_table.h"
 #include "app/collector/relay_progress.h"
 #include "app/collector/run_identity.h"
-#include "app/collector/run_sink.h"
+#include "app/collector/run_record.h"
+#include "app/collector/shown.h"
+#include "app/collector/status_board.h"
 #include "app/collector/upstream.h"
 #include "app/collector/view_server.h"
 #include "app/store/silences.h"
@@ -51,42 +54,27 @@ struct Collector::State {
   std::atomic<bool> stopping{false};
   std::thread thread;
 
-  // The collector's thread.
+  // The collector's thread. Each of these alone writes what it has.
   RunIdentity identity;
-  wire::Header header;                         ///< of what the collector sends; its run id is the identity's
-  std::map<std::string, double> refused_runs;  ///< control identity -> when it was last sent the reason
-  std::map<std::uint32_t, RankSession> ranks;
-  Nodes nodes;                       ///< a route is a control identity
+  wire::Header header;  ///< of what the collector sends; its run id is the identity's
+  Pacing pacing;
+  RankTable ranks{pacing, identity};
+  LinksDown down;
   std::optional<Upstream> upstream;  ///< none: this collector is the top
   RelayProgress relayed;             ///< towards `upstream`
   PauseCoordinator pauses;
-  RunSink sink;  ///< its read() is for every thread; the rest belongs to `recorder`
-  std::optional<Recorder> recorder;
-  std::size_t pending_bytes = 0;  ///< of all ranks' events that the recorder has not got yet
-  std::vector<instrumentation::Event> batch_storage;  ///< a batch is decoded into, time after time
+  StatusBoard board;  ///< for every thread
+  RunRecord record;
   std::optional<ViewServer> viewers;
+  Shown shown;
+  Problems problems;
+  CollectiveClockSamples clock_samples;
+  GateComparison gates;
+  GateNames gate_names;
   std::string clock_id, host;  ///< of this machine
-  std::uint64_t revision = 1;
-  bool end_published = false;      ///< viewers know, or are about to, that nothing more comes
-  ControlState published_control;  ///< control state of the last revision
-  ProblemReports problems;
-  Pacing pacing;
+  std::string sender;          ///< of the viewer's message that is being looked at
   /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
   std::atomic<bool> news_wanted{true};
-  std::uint64_t ping_id = 0;
-  CollectiveClockSamples clock_samples;
-  bool clocks_differ = false;  ///< some rank's is not this machine's
-  GateComparison gates;
-  std::vector<std::string> module_paths;  ///< for texts about gates; few models have more than are kept
-
-  // Shared.
-  mutable std::mutex status_mutex;
-  CollectorStatus status;
-  std::vector<std::pair<std::uint32_t, std::int32_t>> exits;  ///< noted and not taken yet
-  std::vector<store::Moment> asked_for;                       ///< by viewers: to be kept, and not taken yet
-  std::atomic<bool> all_gone{false};                          ///< note_over() was called
-
-  RankSession& session(std::uint32_t rank) { return ranks.try_emplace(rank, rank).first->second; }
 
   // The event loop: turn() once per round.
   void admit();  ///< listens, and prints how to connect
@@ -96,21 +84,15 @@ struct Collector::State {
   void find_pace(double now);
   void notice_standstill(double now);
   void publish_control(double now);
-  void publish_rows(double now, bool all);
+  void publish_rows(double now);  ///< all that have changed
   void commit_recording(double now);
   void finish_recording();
   /// A message of the run: recorded, and shown by viewers. `at_ns`: this collector's clock.
   void record_message(std::uint32_t rank, std::int64_t at_ns, Severity severity, const std::string& text);
-  void count_refused(const std::vector<AccessGuard::Refusal>& refusals);
-  /// A message at most once per kind and interval, see ProblemReports.
-  void report_problem(const std::string& kind, const std::string& text);
-  void publish_reports(double now, ProblemReports::Take take);
-  void reject(const std::string& kind, const std::string& who, const std::string& why);
   /// Whether a message is of this collector's run. Reports one that is of another.
   [[nodiscard]] bool is_of_run(const wire::Header& from, RunIdentity::Proof proof);
   void forget_greetings(const std::string& run_id);
   void forget_unpublished();
-  void refuse(const std::string& route, const wire::Header& to, const std::string& why);
 
   void start_upstream();
   void pass_upstream();
@@ -119,31 +101,16 @@ struct Collector::State {
 
   // What ranks publish.
   void receive_published();
+  void on_frame(std::span<const std::uint8_t> frame);
   void on_published(wire::Message message, std::size_t bytes);
   void on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes);
   void compare_gates(std::uint32_t rank, const wire::Batch& batch);
-  [[nodiscard]] std::string gate_name(instrumentation::GateKind kind, std::uint32_t id) const;
   void on_finish(RankSession& rank, const wire::Finish& finish);
-  void flush(RankSession& rank);
-  /// Carries out `change`, which may change how much of a rank is pending.
-  template <typename Change>
-  void pending(RankSession& rank, Change change) {
-    const std::size_t before = rank.pending_bytes();
-    change();
-    pending_bytes += rank.pending_bytes() - before;
-  }
-  void flush_due(double now);
-  [[nodiscard]] std::size_t intake_bytes() const noexcept;  ///< arrived and not recorded
   /// Receiving is stopped: the recorder is behind by `intake_bytes`, or the queue to the collector above is
   /// full of what must not be shed.
-  [[nodiscard]] bool intake_full() const noexcept {
-    return intake_bytes() > options.intake_bytes || (upstream && upstream->full());
-  }
+  [[nodiscard]] bool intake_full() const noexcept { return record.full() || (upstream && upstream->full()); }
   /// Keeps them within the bound. False: there is nothing left that may be shed.
   bool make_room();
-  [[nodiscard]] bool recorder_has_room() const noexcept {
-    return recorder->queued_bytes() < options.intake_bytes / 4;
-  }
 
   // Control.
   void receive_control();
@@ -153,8 +120,17 @@ struct Collector::State {
   void send_to_rank(RankSession& rank, wire::Body body);
   void ask_for_tables(RankSession& rank);
   void confirm_finish(RankSession& rank);
+  /// What has been received of it: at once, or with the others of its node by send_receipts().
   void confirm(RankSession& rank);
+  void send_receipts(double now);
+
+  // What comes by time of each rank, see [Note: what a rank waits for].
   void look_after_ranks(double now);
+  void look_at_due(double now);
+  void flush_if_due(RankSession& rank, double now);
+  void confirm_and_ping(RankSession& rank, double now);
+  void publish_row(RankSession& rank, double now, bool at_once);
+
   void learn_clocks(const RankSession& rank, const wire::Batch& batch);
   void lost(RankSession& rank, const std::string& why);
   void look_for_silence(RankSession& rank, double now);
@@ -180,8 +156,6 @@ struct Collector::State {
   void start_views();
   void record_command(const wire::ViewCommand& command);
   void take_moment_request(const wire::Text& asked);
-  std::string sender;  ///< of the viewer's message that is being looked at
-  int detail = -1;     ///< last reported by a rank or set by a viewer
   void receive_views();
   void fill(wire::ViewReply& reply, std::uint64_t known) const;
 };

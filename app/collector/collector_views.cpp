@@ -11,29 +11,26 @@
 namespace shardscope::collector {
 
 void Collector::State::start_views() {
-  viewers.emplace(sockets.view, sink.log(), header.incarnation, header,
+  viewers.emplace(sockets.view, record.sink().log(), header.incarnation, header,
                   ViewServer::Source{
                       [this](wire::ViewReply& reply, std::uint64_t known) { fill(reply, known); },
-                      [this] { return revision; },
+                      [this] { return shown.revision(); },
                       [this](std::uint64_t viewer, const wire::ViewCommand& command) {
                         record_command(command);
                         pauses.command(viewer, command, now_s());
                         send_commands();
                       },
                       [this](std::uint64_t viewer) { pauses.heartbeat(viewer, now_s()); },
-                      [this](std::uint64_t) { reject("order", "a viewer", "a command came twice"); },
+                      [this](std::uint64_t) { problems.reject("order", "a viewer", "a command came twice"); },
                       [this] {
-                        reject("full", "a viewer",
-                               std::to_string(ViewServer::kMaxPeers) + " viewers are there already");
+                        problems.reject("full", "a viewer",
+                                        std::to_string(ViewServer::kMaxPeers) + " viewers are there already");
                       },
                       [this](double waited_s) {
-                        {
-                          const std::lock_guard lock(status_mutex);
-                          ++status.stalled;
-                        }
-                        report_problem("stalled", "cut off a viewer that for " +
-                                                      std::to_string(static_cast<int>(waited_s)) +
-                                                      " s did not receive what it had requested");
+                        board.stalled();
+                        problems.report("stalled", "cut off a viewer that for " +
+                                                       std::to_string(static_cast<int>(waited_s)) +
+                                                       " s did not receive what it had requested");
                       },
                   },
                   options.viewers);
@@ -82,7 +79,7 @@ void Collector::State::record_command(const wire::ViewCommand& command) {
   Severity severity = Severity::info;
   std::string text(store::kControlPrefix);
   if (command.kind == Kind::set_detail) {
-    const int before = std::exchange(detail, static_cast<int>(command.detail));
+    const int detail = static_cast<int>(command.detail), before = shown.set_detail(detail);
     const bool lower = detail < before;
     if (lower) severity = Severity::warning;
     text = lower ? std::string(store::kDetailLowered) : text + "detail set";
@@ -103,13 +100,12 @@ void Collector::State::record_command(const wire::ViewCommand& command) {
 void Collector::State::take_moment_request(const wire::Text& asked) {
   auto moment = moment_of_request(asked.text);
   if (!moment) {
-    reject("value", "a viewer", "it asks to keep a moment of no kind");
+    problems.reject("value", "a viewer", "it asks to keep a moment of no kind");
     return;
   }
   moment->at_ns = asked.at_ns == 0 ? clock_now() : std::min(asked.at_ns, clock_now());
   moment->text += (moment->text.empty() ? "requested by " : ", requested by ") + sender;
-  const std::lock_guard lock(status_mutex);
-  if (asked_for.size() < kMostAskedFor) asked_for.push_back(std::move(*moment));
+  board.ask_to_keep(std::move(*moment));
 }
 
 void Collector::State::receive_views() {
@@ -119,18 +115,18 @@ void Collector::State::receive_views() {
     if (!message.whole) continue;
     const wire::Decoded decoded = wire::decode(message.body.data(), message.body.size(), wire::From::viewer);
     if (!decoded.message) {
-      reject(wire::name_of(decoded.reject), "a viewer", decoded.why);
+      problems.reject(wire::name_of(decoded.reject), "a viewer", decoded.why);
       continue;
     }
     const auto* asks = std::get_if<wire::Text>(&decoded.message->body);
     const bool commands = asks != nullptr || std::holds_alternative<wire::ViewCommand>(decoded.message->body);
     if (commands && !sockets.guard.may(message.body, instrumentation::KeyRole::control)) {
-      reject("right", "a viewer", "its key may view the run, not control it");
+      problems.reject("right", "a viewer", "its key may view the run, not control it");
       continue;
     }
     if (upstream && commands && asks == nullptr) {
-      reject("right", "a viewer",
-             "this collector passes its ranks on; control the run at " + options.upstream);
+      problems.reject("right", "a viewer",
+                      "this collector passes its ranks on; control the run at " + options.upstream);
       continue;
     }
     sender = sockets.guard.who(message.body);
@@ -149,11 +145,8 @@ void Collector::State::fill(wire::ViewReply& reply, std::uint64_t known) const {
   reply.gate = control_now.gate;
   reply.lease_left_s = control_now.lease_left_s;
   reply.note = control_now.note;
-  {
-    const std::lock_guard lock(status_mutex);
-    reply.finished = end_published;
-    reply.exit_code = status.exit_code;
-  }
+  reply.finished = shown.over();
+  reply.exit_code = board.exit_code();
   for (const auto& [id, rank] : ranks) {
     if (rank.revision <= known && known != 0) continue;
     const store::RankRow& row = rank.row;

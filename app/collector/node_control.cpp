@@ -16,12 +16,12 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
                                const wire::RelayHello& hello) {
   const bool same_clock = hello.clock_id == clock_id;
   const double now = now_s();
-  if (nodes.greeted(from.incarnation, route, hello.host, same_clock, now) == Nodes::Greeting::back)
+  if (down.nodes().greeted(from.incarnation, route, hello.host, same_clock, now) == Nodes::Greeting::back)
     record_message(0, clock_now(), Severity::info, "the collector of node " + hello.host + " is back");
   auto silent = hello.silent.begin();
   for (const wire::RelayHello::Range& range : hello.present) {
-    const auto end = ranks.lower_bound(range.first + range.count);
-    for (auto at = ranks.lower_bound(range.first); at != end; ++at) {
+    const auto end = ranks.from(range.first + range.count);
+    for (auto at = ranks.from(range.first); at != end; ++at) {
       RankSession& rank = at->second;
       if (rank.route != route) continue;
       while (silent != hello.silent.end() && silent->first + silent->count <= at->first) ++silent;
@@ -50,37 +50,23 @@ void Collector::State::name_ranks(wire::RelayHello& hello) const {
 }
 
 void Collector::State::look_after_nodes(double now) {
-  for (const std::string& node_host : nodes.fall_silent(now)) {
+  for (const std::string& node_host : down.nodes().fall_silent(now)) {
     record_message(0, clock_now(), Severity::error,
                    "the collector of node " + node_host + " has been silent for " +
                        std::to_string(static_cast<int>(Nodes::kSilent_s)) + " s");
   }
-  for (const std::string& route : nodes.pings_due(now)) {
-    wire::Message message;
-    message.header = header;
-    message.body = wire::Ping{++ping_id, clock_now(), pacing.pace().look_ms};
-    const wire::Frame frame = wire::encode(message);
-    sockets.control_used();
-    try {
-      if (!sockets.control.send(zmq::const_buffer(route.data(), route.size()),
-                                zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
-        continue;
-      }
-      (void)sockets.control.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
-    } catch (const zmq::error_t&) {  // it has closed its connection; if it lives, it makes another
-    }
-  }
+  down.ping_nodes(now, options.clock, pacing.pace().look_ms);
 }
 
 void Collector::State::pass_command(std::uint32_t rank, wire::RankCommand command) {
-  const auto known = ranks.find(rank);
-  if (known == ranks.end()) return;
+  RankSession* const known = ranks.known(rank);
+  if (known == nullptr) return;
   // Ranks know this collector's numbers only; the answer goes up with the number of the request from above.
   const std::uint64_t theirs = std::exchange(command.id, 0);
   command = pauses.numbered(command);
   if (command.kind == wire::RankCommand::Kind::prepare_pause)
     relayed.pause_passed_on(rank, command.id, theirs);
-  send_to_rank(known->second, command);
+  send_to_rank(*known, command);
 }
 
 void Collector::State::pass_control(const wire::Message& message) {
@@ -109,20 +95,17 @@ void Collector::State::start_upstream() {
 }
 
 void Collector::State::pass_upstream() {
-  upstream->pump(now_s());
-  if (upstream->shed() != status.shed_upstream) {  // which only this thread writes
-    report_problem("upstream",
-                   "the collector above takes events in too slowly: this one sheds them, lowest detail "
-                   "first");
+  upstream->pump(now_s(), pacing.pace().iteration_s);
+  if (board.shed_upstream(upstream->shed())) {
+    problems.report("upstream",
+                    "the collector above takes events in too slowly: this one sheds them, lowest detail "
+                    "first");
   }
   const bool all =
-      !ranks.empty() && ranks.size() >= identity.local_world() &&
-      std::all_of(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.finished; });
+      !ranks.empty() && ranks.size() >= identity.local_world() && ranks.census().finished() == ranks.size();
   const bool over = relayed.over(all, upstream->sent(), upstream->connected(), upstream->drained(), now_s(),
                                  options.linger_s);
-  const std::lock_guard lock(status_mutex);
-  status.shed_upstream = upstream->shed();
-  status.finished = over;
+  board.set_finished(over);
 }
 
 }  // namespace shardscope::collector

@@ -1,5 +1,6 @@
 #include "app/collector/nodes.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardscope::collector {
@@ -53,6 +54,11 @@ std::vector<std::string> Nodes::pings_due(double now_s) {
 
 void Nodes::ping_soon() noexcept {
   for (auto& [incarnation, node] : nodes_) node.next_ping_s_ = 0;
+}
+
+bool Nodes::any_awaited() const noexcept {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& entry) { return !entry.second.gone_ && entry.second.answer.awaited(); });
 }
 
 void Nodes::forgive(double seconds) {

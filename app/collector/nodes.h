@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/collector/awaited_answer.h"
 #include "app/collector/clock_estimator.h"
 
 namespace shardscope::collector {
@@ -20,6 +21,7 @@ class Nodes {
    public:
     std::string host;
     ClockEstimator clock;  ///< the times of the node's ranks are on it
+    AwaitedAnswer answer;  ///< to what confirmed the ends of its ranks
 
    private:
     friend class Nodes;
@@ -43,6 +45,8 @@ class Nodes {
   [[nodiscard]] std::vector<std::string> pings_due(double now_s);
   /// They are all due now: what pings say has changed.
   void ping_soon() noexcept;
+  /// One that is not silent has not answered yet what Node::answer is about.
+  [[nodiscard]] bool any_awaited() const noexcept;
   /// This collector received nothing for so long: no node was silent then.
   void forgive(double seconds);
   void clear();

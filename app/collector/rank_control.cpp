@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <fstream>
 #include <utility>
 
 #include "app/collector/collector_state.h"
@@ -16,21 +15,9 @@ using instrumentation::monotonic_now_ns;
 using store::SendsAgain;
 
 namespace {
-constexpr double kSilentAfter_s = 6;     ///< a rank sends a message at least every second
-constexpr double kStoppedAfter_s = 2.5;  ///< the same, where its process is seen to be stopped
-constexpr double kStoodStill_s = 3;      ///< a silence that was one, now that the rank sends again
-constexpr double kPresent_s = 3;         ///< a rank with a message in this time is connected
-constexpr double kAskAgain_s = 0.5;      ///< for tables that have not come
-/// As the operating system says: stopped by a signal or by a debugger.
-bool is_stopped(std::int32_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  // The name, in parentheses, may hold anything.
-  const std::size_t name_end = text.rfind(") ");
-  return name_end != std::string::npos && name_end + 2 < text.size() &&
-         (text[name_end + 2] == 'T' || text[name_end + 2] == 't');
-}
+constexpr double kStoodStill_s = 3;     ///< a silence that was one, now that the rank sends again
+constexpr double kPresentWithin_s = 3;  ///< a rank with a message in this time is connected
+constexpr double kTablesAgain_s = 0.5;  ///< for tables that have not come
 }  // namespace
 
 void Collector::State::receive_control() {
@@ -41,14 +28,14 @@ void Collector::State::receive_control() {
     const wire::Decoded decoded =
         wire::decode(message.body.data(), message.body.size(), wire::From::rank_control);
     if (!decoded.message) {
-      reject(wire::name_of(decoded.reject), "a rank's control channel", decoded.why);
+      problems.reject(wire::name_of(decoded.reject), "a rank's control channel", decoded.why);
       continue;
     }
     const wire::Header& from = decoded.message->header;
     if (is_of_run(from, RunIdentity::Proof::greeting)) {
       on_control(message.route.to_string(), *decoded.message, options.clock.at(message.received_ns));
     } else if (identity.known()) {
-      refuse(message.route.to_string(), from, identity.refusal_of(from.run_id));
+      down.refuse(message.route.to_string(), from, identity.refusal_of(from.run_id), now_s());
     }
   }
 }
@@ -66,22 +53,23 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     on_node(route, message.header, *node);
     return;
   }
-  if (Nodes::Node* node = nodes.received_from(route, now); node != nullptr) {
+  if (Nodes::Node* node = down.nodes().received_from(route, now); node != nullptr) {
     if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
       node->clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
+      node->answer.answered(pong->id);
       return;
     }
   }
-  if (const auto known = ranks.find(id); known == ranks.end() || known->second.route != route) {
-    return;  // its hello will come
-  }
-  RankSession& rank = session(id);
+  RankSession* const known = ranks.known(id);
+  if (known == nullptr || known->route != route) return;  // its hello will come
+  RankSession& rank = *known;
   if (rank.silent() || now - rank.last_control_s >= kStoodStill_s) end_silence(rank, now, as_before(rank));
   rank.control_received(now);
   if (const auto* position = std::get_if<wire::Position>(&message.body); position && position->detail >= 0)
-    detail = position->detail;
+    shown.set_detail(position->detail);
   if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
     rank.clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
+    rank.answer.answered(pong->id);
   } else if (upstream) {
     pass_control(message);  // pauses are agreed on at the top
     if (const auto* position = std::get_if<wire::Position>(&message.body)) {
@@ -100,6 +88,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     rank.row.gate = after;
     pauses.position(id, *position, now);
   }
+  ranks.note_change(rank, now);
   send_commands();
 }
 
@@ -107,22 +96,23 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
                                 const wire::Hello& hello) {
   const std::uint32_t id = from.rank;
   const double now = now_s();
-  Nodes::Node* node = nodes.at(route);
+  Nodes::Node* node = down.nodes().at(route);
   if (hello.relayed && node == nullptr) return;  // its collector's own hello comes first, or again
   if (identity.contradicts(hello.world)) {
     const std::string why = identity.contradiction_of(hello.world);
-    reject("world", "rank " + std::to_string(id), why);
-    if (identity.world_known()) refuse(route, from, why);
+    problems.reject("world", "rank " + std::to_string(id), why);
+    if (identity.world_known()) down.refuse(route, from, why, now);
     return;
   }
-  RankSession& rank = session(id);
+  RankSession& rank = ranks.session(id);
   if (rank.row.connected && rank.route != route && rank.control_incarnation != from.incarnation &&
-      rank.is_current(rank.control_incarnation) && !rank.silent() && now - rank.last_control_s < kPresent_s) {
+      rank.is_current(rank.control_incarnation) && !rank.silent() &&
+      now - rank.last_control_s < kPresentWithin_s) {
     // Once it publishes it has the rank's place; until then its rank is only a claim. A node's collector
     // that takes over from a killed one greets for the same ranks: that is no error.
     if (node == nullptr) {
-      reject("order", "rank " + std::to_string(id),
-             "another process than the one that publishes says that it is this rank");
+      problems.reject("order", "rank " + std::to_string(id),
+                      "another process than the one that publishes says that it is this rank");
     }
     return;
   }
@@ -169,11 +159,12 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   if (!rank.has_tables) ask_for_tables(rank);
   if (rank.row.finished) confirm_finish(rank);  // its end came before its first hello
+  ranks.note_change(rank, now);
 }
 
 void Collector::State::send_commands() {
   for (PauseCoordinator::Outgoing& out : pauses.take_outgoing()) {
-    RankSession& rank = session(out.rank);
+    RankSession& rank = ranks.session(out.rank);
     // A command that moves a rank also ends its hold here; the rank's own Position follows.
     send_to_rank(rank, out.command);
   }
@@ -184,38 +175,34 @@ void Collector::State::send_to_rank(RankSession& rank, wire::Body body) {
   if (auto* command = std::get_if<wire::RankCommand>(&body); command != nullptr && command->id == 0) {
     body = pauses.numbered(*command);
   }
-  wire::Message message;
-  message.header = header;
-  message.header.rank = rank.row.rank;
-  message.body = std::move(body);
-  const wire::Frame frame = wire::encode(message);
-  sockets.control_used();
-  try {
-    if (!sockets.control.send(zmq::const_buffer(rank.route.data(), rank.route.size()),
-                              zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
-      return;
-    }
-    (void)sockets.control.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
-  } catch (const zmq::error_t& error) {
-    if (error.num() == EHOSTUNREACH) lost(rank, "closed its connection");
-  }
+  if (down.send(rank, std::move(body)) == LinksDown::Sent::closed) lost(rank, "closed its connection");
 }
 
 void Collector::State::confirm_finish(RankSession& rank) {
   wire::RankCommand command;
   command.kind = wire::RankCommand::Kind::finish_received;
   send_to_rank(rank, command);
+  down.await_answer(rank);
 }
 
 void Collector::State::confirm(RankSession& rank) {
   if (rank.route.empty()) return;
+  if (rank.node_clock != nullptr) {
+    down.owe_receipt(rank);
+    return;
+  }
   const RankSession::Confirmation what = rank.confirm(now_s());
-  send_to_rank(rank, wire::Received{what.source, what.next});
+  send_to_rank(rank, wire::Received{what.source, what.next, {}});
+}
+
+void Collector::State::send_receipts(double now) {
+  down.send_receipts(ranks, now,
+                     [this](RankSession& rank, wire::Body body) { send_to_rank(rank, std::move(body)); });
 }
 
 void Collector::State::ask_for_tables(RankSession& rank) {
   const double now = now_s();
-  if (now - rank.tables_asked_s < kAskAgain_s) return;
+  if (now - rank.tables_asked_s < kTablesAgain_s) return;
   if (!rank.route.empty()) rank.tables_asked_s = now;
   wire::RankCommand ask;
   ask.kind = wire::RankCommand::Kind::resend_tables;
@@ -230,33 +217,11 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   rank.row_dirty = true;
   rank.row_sent_s = -1e300;
   rank.route.clear();
+  rank.answer.connection_ended();
+  ranks.note_change(rank, now_s());
   if (rank.row.finished) return;
   record_message(rank.row.rank, clock_now(), Severity::error, store::gone_message(rank.row.rank, why));
   pauses.rank_down(rank.row.rank, why, now_s());
-}
-
-// [Note: silent, not gone]
-// The kernel closes the connections of a process that ends, however it ends, and a send to a closed one fails
-// (router_mandatory): that rank is lost. One that sends nothing over a connection that lasts is stopped, or
-// its host or network stands still. It may go on any time, so it stays connected, and only a pause does not
-// wait for it. What a node's collector passes on has no connection here: that collector names the ranks that
-// it is connected to, and those of them that are silent (on_node()). The texts of a silence are of the
-// collector that has the connection, and passed on; but that a rank has been restarted each one says itself,
-// because the text of a process that is gone might not get here.
-void Collector::State::look_for_silence(RankSession& rank, double now) {
-  const double silent_s = now - rank.last_control_s;
-  if (rank.row.finished || silent_s < kStoppedAfter_s) return;
-  if (rank.node_clock != nullptr) {
-    if (silent_s > kSilentAfter_s)
-      lost(rank, "has not been at its node's collector for " +
-                     std::to_string(static_cast<int>(kSilentAfter_s)) + " s");
-    return;
-  }
-  if (rank.silent()) return;
-  const bool stopped = rank.pid_seen && is_stopped(rank.row.pid);
-  if (!stopped && silent_s <= kSilentAfter_s) return;
-  begin_silence(rank, now);
-  say_of(rank, Severity::warning, store::silent_message(rank.row.rank, silent_s, stopped ? rank.row.pid : 0));
 }
 
 void Collector::State::begin_silence(RankSession& rank, double now) {
@@ -318,43 +283,12 @@ void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& 
       if (id < clocks.size()) clocks[id] = &of.refinable_clock();
     }
     if (const std::size_t wrong = refine_clocks(*whole, clocks); wrong != 0) {
-      report_problem("clock",
-                     "what a collective says of the clocks of " + std::to_string(wrong) +
-                         " ranks contradicts their round trips and is ignored: a clock was set, or the "
-                         "program emits wrong times or ends of collectives");
+      problems.report("clock",
+                      "what a collective says of the clocks of " + std::to_string(wrong) +
+                          " ranks contradicts their round trips and is ignored: a clock was set, or the "
+                          "program emits wrong times or ends of collectives");
     }
   }
-}
-
-void Collector::State::look_after_ranks(double now) {
-  look_after_nodes(now);
-  for (auto& [id, rank] : ranks) {
-    // With a ping where there is one: the rank wakes for both.
-    if (rank.unconfirmed() != 0 && (now - rank.confirmed_s() >= RankSession::kConfirmAfter_s ||
-                                    (rank.node_clock == nullptr && now >= rank.next_ping_s))) {
-      confirm(rank);
-    }
-    if (rank.route.empty() || rank.node_clock != nullptr || now < rank.next_ping_s) continue;
-    send_to_rank(rank, wire::Ping{++ping_id, clock_now(), pacing.pace().look_ms});
-    // The first few quickly, so that the first chunks already have a good offset.
-    ++rank.pings;
-    rank.next_ping_s = now + (rank.settled() ? 1.0 : 0.02);
-  }
-  if (!pacing.liveness_due(now)) return;
-  count_refused(sockets.guard.overdue(now));
-  for (auto& [id, rank] : ranks) {
-    if (!rank.row.connected) continue;
-    if (rank.pid_seen && kill(rank.row.pid, 0) != 0 && errno == ESRCH) {
-      lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
-    } else {
-      look_for_silence(rank, now);
-    }
-  }
-  clocks_differ = std::any_of(ranks.begin(), ranks.end(),
-                              [](auto& of) { return !of.second.refinable_clock().is_same_clock(); });
-  const std::lock_guard lock(status_mutex);
-  status.ranks_connected = static_cast<std::uint32_t>(
-      std::count_if(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.connected; }));
 }
 
 }  // namespace shardscope::collector

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace shardscope::collector {
@@ -141,11 +142,12 @@ bool RankSession::begins_another_gap(const wire::Batch& batch, double now_s) {
   return true;
 }
 
-bool RankSession::due(double now_s, double chunk_age_s) const {
+double RankSession::due_s(double chunk_age_s) const noexcept {
+  constexpr double kNever_s = std::numeric_limits<double>::infinity();
   const std::size_t events = pieces_.empty() ? 0 : pieces_.front().events.size();
-  if (events >= kChunkEvents) return true;
-  return pending() &&
-         now_s - since_s_ >= (events >= kEnoughEvents ? std::min(chunk_age_s, kEnoughAge_s) : chunk_age_s);
+  if (events >= kChunkEvents) return -kNever_s;
+  if (!pending()) return kNever_s;
+  return since_s_ + (events >= kEnoughEvents ? std::min(chunk_age_s, kEnoughAge_s) : chunk_age_s);
 }
 
 std::size_t RankSession::pending_bytes() const noexcept {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/collector/awaited_answer.h"
 #include "app/collector/clock_estimator.h"
 #include "app/store/chunk.h"
 #include "app/store/compaction.h"
@@ -109,7 +110,11 @@ class RankSession {
   void add(const wire::Batch& batch, double now_s, const Storage& storage = {});
   /// Of the memory of pending events: their room, which may be more than they take.
   [[nodiscard]] std::size_t pending_bytes() const noexcept;
-  [[nodiscard]] bool due(double now_s, double chunk_age_s) const;
+  /// When what is pending becomes a chunk; infinity: nothing is pending.
+  [[nodiscard]] double due_s(double chunk_age_s) const noexcept;
+  [[nodiscard]] bool due(double now_s, double chunk_age_s) const noexcept {
+    return now_s >= due_s(chunk_age_s);
+  }
   [[nodiscard]] bool pending() const noexcept { return !pieces_.empty() || dropped_ != 0; }
   /// Whether the batch reports events that were dropped well after those that are pending: in one chunk all
   /// that the rank did between would be doubtful too. So often at most that a rank that drops without end
@@ -143,6 +148,9 @@ class RankSession {
   [[nodiscard]] ClockEstimator& refinable_clock() noexcept {
     return node_clock != nullptr ? *node_clock : clock;
   }
+  [[nodiscard]] const ClockEstimator& refinable_clock() const noexcept {
+    return node_clock != nullptr ? *node_clock : clock;
+  }
   /// Its clock has been compared often enough for pings to be rare.
   static constexpr std::uint32_t kQuickPings = 10;
   [[nodiscard]] bool settled() const noexcept { return pings >= kQuickPings || node_clock != nullptr; }
@@ -150,6 +158,11 @@ class RankSession {
   static constexpr double kClockWait_s = 2;
   [[nodiscard]] bool clock_known() const {
     return node_clock != nullptr ? relay_ && node_clock->known() : clock_of(incarnation_.value_or(0)).known();
+  }
+
+  /// Its events need not wait for an estimate of its clock (any more).
+  [[nodiscard]] bool clock_settled(double now_s) const {
+    return clock_known() || now_s - first_message_s >= kClockWait_s;
   }
 
   store::RankRow row;
@@ -164,6 +177,7 @@ class RankSession {
   std::uint64_t control_incarnation = 0;
   std::set<std::uint32_t> names;  ///< ids whose text has come
   std::uint32_t pings = 0;
+  AwaitedAnswer answer;   ///< to what confirmed its end, where it is connected itself
   bool pid_seen = false;  ///< the process is visible from here, so its end is too
   bool same_clock = false;
   /// Nothing comes over a connection that lasts, since then; recorded as a message.

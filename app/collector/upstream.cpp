@@ -1,6 +1,7 @@
 #include "app/collector/upstream.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "instrumentation/clock.h"
@@ -11,6 +12,7 @@ namespace shardscope::collector {
 using instrumentation::monotonic_now_ns;
 
 namespace {
+constexpr int kPacksUnderWay = 16;          ///< in libzmq, each of FramePack::kBytes
 constexpr std::size_t kExpectedRanks = 16;  ///< of a node: each may have its part of the bound
 
 zmq::message_t to_message(const wire::Frame& frame) { return {frame.data(), frame.size()}; }
@@ -27,15 +29,13 @@ void Upstream::connect() {
   const std::optional<instrumentation::KeyFile>& key = credentials_.key();
   const instrumentation::Endpoints endpoints = instrumentation::endpoints_of(options_.endpoint);
   link_.reset();
-  greeting_.begin_anew();
-  repeats_.forget();
+  greetings_.begin_anew();
   push_ = make_socket(context_, instrumentation::Role::rank_publish, key);
-  push_.set(zmq::sockopt::sndhwm, 256);  // of many ranks, not of one
+  push_.set(zmq::sockopt::sndhwm, kPacksUnderWay);
   link_.emplace(context_, push_);
   if (credentials_.known()) push_.connect(endpoints.publish);
   control_ = make_socket(context_, instrumentation::Role::rank_control, key);
-  for (auto& [rank, stream] : streams_) stream->window.rewind();
-  for (auto& stream : replaced_) stream->window.rewind();
+  rewind();
   control_.set(zmq::sockopt::sndhwm, 4096);
   if (credentials_.known()) control_.connect(endpoints.control);
 }
@@ -106,9 +106,13 @@ void Upstream::send_abandoned(Stream& s) {
   note_full(s);
 }
 
-void Upstream::share_bytes() {
+std::size_t Upstream::bytes_of_each() const noexcept {
   const std::size_t queues = std::max(streams_.size() + replaced_.size(), kExpectedRanks);
-  const std::size_t each = std::max(options_.bytes / queues, kLeastQueue);
+  return std::max(options_.bytes / queues, kLeastQueue);
+}
+
+void Upstream::share_bytes() {
+  const std::size_t each = bytes_of_each();
   const auto share = [&](Stream& stream) {
     const std::size_t unconfirmed = instrumentation::SentWindow::part_of(each);
     stream.queue.set_limit(each - unconfirmed);
@@ -152,11 +156,16 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     copy.relay = {s.source, s.reported, message.header.sequence, s.dropped_total, s.lost_total, 0, 0};
     s.reported = s.next;
     s.clock_error_ns = batch->clock_error_ns;
+    waiting_bytes_ += copy.events.size() * sizeof(instrumentation::Event);
     s.queue.push(std::move(copy));
+    // A window that is half used up would stand still until the next pack has been confirmed.
+    hurry_ |= waiting_bytes_ >= FramePack::kBytes ||
+              2 * s.queue.bytes() >= instrumentation::SentWindow::part_of(bytes_of_each());
     send_abandoned(s);
     note_full(s);
     return;
   }
+  hurry_ = true;
   wire::Body body = message.body;
   if (const auto* tables = std::get_if<wire::Tables>(&body)) s.tables = *tables;
   if (const auto* name = std::get_if<wire::Name>(&body)) {
@@ -187,17 +196,12 @@ void Upstream::control(const wire::Header& from, wire::Body body, double now_s) 
   wire::Header header = from;
   header.incarnation ^= options_.id;
   if (const auto* hello = std::get_if<wire::Hello>(&body)) {
-    hellos_[from.rank] = {header, *hello};
-    // Of a rank whose node it does not know yet the collector above takes none: it would have nowhere to send
-    // its confirmations to until the rank's next hello that passes. Not with each rank's hello: a hello of
-    // the node goes over all ranks.
-    if (!greeting_.named() && greeting_.due(now_s)) send_hello();
-    if (!greeting_.named()) return;  // the rank says it again
-    if (!repeats_.passes(from.rank, header.incarnation, now_s)) return;
+    if (greetings_.rank_greets(header, *hello, now_s)) send_hello();
+    if (!greetings_.passes(header, now_s)) return;
   } else if (const auto* position = std::get_if<wire::Position>(&body)) {
-    if (!repeats_.passes(from.rank, *position, now_s)) return;
+    if (!greetings_.passes(from.rank, *position, now_s)) return;
   }
-  if (!send_control(header, std::move(body))) repeats_.forget(from.rank);
+  if (!send_control(header, std::move(body))) greetings_.not_taken(from.rank);
 }
 
 bool Upstream::send_control(const wire::Header& from, wire::Body body) {
@@ -232,7 +236,6 @@ void Upstream::encode_next(Stream& s) {
   s.window.add(message.header.sequence, encoded, events);
 }
 
-/// False: the connection takes nothing more.
 bool Upstream::send(Stream& s, double now_s) {
   const bool clock_known = s.clock().known() || now_s - s.first_message_s >= RankSession::kClockWait_s;
   for (;;) {
@@ -240,24 +243,44 @@ bool Upstream::send(Stream& s, double now_s) {
       if (!clock_known || s.queue.empty() || s.window.full()) return true;
       encode_next(s);
     }
-    blocked_ = !push_.send(*s.window.next(), zmq::send_flags::dontwait);
-    if (blocked_) return false;
+    const std::optional<zmq::message_t> message = s.window.next();
+    if (!pack_.fits(message->size()) && !send_pack()) return false;
+    pack_.add({static_cast<const std::uint8_t*>(message->data()), message->size()});
     s.window.sent();
   }
 }
 
-void Upstream::confirmed(std::uint32_t rank, const wire::Received& received) {
+bool Upstream::send_pack() {
+  if (!unsent_pack_ && !pack_.empty()) {
+    const std::vector<std::uint8_t> bytes = pack_.take();
+    unsent_pack_.emplace(bytes.data(), bytes.size());
+  }
+  if (!unsent_pack_) return true;
+  blocked_ = !push_.send(*unsent_pack_, zmq::send_flags::dontwait);
+  if (!blocked_) unsent_pack_.reset();
+  return !blocked_;
+}
+
+void Upstream::rewind() {
+  for (auto& [rank, stream] : streams_) stream->window.rewind();
+  for (auto& stream : replaced_) stream->window.rewind();
+  static_cast<void>(pack_.take());
+  unsent_pack_.reset();
+  hurry_ = true;
+}
+
+void Upstream::confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t next) {
   const auto known = streams_.find(rank);
-  if (known != streams_.end() && known->second->header.incarnation == received.source) {
-    known->second->window.confirm(received.next);
+  if (known != streams_.end() && known->second->header.incarnation == source) {
+    known->second->window.confirm(next);
   }
   // Whoever has received a process's messages takes none of those before it any more.
-  bool later = known != streams_.end() && known->second->header.incarnation == received.source;
+  bool later = known != streams_.end() && known->second->header.incarnation == source;
   for (auto stream = replaced_.rbegin(); stream != replaced_.rend(); ++stream) {
     if ((*stream)->header.rank != rank) continue;
     if (later) (*stream)->window.clear();
-    if ((*stream)->header.incarnation != received.source) continue;
-    (*stream)->window.confirm(received.next);
+    if ((*stream)->header.incarnation != source) continue;
+    (*stream)->window.confirm(next);
     later = true;
   }
 }
@@ -265,24 +288,18 @@ void Upstream::confirmed(std::uint32_t rank, const wire::Received& received) {
 void Upstream::send_hello() {
   wire::Header header;
   header.incarnation = options_.id;
-  header.run_id =
-      hellos_.empty() ? streams_.begin()->second->header.run_id : hellos_.begin()->second.first.run_id;
+  header.run_id = greetings_.any_rank() ? greetings_.run_id() : streams_.begin()->second->header.run_id;
   wire::RelayHello hello{options_.host, options_.clock_id, {}, {}};
   if (options_.name_ranks) options_.name_ranks(hello);
   const bool taken = send_control(header, std::move(hello));
-  greeting_.hello_sent(taken);
+  for (const RelayGreetings::Said* said : greetings_.node_hello_sent(taken))
+    send_control(said->header, said->hello);
   if (!taken) return;  // nor would it take more
-  // It may have taken this one for no message of its run, and then takes none of its ranks'. Once it pings
-  // this node it knows it.
-  if (!greeting_.known()) {
-    for (const auto& [rank, said] : hellos_) send_control(said.first, said.second);
-  }
   // A rank that has ended sends nothing more; the collector above may have missed that it did.
   for (const auto& [rank, stream] : streams_) {
     if (!stream->finish || stream->acknowledged) continue;
-    const auto known = hellos_.find(rank);
-    if (known != hellos_.end() && known->second.first.incarnation == stream->header.incarnation) {
-      send_control(known->second.first, known->second.second);
+    if (const RelayGreetings::Said* said = greetings_.of(stream->header)) {
+      send_control(said->header, said->hello);
     } else if (stream->tables) {
       // It ended before this collector received its hello.
       const instrumentation::RunTables& tables = stream->tables->tables;
@@ -295,17 +312,19 @@ void Upstream::send_hello() {
   }
 }
 
-void Upstream::pump(double now_s) {
+void Upstream::pump(double now_s, double every_s) {
   // First: a collector that has confirmed everything and ended takes its key with it.
   receive(now_s);
   if (credentials_.changed(monotonic_now_ns())) connect();
-  if (!(hellos_.empty() && streams_.empty()) && greeting_.due(now_s)) send_hello();
-  if (link_->update()) {
-    for (auto& [rank, stream] : streams_) stream->window.rewind();
-    for (auto& stream : replaced_) stream->window.rewind();
-  }
+  if ((greetings_.any_rank() || !streams_.empty()) && greetings_.node_due(now_s)) send_hello();
+  if (link_->update()) rewind();
   if (!link_->up()) return;
+  if (!hurry_ && !blocked_ && now_s < next_pack_s_) return;
+  hurry_ = false;
+  waiting_bytes_ = 0;
+  next_pack_s_ = now_s + every_s;
   try {
+    if (!send_pack()) return;
     // None waits for another's clock. A rank's processes are sent in the order in which they came: the
     // collector above would take an earlier one for stale after a later one.
     for (auto at = replaced_.begin(); at != replaced_.end();) {
@@ -324,6 +343,7 @@ void Upstream::pump(double now_s) {
       turn_ = at->first;
       if (!send(*at->second, now_s)) return;
     }
+    send_pack();
   } catch (const zmq::error_t& error) {
     if (error.num() != EINTR) throw;
   }
@@ -331,11 +351,8 @@ void Upstream::pump(double now_s) {
 
 void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, double now_s) {
   watched_ = ping.look_ms == 0;
-  if (!greeting_.pinged(message.header.incarnation, now_s)) return;
-  repeats_.forget();
-  for (const auto& [rank, hello] : hellos_) {
-    if (repeats_.passes(rank, hello.first.incarnation, now_s)) send_control(hello.first, hello.second);
-  }
+  for (const RelayGreetings::Said* said : greetings_.pinged(message.header.incarnation, now_s))
+    send_control(said->header, said->hello);
 }
 
 void Upstream::receive(double now_s) {
@@ -355,7 +372,10 @@ void Upstream::receive(double now_s) {
       continue;
     }
     if (const auto* confirmation = std::get_if<wire::Received>(&m.body)) {
-      confirmed(m.header.rank, *confirmation);
+      confirmed(m.header.rank, confirmation->source, confirmation->next);
+      for (const wire::Received::OfRank& other : confirmation->others)
+        confirmed(other.rank, other.source, other.next);
+      hurry_ = true;  // a window may have room again
       continue;
     }
     const auto* command = std::get_if<wire::RankCommand>(&m.body);
@@ -383,6 +403,10 @@ void Upstream::resend(Stream& s) {
   if (s.finish && !s.acknowledged) s.queue.push(wire::Body(*s.finish));
 }
 
+double Upstream::rest_s(double now_s) const noexcept {
+  return waiting_bytes_ == 0 ? std::numeric_limits<double>::infinity() : std::max(next_pack_s_ - now_s, 0.0);
+}
+
 void Upstream::add_to(std::vector<zmq::pollitem_t>& items) {
   items.push_back({control_.handle(), 0, ZMQ_POLLIN, 0});
   if (blocked_ && link_->up()) items.push_back({push_.handle(), 0, ZMQ_POLLOUT, 0});
@@ -390,7 +414,8 @@ void Upstream::add_to(std::vector<zmq::pollitem_t>& items) {
 
 bool Upstream::sent() const {
   const auto all = [](const Stream& s) { return s.queue.empty() && s.window.all_sent(); };
-  return std::all_of(replaced_.begin(), replaced_.end(), [&](const auto& e) { return all(*e); }) &&
+  return pack_.empty() && !unsent_pack_ &&
+         std::all_of(replaced_.begin(), replaced_.end(), [&](const auto& e) { return all(*e); }) &&
          std::all_of(streams_.begin(), streams_.end(), [&](const auto& e) { return all(*e.second); });
 }
 

@@ -14,9 +14,9 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "app/collector/node_greeting.h"
+#include "app/collector/frame_pack.h"
 #include "app/collector/rank_session.h"
-#include "app/collector/repeated_messages.h"
+#include "app/collector/relay_greetings.h"
 #include "instrumentation/host_clock.h"
 #include "instrumentation/link_state.h"
 #include "instrumentation/local_keys.h"
@@ -56,15 +56,18 @@ class Upstream {
   /// its clock. See [Note: clocks of processes].
   void keep_clock(std::uint32_t id, const RankSession& rank);
   /// Those of another run than turned out to be passed on.
-  void forget_greetings() { hellos_.clear(); }
-  /// Hello, Prepared, Position. What a rank only says again is passed on now and then (RepeatedMessages).
+  void forget_greetings() { greetings_.forget_ranks(); }
+  /// Hello, Prepared, Position. What a rank only says again is passed on now and then (RelayGreetings).
   void control(const wire::Header& from, wire::Body body, double now_s);
   /// The collector above waits for what comes, or has not said yet that it does not.
   [[nodiscard]] bool watched() const noexcept { return watched_; }
   /// Sends hello, receives commands, sends what the connection takes. `now_s`: on the clock of
   /// RankSession::first_message_s. What a process published waits RankSession::kClockWait_s for its clock at
-  /// most.
-  void pump(double now_s);
+  /// most. What its ranks publish is packed, for `every_s` at most, and sooner where much waits or anything
+  /// but events.
+  void pump(double now_s, double every_s = 0);
+  /// How long the caller may wait for messages before the next pump() at most.
+  [[nodiscard]] double rest_s(double now_s) const noexcept;
   void add_to(std::vector<zmq::pollitem_t>& items);
   /// Everything has been sent.
   [[nodiscard]] bool sent() const;
@@ -115,9 +118,12 @@ class Upstream {
   void send_abandoned(Stream& stream);
   void share_bytes();  ///< each queue gets its part of the bound
   void note_full(Stream& stream) noexcept;
-  bool send(Stream& stream, double now_s);
+  [[nodiscard]] std::size_t bytes_of_each() const noexcept;  ///< its part
+  bool send(Stream& stream, double now_s);                   ///< false: the connection takes nothing more
+  bool send_pack();                                          ///< the same
+  void rewind();  ///< everything that is not confirmed is sent again
   void encode_next(Stream& stream);
-  void confirmed(std::uint32_t rank, const wire::Received& received);
+  void confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t next);
   void receive(double now_s);
   bool send_control(const wire::Header& from, wire::Body body);  ///< false: the connection did not take it
   void resend(Stream& stream);
@@ -131,11 +137,14 @@ class Upstream {
   zmq::socket_t push_, control_;
   std::optional<instrumentation::LinkState> link_;  ///< of push_
   bool blocked_ = false;                            ///< push_ took nothing more
+  FramePack pack_;                                  ///< goes on being filled
+  std::optional<zmq::message_t> unsent_pack_;       ///< that push_ did not take
+  double next_pack_s_ = 0;
+  bool hurry_ = false;             ///< something waits that is not to wait for next_pack_s_
+  std::size_t waiting_bytes_ = 0;  ///< events published since the last pack
   std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent
-  std::map<std::uint32_t, std::pair<wire::Header, wire::Hello>> hellos_;  ///< the last of each rank
-  RepeatedMessages repeats_;
-  NodeGreeting greeting_;
+  RelayGreetings greetings_;
   bool watched_ = true;
   std::uint32_t turn_ = 0;         ///< rank whose turn is next
   std::uint64_t shed_before_ = 0;  ///< by queues that are gone

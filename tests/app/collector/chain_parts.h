@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -91,16 +92,21 @@ class Raw {
   void publish(std::uint64_t sequence, wire::Body body) { send(publish_, std::move(body), sequence); }
   /// Whether a command of this kind is among what has been sent to it since the last call.
   bool was_sent(wire::RankCommand::Kind kind) {
-    bool reported = false;
+    const std::vector<wire::Body> sent = received();
+    return std::any_of(sent.begin(), sent.end(), [&](const wire::Body& body) {
+      const auto* command = std::get_if<wire::RankCommand>(&body);
+      return command != nullptr && command->kind == kind;
+    });
+  }
+  /// What has been sent to it since the last call.
+  std::vector<wire::Body> received() {
+    std::vector<wire::Body> bodies;
     zmq::message_t message;
     while (control_.recv(message, zmq::recv_flags::dontwait)) {
-      const wire::Decoded decoded =
-          wire::decode(message.data(), message.size(), wire::From::collector_control);
-      if (!decoded.message) continue;
-      const auto* command = std::get_if<wire::RankCommand>(&decoded.message->body);
-      reported |= command != nullptr && command->kind == kind;
+      wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::collector_control);
+      if (decoded.message) bodies.push_back(std::move(decoded.message->body));
     }
-    return reported;
+    return bodies;
   }
 
  private:

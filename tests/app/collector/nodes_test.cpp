@@ -55,6 +55,16 @@ TEST(Nodes, WhatThisCollectorDidNotReceiveIsNotSilence) {
   EXPECT_EQ(nodes.fall_silent(20.1 + Nodes::kSilent_s), Strings{"alpha"});
 }
 
+TEST(Nodes, WhoIsSilentIsNotAwaited) {
+  Nodes nodes;
+  nodes.greeted(7, "a", "alpha", false, 0);
+  EXPECT_FALSE(nodes.any_awaited());
+  nodes.at("a")->answer.sent_before(1);
+  EXPECT_TRUE(nodes.any_awaited());
+  EXPECT_EQ(nodes.fall_silent(Nodes::kSilent_s + 0.1), Strings{"alpha"});
+  EXPECT_FALSE(nodes.any_awaited());
+}
+
 TEST(Nodes, TheFirstPingsComeQuickly) {
   Nodes nodes;
   nodes.greeted(7, "a", "alpha", false, 0);

@@ -14,6 +14,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "app/collector/frame_pack.h"
 #include "tests/app/collector/chain_parts.h"
 #include "tests/app/collector/silences_seen.h"
 #include "tests/child_process.h"
@@ -110,11 +111,13 @@ TEST(RelayedSilence, TheTextThatEndsItIsPassedOnBeforeTheRanksEnd) {
   std::vector<std::string> passed_on;
   zmq::message_t message;
   while ((passed_on.empty() || passed_on.back() != "end") && above.recv(message)) {
-    const wire::Decoded decoded =
-        wire::decode(message.data<std::uint8_t>(), message.size(), wire::From::rank_publish);
-    ASSERT_TRUE(decoded.message) << decoded.why;
-    if (const auto* text = std::get_if<wire::Text>(&decoded.message->body)) passed_on.push_back(text->text);
-    if (std::holds_alternative<wire::Finish>(decoded.message->body)) passed_on.push_back("end");
+    PackedFrames frames({message.data<std::uint8_t>(), message.size()});
+    for (auto frame = frames.next(); !frame.empty(); frame = frames.next()) {
+      const wire::Decoded decoded = wire::decode(frame.data(), frame.size(), wire::From::rank_publish);
+      ASSERT_TRUE(decoded.message) << decoded.why;
+      if (const auto* text = std::get_if<wire::Text>(&decoded.message->body)) passed_on.push_back(text->text);
+      if (std::holds_alternative<wire::Finish>(decoded.message->body)) passed_on.push_back("end");
+    }
   }
   ASSERT_EQ(passed_on.size(), 3U);
   EXPECT_NE(passed_on[0].find("has been silent"), std::string::npos) << passed_on[0];

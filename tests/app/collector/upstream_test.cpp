@@ -5,11 +5,15 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 #include <zmq.hpp>
 
+#include "app/collector/frame_pack.h"
 #include "instrumentation/sockets.h"
 #include "tests/app/collector/test_rank.h"
 
@@ -85,14 +89,12 @@ class Hop {
   /// By process, the offset that the next `count` batches of events have.
   std::vector<std::pair<std::uint64_t, std::int64_t>> offsets(std::size_t count) {
     std::vector<std::pair<std::uint64_t, std::int64_t>> out;
-    zmq::message_t message;
-    while (out.size() < count && above_.recv(message)) {
-      const wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::rank_publish);
-      EXPECT_TRUE(decoded.message) << decoded.why;
-      if (!decoded.message) break;
-      const auto* batch = std::get_if<wire::Batch>(&decoded.message->body);
+    while (out.size() < count) {
+      const std::optional<wire::Message> message = next();
+      if (!message) break;
+      const auto* batch = std::get_if<wire::Batch>(&message->body);
       if (batch != nullptr && batch->relay)
-        out.emplace_back(decoded.message->header.incarnation, batch->relay->offset_ns);
+        out.emplace_back(message->header.incarnation, batch->relay->offset_ns);
     }
     return out;
   }
@@ -100,16 +102,38 @@ class Hop {
   /// The processes of the next `count` messages that arrive above.
   std::vector<std::uint64_t> arrived(std::size_t count) {
     std::vector<std::uint64_t> processes;
-    zmq::message_t message;
-    while (processes.size() < count && above_.recv(message)) {
-      const wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::rank_publish);
-      EXPECT_TRUE(decoded.message);
-      if (decoded.message) processes.push_back(decoded.message->header.incarnation);
+    while (processes.size() < count) {
+      const std::optional<wire::Message> message = next();
+      if (!message) break;
+      processes.push_back(message->header.incarnation);
     }
     return processes;
   }
 
+  /// Messages of the socket so far, packs or not.
+  [[nodiscard]] std::size_t packs() const noexcept { return packs_; }
+
  private:
+  /// None: nothing has come for long.
+  std::optional<wire::Message> next() {
+    while (frames_.empty()) {
+      zmq::message_t message;
+      if (!above_.recv(message)) return std::nullopt;
+      ++packs_;
+      PackedFrames frames({static_cast<const std::uint8_t*>(message.data()), message.size()});
+      for (auto frame = frames.next(); !frame.empty(); frame = frames.next()) {
+        wire::Decoded decoded = wire::decode(frame.data(), frame.size(), wire::From::rank_publish);
+        EXPECT_TRUE(decoded.message) << decoded.why;
+        if (decoded.message) frames_.push_back(std::move(*decoded.message));
+      }
+    }
+    wire::Message message = std::move(frames_.front());
+    frames_.pop_front();
+    return message;
+  }
+
+  std::deque<wire::Message> frames_;  ///< arrived, and not asked for yet
+  std::size_t packs_ = 0;
   zmq::context_t context_;
   std::string endpoint_;
   RankSession first_{kWorld - 1};
@@ -182,6 +206,49 @@ TEST(Upstream, AReplacedProcessIsConvertedWithItsOwnClock) {
   hop.upstream().pump(kBegin_s + RankSession::kClockWait_s);
   using Offsets = std::vector<std::pair<std::uint64_t, std::int64_t>>;
   EXPECT_EQ(hop.offsets(4), (Offsets{{11, 7'000}, {11, 7'000}, {12, -400}, {13, 5'000}}));
+}
+
+TEST(Upstream, EventsOfRanksGoInOneMessageOfEachInterval) {
+  constexpr double kEvery_s = 0.25;
+  Hop hop("packed");
+  RankSession one(0), other(1);
+  for (RankSession* rank : {&one, &other}) {
+    hop.another_process(*rank, 11 + rank->row.rank);
+    rank->clock.same_clock();
+    hop.first_message(*rank, 11 + rank->row.rank, kBegin_s);
+  }
+  hop.upstream().pump(kBegin_s + 1, kEvery_s);
+  EXPECT_EQ(hop.arrived(2), (std::vector<std::uint64_t>{11, 12}));
+  EXPECT_EQ(hop.packs(), 2U) << "the Hop's own and one of both ranks";
+  hop.publish(one, 11, 1, 1'000);
+  hop.upstream().pump(kBegin_s + 1.1, kEvery_s);
+  hop.publish(other, 12, 1, 1'000);
+  hop.publish(one, 11, 2, 2'000);
+  EXPECT_FALSE(hop.upstream().sent()) << "the interval is not over";
+  EXPECT_NEAR(hop.upstream().rest_s(kBegin_s + 1.1), 0.15, 1e-6);
+  hop.upstream().pump(kBegin_s + 1 + kEvery_s, kEvery_s);
+  EXPECT_TRUE(hop.upstream().sent());
+  EXPECT_EQ(hop.arrived(3), (std::vector<std::uint64_t>{12, 11, 11})) << "in turn, each rank in its order";
+  EXPECT_EQ(hop.packs(), 3U);
+}
+
+TEST(Upstream, WhatIsNotEventsTakesWhatWaitsWithItAtOnce) {
+  Hop hop("hurry");
+  RankSession rank(0);
+  hop.another_process(rank, 11);
+  rank.clock.same_clock();
+  hop.first_message(rank, 11, kBegin_s);
+  hop.upstream().pump(kBegin_s + 1, 60);
+  hop.publish(rank, 11, 1, 1'000);
+  hop.upstream().pump(kBegin_s + 2, 60);
+  EXPECT_FALSE(hop.upstream().sent());
+  wire::Message end;
+  end.header = {.rank = 0, .incarnation = 11, .sequence = 2, .run_id = "collector-test"};
+  end.body = wire::Finish{};
+  hop.upstream().published(rank, end, 0);
+  hop.upstream().pump(kBegin_s + 2, 60);
+  EXPECT_TRUE(hop.upstream().sent());
+  EXPECT_EQ(hop.arrived(3).size(), 3U);
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+// How texts call a gate, by the modules of the run's tables. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "instrumentation/event.h"
+#include "instrumentation/run_tables.h"
+
+namespace shardscope::collector {
+
+class GateNames {
+ public:
+  /// Few models have more modules.
+  static constexpr std::size_t kMostPaths = std::size_t{1} << 16;
+
+  void learn(const instrumentation::RunTables& tables);
+  [[nodiscard]] std::string name(instrumentation::GateKind kind, std::uint32_t id) const;
+
+ private:
+  std::vector<std::string> module_paths_;
+};
+
+}  // namespace shardscope::collector

@@ -1,0 +1,124 @@
+#include "app/collector/links_down.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <utility>
+#include <zmq.hpp>
+
+#include "instrumentation/clock.h"
+
+namespace shardscope::collector {
+
+namespace {
+constexpr double kRepeatRefusal_s = 5;
+constexpr std::size_t kMostRefusals = 1024;
+constexpr double kAskAgain_s = 0.1;  ///< at the end, who has not answered
+}  // namespace
+
+LinksDown::Sent LinksDown::send(const std::string& route, const wire::Message& message) {
+  const wire::Frame frame = wire::encode(message);
+  sockets_.control_used();
+  try {
+    if (!sockets_.control.send(zmq::const_buffer(route.data(), route.size()),
+                               zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
+      return Sent::full;
+    }
+    (void)sockets_.control.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
+  } catch (const zmq::error_t& error) {
+    return error.num() == EHOSTUNREACH ? Sent::closed : Sent::full;
+  }
+  return Sent::taken;
+}
+
+LinksDown::Sent LinksDown::send(const RankSession& rank, wire::Body body) {
+  if (rank.route.empty()) return Sent::taken;
+  wire::Message message;
+  message.header = header_;
+  message.header.rank = rank.row.rank;
+  message.body = std::move(body);
+  return send(rank.route, message);
+}
+
+void LinksDown::ping_nodes(double now_s, const instrumentation::HostClock& clock, std::uint16_t look_ms) {
+  for (const std::string& route : nodes_.pings_due(now_s)) {
+    wire::Message message;
+    message.header = header_;
+    message.body = next_ping(clock.at(instrumentation::monotonic_now_ns()), look_ms);
+    // If it lives, it makes another connection.
+    if (send(route, message) == Sent::closed) nodes_.at(route)->answer.connection_ended();
+  }
+}
+
+void LinksDown::refuse(const std::string& route, const wire::Header& to, const std::string& why,
+                       double now_s) {
+  if (refused_.size() >= kMostRefusals) refused_.clear();
+  const auto [refused_at, first] = refused_.try_emplace(route, now_s);
+  if (!first && now_s - refused_at->second < kRepeatRefusal_s) return;
+  refused_at->second = now_s;
+  wire::Message message;
+  message.header = header_;
+  message.header.run_id = to.run_id;
+  message.header.rank = to.rank;
+  message.body = wire::Refusal{why};
+  send(route, message);
+}
+
+void LinksDown::send_receipts(RankTable& ranks, double now_s, const Send& send) {
+  for (const auto& [route, due] : std::exchange(receipts_due_, {})) {
+    RankSession* first = nullptr;
+    wire::Received receipt;
+    const auto send_now = [&] {
+      if (first != nullptr) send(*first, std::exchange(receipt, {}));
+      first = nullptr;
+    };
+    for (const std::uint32_t id : due) {
+      RankSession* const rank = ranks.known(id);
+      if (rank == nullptr || rank->route != route) continue;  // it is elsewhere by now
+      const RankSession::Confirmation what = rank->confirm(now_s);
+      if (rank->row.finished) await_answer(*rank);
+      if (first == nullptr) {
+        first = rank;
+        receipt.source = what.source;
+        receipt.next = what.next;
+        continue;
+      }
+      receipt.others.push_back({id, what.source, what.next});
+      if (receipt.others.size() == wire::Received::kMostOthers) send_now();
+    }
+    send_now();
+  }
+}
+
+void LinksDown::await_answer(RankSession& rank) {
+  if (rank.route.empty()) return;
+  if (rank.node_clock == nullptr) {
+    rank.answer.sent_before(ping_id_ + 1);
+  } else if (Nodes::Node* node = nodes_.at(rank.route); node != nullptr) {
+    node->answer.sent_before(ping_id_ + 1);
+  }
+}
+
+// [Note: who knows of an end]
+// A rank, or a node's collector, waits at its end until this collector has confirmed it. With this collector
+// go its connections and the keys that it made; a client that sees them gone connects anew, and what it had
+// not read by then is lost to it. On a busy machine that is some tenths of a second of confirmations. So this
+// collector ends when those whose ends it has confirmed have answered a later ping, or have closed their
+// connections: both mean that they have read it.
+bool LinksDown::answers_awaited(RankTable& ranks, double now_s) {
+  const bool ask = now_s >= next_ask_s_;
+  if (ask) {
+    next_ask_s_ = now_s + kAskAgain_s;
+    nodes_.ping_soon();
+  }
+  bool awaited = nodes_.any_awaited();
+  for (auto& [id, rank] : ranks) {
+    if (!rank.row.connected || !rank.row.finished || !rank.answer.awaited()) continue;
+    awaited = true;
+    if (!ask) break;
+    rank.next_ping_s = now_s;
+    ranks.note_change(rank, now_s);
+  }
+  return awaited;
+}
+
+}  // namespace shardscope::collector

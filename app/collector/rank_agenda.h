@@ -1,0 +1,45 @@
+// When each rank is to be looked at next: one time for all that comes by time (its chunk, its row, a
+// confirmation, a ping, a silence). A round of the event loop takes the ranks whose time has come; the
+// others, of thousands, cost it nothing. Pure: the caller hands in the time, of a monotonic clock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace shardscope::collector {
+
+class RankAgenda {
+ public:
+  /// The rank is looked at by `at_s`. A time that is noted and earlier stays: whoever looks at the rank then
+  /// finds nothing to do and notes the next.
+  void look(std::uint32_t rank, double at_s) {
+    const auto [noted, added] = at_s_.try_emplace(rank, at_s);
+    if (!added && noted->second <= at_s) return;
+    noted->second = at_s;
+    queue_.push({at_s, rank});
+  }
+  /// Ranks whose time has come, the earliest first. Nothing is noted of them any more.
+  [[nodiscard]] std::vector<std::uint32_t> take(double now_s) {
+    std::vector<std::uint32_t> due;
+    while (!queue_.empty() && queue_.top().first <= now_s) {
+      const auto [at_s, rank] = queue_.top();
+      queue_.pop();
+      const auto noted = at_s_.find(rank);
+      if (noted == at_s_.end() || noted->second != at_s) continue;  // an earlier time has replaced it
+      at_s_.erase(noted);
+      due.push_back(rank);
+    }
+    return due;
+  }
+
+ private:
+  using Entry = std::pair<double, std::uint32_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
+  std::unordered_map<std::uint32_t, double> at_s_;  ///< the entry of `queue_` that counts
+};
+
+}  // namespace shardscope::collector

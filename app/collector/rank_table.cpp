@@ -1,0 +1,66 @@
+#include "app/collector/rank_table.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace shardscope::collector {
+
+namespace {
+constexpr double kLookAgain_s = 0.01;   ///< at what could not be done
+constexpr double kClockComes_s = 0.02;  ///< between two looks for a clock, or for what run it is
+}  // namespace
+
+void RankTable::forget_unpublished(const std::function<void(const RankSession&)>& forgotten) {
+  std::erase_if(ranks_, [&](const auto& entry) {
+    if (entry.second.has_published()) return false;
+    forgotten(entry.second);
+    census_.forget(entry.first);
+    return true;
+  });
+}
+
+double RankTable::due_s(const RankSession& rank, double now_s) const {
+  const CollectorPace& pace = pacing_.pace();
+  double at = std::numeric_limits<double>::infinity();
+  const auto by = [&at](double when) { at = std::min(at, when); };
+  if (rank.pending()) {
+    const bool waits = !rank.clock_settled(now_s);
+    by(waits ? now_s + kClockComes_s : rank.row.gate.holding ? now_s : rank.due_s(pace.chunk_age_s));
+  }
+  if (rank.row_dirty) by(identity_.known() ? rank.row_sent_s + pace.row_s : now_s + kClockComes_s);
+  if (rank.route.empty()) return at;
+  if (rank.unconfirmed() != 0) by(rank.confirmed_s() + RankSession::kConfirmAfter_s);
+  if (rank.node_clock == nullptr) {
+    by(rank.next_ping_s);
+  } else if (rank.row.connected && !rank.row.finished) {
+    by(rank.last_control_s + kSilentAfter_s + kLookAgain_s);
+  }
+  return at;
+}
+
+void RankTable::count(const RankSession& rank) {
+  RankCensus::Traits traits;
+  traits.connected = rank.row.connected;
+  traits.finished = rank.row.finished;
+  traits.unsettled = rank.row.connected && !rank.row.finished && !rank.settled();
+  traits.holding = rank.row.gate.holding;
+  traits.other_clock = !rank.refinable_clock().is_same_clock();
+  traits.here = rank.row.connected && rank.node_clock == nullptr;
+  census_.note(rank.row.rank, traits);
+}
+
+void RankTable::note_change(const RankSession& rank, double now_s) {
+  agenda_.look(rank.row.rank, due_s(rank, now_s));
+  count(rank);
+}
+
+void RankTable::note_change_of_all(double now_s) {
+  for (const auto& [id, rank] : ranks_) note_change(rank, now_s);
+}
+
+void RankTable::looked_at(const RankSession& rank, double now_s) {
+  agenda_.look(rank.row.rank, std::max(due_s(rank, now_s), now_s + kLookAgain_s));
+  count(rank);
+}
+
+}  // namespace shardscope::collector

@@ -1,0 +1,71 @@
+// The ranks of a run, when each is to be looked at next, and how many are in which state. Pure.
+//
+// [Note: what a rank waits for]
+// note_change() is called where anything of a rank has changed that something is due by: it notes the
+// earliest time. What makes it later need not be noted: the rank is looked at too early once, and its next
+// time is noted then.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "app/collector/pacing.h"
+#include "app/collector/rank_agenda.h"
+#include "app/collector/rank_census.h"
+#include "app/collector/rank_session.h"
+#include "app/collector/run_identity.h"
+
+namespace shardscope::collector {
+
+class RankTable {
+ public:
+  using Ranks = std::map<std::uint32_t, RankSession>;
+  static constexpr double kSilentAfter_s = 6;  ///< a rank sends a message at least every second
+
+  /// When something is due follows from these, which must outlive the table.
+  RankTable(const Pacing& pacing, const RunIdentity& identity) : pacing_(pacing), identity_(identity) {}
+
+  /// The rank's, made where there is none. It stays where it is.
+  [[nodiscard]] RankSession& session(std::uint32_t rank) {
+    return ranks_.try_emplace(rank, rank).first->second;
+  }
+  /// Null: not known.
+  [[nodiscard]] RankSession* known(std::uint32_t rank) {
+    const auto at = ranks_.find(rank);
+    return at == ranks_.end() ? nullptr : &at->second;
+  }
+  // In ascending order of ranks.
+  [[nodiscard]] Ranks::iterator begin() { return ranks_.begin(); }
+  [[nodiscard]] Ranks::iterator end() { return ranks_.end(); }
+  [[nodiscard]] Ranks::const_iterator begin() const { return ranks_.begin(); }
+  [[nodiscard]] Ranks::const_iterator end() const { return ranks_.end(); }
+  [[nodiscard]] Ranks::iterator from(std::uint32_t rank) { return ranks_.lower_bound(rank); }
+  [[nodiscard]] std::size_t size() const noexcept { return ranks_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return ranks_.empty(); }
+  [[nodiscard]] const RankCensus& census() const noexcept { return census_; }
+
+  /// Forgets those that have published nothing. `forgotten` is called before each.
+  void forget_unpublished(const std::function<void(const RankSession&)>& forgotten);
+
+  void note_change(const RankSession& rank, double now_s);
+  void note_change_of_all(double now_s);
+  /// Those whose time has come. Each is to be looked at, and then handed to looked_at().
+  [[nodiscard]] std::vector<std::uint32_t> take_due(double now_s) { return agenda_.take(now_s); }
+  /// What could not be done is tried again a little later.
+  void looked_at(const RankSession& rank, double now_s);
+
+ private:
+  [[nodiscard]] double due_s(const RankSession& rank, double now_s) const;
+  void count(const RankSession& rank);
+
+  const Pacing& pacing_;
+  const RunIdentity& identity_;
+  Ranks ranks_;
+  RankAgenda agenda_;
+  RankCensus census_;
+};
+
+}  // namespace shardscope::collector

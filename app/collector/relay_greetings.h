@@ -1,0 +1,91 @@
+// What a node's collector says to the one above of who is there: which of its ranks have greeted, when it
+// names itself (NodeGreeting), and what of its ranks is passed on again (RepeatedMessages). Pure: the caller
+// sends.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/collector/node_greeting.h"
+#include "app/collector/repeated_messages.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+class RelayGreetings {
+ public:
+  struct Said {
+    instrumentation::wire::Header header;
+    instrumentation::wire::Hello hello;
+  };
+
+  /// Over another connection nothing has been said.
+  void begin_anew() {
+    node_.begin_anew();
+    repeats_.forget();
+  }
+  /// They were of another run than is passed on.
+  void forget_ranks() { said_.clear(); }
+  [[nodiscard]] bool any_rank() const noexcept { return !said_.empty(); }
+  /// That of the first rank; one has greeted.
+  [[nodiscard]] const std::string& run_id() const { return said_.begin()->second.header.run_id; }
+
+  /// A hello of the node is due, which is then sent.
+  [[nodiscard]] bool node_due(double now_s) noexcept { return node_.due(now_s); }
+  /// A rank greets; `header` is as the collector above gets it. True where a hello of the node is due first:
+  /// of a rank whose node it does not know yet the collector above takes none, as it would have nowhere to
+  /// send its confirmations to until the rank's next hello that passes. Not with each rank's hello: a hello
+  /// of the node goes over all ranks.
+  [[nodiscard]] bool rank_greets(const instrumentation::wire::Header& header,
+                                 const instrumentation::wire::Hello& hello, double now_s) {
+    said_[header.rank] = {header, hello};
+    return !node_.named() && node_.due(now_s);
+  }
+  /// Whether its hello is to be sent now. Where it is not, the rank says it again.
+  [[nodiscard]] bool passes(const instrumentation::wire::Header& header, double now_s) {
+    return node_.named() && repeats_.passes(header.rank, header.incarnation, now_s);
+  }
+  [[nodiscard]] bool passes(std::uint32_t rank, const instrumentation::wire::Position& position,
+                            double now_s) {
+    return repeats_.passes(rank, position, now_s);
+  }
+  /// The connection did not take what passed last of it.
+  void not_taken(std::uint32_t rank) { repeats_.forget(rank); }
+
+  /// The node's hello was sent. What is to follow it: the collector above may have taken it for no message of
+  /// its run, and then takes none of its ranks'. Once it pings the node it knows it.
+  [[nodiscard]] std::vector<const Said*> node_hello_sent(bool taken) {
+    node_.hello_sent(taken);
+    std::vector<const Said*> again;
+    if (!taken || node_.known()) return again;
+    for (const auto& [rank, said] : said_) again.push_back(&said);
+    return again;
+  }
+  /// Null: this process of the rank has not greeted.
+  [[nodiscard]] const Said* of(const instrumentation::wire::Header& header) const {
+    const auto known = said_.find(header.rank);
+    const bool same = known != said_.end() && known->second.header.incarnation == header.incarnation;
+    return same ? &known->second : nullptr;
+  }
+  /// Process `above` has pinged. What is to be sent then: all, where it is another than before, or may have
+  /// missed some.
+  [[nodiscard]] std::vector<const Said*> pinged(std::uint64_t above, double now_s) {
+    std::vector<const Said*> again;
+    if (!node_.pinged(above, now_s)) return again;
+    repeats_.forget();
+    for (const auto& [rank, said] : said_) {
+      if (repeats_.passes(rank, said.header.incarnation, now_s)) again.push_back(&said);
+    }
+    return again;
+  }
+
+ private:
+  std::map<std::uint32_t, Said> said_;  ///< the last hello of each rank
+  NodeGreeting node_;
+  RepeatedMessages repeats_;
+};
+
+}  // namespace shardscope::collector

@@ -1,0 +1,70 @@
+// The way of a run's events from its ranks to the recording and the viewers' log: gathered by rank, cut into
+// chunks, handed to the recorder. Knows how much has arrived and is not recorded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/collector/rank_session.h"
+#include "app/collector/recorder.h"
+#include "app/collector/run_sink.h"
+#include "app/collector/status_board.h"
+
+namespace shardscope::collector {
+
+class RunRecord {
+ public:
+  /// `intake_bytes`: bounds what has arrived and is not recorded. `board` must outlive it.
+  RunRecord(const std::string& record_path, std::size_t intake_bytes, StatusBoard& board)
+      : sink_(record_path), intake_limit_(intake_bytes), board_(board) {}
+
+  /// Its read() and log() are for every thread; the rest belongs to the recorder.
+  [[nodiscard]] RunSink& sink() noexcept { return sink_; }
+  /// The recorder's thread begins. `notify`: as Recorder's.
+  void begin(std::function<void()> notify) { recorder_.emplace(sink_, std::move(notify)); }
+  /// From begin() on.
+  [[nodiscard]] Recorder& recorder() noexcept { return *recorder_; }
+
+  /// What is pending of it becomes chunks, one or all.
+  void flush(RankSession& rank);
+  void flush_all(RankSession& rank) {
+    while (rank.pending()) flush(rank);
+  }
+  /// Carries out `change`, which may change how much of a rank is pending.
+  template <typename Change>
+  void pending(RankSession& rank, Change change) {
+    const std::size_t before = rank.pending_bytes();
+    change();
+    pending_bytes_ += rank.pending_bytes() - before;
+  }
+  /// Events of a batch that a rank has published. Their storage is kept for the next to be decoded into.
+  void add(RankSession& rank, wire::Batch& batch, double now_s);
+  [[nodiscard]] std::vector<instrumentation::Event> take_batch_storage() noexcept {
+    return std::move(batch_storage_);
+  }
+
+  /// Arrived and not recorded.
+  [[nodiscard]] std::size_t bytes() const noexcept { return pending_bytes_ + recorder_->queued_bytes(); }
+  [[nodiscard]] std::size_t limit() const noexcept { return intake_limit_; }
+  /// The recorder is behind by the limit.
+  [[nodiscard]] bool full() const noexcept { return bytes() > intake_limit_; }
+  /// So long chunks need not wait: they can only be shed while they have not been handed over.
+  [[nodiscard]] bool has_room() const noexcept { return recorder_->queued_bytes() < intake_limit_ / 4; }
+  /// Beyond it counters of ranks wait.
+  [[nodiscard]] bool far_behind() const noexcept { return recorder_->queued_bytes() > intake_limit_ / 2; }
+
+ private:
+  RunSink sink_;
+  std::optional<Recorder> recorder_;
+  std::size_t intake_limit_;
+  StatusBoard& board_;
+  std::size_t pending_bytes_ = 0;  ///< of all ranks' events that the recorder has not got yet
+  std::vector<instrumentation::Event> batch_storage_;
+};
+
+}  // namespace shardscope::collector

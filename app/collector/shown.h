@@ -1,0 +1,50 @@
+// What viewers see of a collector besides the log: the state of pauses, whether the run is over, and a
+// revision that grows with each change. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "app/collector/viewer.h"
+
+namespace shardscope::collector {
+
+class Shown {
+ public:
+  [[nodiscard]] std::uint64_t revision() const noexcept { return revision_; }
+  /// There is something new to see. Returns its revision.
+  std::uint64_t changed() noexcept { return ++revision_; }
+
+  /// As viewers have it.
+  [[nodiscard]] const ControlState& control() const noexcept { return control_; }
+  /// Returns the note where it is another than before and not empty.
+  [[nodiscard]] std::optional<std::string> show(const ControlState& control) {
+    if (control.paused == control_.paused && control.pausing == control_.pausing &&
+        control.note == control_.note && control.gate == control_.gate)
+      return std::nullopt;
+    const bool news = control.note != control_.note && !control.note.empty();
+    control_ = control;
+    ++revision_;
+    return news ? std::optional(control.note) : std::nullopt;
+  }
+
+  /// Viewers know, or are about to, that nothing more comes.
+  [[nodiscard]] bool over() const noexcept { return over_; }
+  void show_over(bool over) noexcept {
+    over_ = over;
+    ++revision_;
+  }
+
+  /// Last reported by a rank or set by a viewer; -1: not known. Returns the one before.
+  int set_detail(int detail) noexcept { return std::exchange(detail_, detail); }
+
+ private:
+  std::uint64_t revision_ = 1;
+  ControlState control_;
+  bool over_ = false;
+  int detail_ = -1;
+};
+
+}  // namespace shardscope::collector

@@ -1,0 +1,127 @@
+// What a collector's thread and the others have in common: its status, and what they ask of it. Each call is
+// one thing that has happened, under one lock.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/collector/collector.h"
+
+namespace shardscope::collector {
+
+class StatusBoard {
+ public:
+  [[nodiscard]] CollectorStatus status() const {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+  [[nodiscard]] bool finished() const {
+    const std::lock_guard lock(mutex_);
+    return status_.finished;
+  }
+  [[nodiscard]] std::int32_t exit_code() const {
+    const std::lock_guard lock(mutex_);
+    return status_.exit_code;
+  }
+
+  // What has happened, from the collector's thread.
+  void received(std::size_t events) {
+    const std::lock_guard lock(mutex_);
+    ++status_.messages;
+    status_.events += events;
+  }
+  void repeated() { add(status_.repeated, 1); }
+  void dropped(std::uint64_t events) { add(status_.dropped, events); }
+  void shed(std::uint64_t events) { add(status_.shed, events); }
+  void refused() { add(status_.refused, 1); }
+  void stalled() { add(status_.stalled, 1); }
+  void rejected(const std::string& kind) {
+    const std::lock_guard lock(mutex_);
+    ++status_.rejected;
+    ++status_.rejected_by[kind];
+  }
+  void stood_still(double seconds) {
+    const std::lock_guard lock(mutex_);
+    status_.stood_still_s += seconds;
+  }
+  void connected(std::uint32_t ranks) {
+    const std::lock_guard lock(mutex_);
+    status_.ranks_connected = ranks;
+  }
+  /// A rank has said that it ended. `code`: the first that is not 0 stays.
+  void rank_ended(std::uint32_t rank, std::int32_t code, const std::string& text, std::uint32_t finished) {
+    const std::lock_guard lock(mutex_);
+    if (code != 0 && status_.exit_code == 0) {
+      status_.exit_code = code;
+      status_.failure = "rank " + std::to_string(rank) + ": " + text;
+    }
+    status_.ranks_finished = finished;
+  }
+  /// Whether the run is over for this collector.
+  void set_finished(bool finished) {
+    const std::lock_guard lock(mutex_);
+    status_.finished = finished;
+  }
+  /// `events` in all. True where it is more than before.
+  [[nodiscard]] bool shed_upstream(std::uint64_t events) {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(status_.shed_upstream, events) != events;
+  }
+  void viewers(std::uint32_t count) {
+    const std::lock_guard lock(mutex_);
+    status_.viewers = count;
+  }
+  /// `connections` in all. True where it is more than before.
+  [[nodiscard]] bool flooding(std::uint64_t connections) {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(status_.flooding, connections) != connections;
+  }
+  /// What stopped the recording; empty: nothing has. The first stays. True where this is it.
+  [[nodiscard]] bool recording_failed(const std::string& error) {
+    const std::lock_guard lock(mutex_);
+    if (error.empty() || !status_.recording_error.empty()) return false;
+    status_.recording_error = error;
+    return true;
+  }
+
+  // What other threads note, and the collector's takes.
+  void note_exit(std::uint32_t rank, std::int32_t exit_code) {
+    const std::lock_guard lock(mutex_);
+    exits_.emplace_back(rank, exit_code);
+  }
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, std::int32_t>> take_exits() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(exits_, {});
+  }
+  void note_over() noexcept { all_gone_.store(true); }
+  [[nodiscard]] bool all_gone() const noexcept { return all_gone_.load(); }
+
+  // What viewers ask of the collector's owner.
+  void ask_to_keep(store::Moment moment) {
+    const std::lock_guard lock(mutex_);
+    if (asked_for_.size() < Collector::kMostAskedFor) asked_for_.push_back(std::move(moment));
+  }
+  [[nodiscard]] std::vector<store::Moment> take_asked_for() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(asked_for_, {});
+  }
+
+ private:
+  void add(std::uint64_t& to, std::uint64_t count) {
+    const std::lock_guard lock(mutex_);
+    to += count;
+  }
+
+  mutable std::mutex mutex_;
+  CollectorStatus status_;
+  std::vector<std::pair<std::uint32_t, std::int32_t>> exits_;
+  std::vector<store::Moment> asked_for_;
+  std::atomic<bool> all_gone_{false};  ///< the processes of all ranks have ended
+};
+
+}  // namespace shardscope::collector

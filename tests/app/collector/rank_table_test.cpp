@@ -1,0 +1,115 @@
+// When ranks are looked at, from what is due of them; what viewers see besides the log.
+#include "app/collector/rank_table.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/collector/gate_names.h"
+#include "app/collector/shown.h"
+
+namespace shardscope::collector {
+namespace {
+
+using Due = std::vector<std::uint32_t>;
+
+class RankTables : public testing::Test {
+ protected:
+  /// Connected itself, with nothing due but its ping.
+  RankSession& connected(std::uint32_t rank, double ping_s) {
+    RankSession& session = ranks_.session(rank);
+    session.route = "route " + std::to_string(rank);
+    session.row.connected = true;
+    session.row_dirty = false;
+    session.next_ping_s = ping_s;
+    return session;
+  }
+  Pacing pacing_;
+  RunIdentity identity_{"run"};
+  RankTable ranks_{pacing_, identity_};
+};
+
+TEST_F(RankTables, ARankIsDueByTheFirstOfWhatItWaitsFor) {
+  RankSession& rank = connected(3, 20);
+  ranks_.note_change(rank, 10);
+  EXPECT_EQ(ranks_.take_due(19.9), Due{});
+  rank.row_sent_s = 11;
+  rank.row_dirty = true;
+  ranks_.note_change(rank, 11);
+  EXPECT_EQ(ranks_.take_due(11 + pacing_.pace().row_s), Due{3}) << "its row comes before its ping";
+}
+
+TEST_F(RankTables, WhatCouldNotBeDoneIsTriedALittleLater) {
+  RankSession& rank = connected(3, 9);
+  ranks_.note_change(rank, 10);
+  EXPECT_EQ(ranks_.take_due(10), Due{3});
+  ranks_.looked_at(rank, 10);
+  EXPECT_EQ(ranks_.take_due(10.005), Due{});
+  EXPECT_EQ(ranks_.take_due(10.011), Due{3});
+}
+
+TEST_F(RankTables, WithoutAConnectionNothingIsSentToIt) {
+  RankSession& rank = connected(3, 9);
+  rank.route.clear();
+  ranks_.note_change(rank, 10);
+  EXPECT_EQ(ranks_.take_due(1e9), Due{});
+}
+
+TEST_F(RankTables, WhoHasPublishedNothingIsForgottenWithWhatWasCountedOfIt) {
+  RankSession& published = connected(1, 9);
+  wire::Header first;
+  first.incarnation = 7;
+  static_cast<void>(published.accept(first, 10));
+  ranks_.note_change(published, 10);
+  ranks_.note_change(connected(2, 9), 10);
+  EXPECT_EQ(ranks_.census().connected(), 2U);
+  std::vector<std::uint32_t> forgotten;
+  ranks_.forget_unpublished([&](const RankSession& rank) { forgotten.push_back(rank.row.rank); });
+  EXPECT_EQ(forgotten, Due{2});
+  EXPECT_EQ(ranks_.known(2), nullptr);
+  EXPECT_EQ(ranks_.known(1), &published);
+  EXPECT_EQ(ranks_.census().connected(), 1U);
+}
+
+TEST(Shown, TheRevisionGrowsWithChangesOnly) {
+  Shown shown;
+  const std::uint64_t before = shown.revision();
+  ControlState control;
+  EXPECT_EQ(shown.show(control), std::nullopt);
+  EXPECT_EQ(shown.revision(), before);
+  control.lease_left_s = 3;
+  EXPECT_EQ(shown.show(control), std::nullopt) << "which runs down without end";
+  EXPECT_EQ(shown.revision(), before);
+  control.pausing = true;
+  control.note = "why";
+  EXPECT_EQ(shown.show(control), "why");
+  EXPECT_EQ(shown.revision(), before + 1);
+  control.paused = true;
+  EXPECT_EQ(shown.show(control), std::nullopt) << "the note is that of before";
+  EXPECT_TRUE(shown.control().paused);
+  shown.show_over(true);
+  EXPECT_EQ(shown.revision(), before + 3);
+  EXPECT_EQ(shown.set_detail(2), -1);
+  EXPECT_EQ(shown.set_detail(3), 2);
+}
+
+TEST(GateNames, AModuleIsCalledByItsPathWhereOneIsKnown) {
+  GateNames names;
+  using instrumentation::GateKind;
+  EXPECT_EQ(names.name(GateKind::pre_forward, 1), "before the forward of module 1");
+  instrumentation::RunTables tables;
+  tables.modules.resize(2);
+  tables.modules[1].path = "fc";
+  names.learn(tables);
+  tables.modules[1].path = "other";
+  names.learn(tables);
+  EXPECT_EQ(names.name(GateKind::pre_forward, 1), "before the forward of fc") << "as it was learned first";
+  EXPECT_EQ(names.name(GateKind::post_backward, 0), "after the backward of module 0");
+  EXPECT_EQ(names.name(GateKind::step, 4), "step 4");
+}
+
+}  // namespace
+}  // namespace shardscope::collector
