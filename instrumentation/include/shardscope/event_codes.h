@@ -108,7 +108,8 @@ enum {
   SHARDSCOPE_EVENT_EVAL_LOSS = 73,
   SHARDSCOPE_EVENT_EVAL_TRACE_MODE = 74,
   SHARDSCOPE_EVENT_MICRO_BATCH = 75,
-  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_MICRO_BATCH
+  SHARDSCOPE_EVENT_GRADIENT_NOT_FINITE = 76,
+  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_GRADIENT_NOT_FINITE
   /* end of what is written */
   /* clang-format on */
 };
@@ -405,7 +406,9 @@ enum {
 #define SHARDSCOPE_RECORDS_GATES (UINT64_C(1) << 29)
 #define SHARDSCOPE_RECORDS_KERNELS (UINT64_C(1) << 30)
 #define SHARDSCOPE_RECORDS_NCCL (UINT64_C(1) << 31)
-#define SHARDSCOPE_RECORDS_ALL ((UINT64_C(1) << 32) - 1)
+#define SHARDSCOPE_RECORDS_NOT_FINITE_GRADIENTS \
+  (UINT64_C(1) << 32) /* which parameter's gradient was not finite first */
+#define SHARDSCOPE_RECORDS_ALL ((UINT64_C(1) << 33) - 1)
 
 /* delay_ns of shardscope_gpu_begin and _end where the launch was not recorded. */
 #define SHARDSCOPE_NO_DELAY INT64_MIN
