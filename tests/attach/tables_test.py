@@ -109,14 +109,17 @@ class NotFinite(unittest.TestCase):
 
     def setUp(self):
         import torch
-        from shardscope._session import session
+        from shardscope.deepspeed import not_finite
         self.params = [torch.zeros(size) for size in self.SIZES]
         for number, param in enumerate(self.params):
             param.ds_numel, param.ds_process_group = param.numel(), None
             param.partition_numel = lambda elems=param.numel(): -(-elems // 2)
-        numbers = mock.patch.dict(session.params, {id(param): number for number, param in enumerate(self.params)}, clear=True)
-        numbers.start()
-        self.addCleanup(numbers.stop)
+        self.emitted = []
+        session = types.SimpleNamespace(in_step=True, params={id(param): number for number, param in enumerate(self.params)},
+                                        gradient_not_finite=lambda *values: self.emitted.append(values))
+        patched = mock.patch.object(not_finite, "session", session)
+        patched.start()
+        self.addCleanup(patched.stop)
 
     def found(self, gradients, optimizer, rank):
         from shardscope.deepspeed import not_finite
@@ -174,19 +177,15 @@ class NotFinite(unittest.TestCase):
 
     def test_the_last_of_the_model_is_named_after_an_overflow_only(self):
         import torch
-        from shardscope._session import session
         from shardscope.deepspeed import not_finite
         gradients = [(self.params[0], torch.tensor([float("nan"), 1])), (self.params[2], torch.tensor([float("inf"), float("nan")])),
                      (self.params[1], torch.tensor([1.0])), (self.params[0], torch.tensor([float("inf")]))]
-        emitted = []
-        with mock.patch.object(not_finite, "session", types.SimpleNamespace(
-                in_step=True, params=session.params, gradient_not_finite=lambda *values: emitted.append(values))):
-            not_finite.checked(types.SimpleNamespace(overflow=False), lambda _: gradients)
-            self.assertEqual(emitted, [])
-            not_finite.checked(types.SimpleNamespace(overflow=True), lambda _: gradients)
-            self.assertEqual(emitted, [(2, 1, 1, 1)])
-            not_finite.checked(types.SimpleNamespace(overflow=True), lambda _: [(p, g.to("meta")) for p, g in gradients])
-        self.assertEqual(emitted, [(2, 1, 1, 1)], "a gradient that is not in host memory was looked at")
+        not_finite.checked(types.SimpleNamespace(overflow=False), lambda _: gradients)
+        self.assertEqual(self.emitted, [])
+        not_finite.checked(types.SimpleNamespace(overflow=True), lambda _: gradients)
+        self.assertEqual(self.emitted, [(2, 1, 1, 1)])
+        not_finite.checked(types.SimpleNamespace(overflow=True), lambda _: [(p, g.to("meta")) for p, g in gradients])
+        self.assertEqual(self.emitted, [(2, 1, 1, 1)], "a gradient that is not in host memory was looked at")
 
 
 class Slices(unittest.TestCase):

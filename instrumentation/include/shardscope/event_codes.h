@@ -406,8 +406,7 @@ enum {
 #define SHARDSCOPE_RECORDS_GATES (UINT64_C(1) << 29)
 #define SHARDSCOPE_RECORDS_KERNELS (UINT64_C(1) << 30)
 #define SHARDSCOPE_RECORDS_NCCL (UINT64_C(1) << 31)
-#define SHARDSCOPE_RECORDS_NOT_FINITE_GRADIENTS \
-  (UINT64_C(1) << 32) /* which parameter's gradient was not finite first */
+#define SHARDSCOPE_RECORDS_NOT_FINITE_GRADIENTS (UINT64_C(1) << 32) /* whose they are */
 #define SHARDSCOPE_RECORDS_ALL ((UINT64_C(1) << 33) - 1)
 
 /* delay_ns of shardscope_gpu_begin and _end where the launch was not recorded. */
