@@ -12,7 +12,8 @@
 namespace shardscope::instrumentation {
 
 // Bits of RunTables::records, by number; only ever appended. `layout`: slices, which rank owns what;
-// `collective_ends`: ends that are evidence, not only upper bounds; `memory`: by category.
+// `collective_ends`: ends that are evidence, not only upper bounds; `memory`: by category;
+// `not_finite_gradients`: which parameter's gradient was not finite first.
 // clang-format off
 #define SHARDSCOPE_CAPABILITIES(CAPABILITY) \
   CAPABILITY(steps) CAPABILITY(micro_steps) CAPABILITY(phases) CAPABILITY(modules) \
@@ -22,7 +23,8 @@ namespace shardscope::instrumentation {
   CAPABILITY(buckets) CAPABILITY(flush_reasons) CAPABILITY(reduce_waits) CAPABILITY(memory) \
   CAPABILITY(allocator) CAPABILITY(transfers) CAPABILITY(optimizer) CAPABILITY(loss) \
   CAPABILITY(grad_norm) CAPABILITY(learning_rate) CAPABILITY(loss_scale) CAPABILITY(tokens) \
-  CAPABILITY(data_waits) CAPABILITY(gates) CAPABILITY(kernels) CAPABILITY(nccl)
+  CAPABILITY(data_waits) CAPABILITY(gates) CAPABILITY(kernels) CAPABILITY(nccl) \
+  CAPABILITY(not_finite_gradients)
 // clang-format on
 
 enum class Capability : std::uint8_t {

@@ -53,6 +53,14 @@ void squared_norm(const Exec& exec, double* sum, std::uint32_t* bad, ConstPtr x,
   cpu::squared_norm(sum, bad, x, n);
 }
 
+void count_not_finite(const Exec& exec, NotFiniteCount* counts, ConstPtr x, std::int64_t n) {
+  check_size("count_not_finite", "n", n);
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n))))) return;
+  SHARDSCOPE_ON_CUDA(count_not_finite, counts, x, n)
+  static_cast<void>(cpu_threads(exec, "count_not_finite"));
+  cpu::count_not_finite(counts, x, n);
+}
+
 void cast(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
   check_size("cast", "n", n);
   if (cost::metered(exec,

@@ -98,6 +98,13 @@ void adamw_step(const Exec&, float* master, float* m, float* v, Ptr param16, Con
                 const AdamW& settings);
 /// *sum += sum of squares in double; *bad |= 1 when any element is inf or nan.
 void squared_norm(const Exec&, double* sum, std::uint32_t* bad, ConstPtr x, std::int64_t n);
+/// Elements that are no numbers to train on.
+struct NotFiniteCount {
+  std::uint64_t infinite = 0;  ///< of either sign
+  std::uint64_t nan = 0;
+};
+/// Adds those of x[n] to *counts. For a gradient of which squared_norm() has found that it has some.
+void count_not_finite(const Exec&, NotFiniteCount* counts, ConstPtr x, std::int64_t n);
 /// dst[i] = convert(src[i]).
 void cast(const Exec&, Ptr dst, ConstPtr src, std::int64_t n);
 void fill_zero(const Exec&, void* data, std::size_t bytes);

@@ -323,6 +323,7 @@ class ChromeWriter {
         case EventKind::eval_trace_mode:
         case EventKind::trace_invalidated:
         case EventKind::overflow:
+        case EventKind::gradient_not_finite:
         case EventKind::columns_selected:
         case EventKind::deferred_update:
         case EventKind::update_votes:

@@ -52,6 +52,7 @@ void mse(float* loss, Ptr dx, ConstPtr x, const float* target, std::int64_t n, f
 void adamw_step(int threads, float* master, float* m, float* v, Ptr param16, ConstPtr grad, std::int64_t n,
                 const AdamW& settings);
 void squared_norm(double* sum, std::uint32_t* bad, ConstPtr x, std::int64_t n);
+void count_not_finite(NotFiniteCount* counts, ConstPtr x, std::int64_t n);
 void cast(int threads, Ptr dst, ConstPtr src, std::int64_t n);
 void fill_zero(void* data, std::size_t bytes);
 void scale(int threads, Ptr x, float factor, std::int64_t n);

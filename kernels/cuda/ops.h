@@ -53,6 +53,7 @@ void mse(const Context&, float* loss, Ptr dx, ConstPtr x, const float* target, s
 void adamw_step(const Context&, float* master, float* m, float* v, Ptr param16, ConstPtr grad, std::int64_t n,
                 const AdamW& settings);
 void squared_norm(const Context&, double* sum, std::uint32_t* bad, ConstPtr x, std::int64_t n);
+void count_not_finite(const Context&, NotFiniteCount* counts, ConstPtr x, std::int64_t n);
 void cast(const Context&, Ptr dst, ConstPtr src, std::int64_t n);
 void fill_zero(const Context&, void* data, std::size_t bytes);
 void scale(const Context&, Ptr x, float factor, std::int64_t n);

@@ -121,6 +121,22 @@ __global__ void __launch_bounds__(kNormThreads)
   if (threadIdx.x == 0) *sum += total;
 }
 
+/// Adds what of x[n] is infinite or NaN to counts[0] and counts[1]. Rarely run, and atomic only where
+/// something is found.
+template <class T>
+__global__ void __launch_bounds__(kNormThreads)
+    not_finite_kernel(unsigned long long* counts, const T* x, std::int64_t n) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * kNormThreads;
+  unsigned long long infinite = 0, nan = 0;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kNormThreads + threadIdx.x; i < n; i += stride) {
+    const unsigned bits = __float_as_uint(to_float(x[i])) & 0x7FFFFFFFU;
+    infinite += bits == 0x7F800000U ? 1 : 0;
+    nan += bits > 0x7F800000U ? 1 : 0;
+  }
+  if (infinite != 0) atomicAdd(counts, infinite);
+  if (nan != 0) atomicAdd(counts + 1, nan);
+}
+
 }  // namespace
 
 void adamw_step(const Context& on, float* master, float* m, float* v, Ptr param16, ConstPtr grad,
@@ -153,6 +169,19 @@ void squared_norm(const Context& on, double* sum, std::uint32_t* bad, ConstPtr x
   });
   add_partials<<<1, kNormThreads, 0, stream_of(on)>>>(sum, partial, pieces);
   check_launch("squared_norm");
+}
+
+void count_not_finite(const Context& on, NotFiniteCount* counts, ConstPtr x, std::int64_t n) {
+  static_assert(sizeof(NotFiniteCount) == 2 * sizeof(unsigned long long));
+  if (n == 0) return;
+  const std::int64_t blocks = (n + kLeastPiece - 1) / kLeastPiece;
+  const auto grid = static_cast<unsigned>(blocks < kMostPieces ? blocks : kMostPieces);
+  with_type("count_not_finite", x.type, [&](auto tag) {
+    using T = decltype(tag);
+    not_finite_kernel<<<grid, kNormThreads, 0, stream_of(on)>>>(reinterpret_cast<unsigned long long*>(counts),
+                                                                static_cast<const T*>(x.data), n);
+  });
+  check_launch("count_not_finite");
 }
 
 }  // namespace shardscope::kernels::cuda

@@ -3,7 +3,8 @@ from shardscope import _core
 
 NAMES = ("steps micro_steps phases modules param_status layout fetch_waits prefetches prefetch_reasons release_reasons trace "
          "fetch_counters collectives collective_ends collective_parts groups buckets flush_reasons reduce_waits memory "
-         "allocator transfers optimizer loss grad_norm learning_rate loss_scale tokens data_waits gates kernels nccl").split()
+         "allocator transfers optimizer loss grad_norm learning_rate loss_scale tokens data_waits gates kernels nccl "
+         "not_finite_gradients").split()
 BITS = {name: 1 << index for index, name in enumerate(NAMES)}
 ALWAYS = "steps micro_steps phases optimizer loss grad_norm learning_rate data_waits gates collectives collective_ends groups memory"
 SHARDED = "modules param_status layout fetch_waits prefetches release_reasons collective_parts buckets flush_reasons"
@@ -17,6 +18,8 @@ BY_FRAMEWORK = {
     "megatron": "modules layout fetch_waits collective_parts buckets flush_reasons loss_scale",
     "colossalai": "modules layout collective_parts buckets flush_reasons loss_scale",
 }
+# Whose gradients are looked at after an overflow, where they are on a CPU.
+LOOKED_AT = ("zero3", "zero12")
 # Reasons by framework; "" for all.
 WHY = {
     "": {"allocator": "on a CPU torch's allocator keeps no figures",
@@ -51,7 +54,8 @@ def recorded(kind, device="cpu"):
     mask = bits(ALWAYS) | bits(BY_FRAMEWORK[kind])
     if device.startswith("cuda"):
         return mask & ~bits("fetch_waits") | bits("allocator") | (0 if _core.gpu_library_missing() else bits("kernels"))
-    return mask | (bits("reduce_waits") if kind in ("zero12", "megatron") else 0)
+    return mask | (bits("reduce_waits") if kind in ("zero12", "megatron") else 0) | \
+        (bits("not_finite_gradients") if kind in LOOKED_AT else 0)
 
 
 def reasons(kind, device="cpu"):
@@ -60,6 +64,8 @@ def reasons(kind, device="cpu"):
         of_device = {"kernels": _core.gpu_library_missing(), "fetch_waits": "on a GPU a stream waits for a gather, which no hook sees"}
     else:
         of_device = {"kernels": "this run has no GPU"}
+    of_device["not_finite_gradients"] = "on a GPU the host would wait for every gradient that it looks at" \
+        if kind in LOOKED_AT else "only gradients of DeepSpeed's stages 1 to 3 are looked at after an overflow"
     tables = (WHY[""], WHY.get(kind, {}), of_device)
     seen, lacks = 0, []
     for table in tables:

@@ -37,6 +37,12 @@ class StepValues(_core.SessionState):
         """Of a run that scales its loss: whether this step was skipped for it."""
         emit(k.OVERFLOW, k.HOST, int(skipped), self.step, NO_ID, NO_ID, 0, 0)
 
+    def gradient_not_finite(self, param, infinite, nan, other_params):
+        """Of an overflow: the parameter's number, elements of it in this rank's partition that are infinite and that are NaN, and how
+        many further parameters of the partition are not finite. The order of backward is not known."""
+        emit(k.GRADIENT_NOT_FINITE, k.HOST, int(infinite > 0) | int(nan > 0) << 1, self.step, param, NO_ID, infinite + nan,
+             other_params)
+
     def loss_scale(self, value, hysteresis=NO_ID):
         """That this step's gradients were computed with. `hysteresis`: overflows that it still bears before it is lowered."""
         _values.take(value, lambda scale, step=self.step:

@@ -41,6 +41,7 @@
 #include "runtime/execution/events.h"
 #include "runtime/optim/gradient_norm.h"
 #include "runtime/optim/optimizer_state.h"
+#include "runtime/plan/checked_gradients.h"
 #include "runtime/plan/loss_scale.h"
 
 namespace shardscope::engine {
@@ -331,14 +332,40 @@ class Engine::Impl {
     published_ = Update::replaced;
   }
 
-  /// The gradients that this rank squares and checks: what it owns, or at stage 0, where every rank owns
+  /// Of the owned range, what this rank squares and checks: all of it, or at stage 0, where every rank owns
   /// everything, its part of that.
+  [[nodiscard]] plan::Range counted_range() const {
+    if (ownership_.stage() > 0) return {0, ownership_.owned_elems()};
+    return plan::partition_param(ownership_.owned_elems(), context_.world()).real_range(context_.rank());
+  }
   [[nodiscard]] optim::GradientParts counted_gradients() const {
     const optim::GradientParts owned = gradients_->owned();
     if (ownership_.stage() > 0) return owned;
-    const plan::Range range =
-        plan::partition_param(owned.device_elems, context_.world()).real_range(context_.rank());
+    const plan::Range range = counted_range();
     return {advance(owned.device, range.begin), range.size(), {}, 0};
+  }
+
+  /// The norm has found an element that is not finite: whose it is. Only now, so that a step whose gradients
+  /// are finite pays nothing for it; the host waits once for each parameter of the partition.
+  void name_not_finite() {
+    if (!ev::enabled(ev::detail_of(ev::EventKind::gradient_not_finite))) return;
+    const optim::GradientParts gradients = counted_gradients();
+    const plan::Range counted = counted_range();
+    plan::NotFiniteGradients found;
+    for (const plan::CheckedGradient& gradient :
+         plan::checked_gradients(ownership_, context_.rank(), counted, gradients_->backward_order())) {
+      const kernels::NotFiniteCount count = norm_.count_not_finite(
+          gradients, {gradient.owned.begin - counted.begin, gradient.owned.end - counted.begin});
+      found.add(gradient, static_cast<std::int64_t>(count.infinite), static_cast<std::int64_t>(count.nan));
+    }
+    if (!found.first()) return;
+    emit_host<ev::EventKind::gradient_not_finite>({.infinite = found.first()->infinite > 0,
+                                                   .nan = found.first()->nan > 0,
+                                                   .step = static_cast<std::uint32_t>(step_),
+                                                   .param = plan::raw(found.first()->param),
+                                                   .position = found.first()->position,
+                                                   .elems = found.first()->infinite + found.first()->nan,
+                                                   .other_params = found.other_params()});
   }
 
   /// Sum of squares, finiteness, stop request and losses: everything the host must know, with one wait.
@@ -349,6 +376,7 @@ class Engine::Impl {
     context_.device.copy_async(host_losses_.data(), losses_.data(), count * sizeof(float), compute());
     wait_for_compute();
     const optim::GradientNorm::Local local = norm_.read();
+    if (!local.finite) name_not_finite();
 
     const auto* losses = static_cast<const float*>(host_losses_.data());
     result.losses.assign(losses, losses + count);

@@ -130,6 +130,7 @@ void Gradients::begin_backward(Window window) {
   std::fill(ready_.begin(), ready_.end(), false);
   if (window.index > 0) return;
   std::fill(seen_in_window_.begin(), seen_in_window_.end(), false);
+  backward_order_.clear();
   begin_window();
 }
 
@@ -139,6 +140,7 @@ void Gradients::ready(plan::ParamId param) {
                            " is ready twice in one backward");
   }
   ready_[plan::raw(param)] = true;
+  if (!seen_in_window_[plan::raw(param)]) backward_order_.push_back(param);
   seen_in_window_[plan::raw(param)] = true;
   if (reduces_now()) prepare_reductions();
   joined(param);

@@ -87,6 +87,8 @@ class Gradients {
   virtual void release_owned() {}
   /// The optimizer step is queued: what only it needed is freed.
   virtual void end_step(std::uint32_t /*step*/) {}
+  /// Parameters with a gradient in this accumulation window, in the order in which backward completed them.
+  [[nodiscard]] const std::vector<plan::ParamId>& backward_order() const noexcept { return backward_order_; }
   /// Averaged over ranks and, through the loss scale, over micro-steps; laid out as plan::Ownership says,
   /// zero where there is padding. Complete once join_owned() was called.
   [[nodiscard]] virtual optim::GradientParts owned() const = 0;
@@ -177,6 +179,7 @@ class Gradients {
   Window window_;
   std::vector<bool> ready_;           ///< by ParamId, in this backward
   std::vector<bool> seen_in_window_;  ///< by ParamId, in this accumulation window
+  std::vector<plan::ParamId> backward_order_;
   std::int64_t open_elems_ = 0;
   bool prepared_ = false;                         ///< in this backward
   std::array<device::Buffer, 2> bucket_data_;     ///< [reduce_bucket_size] each; of the compute stream

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/ops.h"
+#include "runtime/execution/context.h"
 
 namespace shardscope::optim {
 
@@ -42,6 +42,35 @@ GradientNorm::Local GradientNorm::read() {
   summed_->host_wait();
   const auto* result = static_cast<const Result*>(copy_.data());
   return {result->sum + host_part_.sum, result->bad == 0 && host_part_.bad == 0};
+}
+
+kernels::NotFiniteCount GradientNorm::count_not_finite(const GradientParts& gradient, plan::Range range) {
+  // The memory of the result, which has been read.
+  static_assert(sizeof(kernels::NotFiniteCount) <= sizeof(Result));
+  kernels::NotFiniteCount total;
+  if (const plan::Range part = plan::intersect(range, {0, gradient.device_elems}); part.size() > 0) {
+    device::Stream& compute = device_.compute();
+    auto* counts = static_cast<kernels::NotFiniteCount*>(result_.data());
+    compute.run([counts, from = execution::advance(gradient.device, part.begin),
+                 elems = part.size()](const kernels::Exec& exec) {
+      kernels::fill_zero(exec, counts, sizeof *counts);
+      kernels::count_not_finite(exec, counts, from, elems);
+    });
+    device_.copy_async(copy_.data(), counts, sizeof *counts, compute);
+    compute.record(*copied_);
+    copied_->host_wait();
+    total = *static_cast<const kernels::NotFiniteCount*>(copy_.data());
+  }
+  const std::int64_t before = gradient.device_elems;
+  if (const plan::Range part = plan::intersect(range, {before, before + gradient.host_elems});
+      part.size() > 0) {
+    device::Stream& worker = device_.worker();
+    worker.run([&total, from = execution::advance(gradient.host, part.begin - before), elems = part.size()](
+                   const kernels::Exec& exec) { kernels::count_not_finite(exec, &total, from, elems); });
+    worker.record(*summed_);
+    summed_->host_wait();
+  }
+  return total;
 }
 
 Clipping clip(double sum_of_squares, double scale, double limit) noexcept {

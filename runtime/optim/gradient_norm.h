@@ -6,10 +6,11 @@
 #include <memory>
 #include <span>
 
-#include "kernels/types.h"
+#include "kernels/ops.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
 #include "runtime/optim/gradient_parts.h"
+#include "runtime/plan/partition.h"
 
 namespace shardscope::optim {
 
@@ -26,6 +27,9 @@ class GradientNorm {
   void queue(const GradientParts& gradient);
   /// Waits for them (and so for everything queued on the compute stream before).
   [[nodiscard]] Local read();
+  /// What of elements [range) of `gradient` is not finite. Waits for it: only to be called between read() and
+  /// the next queue(), where read() found something. Allocates nothing.
+  [[nodiscard]] kernels::NotFiniteCount count_not_finite(const GradientParts& gradient, plan::Range range);
 
  private:
   struct Result {

@@ -5,7 +5,9 @@ import random
 import re
 import subprocess
 import sys
+import types
 import unittest
+from unittest import mock
 
 import runs
 
@@ -89,7 +91,7 @@ class Numbers(unittest.TestCase):
         from shardscope import _records
         known = constants()
         for name, bit in _records.BITS.items():
-            self.assertEqual(bit & 0xFFFFFFFF, known[f"SHARDSCOPE_RECORDS_{name.upper()}"] & 0xFFFFFFFF, name)
+            self.assertEqual(bit, known[f"SHARDSCOPE_RECORDS_{name.upper()}"], name)
 
     def test_what_is_not_recorded_has_a_reason_and_what_is_has_none(self):
         from shardscope import _records
@@ -99,6 +101,91 @@ class Numbers(unittest.TestCase):
                 without |= mask
             self.assertEqual(_records.recorded(kind) & without, 0, kind)
             self.assertEqual(_records.recorded(kind) | without, (1 << len(_records.NAMES)) - 1, kind)
+
+
+class NotFinite(unittest.TestCase):
+    """The parameter that an overflow of DeepSpeed comes from, on optimizers that only look like its own."""
+    SIZES = (6, 5, 7, 4)
+
+    def setUp(self):
+        import torch
+        from shardscope.deepspeed import not_finite
+        self.params = [torch.zeros(size) for size in self.SIZES]
+        for number, param in enumerate(self.params):
+            param.ds_numel, param.ds_process_group = param.numel(), None
+            param.partition_numel = lambda elems=param.numel(): -(-elems // 2)
+        self.emitted = []
+        session = types.SimpleNamespace(in_step=True, params={id(param): number for number, param in enumerate(self.params)},
+                                        gradient_not_finite=lambda *values: self.emitted.append(values))
+        patched = mock.patch.object(not_finite, "session", session)
+        patched.start()
+        self.addCleanup(patched.stop)
+
+    def found(self, gradients, optimizer, rank):
+        from shardscope.deepspeed import not_finite
+        with mock.patch("torch.distributed.get_rank", lambda group=None: rank):
+            return not_finite.not_finite(gradients(types.SimpleNamespace(**optimizer)))
+
+    def flat(self, begin, elems):
+        """Of stages 1 and 2: what a partition of [begin, begin + elems) of all parameters one after the other has, by name."""
+        params, places, starts, at = [], {}, {}, 0
+        for param in self.params:
+            if at < begin + elems and at + param.numel() > begin:
+                params.append(param)
+                places[id(param)], starts[id(param)] = max(at - begin, 0), max(begin - at, 0)
+            at += param.numel()
+        return {"params_in_partition": [params], "real_dp_process_group": [None], "get_param_id": id,
+                "grad_partition_insertion_offset": [[{}, places]], "grad_start_offset": [[{}, starts]]}
+
+    def test_stages_1_and_2_by_place(self):
+        import torch
+        from shardscope.deepspeed.not_finite import of_stages_1_and_2
+        total = sum(self.SIZES)
+        for begin, elems in ((0, total), (3, 10), (11, 11), (8, 20)):  # the last one ends in padding
+            for offload in (False, True):
+                for bad in range(begin, min(begin + elems, total)):
+                    values = torch.ones(elems)
+                    values[bad - begin] = float("nan") if bad % 2 else float("-inf")
+                    made = self.flat(begin, elems)
+                    places = sorted(made["grad_partition_insertion_offset"][0][1].values()) + [min(elems, total - begin), elems]
+                    cut = [values[a:b] for a, b in itertools.pairwise(places)]
+                    single = types.SimpleNamespace(grad=values)
+                    found = self.found(of_stages_1_and_2, {**made, "cpu_offload": offload, "averaged_gradients": {} if offload else {0: cut},
+                                                           "single_partition_of_fp32_groups": [single]}, 1)
+                    owner = next(n for n, end in enumerate(itertools.accumulate(self.SIZES)) if bad < end)
+                    self.assertEqual(found, {owner: [1 - bad % 2, bad % 2]}, (begin, elems, offload, bad))
+
+    def test_stage_3_by_parameter_and_without_padding(self):
+        import torch
+        from shardscope.deepspeed.not_finite import of_stage_3
+        shards = [param.partition_numel() for param in self.params]
+        begins = [0, *itertools.accumulate(shards)]
+        for rank in (0, 1):
+            for offload in (False, True):
+                for number, param in enumerate(self.params):
+                    for index in range(shards[number]):
+                        values = torch.zeros(sum(shards))
+                        values[begins[number] + index] = float("inf")
+                        for one in self.params:
+                            one.requires_grad = True
+                        positions = {id(one): [0, begins[n], shards[n]] for n, one in enumerate(self.params)}
+                        optimizer = {"fp16_groups": [self.params], "offload_optimizer": offload, "get_param_id": id,
+                                     "fp32_partitioned_groups_flat": [types.SimpleNamespace(grad=values)], "grad_position": positions,
+                                     "averaged_gradients": {} if offload else {0: [values[a:b] for a, b in itertools.pairwise(begins)]}}
+                        real = rank * shards[number] + index < param.ds_numel
+                        self.assertEqual(self.found(of_stage_3, optimizer, rank), {number: [1, 0]} if real else {})
+
+    def test_the_last_of_the_model_is_named_after_an_overflow_only(self):
+        import torch
+        from shardscope.deepspeed import not_finite
+        gradients = [(self.params[0], torch.tensor([float("nan"), 1])), (self.params[2], torch.tensor([float("inf"), float("nan")])),
+                     (self.params[1], torch.tensor([1.0])), (self.params[0], torch.tensor([float("inf")]))]
+        not_finite.checked(types.SimpleNamespace(overflow=False), lambda _: gradients)
+        self.assertEqual(self.emitted, [])
+        not_finite.checked(types.SimpleNamespace(overflow=True), lambda _: gradients)
+        self.assertEqual(self.emitted, [(2, 1, 1, 1)])
+        not_finite.checked(types.SimpleNamespace(overflow=True), lambda _: [(p, g.to("meta")) for p, g in gradients])
+        self.assertEqual(self.emitted, [(2, 1, 1, 1)], "a gradient that is not in host memory was looked at")
 
 
 class Slices(unittest.TestCase):

@@ -3,7 +3,8 @@
 FRAMEWORK: ddp, fsdp1, fsdp2, zero0, zero1, zero2, zero3. Writes OUT.RANK: losses and gradient norms of every micro-step and step
 as exact texts, and a digest of the final weights' bytes; with census=1 the bytes of all tensors after
 each step; with evaluate=1 (DeepSpeed) two batches are evaluated after the second and after the third micro-step; with nvme=FOLDER (zero3)
-parameters and states of the optimizer go there. Knows nothing of Shardscope.
+parameters and states of the optimizer go there; with overflow=NAME (DeepSpeed) an element of that parameter's gradient is infinite in the second
+micro-step on rank 0. Knows nothing of Shardscope.
 """
 import gc
 import hashlib
@@ -53,7 +54,7 @@ def batch(index, rank):
 def options_of(arguments):
     options = {"steps": 3, "accumulate": 1, "reshard": 1, "dtype": "fp32", "checkpoint": 0, "offload": 0, "crash": 0,
                "loaders": 0, "sleep": 0.0, "census": 0, "replicas": 1, "groups": 0,
-               "evaluate": 0, "nvme": "", "width": WIDTH}
+               "evaluate": 0, "nvme": "", "width": WIDTH, "overflow": ""}
     for argument in arguments:
         name, value = argument.split("=")
         options[name] = type(options[name])(value)
@@ -175,11 +176,23 @@ def train_deepspeed(framework, options, rank):
               "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}}}
     if options["dtype"] == "bf16":
         config["bf16"] = {"enabled": True}
+    if options["dtype"] == "fp16":
+        deepspeed.get_accelerator().is_fp16_supported = lambda: True  # PyTorch computes in it on any CPU
+        config["fp16"] = {"enabled": True, "initial_scale_power": 4}
     engine, *_ = deepspeed.initialize(model=model, model_parameters=parameters_of(model, options), config=config)
     losses, norms, micro, bytes_held = [], [], 0, []
+
+    def overflow(gradient):
+        if micro == 1 and rank == 0:
+            gradient = gradient.clone()
+            gradient.view(-1)[-1] = float("inf")
+        return gradient
+
+    if options["overflow"]:
+        model.get_parameter(options["overflow"]).register_hook(overflow)
     for x, y in loader(options, rank):
-        if options["dtype"] == "bf16":
-            x = x.bfloat16()
+        if options["dtype"] != "fp32":
+            x = x.to(engine.module.last.weight.dtype)
         loss = engine(x, y)
         engine.backward(loss)
         engine.step()

@@ -120,6 +120,14 @@ TEST_F(CudaKernels, NormAndOverflow) {
         bad.read(&found, 0, sizeof found);
         EXPECT_EQ(found != 0, overflow);
         EXPECT_EQ(host_bad != 0, overflow);
+        kernels::NotFiniteCount not_finite{2, 3};
+        DeviceArray counts(*device, &not_finite, sizeof not_finite);
+        device->compute().run([&](const Exec& e) {
+          kernels::count_not_finite(e, static_cast<kernels::NotFiniteCount*>(counts.data()), x.on(e), n);
+        });
+        counts.read(&not_finite, 0, sizeof not_finite);
+        EXPECT_EQ(not_finite.infinite, overflow ? 3U : 2U);
+        EXPECT_EQ(not_finite.nan, 3U);
         if (overflow) continue;
         double total = 0;
         sum.read(&total, 0, sizeof total);

@@ -102,5 +102,23 @@ TEST_P(Optimizer, SquaredNormFindsEveryBadElement) {
   EXPECT_TRUE(std::isfinite(sum));
 }
 
+TEST_P(Optimizer, CountsInfinitiesAndNansApart) {
+  for (const DType type : kAllTypes) {
+    Array x(random_doubles(1100, 1), type);
+    NotFiniteCount counts{5, 7};
+    count_not_finite(exec, &counts, x, 1100);
+    EXPECT_EQ(counts.infinite, 5U);
+    EXPECT_EQ(counts.nan, 7U);
+    x.set(0, HUGE_VALF);
+    x.set(31, -HUGE_VALF);
+    x.set(1098, HUGE_VALF);
+    x.set(1023, std::nanf(""));
+    x.set(1099, -std::nanf(""));  // not looked at
+    count_not_finite(exec, &counts, x, 1099);
+    EXPECT_EQ(counts.infinite, 8U);
+    EXPECT_EQ(counts.nan, 8U);
+  }
+}
+
 }  // namespace
 }  // namespace shardscope::kernels::test

@@ -3,11 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/not_finite.h"
 #include "app/analysis/statistics.h"
+#include "instrumentation/capability.h"
 
 namespace shardscope::analysis::findings {
 
@@ -100,27 +106,59 @@ std::optional<double> static_scale(const store::Store& store) {
 
 }  // namespace
 
+namespace {
+
+/// Which parameter was first in the steps of `finding`: into its evidence, its rank and where to look.
+/// `concerns`: whether a step is one of them.
+void name_first_parameter(const Facts& facts, Finding& finding,
+                          const std::function<bool(std::uint32_t)>& concerns) {
+  std::vector<FirstNotFinite> firsts = first_not_finite(facts.store);
+  std::erase_if(firsts, [&](const FirstNotFinite& first) { return !concerns(first.fields.step); });
+  if (firsts.empty()) {
+    const auto why = ev::why_not_recorded(facts.store.tables(), ev::Capability::not_finite_gradients);
+    finding.evidence += fmt::format(" Which parameter was first is not known: {}.",
+                                    why.value_or("no event of these steps names it"));
+    return;
+  }
+  // The one that is first most often; of those alike the earliest.
+  std::map<std::uint32_t, std::size_t> count;
+  for (const FirstNotFinite& first : firsts) ++count[first.fields.param];
+  const FirstNotFinite& named = *std::ranges::max_element(
+      firsts, {}, [&](const FirstNotFinite& first) { return count[first.fields.param]; });
+  finding.evidence += " " + text_of(facts.store, named);
+  if (firsts.size() > 1) {
+    finding.evidence += fmt::format(" It was first in {} of {} steps in which one is named.",
+                                    count[named.fields.param], firsts.size());
+  }
+  finding.rank = named.rank;
+  finding.at_ns = named.at_ns;
+}
+
+}  // namespace
+
 void overflows(const Facts& facts, Found& found) {
   const store::Store& store = facts.store;
-  std::uint64_t skipped = 0;
+  std::set<std::uint32_t> skipped_steps;
   std::int64_t first_ns = 0;
   std::vector<double> scales;  // of the steps that have one
   for (const store::StepRow& step : store.steps()) {
     if (std::isfinite(step.loss_scale)) scales.push_back(step.loss_scale);
     if (!step.skipped) continue;
-    if (skipped++ == 0) first_ns = step.begin_ns;
+    if (skipped_steps.empty()) first_ns = step.begin_ns;
+    skipped_steps.insert(step.step);
   }
+  const std::uint64_t skipped = skipped_steps.size();
   if (skipped == 0) return;
   std::string evidence = "No loss scale was in use that could be lowered.";
   std::string next =
-      "A few at the start are normal; if they go on, look for the first parameter with inf or nan.";
+      "A few at the start are normal; if they go on, look at the first parameter with inf or nan.";
   if (const std::optional<double> fixed = static_scale(store)) {
     evidence = fmt::format("fp16.loss_scale keeps the scale at {:.15g}: it is not lowered after an overflow.",
                            *fixed);
     next = fmt::format(
         "Set fp16.loss_scale to 0, so that the scale is found and follows the gradients, or below {:.15g}; "
         "if "
-        "steps are still skipped, look for the first parameter with inf or nan.",
+        "steps are still skipped, look at the first parameter with inf or nan.",
         *fixed);
   } else if (!scales.empty() && *std::max_element(scales.begin(), scales.end()) > 1) {
     std::size_t falls = 0;
@@ -132,7 +170,6 @@ void overflows(const Facts& facts, Found& found) {
             : fmt::format("The loss scale was lowered {} time{}, to {:.15g} at the least.", falls,
                           falls == 1 ? "" : "s", *std::min_element(scales.begin(), scales.end()));
   }
-  evidence += " Gradients are judged as a whole, so that the events do not say which parameter was first.";
   Finding finding{skipped * 5 > store.steps().size() ? Severity::warning : Severity::info,
                   fmt::format("{} of {} steps were skipped after an overflow", skipped, store.steps().size()),
                   evidence,
@@ -140,6 +177,7 @@ void overflows(const Facts& facts, Found& found) {
                   first_ns,
                   ev::kNoId};
   finding.id = "overflow";
+  name_first_parameter(facts, finding, [&](std::uint32_t step) { return skipped_steps.contains(step); });
   found.add(std::move(finding));
 }
 
@@ -149,14 +187,16 @@ void loss_scale_floor(const Facts& facts, Found& found) {
   const nlohmann::json::json_pointer least("/fp16/min_loss_scale");
   if (!config.is_object() || !facts.zero_keys) return;
   const double floor = config.contains(least) && config[least].is_number() ? config[least].get<double>() : 1;
-  std::uint64_t skipped = 0, turns = 0;
+  std::set<std::uint32_t> skipped_steps;
+  std::uint64_t turns = 0;
   std::int64_t first_ns = 0;
   double before = NAN;
   bool fell = false;
   for (const store::StepRow& step : facts.store.steps()) {
     if (!std::isfinite(step.loss_scale)) continue;
     if (step.skipped && step.loss_scale <= floor && before <= floor) {
-      if (skipped++ == 0) first_ns = step.begin_ns;
+      if (skipped_steps.empty()) first_ns = step.begin_ns;
+      skipped_steps.insert(step.step);
     }
     if (step.loss_scale < before) fell = true;
     if (step.loss_scale > before && fell) {
@@ -166,15 +206,17 @@ void loss_scale_floor(const Facts& facts, Found& found) {
     before = step.loss_scale;
   }
   constexpr std::uint64_t kOscillates = 3;
-  if (skipped > 0) {
+  if (!skipped_steps.empty()) {
     Finding finding{
         Severity::error,
         fmt::format("The loss scale is at its least, {:.4g}, and steps are still skipped", floor),
-        fmt::format("{} steps were skipped at it: gradients overflow without any scale.", skipped),
-        "A smaller scale cannot help: look for the first parameter with inf or nan, lower the learning rate, "
+        fmt::format("{} steps were skipped at it: gradients overflow without any scale.",
+                    skipped_steps.size()),
+        "A smaller scale cannot help: look at the first parameter with inf or nan, lower the learning rate, "
         "or train in bf16, whose range is that of fp32.",
         first_ns};
     finding.id = "loss_scale_floor";
+    name_first_parameter(facts, finding, [&](std::uint32_t step) { return skipped_steps.contains(step); });
     found.add(std::move(finding));
   } else if (turns >= kOscillates && found.has("overflow")) {
     Finding finding{Severity::info, fmt::format("The loss scale falls and rises again: {} times", turns),

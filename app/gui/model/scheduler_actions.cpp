@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/analysis/decision_text.h"
+#include "app/analysis/not_finite.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/span_text.h"
@@ -159,6 +160,14 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
       action.kind = ActionKind::overflow;
       if (fields.any_rank == 0) return std::nullopt;  // the check was made, nothing overflowed
       action.text = "Overflow: the step is skipped";
+      return action;
+    }
+    case ev::EventKind::gradient_not_finite: {
+      const auto fields = ev::as<ev::EventKind::gradient_not_finite>(event);
+      action.kind = ActionKind::overflow;
+      action.param = fields.param;
+      action.text = "First gradient not finite: " + analysis::param_and_module(store, fields.param);
+      action.reason = analysis::elements_text(fields) + " in this rank's partition";
       return action;
     }
     default:

@@ -351,6 +351,16 @@ static inline void shardscope_micro_batch(uint32_t micro_step, uint32_t step, ui
   shardscope_record_(SHARDSCOPE_EVENT_MICRO_BATCH, SHARDSCOPE_LANE_HOST, 0, micro_step, step, samples, tokens,
       padding);
 }
+/* Of the gradients in this rank's partition that were infinite or NaN in a step, the one that backward
+   completed first. `position`: in the order in which backward completed them; absent: not known, `param` is
+   the last in order of ids. `elems`: of it in the partition, 0: at least one. `other_params`: further
+   parameters of the partition; -1: not counted. */
+static inline void shardscope_gradient_not_finite(uint8_t infinite, uint8_t nan, uint32_t step,
+    uint32_t param, uint32_t position, int64_t elems, int64_t other_params) {
+  shardscope_record_(SHARDSCOPE_EVENT_GRADIENT_NOT_FINITE, SHARDSCOPE_LANE_HOST,
+      (uint8_t)((uint32_t)(infinite != 0) | (uint32_t)(nan != 0) << 1), step, param, position, elems,
+      other_params);
+}
 /* end of what is written */
 /* clang-format on */
 

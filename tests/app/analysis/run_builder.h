@@ -68,6 +68,16 @@ class RunBuilder {
       tables.not_recorded.push_back({ev::bit_of(capability), why});
     });
   }
+  /// `change`, of the tables of each rank.
+  template <typename Change>
+  void change_tables(const Change& change) {
+    for (std::uint32_t rank = 0; rank < events_.size(); ++rank) {
+      ev::RunTables tables = store_.tables();
+      tables.rank = rank;
+      change(tables);
+      store_.set_tables(rank, tables);
+    }
+  }
   /// Before what is added next to a rank so many events were dropped.
   void drop(std::uint32_t rank, std::uint64_t events) { dropped_[rank] = events; }
   /// The store with everything added so far; more may be added and built again. Events are sorted by time,
@@ -89,15 +99,6 @@ class RunBuilder {
   }
 
  private:
-  template <typename Change>
-  void change_tables(const Change& change) {
-    for (std::uint32_t rank = 0; rank < events_.size(); ++rank) {
-      ev::RunTables tables = store_.tables();
-      tables.rank = rank;
-      change(tables);
-      store_.set_tables(rank, tables);
-    }
-  }
   store::Store store_;
   std::vector<std::vector<ev::Event>> events_;
   std::vector<std::uint64_t> sequences_;  ///< of each rank's next chunk

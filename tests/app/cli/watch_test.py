@@ -66,6 +66,9 @@ class Watch(CommandTest):
         self.assertEqual(skipped, [step for (step,) in rows])
         self.assertGreater(len(skipped), 0)
         self.assertEqual(marks.read_text().splitlines()[-1], f"skipped_step {skipped[-1]}")
+        # Backward comes to the last layer first, and there they overflow.
+        overflow, = (finding for finding in read("findings", recording) if finding["id"] == "overflow")
+        self.assertRegex(overflow["evidence"], r"in the order of backward, was that of out\.\w+ \(module out\) on rank 0: \d+ element")
         self.assertLess(said.index("requesting detail steps"), said.index("requesting detail params"))
 
     def test_a_failed_rank_is_the_exit_code_whatever_is_filtered(self):

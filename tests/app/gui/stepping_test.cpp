@@ -144,6 +144,7 @@ TEST(SchedulerActions, OfAnUpdateSayWhatItDidAndWhy) {
   add(ev::EventKind::deferred_update, 1, kNone, 9, kNone, 16);
   add(ev::EventKind::feedback_reset, 0, 9, 2, kNone, 500);
   add(ev::EventKind::micro_batch, 0, 9, 3, 4, 43, 5);
+  add(ev::EventKind::gradient_not_finite, 3, 9, 0, 1, 7, 2);
   store.ingest(chunk);
   std::vector<std::pair<std::string, std::string>> said;
   for (const SchedulerAction& action : scheduler_actions(store, 0, 0, store.end_ns() + 1))
@@ -160,7 +161,8 @@ TEST(SchedulerActions, OfAnUpdateSayWhatItDidAndWhy) {
           {"Deferred update begins: gradients of 1 step", ""},
           {"Deferred update published", ""},
           {"Error feedback reset: 2 parameters, 500 elements", "reset_T is over"},
-          {"Micro-batch of 4 x 12", "5 of 48 positions are padding"}}));
+          {"Micro-batch of 4 x 12", "5 of 48 positions are padding"},
+          {"First gradient not finite: fc.weight", "7 elements infinite or NaN in this rank's partition"}}));
 }
 
 TEST(SchedulingAtGate, FindsTheDifferenceFromAGateOn) {

@@ -154,6 +154,9 @@ void adamw_step(const Context& on, float* master, float* m, float* v, Ptr param1
 void squared_norm(const Context& on, double* sum, std::uint32_t* bad, ConstPtr x, i64 n) {
   SHARDSCOPE_QUEUE(squared_norm, sum, bad, x, n);
 }
+void count_not_finite(const Context& on, NotFiniteCount* counts, ConstPtr x, i64 n) {
+  SHARDSCOPE_QUEUE(count_not_finite, counts, x, n);
+}
 void cast(const Context& on, Ptr dst, ConstPtr src, i64 n) { SHARDSCOPE_QUEUE(cast, 1, dst, src, n); }
 void fill_zero(const Context& on, void* data, std::size_t bytes) { SHARDSCOPE_QUEUE(fill_zero, data, bytes); }
 void scale(const Context& on, Ptr x, float factor, i64 n) { SHARDSCOPE_QUEUE(scale, 1, x, factor, n); }

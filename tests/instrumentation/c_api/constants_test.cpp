@@ -145,6 +145,7 @@ TEST(Constants, AreTheWholeOfTheEnumerations) {
   EXPECT_EQ(ev::bit_of(ev::Capability::collective_ends), SHARDSCOPE_RECORDS_COLLECTIVE_ENDS);
   EXPECT_EQ(ev::bit_of(ev::Capability::memory), SHARDSCOPE_RECORDS_MEMORY);
   EXPECT_EQ(ev::bit_of(ev::Capability::nccl), SHARDSCOPE_RECORDS_NCCL);
+  EXPECT_EQ(ev::bit_of(ev::Capability::not_finite_gradients), SHARDSCOPE_RECORDS_NOT_FINITE_GRADIENTS);
   EXPECT_EQ(shardscope_group_sequence(3, 9), ev::group_sequence(3, 9));
   EXPECT_EQ(ev::group_of(shardscope_group_code(SHARDSCOPE_I64, 3)), 3U);
   for (const test::Enumerator& capability : test::enumerators<ev::Capability>())

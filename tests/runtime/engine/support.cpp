@@ -64,7 +64,7 @@ class CountingCommunicator final : public comm::Communicator {
     }
     see();
     inner_->reduce_scatter(parts, type, factor, stream, label);
-    for (const auto& part : parts) overflow(part.out, part.shard_elems, type, stream);
+    for (const auto& part : parts) overflow(part.param, part.out, part.shard_elems, type, stream);
   }
   void reduce(std::span<const comm::ReducePart> parts, kernels::DType type, float factor,
               device::Stream& stream, comm::CollectiveLabel label) override {
@@ -80,7 +80,7 @@ class CountingCommunicator final : public comm::Communicator {
     see();
     inner_->reduce(parts, type, factor, stream, label);
     for (const auto& part : parts) {
-      if (part.root == rank()) overflow(part.out, part.elems, type, stream);
+      if (part.root == rank()) overflow(part.param, part.out, part.elems, type, stream);
     }
   }
   void all_reduce(std::span<const comm::AllReducePart> parts, kernels::DType type, float factor,
@@ -95,7 +95,7 @@ class CountingCommunicator final : public comm::Communicator {
           type, label);
     see();
     inner_->all_reduce(parts, type, factor, stream, label);
-    for (const auto& part : parts) overflow(part.data, part.elems, type, stream);
+    for (const auto& part : parts) overflow(part.param, part.data, part.elems, type, stream);
   }
   void all_reduce_host(std::span<double> values) override {
     // The engine's one call of a step: norm and flags, when the gradients are complete.
@@ -118,11 +118,13 @@ class CountingCommunicator final : public comm::Communicator {
   void barrier_host() override { inner_->barrier_host(); }
 
   std::function<void()> on_all_reduce_host;
-  bool overflows = false;  ///< what reductions leave on this rank is infinite
+  bool overflows = false;                     ///< what reductions leave on this rank is infinite
+  std::optional<plan::ParamId> overflows_in;  ///< only of this parameter
 
  private:
-  void overflow(void* data, std::int64_t elems, kernels::DType type, device::Stream& stream) const {
-    if (!overflows || elems == 0) return;
+  void overflow(std::uint32_t param, void* data, std::int64_t elems, kernels::DType type,
+                device::Stream& stream) const {
+    if (!overflows || elems == 0 || (overflows_in && plan::raw(*overflows_in) != param)) return;
     stream.run([=](const kernels::Exec&) {
       if (type == kernels::DType::f32) {
         std::fill_n(static_cast<float*>(data), elems, std::numeric_limits<float>::infinity());
@@ -201,6 +203,7 @@ TrainingRun train(const RunSpec& spec) {
     CountingCommunicator gather(copy.make_communicator("gather"), out, device.memory(), config.zero.stage);
     CountingCommunicator reduce(copy.make_communicator("reduce"), out, device.memory(), config.zero.stage);
     reduce.overflows = spec.overflows_on == world.rank();
+    reduce.overflows_in = spec.overflows_in;
     CountingCommunicator control(copy.make_communicator("control"), out, device.memory(), config.zero.stage);
     instrumentation::GateKeeper gates;
     const comm::ZeroCommunicators groups(config.zero, {copy.size(), copy.node_size()}, copy.rank(),

@@ -34,6 +34,8 @@ struct RunSpec {
   kernels::Backend backend = kernels::Backend::cpu;
   /// What this rank gets out of a reduction is infinite, and nothing else is.
   std::optional<std::uint32_t> overflows_on;
+  /// Where set: of this parameter alone (not of an all-reduce).
+  std::optional<plan::ParamId> overflows_in;
   /// Called on every rank before training, with its context and its rank in the run.
   std::function<void(const Context&, std::uint32_t rank)> prepare;
   /// Called on every rank once the gradients of a step are complete, before the optimizer.
