@@ -81,7 +81,7 @@ class Follower {
 
   void take(const Visit& visit) {
     switch (visit.kind) {
-      // In this order: the stack has the module before it fetches, and `ends_` counts its inputs anew.
+      // `ends_` counts a module's inputs anew with each forward.
       case VisitKind::pre_forward:
         ends_.forward(visit.module);
         stack_.enter(visit.module);
