@@ -36,6 +36,8 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   std::int64_t step = 0;
   if (name.rfind(kPrefix, 0) != 0) return std::nullopt;
   const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  // name_of() again: "step-007" or "step-+7" is not what this program writes, and would not be found under
+  // its number.
   if (error != std::errc{} || end != name.data() + name.size() || name != name_of(step)) return std::nullopt;
   return step;
 }
@@ -49,6 +51,7 @@ class OpenFile {
   ~OpenFile() { ::close(fd_); }
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
+  // A write may be partial or interrupted.
   void write(std::string_view text) const {
     while (!text.empty()) {
       const ssize_t done = ::write(fd_, text.data(), text.size());
@@ -66,6 +69,7 @@ class OpenFile {
   int fd_;
 };
 
+// Flushed before this returns: whoever names the file afterwards names something whole.
 void write_file(const fs::path& path, std::string_view text) {
   const OpenFile file(path, O_WRONLY | O_CREAT | O_TRUNC);
   file.write(text);
@@ -91,6 +95,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     names.push_back(entry->path().filename().string());
   }
+  // A folder that is not there holds nothing.
   if (error && error != std::errc::no_such_file_or_directory)
     fail(folder, "cannot be read as a folder of checkpoints", error.value());
   std::sort(names.begin(), names.end());
@@ -106,6 +111,7 @@ fs::path CheckpointFolder::whole(std::int64_t step) const { return folder_ / nam
 
 void CheckpointFolder::begin(std::int64_t step) const {
   for (const std::string& name : names_in(folder_)) {
+    // What a killed run left: partial folders, those that lost their name, and the text of `latest`.
     if (name.rfind(".step-", 0) == 0) delete_all(folder_ / name);
   }
   std::error_code error;
@@ -117,9 +123,12 @@ void CheckpointFolder::begin(std::int64_t step) const {
 void CheckpointFolder::commit(const Manifest& manifest) const {
   const std::int64_t step = manifest.progress.step;
   write_file(partial(step) / kManifestName, to_text(manifest));
+  // Names of all files are on the disk before the folder gets its own.
   flush_folder(partial(step));
 
   // See [Note: a checkpoint appears at once].
+  // A run that was continued from an earlier step comes to this one again. A rename cannot replace a folder
+  // that is not empty.
   const bool replaces = fs::exists(whole(step));
   if (!replaces) {
     give_name(partial(step), whole(step));
@@ -127,11 +136,15 @@ void CheckpointFolder::commit(const Manifest& manifest) const {
              0) {
     fail(whole(step), "is there already and cannot be exchanged; remove it or save to another folder", errno);
   }
+  // The folder's name before `latest` says it.
   flush_folder(folder_);
   const fs::path latest = folder_ / ".step-latest.partial";
+  // Beside it and renamed: `latest` is never half-written.
   write_file(latest, name_of(step) + "\n");
   give_name(latest, folder_ / kLatest);
   flush_folder(folder_);
+  // After the exchange the old checkpoint has the partial name. Last: until `latest` is right nothing is
+  // deleted.
   if (replaces) delete_all(partial(step));
 }
 
@@ -147,8 +160,10 @@ void CheckpointFolder::prune(std::int64_t step, std::int64_t keep) const {
     if (const auto found = step_of(name); found && *found <= step) steps.push_back(*found);
   }
   std::sort(steps.rbegin(), steps.rend());
+  // Newest first: those behind the first `keep`.
   for (std::size_t i = static_cast<std::size_t>(keep); i < steps.size(); ++i) {
     const fs::path removed = folder_ / ("." + name_of(steps[i]) + ".removed");
+    // Loses its name first: a folder that is being deleted must not look like a checkpoint.
     give_name(whole(steps[i]), removed);
     delete_all(removed);
   }
@@ -157,6 +172,7 @@ void CheckpointFolder::prune(std::int64_t step, std::int64_t keep) const {
 bool CheckpointFolder::holds_checkpoint() const { return fs::exists(folder_ / kLatest); }
 
 fs::path find_checkpoint(const fs::path& path) {
+  // One checkpoint's own folder.
   if (fs::exists(path / kManifestName)) return path;
   std::ifstream file(path / kLatest);
   std::string name;
@@ -168,6 +184,7 @@ fs::path find_checkpoint(const fs::path& path) {
     throw CheckpointError("checkpoint: " + path.string() + ": holds no checkpoint (neither " + kManifestName +
                           " nor " + kLatest + ")" + found + "; give the folder that --checkpoint wrote");
   }
+  // What `latest` says is not followed anywhere else than to a checkpoint beside it.
   if (!step_of(name) || !fs::exists(path / name / kManifestName)) {
     throw CheckpointError("checkpoint: " + (path / kLatest).string() + ": names \"" + name +
                           "\", which is no checkpoint; give one as " + path.string() + "/step-N");

@@ -24,6 +24,8 @@ std::size_t bytes_of(TensorType type) {
   }
 }
 
+// pwrite() may write less than it was given, and signals may interrupt it. At an offset, since tensors are
+// written in any order.
 void write_all(int file, const void* data, std::size_t bytes, std::size_t offset, const std::string& path) {
   const auto* at = static_cast<const char*>(data);
   while (bytes > 0) {
@@ -60,7 +62,9 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<
                                      const std::map<std::string, std::string>& metadata)
     : path_(path), temporary_(path + ".partial") {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  // Strings only, as the format allows no others.
   if (!metadata.empty()) header["__metadata__"] = metadata;
+  // Offsets from the data's begin, one tensor behind the other without holes, as the format wants it.
   std::size_t at = 0;
   for (const TensorSpec& spec : tensors) {
     TensorInfo tensor;
@@ -73,6 +77,7 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<
     tensor.begin = at;
     at += static_cast<std::size_t>(tensor.elems) * bytes_of(spec.type);
     tensor.end = at;
+    // ordered: names in the order of `tensors`.
     header[spec.name] = {
         {"dtype", tensor.type_name}, {"shape", tensor.shape}, {"data_offsets", {tensor.begin, tensor.end}}};
     tensors_.push_back(std::move(tensor));
@@ -88,10 +93,13 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<
   }
   // A constructor that throws has no destructor.
   Unfinished unfinished(file_, temporary_);
+  // Length of the header in 8 bytes, little-endian.
   std::string prefix;
   for (std::size_t i = 0; i < 8; ++i) prefix.push_back(static_cast<char>((text.size() >> (8 * i)) & 0xFF));
   write_all(file_, prefix.data(), prefix.size(), 0, path_);
   write_all(file_, text.data(), text.size(), prefix.size(), path_);
+  // The whole size at once: tensors are written in any order. The file may be sparse, so a full disk can
+  // still show later.
   if (::ftruncate(file_, static_cast<off_t>(data_begin_ + at)) != 0) {
     throw CheckpointError("weights: " + path + ": cannot reserve " + std::to_string(at) +
                           " bytes: " + std::strerror(errno));
@@ -99,6 +107,7 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<
   unfinished.keep();
 }
 
+// Not finished: nothing is left behind.
 SafetensorsWriter::~SafetensorsWriter() {
   if (file_ < 0) return;
   ::close(file_);
@@ -115,6 +124,7 @@ void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::span<
   const std::size_t offset = data_begin_ + info.begin + static_cast<std::size_t>(first) * bytes_of(info.type);
   if (info.type == TensorType::f32)
     return write_all(file_, values.data(), values.size_bytes(), offset, path_);
+  // Of these values alone: there is no second copy of the model.
   std::vector<std::uint16_t> rounded(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     rounded[i] = info.type == TensorType::bf16 ? base::to_bf16(values[i]) : base::to_f16(values[i]);
@@ -132,10 +142,12 @@ void SafetensorsWriter::write_integers(std::size_t tensor, std::span<const std::
 }
 
 void SafetensorsWriter::finish() {
+  // Before the rename: a name must not refer to data that a loss of power could take.
   if (::fsync(file_) != 0)
     throw CheckpointError("weights: " + path_ + ": cannot flush: " + std::strerror(errno));
   ::close(file_);
   file_ = -1;
+  // Replaces a file of that name in one step.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const std::string reason = std::strerror(errno);
     ::unlink(temporary_.c_str());
