@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A file with the name of a folder in one line.
 constexpr const char* kLatest = "latest";
 
 [[noreturn]] void fail(const fs::path& path, const std::string& what, int code) {
@@ -83,6 +84,7 @@ void give_name(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail(to, "cannot be given its name", errno);
 }
 
+// Of a folder that is not there this is no error.
 void delete_all(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
@@ -98,6 +100,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   // A folder that is not there holds nothing.
   if (error && error != std::errc::no_such_file_or_directory)
     fail(folder, "cannot be read as a folder of checkpoints", error.value());
+  // A listing has no order; messages and what is deleted first should not depend on it.
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -148,6 +151,7 @@ void CheckpointFolder::commit(const Manifest& manifest) const {
   if (replaces) delete_all(partial(step));
 }
 
+// No flush: what is left after a loss of power is removed by the next save.
 void CheckpointFolder::discard(std::int64_t step) const noexcept {
   std::error_code ignored;  // another failure is being reported
   fs::remove_all(partial(step), ignored);

@@ -104,12 +104,14 @@ class CheckpointReader::File {
   }
 
  private:
+  // By name: which tensors there are depends on the run.
   static const TensorInfo* find(const SafetensorsHeader& header, const char* name) {
     const auto found = std::find_if(header.tensors.begin(), header.tensors.end(),
                                     [&](const TensorInfo& tensor) { return tensor.name == name; });
     return found == header.tensors.end() ? nullptr : &*found;
   }
 
+  // Not read: of a file that another rank wrote often a small part is needed.
   static base::MappedFile map(const std::string& path) {
     try {
       return base::MappedFile(path);
@@ -172,6 +174,8 @@ CheckpointReader::CheckpointReader(const fs::path& path)
   // Every parameter is tiled by its pieces: read() then needs no look for holes.
   for (std::size_t param = 0; param < pieces_.size(); ++param) {
     std::vector<Piece>& pieces = pieces_[param];
+    // Files are in the order of ranks: in the first layout of stage 1 (S1) a parameter may begin on a later
+    // rank than it ends on.
     std::sort(pieces.begin(), pieces.end(),
               [](const Piece& a, const Piece& b) { return a.offset < b.offset; });
     std::int64_t covered = 0;
@@ -191,6 +195,7 @@ void CheckpointReader::require_model(const plan::ModelPlan& model) const {
   const std::size_t most = std::max(model.params.size(), manifest_.params.size());
   // Up to a length that can be read: of a model that is quite another one every parameter differs.
   for (std::size_t i = 0; i < most && problems.size() < 400; ++i) {
+    // Position by position: ids are places in this list, so a parameter more in front shifts all others.
     const SavedParam* saved = i < manifest_.params.size() ? &manifest_.params[i] : nullptr;
     const plan::ParamPlan* wanted = i < model.params.size() ? &model.params[i] : nullptr;
     if (saved != nullptr && wanted != nullptr && saved->name == wanted->name &&

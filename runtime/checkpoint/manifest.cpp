@@ -54,6 +54,7 @@ void describe_node(std::ostream& out, const plan::NodeSpec& node) {
   out << '(' << static_cast<int>(node.kind) << ' ' << node.name << ' ' << node.functional << ' ' << node.in
       << ' ' << node.out << ' ' << node.bias << ' ' << std::hexfloat << node.epsilon << ' ' << node.heads
       << ' ' << static_cast<int>(node.lookup) << ' ' << node.weight_of << ' ' << node.target;
+  // What a conditional leaves out is a part of the function that is learned.
   for (const std::int64_t iteration : node.skip_iterations) out << " skip " << iteration;
   for (const plan::NodeSpec& child : node.children) describe_node(out, child);
   out << ')';
@@ -108,6 +109,7 @@ SavedParam read_param(const Json& json) {
 std::string bits(double value) { return hex(std::bit_cast<std::uint64_t>(value)); }
 
 Json zenflow_json(const plan::ZenFlowProgress& zenflow) {
+  // By matrix, in the order of the parameters.
   const auto list = [](const std::vector<double>& values) {
     Json all = Json::array();
     for (const double value : values) all.push_back(bits(value));
@@ -170,6 +172,7 @@ Manifest read(const Json& json) {
   // The fingerprint of the data is hex like all others; the seed is a number that a user gave.
   manifest.data = {count(data, "epoch"), count(data, "position"), count(data, "samples"),
                    data.at("seed").get<std::uint64_t>(), from_hex(data.at("fingerprint").get<std::string>())};
+  // As it was written with. Readers take any world and stage: the slices say where everything is.
   manifest.world = json.at("world").get<std::uint32_t>();
   manifest.stage = json.at("stage").get<std::uint32_t>();
   manifest.type = json.at("type").get<std::string>();

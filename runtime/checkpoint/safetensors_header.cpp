@@ -28,6 +28,7 @@ constexpr TypeEntry kTypes[] = {
     {TensorType::other, "BOOL", 1}, {TensorType::other, "F8_E4M3", 1}, {TensorType::other, "F8_E5M2", 1},
 };
 
+// The path is put before it by whoever opened the file.
 [[noreturn]] void fail(const std::string& text) {
   throw CheckpointError("not a valid safetensors file: " + text);
 }
@@ -55,6 +56,7 @@ std::size_t to_size(const std::string& name, const char* what, const nlohmann::j
 TensorInfo read_tensor(const std::string& name, const nlohmann::json& entry, std::size_t data_bytes) {
   TensorInfo tensor;
   tensor.name = name;
+  // Each key is looked for before its value is taken: a parser's exception would say nothing of the tensor.
   if (!entry.is_object()) fail("tensor \"" + name + "\" is not described by an object");
   const auto type = entry.find("dtype");
   const auto shape = entry.find("shape");
@@ -108,6 +110,7 @@ void check_layout(const std::vector<TensorInfo>& tensors, std::size_t data_bytes
 
 const char* to_string(TensorType type) noexcept {
   for (const TypeEntry& entry : kTypes) {
+    // Several names share `other`, so that none of them is its name.
     if (entry.type == type && type != TensorType::other) return entry.name;
   }
   return "other";

@@ -122,6 +122,7 @@ void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::span<
                           std::to_string(first));
   }
   const std::size_t offset = data_begin_ + info.begin + static_cast<std::size_t>(first) * bytes_of(info.type);
+  // As it lies in memory: the format is little-endian, as the machines that this runs on.
   if (info.type == TensorType::f32)
     return write_all(file_, values.data(), values.size_bytes(), offset, path_);
   // Of these values alone: there is no second copy of the model.
@@ -134,6 +135,7 @@ void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::span<
 
 void SafetensorsWriter::write_integers(std::size_t tensor, std::span<const std::int32_t> values) {
   const TensorInfo& info = tensors_.at(tensor);
+  // All of it in one call: lists of columns are small.
   if (info.type != TensorType::i32 || static_cast<std::int64_t>(values.size()) != info.elems) {
     throw CheckpointError("weights: tensor \"" + info.name + "\" is " + std::to_string(info.elems) + " of " +
                           info.type_name + ", not " + std::to_string(values.size()) + " integers");
@@ -149,6 +151,7 @@ void SafetensorsWriter::finish() {
   file_ = -1;
   // Replaces a file of that name in one step.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    // Before unlink(), which may set errno.
     const std::string reason = std::strerror(errno);
     ::unlink(temporary_.c_str());
     throw CheckpointError("weights: " + path_ + ": cannot be given its name: " + reason);

@@ -123,6 +123,7 @@ class Engine::Impl {
 
   [[nodiscard]] checkpoint::Progress progress() const {
     checkpoint::Progress progress{step_, micro_step_, updates_, std::nullopt, optimizer_->zenflow()};
+    // A static scale is a setting, not progress.
     if (scaler_.dynamic()) progress.loss_scaler = scaler_.save();
     return progress;
   }
@@ -195,6 +196,7 @@ class Engine::Impl {
     // The last step made, not the next one: an evaluation measures its weights.
     const std::int64_t made = step_ - 1;
     const auto step_id = static_cast<std::uint32_t>(made);
+    // fp32, one loss for each batch; read back once at the end.
     const std::size_t bytes = static_cast<std::size_t>(batches) * sizeof(float);
     const device::MemoryTag tag{ev::MemoryCategory::temporary, ev::kNoId};
     const device::Buffer losses = context_.device.memory().allocate(bytes, tag, compute());
@@ -226,6 +228,7 @@ class Engine::Impl {
   }
 
   void consolidate(const TakeParam& take) { collect_weights(context_, ownership_, states_, take); }
+  // Published only if some master weights changed: it is a gather and a wait on every rank.
   void with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
                      const UseGathered& use) {
     if (gathered_.with(params, modifier, use)) publish();

@@ -72,6 +72,7 @@ void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev
       shard = advance(whole, partition.shard_elems * place).data;
       loads.push_back({id, shard});
     }
+    // Before emit_status(), which says it.
     param.gather = gather.id;
     param.cause = cause;
     // What the wait's event says it waits for: bytes of the whole, not of what this rank receives.
@@ -96,6 +97,7 @@ void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev
   } else {
     path_.gather(parts, {plan::raw(gather.id)});
   }
+  // Ignored where the gather is not watched.
   watch_.ended(gather.id);
   // Recorded behind every way that the gather took: one event stands for all its parameters (P13a).
   issued.done = events_.take();

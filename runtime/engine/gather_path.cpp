@@ -29,6 +29,7 @@ comm::Communicator& primary_comm(const Context& context) {
   return *gather_groups_of(context).shard_gather;
 }
 
+/// By ParamId: of whose parameters the secondary copy is int8 (P17, C11a).
 std::vector<bool> int8_copies(const Context& context, const plan::Ownership& ownership) {
   std::vector<std::int64_t> elems;
   for (const plan::ParamPlan& param : context.model.params) elems.push_back(param.elems);
@@ -120,6 +121,7 @@ void GatherPath::gather_flat(const Parts& parts, comm::CollectiveLabel label) {
   std::int64_t row = 0;
   for (const Part& part : parts) row += shard_elems(part.param);
   const std::size_t row_bytes = context_.bytes_of(row);
+  // Freed at the end of this function, in the order of the gather stream: behind the copies out of it.
   const device::Buffer flat =
       allocate(row_bytes * comm_.world(), ev::MemoryCategory::gather_buffer, ev::kNoId);
   auto* data = static_cast<std::byte*>(flat.data());

@@ -32,6 +32,7 @@ GatheredParameters::GatheredParameters(const Context& context, const plan::Owner
 }
 
 void GatheredParameters::check(std::span<const ParamId> params, std::optional<std::uint32_t> modifier) const {
+  // Every rank refuses alike: the arguments are the same on all of them.
   if (modifier && *modifier >= context_.world()) {
     throw std::invalid_argument("gathered parameters: modifier rank " + std::to_string(*modifier) +
                                 " is not in a world of " + std::to_string(context_.world()));
@@ -71,6 +72,7 @@ bool GatheredParameters::with(std::span<const ParamId> params, std::optional<std
     use(whole);
     // After `use` and only where it did not throw: half-made changes are not sent.
     if (modifier) {
+      // In the order of `params`, the same on every rank.
       for (const Engine::Gathered& param : whole) take_changes(param, *modifier);
     }
   } catch (...) {
@@ -116,6 +118,7 @@ std::span<float> GatheredParameters::gather(ParamId param) {
 
 bool GatheredParameters::partition(ParamId param, bool updated) {
   const auto found = by_call_.find(param);
+  // with() gathers as well, but gives back by itself.
   if (found == by_call_.end()) {
     throw std::logic_error("partition: parameter " + std::to_string(plan::raw(param)) +
                            " is not whole by a call of all_gather");

@@ -78,6 +78,7 @@ void Gradients::prepare_reductions() {
   prepare_owned();
   if (!buffered()) return;
   const plan::ZeroConfig& zero = context_.config.zero;
+  // DeepSpeed's stage 3 has one buffer, whatever overlap_comm says.
   const std::uint32_t buffers = ownership_.stage() == 3 ? 1 : plan::bucket_buffers(zero.overlap(), true);
   for (std::uint32_t i = 0; i < buffers; ++i) {
     // In stage 3 they stay for good.
@@ -108,6 +109,7 @@ void Gradients::end_buffers() {
 Gradients::Scaling Gradients::make_scaling(const plan::ZeroConfig& zero, std::uint32_t world) noexcept {
   const auto ranks = static_cast<double>(world);
   if (zero.prescale_gradients) return {static_cast<float>(1 / ranks), 1};
+  // before * after is 1 / ranks in either case.
   const double divisor = zero.gradient_predivide_factor;
   return {static_cast<float>(1 / divisor), static_cast<float>(divisor / ranks)};
 }
@@ -216,6 +218,7 @@ void Gradients::end_backward() {
   const ev::nvtx::FunctionRange range(ev::nvtx::Function::gradient_epilogue);
   std::vector<plan::ParamId> unused;
   for (const plan::ParamPlan& param : context_.model.params) {
+    // Frozen parameters have no gradient that could be missed.
     if (param.trainable && !ready_[plan::raw(param.id)]) unused.push_back(param.id);
   }
   // Before anything is reduced: what is refused has not reached another rank.
@@ -309,6 +312,7 @@ void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
   events_.order(context_.device.compute(), context_.device.reduce());
   Outstanding issued;
   issued.bucket = bucket;
+  // As they travel, for the event of the wait.
   issued.bytes = static_cast<std::int64_t>(bytes_of(elems, context_.wire_type()));
   device::Stream& last = queue(issued.held);
   issued.done = events_.take();

@@ -20,6 +20,7 @@ LeafGradients::LeafGradients(const Context& context, Gradients& gradients)
   if (context.config.zero.stage != 3) return;
   params_ = plan::leaf_gradients(context.model);
   for (const plan::ModulePlan& module : context.model.modules) {
+    // A parameter has one leaf at most: plan::leaf_gradients() gives those alone that nothing outside uses.
     for (const ParamId param : params_[plan::raw(module.id)]) leaf_of_[plan::raw(param)] = module.id;
   }
 }
@@ -60,6 +61,7 @@ void LeafGradients::give(ModuleId module) {
           [data = target.data.data, bytes = context_.bytes_of(context_.elems_of(param))](
               const kernels::Exec& exec) { kernels::fill_zero(exec, data, bytes); });
     }
+    // Before ready(): from here on the gradient is the bucket's.
     ready_[plan::raw(param)] = false;
     gradients_.ready(param);
   }

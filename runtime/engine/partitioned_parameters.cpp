@@ -128,6 +128,7 @@ class PartitionedParameters final : public Parameters {
     if (before == plan::TraceMode::record) {
       check_same_trace(scheduler_, context_.model, context_.control_comm);
     }
+    // An event of its own, so that training's trace is not seen to change by an evaluation.
     if (model_mode == plan::ModelMode::evaluation) {
       emit_host<ev::EventKind::eval_trace_mode>({.mode = mode, .step = step});
     } else {
@@ -145,6 +146,7 @@ class PartitionedParameters final : public Parameters {
     if (model_mode_ == plan::ModelMode::training) count(plan, pass);
     execute(plan, module, ev::StatusCause::fetch);
   }
+  // Not counted: C16's counters are of the coordinator's fetches.
   void acquire_external(ParamId param, plan::ModuleId module) override {
     execute(scheduler_.fetch_external(param, module), module, ev::StatusCause::external);
   }
@@ -170,6 +172,7 @@ class PartitionedParameters final : public Parameters {
     scheduler_.register_external(param, module);
     emit_external(param, module);
   }
+  // No module: it is external to none from now on.
   void unregister_external(ParamId param, plan::ModuleId module) override {
     scheduler_.unregister_external(param, module);
     emit_external(param, plan::kNone<plan::ModuleId>);
@@ -196,6 +199,7 @@ class PartitionedParameters final : public Parameters {
     const std::vector<ParamId> released = scheduler_.release_leftovers();
     gathers_.free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::release,
                   scheduler_.available_elems());
+    // At the end of each backward: counters are of a micro-step.
     emit_counters();
   }
 
@@ -290,6 +294,7 @@ class PartitionedParameters final : public Parameters {
            .got_module = plan::raw(invalid.got),
            .trace_step = static_cast<std::uint32_t>(invalid.trace_step),
            .recorded_modules = invalid.recorded});
+      // Once, not on every rank: all have the same trace.
       if (context_.config.zero.log_trace_cache_warnings && context_.rank() == 0) {
         std::fprintf(stderr, "%s\n", plan::trace_cache_warning(invalid).c_str());
       }

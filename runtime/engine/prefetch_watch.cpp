@@ -17,6 +17,7 @@ void judge(ev::Event& event, std::span<const std::int64_t> reached_ns) {
   // begin, end, need, resume: the order of `points` in used().
   const plan::PrefetchVerdict verdict =
       plan::judge_prefetch({reached_ns[0], reached_ns[1], reached_ns[2], reached_ns[3]});
+  // Read, filled in and written back: the event was made before the times were known.
   auto fields = ev::as<ev::EventKind::prefetch_outcome>(event);
   fields.outcome = verdict.outcome;
   fields.slack_ns = verdict.slack_ns;
@@ -37,6 +38,7 @@ void PrefetchWatch::record(Point& point, device::Stream& stream) {
   stream.record(*point);
 }
 
+// Some were never recorded: a prefetch that is not used has no need and no resume.
 void PrefetchWatch::return_points(Watched& watched) {
   for (Point* point : {&watched.begin, &watched.end, &watched.need, &watched.resume}) {
     if (*point) events_.give_back(std::move(*point));
@@ -83,6 +85,7 @@ void PrefetchWatch::used(plan::GatherId gather, plan::ModuleId module) {
 void PrefetchWatch::gone(plan::GatherId gather, Gone how, bool last) {
   Watched* watched = find(gather);
   if (watched == nullptr) return;
+  // Of one parameter is enough: the rest of the gather was for the same trace.
   watched->invalidated |= how == Gone::invalidated;
   // While one of its parameters is held, a use may still come.
   if (!last) return;

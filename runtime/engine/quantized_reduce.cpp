@@ -102,6 +102,8 @@ void QuantizedReduce::reduce(std::span<const Part> parts, float factor, comm::Co
     for (std::int64_t node = 0; node < topology_.nodes(); ++node) {
       sources.push_back(travel.second_in.slice(node));
     }
+    // Captured by value: the vector of sources is gone when the stream gets here, the buffers are freed
+    // behind it.
     stream().run([sources, out = travel.part.out, g = travel.groups, factor](const kernels::Exec& exec) {
       kernels::dequantize_sum_int4(exec, out, sources.data(), static_cast<std::uint32_t>(sources.size()),
                                    g.elems, g.group_elems, factor);
@@ -116,6 +118,7 @@ void QuantizedReduce::first_hop(std::vector<Travel>& travels, comm::CollectiveLa
   for (Travel& travel : travels) {
     const std::uint32_t param = plan::raw(travel.part.param);
     const plan::QuantGroups& g = travel.groups;
+    // [world slices]: the whole gradient in four bits.
     travel.first_out = allocate(g, slices, param);
     // order_ puts the slices of ranks at the same place of their nodes side by side: [place in node][node]. A
     // rank of this node is sent a run of `nodes` slices.
@@ -141,6 +144,7 @@ void QuantizedReduce::second_hop(std::vector<Travel>& travels, comm::CollectiveL
   for (Travel& travel : travels) {
     const std::uint32_t param = plan::raw(travel.part.param);
     const plan::QuantGroups& g = travel.groups;
+    // [nodes slices]: what this rank will own, once from each node.
     travel.second_in = allocate(g, nodes, param);
     if (inside_.world() == 1) {
       // Without a peer in the node there is nothing to sum, and nothing is rounded a second time.

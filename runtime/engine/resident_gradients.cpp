@@ -34,6 +34,7 @@ model::GradTarget ResidentGradients::target(ParamId param) {
   // Backward adds to the sum itself: the first kernel of a window sets it, later ones add.
   if (context_.sum_type() == context_.type()) {
     const bool accumulate = written_[plan::raw(param)];
+    // Noted when the target is asked for: the kernel that writes it is queued next.
     written_[plan::raw(param)] = true;
     return {whole(param), accumulate};
   }
@@ -162,6 +163,7 @@ device::Stream& ResidentGradients::offload(const std::vector<ParamId>& params, H
   std::vector<offload::HostGradients::Piece> pieces;
   for (const ParamId param : params) {
     for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
+      // From the flat buffer, where the reduction left it.
       pieces.push_back({param, slice.owned_offset, advance(whole(param), slice.param_offset), slice.elems});
     }
   }

@@ -24,6 +24,7 @@ std::string processor() {
   std::ifstream info("/proc/cpuinfo");
   std::string model = "processor";
   for (std::string line; std::getline(info, line);) {
+    // The first processor's: the others of a machine are mostly the same.
     if (line.rfind("model name", 0) != 0) continue;
     if (const std::size_t colon = line.find(": "); colon != std::string::npos) model = line.substr(colon + 2);
     break;
@@ -43,6 +44,7 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
   tables.device = identity.device;
   tables.hardware = processor();
   tables.versions = identity.versions;
+  // With all defaults filled in, so that a viewer needs to know none of them.
   tables.config_json = config::effective_json(config);
   tables.rank = identity.rank;
   tables.world = identity.world;
@@ -102,6 +104,7 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
       const plan::ParamPartition& partition = ownership.shards().partitions[plan::raw(param.id)];
       info.shard_elems = partition.shard_elems;
       info.padding_elems = partition.padding_elems;
+      // The scheduler's answer, not the threshold's: the same that decides releases.
       info.persistent = scheduler.persistent(param.id);
     }
     tables.params.push_back(std::move(info));
@@ -109,6 +112,7 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
     // rank.
     for (std::uint32_t rank = 0; rank < identity.world; ++rank) {
       for (const plan::OwnedSlice& slice : ownership.slices(param.id, owners[rank])) {
+        // By rank of the run: with data-parallel groups ranks of several groups own the same slice.
         tables.slices.push_back({plan::raw(param.id), rank, slice.param_offset, slice.owned_offset,
                                  slice.elems, slice.padding_elems});
       }

@@ -218,6 +218,7 @@ class ShardedGradients final : public Gradients {
         kernels::accumulate(exec, to, term, elems);
       }
     });
+    // The next micro-step writes a new one.
     whole.reset();
   }
   /// The memory of a gradient that is in no bucket's buffer.
@@ -404,6 +405,8 @@ class ShardedGradients final : public Gradients {
       parts.push_back({gradient.data, context_.elems_of(param), plan::raw(param)});
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
         if (slice.elems == 0) continue;
+        // The sum is in what travelled, which `held` or the gradient itself keeps alive until settle() has
+        // read it.
         sums.push_back({param, slice.owned_offset, advance(gradient, slice.param_offset), slice.elems,
                         !reduced_[plan::raw(param)]});
       }
@@ -424,6 +427,7 @@ class ShardedGradients final : public Gradients {
       if (quantized_ && quantized_->takes(param)) {
         rounded.push_back({param, gradient, {out, context_.wire_type()}});
       } else {
+        // Of the real elements: the collective reads no padding, and gives zeros for it.
         parts.push_back({gradient.data, partition.elems, out, partition.shard_elems, plan::raw(param)});
       }
     }
