@@ -102,6 +102,7 @@ Batch batch_of(const fb::Batch& b, std::vector<Event> storage) {
   out.events = std::move(storage);
   out.dropped_total = b.dropped_total();
   out.dropped_here = b.dropped_here();
+  // What is dropped here is a part of all that was.
   require(out.dropped_here <= out.dropped_total, "more events dropped in a batch than in all");
   require(out.dropped_total <= kMaxDropped, "more events dropped than a process can have made");
   out.begin_ns = time_of(b.begin_ns());
@@ -111,11 +112,13 @@ Batch batch_of(const fb::Batch& b, std::vector<Event> storage) {
   out.clock_error_ns = time_of(b.clock_error_ns());
   // A bound of an error; a negative one would make intervals that end before they begin.
   require(out.clock_error_ns >= 0, "negative clock error");
+  // A struct: it is there whole or not at all.
   if (const fb::Relay* r = b.relay(); r != nullptr) {
     out.relay = {r->source_incarnation(), r->source_first(), r->source_last(), r->source_dropped_total(),
                  r->lost_total(),         r->offset_ns(),    r->residual_ns()};
     // Half of what a time may be (is_time()): the sum of both stays within 64 bits.
     constexpr std::int64_t kFar = std::int64_t{1} << 61;
+    // Numbers of the rank's own messages, the last one included.
     require(r->source_first() <= r->source_last(), "a relayed batch ends before it begins");
     require(r->source_last() <= kMaxMessages && r->lost_total() <= kMaxMessages,
             "more messages than a process can have sent");
@@ -144,6 +147,7 @@ Batch batch_of(const fb::Batch& b, std::vector<Event> storage) {
   return out;
 }
 
+// Any length within the budget: what the ids may be is looked at by what_is_wrong().
 std::vector<std::uint32_t> ids_of(const flatbuffers::Vector<std::uint32_t>* v) {
   if (v == nullptr) return {};
   spend(v->size() * sizeof(std::uint32_t));
@@ -179,6 +183,7 @@ void take_own(const fb::Tables& t, RunTables& r) {
   if (t.lanes() != nullptr) {
     require(t.lanes()->size() <= kStreamCount, "more lanes than there are");
     for (const fb::LaneName* lane : *t.lanes()) {
+      // Before the cast to StreamId, which indexes tables of this length.
       require(lane->lane() < kStreamCount, "lane out of range");
       r.lanes.push_back({static_cast<StreamId>(lane->lane()), text_of(lane->name(), kMaxName, "lane")});
     }
@@ -254,6 +259,7 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
     if (p->shape() != nullptr && p->shape()->size() != 0) {
       require(p->shape()->size() <= 16, "a parameter has more than 16 dimensions");
       // The verifier asks for room, not for alignment, of what a vector holds.
+      // At most 16 numbers: nothing to charge to the budget.
       info.shape.resize(p->shape()->size());
       std::memcpy(info.shape.data(), p->shape()->Data(), info.shape.size() * sizeof(std::int64_t));
     }
@@ -347,6 +353,7 @@ bool allowed(fb::Body body, From from) noexcept {
   switch (from) {
     case From::rank_publish:
       return body >= fb::Body_Batch && body <= fb::Body_RunEnd;
+    // Of the rank's process, or of a node's collector in its place.
     case From::rank_control:
       return body == fb::Body_Hello || body == fb::Body_Pong || body == fb::Body_Prepared ||
              body == fb::Body_Position || body == fb::Body_RelayHello;
@@ -381,6 +388,7 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     }
     case fb::Body_RunEnd: {
       const auto& n = *f.body_as_RunEnd();
+      // As of a batch: sums over processes are made of it.
       require(n.dropped_total() <= kMaxDropped, "more events dropped than a process can have made");
       return Finish{n.exit_code(), time_of(n.at_ns()), n.dropped_total(),
                     text_of(n.text(), kMaxText, "text")};
@@ -488,6 +496,7 @@ Decoded decode(const void* data, std::size_t bytes, From from, std::vector<Event
   // The identifier, at bytes 4 to 8, is read before the verifier has seen the frame.
   if (bytes < 16) return rejected(Reject::size, "only " + std::to_string(bytes) + " bytes");
   // FlatBuffers reads scalars in place; a socket's buffer may lie anywhere.
+  // Of 64-bit words: the vector's memory is aligned as the frame has to be.
   std::vector<std::uint64_t> large_copy;
   const auto* base = static_cast<const std::uint8_t*>(data);
   // Sizes of scalars are at most 8 bytes: an address that 8 divides is right for each that FlatBuffers has

@@ -104,6 +104,7 @@ struct Encode {
     const auto slice_vector = b.CreateVectorOfStructs(slices);
     // Before the table begins: nothing else may be made while one is open.
     const Own own = own_of(t);
+    // As long as the schema: a field that is added stands at its end there, and so here.
     return fb::CreateTables(b, t.world, t.local_world, t.stage, t.pid, t.elems, t.param_bytes, t.grad_bytes,
                             t.master_bytes, t.link_gbps, t.link_latency_us, t.simulated, model, device,
                             hardware, versions, config, host, module_vector, param_vector, slice_vector,
@@ -240,6 +241,7 @@ struct Encode {
     std::vector<flatbuffers::Offset<fb::ViewItem>> items;
     for (const ViewItem& i : m.items) {
       const auto text = b.CreateString(i.text);
+      // data: bytes that the kind gives a meaning to; here they are only carried.
       items.push_back(fb::CreateViewItem(b, static_cast<std::uint8_t>(i.kind), i.rank, i.id, i.at_ns,
                                          static_cast<std::uint8_t>(i.severity), text,
                                          b.CreateVector(i.data)));

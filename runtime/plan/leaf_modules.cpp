@@ -79,6 +79,7 @@ class Matcher {
         refuse("name_suffixes", suffix, known_paths());
       }
     }
+    // Last: what is named is a leaf whatever its granularity.
     if (zero_.module_granularity_threshold > 0) by_granularity();
     return std::move(paths_);
   }
@@ -101,6 +102,7 @@ class Matcher {
                                 "\" matches no module of " + model_.spec.name + "; there are " + known);
   }
 
+  // A set: each type once, in the order of names.
   [[nodiscard]] std::string known_types() const {
     std::set<std::string> types;
     for (const ModulePlan& module : model_.modules) types.insert(module.type);
@@ -218,6 +220,7 @@ std::vector<std::vector<ParamId>> leaf_gradients(const ModelPlan& model) {
   std::vector<std::vector<ParamId>> held(model.modules.size());
   for (const ModulePlan& module : model.modules) {
     if (!module.leaf) continue;
+    // Of a leaf these are all below it (model_plan.h).
     for (const ParamId id : module.params) {
       const ParamPlan& param = model.params[raw(id)];
       // Used outside as well, its gradient is not complete when the leaf's backward ends.

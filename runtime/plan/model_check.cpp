@@ -9,6 +9,7 @@
 
 namespace shardscope::plan {
 
+// The reader of model files looks kinds up by these names (model_parse.cpp): each must be another one.
 const char* kind_name(NodeKind kind) noexcept {
   switch (kind) {
     case NodeKind::sequential:
@@ -111,6 +112,7 @@ class Checker {
     const std::int64_t last = flow(spec_.root, "", first);
     // cross_entropy takes logits over the vocabulary.
     const std::int64_t wanted = spec_.loss == LossKind::cross_entropy ? spec_.vocabulary : spec_.output_width;
+    // The width of the last node: there is no projection that is not a node.
     if (last != wanted) {
       fail_model("", "the last module gives width " + width_text(last) + ", but the loss " +
                          (spec_.loss == LossKind::cross_entropy ? "cross_entropy needs the vocabulary, "
@@ -134,6 +136,7 @@ class Checker {
     } else {
       positive("input", "width", spec_.input_width);
     }
+    // Its targets are the next tokens.
     if (spec_.loss == LossKind::cross_entropy && spec_.input != InputKind::tokens) {
       fail_model("loss", "cross_entropy needs token input; use \"mse\" for vectors");
     }
@@ -190,6 +193,7 @@ class Checker {
       if (child.name.find('.') != std::string::npos) {
         fail_model(join_path(path, child.name), "a name must not hold a dot; nest modules instead");
       }
+      // By name on each level: two paths are equal only if all their parts are.
       if (!names.insert(child.name).second) {
         fail_model(join_path(path, child.name), "two modules have this path; rename one");
       }
@@ -349,6 +353,7 @@ class Checker {
     if (path == node.target || path.compare(0, prefix.size(), prefix) == 0) {
       fail_model(path, "reuse: \"" + node.target + "\" contains this node");
     }
+    // Through another module that is reused: "a" reuses "b", in which a node reuses "a".
     if (reusing_.count(node.target) != 0) fail_model(path, "reuse: \"" + node.target + "\" reuses itself");
     // A list runs nothing by itself, neither in its place nor here.
     if (found->second->kind == NodeKind::list) {

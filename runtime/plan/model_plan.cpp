@@ -72,6 +72,7 @@ class Numbering {
     plan_.modules.push_back(std::move(module));
 
     // A leaf module fetches everything below it, so its parameters are listed with it.
+    // What is inside a leaf belongs to the outermost one: the first that was met on the way down.
     const ModuleId inside = leaf == kNone<ModuleId> && node.leaf ? id : leaf;
     add_params(node, path, id, inside, trainable);
     for (const NodeSpec& child : node.children) walk(child, path, id, inside, trainable);
@@ -96,6 +97,7 @@ class Numbering {
         if (node.bias) add(path + ".bias", {node.out}, ParamKind::bias, id, leaf, bias);
         break;
       case NodeKind::layer_norm:
+        // A layer norm has no matrix: both of its parameters have one dimension.
         add(path + ".weight", {node.out}, ParamKind::layer_norm_weight, id, leaf, weight);
         add(path + ".bias", {node.out}, ParamKind::bias, id, leaf, bias);
         break;
@@ -137,6 +139,7 @@ class Numbering {
     // Once per parameter, however many modules share it (M1).
     plan_.elems += param.elems;
     plan_.params.push_back(std::move(param));
+    // By the list's end: `param` has moved into it.
     attach(plan_.params.back().id, id, leaf);
   }
 
@@ -180,6 +183,7 @@ class Numbering {
   }
 
   void attach(ParamId param, ModuleId id, ModuleId leaf) {
+    // Once in each list: a leaf may have a tied weight in several modules below it.
     auto append = [&](ModuleId module) {
       auto& params = plan_.modules[raw(module)].params;
       if (std::find(params.begin(), params.end(), param) == params.end()) params.push_back(param);

@@ -59,6 +59,7 @@ std::vector<ShardPlace> place_shards(const ShardLayout& layout, const ZeroConfig
   std::vector<ShardPlace> places;
   places.reserve(layout.partitions.size());
   for (std::size_t param = 0; param < layout.partitions.size(); ++param) {
+    // With the padding of the last shard: all ranks decide alike.
     const std::int64_t bytes =
         layout.partitions[param].shard_elems * static_cast<std::int64_t>(element_bytes);
     // P6, in this order: size is asked first, so a persistent parameter with a large shard is on NVMe as
@@ -75,6 +76,7 @@ std::vector<ShardPlace> place_shards(const ShardLayout& layout, const ZeroConfig
 }
 
 std::uint32_t first_offloaded_group(const OffloadOptimizerConfig& offload, std::size_t groups) noexcept {
+  // Behind the last one: no sub-group is the CPU's.
   if (offload.device == OffloadDevice::none) return static_cast<std::uint32_t>(groups);
   // Truncated (P8): the CPU updates rather one sub-group more. A ratio of 1 gives 0, all of them.
   return static_cast<std::uint32_t>((1 - offload.ratio) * static_cast<double>(groups));
