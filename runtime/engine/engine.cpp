@@ -228,7 +228,7 @@ class Engine::Impl {
   }
 
   void consolidate(const TakeParam& take) { collect_weights(context_, ownership_, states_, take); }
-  // Published only if some master weights changed: it is a gather and a wait on every rank.
+  // Published only where master weights may have changed: it is a gather and a wait on every rank.
   void with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
                      const UseGathered& use) {
     if (gathered_.with(params, modifier, use)) publish();

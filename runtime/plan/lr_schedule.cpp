@@ -89,7 +89,8 @@ double cycle_height(const LrSchedule& s, std::int64_t last) {
   if (stairs > 0) {
     // From the whole step, not from x: a rounding error at the peak would cost a whole stair.
     const double at = std::fmod(batch, cycle.total());
-    // In stairs from the nearer end of the cycle; floor() below cuts to whole ones.
+    // From the begin of the cycle while it rises, from its end while it falls; floor() below cuts to whole
+    // stairs.
     const double position = at <= cycle.first
                                 ? at * static_cast<double>(stairs) / cycle.first
                                 : (cycle.total() - at) * static_cast<double>(stairs) / cycle.second;

@@ -266,8 +266,8 @@ StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const Volum
       // shards.
       const std::int64_t whole = part.shard_elems * static_cast<std::int64_t>(input.world);
       const bool learns = is_trainable(input.trainable, i);
-      // A persistent parameter comes back after the update that changed it. A frozen one does not change:
-      // once gathered it is never gathered again, and a step pays nothing for it.
+      // A persistent parameter comes back after the update that changed it. A frozen one does not change: our
+      // scheduler leaves it whole, and a step pays nothing for it.
       const std::int64_t once = learns ? 1 : 0;  // a step
       const std::int64_t gathers = is_persistent(input, i) ? once : k * input.gathers_per_micro_step;
       gathered += gathers * param_elems[i];

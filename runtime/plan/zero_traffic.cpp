@@ -167,7 +167,7 @@ StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConf
       counter.reduce(traffic.reduce, param, k);
       owned += counter.owned(param);
     }
-    // A frozen one is whole since the run began and does not change: no gather in this or any later step.
+    // Our scheduler leaves a frozen one whole: it does not change, and no step gathers it again.
     if (param.persistent) {
       if (!param.frozen) counter.gather(traffic.persistent, param, 1);
       continue;
@@ -200,7 +200,7 @@ std::string traffic_text(const ZeroConfig& zero, const Topology& topology, std::
   // In a world of one nothing is rounded (quantizes_weight()), whatever the key says.
   const bool rounded = zero.quantized_weights && topology.world > 1;
   std::string primary = rounded ? "S int8" : zero.use_all_reduce_for_fetch_params ? "2S" : "S";
-  // Both hops, the one inside the node first.
+  // Both hops: what a rank collects inside the node, then what it collects between nodes.
   if (gathers_hierarchically(zero, topology)) primary = "(S + " + shard_text(topology.ranks_per_node) + ")";
   const char* const copies = rounded && zero.compat.hpz_quantized_copies ? "S int8 secondary" : "S secondary";
   std::string text = primary + " + " + (zero.hpz_partition_size > 1 ? copies : primary) + " + ";
