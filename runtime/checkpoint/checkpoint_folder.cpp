@@ -107,6 +107,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 }  // namespace
 
+// With a dot in front: step_of() takes such a name for no checkpoint, and begin() finds what is left of it.
 fs::path CheckpointFolder::partial(std::int64_t step) const {
   return folder_ / ("." + name_of(step) + ".partial");
 }
@@ -125,6 +126,7 @@ void CheckpointFolder::begin(std::int64_t step) const {
 
 void CheckpointFolder::commit(const Manifest& manifest) const {
   const std::int64_t step = manifest.progress.step;
+  // The manifest last: it has the checksums of the files, all of which are there by now.
   write_file(partial(step) / kManifestName, to_text(manifest));
   // Names of all files are on the disk before the folder gets its own.
   flush_folder(partial(step));
@@ -173,6 +175,7 @@ void CheckpointFolder::prune(std::int64_t step, std::int64_t keep) const {
   }
 }
 
+// `latest` is written last of all: where it is, there is a whole checkpoint.
 bool CheckpointFolder::holds_checkpoint() const { return fs::exists(folder_ / kLatest); }
 
 fs::path find_checkpoint(const fs::path& path) {

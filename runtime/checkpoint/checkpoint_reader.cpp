@@ -137,6 +137,7 @@ class CheckpointReader::File {
   }
 
   std::string path_;
+  // Of the reader's manifest, which outlives its files.
   const RankFile& described_;
   base::MappedFile file_;
   std::vector<bool> verified_;

@@ -203,6 +203,7 @@ void describe_model(const plan::ModelPlan& model, Manifest& manifest) {
   manifest.model = model.spec.name;
   manifest.model_fingerprint = model_fingerprint(model);
   for (const plan::ParamPlan& param : model.params) {
+    // By ParamId: slices name a parameter by its place in this list.
     manifest.params.push_back({param.name, param.shape, param.elems, param.trainable});
   }
 }

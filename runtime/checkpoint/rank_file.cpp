@@ -43,6 +43,7 @@ const char* tensor_name(base::StateKind kind) noexcept {
   return "";
 }
 
+// Five digits, so that a listing has them in the order of ranks; a larger rank has more.
 std::string rank_file_name(std::uint32_t rank) {
   char name[40];
   std::snprintf(name, sizeof name, "rank-%05u.safetensors", rank);

@@ -101,6 +101,7 @@ void check_layout(const std::vector<TensorInfo>& tensors, std::size_t data_bytes
     if (tensor.begin != at) fail("tensor \"" + tensor.name + "\" overlaps another or leaves a hole");
     at = tensor.end;
   }
+  // The last end is at most data_bytes: read_tensor() saw to that, so the difference is not below 0.
   if (at != data_bytes) {
     fail(std::to_string(data_bytes - at) + " bytes after the last tensor belong to none");
   }

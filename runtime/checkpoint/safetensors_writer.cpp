@@ -60,6 +60,7 @@ class Unfinished {
 
 SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<TensorSpec>& tensors,
                                      const std::map<std::string, std::string>& metadata)
+    // Beside the file that it becomes: a rename does not leave a file system.
     : path_(path), temporary_(path + ".partial") {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   // Strings only, as the format allows no others.
@@ -104,6 +105,7 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<
     throw CheckpointError("weights: " + path + ": cannot reserve " + std::to_string(at) +
                           " bytes: " + std::strerror(errno));
   }
+  // From here on the object's own destructor closes and removes it.
   unfinished.keep();
 }
 
@@ -114,6 +116,7 @@ SafetensorsWriter::~SafetensorsWriter() {
   ::unlink(temporary_.c_str());
 }
 
+// Ranges may come in any order and more than once; what is never written stays zero.
 void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::span<const float> values) {
   const TensorInfo& info = tensors_.at(tensor);
   if (first < 0 || first + static_cast<std::int64_t>(values.size()) > info.elems) {

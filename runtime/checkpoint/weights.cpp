@@ -58,6 +58,7 @@ WeightReader::WeightReader(const std::string& path, const plan::ModelPlan& model
   std::string problems;
   std::set<std::string> used;
   for (const plan::ParamPlan& param : model.params) {
+    // The model's name of it, and then the same without the prefix of published files.
     const TensorInfo* tensor = file_.find(param.name);
     // By its own name first: a file may have both.
     if (tensor == nullptr && param.name.compare(0, kPrefix.size(), kPrefix) == 0) {
@@ -122,6 +123,7 @@ void WeightReader::read_unchecked(const Source& source, plan::Range range, float
     const std::int64_t row = at / in;
     const std::int64_t column = at % in;
     const std::int64_t count = std::min(range.end - at, in - column);
+    // Element `column` of the model's row is `rows` elements behind the one before in the file.
     file_.read_strided(tensor, column * rows + row, rows, {out, static_cast<std::size_t>(count)});
     at += count;
     out += count;
@@ -155,6 +157,7 @@ void WeightWriter::write(plan::ParamId param, std::span<const float> values) {
   const auto in = static_cast<std::size_t>(info.shape[1]);
   // A second copy of one parameter: the others are written from where they are.
   std::vector<float> transposed(values.size());
+  // From the model's [out, in] to the file's [in, out].
   for (std::size_t o = 0; o < rows; ++o) {
     for (std::size_t i = 0; i < in; ++i) transposed[i * rows + o] = values[o * in + i];
   }
