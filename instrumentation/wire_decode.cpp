@@ -272,7 +272,8 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
     r.params.push_back(std::move(info));
   }
   if (t.slices() != nullptr) {
-    // The verifier has seen that so many structs lie in the frame: one of 40 bytes there is one of 56 here.
+    // The verifier has seen that this number of structs lies in the frame: one of 40 bytes there is one of 56
+    // here.
     r.slices.reserve(t.slices()->size());
     for (std::size_t i = 0; i < t.slices()->size(); ++i) {
       // Copied for its alignment, as the shapes above.

@@ -85,7 +85,8 @@ double QuantileSketch::quantile(double q) const {
       // Minimum and maximum are exact, a bucket's representative may lie beyond them.
       return std::clamp(value_of(one.index), static_cast<double>(min_ns_), static_cast<double>(max_ns_));
   }
-  // Reached only with so many values that the rank is rounded up as a double, or that counts are saturated.
+  // Reached only where the number of values is large enough that the rank is rounded up as a double, or
+  // counts are saturated.
   return static_cast<double>(max_ns_);
 }
 

@@ -101,8 +101,8 @@ std::int64_t bucket_bytes(const StageEstimateInput& input, std::uint32_t stage, 
   // there is.
   const std::int64_t one = std::min(sizes.trained, std::max(bucket, sizes.largest_param));
   const std::int64_t held_back = input.zero.compat.max_param_reduce_events;
-  // The engine issues a bucket while one is in its reduction, so that two are; DeepSpeed's limit holds the
-  // host at so many, and one more is issued.
+  // The engine issues a bucket while one is in its reduction, so that two are; with DeepSpeed's limit the
+  // host waits while more than `held_back` are, and issues one more.
   const std::int64_t before = stage == 3 && held_back > 0 ? held_back + 1 : 2;
   const std::int64_t reducing = std::min(sizes.trained, one * (overlap ? 1 + before : 1));
   std::int64_t arriving = 0;
