@@ -16,13 +16,17 @@ namespace {
 using Builder = flatbuffers::FlatBufferBuilder;
 using Offset = flatbuffers::Offset<void>;
 
+// Offsets of the fields follow from both being without padding; EventRecord is in the order of Event's
+// members.
 static_assert(sizeof(fb::EventRecord) == sizeof(Event) && alignof(fb::EventRecord) == alignof(Event));
 static_assert(FLATBUFFERS_LITTLEENDIAN, "events are copied as they lie in memory");
 
+// Enumerations travel as their numbers; decode() looks whether a number is one of them.
 flatbuffers::Offset<fb::StopRule> rule_of(Builder& b, const StopRule& rule) {
   return fb::CreateStopRule(b, static_cast<std::uint8_t>(rule.kind), rule.id, rule.count);
 }
 
+// In the order of the schema, which is not that of the struct: CreatePosition() takes numbers without names.
 flatbuffers::Offset<fb::Position> position_of(Builder& b, const Position& p) {
   return fb::CreatePosition(b, p.position.holding, p.position.number,
                             static_cast<std::uint8_t>(p.position.kind), p.position.id, p.passed,
@@ -30,14 +34,18 @@ flatbuffers::Offset<fb::Position> position_of(Builder& b, const Position& p) {
 }
 
 /// One overload per body: builds it and names its type.
+// Where a call makes a string or a vector among its arguments, it makes one alone: with two, the order in
+// which they are written, and so the bytes, would be the compiler's choice.
 struct Encode {
   Builder& b;
   fb::Body type = fb::Body_NONE;
 
   Offset operator()(const Batch& m) {
     type = fb::Body_Batch;
+    // One copy of all of them.
     const auto events =
         b.CreateVectorOfStructs(reinterpret_cast<const fb::EventRecord*>(m.events.data()), m.events.size());
+    // A struct and not a table: it lies inside the batch, and a null pointer leaves it out.
     fb::Relay relay;
     if (m.relay) {
       relay = fb::Relay(m.relay->source_incarnation, m.relay->source_first, m.relay->source_last,
@@ -48,6 +56,7 @@ struct Encode {
                            m.clock_realtime_ns, m.clock_error_ns, events, m.relay ? &relay : nullptr)
         .Union();
   }
+  // run_id and rank are not written: a reader takes them from the frame's header.
   Offset operator()(const Tables& m) {
     type = fb::Body_Tables;
     const RunTables& t = m.tables;
@@ -55,6 +64,8 @@ struct Encode {
     modules.reserve(t.modules.size());
     for (const ModuleInfo& module : t.modules) {
       const auto path = b.CreateString(module.path);
+      // A model has few types of modules and one or two of elements: shared strings keep the tables of a
+      // large one small.
       const auto kind = b.CreateSharedString(module.type);
       modules.push_back(fb::CreateModule(b, module.id, module.parent, path, kind,
                                          b.CreateVector(module.params), module.hooks, module.model));
@@ -69,10 +80,14 @@ struct Encode {
                                        param.padding_elems, b.CreateVector(param.modules), param.persistent,
                                        param.frozen));
     }
+    // Structs, so that a list of them is one vector without offsets: 40 bytes a slice, and there may be ranks
+    // times parameters of them.
     std::vector<fb::Slice> slices;
     slices.reserve(t.slices.size());
     std::vector<fb::Stride> strides;
     for (const SliceInfo& slice : t.slices) {
+      // Named by its number in the list of slices: most runs have no strides, and older readers pass over
+      // this list.
       if (slice.block_elems != 0) {
         strides.emplace_back(static_cast<std::uint32_t>(slices.size()), slice.block_elems,
                              slice.stride_elems);
@@ -80,13 +95,16 @@ struct Encode {
       slices.emplace_back(slice.param, slice.rank, slice.param_offset, slice.shard_offset, slice.elems,
                           slice.padding_elems);
     }
+    // Comma-separated declarators are evaluated from left to right: these have a fixed order too.
     const auto model = b.CreateString(t.model), device = b.CreateString(t.device),
                hardware = b.CreateString(t.hardware), versions = b.CreateString(t.versions),
                config = b.CreateString(t.config_json), host = b.CreateString(t.host);
     const auto module_vector = b.CreateVector(modules);
     const auto param_vector = b.CreateVector(params);
     const auto slice_vector = b.CreateVectorOfStructs(slices);
+    // Before the table begins: nothing else may be made while one is open.
     const Own own = own_of(t);
+    // As long as the schema: a field that is added stands at its end there, and so here.
     return fb::CreateTables(b, t.world, t.local_world, t.stage, t.pid, t.elems, t.param_bytes, t.grad_bytes,
                             t.master_bytes, t.link_gbps, t.link_latency_us, t.simulated, model, device,
                             hardware, versions, config, host, module_vector, param_vector, slice_vector,
@@ -150,6 +168,7 @@ struct Encode {
   }
   Offset operator()(const Hello& m) {
     type = fb::Body_Hello;
+    // Apart from the clock's id: one string among the arguments, as said above.
     const auto host = b.CreateString(m.host);
     return fb::CreateHello(b, m.world, m.pid, host, b.CreateString(m.clock_id), m.relayed).Union();
   }
@@ -157,6 +176,7 @@ struct Encode {
     type = fb::Body_RelayHello;
     const auto host = b.CreateString(m.host);
     const auto clock_id = b.CreateString(m.clock_id);
+    // First and count of each range in a row; ranges_of() of the decoder takes them apart.
     const auto flat = [this](const std::vector<RelayHello::Range>& ranges) {
       std::vector<std::uint32_t> numbers;
       for (const RelayHello::Range& range : ranges) numbers.insert(numbers.end(), {range.first, range.count});
@@ -173,6 +193,7 @@ struct Encode {
     type = fb::Body_Pong;
     return fb::CreatePong(b, m.id, m.ping_sent_ns, m.received_ns, m.sent_ns).Union();
   }
+  // Fields that a kind of command does not use are at their defaults, which take no bytes.
   Offset operator()(const RankCommand& m) {
     type = fb::Body_RankCommand;
     return fb::CreateRankCommand(b, m.id, static_cast<std::uint8_t>(m.kind), m.gate, m.lease_s,
@@ -228,10 +249,13 @@ struct Encode {
     std::vector<flatbuffers::Offset<fb::ViewItem>> items;
     for (const ViewItem& i : m.items) {
       const auto text = b.CreateString(i.text);
+      // data: bytes that the kind gives a meaning to; here they are only carried.
       items.push_back(fb::CreateViewItem(b, static_cast<std::uint8_t>(i.kind), i.rank, i.id, i.at_ns,
                                          static_cast<std::uint8_t>(i.severity), text,
                                          b.CreateVector(i.data)));
     }
+    // Children before the reply: ranks and items are complete here, and each list holds offsets to what is
+    // written already.
     const auto note = b.CreateString(m.note);
     const auto rank_vector = b.CreateVector(ranks);
     const auto item_vector = b.CreateVector(items);
@@ -244,25 +268,32 @@ struct Encode {
 
 }  // namespace
 
+// Out of line: the header does not know what a Buffer is.
 Frame::Frame() = default;
 Frame::~Frame() = default;
 Frame::Frame(Frame&&) noexcept = default;
 Frame& Frame::operator=(Frame&&) noexcept = default;
+// A frame that was moved from has no buffer, and 0 bytes.
 const std::uint8_t* Frame::data() const noexcept { return buffer_ ? buffer_->bytes.data() : nullptr; }
 std::size_t Frame::size() const noexcept { return buffer_ ? buffer_->bytes.size() : 0; }
 
 Frame encode(const Message& message) {
+  // So that a batch is not moved to a larger block while it is written: a builder grows by copying what it
+  // has.
   std::size_t expected = 1024;
   if (const auto* batch = std::get_if<Batch>(&message.body)) expected += batch->events.size() * sizeof(Event);
   Builder builder(expected, &FrameMemory::instance());
   const auto run_id = builder.CreateString(message.header.run_id);
   Encode visitor{builder};
+  // The visitor notes the type beside the offset: a union has both.
   const Offset body = std::visit(visitor, message.body);
+  // With the file identifier, by which decode() refuses what is no frame at all.
   fb::FinishFrameBuffer(builder,
                         fb::CreateFrame(builder, kVersion, message.header.rank, message.header.incarnation,
                                         message.header.sequence, run_id, visitor.type, body));
   Frame frame;
   frame.buffer_ = std::make_unique<Frame::Buffer>();
+  // Released without a copy; the allocator gets it back when the frame is freed, on whatever thread that is.
   frame.buffer_->bytes = builder.Release();
   return frame;
 }

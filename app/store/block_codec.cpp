@@ -41,6 +41,7 @@ DensityPyramid coarse(const DensityPyramid& fine) {
   ByteWriter writer(bytes);
   fine.encode(writer, kBlockBuckets);
   ByteReader reader(bytes.data(), bytes.size(), "level of detail");
+  // The finest level alone: upper levels are made of it where they are needed.
   return DensityPyramid::decode(reader, DensityPyramid::Levels::finest);
 }
 
@@ -86,6 +87,7 @@ Block decode_block(const std::byte* data, std::size_t size) {
   BlockReader in(bytes.data(), bytes.size(), "block");
   Block block;
   read_origin(in, block);
+  // May be less than kStreamCount, never more: lane_count() refuses what this program does not know.
   const std::size_t lanes = in.lane_count();
   block.begin = read_keyframe(in, lanes);
   // A program with fewer lanes may have written it: the others stay empty.
@@ -93,6 +95,7 @@ Block decode_block(const std::byte* data, std::size_t size) {
     in.now_reading("lanes");
     lane.end_ns = in.time();
     const std::size_t depths = in.count();
+    // count() has refused more than there are bytes; this refuses more than a lane can have.
     if (depths > Lane::kMaxDepth) in.fail("have too many rows");
     for (std::size_t d = 0; d < depths; ++d) {
       lane.rows.push_back(DensityPyramid::decode(in, DensityPyramid::Levels::finest));
@@ -103,6 +106,7 @@ Block decode_block(const std::byte* data, std::size_t size) {
   block.waits = DensityPyramid::decode(in, DensityPyramid::Levels::finest);
   read_memory(in, block);
   read_sums(in, block);
+  // Bytes behind the last field are of a format that this program does not know, or damage.
   if (in.left() != 0) in.fail("are followed by bytes that mean nothing");
   return block;
 }
@@ -126,6 +130,7 @@ BlockHead decode_head(const std::byte* data, std::size_t size) {
     // Levels of detail do not say how many bytes they have: each is stepped over by its own counts.
     for (std::size_t d = 0; d < depths; ++d) DensityPyramid::check(in);
     in.skip(depths);
+    // Fits: kMaxDepth was the bound above.
     depth = static_cast<std::uint8_t>(depths);
   }
   DensityPyramid::check(in);

@@ -14,6 +14,7 @@
 namespace shardscope::store {
 namespace {
 
+// Each statement is prepared once and used again for every row: a view asks for hundreds of them.
 class Rows final : public BlockRows {
  public:
   Rows(std::shared_ptr<Database> database, bool keeps_a_part)
@@ -28,6 +29,7 @@ class Rows final : public BlockRows {
     chunk_->bind(1, row);
     if (!chunk_->step()) throw RowMissing("is not in the recording any more");
     const std::span<const std::byte> bytes = chunk_->bytes(0);
+    // Columns and bytes name rank and sequence apart: where they differ, the row has another chunk's bytes.
     must_be(row_identity(*chunk_, 1), identity_of(bytes.data(), bytes.size()));
     return Chunk::decode(bytes.data(), bytes.size(), part);
   }
@@ -36,8 +38,10 @@ class Rows final : public BlockRows {
     if (!levels_) levels_.emplace(database_->prepare("SELECT bytes FROM levels WHERE id = ?1"));
     const Done done(*levels_);
     levels_->bind(1, row);
+    // RowMissing, not damage: block_access.cpp asks was_deleted() which of the two it is.
     if (!levels_->step()) throw RowMissing("are not in the recording");
     const std::span<const std::byte> bytes = levels_->bytes(0);
+    // A copy: SQLite's memory goes with the reset at the end of this call.
     return {bytes.begin(), bytes.end()};
   }
 
@@ -46,6 +50,7 @@ class Rows final : public BlockRows {
     const Done done(*statuses_);
     statuses_->bind(1, row);
     if (!statuses_->step()) throw RowMissing("its statuses are not in the recording");
+    // The row is there without them: that is damage, since whoever deletes, deletes rows.
     if (statuses_->bytes(0).empty()) throw std::runtime_error("its statuses are not in the recording");
     const std::span<const std::byte> bytes = statuses_->bytes(0);
     return {bytes.begin(), bytes.end()};
@@ -55,6 +60,7 @@ class Rows final : public BlockRows {
     if (!tiles_) tiles_.emplace(database_->prepare("SELECT bytes FROM tiles WHERE id = ?1"));
     const Done done(*tiles_);
     tiles_->bind(1, tile_id(row, tile_row));
+    // No error: a tile is made of whole blocks only, and the blocks have the same.
     if (!tiles_->step()) return {};
     const std::span<const std::byte> bytes = tiles_->bytes(0);
     return {bytes.begin(), bytes.end()};
@@ -63,6 +69,8 @@ class Rows final : public BlockRows {
   bool was_deleted(std::uint32_t rank, std::uint64_t sequence) override {
     // A recorder that had ended when the file was opened deletes nothing more.
     if (!goes_on_) return false;
+    // Sums replace the blocks whose events were deleted: the sequence lies in one where the recorder has let
+    // it go. Prepared anew, since this is rare.
     Statement covers =
         database_->prepare("SELECT 1 FROM sums WHERE rank = ?1 AND sequence <= ?2 AND ?2 < sequence + parts");
     covers.bind(1, std::int64_t{rank}).bind(2, static_cast<std::int64_t>(sequence));
@@ -91,6 +99,7 @@ class Rows final : public BlockRows {
   std::optional<Statement> chunk_, levels_, statuses_, tiles_;
 };
 
+// Checksums of everything, read once: what a viewer would find damaged only when it looks there.
 void verify_rows(Database& database) {
   Statement chunks =
       database.prepare(std::string("SELECT id, bytes") + kIdentityColumns + " FROM chunks ORDER BY id");
@@ -101,6 +110,7 @@ void verify_rows(Database& database) {
   }
   Statement levels = database.prepare("SELECT id, bytes, statuses FROM levels ORDER BY id");
   while (levels.step()) {
+    // The page and the statuses are packed apart, each with its checksum.
     for (const int column : {1, 2}) {
       const std::span<const std::byte> bytes = levels.bytes(column);
       verify_packed(bytes.data(), bytes.size());
@@ -126,24 +136,30 @@ StoredBlocks read_blocks(Database& database, Verify verify,
   std::vector<std::pair<std::int64_t, std::uint32_t>> rows;
   Statement ids = database.prepare("SELECT id, rank FROM chunks INDEXED BY chunks_by_time");
   while (ids.step()) rows.emplace_back(ids.integer(0), static_cast<std::uint32_t>(ids.integer(1)));
+  // The index is in order of time; ids are the order of arrival, in which blocks are stored.
   std::sort(rows.begin(), rows.end());
 
   Statement stored = database.prepare("SELECT id, bytes FROM blocks ORDER BY id");
   std::set<std::uint32_t> ended;  // ranks whose last block was seen
+  // Both lists ascend by id and are gone through together: a block has the id of its chunk.
   bool more = stored.step();
   for (const auto& [row, rank] : rows) {
     if (more && stored.integer(0) < row) throw std::runtime_error("a block has no events");
     if (!more || stored.integer(0) != row) {
+      // A chunk without a block: from here on this rank has only the rest, whose blocks have not been made
+      // yet.
       ended.insert(rank);
       out.rest.push_back(row);
       continue;
     }
+    // Blocks of a rank have no hole between them: a keyframe stands for everything before it.
     if (ended.contains(rank)) throw std::runtime_error("a block is not in its place");
     take({.row = row, .rank = rank, .bytes = stored.bytes(1)});
     more = stored.step();
   }
   if (more) throw std::runtime_error("a block has no events");
 
+  // What the rest of each rank begins with, so that it can be read without the blocks before it.
   Statement tails = database.prepare("SELECT rank, bytes, statuses FROM tails");
   while (tails.step()) {
     const std::span<const std::byte> bytes = tails.bytes(1), statuses = tails.bytes(2);

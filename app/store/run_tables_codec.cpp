@@ -86,6 +86,7 @@ class TablesReader {
   void list_at_end(std::vector<T>& items, Each each) {
     if (reader_.left() != 0) list(items, each);
   }
+  // Without it a field that a newer program wrote at the end would be dropped without a word.
   void expect_end() const {
     if (reader_.left() != 0) reader_.fail("are followed by other bytes");
   }
@@ -170,6 +171,7 @@ void all_fields(Io& io, Tables& t) {
   io.value(t.link_latency_us);
   io.value(t.simulated);
   io.value(t.host);
+  // Which ids these may name is checked when all is read.
   io.list(t.modules, [&](auto& m) {
     io.value(m.id);
     io.value(m.parent);
@@ -188,6 +190,7 @@ void all_fields(Io& io, Tables& t) {
     io.value(p.padding_elems);
     io.list(p.modules, value);
     // Bit 0 persistent, bit 1 frozen.
+    // One byte for both; the writer's `p` is const, and only the reader takes the bits apart again.
     auto flags = static_cast<std::uint8_t>((p.persistent ? 1U : 0U) | (p.frozen ? 2U : 0U));
     io.value(flags);
     if constexpr (!std::is_const_v<std::remove_reference_t<decltype(p)>>) {
@@ -203,6 +206,7 @@ void all_fields(Io& io, Tables& t) {
     io.value(s.elems);
     io.value(s.padding_elems);
   });
+  // After every list that it adds fields to: it counts on their sizes.
   later_fields(io, t);
 }
 

@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A file with the name of a folder in one line.
 constexpr const char* kLatest = "latest";
 
 [[noreturn]] void fail(const fs::path& path, const std::string& what, int code) {
@@ -36,6 +37,8 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   std::int64_t step = 0;
   if (name.rfind(kPrefix, 0) != 0) return std::nullopt;
   const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  // name_of() again: "step-007" or "step-+7" is not what this program writes, and would not be found under
+  // its number.
   if (error != std::errc{} || end != name.data() + name.size() || name != name_of(step)) return std::nullopt;
   return step;
 }
@@ -49,6 +52,7 @@ class OpenFile {
   ~OpenFile() { ::close(fd_); }
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
+  // A write may be partial or interrupted.
   void write(std::string_view text) const {
     while (!text.empty()) {
       const ssize_t done = ::write(fd_, text.data(), text.size());
@@ -66,6 +70,7 @@ class OpenFile {
   int fd_;
 };
 
+// Flushed before this returns: whoever names the file afterwards names something whole.
 void write_file(const fs::path& path, std::string_view text) {
   const OpenFile file(path, O_WRONLY | O_CREAT | O_TRUNC);
   file.write(text);
@@ -79,6 +84,7 @@ void give_name(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail(to, "cannot be given its name", errno);
 }
 
+// Of a folder that is not there this is no error.
 void delete_all(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
@@ -91,14 +97,17 @@ std::vector<std::string> names_in(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     names.push_back(entry->path().filename().string());
   }
+  // A folder that is not there holds nothing.
   if (error && error != std::errc::no_such_file_or_directory)
     fail(folder, "cannot be read as a folder of checkpoints", error.value());
+  // A listing has no order; messages and what is deleted first should not depend on it.
   std::sort(names.begin(), names.end());
   return names;
 }
 
 }  // namespace
 
+// With a dot in front: step_of() takes such a name for no checkpoint, and begin() finds what is left of it.
 fs::path CheckpointFolder::partial(std::int64_t step) const {
   return folder_ / ("." + name_of(step) + ".partial");
 }
@@ -106,6 +115,7 @@ fs::path CheckpointFolder::whole(std::int64_t step) const { return folder_ / nam
 
 void CheckpointFolder::begin(std::int64_t step) const {
   for (const std::string& name : names_in(folder_)) {
+    // What a killed run left: partial folders, those that lost their name, and the text of `latest`.
     if (name.rfind(".step-", 0) == 0) delete_all(folder_ / name);
   }
   std::error_code error;
@@ -116,10 +126,14 @@ void CheckpointFolder::begin(std::int64_t step) const {
 
 void CheckpointFolder::commit(const Manifest& manifest) const {
   const std::int64_t step = manifest.progress.step;
+  // The manifest last: it has the checksums of the files, all of which are there by now.
   write_file(partial(step) / kManifestName, to_text(manifest));
+  // Names of all files are on the disk before the folder gets its own.
   flush_folder(partial(step));
 
   // See [Note: a checkpoint appears at once].
+  // A run that was continued from an earlier step comes to this one again. A rename cannot replace a folder
+  // that is not empty.
   const bool replaces = fs::exists(whole(step));
   if (!replaces) {
     give_name(partial(step), whole(step));
@@ -127,14 +141,19 @@ void CheckpointFolder::commit(const Manifest& manifest) const {
              0) {
     fail(whole(step), "is there already and cannot be exchanged; remove it or save to another folder", errno);
   }
+  // The folder's name before `latest` says it.
   flush_folder(folder_);
   const fs::path latest = folder_ / ".step-latest.partial";
+  // Beside it and renamed: `latest` is never half-written.
   write_file(latest, name_of(step) + "\n");
   give_name(latest, folder_ / kLatest);
   flush_folder(folder_);
+  // After the exchange the old checkpoint has the partial name. Last: until `latest` is right nothing is
+  // deleted.
   if (replaces) delete_all(partial(step));
 }
 
+// No flush: what is left after a loss of power is removed by the next save.
 void CheckpointFolder::discard(std::int64_t step) const noexcept {
   std::error_code ignored;  // another failure is being reported
   fs::remove_all(partial(step), ignored);
@@ -147,16 +166,20 @@ void CheckpointFolder::prune(std::int64_t step, std::int64_t keep) const {
     if (const auto found = step_of(name); found && *found <= step) steps.push_back(*found);
   }
   std::sort(steps.rbegin(), steps.rend());
+  // Newest first: those behind the first `keep`.
   for (std::size_t i = static_cast<std::size_t>(keep); i < steps.size(); ++i) {
     const fs::path removed = folder_ / ("." + name_of(steps[i]) + ".removed");
+    // Loses its name first: a folder that is being deleted must not look like a checkpoint.
     give_name(whole(steps[i]), removed);
     delete_all(removed);
   }
 }
 
+// `latest` is written last of all: where it is, there is a whole checkpoint.
 bool CheckpointFolder::holds_checkpoint() const { return fs::exists(folder_ / kLatest); }
 
 fs::path find_checkpoint(const fs::path& path) {
+  // One checkpoint's own folder.
   if (fs::exists(path / kManifestName)) return path;
   std::ifstream file(path / kLatest);
   std::string name;
@@ -168,6 +191,7 @@ fs::path find_checkpoint(const fs::path& path) {
     throw CheckpointError("checkpoint: " + path.string() + ": holds no checkpoint (neither " + kManifestName +
                           " nor " + kLatest + ")" + found + "; give the folder that --checkpoint wrote");
   }
+  // What `latest` says is not followed anywhere else than to a checkpoint beside it.
   if (!step_of(name) || !fs::exists(path / name / kManifestName)) {
     throw CheckpointError("checkpoint: " + (path / kLatest).string() + ": names \"" + name +
                           "\", which is no checkpoint; give one as " + path.string() + "/step-N");

@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of everything that is wrong with a file: none of it can be repaired here.
 constexpr const char* kAdvice = "; use another checkpoint";
 
 std::string read_text(const fs::path& path) {
@@ -39,26 +40,33 @@ class CheckpointReader::File {
   File(const fs::path& path, const RankFile& described, const Rows& rows)
       : path_(path.string()), described_(described), file_(map(path_)), verified_(described.blocks.size()) {
     const std::span<const std::byte> bytes = file_.bytes();
+    // Looked at when the checkpoint was opened; here the file is what was mapped.
     if (bytes.size() != described.bytes) {
       throw CheckpointError("checkpoint: " + path_ + ": changed its size" + kAdvice);
     }
+    // The header's length first, then what it says.
     verify(0, std::min<std::size_t>(bytes.size(), 8));
+    // Little-endian, whatever this machine is.
     std::uint64_t header = 0;
     for (std::size_t i = 0; i < std::min<std::size_t>(bytes.size(), 8); ++i) {
       header |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
     }
     verify(0, static_cast<std::size_t>(std::min<std::uint64_t>(header, bytes.size())));
     try {
+      // The rules of the format are checked there, what the manifest says below.
       const SafetensorsHeader parsed = parse_safetensors(bytes);
+      // By kind, as begin_ is. Weights and both moments must be there; what ZenFlow adds may be.
       for (std::size_t i = 0; i < base::kStateKindCount; ++i) {
         const TensorInfo* found = find(parsed, tensor_name(static_cast<base::StateKind>(i)));
         if (found == nullptr && i >= base::kStateKinds.size()) continue;
+        // The row of weights has the frozen ones too, behind those that are trained.
         const bool weights = static_cast<base::StateKind>(i) == base::StateKind::master;
         const std::int64_t elems = weights ? rows.weights : rows.states;
         if (found == nullptr || found->type != TensorType::f32 || found->elems != elems) {
           throw CheckpointError(std::string("tensor \"") + tensor_name(static_cast<base::StateKind>(i)) +
                                 "\" is not what the manifest says");
         }
+        // Never 0 for what is there: data begin behind the header.
         begin_[i] = parsed.data_begin + found->begin;
       }
       if (const TensorInfo* columns = find(parsed, kColumnsName)) {
@@ -73,12 +81,15 @@ class CheckpointReader::File {
 
   void read(base::StateKind kind, std::int64_t first, std::int64_t elems, float* out) {
     const std::size_t tensor = begin_[static_cast<std::size_t>(kind)];
+    // A kind that only a run with ZenFlow writes.
     if (tensor == 0) {
       throw CheckpointError("checkpoint: " + path_ + ": has no tensor \"" + tensor_name(kind) + "\"" +
                             kAdvice);
     }
     const std::size_t begin = tensor + static_cast<std::size_t>(first) * sizeof(float);
     const std::size_t bytes = static_cast<std::size_t>(elems) * sizeof(float);
+    // Inside the file: the parser saw that the tensor is, CheckpointReader::read() that the range is in its
+    // slice.
     verify(begin, begin + bytes);
     std::memcpy(out, file_.bytes().data() + begin, bytes);
   }
@@ -87,17 +98,20 @@ class CheckpointReader::File {
     std::vector<std::int32_t> columns(columns_);
     const std::size_t bytes = columns_ * sizeof(std::int32_t);
     verify(columns_begin_, columns_begin_ + bytes);
+    // Without columns the vector has no memory that could be written to.
     if (bytes > 0) std::memcpy(columns.data(), file_.bytes().data() + columns_begin_, bytes);
     return columns;
   }
 
  private:
+  // By name: which tensors there are depends on the run.
   static const TensorInfo* find(const SafetensorsHeader& header, const char* name) {
     const auto found = std::find_if(header.tensors.begin(), header.tensors.end(),
                                     [&](const TensorInfo& tensor) { return tensor.name == name; });
     return found == header.tensors.end() ? nullptr : &*found;
   }
 
+  // Not read: of a file that another rank wrote often a small part is needed.
   static base::MappedFile map(const std::string& path) {
     try {
       return base::MappedFile(path);
@@ -107,9 +121,11 @@ class CheckpointReader::File {
   }
 
   void verify(std::size_t begin, std::size_t end) {
+    // Each block once: many ranges of a block are read one after the other.
     for (std::size_t block = begin / kBlockBytes; block * kBlockBytes < end; ++block) {
       if (verified_[block]) continue;
       const std::size_t at = block * kBlockBytes;
+      // The last block may be short.
       const std::size_t bytes = std::min(kBlockBytes, file_.bytes().size() - at);
       if (base::checksum(file_.bytes().subspan(at, bytes)) != described_.blocks[block]) {
         throw CheckpointError("checkpoint: " + path_ + ": damaged, the checksum of bytes " +
@@ -121,6 +137,7 @@ class CheckpointReader::File {
   }
 
   std::string path_;
+  // Of the reader's manifest, which outlives its files.
   const RankFile& described_;
   base::MappedFile file_;
   std::vector<bool> verified_;
@@ -137,12 +154,16 @@ CheckpointReader::CheckpointReader(const fs::path& path)
     const RankFile& file = manifest_.files[number];
     const fs::path name = folder_ / file.name;
     std::error_code error;
+    // All files are looked at now: a rank whose states lie in one that is cut would find that out later, in
+    // the midst of others that go on.
     const std::uintmax_t bytes = fs::file_size(name, error);
     if (error) throw CheckpointError("checkpoint: " + name.string() + ": " + error.message() + kAdvice);
     if (bytes != file.bytes) {
       throw CheckpointError("checkpoint: " + name.string() + ": has " + std::to_string(bytes) +
                             " bytes, but was written with " + std::to_string(file.bytes) + kAdvice);
     }
+    // Where the next slice begins in the two kinds of rows. In the order of the manifest, which is that of
+    // the file.
     std::int64_t at = 0;
     std::int64_t state_at = 0;
     for (const FileSlice& slice : file.slices) {
@@ -151,11 +172,15 @@ CheckpointReader::CheckpointReader(const fs::path& path)
       if (manifest_.params[slice.param].trainable) state_at += slice.elems;
     }
   }
+  // Every parameter is tiled by its pieces: read() then needs no look for holes.
   for (std::size_t param = 0; param < pieces_.size(); ++param) {
     std::vector<Piece>& pieces = pieces_[param];
+    // Files are in the order of ranks: in the first layout of stage 1 (S1) a parameter may begin on a later
+    // rank than it ends on.
     std::sort(pieces.begin(), pieces.end(),
               [](const Piece& a, const Piece& b) { return a.offset < b.offset; });
     std::int64_t covered = 0;
+    // -1 stays: no piece begins there.
     for (const Piece& piece : pieces) covered = piece.offset == covered ? covered + piece.elems : -1;
     if (covered != manifest_.params[param].elems) {
       throw CheckpointError("checkpoint: " + (folder_ / kManifestName).string() + ": the slices of " +
@@ -169,11 +194,14 @@ CheckpointReader::~CheckpointReader() = default;
 void CheckpointReader::require_model(const plan::ModelPlan& model) const {
   std::string problems;
   const std::size_t most = std::max(model.params.size(), manifest_.params.size());
+  // Up to a length that can be read: of a model that is quite another one every parameter differs.
   for (std::size_t i = 0; i < most && problems.size() < 400; ++i) {
+    // Position by position: ids are places in this list, so a parameter more in front shifts all others.
     const SavedParam* saved = i < manifest_.params.size() ? &manifest_.params[i] : nullptr;
     const plan::ParamPlan* wanted = i < model.params.size() ? &model.params[i] : nullptr;
     if (saved != nullptr && wanted != nullptr && saved->name == wanted->name &&
         saved->shape == wanted->shape) {
+      // The same parameter, but with or without states: they cannot be made up.
       if (saved->trainable == wanted->trainable) continue;
       problems +=
           "\n  " + saved->name + (saved->trainable ? " was trained and is" : " was frozen and is not") +
@@ -186,6 +214,7 @@ void CheckpointReader::require_model(const plan::ModelPlan& model) const {
                 ", the model " +
                 (wanted == nullptr ? "none" : wanted->name + " " + plan::shape_text(wanted->shape));
   }
+  // Names and shapes do not show what a module computes, such as its activation or its number of heads.
   if (problems.empty() && manifest_.model_fingerprint != model_fingerprint(model)) {
     problems = "\n  the parameters are the same, but what the modules compute is not";
   }
@@ -197,6 +226,7 @@ void CheckpointReader::require_model(const plan::ModelPlan& model) const {
 
 CheckpointReader::File& CheckpointReader::file(std::uint32_t number) const {
   std::unique_ptr<File>& file = files_.at(number);
+  // Mapped at its first use: a rank may need few of the files.
   if (!file) {
     const RankFile& described = manifest_.files[number];
     File::Rows rows;
@@ -223,8 +253,11 @@ void CheckpointReader::read(base::StateKind kind, plan::ParamId param, plan::Ran
     throw CheckpointError("checkpoint: " + folder() + ": " + manifest_.params[plan::raw(param)].name +
                           " is frozen: it has weights and no \"" + tensor_name(kind) + "\"");
   }
+  // The piece that holds range.begin: the first whose end is behind it.
   auto piece = std::upper_bound(pieces.begin(), pieces.end(), range.begin,
                                 [](std::int64_t at, const Piece& p) { return at < p.offset + p.elems; });
+  // Pieces follow one another without holes and to the end of the parameter, so that `piece` stays valid
+  // while there is something left to read.
   for (std::int64_t at = range.begin; at < range.end; ++piece) {
     const std::int64_t elems = std::min(range.end, piece->offset + piece->elems) - at;
     file(piece->file).read(kind, (weights ? piece->at : piece->state_at) + (at - piece->offset), elems, out);

@@ -10,6 +10,7 @@ namespace shardscope::checkpoint {
 
 void consolidate(const std::string& checkpoint, const std::string& output) {
   const CheckpointReader reader(checkpoint);
+  // The checkpoint knows names and shapes, not the modules: enough of a plan to write weights by.
   plan::ModelPlan model;
   model.spec.name = reader.manifest().model;
   for (const SavedParam& saved : reader.manifest().params) {
@@ -21,9 +22,11 @@ void consolidate(const std::string& checkpoint, const std::string& output) {
     model.params.push_back(param);
   }
   WeightWriter writer(output, model, kernels::DType::f32);
+  // One parameter at a time, whatever ranks and stage wrote it.
   std::vector<float> values;
   for (const plan::ParamPlan& param : model.params) {
     values.resize(static_cast<std::size_t>(param.elems));
+    // Master weights: fp32 whatever type the run trained in (O12).
     reader.read(base::StateKind::master, param.id, {0, param.elems}, values.data());
     writer.write(param.id, values);
   }

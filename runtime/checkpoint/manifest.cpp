@@ -18,12 +18,14 @@ constexpr const char* kFormat = "shardscope checkpoint";
 /// What stands before the checksum of everything before it.
 constexpr std::string_view kChecksumKey = ",\n \"checksum\": \"";
 
+// JSON numbers are doubles to many readers: 64 bits go as text.
 std::string hex(std::uint64_t value) {
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
   return text;
 }
 
+// Exactly what hex() writes: a prefix, a sign or capitals would be taken by stoull.
 std::uint64_t from_hex(const std::string& text) {
   if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
     throw CheckpointError("\"" + text + "\" is no 64-bit checksum");
@@ -38,16 +40,21 @@ void require(bool good, const std::string& what) {
 }
 
 std::int64_t count(const Json& value, const char* what) {
+  // get() converts a float by cutting it; the check below refuses one.
   const auto number = value.at(what).get<std::int64_t>();
   require(value.at(what).is_number_integer() && number >= 0,
           std::string(what) + " is " + value.at(what).dump());
   return number;
 }
 
+// What a node computes. Left out: returned parameters, leaves and checkpointing, which change no result, and
+// trainable flags, which are compared by themselves.
 void describe_node(std::ostream& out, const plan::NodeSpec& node) {
+  // Hexfloat: the same digits on every machine.
   out << '(' << static_cast<int>(node.kind) << ' ' << node.name << ' ' << node.functional << ' ' << node.in
       << ' ' << node.out << ' ' << node.bias << ' ' << std::hexfloat << node.epsilon << ' ' << node.heads
       << ' ' << static_cast<int>(node.lookup) << ' ' << node.weight_of << ' ' << node.target;
+  // What a conditional leaves out is a part of the function that is learned.
   for (const std::int64_t iteration : node.skip_iterations) out << " skip " << iteration;
   for (const plan::NodeSpec& child : node.children) describe_node(out, child);
   out << ')';
@@ -58,6 +65,7 @@ Json file_json(const RankFile& file) {
   for (const std::uint64_t block : file.blocks) blocks.push_back(hex(block));
   Json slices = Json::array();
   for (const FileSlice& slice : file.slices) {
+    // [parameter, offset, elements]: three numbers in place of three keys, of which there may be very many.
     slices.push_back(Json::array({slice.param, slice.offset, slice.elems}));
   }
   return {{"name", file.name}, {"bytes", file.bytes}, {"blocks", blocks}, {"slices", slices}};
@@ -66,14 +74,17 @@ Json file_json(const RankFile& file) {
 RankFile read_file(const Json& json, const std::vector<SavedParam>& params) {
   RankFile file;
   file.name = json.at("name").get<std::string>();
+  // A manifest may come from anywhere: it must not name a file outside its folder, or a hidden one.
   require(!file.name.empty() && file.name.find('/') == std::string::npos && file.name[0] != '.',
           "\"" + file.name + "\" is no name of a file of the folder");
   file.bytes = static_cast<std::uint64_t>(count(json, "bytes"));
   for (const Json& block : json.at("blocks")) file.blocks.push_back(from_hex(block.get<std::string>()));
+  // So that verify() finds a checksum for each block.
   require(file.blocks.size() == block_count(file.bytes), file.name + ": checksums and size do not match");
   for (const Json& entry : json.at("slices")) {
     const FileSlice slice{entry.at(0).get<std::uint32_t>(), entry.at(1).get<std::int64_t>(),
                           entry.at(2).get<std::int64_t>()};
+    // By subtraction: offset + elems could overflow.
     require(slice.param < params.size() && slice.offset >= 0 && slice.elems > 0 &&
                 slice.elems <= params[slice.param].elems &&
                 slice.offset <= params[slice.param].elems - slice.elems,
@@ -86,6 +97,7 @@ RankFile read_file(const Json& json, const std::vector<SavedParam>& params) {
 SavedParam read_param(const Json& json) {
   SavedParam param{json.at("name").get<std::string>(), json.at("shape").get<std::vector<std::int64_t>>(), 1,
                    json.value("trainable", true)};
+  // elems begins at 1, so that a scalar has one.
   for (const std::int64_t extent : param.shape) {
     require(extent >= 0 && !__builtin_mul_overflow(param.elems, extent, &param.elems),
             param.name + " has the shape " + json.at("shape").dump());
@@ -97,6 +109,7 @@ SavedParam read_param(const Json& json) {
 std::string bits(double value) { return hex(std::bit_cast<std::uint64_t>(value)); }
 
 Json zenflow_json(const plan::ZenFlowProgress& zenflow) {
+  // By matrix, in the order of the parameters.
   const auto list = [](const std::vector<double>& values) {
     Json all = Json::array();
     for (const double value : values) all.push_back(bits(value));
@@ -119,6 +132,8 @@ plan::ZenFlowProgress read_zenflow(const Json& json) {
     return all;
   };
   plan::ZenFlowProgress zenflow;
+  // Counts are checked, flags and sums are taken as they are; ZenFlowSchedule::restore() compares the numbers
+  // of matrices.
   zenflow.step = count(json, "step");
   zenflow.in_sum = count(json, "in_sum");
   zenflow.since_decision = count(json, "since_decision");
@@ -131,6 +146,7 @@ plan::ZenFlowProgress read_zenflow(const Json& json) {
 }
 
 Manifest read(const Json& json) {
+  // Before the version: another JSON file may have a version too.
   require(json.at("format") == kFormat, "it is no manifest of a Shardscope checkpoint");
   require(json.at("version") == kFormatVersion, "it has format version " + json.at("version").dump() +
                                                     "; this program reads version " +
@@ -148,12 +164,15 @@ Manifest read(const Json& json) {
     require(saved.scale > 0, "the loss scale is " + scaler.at("scale").dump());
     manifest.progress.loss_scaler = saved;
   }
+  // Was added later: manifests without it are read as well.
   if (const auto zenflow = json.find("zenflow"); zenflow != json.end() && !zenflow->is_null()) {
     manifest.progress.zenflow = read_zenflow(*zenflow);
   }
   const Json& data = json.at("data");
+  // The fingerprint of the data is hex like all others; the seed is a number that a user gave.
   manifest.data = {count(data, "epoch"), count(data, "position"), count(data, "samples"),
                    data.at("seed").get<std::uint64_t>(), from_hex(data.at("fingerprint").get<std::string>())};
+  // As it was written with. Readers take any world and stage: the slices say where everything is.
   manifest.world = json.at("world").get<std::uint32_t>();
   manifest.stage = json.at("stage").get<std::uint32_t>();
   manifest.type = json.at("type").get<std::string>();
@@ -161,7 +180,9 @@ Manifest read(const Json& json) {
   manifest.model = model.at("name").get<std::string>();
   manifest.model_fingerprint = from_hex(model.at("fingerprint").get<std::string>());
   for (const Json& param : model.at("parameters")) manifest.params.push_back(read_param(param));
+  // As text: nothing here looks into it.
   manifest.config_json = json.at("config").dump();
+  // After the parameters, in which their slices must lie.
   for (const Json& file : json.at("files")) manifest.files.push_back(read_file(file, manifest.params));
   return manifest;
 }
@@ -171,6 +192,7 @@ Manifest read(const Json& json) {
 std::uint64_t model_fingerprint(const plan::ModelPlan& model) {
   std::ostringstream text;
   const plan::ModelSpec& spec = model.spec;
+  // Without the model's name, which changes nothing that is computed.
   text << static_cast<int>(spec.input) << ' ' << static_cast<int>(spec.loss) << ' ' << spec.vocabulary << ' '
        << spec.context << ' ' << spec.input_width << ' ' << spec.output_width;
   describe_node(text, spec.root);
@@ -181,6 +203,7 @@ void describe_model(const plan::ModelPlan& model, Manifest& manifest) {
   manifest.model = model.spec.name;
   manifest.model_fingerprint = model_fingerprint(model);
   for (const plan::ParamPlan& param : model.params) {
+    // By ParamId: slices name a parameter by its place in this list.
     manifest.params.push_back({param.name, param.shape, param.elems, param.trainable});
   }
 }
@@ -188,6 +211,7 @@ void describe_model(const plan::ModelPlan& model, Manifest& manifest) {
 std::string to_text(const Manifest& manifest) {
   const Progress& progress = manifest.progress;
   Json scaler;
+  // Null for a static scale: there is nothing to go on from.
   if (const auto& saved = progress.loss_scaler) {
     scaler = {{"scale", saved->scale},
               {"hysteresis", saved->hysteresis},
@@ -197,11 +221,14 @@ std::string to_text(const Manifest& manifest) {
   Json params = Json::array();
   for (const SavedParam& param : manifest.params) {
     Json entry{{"name", param.name}, {"shape", param.shape}};
+    // Only where it is not the default, so that manifests of models without frozen parameters stay as they
+    // were.
     if (!param.trainable) entry["trainable"] = false;
     params.push_back(std::move(entry));
   }
   Json files = Json::array();
   for (const RankFile& file : manifest.files) files.push_back(file_json(file));
+  // ordered_json: in this order in the file.
   const Json json{
       {"format", kFormat},
       {"version", kFormatVersion},
@@ -232,17 +259,21 @@ std::string to_text(const Manifest& manifest) {
       text += item.value().dump();
       continue;
     }
+    // One line for each file.
     text += '[';
     for (const Json& file : item.value()) text += (text.back() == '[' ? "\n  " : ",\n  ") + file.dump();
     text += ']';
   }
+  // Of all text before the key, whose last character is that of the last value.
   const std::string sum = hex(sum_of(text));
   return text.append(kChecksumKey) + sum + "\"\n}\n";
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& path) {
+  // From the end, where it stands.
   const std::size_t at = text.rfind(kChecksumKey);
   const std::string end = at == std::string::npos ? "" : text.substr(at + kChecksumKey.size());
+  // The end is compared as a whole, so that nothing can follow the checksum.
   const std::string_view body = std::string_view(text).substr(0, at == std::string::npos ? 0 : at);
   if (end != hex(sum_of(body)) + "\"\n}\n") {
     throw CheckpointError("checkpoint: " + path +

@@ -19,6 +19,7 @@ struct TypeEntry {
   const char* name;
   std::size_t bytes;
 };
+// Also types that are not read: their bytes count for the layout.
 constexpr TypeEntry kTypes[] = {
     {TensorType::f64, "F64", 8},    {TensorType::f32, "F32", 4},       {TensorType::f16, "F16", 2},
     {TensorType::bf16, "BF16", 2},  {TensorType::i64, "I64", 8},       {TensorType::i32, "I32", 4},
@@ -27,6 +28,7 @@ constexpr TypeEntry kTypes[] = {
     {TensorType::other, "BOOL", 1}, {TensorType::other, "F8_E4M3", 1}, {TensorType::other, "F8_E5M2", 1},
 };
 
+// The path is put before it by whoever opened the file.
 [[noreturn]] void fail(const std::string& text) {
   throw CheckpointError("not a valid safetensors file: " + text);
 }
@@ -44,6 +46,7 @@ std::size_t to_size(const std::string& name, const char* what, const nlohmann::j
   if (!value.is_number_unsigned())
     fail("tensor \"" + name + "\": " + what + " holds something else than a size");
   const auto number = value.get<std::uint64_t>();
+  // Extents become signed numbers.
   if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     fail("tensor \"" + name + "\": " + what + " is too large");
   }
@@ -53,6 +56,7 @@ std::size_t to_size(const std::string& name, const char* what, const nlohmann::j
 TensorInfo read_tensor(const std::string& name, const nlohmann::json& entry, std::size_t data_bytes) {
   TensorInfo tensor;
   tensor.name = name;
+  // Each key is looked for before its value is taken: a parser's exception would say nothing of the tensor.
   if (!entry.is_object()) fail("tensor \"" + name + "\" is not described by an object");
   const auto type = entry.find("dtype");
   const auto shape = entry.find("shape");
@@ -63,6 +67,7 @@ TensorInfo read_tensor(const std::string& name, const nlohmann::json& entry, std
     fail("tensor \"" + name + "\" has no data_offsets");
   }
   tensor.type_name = type->get<std::string>();
+  // A type that is not in the list has an unknown size: its bytes could not be checked.
   const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes),
                                    [&](const TypeEntry& t) { return tensor.type_name == t.name; });
   if (known == std::end(kTypes))
@@ -74,11 +79,13 @@ TensorInfo read_tensor(const std::string& name, const nlohmann::json& entry, std
   tensor.elems = count(name, tensor.shape);
   tensor.begin = to_size(name, "data_offsets", (*offsets)[0]);
   tensor.end = to_size(name, "data_offsets", (*offsets)[1]);
+  // Of untrusted numbers: both bounds, before any difference is taken.
   if (tensor.begin > tensor.end || tensor.end > data_bytes) {
     fail("tensor \"" + name + "\" lies at bytes " + std::to_string(tensor.begin) + " to " +
          std::to_string(tensor.end) + " of " + std::to_string(data_bytes) + "; the file is cut or damaged");
   }
   std::int64_t bytes = 0;
+  // The shape says elements, the offsets say bytes: who reads by the one must not leave the other.
   if (__builtin_mul_overflow(tensor.elems, static_cast<std::int64_t>(known->bytes), &bytes) ||
       static_cast<std::size_t>(bytes) != tensor.end - tensor.begin) {
     fail("tensor \"" + name + "\": its shape and dtype do not match its " +
@@ -87,12 +94,14 @@ TensorInfo read_tensor(const std::string& name, const nlohmann::json& entry, std
   return tensor;
 }
 
+// Ascending and without holes, so that no byte is in two tensors.
 void check_layout(const std::vector<TensorInfo>& tensors, std::size_t data_bytes) {
   std::size_t at = 0;
   for (const TensorInfo& tensor : tensors) {
     if (tensor.begin != at) fail("tensor \"" + tensor.name + "\" overlaps another or leaves a hole");
     at = tensor.end;
   }
+  // The last end is at most data_bytes: read_tensor() saw to that, so the difference is not below 0.
   if (at != data_bytes) {
     fail(std::to_string(data_bytes - at) + " bytes after the last tensor belong to none");
   }
@@ -102,6 +111,7 @@ void check_layout(const std::vector<TensorInfo>& tensors, std::size_t data_bytes
 
 const char* to_string(TensorType type) noexcept {
   for (const TypeEntry& entry : kTypes) {
+    // Several names share `other`, so that none of them is its name.
     if (entry.type == type && type != TensorType::other) return entry.name;
   }
   return "other";
@@ -111,8 +121,10 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> bytes) {
   if (bytes.size() < 8) fail("it has " + std::to_string(bytes.size()) + " bytes; the header alone needs 8");
   std::uint64_t header_bytes = 0;
   for (std::size_t i = 0; i < 8; ++i) {
+    // Little-endian by the format.
     header_bytes |= static_cast<std::uint64_t>(std::to_integer<std::uint8_t>(bytes[i])) << (8 * i);
   }
+  // Not 8 + header_bytes > size, which could overflow.
   if (header_bytes > kMaxHeaderBytes || header_bytes > bytes.size() - 8) {
     fail("its header claims " + std::to_string(header_bytes) + " bytes; the file has " +
          std::to_string(bytes.size()) + " (is it a safetensors file, and whole?)");
@@ -134,6 +146,7 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> bytes) {
   SafetensorsHeader header;
   header.data_begin = 8 + static_cast<std::size_t>(header_bytes);
   const std::size_t data_bytes = bytes.size() - header.data_begin;
+  // Every key but this one is a tensor.
   for (const auto& item : json.items()) {
     if (item.key() == "__metadata__") {
       if (!item.value().is_object()) fail("__metadata__ is not an object");
@@ -145,6 +158,8 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> bytes) {
     }
     header.tensors.push_back(read_tensor(item.key(), item.value(), data_bytes));
   }
+  // The parser's order is that of names. Empty tensors share their begin: then by end and name, so that the
+  // order is the same everywhere.
   std::sort(header.tensors.begin(), header.tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });

@@ -7,6 +7,7 @@
 namespace shardscope::checkpoint {
 namespace {
 
+// Mapped, not read: of a large file only the pages that are asked for come to memory.
 base::MappedFile open(const std::string& path) {
   try {
     return base::MappedFile(path);
@@ -30,6 +31,7 @@ void gather(const std::byte* data, std::int64_t first, std::int64_t stride, std:
   const std::byte* at = data + first * static_cast<std::int64_t>(sizeof(T));
   for (float& value : out) {
     T raw;
+    // memcpy: the format aligns the data's begin, not each tensor in it.
     std::memcpy(&raw, at, sizeof(T));
     value = convert(raw);
     at += stride * static_cast<std::int64_t>(sizeof(T));
@@ -38,9 +40,11 @@ void gather(const std::byte* data, std::int64_t first, std::int64_t stride, std:
 
 }  // namespace
 
+// In the order of the members: the header is parsed in what is mapped.
 SafetensorsReader::SafetensorsReader(const std::string& path)
     : path_(path), file_(open(path)), header_(parse(path, file_)) {}
 
+// From the front: asked once or twice for each parameter.
 const TensorInfo* SafetensorsReader::find(std::string_view name) const {
   for (const TensorInfo& tensor : header_.tensors) {
     if (tensor.name == name) return &tensor;
@@ -48,11 +52,13 @@ const TensorInfo* SafetensorsReader::find(std::string_view name) const {
   return nullptr;
 }
 
+// Inside the file: parse_safetensors() compared every tensor with its size.
 std::span<const std::byte> SafetensorsReader::bytes(const TensorInfo& tensor) const {
   return file_.bytes().subspan(header_.data_begin + tensor.begin, tensor.end - tensor.begin);
 }
 
 void SafetensorsReader::read(const TensorInfo& tensor, std::int64_t first, std::span<float> out) const {
+  // The common case without a conversion.
   if (tensor.type == TensorType::f32) {
     std::memcpy(out.data(), bytes(tensor).data() + static_cast<std::size_t>(first) * sizeof(float),
                 out.size_bytes());
@@ -63,6 +69,7 @@ void SafetensorsReader::read(const TensorInfo& tensor, std::int64_t first, std::
 
 void SafetensorsReader::read_strided(const TensorInfo& tensor, std::int64_t first, std::int64_t stride,
                                      std::span<float> out) const {
+  // Elements and strides are of the tensor's own type; `out` is always fp32.
   const std::byte* const data = bytes(tensor).data();
   switch (tensor.type) {
     case TensorType::f64:
@@ -79,6 +86,7 @@ void SafetensorsReader::read_strided(const TensorInfo& tensor, std::int64_t firs
     case TensorType::i32:
       return gather<std::int32_t>(data, first, stride, out,
                                   [](std::int32_t v) { return static_cast<float>(v); });
+    // Types of indices, masks and quantized values: what they mean is not said in the file.
     case TensorType::i16:
     case TensorType::i8:
     case TensorType::u8:

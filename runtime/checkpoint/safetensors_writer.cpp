@@ -24,6 +24,8 @@ std::size_t bytes_of(TensorType type) {
   }
 }
 
+// pwrite() may write less than it was given, and signals may interrupt it. At an offset, since tensors are
+// written in any order.
 void write_all(int file, const void* data, std::size_t bytes, std::size_t offset, const std::string& path) {
   const auto* at = static_cast<const char*>(data);
   while (bytes > 0) {
@@ -58,9 +60,12 @@ class Unfinished {
 
 SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<TensorSpec>& tensors,
                                      const std::map<std::string, std::string>& metadata)
+    // Beside the file that it becomes: a rename does not leave a file system.
     : path_(path), temporary_(path + ".partial") {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  // Strings only, as the format allows no others.
   if (!metadata.empty()) header["__metadata__"] = metadata;
+  // Offsets from the data's begin, one tensor behind the other without holes, as the format wants it.
   std::size_t at = 0;
   for (const TensorSpec& spec : tensors) {
     TensorInfo tensor;
@@ -73,6 +78,7 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<
     tensor.begin = at;
     at += static_cast<std::size_t>(tensor.elems) * bytes_of(spec.type);
     tensor.end = at;
+    // ordered: names in the order of `tensors`.
     header[spec.name] = {
         {"dtype", tensor.type_name}, {"shape", tensor.shape}, {"data_offsets", {tensor.begin, tensor.end}}};
     tensors_.push_back(std::move(tensor));
@@ -88,23 +94,29 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<
   }
   // A constructor that throws has no destructor.
   Unfinished unfinished(file_, temporary_);
+  // Length of the header in 8 bytes, little-endian.
   std::string prefix;
   for (std::size_t i = 0; i < 8; ++i) prefix.push_back(static_cast<char>((text.size() >> (8 * i)) & 0xFF));
   write_all(file_, prefix.data(), prefix.size(), 0, path_);
   write_all(file_, text.data(), text.size(), prefix.size(), path_);
+  // The whole size at once: tensors are written in any order. The file may be sparse, so a full disk can
+  // still show later.
   if (::ftruncate(file_, static_cast<off_t>(data_begin_ + at)) != 0) {
     throw CheckpointError("weights: " + path + ": cannot reserve " + std::to_string(at) +
                           " bytes: " + std::strerror(errno));
   }
+  // From here on the object's own destructor closes and removes it.
   unfinished.keep();
 }
 
+// Not finished: nothing is left behind.
 SafetensorsWriter::~SafetensorsWriter() {
   if (file_ < 0) return;
   ::close(file_);
   ::unlink(temporary_.c_str());
 }
 
+// Ranges may come in any order and more than once; what is never written stays zero.
 void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::span<const float> values) {
   const TensorInfo& info = tensors_.at(tensor);
   if (first < 0 || first + static_cast<std::int64_t>(values.size()) > info.elems) {
@@ -113,8 +125,10 @@ void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::span<
                           std::to_string(first));
   }
   const std::size_t offset = data_begin_ + info.begin + static_cast<std::size_t>(first) * bytes_of(info.type);
+  // As it lies in memory: the format is little-endian, as the machines that this runs on.
   if (info.type == TensorType::f32)
     return write_all(file_, values.data(), values.size_bytes(), offset, path_);
+  // Of these values alone: there is no second copy of the model.
   std::vector<std::uint16_t> rounded(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     rounded[i] = info.type == TensorType::bf16 ? base::to_bf16(values[i]) : base::to_f16(values[i]);
@@ -124,6 +138,7 @@ void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::span<
 
 void SafetensorsWriter::write_integers(std::size_t tensor, std::span<const std::int32_t> values) {
   const TensorInfo& info = tensors_.at(tensor);
+  // All of it in one call: lists of columns are small.
   if (info.type != TensorType::i32 || static_cast<std::int64_t>(values.size()) != info.elems) {
     throw CheckpointError("weights: tensor \"" + info.name + "\" is " + std::to_string(info.elems) + " of " +
                           info.type_name + ", not " + std::to_string(values.size()) + " integers");
@@ -132,11 +147,14 @@ void SafetensorsWriter::write_integers(std::size_t tensor, std::span<const std::
 }
 
 void SafetensorsWriter::finish() {
+  // Before the rename: a name must not refer to data that a loss of power could take.
   if (::fsync(file_) != 0)
     throw CheckpointError("weights: " + path_ + ": cannot flush: " + std::strerror(errno));
   ::close(file_);
   file_ = -1;
+  // Replaces a file of that name in one step.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    // Before unlink(), which may set errno.
     const std::string reason = std::strerror(errno);
     ::unlink(temporary_.c_str());
     throw CheckpointError("weights: " + path_ + ": cannot be given its name: " + reason);

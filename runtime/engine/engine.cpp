@@ -54,6 +54,7 @@ using execution::EventPool;
 
 namespace {
 
+// In elements: a shard begins at a multiple of kShardAlignmentBytes, whatever its type.
 std::int64_t shard_alignment(const Context& context) {
   return plan::kShardAlignmentBytes / static_cast<std::int64_t>(context.element_bytes());
 }
@@ -73,6 +74,7 @@ bool apart(const plan::ZeroConfig& zero) {
 
 class Engine::Impl {
  public:
+  // In the order of the members: each part below is given those above it, and none communicates here.
   explicit Impl(const Context& context)
       : context_(context),
         ownership_(context.model, context.config.zero, context.world(), shard_alignment(context)),
@@ -122,18 +124,22 @@ class Engine::Impl {
 
   [[nodiscard]] checkpoint::Progress progress() const {
     checkpoint::Progress progress{step_, micro_step_, updates_, std::nullopt, optimizer_->zenflow()};
+    // A static scale is a setting, not progress.
     if (scaler_.dynamic()) progress.loss_scaler = scaler_.save();
     return progress;
   }
 
   void resume(const checkpoint::Progress& progress, const std::vector<std::int32_t>& columns,
               const FillState& fill) {
+    // Before the states: writes after it are taken as those of a checkpoint (continue_zenflow()).
     if (progress.zenflow && context_.config.zero.zenflow) {
       optimizer_->continue_zenflow(*progress.zenflow, columns);
     }
     fill_owned(context_, ownership_, states_, optimizer_->kinds(), fill);
+    // Not `initial`: DeepSpeed gathers persistent parameters after loading a checkpoint, as after a step.
     published_ = Update::replaced;
     publish();
+    // After publish(), which counts no step.
     step_ = progress.step;
     micro_step_ = progress.micro_step;
     updates_ = progress.updates;
@@ -147,10 +153,12 @@ class Engine::Impl {
   [[nodiscard]] std::vector<base::StateKind> state_kinds() const { return optimizer_->kinds(); }
 
   StepResult step(const std::function<void(data::HostBatch&)>& next, StopRequest stop) {
+    // Before anything of the step: a refusal leaves the run as it was.
     gathered_.check_partitioned();
     StepResult result;
     result.step = step_;
     const auto step_id = static_cast<std::uint32_t>(step_);
+    // Before the stamp: what a user spends at the gate is no time of the step.
     context_.gates.pass(ev::GateKind::step, step_id);
     emit_time<ev::EventKind::step_begin>({.step = step_id});
     // Whatever the step causes on other streams begins after its stamp: a first gather that overtook a busy
@@ -159,6 +167,8 @@ class Engine::Impl {
          {&context_.device.gather(), &context_.device.reduce(), &context_.device.copy()}) {
       events_.order(compute(), *stream);
     }
+    // Taken once: D8's scale that gradients are made with, whatever an overflow does to the scaler
+    // afterwards.
     result.loss_scale = scaler_.scale();
     emit_host<ev::EventKind::loss_scale>({.step = step_id,
                                           .hysteresis = static_cast<std::uint32_t>(scaler_.hysteresis()),
@@ -171,6 +181,7 @@ class Engine::Impl {
     update(result, stop);
     emit_time<ev::EventKind::step_end>(
         {.step = step_id, .skipped = result.skipped, .tokens = tokens_of_all_});
+    // The host begins no step before the last one is done.
     wait_for_compute();
     outside_.sample(context_.device, std::chrono::steady_clock::now());
     ++step_;
@@ -183,8 +194,10 @@ class Engine::Impl {
       throw std::invalid_argument("evaluate: " + std::to_string(batches) +
                                   " batches; the mean loss needs at least one");
     }
+    // The last step made, not the next one: an evaluation measures its weights.
     const std::int64_t made = step_ - 1;
     const auto step_id = static_cast<std::uint32_t>(made);
+    // fp32, one loss for each batch; read back once at the end.
     const std::size_t bytes = static_cast<std::size_t>(batches) * sizeof(float);
     const device::MemoryTag tag{ev::MemoryCategory::temporary, ev::kNoId};
     const device::Buffer losses = context_.device.memory().allocate(bytes, tag, compute());
@@ -203,17 +216,20 @@ class Engine::Impl {
       context_.device.copy_async(on_host.data(), losses.data(), bytes, compute());
       wait_for_compute();
       const std::span values(static_cast<const float*>(on_host.data()), static_cast<std::size_t>(batches));
+      // In double, over batches and then over ranks: all ranks have as many.
       std::array<double, 1> sum{std::accumulate(values.begin(), values.end(), 0.0)};
       context_.control_comm.all_reduce_host(sum);
       result.loss = sum[0] / (static_cast<double>(batches) * context_.world());
       emit_host<ev::EventKind::eval_loss>(
           {.step = step_id, .batches = static_cast<std::uint32_t>(batches), .value = result.loss});
     });
+    // Behind the phase's end, so that its stamp is there when the next step begins.
     wait_for_compute();
     return result;
   }
 
   void consolidate(const TakeParam& take) { collect_weights(context_, ownership_, states_, take); }
+  // Published only where master weights may have changed: it is a gather and a wait on every rank.
   void with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
                      const UseGathered& use) {
     if (gathered_.with(params, modifier, use)) publish();
@@ -289,12 +305,15 @@ class Engine::Impl {
     });
     in_phase(ev::Phase::backward, step_id, micro, [&] {
       const ev::nvtx::FunctionRange range(ev::nvtx::Function::backward);
+      // In this order: parameters free their leftovers before the last buckets, which need none of them, are
+      // flushed.
       gradients_->begin_backward(window);
       executor_.backward();
       hooks_.end_backward();
       parameters_->end_backward();
       gradients_->end_backward();
     });
+    // Behind the backward, the last reader of the batch.
     staging_.done();
     emit_time<ev::EventKind::micro_step_end>({.micro_step = micro, .step = step_id});
     ++micro_step_;
@@ -312,21 +331,28 @@ class Engine::Impl {
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::step);
     const auto step_id = static_cast<std::uint32_t>(step_);
     context_.gates.pass(ev::GateKind::optimizer, step_id);
+    // Gathers first, reductions next: after both the compute stream is behind everything that the step queued
+    // elsewhere.
     parameters_->before_update();
     gradients_->drain();
+    // After drain(): pieces that are still being reduced must not move.
     gradients_->join_owned();
     in_phase(ev::Phase::optimizer, step_id, ev::kNoId, [&] {
+      // The host waits here, and here alone, for what it has to decide.
       const bool finite = measure(result, stop);
       result.skipped = !finite && skips_overflow();
       emit_host<ev::EventKind::overflow>({.any_rank = !finite, .step = step_id});
       result.learning_rate = context_.config.learning_rate(updates_);
       emit_host<ev::EventKind::learning_rate>({.step = step_id, .value = result.learning_rate});
+      // After skips_overflow(), before the norm: it says what the norm and the gradients are divided by.
       const plan::LossScaler::Step scaling = scaler_.update(!finite);
       result.grad_norm = finite ? std::sqrt(sum_of_squares_) / scaling.norm_by : std::nan("");
       emit_host<ev::EventKind::grad_norm>({.step = step_id, .value = result.grad_norm});
       if (!result.skipped) apply(step_id, scaling.unscale_by);
     });
+    // For a skipped step too: what the optimizer would have used is freed.
     gradients_->end_step(step_id);
+    // Learning rate and bias correction count updates, not steps.
     if (!result.skipped) ++updates_;
     parameters_->after_update(result.skipped ? Update::skipped : Update::applied);
     published_ = Update::replaced;
@@ -338,6 +364,8 @@ class Engine::Impl {
     if (ownership_.stage() > 0) return {0, ownership_.owned_elems()};
     return plan::partition_param(ownership_.owned_elems(), context_.world()).real_range(context_.rank());
   }
+  // Stage 0: every rank has all gradients. Each squares a part, so that the sum over ranks has each element
+  // once.
   [[nodiscard]] optim::GradientParts counted_gradients() const {
     const optim::GradientParts owned = gradients_->owned();
     if (ownership_.stage() > 0) return owned;
@@ -373,6 +401,7 @@ class Engine::Impl {
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::overflow_check);
     norm_.queue(counted_gradients());
     const auto count = static_cast<std::size_t>(accumulation_steps());
+    // Behind the norm on the same stream: one wait for both.
     context_.device.copy_async(host_losses_.data(), losses_.data(), count * sizeof(float), compute());
     wait_for_compute();
     const optim::GradientNorm::Local local = norm_.read();
@@ -390,6 +419,7 @@ class Engine::Impl {
     // MiCS: each shard is on several ranks, and counts once.
     const bool counts = ownership_.stage() == 0 || context_.rank() < ownership_.shard_world();
     // Ranks may have different numbers of tokens; a double holds their sum exactly.
+    // [sum of squares, ranks that are not finite, ranks that want to stop, tokens]: one collective for all.
     std::array<double, 4> sums{counts ? local.sum_of_squares : 0.0, local.finite ? 0.0 : 1.0,
                                stop == StopRequest::stop ? 1.0 : 0.0, static_cast<double>(result.tokens)};
     context_.control_comm.all_reduce_host(sums);
@@ -425,6 +455,7 @@ class Engine::Impl {
       if (copies) {
         const ev::nvtx::FunctionRange range(ev::nvtx::Function::prepare_sub_group);
         optimizer_->copy_gradients(group, gradients_->owned().device);
+        // Copies of all sub-groups are queued by now.
         if (group + 1 == groups) gradients_->release_owned();
       }
       kernels::AdamW settings = settings_of(ownership_.param_group_of()[group]);
@@ -445,6 +476,7 @@ class Engine::Impl {
     settings.epsilon = static_cast<float>(config.eps);
     settings.weight_decay = static_cast<float>(config.weight_decay);
     settings.decoupled = config.decoupled;
+    // From 1: the bias correction divides by 1 - beta^step.
     settings.step = updates_ + 1;
     return settings;
   }

@@ -32,6 +32,7 @@ GatherExecutor::GatherExecutor(const execution::Context& context, execution::Eve
 
 void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev::StatusCause cause,
                            std::int64_t available_elems) {
+  // Nothing to gather has no id, and no event: counters of a run count collectives.
   if (gather.id == plan::kNone<plan::GatherId> || gather.params.empty()) return;
   const ev::nvtx::FunctionRange range(ev::nvtx::Function::all_gather);
   device::Stream& stream = context_.device.gather();
@@ -42,14 +43,17 @@ void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev
   parts.reserve(gather.params.size());
   for (const ParamId id : gather.params) {
     const plan::ParamPartition& partition = ownership_.shards().partitions[plan::raw(id)];
+    // Asked now: the answer depends on the pass that issues, and gather() asks the same again below.
     const bool copied = path_.source(id) == plan::GatherSource::secondary;
     const std::int64_t whole_elems = partition.shard_elems * ownership_.shard_world();
     void* shard = shards_.at_rest(id);
     Param& param = params_[plan::raw(id)];
     const bool packed = shards_.quantized(id);
+    // One rank: its shard is the parameter. An int8 shard is not in the type that kernels read.
     if (ownership_.shard_world() == 1 && shard != nullptr && !packed) {
       param.data = shard;
     } else {
+      // Padding included: the last shard is as long as the others.
       const std::size_t bytes = context_.bytes_of(whole_elems);
       param.buffer = context_.device.memory().allocate(
           bytes, {ev::MemoryCategory::param_gathered, plan::raw(id)}, destination);
@@ -68,34 +72,45 @@ void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev
       shard = advance(whole, partition.shard_elems * place).data;
       loads.push_back({id, shard});
     }
+    // Before emit_status(), which says it.
     param.gather = gather.id;
     param.cause = cause;
+    // What the wait's event says it waits for: bytes of the whole, not of what this rank receives.
     issued.bytes += static_cast<std::int64_t>(context_.bytes_of(whole_elems));
     ++issued.held;
     parts.push_back(
         {id, shard, param.data,
          scheduler_.persistent(id) ? plan::Persistence::persistent : plan::Persistence::released});
+    // On the gather stream, before the collective: the time at which the parameter begins to be in flight.
     emit_status(stream, id, module, ParamStatus::in_flight, cause, available_elems);
   }
+  // After all are allocated: one call, so that reads of several shards can go on together.
   shards_.load(loads);
+  // The collective reads what was loaded and writes memory that `destination` owns.
   if (&destination != &stream) events_.order(destination, stream);
+  // Only prefetches are judged; what a module waits for at once cannot be late.
   if (cause == ev::StatusCause::prefetch) watch_.began(gather.id, gather.params.size());
   const plan::SchedulerCompat compat(context_.config.zero.compat.scheduler);
+  // As DeepSpeed after its step; otherwise one coalesced collective carries all.
   if (cause == ev::StatusCause::persistent && compat.gathers_persistent_one_by_one()) {
     for (const GatherPath::Part& part : parts) path_.gather({&part, 1}, {plan::raw(gather.id)});
   } else {
     path_.gather(parts, {plan::raw(gather.id)});
   }
+  // Ignored where the gather is not watched.
   watch_.ended(gather.id);
+  // Recorded behind every way that the gather took: one event stands for all its parameters (P13a).
   issued.done = events_.take();
   stream.record(*issued.done);
   issued_.emplace(plan::raw(gather.id), std::move(issued));
 }
 
 void GatherExecutor::limit_ongoing(const std::vector<ParamId>& waited, plan::ModuleId module) {
+  // None by default: see [Note: gathers in flight].
   if (!ongoing_.most()) return;
   const bool counted = context_.config.zero.module_granularity_threshold == 0 ||
                        !context_.model.modules[plan::raw(module)].leaf;  // C14
+  // Parameter by parameter, as DeepSpeed's loop: a gather of several may be counted more than once.
   for (const ParamId id : waited) {
     const std::size_t in_flight = ongoing_.in_flight();
     if (const std::optional<plan::GatherId> oldest = ongoing_.admit()) {
@@ -103,6 +118,7 @@ void GatherExecutor::limit_ongoing(const std::vector<ParamId>& waited, plan::Mod
                                                  .id = plan::raw(*oldest),
                                                  .in_flight = static_cast<std::int64_t>(in_flight),
                                                  .limit = static_cast<std::int64_t>(*ongoing_.most())});
+      // There: `ongoing` keeps it until nothing names it any more, even where its parameters are freed.
       const auto found = issued_.find(plan::raw(*oldest));
       found->second.done->host_wait();
       --found->second.ongoing;
@@ -120,12 +136,14 @@ void GatherExecutor::wait_for(const std::vector<plan::GatherId>& gathers, plan::
   device::Stream& compute = context_.device.compute();
   for (const plan::GatherId id : gathers) {
     const auto found = issued_.find(plan::raw(id));
+    // Once is enough: what the compute stream has waited for stays done for all that is queued on it later.
     if (found == issued_.end() || found->second.waited) continue;
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::wait);
     const ev::Fields<ev::EventKind::fetch_wait_begin> fields{
         .module = plan::raw(module), .gather = plan::raw(id), .bytes = found->second.bytes};
     watch_.needed(id);  // before the span: where that begins before the gather ends, it was late
     emit_on<ev::EventKind::fetch_wait_begin>(compute, fields);
+    // The stream's wait, not the host's.
     compute.wait(*found->second.done);
     watch_.resumed(id);
     emit_end_on<ev::EventKind::fetch_wait_begin>(compute, fields);
@@ -150,13 +168,17 @@ void GatherExecutor::free(const std::vector<ParamId>& params, plan::ModuleId mod
   device::Stream& destination = shards_.destination();
   bool kept = false;
   for (const ParamId id : params) {
+    // Without a buffer the stored shard was used in place, and there is nothing that a copy could be made of.
     const Param& param = params_[plan::raw(id)];
     if (cause == ev::StatusCause::release && param.buffer) kept |= path_.released(id, param.data);
   }
+  // A copy is read from the parameter on the gather stream: its memory may be used again after that only.
   if (kept && &destination != &context_.device.gather()) events_.order(context_.device.gather(), destination);
+  // Before the buffers are reset: a reset gives memory back in the order of `destination`.
   events_.order(compute, destination);
   for (const ParamId id : params) {
     Param& param = params_[plan::raw(id)];
+    // Freed already, or never gathered by this executor.
     if (param.data == nullptr) continue;
     param.buffer.reset();
     param.packed.reset();
@@ -170,10 +192,12 @@ void GatherExecutor::free(const std::vector<ParamId>& params, plan::ModuleId mod
                   last);
       forget_if_done(found);
     }
+    // Last: the event above names the gather that the parameter came with.
     param.gather = plan::kNone<plan::GatherId>;
   }
 }
 
+// Ids grow over a whole run: what is not erased would be kept for ever.
 void GatherExecutor::forget_if_done(IssuedById::iterator issued) {
   if (issued->second.held > 0 || issued->second.ongoing > 0) return;
   events_.give_back(std::move(issued->second.done));

@@ -22,6 +22,7 @@ GatheredParameters::GatheredParameters(const Context& context, const plan::Owner
       state_(state),
       gathered_(context.model.params.size(), false),
       resident_(context.model.params.size(), true) {
+  // Below stage 3 every parameter is on every rank: its status does not change, and emit_status() is silent.
   if (ownership.stage() < 3) return;
   const plan::FetchScheduler scheduler(context.model, context.world(),
                                        plan::make_scheduler_config(context.config.zero));
@@ -31,10 +32,13 @@ GatheredParameters::GatheredParameters(const Context& context, const plan::Owner
 }
 
 void GatheredParameters::check(std::span<const ParamId> params, std::optional<std::uint32_t> modifier) const {
+  // Every rank refuses alike: the arguments are the same on all of them.
   if (modifier && *modifier >= context_.world()) {
     throw std::invalid_argument("gathered parameters: modifier rank " + std::to_string(*modifier) +
                                 " is not in a world of " + std::to_string(context_.world()));
   }
+  // A copy, so that a parameter named twice in one call is found, and nothing has changed where one is
+  // refused.
   std::vector<bool> here(gathered_);
   for (const ParamId id : params) {
     if (plan::raw(id) >= here.size()) {
@@ -53,6 +57,7 @@ void GatheredParameters::check(std::span<const ParamId> params, std::optional<st
 bool GatheredParameters::with(std::span<const ParamId> params, std::optional<std::uint32_t> modifier,
                               const Engine::UseGathered& use) {
   check(params, modifier);
+  // Freed when this returns; `whole` has views of it.
   std::vector<device::Buffer> memory;
   std::vector<Engine::Gathered> whole;
   for (const ParamId id : params) {
@@ -65,7 +70,9 @@ bool GatheredParameters::with(std::span<const ParamId> params, std::optional<std
   };
   try {
     use(whole);
+    // After `use` and only where it did not throw: half-made changes are not sent.
     if (modifier) {
+      // In the order of `params`, the same on every rank.
       for (const Engine::Gathered& param : whole) take_changes(param, *modifier);
     }
   } catch (...) {
@@ -73,9 +80,11 @@ bool GatheredParameters::with(std::span<const ParamId> params, std::optional<std
     throw;
   }
   give_all_back();
+  // The same on every rank, since publish() is collective.
   return modifier.has_value() && !params.empty();
 }
 
+// The broadcast writes the modifier's values over what other ranks left in theirs.
 void GatheredParameters::take_changes(const Engine::Gathered& param, std::uint32_t modifier) {
   context_.control_comm.broadcast_host(std::as_writable_bytes(param.values), modifier);
   keep_owned(ownership_, context_.rank(), state_, param.id, param.values);
@@ -84,10 +93,12 @@ void GatheredParameters::take_changes(const Engine::Gathered& param, std::uint32
 GatheredParameters::Whole GatheredParameters::make_whole(ParamId param) {
   const auto elems = static_cast<std::size_t>(context_.elems_of(param));
   Whole whole;
+  // Pinned fp32 on the host, [elems]: master weights, not the storage type that the device has.
   whole.memory = context_.device.pinned().allocate(elems * sizeof(float),
                                                    {ev::MemoryCategory::param_gathered, plan::raw(param)},
                                                    context_.device.gather());
   whole.values = {param, {static_cast<float*>(whole.memory.data()), elems}};
+  // Before the flag is set: a gather that fails leaves the parameter as it was.
   gather_whole(context_, ownership_, state_, param, whole.values.values);
   gathered_[plan::raw(param)] = true;
   emit_status(param, true);
@@ -99,6 +110,7 @@ void GatheredParameters::give_back(ParamId param) {
   emit_status(param, false);
 }
 
+// A map's nodes do not move: the span stays right while others are gathered.
 std::span<float> GatheredParameters::gather(ParamId param) {
   check({&param, 1}, std::nullopt);
   return by_call_.emplace(param, make_whole(param)).first->second.values.values;
@@ -106,16 +118,19 @@ std::span<float> GatheredParameters::gather(ParamId param) {
 
 bool GatheredParameters::partition(ParamId param, bool updated) {
   const auto found = by_call_.find(param);
+  // with() gathers as well, but gives back by itself.
   if (found == by_call_.end()) {
     throw std::logic_error("partition: parameter " + std::to_string(plan::raw(param)) +
                            " is not whole by a call of all_gather");
   }
+  // Before the memory goes. Nothing is sent: each rank's part is of its own values.
   if (updated) keep_owned(ownership_, context_.rank(), state_, param, found->second.values.values);
   by_call_.erase(found);
   give_back(param);
   return updated;
 }
 
+// One element whatever its shape.
 float GatheredParameters::item(ParamId param) {
   check({&param, 1}, std::nullopt);
   if (context_.elems_of(param) != 1) {
@@ -123,17 +138,20 @@ float GatheredParameters::item(ParamId param) {
                                 std::to_string(context_.elems_of(param)) +
                                 " elements; only a parameter of one element is a number");
   }
+  // Read before it is partitioned: the span ends there.
   const float value = gather(param).front();
   static_cast<void>(partition(param, false));
   return value;
 }
 
+// A step would change the weights under a copy that a script still holds.
 void GatheredParameters::check_partitioned() const {
   if (by_call_.empty()) return;
   throw std::logic_error("step: " + context_.model.params[plan::raw(by_call_.begin()->first)].name +
                          " is whole by a call of all_gather; partition it first");
 }
 
+// On the host's lane: gathering between steps is done when the call returns, no stream is behind it.
 void GatheredParameters::emit_status(ParamId param, bool gathered) const {
   if (resident_[plan::raw(param)]) return;
   const auto status = gathered ? plan::ParamStatus::available : plan::ParamStatus::not_available;

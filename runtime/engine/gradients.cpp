@@ -24,6 +24,7 @@ namespace {
 
 std::unique_ptr<offload::HostGradients> make_host_gradients(const Context& context, EventPool& events,
                                                             plan::Range range) {
+  // Null is how the rest asks whether anything is offloaded.
   if (range.size() == 0) return nullptr;
   device::Arena& pool = offload::host_pool(context.device, context.config.zero.offload_optimizer.pin_memory);
   return std::make_unique<offload::HostGradients>(context.device, events, context.sum_type(), range, pool);
@@ -32,6 +33,7 @@ std::unique_ptr<offload::HostGradients> make_host_gradients(const Context& conte
 /// How many of the owned gradients stay in device memory. ZenFlow steps some of them there every time and
 /// takes the others itself.
 std::int64_t device_gradients(const plan::ZeroConfig& zero, const plan::Ownership& ownership) {
+  // The device steps some of them in every step, so all come there; it sends the others itself (O5).
   if (zero.zenflow) return ownership.owned_elems();
   return plan::first_offloaded_elem(zero.offload_optimizer, ownership.sub_groups());
 }
@@ -53,7 +55,9 @@ Gradients::Gradients(const Context& context, EventPool& events, const plan::Owne
       seen_in_window_(context.model.params.size(), false),
       in_flight_(most_before()) {}
 
+// The constructor asks this for in_flight_: only members that stand before it may be read here.
 std::optional<std::size_t> Gradients::most_before() const noexcept {
+  // Before a bucket is issued the one before must be done: its buffer, or the only one, is filled next.
   if (buffered()) return 0;
   return plan::max_ongoing(holds_host() ? context_.config.zero.compat.max_param_reduce_events : kMostBefore);
 }
@@ -63,17 +67,21 @@ bool Gradients::buffered() const noexcept {
   return plan::holds_gradient_buffers(zero) && zero.contiguous_gradients && !plan::uses_legacy_layout(zero);
 }
 
+// Stage 1 reduces sums over the window; stages 2 and 3 reduce what one backward wrote.
 kernels::DType Gradients::buffer_type() const noexcept {
   return ownership_.stage() == 1 ? context_.sum_type() : context_.type();
 }
 
 void Gradients::prepare_reductions() {
+  // Once a backward: at its first gradient, or at its end where none came.
   if (std::exchange(prepared_, true)) return;
   prepare_owned();
   if (!buffered()) return;
   const plan::ZeroConfig& zero = context_.config.zero;
+  // DeepSpeed's stage 3 has one buffer, whatever overlap_comm says.
   const std::uint32_t buffers = ownership_.stage() == 3 ? 1 : plan::bucket_buffers(zero.overlap(), true);
   for (std::uint32_t i = 0; i < buffers; ++i) {
+    // In stage 3 they stay for good.
     if (bucket_data_[i]) continue;
     bucket_data_[i] = context_.device.memory().allocate(bytes_of(zero.reduce_bucket_size, buffer_type()),
                                                         {ev::MemoryCategory::reduce_bucket, ev::kNoId},
@@ -101,6 +109,7 @@ void Gradients::end_buffers() {
 Gradients::Scaling Gradients::make_scaling(const plan::ZeroConfig& zero, std::uint32_t world) noexcept {
   const auto ranks = static_cast<double>(world);
   if (zero.prescale_gradients) return {static_cast<float>(1 / ranks), 1};
+  // before * after is 1 / ranks in either case.
   const double divisor = zero.gradient_predivide_factor;
   return {static_cast<float>(1 / divisor), static_cast<float>(divisor / ranks)};
 }
@@ -108,6 +117,7 @@ Gradients::Scaling Gradients::make_scaling(const plan::ZeroConfig& zero, std::ui
 kernels::Ptr Gradients::to_wire(kernels::Ptr gradient, std::int64_t elems, std::uint32_t owner, Held& held) {
   device::Stream& stream = context_.device.reduce();
   kernels::Ptr sent = gradient;
+  // The copy is scaled and not the gradient. Where the types are alike, the gradient itself is.
   if (gradient.type != context_.wire_type()) {
     held.push_back(context_.device.memory().allocate(bytes_of(elems, context_.wire_type()),
                                                      {ev::MemoryCategory::reduce_bucket, owner},
@@ -116,6 +126,7 @@ kernels::Ptr Gradients::to_wire(kernels::Ptr gradient, std::int64_t elems, std::
     stream.run(
         [sent, gradient, elems](const kernels::Exec& exec) { kernels::cast(exec, sent, gradient, elems); });
   }
+  // After the cast, so that the prescaling is done in the type that travels.
   if (scaling_.before != 1) {
     stream.run([sent, elems, factor = scaling_.before](const kernels::Exec& exec) {
       kernels::scale(exec, sent, factor, elems);
@@ -128,6 +139,7 @@ void Gradients::begin_backward(Window window) {
   window_ = window;
   prepared_ = false;
   std::fill(ready_.begin(), ready_.end(), false);
+  // Sums of earlier micro-steps count until the first backward of the next window.
   if (window.index > 0) return;
   std::fill(seen_in_window_.begin(), seen_in_window_.end(), false);
   backward_order_.clear();
@@ -143,7 +155,9 @@ void Gradients::ready(plan::ParamId param) {
   if (!seen_in_window_[plan::raw(param)]) backward_order_.push_back(param);
   seen_in_window_[plan::raw(param)] = true;
   if (reduces_now()) prepare_reductions();
+  // Before it enters a bucket: stage 1 adds it to its sum here, and the bucket takes the sum.
   joined(param);
+  // S15. Otherwise it waits for a later micro-step or for the end of this backward.
   if (reduces_now() && !waits_for_end()) add_to_bucket(param);
 }
 
@@ -155,6 +169,7 @@ bool Gradients::waits_for_end() const noexcept {
   return !in_buckets() || plan::joins_at_end(ownership_.stage(), context_.config.zero.overlap());
 }
 
+// All of the window: a parameter that was used in one of its micro-steps has a gradient.
 void Gradients::refuse_unused() const {
   std::string names;
   for (const plan::ParamPlan& param : context_.model.params) {
@@ -173,17 +188,21 @@ void Gradients::add_to_bucket(plan::ParamId param) {
   const std::int64_t elems = context_.elems_of(param);
   // The plan flushes before the gradient joins, and an extra-large one by itself after it has.
   bool joined_bucket = false;
+  // S8. Events say the bucket's number, which is the same on every rank: the plan depends on the order of
+  // gradients alone.
   const auto join = [&] {
     joined_bucket = true;
     const std::uint32_t bucket = plan::raw(planner_.open_bucket());
     if (open_elems_ == 0)
       emit_host<ev::EventKind::bucket_open>({.bucket = bucket, .buffer = planner_.open_buffer()});
+    // Before open_elems_ grows: it is the gradient's offset in the buffer.
     copy_to_bucket(param);
     open_elems_ += elems;
     emit_host<ev::EventKind::bucket_add>(
         {.bucket = bucket, .param = plan::raw(param), .elems = elems, .bucket_elems = open_elems_});
   };
   for (const plan::Flush& due : planner_.add(param, elems)) {
+    // A bucket of its own: opened, filled and flushed by one gradient.
     if (due.reason == plan::FlushReason::extra_large) {
       joined_bucket = true;
       emit_host<ev::EventKind::bucket_open>({.bucket = plan::raw(due.bucket), .buffer = due.buffer_index});
@@ -201,12 +220,17 @@ void Gradients::end_backward() {
   const ev::nvtx::FunctionRange range(ev::nvtx::Function::gradient_epilogue);
   std::vector<plan::ParamId> unused;
   for (const plan::ParamPlan& param : context_.model.params) {
+    // Frozen parameters have no gradient that could be missed.
     if (param.trainable && !ready_[plan::raw(param.id)]) unused.push_back(param.id);
   }
+  // Before anything is reduced: what is refused has not reached another rank.
   if (window_.boundary() && !context_.config.zero.ignore_unused_parameters) refuse_unused();
   if (reduces_now()) prepare_reductions();
+  // Before the last flush: what it adds joins that bucket.
   settle_unused(unused);
   if (!reduces_now()) return;
+  // In the order of parameter groups and parameters, the same on all ranks whatever order they became
+  // complete in.
   if (in_buckets() && waits_for_end()) {
     for (const plan::ParamId param : by_group_) add_to_bucket(param);
   }
@@ -219,6 +243,7 @@ void Gradients::end_backward() {
                  planner_.finish(plan::last_flush_reason(ownership_.stage()))) {
     flush(*last);
   }
+  // MiCS' replicas: once a window, behind its last bucket.
   if (window_.boundary() && in_buckets()) finish_window();
   end_buffers();
   emit_end_on<ev::EventKind::phase_begin>(reduce_stream, phase);
@@ -226,6 +251,7 @@ void Gradients::end_backward() {
 
 void Gradients::drain() {
   while (!outstanding_.empty()) retire_oldest();
+  // The two lists go together: what is not outstanding must not be admitted as the oldest.
   in_flight_.all_done();
 }
 
@@ -240,6 +266,7 @@ plan::DueFlush Gradients::with_collectives(const plan::Flush& flush) const {
     due.collectives =
         plan::plan_reduce(ownership_.flat(), flush, plan::reduce_mode(zero), zero.reduce_bucket_size);
   } else {
+    // By group, then by id: neighbours in the flat buffer, so that one collective carries long runs.
     const auto place = [this](plan::ParamId id) {
       return std::pair(context_.model.params[plan::raw(id)].group, id);
     };
@@ -250,10 +277,12 @@ plan::DueFlush Gradients::with_collectives(const plan::Flush& flush) const {
 }
 
 void Gradients::flush(const plan::Flush& flush) {
+  // The next gradient is the first of its bucket, at the begin of its buffer.
   open_elems_ = 0;
   if (flush.params.empty()) return;
   const ev::nvtx::FunctionRange range(ev::nvtx::Function::reduce_gradients);
   const std::uint32_t bucket = plan::raw(flush.bucket);
+  // Before the event: a rank that is held here has not flushed.
   context_.gates.pass(ev::GateKind::bucket, bucket);
   emit_host<ev::EventKind::bucket_flush>({.reason = flush.reason,
                                           .bucket = bucket,
@@ -267,7 +296,10 @@ void Gradients::flush(const plan::Flush& flush) {
 void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
                       const std::function<device::Stream&(Held&)>& queue) {
   const std::size_t before = in_flight_.in_flight();
+  // One more than `most` are outstanding: the oldest leaves, so that it is one more again when this one is
+  // issued.
   if (const std::optional<std::uint32_t> oldest = in_flight_.admit()) {
+    // C6: DeepSpeed's stage 3 stops the host, where others make the compute stream wait.
     if (holds_host()) {
       emit_host<ev::EventKind::in_flight_limit>({.limited = plan::InFlight::reductions,
                                                  .id = *oldest,
@@ -275,17 +307,22 @@ void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
                                                  .limit = static_cast<std::int64_t>(*in_flight_.most())});
       outstanding_.front().done->host_wait();
     }
+    // Also where the host has waited: its memory goes back in the order of the compute stream.
     retire_oldest();
   }
+  // The kernels that wrote these gradients come first.
   events_.order(context_.device.compute(), context_.device.reduce());
   Outstanding issued;
   issued.bucket = bucket;
+  // As they travel, for the event of the wait.
   issued.bytes = static_cast<std::int64_t>(bytes_of(elems, context_.wire_type()));
   device::Stream& last = queue(issued.held);
   issued.done = events_.take();
+  // `queue` says which stream is last: the reduce stream, or the one that takes what was reduced to the host.
   last.record(*issued.done);
   outstanding_.push_back(std::move(issued));
   in_flight_.started(bucket);
+  // Without overlap_comm nothing runs beside a reduction.
   if (plan::wait_of(plan::overlap_of(context_.config.zero.overlap())) == plan::WaitFor::at_once) drain();
 }
 

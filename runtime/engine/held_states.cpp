@@ -21,6 +21,7 @@ device::Buffer staging(const Context& context, std::int64_t elems) {
 
 }  // namespace
 
+// A frozen parameter has one slice on each rank: whole below stage 3, its shard in stage 3.
 std::int64_t HeldStates::first_elem(plan::ParamId param) const {
   return ownership_.slices(param, context_.rank()).front().owned_offset;
 }
@@ -32,10 +33,12 @@ void HeldStates::check(base::StateKind kind, plan::ParamId param) const {
 }
 
 void HeldStates::read(base::StateKind kind, plan::ParamId param, plan::Range range, float* to) {
+  // Behind the owned range in the numbering: the optimizer knows nothing of these.
   if (!ownership_.frozen_at(range.begin)) return optimizer_.read(kind, range, to);
   check(kind, param);
   const std::int64_t elems = range.size();
   const optim::StoredPart part = parameters_.open_frozen(param);
+  // `range` counts from the owned range's begin, the stored part from the parameter's own slice.
   const kernels::ConstPtr from = advance(kernels::ConstPtr(part.data), range.begin - first_elem(param));
   const auto cast = [elems](device::Stream& stream, kernels::Ptr into, kernels::ConstPtr what) {
     stream.run([into, what, elems](const kernels::Exec& exec) { kernels::cast(exec, into, what, elems); });
@@ -48,7 +51,9 @@ void HeldStates::read(base::StateKind kind, plan::ParamId param, plan::Range ran
   } else {
     cast(*part.stream, {to, kernels::DType::f32}, from);
   }
+  // The kernel is queued on the part's stream: closing comes after it in that order.
   parameters_.close_frozen(param, optim::PartUse::read);
+  // `to` is the caller's memory, which must be filled when this returns; `beside` is still alive here.
   part.stream->synchronize();
 }
 
@@ -67,6 +72,7 @@ void HeldStates::write(base::StateKind kind, plan::ParamId param, plan::Range ra
   }
   part.stream->run([to, what, elems](const kernels::Exec& exec) { kernels::cast(exec, to, what, elems); });
   parameters_.close_frozen(param, optim::PartUse::changed);
+  // `from` may be changed as soon as this returns.
   part.stream->synchronize();
 }
 

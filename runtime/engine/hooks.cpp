@@ -26,6 +26,7 @@ void EngineHooks::begin_micro_step(std::uint32_t micro_step, std::uint32_t step)
 
 void EngineHooks::begin_evaluation(std::uint32_t step) {
   mode_ = plan::ModelMode::evaluation;
+  // Its fetches belong to no micro-step.
   micro_step_ = ev::kNoId;
   step_ = step;
 }
@@ -34,6 +35,8 @@ void EngineHooks::begin_evaluation(std::uint32_t step) {
 // and after the next gate it has.
 void EngineHooks::pre_forward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::pre_forward, plan::raw(module));
+  // The root: C4, once a micro-step. The root's forward runs again under checkpointing, which begins no
+  // iteration.
   if (plan::raw(module) == 0 && !recomputing_) {
     parameters_.begin_iteration(mode_, micro_step_, step_);
     forwards_.clear();
@@ -50,10 +53,13 @@ void EngineHooks::pre_forward(plan::ModuleId module) {
 
 void EngineHooks::post_forward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::post_forward, plan::raw(module));
+  // While the module is on the stack: what is returned goes to what runs around it (P11), and is not released
+  // below.
   return_params(module);
   forwards_.leave();
   returned_.left(module);
   parameters_.release(module, forward_pass());
+  // Last: the release is queued when the host may wait.
   throttle_.module_queued();
 }
 
@@ -69,12 +75,15 @@ void EngineHooks::return_params(plan::ModuleId module) {
 
 void EngineHooks::begin_recompute(plan::ModuleId block) {
   recomputing_ = true;
+  // Its first forward returned without a graph, see ReturnedValues.
   returned_.recomputes(block);
 }
 void EngineHooks::end_recompute(plan::ModuleId) { recomputing_ = false; }
 
 void EngineHooks::pre_backward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::pre_backward, plan::raw(module));
+  // Under DeepSpeed's hooks a module that returned parameters is fetched once for each, and then once for
+  // itself.
   for (std::size_t fetches = 1 + returned_.further_fetches(module); fetches > 0; --fetches) {
     parameters_.acquire(module, ev::Pass::backward);
   }
@@ -83,6 +92,7 @@ void EngineHooks::pre_backward(plan::ModuleId module) {
 void EngineHooks::post_backward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::post_backward, plan::raw(module));
   leaves_.left(module);
+  // What is not reported is released at the end of the whole backward.
   if (ends_.reports(module)) parameters_.release(module, ev::Pass::backward);
   throttle_.module_queued();
 }

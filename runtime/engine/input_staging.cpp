@@ -14,6 +14,7 @@ using execution::EventPool;
 
 namespace {
 
+/// Bytes: arrays of a batch begin where vector loads like them, on the device and in the pinned copy alike.
 constexpr std::size_t kPieceAlignment = 64;
 
 std::size_t aligned(std::size_t bytes) {
@@ -28,6 +29,7 @@ InputStaging::InputStaging(device::Device& device, EventPool& events) : device_(
 
 model::Batch InputStaging::stage(const data::HostBatch& batch) {
   Slot& slot = slots_[next_];
+  // The only wait of the host here: its readers are two micro-steps back.
   if (slot.in_use) slot.used->host_wait();
   slot.in_use = false;
 
@@ -35,20 +37,25 @@ model::Batch InputStaging::stage(const data::HostBatch& batch) {
   const std::size_t targets = batch.targets.size() * sizeof(std::int32_t);
   const std::size_t inputs = batch.inputs.size() * sizeof(float);
   const std::size_t labels = batch.labels.size() * sizeof(float);
+  // Twice the tokens: positions have the same extent. Targets are of token models, inputs and labels of
+  // vector models.
   const std::size_t bytes = 2 * aligned(tokens) + aligned(targets) + aligned(inputs) + aligned(labels);
   device::Stream& copy = device_.copy();
   if (slot.device.bytes() < bytes) {
     const device::MemoryTag tag{instrumentation::MemoryCategory::input, instrumentation::kNoId};
+    // Both before the new ones are taken: the larger batch need not fit beside the smaller one.
     slot.device.reset();
     slot.pinned.reset();
     slot.device = device_.memory().allocate(bytes, tag, copy);
     slot.pinned = device_.pinned().allocate(bytes, tag, copy);
+    // The new memory has no positions yet.
     slot.B = 0;
   }
 
   auto* host = static_cast<std::byte*>(slot.pinned.data());
   auto* there = static_cast<std::byte*>(slot.device.data());
   std::size_t at = 0;
+  // To the pinned copy first; what is returned is where the same bytes will be on the device.
   const auto place = [&](const void* source, std::size_t size) -> const void* {
     if (size == 0) return nullptr;
     std::memcpy(host + at, source, size);
@@ -63,7 +70,10 @@ model::Batch InputStaging::stage(const data::HostBatch& batch) {
   result.targets = static_cast<const std::int32_t*>(place(batch.targets.data(), targets));
   result.inputs = static_cast<const float*>(place(batch.inputs.data(), inputs));
   result.labels = static_cast<const float*>(place(batch.labels.data(), labels));
+  // Padding: targets below 0 count neither to the loss nor to the tokens.
   result.ignored = std::ranges::count_if(batch.targets, [](std::int32_t target) { return target < 0; });
+  // Last of all: with the same B and T everything before it has the same extent, so that they stay where they
+  // are.
   if (tokens > 0) result.positions = reinterpret_cast<const std::int32_t*>(there + at);
   if (tokens > 0 && (slot.B != batch.B || slot.T != batch.T)) {  // else they are there already
     auto* const positions = reinterpret_cast<std::int32_t*>(host + at);
@@ -77,12 +87,15 @@ model::Batch InputStaging::stage(const data::HostBatch& batch) {
                                                          .queue_depth = 1,
                                                          .bytes = static_cast<std::int64_t>(at)};
   emit_on<ev::EventKind::transfer_begin>(copy, fields);
+  // One copy of all arrays; positions that are there already are not copied again.
   device_.copy_async(there, host, at, copy);
   emit_end_on<ev::EventKind::transfer_begin>(copy, fields);
+  // Compute starts on the batch when it has arrived; the host goes on.
   events_.order(copy, device_.compute());
   return result;
 }
 
+// After the last reader is queued: until this event is reached the slot is not written again.
 void InputStaging::done() {
   Slot& slot = slots_[next_];
   device_.compute().record(*slot.used);

@@ -16,13 +16,16 @@ LeafGradients::LeafGradients(const Context& context, Gradients& gradients)
       leaf_of_(context.model.params.size(), plan::kNone<ModuleId>),
       ready_(context.model.params.size(), false),
       visits_(context.model.modules.size(), 0) {
+  // C13 is a matter of stage 3: no parameter has a leaf then, and hold() takes nothing.
   if (context.config.zero.stage != 3) return;
   params_ = plan::leaf_gradients(context.model);
   for (const plan::ModulePlan& module : context.model.modules) {
+    // A parameter has one leaf at most: plan::leaf_gradients() gives those alone that nothing outside uses.
     for (const ParamId param : params_[plan::raw(module.id)]) leaf_of_[plan::raw(param)] = module.id;
   }
 }
 
+// A module that is used twice has two backwards; its gradients are complete after the last.
 void LeafGradients::entered(ModuleId module) {
   if (!params_[plan::raw(module)].empty()) ++visits_[plan::raw(module)];
 }
@@ -35,12 +38,14 @@ bool LeafGradients::hold(ParamId param) {
 
 void LeafGradients::left(ModuleId module) {
   std::uint32_t& visits = visits_[plan::raw(module)];
+  // 0: of a recomputation, which does not enter, or not of a leaf with gradients.
   if (visits > 0 && --visits == 0) give(module);
 }
 
 void LeafGradients::end_backward() {
   for (const plan::ModulePlan& module : context_.model.modules) {
     std::uint32_t& visits = visits_[plan::raw(module.id)];
+    // P12: its input needed no gradient, so that no left() came.
     if (visits > 0) give(module.id);
     visits = 0;
   }
@@ -48,12 +53,15 @@ void LeafGradients::end_backward() {
 
 void LeafGradients::give(ModuleId module) {
   for (const ParamId param : params_[plan::raw(module)]) {
+    // An expert that got no token: other ranks may have a gradient of it, and every rank must reduce the same
+    // list.
     if (!ready_[plan::raw(param)]) {
       const model::GradTarget target = gradients_.target(param);
       context_.device.compute().run(
           [data = target.data.data, bytes = context_.bytes_of(context_.elems_of(param))](
               const kernels::Exec& exec) { kernels::fill_zero(exec, data, bytes); });
     }
+    // Before ready(): from here on the gradient is the bucket's.
     ready_[plan::raw(param)] = false;
     gradients_.ready(param);
   }

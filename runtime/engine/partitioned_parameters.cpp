@@ -39,6 +39,7 @@ struct Placement {
   plan::SwapBuffers buffers;
 };
 
+// All from sizes and settings alone, so that every rank decides alike.
 Placement make_placement(const Context& context, const plan::Ownership& ownership) {
   const plan::ZeroConfig& zero = context.config.zero;
   std::vector<std::int64_t> elems;
@@ -54,6 +55,8 @@ Placement make_placement(const Context& context, const plan::Ownership& ownershi
   return placement;
 }
 
+// The scheduler has to know what has to be read from NVMe: it stops a prefetch there (C8) and counts buffers
+// (C12).
 plan::SchedulerConfig scheduler_config(const plan::ZeroConfig& zero, const Placement& placement) {
   plan::SchedulerConfig config = plan::make_scheduler_config(zero);
   for (const plan::ShardPlace place : placement.places) {
@@ -66,6 +69,7 @@ plan::SchedulerConfig scheduler_config(const plan::ZeroConfig& zero, const Place
 std::unique_ptr<offload::ShardStore> make_shards(const Context& context, const plan::Ownership& ownership,
                                                  const Placement& placement) {
   const plan::ZeroConfig& zero = context.config.zero;
+  // All on the device: one buffer, and no store that has to load anything.
   if (zero.offload_param.device == plan::OffloadDevice::none) {
     return offload::make_device_shards(context.device, context.type(), ownership.shards(),
                                        placement.quantized);
@@ -101,6 +105,7 @@ class PartitionedParameters final : public Parameters {
         shards_(make_shards(context, ownership, placement_)),
         stored_shards_(context, ownership, *shards_),
         gathers_(context, events, ownership, scheduler_, path_, *shards_) {
+    // What the members above queued on the compute stream comes before the first gather.
     events_.order(context_.device.compute(), context_.device.gather());
   }
 
@@ -108,16 +113,22 @@ class PartitionedParameters final : public Parameters {
     model_mode_ = model_mode;
     micro_step_ = micro_step;
     step_ = step;
+    // Of the mode that begins: evaluation has a trace of its own (C17).
     const plan::TraceMode before = scheduler_.mode(model_mode);
     const plan::TraceMode mode = scheduler_.begin_iteration(model_mode);
     const plan::Drain& drain = scheduler_.drained();
+    // What the iteration before left in flight (C4): waited for before it is freed, since a collective still
+    // writes to it.
     gathers_.wait_for(drain.wait_for, plan::kNone<plan::ModuleId>);
     gathers_.free(drain.released, plan::kNone<plan::ModuleId>, ev::StatusCause::release,
                   scheduler_.available_elems());
     path_.begin_iteration(model_mode);
+    // C3: the trace was recorded in the iteration that has just ended, on every rank. Ranks with other orders
+    // would prefetch by collectives that do not meet.
     if (before == plan::TraceMode::record) {
       check_same_trace(scheduler_, context_.model, context_.control_comm);
     }
+    // An event of its own, so that training's trace is not seen to change by an evaluation.
     if (model_mode == plan::ModelMode::evaluation) {
       emit_host<ev::EventKind::eval_trace_mode>({.mode = mode, .step = step});
     } else {
@@ -127,6 +138,7 @@ class PartitionedParameters final : public Parameters {
 
   void acquire(plan::ModuleId module, ev::Pass pass) override {
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::fetch);
+    // Before the gathers are issued: which copies they read depends on the pass (D6).
     path_.enter(inside(pass));
     const plan::FetchPlan plan = pass == ev::Pass::recompute ? scheduler_.fetch_recomputed(module)
                                                              : scheduler_.fetch(module, inside(pass));
@@ -134,12 +146,14 @@ class PartitionedParameters final : public Parameters {
     if (model_mode_ == plan::ModelMode::training) count(plan, pass);
     execute(plan, module, ev::StatusCause::fetch);
   }
+  // Not counted: C16's counters are of the coordinator's fetches.
   void acquire_external(ParamId param, plan::ModuleId module) override {
     execute(scheduler_.fetch_external(param, module), module, ev::StatusCause::external);
   }
 
   void return_param(ParamId param, plan::ModuleId module, std::span<const plan::ModuleId> around) override {
     const plan::ReturnPlan plan = scheduler_.return_param(param, module, around);
+    // No module around it could use it.
     if (plan.holder == plan::kNone<plan::ModuleId>) return;
     emit_host<ev::EventKind::fetch_decision>({.stop = plan.fetch.stop,
                                               .module = plan::raw(plan.holder),
@@ -147,6 +161,7 @@ class PartitionedParameters final : public Parameters {
                                               .trace_step = static_cast<std::uint32_t>(plan.fetch.trace_step),
                                               .prefetched_elems = plan::raw(param),
                                               .available_elems = plan.fetch.available_elems});
+    // No prefetch and no limit: DeepSpeed gathers what is returned outside its coordinator.
     gathers_.issue(plan.fetch.gather, plan.holder, ev::StatusCause::external, plan.fetch.available_elems);
     gathers_.wait_for(plan.fetch.wait_for, plan.holder);
     gathers_.announce(plan.fetch.completed, plan.holder, plan.fetch.available_elems);
@@ -157,6 +172,7 @@ class PartitionedParameters final : public Parameters {
     scheduler_.register_external(param, module);
     emit_external(param, module);
   }
+  // No module: it is external to none from now on.
   void unregister_external(ParamId param, plan::ModuleId module) override {
     scheduler_.unregister_external(param, module);
     emit_external(param, plan::kNone<plan::ModuleId>);
@@ -166,6 +182,7 @@ class PartitionedParameters final : public Parameters {
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::release);
     const plan::ReleasePlan plan = pass == ev::Pass::recompute ? scheduler_.release_recomputed(module)
                                                                : scheduler_.release(module, inside(pass));
+    // Whether what is freed leaves a secondary copy depends on the pass (D6).
     path_.enter(inside(pass));
     for (const plan::Kept& kept : plan.kept) {
       emit_host<ev::EventKind::release_kept>({.reason = kept.reason,
@@ -178,23 +195,29 @@ class PartitionedParameters final : public Parameters {
 
   void end_backward() override {
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::release_all);
+    // Modules without an end of their backward (P12) still hold theirs.
     const std::vector<ParamId> released = scheduler_.release_leftovers();
     gathers_.free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::release,
                   scheduler_.available_elems());
+    // At the end of each backward: counters are of a micro-step.
     emit_counters();
   }
 
   void before_update() override {
+    // What was set of a frozen shard between steps must be rounded before it is gathered again.
     stored_shards_.finish();
+    // A collective that still reads shards would see half of the update.
     gathers_.wait_for(scheduler_.in_flight_gathers(), plan::kNone<plan::ModuleId>);
     const std::vector<ParamId> released = scheduler_.begin_update();
     gathers_.free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::partition,
                   scheduler_.available_elems());
+    // After the last gather: what was read ahead from NVMe is about to be outdated.
     shards_->forget();
   }
 
   void after_update(Update update) override {
     const plan::WeightChange change = weight_change(update);
+    // Weights that changed while they were gathered: what is whole has the old values.
     const std::vector<ParamId> outdated = scheduler_.end_update(change);
     gathers_.free(outdated, plan::kNone<plan::ModuleId>, ev::StatusCause::partition,
                   scheduler_.available_elems());
@@ -206,6 +229,7 @@ class PartitionedParameters final : public Parameters {
     // Peers read the shards from the gather stream.
     events_.order(context_.device.compute(), context_.device.gather());
     const plan::SchedulerCompat compat(context_.config.zero.compat.scheduler);
+    // DeepSpeed gathers them after a step that changed something; before one, the first use does.
     if (compat.gathers_persistent_only_after_updates() &&
         (update == Update::initial || update == Update::skipped))
       return;
@@ -216,12 +240,14 @@ class PartitionedParameters final : public Parameters {
     gathers_.issue(gather, plan::kNone<plan::ModuleId>, ev::StatusCause::persistent,
                    scheduler_.available_elems());
     emit_on<ev::EventKind::phase_end>(stream, {.phase = ev::Phase::gather});
+    // Here and not at the first use: the parameters count as available from now on.
     gathers_.wait_for({gather.id}, plan::kNone<plan::ModuleId>);
     gathers_.announce(gather.params, plan::kNone<plan::ModuleId>, scheduler_.available_elems());
   }
 
   [[nodiscard]] kernels::ConstPtr get(ParamId param) const override {
     const void* data = gathers_.data(param);
+    // A decision that was wrong is an error at once, not a kernel that reads freed memory.
     if (data == nullptr) {
       throw std::logic_error("parameter " + context_.model.params[plan::raw(param)].name +
                              " is used while it is partitioned: its module was not fetched");
@@ -236,6 +262,8 @@ class PartitionedParameters final : public Parameters {
 
  private:
   void count(const plan::FetchPlan& plan, ev::Pass pass) {
+    // The number is the way (FetchCounters::kWays): copies and int8 shards are gathers of their own (C11a),
+    // and counted so.
     counters_.fetched(plan, pass == ev::Pass::backward ? plan::Direction::backward : plan::Direction::forward,
                       [this](ParamId id) -> std::size_t {
                         const bool copied = path_.source(id) == plan::GatherSource::secondary;
@@ -257,6 +285,7 @@ class PartitionedParameters final : public Parameters {
   }
 
   void execute(const plan::FetchPlan& plan, plan::ModuleId module, ev::StatusCause cause) {
+    // C1, C2: in the order of the plan. What is in flight is freed before anything is gathered anew.
     if (plan.invalidated) {
       const plan::Invalidation& invalid = *plan.invalidated;
       emit_host<ev::EventKind::trace_invalidated>(
@@ -265,6 +294,7 @@ class PartitionedParameters final : public Parameters {
            .got_module = plan::raw(invalid.got),
            .trace_step = static_cast<std::uint32_t>(invalid.trace_step),
            .recorded_modules = invalid.recorded});
+      // Once, not on every rank: all have the same trace.
       if (context_.config.zero.log_trace_cache_warnings && context_.rank() == 0) {
         std::fprintf(stderr, "%s\n", plan::trace_cache_warning(invalid).c_str());
       }
@@ -280,8 +310,11 @@ class PartitionedParameters final : public Parameters {
     gathers_.issue(plan.gather, module, cause, plan.available_elems);
     // What is read by attribute is gathered outside DeepSpeed's coordinator, where nothing is counted.
     if (cause == ev::StatusCause::fetch) gathers_.limit_ongoing(plan.wait, module);
+    // Own gathers and prefetches of earlier modules that this one uses.
     gathers_.wait_for(plan.wait_for, module);
+    // Behind the wait on the compute stream, so that the event's time is that of the first possible use.
     gathers_.announce(plan.completed, module, plan.available_elems);
+    // After the waits: a prefetch must not hold up what this module needs (C5).
     if (plan.prefetch.id != plan::kNone<plan::GatherId>) {
       emit_host<ev::EventKind::prefetch_issued>(
           {.gather = plan::raw(plan.prefetch.id),
@@ -290,6 +323,7 @@ class PartitionedParameters final : public Parameters {
            .elems = plan.prefetch.elems});
       gathers_.issue(plan.prefetch, module, ev::StatusCause::prefetch, plan.available_elems);
     }
+    // Without overlap_comm: the prefetch that was issued above.
     gathers_.wait_for(plan.wait_at_once, module);
     if (plan.read_ahead.empty()) return;
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::prefetch_nvme);

@@ -28,11 +28,13 @@ QuantizedReduce::QuantizedReduce(const Context& context)
       order_(plan::swizzle(topology_)),
       errors_(context.model.params.size()) {}
 
+// The plan's decision, which zero_traffic.cpp counts by as well.
 bool QuantizedReduce::takes(plan::ParamId param) const {
   return plan::gradient_path(context_.config.zero, topology_,
                              context_.model.params[plan::raw(param)].shape) == plan::GradientPath::quantized;
 }
 
+// Two values a byte: groups.elems is even, since elems % (2 * world) == 0 (P19).
 std::uint8_t* QuantizedReduce::Values::values_at(std::int64_t index) const {
   return static_cast<std::uint8_t*>(values.data()) + index * groups.elems / 2;
 }
@@ -59,6 +61,8 @@ kernels::ErrorFeedback QuantizedReduce::feedback(Error& error, const plan::Quant
                                                  std::int64_t slices, std::int64_t index,
                                                  std::uint32_t param) {
   if (!context_.config.zero.loco) return {};
+  // At the first reduction of this parameter, for all of its slices: zero, as if nothing had been lost
+  // before.
   if (!error.values) {
     const device::MemoryTag tag{ev::MemoryCategory::quantization, param};
     device::Arena& memory = context_.device.memory();
@@ -71,6 +75,7 @@ kernels::ErrorFeedback QuantizedReduce::feedback(Error& error, const plan::Quant
       });
     }
   }
+  // int8: one byte for each element, unlike the int4 values that travel.
   return {static_cast<std::int8_t*>(error.values.data()) + index * groups.elems,
           static_cast<float*>(error.scales.data()) + index * groups.groups,
           static_cast<float>(context_.config.zero.loco->err_beta)};
@@ -80,6 +85,8 @@ void QuantizedReduce::reduce(std::span<const Part> parts, float factor, comm::Co
   std::vector<Travel> travels;
   travels.reserve(parts.size());
   for (const Part& part : parts) {
+    // Of all parameters of a bucket together, so that each hop is two collectives and not two for each of
+    // them.
     Travel travel;
     travel.part = part;
     travel.groups =
@@ -88,11 +95,15 @@ void QuantizedReduce::reduce(std::span<const Part> parts, float factor, comm::Co
   }
   first_hop(travels, label);
   second_hop(travels, label);
+  // From every node one partial sum of this rank's slice, rounded there. The mean is taken here, once, in
+  // full precision.
   for (const Travel& travel : travels) {
     std::vector<kernels::Int4Source> sources;
     for (std::int64_t node = 0; node < topology_.nodes(); ++node) {
       sources.push_back(travel.second_in.slice(node));
     }
+    // Captured by value: the vector of sources is gone when the stream gets here, the buffers are freed
+    // behind it.
     stream().run([sources, out = travel.part.out, g = travel.groups, factor](const kernels::Exec& exec) {
       kernels::dequantize_sum_int4(exec, out, sources.data(), static_cast<std::uint32_t>(sources.size()),
                                    g.elems, g.group_elems, factor);
@@ -107,7 +118,10 @@ void QuantizedReduce::first_hop(std::vector<Travel>& travels, comm::CollectiveLa
   for (Travel& travel : travels) {
     const std::uint32_t param = plan::raw(travel.part.param);
     const plan::QuantGroups& g = travel.groups;
+    // [world slices]: the whole gradient in four bits.
     travel.first_out = allocate(g, slices, param);
+    // order_ puts the slices of ranks at the same place of their nodes side by side: [place in node][node]. A
+    // rank of this node is sent a run of `nodes` slices.
     for (std::int64_t place = 0; place < slices; ++place) {
       const kernels::ConstPtr slice =
           advance(travel.part.gradient, g.elems * order_[static_cast<std::size_t>(place)]);
@@ -130,15 +144,19 @@ void QuantizedReduce::second_hop(std::vector<Travel>& travels, comm::CollectiveL
   for (Travel& travel : travels) {
     const std::uint32_t param = plan::raw(travel.part.param);
     const plan::QuantGroups& g = travel.groups;
+    // [nodes slices]: what this rank will own, once from each node.
     travel.second_in = allocate(g, nodes, param);
     if (inside_.world() == 1) {
+      // Without a peer in the node there is nothing to sum, and nothing is rounded a second time.
       travel.second_out = std::move(travel.first_out);
       continue;
     }
     travel.second_out = allocate(g, nodes, param);
+    // The sum over this node's ranks of what the rank at this place on `node` will own.
     for (std::int64_t node = 0; node < nodes; ++node) {
       std::vector<kernels::Int4Source> sources;
       for (std::int64_t rank = 0; rank < inside_.world(); ++rank) {
+        // first_in is [rank of the node][node]: what each peer sent stands together.
         sources.push_back(travel.first_in.slice(rank * nodes + node));
       }
       stream().run(
@@ -159,21 +177,25 @@ void QuantizedReduce::exchange(comm::Communicator& comm, std::vector<Travel>& tr
   std::vector<comm::AllToAllPart> scales;
   for (Travel& travel : travels) {
     const std::uint32_t param = plan::raw(travel.part.param);
+    // In bytes: half of the elements. `packing` 2 tells events that each byte is two.
     values.push_back(
         {(travel.*out).values_at(0), (travel.*in).values_at(0), slices * travel.groups.elems / 2, param});
     scales.push_back(
         {(travel.*out).scales_at(0), (travel.*in).scales_at(0), slices * travel.groups.groups, param});
   }
+  // Values before scales on every rank: collectives meet in the order in which they are issued.
   comm.all_to_all(values, kernels::DType::i8, stream(), {label.group_id, 2});
   comm.all_to_all(scales, kernels::DType::f32, stream(), label);
 }
 
 void QuantizedReduce::end_step(std::uint32_t step) {
+  // Skipped steps count as well: their gradients were rounded too.
   ++steps_;
   if (!context_.config.zero.loco || steps_ % context_.config.zero.loco->reset_t != 0) return;
   std::uint32_t params = 0;
   std::int64_t elems = 0;
   for (Errors& errors : errors_) {
+    // One for both hops: it is the parameter that is counted.
     params += errors.first.values || errors.second.values ? 1 : 0;
     for (const Error* error : {&errors.first, &errors.second}) {
       if (!error->values) continue;

@@ -31,12 +31,15 @@ ResidentGradients::ResidentGradients(const Context& context, EventPool& events,
 }
 
 model::GradTarget ResidentGradients::target(ParamId param) {
+  // Backward adds to the sum itself: the first kernel of a window sets it, later ones add.
   if (context_.sum_type() == context_.type()) {
     const bool accumulate = written_[plan::raw(param)];
+    // Noted when the target is asked for: the kernel that writes it is queued next.
     written_[plan::raw(param)] = true;
     return {whole(param), accumulate};
   }
   device::Buffer& buffer = separate_[plan::raw(param)];
+  // Within one backward: a weight that is used twice is written twice before it joins.
   const bool accumulate = static_cast<bool>(buffer);
   if (!accumulate) {
     buffer = context_.device.memory().allocate(context_.bytes_of(context_.elems_of(param)),
@@ -48,11 +51,13 @@ model::GradTarget ResidentGradients::target(ParamId param) {
 
 optim::GradientParts ResidentGradients::owned() const {
   const std::int64_t elems = ownership_.owned_elems();
+  // Offloaded: of stages 0 and 1 all of the owned range, on the host (O2's ratio is stage 3's).
   if (host_) return {{}, 0, host_->data(), elems};
   const std::uint32_t rank = ownership_.stage() == 0 ? 0 : context_.rank();
   return {flat_at(ownership_.flat().sub_partition_begin(0, rank)), elems, {}, 0};
 }
 
+// Of a world of one the groups follow one another without a hole, and on the host they are in a row already.
 bool ResidentGradients::apart() const noexcept {
   return ownership_.flat().intervals.size() > 1 && ownership_.flat().world > 1 && !host_;
 }
@@ -68,6 +73,7 @@ void ResidentGradients::join_owned() {
     const plan::Range owned = layout.intervals[i].owned;
     const kernels::Ptr to = advance(run, owned.begin);
     const kernels::Ptr from = flat_at(layout.sub_partition_begin(i, context_.rank()));
+    // An element-wise copy on one stream, forwards in memory: pieces move down or stay.
     if (to.data == from.data) continue;
     context_.device.compute().run([to, from, elems = owned.size()](const kernels::Exec& exec) {
       kernels::cast(exec, to, from, elems);
@@ -77,6 +83,7 @@ void ResidentGradients::join_owned() {
 
 void ResidentGradients::begin_window() {
   std::fill(written_.begin(), written_.end(), false);
+  // Only there: otherwise nothing is ever moved over it.
   if (apart()) zero_padding();
 }
 
@@ -85,6 +92,7 @@ void ResidentGradients::zero_padding() {
   const plan::FlatLayout& layout = ownership_.flat();
   for (std::size_t i = 0; i < layout.intervals.size(); ++i) {
     const plan::FlatInterval& interval = layout.intervals[i];
+    // Of all ranks' sub-partitions of the interval: it lies at their end, behind the last real element (S5).
     const std::int64_t padding = interval.owned.size() * layout.world - interval.real_elems;
     if (padding == 0) continue;
     const kernels::Ptr at = flat_at(layout.sub_partition_begin(i, 0) + interval.real_elems);
@@ -95,21 +103,25 @@ void ResidentGradients::zero_padding() {
 
 void ResidentGradients::joined(ParamId param) {
   device::Buffer& buffer = separate_[plan::raw(param)];
+  // Written in the sum already.
   if (!buffer) return;
   const bool first = !written_[plan::raw(param)];
   written_[plan::raw(param)] = true;
   context_.device.compute().run([sum = whole(param), term = kernels::ConstPtr{buffer.data(), context_.type()},
                                  elems = context_.elems_of(param), first](const kernels::Exec& exec) {
+    // Set, not added: what the place holds is of the window before.
     if (first) {
       kernels::cast(exec, sum, term, elems);
     } else {
       kernels::accumulate(exec, sum, term, elems);
     }
   });
+  // After the kernel that reads it is queued: memory goes back in the order of the compute stream.
   buffer.reset();
 }
 
 void ResidentGradients::settle_unused(const std::vector<ParamId>& params) {
+  // A later micro-step may still bring a gradient.
   if (!window().boundary()) return;
   for (const ParamId param : params) {
     if (written_[plan::raw(param)]) {
@@ -117,12 +129,15 @@ void ResidentGradients::settle_unused(const std::vector<ParamId>& params) {
       if (!waits_for_end()) add_to_bucket(param);
       continue;
     }
+    // Never written in this window: the sum of the window before is still there, and would be taken for this
+    // one's.
     const kernels::Ptr gradient = whole(param);
     context_.device.compute().run(
         [gradient, bytes = bytes_of(context_.elems_of(param), gradient.type)](const kernels::Exec& exec) {
           kernels::fill_zero(exec, gradient.data, bytes);
         });
     if (!host_ || !in_buckets()) continue;
+    // The host's copy of it is of the step before as well, and without buckets the whole range is sent.
     for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
       host_->clear(slice.owned_offset, slice.elems);
     }
@@ -132,6 +147,8 @@ void ResidentGradients::settle_unused(const std::vector<ParamId>& params) {
 device::Stream& ResidentGradients::reduce(const plan::DueFlush& due, comm::CollectiveLabel label,
                                           Held& held) {
   const std::vector<ParamId>& params = due.flush.params;
+  // D4 and S11 in this order: listed collectives, one grouped reduce to the owners, or an all-reduce of whole
+  // gradients.
   if (!due.collectives.empty()) {
     reduce_one_by_one(due, label, held);
   } else if (plan::reduce_mode(context_.config.zero) == plan::ReduceMode::to_owners) {
@@ -146,6 +163,7 @@ device::Stream& ResidentGradients::offload(const std::vector<ParamId>& params, H
   std::vector<offload::HostGradients::Piece> pieces;
   for (const ParamId param : params) {
     for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
+      // From the flat buffer, where the reduction left it.
       pieces.push_back({param, slice.owned_offset, advance(whole(param), slice.param_offset), slice.elems});
     }
   }
@@ -163,6 +181,7 @@ kernels::Ptr ResidentGradients::whole(ParamId param) const {
 void ResidentGradients::reduce_one_by_one(const plan::DueFlush& due, comm::CollectiveLabel label,
                                           Held& held) {
   device::Stream& stream = context_.device.reduce();
+  // What travels of each gradient, by parameter: several collectives may carry slices of one.
   std::map<ParamId, kernels::Ptr> sent;
   for (const ParamId param : due.flush.params) {
     sent.emplace(param, to_wire(whole(param), context_.elems_of(param), plan::raw(param), held));
@@ -172,6 +191,7 @@ void ResidentGradients::reduce_one_by_one(const plan::DueFlush& due, comm::Colle
     std::vector<comm::ReducePart> reduced;
     std::vector<comm::AllReducePart> all_reduced;
     for (const plan::FlatSlice& slice : slices) {
+      // In place: what travels is a copy or the gradient itself, and either may be written over.
       void* at = advance(sent.at(slice.param), slice.param_offset).data;
       reduced.push_back({at, at, slice.elems, slice.rank, plan::raw(slice.param)});
       all_reduced.push_back({at, slice.elems, plan::raw(slice.param)});
@@ -185,6 +205,7 @@ void ResidentGradients::reduce_one_by_one(const plan::DueFlush& due, comm::Colle
     for (const plan::FlatSlice& slice : slices) {
       const kernels::Ptr to = advance(whole(slice.param), slice.param_offset);
       const kernels::Ptr from = advance(sent.at(slice.param), slice.param_offset);
+      // Only where a copy travelled. What was reduced to another owner is not needed here any more (S13).
       if (from.data == to.data || (to_owner && slice.rank != context_.rank())) continue;
       stream.run([to, from, elems = slice.elems](const kernels::Exec& exec) {
         kernels::cast(exec, to, from, elems);
@@ -199,6 +220,8 @@ void ResidentGradients::all_reduce(const std::vector<ParamId>& params, comm::Col
   device::Stream& stream = context_.device.reduce();
   std::vector<comm::AllReducePart> parts;
   std::vector<std::pair<kernels::Ptr, kernels::ConstPtr>> casts;  // by part: the gradients, what travels
+  // Sorted by group and id, as the flat buffer is but for round_robin_gradients: a look at the next one finds
+  // the runs.
   for (std::size_t i = 0; i < params.size();) {
     const kernels::Ptr begin = whole(params[i]);
     const std::uint32_t owner = plan::raw(params[i]);
@@ -224,6 +247,7 @@ void ResidentGradients::reduce_to_owners(const std::vector<ParamId>& params, com
                                          Held& held) {
   device::Stream& stream = context_.device.reduce();
   std::vector<comm::ReducePart> parts;
+  // After the collective, on the same stream: until then the copies are what it reads.
   std::vector<std::function<void(const kernels::Exec&)>> casts;
   for (const ParamId param : params) {
     const kernels::Ptr gradient = whole(param);
@@ -257,13 +281,16 @@ class LegacyGradients final : public ResidentGradients {
   }
 
  protected:
+  // The base class leaves the window's end to reduce_window().
   [[nodiscard]] bool in_buckets() const noexcept override { return false; }
 
   void reduce_window() override {
     const plan::FlatLayout& layout = ownership_.flat();
     for (std::size_t interval = 0; interval < layout.intervals.size(); ++interval) {
+      // Numbers go on over the run, as those of buckets do.
       const std::uint32_t id = next_++;
       const std::int64_t begin = layout.sub_partition_begin(interval, 0);
+      // Of all ranks, with the padding of the last ones.
       const std::int64_t elems = layout.intervals[interval].owned.size() * layout.world;
       context_.gates.pass(ev::GateKind::bucket, id);
       announce(id, {begin, begin + elems});
@@ -283,6 +310,7 @@ class LegacyGradients final : public ResidentGradients {
     for (const ParamId param : layout.order) {
       const std::int64_t begin = layout.param_offset[plan::raw(param)];
       const std::int64_t elems = plan::intersect(flat, {begin, begin + layout.elems_of(param)}).size();
+      // A parameter may be in several communications: each says how much of it.
       if (elems == 0) continue;
       total += elems;
       ++params;
@@ -296,6 +324,7 @@ class LegacyGradients final : public ResidentGradients {
   /// Where this rank's gradients of an interval stay: all in a row.
   [[nodiscard]] kernels::Ptr piece(std::size_t interval) const {
     const plan::FlatLayout& layout = ownership_.flat();
+    // One communication: what arrives can stay where it is.
     if (layout.intervals.size() == 1) return flat_at(layout.sub_partition_begin(0, context_.rank()));
     return flat_at(layout.intervals[interval].owned.begin);
   }
@@ -306,9 +335,11 @@ class LegacyGradients final : public ResidentGradients {
     const plan::Range owned = ownership_.flat().intervals[interval].owned;
     const std::int64_t elems = owned.size();
     const kernels::Ptr own = piece(interval);
+    // The whole interval in one: it is a run of the flat buffer whatever parameters lie in it.
     const kernels::Ptr sent = to_wire(flat_at(flat.begin), flat.size(), ev::kNoId, held);
     kernels::Ptr arrived = own;
     const bool still_there = interval > 0 && owned.end > flat.begin;  // what its place holds has not left
+    // Memory of its own: it leaves for the host, has another type, or its place is not free yet.
     if (host_ || sent.type != own.type || still_there) {
       held.push_back(context_.device.memory().allocate(bytes_of(elems, sent.type),
                                                        {ev::MemoryCategory::reduce_bucket, ev::kNoId},

@@ -16,6 +16,7 @@ namespace {
 
 std::string host_name() {
   std::array<char, 256> name{};
+  // One byte less: a name that is cut has no terminating zero of its own.
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
 }
 
@@ -23,6 +24,7 @@ std::string processor() {
   std::ifstream info("/proc/cpuinfo");
   std::string model = "processor";
   for (std::string line; std::getline(info, line);) {
+    // The first processor's: the others of a machine are mostly the same.
     if (line.rfind("model name", 0) != 0) continue;
     if (const std::size_t colon = line.find(": "); colon != std::string::npos) model = line.substr(colon + 2);
     break;
@@ -42,6 +44,7 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
   tables.device = identity.device;
   tables.hardware = processor();
   tables.versions = identity.versions;
+  // With all defaults filled in, so that a viewer needs to know none of them.
   tables.config_json = config::effective_json(config);
   tables.rank = identity.rank;
   tables.world = identity.world;
@@ -51,11 +54,13 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
   tables.elems = model.elems;
   tables.param_bytes = element_bytes;
   tables.grad_bytes = static_cast<std::uint32_t>(kernels::size_of(config.grad_accum_type));
+  // fp32 parameters are their own master weights.
   tables.master_bytes = type == kernels::DType::f32 ? 0 : 4;
   tables.link_gbps = config.shardscope.link.gbps;
   tables.link_latency_us = config.shardscope.link.latency_us;
   tables.host = host_name();
 
+  // By id, as events name them.
   for (const plan::ModulePlan& module : model.modules) {
     instrumentation::ModuleInfo info;
     info.id = plan::raw(module.id);
@@ -68,6 +73,7 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
   }
 
   const plan::DataParallelGroups& groups = config.shardscope.data_parallel_groups;
+  // Two lists: who shares one copy of the model's states, and who has other parts of the same model (P20).
   if (!groups.empty()) {
     const plan::DataParallelPlace place = plan::data_parallel_place(groups, identity.world, identity.rank);
     tables.groups.push_back(
@@ -75,7 +81,9 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
     tables.groups.push_back(
         {kModelParallelPeers, "model-parallel peers", instrumentation::GroupPurpose::other, place.peers});
   }
+  // Ranks that share the states: all of the run, or those of one data-parallel group.
   const std::uint32_t copy = plan::data_parallel_world(groups, identity.world);
+  // The engine's planners with the engine's alignment, so that the tables say what it does.
   const plan::Ownership ownership(model, config.zero, copy,
                                   plan::kShardAlignmentBytes / static_cast<std::int64_t>(element_bytes));
   const plan::FetchScheduler scheduler(model, copy, plan::make_scheduler_config(config.zero));
@@ -91,25 +99,32 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
     info.elems = param.elems;
     info.frozen = !param.trainable;
     for (const plan::ModuleId module : param.modules) info.modules.push_back(plan::raw(module));
+    // Below stage 3 parameters are whole on every rank: no shard, no persistence.
     if (ownership.stage() == 3) {
       const plan::ParamPartition& partition = ownership.shards().partitions[plan::raw(param.id)];
       info.shard_elems = partition.shard_elems;
       info.padding_elems = partition.padding_elems;
+      // The scheduler's answer, not the threshold's: the same that decides releases.
       info.persistent = scheduler.persistent(param.id);
     }
     tables.params.push_back(std::move(info));
+    // Of every rank and not of this one alone: a viewer shows the whole partition from the tables of any
+    // rank.
     for (std::uint32_t rank = 0; rank < identity.world; ++rank) {
       for (const plan::OwnedSlice& slice : ownership.slices(param.id, owners[rank])) {
+        // By rank of the run: with data-parallel groups ranks of several groups own the same slice.
         tables.slices.push_back({plan::raw(param.id), rank, slice.param_offset, slice.owned_offset,
                                  slice.elems, slice.padding_elems});
       }
     }
   }
+  // One group by default: no list then, as recordings of runs without groups have none.
   if (config.group_rules().empty()) return tables;
   for (const config::ParamGroup& group : config.param_groups) {
     const config::OptimizerConfig& o = group.optimizer;
     tables.param_groups.push_back({group.rule.name, o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, {}});
   }
+  // Frozen parameters are in no group of the optimizer.
   for (const plan::ParamPlan& param : model.params) {
     if (param.trainable) tables.param_groups.at(param.group).params.push_back(plan::raw(param.id));
   }

@@ -40,6 +40,7 @@ class ShardedGradients final : public Gradients {
         replica_(context.groups != nullptr ? context.groups->replica.get() : nullptr) {
     if (context.groups != nullptr && context.groups->reduce_inter) quantized_.emplace(context);
     if (sums_apart()) sums_.resize(context.model.params.size());
+    // Otherwise from the first gradient of a backward that reduces to the optimizer's copies.
     if (!frees_owned_) allocate_owned();
   }
 
@@ -49,6 +50,7 @@ class ShardedGradients final : public Gradients {
     if (!accumulate) buffer = allocate_whole(param, context_.type());
     return {{buffer.data(), context_.type()}, accumulate};
   }
+  // The boundary is where device_elems_ says: HostGradients holds the rest of the owned range, from there on.
   [[nodiscard]] optim::GradientParts owned() const override {
     return {{shard_.data(), context_.sum_type()},
             device_elems_,
@@ -62,11 +64,13 @@ class ShardedGradients final : public Gradients {
   }
   void end_step(std::uint32_t step) override {
     if (quantized_) quantized_->end_step(step);
+    // V6: DeepSpeed keeps them until here.
     for (device::Buffer& buffer : kept_) buffer.reset();
     release_owned();  // after a skipped step
   }
 
  protected:
+  // The owned range keeps its old values: the first piece of each parameter is set, not added.
   void begin_window() override { std::fill(reduced_.begin(), reduced_.end(), false); }
 
   void prepare_owned() override {
@@ -78,6 +82,7 @@ class ShardedGradients final : public Gradients {
       if (sums_apart()) add_to_sum(param);
       return;
     }
+    // It is about to be copied into the bucket's buffer, which is counted as such already.
     if (buffered() && context_.elems_of(param) <= context_.config.zero.reduce_bucket_size) return;
     // From here on it is the content of a bucket, bounded by reduce_bucket_size.
     context_.device.memory().retag(whole_[plan::raw(param)],
@@ -90,6 +95,7 @@ class ShardedGradients final : public Gradients {
       kernels::cast(exec, place, from, elems);
     });
     places_[plan::raw(param)] = place;
+    // After the copy is queued: this is what DeepSpeed's buffer saves.
     held_in(param).reset();
   }
 
@@ -100,7 +106,9 @@ class ShardedGradients final : public Gradients {
         settle_unused_of_stage1(param);
         continue;
       }
+      // An earlier micro-step of the window brought a gradient, and a sum of it is there.
       if (reduced_[plan::raw(param)]) continue;
+      // Never reduced in this window: what lies there is of the one before.
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
         if (offloaded(slice.owned_offset)) {
           host_->clear(slice.owned_offset, slice.elems);
@@ -116,8 +124,11 @@ class ShardedGradients final : public Gradients {
   }
 
   void finish_window() override {
+    // P16. Without reduce_scatter all ranks have been summed over already.
     if (replicas() == 1 || !context_.config.zero.reduce_scatter) return;
     issue(ev::kNoId, ownership_.owned_elems(), [this](Held&) -> device::Stream& {
+      // The whole owned range, padding included: it is zero on every replica. A mean over replicas, as
+      // reduce_scatter() took one over the shard group.
       const comm::AllReducePart sum{shard_.data(), ownership_.owned_elems()};
       replica_->all_reduce({&sum, 1}, context_.sum_type(), 1.0F / static_cast<float>(replicas()),
                            context_.device.reduce(), {});
@@ -126,6 +137,8 @@ class ShardedGradients final : public Gradients {
   }
 
   device::Stream& reduce(const plan::DueFlush& due, comm::CollectiveLabel label, Held& held) override {
+    // Two steps: collectives write pieces into the owned range or into memory of their own (`sums`), then
+    // settle() adds the latter.
     const std::vector<ParamId>& params = due.flush.params;
     std::vector<Source> sources;
     sources.reserve(params.size());
@@ -146,6 +159,7 @@ class ShardedGradients final : public Gradients {
     // What is kept of a bucket is copied first: the stream that settle() returns comes after it.
     for (const ParamId param : params) {
       retire_whole(param, held);
+      // After the outputs were chosen: output() asks whether this is the first piece.
       reduced_[plan::raw(param)] = true;
     }
     return settle(sums, held);
@@ -174,6 +188,7 @@ class ShardedGradients final : public Gradients {
     shard_ = context_.device.memory().allocate(bytes_of(device_elems_, context_.sum_type()),
                                                {ev::MemoryCategory::grad_shard, ev::kNoId},
                                                context_.device.compute());
+    // Nothing of the owned range is on the device.
     if (!shard_) return;
     context_.device.compute().run([data = shard_.data(), bytes = shard_.bytes()](const kernels::Exec& exec) {
       kernels::fill_zero(exec, data, bytes);
@@ -203,6 +218,7 @@ class ShardedGradients final : public Gradients {
         kernels::accumulate(exec, to, term, elems);
       }
     });
+    // The next micro-step writes a new one.
     whole.reset();
   }
   /// The memory of a gradient that is in no bucket's buffer.
@@ -242,6 +258,7 @@ class ShardedGradients final : public Gradients {
       }
       context_.device.reduce().run([sum, total = owned_at(sum.owned_offset)](const kernels::Exec& exec) {
         if (sum.first) {
+          // The first piece overwrites what is of the window before, whatever type it came in.
           kernels::cast(exec, total, sum.term, sum.elems);
         } else {
           kernels::accumulate(exec, total, sum.term, sum.elems);
@@ -257,6 +274,7 @@ class ShardedGradients final : public Gradients {
 
   /// The whole gradient has been reduced. See [Note: gradients that span ranks].
   void retire_whole(ParamId param, Held& held) {
+    // In a buffer there is nothing to free: the bucket's memory is used again.
     const kernels::Ptr place = std::exchange(places_[plan::raw(param)], {});
     if (place.data != nullptr) {
       keep_rest(param, place);
@@ -267,12 +285,14 @@ class ShardedGradients final : public Gradients {
     if (keeps_spanning() && !kept) {
       std::int64_t own = 0;
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) own += slice.elems;
+      // A part and not all: of what a rank owns whole, or not at all, nothing is kept beside.
       if (own > 0 && own < context_.elems_of(param)) {
         context_.device.memory().retag(whole, {ev::MemoryCategory::grad_full, plan::raw(param)});
         kept = std::move(whole);
         return;
       }
     }
+    // Freed when the compute stream has waited for this bucket.
     held.push_back(std::move(whole));
   }
 
@@ -298,6 +318,7 @@ class ShardedGradients final : public Gradients {
       keep(slice.param_offset);
       end = slice.param_offset + slice.elems;
     }
+    // From the end of the last owned slice on.
     keep(context_.elems_of(param));
     if (!owns || elems == 0) return;
     kept = context_.device.memory().allocate(bytes_of(elems, place.type),
@@ -322,6 +343,7 @@ class ShardedGradients final : public Gradients {
     held.push_back(context_.device.memory().allocate(bytes_of(elems, context_.wire_type()),
                                                      {ev::MemoryCategory::reduce_bucket, plan::raw(param)},
                                                      context_.device.compute()));
+    // `first` is of the window: with offloading or another type even the first piece comes this way.
     sums.push_back({param, owned_offset, {held.back().data(), context_.wire_type()}, elems, first});
     return held.back().data();
   }
@@ -338,9 +360,11 @@ class ShardedGradients final : public Gradients {
         const kernels::Ptr at = advance(gradients.at(slice.param), slice.param_offset);
         const bool own = slice.rank == context_.rank();
         if (to_owner) {
+          // Only the owner gives a place: on other ranks the collective has no result.
           void* out = own ? output(slice.param, slice.shard_offset, slice.elems, sums, held) : nullptr;
           reduced.push_back({at.data, out, slice.elems, slice.rank, plan::raw(slice.param)});
         } else {
+          // In place, over what travels.
           all_reduced.push_back({at.data, slice.elems, plan::raw(slice.param)});
           if (own) {
             sums.push_back(
@@ -365,6 +389,7 @@ class ShardedGradients final : public Gradients {
       for (const plan::FlatSlice& slice : ownership_.flat().slices_of(param)) {
         void* out = slice.rank == context_.rank() ? output(param, slice.shard_offset, slice.elems, sums, held)
                                                   : nullptr;
+        // Of all ranks, alike everywhere: a reduce needs each of them.
         parts.push_back(
             {advance(gradient, slice.param_offset).data, out, slice.elems, slice.rank, plan::raw(param)});
       }
@@ -380,6 +405,8 @@ class ShardedGradients final : public Gradients {
       parts.push_back({gradient.data, context_.elems_of(param), plan::raw(param)});
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
         if (slice.elems == 0) continue;
+        // The sum is in what travelled, which `held` or the gradient itself keeps alive until settle() has
+        // read it.
         sums.push_back({param, slice.owned_offset, advance(gradient, slice.param_offset), slice.elems,
                         !reduced_[plan::raw(param)]});
       }
@@ -400,12 +427,16 @@ class ShardedGradients final : public Gradients {
       if (quantized_ && quantized_->takes(param)) {
         rounded.push_back({param, gradient, {out, context_.wire_type()}});
       } else {
+        // Of the real elements: the collective reads no padding, and gives zeros for it.
         parts.push_back({gradient.data, partition.elems, out, partition.shard_elems, plan::raw(param)});
       }
     }
     comm::Communicator& comm = replica_ == nullptr ? context_.reduce_comm : *context_.groups->shard_reduce;
+    // mean_factor() is 1 / world; over a shard group of world / replicas ranks that is multiplied by the
+    // replicas.
     comm.reduce_scatter(parts, context_.wire_type(), mean_factor() * static_cast<float>(replicas()),
                         context_.device.reduce(), label);
+    // Over all ranks, in two hops of its own.
     if (!rounded.empty()) quantized_->reduce(rounded, mean_factor(), label);
   }
 

@@ -11,23 +11,28 @@ namespace shardscope::engine {
 using plan::ParamId;
 
 optim::StoredPart StoredShards::open(ParamId param) {
+  // Another shard is asked for: what was set of the last one is all there is, and it can be rounded.
   if (unpacked_.param != param) finish();
   const optim::StoredPart part = open_stored(param);
   if (!shards_.quantized(param)) return part;
+  // Opened again before finish(): the values that were set so far, not those that are stored.
   if (unpacked_.param != param) unpack(param, part);
   return {{unpacked_.values.data(), context_.type()}, part.stream};
 }
 
 void StoredShards::close(ParamId param, optim::PartUse use) {
   if (unpacked_.param != param) return close_stored(param, use);
+  // Stored bytes stay as they are: they are rounded when all of the shard is set.
   unpacked_.changed |= use == optim::PartUse::changed;
   close_stored(param, optim::PartUse::read);
+  // Only read: the memory is not needed any longer.
   if (!unpacked_.changed) unpacked_ = {};
 }
 
 void StoredShards::finish() {
   if (unpacked_.param == plan::kNone<ParamId>) return;
   const ParamId param = unpacked_.param;
+  // Opened as it is stored, in int8: the scales lie behind the values.
   const optim::StoredPart part = open_stored(param);
   auto* to = static_cast<std::byte*>(part.data.data);
   part.stream->run([from = kernels::ConstPtr{unpacked_.values.data(), context_.type()}, to,
@@ -37,9 +42,12 @@ void StoredShards::finish() {
                            shard.groups.group_elems);
   });
   close_stored(param, optim::PartUse::changed);
+  // After the kernel is queued: the memory is freed in the order of the stream that reads it.
   unpacked_ = {};
 }
 
+// In place where the store keeps its shards in device memory; otherwise it has to be brought to where it can
+// be changed.
 optim::StoredPart StoredShards::open_stored(ParamId param) {
   if (!shards_.in_place()) return shards_.open(param);
   return {{shards_.at_rest(param), context_.type()}, &context_.device.compute()};
@@ -54,6 +62,7 @@ plan::PackedShard StoredShards::packed(ParamId param) const {
 }
 
 void StoredShards::unpack(ParamId param, const optim::StoredPart& part) {
+  // Where the stored bytes are: the kernel that unpacks runs on the stream that can read both.
   const bool on_device = part.stream == &context_.device.compute();
   device::Arena& memory = on_device ? context_.device.memory() : context_.device.host();
   const plan::PackedShard shard = packed(param);

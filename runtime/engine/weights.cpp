@@ -39,7 +39,11 @@ class Collection {
       largest = std::max(largest, elems_of(slices_.back()));
     }
     const auto world = static_cast<std::int64_t>(context.world());
+    // A parameter that one rank owns whole would else have rounds of `elems` from each rank, world times what
+    // there is. So the result of a round is about one parameter, and the largest owner has up to `world`
+    // rounds.
     round_elems_ = std::min(largest, (param.elems + world - 1) / world);
+    // 0 elements: nothing is owned anywhere, and nothing is divided by 0.
     rounds_ = round_elems_ == 0 ? 0 : (largest + round_elems_ - 1) / round_elems_;
   }
 
@@ -48,13 +52,18 @@ class Collection {
     device::Arena& memory = context_.device.memory();
     device::Buffer send = memory.allocate(fp32_bytes(round_elems_), kTemporary, stream);
     device::Buffer all = memory.allocate(fp32_bytes(round_elems_ * context_.world()), kTemporary, stream);
+    // [world, round_elems] pinned: first this rank's part to send, then what all sent.
     device::Buffer host = context_.device.pinned().allocate(all.bytes(), kTemporary, stream);
+    // Every rank makes as many rounds, also those that have nothing left to send: an all-gather needs all.
     for (std::int64_t round = 0; round < rounds_; ++round) {
       stage(round, host);
+      // The whole of `send`, also where this rank's last round is short: place() does not look behind what is
+      // owned.
       context_.device.copy_async(send.data(), host.data(), send.bytes(), stream);
       const comm::GatherPart part{send.data(), all.data(), round_elems_, plan::raw(param_.id)};
       context_.gather_comm.all_gather({&part, 1}, kernels::DType::f32, stream, {});
       if (wanted_here_) context_.device.copy_async(host.data(), all.data(), all.bytes(), stream);
+      // On every rank: `host` is written again in the next round.
       stream.synchronize();
       if (wanted_here_) place(round, static_cast<const float*>(host.data()), whole);
     }
@@ -63,6 +72,7 @@ class Collection {
  private:
   /// Calls visit(slice, first element within the slice, first element within the round, elements).
   template <typename Visit>
+  // A round is a range of this rank's slices in a row; a slice may span rounds, and a round slices.
   void visit_round(std::uint32_t rank, std::int64_t round, const Visit& visit) const {
     const plan::Range wanted{round * round_elems_, (round + 1) * round_elems_};
     std::int64_t begin = 0;
@@ -82,6 +92,7 @@ class Collection {
                 });
   }
 
+  // In the gathered rounds rank r's elements begin at r * round_elems_.
   void place(std::int64_t round, const float* all, std::span<float> whole) const {
     for (std::uint32_t rank = 0; rank < context_.world(); ++rank) {
       const float* from = all + round_elems_ * rank;
@@ -108,6 +119,7 @@ void fill_owned(const Context& context, const plan::Ownership& ownership, HeldSt
                 std::span<const base::StateKind> kinds, const Engine::FillState& fill) {
   device::Stream& stream = context.device.compute();
   std::int64_t piece_elems = 1;
+  // No piece is longer than the largest parameter: small models need no 4 MiB.
   for (const plan::ParamPlan& param : context.model.params) piece_elems = std::max(piece_elems, param.elems);
   piece_elems = std::min(piece_elems, kPieceElems);
   device::Buffer host = context.device.pinned().allocate(fp32_bytes(piece_elems), kTemporary, stream);
@@ -116,11 +128,14 @@ void fill_owned(const Context& context, const plan::Ownership& ownership, HeldSt
     for (const plan::OwnedSlice& slice : ownership.slices(param.id, context.rank())) {
       for (std::int64_t at = 0; at < slice.elems; at += piece_elems) {
         const std::int64_t elems = std::min(piece_elems, slice.elems - at);
+        // The caller counts elements of the parameter, the states elements of the owned range.
         const std::int64_t first = slice.param_offset + at;
         const std::int64_t begin = slice.owned_offset + at;
         for (const base::StateKind kind : kinds) {
+          // Frozen: weights and no other state.
           if (!param.trainable && kind != base::StateKind::master) continue;
           fill(kind, param.id, {first, first + elems}, piece);
+          // Returns when `piece` may be filled again.
           state.write(kind, param.id, {begin, begin + elems}, piece);
         }
       }
@@ -131,10 +146,12 @@ void fill_owned(const Context& context, const plan::Ownership& ownership, HeldSt
 void broadcast_owned(const Context& context, const plan::Ownership& ownership, HeldStates& state,
                      std::uint32_t root, const Engine::FillParam& fill) {
   for (const plan::ParamPlan& param : context.model.params) {
+    // One parameter whole on the host at a time, on every rank: of the model there is never more than that.
     const device::Buffer host = context.device.pinned().allocate(
         fp32_bytes(param.elems), {ev::MemoryCategory::temporary, plan::raw(param.id)},
         context.device.compute());
     const std::span whole(static_cast<float*>(host.data()), static_cast<std::size_t>(param.elems));
+    // The other ranks' memory is written by the broadcast.
     if (context.rank() == root) fill(param.id, {0, param.elems}, whole.data());
     context.control_comm.broadcast_host(std::as_writable_bytes(whole), root);
     keep_owned(ownership, context.rank(), state, param.id, whole);
@@ -144,6 +161,7 @@ void broadcast_owned(const Context& context, const plan::Ownership& ownership, H
 void keep_owned(const plan::Ownership& ownership, std::uint32_t rank, HeldStates& state, plan::ParamId param,
                 std::span<const float> whole) {
   for (const plan::OwnedSlice& slice : ownership.slices(param, rank)) {
+    // A shard of padding alone has no place in `whole`.
     if (slice.elems == 0) continue;
     state.write(base::StateKind::master, slice.param, {slice.owned_offset, slice.owned_offset + slice.elems},
                 whole.data() + slice.param_offset);
@@ -166,6 +184,7 @@ void read_states(const Context& context, HeldStates& state, std::span<const plan
     if (runs.empty() || frozen || runs.back().range.end != slice.owned_offset) {
       runs.push_back({slice.param, {slice.owned_offset, slice.owned_offset}, frozen});
     }
+    // Of a new run as well: it began empty.
     runs.back().range.end += slice.elems;
     longest = std::max(longest, runs.back().range.size());
   }
@@ -174,7 +193,9 @@ void read_states(const Context& context, HeldStates& state, std::span<const plan
   device::Buffer host =
       context.device.pinned().allocate(fp32_bytes(piece_elems), kTemporary, context.device.compute());
   auto* piece = static_cast<float*>(host.data());
+  // Kind by kind: a file has one tensor for each, and is so written from its begin to its end.
   for (const base::StateKind kind : state.kinds()) {
+    // Counts elements of the row of this kind; frozen slices are in the row of weights only.
     std::int64_t at = 0;
     for (const Run& run : runs) {
       if (run.frozen && kind != base::StateKind::master) continue;
@@ -190,6 +211,7 @@ void read_states(const Context& context, HeldStates& state, std::span<const plan
 
 void gather_whole(const Context& context, const plan::Ownership& ownership, HeldStates& state,
                   plan::ParamId param, std::span<float> whole) {
+  // The host reads states that the device may still be writing.
   context.device.synchronize();
   if (ownership.whole_everywhere(param)) {
     const plan::OwnedSlice slice = ownership.slices(param, 0).front();
@@ -205,8 +227,10 @@ void collect_weights(const Context& context, const plan::Ownership& ownership, H
   context.device.synchronize();
   std::vector<float> whole;
   for (const plan::ParamPlan& param : context.model.params) {
+    // Grows to the largest parameter and stays: the other ranks need no memory for the whole.
     if (context.rank() == 0) whole.resize(static_cast<std::size_t>(param.elems));
     if (ownership.whole_everywhere(param.id)) {
+      // Not collective for such a parameter: rank 0 has it.
       if (context.rank() != 0) continue;
       const plan::OwnedSlice slice = ownership.slices(param.id, 0).front();
       state.read(base::StateKind::master, param.id, {slice.owned_offset, slice.owned_offset + param.elems},

@@ -10,9 +10,11 @@ namespace shardscope::plan {
 namespace {
 
 /// What the scheduler did at one boundary.
+// Ids in the order of the scheduler's plan: the same set in another order counts as a difference.
 struct BoundaryActions {
   ModuleId module{};
   Direction direction{};
+  // Of a fetch `released` is empty, of a release the two others.
   bool release = false;
   std::vector<ParamId> gathered{}, prefetched{}, released{};
 };
@@ -23,21 +25,28 @@ struct Run {
   std::vector<ParamId> after_step;  ///< persistent parameters gathered again
 };
 
+/// Drives one scheduler through the visits, as the engine would, without a device.
 class Follower {
  public:
   Follower(const ModelPlan& model, std::uint32_t world, const SchedulerConfig& config)
       : scheduler_(model, world, config), ends_(config.compat) {}
 
   Run iteration(const std::vector<Visit>& visits) {
+    // The scheduler keeps its trace from one iteration to the next; only what is counted begins anew.
     run_ = {};
+    // The iteration before ended in its backward.
     forward_ = Direction::forward;
     (void)scheduler_.begin_iteration();
+    // What an iteration begins with counts to its peak: persistent parameters, and what the last step
+    // gathered.
     see_memory();
     for (const Visit& visit : visits) take(visit);
+    // The engine's order at a step: leftovers, then the update, then what persists is gathered anew.
     (void)scheduler_.release_leftovers();
     (void)scheduler_.begin_update();
     (void)scheduler_.end_update(WeightChange::trainable);
     const Gather persistent = scheduler_.gather_persistent();
+    // After all boundaries: it belongs to none, and compare_schedulers() shows it at the last one.
     count(persistent);
     run_.after_step = persistent.params;
     return std::move(run_);
@@ -46,6 +55,7 @@ class Follower {
  private:
   void count(const Gather& gather) {
     if (gather.id == kNone<GatherId>) return;
+    // One collective however many parameters it carries.
     ++run_.totals.gathers;
     run_.totals.gathered_elems += gather.elems;
   }
@@ -56,8 +66,11 @@ class Follower {
   void fetch(const FetchPlan& plan, BoundaryActions at) {
     count(plan.gather);
     count(plan.prefetch);
+    // Its module waits for it; a prefetch is waited for by a later module.
     run_.totals.on_demand += plan.gather.id != kNone<GatherId> ? 1 : 0;
+    // Only after a fetch: a release can but lower what is held.
     see_memory();
+    // Not what the plan waits for: of that a part was prefetched at an earlier boundary, where it counts.
     at.gathered = plan.gather.params;
     at.prefetched = plan.prefetch.params;
     run_.boundaries.push_back(std::move(at));
@@ -68,9 +81,12 @@ class Follower {
 
   void take(const Visit& visit) {
     switch (visit.kind) {
+      // `ends_` counts a module's inputs anew with each forward.
       case VisitKind::pre_forward:
         ends_.forward(visit.module);
         stack_.enter(visit.module);
+        // A forward after a backward is a recomputation: `forward_` says so, and the marks around it are not
+        // looked at.
         return fetch(forward_ == Direction::forward ? scheduler_.fetch(visit.module, forward_)
                                                     : scheduler_.fetch_recomputed(visit.module),
                      {visit.module, forward_});
@@ -78,11 +94,13 @@ class Follower {
         forward_ = Direction::backward;  // a forward from here on is a recomputation
         return fetch(scheduler_.fetch(visit.module, Direction::backward),
                      {visit.module, Direction::backward});
+      // Boundaries without a module of their own: they count to the module that reads.
       case VisitKind::use_external:
         return fetch(scheduler_.fetch_external(visit.param, visit.module), {visit.module, forward_});
       case VisitKind::return_param:
         return fetch(scheduler_.return_param(visit.param, visit.module, stack_.around()).fetch,
                      {visit.module, forward_});
+      // After return_param, which still needs the module on the stack to know what runs around it.
       case VisitKind::post_forward:
         stack_.leave();
         return release(forward_ == Direction::forward ? scheduler_.release(visit.module, forward_)
@@ -113,6 +131,7 @@ class Follower {
 std::string grouped(std::int64_t value) {
   std::string digits = std::to_string(value);
   const std::size_t sign = value < 0 ? 1 : 0;
+  // From the right, so that positions further left stay where they are. A sign is no digit to part.
   for (std::size_t at = digits.size(); at > sign + 3;) {
     at -= 3;
     digits.insert(at, 1, ' ');
@@ -127,6 +146,7 @@ std::string named(const ModelPlan& model, const std::vector<ParamId>& params) {
   std::int64_t elems = 0;
   for (std::size_t i = 0; i < params.size(); ++i) {
     const ParamPlan& param = model.params[raw(params[i])];
+    // Of all, while three are named: the sum says what a decision weighs.
     elems += param.elems;
     if (i < kShown) text += (i > 0 ? ", " : "") + param.name;
   }
@@ -134,6 +154,7 @@ std::string named(const ModelPlan& model, const std::vector<ParamId>& params) {
   return text + " (" + grouped(elems) + " elements)";
 }
 
+// "the root": its path is empty.
 std::string boundary(const ModelPlan& model, const BoundaryActions& at) {
   const std::string& path = model.modules[raw(at.module)].path;
   return std::string(at.release ? "after " : "before ") + (path.empty() ? "the root" : path) +
@@ -184,16 +205,20 @@ std::string SchedulerComparison::summary(const char* first_name, const char* sec
 
 SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t world, SchedulerConfig config,
                                        const std::vector<Visit>& visits, Compat first, Compat second) {
+  // A scheduler of its own for each side: a trace and persistent parameters are state that the two would mix.
   const auto third = [&](Compat compat) {
     config.compat = compat;
     Follower follower(model, world, config);
     for (int iteration = 0; iteration < 2; ++iteration) (void)follower.iteration(visits);
     return follower.iteration(visits);
   };
+  // The first iteration records, the second begins after it with a complete trace, the third after a step of
+  // such a one.
   const Run a = third(first);
   const Run b = third(second);
   SchedulerComparison comparison{a.totals, b.totals, {}};
   // Both saw the same visits, so boundaries pair up.
+  // The number of a boundary is its index: recompute marks made none.
   for (std::size_t i = 0; i < a.boundaries.size(); ++i) {
     std::string text =
         difference(model, a.boundaries[i], b.boundaries[i], to_string(first), to_string(second));

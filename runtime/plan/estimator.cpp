@@ -28,6 +28,7 @@ void check(const EstimateInput& input, bool needs_layer) {
                                   "; it must be from 1 to a billion");
     }
   };
+  // The largest: 2^63 parameters * 4 bytes * 10^18 GPUs, below 2^125.
   positive("gpus per node", input.gpus_per_node);
   positive("nodes", input.nodes);
   // DeepSpeed takes a model without parameters, and a layer that keeps them elsewhere.
@@ -47,6 +48,8 @@ void check(const EstimateInput& input, bool needs_layer) {
 
 /// Python's int() of a number of bytes.
 std::int64_t bytes_of(double bytes) {
+  // As a double the largest int64 rounds up to 2^63, which does not fit: hence not `>`. A cast of what does
+  // not fit would be undefined.
   if (bytes >= static_cast<double>(std::numeric_limits<std::int64_t>::max())) {
     throw std::invalid_argument("estimate: " + std::to_string(bytes) +
                                 " bytes are beyond what is counted here (8 EiB); give fewer parameters");
@@ -55,6 +58,7 @@ std::int64_t bytes_of(double bytes) {
 }
 
 /// A number of bytes, or of GPUs, that is whole.
+// Rounding to a double keeps the order, so that nothing of 2^63 or more passes.
 std::int64_t counted(Wide number) {
   (void)bytes_of(static_cast<double>(number));
   return static_cast<std::int64_t>(number);
@@ -64,21 +68,27 @@ std::int64_t counted(Wide number) {
 double divided(Wide a, std::int64_t b) {
   constexpr int kEnough = 60;  // bits of the quotient: more than a double's 53 and one that tells ties
   int shift = 0;
+  // `b` is at most 10^18 (GPUs), so that a << 1 stays below b * 2^60 < 2^120. A quotient above 2^60 already
+  // is not shifted, and share() has refused those of 2^63 and more.
   while (a != 0 && (a << 1) / b < (Wide{1} << kEnough)) {
     a <<= 1;
     ++shift;
   }
   const auto quotient = static_cast<std::uint64_t>(a / b);
+  // What the division left over only matters for ties: the lowest bit stands for it, as in a rounding by
+  // hand.
   return std::ldexp(static_cast<double>(quotient | (a % b != 0 ? 1U : 0U)), -shift);
 }
 
 /// Python's int(a / b) of two integers.
+// M3 and M5 truncate a quotient of floats, not of integers: for large totals the two differ.
 std::int64_t share(Wide total, std::int64_t ranks) {
   (void)bytes_of(static_cast<double>(total) / static_cast<double>(ranks));
   return bytes_of(divided(total, ranks));
 }
 
 std::string header(const EstimateInput& input, bool with_layer) {
+  // int(count / 1e6) in Python.
   const auto millions = [](std::int64_t count) {
     return std::to_string(static_cast<std::int64_t>(static_cast<double>(count) / 1e6));
   };
@@ -93,6 +103,7 @@ std::string header(const EstimateInput& input, bool with_layer) {
 }
 
 std::string line(const EstimateRow& row, const std::string& options) {
+  // M7: "GB" is 2^30 bytes.
   constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
   char numbers[96];
   std::snprintf(numbers, sizeof numbers, " %7.2fGB | %6.2fGB | ", static_cast<double>(row.cpu_bytes) / kGib,
@@ -100,6 +111,7 @@ std::string line(const EstimateRow& row, const std::string& options) {
   return numbers + options + "\n";
 }
 
+// D3: since Python 3.11 the enumeration prints itself with its class.
 const char* device(bool cpu, EstimateFormula formula) {
   if (!cpu) return "none";
   switch (formula) {
@@ -111,6 +123,7 @@ const char* device(bool cpu, EstimateFormula formula) {
   return "?";
 }
 
+// "cpu " and "none" are of one width, so that the columns behind them line up; a longer name is not cut.
 std::string padded(std::string text) {
   constexpr std::size_t kWidth = 4;
   if (text.size() < kWidth) text.append(kWidth - text.size(), ' ');
@@ -137,25 +150,31 @@ EstimateInput estimate_input(const ModelPlan& model) {
 }
 
 std::vector<EstimateRow> estimate_zero2(const EstimateInput& input) {
+  // The largest layer is not looked at: ZeRO-2 gathers none (M2 to M4).
   check(input, false);
   const std::int64_t P = input.params;
   const std::int64_t total_gpus = counted(Wide{input.nodes} * input.gpus_per_node);
   const double f = input.additional_buffer_factor;
   std::vector<EstimateRow> rows;
+  // In DeepSpeed's order (M9).
   for (const bool offload : {true, false}) {
     EstimateRow row;
     row.offload_optimizer = offload;
     double cpu = 0;
     switch (input.formula) {
+      // M2 and M3 (documents), M4 by the GPUs of a node.
       case EstimateFormula::doc:
         row.gpu_bytes = counted(offload ? Wide{kHalf} * P : Wide{4} * P + share(Wide{16} * P, total_gpus));
         cpu = static_cast<double>(Wide{P} * std::max(Wide{kInit} * input.gpus_per_node, Wide{kStates32})) * f;
         break;
+      // M3 (source), M4 by the GPUs of all nodes: D1 and D2.
       case EstimateFormula::deepspeed_0_19:
         row.gpu_bytes = counted(Wide{kHalf} * P + (offload ? 0 : share(Wide{kStateBytes} * P, total_gpus)));
         cpu = static_cast<double>(Wide{P} * std::max(Wide{kInit} * total_gpus, Wide{kStates32})) * f;
         break;
     }
+    // Without offload the two agree: only what initialises the model is on the host, once for each GPU of the
+    // node.
     if (!offload) cpu = static_cast<double>(Wide{P} * kInit * input.gpus_per_node) * f;
     row.cpu_bytes = bytes_of(cpu);
     rows.push_back(row);
@@ -171,10 +190,13 @@ std::vector<EstimateRow> estimate_zero3(const EstimateInput& input) {
   const std::int64_t total_gpus = counted(Wide{input.nodes} * n);
   const double f = input.additional_buffer_factor;
   const double share_of_node = 1.0 / static_cast<double>(input.nodes);
+  // LM of M5: the largest layer gathered and its gradient, in 16 bits each.
   const std::int64_t layer = counted(Wide{kInit} * L);
 
   // Products are ordered as in DeepSpeed: they are truncated, so rounding must not differ.
   const auto host = [&](std::int64_t bytes_per_param, bool zero_init) {
+    // M6 with `g` = 1/nodes. zero.Init shards at once; without it each GPU's process holds the whole model
+    // first, in fp32, and whichever is larger counts.
     if (zero_init) return static_cast<double>(Wide{P} * bytes_per_param) * share_of_node * f;
     const double sharded = static_cast<double>(bytes_per_param) * share_of_node;
     return static_cast<double>(P) * std::max(static_cast<double>(Wide{kInit} * n), sharded) * f;
@@ -183,12 +205,16 @@ std::vector<EstimateRow> estimate_zero3(const EstimateInput& input) {
   const auto add = [&](bool optimizer, bool param, bool zero_init, double cpu, std::int64_t gpu) {
     rows.push_back({optimizer, param, zero_init, bytes_of(cpu), gpu});
   };
+  // Both offloaded: the GPU holds the largest layer alone. The `kStateBytes` of the host have the 16-bit
+  // parameters too.
   for (const bool zero_init : {true, false}) add(true, true, zero_init, host(kStateBytes, zero_init), layer);
   for (const bool zero_init : {true, false}) {
+    // Optimizer alone: 16-bit parameters stay on the GPUs, sharded, and are not in the host's 16 bytes.
     add(true, false, zero_init, host(kStates32, zero_init),
         counted(Wide{layer} + share(Wide{kHalf} * P, total_gpus)));
   }
   for (const bool zero_init : {true, false}) {
+    // Nothing offloaded: the host is for initialisation, of one layer at a time with zero.Init.
     const double cpu = static_cast<double>(Wide{zero_init ? L : P} * kInit * n) * f;
     add(false, false, zero_init, cpu, counted(Wide{layer} + share(Wide{kStateBytes} * P, total_gpus)));
   }
@@ -219,6 +245,7 @@ ThreeCases zero3_cases(const EstimateInput& input) {
   check(input, true);
   const Wide gpus = Wide{input.gpus_per_node} * input.nodes;
   ThreeCases cases;
+  // Whole bytes and integer division, as in the documents' worked examples (M14).
   const Wide layer = 2 * kHalf * Wide{input.largest_layer_params};
   cases.largest_layer = cases.all_offloaded = counted(layer);
   cases.nothing_offloaded = counted(layer + kStateBytes * Wide{input.params} / gpus);
@@ -229,6 +256,7 @@ ThreeCases zero3_cases(const EstimateInput& input) {
 std::string format_cases(const EstimateInput& input) {
   const ThreeCases cases = zero3_cases(input);
   std::array<char, 320> text{};
+  // Cut, not rounded: the documents shift by 20.
   const auto mb = [](std::int64_t bytes) { return static_cast<long long>(bytes >> 20); };
   (void)std::snprintf(
       text.data(), text.size(),
@@ -240,10 +268,12 @@ std::string format_cases(const EstimateInput& input) {
   return text.data();
 }
 
+// 4 master, 4 fp32 gradient, 2 staging copy; 2 more where 16-bit gradients add up between two steps.
 std::int64_t pinned_bytes_zero2(std::int64_t params, std::int64_t gradient_accumulation_steps) noexcept {
   return 10 * params + (gradient_accumulation_steps > 1 ? 2 * params : 0);
 }
 
+// M12: 2P are 16-bit parameters, pinned only when they live on the host; 4P fp32 gradients.
 std::int64_t pinned_bytes_zero3(std::int64_t params, bool offload_param,
                                 std::int64_t gradient_accumulation_steps) noexcept {
   if (!offload_param) return 4 * params;

@@ -15,6 +15,7 @@ namespace shardscope::plan {
 namespace {
 
 constexpr std::int64_t kMaxLeafElems = 1'000'000'000;  ///< Z3_MAX_LEAF_SIZE
+// Above every threshold, so that such a module is never a leaf.
 constexpr std::int64_t kNoGranularity = std::numeric_limits<std::int64_t>::max();
 
 /// deepspeed/runtime/zero/leaf_module_config.py lists these by default, by their full names.
@@ -27,10 +28,12 @@ std::string_view short_name(std::string_view name) {
   return dot == std::string_view::npos ? name : name.substr(dot + 1);
 }
 
+// These may match nothing: DeepSpeed's default names classes that most models do not have.
 bool in_defaults(std::string_view name) {
   return std::find(kDefaultClasses.begin(), kDefaultClasses.end(), short_name(name)) != kDefaultClasses.end();
 }
 
+/// In a copy of the spec, which is measured and thrown away.
 void clear_leaves(NodeSpec& node) {
   node.leaf = false;
   for (NodeSpec& child : node.children) clear_leaves(child);
@@ -38,6 +41,7 @@ void clear_leaves(NodeSpec& node) {
 
 void set_leaves(NodeSpec& node, const std::string& parent, const std::set<std::string>& paths) {
   const std::string path = is_module(node) ? join_path(parent, node.name) : parent;
+  // Set only, never cleared: what the spec marks itself stays a leaf.
   if (is_module(node) && paths.count(path) != 0) {
     if (node.kind == NodeKind::list) {
       throw std::invalid_argument("leaf_module: \"" + path +
@@ -54,6 +58,7 @@ class Matcher {
   /// `model` has no leaves, so that each module lists its own parameters.
   Matcher(const ModelPlan& model, const ZeroConfig& zero)
       : model_(model), zero_(zero), children_(model.modules.size()) {
+    // Children by number: ids are in pre-order, so a parent's list is in the order of the tree.
     for (const ModulePlan& module : model.modules) {
       if (module.parent != kNone<ModuleId>) children_[raw(module.parent)].push_back(module.id);
     }
@@ -62,6 +67,7 @@ class Matcher {
   std::set<std::string> paths() {
     const LeafModuleConfig& leaf = zero_.leaf_module;
     for (const std::string& name : leaf.classes) {
+      // The last part alone: types here are without the packages that DeepSpeed's names begin with.
       const bool found = add_all([&](const ModulePlan& m) { return m.type == short_name(name); });
       if (!found && !in_defaults(name)) refuse("classes", name, known_types());
     }
@@ -73,11 +79,13 @@ class Matcher {
         refuse("name_suffixes", suffix, known_paths());
       }
     }
+    // Last: what is named is a leaf whatever its granularity.
     if (zero_.module_granularity_threshold > 0) by_granularity();
     return std::move(paths_);
   }
 
  private:
+  // All that match, not the first: a class or an ending names each of its modules.
   bool add_all(const std::function<bool(const ModulePlan&)>& matches) {
     bool found = false;
     for (const ModulePlan& module : model_.modules) {
@@ -88,16 +96,19 @@ class Matcher {
     return found;
   }
 
+  // An entry that matches nothing is mostly a misspelt one, and a run without the leaf would only be slower.
   [[noreturn]] void refuse(const char* list, const std::string& entry, const std::string& known) const {
     throw std::invalid_argument("zero_optimization.leaf_module." + std::string(list) + ": \"" + entry +
                                 "\" matches no module of " + model_.spec.name + "; there are " + known);
   }
 
+  // A set: each type once, in the order of names.
   [[nodiscard]] std::string known_types() const {
     std::set<std::string> types;
     for (const ModulePlan& module : model_.modules) types.insert(module.type);
     return listed({types.begin(), types.end()});
   }
+  // Without the root, whose path is empty.
   [[nodiscard]] std::string known_paths() const {
     std::vector<std::string> paths;
     for (const ModulePlan& module : model_.modules) {
@@ -105,6 +116,7 @@ class Matcher {
     }
     return listed(paths);
   }
+  // Enough to see what names look like; a large model has thousands.
   static std::string listed(const std::vector<std::string>& words) {
     constexpr std::size_t kShown = 8;
     std::string text;
@@ -113,22 +125,29 @@ class Matcher {
   }
 
   struct Size {
+    // Descendants as the granularity counts them, the module itself included.
     std::int64_t layers = 0;
     std::int64_t elems = 0;
   };
 
+  // Fills `granularity` by ModuleId on the way up.
   Size measure(ModuleId id, std::vector<std::int64_t>& granularity) {
     const ModulePlan& module = model_.modules[raw(id)];
     Size size;
     for (const ParamId param : module.params) size.elems += model_.params[raw(param)].elems;
+    // Innermost: a layer where it has parameters, but never a leaf by granularity.
     if (children_[raw(id)].empty()) return {size.elems > 0 ? 1 : 0, size.elems};
+    // Sums include what is below, unlike the direct parameters that M1 counts.
     for (const ModuleId child : children_[raw(id)]) {
       const Size below = measure(child, granularity);
       size.layers += below.layers;
       size.elems += below.elems;
     }
+    // Containers and what has no parameters are neither layers nor candidates; what is below them is passed
+    // on.
     if (size.elems == 0 || module.type == "Sequential" || module.type == "ModuleList") return size;
     ++size.layers;
+    // Larger ones would be gathered at once: not as a leaf. `layers` is at least 1 here.
     if (size.elems <= kMaxLeafElems) granularity[raw(id)] = size.elems / size.layers;
     return size;
   }
@@ -136,8 +155,10 @@ class Matcher {
   void by_granularity() {
     std::vector<std::int64_t> granularity(model_.modules.size(), kNoGranularity);
     measure(ModuleId{0}, granularity);
+    // The model has a root, so that there is a smallest one.
     const std::int64_t finest = *std::min_element(granularity.begin(), granularity.end());
     if (finest > zero_.module_granularity_threshold) {
+      // A threshold below every granularity would change nothing.
       throw std::invalid_argument("zero_optimization.stage3_module_granularity_threshold is " +
                                   std::to_string(zero_.module_granularity_threshold) +
                                   (finest == kNoGranularity
@@ -150,6 +171,7 @@ class Matcher {
   }
 
   void mark_from(ModuleId id, const std::vector<std::int64_t>& granularity) {
+    // The outermost wins: inside a leaf no module has hooks, so that nothing below needs a mark.
     if (granularity[raw(id)] <= zero_.module_granularity_threshold) {
       paths_.insert(model_.modules[raw(id)].path);
       return;
@@ -176,6 +198,8 @@ ModelSpec mark_leaf_modules(ModelSpec spec, const ZeroConfig& zero) {
   const bool wanted = !leaf.classes.empty() || !leaf.names.empty() || !leaf.name_suffixes.empty() ||
                       zero.module_granularity_threshold > 0;
   if (zero.stage != 3 || !wanted) return spec;
+  // Parameters of a leaf are listed with it (model_plan.h), which would count them twice: sizes are those of
+  // the model without leaves.
   ModelSpec bare = spec;
   clear_leaves(bare.root);
   const ModelPlan model = build_model_plan(std::move(bare));
@@ -186,6 +210,7 @@ ModelSpec mark_leaf_modules(ModelSpec spec, const ZeroConfig& zero) {
 std::vector<std::vector<ParamId>> leaf_gradients(const ModelPlan& model) {
   std::set<std::string> functional;
   collect_functional_reads(model.spec.root, functional);
+  // Up the tree; the module itself is inside.
   const auto inside = [&](ModuleId module, ModuleId leaf) {
     for (; module != kNone<ModuleId>; module = model.modules[raw(module)].parent) {
       if (module == leaf) return true;
@@ -195,13 +220,16 @@ std::vector<std::vector<ParamId>> leaf_gradients(const ModelPlan& model) {
   std::vector<std::vector<ParamId>> held(model.modules.size());
   for (const ModulePlan& module : model.modules) {
     if (!module.leaf) continue;
+    // Of a leaf these are all below it (model_plan.h).
     for (const ParamId id : module.params) {
       const ParamPlan& param = model.params[raw(id)];
+      // Used outside as well, its gradient is not complete when the leaf's backward ends.
       const bool own = param.trainable && functional.count(param.name) == 0 &&
                        std::all_of(param.modules.begin(), param.modules.end(),
                                    [&](ModuleId user) { return inside(user, module.id); });
       if (own) held[raw(module.id)].push_back(id);
     }
+    // By id: in this order LeafGradients hands them on to the buckets.
     std::sort(held[raw(module.id)].begin(), held[raw(module.id)].end());
   }
   return held;

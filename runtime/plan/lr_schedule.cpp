@@ -11,14 +11,17 @@ namespace {
 
 // Below, `last` is DeepSpeed's last_batch_iteration: the step before this one, -1 before the first.
 
+// At least 2: the logarithmic shape divides by log(steps), and log(1) is 0.
 std::int64_t warmup_steps(const LrSchedule& s) { return std::max<std::int64_t>(2, s.warmup_num_steps); }
 
 /// 0 at the start of the warm-up, towards 1 at its end.
 double warmup_gamma(const LrSchedule& s, std::int64_t last) {
   const auto steps = static_cast<double>(warmup_steps(s));
   switch (s.warmup_shape) {
+    // 0 at last = 0 and 1 at last = steps - 1, the last step of the warm-up.
     case WarmupShape::log:
       return 1.0 / std::log(steps) * std::log(static_cast<double>(last + 1));
+    // (steps - 1) / steps at most.
     case WarmupShape::linear:
       return static_cast<double>(last) / steps;
   }
@@ -32,16 +35,20 @@ double warmup_lr(const LrSchedule& s, std::int64_t last) {
     gamma = warmup_gamma(s, last);
   } else if (s.type == LrScheduleType::warmup_decay) {
     const auto left = static_cast<double>(s.total_num_steps - last);
+    // The rate falls to warmup_min_lr at total_num_steps and stays there. max(1, ...) for a total within the
+    // warm-up, where no step is left to divide by.
     gamma = std::max(0.0, left / std::max(1.0, static_cast<double>(s.total_num_steps - warmup_steps(s))));
   }
   return s.warmup_min_lr + (s.warmup_max_lr - s.warmup_min_lr) * gamma;
 }
 
+// Ratios of base_lr, unlike WarmupLR's rates: the optimizer's own rate counts.
 double cosine_lr(const LrSchedule& s, double base_lr, std::int64_t last) {
   if (last < 0) return 0;
   if (last < warmup_steps(s)) {
     return base_lr * (s.warmup_min_ratio + warmup_gamma(s, last) * (1 - s.warmup_min_ratio));
   }
+  // 1 on the first step after the warm-up, `total` where last is total_num_steps - 1.
   const auto done = static_cast<double>(last - warmup_steps(s) + 1);
   const auto total = static_cast<double>(std::max<std::int64_t>(1, s.total_num_steps - warmup_steps(s)));
   // Past the end the rate stays at its floor instead of swinging up again.
@@ -51,6 +58,7 @@ double cosine_lr(const LrSchedule& s, double base_lr, std::int64_t last) {
 
 double range_test_lr(const LrSchedule& s, std::int64_t last) {
   double interval = static_cast<double>(last + 1) / static_cast<double>(s.range_step_size);
+  // Rates climb by range_step_rate per interval of range_step_size steps: linear, or in stairs.
   if (s.range_staircase) interval = std::floor(interval);
   return s.range_min_lr * (1 + s.range_step_rate * interval);
 }
@@ -61,6 +69,7 @@ struct Cycle {
   [[nodiscard]] double total() const { return first + second; }
 };
 
+// In steps. The second part is as long as the first unless it is given; 0 is a cycle that only rises.
 Cycle cycle_of(const LrSchedule& s) {
   return {static_cast<double>(s.cycle_first_step_size),
           static_cast<double>(s.cycle_second_step_size.value_or(s.cycle_first_step_size))};
@@ -70,14 +79,18 @@ Cycle cycle_of(const LrSchedule& s) {
 double cycle_height(const LrSchedule& s, std::int64_t last) {
   const Cycle cycle = cycle_of(s);
   const auto batch = static_cast<double>(last + 1);
+  // Where in the cycle, in [0, 1): the fraction of batch / total, as DeepSpeed writes it.
   const double x = 1.0 + batch / cycle.total() - std::floor(1 + batch / cycle.total());
   const double ratio = cycle.first / cycle.total();
+  // With a second part of 0 steps `ratio` is 1 and every x rises: neither division by it below is reached.
   const bool rising = x <= ratio;
   const std::int64_t stairs =
       rising ? s.cycle_first_stair_count : s.cycle_second_stair_count.value_or(s.cycle_first_stair_count);
   if (stairs > 0) {
     // From the whole step, not from x: a rounding error at the peak would cost a whole stair.
     const double at = std::fmod(batch, cycle.total());
+    // From the begin of the cycle while it rises, from its end while it falls; floor() below cuts to whole
+    // stairs.
     const double position = at <= cycle.first
                                 ? at * static_cast<double>(stairs) / cycle.first
                                 : (cycle.total() - at) * static_cast<double>(stairs) / cycle.second;
@@ -86,6 +99,7 @@ double cycle_height(const LrSchedule& s, std::int64_t last) {
   return rising ? x / ratio : (x - 1) / (ratio - 1);
 }
 
+// One cycle alone: from its end on the rate decays, it does not rise again.
 bool in_cycle(const LrSchedule& s, std::int64_t last) {
   return static_cast<double>(last) < cycle_of(s).total();
 }
@@ -98,6 +112,8 @@ double decay_interval(const LrSchedule& s, std::int64_t last) {
 double one_cycle_lr(const LrSchedule& s, std::int64_t last) {
   if (in_cycle(s, last)) return s.cycle_min_lr + (s.cycle_max_lr - s.cycle_min_lr) * cycle_height(s, last);
   if (s.decay_step_size == 0 || s.decay_lr_rate == 0) return s.cycle_min_lr;
+  // Decay begins at cycle_min_lr, where the cycle ended: the interval is above 0 from the first step after
+  // it.
   return s.cycle_min_lr / (1 + s.decay_lr_rate * decay_interval(s, last));
 }
 
@@ -113,10 +129,12 @@ void check(const LrSchedule& s) {
   switch (s.type) {
     case LrScheduleType::constant:
       break;
+    // Each of these is a divisor.
     case LrScheduleType::lr_range_test:
       positive("lr_range_test_step_size", s.range_step_size);
       break;
     case LrScheduleType::one_cycle:
+      // So the length of a cycle is above 0 even with a second part of none.
       positive("cycle_first_step_size", s.cycle_first_step_size);
       if (s.cycle_second_step_size.value_or(0) < 0) {
         throw std::invalid_argument("scheduler.params.cycle_second_step_size is " +
@@ -157,10 +175,12 @@ std::optional<double> momentum(const LrSchedule& schedule, std::int64_t step) {
   const std::int64_t last = step - 1;
   if (last < 0) return schedule.cycle_min_mom;  // what DeepSpeed's constructor sets
   if (in_cycle(schedule, last)) {
+    // Against the rate: lowest where the rate is highest.
     return schedule.cycle_max_mom -
            (schedule.cycle_max_mom - schedule.cycle_min_mom) * cycle_height(schedule, last);
   }
   if (schedule.decay_step_size == 0) return schedule.cycle_max_mom;
+  // Grows with decay_mom_rate per decay_step_size steps after the cycle, while the rate falls.
   return schedule.cycle_max_mom * (1 + schedule.decay_mom_rate * decay_interval(schedule, last));
 }
 

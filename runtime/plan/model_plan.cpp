@@ -13,6 +13,8 @@ namespace {
 /// Of a whole model, as in a run's tables: products with bytes per element stay far below 2^63.
 constexpr std::int64_t kMostElems = std::int64_t{1} << 50;
 
+/// torch's class names, which leaf_module.classes of a configuration matches. Kinds that are never modules
+/// have none.
 const char* default_type(NodeKind kind) noexcept {
   switch (kind) {
     case NodeKind::sequential:
@@ -48,11 +50,14 @@ class Numbering {
   /// `trainable`: of the module around.
   void walk(const NodeSpec& node, const std::string& parent_path, ModuleId parent, ModuleId leaf,
             bool trainable) {
+    // A functional node has no id and no path part: its children are children of the module around it.
     if (!is_module(node)) {
       for (const NodeSpec& child : node.children) walk(child, parent_path, parent, leaf, trainable);
       return;
     }
+    // Inherited downwards until a node says otherwise.
     trainable = node.trainable.value_or(trainable);
+    // Given before the children are walked: ids are in pre-order, parents below their children.
     const ModuleId id{static_cast<std::uint32_t>(plan_.modules.size())};
     const std::string path = join_path(parent_path, node.name);
     ModulePlan module;
@@ -60,35 +65,44 @@ class Numbering {
     module.parent = parent;
     module.path = path;
     module.type = node.type.empty() ? default_type(node.kind) : node.type;
+    // A list has no forward of its own, and inside a leaf module nothing may fetch (C13).
     module.hooks = node.kind != NodeKind::list && leaf == kNone<ModuleId>;
+    // A leaf inside a leaf is none: the outer one has fetched everything already.
     module.leaf = node.leaf && module.hooks;
     plan_.modules.push_back(std::move(module));
 
     // A leaf module fetches everything below it, so its parameters are listed with it.
+    // What is inside a leaf belongs to the outermost one: the first that was met on the way down.
     const ModuleId inside = leaf == kNone<ModuleId> && node.leaf ? id : leaf;
     add_params(node, path, id, inside, trainable);
     for (const NodeSpec& child : node.children) walk(child, path, id, inside, trainable);
+    // Last: a module may return a parameter of a module below it.
     add_returns(node, path, id);
   }
 
  private:
   void add_params(const NodeSpec& node, const std::string& path, ModuleId id, ModuleId leaf, bool trainable) {
+    // What a node says of its weight or bias alone goes before what holds for the module.
     const bool weight = node.trainable_weight.value_or(trainable);
     const bool bias = node.trainable_bias.value_or(trainable);
     switch (node.kind) {
       case NodeKind::linear:
+        // Row-major [out, in], as torch's Linear stores it.
         if (node.weight_of.empty()) {
           add(path + ".weight", {node.out, node.in}, ParamKind::matrix, id, leaf, weight);
         } else {
+          // A tied weight leaves the bias its own: only the weight is shared.
           share(path, node, id, leaf);
         }
         if (node.bias) add(path + ".bias", {node.out}, ParamKind::bias, id, leaf, bias);
         break;
       case NodeKind::layer_norm:
+        // A layer norm has no matrix: both of its parameters have one dimension.
         add(path + ".weight", {node.out}, ParamKind::layer_norm_weight, id, leaf, weight);
         add(path + ".bias", {node.out}, ParamKind::bias, id, leaf, bias);
         break;
       case NodeKind::embedding:
+        // [rows, width]: the shape of a Linear that maps width to rows, so that the two can be tied.
         if (node.weight_of.empty()) {
           add(path + ".weight", {node.in, node.out}, ParamKind::embedding, id, leaf, weight);
         } else {
@@ -106,6 +120,8 @@ class Numbering {
     param.trainable = trainable;
     param.id = ParamId{static_cast<std::uint32_t>(plan_.params.size())};
     param.elems = 1;
+    // By division: the product is never made before it is known to fit. Extents are at least 1
+    // (check_model()).
     for (const std::int64_t extent : shape) {
       if (param.elems > (kMostElems - plan_.elems) / extent) {
         throw std::invalid_argument("model: " + name + " of " + shape_text(shape) +
@@ -117,9 +133,13 @@ class Numbering {
     param.shape = std::move(shape);
     param.kind = kind;
     by_name_.emplace(param.name, param.id);
+    // by_name_ knows the owner's name alone; by_path_ is for `returns`, which may name a tied weight by where
+    // it is used.
     by_path_.emplace(param.name, param.id);
+    // Once per parameter, however many modules share it (M1).
     plan_.elems += param.elems;
     plan_.params.push_back(std::move(param));
+    // By the list's end: `param` has moved into it.
     attach(plan_.params.back().id, id, leaf);
   }
 
@@ -133,6 +153,7 @@ class Numbering {
                                     "from here, such as \"weight\" or \"wte.weight\"");
       }
       auto& returns = plan_.modules[raw(id)].returns;
+      // Two names may be of one tied parameter.
       if (std::find(returns.begin(), returns.end(), found->second) == returns.end()) {
         returns.push_back(found->second);
       }
@@ -152,6 +173,7 @@ class Numbering {
     const std::vector<std::int64_t> wanted = node.kind == NodeKind::linear
                                                  ? std::vector<std::int64_t>{node.out, node.in}
                                                  : std::vector<std::int64_t>{node.in, node.out};
+    // Both shapes have the same order of axes, [rows or out, width or in]: the memory is used as it is.
     if (owner.shape != wanted) {
       throw std::invalid_argument("model: " + path + ": weight_of \"" + node.weight_of + "\" has shape " +
                                   shape_text(owner.shape) + ", but this module needs " + shape_text(wanted));
@@ -161,10 +183,13 @@ class Numbering {
   }
 
   void attach(ParamId param, ModuleId id, ModuleId leaf) {
+    // Once in each list: a leaf may have a tied weight in several modules below it.
     auto append = [&](ModuleId module) {
       auto& params = plan_.modules[raw(module)].params;
       if (std::find(params.begin(), params.end(), param) == params.end()) params.push_back(param);
     };
+    // In the module that has it, and once more in the leaf module around, which fetches it (C13). `owners`
+    // below lists only those that have it: M1 counts direct parameters.
     append(id);
     if (leaf != kNone<ModuleId> && leaf != id) append(leaf);
     auto& owners = plan_.params[raw(param)].modules;
@@ -199,15 +224,19 @@ std::int64_t trainable_elems(const ModelPlan& model) noexcept {
 }
 
 ModelPlan build_model_plan(ModelSpec spec) {
+  // First: the numbering takes names and extents for checked.
   check_model(spec);
   ModelPlan plan;
   Numbering(plan).walk(spec.root, "", kNone<ModuleId>, kNone<ModuleId>, true);
+  // A model without parameters passes: there is nothing to freeze in it either.
   if (!plan.params.empty() && trainable_elems(plan) == 0) {
     throw std::invalid_argument(
         "model: every parameter is frozen (\"trainable\": false), so there is nothing to train; leave at "
         "least one trainable");
   }
   plan.spec = std::move(spec);
+  // Of a leaf module `params` has everything below it, so the direct ones are picked by their owners. A tied
+  // weight counts in each module that has it: each of them gathers it.
   for (const ModulePlan& module : plan.modules) {
     std::int64_t direct = 0;
     for (const ParamId param : module.params) {

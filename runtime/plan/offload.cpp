@@ -10,6 +10,7 @@ namespace {
 /// Master weights, momentum and variance.
 constexpr std::int64_t kStateTensors = 3;
 
+// Sub-groups before `first` stay on the device and need no buffers.
 std::int64_t largest(const std::vector<Range>& groups, std::uint32_t first) noexcept {
   std::int64_t elems = 0;
   for (std::size_t i = first; i < groups.size(); ++i) elems = std::max(elems, groups[i].size());
@@ -36,13 +37,17 @@ std::vector<bool> persistent_params(const std::vector<std::int64_t>& param_elems
   persistent.reserve(param_elems.size());
   std::int64_t total = 0;
   for (const std::int64_t elems : param_elems) {
+    // P7. Not total + elems <= threshold: without a bound that is the largest number there is and the sum
+    // would overflow. `total` never passes the threshold, so the difference does not.
     const bool stays = elems <= model_threshold - total && elems <= param_threshold;
+    // What does not fit is passed over, not the end: a smaller one behind it may still fit.
     if (stays) total += elems;
     persistent.push_back(stays);
   }
   return persistent;
 }
 
+// P6: 1 MiB, or one block of the asynchronous transfers where that is larger.
 bool rests_on_nvme(const ZeroConfig& zero, std::int64_t shard_bytes) noexcept {
   return zero.offload_param.device == OffloadDevice::nvme &&
          shard_bytes >= std::max(kMinSwapBytes, zero.aio.block_size);
@@ -54,8 +59,11 @@ std::vector<ShardPlace> place_shards(const ShardLayout& layout, const ZeroConfig
   std::vector<ShardPlace> places;
   places.reserve(layout.partitions.size());
   for (std::size_t param = 0; param < layout.partitions.size(); ++param) {
+    // With the padding of the last shard: all ranks decide alike.
     const std::int64_t bytes =
         layout.partitions[param].shard_elems * static_cast<std::int64_t>(element_bytes);
+    // P6, in this order: size is asked first, so a persistent parameter with a large shard is on NVMe as
+    // well.
     if (rests_on_nvme(zero, bytes)) {
       places.push_back(ShardPlace::nvme);
     } else if (device == OffloadDevice::none || persistent.at(param)) {
@@ -68,7 +76,9 @@ std::vector<ShardPlace> place_shards(const ShardLayout& layout, const ZeroConfig
 }
 
 std::uint32_t first_offloaded_group(const OffloadOptimizerConfig& offload, std::size_t groups) noexcept {
+  // Behind the last one: no sub-group is the CPU's.
   if (offload.device == OffloadDevice::none) return static_cast<std::uint32_t>(groups);
+  // Truncated (P8): the CPU updates rather one sub-group more. A ratio of 1 gives 0, all of them.
   return static_cast<std::uint32_t>((1 - offload.ratio) * static_cast<double>(groups));
 }
 
@@ -76,6 +86,7 @@ std::int64_t first_offloaded_elem(const OffloadOptimizerConfig& offload,
                                   const std::vector<Range>& sub_groups) noexcept {
   if (sub_groups.empty()) return 0;
   const std::uint32_t first = first_offloaded_group(offload, sub_groups.size());
+  // Sub-groups tile the owned range in order, so what is offloaded is one range, from here to its end.
   return first < sub_groups.size() ? sub_groups[first].begin : sub_groups.back().end;
 }
 
@@ -87,6 +98,7 @@ std::vector<UpdateTile> make_update_tiles(const std::vector<Range>& sub_groups, 
   }
   std::vector<UpdateTile> tiles;
   for (std::uint32_t group = first_group; group < sub_groups.size(); ++group) {
+    // No tile spans two sub-groups: each is updated with the settings of its parameter group.
     const Range& all = sub_groups[group];
     for (std::int64_t begin = all.begin; begin < all.end; begin += max_elems) {
       tiles.push_back({{begin, std::min(all.end, begin + max_elems)}, group});
@@ -100,7 +112,10 @@ OptimizerSwap plan_optimizer_swap(const OffloadOptimizerConfig& offload, const s
   OptimizerSwap swap;
   swap.slots = offload.pipeline_read || offload.pipeline_write ? 2 : 1;
   const std::int64_t group = largest(sub_groups, first_group);
+  // Each slot holds a tile of all three states at a time.
   const std::int64_t room = offload.buffer_count * group / (kStateTensors * swap.slots);
+  // At least 1, or make_update_tiles() would refuse: with fewer buffers than state tensors and a tiny group
+  // `room` is 0.
   swap.tile_elems = std::max<std::int64_t>(1, std::min(group, room));
   return swap;
 }
@@ -114,6 +129,7 @@ SwapBuffers plan_swap_buffers(const std::vector<ShardPlace>& places, const Shard
     ++shards;
     buffers.elems = std::max(buffers.elems, layout.partitions[param].shard_elems);
   }
+  // No buffers, and none of the limits below: buffer_size is of shards that are really swapped.
   if (shards == 0) return buffers;
   const auto check = [&](const char* key, std::int64_t limit) {
     if (buffers.elems <= limit) return;
@@ -123,6 +139,8 @@ SwapBuffers plan_swap_buffers(const std::vector<ShardPlace>& places, const Shard
   };
   check("buffer_size", offload.buffer_size);
   check("max_in_cpu", offload.max_in_cpu);
+  // max_in_cpu / elems is at least 1: the check above refused a larger shard. What is on NVMe has elements
+  // (P6), so nothing is divided by 0. More buffers than shards would never be used.
   const std::int64_t fitting = std::min(offload.buffer_count, offload.max_in_cpu / buffers.elems);
   buffers.count =
       static_cast<std::uint32_t>(std::min<std::int64_t>(fitting, static_cast<std::int64_t>(shards)));

@@ -39,23 +39,30 @@ class Placing {
 
   void flat() {
     std::int64_t frozen = 0;
+    // Frozen weights are in no layout; below stage 3 every rank has them whole.
     for (std::size_t i = 0; i < input_.param_elems.size(); ++i) {
       if (!input_.trainable[i]) frozen += input_.param_elems[i];
     }
+    // Stage 0 as a world of one: everything is owned, and padding is to a multiple of 2 elements.
     const FlatLayout layout = trained_layout({input_.param_elems, input_.trainable, input_.groups},
                                              zero_.stage == 0 ? 1 : input_.world, zero_);
     ModelStates& device = in(StatePool::device);
     device.param_owned = layout.shard_elems * input_.bytes.param;
     device.param_rest = (layout.flat_elems - layout.shard_elems) * input_.bytes.param;
     device.frozen = frozen * input_.bytes.param;
+    // S1: the flat buffer has the owned parameters in pieces, the optimizer wants them in a row.
     if (layout.groups_in_pieces()) placed_.pieces = device.param_owned;
     optimizer({{0, layout.shard_elems}});  // all of it in one place, groups or not
+    // After optimizer(), which wrote the owned gradients only: stages 0 and 1 keep them whole, and what is
+    // copied to the host does not leave.
     if (zero_.stage < 2) device.gradient = layout.flat_elems * input_.bytes.gradient;
   }
 
   void stage3() {
     const std::uint32_t ranks = shard_world(zero_, input_.world);
     const std::int64_t element = input_.bytes.param;
+    // The engine's planners with the engine's arguments: another alignment or persistence would place other
+    // bytes.
     const ShardLayout layout =
         make_shard_layout(input_.param_elems, input_.trainable, ranks,
                           std::max<std::int64_t>(kShardAlignmentBytes / element, 1), input_.groups);
@@ -74,13 +81,17 @@ class Placing {
                              : places[i] == ShardPlace::host ? host
                                                              : StatePool::device;
       const bool on_nvme = pool == StatePool::nvme;
+      // In memory the shards of a pool are one buffer with aligned places; on NVMe each has whole blocks,
+      // which nvme_blocks counts apart.
       in(pool).param_owned += on_nvme ? bytes : round_up(bytes, kShardAlignmentBytes);
       if (on_nvme) placed_.nvme_blocks += round_up(bytes, kSwapBlockBytes);
       if (!input_.trainable[i]) count_int8(i, quantized[i], bytes, shard, pool);
+      // Shares are of real elements: the expressions that they go with know no padding.
       const auto elems = static_cast<double>(input_.param_elems[i]);
       (input_.trainable[i] ? placed_.param_share : placed_.frozen_share)[index(pool)] += elems;
       sums[input_.trainable[i] ? 0 : 1] += elems;
     }
+    // max(): without trainable or frozen parameters the shares are 0 and not 0/0.
     for (double& share : placed_.param_share) share /= std::max(sums[0], 1.0);
     for (double& share : placed_.frozen_share) share /= std::max(sums[1], 1.0);
     optimizer(make_sub_groups(layout, zero_.sub_group_size));
@@ -88,6 +99,8 @@ class Placing {
     const auto group = static_cast<std::uint32_t>(zero_.hpz_partition_size);
     const std::vector<bool> copies =
         quantized_copies(input_.param_elems, input_.trainable, zero_, ranks, element);
+    // Every parameter, also those that persist: a copy is made at a release, so one that is never released
+    // has none. app/analysis/memory.cpp takes that off where it compares this with what was held.
     for (std::size_t i = 0; i < input_.param_elems.size(); ++i) {
       const std::int64_t copied = secondary_elems(input_.param_elems[i], ranks, group);
       const std::int64_t bytes =
@@ -99,6 +112,8 @@ class Placing {
   }
 
   /// What `elems` elements that may be int8 take beside the byte of each that the expression counts.
+  // Beside the byte: for an int8 shard that is its scales, for one that kept its type the rest of each
+  // element.
   void count_int8(std::size_t param, bool quantized, std::int64_t bytes, std::int64_t elems, StatePool pool) {
     const bool copies = zero_.quantized_weights && zero_.compat.hpz_quantized_copies;
     if (!(input_.trainable[param] ? copies : zero_.quantized_nontrainable_weights)) return;
@@ -108,6 +123,7 @@ class Placing {
   /// Owned gradients, master weights, momentum and variance of the owned range.
   void optimizer(const std::vector<Range>& groups) {
     const std::int64_t owned = groups.empty() ? 0 : groups.back().end;
+    // Sub-groups tile [0, owned): the first `kept` elements are updated where they are.
     const std::int64_t kept =
         zero_.stage == 0 ? owned : first_offloaded_elem(zero_.offload_optimizer, groups);
     const std::int64_t moved = owned - kept;
@@ -119,6 +135,7 @@ class Placing {
     device.variance = kept * input_.bytes.variance;
     device.gradient = kept * input_.bytes.gradient;
     if (moved == 0) return;
+    // Assigned, not added: where something has moved, neither of the two pools is the device's.
     in(where_.gradients).gradient = moved * input_.bytes.gradient;
     ModelStates& states = in(where_.optimizer);
     states.master = moved * kFp32Bytes;
@@ -127,6 +144,7 @@ class Placing {
     if (where_.optimizer != StatePool::nvme) return;
     const std::uint32_t first = first_offloaded_group(zero_.offload_optimizer, groups.size());
     const OptimizerSwap swap = plan_optimizer_swap(zero_.offload_optimizer, groups, first);
+    // Each tile has its three states in whole blocks of their own: direct transfers begin and end at a block.
     for (const UpdateTile& tile : make_update_tiles(groups, first, swap.tile_elems)) {
       placed_.nvme_blocks += 3 * round_up(tile.range.size() * kFp32Bytes, kSwapBlockBytes);
     }

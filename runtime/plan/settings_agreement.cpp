@@ -10,6 +10,7 @@ constexpr char kEnd = '\0';          // of each field; command lines and JSON te
 constexpr std::size_t kShown = 120;  // bytes of a value in a message
 constexpr std::size_t kNamed = 4;    // further keys in a message
 
+// Lists have some tens of settings; a key is in each at most once.
 const RankSetting* find(const std::vector<RankSetting>& settings, const std::string& key) {
   const auto found = std::find_if(settings.begin(), settings.end(),
                                   [&](const RankSetting& setting) { return setting.key == key; });
@@ -20,6 +21,7 @@ std::string in_words(std::uint32_t rank, const std::optional<RankSetting>& setti
   std::string text = "rank " + std::to_string(rank) + " has ";
   if (!setting) return text + "no such setting";
   std::string value = setting->value.empty() ? "nothing" : setting->value;
+  // A value may be a whole JSON text or command line, and a message has to stay readable.
   if (value.size() > kShown) value = value.substr(0, kShown) + "...";
   text += value;
   if (!setting->note.empty()) text += " (" + setting->note + ")";
@@ -28,10 +30,12 @@ std::string in_words(std::uint32_t rank, const std::optional<RankSetting>& setti
 
 }  // namespace
 
+// Key, value, note, each ended: no length and no escape is needed, and an empty field is still one.
 std::string to_text(const std::vector<RankSetting>& settings) {
   std::string text;
   for (const RankSetting& setting : settings) {
     for (std::string field : {setting.key, setting.value, setting.note}) {
+      // What cannot be there by rights must not move the fields behind it.
       std::replace(field.begin(), field.end(), kEnd, ' ');
       text += field + kEnd;
     }
@@ -42,12 +46,14 @@ std::string to_text(const std::vector<RankSetting>& settings) {
 std::vector<RankSetting> settings_of(std::string_view text) {
   const auto field = [&] {
     const std::size_t end = text.find(kEnd);
+    // Ended and not parted by kEnd, so that a text that was cut inside a setting is seen.
     if (end == std::string_view::npos) throw std::invalid_argument("settings of a rank: cut inside a field");
     std::string read(text.substr(0, end));
     text.remove_prefix(end + 1);
     return read;
   };
   std::vector<RankSetting> settings;
+  // In this order: each call takes its field off the front of `text`.
   while (!text.empty()) {
     RankSetting& setting = settings.emplace_back();
     setting.key = field();
@@ -61,7 +67,9 @@ std::optional<SettingDifference> first_difference(const std::vector<RankSetting>
                                                   const std::vector<RankSetting>& other) {
   std::optional<SettingDifference> difference;
   const auto differs = [&](const RankSetting* a, const RankSetting* b) {
+    // One of the two is there: no key is compared that neither rank has.
     const RankSetting& named = a != nullptr ? *a : *b;
+    // Of the others the key is enough: the first is what has to be put right first.
     if (difference) {
       difference->more.push_back(named.key);
       return;
@@ -76,9 +84,11 @@ std::optional<SettingDifference> first_difference(const std::vector<RankSetting>
   };
   for (const RankSetting& setting : first) {
     const RankSetting* theirs = find(other, setting.key);
+    // Notes and advice may differ: they are not settings.
     if (theirs == nullptr || theirs->value != setting.value) differs(&setting, theirs);
   }
   for (const RankSetting& setting : other) {
+    // Keys of both were compared above.
     if (find(first, setting.key) == nullptr) differs(nullptr, &setting);
   }
   return difference;
@@ -91,6 +101,7 @@ std::string describe_difference(const SettingDifference& difference, std::uint32
   if (!difference.more.empty()) {
     const std::size_t more = difference.more.size();
     text += "; " + std::to_string(more) + (more == 1 ? " more setting differs: " : " more settings differ: ");
+    // Keys alone, and few: one cause often changes many settings.
     for (std::size_t i = 0; i < std::min(more, kNamed); ++i) text += (i > 0 ? ", " : "") + difference.more[i];
     if (more > kNamed) text += ", ...";
   }

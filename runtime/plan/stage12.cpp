@@ -12,7 +12,10 @@ std::vector<ReduceSlice> merged_slices(const FlatLayout& layout, const Flush& fl
   std::vector<ReduceSlice> merged;
   std::int64_t offset = 0;  // in the bucket: gradients lie in it in order of arrival, not of the flat layout
   for (const ParamId param : flush.params) {
+    // Every element of a parameter is in one of its slices, so `offset` runs over the bucket without gaps.
     for (const FlatSlice& slice : layout.slices_of(param)) {
+      // Of two parameters as well: they are neighbours in the bucket whatever lies between them in the flat
+      // buffer (S10).
       if (!merged.empty() && merged.back().rank == slice.rank) {
         merged.back().elems += slice.elems;
       } else {
@@ -32,6 +35,7 @@ void cut(const std::vector<ReduceSlice>& slices, const ReduceCollective& like, s
   for (const ReduceSlice& slice : slices) {
     open.slices.push_back(slice);
     open.elems += slice.elems;
+    // exchange() leaves an empty collective of the same kind and destination behind.
     if (open.elems > limit) collectives.push_back(std::exchange(open, like));
   }
   if (!open.slices.empty()) collectives.push_back(std::move(open));
@@ -51,8 +55,11 @@ const char* to_string(ReduceMode mode) noexcept {
   return "?";
 }
 
+// S12: without reduce_scatter there are no owners to reduce to; stage 0 never has any.
 ReduceMode reduce_mode(const ZeroConfig& zero) noexcept {
   if (zero.stage == 0 || !zero.reduce_scatter) return ReduceMode::whole_bucket;
+  // DeepSpeed's key alone is true by default and would make 3S of every run: it takes the switch of D4 as
+  // well.
   return zero.use_multi_rank_bucket_allreduce && zero.compat.multi_rank_bucket_allreduce
              ? ReduceMode::multi_rank
              : ReduceMode::to_owners;
@@ -68,6 +75,7 @@ std::vector<ReduceCollective> plan_reduce(const FlatLayout& layout, const Flush&
   if (flush.params.empty()) return collectives;
   switch (mode) {
     case ReduceMode::whole_bucket:
+      // No slices: slices_of() takes that for "all of the bucket".
       collectives.push_back({ReduceCollective::Op::all_reduce, 0, flush.elems, {}});
       break;
     case ReduceMode::multi_rank:
@@ -81,6 +89,8 @@ std::vector<ReduceCollective> plan_reduce(const FlatLayout& layout, const Flush&
       for (const ReduceSlice& slice : merged_slices(layout, flush)) {
         auto owner = std::find_if(by_owner.begin(), by_owner.end(),
                                   [&slice](const auto& entry) { return entry.first == slice.rank; });
+        // A search in a short list: a bucket has few owners, and a map would put them into the order of
+        // ranks.
         if (owner == by_owner.end()) owner = by_owner.insert(by_owner.end(), {slice.rank, {}});
         owner->second.push_back(slice);
       }
@@ -113,6 +123,7 @@ std::vector<FlatSlice> slices_of(const FlatLayout& layout, const Flush& flush,
 
 std::vector<Range> all_gather_shards(std::int64_t shard_elems, std::uint32_t world, std::int64_t bucket_elems,
                                      bool ignore_limit) {
+  // D5, or nothing to cut: one piece, an empty one of an empty partition.
   if (ignore_limit || bucket_elems < 1 || shard_elems < 1) return {{0, shard_elems}};
   // No more pieces than the alignment allows, or the equal length would round down to nothing.
   const std::int64_t pieces =
@@ -122,6 +133,8 @@ std::vector<Range> all_gather_shards(std::int64_t shard_elems, std::uint32_t wor
   length -= length % kFlatAlignment;
   std::vector<Range> shards;
   for (std::int64_t i = 0; i < pieces; ++i) {
+    // Only the last piece is not of the equal length. It is the longest: it takes what rounding down left
+    // (S20).
     shards.push_back({i * length, i + 1 == pieces ? shard_elems : (i + 1) * length});
   }
   return shards;

@@ -43,6 +43,7 @@ void check_positive(const char* what, std::int64_t value) {
 
 Sizes sizes_of(const StageEstimateInput& input) {
   Sizes sizes;
+  // A frozen parameter has no gradient: the bounds of buckets are of those that are trained.
   if (input.model != nullptr) {
     for (const ParamPlan& param : input.model->params) {
       sizes.params.push_back(param.elems);
@@ -55,9 +56,11 @@ Sizes sizes_of(const StageEstimateInput& input) {
     sizes.total = input.model->elems;
     sizes.trained = trainable_elems(*input.model);
     sizes.largest_layer = input.model->largest_module_elems;
+    // A bound: the largest module may have frozen parameters in it.
     sizes.largest_gradients = std::min(sizes.trained, sizes.largest_layer);
   } else {
     check_positive("params", input.params);
+    // As one parameter: padding, sub-groups and persistence are unknown then.
     sizes.params = {input.params};
     sizes.total = sizes.trained = input.params;
     sizes.trained_params = 1;
@@ -79,27 +82,37 @@ std::int64_t bucket_bytes(const StageEstimateInput& input, std::uint32_t stage, 
                           bool offload_optimizer, std::int64_t owned, std::int64_t shard_ranks,
                           const Sizes& sizes) {
   const std::int64_t bucket = input.zero.reduce_bucket_size;
+  // Elements. Two with overlap_comm: one fills while the other is reduced (V7).
   const std::int64_t buffers = bucket * (stage < 3 && overlap ? 2 : 1);
   if (input.buffers == BufferPolicy::deepspeed) {
+    // DeepSpeed's buffers are those of contiguous_gradients; stage 3 has its one in any case.
     if (stage == 0 || (stage < 3 && !input.zero.contiguous_gradients)) return 0;
     return buffers * input.bytes.param;
   }
   ZeroConfig zero = input.zero;
+  // The configuration's stage may be another: the three questions below are about this row.
   zero.stage = stage;
   const bool buffered =
       holds_gradient_buffers(zero) && zero.contiguous_gradients && !uses_legacy_layout(zero);
   if (buffered && stage == 1) return buffers * input.bytes.gradient;  // whole gradients are states
+  // Reduced in place, in the flat buffer that model_states() counts.
   if (stage < 2) return 0;
+  // A bucket closes at its size, but a larger parameter is one by itself (S8, P15). No bucket holds more than
+  // there is.
   const std::int64_t one = std::min(sizes.trained, std::max(bucket, sizes.largest_param));
   const std::int64_t held_back = input.zero.compat.max_param_reduce_events;
+  // The engine issues a bucket while one is in its reduction, so that two are; with DeepSpeed's limit the
+  // host waits while more than `held_back` are, and issues one more.
   const std::int64_t before = stage == 3 && held_back > 0 ? held_back + 1 : 2;
   const std::int64_t reducing = std::min(sizes.trained, one * (overlap ? 1 + before : 1));
   std::int64_t arriving = 0;
   if (offload_optimizer || input.zero.gradient_accumulation_steps > 1 ||
       input.bytes.gradient != input.bytes.param) {
+    // A shard is ceil(elems / ranks): up to one element more than its part, for each parameter.
     arriving = std::min(owned, stage == 3 ? reducing / shard_ranks + sizes.trained_params : reducing);
   }
   if (buffered) {
+    // An extra-large gradient goes into no buffer and is reduced from where backward wrote it.
     const std::int64_t larger = sizes.largest_param > bucket ? sizes.largest_param : 0;
     return (buffers + std::min(sizes.trained, sizes.largest_gradients + larger)) * input.bytes.param +
            arriving * input.bytes.gradient;
@@ -118,6 +131,7 @@ ZeroConfig settings_of(const ZeroConfig& configured, const StageEstimate& row) {
   ZeroConfig zero = configured;
   zero.stage = row.stage;
   zero.offload_optimizer.device = row.offload_optimizer ? OffloadDevice::cpu : OffloadDevice::none;
+  // `ratio` is a key of stage 3 (O2); below, all that is owned leaves the device.
   if (row.stage < 3) zero.offload_optimizer.ratio = 1;
   zero.offload_param.device = row.offload_param ? OffloadDevice::cpu : OffloadDevice::none;
   return zero;
@@ -127,12 +141,14 @@ ZeroConfig settings_of(const ZeroConfig& configured, const StageEstimate& row) {
 /// the CPU updates, where they are known.
 double offloaded_share(const StageEstimateInput& input, const ZeroConfig& zero, std::uint32_t shard_ranks) {
   const double ratio = zero.offload_optimizer.ratio;
+  // Without a model sub-groups are not known: the ratio itself, not rounded to whole ones.
   if (input.model == nullptr || zero.stage < 3 || ratio == 1) return ratio;
   const ShardLayout layout =
       make_shard_layout(*input.model, shard_ranks, kShardAlignmentBytes / input.bytes.param);
   if (layout.trainable_elems == 0) return ratio;
   const std::int64_t kept =
       first_offloaded_elem(zero.offload_optimizer, make_sub_groups(layout, zero.sub_group_size));
+  // By elements and not by sub-groups: the last one may be shorter (P8).
   return 1 - static_cast<double>(kept) / static_cast<double>(layout.trainable_elems);
 }
 
@@ -144,6 +160,7 @@ std::int64_t copied_elems(const StageEstimateInput& input, const ZeroConfig& zer
     const std::int64_t kept =
         moved ? static_cast<std::int64_t>((1 - zero.offload_optimizer.ratio) * static_cast<double>(owned))
               : owned;
+    // Stages 1 and 2 have one sub-group for a rank; stage 3 casts one sub-group at a time.
     return zero.stage < 3 ? kept : std::min(kept, zero.sub_group_size);
   }
   const ShardLayout layout =
@@ -157,6 +174,7 @@ std::int64_t copied_elems(const StageEstimateInput& input, const ZeroConfig& zer
 
 /// Exact for whole factors.
 std::int64_t bytes_of(double factor, std::int64_t elems) {
+  // A product of doubles would be rounded beyond 2^53 bytes.
   if (factor == std::floor(factor)) return static_cast<std::int64_t>(factor) * elems;
   return std::llround(factor * static_cast<double>(elems));
 }
@@ -167,6 +185,7 @@ std::int64_t secondary_bytes(const Sizes& sizes, const ZeroConfig& zero, std::ui
   if (zero.stage != 3 || zero.hpz_partition_size < 2) return 0;
   const auto group = static_cast<std::uint32_t>(zero.hpz_partition_size);
   std::vector<bool> quantized(sizes.params.size(), false);
+  // Without a model nothing is known to be frozen, and no shard is int8.
   if (!sizes.trainable.empty()) {
     quantized = quantized_copies(sizes.params, sizes.trainable, zero, ranks, param_bytes);
   }
@@ -196,6 +215,7 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
   row.stage = stage;
   row.offload_optimizer = offload_optimizer;
   row.offload_param = offload_param;
+  // Everything below asks this copy: stage and devices are those of the row, the rest is as configured.
   ZeroConfig zero = settings_of(input.zero, row);
   const std::uint32_t shard_ranks = shard_world(zero, ranks);
   StatePlacement placement = state_placement(zero);
@@ -205,21 +225,25 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
     return pools[static_cast<std::size_t>(pool)];
   };
   row.device_expression = in(StatePool::device);
+  // Nothing is whole on the host: what is there is a part of what the rank owns.
   row.host_expression.sharded = in(StatePool::host).sharded + in(StatePool::pinned).sharded;
 
   // Elements that a rank updates, with padding: what one byte of a sharded state costs.
+  // From numbers alone there are no shards to align.
   const std::int64_t alignment = input.model != nullptr ? kShardAlignmentBytes / input.bytes.param : 1;
   ModelStates exact =
       model_states(sizes.params, stage, shard_ranks, input.bytes, alignment, sizes.trainable, sizes.groups);
   if (stage == 3 && exact.frozen > 0 && zero.quantized_nontrainable_weights) {
     exact.frozen = frozen_rest_bytes(sizes.params, sizes.trainable, zero, shard_ranks, input.bytes.param);
   }
+  // Taken back from bytes: the division leaves no rest, since model_states() multiplied by the same number.
   std::int64_t owned = exact.param_owned / input.bytes.param;
   std::int64_t whole = (exact.param_owned + exact.param_rest) / input.bytes.param;
   const std::int64_t pieces =
       uses_legacy_layout(zero) ? apply_legacy_layout(input, zero, sizes, ranks, owned, whole) : 0;
   const GroupedStates grouped =
       grouped_states(state_expression(stage, input.bytes), zero, input.bytes.param, ranks);
+  // Without offload the text of groups says more than the pool's: it names MiCS and hpZ.
   row.device_text = row.device_expression.text();
   if (!offload_optimizer) {
     row.device_text = grouped.text;
@@ -229,19 +253,24 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
   const std::string frozen_copies = frozen_secondary(zero, input.bytes).text;
   if (exact.frozen > 0 && !frozen_copies.empty()) row.device_text += " + " + frozen_copies;
   if (pieces > 0) row.device_text += " + " + StateExpression{0, input.bytes.param}.text() + " (pieces)";
+  // `whole` and `owned` have their padding, so this is the expression with real counts in place of S and S/n.
   row.model_states = bytes_of(row.device_expression.whole, whole) +
                      bytes_of(row.device_expression.sharded, owned) + pieces +
                      secondary_bytes(sizes, zero, ranks, input.bytes.param);
+  // Frozen weights follow the trained ones in stage 3; below, every rank computes with its own whole copy of
+  // them.
   const StatePool frozen_pool = stage == 3 ? state_placement(zero).params : StatePool::device;
   const std::int64_t frozen_on_host = frozen_pool == StatePool::device ? 0 : exact.frozen;
   if (exact.frozen > 0) row.frozen = frozen_expression(stage, frozen_bytes(input.bytes, zero));
   row.frozen_on_host = frozen_on_host > 0;
   row.model_states += exact.frozen - frozen_on_host;
+  // Of a node: each of its GPUs has a rank with as much.
   row.host_states = (bytes_of(row.host_expression.sharded, owned) + frozen_on_host) * input.gpus_per_node;
   row.pinned = (bytes_of(in(StatePool::pinned).sharded, owned) +
                 (frozen_pool == StatePool::pinned ? frozen_on_host : 0)) *
                input.gpus_per_node;
   row.buckets = bucket_bytes(input, stage, zero.overlap(), offload_optimizer, owned, shard_ranks, sizes);
+  // ZenFlow steps what is owned from where it lies, and DeepSpeed's buffers are counted elsewhere.
   if (holds_gradient_buffers(zero) && !zero.zenflow && input.buffers == BufferPolicy::shardscope) {
     row.copies = static_cast<std::int64_t>(sizeof(float)) * copied_elems(input, zero, owned, shard_ranks);
   }
@@ -249,6 +278,7 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
   const bool packed = exact.frozen > 0 && zero.quantized_nontrainable_weights;
   if (stage == 3 && (shard_ranks > 1 || offload_param || packed)) {
     if (input.model != nullptr) {
+      // Whose buffers are counted is also who schedules: the two keep other parameters at a time.
       if (input.buffers == BufferPolicy::deepspeed) zero.compat.scheduler = Compat::deepspeed;
       row.gathered = gathered_peak_bytes(*input.model, zero, shard_ranks, input.bytes.param);
     } else {
@@ -261,6 +291,7 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
 void find_transformer(const std::vector<NodeSpec>& nodes, TransformerShape& shape) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].kind == NodeKind::attention) {
+      // Heads and width of the last one found count: a model is taken for one of equal layers.
       shape.layers += 1;
       shape.heads = static_cast<double>(nodes[i].heads);
       // Its input [B,T,3C] is what the linear before it made.
@@ -278,21 +309,26 @@ std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero,
   FetchScheduler scheduler(model, world, make_scheduler_config(zero));
   std::vector<std::int64_t> bytes;
   for (const ParamPlan& param : model.params) {
+    // Whole, with the padding that a gather writes too.
     bytes.push_back(partition_param(param.elems, world).shard_elems * world * param_bytes);
   }
   std::int64_t peak = 0;
   const auto measure = [&] {
     std::int64_t now = 0;
     for (const ParamPlan& param : model.params) {
+      // In flight counts: its memory is taken when the gather is issued.
       if (scheduler.status(param.id) != ParamStatus::not_available) now += bytes[raw(param.id)];
     }
     peak = std::max(peak, now);
   };
+  // The first records, the second is the first that prefetches, and the third begins with what an update of a
+  // complete trace left.
   constexpr std::int64_t kIterations = 3;
   for (std::int64_t iteration = 0; iteration < kIterations; ++iteration) {
     (void)scheduler.begin_iteration();
     VisitOptions options;
     options.iteration = iteration;
+    // The hooks belong to the scheduler: DeepSpeed's fetches more often and reports fewer ends.
     options.deepspeed_hooks = zero.compat.scheduler != Compat::shardscope;
     ForwardStack stack;
     bool recomputes = false;
@@ -327,6 +363,7 @@ std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero,
       }
       measure();
     }
+    // The calls of PartitionedParameters at the end of a step, in its order.
     (void)scheduler.release_leftovers();
     (void)scheduler.begin_update();
     (void)scheduler.end_update(WeightChange::trainable);
@@ -343,6 +380,7 @@ std::vector<StageEstimate> estimate_stages(const StageEstimateInput& input) {
   std::vector<StageEstimate> rows;
   for (std::uint32_t stage = 0; stage <= 3; ++stage) {
     rows.push_back(estimate_stage(input, sizes, stage, false, false));
+    // MiCS refuses to offload.
     if (stage == 3 && input.zero.mics_shard_size > 0) continue;
     if (stage > 0) rows.push_back(estimate_stage(input, sizes, stage, true, false));
     if (stage == 3) rows.push_back(estimate_stage(input, sizes, stage, true, true));
@@ -353,6 +391,7 @@ std::vector<StageEstimate> estimate_stages(const StageEstimateInput& input) {
 std::optional<TransformerShape> transformer_shape(const ModelSpec& spec) {
   TransformerShape shape;
   find_transformer(spec.root.children, shape);
+  // Width 0: the attention's input comes from no linear layer, so that its width is not known here.
   if (shape.layers == 0 || shape.hidden == 0) return std::nullopt;
   shape.sequence = static_cast<double>(spec.context);
   return shape;
@@ -362,9 +401,11 @@ ActivationEstimate estimate_activations(const TransformerShape& shape) {
   ActivationEstimate activations;
   activations.per_layer = activation_bytes(shape.sequence, shape.heads, shape.hidden, shape.batch_per_gpu);
   activations.kept = activations.per_layer * shape.layers;
+  // activation_checkpoint_bytes() counts a node: with the batch of one GPU it counts that GPU.
   TransformerShape gpu = shape;
   gpu.batch_per_node = shape.batch_per_gpu;
   activations.checkpointed = activation_checkpoint_bytes(gpu) + activation_working_memory(gpu);
+  // Negated so that NaN is refused too: whoever shows these makes whole bytes of them.
   if (!(activations.kept < 0x1p63) || !(activations.checkpointed < 0x1p63)) {
     throw std::invalid_argument(
         "estimate: the activations' bytes are beyond what is counted here (8 EiB); give smaller sizes");

@@ -16,6 +16,7 @@ class Walker {
  public:
   Walker(const ModelPlan& model, const VisitOptions& options)
       : model_(model), options_(options), returned_(model, compat()) {
+    // All indices first: a node may reuse a module, or read a weight, that comes later in the tree.
     for (const ModulePlan& module : model.modules) ids_.emplace(module.path, module.id);
     for (const ParamPlan& param : model.params) params_.emplace(param.name, param.id);
     index_nodes(model.spec.root, "");
@@ -25,6 +26,7 @@ class Walker {
     Tape tape;
     const bool from_data = false;  // data needs no gradient
     run_node(model_.spec.root, "", from_data, tape);
+    // After the whole forward: the backward begins at the loss, and visits_ is in the order of time.
     play(tape);
     return std::move(visits_);
   }
@@ -35,7 +37,9 @@ class Walker {
     enum class Kind : std::uint8_t { enter, leave, recompute } kind = Kind::enter;
     ModuleId module{};
     bool reports_end = false;  ///< enter: the module's input needs a gradient
-    std::size_t first = 0;     ///< recompute: visits to repeat
+    // Indices into visits_, which only grows: they stay those of the first forward while the backward is
+    // appended.
+    std::size_t first = 0;  ///< recompute: visits to repeat
     std::size_t last = 0;
   };
   using Tape = std::vector<Step>;
@@ -47,6 +51,7 @@ class Walker {
   void index_nodes(const NodeSpec& node, const std::string& path) {
     if (is_module(node)) nodes_.emplace(path, &node);
     for (const NodeSpec& child : node.children) {
+      // A functional node adds nothing to paths, its children do.
       index_nodes(child, is_module(child) ? join_path(path, child.name) : path);
     }
   }
@@ -61,11 +66,14 @@ class Walker {
   /// Whether a parameter of the module itself is trained.
   [[nodiscard]] bool learns(const NodeSpec& node, const std::string& path) const {
     const bool has_bias = node.kind == NodeKind::layer_norm || (node.kind == NodeKind::linear && node.bias);
+    // A tied weight is trained or not where it is owned.
     return trains(node.weight_of.empty() ? path + ".weight" : node.weight_of) ||
            (has_bias && trains(path + ".bias"));
   }
 
   /// Returns whether the result needs a gradient.
+  // `grad`: whether what goes in needs a gradient. Once it does, it does to the end: nothing here cuts a
+  // graph.
   bool run_children(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
     for (const NodeSpec& child : node.children) {
       grad = run_node(child, is_module(child) ? join_path(path, child.name) : path, grad, tape);
@@ -75,6 +83,7 @@ class Walker {
 
   bool run_list(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
     const auto order = options_.list_order.find(ids_.at(path));
+    // Without an order of its own a list is as sequential as its children stand.
     if (order == options_.list_order.end()) return run_children(node, path, grad, tape);
     for (const std::uint32_t index : order->second) {
       if (index >= node.children.size()) {
@@ -91,6 +100,7 @@ class Walker {
   bool run_body(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
     switch (node.kind) {
       case NodeKind::sequential:
+      // Around the children of a residual the input goes on, with its gradient.
       case NodeKind::residual:
         return run_children(node, path, grad, tape) || grad;
       case NodeKind::list:
@@ -111,6 +121,7 @@ class Walker {
       case NodeKind::relu:
       case NodeKind::attention:
         return grad;
+      // Not a module: the use is seen in the module that is running, which fetches the weight (P10).
       case NodeKind::functional_linear:
         visits_.push_back({VisitKind::use_external, running_.back(), params_.at(node.weight_of)});
         returned_.read(params_.at(node.weight_of));
@@ -120,6 +131,7 @@ class Walker {
         if (std::find(skips.begin(), skips.end(), options_.iteration) != skips.end()) return grad;
         return run_children(node, path, grad, tape);
       }
+      // By the path of the target: the same module is visited again, with the same id.
       case NodeKind::reuse:
         return run_node(*nodes_.at(node.target), node.target, grad, tape);
     }
@@ -129,11 +141,15 @@ class Walker {
   bool run_node(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
     if (!is_module(node)) return run_body(node, path, grad, tape);
     const ModulePlan& module = module_at(path);
+    // Lists and what is inside a leaf module have no visits of their own, but what they run counts to
+    // gradients.
     if (!module.hooks) return run_body(node, path, grad, tape);
     visits_.push_back({VisitKind::pre_forward, module.id, kNone<ParamId>});
+    // Its own pre_forward is a part of what a recomputation repeats.
     const std::size_t first = visits_.size() - 1;
     running_.push_back(module.id);
     returned_.entered();
+    // Apart, because `leave` is known only when the body is through.
     Tape inner;
     const bool out = run_body(node, path, grad, inner);
     for (const ParamId param : module.returns) {
@@ -146,10 +162,12 @@ class Walker {
     visits_.push_back({VisitKind::post_forward, module.id, kNone<ParamId>});
     returned_.left(module.id);
 
+    // Read from behind: recompute, leave (pre_backward), what is inside, enter (post_backward).
     tape.push_back({Step::Kind::enter, module.id, grad, 0, 0});
     tape.insert(tape.end(), inner.begin(), inner.end());
     // Backward of a module without parameters behind it never runs.
     if (out) tape.push_back({Step::Kind::leave, module.id, false, 0, 0});
+    // `last` is past its post_forward. Without a backward nothing is recomputed either.
     if (out && node.checkpoint) {
       tape.push_back({Step::Kind::recompute, module.id, false, first, visits_.size()});
     }
@@ -160,11 +178,14 @@ class Walker {
     BackwardEnds ends(compat());
     for (auto step = tape.rbegin(); step != tape.rend(); ++step) {
       switch (step->kind) {
+        // DeepSpeed's further fetches come before the module's own; all are pre_backward of the same module.
         case Step::Kind::leave:
           for (std::size_t fetches = 1 + returned_.further_fetches(step->module); fetches > 0; --fetches) {
             visits_.push_back({VisitKind::pre_backward, step->module, kNone<ParamId>});
           }
           break;
+        // reports() is asked only where an end can be: it counts, and of several visits the first to ask is
+        // the one that reports.
         case Step::Kind::enter:
           if (!step->reports_end || !ends.reports(step->module)) break;
           visits_.push_back({VisitKind::post_backward, step->module, kNone<ParamId>});
@@ -172,8 +193,11 @@ class Walker {
         case Step::Kind::recompute: {
           visits_.push_back({VisitKind::begin_recompute, step->module, kNone<ParamId>});
           returned_.recomputes(step->module);
+          // A copy: inserting a range of a vector into itself would read memory that has moved.
           const std::vector<Visit> again(visits_.begin() + static_cast<std::ptrdiff_t>(step->first),
                                          visits_.begin() + static_cast<std::ptrdiff_t>(step->last));
+          // The visits are copied; the two trackers have to see them: what is visited again reports its end
+          // again, and what is read here was returned by this forward.
           for (std::size_t i = 0; i < again.size(); ++i) {
             const Visit& visit = again[i];
             if (visit.kind == VisitKind::pre_forward) {

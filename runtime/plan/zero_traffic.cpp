@@ -8,6 +8,7 @@
 namespace shardscope::plan {
 namespace {
 
+/// Of an fp32 scale. It counts as one element of the collective that carries it.
 constexpr std::int64_t kScaleBytes = 4;
 
 Traffic& at(ScopeTraffic& traffic, TrafficScope scope) { return traffic[static_cast<std::size_t>(scope)]; }
@@ -18,6 +19,8 @@ void add(ScopeTraffic& traffic, TrafficScope scope, std::int64_t elems, std::int
 }
 
 /// The sums for one parameter after the other.
+/// `whole` is a rank's shard times the ranks that share it: a collective moves equal parts, so padding
+/// travels.
 class Counter {
  public:
   Counter(const ZeroConfig& zero, const TrafficInput& input)
@@ -27,15 +30,21 @@ class Counter {
         primary_(zero.mics_shard_size > 0 ? TrafficScope::shard : TrafficScope::world) {}
 
   void gather(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
+    // The order of these branches is that of GatherPath::gather(): what goes as int8 takes neither the
+    // all-reduce nor the way over nodes. Counters of a run are compared with these sums.
     const std::int64_t shard = partition_param(elems_of_shape(param.shape), ranks_).shard_elems;
     const std::int64_t whole = shard * ranks_;
     const Persistence persistence = param.persistent ? Persistence::persistent : Persistence::released;
+    // Each rank sends its values and, in a second collective, one scale for each of its groups (P18).
     if (packed(param, shard) || quantizes_weight(zero_, ranks_, persistence)) {
       const std::int64_t scales = weight_groups(shard).groups * ranks_;
       add(traffic, primary_, times * (whole + scales), times * (whole + scales * kScaleBytes));
+      // Shards are summed with zeros: an all-reduce counts twice its elements.
     } else if (zero_.use_all_reduce_for_fetch_params) {
       add(traffic, primary_, times * 2 * whole, times * 2 * whole * input_.param_bytes);
     } else if (gathers_hierarchically(zero_, input_.topology)) {
+      // Between nodes a rank collects one chunk of every node, inside a node the chunks of its peers:
+      // 1/ranks_per_node of the whole, then all of it (P16).
       const std::int64_t first = whole / input_.topology.ranks_per_node;
       add(traffic, TrafficScope::inter_node, times * first, times * first * input_.param_bytes);
       add(traffic, TrafficScope::intra_node, times * whole, times * whole * input_.param_bytes);
@@ -47,11 +56,16 @@ class Counter {
   void gather_secondary(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
     const auto group = static_cast<std::uint32_t>(zero_.hpz_partition_size);
     const std::int64_t elems = elems_of_shape(param.shape);
+    // The copy holds the padding of all primary shards, so this is the same `whole` as of gather(), over a
+    // smaller group.
     const std::int64_t whole = secondary_elems(elems, ranks_, group) * group;
+    // Of a frozen parameter the copy is int8 where the shards are; of a trained one only where qwZ is asked
+    // to keep it so, by a switch.
     const bool rounded = packed(param, partition_param(elems, ranks_).shard_elems) ||
                          (!param.frozen && zero_.compat.hpz_quantized_copies &&
                           quantizes_weight(zero_, ranks_, persistence_of(param)));
     if (rounded) {
+      // In the groups of the shards that a copy consists of: as many scales as all shards together have.
       const std::int64_t scales = packed_secondary(elems, ranks_, group).scales() * group;
       add(traffic, TrafficScope::secondary, times * (whole + scales), times * (whole + scales * kScaleBytes));
       return;
@@ -62,22 +76,29 @@ class Counter {
   void reduce(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
     const std::int64_t elems = elems_of_shape(param.shape);
     const Topology& topology = input_.topology;
+    // Over all ranks and without padding: an all-reduce needs no equal parts. MiCS has no second reduction
+    // then.
     if (!zero_.reduce_scatter) {
       add(traffic, TrafficScope::world, times * 2 * elems, times * 2 * elems * input_.gradient_bytes);
       return;
     }
+    // int4 asks for two dimensions and a whole number of bytes for each rank; all else goes as it is (P19).
     if (gradient_path(zero_, topology, param.shape) == GradientPath::reduce_scatter) {
       const std::int64_t whole = partition_param(elems, ranks_).shard_elems * ranks_;
       add(traffic, primary_, times * whole, times * whole * input_.gradient_bytes);
       return;
     }
+    // Groups of one rank's slice, elems / world elements. The first hop carries the slices of all ranks, the
+    // second those of one place in each node.
     const std::int64_t groups = gradient_groups(param.shape, topology.world).groups;
     const std::int64_t nodes = topology.nodes();
+    // On nodes of one rank the first hop does not exist: QuantizedReduce sends between the nodes at once.
     if (topology.ranks_per_node > 1) {
       const std::int64_t scales = groups * topology.world;
       add(traffic, TrafficScope::intra_node, times * (elems + scales),
           times * (elems / 2 + scales * kScaleBytes));
     }
+    // gradient_path() made elems a multiple of 2 * world, so that both divisions leave no rest.
     const std::int64_t second = elems / topology.ranks_per_node;
     add(traffic, TrafficScope::inter_node, times * (second + groups * nodes),
         times * (second / 2 + groups * nodes * kScaleBytes));
@@ -141,14 +162,18 @@ StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConf
   const std::int64_t from_copies =
       zero.hpz_partition_size > 1 && zero.compat.hpz_secondary_in_forward ? k - 1 : 0;
   for (const TrafficParam& param : params) {
+    // Reduced in each micro-step, persistent or not: persistence is about parameters.
     if (!param.frozen) {
       counter.reduce(traffic.reduce, param, k);
       owned += counter.owned(param);
     }
+    // Our scheduler leaves a frozen one whole: it does not change, and no step gathers it again.
     if (param.persistent) {
       if (!param.frozen) counter.gather(traffic.persistent, param, 1);
       continue;
     }
+    // Its copy outlives the step (weights_change() ends those of what changed), so that every pass reads it.
+    // The first forward of a run, which makes it, is not this step.
     if (param.frozen && zero.hpz_partition_size > 1) {
       counter.gather_secondary(traffic.forward, param, k);
       counter.gather_secondary(traffic.backward, param, k);
@@ -162,6 +187,8 @@ StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConf
       counter.gather(traffic.backward, param, k);
     }
   }
+  // MiCS: the sums of each shard group meet once a step, over what one rank owns and in the type of the sums.
+  // Without reduce_scatter the gradients were summed over all ranks already.
   const std::uint32_t replicas = input.topology.world / shard_world(zero, input.topology.world);
   if (replicas > 1 && zero.reduce_scatter) {
     add(traffic.reduce, TrafficScope::replica, 2 * owned, 2 * owned * input.sum_bytes);
@@ -170,8 +197,10 @@ StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConf
 }
 
 std::string traffic_text(const ZeroConfig& zero, const Topology& topology, std::int64_t micro_steps) {
+  // In a world of one nothing is rounded (quantizes_weight()), whatever the key says.
   const bool rounded = zero.quantized_weights && topology.world > 1;
   std::string primary = rounded ? "S int8" : zero.use_all_reduce_for_fetch_params ? "2S" : "S";
+  // Both hops: what a rank collects inside the node, then what it collects between nodes.
   if (gathers_hierarchically(zero, topology)) primary = "(S + " + shard_text(topology.ranks_per_node) + ")";
   const char* const copies = rounded && zero.compat.hpz_quantized_copies ? "S int8 secondary" : "S secondary";
   std::string text = primary + " + " + (zero.hpz_partition_size > 1 ? copies : primary) + " + ";
@@ -182,6 +211,7 @@ std::string traffic_text(const ZeroConfig& zero, const Topology& topology, std::
   } else {
     text += "S int4";
   }
+  // What follows is outside the bracket: the replicas' all-reduce is paid once a step.
   if (micro_steps > 1) text = std::to_string(micro_steps) + "(" + text + ")";
   if (zero.quantized_nontrainable_weights && !rounded) text += ", frozen int8";
   if (shard_world(zero, topology.world) < topology.world) {
