@@ -52,7 +52,7 @@ Collector::State::State(CollectorOptions o)
       sockets(local_keys ? local_keys->key() : instrumentation::collector_key(options.keys)),
       identity(options.run_id),
       pauses(options.lease_s),
-      sink(options.record_path),
+      sink(options.record_path, options.view_log),
       clock_id(options.clock_id.empty() ? instrumentation::clock_identity() : options.clock_id),
       host(host_name()) {
   header.incarnation = instrumentation::random_id();
