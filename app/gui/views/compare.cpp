@@ -255,7 +255,7 @@ void CompareView::draw(Context& ctx, Rect room) {
     steps(ctx, room.take_bottom(std::clamp(room.h * 0.28F, 130.0F, 240.0F)));
     room.take_bottom(8);
     if (AlignedSteps::can_draw(app)) {
-      aligned_.draw(ctx, room.take_bottom(std::clamp(room.h * 0.36F, 120.0F, 190.0F)));
+      aligned_.draw(ctx, room.take_bottom(std::clamp(room.h * 0.42F, 120.0F, 320.0F)));
       room.take_bottom(4);
     }
   } else if (room.h > 260) {
