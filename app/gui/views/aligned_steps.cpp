@@ -18,9 +18,9 @@ namespace shardscope::gui {
 namespace {
 
 // Pixels.
-constexpr float kGutter = 84;    ///< what the rows are called
-constexpr float kBetween = 6;    ///< between the runs
-constexpr float kLowestRow = 9;  ///< else inner depths are left out
+constexpr float kGutter = 84;     ///< what the rows are called
+constexpr float kBetween = 6;     ///< between the runs
+constexpr float kLowestRow = 11;  ///< else inner depths are left out
 constexpr float kHighestRow = 20;
 constexpr float kNarrowestLabel = 26;
 
@@ -92,7 +92,7 @@ void AlignedSteps::lanes(Context& ctx, std::size_t run, std::span<const std::siz
     const AlignedLane& lane = lanes_[at];
     const Rect whole = room.take_top(h);
     const Rect row{all.x, whole.y, all.w, h - 2};
-    if (lane.depth == 0 && h >= 11) {
+    if (lane.depth == 0 && h >= kLowestRow) {
       const auto of_stream = [&](std::size_t i) { return lanes_[i].stream == lane.stream; };
       const auto drawn = std::ranges::count_if(shown, of_stream);
       const auto known = std::ranges::count(lanes_, lane.stream, &AlignedLane::stream);
