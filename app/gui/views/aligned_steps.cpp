@@ -103,18 +103,18 @@ void AlignedSteps::lanes(Context& ctx, std::size_t run, std::span<const std::siz
                 " depths are drawn: a higher panel shows the others");
     }
     if (lane.too_many[run]) {
-      for (const AlignedPart& part : parts_)
-        density(ctx, store, {rank, lane.stream}, lane.depth, run == 0 ? part.a : part.b,
-                scale.x_of(part.at_ns), scale, row);
+      for (const AlignedPart& piece : parts_)
+        density(ctx, store, {rank, lane.stream}, lane.depth, run == 0 ? piece.a : piece.b,
+                scale.x_of(piece.at_ns), scale, row);
     } else {
       boxes(ctx, run, lane, scale, row);
     }
   }
-  for (const AlignedPart& part : parts_) {
-    const TimeRange& range = run == 0 ? part.a : part.b;
+  for (const AlignedPart& piece : parts_) {
+    const TimeRange& range = run == 0 ? piece.a : piece.b;
     if (range.length() <= 0) continue;
-    const Rect place{scale.x_of(part.at_ns), all.y,
-                     scale.x_of(part.at_ns + range.length()) - scale.x_of(part.at_ns), all.h};
+    const Rect place{scale.x_of(piece.at_ns), all.y,
+                     scale.x_of(piece.at_ns + range.length()) - scale.x_of(piece.at_ns), all.h};
     draw_pauses(ctx, store, rank, place, {range, place.x, place.w});
   }
   const AlignedPart& last = parts_.back();
