@@ -127,30 +127,42 @@ void AlignedSteps::boxes(Context& ctx, std::size_t run, const AlignedLane& lane,
   const Palette& c = ctx.colors();
   const store::Store& store = run == 0 ? ctx.app.run->store() : ctx.app.other->store();
   const std::uint32_t rank = store.ranks().front().rank;
+  const std::vector<AlignedBox>& list = lane.boxes[run];
+  const auto end_of = [&](const AlignedBox& box) {
+    return std::min(row.right(), scale.x_of(box.at_ns + box.length_ns));
+  };
   float painted_to = row.x - 1;
-  for (const AlignedBox& box : lane.boxes[run]) {
-    const float x0 = std::max(painted_to, scale.x_of(box.at_ns));
-    const float x1 = std::min(row.right(), std::max(scale.x_of(box.at_ns + box.length_ns), x0 + 1));
-    if (x1 <= x0) continue;
+  for (std::size_t first = 0, next = 0; first < list.size(); first = next) {
+    const store::Span& span = list[first].span;
+    while (next < list.size() && list[next].span.begin_ns == span.begin_ns) ++next;
+    const float x0 = std::max(painted_to, scale.x_of(list[first].at_ns));
+    const float x1 = std::max(end_of(list[next - 1]), x0 + 1);
+    if (x1 <= x0 || x0 >= row.right()) continue;
     painted_to = std::floor(x1);
-    const Rect place{x0, row.y, std::max(1.0F, x1 - x0 - (x1 - x0 > 4 ? 1 : 0)), row.h};
-    const Rgb color = span_color(c, lane.stream, box.span);
-    const bool wait = store::is_wait(box.span.kind);
-    ctx.canvas.fill(place, color, wait ? 0.45F : 1.0F, place.w > 6 ? 2.0F : 0.0F);
-    if (wait) ctx.canvas.hatch(place, color, 0.9F, 5);
-    const std::string name = shared_name(store, rank, box.span);
-    if (place.w > kNarrowestLabel && place.h >= 10 && !wait) {
-      const bool module = box.span.kind == ev::EventKind::module_begin;
-      const Rect room = place.inset(3, 0);
-      const std::string full = module ? module_name(store, module_of(box.span)) : name;
+    const Rgb color = span_color(c, lane.stream, span);
+    const bool wait = store::is_wait(span.kind);
+    const Rect whole{x0, row.y, std::max(1.0F, x1 - x0 - (x1 - x0 > 4 ? 1 : 0)), row.h};
+    // Between the pieces of one span the other run is longer: pale, so that they are seen to be one.
+    if (next - first > 1) ctx.canvas.fill(whole, mix(c.panel, color, 0.45F));
+    for (std::size_t i = first; i < next; ++i) {
+      const float from = std::max(x0, scale.x_of(list[i].at_ns));
+      const Rect place{from, row.y, std::max(1.0F, std::min(end_of(list[i]), whole.right()) - from), row.h};
+      ctx.canvas.fill(place, color, wait ? 0.45F : 1.0F, next - first == 1 && place.w > 6 ? 2.0F : 0.0F);
+      if (wait) ctx.canvas.hatch(place, color, 0.9F, 5);
+    }
+    const std::string name = shared_name(store, rank, span);
+    if (whole.w > kNarrowestLabel && whole.h >= kLowestRow - 2 && !wait) {
+      const bool module = span.kind == ev::EventKind::module_begin;
+      const Rect room = whole.inset(3, 0);
+      const std::string full = module ? module_name(store, module_of(span)) : name;
       ctx.canvas.text_in(
           room,
           module ? std::string(short_path(tail_path(full), static_cast<std::size_t>(room.w / 6))) : full,
           text_on(color), Font::small);
     }
-    if (ctx.hovered({x0, row.y, x1 - x0, row.h}))
+    if (ctx.hovered(whole))
       ctx.tip(name + ", " + (run == 0 ? "A: " : "B: ") +
-              duration(store::time_of(store, rank, box.span).running_ns).text());
+              duration(store::time_of(store, rank, span).running_ns).text());
   }
 }
 
