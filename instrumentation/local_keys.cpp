@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -210,6 +212,31 @@ bool listens_on_loopback(const std::string& endpoint) {
   if (!endpoint.starts_with("tcp://")) return false;
   const std::string host = host_of(endpoint);
   return is_local(endpoint) || host == "*" || host == "0.0.0.0" || host == "[::]" || host == "::";
+}
+
+std::vector<LocalCollector> local_collectors() {
+  std::vector<LocalCollector> out;
+  const std::string suffix = "-" + place().boot + "-" + place().network;
+  for (const Root& root : roots()) {
+    if (!is_private(root.folder)) continue;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(root.folder, error)) {
+      std::string name = entry.path().filename().string();
+      if (!name.starts_with("tcp-") || !name.ends_with(suffix) || !is_private(entry.path().string()))
+        continue;
+      // The lock itself is not tried: for as long as that takes a collector that starts could not have it.
+      const std::int64_t pid = std::atoll(line_of(entry.path().string() + kLock, "pid").c_str());
+      if (pid <= 0 || kill(static_cast<pid_t>(pid), 0) != 0) continue;
+      name = name.substr(4, name.size() - 4 - suffix.size());
+      const std::size_t port = name.rfind('-');
+      out.push_back({port == std::string::npos
+                         ? "tcp://127.0.0.1:" + name
+                         : "tcp://" + name.substr(0, port) + ":" + name.substr(port + 1),
+                     pid});
+    }
+  }
+  std::ranges::sort(out, {}, &LocalCollector::endpoint);
+  return out;
 }
 
 std::string local_key_folder(const std::string& endpoint) {

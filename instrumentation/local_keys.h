@@ -60,6 +60,14 @@ void forget_local_keys(const std::string& endpoint);
 /// `endpoint`. Empty: there is none. A folder that others could have made or changed is none.
 [[nodiscard]] std::string local_key_folder(const std::string& endpoint);
 
+/// A collector of this user that listens on the loopback.
+struct LocalCollector {
+  std::string endpoint;  ///< as Credentials takes it
+  std::int64_t pid = 0;  ///< of the process that it is in
+};
+/// Those that live, by endpoint. One that is in another namespace of processes is not found.
+[[nodiscard]] std::vector<LocalCollector> local_collectors();
+
 /// True for an endpoint whose keys are found by themselves: tcp on the loopback.
 [[nodiscard]] bool has_local_keys(const std::string& endpoint);
 /// True if what listens there can also be reached over the loopback.

@@ -54,7 +54,7 @@ Collector::State::State(CollectorOptions o)
       identity(options.run_id),
       down(sockets, header),
       pauses(options.lease_s),
-      record(options.record_path, options.intake_bytes, board),
+      record(options, board),
       problems(board,
                [this](const std::string& text) { record_message(0, clock_now(), Severity::warning, text); }),
       clock_id(options.clock_id.empty() ? instrumentation::clock_identity() : options.clock_id),

@@ -21,6 +21,15 @@ struct ViewerLimits {
   double bytes_per_s = 64 << 10;  ///< ... and so much later for a long one
 };
 
+/// How much of a run is kept for viewers to come. When either part has reached its bound the oldest items are
+/// forgotten.
+struct ViewLogLimits {
+  std::size_t memory_bytes = 32U << 20;  ///< of the newest items
+  /// Of those before them, in an unlinked temporary file beside the recording, else in $TMPDIR or /tmp.
+  std::uint64_t file_bytes = std::uint64_t{16} << 30;
+  std::size_t items = std::size_t{4} << 20;  ///< in the file, of which 16 bytes each stay in memory
+};
+
 struct CollectorOptions {
   std::string listen =
       "tcp://127.0.0.1:5711";  ///< ranks; viewers and control use the next two ports. Port 0: any
@@ -43,6 +52,7 @@ struct CollectorOptions {
   /// steps and watermarks of memory.
   std::size_t intake_bytes = 64U << 20;
   ViewerLimits viewers;
+  ViewLogLimits view_log;
 };
 
 /// What a collector's memory stays below, whatever its ranks send and however slow its disk, its viewers and

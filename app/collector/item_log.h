@@ -8,22 +8,18 @@
 #include <deque>
 #include <string>
 
+#include "app/collector/collector.h"
 #include "instrumentation/wire.h"
 
 namespace shardscope::collector {
 
 class ItemLog {
  public:
-  struct Limits {
-    std::size_t memory_bytes = 32U << 20;
-    std::uint64_t file_bytes = std::uint64_t{16} << 30;
-    std::size_t items = std::size_t{4} << 20;  ///< in the file
-  };
+  using Limits = ViewLogLimits;
   /// In the file before an item's text and payload.
   static constexpr std::size_t kItemHead = 32;
   /// `folder`: where the temporary file is made when it is needed; empty: $TMPDIR or /tmp.
-  explicit ItemLog(std::string folder) : ItemLog(std::move(folder), Limits{}) {}
-  ItemLog(std::string folder, Limits limits);
+  explicit ItemLog(std::string folder, Limits limits = {});
   ~ItemLog();
   ItemLog(const ItemLog&) = delete;
   ItemLog& operator=(const ItemLog&) = delete;

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "app/collector/collector.h"
-#include "app/collector/item_log.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/recorder.h"
 #include "app/collector/upstream.h"
@@ -26,7 +25,7 @@ std::size_t memory_bound(const CollectorOptions& options, std::size_t ranks, std
   const std::size_t status = 3 * sizeof(store::ParamState) * params;
   const std::size_t upstream =
       options.upstream.empty() ? 0 : std::max(options.intake_bytes, ranks * Upstream::kLeastQueue);
-  return kProgram + kStorage + kRoom + ItemLog::Limits{}.memory_bytes + options.intake_bytes + upstream +
+  return kProgram + kStorage + kRoom + options.view_log.memory_bytes + options.intake_bytes + upstream +
          options.viewers.bytes + ranks * (kRank + status);
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/collector/collector.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/recorder.h"
 #include "app/collector/run_sink.h"
@@ -19,9 +20,9 @@ namespace shardscope::collector {
 
 class RunRecord {
  public:
-  /// `intake_bytes`: bounds what has arrived and is not recorded. `board` must outlive it.
-  RunRecord(const std::string& record_path, std::size_t intake_bytes, StatusBoard& board)
-      : sink_(record_path), intake_limit_(intake_bytes), board_(board) {}
+  /// `intake_bytes` of the options bounds what has arrived and is not recorded. `board` must outlive it.
+  RunRecord(const CollectorOptions& options, StatusBoard& board)
+      : sink_(options.record_path, options.view_log), intake_limit_(options.intake_bytes), board_(board) {}
 
   /// Its read() and log() are for every thread; the rest belongs to the recorder.
   [[nodiscard]] RunSink& sink() noexcept { return sink_; }

@@ -26,7 +26,7 @@ namespace wire = instrumentation::wire;
 class RunSink {
  public:
   /// `record_path`: beside it the log's temporary file is made; empty: there will be no recording.
-  explicit RunSink(const std::string& record_path);
+  explicit RunSink(const std::string& record_path, ViewLogLimits limits = {});
   /// Throws what store::RecordingWriter throws.
   void open_recording(const std::string& path, const store::Retention& retention = {},
                       const instrumentation::HostClock& clock = {});

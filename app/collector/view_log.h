@@ -16,8 +16,8 @@ namespace shardscope::collector {
 /// Safe to use from several threads.
 class ViewLog {
  public:
-  /// `folder`: for the log's temporary file.
-  explicit ViewLog(std::string folder) : log_(std::move(folder)) {}
+  /// `folder`: for the log's temporary file; `limits`: of the log.
+  explicit ViewLog(std::string folder, ViewLogLimits limits = {}) : log_(std::move(folder), limits) {}
 
   void append(instrumentation::wire::ViewItem item);
   /// Tables replace those of their rank for viewers to come; sent again unchanged they are left out. Returns

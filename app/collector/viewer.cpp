@@ -6,7 +6,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <span>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -16,7 +15,7 @@
 #include "app/collector/for_store.h"
 #include "app/collector/moment_request.h"
 #include "app/collector/now.h"
-#include "app/store/chunk.h"
+#include "app/collector/viewed_items.h"
 #include "instrumentation/clock.h"
 #include "instrumentation/local_keys.h"
 #include "instrumentation/sockets.h"
@@ -33,23 +32,6 @@ constexpr double kAskAgain_s = 2;  ///< a reply is due within half a second
 constexpr double kLost_s = 3;
 /// Decoded but not yet taken by poll(): beyond this, nothing more is asked for.
 constexpr std::size_t kWaitingBytes = 64U << 20;
-
-struct Reset {};  ///< another collector answers: what was shown belongs to the one before
-struct NamedId {
-  std::uint32_t rank = 0, id = 0;
-  std::string name;
-};
-struct ArrivedChunk {
-  store::Chunk chunk;
-  std::vector<std::uint8_t> encoded;  ///< kept for an observer only
-};
-using Item = std::variant<Reset, ArrivedChunk, instrumentation::RunTables, store::Message, NamedId>;
-
-std::size_t size_of(const Item& item) {
-  const auto* arrived = std::get_if<ArrivedChunk>(&item);
-  if (arrived == nullptr) return 128;
-  return 128 + arrived->chunk.events.size() * sizeof(instrumentation::Event) + arrived->encoded.size();
-}
 
 }  // namespace
 
@@ -81,7 +63,7 @@ struct Viewer::State {
 
   // Shared.
   mutable std::mutex mutex;
-  std::deque<Item> items;
+  std::deque<ViewedItem> items;
   std::size_t waiting = 0;                       ///< bytes in `items`
   std::uint64_t received = 0;                    ///< bytes, of all replies
   std::uint64_t items_behind = 0;                ///< by the last reply
@@ -100,7 +82,6 @@ struct Viewer::State {
   void send_commands();
   void ask(double now);
   void on_reply(wire::ViewReply reply);
-  void apply(Item& item, store::Store& store);
   void set_link(Link to);
 };
 
@@ -237,70 +218,26 @@ void Viewer::State::run() {
 }
 
 void Viewer::State::on_reply(wire::ViewReply reply) {
-  std::vector<Item> fresh;
+  std::vector<ViewedItem> fresh;
   const bool anew = cursor.log != reply.log;
   if (anew) {
-    if (cursor.log != 0) fresh.emplace_back(Reset{});
+    if (cursor.log != 0) fresh.emplace_back(AnotherRun{});
     cursor.log = reply.log;
   }
-  for (wire::ViewItem& item : reply.items) {
-    switch (item.kind) {
-      case wire::ViewItem::Kind::chunk:
-        try {
-          fresh.emplace_back(ArrivedChunk{
-              store::Chunk::decode(reinterpret_cast<const std::byte*>(item.data.data()), item.data.size()),
-              {}});
-          if (observer != nullptr) std::get<ArrivedChunk>(fresh.back()).encoded = std::move(item.data);
-        } catch (const std::exception& error) {
-          fresh.emplace_back(
-              store::Message{0, item.rank, instrumentation::Severity::error,
-                             std::string("a piece of the run was damaged on the way: ") + error.what()});
-        }
-        break;
-      case wire::ViewItem::Kind::tables: {
-        wire::Decoded tables = wire::decode(item.data.data(), item.data.size(), wire::From::rank_publish);
-        if (tables.message && std::holds_alternative<wire::Tables>(tables.message->body)) {
-          fresh.emplace_back(std::get<wire::Tables>(std::move(tables.message->body)).tables);
-        } else {
-          fresh.emplace_back(store::Message{0, item.rank, instrumentation::Severity::error,
-                                            "tables of a rank were damaged on the way: " + tables.why});
-        }
-        break;
-      }
-      case wire::ViewItem::Kind::message:
-        fresh.emplace_back(store::Message{item.at_ns, item.rank, item.severity, std::move(item.text)});
-        break;
-      case wire::ViewItem::Kind::name:
-        fresh.emplace_back(NamedId{item.rank, item.id, std::move(item.text)});
-        break;
-    }
-  }
+  const auto encoded = observer != nullptr ? KeepEncoded::yes : KeepEncoded::no;
+  for (wire::ViewItem& item : reply.items) fresh.push_back(viewed_item(std::move(item), encoded));
   cursor.static_cursor = reply.static_cursor;
   cursor.cursor = reply.cursor;
   cursor.rank_revision = reply.rank_revision;
   cursor.receipt = reply.receipt;
 
   const std::lock_guard lock(mutex);
-  for (Item& item : fresh) {
+  for (ViewedItem& item : fresh) {
     waiting += size_of(item);
     items.push_back(std::move(item));
   }
   for (wire::RankState& state : reply.ranks) {
-    store::RankRow row;
-    row.rank = state.rank;
-    row.connected = state.connected;
-    row.finished = state.finished;
-    row.exit_code = state.exit_code;
-    row.host = std::move(state.host);
-    row.exit_message = std::move(state.exit_message);
-    row.pid = state.pid;
-    row.events = state.events;
-    row.dropped = state.dropped;
-    row.lost_messages = state.lost_messages;
-    row.clock_offset_ns = state.clock_offset_ns;
-    row.clock_residual_ns = state.clock_residual_ns;
-    row.last_ns = state.last_ns;
-    row.gate = state.gate.position;
+    store::RankRow row = viewed_row(std::move(state));
     rows[row.rank] = std::move(row);
   }
   const ControlState before = control;
@@ -319,28 +256,6 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
   if (link != Link::catching_up && items.empty()) behind = false;
 }
 
-void Viewer::State::apply(Item& item, store::Store& store) {
-  if (auto* arrived = std::get_if<ArrivedChunk>(&item)) {
-    if (observer != nullptr) observer->chunk(arrived->chunk, std::as_bytes(std::span(arrived->encoded)));
-    store.ingest(arrived->chunk);
-  } else if (auto* tables = std::get_if<instrumentation::RunTables>(&item)) {
-    if (observer != nullptr) observer->tables(*tables);
-    store.set_tables(tables->rank, *tables);
-  } else if (auto* message = std::get_if<store::Message>(&item)) {
-    message->at_ns = in_run_time(message->at_ns, store);
-    if (observer != nullptr) observer->message(*message);
-    store.add_message(std::move(*message));
-  } else if (auto* name = std::get_if<NamedId>(&item)) {
-    if (observer != nullptr) observer->name(name->rank, name->id, name->name);
-    store.add_name(name->rank, name->id, std::move(name->name));
-  } else {
-    if (observer != nullptr) observer->another_run();
-    store::Store fresh;
-    if (store.bounds()) fresh.bound(*store.bounds());
-    store = std::move(fresh);
-  }
-}
-
 bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
   State& s = *state_;
   const auto end = std::chrono::steady_clock::now() + budget;
@@ -351,7 +266,7 @@ bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
     changed = std::exchange(s.control_changed, false);
   }
   for (;;) {
-    Item item;
+    ViewedItem item;
     {
       const std::lock_guard lock(s.mutex);
       if (s.items.empty()) {
@@ -366,7 +281,7 @@ bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
       s.waiting -= bytes;
     }
     changed = true;
-    s.apply(item, store);
+    hand_over(item, store, s.observer);
     if (std::chrono::steady_clock::now() >= end) break;
   }
   for (const auto& [rank, row] : rows) {

@@ -80,8 +80,13 @@ std::optional<Silence> silence_now(const Store& store, std::uint32_t rank) {
   for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
     if (message->rank != rank) continue;
     if (duration_in(*message, kAgain) || says_gone(*message)) return std::nullopt;
-    if (const auto silent = duration_in(*message, kSilent))
-      return Silence{rank, message->at_ns - *silent, kOpen, says_stopped(*message)};
+    if (const auto silent = duration_in(*message, kSilent)) {
+      // The message rounds, and what it counts from may be older than events that came with it.
+      const auto row = std::ranges::find(store.ranks(), rank, &RankRow::rank);
+      const std::int64_t alive_ns = row == store.ranks().end() ? Store::kBegin : row->last_ns;
+      return Silence{rank, std::max(message->at_ns - *silent, std::min(alive_ns, message->at_ns)), kOpen,
+                     says_stopped(*message)};
+    }
   }
   return std::nullopt;
 }

@@ -1,8 +1,10 @@
 #include "app/gui/model/held_long.h"
 
 #include <string>
+#include <utility>
 
 #include "app/gui/model/format.h"
+#include "app/gui/model/name_cell.h"
 #include "app/gui/model/names.h"
 
 namespace shardscope::gui {
@@ -18,8 +20,9 @@ Table held_table(const store::Store& store, const HeldLong& held) {
       {"bytes \u00d7 time", 0.8F, true, "What it took from others: bytes times the summed time"}};
   for (const HeldParam& one : held.params) {
     const double kib_s = one.byte_seconds() / 1024;
-    table.add({{param_name(store, one.param), {}, Tone::normal, Meaning::gather, ""},
-               number_cell(static_cast<double>(one.bytes), bytes(one.bytes).text()),
+    Cell parameter = name_cell(param_name(store, one.param));
+    parameter.swatch = Meaning::gather;
+    table.add({std::move(parameter), number_cell(static_cast<double>(one.bytes), bytes(one.bytes).text()),
                number_cell(static_cast<double>(one.longest_ns), duration(one.longest_ns).text()),
                number_cell(static_cast<double>(one.total_ns), duration(one.total_ns).text()),
                number_cell(one.times, std::to_string(one.times)),

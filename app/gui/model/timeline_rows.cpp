@@ -278,7 +278,7 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
   const auto add_counters = [&](std::uint32_t rank) {
     for (const RowCounter counter : options.counters) {
       if (of_all_ranks(counter) != (rank == ev::kNoId)) continue;
-      add(RowKind::counter, rank, 0, kCounterHeight, false);
+      add(RowKind::counter, rank, 0, options.view.curve_height, false);
       out.rows.back().counter = counter;
     }
   };

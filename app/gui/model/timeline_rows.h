@@ -19,7 +19,6 @@ inline constexpr float kLaneHeight = 18;
 inline constexpr float kRankHeaderHeight = 22;
 inline constexpr float kHeatHeight = 4;  ///< of a rank whose lanes are hidden, where there are very many
 inline constexpr float kHeatGap = 1;
-inline constexpr float kCounterHeight = 36;
 inline constexpr float kBandHeight = 10;    ///< of a parameter's statuses on one rank
 inline constexpr float kLowBandHeight = 4;  ///< where ranks are many
 inline constexpr float kLaneGap = 2;

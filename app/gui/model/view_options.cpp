@@ -10,7 +10,7 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr std::string_view kHidden = "Hidden=", kHeight = "LaneHeight=";
+constexpr std::string_view kHidden = "Hidden=", kHeight = "LaneHeight=", kCurveHeight = "CurveHeight=";
 
 std::optional<unsigned> number_after(std::string_view line, std::string_view key) {
   if (!line.starts_with(key)) return std::nullopt;
@@ -19,6 +19,13 @@ std::optional<unsigned> number_after(std::string_view line, std::string_view key
   const char* const end = line.data() + line.size();
   const auto [at, error] = std::from_chars(line.data(), end, value);
   return error == std::errc{} && at == end ? std::optional(value) : std::nullopt;
+}
+
+/// A height of the file, in pixels, if the line has one within the limits.
+void take_height(std::string_view line, std::string_view key, float lowest, float highest, float& height) {
+  if (const auto value = number_after(line, key);
+      value && *value >= static_cast<unsigned>(lowest) && *value <= static_cast<unsigned>(highest))
+    height = static_cast<float>(*value);
 }
 
 }  // namespace
@@ -64,16 +71,16 @@ std::string hidden_text(const ViewOptions& options) {
 
 std::vector<std::string> lines_of(const ViewOptions& options) {
   return {std::string(kHidden) + std::to_string(options.hidden),
-          std::string(kHeight) + std::to_string(std::lround(options.lane_height))};
+          std::string(kHeight) + std::to_string(std::lround(options.lane_height)),
+          std::string(kCurveHeight) + std::to_string(std::lround(options.curve_height))};
 }
 
 void take_line(ViewOptions& options, std::string_view line) {
   if (const auto hidden = number_after(line, kHidden); hidden && *hidden < 1U << kItemClasses)
     options.hidden = *hidden;
-  if (const auto height = number_after(line, kHeight);
-      height && *height >= static_cast<unsigned>(ViewOptions::kLowest) &&
-      *height <= static_cast<unsigned>(ViewOptions::kHighest))
-    options.lane_height = static_cast<float>(*height);
+  take_height(line, kHeight, ViewOptions::kLowest, ViewOptions::kHighest, options.lane_height);
+  take_height(line, kCurveHeight, ViewOptions::kLowestCurve, ViewOptions::kHighestCurve,
+              options.curve_height);
 }
 
 }  // namespace shardscope::gui

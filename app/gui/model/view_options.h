@@ -23,9 +23,12 @@ inline constexpr int kItemClasses = 7;
 [[nodiscard]] const char* word(ItemClass what) noexcept;
 
 struct ViewOptions {
+  // Pixels.
   static constexpr float kLowest = 12, kHighest = 36, kUsual = 18;
+  static constexpr float kLowestCurve = 24, kHighestCurve = 120, kUsualCurve = 36;
   std::uint32_t hidden = 0;  ///< bits by ItemClass
   float lane_height = kUsual;
+  float curve_height = kUsualCurve;  ///< of the curves that Rows adds
   [[nodiscard]] bool hides(ItemClass what) const noexcept {
     return (hidden >> static_cast<unsigned>(what) & 1U) != 0;
   }

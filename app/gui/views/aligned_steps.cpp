@@ -1,17 +1,28 @@
 #include "app/gui/views/aligned_steps.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <string>
 #include <utility>
 
+#include "app/gui/model/find_spans.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/step_of.h"
+#include "app/gui/views/span_painter.h"
 #include "app/gui/views/timeline_marks.h"
+#include "app/store/lane.h"
+#include "app/store/span_time.h"
 
 namespace shardscope::gui {
 namespace {
+
+// Pixels.
+constexpr float kGutter = 84;     ///< what the rows are called
+constexpr float kBetween = 6;     ///< between the runs
+constexpr float kLowestRow = 11;  ///< else inner depths are left out
+constexpr float kHighestRow = 20;
+constexpr float kNarrowestLabel = 26;
 
 /// The step at the time shown, where it has ended in both runs: of A and of B, or null.
 std::pair<const store::StepRow*, const store::StepRow*> step_of_both(const AppState& app) {
@@ -29,22 +40,19 @@ std::pair<const store::StepRow*, const store::StepRow*> step_of_both(const AppSt
 
 bool AlignedSteps::can_draw(const AppState& app) { return step_of_both(app).second != nullptr; }
 
-const std::vector<AlignedPart>& AlignedSteps::parts(const AppState& app, const store::StepRow& a,
-                                                    const store::StepRow& b) {
+void AlignedSteps::prepare(const AppState& app, const store::StepRow& a, const store::StepRow& b) {
   const store::Store &store_a = app.run->store(), &store_b = app.other->store();
   const Of of{
       app.run->number(), app.other->number(), store_a.revision(), store_b.revision(), a.step, b.step, align_};
-  if (of_ != of) {
-    of_ = of;
-    parts_ = align_steps(store_a, a, store_b, b, align_);
-  }
-  return parts_;
+  if (of_ == of) return;
+  of_ = of;
+  parts_ = align_steps(store_a, a, store_b, b, align_);
+  lanes_ = aligned_lanes(store_a, a, store_b, b, parts_);
 }
 
 void AlignedSteps::draw(Context& ctx, Rect room) {
   if (room.h < 80) return;
   const AppState& app = ctx.app;
-  const Palette& c = ctx.colors();
   const auto [of_a, of_b] = step_of_both(app);
   const store::StepRow &a = *of_a, &b = *of_b;
   Rect choice{room.x, room.y + 6, room.w, 20};
@@ -55,42 +63,111 @@ void AlignedSteps::draw(Context& ctx, Rect room) {
                          : align_ == AlignBy::phase ? "each phase from its begin"
                                                     : "each module from its begin") +
                         ", on one scale");
-  const std::vector<AlignedPart>& parts = this->parts(app, a, b);
-  if (parts.empty()) return;
+  prepare(app, a, b);
+  if (parts_.empty() || lanes_.empty()) return;
   const Rect ruler = room.take_bottom(16);
-  const float gutter = 84;
-  const Rect lanes{room.x + gutter, room.y, room.w - gutter, room.h};
-  const TimeScale scale{{0, parts.back().at_ns + parts.back().length_ns}, lanes.x, lanes.w};
-  marks(ctx, parts, scale, lanes, ruler);
-  constexpr std::array kLanes{ev::StreamId::compute, ev::StreamId::gather, ev::StreamId::reduce};
-  const float h = std::clamp((room.h - 8) / 6, 6.0F, 22.0F);
-  float y = room.y;
+  const Rect lanes{room.x + kGutter, room.y, room.w - kGutter, room.h};
+  const TimeScale scale{{0, parts_.back().at_ns + parts_.back().length_ns}, lanes.x, lanes.w};
+  marks(ctx, scale, lanes, ruler);
+  const float half = (room.h - kBetween) / 2;
+  const std::vector<std::size_t> shown = lanes_in(lanes_, static_cast<std::size_t>(half / kLowestRow));
+  const float h = std::clamp(half / static_cast<float>(shown.size()), 4.0F, kHighestRow);
   for (std::size_t run = 0; run < 2; ++run) {
-    const store::Store& store = run == 0 ? app.run->store() : app.other->store();
-    if (store.ranks().empty()) continue;
-    const std::uint32_t rank = store.ranks().front().rank;
-    for (const ev::StreamId stream : kLanes) {
-      const Rect row{lanes.x, y, lanes.w, h - 2};
-      y += h;
-      if (stream == ev::StreamId::compute) {
-        ctx.canvas.fill({room.x, row.y + 2, 10, 10}, c.runs[run], 1, 2);
-        ctx.canvas.text_in({room.x + 14, row.y, 14, 14}, run == 0 ? "A" : "B", c.text, Font::strong);
-      }
-      if (h >= 12)
-        ctx.canvas.text_in({room.x + 30, row.y, gutter - 34, row.h}, word(stream), c.muted, Font::small);
-      for (const AlignedPart& piece : parts)
-        lane(ctx, store, {rank, stream}, run == 0 ? piece.a : piece.b, scale.x_of(piece.at_ns), scale, row);
+    this->lanes(ctx, run, shown, scale, room.take_top(h * static_cast<float>(shown.size())), h);
+    room.take_top(kBetween);
+  }
+}
+
+void AlignedSteps::lanes(Context& ctx, std::size_t run, std::span<const std::size_t> shown,
+                         const TimeScale& scale, Rect room, float h) const {
+  const Palette& c = ctx.colors();
+  const store::Store& store = run == 0 ? ctx.app.run->store() : ctx.app.other->store();
+  if (store.ranks().empty()) return;
+  const std::uint32_t rank = store.ranks().front().rank;
+  const Rect mark{room.x, room.y, 28, std::min(room.h, 16.0F)};
+  ctx.canvas.fill({mark.x, mark.y + 3, 10, 10}, c.runs[run], 1, 2);
+  ctx.canvas.text_in({mark.x + 14, mark.y, 14, mark.h}, run == 0 ? "A" : "B", c.text, Font::strong);
+  const Rect all{room.x + kGutter, room.y, room.w - kGutter, room.h - 2};
+  for (const std::size_t at : shown) {
+    const AlignedLane& lane = lanes_[at];
+    const Rect whole = room.take_top(h);
+    const Rect row{all.x, whole.y, all.w, h - 2};
+    if (lane.depth == 0 && h >= kLowestRow) {
+      const auto of_stream = [&](std::size_t i) { return lanes_[i].stream == lane.stream; };
+      const auto drawn = std::ranges::count_if(shown, of_stream);
+      const auto known = std::ranges::count(lanes_, lane.stream, &AlignedLane::stream);
+      const Rect label{whole.x + 30, row.y, kGutter - 34, row.h};
+      ctx.canvas.text_in(label, word(lane.stream), c.muted, Font::small);
+      if (drawn < known && ctx.hovered(label))
+        ctx.tip(std::to_string(drawn) + " of " + std::to_string(known) +
+                " depths are drawn: a higher panel shows the others");
     }
-    const AlignedPart& last = parts.back();
-    const std::int64_t end = last.at_ns + (run == 0 ? last.a : last.b).length();
-    ctx.canvas.vertical(scale.x_of(end), y - 3 * h, 3 * h - 2, c.runs[run], 1, 2);
-    y += 6;
+    if (lane.too_many[run]) {
+      for (const AlignedPart& piece : parts_)
+        density(ctx, store, {rank, lane.stream}, lane.depth, run == 0 ? piece.a : piece.b,
+                scale.x_of(piece.at_ns), scale, row);
+    } else {
+      boxes(ctx, run, lane, scale, row);
+    }
+  }
+  for (const AlignedPart& piece : parts_) {
+    const TimeRange& range = run == 0 ? piece.a : piece.b;
+    if (range.length() <= 0) continue;
+    const Rect place{scale.x_of(piece.at_ns), all.y,
+                     scale.x_of(piece.at_ns + range.length()) - scale.x_of(piece.at_ns), all.h};
+    draw_pauses(ctx, store, rank, place, {range, place.x, place.w});
+  }
+  const AlignedPart& last = parts_.back();
+  const std::int64_t end = last.at_ns + (run == 0 ? last.a : last.b).length();
+  ctx.canvas.vertical(scale.x_of(end), all.y, all.h, c.runs[run], 1, 2);
+}
+
+void AlignedSteps::boxes(Context& ctx, std::size_t run, const AlignedLane& lane, const TimeScale& scale,
+                         const Rect& row) {
+  const Palette& c = ctx.colors();
+  const store::Store& store = run == 0 ? ctx.app.run->store() : ctx.app.other->store();
+  const std::uint32_t rank = store.ranks().front().rank;
+  const std::vector<AlignedBox>& list = lane.boxes[run];
+  const auto end_of = [&](const AlignedBox& box) {
+    return std::min(row.right(), scale.x_of(box.at_ns + box.length_ns));
+  };
+  float painted_to = row.x - 1;
+  for (std::size_t first = 0, next = 0; first < list.size(); first = next) {
+    const store::Span& span = list[first].span;
+    while (next < list.size() && list[next].span.begin_ns == span.begin_ns) ++next;
+    const float x0 = std::max(painted_to, scale.x_of(list[first].at_ns));
+    const float x1 = std::max(end_of(list[next - 1]), x0 + 1);
+    if (x1 <= x0 || x0 >= row.right()) continue;
+    painted_to = std::floor(x1);
+    const Rgb color = span_color(c, lane.stream, span);
+    const bool wait = store::is_wait(span.kind);
+    const Rect whole{x0, row.y, std::max(1.0F, x1 - x0 - (x1 - x0 > 4 ? 1 : 0)), row.h};
+    // Between the pieces of one span the other run is longer: pale, so that they are seen to be one.
+    if (next - first > 1) ctx.canvas.fill(whole, mix(c.panel, color, 0.45F));
+    for (std::size_t i = first; i < next; ++i) {
+      const float from = std::max(x0, scale.x_of(list[i].at_ns));
+      const Rect place{from, row.y, std::max(1.0F, std::min(end_of(list[i]), whole.right()) - from), row.h};
+      ctx.canvas.fill(place, color, wait ? 0.45F : 1.0F, next - first == 1 && place.w > 6 ? 2.0F : 0.0F);
+      if (wait) ctx.canvas.hatch(place, color, 0.9F, 5);
+    }
+    const std::string name = shared_name(store, rank, span);
+    if (whole.w > kNarrowestLabel && whole.h >= kLowestRow - 2 && !wait) {
+      const bool module = span.kind == ev::EventKind::module_begin;
+      const Rect room = whole.inset(3, 0);
+      const std::string full = module ? module_name(store, module_of(span)) : name;
+      ctx.canvas.text_in(
+          room,
+          module ? std::string(short_path(tail_path(full), static_cast<std::size_t>(room.w / 6))) : full,
+          text_on(color), Font::small);
+    }
+    if (ctx.hovered(whole))
+      ctx.tip(name + ", " + (run == 0 ? "A: " : "B: ") +
+              duration(store::time_of(store, rank, span).running_ns).text());
   }
 }
 
 /// Times from the begin; aligned by parts, a time of the scale is of neither run, and the parts are named.
-void AlignedSteps::marks(Context& ctx, const std::vector<AlignedPart>& parts, const TimeScale& scale,
-                         const Rect& lanes, const Rect& ruler) const {
+void AlignedSteps::marks(Context& ctx, const TimeScale& scale, const Rect& lanes, const Rect& ruler) const {
   const Palette& c = ctx.colors();
   if (align_ == AlignBy::step) {
     for (const Tick& tick : time_ticks(scale, 90)) {
@@ -99,7 +176,7 @@ void AlignedSteps::marks(Context& ctx, const std::vector<AlignedPart>& parts, co
     }
     return;
   }
-  for (const AlignedPart& piece : parts) {
+  for (const AlignedPart& piece : parts_) {
     const float x0 = scale.x_of(piece.at_ns);
     const float x1 = scale.x_of(piece.at_ns + piece.length_ns);
     ctx.canvas.vertical(x0, lanes.y, lanes.h, c.line, 0.9F);
@@ -117,23 +194,20 @@ void AlignedSteps::marks(Context& ctx, const std::vector<AlignedPart>& parts, co
   }
 }
 
-/// A stretch of a lane, as much of the row as it is long.
-void AlignedSteps::lane(Context& ctx, const store::Store& store, store::LaneId id, const TimeRange& range,
-                        float x, const TimeScale& scale, const Rect& row) {
+void AlignedSteps::density(Context& ctx, const store::Store& store, store::LaneId id, std::uint8_t depth,
+                           const TimeRange& range, float x, const TimeScale& scale, const Rect& row) {
   if (range.length() <= 0) return;
   const auto width = static_cast<float>(static_cast<double>(range.length()) / scale.ns_per_pixel());
-  const Rect place{x, row.y, width, row.h};
   std::vector<store::Density> columns(static_cast<std::size_t>(std::max(1.0F, width / 2)));
-  store.density(id, 0, range.begin_ns, range.end_ns, columns);
+  store.density(id, depth, range.begin_ns, range.end_ns, columns);
   const float each = width / static_cast<float>(columns.size());
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const store::Density& column = columns[i];
     if (column.count == 0) continue;
     const float filled = std::max(2.0F, row.h * std::min(1.0F, column.busy));
-    ctx.canvas.fill({place.x + static_cast<float>(i) * each, row.bottom() - filled, each, filled},
+    ctx.canvas.fill({x + static_cast<float>(i) * each, row.bottom() - filled, each, filled},
                     ctx.colors().of(meaning_on(id.stream, column.dominant, column.dominant_code)));
   }
-  draw_pauses(ctx, store, id.rank, place, {range, place.x, place.w});
 }
 
 }  // namespace shardscope::gui

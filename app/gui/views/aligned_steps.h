@@ -1,11 +1,14 @@
-// Part of Compare: the lanes of a step of both runs on one scale, begun at the same place: all of it, each
-// phase, or each module.
+// Part of Compare: the lanes of a step of both runs, at every depth, on one scale, begun at the same place:
+// all of it, each phase, or each module.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "app/gui/model/aligned_lanes.h"
 #include "app/gui/model/aligned_phases.h"
 #include "app/gui/views/context.h"
 
@@ -19,18 +22,21 @@ class AlignedSteps {
 
  private:
   /// Times from the begin; else, where a time of the scale is of neither run, the parts' names.
-  void marks(Context& ctx, const std::vector<AlignedPart>& parts, const TimeScale& scale, const Rect& lanes,
-             const Rect& ruler) const;
-  /// A stretch of a lane from `x` on.
-  static void lane(Context& ctx, const store::Store& store, store::LaneId id, const TimeRange& range, float x,
-                   const TimeScale& scale, const Rect& row);
+  void marks(Context& ctx, const TimeScale& scale, const Rect& lanes, const Rect& ruler) const;
+  /// The rows of a run, each of height `h`: 0 is A.
+  void lanes(Context& ctx, std::size_t run, std::span<const std::size_t> shown, const TimeScale& scale,
+             Rect room, float h) const;
+  static void boxes(Context& ctx, std::size_t run, const AlignedLane& lane, const TimeScale& scale,
+                    const Rect& row);
+  /// The busy share of a stretch of a lane, from `x` on.
+  static void density(Context& ctx, const store::Store& store, store::LaneId id, std::uint8_t depth,
+                      const TimeRange& range, float x, const TimeScale& scale, const Rect& row);
 
-  /// Pairing hundreds of modules is not done in every frame.
-  const std::vector<AlignedPart>& parts(const AppState& app, const store::StepRow& a,
-                                        const store::StepRow& b);
+  /// Pairing hundreds of modules and moving thousands of spans is not done in every frame.
+  void prepare(const AppState& app, const store::StepRow& a, const store::StepRow& b);
 
   AlignBy align_ = AlignBy::step;
-  /// What parts_ is of: runs (Session::number()), their stores' revisions, steps.
+  /// What parts_ and lanes_ are of: runs (Session::number()), their stores' revisions, steps.
   struct Of {
     std::uint64_t run_a = 0, run_b = 0, revision_a = 0, revision_b = 0;
     std::uint32_t step_a = 0, step_b = 0;
@@ -39,6 +45,7 @@ class AlignedSteps {
   };
   std::optional<Of> of_;
   std::vector<AlignedPart> parts_;
+  std::vector<AlignedLane> lanes_;
 };
 
 }  // namespace shardscope::gui

@@ -63,6 +63,8 @@ void Workspace::banner(Context& ctx, Rect& room) {
     if (ctx.hovered(strip)) ctx.tip(tip);
     if (ctx.clicked(strip)) ctx.ui.show_panel = panel;
   }
+  constexpr float kNarrowestHint = 120;  // else its first word alone
+  if (line.w < kNarrowestHint) return;
   if (ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) && ctx.hovered(line)) ctx.tip(hint);
 }
 

@@ -277,7 +277,7 @@ const Command kCommands[] = {
     {Menu::run, "Connection", "", 0, kNone, [](C& ctx) { ctx.ui.show_panel = "connection"; },
      [](const C& ctx) { return live(ctx) || disconnected(ctx); }},
     {Menu::run, "Disconnect", "", 0, kNone, [](C& ctx) { ctx.app.run->disconnect(); }, live},
-    {Menu::run, "Reconnect", "", 0, kNone, [](C& ctx) { ctx.app.reconnect(); },
+    {Menu::run, "Reconnect", "Ctrl+Shift+R", 'R', kCtrlShift, [](C& ctx) { ctx.app.reconnect(); },
      [](const C& ctx) { return live(ctx) || disconnected(ctx); }},
     {Menu::run, "Follow newest events", "L", 'L', kNone, [](C& ctx) { ctx.app.toggle_follow(); }, live,
      [](const C& ctx) { return ctx.app.follow && ctx.app.run->live(); }},

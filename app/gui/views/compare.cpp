@@ -252,10 +252,10 @@ void CompareView::draw(Context& ctx, Rect room) {
   names(ctx, room);
   verdict(ctx, room);
   if (room.h > 420) {
-    steps(ctx, room.take_bottom(std::clamp(room.h * 0.28F, 130.0F, 240.0F)));
+    steps(ctx, room.take_bottom(std::clamp(room.h * 0.22F, 130.0F, 220.0F)));
     room.take_bottom(8);
     if (AlignedSteps::can_draw(app)) {
-      aligned_.draw(ctx, room.take_bottom(std::clamp(room.h * 0.36F, 120.0F, 190.0F)));
+      aligned_.draw(ctx, room.take_bottom(std::clamp(room.h * 0.46F, 120.0F, 340.0F)));
       room.take_bottom(4);
     }
   } else if (room.h > 260) {

@@ -21,7 +21,9 @@ class ConnectionView final : public View {
   void draw(Context& ctx, Rect room) override;
 
  private:
-  static void graph(Context& ctx, const Rect& room);
+  static void graphs(Context& ctx, Rect room);
+  static void graph(Context& ctx, Rect room, const char* id, const char* title,
+                    const std::vector<double>& seconds, const std::vector<double>& values);
   TableState state_;
 };
 
@@ -40,32 +42,45 @@ void ConnectionView::header(Context& ctx, Rect& room) {
   if (ctx.button_right(room, "Disconnect", live, Context::Look::plain,
                        "What has arrived stays in the window; the run goes on"))
     app.run->disconnect();
+  if (ctx.button_right(room, "Record a copy...", live && !ctx.ui.copying, Context::Look::plain,
+                       "What the collector still has of the run, and what comes, to a file of its own"))
+    ctx.ui.open(Dialog::record_copy);
   if (ctx.button_right(room, "Keep this moment", live, Context::Look::plain,
                        "The run's recorder keeps what lies around the time that is looked at"))
     app.keep_moment();
 }
 
-/// Events per second over the last two minutes.
-void ConnectionView::graph(Context& ctx, const Rect& room) {
+/// What came per second over the last two minutes; in a narrow place events alone.
+void ConnectionView::graphs(Context& ctx, Rect room) {
   const ConnectionRates::Curve curve = ctx.app.run->rates().curve();
   if (curve.x.size() < 2) {
     ctx.canvas.text_in(room, "Rates appear after a few seconds", ctx.colors().muted, Font::small,
                        Align::centre);
     return;
   }
-  Rect plot = room;
-  ctx.canvas.text_in(plot.take_top(18), "events per second, the last two minutes", ctx.colors().muted,
-                     Font::small);
-  if (!begin_plot(ctx, "##rates", plot, ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText)) return;
-  const double most = *std::ranges::max_element(curve.events);
+  if (room.w > 640) {
+    std::vector<double> kib(curve.bytes.size());
+    std::ranges::transform(curve.bytes, kib.begin(), [](double bytes) { return bytes / 1024; });
+    graph(ctx, room.take_right((room.w - 16) / 2), "##bytes", "KiB per second, the last two minutes", curve.x,
+          kib);
+    room.take_right(16);
+  }
+  graph(ctx, room, "##events", "events per second, the last two minutes", curve.x, curve.events);
+}
+
+void ConnectionView::graph(Context& ctx, Rect room, const char* id, const char* title,
+                           const std::vector<double>& seconds, const std::vector<double>& values) {
+  ctx.canvas.text_in(room.take_top(18), title, ctx.colors().muted, Font::small);
+  if (!begin_plot(ctx, id, room, ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText)) return;
+  const double most = *std::ranges::max_element(values);
   ImPlot::SetupAxes(nullptr, nullptr, 0, ImPlotAxisFlags_LockMin);
   ImPlot::SetupAxisFormat(ImAxis_X1, "%g s");
-  ImPlot::SetupAxesLimits(std::min(-10.0, curve.x.front()), 0, 0, std::max(1.0, most * 1.15),
+  ImPlot::SetupAxesLimits(std::min(-10.0, seconds.front()), 0, 0, std::max(1.0, most * 1.15),
                           ImPlotCond_Always);
   ImPlot::SetupFinish();
   ImPlotSpec spec;
   spec.LineColor = ink(ctx.colors().accent);
-  ImPlot::PlotLine("events/s", curve.x.data(), curve.events.data(), static_cast<int>(curve.x.size()), spec);
+  ImPlot::PlotLine(title, seconds.data(), values.data(), static_cast<int>(values.size()), spec);
   end_plot(ctx);
 }
 
@@ -80,10 +95,10 @@ void ConnectionView::draw(Context& ctx, Rect room) {
   const Table table = connection_table(ctx.app);
   const float rows = table_height(table);
   if (room.h > rows + 90) {
-    graph(ctx, room.take_bottom(std::min(200.0F, room.h - rows - 8)));
+    graphs(ctx, room.take_bottom(std::min(200.0F, room.h - rows - 8)));
     room.take_bottom(8);
   } else if (room.w > 760) {
-    graph(ctx, room.take_right(room.w * 0.4F));
+    graphs(ctx, room.take_right(room.w * 0.4F));
     room.take_right(12);
   }
   draw_table(ctx, "##connection", room, table, state_);

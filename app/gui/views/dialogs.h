@@ -8,6 +8,7 @@
 #include "app/gui/model/export_job.h"
 #include "app/gui/model/file_list.h"
 #include "app/gui/model/find_names.h"
+#include "app/gui/model/local_runs.h"
 #include "app/gui/model/recent.h"
 #include "app/gui/views/context.h"
 #include "app/gui/views/docks.h"
@@ -59,6 +60,7 @@ class Dialogs {
   // browser
   FileList files_;
   std::string picked_;
+  LocalRuns local_;  ///< to connect to
   ExportJob job_;
   CopyRecording copy_;
   bool part_only_ = false;   ///< what is shown of the run, not all of it

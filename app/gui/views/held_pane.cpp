@@ -34,9 +34,11 @@ void HeldPane::draw(Context& ctx, Rect room) {
                   : held_.missing);
     return;
   }
-  const std::string title = "Gathered parameters held after their last use in " + where + ": " +
-                            bytes(static_cast<std::int64_t>(held_.mean_bytes())).text() + " on average";
-  ctx.canvas.text_in(room.take_top(24), title, c.muted, Font::small);
+  // The figure first: in a narrow panel the line is cut.
+  const std::string title = bytes(static_cast<std::int64_t>(held_.mean_bytes())).text() +
+                            " on average: gathered parameters held after their last use in " + where;
+  const Rect line = room.take_top(24);
+  if (ctx.canvas.text_in(line, title, c.muted, Font::small) && ctx.hovered(line)) ctx.tip(title);
   const TableHit hit = draw_table(ctx, "##held", room, table_, state_);
   if (!hit.clicked) return;
   app.select_param(held_.params[*hit.clicked].param, rank_);

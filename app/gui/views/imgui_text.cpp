@@ -15,4 +15,14 @@ bool text_field(const char* id, const char* hint, std::string& text, ImGuiInputT
                                   flags | ImGuiInputTextFlags_CallbackResize, grow, &text);
 }
 
+void cut_line(Canvas& canvas, const std::string& text, Rgb color) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 size{ImGui::GetContentRegionAvail().x, ImGui::GetTextLineHeight()};
+  ImDrawList* const outside = canvas.list();
+  canvas.draw_on(ImGui::GetWindowDrawList());
+  canvas.text_in({at.x, at.y, size.x, size.y}, text, color);
+  canvas.draw_on(outside);
+  ImGui::Dummy(size);
+}
+
 }  // namespace shardscope::gui

@@ -1,4 +1,4 @@
-// ImGui's text field on a std::string, and its fonts by the dashboard's names.
+// ImGui's text field on a std::string, a line that is cut, and its fonts by the dashboard's names.
 #pragma once
 
 #include <imgui.h>
@@ -11,6 +11,9 @@ namespace shardscope::gui {
 
 /// As ImGui::InputTextWithHint: true when it was changed, or with EnterReturnsTrue when Enter was pressed.
 bool text_field(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
+
+/// One line at ImGui's cursor, as wide as there is room, cut with an ellipsis when too long.
+void cut_line(Canvas& canvas, const std::string& text, Rgb color);
 
 /// ImGui writes with this font while it lasts.
 class FontScope {

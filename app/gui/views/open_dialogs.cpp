@@ -10,6 +10,9 @@
 namespace shardscope::gui {
 namespace {
 
+/// From the left to what is said of an address, in pixels.
+constexpr float kAddress = 170;
+
 std::string day_text(std::int64_t seconds) {
   const auto when = static_cast<std::time_t>(seconds);
   std::tm local{};
@@ -103,9 +106,12 @@ void Dialogs::browser(Context& ctx, const Parts& parts, bool second) {
 
 void Dialogs::connect(Context& ctx, const Parts& parts) {
   const auto& known = parts.recent.endpoints;
+  const std::vector<LocalRun>& here = local_.at(ctx.seconds);
   if (ctx.ui.dialog_opened) {
-    text_ = known.empty() ? "tcp://127.0.0.1:5711" : known.front().address;
-    key_ = known.empty() ? std::string() : known.front().key_file;
+    text_ = !here.empty()   ? here.front().endpoint
+            : known.empty() ? "tcp://127.0.0.1:5711"
+                            : known.front().address;
+    key_ = !here.empty() || known.empty() ? std::string() : known.front().key_file;
   }
   ImGui::TextUnformatted("Where the run listens (run --listen, record --listen)");
   if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
@@ -123,18 +129,24 @@ void Dialogs::connect(Context& ctx, const Parts& parts) {
   ImGui::PushTextWrapPos(0);
   if (!problem_.empty()) ImGui::TextColored(ink(ctx.colors().of(Meaning::trouble)), "%s", problem_.c_str());
   ImGui::PopTextWrapPos();
-  if (!known.empty()) {
-    ImGui::SeparatorText("Before");
-    for (const Endpoint& endpoint : known) {
-      const std::string label =
-          endpoint.address + (endpoint.key_file.empty() ? "" : "   key " + endpoint.key_file);
-      if (ImGui::Selectable(label.c_str(), endpoint.address == text_,
-                            ImGuiSelectableFlags_NoAutoClosePopups)) {
-        text_ = endpoint.address;
-        key_ = endpoint.key_file;
-      }
+  const auto choice = [&](const std::string& address, const std::string& key, const std::string& what) {
+    ImGui::PushID(what.c_str());
+    if (ImGui::Selectable(address.c_str(), address == text_, ImGuiSelectableFlags_NoAutoClosePopups)) {
+      text_ = address;
+      key_ = key;
     }
-  }
+    if (!what.empty()) {
+      ImGui::SetItemTooltip("%s", what.c_str());
+      ImGui::SameLine(kAddress);
+      cut_line(ctx.canvas, what, ctx.colors().muted);
+    }
+    ImGui::PopID();
+  };
+  if (!here.empty()) ImGui::SeparatorText("On this machine");
+  for (const LocalRun& run : here) choice(run.endpoint, {}, run.command);
+  if (!known.empty()) ImGui::SeparatorText("Before");
+  for (const Endpoint& endpoint : known)
+    choice(endpoint.address, endpoint.key_file, endpoint.key_file.empty() ? "" : "key " + endpoint.key_file);
   if (confirm(ctx, "Connect") || entered) {
     try {
       (void)instrumentation::endpoints_of(text_);

@@ -58,11 +58,16 @@ void OptionsView::items(Context& ctx) {
 void OptionsView::sizes(Context& ctx) {
   AppState& app = ctx.app;
   ImGui::SeparatorText("Sizes");
-  ImGui::SetNextItemWidth(160);
-  int height = static_cast<int>(app.timeline.view.lane_height);
-  if (ImGui::SliderInt("height of lanes", &height, static_cast<int>(ViewOptions::kLowest),
-                       static_cast<int>(ViewOptions::kHighest), "%d", ImGuiSliderFlags_AlwaysClamp))
-    app.timeline.view.lane_height = static_cast<float>(height);
+  const auto height = [](const char* label, float& value, float lowest, float highest) {
+    int pixels = static_cast<int>(value);
+    ImGui::SetNextItemWidth(160);
+    if (ImGui::SliderInt(label, &pixels, static_cast<int>(lowest), static_cast<int>(highest), "%d px",
+                         ImGuiSliderFlags_AlwaysClamp))
+      value = static_cast<float>(pixels);
+  };
+  ViewOptions& view = app.timeline.view;
+  height("height of lanes", view.lane_height, ViewOptions::kLowest, ViewOptions::kHighest);
+  height("height of curves", view.curve_height, ViewOptions::kLowestCurve, ViewOptions::kHighestCurve);
   // Of what lies under the pointer it would change the size, and with it the slider: by steps.
   if (ImGui::Button("-")) app.text_scale = std::clamp(app.text_scale - 0.1F, 0.7F, 3.0F);
   ImGui::SameLine(0, 4);

@@ -17,6 +17,8 @@ namespace shardscope::gui {
 namespace {
 
 constexpr float kTitle = 20;
+/// ImPlot shows no fewer: an axis that is set shorter seems to have been zoomed by the user.
+constexpr double kFewestSteps = 2;
 constexpr double kMarkedValues = 40;  ///< more are a line without marks
 
 /// Title at the left, what the last value is at the right.
@@ -157,7 +159,7 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
   StepAxis& axis = ctx.ui.steps;
   if (axis.all) {
     axis.begin = plot.first_step - 0.5;
-    axis.end = std::max(axis.begin + 1, plot.first_step + static_cast<double>(count) - 0.5);
+    axis.end = std::max(axis.begin + kFewestSteps, plot.first_step + static_cast<double>(count) - 0.5);
   }
   std::vector<CurvePoints> points;
   std::vector<std::vector<double>> shown;
@@ -182,7 +184,7 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch,
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch);
   ImPlot::SetupAxisLinks(ImAxis_X1, &begin, &end);
-  ImPlot::SetupAxisZoomConstraints(ImAxis_X1, 2, 1e9);
+  ImPlot::SetupAxisZoomConstraints(ImAxis_X1, kFewestSteps, 1e9);
   ImPlot::SetupAxisLimits(ImAxis_Y1, range->low, range->high, ImPlotCond_Always);
   ImPlot::SetupAxisFormat(ImAxis_X1, step_tick);
   if (plot.logarithmic) {

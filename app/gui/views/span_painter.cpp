@@ -23,6 +23,17 @@ constexpr float kLabelFrom = 4;
 
 }  // namespace
 
+Rgb span_color(const Palette& c, ev::StreamId lane, const store::Span& one) {
+  const Meaning meaning = meaning_on(lane, one.kind, one.code);
+  const Rgb color = c.of(meaning);
+  if (meaning == Meaning::neutral || one.kind == ev::EventKind::phase_begin)
+    return mix(c.panel, color, 0.45F);
+  if (one.kind != ev::EventKind::module_begin) return color;
+  const Rgb receding = mix(color, c.panel, std::max(0.0F, 0.50F - 0.12F * static_cast<float>(one.depth)));
+  const bool backward = ev::as<ev::EventKind::module_begin>(one).pass == ev::Pass::backward;
+  return backward ? mix(receding, c.base, 0.22F) : receding;
+}
+
 std::optional<store::Span> SpanPainter::lane(const TimelineRow& row, const Rect& rect) {
   const store::Store& data = ctx_.app.store();
   // A click is known when the button is released, while the pan still holds the pointer.
@@ -73,16 +84,7 @@ void SpanPainter::spans(const TimelineRow& row, const Rect& rect, std::span<cons
 void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Span& one, float x0, float x1) {
   Canvas& canvas = ctx_.canvas;
   const Palette& c = ctx_.colors();
-  const Meaning meaning = meaning_on(row.lane().stream, one.kind, one.code);
-  Rgb color = c.of(meaning);
-  const bool structure = meaning == Meaning::neutral || one.kind == ev::EventKind::phase_begin;
-  if (structure) color = mix(c.panel, color, 0.45F);
-  if (one.kind == ev::EventKind::module_begin) {
-    // Ancestors recede, so that the row of leaf modules is what is seen first.
-    const ev::Pass pass = ev::as<ev::EventKind::module_begin>(one).pass;
-    color = mix(color, c.panel, std::max(0.0F, 0.50F - 0.12F * static_cast<float>(one.depth)));
-    if (pass == ev::Pass::backward) color = mix(color, c.base, 0.22F);
-  }
+  const Rgb color = span_color(c, row.lane().stream, one);
   const float gap = x1 - x0 > 4 ? 1.0F : 0.0F;
   const Rect box{x0, rect.y, std::max(1.0F, x1 - x0 - gap), rect.h};
   // Waits are hatched: colour alone never says it.

@@ -10,6 +10,10 @@
 
 namespace shardscope::gui {
 
+/// What a span of a lane is filled with: modules that hold others recede, so that the innermost are seen
+/// first.
+[[nodiscard]] Rgb span_color(const Palette& colors, ev::StreamId lane, const store::Span& span);
+
 class SpanPainter {
  public:
   SpanPainter(Context& ctx, const TimeScale& scale) : ctx_(ctx), scale_(scale) {}

@@ -2,7 +2,9 @@
 // ways to open a run.
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "app/gui/model/local_runs.h"
 #include "app/gui/model/recent.h"
 #include "app/gui/views/imgui_text.h"
 #include "app/gui/views/theme.h"
@@ -43,18 +45,31 @@ void recent_file(Context& ctx, const std::string& file) {
     ImGui::SetTooltip("%s%s", file.c_str(), there ? "" : "\nis no longer there");
   ImGui::PopID();
   ImGui::TableNextColumn();
-  ImGui::TextDisabled("%s", path.parent_path().string().c_str());
+  cut_line(ctx.canvas, path.parent_path().string(), ctx.colors().muted);
 }
 
-void recent_endpoint(Context& ctx, const Endpoint& endpoint) {
+/// An address to connect to, and what is known of it.
+void endpoint_row(Context& ctx, const Endpoint& endpoint, const std::string& what) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   ImGui::PushID(endpoint.address.c_str());
   if (ImGui::Selectable(endpoint.address.c_str(), false, ImGuiSelectableFlags_SpanAllColumns))
     ctx.app.open_request = {endpoint.address, endpoint.key_file, false};
+  ImGui::SetItemTooltip("%s", what.c_str());
   ImGui::PopID();
   ImGui::TableNextColumn();
-  ImGui::TextDisabled("%s", endpoint.key_file.empty() ? "a run" : ("key " + endpoint.key_file).c_str());
+  cut_line(ctx.canvas, what, ctx.colors().muted);
+}
+
+/// A table with `title` in its head, of what `rows` adds.
+template <typename Rows>
+void list(const char* id, const char* title, Rows rows) {
+  if (!ImGui::BeginTable(id, 2, ImGuiTableFlags_SizingStretchProp)) return;
+  ImGui::TableSetupColumn(title, 0, 1);
+  ImGui::TableSetupColumn("", 0, 1.4F);
+  ImGui::TableHeadersRow();
+  rows();
+  ImGui::EndTable();
 }
 
 }  // namespace
@@ -85,18 +100,23 @@ void Workspace::start_page(Context& ctx, const Rect& room) {
     ImGui::Dummy({0, 6});
     ways_to_open(ctx);
     ImGui::Dummy({0, 10});
+    if (const std::vector<LocalRun>& here = local_.at(ctx.seconds); !here.empty()) {
+      list("##here", "Runs on this machine", [&] {
+        for (const LocalRun& run : here) endpoint_row(ctx, {run.endpoint, {}}, run.command);
+      });
+      ImGui::Dummy({0, 6});
+    }
     if (recent_.files.empty() && recent_.endpoints.empty()) {
       ImGui::TextDisabled("Nothing was opened before. A recording is made by");
       const FontScope mono(ctx.canvas.fonts(), Font::mono_small);
       ImGui::TextUnformatted("shardscope run --config ds.json --ranks 4 --record run.zscope");
       ImGui::TextUnformatted("shardscope attach --record run.zscope -- torchrun --nproc-per-node 4 train.py");
-    } else if (ImGui::BeginTable("##recent", 2, ImGuiTableFlags_SizingStretchProp)) {
-      ImGui::TableSetupColumn("Opened before", 0, 1);
-      ImGui::TableSetupColumn("", 0, 1.4F);
-      ImGui::TableHeadersRow();
-      for (const std::string& file : recent_.files) recent_file(ctx, file);
-      for (const Endpoint& endpoint : recent_.endpoints) recent_endpoint(ctx, endpoint);
-      ImGui::EndTable();
+    } else {
+      list("##recent", "Opened before", [&] {
+        for (const std::string& file : recent_.files) recent_file(ctx, file);
+        for (const Endpoint& endpoint : recent_.endpoints)
+          endpoint_row(ctx, endpoint, endpoint.key_file.empty() ? "a run" : "key " + endpoint.key_file);
+      });
     }
   }
   ImGui::EndChild();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/gui/model/local_runs.h"
 #include "app/gui/model/recent.h"
 #include "app/gui/model/sample_run.h"
 #include "app/gui/model/state_dump.h"
@@ -79,6 +80,7 @@ class Workspace {
   Dialogs dialogs_;
   SampleRun sample_;
   Recent recent_;
+  LocalRuns local_;  ///< for the start page
   StepBars step_bars_;
   std::vector<PlacedForDump> placed_;
   struct Done {

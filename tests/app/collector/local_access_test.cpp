@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -265,6 +266,29 @@ TEST_F(LocalAccess, WhatAKilledCollectorLeftIsTakenOverOrCleaned) {
   ASSERT_FALSE(killed_collector(endpoint).empty());
   forget_local_keys(endpoint);
   EXPECT_TRUE(left().empty());
+}
+
+TEST_F(LocalAccess, CollectorsThatLiveAreFoundWithoutAnAddress) {
+  using instrumentation::local_collectors;
+  EXPECT_TRUE(local_collectors().empty());
+  const Collector here(local()), open(everybody());
+  const auto found = local_collectors();
+  ASSERT_EQ(found.size(), 2U);
+  std::vector<std::string> wanted{here.publish_endpoint(), open.publish_endpoint()};
+  std::ranges::sort(wanted);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(found[i].endpoint, wanted[i]);
+    EXPECT_EQ(found[i].pid, getpid());
+  }
+  // At another address of the loopback; and one that was killed, whose keys lie there still.
+  const std::string beside = "tcp://127.0.0.2:45761", killed = "tcp://127.0.0.1:45771";
+  ASSERT_FALSE(killed_collector(killed, [&] { EXPECT_EQ(local_collectors().size(), 3U); }).empty());
+  EXPECT_EQ(local_collectors().size(), 2U);
+  LocalKeys keys(beside, LocalKeys::Wanted::keys);
+  keys.leave_at(beside);
+  EXPECT_EQ(local_collectors().back().endpoint, beside);
+  chmod(keys.folder().c_str(), 0755);
+  EXPECT_EQ(local_collectors().size(), 2U) << "others could have made it";
 }
 
 TEST_F(LocalAccess, AFolderThatOthersCouldChangeIsNone) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "app/gui/views/plots.h"
+#include "app/gui/views/span_painter.h"
 #include "tests/app/gui/known_run.h"
 #include "tests/app/gui/picture.h"
 #include "tests/app/store/odd_ends.h"
@@ -88,7 +89,9 @@ TEST(Compare, DrawsNoPauseAsComputation) {
     }
     app.place_once();
     app.cursor_ns = store::kMs;
-    return render(app, "compare", 1200, 900).count(palette(app.theme).of(Meaning::compute));
+    const store::Span module = app.store().spans({0, ev::StreamId::compute}, 0).front();
+    return render(app, "compare", 1200, 900)
+        .count(span_color(palette(app.theme), ev::StreamId::compute, module));
   };
   EXPECT_GT(computed(false), 5000U);
   EXPECT_LT(computed(true), computed(false) / 5);

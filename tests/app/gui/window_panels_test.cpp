@@ -101,12 +101,13 @@ TEST(ViewOptions, AreKeptAsLinesAndWrongOnesChangeNothing) {
   options.set(ItemClass::waits, false);
   options.set(ItemClass::gpu, false);
   options.lane_height = 24;
+  options.curve_height = 80;
   EXPECT_EQ(hidden_text(options), "hidden: waits, GPU lanes");
   ViewOptions read;
   for (const std::string& line : lines_of(options)) take_line(read, line);
   EXPECT_EQ(read, options);
-  for (const char* wrong :
-       {"Hidden=-1", "Hidden=128", "Hidden=", "Hidden=3x", "LaneHeight=4", "LaneHeight=99"})
+  for (const char* wrong : {"Hidden=-1", "Hidden=128", "Hidden=", "Hidden=3x", "LaneHeight=4",
+                            "LaneHeight=99", "CurveHeight=23", "CurveHeight=121"})
     take_line(read, wrong);
   EXPECT_EQ(read, options);
   read.set(ItemClass::waits, true);
@@ -134,6 +135,11 @@ TEST_F(Model, HiddenLanesTakeNoRoom) {
   EXPECT_TRUE(has(RowKind::compute));
   EXPECT_LT(layout_rows(data(), options).height, before);
   options.view = {};
+  options.counters = {RowCounter::loss};
+  const float with_curve = layout_rows(data(), options).height;
+  options.view.curve_height += 50;
+  EXPECT_EQ(layout_rows(data(), options).height, with_curve + 50) << "one curve, of all ranks";
+  options.counters = {};
   options.view.lane_height = 30;
   EXPECT_GT(layout_rows(data(), options).height, before);
 }

@@ -93,6 +93,10 @@ TEST(Silences, AStoppedRankIsNoFailedOneUntilItsConnectionIsGone) {
   EXPECT_EQ(text_of(rank_end(store, store.ranks()[0])), "rank 0 is stopped");
   EXPECT_FALSE(first_failure(store));
   EXPECT_EQ(silence_now(store, 0)->begin_ns, 5'500'000'000);
+  row.last_ns = 6 * kOneSecond;
+  store.set_rank(row);
+  EXPECT_EQ(silence_now(store, 0)->begin_ns, 6 * kOneSecond) << "it lived at its last event";
+  row.last_ns = 0;
   row.connected = false;  // as in a recording that ends there
   store.set_rank(row);
   EXPECT_EQ(rank_end(store, store.ranks()[0]).how, RankEnd::How::stopped);

@@ -361,6 +361,47 @@ TEST(FindSpansOfOneRank, SealedIntoBlocksGiveTheSame) {
   EXPECT_EQ(counted(search, GroupBy::rank).groups().size(), 1U);
 }
 
+/// A module that holds twenty thousand others, in a phase: what is searched at once ends in the middle of it
+/// several times, and so do blocks.
+store::Store one_long_parent(std::size_t seal_after) {
+  constexpr std::int64_t kInside = 20'000;
+  constexpr auto kForward = static_cast<std::uint8_t>(ev::Phase::forward);
+  store::Store store;
+  store.seal_after(seal_after);
+  store::ChunkBuilder events;
+  events.compute(0, ev::EventKind::phase_begin, ev::kNoId, kForward);
+  events.compute(1, ev::EventKind::module_begin, 5);
+  for (std::int64_t i = 0; i < kInside; ++i) {
+    events.compute(10 * i + 10, ev::EventKind::module_begin, static_cast<std::uint32_t>(i % 3));
+    events.compute(10 * i + 14, ev::EventKind::module_end, static_cast<std::uint32_t>(i % 3));
+    if (i % 1000 != 999) continue;
+    store.ingest(events.chunk);
+    events = store::ChunkBuilder(0, events.chunk.sequence + 1);
+  }
+  events.compute(10 * kInside + 20, ev::EventKind::module_end, 5);
+  events.compute(10 * kInside + 30, ev::EventKind::phase_end, ev::kNoId, kForward);
+  store.ingest(events.chunk);
+  return store;
+}
+
+TEST(FindSpansOfALongParent, HaveItsNameInWhicheverPartTheyBegin) {
+  for (const std::size_t seal_after : {std::size_t{SIZE_MAX}, std::size_t{500}}) {
+    const store::Store store = one_long_parent(seal_after);
+    ASSERT_EQ(store.cuts({0, ev::StreamId::compute}).size() > 10, seal_after != SIZE_MAX);
+    // The range of the last one begins far behind the parent, in the middle of a child.
+    for (const SpanQuery& query :
+         {SpanQuery{}, SpanQuery{"\"module 1 forward\""}, SpanQuery{"", 150'012, 160'000}}) {
+      const SpanSearch search = searched(store, query);
+      std::map<std::string, std::size_t> of_parent;
+      for (const SpanHit& hit : search.lanes().front().hits)
+        if (hit.depth == 2) ++of_parent[hit.within == ev::kNoId ? "none" : search.name(hit.within)];
+      const std::size_t wanted = query == SpanQuery{} ? 20'000 : query.words.empty() ? 999 : 6'667;
+      EXPECT_EQ(of_parent, (std::map<std::string, std::size_t>{{"module 5 forward", wanted}}))
+          << query.words << " from " << query.begin_ns << ", sealed after " << seal_after;
+    }
+  }
+}
+
 TEST(FindSpansOfManyRanks, AreGroupedByRank) {
   store::SyntheticOptions options;
   options.world = 24;

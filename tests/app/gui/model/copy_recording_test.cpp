@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -222,6 +223,137 @@ TEST_F(Copy, ThatNothingAnswersLeavesTheFileThatWasThere) {
   EXPECT_NE(copy_.state().problem.find("nothing was written"), std::string::npos) << copy_.state().problem;
   store::RecordingInfo info;
   EXPECT_EQ(store::open_recording(file("copy.zscope"), &info).event_count(), 4 * kEventsPerStep);
+}
+
+/// A copy that a process of its own makes, so that it can be held while the run goes on. Made before threads
+/// are.
+class CopyElsewhere {
+ public:
+  struct Report {
+    std::uint64_t events = 0, missing_pieces = 0;
+    bool catching_up = false;
+  };
+  CopyElsewhere() {
+    if (::pipe(to_.data()) != 0 || ::pipe(from_.data()) != 0) return;
+    child_ = ::fork();
+    if (child_ != 0) {
+      ::close(std::exchange(to_[0], -1));
+      ::close(std::exchange(from_[1], -1));
+      return;
+    }
+    ::close(to_[1]);
+    make_copy();
+    ::_exit(0);
+  }
+  ~CopyElsewhere() {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    for (const int end : {to_[1], from_[0]})
+      if (end >= 0) ::close(end);
+  }
+  CopyElsewhere(const CopyElsewhere&) = delete;
+  CopyElsewhere& operator=(const CopyElsewhere&) = delete;
+  void start(const std::string& endpoint, const std::string& target) {
+    const std::string order = endpoint + "\n" + target + "\n";
+    EXPECT_EQ(::write(to_[1], order.data(), order.size()), static_cast<ssize_t>(order.size()));
+  }
+  [[nodiscard]] Report report() {
+    Report out;
+    EXPECT_EQ(::write(to_[1], "?", 1), 1);
+    EXPECT_EQ(::read(from_[0], &out, sizeof out), static_cast<ssize_t>(sizeof out));
+    return out;
+  }
+  void hold() const { ::kill(child_, SIGSTOP); }
+  void go_on() const { ::kill(child_, SIGCONT); }
+  /// Ends it. Returns CopyRecording::line().
+  [[nodiscard]] std::string end() {
+    ::close(std::exchange(to_[1], -1));
+    std::string line(4096, 0);
+    const ssize_t size = ::read(from_[0], line.data(), line.size());
+    line.resize(static_cast<std::size_t>(std::max<ssize_t>(0, size)));
+    return line;
+  }
+
+ private:
+  void make_copy() const {
+    std::string endpoint, target;
+    char one = 0;
+    for (std::string* word : {&endpoint, &target}) {
+      while (::read(to_[0], &one, 1) == 1 && one != '\n') *word += one;
+    }
+    CopyRecording copy;
+    copy.start({.endpoint = endpoint, .target = target});
+    while (::read(to_[0], &one, 1) == 1) {
+      const CopyRecording::State state = copy.state();
+      const Report report{state.events, state.missing_pieces, state.catching_up};
+      if (::write(from_[1], &report, sizeof report) != sizeof report) return;
+    }
+    copy.stop();
+    static_cast<void>(eventually([&] { return copy.state().done; }));
+    const std::string line = copy.line();
+    static_cast<void>(!::write(from_[1], line.data(), line.size()));
+  }
+  std::array<int, 2> to_{-1, -1}, from_{-1, -1};
+  pid_t child_ = 0;
+};
+
+/// The collector keeps the last four pieces of the run: what the copy has not taken by then is gone.
+TEST(CopyThatLags, SaysHowManyPiecesItMisses) {
+  CopyElsewhere copy;
+  collector::CollectorOptions options = collector::local();
+  options.view_log = {.memory_bytes = 1, .items = 4};
+  Collector collector(options);
+  Rank first(collector.publish_endpoint(), 0, 2), second(collector.publish_endpoint(), 1, 2);
+  collector::Viewer viewer(collector.publish_endpoint());
+  store::Store seen;
+  std::uint64_t pieces = 0;
+  // One after the other: of what arrives together the collector makes one piece.
+  const auto steps = [&](std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      for (Rank* rank : {&first, &second}) {
+        rank->step(static_cast<std::uint32_t>(pieces / 2));
+        rank->settle();
+        ++pieces;
+        ASSERT_TRUE(follow(viewer, seen, [&] { return seen.event_count() == pieces * kEventsPerStep; }));
+      }
+    }
+  };
+  steps(10);
+  const fs::path path = fs::temp_directory_path() / ("copy-lags-" + std::to_string(::getpid()) + ".zscope");
+  copy.start(collector.publish_endpoint(), path.string());
+  const auto missing_once_caught_up = [&] {
+    CopyElsewhere::Report seen_of_it;
+    EXPECT_TRUE(eventually([&] {
+      seen_of_it = copy.report();
+      return seen_of_it.events / kEventsPerStep + seen_of_it.missing_pieces == pieces &&
+             !seen_of_it.catching_up;
+    })) << seen_of_it.events
+        << " events, " << seen_of_it.missing_pieces << " pieces missing of " << pieces;
+    return seen_of_it.missing_pieces;
+  };
+  EXPECT_EQ(missing_once_caught_up(), 16U) << "gone before it began";
+  steps(5);
+  EXPECT_EQ(missing_once_caught_up(), 16U) << "it keeps up";
+  copy.hold();
+  steps(15);
+  copy.go_on();
+  // What was on its way to it when it was held comes as well.
+  const std::uint64_t missing = missing_once_caught_up();
+  EXPECT_GT(missing, 16U + 20U);
+  EXPECT_LE(missing, 16U + 26U);
+  const std::string line = copy.end();
+  EXPECT_NE(line.find(", without " + std::to_string(missing) + " pieces that the collector has dropped; "),
+            std::string::npos)
+      << line;
+  store::RecordingInfo info;
+  const store::Store copied = store::open_recording(path.string(), &info);
+  EXPECT_EQ(copied.event_count(), (pieces - missing) * kEventsPerStep);
+  EXPECT_FALSE(copied.gaps().empty()) << "they show as gaps in the lanes";
+  const auto texts = collector::all_texts(copied);
+  EXPECT_NE(texts.find("The collector did not have " + std::to_string(missing) + " pieces of it any more."),
+            std::string::npos)
+      << texts;
+  fs::remove(path);
 }
 
 /// A collector that can be killed, so that it does not say that it ends.
