@@ -136,7 +136,8 @@ struct Collector::State {
   void look_for_silence(RankSession& rank, double now);
   void begin_silence(RankSession& rank, double now);
   void end_silence(RankSession& rank, double now, store::SendsAgain how);
-  void note_silence_of_node(RankSession& rank, const std::string& text);
+  /// `incarnation`: of the process that the text is about.
+  void note_silence_of_node(RankSession& rank, std::uint64_t incarnation, const std::string& text);
   [[nodiscard]] static store::SendsAgain as_before(const RankSession& rank) noexcept {
     return rank.pid_seen ? store::SendsAgain::on_this_host : store::SendsAgain::on_another_host;
   }

@@ -232,7 +232,10 @@ void Collector::State::begin_silence(RankSession& rank, double now) {
 /// Of a rank that was silent, or whose control thread stood still for long enough to say so. A relayed one's
 /// node has said the rest.
 void Collector::State::end_silence(RankSession& rank, double now, store::SendsAgain how) {
-  if (!rank.row.connected || rank.row.finished) return;
+  if (!rank.row.connected || rank.row.finished) {
+    rank.silence_recorded_s.reset();
+    return;
+  }
   const double since_s = rank.silent_since_s.value_or(rank.silence_recorded_s.value_or(rank.last_control_s));
   const bool restarted = how == SendsAgain::restarted;
   // Another process comes up by itself, and a pause that goes on is not its own.
@@ -249,13 +252,18 @@ void Collector::State::end_silence(RankSession& rank, double now, store::SendsAg
 }
 
 /// A node may say that a rank is not silent before the hello of the process that ended the silence gets here:
-/// until a text ends it as well, that hello does.
-void Collector::State::note_silence_of_node(RankSession& rank, const std::string& text) {
+/// until a text ends it as well, that hello does. Where the hello was here first, the text is of a process
+/// that has been replaced, and the silence ends with it.
+void Collector::State::note_silence_of_node(RankSession& rank, std::uint64_t incarnation,
+                                            const std::string& text) {
   store::Message said;
   said.rank = rank.row.rank;
   said.text = text;
-  if (const auto silent_ns = store::silent_for(said))
+  if (const auto silent_ns = store::silent_for(said)) {
     rank.silence_recorded_s = now_s() - static_cast<double>(*silent_ns) * 1e-9;
+    if (rank.control_incarnation != 0 && rank.control_incarnation != incarnation)
+      end_silence(rank, now_s(), SendsAgain::restarted);
+  }
   if (store::says_sends_again(said)) rank.silence_recorded_s.reset();
 }
 

@@ -152,8 +152,8 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
     on_tables(rank, *tables, bytes);
   } else if (const auto* text = std::get_if<wire::Text>(&message.body)) {
-    if (rank.node_clock != nullptr) note_silence_of_node(rank, text->text);
     record_message(rank.row.rank, rank.on_our_clock(text->at_ns), text->severity, text->text);
+    if (rank.node_clock != nullptr) note_silence_of_node(rank, message.header.incarnation, text->text);
   } else if (const auto* name = std::get_if<wire::Name>(&message.body)) {
     if (rank.names.insert(name->id).second)
       record.recorder().name(rank.row.rank, *name);  // or sent again on request

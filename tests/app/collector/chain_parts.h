@@ -89,7 +89,12 @@ class Raw {
     send(control_, std::move(body), 0);
     header_ = own;
   }
-  void publish(std::uint64_t sequence, wire::Body body) { send(publish_, std::move(body), sequence); }
+  void publish(std::uint64_t sequence, wire::Body body, std::uint64_t process = 0) {
+    const wire::Header own = header_;
+    if (process != 0) header_.incarnation = process;
+    send(publish_, std::move(body), sequence);
+    header_ = own;
+  }
   /// Whether a command of this kind is among what has been sent to it since the last call.
   bool was_sent(wire::RankCommand::Kind kind) {
     const std::vector<wire::Body> sent = received();

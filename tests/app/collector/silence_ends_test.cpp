@@ -137,9 +137,10 @@ TEST(RelayedSilence, OfARestartedRankItEndsAlthoughItsNodeSaidSoFirst) {
   };
   greet({});
   hello(7);
-  node.publish(0, wire::Tables{tables_of(0, 1)});
-  node.publish(1, wire::Text{monotonic_now_ns(), instrumentation::Severity::warning,
-                             store::silent_message(0, 6.5, 0)});
+  node.publish(0, wire::Tables{tables_of(0, 1)}, 7);
+  node.publish(
+      1, wire::Text{monotonic_now_ns(), instrumentation::Severity::warning, store::silent_message(0, 6.5, 0)},
+      7);
   greet({{0, 1}});
   const auto lasting = [&] {
     const std::vector<store::Silence> silences = silences_in(top);
@@ -161,6 +162,36 @@ TEST(RelayedSilence, OfARestartedRankItEndsAlthoughItsNodeSaidSoFirst) {
   hello(9);  // another restart: of no silence
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(silences_in(top).size(), 1U);
+}
+
+/// The rank's next process said hello before the text about the one before it came: they come over different
+/// connections.
+TEST(RelayedSilence, OfAProcessThatHasBeenReplacedEndsWithItsText) {
+  Collector top(local());
+  Raw node(top.publish_endpoint(), 9);
+  node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, {}});
+  const auto hello = [&](std::uint64_t process) {
+    node.control(wire::Hello{1, 0, "elsewhere", clock_identity(), true}, 0, process);
+  };
+  hello(7);
+  node.publish(0, wire::Tables{tables_of(0, 1)}, 7);
+  ASSERT_TRUE(eventually([&] { return top.status().ranks_connected == 1 && top.status().messages == 1; }));
+  hello(8);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  node.publish(
+      1, wire::Text{monotonic_now_ns(), instrumentation::Severity::warning, store::silent_message(0, 6.5, 0)},
+      7);
+  EXPECT_TRUE(eventually([&] {
+    const std::vector<store::Silence> silences = silences_in(top);
+    return silences.size() == 1 && !silences[0].lasts();
+  }));
+  hello(9);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::size_t again = 0;
+  top.read([&](const store::Store& store) {
+    for (const store::Message& one : store.messages()) again += store::says_sends_again(one) ? 1 : 0;
+  });
+  EXPECT_EQ(again, 1U) << "the restart after it ends no silence";
 }
 
 /// The collector above has no connection to the rank: its node's collector says that it is silent.
