@@ -104,6 +104,13 @@ struct RunTables {
     slices.clear();
     param_groups.clear();
   }
+  /// Those of another rank of the run.
+  void take_lists(const RunTables& other) {
+    modules = other.modules;
+    params = other.params;
+    slices = other.slices;
+    param_groups = other.param_groups;
+  }
   friend bool operator==(const RunTables&, const RunTables&) = default;
 };
 

@@ -107,6 +107,7 @@ struct RecordingWriter::State {
   std::string error;
   WallClock wall_clock = WallClock::of_the_collector;
   TableRows table_rows;
+  std::optional<ev::RunTables> only_lists;  ///< while one rank's tables alone have them
   std::set<std::uint32_t> whole_tables;  ///< ranks whose row of `tables` has modules, parameters and slices
   std::uint64_t chunks = 0, events = 0;
   EarlyStop early_stop;
@@ -223,13 +224,19 @@ RecordingWriter::~RecordingWriter() {
 
 void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
   state_->guarded([&] {
-    // The lists are the same on every rank; two copies of them are enough to survive damage to one.
+    // The lists are the same on every rank; two copies of them are enough to survive damage to one. A
+    // collector hands its viewers one alone.
     ev::RunTables own = tables;
     std::set<std::uint32_t>& whole = state_->whole_tables;
     if (whole.size() >= kWholeTables && !whole.contains(rank)) {
       own.drop_lists();
+    } else if (own.modules.empty() && own.params.empty() && state_->only_lists && !whole.contains(rank)) {
+      own.take_lists(*state_->only_lists);
     }
-    if (!own.modules.empty()) whole.insert(rank);
+    if (!own.modules.empty()) {
+      whole.insert(rank);
+      state_->only_lists = whole.size() < kWholeTables ? std::optional(own) : std::nullopt;
+    }
     if (!tables.simulated && state_->wall_clock == WallClock::of_the_collector)
       write_wall_clock(*state_->database);
     const std::vector<std::byte> bytes = encode_tables(own);

@@ -98,6 +98,34 @@ TEST_F(RecordingTest, TablesAnswerSql) {
   sqlite3_close(db);
 }
 
+/// As a viewer has them of a live run: one rank's have the lists.
+TEST_F(RecordingTest, AnotherRankKeepsTheListsOfTheOneThatHasThem) {
+  const SyntheticRun run = make_synthetic_run({.world = 3});
+  {
+    RecordingWriter writer(file("copy.zscope"));
+    for (const ev::RunTables& tables : run.tables) {
+      ev::RunTables own = tables;
+      if (own.rank != 0) own.drop_lists();
+      writer.tables(own.rank, own);
+    }
+    Store store;
+    fill_store(store, run);
+    writer.finish(store);
+    ASSERT_EQ(writer.error(), "");
+  }
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(file("copy.zscope").c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, "UPDATE tables SET bytes = zeroblob(length(bytes)) WHERE rank = 0", nullptr,
+                         nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(db);
+  RecordingInfo info;
+  const Store read = open_recording(file("copy.zscope"), &info);
+  EXPECT_TRUE(mentions(info, "tables"));
+  EXPECT_EQ(read.tables().modules.size(), run.tables[0].modules.size());
+  EXPECT_EQ(read.tables().params.size(), run.tables[0].params.size());
+}
+
 TEST_F(RecordingTest, WriterRefusesWhatItMustNotDestroy) {
   std::ofstream(file("precious.txt")) << "do not lose me";
   EXPECT_THROW(RecordingWriter{file("precious.txt")}, std::runtime_error);
