@@ -281,7 +281,11 @@ std::string summary_text(const analysis::Summary& s) {
       return parts;
     };
     line("critical path",
-         fmt::format("{} ms a step, mean of {}", list(s.critical_path->ms_per_step), s.critical_path->steps));
+         fmt::format("{} ms a step, mean of {}{}", list(s.critical_path->ms_per_step), s.critical_path->steps,
+                     s.critical_path->steps == s.steps_measured ? ""
+                     : s.critical_path->gain_ms_per_step.empty()
+                         ? fmt::format(" of {}: those of which it is known", s.steps_measured)
+                         : fmt::format(" of {}: those that could be replayed", s.steps_measured)));
     if (!s.critical_path->gain_ms_per_step.empty())
       line("", fmt::format("without one of them a step would be shorter by: {} ms",
                            list(s.critical_path->gain_ms_per_step)));

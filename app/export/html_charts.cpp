@@ -156,10 +156,12 @@ std::string critical_path_html(const analysis::Summary& summary) {
   return "<div class=rows>" + bar_row(fmt::format("{:.2f} ms", sum), parts, "") + "</div>" +
          scrolling(table + "</table>", "critical path by part") +
          fmt::format(
-             "<p>Mean of {} steps. Gain: by how much a step would be shorter if the part took no time on any "
+             "<p>Mean of {} {}. Gain: by how much a step would be shorter if the part took no time on any "
              "rank, by a "
              "replay of the steps without it.</p>",
-             summary.critical_path->steps);
+             summary.critical_path->steps,
+             summary.critical_path->gain_ms_per_step.empty() ? "steps, none of which could be replayed"
+                                                             : "steps that could be replayed");
 }
 
 namespace {

@@ -63,7 +63,8 @@ CREATE TABLE SHARDSCOPE_PARAMS(id INTEGER PRIMARY KEY, name TEXT, dtype TEXT, el
 CREATE TABLE SHARDSCOPE_PARAM_STATUS(rank INTEGER, at INTEGER, param INTEGER, status TEXT, cause TEXT,
   module INTEGER, gather INTEGER);
 CREATE TABLE SHARDSCOPE_COLLECTIVES(rank INTEGER, sequence INTEGER, op TEXT, start INTEGER, end INTEGER,
-  allRanksArrived INTEGER, elems INTEGER, bytes INTEGER, holds TEXT, groupRanks TEXT, numberInGroup INTEGER);
+  allRanksArrived INTEGER, elems INTEGER, bytes INTEGER, holds TEXT, groupName TEXT,
+  groupRanks TEXT, numberInGroup INTEGER);
 CREATE TABLE SHARDSCOPE_PAUSES(rank INTEGER, start INTEGER, end INTEGER);
 CREATE TABLE SHARDSCOPE_RANKS(rank INTEGER PRIMARY KEY, host TEXT, lastEvent INTEGER, state TEXT, exitMessage TEXT);
 CREATE TABLE SHARDSCOPE_MEMORY(rank INTEGER, at INTEGER, pool TEXT, category TEXT, deltaBytes INTEGER,
@@ -119,7 +120,7 @@ class Tables {
     kernel_ = db_.prepare("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?7)");
     copy_ = db_.prepare("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES(?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)");
     collective_ = db_.prepare(
-        "INSERT INTO SHARDSCOPE_COLLECTIVES VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
+        "INSERT INTO SHARDSCOPE_COLLECTIVES VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
     std::uint32_t rank = ev::kNoId;
     for (const store::LaneId lane : store_.lanes()) {
       if (!part_.has_rank(lane.rank)) continue;
@@ -243,12 +244,14 @@ class Tables {
       bind_where(collective_, 6, s.mark_ns, s.mark_ns != 0);
       collective_.bind(7, fields.elems).bind(8, fields.bytes);
       const ev::GroupInfo* const group = analysis::group_of(store_, lane.rank, s);
-      if (group == nullptr) {
-        collective_.bind(10, store::StepRow::NAN_).bind(11, std::int64_t{fields.sequence});
+      const bool of_all = fields.code.group() == ev::kNoId;  // numbered with those of all ranks
+      if (group != nullptr) {
+        collective_.bind(10, group->name).bind(11, fmt::format("{}", fmt::join(group->ranks, ",")));
       } else {
-        collective_.bind(10, fmt::format("{}", fmt::join(group->ranks, ",")));
-        collective_.bind(11, std::int64_t{ev::number_in_group(fields.sequence)});
+        collective_.bind(10, store::StepRow::NAN_).bind(11, store::StepRow::NAN_);
       }
+      bind_where(collective_, 12, of_all ? fields.sequence : ev::number_in_group(fields.sequence),
+                 of_all || group != nullptr);
       collective_.run();
     }
     if (s.kind == ev::EventKind::transfer_begin && walked.is_work) {

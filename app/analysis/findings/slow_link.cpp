@@ -180,7 +180,7 @@ std::optional<Exposed> most_exposed(const Facts& facts, const std::vector<const 
     for (const StepDigest* const step : steps) {
       if (by_host) break;
       const auto own = std::ranges::find(step->ranks, one.rank, &RankStep::rank);
-      if (own == step->ranks.end()) continue;
+      if (own == step->ranks.end() || own->recorded.events_missing) continue;
       const auto exposed = exposed_ns(facts.store, *own, ranks, slow);
       if (!exposed) continue;
       ns += static_cast<double>(*exposed);
@@ -255,11 +255,12 @@ void slow_links(const Facts& facts, Found& found) {
   finding.title = "The link " + ranks_text(*worst->ranks) + " is slow";
   finding.evidence = fmt::format(
       "It moves {:.3g} GB/s (busbw), others that move the same {:.3g} GB/s (median of {} {}). By steps it "
-      "takes {:.1f} to {:.1f} ms longer ({:.4g} %), {:.1f} ms as a mean, counted from when the last rank had "
+      "takes {:.1f} to {:.1f} ms longer (95 % for all {} groups together), {:.1f} ms as a mean, counted from "
+      "when the last rank had "
       "come; at most {} of it are exposed on rank {}.",
       worst->slow->bus_bytes / worst->slow->ns, worst->slow->bus_bytes / worst->slow->usual_ns,
       worst->slow->others, worst->slow->others == 1 ? "group" : "groups", worst->excess.low,
-      worst->excess.high, 100 * confidence, worst->excess.middle, of_step(facts, cost), rank);
+      worst->excess.high, groups.size(), worst->excess.middle, of_step(facts, cost), rank);
   finding.next_step =
       "Look at what connects these ranks (cable, switch port, NIC, PCIe slot, a link that fell back to a "
       "lower rate; within a host, whether all its ranks are connected alike) and at who else uses it; no "

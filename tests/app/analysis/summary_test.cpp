@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -33,6 +34,38 @@ TEST(Summary, FirstStepIsWarmUpAndMissingFiguresAreMissing) {
   EXPECT_TRUE(json["loss"][0].is_null());
   EXPECT_TRUE(json["tokens_per_s"].is_null());
   EXPECT_TRUE(json["memory_model"]["measured_bytes_per_rank"].is_null());
+}
+
+/// The clocks of the ranks contradict each other in one step of four: it is in neither mean, so that no part
+/// gains more than it takes.
+TEST(Summary, GainsAndPartsOfThePathAreOfTheSameSteps) {
+  constexpr std::int64_t kUnit = 100'000;
+  RunBuilder run(2);
+  for (std::uint32_t step = 0; step < 5; ++step) {
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      const std::int64_t at = step * 20 * kUnit;
+      const bool swapped = step == 3 && rank == 1;
+      const auto gathers = [&](std::uint32_t number, std::int64_t begin, std::int64_t end) {
+        run.span(rank, at + begin * kUnit, at + end * kUnit, EventKind::collective_begin, StreamId::gather,
+                 2 * step + number, 0, kGatherOp, 1000, 4000);
+      };
+      run.span(rank, at, at + 10 * kUnit, EventKind::step_begin, StreamId::host, step);
+      run.span(rank, at, at + kUnit, EventKind::module_begin, StreamId::compute, 1, step);
+      gathers(swapped ? 1 : 0, 1, 3);
+      gathers(swapped ? 0 : 1, 9, 10);
+    }
+  }
+  const Summary s = summarize(run.build());
+  EXPECT_EQ(s.steps_measured, 4U);
+  ASSERT_TRUE(s.critical_path);
+  EXPECT_EQ(s.critical_path->steps, 3U);
+  const auto& parts = s.critical_path->ms_per_step;
+  ASSERT_FALSE(s.critical_path->gain_ms_per_step.empty());
+  for (const auto& [part, gain] : s.critical_path->gain_ms_per_step) {
+    const auto own = std::ranges::find(parts, part, [](const auto& one) { return one.first; });
+    ASSERT_NE(own, parts.end()) << part;
+    EXPECT_LE(gain, own->second) << part;
+  }
 }
 
 /// A stage-3 run of two ranks on two nodes, with these settings.

@@ -194,6 +194,7 @@ TEST_F(PartOfTables, CollectivesOfGroupsAreNamedByTheirRanks) {
       in("SELECT count(*) FROM (SELECT DISTINCT groupRanks, numberInGroup FROM SHARDSCOPE_COLLECTIVES)"), 4);
   EXPECT_EQ(in("SELECT count(*) FROM SHARDSCOPE_COLLECTIVES WHERE groupRanks = '2,3' AND numberInGroup = 1"),
             2);
+  EXPECT_EQ(in("SELECT count(*) FROM SHARDSCOPE_COLLECTIVES WHERE groupName = 'pair'"), 8);
   EXPECT_EQ(in("SELECT count(DISTINCT sequence) FROM SHARDSCOPE_COLLECTIVES"), 2);
 }
 
