@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "app/collector/collector_state.h"
+#include "app/collector/item_log.h"
 #include "app/collector/now.h"
 #include "app/store/control_text.h"
 
@@ -44,6 +45,14 @@ std::unique_ptr<LocalKeys> local_keys_of(const CollectorOptions& options) {
                                      options.insecure ? LocalKeys::Wanted::nothing : LocalKeys::Wanted::keys);
 }
 
+ItemLog::Limits log_limits(std::uint64_t bytes) {
+  ItemLog::Limits limits;
+  if (bytes == 0) return limits;
+  limits.memory_bytes = std::min<std::uint64_t>(limits.memory_bytes, bytes / 2);
+  limits.file_bytes = bytes - limits.memory_bytes;
+  return limits;
+}
+
 }  // namespace
 
 Collector::State::State(CollectorOptions o)
@@ -52,7 +61,7 @@ Collector::State::State(CollectorOptions o)
       sockets(local_keys ? local_keys->key() : instrumentation::collector_key(options.keys)),
       identity(options.run_id),
       pauses(options.lease_s),
-      sink(options.record_path),
+      sink(options.record_path, log_limits(options.view_log_bytes)),
       clock_id(options.clock_id.empty() ? instrumentation::clock_identity() : options.clock_id),
       host(host_name()) {
   header.incarnation = instrumentation::random_id();

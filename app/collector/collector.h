@@ -42,6 +42,9 @@ struct CollectorOptions {
   /// steps and watermarks of memory.
   std::size_t intake_bytes = 64U << 20;
   ViewerLimits viewers;
+  /// Of the run that viewers can fetch, in memory and in a temporary file together; older items are
+  /// forgotten. 0: as much as ItemLog::Limits has.
+  std::uint64_t view_log_bytes = 0;
 };
 
 /// What a collector's memory stays below, whatever its ranks send and however slow its disk, its viewers and

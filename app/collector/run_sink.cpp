@@ -19,9 +19,10 @@ std::vector<std::uint8_t> bytes_of(const wire::Header& from, wire::Tables tables
 }
 }  // namespace
 
-RunSink::RunSink(const std::string& record_path)
-    : log_(record_path.empty() ? std::string()
-                               : std::filesystem::absolute(record_path).parent_path().string()),
+RunSink::RunSink(const std::string& record_path, ItemLog::Limits view_log)
+    : log_(
+          record_path.empty() ? std::string() : std::filesystem::absolute(record_path).parent_path().string(),
+          view_log),
       held_([this](const store::Chunk& chunk, std::span<const std::byte> encoded) {
         if (encoded.empty()) {
           recording_->append(chunk);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "app/collector/held_chunks.h"
+#include "app/collector/item_log.h"
 #include "app/collector/view_log.h"
 #include "app/store/chunk.h"
 #include "app/store/recording.h"
@@ -26,7 +27,7 @@ namespace wire = instrumentation::wire;
 class RunSink {
  public:
   /// `record_path`: beside it the log's temporary file is made; empty: there will be no recording.
-  explicit RunSink(const std::string& record_path);
+  explicit RunSink(const std::string& record_path, ItemLog::Limits view_log = {});
   /// Throws what store::RecordingWriter throws.
   void open_recording(const std::string& path, const store::Retention& retention = {},
                       const instrumentation::HostClock& clock = {});

@@ -17,7 +17,7 @@ namespace shardscope::collector {
 class ViewLog {
  public:
   /// `folder`: for the log's temporary file.
-  explicit ViewLog(std::string folder) : log_(std::move(folder)) {}
+  explicit ViewLog(std::string folder, ItemLog::Limits limits = {}) : log_(std::move(folder), limits) {}
 
   void append(instrumentation::wire::ViewItem item);
   /// Tables replace those of their rank for viewers to come; sent again unchanged they are left out. Returns

@@ -34,7 +34,10 @@ constexpr double kLost_s = 3;
 /// Decoded but not yet taken by poll(): beyond this, nothing more is asked for.
 constexpr std::size_t kWaitingBytes = 64U << 20;
 
-struct Reset {};  ///< another collector answers: what was shown belongs to the one before
+/// Another collector answers: what was shown belongs to the one before.
+struct Reset {
+  ViewTraffic before;
+};
 struct NamedId {
   std::uint32_t rank = 0, id = 0;
   std::string name;
@@ -82,9 +85,7 @@ struct Viewer::State {
   // Shared.
   mutable std::mutex mutex;
   std::deque<Item> items;
-  std::size_t waiting = 0;                       ///< bytes in `items`
-  std::uint64_t received = 0;                    ///< bytes, of all replies
-  std::uint64_t items_behind = 0;                ///< by the last reply
+  ViewTraffic traffic;                           ///< its waiting_bytes: in `items`
   std::map<std::uint32_t, store::RankRow> rows;  ///< changed since the last poll
   ControlState control;
   bool control_changed = false;
@@ -174,7 +175,7 @@ void Viewer::State::ask(double now) {
   bool full = false;
   {
     const std::lock_guard lock(mutex);
-    full = waiting > kWaitingBytes;
+    full = traffic.waiting_bytes > kWaitingBytes;
   }
   if ((!asked || now - asked_s > kAskAgain_s) && !full) {
     cursor.want_items = true;
@@ -202,7 +203,7 @@ void Viewer::State::run() {
     ask(now);
     if (last_message_s > 0 && now - last_message_s > kLost_s) {
       const std::lock_guard lock(mutex);
-      if (link != Link::ended && waiting <= kWaitingBytes) link = Link::lost;
+      if (link != Link::ended && traffic.waiting_bytes <= kWaitingBytes) link = Link::lost;
     }
     std::array<zmq::pollitem_t, 2> poll{
         {{socket.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, outgoing.fd(), ZMQ_POLLIN, 0}}};
@@ -216,7 +217,7 @@ void Viewer::State::run() {
     while (socket.recv(message, zmq::recv_flags::dontwait)) {
       {
         const std::lock_guard lock(mutex);
-        received += message.size();
+        traffic.bytes += message.size();
       }
       wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::collector_view);
       if (!decoded.message) {
@@ -240,9 +241,17 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
   std::vector<Item> fresh;
   const bool anew = cursor.log != reply.log;
   if (anew) {
-    if (cursor.log != 0) fresh.emplace_back(Reset{});
-    cursor.log = reply.log;
+    if (cursor.log != 0) {
+      const std::lock_guard lock(mutex);
+      fresh.emplace_back(Reset{traffic});
+    }
+    cursor = {.log = reply.log};
   }
+  std::uint64_t missing = 0, damaged = 0;
+  // A reply with tables and names alone does not pass over anything yet.
+  if (reply.cursor >= reply.begin_cursor)
+    missing = reply.begin_cursor - std::min(cursor.cursor, reply.begin_cursor);
+  const bool begin_missing = missing > 0 && cursor.cursor == 0;
   for (wire::ViewItem& item : reply.items) {
     switch (item.kind) {
       case wire::ViewItem::Kind::chunk:
@@ -252,6 +261,7 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
               {}});
           if (observer != nullptr) std::get<ArrivedChunk>(fresh.back()).encoded = std::move(item.data);
         } catch (const std::exception& error) {
+          ++damaged;
           fresh.emplace_back(
               store::Message{0, item.rank, instrumentation::Severity::error,
                              std::string("a piece of the run was damaged on the way: ") + error.what()});
@@ -262,6 +272,7 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
         if (tables.message && std::holds_alternative<wire::Tables>(tables.message->body)) {
           fresh.emplace_back(std::get<wire::Tables>(std::move(tables.message->body)).tables);
         } else {
+          ++damaged;
           fresh.emplace_back(store::Message{0, item.rank, instrumentation::Severity::error,
                                             "tables of a rank were damaged on the way: " + tables.why});
         }
@@ -282,7 +293,7 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
 
   const std::lock_guard lock(mutex);
   for (Item& item : fresh) {
-    waiting += size_of(item);
+    traffic.waiting_bytes += size_of(item);
     items.push_back(std::move(item));
   }
   for (wire::RankState& state : reply.ranks) {
@@ -311,7 +322,11 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
   control.note = reply.note;
   control_changed = control_changed || before.pausing != control.pausing || before.paused != control.paused ||
                     before.gate != control.gate || before.note != control.note;
-  items_behind = reply.end_cursor - std::min(reply.cursor, reply.end_cursor);
+  if (anew) traffic = {.bytes = traffic.bytes, .waiting_bytes = traffic.waiting_bytes};
+  traffic.from_begin = (anew || traffic.from_begin) && !begin_missing;
+  traffic.items_behind = reply.end_cursor - std::min(reply.cursor, reply.end_cursor);
+  traffic.items_missing += missing;
+  traffic.items_damaged += damaged;
   const Link before_reply = link;
   link = reply.cursor < reply.end_cursor ? Link::catching_up : (reply.finished ? Link::ended : Link::live);
   if (link == Link::catching_up || before_reply == Link::connecting || before_reply == Link::lost || anew)
@@ -334,7 +349,9 @@ void Viewer::State::apply(Item& item, store::Store& store) {
     if (observer != nullptr) observer->name(name->rank, name->id, name->name);
     store.add_name(name->rank, name->id, std::move(name->name));
   } else {
-    if (observer != nullptr) observer->another_run();
+    ViewTraffic before = std::get<Reset>(item).before;
+    before.waiting_bytes = 0;
+    if (observer != nullptr) observer->another_run(before);
     store::Store fresh;
     if (store.bounds()) fresh.bound(*store.bounds());
     store = std::move(fresh);
@@ -362,8 +379,9 @@ bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
       item = std::move(s.items.front());
       s.items.pop_front();
       const std::size_t bytes = size_of(item);
-      if (s.waiting > kWaitingBytes && s.waiting - bytes <= kWaitingBytes) s.outgoing.signal();
-      s.waiting -= bytes;
+      std::size_t& waiting = s.traffic.waiting_bytes;
+      if (waiting > kWaitingBytes && waiting - bytes <= kWaitingBytes) s.outgoing.signal();
+      waiting -= bytes;
     }
     changed = true;
     s.apply(item, store);
@@ -414,7 +432,7 @@ void Viewer::keep(const std::string& kind, std::int64_t at_ns, const std::string
 
 Viewer::Traffic Viewer::traffic() const {
   const std::lock_guard lock(state_->mutex);
-  return {state_->received, state_->waiting, state_->items_behind};
+  return state_->traffic;
 }
 
 ControlState Viewer::control() const {
