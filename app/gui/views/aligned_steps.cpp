@@ -25,6 +25,16 @@ std::pair<const store::StepRow*, const store::StepRow*> step_of_both(const AppSt
   return {&a, &*b};
 }
 
+/// Of the lane that align_steps() looks at.
+std::uint64_t spans_in(const store::Store& store, const store::StepRow& step) {
+  if (store.ranks().empty()) return 0;
+  const store::LaneId lane{store.ranks().front().rank, ev::StreamId::compute};
+  std::uint64_t out = 0;
+  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth)
+    out += store.span_count(lane, depth, step.begin_ns, step.end_ns);
+  return out;
+}
+
 }  // namespace
 
 bool AlignedSteps::can_draw(const AppState& app) { return step_of_both(app).second != nullptr; }
@@ -32,11 +42,17 @@ bool AlignedSteps::can_draw(const AppState& app) { return step_of_both(app).seco
 const std::vector<AlignedPart>& AlignedSteps::parts(const AppState& app, const store::StepRow& a,
                                                     const store::StepRow& b) {
   const store::Store &store_a = app.run->store(), &store_b = app.other->store();
-  const Of of{
-      app.run->number(), app.other->number(), store_a.revision(), store_b.revision(), a.step, b.step, align_};
+  const Of of{app.run->number(),
+              app.other->number(),
+              spans_in(store_a, a),
+              spans_in(store_b, b),
+              {a.begin_ns, a.end_ns},
+              {b.begin_ns, b.end_ns},
+              align_};
   if (of_ != of) {
     of_ = of;
-    parts_ = align_steps(store_a, a, store_b, b, align_);
+    why_not_.clear();
+    parts_ = align_steps(store_a, a, store_b, b, align_, &why_not_);
   }
   return parts_;
 }
@@ -50,12 +66,12 @@ void AlignedSteps::draw(Context& ctx, Rect room) {
   Rect choice{room.x, room.y + 6, room.w, 20};
   align_ = static_cast<AlignBy>(
       ctx.choice_right(choice, {"by step", "by phase", "by module"}, static_cast<int>(align_)));
-  ctx.section(room, "Step " + std::to_string(a.step) + " of both, " +
-                        (align_ == AlignBy::step    ? "from its begin"
-                         : align_ == AlignBy::phase ? "each phase from its begin"
-                                                    : "each module from its begin") +
-                        ", on one scale");
   const std::vector<AlignedPart>& parts = this->parts(app, a, b);
+  ctx.section(room, "Step " + std::to_string(a.step) + " of both, " +
+                        (align_ == AlignBy::step || !why_not_.empty() ? "from its begin"
+                         : align_ == AlignBy::phase                   ? "each phase from its begin"
+                                                                      : "each module from its begin") +
+                        ", on one scale" + (why_not_.empty() ? "" : ": " + why_not_));
   if (parts.empty()) return;
   const Rect ruler = room.take_bottom(16);
   const float gutter = 84;
@@ -92,7 +108,7 @@ void AlignedSteps::draw(Context& ctx, Rect room) {
 void AlignedSteps::marks(Context& ctx, const std::vector<AlignedPart>& parts, const TimeScale& scale,
                          const Rect& lanes, const Rect& ruler) const {
   const Palette& c = ctx.colors();
-  if (align_ == AlignBy::step) {
+  if (align_ == AlignBy::step || !why_not_.empty()) {
     for (const Tick& tick : time_ticks(scale, 90)) {
       ctx.canvas.text(scale.x_of(tick.at_ns) + 3, ruler.y + 1, tick.label, c.muted, Font::mono_small);
       ctx.canvas.vertical(scale.x_of(tick.at_ns), lanes.y, lanes.h, c.line, 0.7F);

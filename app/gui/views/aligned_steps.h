@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "app/gui/model/aligned_phases.h"
@@ -30,15 +31,17 @@ class AlignedSteps {
                                         const store::StepRow& b);
 
   AlignBy align_ = AlignBy::step;
-  /// What parts_ is of: runs (Session::number()), their stores' revisions, steps.
+  /// What parts_ is of: runs (Session::number()), spans that the step has in each, its times. A live run has
+  /// more events with every frame, and an ended step none.
   struct Of {
-    std::uint64_t run_a = 0, run_b = 0, revision_a = 0, revision_b = 0;
-    std::uint32_t step_a = 0, step_b = 0;
+    std::uint64_t run_a = 0, run_b = 0, spans_a = 0, spans_b = 0;
+    TimeRange step_a, step_b;
     AlignBy align = AlignBy::step;
     friend bool operator==(const Of&, const Of&) = default;
   };
   std::optional<Of> of_;
   std::vector<AlignedPart> parts_;
+  std::string why_not_;  ///< nothing of parts_ is aligned
 };
 
 }  // namespace shardscope::gui
