@@ -71,7 +71,7 @@ void AlignedSteps::draw(Context& ctx, Rect room) {
                         (align_ == AlignBy::step || !why_not_.empty() ? "from its begin"
                          : align_ == AlignBy::phase                   ? "each phase from its begin"
                                                                       : "each module from its begin") +
-                        ", on one scale" + (why_not_.empty() ? "" : ": " + why_not_));
+                        ", on one scale" + (why_not_.empty() ? "" : "; not aligned: " + why_not_));
   if (parts.empty()) return;
   const Rect ruler = room.take_bottom(16);
   const float gutter = 84;
