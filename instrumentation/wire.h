@@ -191,7 +191,8 @@ struct ViewReply {
   std::string note;
   std::vector<RankState> ranks;
   std::vector<ViewItem> items;
-  std::uint64_t receipt = 0;  ///< random: a poll that has it comes from a viewer that has this reply
+  std::uint64_t receipt = 0;       ///< random: a poll that has it comes from a viewer that has this reply
+  std::uint64_t begin_cursor = 0;  ///< first item of the log that is still kept
 };
 
 using Body = std::variant<Batch, Tables, Text, Name, Finish, Hello, Ping, Pong, RankCommand, Prepared,

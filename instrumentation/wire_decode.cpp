@@ -363,6 +363,7 @@ ViewReply reply_of(const fb::ViewReply& v) {
     }
   }
   out.receipt = v.receipt();
+  out.begin_cursor = v.begin_cursor();
   return out;
 }
 

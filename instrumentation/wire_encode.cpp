@@ -261,7 +261,7 @@ struct Encode {
     const auto item_vector = b.CreateVector(items);
     return fb::CreateViewReply(b, m.log, m.static_cursor, m.cursor, m.end_cursor, m.rank_revision, m.finished,
                                m.exit_code, m.pausing, m.paused, m.gate, m.lease_left_s, note, rank_vector,
-                               item_vector, m.receipt)
+                               item_vector, m.receipt, m.begin_cursor)
         .Union();
   }
 };

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "app/collector/collector_state.h"
+#include "app/collector/item_log.h"
 #include "app/collector/now.h"
 #include "app/store/control_text.h"
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "app/collector/held_chunks.h"
+#include "app/collector/item_log.h"
 #include "app/collector/view_log.h"
 #include "app/store/chunk.h"
 #include "app/store/recording.h"

@@ -56,9 +56,9 @@ void ViewLog::read(std::uint64_t static_cursor, std::uint64_t cursor, std::size_
       ViewItem note;
       note.kind = ViewItem::Kind::message;
       note.severity = instrumentation::Severity::warning;
-      note.text = "the first " + std::to_string(log_.begin() - next) +
-                  " pieces of this run are no longer kept by the collector; the recorder's file, if "
-                  "there is one, has them";
+      note.text = (next == 0 ? "the first " : "") + std::to_string(log_.begin() - next) +
+                  " pieces of this run (chunks of events, and messages) are no longer kept by the collector; "
+                  "the recorder's file, if there is one, may have them";
       reply.items.push_back(std::move(note));
       next = log_.begin();
     }
@@ -69,6 +69,7 @@ void ViewLog::read(std::uint64_t static_cursor, std::uint64_t cursor, std::size_
   }
   reply.static_cursor = fixed;
   reply.cursor = next;
+  reply.begin_cursor = log_.begin();
   reply.end_cursor = log_.end();
 }
 

@@ -11,34 +11,36 @@ namespace {
 
 namespace wire = instrumentation::wire;
 
-ViewedItem viewed_chunk(wire::ViewItem item, KeepEncoded encoded) {
+ViewedItem viewed_chunk(wire::ViewItem item, KeepEncoded encoded, std::uint64_t& damaged) {
   try {
     ArrivedChunk out{
         store::Chunk::decode(reinterpret_cast<const std::byte*>(item.data.data()), item.data.size()), {}};
     if (encoded == KeepEncoded::yes) out.encoded = std::move(item.data);
     return out;
   } catch (const std::exception& error) {
+    ++damaged;
     return store::Message{0, item.rank, instrumentation::Severity::error,
                           std::string("a piece of the run was damaged on the way: ") + error.what()};
   }
 }
 
-ViewedItem viewed_tables(const wire::ViewItem& item) {
+ViewedItem viewed_tables(const wire::ViewItem& item, std::uint64_t& damaged) {
   wire::Decoded tables = wire::decode(item.data.data(), item.data.size(), wire::From::rank_publish);
   if (tables.message && std::holds_alternative<wire::Tables>(tables.message->body))
     return std::get<wire::Tables>(std::move(tables.message->body)).tables;
+  ++damaged;
   return store::Message{0, item.rank, instrumentation::Severity::error,
                         "tables of a rank were damaged on the way: " + tables.why};
 }
 
 }  // namespace
 
-ViewedItem viewed_item(wire::ViewItem item, KeepEncoded encoded) {
+ViewedItem viewed_item(wire::ViewItem item, KeepEncoded encoded, std::uint64_t& damaged) {
   switch (item.kind) {
     case wire::ViewItem::Kind::chunk:
-      return viewed_chunk(std::move(item), encoded);
+      return viewed_chunk(std::move(item), encoded, damaged);
     case wire::ViewItem::Kind::tables:
-      return viewed_tables(item);
+      return viewed_tables(item, damaged);
     case wire::ViewItem::Kind::name:
       return NamedId{item.rank, item.id, std::move(item.text)};
     case wire::ViewItem::Kind::message:
@@ -87,7 +89,9 @@ void hand_over(ViewedItem& item, store::Store& store, ViewObserver* observer) {
     if (observer != nullptr) observer->name(name->rank, name->id, name->name);
     store.add_name(name->rank, name->id, std::move(name->name));
   } else {
-    if (observer != nullptr) observer->another_run();
+    ViewTraffic before = std::get<AnotherRun>(item).before;
+    before.waiting_bytes = 0;
+    if (observer != nullptr) observer->another_run(before);
     store::Store fresh;
     if (store.bounds()) fresh.bound(*store.bounds());
     store = std::move(fresh);

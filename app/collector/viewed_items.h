@@ -16,7 +16,10 @@
 
 namespace shardscope::collector {
 
-struct AnotherRun {};  ///< another collector answers: what was shown belongs to the one before
+/// Another collector answers: what was shown belongs to the one before.
+struct AnotherRun {
+  ViewTraffic before;
+};
 struct NamedId {
   std::uint32_t rank = 0, id = 0;
   std::string name;
@@ -29,8 +32,9 @@ using ViewedItem =
     std::variant<AnotherRun, ArrivedChunk, instrumentation::RunTables, store::Message, NamedId>;
 enum class KeepEncoded : std::uint8_t { no, yes };
 
-/// One that is damaged comes as a message that says so.
-[[nodiscard]] ViewedItem viewed_item(instrumentation::wire::ViewItem item, KeepEncoded encoded);
+/// One that is damaged comes as a message that says so, and is counted in `damaged`.
+[[nodiscard]] ViewedItem viewed_item(instrumentation::wire::ViewItem item, KeepEncoded encoded,
+                                     std::uint64_t& damaged);
 [[nodiscard]] store::RankRow viewed_row(instrumentation::wire::RankState state);
 /// Bytes that it takes until it is handed over, about.
 [[nodiscard]] std::size_t size_of(const ViewedItem& item);

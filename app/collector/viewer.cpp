@@ -64,9 +64,7 @@ struct Viewer::State {
   // Shared.
   mutable std::mutex mutex;
   std::deque<ViewedItem> items;
-  std::size_t waiting = 0;                       ///< bytes in `items`
-  std::uint64_t received = 0;                    ///< bytes, of all replies
-  std::uint64_t items_behind = 0;                ///< by the last reply
+  ViewTraffic traffic;                           ///< its waiting_bytes: in `items`
   std::map<std::uint32_t, store::RankRow> rows;  ///< changed since the last poll
   ControlState control;
   bool control_changed = false;
@@ -155,7 +153,7 @@ void Viewer::State::ask(double now) {
   bool full = false;
   {
     const std::lock_guard lock(mutex);
-    full = waiting > kWaitingBytes;
+    full = traffic.waiting_bytes > kWaitingBytes;
   }
   if ((!asked || now - asked_s > kAskAgain_s) && !full) {
     cursor.want_items = true;
@@ -183,7 +181,7 @@ void Viewer::State::run() {
     ask(now);
     if (last_message_s > 0 && now - last_message_s > kLost_s) {
       const std::lock_guard lock(mutex);
-      if (link != Link::ended && waiting <= kWaitingBytes) link = Link::lost;
+      if (link != Link::ended && traffic.waiting_bytes <= kWaitingBytes) link = Link::lost;
     }
     std::array<zmq::pollitem_t, 2> poll{
         {{socket.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, outgoing.fd(), ZMQ_POLLIN, 0}}};
@@ -197,7 +195,7 @@ void Viewer::State::run() {
     while (socket.recv(message, zmq::recv_flags::dontwait)) {
       {
         const std::lock_guard lock(mutex);
-        received += message.size();
+        traffic.bytes += message.size();
       }
       wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::collector_view);
       if (!decoded.message) {
@@ -221,11 +219,20 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
   std::vector<ViewedItem> fresh;
   const bool anew = cursor.log != reply.log;
   if (anew) {
-    if (cursor.log != 0) fresh.emplace_back(AnotherRun{});
-    cursor.log = reply.log;
+    if (cursor.log != 0) {
+      const std::lock_guard lock(mutex);
+      fresh.emplace_back(AnotherRun{traffic});
+    }
+    cursor = {.log = reply.log};
   }
+  std::uint64_t missing = 0, damaged = 0;
+  // A reply with tables and names alone does not pass over anything yet.
+  if (reply.cursor >= reply.begin_cursor)
+    missing = reply.begin_cursor - std::min(cursor.cursor, reply.begin_cursor);
+  const bool begin_missing = missing > 0 && cursor.cursor == 0;
   const auto encoded = observer != nullptr ? KeepEncoded::yes : KeepEncoded::no;
-  for (wire::ViewItem& item : reply.items) fresh.push_back(viewed_item(std::move(item), encoded));
+  for (wire::ViewItem& item : reply.items)
+    fresh.push_back(viewed_item(std::move(item), encoded, damaged));
   cursor.static_cursor = reply.static_cursor;
   cursor.cursor = reply.cursor;
   cursor.rank_revision = reply.rank_revision;
@@ -233,7 +240,7 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
 
   const std::lock_guard lock(mutex);
   for (ViewedItem& item : fresh) {
-    waiting += size_of(item);
+    traffic.waiting_bytes += size_of(item);
     items.push_back(std::move(item));
   }
   for (wire::RankState& state : reply.ranks) {
@@ -248,7 +255,11 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
   control.note = reply.note;
   control_changed = control_changed || before.pausing != control.pausing || before.paused != control.paused ||
                     before.gate != control.gate || before.note != control.note;
-  items_behind = reply.end_cursor - std::min(reply.cursor, reply.end_cursor);
+  if (anew) traffic = {.bytes = traffic.bytes, .waiting_bytes = traffic.waiting_bytes};
+  traffic.from_begin = (anew || traffic.from_begin) && !begin_missing;
+  traffic.items_behind = reply.end_cursor - std::min(reply.cursor, reply.end_cursor);
+  traffic.items_missing += missing;
+  traffic.items_damaged += damaged;
   const Link before_reply = link;
   link = reply.cursor < reply.end_cursor ? Link::catching_up : (reply.finished ? Link::ended : Link::live);
   if (link == Link::catching_up || before_reply == Link::connecting || before_reply == Link::lost || anew)
@@ -277,8 +288,9 @@ bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
       item = std::move(s.items.front());
       s.items.pop_front();
       const std::size_t bytes = size_of(item);
-      if (s.waiting > kWaitingBytes && s.waiting - bytes <= kWaitingBytes) s.outgoing.signal();
-      s.waiting -= bytes;
+      std::size_t& waiting = s.traffic.waiting_bytes;
+      if (waiting > kWaitingBytes && waiting - bytes <= kWaitingBytes) s.outgoing.signal();
+      waiting -= bytes;
     }
     changed = true;
     hand_over(item, store, s.observer);
@@ -329,7 +341,7 @@ void Viewer::keep(const std::string& kind, std::int64_t at_ns, const std::string
 
 Viewer::Traffic Viewer::traffic() const {
   const std::lock_guard lock(state_->mutex);
-  return {state_->received, state_->waiting, state_->items_behind};
+  return state_->traffic;
 }
 
 ControlState Viewer::control() const {

@@ -34,6 +34,17 @@ struct ControlState {
   std::string note;  ///< why a command was refused, who resumed the run, ...
 };
 
+/// What came over a viewer's connection, and what is on its way.
+struct ViewTraffic {
+  std::uint64_t bytes = 0;          ///< received
+  std::uint64_t waiting_bytes = 0;  ///< of them, not taken by poll() yet
+  // Of the collector that answers now; items are chunks of events and messages.
+  std::uint64_t items_behind = 0;   ///< that it has and has not sent
+  std::uint64_t items_missing = 0;  ///< that it did not have any more when they were to come
+  std::uint64_t items_damaged = 0;  ///< that could not be read when they came: chunks and tables
+  bool from_begin = false;          ///< it still had its run's first item when it was first requested
+};
+
 /// Is given what poll() takes, in its order and on its thread, before the store has it.
 class ViewObserver {
  public:
@@ -44,8 +55,9 @@ class ViewObserver {
   virtual void rank(const store::RankRow& row) = 0;  ///< with the collector's counts
   virtual void message(const store::Message& message) = 0;
   virtual void name(std::uint32_t rank, std::uint32_t id, const std::string& name) = 0;
-  /// Another collector answers from here on: what came before is of another run.
-  virtual void another_run() = 0;
+  /// Another collector answers from here on: what came before is of another run. `before`: of that one, as
+  /// its last reply left it, with nothing of it waiting.
+  virtual void another_run(const ViewTraffic& before) = 0;
 };
 
 class Viewer {
@@ -69,12 +81,8 @@ class Viewer {
   /// As far as poll() has taken it: catching_up until what happened before is in the store, and not ended
   /// before the last of it is.
   [[nodiscard]] Link link() const;
-  /// What came over the connection, and what is on its way.
-  struct Traffic {
-    std::uint64_t bytes = 0;          ///< received
-    std::uint64_t waiting_bytes = 0;  ///< of them, not taken by poll() yet
-    std::uint64_t items_behind = 0;   ///< that the collector has and has not sent
-  };
+  using Traffic = ViewTraffic;
+  /// As of the last reply, which poll() may not have taken yet.
   [[nodiscard]] Traffic traffic() const;
 
  private:

@@ -204,10 +204,12 @@ TEST(Wire, EveryOtherBodyComesBack) {
   EXPECT_EQ(std::get<Position>(at.message->body).position.number, 99U);
   ViewReply reply;
   reply.note = "note";
+  reply.begin_cursor = 17;
   reply.ranks.resize(2);
   reply.items.push_back({ViewItem::Kind::chunk, 1, 0, 0, Severity::info, "", {1, 2, 3}});
   const auto seen = round_trip(of(reply), From::collector_view);
   ASSERT_TRUE(seen.message) << seen.why;
+  EXPECT_EQ(std::get<ViewReply>(seen.message->body).begin_cursor, 17U);
   EXPECT_EQ(std::get<ViewReply>(seen.message->body).items[0].data, (std::vector<std::uint8_t>{1, 2, 3}));
 }
 

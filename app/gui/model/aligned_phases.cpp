@@ -88,23 +88,6 @@ std::vector<Stretch> at_level(const std::vector<ModuleStretch>& modules, std::si
   return out;
 }
 
-std::pair<std::vector<Stretch>, std::vector<Stretch>> modules_of_both(const store::Store& a,
-                                                                      const store::StepRow& step_of_a,
-                                                                      const store::Store& b,
-                                                                      const store::StepRow& step_of_b) {
-  const auto of_a = modules_of(a, step_of_a);
-  const auto of_b = modules_of(b, step_of_b);
-  std::size_t level = 0;
-  for (const auto* const list : {&of_a, &of_b})
-    for (const ModuleStretch& one : *list) level = std::max(level, one.level);
-  auto out = std::pair{at_level(of_a, level), at_level(of_b, level)};
-  while (level > 0 && std::max(out.first.size(), out.second.size()) > kMostAligned) {
-    --level;
-    out = {at_level(of_a, level), at_level(of_b, level)};
-  }
-  return out;
-}
-
 /// Pairs of the longest sequence of stretches that both have, by name.
 std::vector<std::pair<std::size_t, std::size_t>> common(const std::vector<Stretch>& a,
                                                         const std::vector<Stretch>& b) {
@@ -128,6 +111,41 @@ std::vector<std::pair<std::size_t, std::size_t>> common(const std::vector<Stretc
       ++k;
   }
   return out;
+}
+
+using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
+struct Lists {
+  std::vector<Stretch> a, b;
+  Pairs pairs;
+};
+
+/// The level of nesting at which the most modules are in both runs, the deepest of these.
+Lists modules_of_both(const store::Store& a, const store::StepRow& step_of_a, const store::Store& b,
+                      const store::StepRow& step_of_b) {
+  const auto of_a = modules_of(a, step_of_a);
+  const auto of_b = modules_of(b, step_of_b);
+  std::size_t level = 0;
+  for (const auto* const list : {&of_a, &of_b})
+    for (const ModuleStretch& one : *list) level = std::max(level, one.level);
+  Lists best{at_level(of_a, 0), at_level(of_b, 0), {}};
+  best.pairs = common(best.a, best.b);
+  for (std::size_t deeper = 1; deeper <= level; ++deeper) {
+    Lists here{at_level(of_a, deeper), at_level(of_b, deeper), {}};
+    here.pairs = common(here.a, here.b);
+    if (!here.pairs.empty() && here.pairs.size() >= best.pairs.size()) best = std::move(here);
+  }
+  return best;
+}
+
+/// Why there are no pairs.
+std::string nothing_common(const Lists& lists, const char* what) {
+  const std::string each = what;
+  if (lists.a.empty() || lists.b.empty())
+    return std::string(lists.a.empty() ? (lists.b.empty() ? "neither run" : "A") : "B") +
+           (lists.a.empty() && lists.b.empty() ? " has a " : " has no ") + each + " in this step";
+  if (std::max(lists.a.size(), lists.b.size()) > kMostAligned)
+    return "more than " + std::to_string(kMostAligned) + " " + each + "s in this step";
+  return "no " + each + " of this step is in both runs";
 }
 
 struct PhaseMean {
@@ -165,7 +183,8 @@ void add_means(const store::Store& store, std::size_t most_steps, std::optional<
 }  // namespace
 
 std::vector<AlignedPart> align_steps(const store::Store& a, const store::StepRow& step_of_a,
-                                     const store::Store& b, const store::StepRow& step_of_b, AlignBy by) {
+                                     const store::Store& b, const store::StepRow& step_of_b, AlignBy by,
+                                     std::string* why_not) {
   std::vector<AlignedPart> out;
   TimeRange rest_a{step_of_a.begin_ns, step_of_a.end_ns}, rest_b{step_of_b.begin_ns, step_of_b.end_ns};
   std::int64_t at = 0;
@@ -176,15 +195,17 @@ std::vector<AlignedPart> align_steps(const store::Store& a, const store::StepRow
     at += length;
   };
   if (by != AlignBy::step) {
-    const auto [list_a, list_b] = by == AlignBy::phase
-                                      ? std::pair{phases_of(a, step_of_a), phases_of(b, step_of_b)}
-                                      : modules_of_both(a, step_of_a, b, step_of_b);
-    for (const auto& [i, k] : common(list_a, list_b)) {
-      const TimeRange& of_a = list_a[i].range;
-      const TimeRange& of_b = list_b[k].range;
+    Lists lists = by == AlignBy::phase ? Lists{phases_of(a, step_of_a), phases_of(b, step_of_b), {}}
+                                       : modules_of_both(a, step_of_a, b, step_of_b);
+    if (by == AlignBy::phase) lists.pairs = common(lists.a, lists.b);
+    if (lists.pairs.empty() && why_not != nullptr)
+      *why_not = nothing_common(lists, by == AlignBy::phase ? "phase" : "module");
+    for (const auto& [i, k] : lists.pairs) {
+      const TimeRange& of_a = lists.a[i].range;
+      const TimeRange& of_b = lists.b[k].range;
       add({}, {rest_a.begin_ns, std::max(rest_a.begin_ns, of_a.begin_ns)},
           {rest_b.begin_ns, std::max(rest_b.begin_ns, of_b.begin_ns)});
-      add(list_a[i].name, of_a, of_b);
+      add(lists.a[i].name, of_a, of_b);
       rest_a.begin_ns = of_a.end_ns;
       rest_b.begin_ns = of_b.end_ns;
     }

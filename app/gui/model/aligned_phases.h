@@ -24,11 +24,12 @@ struct AlignedPart {
   std::int64_t at_ns = 0, length_ns = 0;  ///< on the scale: that of the longer one
 };
 /// Phases and modules are those of the compute stream of each run's lowest rank, the same ones in the same
-/// order; what is in one run only belongs to what lies between. Of modules the innermost, or, where these are
-/// more than kMostAligned in a run, as many levels of nesting further out as it takes; with their pass.
+/// order; what is in one run only belongs to what lies between. Of modules, with their pass, those of the
+/// level of nesting at which the most are in both runs, and where these are as many at several, of the
+/// innermost. `why_not`: is set where nothing can be aligned.
 [[nodiscard]] std::vector<AlignedPart> align_steps(const store::Store& a, const store::StepRow& step_of_a,
                                                    const store::Store& b, const store::StepRow& step_of_b,
-                                                   AlignBy by);
+                                                   AlignBy by, std::string* why_not = nullptr);
 
 /// Time of phases per step, mean over the latest `most_steps` ended steps of each run's lowest rank, in the
 /// order in which they come, and what of a step lies outside of them.

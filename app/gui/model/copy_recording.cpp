@@ -7,13 +7,16 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "app/collector/viewer.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/rank_groups.h"
 #include "app/store/chunk.h"
 #include "app/store/recording.h"
 #include "app/store/retention.h"
@@ -24,6 +27,7 @@ namespace shardscope::gui {
 namespace {
 
 using Link = collector::Viewer::Link;
+using Traffic = collector::ViewTraffic;
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPause{20};    ///< between two looks, where nothing has come
 constexpr std::chrono::milliseconds kReport{500};  ///< between two commits, after which the size is read
@@ -37,6 +41,10 @@ std::uint64_t bytes_at(const std::string& path) {
   return none ? 0 : found;
 }
 
+std::string pieces(std::uint64_t number) {
+  return std::to_string(number) + (number == 1 ? " piece" : " pieces");
+}
+
 }  // namespace
 
 /// The file, and the sums of what is in it, which it ends with.
@@ -46,16 +54,16 @@ class CopyRecording::Copier : public collector::ViewObserver {
 
   void chunk(const store::Chunk& chunk, std::span<const std::byte> encoded) override {
     if (finished_) return;
-    std::uint64_t& next = next_[chunk.rank];
-    if (chunk.sequence > next) missing_pieces_ += chunk.sequence - next;
-    next = std::max(next, chunk.sequence + chunk.parts);
+    copied_.insert(chunk.rank);
     writer().append(chunk, encoded);
   }
   void tables(const instrumentation::RunTables& tables) override {
     if (!finished_) writer().tables(tables.rank, tables);
   }
   void rank(const store::RankRow& row) override {
-    if (!finished_) writer().rank(row);
+    if (finished_) return;
+    rows_[row.rank] = {row.events, row.last_ns};
+    writer().rank(row);
   }
   void message(const store::Message& message) override {
     if (!finished_) writer().message(message);
@@ -63,7 +71,9 @@ class CopyRecording::Copier : public collector::ViewObserver {
   void name(std::uint32_t rank, std::uint32_t id, const std::string& name) override {
     if (!finished_) writer().name(rank, id, name);
   }
-  void another_run() override { finish("another collector answers at " + order_.endpoint); }
+  void another_run(const Traffic& before) override {
+    finish("another collector answers at " + order_.endpoint, before);
+  }
 
   /// Takes what has arrived. Returns whether there was anything.
   bool take() {
@@ -92,12 +102,16 @@ class CopyRecording::Copier : public collector::ViewObserver {
       check();
     }
     if (viewer_.link() != Link::connecting) writer();
-    finish(why);
+    finish(why, viewer_.traffic());
   }
   [[nodiscard]] bool finished() const noexcept { return finished_; }
   /// Commits what was taken in, so that it survives a crash.
   void report(State& state) {
-    if (!finished_) look();
+    if (!finished_) {
+      const Link link = viewer_.link();
+      look(viewer_.traffic());
+      figures_.catching_up |= link == Link::connecting || link == Link::catching_up;
+    }
     if (writer_) {
       writer_->commit();
       state.bytes = bytes_at(order_.target) + bytes_at(order_.target + "-wal");
@@ -105,7 +119,8 @@ class CopyRecording::Copier : public collector::ViewObserver {
     state.events = figures_.events;
     state.since_s = figures_.since_s;
     state.catching_up = figures_.catching_up;
-    state.missing_pieces = missing_pieces_;
+    state.missing_pieces = figures_.missing_pieces;
+    state.damaged_pieces = figures_.damaged_pieces;
     state.why_ended = why_;
   }
 
@@ -125,25 +140,25 @@ class CopyRecording::Copier : public collector::ViewObserver {
   /// While this thread waits for the disk it sends no requests, and the collector no replies: the link seems
   /// lost until the next reply.
   [[nodiscard]] bool stays_lost(Link link) {
-    const collector::Viewer::Traffic traffic = viewer_.traffic();
+    const Traffic traffic = viewer_.traffic();
     const Clock::time_point now = Clock::now();
     if (link != Link::lost || traffic.waiting_bytes > 0 || traffic.bytes != received_) lost_from_ = now;
     received_ = traffic.bytes;
     return now - lost_from_ > kLost;
   }
-  /// Of the run that is in the file: with another collector the store goes.
-  void look() {
-    const collector::Viewer::Traffic traffic = viewer_.traffic();
-    const Link link = viewer_.link();
+  /// `traffic`: of the run that is in the file, as the store is.
+  void look(const Traffic& traffic) {
     figures_.events = store_.event_count();
-    figures_.catching_up = traffic.waiting_bytes > 0 || traffic.items_behind > 0 ||
-                           (!finished_ && (link == Link::connecting || link == Link::catching_up));
-    if (figures_.events > 0)
-      figures_.since_s =
-          static_cast<double>(store_.origin_ns() - order_.zero_ns.value_or(store_.origin_ns())) * 1e-9;
+    figures_.catching_up = traffic.waiting_bytes > 0 || traffic.items_behind > 0;
+    figures_.missing_pieces = traffic.items_missing;
+    figures_.damaged_pieces = traffic.items_damaged;
+    if (figures_.events == 0) return;
+    const std::int64_t origin_ns = store_.origin_ns();
+    const std::optional<std::int64_t> zero_ns = traffic.from_begin ? origin_ns : order_.zero_ns;
+    if (zero_ns) figures_.since_s = static_cast<double>(origin_ns - *zero_ns) * 1e-9;
   }
-  /// Ends the file, once; it says in it why.
-  void finish(const std::string& why) {
+  /// Ends the file, once; it says in it why. `traffic`: as look()'s.
+  void finish(const std::string& why, const Traffic& traffic) {
     if (finished_) return;
     if (!writer_) {
       throw std::runtime_error(order_.target + ": nothing was written, because " + why + " before " +
@@ -151,7 +166,7 @@ class CopyRecording::Copier : public collector::ViewObserver {
     }
     finished_ = true;
     why_ = why;
-    look();
+    look(traffic);
     const std::int64_t end_ns = figures_.events == 0 ? 0 : store_.end_ns();
     std::string text =
         "This file is a copy of a live run, recorded by a window. It ends because " + why + ".";
@@ -159,26 +174,50 @@ class CopyRecording::Copier : public collector::ViewObserver {
       text += " It was still catching up with the run: it ends " +
               decimal(static_cast<double>(end_ns) * 1e-9, 1) + " s after its first event.";
     }
-    if (missing_pieces_ > 0) {
-      text += " The collector did not have " + std::to_string(missing_pieces_) + " pieces of it any more.";
-    }
-    writer_->message({end_ns, 0, instrumentation::Severity::info, text});
+    writer_->message({end_ns, 0, instrumentation::Severity::info, text + what_is_missing()});
     writer_->finish(store_);
     check();
   }
+  [[nodiscard]] std::string what_is_missing() const {
+    std::string text;
+    if (figures_.missing_pieces > 0) {
+      text = " The collector did not have " + pieces(figures_.missing_pieces) +
+             " of it any more (chunks of events, and messages).";
+      // Their chunks would have come before their rows: of a rank that has none there is no gap to see.
+      std::vector<std::uint32_t> gone;
+      std::uint64_t events = 0;
+      for (const auto& [rank, row] : rows_) {
+        if (figures_.catching_up || row.last_ns == 0 || copied_.contains(rank)) continue;
+        gone.push_back(rank);
+        events += row.events;
+      }
+      if (!gone.empty())
+        text += " Nothing is left of " + std::string(gone.size() == 1 ? "rank " : "ranks ") +
+                numbers_text(gone) + ", of which it had received " + std::to_string(events) + " events.";
+    }
+    if (figures_.damaged_pieces > 0)
+      text += " " + pieces(figures_.damaged_pieces) + " could not be read when " +
+              (figures_.damaged_pieces == 1 ? "it" : "they") + " arrived.";
+    return text;
+  }
 
   struct Figures {
-    std::uint64_t events = 0;
-    std::optional<double> since_s;  ///< as State's
+    std::uint64_t events = 0, missing_pieces = 0, damaged_pieces = 0;  ///< as State's
+    std::optional<double> since_s;                                     ///< as State's
     bool catching_up = true;
+  };
+  /// The collector's.
+  struct Row {
+    std::uint64_t events = 0;
+    std::int64_t last_ns = 0;  ///< 0: it has made no chunk of it
   };
 
   const Order& order_;
   std::optional<store::RecordingWriter> writer_;
   store::Store store_{store::Keep::totals};
-  std::map<std::uint32_t, std::uint64_t> next_;  ///< sequence of the next chunk of each rank, from 0
-  std::uint64_t missing_pieces_ = 0;             ///< chunks
-  std::uint64_t received_ = 0;                   ///< bytes, at the last look
+  std::map<std::uint32_t, Row> rows_;  ///< by rank
+  std::set<std::uint32_t> copied_;     ///< ranks of which there is a chunk
+  std::uint64_t received_ = 0;         ///< bytes, at the last look
   bool finished_ = false;
   std::string why_;
   Figures figures_;
@@ -225,10 +264,12 @@ std::string CopyRecording::line() const {
   if (!s.running && !s.done) return {};
   if (!s.problem.empty()) return "The copy failed: " + s.problem;
   std::string figures = bytes(static_cast<std::int64_t>(s.bytes)).text();
-  figures += s.since_s ? ", since " + decimal(*s.since_s, 1) + " s" : ", no event yet";
+  figures += s.events == 0 ? ", no event yet"
+             : s.since_s   ? ", since " + decimal(*s.since_s, 1) + " s"
+                           : ", since the earliest event that the collector has";
   if (s.missing_pieces > 0)
-    figures += ", without " + grouped(static_cast<std::int64_t>(s.missing_pieces)) +
-               " pieces that the collector has dropped";
+    figures += ", without " + pieces(s.missing_pieces) + " that the collector no longer has";
+  if (s.damaged_pieces > 0) figures += ", without " + pieces(s.damaged_pieces) + " that came damaged";
   if (s.running)
     return "Recording a copy to " + s.target + ": " + figures + (s.catching_up ? ", catching up" : "");
   return "Recorded a copy, " + s.target + ": " + figures +

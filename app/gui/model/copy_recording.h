@@ -24,7 +24,8 @@ class CopyRecording {
   struct Order {
     std::string endpoint, target;
     std::string key_file = {};
-    /// Of the run's time 0 on the collector's clock, if it is known: what the copy's begin is given from.
+    /// Of the run's time 0 on the collector's clock, if it is known: what the copy's begin is given from
+    /// where the collector has forgotten the run's.
     std::optional<std::int64_t> zero_ns = {};
   };
   /// Nothing happens while another one is under way.
@@ -35,15 +36,20 @@ class CopyRecording {
 
   struct State {
     bool running = false;
-    bool done = false;  ///< the file was closed, or never made: a file that was there is left
+    /// The file was closed, or never made: until the collector has answered a file that was there is left,
+    /// and from then on it is gone, also where the copy fails.
+    bool done = false;
     std::string target;
-    std::uint64_t bytes = 0;           ///< of the file and its log beside it
-    std::uint64_t events = 0;          ///< that were handed to the file
-    std::uint64_t missing_pieces = 0;  ///< chunks that the collector did not have any more
-    std::optional<double> since_s;     ///< its first event, in the run's time; nothing: none has come
-    bool catching_up = false;          ///< what happened before is not in the file yet, or never will be
-    std::string why_ended;             ///< "it was stopped", "the connection was lost", ...
-    std::string problem;               ///< why it failed: path, reason
+    std::uint64_t bytes = 0;   ///< of the file and its log beside it
+    std::uint64_t events = 0;  ///< that were handed to the file
+    /// Chunks and messages: that the collector did not have any more, as its note in the file counts them;
+    /// and that could not be read when they came.
+    std::uint64_t missing_pieces = 0, damaged_pieces = 0;
+    /// Its first event, in the run's time; nothing: none has come, or that time is not known.
+    std::optional<double> since_s;
+    bool catching_up = false;  ///< what happened before is not in the file yet, or never will be
+    std::string why_ended;     ///< "it was stopped", "the connection was lost", ...
+    std::string problem;       ///< why it failed: path, reason
   };
   [[nodiscard]] State state() const;
   /// What the window says of it in one line; empty: there has been none.

@@ -68,11 +68,13 @@ Table path_table(std::span<const LabelledRun> runs) {
   Table table;
   table.columns = {
       {"part", 1.4F, false, "What the step waits for there: nothing on the path could have begun earlier"},
-      {"a step", 0.8F, true, "Mean over the measured steps; the parts sum to the step"},
+      {"a step", 0.8F, true,
+       "Mean over the measured steps of which the path is known; the parts sum to the step"},
       {"share", 0.6F, true, "Of the step"},
       {"gain", 0.8F, true,
-       "By how much a step would be shorter if the part took no time on any rank: the steps are replayed "
-       "without it, and what comes next bounds it (metrics 2.12)"}};
+       "By how much a step would be shorter if the part took no time on any rank: the step as it was "
+       "replayed, less the step replayed without the part; what comes next bounds it. Of a part below 1 % of "
+       "a step its own time, without a replay (metrics 2.12)"}};
   add_letter(table, runs);
   std::vector<std::vector<PathRow>> of_runs;
   std::vector<PathPart> order;

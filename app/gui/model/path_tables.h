@@ -22,8 +22,9 @@ namespace shardscope::gui {
 struct PathRow {
   analysis::PathPart part{};
   double ms = 0, share_pct = 0;  ///< of a step
-  std::optional<double>
-      gain_ms;  ///< a step would be shorter by, if the part took no time; none: not replayed
+  /// A step would be shorter by, if the part took no time; of a part below 1 % of a step its own time. None:
+  /// it is not for this part (pauses, checkpoints, what is not recorded), or no step could be replayed.
+  std::optional<double> gain_ms;
 };
 /// Longest first. Empty where no path is known.
 [[nodiscard]] std::vector<PathRow> path_rows(const analysis::Summary& summary);

@@ -13,8 +13,9 @@ ShardLook look_of(const analysis::ShardRest& rest) noexcept {
 }
 
 void ShardRests::update(std::uint64_t run, const store::Store& store) {
-  if (!store.has_tables() || (run_ == run && params_ == store.tables().params.size())) return;
+  if (run_ != run) *this = {};
   run_ = run;
+  if (!store.has_tables() || params_ == store.tables().params.size()) return;
   params_ = store.tables().params.size();
   rests_ = analysis::shard_rests(store.tables());
 }

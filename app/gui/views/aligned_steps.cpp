@@ -36,17 +36,35 @@ std::pair<const store::StepRow*, const store::StepRow*> step_of_both(const AppSt
   return {&a, &*b};
 }
 
+/// Of the lanes that are drawn, about.
+std::uint64_t spans_in(const store::Store& store, const store::StepRow& step) {
+  if (store.ranks().empty()) return 0;
+  std::uint64_t out = 0;
+  for (const ev::StreamId stream : {ev::StreamId::compute, ev::StreamId::gather, ev::StreamId::reduce}) {
+    const store::LaneId lane{store.ranks().front().rank, stream};
+    for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth)
+      out += store.span_count(lane, depth, step.begin_ns, step.end_ns);
+  }
+  return out;
+}
+
 }  // namespace
 
 bool AlignedSteps::can_draw(const AppState& app) { return step_of_both(app).second != nullptr; }
 
 void AlignedSteps::prepare(const AppState& app, const store::StepRow& a, const store::StepRow& b) {
   const store::Store &store_a = app.run->store(), &store_b = app.other->store();
-  const Of of{
-      app.run->number(), app.other->number(), store_a.revision(), store_b.revision(), a.step, b.step, align_};
+  const Of of{app.run->number(),
+              app.other->number(),
+              spans_in(store_a, a),
+              spans_in(store_b, b),
+              {a.begin_ns, a.end_ns},
+              {b.begin_ns, b.end_ns},
+              align_};
   if (of_ == of) return;
   of_ = of;
-  parts_ = align_steps(store_a, a, store_b, b, align_);
+  why_not_.clear();
+  parts_ = align_steps(store_a, a, store_b, b, align_, &why_not_);
   lanes_ = aligned_lanes(store_a, a, store_b, b, parts_);
 }
 
@@ -58,12 +76,12 @@ void AlignedSteps::draw(Context& ctx, Rect room) {
   Rect choice{room.x, room.y + 6, room.w, 20};
   align_ = static_cast<AlignBy>(
       ctx.choice_right(choice, {"by step", "by phase", "by module"}, static_cast<int>(align_)));
-  ctx.section(room, "Step " + std::to_string(a.step) + " of both, " +
-                        (align_ == AlignBy::step    ? "from its begin"
-                         : align_ == AlignBy::phase ? "each phase from its begin"
-                                                    : "each module from its begin") +
-                        ", on one scale");
   prepare(app, a, b);
+  ctx.section(room, "Step " + std::to_string(a.step) + " of both, " +
+                        (align_ == AlignBy::step || !why_not_.empty() ? "from its begin"
+                         : align_ == AlignBy::phase                   ? "each phase from its begin"
+                                                                      : "each module from its begin") +
+                        ", on one scale" + (why_not_.empty() ? "" : "; not aligned: " + why_not_));
   if (parts_.empty() || lanes_.empty()) return;
   const Rect ruler = room.take_bottom(16);
   const Rect lanes{room.x + kGutter, room.y, room.w - kGutter, room.h};
@@ -169,7 +187,7 @@ void AlignedSteps::boxes(Context& ctx, std::size_t run, const AlignedLane& lane,
 /// Times from the begin; aligned by parts, a time of the scale is of neither run, and the parts are named.
 void AlignedSteps::marks(Context& ctx, const TimeScale& scale, const Rect& lanes, const Rect& ruler) const {
   const Palette& c = ctx.colors();
-  if (align_ == AlignBy::step) {
+  if (align_ == AlignBy::step || !why_not_.empty()) {
     for (const Tick& tick : time_ticks(scale, 90)) {
       ctx.canvas.text(scale.x_of(tick.at_ns) + 3, ruler.y + 1, tick.label, c.muted, Font::mono_small);
       ctx.canvas.vertical(scale.x_of(tick.at_ns), lanes.y, lanes.h, c.line, 0.7F);

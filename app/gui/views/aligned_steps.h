@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "app/gui/model/aligned_lanes.h"
@@ -36,16 +37,18 @@ class AlignedSteps {
   void prepare(const AppState& app, const store::StepRow& a, const store::StepRow& b);
 
   AlignBy align_ = AlignBy::step;
-  /// What parts_ and lanes_ are of: runs (Session::number()), their stores' revisions, steps.
+  /// What parts_ and lanes_ are of: runs (Session::number()), spans that the step has in each, its times. A live run has
+  /// more events with every frame, and an ended step none.
   struct Of {
-    std::uint64_t run_a = 0, run_b = 0, revision_a = 0, revision_b = 0;
-    std::uint32_t step_a = 0, step_b = 0;
+    std::uint64_t run_a = 0, run_b = 0, spans_a = 0, spans_b = 0;
+    TimeRange step_a, step_b;
     AlignBy align = AlignBy::step;
     friend bool operator==(const Of&, const Of&) = default;
   };
   std::optional<Of> of_;
   std::vector<AlignedPart> parts_;
   std::vector<AlignedLane> lanes_;
+  std::string why_not_;  ///< nothing of parts_ is aligned
 };
 
 }  // namespace shardscope::gui

@@ -145,7 +145,8 @@ void Dialogs::record_copy(Context& ctx) {
   if (confirm(ctx, is_there() ? "Replace" : "Record", possible) || (entered && possible)) {
     CopyRecording::Order order{
         .endpoint = app.run->source(), .target = text_, .key_file = app.run->key_file()};
-    if (app.store().event_count() > 0) order.zero_ns = app.store().origin_ns();
+    if (app.store().event_count() > 0 && app.run->traffic().from_begin)
+      order.zero_ns = app.store().origin_ns();
     copy_.start(std::move(order));
     close(ctx);
   }

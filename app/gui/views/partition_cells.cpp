@@ -102,6 +102,17 @@ Rgb owner_hue(std::uint32_t colour, std::uint32_t world, const Palette& colors) 
   return mix(kStops[stop], kStops[stop + 1], at - static_cast<float>(stop));
 }
 
+NotHere not_here(Rgb color, const Palette& colors, float alpha) {
+  if (colors.owners.empty()) return {mix(colors.panel, color, alpha), 1};
+  return {color, 0.25F};
+}
+
+void fill_not_here(Context& ctx, const Rect& box, Rgb color, float alpha) {
+  const NotHere look = not_here(color, ctx.colors(), alpha);
+  const float height = std::min(box.h, std::max(2.0F, look.height * box.h));
+  ctx.canvas.fill({box.x, box.bottom() - height, box.w, height}, look.color);
+}
+
 Rgb aged(Rgb color, const Palette& colors, float age) { return mix(color, colors.panel, 0.1F + 0.75F * age); }
 
 Rgb replica(const Palette& colors) { return mix(colors.panel, colors.of(Meaning::compute), 0.38F); }
@@ -167,7 +178,7 @@ void PartitionCells::gradient(Context& ctx, const ElementAxis& elements, const P
   }
 }
 
-/// Pale where the elements are not here; what the rank owns is not.
+/// As fill_not_here() where the elements are not here; what the rank owns is filled.
 void PartitionCells::owners(Context& ctx, const ElementAxis& elements, const PartitionCell& cell, bool here) {
   constexpr float kNarrowest = 3;
   const Palette& c = ctx.colors();
@@ -187,8 +198,12 @@ void PartitionCells::owners(Context& ctx, const ElementAxis& elements, const Par
     if (x1 - x0 < kNarrowest && tables.world > kOwnColours && &band != &bands.back()) continue;
     if (x1 <= x0) continue;
     const float from = tables.world > kOwnColours ? painted_to : x0;
-    ctx.canvas.fill({from, box.y, std::max(1.0F, x1 - from), box.h}, owner_hue(band.colour, tables.world, c),
-                    here ? 1.0F : 0.28F);
+    const Rect piece{from, box.y, std::max(1.0F, x1 - from), box.h};
+    const Rgb color = owner_hue(band.colour, tables.world, c);
+    if (here)
+      ctx.canvas.fill(piece, color);
+    else
+      fill_not_here(ctx, piece, color);
     painted_to = x1;
   }
   if (here) return;
@@ -210,7 +225,10 @@ bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const P
       break;
     case ColourBy::module: {
       const Rgb color = hue(blocks(*ctx.app.run).of(cell.param), c);
-      ctx.canvas.fill(box, color, here ? 0.9F : 0.2F);
+      if (here)
+        ctx.canvas.fill(box, color, 0.9F);
+      else
+        fill_not_here(ctx, box, color, 0.2F);
       fill_pieces(ctx, box, info.elems, elements.owned(cell.rank, cell.param), color);
       break;
     }

@@ -112,30 +112,36 @@ void optimizer_entries(Context& ctx, LegendRow& row) {
   row.entry("not trained", [&](const Rect& r) { ctx.canvas.dots(r, ctx.colors().muted); });
 }
 
+std::string_view not_here_words(const Palette& colors) {
+  return not_here(colors.muted, colors).height < 1 ? "low: not here" : "pale: not here";
+}
+
+void not_here_entry(Context& ctx, LegendRow& row) {
+  row.entry(not_here_words(ctx.colors()), [&](const Rect& r) { fill_not_here(ctx, r, ctx.colors().muted); });
+}
+
 void owner_entries(Context& ctx, LegendRow& row) {
   const Palette& c = ctx.colors();
-  constexpr std::string_view kPale = "pale: not here";
   const std::uint32_t world = ctx.app.store().tables().world;
   const auto color = [&](std::size_t which) {
     return owner_hue(static_cast<std::uint32_t>(which), world, c);
   };
   if (world <= kOwnColours) {
     row.list(
-        world, [](std::size_t rank) { return "rank " + std::to_string(rank); }, color, kPale);
+        world, [](std::size_t rank) { return "rank " + std::to_string(rank); }, color, not_here_words(c));
   } else {
     row.scale("owner: rank 0", "rank " + std::to_string(world - 1), owner_colours(world), color);
   }
-  row.filled(kPale, c.muted, 0.28F);
+  not_here_entry(ctx, row);
 }
 
 void module_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
   const Palette& c = ctx.colors();
-  constexpr std::string_view kPale = "pale: not here";
   const std::vector<std::string>& names = cells.blocks(*ctx.app.run).names();
   row.list(
       names.size(), [&](std::size_t block) { return std::string(tail_path(names[block])); },
-      [&](std::size_t block) { return hue(block, c); }, kPale);
-  row.filled(kPale, c.muted, 0.28F);
+      [&](std::size_t block) { return hue(block, c); }, not_here_words(c));
+  not_here_entry(ctx, row);
 }
 
 void age_entries(Context& ctx, LegendRow& row) {

@@ -422,5 +422,26 @@ TEST(ViewLog, CountsWhatItHoldsForViewersToCome) {
   EXPECT_EQ(log.memory_bytes(), 2000U + 10U + 600U);
 }
 
+TEST(ViewLog, SaysHowManyOfItsItemsAViewerDoesNotGetAnyMore) {
+  ViewLog log(testing::TempDir(), {1'000, 1'000});
+  for (std::uint32_t i = 0; i < 100; ++i) log.append(item_of(i, 100));
+  wire::ViewReply whole;
+  log.read(0, 0, 1U << 20, 1000, whole);
+  ASSERT_GT(whole.begin_cursor, 5U);
+  ASSERT_EQ(whole.items.size(), 1 + whole.end_cursor - whole.begin_cursor);
+  EXPECT_EQ(whole.items[0].text.find("the first " + std::to_string(whole.begin_cursor) +
+                                     " pieces of this run (chunks of events, and messages) are no longer"),
+            0U)
+      << whole.items[0].text;
+  // Of one that has had the begin and was too slow since.
+  wire::ViewReply slow;
+  log.read(0, 5, 1U << 20, 1000, slow);
+  EXPECT_EQ(slow.items[0].text.find(std::to_string(whole.begin_cursor - 5) + " pieces of this run"), 0U)
+      << slow.items[0].text;
+  wire::ViewReply none;
+  log.read(0, whole.begin_cursor, 1U << 20, 1000, none);
+  EXPECT_EQ(none.items[0].kind, wire::ViewItem::Kind::chunk) << "nothing is missing to this one";
+}
+
 }  // namespace
 }  // namespace shardscope::collector

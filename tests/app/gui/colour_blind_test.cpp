@@ -85,6 +85,15 @@ TEST(ColourBlindThemes, GiveEveryOwnerThatHasAColourOneOfItsOwn) {
       all.push_back({"rank " + std::to_string(rank), owner_hue(rank, kOwnColours, c)});
     const Closest found = closest(all);
     EXPECT_GT(found.distance, kOwnersApart) << found.pair;
+    // Most cells of stage 3 show what is not gathered now.
+    for (Named& owner : all) {
+      if (owner.name == "panel") continue;
+      const NotHere look = not_here(owner.color, c);
+      EXPECT_LT(look.height, 1) << "else it looks as if it were here";
+      owner.color = look.color;
+    }
+    const Closest away = closest(all);
+    EXPECT_GT(away.distance, kOwnersApart) << away.pair << ", not here";
   }
 }
 

@@ -127,6 +127,12 @@ TEST(ShardRest, IsSaidOfEveryParameter) {
     ASSERT_NE(location, summary.end());
     EXPECT_EQ(location->value, param == 0 ? "nvme" : "None");
   }
+  // A run that has sent no tables yet has none of another's.
+  looked_up.update(app.run->number() + 1, store::Store());
+  EXPECT_FALSE(looked_up.of(0));
+  EXPECT_TRUE(looked_up.all().empty());
+  looked_up.update(app.run->number(), app.store());
+  EXPECT_TRUE(looked_up.of(0));
 }
 
 }  // namespace

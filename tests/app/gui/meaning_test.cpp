@@ -2,8 +2,14 @@
 // status is known, and one colour for one thing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
 
+#include "app/gui/model/owner_bands.h"
+#include "app/gui/platform/frame.h"
+#include "app/gui/platform/offscreen.h"
+#include "app/gui/views/partition_cells.h"
 #include "app/gui/views/plots.h"
 #include "app/gui/views/span_painter.h"
 #include "tests/app/gui/known_run.h"
@@ -74,6 +80,48 @@ TEST(PartitionMap, ShowsWhoOwnsWhatAndWhatIsHere) {
         }
       }
     }
+  }
+}
+
+/// By owner: pale where it is not there, or, where pale colours are not distinguishable, low and in full
+/// colour.
+TEST(PartitionMap, ShowsAnOwnerAlsoWhereItsElementsAreNotThere) {
+  for (const ThemeKind theme : kThemes) {
+    AppState app = known_state(theme);
+    Frame frame;
+    for (const Choice& choice : frame.workspace().registry().find("partition")->choices(app)) {
+      const auto by_owner = std::ranges::find(choice.labels, "by owner");
+      if (by_owner != choice.labels.end())
+        choice.choose(app, static_cast<int>(by_owner - choice.labels.begin()));
+    }
+    Offscreen offscreen(Map::kWidth, Map::kHeight);
+    const Picture picture{Map::kWidth, Map::kHeight, offscreen.render(frame, app, "partition", 1)};
+    const Palette& c = palette(theme);
+    std::size_t away = 0;
+    for (std::uint32_t rank = 0; rank < known::kRanks; ++rank) {
+      for (std::uint32_t param = 0; param < known::kParams; ++param) {
+        for (std::uint32_t third = 0; third < known::kThirds; ++third) {
+          const double middle = (param + (third + 0.5) / known::kThirds) * static_cast<double>(known::kElems);
+          const Rgb top = picture.at(Map::x(middle), Map::row(rank) + 8);
+          const Rgb bottom = picture.at(Map::x(middle), Map::row(rank) + 50);
+          const std::uint32_t owner = known::owner(param, third);
+          const Rgb full = owner_hue(owner_colour(owner, known::kRanks), known::kRanks, c);
+          const std::string where = "theme " + std::string(name_of(theme)) + ", rank " +
+                                    std::to_string(rank) + ", parameter " + std::to_string(param) +
+                                    ", third " + std::to_string(third);
+          if (owner == rank || known::kStatus[rank][param] == plan::ParamStatus::available) {
+            EXPECT_EQ(top, full) << where;
+            EXPECT_EQ(bottom, full) << where;
+            continue;
+          }
+          ++away;
+          EXPECT_NE(top, full) << where;
+          EXPECT_EQ(top == c.panel, is_for_colour_blind(theme)) << where;
+          EXPECT_EQ(bottom == full, is_for_colour_blind(theme)) << where;
+        }
+      }
+    }
+    EXPECT_GT(away, 0U);
   }
 }
 

@@ -170,6 +170,44 @@ TEST(AlignedModules, OfTooManyTheOnesFurtherOutAreAligned) {
             "1002 m1 forward A 1002-2004 B 501-1002\n");
 }
 
+/// A names the inner modules and B those around them alone.
+TEST(AlignedModules, OfTheLevelAtWhichTheMostAreInBoth) {
+  using enum ev::Pass;
+  const store::Store a = run_of_modules({{9, forward, 0, 1},
+                                         {0, forward, 1, 11},
+                                         {1, forward, 1, 8},
+                                         {2, forward, 11, 15},
+                                         {3, forward, 11, 15}},
+                                        15);
+  const store::Store b = run_of_modules({{9, forward, 0, 2}, {0, forward, 2, 9}, {2, forward, 9, 12}}, 12);
+  std::string why_not;
+  EXPECT_EQ(text_of(align_steps(a, a.steps()[0], b, b.steps()[0], AlignBy::module, &why_not)),
+            "0 m9 forward A 0-1 B 0-2\n"
+            "2 m0 forward A 1-11 B 2-9\n"
+            "12 m2 forward A 11-15 B 9-12\n");
+  EXPECT_EQ(why_not, "");
+}
+
+TEST(AlignedModules, WhereNothingCanBeAlignedItSaysWhy) {
+  std::vector<Moduled> many;
+  for (std::uint32_t i = 0; i <= kMostAligned; ++i) many.push_back({i, ev::Pass::forward, i, i + 1});
+  const store::Store none = run_of({}, 10), some = run_of_modules({{0, ev::Pass::forward, 0, 4}}, 10),
+                     other = run_of_modules({{1, ev::Pass::forward, 0, 4}}, 10),
+                     crowded = run_of_modules(many, 600);
+  const auto why_not = [](const store::Store& a, const store::Store& b, AlignBy by) {
+    std::string why;
+    EXPECT_EQ(align_steps(a, a.steps()[0], b, b.steps()[0], by, &why).size(), 1U);
+    return why;
+  };
+  EXPECT_EQ(why_not(none, none, AlignBy::module), "neither run has a module in this step");
+  EXPECT_EQ(why_not(none, some, AlignBy::module), "A has no module in this step");
+  EXPECT_EQ(why_not(some, none, AlignBy::module), "B has no module in this step");
+  EXPECT_EQ(why_not(some, other, AlignBy::module), "no module of this step is in both runs");
+  EXPECT_EQ(why_not(crowded, crowded, AlignBy::module), "more than 500 modules in this step");
+  EXPECT_EQ(why_not(some, some, AlignBy::phase), "neither run has a phase in this step");
+  EXPECT_EQ(why_not(some, some, AlignBy::step), "") << "from its begin, as it says";
+}
+
 TEST(AlignedPhases, TheirTimesStandInATableWithWhatLiesOutside) {
   using enum ev::Phase;
   const store::Store a = run_of({{forward, 0, 10}, {backward, 10, 30}}, 40);
