@@ -231,8 +231,7 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
     missing = reply.begin_cursor - std::min(cursor.cursor, reply.begin_cursor);
   const bool begin_missing = missing > 0 && cursor.cursor == 0;
   const auto encoded = observer != nullptr ? KeepEncoded::yes : KeepEncoded::no;
-  for (wire::ViewItem& item : reply.items)
-    fresh.push_back(viewed_item(std::move(item), encoded, damaged));
+  for (wire::ViewItem& item : reply.items) fresh.push_back(viewed_item(std::move(item), encoded, damaged));
   cursor.static_cursor = reply.static_cursor;
   cursor.cursor = reply.cursor;
   cursor.rank_revision = reply.rank_revision;

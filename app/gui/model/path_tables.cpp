@@ -69,7 +69,9 @@ Table path_table(std::span<const LabelledRun> runs) {
   table.columns = {
       {"part", 1.4F, false, "What the step waits for there: nothing on the path could have begun earlier"},
       {"a step", 0.8F, true,
-       "Mean over the measured steps of which the path is known; the parts sum to the step"},
+       "Mean over the measured steps of which the path is known and that could be replayed, else of which it "
+       "is "
+       "known; the parts sum to the step"},
       {"share", 0.6F, true, "Of the step"},
       {"gain", 0.8F, true,
        "By how much a step would be shorter if the part took no time on any rank: the step as it was "

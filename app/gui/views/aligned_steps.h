@@ -37,8 +37,8 @@ class AlignedSteps {
   void prepare(const AppState& app, const store::StepRow& a, const store::StepRow& b);
 
   AlignBy align_ = AlignBy::step;
-  /// What parts_ and lanes_ are of: runs (Session::number()), spans that the step has in each, its times. A live run has
-  /// more events with every frame, and an ended step none.
+  /// What parts_ and lanes_ are of: runs (Session::number()), spans that the step has in each, its times. A
+  /// live run has more events with every frame, and an ended step none.
   struct Of {
     std::uint64_t run_a = 0, run_b = 0, spans_a = 0, spans_b = 0;
     TimeRange step_a, step_b;

@@ -80,8 +80,9 @@ void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run
     parts.push_back({analysis::label_of(row.part), row.ms, shade_of(c, row.part), is_hatched(row.part)});
   }
   const std::string step = milliseconds(whole).text() + " a step, mean of " +
-                           grouped(static_cast<std::int64_t>(s.critical_path->steps)) +
-                           (s.critical_path->steps == 1 ? " step" : " steps");
+                           grouped(static_cast<std::int64_t>(s.critical_path->steps)) + " of " +
+                           grouped(static_cast<std::int64_t>(s.steps_measured)) +
+                           (s.steps_measured == 1 ? " step" : " steps");
   const Rect text = line.take_right(std::min(line.w * 0.5F, ctx.canvas.width(step, Font::small) + 12));
   ctx.canvas.text_in(text, step, c.muted, Font::small, Align::right);
   stacked_bar(ctx, line.inset(0, 4), parts, whole, [](double ms) { return milliseconds(ms).text(); });
