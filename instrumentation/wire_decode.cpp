@@ -382,7 +382,7 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     }
     case fb::Body_Ping: {
       const auto& p = *f.body_as_Ping();
-      return Ping{p.id(), time_of(p.sent_ns()), p.look_ms()};
+      return Ping{p.id(), time_of(p.sent_ns()), p.look_ms(), p.pack_ms()};
     }
     case fb::Body_Pong: {
       const auto& p = *f.body_as_Pong();

@@ -54,6 +54,14 @@ void Collector::State::on_frame(std::span<const std::uint8_t> frame) {
   if (const RankSession* const known = ranks.known(rank)) ranks.note_change(*known, now_s());
 }
 
+/// With many ranks chunks are let grow old, and the memory that they wait in is bounded.
+void Collector::State::hand_over_pending() {
+  const double now = now_s();
+  for (auto& [id, rank] : ranks) {
+    while (rank.pending() && rank.clock_settled(now) && record.has_room()) record.flush(rank);
+  }
+}
+
 bool Collector::State::make_room() {
   // An eighth below the bound, so that the scan is paid once for many messages.
   const std::size_t target = record.limit() - record.limit() / 8;
@@ -149,6 +157,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
       record.flush_all(rank);
     record.add(rank, *batch, now_s());
     if (rank.due(now_s(), 1e9) && record.has_room()) record.flush(rank);
+    if (record.crowded()) hand_over_pending();
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
     on_tables(rank, *tables, bytes);
   } else if (const auto* text = std::get_if<wire::Text>(&message.body)) {
