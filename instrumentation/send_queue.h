@@ -40,6 +40,8 @@ class SendQueue {
   /// Tables wait in it: a repeated request for them needs no answer of its own.
   [[nodiscard]] bool has_tables() const noexcept { return tables_ != 0; }
   [[nodiscard]] wire::Body pop();
+  /// What pop() will return, but for `dropped_total`. Not of an empty one.
+  [[nodiscard]] const wire::Body& front() const noexcept { return entries_.front().body; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t events() const noexcept;  ///< that wait in it
   /// Events shed here since the beginning.

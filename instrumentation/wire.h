@@ -101,6 +101,7 @@ struct Ping {
   std::uint64_t id = 0;
   std::int64_t sent_ns = 0;
   std::uint16_t look_ms = 0;  ///< longest pause between two looks that will do (DrainPace); 0: the rank's own
+  std::uint16_t pack_ms = 0;  ///< so long a node's collector may gather events; 0: by its own pace
 };
 struct Pong {
   std::uint64_t id = 0;

@@ -428,8 +428,8 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     }
     case fb::Body_Ping: {
       const auto& p = *f.body_as_Ping();
-      // look_ms has 16 bits: a minute at most.
-      return Ping{p.id(), time_of(p.sent_ns()), p.look_ms()};
+      // Both have 16 bits: a minute at most.
+      return Ping{p.id(), time_of(p.sent_ns()), p.look_ms(), p.pack_ms()};
     }
     case fb::Body_Pong: {
       const auto& p = *f.body_as_Pong();

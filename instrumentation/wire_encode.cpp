@@ -187,7 +187,7 @@ struct Encode {
   }
   Offset operator()(const Ping& m) {
     type = fb::Body_Ping;
-    return fb::CreatePing(b, m.id, m.sent_ns, m.look_ms).Union();
+    return fb::CreatePing(b, m.id, m.sent_ns, m.look_ms, m.pack_ms).Union();
   }
   Offset operator()(const Pong& m) {
     type = fb::Body_Pong;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/collector/clock_estimator.h"
+#include "app/collector/collector_pace.h"
 #include "instrumentation/event.h"
 
 namespace shardscope::collector {
@@ -25,9 +26,10 @@ struct CollectiveSample {
 /// collectives at a time; memory is bounded by these and the world.
 class CollectiveClockSamples {
  public:
-  /// Collectives at a time, and how long to wait for the last rank of one.
+  /// Collectives at a time, and how long to wait for the last rank of one: longer than its node may gather
+  /// what it publishes.
   static constexpr std::size_t kSlots = 16;
-  static constexpr double kTimeout_s = 5;
+  static constexpr double kTimeout_s = 2 * kLongestPack_s;
 
   /// Events of a rank in order of time; `to_node_ns` is added to their times. Those of collectives among all
   /// ranks count, where `collective_entered` says that all had come or where the operation cannot end before.

@@ -1,6 +1,8 @@
 // How often the collector does work that no viewer waits for. Each iteration of its event loop takes a core
 // from the ranks there, and each small chunk is compressed, written and indexed again once enough of them
-// make a block; so while no viewer is there, iterations are rare and chunks are large. Pure.
+// make a block; so while no viewer is there, iterations are rare and chunks are large. A chunk or a batch
+// costs about the same with few events as with some: where the collector only records, their number is
+// bounded by letting them grow older the more ranks there are. Pure.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +18,7 @@ struct CollectorPace {
   double chunk_age_s = 0;     ///< after it the pending events of a rank become a chunk, however few they are
   double row_s = 0;           ///< least time between two rows of a rank's counters
   std::uint16_t look_ms = 0;  ///< how often ranks are asked to publish (wire::Ping)
+  std::uint16_t pack_ms = 0;  ///< how long collectors of nodes may gather what ranks publish (wire::Ping)
 };
 
 /// Whether something waits for what the collector has received (short iterations) or not (rare ones).
@@ -24,14 +27,23 @@ enum class Watch : std::uint8_t {
   active,  ///< a viewer is there, ranks are being paused, clocks are being compared, the end has come
 };
 
+/// So many small chunks a second, and so many batches that nodes pass on, are no work to speak of.
+inline constexpr double kChunksPerSecond = 256;
+/// A crash of a collector loses what is younger, see docs/recording.md and docs/scale.md. The first is as old
+/// as what it loses anyway: that often a recording is committed.
+inline constexpr double kShortestIdleAge_s = 0.5, kLongestIdleAge_s = 16, kLongestPack_s = 8;
+
 [[nodiscard]] inline CollectorPace pace_of(Watch watch, std::size_t ranks) noexcept {
-  // As old as what a crash loses anyway: that often a recording is committed.
-  if (watch == Watch::idle)
-    return {0.25, 0.5, std::clamp(static_cast<double>(ranks) / 1024, 0.5, 4.0),
-            static_cast<std::uint16_t>(instrumentation::DrainPace::kUnwatched.count())};
+  if (watch == Watch::idle) {
+    const double each_s = static_cast<double>(ranks) / kChunksPerSecond;
+    return {0.25, std::clamp(each_s, kShortestIdleAge_s, kLongestIdleAge_s),
+            std::clamp(static_cast<double>(ranks) / 1024, 0.5, 4.0),
+            static_cast<std::uint16_t>(instrumentation::DrainPace::kUnwatched.count()),
+            static_cast<std::uint16_t>(1000 * std::clamp(each_s, kShortestIdleAge_s, kLongestPack_s))};
+  }
   // Few ranks: fluent. Many: larger chunks, which compress and index better.
   return {0.02, std::clamp(0.05 * static_cast<double>(ranks) / 16, 0.05, 0.5),
-          std::clamp(static_cast<double>(ranks) / 4096, 0.2, 1.0), 0};
+          std::clamp(static_cast<double>(ranks) / 4096, 0.2, 1.0), 0, 0};
 }
 
 }  // namespace shardscope::collector

@@ -39,11 +39,11 @@ LinksDown::Sent LinksDown::send(const RankSession& rank, wire::Body body) {
   return send(rank.route, message);
 }
 
-void LinksDown::ping_nodes(double now_s, const instrumentation::HostClock& clock, std::uint16_t look_ms) {
+void LinksDown::ping_nodes(double now_s, const instrumentation::HostClock& clock, const CollectorPace& pace) {
   for (const std::string& route : nodes_.pings_due(now_s)) {
     wire::Message message;
     message.header = header_;
-    message.body = next_ping(clock.at(instrumentation::monotonic_now_ns()), look_ms);
+    message.body = next_ping(clock.at(instrumentation::monotonic_now_ns()), pace);
     // If it lives, it makes another connection.
     if (send(route, message) == Sent::closed) nodes_.at(route)->answer.connection_ended();
   }

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "app/collector/collector_pace.h"
 #include "app/collector/collector_sockets.h"
 #include "app/collector/nodes.h"
 #include "app/collector/rank_session.h"
@@ -32,11 +33,11 @@ class LinksDown {
   };
   /// To a rank, over its own connection or its node's. One that has none takes nothing.
   Sent send(const RankSession& rank, wire::Body body);
-  [[nodiscard]] wire::Ping next_ping(std::int64_t sent_ns, std::uint16_t look_ms) noexcept {
-    return {++ping_id_, sent_ns, look_ms};
+  [[nodiscard]] wire::Ping next_ping(std::int64_t sent_ns, const CollectorPace& pace) noexcept {
+    return {++ping_id_, sent_ns, pace.look_ms, pace.pack_ms};
   }
   /// Those that are due.
-  void ping_nodes(double now_s, const instrumentation::HostClock& clock, std::uint16_t look_ms);
+  void ping_nodes(double now_s, const instrumentation::HostClock& clock, const CollectorPace& pace);
   /// Says `why` to who is refused; again only after a while.
   void refuse(const std::string& route, const wire::Header& to, const std::string& why, double now_s);
 

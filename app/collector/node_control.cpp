@@ -55,7 +55,7 @@ void Collector::State::look_after_nodes(double now) {
                    "the collector of node " + node_host + " has been silent for " +
                        std::to_string(static_cast<int>(Nodes::kSilent_s)) + " s");
   }
-  down.ping_nodes(now, options.clock, pacing.pace().look_ms);
+  down.ping_nodes(now, options.clock, pacing.pace());
 }
 
 void Collector::State::pass_command(std::uint32_t rank, wire::RankCommand command) {
@@ -95,7 +95,8 @@ void Collector::State::start_upstream() {
 }
 
 void Collector::State::pass_upstream() {
-  upstream->pump(now_s(), pacing.pace().iteration_s);
+  const double own_s = pacing.pace().iteration_s;
+  upstream->pump(now_s(), pacing.watched() == Watch::idle ? std::max(own_s, upstream->pack_s()) : own_s);
   if (board.shed_upstream(upstream->shed())) {
     problems.report("upstream",
                     "the collector above takes events in too slowly: this one sheds them, lowest detail "

@@ -220,6 +220,8 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   rank.answer.connection_ended();
   ranks.note_change(rank, now_s());
   if (rank.row.finished) return;
+  record.flush_all(rank);
+  if (upstream) upstream->pack_soon();
   record_message(rank.row.rank, clock_now(), Severity::error, store::gone_message(rank.row.rank, why));
   pauses.rank_down(rank.row.rank, why, now_s());
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "app/collector/collector_pace.h"
 #include "app/collector/collector_state.h"
 #include "app/collector/frame_pack.h"
 #include "app/collector/now.h"
@@ -52,6 +53,14 @@ void Collector::State::on_frame(std::span<const std::uint8_t> frame) {
   const std::uint32_t rank = decoded.message->header.rank;
   on_published(std::move(*decoded.message), frame.size());
   if (const RankSession* const known = ranks.known(rank)) ranks.note_change(*known, now_s());
+}
+
+/// Where chunks are let grow old, with many ranks: the memory that they wait in is bounded.
+void Collector::State::hand_over_pending() {
+  const double now = now_s();
+  for (auto& [id, rank] : ranks) {
+    while (rank.pending() && rank.clock_settled(now) && record.has_room()) record.flush(rank);
+  }
 }
 
 bool Collector::State::make_room() {
@@ -149,6 +158,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
       record.flush_all(rank);
     record.add(rank, *batch, now_s());
     if (rank.due(now_s(), 1e9) && record.has_room()) record.flush(rank);
+    if (pacing.pace().chunk_age_s > kShortestIdleAge_s && record.crowded()) hand_over_pending();
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
     on_tables(rank, *tables, bytes);
   } else if (const auto* text = std::get_if<wire::Text>(&message.body)) {

@@ -45,8 +45,7 @@ void Collector::State::flush_if_due(RankSession& rank, double now) {
   if (!record.has_room()) return;  // they are only there while they can still be shed
   // The first chunk waits for the first round trips: an offset that comes later does not reach it.
   if (!rank.clock_settled(now)) return;
-  if (rank.due(now, pacing.pace().chunk_age_s) || (rank.pending() && rank.row.gate.holding))
-    record.flush(rank);
+  if (rank.due(now, ranks.chunk_age_s(rank)) || (rank.pending() && rank.row.gate.holding)) record.flush(rank);
 }
 
 void Collector::State::confirm_and_ping(RankSession& rank, double now) {
@@ -56,7 +55,7 @@ void Collector::State::confirm_and_ping(RankSession& rank, double now) {
     confirm(rank);
   }
   if (rank.route.empty() || rank.node_clock != nullptr || now < rank.next_ping_s) return;
-  send_to_rank(rank, down.next_ping(clock_now(), pacing.pace().look_ms));
+  send_to_rank(rank, down.next_ping(clock_now(), pacing.pace()));
   // The first few quickly, so that the first chunks already have a good offset.
   ++rank.pings;
   rank.next_ping_s = now + (rank.settled() ? 1.0 : 0.02);

@@ -25,7 +25,7 @@ double RankTable::due_s(const RankSession& rank, double now_s) const {
   const auto by = [&at](double when) { at = std::min(at, when); };
   if (rank.pending()) {
     const bool waits = !rank.clock_settled(now_s);
-    by(waits ? now_s + kClockComes_s : rank.row.gate.holding ? now_s : rank.due_s(pace.chunk_age_s));
+    by(waits ? now_s + kClockComes_s : rank.row.gate.holding ? now_s : rank.due_s(chunk_age_s(rank)));
   }
   if (rank.row_dirty) by(identity_.known() ? rank.row_sent_s + pace.row_s : now_s + kClockComes_s);
   if (rank.route.empty()) return at;

@@ -6,6 +6,7 @@
 // time is noted then.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -46,6 +47,11 @@ class RankTable {
   [[nodiscard]] std::size_t size() const noexcept { return ranks_.size(); }
   [[nodiscard]] bool empty() const noexcept { return ranks_.empty(); }
   [[nodiscard]] const RankCensus& census() const noexcept { return census_; }
+  /// After it what is pending of the rank becomes a chunk. Of one that has gone no more comes to wait for.
+  [[nodiscard]] double chunk_age_s(const RankSession& rank) const noexcept {
+    const double age_s = pacing_.pace().chunk_age_s;
+    return rank.row.connected ? age_s : std::min(age_s, kShortestIdleAge_s);
+  }
 
   /// Forgets those that have published nothing. `forgotten` is called before each.
   void forget_unpublished(const std::function<void(const RankSession&)>& forgotten);

@@ -52,6 +52,8 @@ class RunRecord {
   /// Arrived and not recorded.
   [[nodiscard]] std::size_t bytes() const noexcept { return pending_bytes_ + recorder_->queued_bytes(); }
   [[nodiscard]] std::size_t limit() const noexcept { return intake_limit_; }
+  /// What is pending takes half the limit, however young it is: it is to be handed over before it is shed.
+  [[nodiscard]] bool crowded() const noexcept { return pending_bytes_ > intake_limit_ / 2; }
   /// The recorder is behind by the limit.
   [[nodiscard]] bool full() const noexcept { return bytes() > intake_limit_; }
   /// So long chunks need not wait: they can only be shed while they have not been handed over.

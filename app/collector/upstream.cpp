@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "app/collector/batch_joining.h"
 #include "instrumentation/clock.h"
 #include "instrumentation/sockets.h"
 
@@ -49,6 +50,7 @@ Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& 
     shed_before_ += current->queue.shed();
   }
   current = std::make_unique<Stream>(rank);
+  current->began_ns = options_.clock.at(monotonic_now_ns());
   share_bytes();
   current->header = from;
   // Another process of the rank, or another collector on its node, is another sender to the one above.
@@ -214,10 +216,30 @@ bool Upstream::send_control(const wire::Header& from, wire::Body body) {
   }
 }
 
+// [Note: joined batches]
+// A batch costs the collector above as much as its events, or more: while that one only records, what has
+// waited of a rank goes as one. Not what another collector of this node may have passed on before it ended:
+// the rank sends that again, and the one above knows it by the numbers of the rank's messages, which a
+// joined batch has the first and last of. And one batch has one offset of the rank's clock, that of its last
+// event: only a rank that reads this node's own clock loses nothing by that.
+wire::Body Upstream::take_next(Stream& s) {
+  wire::Body body = s.queue.pop();
+  auto* const batch = std::get_if<wire::Batch>(&body);
+  if (batch == nullptr || batch->events.empty() || !s.clock().is_same_clock() ||
+      static_cast<std::int64_t>(batch->events.front().ticks) <= s.began_ns)
+    return body;
+  while (!s.queue.empty()) {
+    const auto* const next = std::get_if<wire::Batch>(&s.queue.front());
+    if (next == nullptr || !may_join(*batch, *next)) break;
+    join(*batch, std::get<wire::Batch>(s.queue.pop()));
+  }
+  return body;
+}
+
 void Upstream::encode_next(Stream& s) {
   wire::Message message;
   message.header = s.header;
-  message.body = s.queue.pop();
+  message.body = take_next(s);
   note_full(s);
   ++s.header.sequence;
   std::uint64_t events = 0;
@@ -240,7 +262,11 @@ bool Upstream::send(Stream& s, double now_s) {
   const bool clock_known = s.clock().known() || now_s - s.first_message_s >= RankSession::kClockWait_s;
   for (;;) {
     if (s.window.all_sent()) {
-      if (!clock_known || s.queue.empty() || s.window.full()) return true;
+      if (!clock_known || s.queue.empty()) return true;
+      if (s.window.full()) {
+        window_full_ = true;
+        return true;
+      }
       encode_next(s);
     }
     const std::optional<zmq::message_t> message = s.window.next();
@@ -319,8 +345,9 @@ void Upstream::pump(double now_s, double every_s) {
   if ((greetings_.any_rank() || !streams_.empty()) && greetings_.node_due(now_s)) send_hello();
   if (link_->update()) rewind();
   if (!link_->up()) return;
+  next_pack_s_ = std::min(next_pack_s_, now_s + every_s);  // it may have been longer before
   if (!hurry_ && !blocked_ && now_s < next_pack_s_) return;
-  hurry_ = false;
+  hurry_ = window_full_ = false;
   waiting_bytes_ = 0;
   next_pack_s_ = now_s + every_s;
   try {
@@ -350,7 +377,9 @@ void Upstream::pump(double now_s, double every_s) {
 }
 
 void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, double now_s) {
+  hurry_ |= !watched_ && ping.look_ms == 0;  // a viewer has come
   watched_ = ping.look_ms == 0;
+  pack_s_ = ping.pack_ms * 1e-3;
   for (const RelayGreetings::Said* said : greetings_.pinged(message.header.incarnation, now_s))
     send_control(said->header, said->hello);
 }
@@ -375,7 +404,7 @@ void Upstream::receive(double now_s) {
       confirmed(m.header.rank, confirmation->source, confirmation->next);
       for (const wire::Received::OfRank& other : confirmation->others)
         confirmed(other.rank, other.source, other.next);
-      hurry_ = true;  // a window may have room again
+      hurry_ |= window_full_;  // there may be room again
       continue;
     }
     const auto* command = std::get_if<wire::RankCommand>(&m.body);

@@ -61,6 +61,10 @@ class Upstream {
   void control(const wire::Header& from, wire::Body body, double now_s);
   /// The collector above waits for what comes, or has not said yet that it does not.
   [[nodiscard]] bool watched() const noexcept { return watched_; }
+  /// So long the collector above lets events wait here; 0: by this one's own pace.
+  [[nodiscard]] double pack_s() const noexcept { return pack_s_; }
+  /// What waits goes with the next pump().
+  void pack_soon() noexcept { hurry_ = true; }
   /// Sends hello, receives commands, sends what the connection takes. `now_s`: on the clock of
   /// RankSession::first_message_s. What a process published waits RankSession::kClockWait_s for its clock at
   /// most. What its ranks publish is packed, for `every_s` at most, and sooner where much waits or anything
@@ -111,6 +115,8 @@ class Upstream {
     /// Events of earlier processes that were discarded and are not yet reported upstream; their time range.
     std::uint64_t abandoned = 0;
     std::int64_t abandoned_begin_ns = INT64_MAX, abandoned_end_ns = INT64_MIN;
+    /// What it publishes later has come to no other collector. On this node's clock.
+    std::int64_t began_ns = 0;
     double first_message_s;  ///< first; its wait for a clock begins there, whatever waits before it
   };
   Stream& stream(const RankSession& rank, const wire::Header& from);
@@ -123,6 +129,8 @@ class Upstream {
   bool send_pack();                                          ///< the same
   void rewind();  ///< everything that is not confirmed is sent again
   void encode_next(Stream& stream);
+  /// What the stream's rank published next, and what waits behind it as far as one batch may have it.
+  [[nodiscard]] wire::Body take_next(Stream& stream);
   void confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t next);
   void receive(double now_s);
   bool send_control(const wire::Header& from, wire::Body body);  ///< false: the connection did not take it
@@ -146,6 +154,8 @@ class Upstream {
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent
   RelayGreetings greetings_;
   bool watched_ = true;
+  double pack_s_ = 0;
+  bool window_full_ = false;       ///< of a stream that has more to send
   std::uint32_t turn_ = 0;         ///< rank whose turn is next
   std::uint64_t shed_before_ = 0;  ///< by queues that are gone
   std::size_t full_ = 0;           ///< queues that are

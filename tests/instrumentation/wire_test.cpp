@@ -186,10 +186,11 @@ TEST(Wire, EveryOtherBodyComesBack) {
   ASSERT_TRUE(reported.message);
   EXPECT_EQ(std::get<RankCommand>(reported.message->body).rule.kind, StopRule::Kind::run_to_param);
   EXPECT_EQ(std::get<RankCommand>(reported.message->body).rule.count, 3U);
-  const auto ping = round_trip(of(Ping{7, 11, 250}), From::collector_control);
+  const auto ping = round_trip(of(Ping{7, 11, 250, 8000}), From::collector_control);
   ASSERT_TRUE(ping.message) << ping.why;
   EXPECT_EQ(std::get<Ping>(ping.message->body).sent_ns, 11);
   EXPECT_EQ(std::get<Ping>(ping.message->body).look_ms, 250);
+  EXPECT_EQ(std::get<Ping>(ping.message->body).pack_ms, 8000);
   const std::vector<RelayHello::Range> present{{0, 8}, {12, 1}};
   const std::vector<RelayHello::Range> silent{{3, 2}};
   const auto node = round_trip(of(RelayHello{"node", "clock", present, silent}), From::rank_control);

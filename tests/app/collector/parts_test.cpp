@@ -15,7 +15,9 @@
 #include "app/collector/held_chunks.h"
 #include "app/collector/item_log.h"
 #include "app/collector/rank_session.h"
+#include "app/collector/run_record.h"
 #include "app/collector/socket_poll.h"
+#include "app/collector/status_board.h"
 #include "app/collector/view_log.h"
 #include "app/store/compaction.h"
 #include "instrumentation/sockets.h"
@@ -237,8 +239,41 @@ TEST(CollectorPace, HurriesOnlyWhileAViewerWouldNotice) {
   EXPECT_EQ(watched.look_ms, 0) << "ranks look as often as a live view needs";
   EXPECT_GE(alone.look_ms, 200);
   EXPECT_LE(alone.chunk_age_s, 0.5) << "what a crash of the collector may lose";
+  EXPECT_EQ(watched.pack_ms, 0) << "nodes pass on as often as a live view needs";
   EXPECT_GT(pace_of(Watch::active, 64).chunk_age_s, watched.chunk_age_s) << "many ranks: larger chunks";
   EXPECT_LE(pace_of(Watch::active, 100'000).chunk_age_s, 0.5);
+}
+
+TEST(CollectorPace, WhereItOnlyRecordsThereAreNoMoreChunksAndBatchesWithMoreRanks) {
+  for (const std::size_t ranks : {1U, 128U, 256U, 1000U, 2048U, 4096U}) {
+    const CollectorPace pace = pace_of(Watch::idle, ranks);
+    EXPECT_LE(static_cast<double>(ranks) / pace.chunk_age_s, kChunksPerSecond) << ranks;
+    EXPECT_LE(1000.0 * static_cast<double>(ranks) / pace.pack_ms, 2 * kChunksPerSecond) << ranks;
+    EXPECT_LT(pace.look_ms, pace.pack_ms) << "ranks publish as often as before: their rings are bounded";
+  }
+  EXPECT_EQ(pace_of(Watch::idle, 128).chunk_age_s, 0.5) << "few ranks: no older than they were";
+  EXPECT_EQ(pace_of(Watch::idle, 1024).chunk_age_s, 4);
+  EXPECT_EQ(pace_of(Watch::idle, 1024).pack_ms, 4000);
+  EXPECT_EQ(pace_of(Watch::idle, 100'000).chunk_age_s, kLongestIdleAge_s) << "what a crash loses is bounded";
+  EXPECT_EQ(pace_of(Watch::idle, 100'000).pack_ms, 1000 * kLongestPack_s);
+}
+
+TEST(RunRecord, WhatIsPendingIsHandedOverBeforeItWouldHaveToBeShed) {
+  constexpr std::size_t kIntake = 64 * sizeof(instrumentation::Event);
+  StatusBoard board;
+  RunRecord record({}, kIntake, board);
+  record.begin({});
+  RankSession rank(0);
+  for (std::size_t events = 0; !record.crowded(); events += 8) {
+    ASSERT_LT(events, 64U);
+    EXPECT_FALSE(record.full());
+    wire::Batch batch;
+    batch.events.resize(8);
+    record.add(rank, batch, 1);
+  }
+  EXPECT_FALSE(record.full()) << "half of the intake is left";
+  record.flush_all(rank);
+  EXPECT_FALSE(record.crowded());
 }
 
 /// Chunks of ranks by their next numbers, and what HeldChunks made of them.

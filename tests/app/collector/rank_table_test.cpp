@@ -51,6 +51,17 @@ TEST_F(RankTables, WhatCouldNotBeDoneIsTriedALittleLater) {
   EXPECT_EQ(ranks_.take_due(10.011), Due{3});
 }
 
+TEST_F(RankTables, WhatIsPendingOfARankIsAsOldAsThePaceLetsItAndOfOneThatHasGoneNoOlderThanWithFewRanks) {
+  (void)pacing_.watch(Watch::idle, 4096);
+  RankSession& rank = connected(3, 1e9);
+  EXPECT_EQ(ranks_.chunk_age_s(rank), kLongestIdleAge_s);
+  rank.row.connected = false;
+  EXPECT_EQ(ranks_.chunk_age_s(rank), kShortestIdleAge_s);
+  (void)pacing_.watch(Watch::active, 4096);
+  rank.row.connected = true;
+  EXPECT_EQ(ranks_.chunk_age_s(rank), pace_of(Watch::active, 4096).chunk_age_s);
+}
+
 TEST_F(RankTables, WithoutAConnectionNothingIsSentToIt) {
   RankSession& rank = connected(3, 9);
   rank.route.clear();

@@ -14,6 +14,7 @@
 #include <zmq.hpp>
 
 #include "app/collector/frame_pack.h"
+#include "instrumentation/clock.h"
 #include "instrumentation/sockets.h"
 #include "tests/app/collector/test_rank.h"
 
@@ -30,6 +31,7 @@ class Hop {
   explicit Hop(const std::string& name)
       : endpoint_("ipc://" + testing::TempDir() + "upstream_" + name + std::to_string(getpid())),
         above_(make_socket(context_, Role::collector_publish)),
+        control_(make_socket(context_, Role::collector_control)),
         upstream_(context_, {.endpoint = endpoint_,
                              .key_file = {},
                              .bytes = 1U << 20,
@@ -41,6 +43,7 @@ class Hop {
                              .name_ranks = {}}) {
     above_.set(zmq::sockopt::rcvtimeo, 10'000);  // for a failing test to end
     above_.bind(endpoints_of(endpoint_).publish);
+    control_.bind(endpoints_of(endpoint_).control);
     // Nothing is taken before the connection is there.
     first_.another_process(1);
     first_.clock.same_clock();
@@ -71,7 +74,8 @@ class Hop {
   }
 
   /// An event at `at_ns` of its clock.
-  void publish(RankSession& rank, std::uint64_t process, std::uint64_t sequence, std::int64_t at_ns) {
+  void publish(RankSession& rank, std::uint64_t process, std::uint64_t sequence, std::int64_t at_ns,
+               std::uint64_t missing = 0) {
     wire::Message message;
     message.header.rank = rank.row.rank;
     message.header.incarnation = process;
@@ -83,7 +87,36 @@ class Hop {
     batch.events[0].ticks = static_cast<std::uint64_t>(at_ns);
     batch.begin_ns = batch.end_ns = at_ns;
     message.body = batch;
-    upstream_.published(rank, message, 0);
+    upstream_.published(rank, message, missing);
+  }
+
+  /// The batches among the next `count` messages, by their rank's messages; a null for any other message.
+  std::vector<std::optional<wire::Relay>> relayed(std::size_t count) {
+    std::vector<std::optional<wire::Relay>> out;
+    while (out.size() < count) {
+      const std::optional<wire::Message> message = next();
+      if (!message) break;
+      const auto* batch = std::get_if<wire::Batch>(&message->body);
+      out.push_back(batch != nullptr ? batch->relay : std::nullopt);
+    }
+    return out;
+  }
+
+  /// The collector above answers the node's hello.
+  void answer(wire::Ping ping) {
+    zmq::message_t route, hello;
+    if (!route_) {
+      control_.set(zmq::sockopt::rcvtimeo, 10'000);
+      ASSERT_TRUE(control_.recv(route));
+      ASSERT_TRUE(control_.recv(hello));
+      route_.emplace(route.to_string());
+    }
+    wire::Message message;
+    message.header.run_id = "collector-test";
+    message.body = ping;
+    const wire::Frame frame = wire::encode(message);
+    control_.send(zmq::const_buffer(route_->data(), route_->size()), zmq::send_flags::sndmore);
+    control_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none);
   }
 
   /// By process, the offset that the next `count` batches of events have.
@@ -137,7 +170,8 @@ class Hop {
   zmq::context_t context_;
   std::string endpoint_;
   RankSession first_{kWorld - 1};
-  zmq::socket_t above_;
+  zmq::socket_t above_, control_;
+  std::optional<std::string> route_;  ///< of the node
   Upstream upstream_;
 };
 
@@ -249,6 +283,82 @@ TEST(Upstream, WhatIsNotEventsTakesWhatWaitsWithItAtOnce) {
   hop.upstream().pump(kBegin_s + 2, 60);
   EXPECT_TRUE(hop.upstream().sent());
   EXPECT_EQ(hop.arrived(3).size(), 3U);
+}
+
+/// A rank on the node's clock, which has published its tables.
+void begin_on_our_clock(Hop& hop, RankSession& rank) {
+  hop.another_process(rank, 11);
+  rank.clock.same_clock();
+  hop.first_message(rank, 11, kBegin_s);
+  hop.upstream().pump(kBegin_s + 1, 60);
+  ASSERT_EQ(hop.arrived(1), (std::vector<std::uint64_t>{11}));
+}
+
+TEST(Upstream, WhatWaitedOfARankGoesAsOneBatchUpToATextOrALoss) {
+  Hop hop("joined");
+  RankSession rank(0);
+  begin_on_our_clock(hop, rank);
+  const std::int64_t now_ns = monotonic_now_ns();
+  for (std::uint64_t i = 1; i <= 3; ++i) hop.publish(rank, 11, i, now_ns + static_cast<std::int64_t>(i));
+  wire::Message text;
+  text.header = {.rank = 0, .incarnation = 11, .sequence = 4, .run_id = "collector-test"};
+  text.body = wire::Text{now_ns, Severity::info, "between"};
+  hop.upstream().published(rank, text, 0);
+  hop.publish(rank, 11, 5, now_ns + 5);
+  hop.publish(rank, 11, 7, now_ns + 7, 1);
+  hop.publish(rank, 11, 8, now_ns + 8);
+  hop.upstream().pump(kBegin_s + 2, 60);
+  const auto sent = hop.relayed(4);
+  ASSERT_EQ(sent.size(), 4U);
+  ASSERT_TRUE(sent[0] && sent[2] && sent[3]);
+  EXPECT_EQ(sent[0]->source_last, 3U) << "three batches";
+  EXPECT_FALSE(sent[1]) << "the text, in its place";
+  EXPECT_EQ(sent[2]->source_last, 5U) << "what did not arrive lies between this and the next";
+  EXPECT_EQ(sent[3]->source_last, 8U);
+  EXPECT_EQ(sent[3]->lost_total, 1U);
+  EXPECT_TRUE(hop.upstream().sent());
+}
+
+/// The collector above has some of it, and knows which by the numbers of the rank's messages.
+TEST(Upstream, WhatAnEarlierCollectorOfTheNodeMayHavePassedOnStaysAsItWas) {
+  Hop hop("again");
+  RankSession rank(0);
+  const std::int64_t before_ns = monotonic_now_ns() - 1'000'000;
+  begin_on_our_clock(hop, rank);
+  for (std::uint64_t i = 1; i <= 3; ++i) hop.publish(rank, 11, i, before_ns);
+  hop.upstream().pump(kBegin_s + 62, 60);
+  const auto sent = hop.relayed(3);
+  ASSERT_EQ(sent.size(), 3U);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(sent[i]);
+    EXPECT_EQ(sent[i]->source_last, i + 1);
+  }
+}
+
+TEST(Upstream, EventsWaitAsLongAsTheCollectorAboveLetsThemAndNotWhenAViewerComes) {
+  Hop hop("paced");
+  RankSession rank(0);
+  begin_on_our_clock(hop, rank);
+  double now_s = kBegin_s + 2;
+  const auto pump = [&] { hop.upstream().pump(now_s, hop.upstream().pack_s()); };
+  hop.answer({1, 0, 250, 4000});
+  ASSERT_TRUE(eventually([&] {
+    pump();
+    return hop.upstream().pack_s() == 4;
+  }));
+  EXPECT_FALSE(hop.upstream().watched());
+  hop.publish(rank, 11, 1, monotonic_now_ns());
+  pump();  // the interval begins
+  hop.publish(rank, 11, 2, monotonic_now_ns());
+  now_s += 3.5;
+  pump();
+  EXPECT_FALSE(hop.upstream().sent());
+  hop.answer({2, 0, 0, 0});
+  ASSERT_TRUE(eventually([&] {
+    pump();
+    return hop.upstream().sent();
+  })) << "at the same time on the clock of the pace";
+  EXPECT_TRUE(hop.upstream().watched());
 }
 
 }  // namespace
