@@ -131,7 +131,8 @@ int main(int argc, char** argv) {
   reply.items = {item};
   write(From::collector_view, "reply", reply);
   // Was accepted, and converted to an integer where it is shown.
-  const wire::ViewReply lease{.lease_left_s = std::numeric_limits<double>::quiet_NaN()};
+  wire::ViewReply lease;
+  lease.lease_left_s = std::numeric_limits<double>::quiet_NaN();
   write(From::collector_view, "reply_lease", lease);
 
   store::Chunk chunk;
