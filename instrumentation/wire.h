@@ -35,11 +35,13 @@ inline constexpr std::size_t kMaxGroups = 255;  ///< of a rank: their number is 
 inline constexpr std::size_t kMaxNotRecorded = 64;
 inline constexpr std::uint32_t kMaxWorld = 1U << 20;
 inline constexpr std::uint32_t kMaxNames = 1U << 20;  ///< kernel names of one rank
-// What is counted in a run; more, and sums of it would overflow.
+// What is counted in a run; summed over the ranks of the largest world it stays within 64 bits.
 inline constexpr std::uint64_t kMaxMessages = std::uint64_t{1}
                                               << 40;  ///< of one process: 34 years of a thousand a second
 inline constexpr std::uint64_t kMaxDropped = std::uint64_t{1}
-                                             << 50;  ///< events of one process: 130 days of 10^8 a second
+                                             << 43;  ///< events of one process: 101 days of 10^6 a second
+/// Seconds. A lease is there so that a run goes on when its viewer is gone.
+inline constexpr double kMaxLeaseS = 86'400;
 
 struct Header {
   std::uint32_t rank = 0;
@@ -188,7 +190,7 @@ struct ViewReply {
   std::int32_t exit_code = 0;
   bool pausing = false, paused = false;
   std::uint64_t gate = 0;
-  double lease_left_s = 0;
+  double lease_left_s = 0;  ///< until ranks that hold go on by themselves; 0: none holds
   std::string note;
   std::vector<RankState> ranks;
   std::vector<ViewItem> items;

@@ -94,6 +94,13 @@ std::int64_t time_of(std::int64_t ns) {
   return ns;
 }
 
+/// In seconds.
+double lease_of(double seconds) {
+  // NaN fails both comparisons.
+  require(seconds >= 0 && seconds <= kMaxLeaseS, "lease out of range");
+  return seconds;
+}
+
 StopRule rule_of(const fb::StopRule* rule) {
   if (rule == nullptr) return {};
   return {enum_of(rule->kind(), StopRule::Kind::gate_number, "stop rule out of range"), rule->id(),
@@ -339,7 +346,7 @@ ViewReply reply_of(const fb::ViewReply& v) {
   out.pausing = v.pausing();
   out.paused = v.paused();
   out.gate = v.gate();
-  out.lease_left_s = v.lease_left_s();
+  out.lease_left_s = lease_of(v.lease_left_s());
   out.note = text_of(v.note(), kMaxText, "note");
   // The verifier counts a table as often as it is named, which bounds their number; texts are charged to the
   // budget.
@@ -441,9 +448,7 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
       out.id = c.id();
       out.kind = enum_of(c.kind(), RankCommand::Kind::ask, "command out of range");
       out.gate = c.gate();
-      out.lease_s = c.lease_s();
-      // A day: a lease is there so that a run goes on when its viewer is gone. NaN fails both comparisons.
-      require(out.lease_s >= 0 && out.lease_s <= 86'400, "lease out of range");
+      out.lease_s = lease_of(c.lease_s());
       out.rule = rule_of(c.rule());
       out.detail = enum_of(c.detail(), Detail::kernels, "detail level out of range");
       out.by_step = c.by_step();

@@ -298,8 +298,7 @@ void VolumeModel::add_gathers(const Counts& counts, VolumeParts& parts) const {
     const auto elems = static_cast<double>(tables_.params[i].elems);
     const auto gathers = static_cast<double>(counts.gathers[i]);
     const bool persistent = tables_.params[i].persistent;
-    const double once = tables_.params[i].frozen ? 0 : 1;  // a step
-    const double expected = special_ && persistent ? once : static_cast<double>(2 * micro_steps_);
+    const auto expected = static_cast<double>(2 * micro_steps_);
     // Where padding and scales are not part of the expression they are apart from the reasons.
     if (!special_) at(parts, VolumeCause::padding) += gathers * (gather_cost_[i] - elems);
     const double off = special_ ? counts.gathered[i] - expected_gathers_[i] : (gathers - expected) * elems;

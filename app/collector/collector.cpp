@@ -16,6 +16,7 @@
 #include "app/collector/item_log.h"
 #include "app/collector/now.h"
 #include "app/store/control_text.h"
+#include "instrumentation/wire.h"
 
 namespace shardscope::collector {
 
@@ -75,8 +76,10 @@ Collector::Collector(CollectorOptions options) {
         "and give --keys DIR, or listen on tcp://127.0.0.1:PORT and reach it through ssh -L, or accept "
         "everybody with --insecure");
   }
-  if (!(options.lease_s > 0)) {
-    throw std::runtime_error("lease of " + std::to_string(options.lease_s) + " s: it must be above 0");
+  // Longer ones are refused by ranks and viewers.
+  if (!(options.lease_s > 0 && options.lease_s <= instrumentation::wire::kMaxLeaseS)) {
+    throw std::runtime_error("lease of " + std::to_string(options.lease_s) +
+                             " s: it must be above 0 and at most a day");
   }
   const instrumentation::BlockSignals blocked;  // also ZeroMQ's threads leave signals to the program
   state_ = std::make_unique<State>(std::move(options));

@@ -29,7 +29,7 @@ class BlockRows {
   virtual ~BlockRows() = default;
   [[nodiscard]] virtual Chunk chunk(std::int64_t row, Chunk::Part part) = 0;
   [[nodiscard]] virtual std::vector<std::byte> page(std::int64_t row) = 0;
-  /// Empty when they are in the page.
+  /// Never empty: a row without them is damaged.
   [[nodiscard]] virtual std::vector<std::byte> statuses(std::int64_t row) = 0;
   /// One row of the tile that ends with the block of row `row`; `tile_row`: tile_row(). Empty when it is not
   /// there.

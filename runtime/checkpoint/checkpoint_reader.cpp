@@ -45,13 +45,15 @@ class CheckpointReader::File {
       throw CheckpointError("checkpoint: " + path_ + ": changed its size" + kAdvice);
     }
     // The header's length first, then what it says.
-    verify(0, std::min<std::size_t>(bytes.size(), 8));
+    const std::size_t first = std::min<std::size_t>(bytes.size(), 8);
+    verify(0, first);
     // Little-endian, whatever this machine is.
     std::uint64_t header = 0;
-    for (std::size_t i = 0; i < std::min<std::size_t>(bytes.size(), 8); ++i) {
+    for (std::size_t i = 0; i < first; ++i) {
       header |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
     }
-    verify(0, static_cast<std::size_t>(std::min<std::uint64_t>(header, bytes.size())));
+    // It ends 8 bytes after as many as it claims; by comparison, since 8 + header could overflow.
+    verify(0, header < bytes.size() - first ? first + static_cast<std::size_t>(header) : bytes.size());
     try {
       // The rules of the format are checked there, what the manifest says below.
       const SafetensorsHeader parsed = parse_safetensors(bytes);
@@ -163,7 +165,7 @@ CheckpointReader::CheckpointReader(const fs::path& path)
                             " bytes, but was written with " + std::to_string(file.bytes) + kAdvice);
     }
     // Where the next slice begins in the two kinds of rows. In the order of the manifest, which is that of
-    // the file.
+    // the file. No sum overflows: parse_manifest() bounds that of a file's slices by the file's bytes.
     std::int64_t at = 0;
     std::int64_t state_at = 0;
     for (const FileSlice& slice : file.slices) {

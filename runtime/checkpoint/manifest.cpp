@@ -81,6 +81,8 @@ RankFile read_file(const Json& json, const std::vector<SavedParam>& params) {
   for (const Json& block : json.at("blocks")) file.blocks.push_back(from_hex(block.get<std::string>()));
   // So that verify() finds a checksum for each block.
   require(file.blocks.size() == block_count(file.bytes), file.name + ": checksums and size do not match");
+  // Elements of weights that the bytes have room for: readers add up the slices.
+  auto room = static_cast<std::int64_t>(file.bytes / sizeof(float));
   for (const Json& entry : json.at("slices")) {
     const FileSlice slice{entry.at(0).get<std::uint32_t>(), entry.at(1).get<std::int64_t>(),
                           entry.at(2).get<std::int64_t>()};
@@ -89,6 +91,9 @@ RankFile read_file(const Json& json, const std::vector<SavedParam>& params) {
                 slice.elems <= params[slice.param].elems &&
                 slice.offset <= params[slice.param].elems - slice.elems,
             file.name + ": slice " + entry.dump() + " is in no parameter");
+    require(slice.elems <= room, file.name + ": its slices have more elements than fit in " +
+                                     std::to_string(file.bytes) + " bytes");
+    room -= slice.elems;
     file.slices.push_back(slice);
   }
   return file;

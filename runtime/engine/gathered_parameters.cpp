@@ -60,15 +60,19 @@ bool GatheredParameters::with(std::span<const ParamId> params, std::optional<std
   // Freed when this returns; `whole` has views of it.
   std::vector<device::Buffer> memory;
   std::vector<Engine::Gathered> whole;
-  for (const ParamId id : params) {
-    Whole made = make_whole(id);
-    memory.push_back(std::move(made.memory));
-    whole.push_back(made.values);
-  }
+  // So that nothing can fail between a gather and its entry here.
+  memory.reserve(params.size());
+  whole.reserve(params.size());
+  // Those that are whole: a later one may have failed.
   const auto give_all_back = [&] {
-    for (const ParamId id : params) give_back(id);
+    for (const Engine::Gathered& param : whole) give_back(param.id);
   };
   try {
+    for (const ParamId id : params) {
+      Whole made = make_whole(id);
+      memory.push_back(std::move(made.memory));
+      whole.push_back(made.values);
+    }
     use(whole);
     // After `use` and only where it did not throw: half-made changes are not sent.
     if (modifier) {

@@ -7,8 +7,9 @@
 
 namespace shardscope::optim {
 
-/// Storage type, averaged and scaled, laid out as plan::Ownership says: elements [0, device_elems) of the
-/// owned range in device memory, the rest in host memory. A part without elements has no data.
+/// Of grad_accum_dtype (engine/gradients.h), averaged and scaled, laid out as plan::Ownership says: elements
+/// [0, device_elems) of the owned range in device memory, the rest in host memory. A part without elements
+/// has no data.
 struct GradientParts {
   kernels::ConstPtr device;
   std::int64_t device_elems = 0;

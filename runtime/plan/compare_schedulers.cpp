@@ -1,10 +1,12 @@
 #include "runtime/plan/compare_schedulers.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "runtime/plan/backward_ends.h"
 #include "runtime/plan/forward_stack.h"
+#include "runtime/plan/returned_values.h"
 
 namespace shardscope::plan {
 namespace {
@@ -29,18 +31,25 @@ struct Run {
 class Follower {
  public:
   Follower(const ModelPlan& model, std::uint32_t world, const SchedulerConfig& config)
-      : scheduler_(model, world, config), ends_(config.compat) {}
+      : scheduler_(model, world, config), ends_(config.compat), returned_(model, config.compat) {}
 
   Run iteration(const std::vector<Visit>& visits) {
     // The scheduler keeps its trace from one iteration to the next; only what is counted begins anew.
     run_ = {};
     // The iteration before ended in its backward.
     forward_ = Direction::forward;
+    returned_.clear();
     (void)scheduler_.begin_iteration();
     // What an iteration begins with counts to its peak: persistent parameters, and what the last step
     // gathered.
     see_memory();
-    for (const Visit& visit : visits) take(visit);
+    for (std::size_t i = 0; i < visits.size(); ++i) {
+      // Read only to be returned: no use that a gradient comes back from.
+      const bool to_return = i + 1 < visits.size() && visits[i + 1].kind == VisitKind::return_param &&
+                             visits[i + 1].param == visits[i].param;
+      if (visits[i].kind == VisitKind::use_external && !to_return) returned_.read(visits[i].param);
+      take(visits[i]);
+    }
     // The engine's order at a step: leftovers, then the update, then what persists is gathered anew.
     (void)scheduler_.release_leftovers();
     (void)scheduler_.begin_update();
@@ -64,6 +73,11 @@ class Follower {
   }
 
   void fetch(const FetchPlan& plan, BoundaryActions at) {
+    add(plan, at);
+    run_.boundaries.push_back(std::move(at));
+  }
+  /// One of the fetches that are made at the boundary.
+  void add(const FetchPlan& plan, BoundaryActions& at) {
     count(plan.gather);
     count(plan.prefetch);
     // Its module waits for it; a prefetch is waited for by a later module.
@@ -71,8 +85,16 @@ class Follower {
     // Only after a fetch: a release can but lower what is held.
     see_memory();
     // Not what the plan waits for: of that a part was prefetched at an earlier boundary, where it counts.
-    at.gathered = plan.gather.params;
-    at.prefetched = plan.prefetch.params;
+    at.gathered.insert(at.gathered.end(), plan.gather.params.begin(), plan.gather.params.end());
+    at.prefetched.insert(at.prefetched.end(), plan.prefetch.params.begin(), plan.prefetch.params.end());
+  }
+  /// DeepSpeed fetches a module once more for each parameter that it returned: all at one boundary, so that
+  /// both sides have as many.
+  void fetch_for_backward(ModuleId module) {
+    BoundaryActions at{module, Direction::backward};
+    for (std::size_t fetches = 1 + returned_.further_fetches(module); fetches > 0; --fetches) {
+      add(scheduler_.fetch(module, Direction::backward), at);
+    }
     run_.boundaries.push_back(std::move(at));
   }
   void release(const ReleasePlan& plan, ModuleId module, Direction direction) {
@@ -85,6 +107,7 @@ class Follower {
       case VisitKind::pre_forward:
         ends_.forward(visit.module);
         stack_.enter(visit.module);
+        returned_.entered();
         // A forward after a backward is a recomputation: `forward_` says so, and the marks around it are not
         // looked at.
         return fetch(forward_ == Direction::forward ? scheduler_.fetch(visit.module, forward_)
@@ -92,8 +115,7 @@ class Follower {
                      {visit.module, forward_});
       case VisitKind::pre_backward:
         forward_ = Direction::backward;  // a forward from here on is a recomputation
-        return fetch(scheduler_.fetch(visit.module, Direction::backward),
-                     {visit.module, Direction::backward});
+        return fetch_for_backward(visit.module);
       // Boundaries without a module of their own: they count to the module that reads.
       case VisitKind::use_external:
         return fetch(scheduler_.fetch_external(visit.param, visit.module), {visit.module, forward_});
@@ -103,6 +125,7 @@ class Follower {
       // After return_param, which still needs the module on the stack to know what runs around it.
       case VisitKind::post_forward:
         stack_.leave();
+        returned_.left(visit.module);
         return release(forward_ == Direction::forward ? scheduler_.release(visit.module, forward_)
                                                       : scheduler_.release_recomputed(visit.module),
                        visit.module, forward_);
@@ -115,6 +138,7 @@ class Follower {
         run_.boundaries.push_back({visit.module, Direction::backward, true, {}, {}, {}});
         return;
       case VisitKind::begin_recompute:
+        return returned_.recomputes(visit.module);
       case VisitKind::end_recompute:
         return;
     }
@@ -122,6 +146,7 @@ class Follower {
 
   FetchScheduler scheduler_;
   BackwardEnds ends_;
+  ReturnedValues returned_;
   ForwardStack stack_;
   Run run_;
   Direction forward_ = Direction::forward;  ///< of a pre-forward now

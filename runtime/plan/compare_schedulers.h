@@ -40,8 +40,10 @@ struct SchedulerComparison {
 [[nodiscard]] const char* to_string(Compat compat) noexcept;
 
 /// Runs three iterations of `visits` under `config` with `first` and with `second` and compares the third,
-/// which follows a complete trace after a step. Of the model only modules and parameters are read, so that a
-/// recorded run, which has no ModelSpec, can be compared by the order it was seen to take.
+/// which follows a complete trace after a step. `visits` are those without VisitOptions::deepspeed_hooks:
+/// what DeepSpeed's hooks add and leave out is added and left out on the sides that have them. Of the model
+/// only modules and parameters are read, so that a recorded run, which has no ModelSpec, can be compared by
+/// the order it was seen to take.
 [[nodiscard]] SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t world,
                                                      SchedulerConfig config, const std::vector<Visit>& visits,
                                                      Compat first, Compat second);

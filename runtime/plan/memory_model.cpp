@@ -7,6 +7,7 @@
 
 #include "runtime/plan/quantization.h"
 #include "runtime/plan/rounding.h"
+#include "runtime/plan/scheduler_compat.h"
 #include "runtime/plan/shard_layout.h"
 
 namespace shardscope::plan {
@@ -260,6 +261,7 @@ StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const Volum
   if (input.stage == 3) {
     std::int64_t gathered = 0;
     std::int64_t padded = 0;
+    const bool frozen_again = SchedulerCompat(input.scheduler).partitions_persistent_at_update();
     for (std::size_t i = 0; i < param_elems.size(); ++i) {
       const ParamPartition part = partition_param(param_elems[i], input.world);
       // What a gather and a reduce-scatter of this parameter move with the padding of its last shard or
@@ -267,8 +269,8 @@ StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const Volum
       const std::int64_t whole = part.shard_elems * static_cast<std::int64_t>(input.world);
       const bool learns = is_trainable(input.trainable, i);
       // A persistent parameter comes back after the update that changed it. A frozen one does not change: our
-      // scheduler leaves it whole, and a step pays nothing for it.
-      const std::int64_t once = learns ? 1 : 0;  // a step
+      // scheduler leaves it whole, and a step pays nothing for it. DeepSpeed's partitions it all the same.
+      const std::int64_t once = learns || frozen_again ? 1 : 0;  // a step
       const std::int64_t gathers = is_persistent(input, i) ? once : k * input.gathers_per_micro_step;
       gathered += gathers * param_elems[i];
       padded += (gathers + (learns ? k : 0)) * whole;
@@ -296,7 +298,10 @@ StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const Volum
     // what is real.
     if (input.stage > 0) {
       volume.gather_elems = static_cast<double>(elems);
-      volume.padded_elems += make_flat_layout(trained, input.world).flat_elems;
+      // Each parameter group is padded by itself (S2).
+      volume.padded_elems += make_flat_layout(trained, input.world, GradientOrder::parameter_order,
+                                              chosen(input.groups, input.trainable, true))
+                                 .flat_elems;
     }
     const std::int64_t reduced = reduces * per_reduce;
     if (input.stage == 0) {

@@ -143,8 +143,11 @@ struct VolumeInput {
   bool multi_rank_allreduce = false;        ///< compat: stages 1 and 2 cost 3S
   std::int64_t gathers_per_micro_step = 2;  ///< stage 3: forward and backward, 1 if all is kept between
   std::vector<bool> persistent;             ///< stage 3, by ParamId: gathered once a step; empty: none
-  /// By ParamId; empty: all are. Frozen ones are gathered in stage 3, persistent ones never again.
+  /// By ParamId; empty: all are. Frozen ones are gathered in stage 3; persistent ones of them never again, or
+  /// after each step under DeepSpeed's scheduler.
   std::vector<bool> trainable{};
+  Compat scheduler = Compat::shardscope;  ///< stage 3: compat.scheduler
+  std::vector<std::uint32_t> groups{};    ///< stages 1 and 2: parameter groups, by ParamId; empty: one
 };
 [[nodiscard]] StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const VolumeInput& input);
 

@@ -26,7 +26,9 @@ struct PlacedStates {
   /// nvme apart: there a shard, or a state of a tile, has whole blocks of kSwapBlockBytes of its own.
   std::array<ModelStates, kStatePools> pools{};
   std::int64_t pieces = 0;  ///< owned parameters a second time, on the device: S1 with several communications
-  std::int64_t secondary = 0;                  ///< hpZ, on the device; every parameter has a buffer
+  /// hpZ, on the device, with a copy of every parameter: the most that there can be. A copy is made at a
+  /// release, so a persistent parameter that is never released has none.
+  std::int64_t secondary = 0;
   std::vector<std::int64_t> secondary_shards;  ///< by ParamId, what `secondary` is the sum of; empty without
   std::int64_t nvme_blocks = 0;                ///< bytes of the pool nvme in whole blocks
   // zero_quantized_nontrainable_weights and compat hpz_quantized_copies, by StatePool, hpZ's copies with the

@@ -3,6 +3,7 @@
 #include "runtime/plan/partition.h"
 #include "runtime/plan/quantization.h"
 #include "runtime/plan/rounding.h"
+#include "runtime/plan/scheduler_compat.h"
 #include "runtime/plan/secondary_shards.h"
 
 namespace shardscope::plan {
@@ -161,6 +162,8 @@ StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConf
   // Copies live from the first forward to the step; with the compat switch later forwards read them too.
   const std::int64_t from_copies =
       zero.hpz_partition_size > 1 && zero.compat.hpz_secondary_in_forward ? k - 1 : 0;
+  // DeepSpeed's partitions persistent parameters at the update, frozen ones too.
+  const bool frozen_again = SchedulerCompat(zero.compat.scheduler).partitions_persistent_at_update();
   for (const TrafficParam& param : params) {
     // Reduced in each micro-step, persistent or not: persistence is about parameters.
     if (!param.frozen) {
@@ -169,7 +172,14 @@ StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConf
     }
     // Our scheduler leaves a frozen one whole: it does not change, and no step gathers it again.
     if (param.persistent) {
-      if (!param.frozen) counter.gather(traffic.persistent, param, 1);
+      if (!param.frozen) {
+        counter.gather(traffic.persistent, param, 1);
+      } else if (frozen_again && zero.hpz_partition_size > 1) {
+        // From its copy, as below: it was made while no trace was followed yet.
+        counter.gather_secondary(traffic.persistent, param, 1);
+      } else if (frozen_again) {
+        counter.gather(traffic.persistent, param, 1);
+      }
       continue;
     }
     // Its copy outlives the step (weights_change() ends those of what changed), so that every pass reads it.

@@ -37,7 +37,9 @@ struct StepTraffic {
 struct TrafficParam {
   std::vector<std::int64_t> shape;
   bool persistent = false;
-  bool frozen = false;  ///< gathered and never reduced; what is kept of it for good is not gathered again
+  /// Gathered and never reduced. A persistent one is gathered after the step under DeepSpeed's scheduler
+  /// (compat.scheduler) and never again under ours.
+  bool frozen = false;
 };
 
 struct TrafficInput {

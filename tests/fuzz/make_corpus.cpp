@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -129,6 +130,10 @@ int main(int argc, char** argv) {
   item.data = {1, 2, 3};
   reply.items = {item};
   write(From::collector_view, "reply", reply);
+  // Was accepted, and converted to an integer where it is shown.
+  wire::ViewReply lease;
+  lease.lease_left_s = std::numeric_limits<double>::quiet_NaN();
+  write(From::collector_view, "reply_lease", lease);
 
   store::Chunk chunk;
   chunk.events = fuzz::seed_events();

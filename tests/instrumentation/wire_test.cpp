@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 #include <thread>
@@ -329,6 +331,35 @@ TEST(Wire, ValuesNoCorrectRankWritesAreRefused) {
     std::get<Batch>(bad.body).clock_ns = time;
     EXPECT_EQ(round_trip(bad, From::rank_publish).reject, Reject::value) << time;
   }
+}
+
+TEST(Wire, ALeaseIsANumberOfSecondsUpToADay) {
+  const auto accepted = [](double seconds) {
+    ViewReply reply;
+    reply.lease_left_s = seconds;
+    RankCommand command;
+    command.lease_s = seconds;
+    const bool shown = round_trip(of(reply), From::collector_view).message.has_value();
+    EXPECT_EQ(round_trip(of(command), From::collector_control).message.has_value(), shown) << seconds;
+    return shown;
+  };
+  EXPECT_TRUE(accepted(0));
+  EXPECT_TRUE(accepted(kMaxLeaseS));
+  EXPECT_FALSE(accepted(std::nextafter(kMaxLeaseS, 1e9)));
+  EXPECT_FALSE(accepted(-1e-9));
+  EXPECT_FALSE(accepted(std::numeric_limits<double>::infinity()));
+  EXPECT_FALSE(accepted(std::numeric_limits<double>::quiet_NaN()));
+}
+
+// What each rank of the largest world lost is added up.
+TEST(Wire, DroppedEventsOfEveryRankFitTheirSum) {
+  EXPECT_LE(kMaxDropped, std::numeric_limits<std::uint64_t>::max() / kMaxWorld);
+  EXPECT_LE(kMaxMessages, std::numeric_limits<std::uint64_t>::max() / kMaxWorld);
+  const auto accepted = [](std::uint64_t dropped) {
+    return round_trip(of(Finish{0, 9, dropped, ""}), From::rank_publish).message.has_value();
+  };
+  EXPECT_TRUE(accepted(kMaxDropped));
+  EXPECT_FALSE(accepted(kMaxDropped + 1));
 }
 
 TEST(Wire, AFrameThatUnpacksToFarMoreThanItsSizeIsRefused) {

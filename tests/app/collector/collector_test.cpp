@@ -12,6 +12,7 @@
 
 #include "app/store/recording.h"
 #include "instrumentation/sockets.h"
+#include "instrumentation/wire.h"
 #include "tests/app/collector/test_rank.h"
 
 namespace shardscope::collector {
@@ -275,8 +276,10 @@ TEST(Collector, AnOccupiedPortAndARemoteAddressAreExplained) {
   EXPECT_THROW(Collector(local("tcp://0.0.0.0:45711")), std::runtime_error);
   EXPECT_THROW(Collector(local("nonsense")), std::runtime_error);
   CollectorOptions lease = local();
-  lease.lease_s = 0;
-  EXPECT_THROW(Collector{lease}, std::runtime_error);
+  for (const double seconds : {0.0, 2 * instrumentation::wire::kMaxLeaseS}) {
+    lease.lease_s = seconds;
+    EXPECT_THROW(Collector{lease}, std::runtime_error) << seconds;
+  }
 }
 
 TEST(Collector, AFailedRankIsReportedWithItsWords) {

@@ -11,10 +11,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <vector>
 
+#include "runtime/checkpoint/block_checksums.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/consolidate.h"
 #include "runtime/checkpoint/rank_file.h"
@@ -244,6 +247,72 @@ TEST_F(CheckpointOnDisk, DamageIsNamed) {
       << error_of_reading();
   fs::remove_all(folder_);
   EXPECT_NE(error_of_reading().find("holds no checkpoint"), std::string::npos);
+}
+
+// The header's last bytes lie in the second block: their checksum is compared before they are parsed.
+TEST_F(CheckpointOnDisk, AHeaderThatEndsInTheNextBlockIsVerifiedFirst) {
+  Manifest manifest;
+  manifest.type = "fp32";
+  manifest.model = "one parameter";
+  manifest.params.push_back({"weight", {2}, 2});
+  manifest.config_json = "{}";
+  const CheckpointFolder checkpoints(folder_);
+  checkpoints.begin(0);
+  RankFileWriter writer(checkpoints.partial(0), 0, 2);
+  for (const base::StateKind kind : base::kStateKinds) writer.write(kind, 0, std::vector<float>{1, 2});
+  RankFile described = writer.finish();
+  const fs::path partial = checkpoints.partial(0) / described.name;
+  std::string text(fs::file_size(partial), '\0');
+  std::ifstream(partial, std::ios::binary).read(text.data(), static_cast<std::streamsize>(text.size()));
+  std::uint64_t header = 0;
+  std::memcpy(&header, text.data(), sizeof header);
+  // Spaces, which the format allows there; 8 bytes of length come before.
+  constexpr std::uint64_t kHeader = kBlockBytes - 4;
+  text.insert(8 + header, kHeader - header, ' ');
+  std::memcpy(text.data(), &kHeader, sizeof kHeader);
+  std::ofstream(partial, std::ios::binary) << text;
+  described.bytes = text.size();
+  described.blocks = checksum_blocks(partial.string());
+  described.slices = {{0, 0, 2}};
+  manifest.files.push_back(described);
+  checkpoints.commit(manifest);
+
+  float value = 0;
+  CheckpointReader(folder_).read(base::StateKind::master, plan::ParamId{0}, {1, 2}, &value);
+  EXPECT_EQ(value, 2);
+  text[kBlockBytes + 1] = '?';
+  std::ofstream(folder_ / "step-0" / described.name, std::ios::binary) << text;
+  try {
+    CheckpointReader(folder_).read(base::StateKind::master, plan::ParamId{0}, {1, 2}, &value);
+    FAIL() << "damage was not seen";
+  } catch (const CheckpointError& error) {
+    EXPECT_NE(std::string(error.what()).find("the checksum of bytes " + std::to_string(kBlockBytes) + " to "),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+// A manifest with a right checksum whose slices add up to more than 64 bits.
+TEST(Manifest, SlicesAreBoundedByTheBytesOfTheirFile) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  const auto error_of = [](const std::vector<FileSlice>& slices) -> std::string {
+    Manifest manifest;
+    manifest.params = {{"a", {2}, 2}, {"b", {kHuge}, kHuge}, {"c", {kHuge}, kHuge}};
+    manifest.config_json = "{}";
+    manifest.files = {{"rank", 11, {0}, slices}};
+    try {
+      static_cast<void>(parse_manifest(to_text(manifest), "manifest"));
+    } catch (const CheckpointError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_of({{0, 0, 2}}), "");
+  const std::string more = "rank: its slices have more elements than fit in 11 bytes";
+  for (const std::vector<FileSlice>& slices :
+       {std::vector<FileSlice>{{0, 0, 2}, {1, 0, 1}}, {{1, 0, kHuge}, {2, 0, kHuge}}}) {
+    EXPECT_NE(error_of(slices).find(more), std::string::npos) << error_of(slices);
+  }
 }
 
 }  // namespace

@@ -1,7 +1,11 @@
 // Gathered parameters (P14) and models that fit on no rank (P2).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <exception>
+#include <string>
+#include <vector>
 
 #include "runtime/plan/memory_model.h"
 #include "tests/runtime/engine/support.h"
@@ -93,6 +97,43 @@ TEST(GatheredParameters, NestOnlyIfTheyShareNothing) {
   for (const std::string& text : refused) {
     EXPECT_NE(text.find("out.weight is gathered already"), std::string::npos) << text;
   }
+}
+
+// Pinned memory is enough for the first of two parameters: it is not left as gathered.
+TEST(GatheredParameters, AreAllGivenBackWhereOneOfThemFails) {
+  RunSpec spec = spec_of(3, 2, "fp32");
+  const TrainingRun reference = train(spec);
+  std::vector<std::string> failed(2);
+  spec.between_steps = [&](Engine& engine, const Context& context, const StepResult& step) {
+    if (step.step != 1) return;
+    device::Arena& pinned = context.device.pinned();
+    const std::size_t limit = pinned.limit_bytes();
+    const std::vector<plan::ParamId> two{plan::ParamId{1}, plan::ParamId{4}};
+    const auto none = [](std::span<const Engine::Gathered>) {};
+    // Room for the bias of 64 elements and for what its gather takes; the weight has 16 384.
+    const auto take = [&](std::size_t bytes) {
+      return pinned.allocate(bytes, {instrumentation::MemoryCategory::temporary, instrumentation::kNoId},
+                             context.device.gather());
+    };
+    device::Buffer room = take(16'384);
+    pinned.set_limit(pinned.reserved_bytes());
+    std::vector<device::Buffer> filler;
+    try {
+      for (;;) filler.push_back(take(device::Arena::kAlignment));
+    } catch (const std::exception&) {
+      room.reset();
+    }
+    try {
+      engine.with_gathered(two, 0, none);
+    } catch (const std::exception& error) {
+      failed[context.rank()] = error.what();
+    }
+    filler.clear();
+    pinned.set_limit(limit);
+    engine.with_gathered(two, std::nullopt, none);
+  };
+  EXPECT_EQ(first_difference(reference, train(spec)), "");
+  for (const std::string& text : failed) EXPECT_NE(text.find("param_gathered"), std::string::npos) << text;
 }
 
 // `param.all_gather()` and `param.partition()` as single calls: each rank keeps its part of what it has.

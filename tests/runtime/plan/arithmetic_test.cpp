@@ -271,5 +271,23 @@ TEST(MemoryModel, VolumesPerStep) {
   EXPECT_EQ(volume(2, 1, true).text, "3S");
 }
 
+// Each parameter group is padded by itself, to a multiple of 2 * 4 elements.
+TEST(StepVolume, PadsEveryParameterGroup) {
+  VolumeInput input;
+  input.world = 4;
+  for (const std::uint32_t stage : {1U, 2U}) {
+    input.stage = stage;
+    input.groups = {};
+    EXPECT_EQ(step_volume({9, 9, 9}, input).padded_elems, 27 + 32) << stage;
+    input.groups = {0, 1, 1};
+    EXPECT_EQ(step_volume({9, 9, 9}, input).padded_elems, 27 + 16 + 24) << stage;
+    // A frozen parameter is in no group's buffer.
+    input.groups = {0, 1, 0};
+    input.trainable = {true, false, true};
+    EXPECT_EQ(step_volume({9, 9, 9}, input).padded_elems, 18 + 24) << stage;
+    input.trainable = {};
+  }
+}
+
 }  // namespace
 }  // namespace shardscope::plan

@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
+#include "runtime/plan/forward_stack.h"
+#include "runtime/plan/visit_order.h"
 #include "tests/runtime/plan/random_model.h"
 
 namespace shardscope::plan {
@@ -134,6 +139,99 @@ TEST(CompareSchedulers, OursIsNeverBehindWhereTheLimitIsKept) {
     EXPECT_LE(comparison.first.peak_elems, config.max_live_elems) << seed;
   }
   EXPECT_GT(kept, 50);
+}
+
+/// Totals of the third iteration under DeepSpeed's scheduler and hooks, counted without the comparison.
+SchedulerTotals totals_of_deepspeed(const ModelPlan& model, SchedulerConfig config) {
+  config.compat = Compat::deepspeed;
+  FetchScheduler scheduler(model, 2, config);
+  SchedulerTotals totals;
+  VisitOptions hooks;
+  hooks.deepspeed_hooks = true;
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    totals = {};
+    const auto count = [&](const Gather& gather) {
+      if (gather.id == kNone<GatherId>) return;
+      ++totals.gathers;
+      totals.gathered_elems += gather.elems;
+    };
+    const auto fetched = [&](const FetchPlan& plan) {
+      count(plan.gather);
+      count(plan.prefetch);
+      totals.on_demand += plan.gather.id != kNone<GatherId> ? 1 : 0;
+      totals.peak_elems = std::max(totals.peak_elems, scheduler.resident_elems());
+    };
+    ForwardStack stack;
+    bool recomputes = false;
+    (void)scheduler.begin_iteration();
+    totals.peak_elems = scheduler.resident_elems();
+    for (const Visit& visit : visit_order(model, hooks)) {
+      switch (visit.kind) {
+        case VisitKind::pre_forward:
+          stack.enter(visit.module);
+          fetched(recomputes ? scheduler.fetch_recomputed(visit.module)
+                             : scheduler.fetch(visit.module, Direction::forward));
+          break;
+        case VisitKind::pre_backward:
+          fetched(scheduler.fetch(visit.module, Direction::backward));
+          break;
+        case VisitKind::use_external:
+          fetched(scheduler.fetch_external(visit.param, visit.module));
+          break;
+        case VisitKind::return_param:
+          fetched(scheduler.return_param(visit.param, visit.module, stack.around()).fetch);
+          break;
+        case VisitKind::post_forward:
+          stack.leave();
+          (void)(recomputes ? scheduler.release_recomputed(visit.module)
+                            : scheduler.release(visit.module, Direction::forward));
+          break;
+        case VisitKind::post_backward:
+          (void)scheduler.release(visit.module, Direction::backward);
+          break;
+        case VisitKind::begin_recompute:
+        case VisitKind::end_recompute:
+          recomputes = visit.kind == VisitKind::begin_recompute;
+          break;
+      }
+    }
+    (void)scheduler.release_leftovers();
+    (void)scheduler.begin_update();
+    (void)scheduler.end_update(WeightChange::trainable);
+    count(scheduler.gather_persistent());
+  }
+  return totals;
+}
+
+// DeepSpeed's hooks fetch a module once more for each parameter that it returned and that was read outside:
+// these fetches prefetch too.
+TEST(CompareSchedulers, DeepSpeedFetchesForReturnedParametersOnceMore) {
+  int returned = 0;
+  VisitOptions hooks;
+  hooks.deepspeed_hooks = true;
+  const auto backwards = [](const std::vector<Visit>& visits) {
+    return std::count_if(visits.begin(), visits.end(),
+                         [](const Visit& visit) { return visit.kind == VisitKind::pre_backward; });
+  };
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    RandomModel random(seed);
+    const ModelPlan model = random.make();
+    SchedulerConfig config;
+    config.param_persistence_elems = random.draw(100);
+    // A parameter or two ahead: a larger bucket has brought all of them before the backward begins.
+    config.prefetch_bucket_elems = 1 + random.draw(20);
+    config.max_live_elems = model.elems;
+    config.max_reuse_distance_elems = 0;
+    const SchedulerTotals expected = totals_of_deepspeed(model, config);
+    const SchedulerTotals found =
+        compare_schedulers(model, 2, config, Compat::shardscope, Compat::deepspeed).second;
+    EXPECT_EQ(found.gathers, expected.gathers) << seed;
+    EXPECT_EQ(found.on_demand, expected.on_demand) << seed;
+    EXPECT_EQ(found.gathered_elems, expected.gathered_elems) << seed;
+    EXPECT_EQ(found.peak_elems, expected.peak_elems) << seed;
+    returned += backwards(visit_order(model)) < backwards(visit_order(model, hooks)) ? 1 : 0;
+  }
+  EXPECT_GT(returned, 20);
 }
 
 }  // namespace
