@@ -373,10 +373,16 @@ class Engine::Impl {
     return {advance(owned.device, range.begin), range.size(), {}, 0};
   }
 
+  /// MiCS: each shard is on several ranks, and counts once.
+  [[nodiscard]] bool counts() const {
+    return ownership_.stage() == 0 || context_.rank() < ownership_.shard_world();
+  }
+
   /// The norm has found an element that is not finite: whose it is. Only now, so that a step whose gradients
-  /// are finite pays nothing for it; the host waits once for each parameter of the partition.
+  /// are finite pays nothing for it; the host waits once for each parameter of the partition. A replica of
+  /// the shard is not looked at: its elements are the same.
   void name_not_finite() {
-    if (!ev::enabled(ev::detail_of(ev::EventKind::gradient_not_finite))) return;
+    if (!counts() || !ev::enabled(ev::detail_of(ev::EventKind::gradient_not_finite))) return;
     const optim::GradientParts gradients = counted_gradients();
     const plan::Range counted = counted_range();
     plan::NotFiniteGradients found;
@@ -416,11 +422,9 @@ class Engine::Impl {
                                       .value = static_cast<double>(losses[i])});
     }
 
-    // MiCS: each shard is on several ranks, and counts once.
-    const bool counts = ownership_.stage() == 0 || context_.rank() < ownership_.shard_world();
     // Ranks may have different numbers of tokens; a double holds their sum exactly.
     // [sum of squares, ranks that are not finite, ranks that want to stop, tokens]: one collective for all.
-    std::array<double, 4> sums{counts ? local.sum_of_squares : 0.0, local.finite ? 0.0 : 1.0,
+    std::array<double, 4> sums{counts() ? local.sum_of_squares : 0.0, local.finite ? 0.0 : 1.0,
                                stop == StopRequest::stop ? 1.0 : 0.0, static_cast<double>(result.tokens)};
     context_.control_comm.all_reduce_host(sums);
     std::array<std::uint64_t, 2> any{sums[1] != 0.0, sums[2] != 0.0};

@@ -187,6 +187,26 @@ TEST(NotFinite, ALeafModuleChangesNoOrder) {
   EXPECT_EQ(std::ranges::adjacent_find(positions), positions.end());
 }
 
+// MiCS: two shard groups hold the same elements. One infinite element is found by one rank.
+TEST(NotFinite, AReplicaOfAnElementIsNoFurtherElement) {
+  RunSpec spec = fp16_spec(3, 4, {{"mics_shard_size", 2}});
+  spec.steps = 1;
+  const plan::ModelPlan model = plan::build_model_plan(spec.model);
+  ASSERT_EQ(model.params.back().elems, 1);  // all of it is in the first shard: of ranks 0 and 2
+  spec.overflows_in = model.params.back().id;
+  for (const std::uint32_t rank : {0U, 2U}) {
+    SCOPED_TRACE(::testing::Message() << "from rank " << rank);
+    spec.overflows_on = rank;
+    const ObservedRun observed = train_observed(spec);
+    EXPECT_TRUE(observed.run.ranks[0].steps.at(0).skipped);
+    const std::vector<NotFinite> found = not_finite_of(observed, 0);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].param, plan::raw(model.params.back().id));
+    EXPECT_EQ(found[0].elems, 1);
+    for (const std::uint32_t other : {1U, 2U, 3U}) EXPECT_TRUE(not_finite_of(observed, other).empty());
+  }
+}
+
 TEST(NotFinite, IsNotEmittedByAHealthyRun) {
   for (const int stage : {0, 3}) {
     const ObservedRun observed = train_observed(fp16_spec(stage, 2));
