@@ -139,6 +139,7 @@ class Engine::Impl {
     // Not `initial`: DeepSpeed gathers persistent parameters after loading a checkpoint, as after a step.
     published_ = Update::replaced;
     publish();
+    applied_not_finite_ = false;  // the weights are those of the checkpoint
     // After publish(), which counts no step.
     step_ = progress.step;
     micro_step_ = progress.micro_step;
@@ -411,7 +412,7 @@ class Engine::Impl {
     context_.device.copy_async(host_losses_.data(), losses_.data(), count * sizeof(float), compute());
     wait_for_compute();
     const optim::GradientNorm::Local local = norm_.read();
-    if (!local.finite) name_not_finite();
+    if (!local.finite && !applied_not_finite_) name_not_finite();
 
     const auto* losses = static_cast<const float*>(host_losses_.data());
     result.losses.assign(losses, losses + count);
@@ -432,6 +433,7 @@ class Engine::Impl {
     if (context_.peers != nullptr) context_.peers->max_host(any);
     const bool finite = any[0] == 0;
     if (any[1] != 0) result.stop = StopRequest::stop;
+    applied_not_finite_ = !finite && !skips_overflow();
     sum_of_squares_ = sums[0];
     tokens_of_all_ = static_cast<std::int64_t>(sums[3]);
     return finite;
@@ -504,6 +506,8 @@ class Engine::Impl {
   std::int64_t tokens_ = 0;         ///< of batch_, without padding
   std::int64_t tokens_of_all_ = 0;  ///< in the last step, over all ranks
   double sum_of_squares_ = 0;       ///< of the scaled gradients, over all ranks
+  /// The last step was not finite and was applied: this one follows from it, and is not looked at.
+  bool applied_not_finite_ = false;
   std::int64_t step_ = 0;
   std::int64_t micro_step_ = 0;
   std::int64_t updates_ = 0;            ///< steps that were not skipped

@@ -160,6 +160,28 @@ TEST(Findings, ALossScaleAtItsLeastNamesTheFirstParameterOfItsSteps) {
       << finding.evidence;
 }
 
+// bf16 or fp32: such a step is applied, and what follows is of it.
+TEST(Findings, AStepThatIsAppliedAlthoughNotFiniteIsDivergence) {
+  NotFiniteRun made(2);
+  for (std::uint32_t step = 0; step < 4; ++step) made.step(step, step == 1);
+  made.not_finite(0, 1, 0, 2, kInfinite, 2, 0);  // skipped
+  made.not_finite(1, 2, 1, 1, kNan, 4, 0);
+  const Finding finding = made.finding("divergence");
+  EXPECT_EQ(finding.evidence,
+            "The gradients of step 2 were not finite, and it was not skipped. In step 2 the first gradient "
+            "that was not finite, in the order of backward, was that of mlp.out.weight (module mlp.out) on "
+            "rank 1: 4 elements NaN in its partition; no other parameter was.");
+  EXPECT_EQ(finding.rank, 1U);
+  EXPECT_EQ(finding.at_ns, 2800);
+}
+
+TEST(Findings, AStepThatIsSkippedIsNoDivergence) {
+  NotFiniteRun made(2);
+  for (std::uint32_t step = 0; step < 4; ++step) made.step(step, step == 1);
+  made.not_finite(0, 1, 0, 2, kInfinite, 2, 0);
+  EXPECT_EQ(made.finding("divergence").title, "");
+}
+
 TEST(Findings, SayWhyNoParameterIsNamed) {
   NotFiniteRun made(1, false);
   made.step(0, true);

@@ -207,6 +207,32 @@ TEST(NotFinite, AReplicaOfAnElementIsNoFurtherElement) {
   }
 }
 
+// Where such a step is not skipped its gradients are applied, and every later step is not finite: the first
+// alone says where it came from.
+TEST(NotFinite, ARunThatDoesNotSkipLooksOnce) {
+  for (const char* type : {"bf16", "fp32"}) {
+    SCOPED_TRACE(type);
+    RunSpec spec = fp16_spec(2, 2);
+    spec.config = make_config(2, 1, type);
+    if (spec.config.contains("bf16")) spec.config["bf16"]["check_grad_overflow"] = false;
+    spec.steps = 4;
+    const plan::ModelPlan model = plan::build_model_plan(spec.model);
+    // Of rank 1's partition alone at first; of both once the weights are NaN.
+    spec.overflows_on = 1;
+    spec.overflows_in = model.params.back().id;
+    const ObservedRun observed = train_observed(spec);
+    for (const StepResult& step : observed.run.ranks[0].steps) {
+      EXPECT_FALSE(step.skipped);
+      EXPECT_TRUE(std::isnan(step.grad_norm));
+    }
+    EXPECT_TRUE(not_finite_of(observed, 0).empty());
+    const std::vector<NotFinite> found = not_finite_of(observed, 1);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].step, 0U);
+    EXPECT_EQ(found[0].param, plan::raw(model.params.back().id));
+  }
+}
+
 TEST(NotFinite, IsNotEmittedByAHealthyRun) {
   for (const int stage : {0, 3}) {
     const ObservedRun observed = train_observed(fp16_spec(stage, 2));
