@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "app/analysis/unrecorded.h"
 #include "app/store/module_name.h"
 
 namespace shardscope::analysis {
@@ -22,6 +23,19 @@ bool earlier(const NotFinite& a, const NotFinite& b) {
 /// Further parameters than `first` that a rank whose event has `of` found; -1: not counted.
 std::int64_t further(const NotFinite& of, const NotFinite& first) {
   return of.other_params < 0 ? -1 : of.other_params + (of.param != first.param ? 1 : 0);
+}
+
+/// Whether what any rank found in a step is there: else a rank without an event may have found something.
+bool all_are_there(const store::Store& store, std::uint32_t step) {
+  const auto steps = store.steps();
+  const auto row = std::ranges::find(steps, step, &store::StepRow::step);
+  if (row == steps.end() || row->end_ns == store::kOpen) return false;
+  const auto ranks = store.ranks();
+  if (store.has_tables() && ranks.size() < store.tables().world) return false;
+  return std::ranges::all_of(ranks, [&](const store::RankRow& rank) {
+    return recorded_in(store, rank.rank, row->begin_ns, row->end_ns)
+        .whole(ev::detail_of(ev::EventKind::gradient_not_finite));
+  });
 }
 
 }  // namespace
@@ -48,10 +62,15 @@ std::vector<FirstNotFinite> first_not_finite(const store::Store& store) {
         first = &one;
     }
     FirstNotFinite of{first->rank, first->at_ns, first->fields};
+    bool counted = all_are_there(store, step);
     for (const Seen& one : seen) {
       if (&one != first && one.fields.param == first->fields.param) ++of.more_ranks;
-      of.other_params = std::max(of.other_params, further(one.fields, first->fields));
+      const std::int64_t others = further(one.fields, first->fields);
+      counted = counted && others >= 0;
+      of.other_params = std::max(of.other_params, others);
     }
+    // What was found is the least there was; that there was no more takes every rank's answer.
+    if (of.other_params == 0 && !counted) of.other_params = -1;
     out.push_back(of);
   }
   return out;

@@ -21,8 +21,8 @@ struct FirstNotFinite {
   ev::Fields<ev::EventKind::gradient_not_finite> fields;
   std::uint32_t more_ranks =
       0;  ///< whose partitions hold elements of the same parameter that were not finite
-  /// Further parameters that were not finite: the most that one rank found, so at least these. -1: not
-  /// counted.
+  /// Further parameters that were not finite: the most that one rank found, so at least these. 0 where every
+  /// rank of the step has been recorded and has counted none; -1: it is not known whether there were any.
   std::int64_t other_params = -1;
   [[nodiscard]] bool ordered() const noexcept { return fields.position != ev::kNoId; }
 };

@@ -18,7 +18,7 @@ BY_FRAMEWORK = {
     "megatron": "modules layout fetch_waits collective_parts buckets flush_reasons loss_scale",
     "colossalai": "modules layout collective_parts buckets flush_reasons loss_scale",
 }
-# Whose gradients are looked at after an overflow, where they are on a CPU.
+# Whose gradients are looked at after an overflow, in runs on a CPU.
 LOOKED_AT = ("zero3", "zero12")
 # Reasons by framework; "" for all.
 WHY = {
@@ -64,7 +64,7 @@ def reasons(kind, device="cpu"):
         of_device = {"kernels": _core.gpu_library_missing(), "fetch_waits": "on a GPU a stream waits for a gather, which no hook sees"}
     else:
         of_device = {"kernels": "this run has no GPU"}
-    of_device["not_finite_gradients"] = "on a GPU the host would wait for every gradient that it looks at" \
+    of_device["not_finite_gradients"] = "in a run on a GPU no gradient is looked at, for which the host would wait" \
         if kind in LOOKED_AT else "only gradients of DeepSpeed's stages 1 to 3 are looked at after an overflow"
     tables = (WHY[""], WHY.get(kind, {}), of_device)
     seen, lacks = 0, []

@@ -139,6 +139,7 @@ class Engine::Impl {
     // Not `initial`: DeepSpeed gathers persistent parameters after loading a checkpoint, as after a step.
     published_ = Update::replaced;
     publish();
+    applied_not_finite_ = false;  // the weights are those of the checkpoint
     // After publish(), which counts no step.
     step_ = progress.step;
     micro_step_ = progress.micro_step;
@@ -373,10 +374,16 @@ class Engine::Impl {
     return {advance(owned.device, range.begin), range.size(), {}, 0};
   }
 
+  /// MiCS: each shard is on several ranks, and counts once.
+  [[nodiscard]] bool counts() const {
+    return ownership_.stage() == 0 || context_.rank() < ownership_.shard_world();
+  }
+
   /// The norm has found an element that is not finite: whose it is. Only now, so that a step whose gradients
-  /// are finite pays nothing for it; the host waits once for each parameter of the partition.
+  /// are finite pays nothing for it; the host waits once for each parameter of the partition. A replica of
+  /// the shard is not looked at: its elements are the same.
   void name_not_finite() {
-    if (!ev::enabled(ev::detail_of(ev::EventKind::gradient_not_finite))) return;
+    if (!counts() || !ev::enabled(ev::detail_of(ev::EventKind::gradient_not_finite))) return;
     const optim::GradientParts gradients = counted_gradients();
     const plan::Range counted = counted_range();
     plan::NotFiniteGradients found;
@@ -405,7 +412,7 @@ class Engine::Impl {
     context_.device.copy_async(host_losses_.data(), losses_.data(), count * sizeof(float), compute());
     wait_for_compute();
     const optim::GradientNorm::Local local = norm_.read();
-    if (!local.finite) name_not_finite();
+    if (!local.finite && !applied_not_finite_) name_not_finite();
 
     const auto* losses = static_cast<const float*>(host_losses_.data());
     result.losses.assign(losses, losses + count);
@@ -416,11 +423,9 @@ class Engine::Impl {
                                       .value = static_cast<double>(losses[i])});
     }
 
-    // MiCS: each shard is on several ranks, and counts once.
-    const bool counts = ownership_.stage() == 0 || context_.rank() < ownership_.shard_world();
     // Ranks may have different numbers of tokens; a double holds their sum exactly.
     // [sum of squares, ranks that are not finite, ranks that want to stop, tokens]: one collective for all.
-    std::array<double, 4> sums{counts ? local.sum_of_squares : 0.0, local.finite ? 0.0 : 1.0,
+    std::array<double, 4> sums{counts() ? local.sum_of_squares : 0.0, local.finite ? 0.0 : 1.0,
                                stop == StopRequest::stop ? 1.0 : 0.0, static_cast<double>(result.tokens)};
     context_.control_comm.all_reduce_host(sums);
     std::array<std::uint64_t, 2> any{sums[1] != 0.0, sums[2] != 0.0};
@@ -428,6 +433,7 @@ class Engine::Impl {
     if (context_.peers != nullptr) context_.peers->max_host(any);
     const bool finite = any[0] == 0;
     if (any[1] != 0) result.stop = StopRequest::stop;
+    applied_not_finite_ = !finite && !skips_overflow();
     sum_of_squares_ = sums[0];
     tokens_of_all_ = static_cast<std::int64_t>(sums[3]);
     return finite;
@@ -500,6 +506,8 @@ class Engine::Impl {
   std::int64_t tokens_ = 0;         ///< of batch_, without padding
   std::int64_t tokens_of_all_ = 0;  ///< in the last step, over all ranks
   double sum_of_squares_ = 0;       ///< of the scaled gradients, over all ranks
+  /// The last step was not finite and was applied: this one follows from it, and is not looked at.
+  bool applied_not_finite_ = false;
   std::int64_t step_ = 0;
   std::int64_t micro_step_ = 0;
   std::int64_t updates_ = 0;            ///< steps that were not skipped

@@ -146,14 +146,19 @@ void Gradients::begin_backward(Window window) {
   begin_window();
 }
 
+void Gradients::completed(plan::ParamId param) {
+  if (seen_in_window_[plan::raw(param)]) return;
+  seen_in_window_[plan::raw(param)] = true;
+  backward_order_.push_back(param);
+}
+
 void Gradients::ready(plan::ParamId param) {
   if (ready_[plan::raw(param)]) {
     throw std::logic_error("gradient of " + context_.model.params[plan::raw(param)].name +
                            " is ready twice in one backward");
   }
   ready_[plan::raw(param)] = true;
-  if (!seen_in_window_[plan::raw(param)]) backward_order_.push_back(param);
-  seen_in_window_[plan::raw(param)] = true;
+  completed(param);
   if (reduces_now()) prepare_reductions();
   // Before it enters a bucket: stage 1 adds it to its sum here, and the bucket takes the sum.
   joined(param);

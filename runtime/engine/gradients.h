@@ -75,6 +75,9 @@ class Gradients {
   void begin_backward(Window window);
   /// model::Hooks::grad and grad_ready.
   [[nodiscard]] virtual model::GradTarget target(plan::ParamId param) = 0;
+  /// The backward of the parameter's last use is queued: its gradient is complete. It may wait to be ready().
+  void completed(plan::ParamId param);
+  /// From here on the gradient may be reduced. One that was not completed (of a leaf module, zero) is then.
   void ready(plan::ParamId param);
   /// Flushes the last bucket. At the boundary the owned gradients are complete for work queued on the
   /// compute stream after drain().

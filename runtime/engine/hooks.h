@@ -37,6 +37,8 @@ class EngineHooks final : public model::Hooks {
   [[nodiscard]] kernels::ConstPtr param(plan::ParamId param) override { return parameters_.get(param); }
   [[nodiscard]] model::GradTarget grad(plan::ParamId param) override { return gradients_.target(param); }
   void grad_ready(plan::ParamId param) override {
+    // Before a leaf module holds it: what it waits for says nothing of when it was complete.
+    gradients_.completed(param);
     if (!leaves_.hold(param)) gradients_.ready(param);
   }
 

@@ -115,7 +115,8 @@ class NotFinite(unittest.TestCase):
             param.ds_numel, param.ds_process_group = param.numel(), None
             param.partition_numel = lambda elems=param.numel(): -(-elems // 2)
         self.emitted = []
-        session = types.SimpleNamespace(in_step=True, params={id(param): number for number, param in enumerate(self.params)},
+        session = types.SimpleNamespace(in_step=True, on_device=False,
+                                        params={id(param): number for number, param in enumerate(self.params)},
                                         gradient_not_finite=lambda *values: self.emitted.append(values))
         patched = mock.patch.object(not_finite, "session", session)
         patched.start()
@@ -186,6 +187,10 @@ class NotFinite(unittest.TestCase):
         self.assertEqual(self.emitted, [(2, 1, 1, 1)])
         not_finite.checked(types.SimpleNamespace(overflow=True), lambda _: [(p, g.to("meta")) for p, g in gradients])
         self.assertEqual(self.emitted, [(2, 1, 1, 1)], "a gradient that is not in host memory was looked at")
+        # offload_optimizer: its gradients lie in host memory, and the run is on a GPU all the same.
+        not_finite.session.on_device = True
+        not_finite.checked(types.SimpleNamespace(overflow=True), lambda _: gradients)
+        self.assertEqual(self.emitted, [(2, 1, 1, 1)], "a run on a GPU was looked at")
 
 
 class Slices(unittest.TestCase):

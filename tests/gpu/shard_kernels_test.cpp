@@ -4,6 +4,9 @@
 // gradients.
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "kernels/columns.h"
 #include "tests/gpu/both.h"
@@ -120,18 +123,47 @@ TEST_F(CudaKernels, NormAndOverflow) {
         bad.read(&found, 0, sizeof found);
         EXPECT_EQ(found != 0, overflow);
         EXPECT_EQ(host_bad != 0, overflow);
-        kernels::NotFiniteCount not_finite{2, 3};
-        DeviceArray counts(*device, &not_finite, sizeof not_finite);
-        device->compute().run([&](const Exec& e) {
-          kernels::count_not_finite(e, static_cast<kernels::NotFiniteCount*>(counts.data()), x.on(e), n);
-        });
-        counts.read(&not_finite, 0, sizeof not_finite);
-        EXPECT_EQ(not_finite.infinite, overflow ? 3U : 2U);
-        EXPECT_EQ(not_finite.nan, 3U);
         if (overflow) continue;
         double total = 0;
         sum.read(&total, 0, sizeof total);
         EXPECT_NEAR(total, host_sum, 1e-12 * host_sum);
+      }
+    }
+  }
+}
+
+// Infinities of both signs and NaNs, several of each: in one thread's elements, in one block's, in blocks far
+// apart, and behind the last element, where nothing is looked at.
+TEST_F(CudaKernels, CountsInfinitiesAndNansApart) {
+  for (const std::int64_t n : {1, 8191, 1000003}) {
+    std::vector<std::int64_t> places{0, 1, 31, 32, 255, 256, 1023, 1024, 4097, 8190};
+    for (const std::int64_t apart : {100000, 500001, 999999, 1000002}) places.push_back(apart);
+    std::erase_if(places, [n](std::int64_t place) { return place >= n; });
+    for (const DType type : kAllTypes) {
+      for (const int shift : {0, 1}) {
+        for (std::size_t turn = 0; turn < 3; ++turn) {
+          Doubles values = random_doubles(n + 1, 81);
+          kernels::NotFiniteCount expected{2, 3};  // it adds to what is there
+          for (std::size_t i = 0; i < places.size(); ++i) {
+            const std::array kinds{HUGE_VAL, -HUGE_VAL, std::nan("")};
+            const double value = kinds[(i + turn) % kinds.size()];
+            values[static_cast<std::size_t>(places[i])] = value;
+            ++(std::isnan(value) ? expected.nan : expected.infinite);
+          }
+          values[static_cast<std::size_t>(n)] = turn == 0 ? std::nan("") : HUGE_VAL;
+          Both x(*device, values, type, shift);
+          kernels::NotFiniteCount on_host{2, 3}, on_device{2, 3};
+          kernels::count_not_finite(Exec{}, &on_host, x.on(Exec{}), n);
+          DeviceArray counts(*device, &on_device, sizeof on_device);
+          device->compute().run([&](const Exec& e) {
+            kernels::count_not_finite(e, static_cast<kernels::NotFiniteCount*>(counts.data()), x.on(e), n);
+          });
+          counts.read(&on_device, 0, sizeof on_device);
+          EXPECT_EQ(on_device.infinite, expected.infinite) << n;
+          EXPECT_EQ(on_device.nan, expected.nan) << n;
+          EXPECT_EQ(on_host.infinite, expected.infinite) << n;
+          EXPECT_EQ(on_host.nan, expected.nan) << n;
+        }
       }
     }
   }

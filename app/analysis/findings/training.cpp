@@ -6,7 +6,9 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "app/analysis/findings/findings.h"
@@ -19,10 +21,18 @@ namespace shardscope::analysis::findings {
 
 using ev::Severity;
 
+namespace {
+
+struct Diverged {
+  std::string evidence;
+  std::int64_t at_ns = 0;  ///< time of the run
+};
+
 /// [Note: divergence]
 /// The loss is infinite, or the last fifth of the losses has a median of twice the least median of a
-/// fifth before, and above what it began with: noise and a spike that passes are neither.
-void divergence(const Facts& facts, Found& found) {
+/// fifth before, and above what it began with: noise and a spike that passes are neither. Or gradients that
+/// are not finite were applied: a loss that is NaN from then on looks like one that was not recorded.
+std::optional<Diverged> diverged_loss(const Facts& facts) {
   constexpr std::size_t kFewest = 5;
   std::vector<double> losses;
   std::size_t bad = 0, first_bad = 0, step = 0;
@@ -35,50 +45,78 @@ void divergence(const Facts& facts, Found& found) {
     if (!std::isinf(facts.summary.loss[i])) continue;
     if (bad++ == 0) first_bad = i;
   }
-  std::string evidence;
-  std::int64_t at_ns = 0;
   const auto begin_of = [&](std::size_t index) {
     return index < facts.store.steps().size() ? facts.store.steps()[index].begin_ns : 0;
   };
   if (bad > 0) {
-    evidence = fmt::format("The loss is infinite in {} of {} steps, first in step {}.", bad, step, first_bad);
-    at_ns = begin_of(first_bad);
-  } else {
-    if (losses.size() < kFewest) return;
-    const std::size_t window = std::max<std::size_t>(1, losses.size() / 5);
-    const auto median_at = [&](std::size_t begin) {
-      return quantile({losses.begin() + static_cast<std::ptrdiff_t>(begin),
-                       losses.begin() + static_cast<std::ptrdiff_t>(begin + window)},
-                      0.5);
-    };
-    const double last = median_at(losses.size() - window), first = median_at(0);
-    double least = first;
-    std::size_t least_at = 0;
-    // Some 200 places at most: a day has a hundred thousand steps, each of which would sort a fifth of them.
-    const std::size_t stride = std::max<std::size_t>(1, window / 50);
-    for (std::size_t begin = 0; begin + 2 * window <= losses.size(); begin += stride) {
-      const double median = median_at(begin);
-      if (median < least) {
-        least = median;
-        least_at = begin;
-      }
-    }
-    if (!(least > 0) || last < 2 * least || last < 1.2 * first) return;
-    evidence =
-        fmt::format("The loss began at {:.4g}, was {:.4g} at the least and is {:.4g} in the last {} steps.",
-                    first, least, last, window);
-    at_ns = begin_of(least_at + window);
+    return Diverged{
+        fmt::format("The loss is infinite in {} of {} steps, first in step {}.", bad, step, first_bad),
+        begin_of(first_bad)};
   }
+  if (losses.size() < kFewest) return std::nullopt;
+  const std::size_t window = std::max<std::size_t>(1, losses.size() / 5);
+  const auto median_at = [&](std::size_t begin) {
+    return quantile({losses.begin() + static_cast<std::ptrdiff_t>(begin),
+                     losses.begin() + static_cast<std::ptrdiff_t>(begin + window)},
+                    0.5);
+  };
+  const double last = median_at(losses.size() - window), first = median_at(0);
+  double least = first;
+  std::size_t least_at = 0;
+  // Some 200 places at most: a day has a hundred thousand steps, each of which would sort a fifth of them.
+  const std::size_t stride = std::max<std::size_t>(1, window / 50);
+  for (std::size_t begin = 0; begin + 2 * window <= losses.size(); begin += stride) {
+    const double median = median_at(begin);
+    if (median < least) {
+      least = median;
+      least_at = begin;
+    }
+  }
+  if (!(least > 0) || last < 2 * least || last < 1.2 * first) return std::nullopt;
+  return Diverged{
+      fmt::format("The loss began at {:.4g}, was {:.4g} at the least and is {:.4g} in the last {} steps.",
+                  first, least, last, window),
+      begin_of(least_at + window)};
+}
+
+/// Of the first step whose gradients were not finite and that was not skipped: every later one follows from
+/// it. Of a step that has not ended it is not known whether it is skipped.
+std::optional<FirstNotFinite> first_applied(const store::Store& store) {
+  const auto steps = store.steps();
+  for (const FirstNotFinite& first : first_not_finite(store)) {
+    const auto row = std::ranges::find(steps, first.fields.step, &store::StepRow::step);
+    if (row != steps.end() && row->end_ns != store::kOpen && !row->skipped) return first;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void divergence(const Facts& facts, Found& found) {
+  std::optional<Diverged> diverged = diverged_loss(facts);
+  const std::optional<FirstNotFinite> applied = first_applied(facts.store);
+  if (!diverged && !applied) return;
+  if (!diverged) {
+    diverged = Diverged{fmt::format("The gradients of step {} were not finite, and it was not skipped.",
+                                    applied->fields.step),
+                        applied->at_ns};
+  }
+  auto& [evidence, at_ns] = *diverged;
   double largest = 0;
   for (const double norm : facts.summary.grad_norm) {
     if (std::isfinite(norm)) largest = std::max(largest, norm);
   }
   if (largest > 0) evidence += fmt::format(" The largest norm of the gradients is {:.4g}.", largest);
+  if (applied) evidence += " " + text_of(facts.store, *applied);
   Finding finding{
       Severity::error, "The training diverges", evidence,
       "Lower the learning rate, warm it up, or clip gradients; steps after this are not worth their time.",
       at_ns};
   finding.id = "divergence";
+  if (applied) {
+    finding.rank = applied->rank;
+    finding.at_ns = applied->at_ns;
+  }
   if (facts.zero_keys) {
     const nlohmann::json config = parse_foreign(facts.summary.config_json);
     const nlohmann::json::json_pointer rate("/optimizer/params/lr"), clipping("/gradient_clipping");

@@ -59,8 +59,8 @@ std::vector<AlignedLane> aligned_lanes(const store::Store& a, const store::StepR
         const Side& side = sides[i];
         const auto lane = lane_of(side.store, stream);
         if (!lane) continue;
-        row.too_many[i] =
-            side.store.span_count(*lane, depth, side.step.begin_ns, side.step.end_ns) > kMostBoxes;
+        row.spans[i] = side.store.span_count(*lane, depth, side.step.begin_ns, side.step.end_ns);
+        row.too_many[i] = row.spans[i] > kMostBoxes;
         if (!row.too_many[i]) row.boxes[i] = boxes_of(side.store, *lane, depth, side.step, parts, side.range);
       }
       if (!row.boxes[0].empty() || !row.boxes[1].empty() || row.too_many[0] || row.too_many[1])

@@ -25,6 +25,7 @@ struct AlignedLane {
   instrumentation::StreamId stream{};
   std::uint8_t depth = 0;
   std::array<std::vector<AlignedBox>, 2> boxes{};  ///< of A and of B, by begin
+  std::array<std::size_t, 2> spans{};              ///< in the step
   std::array<bool, 2> too_many{};                  ///< more than kMostBoxes: there are none
 };
 

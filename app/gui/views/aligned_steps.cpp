@@ -1,13 +1,13 @@
 #include "app/gui/views/aligned_steps.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 
 #include "app/gui/model/find_spans.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/span_places.h"
 #include "app/gui/model/step_of.h"
 #include "app/gui/views/span_painter.h"
 #include "app/gui/views/timeline_marks.h"
@@ -106,6 +106,9 @@ void AlignedSteps::lanes(Context& ctx, std::size_t run, std::span<const std::siz
   ctx.canvas.fill({mark.x, mark.y + 3, 10, 10}, c.runs[run], 1, 2);
   ctx.canvas.text_in({mark.x + 14, mark.y, 14, mark.h}, run == 0 ? "A" : "B", c.text, Font::strong);
   const Rect all{room.x + kGutter, room.y, room.w - kGutter, room.h - 2};
+  std::int64_t length = 0;  // of the step on the scale, without what is longer in the other run
+  for (const AlignedPart& piece : parts_) length += (run == 0 ? piece.a : piece.b).length();
+  const auto width = static_cast<float>(static_cast<double>(length) / scale.ns_per_pixel());
   for (const std::size_t at : shown) {
     const AlignedLane& lane = lanes_[at];
     const Rect whole = room.take_top(h);
@@ -120,7 +123,7 @@ void AlignedSteps::lanes(Context& ctx, std::size_t run, std::span<const std::siz
         ctx.tip(std::to_string(drawn) + " of " + std::to_string(known) +
                 " depths are drawn: a higher panel shows the others");
     }
-    if (lane.too_many[run]) {
+    if (lane.too_many[run] || !few_spans(lane.spans[run], width)) {
       for (const AlignedPart& piece : parts_)
         density(ctx, store, {rank, lane.stream}, lane.depth, run == 0 ? piece.a : piece.b,
                 scale.x_of(piece.at_ns), scale, row);
@@ -149,14 +152,13 @@ void AlignedSteps::boxes(Context& ctx, std::size_t run, const AlignedLane& lane,
   const auto end_of = [&](const AlignedBox& box) {
     return std::min(row.right(), scale.x_of(box.at_ns + box.length_ns));
   };
-  float painted_to = row.x - 1;
+  SpanPlaces places(row.x, row.right());
   for (std::size_t first = 0, next = 0; first < list.size(); first = next) {
     const store::Span& span = list[first].span;
     while (next < list.size() && list[next].span.begin_ns == span.begin_ns) ++next;
-    const float x0 = std::max(painted_to, scale.x_of(list[first].at_ns));
-    const float x1 = std::max(end_of(list[next - 1]), x0 + 1);
-    if (x1 <= x0 || x0 >= row.right()) continue;
-    painted_to = std::floor(x1);
+    const auto drawn = places.next(scale.x_of(list[first].at_ns), end_of(list[next - 1]));
+    if (!drawn) continue;
+    const auto [x0, x1] = *drawn;
     const Rgb color = span_color(c, lane.stream, span);
     const bool wait = store::is_wait(span.kind);
     const Rect whole{x0, row.y, std::max(1.0F, x1 - x0 - (x1 - x0 > 4 ? 1 : 0)), row.h};

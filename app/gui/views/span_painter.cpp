@@ -6,6 +6,7 @@
 #include "app/analysis/gpu_activity.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/span_places.h"
 #include "app/gui/model/span_text.h"
 #include "app/store/gather_contents.h"
 #include "app/store/lane.h"
@@ -13,8 +14,6 @@
 namespace shardscope::gui {
 namespace {
 
-/// More spans than this per pixel and the row shows its busy share instead.
-constexpr float kSpansPerPixel = 0.4F;
 /// Width of a density column: finer cannot be distinguished.
 constexpr float kColumn = 2;
 constexpr float kNarrowestLabel = 22;
@@ -63,21 +62,17 @@ std::optional<store::Span> SpanPainter::lane(const TimelineRow& row, const Rect&
 bool SpanPainter::few(store::LaneId lane, std::uint8_t depth, const Rect& rect) const {
   const store::Store& data = ctx_.app.store();
   const auto count = data.span_count(lane, depth, scale_.range.begin_ns, scale_.range.end_ns);
-  return static_cast<float>(count) <= rect.w * kSpansPerPixel &&
-         data.ready(lane, scale_.range.begin_ns, scale_.range.end_ns);
+  return few_spans(count, rect.w) && data.ready(lane, scale_.range.begin_ns, scale_.range.end_ns);
 }
 
 void SpanPainter::spans(const TimelineRow& row, const Rect& rect, std::span<const store::Span> list) {
-  float painted_to = rect.x - 1;
+  SpanPlaces places(rect.x, rect.right());
   const std::int64_t known_until = store::known_until(ctx_.app.store(), row.rank);
   for (const store::Span& one : list) {
     if (hides(ctx_.app.timeline.view, one.kind)) continue;
-    const float x0 = std::max(rect.x, scale_.x_of(one.begin_ns));
     const std::int64_t end = one.end_ns == store::kOpen ? std::max(known_until, one.begin_ns) : one.end_ns;
-    const float x1 = std::min(rect.right(), std::max(scale_.x_of(end), x0 + 1));
-    if (x1 <= painted_to) continue;  // within a pixel that has its colour already
-    span(row, rect, one, std::max(x0, painted_to), x1);
-    painted_to = std::floor(x1);
+    if (const auto place = places.next(scale_.x_of(one.begin_ns), scale_.x_of(end)))
+      span(row, rect, one, place->x0, place->x1);
   }
 }
 
@@ -216,7 +211,7 @@ void SpanPainter::waits(std::uint32_t rank, const Rect& rect) {
   if (ctx_.app.run->index().covers(scale_.range.begin_ns, scale_.range.end_ns)) {
     const auto all = ctx_.app.run->index().waits(rank);
     const auto [first, last] = RunIndex::overlapping(all, scale_.range.begin_ns, scale_.range.end_ns);
-    if (static_cast<float>(last - first) <= rect.w * kSpansPerPixel) {
+    if (few_spans(last - first, rect.w)) {
       spans(row, rect, all.subspan(first, last - first));
       open_waits(row, rect);
       return;

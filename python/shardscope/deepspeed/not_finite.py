@@ -4,9 +4,9 @@
 |---|---|
 | check_overflow, after, where it found one | gradient_not_finite |
 
-DeepSpeed has the answer of its own check then; what it checked is still there. Looked at where it lies in host memory only: on a
-GPU each look would make the host wait. Of the parameters that are not finite the last of the model is named: backward comes to
-it first.
+DeepSpeed has the answer of its own check then; what it checked is still there. Looked at in runs on a CPU only: in the memory of a
+GPU each look would make the host wait, and of what is offloaded to the host alone the first would not be known.
+Of the parameters that are not finite the last of the model is named: backward comes to it first.
 """
 from shardscope._hooks import Adapter
 from shardscope._session import session
@@ -25,7 +25,7 @@ def adapter(stages, module, cls, gradients):
 
 
 def checked(optimizer, gradients):
-    if not session.in_step or not getattr(optimizer, "overflow", False):
+    if not session.in_step or session.on_device or not getattr(optimizer, "overflow", False):
         return
     found = not_finite(gradients(optimizer))
     if found:

@@ -99,6 +99,33 @@ TEST(FirstNotFinite, WithoutAnOrderIsTheLastParameter) {
       "partition.");
 }
 
+// That there is no further parameter takes what every rank of the step has found.
+TEST(FirstNotFinite, SaysNothingOfOthersWhereAnAnswerIsMissing) {
+  /// In step 1 of three, of a run of `world` ranks of which three are recorded.
+  const auto others = [](std::uint32_t world, std::uint64_t dropped, std::int64_t counted, bool ended) {
+    NotFiniteRun made(3);
+    made.run.change_tables([&](ev::RunTables& tables) { tables.world = world; });
+    made.step(0, false);
+    made.run.build();
+    made.not_finite(0, 1, 1, 1, kInfinite, 5, 0);
+    made.not_finite(1, 1, 1, 1, kNan, 2, counted);
+    made.run.drop(2, dropped);
+    if (ended) made.step(1, true);
+    const store::Store& store = made.run.build();
+    const std::vector<FirstNotFinite> found = first_not_finite(store);
+    if (found.size() != 1) return std::int64_t{-2};
+    const bool says_none = text_of(store, found[0]).find("no other parameter was") != std::string::npos;
+    EXPECT_EQ(says_none, found[0].other_params == 0);
+    return found[0].other_params;
+  };
+  EXPECT_EQ(others(3, 0, 0, true), 0);
+  EXPECT_EQ(others(4, 0, 0, true), -1) << "of a fourth rank nothing is recorded";
+  EXPECT_EQ(others(3, 10, 0, true), -1) << "rank 2 dropped events";
+  EXPECT_EQ(others(3, 0, -1, true), -1) << "rank 1 did not count";
+  EXPECT_EQ(others(3, 0, 0, false), -1) << "the step has not ended";
+  EXPECT_EQ(others(4, 10, 2, true), 2) << "two were found whatever else there was";
+}
+
 TEST(Findings, AnOverflowNamesItsFirstParameter) {
   NotFiniteRun made(3);
   for (std::uint32_t step = 0; step < 8; ++step) made.step(step, step == 2 || step == 5 || step == 6);
@@ -131,6 +158,28 @@ TEST(Findings, ALossScaleAtItsLeastNamesTheFirstParameterOfItsSteps) {
                 " In step 3 the first gradient that was not finite, in the order of backward, was that "
                 "of embed on rank 1: 1 element NaN in its partition; no other parameter was."))
       << finding.evidence;
+}
+
+// bf16 or fp32: such a step is applied, and what follows is of it.
+TEST(Findings, AStepThatIsAppliedAlthoughNotFiniteIsDivergence) {
+  NotFiniteRun made(2);
+  for (std::uint32_t step = 0; step < 4; ++step) made.step(step, step == 1);
+  made.not_finite(0, 1, 0, 2, kInfinite, 2, 0);  // skipped
+  made.not_finite(1, 2, 1, 1, kNan, 4, 0);
+  const Finding finding = made.finding("divergence");
+  EXPECT_EQ(finding.evidence,
+            "The gradients of step 2 were not finite, and it was not skipped. In step 2 the first gradient "
+            "that was not finite, in the order of backward, was that of mlp.out.weight (module mlp.out) on "
+            "rank 1: 4 elements NaN in its partition; no other parameter was.");
+  EXPECT_EQ(finding.rank, 1U);
+  EXPECT_EQ(finding.at_ns, 2800);
+}
+
+TEST(Findings, AStepThatIsSkippedIsNoDivergence) {
+  NotFiniteRun made(2);
+  for (std::uint32_t step = 0; step < 4; ++step) made.step(step, step == 1);
+  made.not_finite(0, 1, 0, 2, kInfinite, 2, 0);
+  EXPECT_EQ(made.finding("divergence").title, "");
 }
 
 TEST(Findings, SayWhyNoParameterIsNamed) {

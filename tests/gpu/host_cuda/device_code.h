@@ -82,6 +82,9 @@ inline unsigned __reduce_max_sync(unsigned mask, unsigned value) {
 inline std::int32_t atomicAdd(std::int32_t* at, std::int32_t value) {
   return __atomic_fetch_add(at, value, 5);
 }
+inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long value) {
+  return __atomic_fetch_add(at, value, 5);
+}
 inline std::uint32_t atomicOr(std::uint32_t* at, std::uint32_t value) {
   return __atomic_fetch_or(at, value, 5);
 }

@@ -206,12 +206,16 @@ TrainingRun train(const RunSpec& spec) {
     reduce.overflows_in = spec.overflows_in;
     CountingCommunicator control(copy.make_communicator("control"), out, device.memory(), config.zero.stage);
     instrumentation::GateKeeper gates;
-    const comm::ZeroCommunicators groups(config.zero, {copy.size(), copy.node_size()}, copy.rank(),
-                                         [&](const std::string& name, const comm::Group& group) {
-                                           return std::make_unique<CountingCommunicator>(
-                                               copy.make_communicator(name, group), out, device.memory(),
-                                               config.zero.stage, group.scope);
-                                         });
+    const comm::ZeroCommunicators groups(
+        config.zero, {copy.size(), copy.node_size()}, copy.rank(),
+        [&](const std::string& name, const comm::Group& group) {
+          auto made = std::make_unique<CountingCommunicator>(copy.make_communicator(name, group), out,
+                                                             device.memory(), config.zero.stage, group.scope);
+          // MiCS reduces among a shard group, then among its replicas.
+          made->overflows = config.zero.mics_shard_size > 0 && spec.overflows_on == world.rank();
+          made->overflows_in = spec.overflows_in;
+          return made;
+        });
     const Context context{
         model, config, device, gather, reduce, control, gates, &groups, of_model.peers.get()};
     if (spec.before_update) control.on_all_reduce_host = [&] { spec.before_update(context); };
