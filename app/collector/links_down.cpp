@@ -45,7 +45,8 @@ void LinksDown::ping_nodes(double now_s, const instrumentation::HostClock& clock
     message.header = header_;
     message.body = next_ping(clock.at(instrumentation::monotonic_now_ns()), look_ms);
     // If it lives, it makes another connection.
-    if (send(route, message) == Sent::closed) nodes_.at(route)->answer.connection_ended();
+    if (send(route, message) != Sent::closed) continue;
+    if (Nodes::Node* const node = nodes_.at(route); node != nullptr) node->answer.connection_ended();
   }
 }
 
