@@ -117,7 +117,8 @@ struct Collector::State {
   void on_control(const std::string& route, const wire::Message& message, std::int64_t received_ns);
   void on_hello(const std::string& route, const wire::Header& from, const wire::Hello& hello);
   void send_commands();
-  void send_to_rank(RankSession& rank, wire::Body body);
+  LinksDown::Sent send_to_rank(RankSession& rank, wire::Body body);
+  void connection_closed(RankSession& rank);
   void ask_for_tables(RankSession& rank);
   void confirm_finish(RankSession& rank);
   /// What has been received of it: at once, or with the others of its node by send_receipts().
