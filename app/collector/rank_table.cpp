@@ -15,6 +15,7 @@ void RankTable::forget_unpublished(const std::function<void(const RankSession&)>
     if (entry.second.has_published()) return false;
     forgotten(entry.second);
     census_.forget(entry.first);
+    agenda_.forget(entry.first);
     return true;
   });
 }
