@@ -1,7 +1,7 @@
 // The inside of a Collector, shared by the files that implement it and by no other:
 //   collector.cpp         start, event loop, end
 //   rank_intake.cpp       what ranks publish: order, tables, events cut into chunks
-//   rank_control.cpp      control messages of ranks: hello, clocks, commands, liveness
+//   rank_control.cpp      control messages of ranks: hello, clocks, commands, ends
 //   rank_rounds.cpp       what comes by time: chunks, rows, confirmations, pings, silences
 //   node_control.cpp      the same between collectors of a chain
 //   run_choice.cpp        which run is received, and how ranks of others are refused

@@ -1,4 +1,4 @@
-// Control messages between ranks and the collector: hello and liveness, clock round trips, commands at gates,
+// Control messages between ranks and the collector: hello, clock round trips, commands at gates,
 // the end of a rank.
 #include <algorithm>
 #include <cerrno>
