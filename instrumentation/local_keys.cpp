@@ -137,6 +137,23 @@ std::string folder_name(const std::string& endpoint) {
          "-" + place().network;
 }
 
+/// Where what listens at `endpoint` is reached from this machine.
+std::string reached_at(const std::string& endpoint) {
+  if (is_local(endpoint)) return endpoint;
+  const std::string host = host_of(endpoint);
+  return std::string("tcp://") + (host == "[::]" || host == "::" ? "[::1]" : "127.0.0.1") +
+         endpoint.substr(endpoint.rfind(':'));
+}
+
+/// Whose the lock is, for others to read.
+void write_holder(int lock, const std::string& path, const std::string& endpoint) {
+  const std::string holder = "host " + host_name() + "\npid " + std::to_string(getpid()) + "\nendpoint " +
+                             reached_at(endpoint) + "\n";
+  if (ftruncate(lock, 0) != 0 ||
+      pwrite(lock, holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size()))
+    throw std::runtime_error(path + kLock + ": cannot be written: " + std::strerror(errno));
+}
+
 /// A descriptor that holds `folder`'s lock, or -1.
 int hold(const std::string& folder, bool make) {
   const std::string path = folder + kLock;
@@ -221,18 +238,16 @@ std::vector<LocalCollector> local_collectors() {
     if (!is_private(root.folder)) continue;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(root.folder, error)) {
-      std::string name = entry.path().filename().string();
+      const std::string name = entry.path().filename().string();
       if (!name.starts_with("tcp-") || !name.ends_with(suffix) || !is_private(entry.path().string()))
         continue;
-      // The lock itself is not tried: for as long as that takes a collector that starts could not have it.
-      const std::int64_t pid = std::atoll(line_of(entry.path().string() + kLock, "pid").c_str());
-      if (pid <= 0 || kill(static_cast<pid_t>(pid), 0) != 0) continue;
-      name = name.substr(4, name.size() - 4 - suffix.size());
-      const std::size_t port = name.rfind('-');
-      out.push_back({port == std::string::npos
-                         ? "tcp://127.0.0.1:" + name
-                         : "tcp://" + name.substr(0, port) + ":" + name.substr(port + 1),
-                     pid});
+      // The lock itself is not tried: for as long as that takes a collector that starts could not have it. So
+      // where one was killed, a later process of this user that got its pid is taken for it.
+      const std::string lock = entry.path().string() + kLock;
+      const std::int64_t pid = std::atoll(line_of(lock, "pid").c_str());
+      std::string endpoint = line_of(lock, "endpoint");
+      if (endpoint.empty() || pid <= 0 || kill(static_cast<pid_t>(pid), 0) != 0) continue;
+      out.push_back({std::move(endpoint), pid});
     }
   }
   std::ranges::sort(out, {}, &LocalCollector::endpoint);
@@ -326,7 +341,7 @@ void LocalKeys::leave_at(const std::string& endpoint) {
   for (const Root& each : roots()) {
     if (is_private(each.folder)) clean(each.folder);
   }
-  if (s.lock >= 0) return;  // taken over, where it lies
+  if (s.lock >= 0) return write_holder(s.lock, s.folder, endpoint);  // taken over, where it lies
   const std::string draft = root + "/" + kUnfinished + std::to_string(random_id());
   if (mkdir(draft.c_str(), 0700) != 0)
     throw std::runtime_error(draft + ": cannot be made: " + std::strerror(errno) +
@@ -334,9 +349,7 @@ void LocalKeys::leave_at(const std::string& endpoint) {
   s.lock = hold(draft, true);
   try {
     if (s.lock < 0) throw std::runtime_error(draft + kLock + ": cannot be held: " + std::strerror(errno));
-    const std::string holder = "host " + host_name() + "\npid " + std::to_string(getpid()) + "\n";
-    if (write(s.lock, holder.data(), holder.size()) != static_cast<ssize_t>(holder.size()))
-      throw std::runtime_error(draft + kLock + ": cannot be written: " + std::strerror(errno));
+    write_holder(s.lock, draft, endpoint);
     s.write_to(draft);
     // The port is this process's, so whatever lies there is of one that is gone, or about to go.
     const std::string wanted = root + "/" + folder_name(endpoint);

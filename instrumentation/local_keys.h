@@ -8,7 +8,8 @@
 //     collector.key                                its own, so that a collector which follows one that was
 //                                                  killed can go on with the same
 //     insecure                                     instead of keys: with `--insecure` none are wanted
-//     lock                                         held by the collector while it lives
+//     lock                                         held by the collector while it lives; names its host,
+//                                                  its process and its endpoint
 //
 // under the first of $XDG_RUNTIME_DIR/shardscope, $XDG_STATE_HOME/shardscope (~/.local/state/shardscope) and
 // /tmp/shardscope-<uid> that can be had with mode 0700. Who looks for keys looks in all of them: programs of
@@ -65,7 +66,8 @@ struct LocalCollector {
   std::string endpoint;  ///< as Credentials takes it
   std::int64_t pid = 0;  ///< of the process that it is in
 };
-/// Those that live, by endpoint. One that is in another namespace of processes is not found.
+/// Those that live, by endpoint. One that is in another namespace of processes is not found. One that was
+/// killed is found as long as another process has its pid and its folder lies there.
 [[nodiscard]] std::vector<LocalCollector> local_collectors();
 
 /// True for an endpoint whose keys are found by themselves: tcp on the loopback.

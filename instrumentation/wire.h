@@ -18,7 +18,9 @@
 
 namespace shardscope::instrumentation::wire {
 
-inline constexpr std::uint16_t kVersion = 1;
+/// Raised with each change that the other side must know of. 2: a node's collector packs what its ranks
+/// publish, and a receipt names several ranks.
+inline constexpr std::uint16_t kVersion = 2;
 
 // Limits of what is accepted.
 inline constexpr std::size_t kMaxFrameBytes = 256U << 20;  ///< tables of a large model

@@ -1,7 +1,7 @@
 // The inside of a Collector, shared by the files that implement it and by no other:
 //   collector.cpp         start, event loop, end
 //   rank_intake.cpp       what ranks publish: order, tables, events cut into chunks
-//   rank_control.cpp      control messages of ranks: hello, clocks, commands, liveness
+//   rank_control.cpp      control messages of ranks: hello, clocks, commands, ends
 //   rank_rounds.cpp       what comes by time: chunks, rows, confirmations, pings, silences
 //   node_control.cpp      the same between collectors of a chain
 //   run_choice.cpp        which run is received, and how ranks of others are refused
@@ -118,7 +118,8 @@ struct Collector::State {
   void on_control(const std::string& route, const wire::Message& message, std::int64_t received_ns);
   void on_hello(const std::string& route, const wire::Header& from, const wire::Hello& hello);
   void send_commands();
-  void send_to_rank(RankSession& rank, wire::Body body);
+  LinksDown::Sent send_to_rank(RankSession& rank, wire::Body body);
+  void connection_closed(RankSession& rank);
   void ask_for_tables(RankSession& rank);
   void confirm_finish(RankSession& rank);
   /// What has been received of it: at once, or with the others of its node by send_receipts().

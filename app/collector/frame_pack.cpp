@@ -37,7 +37,9 @@ std::vector<std::uint8_t> FramePack::take() {
 PackedFrames::PackedFrames(std::span<const std::uint8_t> message) noexcept
     : rest_(message),
       packed_(message.size() >= kMark.size() && std::equal(kMark.begin(), kMark.end(), message.begin())) {
-  if (packed_) rest_ = rest_.subspan(kMark.size());
+  if (!packed_) return;
+  rest_ = rest_.subspan(kMark.size());
+  damaged_ = rest_.empty();  // FramePack makes none without a frame
 }
 
 std::span<const std::uint8_t> PackedFrames::next() noexcept {

@@ -2,8 +2,8 @@
 // above receives, decrypts and wakes up once for all of it. Each keeps its own encoding
 // (instrumentation/wire.h) and is checked on its own; a pack adds nothing but where each begins. Pure.
 //
-// "0000" "ZSPK", then for each frame its length in bytes (64 bits, of this machine's order as all of the
-// wire) and the frame, up to the next multiple of 8.
+// Four zero bytes and "ZSPK", then for each frame its length in bytes (64 bits, of this machine's order as
+// all of the wire) and the frame, up to the next multiple of 8.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <utility>
+#include <vector>
 #include <zmq.hpp>
 
 #include "instrumentation/clock.h"
@@ -45,7 +46,8 @@ void LinksDown::ping_nodes(double now_s, const instrumentation::HostClock& clock
     message.header = header_;
     message.body = next_ping(clock.at(instrumentation::monotonic_now_ns()), pace);
     // If it lives, it makes another connection.
-    if (send(route, message) == Sent::closed) nodes_.at(route)->answer.connection_ended();
+    if (send(route, message) != Sent::closed) continue;
+    if (Nodes::Node* const node = nodes_.at(route); node != nullptr) node->answer.connection_ended();
   }
 }
 
@@ -65,24 +67,36 @@ void LinksDown::refuse(const std::string& route, const wire::Header& to, const s
 
 void LinksDown::send_receipts(RankTable& ranks, double now_s, const Send& send) {
   for (const auto& [route, due] : std::exchange(receipts_due_, {})) {
-    RankSession* first = nullptr;
+    std::vector<RankSession*> named;  // in the receipt
     wire::Received receipt;
     const auto send_now = [&] {
-      if (first != nullptr) send(*first, std::exchange(receipt, {}));
-      first = nullptr;
+      if (named.empty()) return;
+      const Sent sent = send(*named.front(), std::exchange(receipt, {}));
+      for (RankSession* const rank : std::exchange(named, {})) {
+        if (sent == Sent::full) {
+          owe_receipt(*rank);
+        } else if (sent == Sent::taken) {
+          rank->confirmed(now_s);
+          if (rank->row.finished) await_answer(*rank);
+        }
+      }
     };
     for (const std::uint32_t id : due) {
       RankSession* const rank = ranks.known(id);
-      if (rank == nullptr || rank->route != route) continue;  // it is elsewhere by now
-      const RankSession::Confirmation what = rank->confirm(now_s);
-      if (rank->row.finished) await_answer(*rank);
-      if (first == nullptr) {
-        first = rank;
-        receipt.source = what.source;
-        receipt.next = what.next;
+      if (rank == nullptr) continue;
+      rank->receipt_owed = false;
+      if (rank->route != route) {  // it is elsewhere by now
+        ranks.note_change(*rank, now_s);
         continue;
       }
-      receipt.others.push_back({id, what.source, what.next});
+      const RankSession::Confirmation what = rank->confirmation();
+      if (named.empty()) {
+        receipt.source = what.source;
+        receipt.next = what.next;
+      } else {
+        receipt.others.push_back({id, what.source, what.next});
+      }
+      named.push_back(rank);
       if (receipt.others.size() == wire::Received::kMostOthers) send_now();
     }
     send_now();

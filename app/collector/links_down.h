@@ -42,9 +42,13 @@ class LinksDown {
   void refuse(const std::string& route, const wire::Header& to, const std::string& why, double now_s);
 
   /// What has been received of a rank of a node is to be confirmed, with the others of its node.
-  void owe_receipt(const RankSession& rank) { receipts_due_[rank.route].insert(rank.row.rank); }
-  /// One message for each node: to thousands of ranks they would be as many as their messages.
-  using Send = std::function<void(RankSession&, wire::Body)>;
+  void owe_receipt(RankSession& rank) {
+    receipts_due_[rank.route].insert(rank.row.rank);
+    rank.receipt_owed = true;
+  }
+  /// One message for each node: to thousands of ranks they would be as many as their messages. What a node
+  /// does not take stays owed.
+  using Send = std::function<Sent(RankSession&, wire::Body)>;
   void send_receipts(RankTable& ranks, double now_s, const Send& send);
 
   /// An answer is awaited of the rank or of its node, to what has just been sent.

@@ -11,6 +11,10 @@ Nodes::Greeting Nodes::greeted(std::uint64_t incarnation, const std::string& rou
   Node& node = known->second;
   if (node.route_ != route) {
     at_route_.erase(node.route_);
+    if (Node* const before = at(route); before != nullptr) {
+      before->route_.clear();
+      before->answer.connection_ended();
+    }
     at_route_[route] = incarnation;
     node.route_ = route;
   }
@@ -45,7 +49,7 @@ std::vector<std::string> Nodes::fall_silent(double now_s) {
 std::vector<std::string> Nodes::pings_due(double now_s) {
   std::vector<std::string> routes;
   for (auto& [incarnation, node] : nodes_) {
-    if (node.gone_ || now_s < node.next_ping_s_) continue;
+    if (node.gone_ || node.route_.empty() || now_s < node.next_ping_s_) continue;
     node.next_ping_s_ = now_s + (node.pings_++ < kQuickPings ? 0.02 : 1.0);
     routes.push_back(node.route_);
   }

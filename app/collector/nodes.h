@@ -25,14 +25,15 @@ class Nodes {
 
    private:
     friend class Nodes;
-    std::string route_;
+    std::string route_;  ///< which is no other's; empty: another has greeted from there since
     double last_message_s_ = 0, next_ping_s_ = 0;
     std::uint32_t pings_ = 0;
     bool gone_ = false;
   };
 
   enum class Greeting : std::uint8_t { first, again, back };  ///< back: it had been silent
-  /// A node's collector says where it is reached, first and again and again. `incarnation`: its process.
+  /// A node's collector says where it is reached, first and again and again. `incarnation`: its process. A
+  /// route is that of the process that greeted last from there, whatever a peer says.
   Greeting greeted(std::uint64_t incarnation, const std::string& route, const std::string& host,
                    bool same_clock, double now_s);
   /// Null: no node's collector is reached there. It stays where it is until clear().

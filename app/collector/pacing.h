@@ -40,8 +40,9 @@ class Pacing {
     const double gap_s = now_s - before_s;
     return before_s == 0 || gap_s < kStandstill_s ? 0 : gap_s;
   }
-  /// What goes over every rank is not done with every message: a thousand ranks would be all the loop does.
-  /// But a viewer that comes is noticed at once.
+  /// A round takes the ranks whose time has come (RankTable) and looks for what is gone; it is not done with
+  /// every message, and the more ranks there are the rarer: what came meanwhile of a rank is one visit. But a
+  /// viewer that comes is noticed at once.
   [[nodiscard]] bool round_due(double now_s, bool viewer_asks) const noexcept {
     return now_s >= next_round_s_ || (viewer_asks && watched_ == Watch::idle);
   }

@@ -3,6 +3,8 @@
 // others, of thousands, cost it nothing. Pure: the caller hands in the time, of a monotonic clock.
 #pragma once
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <queue>
@@ -17,11 +19,14 @@ class RankAgenda {
   /// The rank is looked at by `at_s`. A time that is noted and earlier stays: whoever looks at the rank then
   /// finds nothing to do and notes the next.
   void look(std::uint32_t rank, double at_s) {
+    if (std::isinf(at_s) && at_s > 0) return;  // never: nothing is noted, and an earlier time stays
     const auto [noted, added] = at_s_.try_emplace(rank, at_s);
     if (!added && noted->second <= at_s) return;
     noted->second = at_s;
     queue_.push({at_s, rank});
+    if (queue_.size() > kMostStale * at_s_.size()) drop_stale();
   }
+  void forget(std::uint32_t rank) { at_s_.erase(rank); }
   /// Ranks whose time has come, the earliest first. Nothing is noted of them any more.
   [[nodiscard]] std::vector<std::uint32_t> take(double now_s) {
     std::vector<std::uint32_t> due;
@@ -35,9 +40,18 @@ class RankAgenda {
     }
     return due;
   }
+  /// Of the queue, those that an earlier time has replaced with them.
+  [[nodiscard]] std::size_t entries() const noexcept { return queue_.size(); }
+  /// For each rank as many entries of the queue at most.
+  static constexpr std::size_t kMostStale = 4;
 
  private:
   using Entry = std::pair<double, std::uint32_t>;
+  /// One that was replaced by an earlier time comes up when its own has come, which may be late.
+  void drop_stale() {
+    queue_ = {};
+    for (const auto& [rank, at_s] : at_s_) queue_.push({at_s, rank});
+  }
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   std::unordered_map<std::uint32_t, double> at_s_;  ///< the entry of `queue_` that counts
 };

@@ -1,4 +1,4 @@
-// Control messages between ranks and the collector: hello and liveness, clock round trips, commands at gates,
+// Control messages between ranks and the collector: hello, clock round trips, commands at gates,
 // the end of a rank.
 #include <algorithm>
 #include <cerrno>
@@ -170,12 +170,24 @@ void Collector::State::send_commands() {
   }
 }
 
-void Collector::State::send_to_rank(RankSession& rank, wire::Body body) {
-  if (rank.route.empty()) return;
+LinksDown::Sent Collector::State::send_to_rank(RankSession& rank, wire::Body body) {
+  if (rank.route.empty()) return LinksDown::Sent::closed;
   if (auto* command = std::get_if<wire::RankCommand>(&body); command != nullptr && command->id == 0) {
     body = pauses.numbered(*command);
   }
-  if (down.send(rank, std::move(body)) == LinksDown::Sent::closed) lost(rank, "closed its connection");
+  const LinksDown::Sent sent = down.send(rank, std::move(body));
+  if (sent == LinksDown::Sent::closed) connection_closed(rank);
+  return sent;
+}
+
+/// With a node's connection all its ranks are lost.
+void Collector::State::connection_closed(RankSession& rank) {
+  constexpr const char* kWhy = "closed its connection";
+  if (rank.node_clock == nullptr) return lost(rank, kWhy);
+  const std::string route = rank.route;  // lost() clears it
+  for (auto& [id, other] : ranks) {
+    if (other.route == route) lost(other, kWhy);
+  }
 }
 
 void Collector::State::confirm_finish(RankSession& rank) {
@@ -191,13 +203,14 @@ void Collector::State::confirm(RankSession& rank) {
     down.owe_receipt(rank);
     return;
   }
-  const RankSession::Confirmation what = rank.confirm(now_s());
-  send_to_rank(rank, wire::Received{what.source, what.next, {}});
+  const RankSession::Confirmation what = rank.confirmation();
+  if (send_to_rank(rank, wire::Received{what.source, what.next, {}}) == LinksDown::Sent::taken)
+    rank.confirmed(now_s());
 }
 
 void Collector::State::send_receipts(double now) {
-  down.send_receipts(ranks, now,
-                     [this](RankSession& rank, wire::Body body) { send_to_rank(rank, std::move(body)); });
+  down.send_receipts(
+      ranks, now, [this](RankSession& rank, wire::Body body) { return send_to_rank(rank, std::move(body)); });
 }
 
 void Collector::State::ask_for_tables(RankSession& rank) {

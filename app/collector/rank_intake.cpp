@@ -107,6 +107,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
   if (accepted.order == RankSession::Order::again) {
     board.repeated();
+    ranks.note_change(rank, now_s());  // it is to be confirmed anew
     return;
   }
   if (accepted.order != RankSession::Order::next) {

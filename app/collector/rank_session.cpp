@@ -48,6 +48,7 @@ RankSession::Accepted RankSession::accept(const wire::Header& header, double now
     if (replaced_.size() > kKnownReplaced) replaced_.pop_front();
     incarnation_ = header.incarnation;
     next_sequence_ = confirmed_ = sent_ = known_received_ = 0;
+    confirm_anew_ = false;
     dropped_total_ = 0;
     result.new_process = true;
   }
@@ -56,6 +57,7 @@ RankSession::Accepted RankSession::accept(const wire::Header& header, double now
     const bool gets_confirmations =
         !route.empty() && (control_incarnation == header.incarnation || node_clock != nullptr);
     result.order = gets_confirmations && header.sequence >= known_received_ ? Order::again : Order::duplicate;
+    if (result.order == Order::again) confirm_anew_ = true;
     return result;
   }
   result.missing = header.sequence - next_sequence_;

@@ -2,6 +2,7 @@
 // that will be its next chunk.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -50,15 +51,20 @@ class RankSession {
   // connection brings numbers without a gap and begins at or before what is expected, so nothing is missing
   // in between, and what comes twice is known by its number. Only what the sender cannot know to be received
   // may come twice; anything older is a replay. A confirmation may be cut off too: it counts as
-  // received once a control message of the process comes a while after it was sent.
+  // received once a control message of the process comes a while after it was sent. Until then what comes
+  // twice is confirmed again: a sender with a full window would wait for it without end.
   struct Confirmation {
     std::uint64_t source = 0, next = 0;
   };
-  /// The confirmation to send to the process now. It counts as sent from here on.
-  [[nodiscard]] Confirmation confirm(double now_s) noexcept {
+  /// The confirmation to send to the process now.
+  [[nodiscard]] Confirmation confirmation() const noexcept {
+    return {incarnation_.value_or(0), next_sequence_};
+  }
+  /// It has been sent.
+  void confirmed(double now_s) noexcept {
     confirmed_ = next_sequence_;
     confirmed_s_ = now_s;
-    return {incarnation_.value_or(0), next_sequence_};
+    confirm_anew_ = receipt_owed = false;
   }
   /// A control message of the process has come, so its connection lasts: what was confirmed over it
   /// kConfirmationLasts_s ago has been received.
@@ -74,7 +80,10 @@ class RankSession {
     return batch.relay && relay_ && relay_->source_incarnation == batch.relay->source_incarnation &&
            batch.relay->source_last <= relay_->source_last && !batch.events.empty();
   }
-  [[nodiscard]] std::uint64_t unconfirmed() const noexcept { return next_sequence_ - confirmed_; }
+  /// Messages; 1 where a confirmation that has been sent may have been cut off.
+  [[nodiscard]] std::uint64_t unconfirmed() const noexcept {
+    return std::max<std::uint64_t>(next_sequence_ - confirmed_, confirm_anew_ ? 1 : 0);
+  }
   [[nodiscard]] std::uint64_t next_sequence() const noexcept { return next_sequence_; }
   [[nodiscard]] double confirmed_s() const noexcept { return confirmed_s_; }
   /// A sender with the smallest queue has room for more than this.
@@ -187,6 +196,7 @@ class RankSession {
   std::optional<double> silence_recorded_s;
   bool has_tables = false;
   std::int64_t clock_error_ns = 0;  ///< of the rank's own conversion from ticks
+  bool receipt_owed = false;        ///< its node is sent one with the next (LinksDown)
   std::uint64_t revision = 0;       ///< of `row`, for viewers
   double row_sent_s = -1e300;
   bool row_dirty = true;
@@ -202,6 +212,7 @@ class RankSession {
   std::deque<std::uint64_t>
       replaced_;  ///< processes before this one, the one with the latest message at the end
   std::uint64_t next_sequence_ = 0, confirmed_ = 0;
+  bool confirm_anew_ = false;  ///< something came twice since the last confirmation
   double confirmed_s_ = 0;
   std::uint64_t sent_ = 0, known_received_ = 0;  ///< confirmed by sent_s_; and what of it has been received
   double sent_s_ = 0;

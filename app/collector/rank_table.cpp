@@ -15,6 +15,7 @@ void RankTable::forget_unpublished(const std::function<void(const RankSession&)>
     if (entry.second.has_published()) return false;
     forgotten(entry.second);
     census_.forget(entry.first);
+    agenda_.forget(entry.first);
     return true;
   });
 }
@@ -29,7 +30,7 @@ double RankTable::due_s(const RankSession& rank, double now_s) const {
   }
   if (rank.row_dirty) by(identity_.known() ? rank.row_sent_s + pace.row_s : now_s + kClockComes_s);
   if (rank.route.empty()) return at;
-  if (rank.unconfirmed() != 0) by(rank.confirmed_s() + RankSession::kConfirmAfter_s);
+  if (rank.unconfirmed() != 0 && !rank.receipt_owed) by(rank.confirmed_s() + RankSession::kConfirmAfter_s);
   if (rank.node_clock == nullptr) {
     by(rank.next_ping_s);
   } else if (rank.row.connected && !rank.row.finished) {

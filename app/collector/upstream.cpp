@@ -292,6 +292,7 @@ void Upstream::rewind() {
   for (auto& stream : replaced_) stream->window.rewind();
   static_cast<void>(pack_.take());
   unsent_pack_.reset();
+  blocked_ = false;  // of the connection that is gone; what is sent next says it of the new one
   hurry_ = true;
 }
 
@@ -433,7 +434,10 @@ void Upstream::resend(Stream& s) {
 }
 
 double Upstream::rest_s(double now_s) const noexcept {
-  return waiting_bytes_ == 0 ? std::numeric_limits<double>::infinity() : std::max(next_pack_s_ - now_s, 0.0);
+  // A connection that is not there, or takes nothing more, is not waited for by time: else this would be 0
+  // for as long.
+  if (waiting_bytes_ == 0 || blocked_ || !connected()) return std::numeric_limits<double>::infinity();
+  return std::max(next_pack_s_ - now_s, 0.0);
 }
 
 void Upstream::add_to(std::vector<zmq::pollitem_t>& items) {

@@ -50,45 +50,57 @@ std::optional<std::int64_t> duration_in(const Message& message, std::string_view
 
 bool says_stopped(const Message& message) { return message.text.ends_with(kStopped); }
 
+/// Of one that lasts and that `message` says: the message rounds, and what it counts from may be older than
+/// events that came with it. Of one that is over the rank's last event says nothing: it may have come since.
+std::int64_t begin_of_lasting(const Store& store, const Message& message, std::int64_t silent_ns) {
+  const auto row = std::ranges::find(store.ranks(), message.rank, &RankRow::rank);
+  const std::int64_t alive_ns = row == store.ranks().end() ? Store::kBegin : row->last_ns;
+  return std::max(message.at_ns - silent_ns, std::min(alive_ns, message.at_ns));
+}
+
 }  // namespace
 
 std::vector<Silence> silences(const Store& store) {
   std::vector<Silence> out;
-  std::map<std::uint32_t, std::size_t> open;  // by rank, the one that lasts
+  struct Open {
+    std::size_t at = 0;  ///< in `out`
+    const Message* said = nullptr;
+  };
+  std::map<std::uint32_t, Open> open;  // by rank, the one that lasts
   for (const Message& message : store.messages()) {
     if (const auto silent = duration_in(message, kSilent)) {
-      if (open.try_emplace(message.rank, out.size()).second)
+      if (open.try_emplace(message.rank, out.size(), &message).second)
         out.push_back({message.rank, message.at_ns - *silent, kOpen, says_stopped(message)});
     } else if (const auto again = duration_in(message, kAgain)) {
       auto ended = open.extract(message.rank);
       if (ended.empty()) out.push_back({.rank = message.rank, .begin_ns = message.at_ns - *again});
-      Silence& silence = ended.empty() ? out.back() : out[ended.mapped()];
+      Silence& silence = ended.empty() ? out.back() : out[ended.mapped().at];
       // Who says that it is over may know less of when it began: a collector above the rank's own.
       silence.begin_ns = std::min(silence.begin_ns, message.at_ns - *again);
       silence.end_ns = message.at_ns;
       silence.stood_still = message.text.ends_with(kStoodStill);
     } else if (says_gone(message)) {
       if (const auto ended = open.extract(message.rank); !ended.empty())
-        out[ended.mapped()].end_ns = message.at_ns;
+        out[ended.mapped().at].end_ns = message.at_ns;
     }
+  }
+  for (const auto& [rank, lasting] : open) {
+    Silence& silence = out[lasting.at];
+    silence.begin_ns = begin_of_lasting(store, *lasting.said, lasting.said->at_ns - silence.begin_ns);
   }
   return out;
 }
 
 std::optional<Silence> silence_now(const Store& store, std::uint32_t rank) {
   const std::span<const Message> messages = store.messages();
+  std::optional<Silence> lasts;
   for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
     if (message->rank != rank) continue;
-    if (duration_in(*message, kAgain) || says_gone(*message)) return std::nullopt;
-    if (const auto silent = duration_in(*message, kSilent)) {
-      // The message rounds, and what it counts from may be older than events that came with it.
-      const auto row = std::ranges::find(store.ranks(), rank, &RankRow::rank);
-      const std::int64_t alive_ns = row == store.ranks().end() ? Store::kBegin : row->last_ns;
-      return Silence{rank, std::max(message->at_ns - *silent, std::min(alive_ns, message->at_ns)), kOpen,
-                     says_stopped(*message)};
-    }
+    if (duration_in(*message, kAgain) || says_gone(*message)) break;
+    if (const auto silent = duration_in(*message, kSilent))  // the first that says it counts
+      lasts = Silence{rank, begin_of_lasting(store, *message, *silent), kOpen, says_stopped(*message)};
   }
-  return std::nullopt;
+  return lasts;
 }
 
 std::string silent_message(std::uint32_t rank, double seconds, std::int32_t stopped_pid) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <optional>
 #include <thread>
 
 #include "app/collector/upstream.h"
@@ -74,6 +75,48 @@ TEST(ChainFaults, ARankIsThereWhileItsNodeSaysSo) {
     std::this_thread::sleep_for(50ms);
   }
   EXPECT_EQ(top.status().ranks_connected, 1U);
+}
+
+/// [Note: what is sent twice]: the receipt may be what was cut off.
+TEST(ChainFaults, ANodeThatMissedAReceiptGetsItForWhatItSendsAgain) {
+  Collector top(local());
+  const auto receipt_after_sending = [&] {
+    Raw node(top.publish_endpoint(), 9);
+    EXPECT_TRUE(eventually([&] {
+      node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, {}});
+      node.control(wire::Hello{1, 0, "elsewhere", clock_identity(), true});
+      return top.status().ranks_connected == 1;
+    }));
+    node.publish(0, wire::Tables{tables_of(0, 1)});
+    for (std::uint32_t i = 1; i < 4; ++i) node.publish(i, batch_of(i));
+    std::uint64_t next = 0;
+    EXPECT_TRUE(eventually([&] {
+      for (const wire::Body& body : node.received()) {
+        if (const auto* receipt = std::get_if<wire::Received>(&body)) next = receipt->next;
+      }
+      return next == 4;
+    })) << "confirmed up to message "
+        << next;
+  };
+  receipt_after_sending();
+  receipt_after_sending();
+  EXPECT_EQ(top.status().repeated, 4U);
+  EXPECT_EQ(top.status().rejected, 0U);
+}
+
+/// Whichever of its ranks the collector above had something to say to.
+TEST(ChainFaults, WithTheConnectionOfANodeAllItsRanksAreLost) {
+  Collector top(local());
+  std::optional<Raw> node(std::in_place, top.publish_endpoint(), 9);
+  node->control(wire::RelayHello{"node", clock_identity(), {{0, 2}}, {}});
+  for (std::uint32_t rank = 0; rank < 2; ++rank)
+    node->control(wire::Hello{2, 0, "elsewhere", clock_identity(), true}, rank);
+  ASSERT_TRUE(eventually([&] { return top.status().ranks_connected == 2; }));
+  node->publish(0, wire::Tables{two_ranks(0)});  // a receipt for it is due a second later
+  ASSERT_TRUE(eventually([&] { return top.status().messages == 1; }));
+  node.reset();
+  EXPECT_TRUE(eventually([&] { return top.status().ranks_connected == 0; }, 4s))
+      << top.status().ranks_connected << " would be there for as long as it takes to be silent";
 }
 
 TEST(ChainFaults, ARankThatComesBackAgainAndAgainIsCountedWhereItCannotBeKept) {

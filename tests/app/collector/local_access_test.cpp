@@ -291,6 +291,26 @@ TEST_F(LocalAccess, CollectorsThatLiveAreFoundWithoutAnAddress) {
   EXPECT_EQ(local_collectors().size(), 2U) << "others could have made it";
 }
 
+TEST_F(LocalAccess, ACollectorIsListedAtTheAddressWhereItListens) {
+  using instrumentation::local_collectors;
+  const auto listed = [](const std::string& endpoint) {
+    LocalKeys keys(endpoint, LocalKeys::Wanted::keys);
+    keys.leave_at(endpoint);
+    const auto found = local_collectors();
+    EXPECT_EQ(found.size(), 1U) << endpoint;
+    if (found.size() != 1) return std::string();
+    EXPECT_EQ(found[0].pid, getpid()) << endpoint;
+    return found[0].endpoint;
+  };
+  EXPECT_EQ(listed("tcp://[::1]:45781"), "tcp://[::1]:45781") << "nothing listens on 127.0.0.1";
+  EXPECT_EQ(listed("tcp://localhost:45781"), "tcp://localhost:45781");
+  EXPECT_EQ(listed("tcp://*:45781"), "tcp://127.0.0.1:45781") << "who listens everywhere";
+  EXPECT_EQ(listed("tcp://[::]:45781"), "tcp://[::1]:45781");
+  // One that goes on with the keys of a killed one is not listed as that.
+  ASSERT_FALSE(killed_collector("tcp://127.0.0.1:45781").empty());
+  EXPECT_EQ(listed("tcp://127.0.0.1:45781"), "tcp://127.0.0.1:45781");
+}
+
 TEST_F(LocalAccess, AFolderThatOthersCouldChangeIsNone) {
   const std::string endpoint = "tcp://127.0.0.1:45741";
   LocalKeys keys(endpoint, LocalKeys::Wanted::keys);

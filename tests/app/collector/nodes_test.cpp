@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace shardscope::collector {
 namespace {
 
@@ -21,6 +24,30 @@ TEST(Nodes, OneIsReachedWhereItLastGreetedFrom) {
   EXPECT_EQ(nodes.at("new"), node) << "its clock is kept";
   nodes.clear();
   EXPECT_EQ(nodes.at("new"), nullptr);
+}
+
+/// As a peer may say it: nothing of a hello is checked against who is at its route already.
+TEST(Nodes, ARouteIsThatOfWhoGreetedLastFromThereAndOnlyItsOwnerGivesItUp) {
+  Nodes nodes;
+  nodes.greeted(1, "x", "alpha", false, 0);
+  nodes.greeted(2, "x", "beta", false, 0);
+  ASSERT_NE(nodes.at("x"), nullptr);
+  EXPECT_EQ(nodes.at("x")->host, "beta");
+  EXPECT_EQ(nodes.pings_due(1), Strings{"x"}) << "the first is nowhere now";
+  nodes.greeted(1, "y", "alpha", false, 2);
+  ASSERT_NE(nodes.at("x"), nullptr) << "it was not the first's any more";
+  EXPECT_EQ(nodes.at("x")->host, "beta");
+  EXPECT_EQ(nodes.at("y")->host, "alpha");
+  EXPECT_EQ(nodes.pings_due(3), (Strings{"y", "x"}));
+  for (const std::string& route : nodes.pings_due(5)) EXPECT_NE(nodes.at(route), nullptr) << route;
+}
+
+TEST(Nodes, WhoseConnectionIsTakenByAnotherIsNotAwaited) {
+  Nodes nodes;
+  nodes.greeted(1, "x", "alpha", false, 0);
+  nodes.at("x")->answer.sent_before(1);
+  nodes.greeted(2, "x", "beta", false, 0);
+  EXPECT_FALSE(nodes.any_awaited()) << "no answer of it can be told from the other's";
 }
 
 TEST(Nodes, ItsFirstHelloSaysWhetherTheClockIsTheSame) {

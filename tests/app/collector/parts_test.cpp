@@ -102,12 +102,14 @@ TEST(RankSession, RepeatedIsWhatTheSenderMayNotKnowToBeReceived) {
   rank.another_process(5);
   rank.route = "control";
   for (std::uint64_t i = 0; i < 10; ++i) EXPECT_EQ(rank.accept(header(5, i), 10).order, Order::next);
-  (void)rank.confirm(10);
+  rank.confirmed(10);
   rank.control_received(10.1);
   EXPECT_EQ(rank.accept(header(5, 0), 10.2).order, Order::again) << "the confirmation may be on its way";
   for (std::uint64_t i = 10; i < 20; ++i) EXPECT_EQ(rank.accept(header(5, i), 11).order, Order::next);
-  (void)rank.confirm(11);
+  rank.confirmed(11);
+  EXPECT_EQ(rank.unconfirmed(), 0U);
   EXPECT_EQ(rank.accept(header(5, 0), 60).order, Order::again) << "it may have been cut off";
+  EXPECT_NE(rank.unconfirmed(), 0U) << "so it is owed anew";
   rank.control_received(60);
   EXPECT_EQ(rank.accept(header(5, 9), 60).order, Order::duplicate);
   EXPECT_EQ(rank.accept(header(5, 10), 60).order, Order::again);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "app/collector/rank_census.h"
@@ -32,6 +33,22 @@ TEST(RankAgenda, AnEarlierTimeReplacesALaterOneAndALaterOneNothing) {
   EXPECT_EQ(agenda.take(10.0), Ranks{}) << "the entry that was replaced must not count";
   agenda.look(1, 5.0);  // the time of the replaced entry again
   EXPECT_EQ(agenda.take(5.0), Ranks{1});
+}
+
+TEST(RankAgenda, WhatNeverComesOrWasReplacedIsNotKept) {
+  RankAgenda agenda;
+  agenda.look(1, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(agenda.entries(), 0U);
+  agenda.look(1, 5.0);
+  agenda.look(1, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(agenda.take(5.0), Ranks{1}) << "a later time replaces nothing, never neither";
+  for (double at_s = 1e6; at_s > 1e3; at_s -= 1) {
+    agenda.look(1, at_s);
+    agenda.look(2, at_s + 0.5);
+  }
+  EXPECT_LE(agenda.entries(), 2 * RankAgenda::kMostStale);
+  agenda.forget(2);
+  EXPECT_EQ(agenda.take(1e7), Ranks{1});
 }
 
 TEST(RankCensus, CountsFollowEachChangeOfARank) {

@@ -69,6 +69,56 @@ TEST_F(RankTables, WithoutAConnectionNothingIsSentToIt) {
   EXPECT_EQ(ranks_.take_due(1e9), Due{});
 }
 
+/// Each of these alone makes a rank due, and its time is that of nothing else.
+TEST_F(RankTables, WhatWaitsForAClockForAGateForAReceiptOrForANode) {
+  constexpr double kLong_s = 1e6;
+  RankSession& rank = connected(3, kLong_s);
+  wire::Header first;
+  first.incarnation = 7;
+  static_cast<void>(rank.accept(first, 10));
+  rank.confirmed(10);
+  ranks_.note_change(rank, 10);
+  EXPECT_EQ(ranks_.take_due(kLong_s - 1), Due{});
+
+  wire::Batch batch;
+  batch.events.resize(1);
+  rank.first_message_s = 10;
+  rank.add(batch, 10);
+  rank.row_dirty = false;
+  ranks_.note_change(rank, 10);
+  EXPECT_EQ(ranks_.take_due(10.01), Due{});
+  EXPECT_EQ(ranks_.take_due(10.021), Due{3}) << "for a first estimate of its clock";
+  rank.another_process(7);
+  rank.clock.same_clock();
+  ranks_.note_change(rank, 10);
+  EXPECT_EQ(ranks_.take_due(10 + pacing_.pace().chunk_age_s - 0.001), Due{});
+  EXPECT_EQ(ranks_.take_due(10 + pacing_.pace().chunk_age_s), Due{3}) << "its chunk";
+  rank.row.gate.holding = true;
+  ranks_.note_change(rank, 10);
+  EXPECT_EQ(ranks_.take_due(10), Due{3}) << "who holds is to be seen with all that it did";
+  rank.row.gate.holding = false;
+  static_cast<void>(rank.take_chunk());
+  rank.row_dirty = false;
+
+  first.sequence = 1;
+  static_cast<void>(rank.accept(first, 10.5));
+  ranks_.note_change(rank, 10.5);
+  EXPECT_EQ(ranks_.take_due(10 + RankSession::kConfirmAfter_s - 0.01), Due{});
+  EXPECT_EQ(ranks_.take_due(10 + RankSession::kConfirmAfter_s), Due{3}) << "a receipt, from the last on";
+  rank.confirmed(11);
+
+  ClockEstimator node;
+  rank.node_clock = &node;
+  rank.last_control_s = 10;
+  rank.next_ping_s = 0;  // its node is sent pings, not it
+  ranks_.note_change(rank, 11);
+  EXPECT_EQ(ranks_.take_due(10 + RankTable::kSilentAfter_s), Due{});
+  EXPECT_EQ(ranks_.take_due(10.02 + RankTable::kSilentAfter_s), Due{3}) << "whether its node still names it";
+  rank.row.finished = true;
+  ranks_.note_change(rank, 11);
+  EXPECT_EQ(ranks_.take_due(1e9), Due{}) << "who has ended is not missed";
+}
+
 TEST_F(RankTables, WhoHasPublishedNothingIsForgottenWithWhatWasCountedOfIt) {
   RankSession& published = connected(1, 9);
   wire::Header first;

@@ -6,6 +6,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,29 +24,28 @@
 namespace shardscope::collector {
 namespace {
 
-constexpr std::uint32_t kWorld = 3;
+constexpr std::uint32_t kWorld = 16;
 constexpr double kBegin_s = 100;
+constexpr double kNever_s = std::numeric_limits<double>::infinity();
 constexpr double kAlmost_s = RankSession::kClockWait_s - 0.001;
 
 /// An Upstream and the door of a collector above that it knocks at.
 class Hop {
  public:
-  explicit Hop(const std::string& name)
+  explicit Hop(const std::string& name, std::size_t bytes = 1U << 20)
       : endpoint_("ipc://" + testing::TempDir() + "upstream_" + name + std::to_string(getpid())),
-        above_(make_socket(context_, Role::collector_publish)),
         control_(make_socket(context_, Role::collector_control)),
         upstream_(context_, {.endpoint = endpoint_,
                              .key_file = {},
-                             .bytes = 1U << 20,
+                             .bytes = bytes,
                              .id = 0,  // processes keep their numbers
                              .host = "node",
                              .clock_id = "node",
                              .clock = {},
                              .command = {},
                              .name_ranks = {}}) {
-    above_.set(zmq::sockopt::rcvtimeo, 10'000);  // for a failing test to end
-    above_.bind(endpoints_of(endpoint_).publish);
     control_.bind(endpoints_of(endpoint_).control);
+    open();
     // Nothing is taken before the connection is there.
     first_.another_process(1);
     first_.clock.same_clock();
@@ -55,6 +57,20 @@ class Hop {
     EXPECT_EQ(arrived(1), std::vector<std::uint64_t>{1});
   }
   [[nodiscard]] Upstream& upstream() noexcept { return upstream_; }
+
+  void open() {
+    above_ = make_socket(context_, Role::collector_publish);
+    above_.set(zmq::sockopt::rcvtimeo, 10'000);  // for a failing test to end
+    above_.bind(endpoints_of(endpoint_).publish);
+  }
+  /// The connection is gone, with all that lay in it. Messages of the test's own may not have been asked for.
+  void cut() {
+    above_.close();
+    EXPECT_TRUE(eventually([&] {
+      upstream_.pump(kBegin_s);
+      return !upstream_.connected();
+    }));
+  }
 
   /// The first message of a process of a rank.
   void first_message(RankSession& rank, std::uint64_t process, double now_s) {
@@ -73,18 +89,16 @@ class Hop {
     rank.another_process(process);
   }
 
-  /// An event at `at_ns` of its clock.
+  /// Events at `at_ns` of its clock, after `missing` messages that did not arrive.
   void publish(RankSession& rank, std::uint64_t process, std::uint64_t sequence, std::int64_t at_ns,
-               std::uint64_t missing = 0) {
+               std::uint64_t missing = 0, std::size_t events = 1) {
     wire::Message message;
     message.header.rank = rank.row.rank;
     message.header.incarnation = process;
     message.header.sequence = sequence;
     message.header.run_id = "collector-test";
     wire::Batch batch;
-    batch.events.resize(1);
-    batch.events[0].kind = EventKind::tokens;
-    batch.events[0].ticks = static_cast<std::uint64_t>(at_ns);
+    batch.events.assign(events, event_of(EventKind::tokens, at_ns));
     batch.begin_ns = batch.end_ns = at_ns;
     message.body = batch;
     upstream_.published(rank, message, missing);
@@ -141,6 +155,21 @@ class Hop {
       processes.push_back(message->header.incarnation);
     }
     return processes;
+  }
+
+  /// By process, the numbers of what arrives above while the Upstream sends, until as many have come.
+  std::map<std::uint64_t, std::vector<std::uint64_t>> numbers(std::size_t count) {
+    std::map<std::uint64_t, std::vector<std::uint64_t>> out;
+    above_.set(zmq::sockopt::rcvtimeo, 0);
+    EXPECT_TRUE(eventually([&] {
+      upstream_.pump(kBegin_s);
+      for (std::optional<wire::Message> message = next(); message; message = next()) {
+        out[message->header.incarnation].push_back(message->header.sequence);
+        --count;
+      }
+      return count == 0;
+    }));
+    return out;
   }
 
   /// Messages of the socket so far, packs or not.
@@ -359,6 +388,50 @@ TEST(Upstream, EventsWaitAsLongAsTheCollectorAboveLetsThemAndNotWhenAViewerComes
     return hop.upstream().sent();
   })) << "at the same time on the clock of the pace";
   EXPECT_TRUE(hop.upstream().watched());
+}
+
+TEST(Upstream, WithoutAConnectionNothingIsDueByTime) {
+  Hop hop("away");
+  RankSession rank(0);
+  hop.another_process(rank, 11);
+  rank.clock.same_clock();
+  hop.cut();
+  hop.first_message(rank, 11, kBegin_s);
+  hop.publish(rank, 11, 1, 1'000);
+  hop.upstream().pump(kBegin_s + 1, 0.25);
+  EXPECT_EQ(hop.upstream().rest_s(kBegin_s + 2), kNever_s) << "else its thread takes a core";
+  hop.open();
+  EXPECT_EQ(hop.numbers(3)[11], (std::vector<std::uint64_t>{0, 1}));
+}
+
+/// What waits for room when the connection is cut is sent over the next one with what lay in it: all of it,
+/// in its order.
+TEST(Upstream, APackThatFoundNoRoomIsNeitherLostNorOutOfOrderAfterACut) {
+  constexpr std::uint32_t kRanks = 8;
+  constexpr std::uint64_t kBatches = 96;
+  Hop hop("full", std::size_t{64} << 20);
+  std::deque<RankSession> ranks;
+  for (std::uint32_t i = 0; i < kRanks; ++i) {
+    RankSession& rank = ranks.emplace_back(i);
+    hop.another_process(rank, 11 + i);
+    rank.clock.same_clock();
+    hop.first_message(rank, 11 + i, kBegin_s);
+  }
+  for (std::uint64_t sequence = 1; sequence <= kBatches; ++sequence) {
+    for (RankSession& rank : ranks) hop.publish(rank, 11 + rank.row.rank, sequence, 1'000, 0, 200);
+  }
+  hop.upstream().pump(kBegin_s + 1, 0.25);
+  hop.publish(ranks[0], 11, kBatches + 1, 1'000);
+  ASSERT_FALSE(hop.upstream().sent()) << "nothing is received above";
+  EXPECT_EQ(hop.upstream().rest_s(kBegin_s + 2), kNever_s) << "the socket wakes its thread";
+  hop.cut();
+  hop.open();
+  auto numbers = hop.numbers(1 + kRanks * (kBatches + 1) + 1);
+  std::vector<std::uint64_t> all(kBatches + 1);
+  std::iota(all.begin(), all.end(), 0U);
+  for (std::uint32_t i = 1; i < kRanks; ++i) EXPECT_EQ(numbers[11 + i], all) << i;
+  all.push_back(kBatches + 1);
+  EXPECT_EQ(numbers[11], all);
 }
 
 }  // namespace

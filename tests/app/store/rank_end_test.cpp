@@ -96,6 +96,12 @@ TEST(Silences, AStoppedRankIsNoFailedOneUntilItsConnectionIsGone) {
   row.last_ns = 6 * kOneSecond;
   store.set_rank(row);
   EXPECT_EQ(silence_now(store, 0)->begin_ns, 6 * kOneSecond) << "it lived at its last event";
+  EXPECT_EQ(silences(store).at(0).begin_ns, 6 * kOneSecond) << "in the list as by itself";
+  add(11 * kOneSecond, ev::Severity::warning, silent_message(0, 3, 0));  // as another collector may say too
+  EXPECT_EQ(silence_now(store, 0)->begin_ns, 6 * kOneSecond) << "as the first text says";
+  EXPECT_TRUE(silence_now(store, 0)->stopped);
+  ASSERT_EQ(silences(store).size(), 1U);
+  EXPECT_EQ(silences(store)[0].begin_ns, 6 * kOneSecond);
   row.last_ns = 0;
   row.connected = false;  // as in a recording that ends there
   store.set_rank(row);
@@ -105,6 +111,9 @@ TEST(Silences, AStoppedRankIsNoFailedOneUntilItsConnectionIsGone) {
   ASSERT_EQ(silences(store).size(), 1U);
   EXPECT_EQ(silences(store)[0].begin_ns, 5'500'000'000);
   EXPECT_EQ(silences(store)[0].end_ns, 12 * kOneSecond);
+  row.last_ns = 13 * kOneSecond;
+  store.set_rank(row);
+  EXPECT_EQ(silences(store)[0].begin_ns, 5'500'000'000) << "what came after it does not shorten it";
   EXPECT_TRUE(silences(store)[0].stopped);
   add(20 * kOneSecond, ev::Severity::warning, silent_message(0, 6, 0));
   EXPECT_EQ(text_of(rank_end(store, store.ranks()[0])), "rank 0 is silent, perhaps stopped");
