@@ -263,7 +263,9 @@ TEST(CollectorPace, WhereItOnlyRecordsThereAreNoMoreChunksAndBatchesWithMoreRank
 TEST(RunRecord, WhatIsPendingIsHandedOverBeforeItWouldHaveToBeShed) {
   constexpr std::size_t kIntake = 64 * sizeof(instrumentation::Event);
   StatusBoard board;
-  RunRecord record({}, kIntake, board);
+  CollectorOptions options;
+  options.intake_bytes = kIntake;
+  RunRecord record(options, board);
   record.begin({});
   RankSession rank(0);
   for (std::size_t events = 0; !record.crowded(); events += 8) {

@@ -153,7 +153,7 @@ TEST_F(RecordingTest, RanksThatWereConnectedWhenItEndedOutlivedIt) {
   {
     RecordingWriter writer(file("stopped.zscope"));
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
-      const Chunk chunk = ChunkBuilder(rank).host(100 + 10 * rank, EventKind::tokens, 0).chunk;
+      const Chunk chunk = ChunkBuilder(rank).host(100 + 10 * rank, ev::EventKind::tokens, 0).chunk;
       store.ingest(chunk);
       writer.append(chunk);
       RankRow row;
