@@ -143,16 +143,38 @@ bool same_collective(const Issue& issue, const Issue& other) {
   return other.named.op == issue.named.op || (may_differ(other.named.op) && may_differ(issue.named.op));
 }
 
+/// The rank that failed first, and not as the others did, as where all are ended from outside.
+std::optional<std::uint32_t> failed_by_itself(const store::Store& store) {
+  const std::optional<store::RankEnd> first = store::first_failure(store);
+  if (!first) return std::nullopt;
+  const bool otherwise = std::ranges::any_of(store.ranks(), [&](const store::RankRow& row) {
+    const store::RankEnd end = store::rank_end(store, row);
+    return row.rank != first->rank && (end.how != first->how || end.exit_code != first->exit_code);
+  });
+  return otherwise ? std::optional(first->rank) : std::nullopt;
+}
+
+constexpr std::int64_t kLongNs = 1'000'000'000;  ///< longer than a rank's events are on their way
+
+/// Killed so soon after its last event that arrived that those after it are lost: what it did then is not
+/// known, whatever it had begun.
+bool was_cut_off(const store::Store& store, std::uint32_t rank, std::int64_t now_ns) {
+  const auto row = std::ranges::find(store.ranks(), rank, &store::RankRow::rank);
+  return row != store.ranks().end() && store::rank_end(store, *row).how == store::RankEnd::How::killed &&
+         now_ns - row->last_ns < kLongNs;
+}
+
 /// Fills in whom each rank waits for: of its oldest open collective that lacks a member, the members that
 /// have not begun it. Ranks that are over wait for none, unless all are: then they did when they were
-/// ended. Returns these collectives, by index of the rank; null where it waits for no rank.
+/// ended, but for `cut_off`, which went on after its last event that arrived. Returns these collectives, by
+/// index of the rank; null where it waits for no rank.
 std::vector<const Issue*> find_waits(const std::vector<IssuedCollectives>& recent,
-                                     std::vector<RankState>& ranks) {
+                                     std::optional<std::uint32_t> cut_off, std::vector<RankState>& ranks) {
   std::vector<const Issue*> blocked(recent.size());
   const bool all_over = std::ranges::all_of(ranks, is_over);
   for (std::size_t index = 0; index < recent.size(); ++index) {
     RankState& state = ranks[index];
-    if (is_over(state) && !all_over) continue;
+    if (is_over(state) && (!all_over || state.rank == cut_off)) continue;
     const Issue*& oldest_blocked = blocked[index];
     for (const auto& [key, issue] : recent[index].issues) {
       if (!issue.open || (oldest_blocked != nullptr && issue.at_ns >= oldest_blocked->at_ns)) continue;
@@ -275,15 +297,6 @@ void add_difference(Hang& out) {
   out.text.back() = '.';
 }
 
-/// Where all are over: the rank failed first, and not as the others did, as where all are ended from outside.
-bool ended_otherwise(const store::Store& store, std::uint32_t rank) {
-  const std::optional<store::RankEnd> first = store::first_failure(store);
-  return first && first->rank == rank && std::ranges::any_of(store.ranks(), [&](const store::RankRow& row) {
-           const store::RankEnd end = store::rank_end(store, row);
-           return row.rank != rank && (end.how != first->how || end.exit_code != first->exit_code);
-         });
-}
-
 /// Of a run that has just begun: who has sent nothing yet.
 void add_absent(const store::Store& store, Watched watched, Hang& out) {
   if (watched == Watched::recorded) return;
@@ -341,7 +354,9 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   }
   out.stops = latest_stops(store);
   out.difference = first_difference(recent);
-  const std::vector<const Issue*> blocked = find_waits(recent, out.ranks);
+  const std::optional<std::uint32_t> failed = failed_by_itself(store);
+  const std::vector<const Issue*> blocked =
+      find_waits(recent, failed && was_cut_off(store, *failed, now_ns) ? failed : std::nullopt, out.ranks);
   out.culprit = most_missed(out.ranks);
   const Issue* const oldest = oldest_without(blocked, out.ranks, out.culprit);
   if (oldest == nullptr) {
@@ -356,8 +371,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const bool over = culprit != out.ranks.end() && is_over(*culprit);
   const bool all_over = std::ranges::all_of(out.ranks, is_over);
   const bool stopped = culprit != out.ranks.end() && culprit->how == RankState::How::stopped;
-  const bool died = all_over && ended_otherwise(store, out.culprit);
-  constexpr std::int64_t kLongNs = 1'000'000'000;
+  const bool died = all_over && failed == out.culprit;
   const bool certain = watched == Watched::quiet || (over && !all_over) || died || stopped ||
                        now_ns - oldest->at_ns >= kLongNs;
   out.stands_still = certain && watched != Watched::goes_on;

@@ -158,6 +158,30 @@ TEST(Hang, WhereAllAreOverTheKilledOneIsWhyTheyWaited) {
   EXPECT_NE(hang.text.find("it was killed by signal 9 (SIGKILL)"), std::string::npos) << hang.text;
 }
 
+/// Its last events were lost with it: the others came to that collective and went on.
+TEST(Hang, ARankIsNotSaidToHaveWaitedWhereItWasKilledAtOnce) {
+  for (const std::int64_t went_on_ns : {100'000'000, 2'000'000'000}) {
+    RunBuilder run(2);
+    common(run, 2);
+    open_gather(run, 1, 2'000'000, 1);
+    run.instant(0, 2'000'000 + went_on_ns, EventKind::tokens, StreamId::host);
+    store::Store& store = run.build();
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      store::RankRow row = store.ranks()[rank];
+      row.finished = rank == 0;
+      row.exit_code = rank == 0 ? 1 : 128 + 9;
+      row.connected = false;
+      store.set_rank(row);
+    }
+    const std::string text = diagnose_hang(store).text;
+    if (went_on_ns < 1'000'000'000) {
+      EXPECT_EQ(text, "Rank 1 was killed by signal 9 (SIGKILL); no rank waits in a collective.");
+    } else {
+      EXPECT_NE(text.find("Rank 1 waits in "), std::string::npos) << text;
+    }
+  }
+}
+
 TEST(Hang, BeforeAnyRankHasConnectedThatIsSaid) {
   const store::Store store;
   const Hang hang = diagnose_hang(store, Watched::quiet, 2'000'000'000);
