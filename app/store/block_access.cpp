@@ -264,7 +264,7 @@ const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index
     // After decoding: the page is read whole and kept in part, since hundreds of them are in view then.
     if (detail == Detail::medium) drop_finer(*page);
     return cache_.put({block.rank, index, page_of(detail)}, page, page->bytes());
-    // Before runtime_error, of which it is one: a row that the recorder let go is no damage.
+    // Before runtime_error, of which it is one: a row that the recorder deleted is no damage.
   } catch (const RowMissing& error) {
     missing(block, std::string("its levels of detail: ") + error.what());
     return nullptr;

@@ -140,11 +140,8 @@ TEST(Hang, ASilenceThatEndsOtherwiseIsNotCalledAStandstill) {
   }
 }
 
-TEST(Hang, WhereAllAreOverTheKilledOneIsWhyTheyWaited) {
-  RunBuilder run(2);
-  common(run, 2);
-  open_gather(run, 0, 2'000'000, 1);
-  store::Store& store = run.build();
+/// By SIGKILL, whereupon rank 0 fails.
+void rank_1_is_killed(store::Store& store) {
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     store::RankRow row = store.ranks()[rank];
     row.finished = rank == 0;
@@ -152,6 +149,14 @@ TEST(Hang, WhereAllAreOverTheKilledOneIsWhyTheyWaited) {
     row.connected = false;
     store.set_rank(row);
   }
+}
+
+TEST(Hang, WhereAllAreOverTheKilledOneIsWhyTheyWaited) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  store::Store& store = run.build();
+  rank_1_is_killed(store);
   const Hang hang = diagnose_hang(store);
   EXPECT_TRUE(hang.stands_still);
   EXPECT_EQ(hang.text.find("not recorded"), std::string::npos) << hang.text;
@@ -166,13 +171,7 @@ TEST(Hang, ARankIsNotSaidToHaveWaitedWhereItWasKilledAtOnce) {
     open_gather(run, 1, 2'000'000, 1);
     run.instant(0, 2'000'000 + went_on_ns, EventKind::tokens, StreamId::host);
     store::Store& store = run.build();
-    for (std::uint32_t rank = 0; rank < 2; ++rank) {
-      store::RankRow row = store.ranks()[rank];
-      row.finished = rank == 0;
-      row.exit_code = rank == 0 ? 1 : 128 + 9;
-      row.connected = false;
-      store.set_rank(row);
-    }
+    rank_1_is_killed(store);
     const std::string text = diagnose_hang(store).text;
     if (went_on_ns < 1'000'000'000) {
       EXPECT_EQ(text, "Rank 1 was killed by signal 9 (SIGKILL); no rank waits in a collective.");
