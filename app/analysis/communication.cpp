@@ -32,6 +32,11 @@ std::uint64_t place_in_group(const store::Store& store, std::uint32_t rank, cons
   return ev::number_in_group(sequence) ^ key << 24U;
 }
 
+bool in_one_order(std::uint64_t place, std::uint64_t other) noexcept {
+  // Without a described group it is the whole number; a group's name is above its number.
+  return (place | other) >> 32U == 0 || (place ^ other) >> 24U == 0;
+}
+
 std::uint64_t instance_of(const store::Store& store, std::uint32_t rank, StreamId stream,
                           const store::Span& collective) {
   const auto op = ev::as<ev::EventKind::collective_begin>(collective).op;

@@ -39,6 +39,8 @@ void for_each_collective(const store::Store& store, std::uint32_t rank, std::int
 /// the group, which each rank may give another id.
 [[nodiscard]] std::uint64_t place_in_group(const store::Store& store, std::uint32_t rank,
                                            const store::Span& collective);
+/// Whether two such places are of the same group: the smaller one comes first.
+[[nodiscard]] bool in_one_order(std::uint64_t place, std::uint64_t other) noexcept;
 /// Names an instance of a collective within a step: on every rank it has the same lane, operation and
 /// place in its group.
 [[nodiscard]] std::uint64_t instance_of(const store::Store& store, std::uint32_t rank,

@@ -61,6 +61,15 @@ std::string last_gate(const store::Store& store, std::uint32_t rank) {
                 : fmt::format("{} {}", ev::label_of(gate->kind), gate->id);
 }
 
+/// Of those that a rank is in: later ones of other streams or groups wait behind it.
+const Issue* oldest_open(const IssuedCollectives& known) {
+  const Issue* oldest = nullptr;
+  for (const auto& [key, issue] : known.issues) {
+    if (issue.open && (oldest == nullptr || issue.at_ns < oldest->at_ns)) oldest = &issue;
+  }
+  return oldest;
+}
+
 RankState state_of(const store::Store& store, const store::RankRow& row, const IssuedCollectives& known,
                    std::int64_t from_ns) {
   RankState out;
@@ -84,18 +93,13 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
     out.doing = fmt::format("{} since {}", end.stop_seen ? "is stopped" : "is silent, perhaps stopped,",
                             store::seconds_text(out.since_ns));
     if (const auto compute = open_span(store, {row.rank, StreamId::compute}, from_ns))
-      out.doing += ", " + doing(store, *compute);
+      out.doing += ", last seen " + doing(store, *compute);
   } else if (end.how == store::RankEnd::How::finished) {
     out.how = RankState::How::ended;
     out.since_ns = end.at_ns;
     out.doing = "has ended, with code 0";
   }
-  // The oldest: later ones of other streams or groups wait behind it.
-  const Issue* oldest = nullptr;
-  for (const auto& [key, issue] : known.issues) {
-    if (issue.open && (oldest == nullptr || issue.at_ns < oldest->at_ns)) oldest = &issue;
-  }
-  if (oldest != nullptr) {
+  if (const Issue* const oldest = oldest_open(known); oldest != nullptr) {
     out.collective = oldest->named;
     if (out.how == RankState::How::between) out.since_ns = oldest->at_ns;
   }
@@ -138,9 +142,29 @@ bool is_over(const RankState& one) {
   return one.how == RankState::How::gone || one.how == RankState::How::ended;
 }
 
-/// Whether a rank that began `other` is in the collective `issue`, which is at the same place.
-bool same_collective(const Issue& issue, const Issue& other) {
-  return other.named.op == issue.named.op || (may_differ(other.named.op) && may_differ(issue.named.op));
+/// Whether `rank` has begun the collective `issue` of another one, and not a different one at its place.
+bool came_to(const IssuedCollectives& rank, const Issue& issue) {
+  const auto at = rank.issues.find(issue.key);
+  if (at == rank.issues.end()) return rank.is_past(issue.key);
+  const Issue& own = at->second;
+  return own.begun &&
+         (own.named.op == issue.named.op || (may_differ(own.named.op) && may_differ(issue.named.op)));
+}
+
+/// The events of a rank that is stopped or gone end earlier than what it did: a collective that others have
+/// left two steps ago is over on it too.
+void forget_what_is_over(const std::vector<IssuedCollectives>& recent, std::vector<RankState>& ranks) {
+  for (std::size_t index = 0; index < recent.size(); ++index) {
+    RankState& state = ranks[index];
+    if (!is_over(state) && state.how != RankState::How::stopped) continue;
+    const Issue* const oldest = oldest_open(recent[index]);
+    if (oldest == nullptr) continue;
+    const bool over = std::ranges::any_of(recent, [&](const IssuedCollectives& other) {
+      return std::ranges::find(oldest->members, other.rank) != oldest->members.end() &&
+             other.is_past(oldest->key);
+    });
+    if (over) state.collective.reset();
+  }
 }
 
 /// The rank that failed first, and not as the others did, as where all are ended from outside.
@@ -181,12 +205,8 @@ std::vector<const Issue*> find_waits(const std::vector<IssuedCollectives>& recen
       std::vector<std::uint32_t> absent;
       for (const std::uint32_t member : issue.members) {
         // By rank, as the store's rows are.
-        auto other = std::ranges::lower_bound(recent, member, {}, &IssuedCollectives::rank);
-        if (other != recent.end() && other->rank != member) other = recent.end();
-        const auto came =
-            other == recent.end() ? decltype(other->issues)::const_iterator() : other->issues.find(key);
-        if (other == recent.end() || came == other->issues.end() || !came->second.begun ||
-            !same_collective(issue, came->second))
+        const auto other = std::ranges::lower_bound(recent, member, {}, &IssuedCollectives::rank);
+        if (other == recent.end() || other->rank != member || !came_to(*other, issue))
           absent.push_back(member);
       }
       if (absent.empty()) continue;
@@ -226,18 +246,42 @@ std::uint32_t most_missed(const std::vector<RankState>& ranks) {
   return found;
 }
 
-/// Of several ranks that are gone, the one that failed first.
-std::string no_rank_waits(const store::Store& store, const std::vector<RankState>& ranks) {
+/// Where no rank waits in a recorded collective: the rank that failed first, or else one that is gone or
+/// stopped. Null where all go on or the run is paused.
+const RankState* without_waits(const store::Store& store, const std::vector<RankState>& ranks) {
+  if (std::ranges::find(ranks, RankState::How::paused, &RankState::how) != ranks.end()) return nullptr;
   const std::optional<store::RankEnd> first = store::first_failure(store);
-  auto gone = first ? std::ranges::find(ranks, first->rank, &RankState::rank) : ranks.end();
-  if (gone == ranks.end()) gone = std::ranges::find(ranks, RankState::How::gone, &RankState::how);
+  auto found = first ? std::ranges::find(ranks, first->rank, &RankState::rank) : ranks.end();
+  if (found == ranks.end()) found = std::ranges::find(ranks, RankState::How::gone, &RankState::how);
+  if (found == ranks.end()) found = std::ranges::find(ranks, RankState::How::stopped, &RankState::how);
+  return found == ranks.end() ? nullptr : &*found;
+}
+
+/// " Ranks 0, 1: in the phase optimizer.": what those that go on do, while `missed` does not.
+std::string what_others_do(const std::vector<RankState>& ranks, const RankState& missed) {
+  std::map<std::string, std::vector<std::uint32_t>> doing;
+  for (const RankState& one : ranks) {
+    if (one.rank != missed.rank && !is_over(one) && one.how != RankState::How::stopped)
+      doing[one.doing].push_back(one.rank);
+  }
+  std::string text;
+  constexpr std::size_t kShown = 3;
+  for (const auto& [what, those] : doing) {
+    if (doing.size() > kShown) break;
+    std::string sentence = fmt::format("{}: {}.", ranks_text(those), what);
+    sentence[0] = 'R';
+    text += " " + sentence;
+  }
+  return text;
+}
+
+std::string no_rank_waits(const std::vector<RankState>& ranks, const RankState* missed) {
   if (std::ranges::find(ranks, RankState::How::paused, &RankState::how) != ranks.end())
     return "The run is paused: its ranks are held at a gate.";
   if (ranks.empty()) return "No event of any rank has arrived.";
-  if (gone == ranks.end()) gone = std::ranges::find(ranks, RankState::How::stopped, &RankState::how);
-  return gone != ranks.end()
-             ? fmt::format("Rank {} {}; no rank waits in a collective.", gone->rank, gone->doing)
-             : "No rank waits in a collective for one that has not come.";
+  if (missed == nullptr) return "No rank waits in a collective for one that has not come.";
+  return fmt::format("Rank {} {}; no rank waits in a recorded collective.", missed->rank, missed->doing) +
+         what_others_do(ranks, *missed);
 }
 
 /// "Ranks 0, 1 wait for rank 2 in all-gather #12 of layer.3; it is stopped since 1.2 s".
@@ -352,6 +396,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     recent.push_back(issued_collectives(store, row.rank, from_ns, world));
     out.ranks.push_back(state_of(store, row, recent.back(), from_ns));
   }
+  forget_what_is_over(recent, out.ranks);
   out.stops = latest_stops(store);
   out.difference = first_difference(recent);
   const std::optional<std::uint32_t> failed = failed_by_itself(store);
@@ -360,7 +405,14 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   out.culprit = most_missed(out.ranks);
   const Issue* const oldest = oldest_without(blocked, out.ranks, out.culprit);
   if (oldest == nullptr) {
-    out.text = watched == Watched::goes_on ? kGoesOn : no_rank_waits(store, out.ranks);
+    const RankState* const missed = without_waits(store, out.ranks);
+    out.text = watched == Watched::goes_on ? kGoesOn : no_rank_waits(out.ranks, missed);
+    // Ranks also agree outside recorded collectives, as on overflow and norm.
+    if (missed != nullptr && missed->how == RankState::How::stopped && watched == Watched::quiet) {
+      out.stands_still = true;
+      out.culprit = missed->rank;
+      out.since_ns = missed->since_ns;
+    }
     add_difference(out);
     add_absent(store, watched, out);
     add_stops(out);

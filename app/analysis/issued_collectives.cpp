@@ -128,6 +128,11 @@ IssueDifference difference_of(Sides sides) {
 
 }  // namespace
 
+bool IssuedCollectives::is_past(std::uint64_t key) const {
+  const auto later = issues.upper_bound(key);
+  return !issues.contains(key) && later != issues.end() && in_one_order(key, later->first);
+}
+
 bool may_differ(ev::CollectiveOp op) noexcept {
   return between_two(op) || op == ev::CollectiveOp::all_to_all || op == ev::CollectiveOp::gather ||
          op == ev::CollectiveOp::scatter;
@@ -214,7 +219,7 @@ std::optional<IssueDifference> never_issued(const std::vector<IssuedCollectives>
     const bool member =
         issue.members.empty() || std::ranges::find(issue.members, rank.rank) != issue.members.end();
     if (!member) continue;
-    const bool issued = rank.issues.contains(issue.key);
+    const bool issued = rank.issues.contains(issue.key) || rank.is_past(issue.key);
     (issued ? came : missing).ranks.push_back(rank.rank);
   }
   if (missing.ranks.empty() || came.ranks.empty()) return std::nullopt;

@@ -25,6 +25,9 @@ struct Issue {
 struct IssuedCollectives {
   std::uint32_t rank = 0;
   std::map<std::uint64_t, Issue> issues;  ///< by key
+  /// Whether it came to the collective at `key` before what is read here, or its events of it were lost: it
+  /// has issued a later one of the same order.
+  [[nodiscard]] bool is_past(std::uint64_t key) const;
 };
 
 /// Whether its ranks may give and take different sizes, or take different sides of it: to or from one rank,

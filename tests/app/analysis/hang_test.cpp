@@ -91,7 +91,7 @@ TEST(Hang, AStoppedRankIsNotGone) {
   EXPECT_TRUE(hang.stands_still);
   EXPECT_EQ(hang.ranks[1].how, RankState::How::stopped);
   EXPECT_EQ(hang.ranks[1].since_ns, 1'000'000'000);
-  EXPECT_NE(hang.text.find("it is stopped since 1.000 s, in layer (forward)"), std::string::npos)
+  EXPECT_NE(hang.text.find("it is stopped since 1.000 s, last seen in layer (forward)"), std::string::npos)
       << hang.text;
 }
 
@@ -163,6 +163,34 @@ TEST(Hang, WhereAllAreOverTheKilledOneIsWhyTheyWaited) {
   EXPECT_NE(hang.text.find("it was killed by signal 9 (SIGKILL)"), std::string::npos) << hang.text;
 }
 
+/// Its events after the collective have not arrived: the others left it more than two steps ago.
+TEST(Hang, ARankIsNotInACollectiveThatOthersLeftStepsAgo) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 1, 2'000'000, 1);
+  for (std::uint32_t step = 1; step < 6; ++step) {
+    const std::int64_t at = 2'000'000 * step;
+    run.span(0, at, at + 1'000'000, EventKind::step_begin, StreamId::host, step);
+    run.span(0, at + 1'000, at + 2'000, EventKind::collective_begin, StreamId::gather, step, 0, kGatherOp,
+             1000, 4000);
+  }
+  run.instant(0, 12'500'000, EventKind::phase_begin, StreamId::compute, 5, 0, ev::kNoId,
+              static_cast<std::uint8_t>(ev::Phase::optimizer));
+  store::Store& store = run.build();
+  store.add_message(silent(1, 3'012'000'000, store::silent_message(1, 3, 71)));
+  for (const bool quiet : {false, true}) {
+    const Hang hang = diagnose_hang(store, quiet ? Watched::quiet : Watched::recorded, 3'000'000'000);
+    EXPECT_FALSE(hang.ranks[1].collective);
+    EXPECT_TRUE(hang.ranks[1].waits_for.empty());
+    EXPECT_FALSE(hang.difference);
+    EXPECT_EQ(hang.stands_still, quiet);
+    EXPECT_EQ(hang.culprit, quiet ? 1U : ev::kNoId);
+    EXPECT_TRUE(
+        hang.text.ends_with("; no rank waits in a recorded collective. Rank 0: in the phase optimizer."))
+        << hang.text;
+  }
+}
+
 /// Its last events were lost with it: the others came to that collective and went on.
 TEST(Hang, ARankIsNotSaidToHaveWaitedWhereItWasKilledAtOnce) {
   for (const std::int64_t went_on_ns : {100'000'000, 2'000'000'000}) {
@@ -174,7 +202,7 @@ TEST(Hang, ARankIsNotSaidToHaveWaitedWhereItWasKilledAtOnce) {
     rank_1_is_killed(store);
     const std::string text = diagnose_hang(store).text;
     if (went_on_ns < 1'000'000'000) {
-      EXPECT_EQ(text, "Rank 1 was killed by signal 9 (SIGKILL); no rank waits in a collective.");
+      EXPECT_EQ(text, "Rank 1 was killed by signal 9 (SIGKILL); no rank waits in a recorded collective.");
     } else {
       EXPECT_NE(text.find("Rank 1 waits in "), std::string::npos) << text;
     }
@@ -204,7 +232,7 @@ TEST(Hang, WhereNobodyWaitsTheRankThatFailedFirstIsNamed) {
   over(0, 1, "rank 1 ended (killed, crashed or left early) while rank 0 waited for it");
   over(1, 128 + 9, "");
   EXPECT_EQ(diagnose_hang(store).text,
-            "Rank 1 was killed by signal 9 (SIGKILL); no rank waits in a collective.");
+            "Rank 1 was killed by signal 9 (SIGKILL); no rank waits in a recorded collective.");
 }
 
 TEST(Hang, AReductionIsNamedByAllThatItsBucketHolds) {
