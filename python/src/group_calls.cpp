@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -64,6 +65,7 @@ class GroupCalls {
   struct Open {
     std::uint8_t lane;
     bool on_host;
+    long name;  ///< torch's HookOpName
     Collective collective;
   };
 
@@ -82,7 +84,8 @@ class GroupCalls {
 
   void issued(nb::handle call) {
     const nb::object name = name_.of(call);
-    const std::optional<std::uint8_t> op = known(ops_, nb::steal(PyNumber_Long(name.ptr())), op_of_, name);
+    const nb::object number_of_name = nb::steal(PyNumber_Long(name.ptr()));
+    const std::optional<std::uint8_t> op = known(ops_, number_of_name, op_of_, name);
     if (!op) return;
     session_.poll();
     session_.issued();
@@ -121,12 +124,16 @@ class GroupCalls {
     shardscope_collective_submitted(*op, sequence, owner, static_cast<std::uint32_t>(count), elems,
                                     elems * size);
     if (parts != nullptr) parts->in_collective(*op, sequence, size);
-    open_[op_id_.as<std::int64_t>(call)] = {lane, on_host, {*op, sequence, owner, code, elems, elems * size}};
+    open_[op_id_.as<std::int64_t>(call)] = {lane,
+                                            on_host,
+                                            nb::cast<long>(number_of_name),
+                                            {*op, sequence, owner, code, elems, elems * size}};
   }
 
   void running(nb::handle call, Open opened) {
     const nb::object work = work_.of(call);
-    const nb::object future = opened.on_host ? future_of(work) : nb::none();
+    const nb::object future =
+        opened.on_host && !without_future_.contains({opened.name, true}) ? future_of(work) : nb::none();
     if (future.is_none()) opened.collective.code |= SHARDSCOPE_END_IS_BOUND;
     const auto& lane = nb::cast<const CollectiveLane&>(lanes_[nb::int_(opened.lane)]);
     const nb::object ended = nb::cast(lane.issue(opened.collective));
@@ -134,7 +141,8 @@ class GroupCalls {
       // Runs in the thread that completes it; nothing is waited for.
       (void)future.attr("add_done_callback")(ended);
     } else if (!work.is_none()) {
-      (void)no_future_(name_.of(call));
+      // Asked once: torch's error has a backtrace, and takes longer than all that is done here.
+      if (without_future_.emplace(opened.name, opened.on_host).second) (void)no_future_(name_.of(call));
       // A call on host memory that is not asynchronous has returned by the time anything else is done.
       const bool returned = opened.on_host && !async_op_.is_true(call);
       session_.wait_for(returned ? nb::object(nb::none()) : work, ended);
@@ -186,6 +194,8 @@ class GroupCalls {
   nb::object op_of_, dtype_of_, capturing_, no_future_;
   nb::dict ops_, dtypes_;
   std::unordered_map<std::int64_t, Open> open_;  ///< by the operation's id
+  /// (HookOpName, on the host) whose Work has none in this group: its backends answer alike for each.
+  std::set<std::pair<long, bool>> without_future_;
   std::uint32_t collectives_ = 0, transfers_ = 0;
   Attribute name_{"name"}, op_id_{"op_id"}, input_tensors_{"input_tensors"},
       output_tensors_{"output_tensors"}, async_op_{"async_op"}, work_{"work"}, numel_{"numel"},
