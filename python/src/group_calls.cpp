@@ -124,10 +124,8 @@ class GroupCalls {
     shardscope_collective_submitted(*op, sequence, owner, static_cast<std::uint32_t>(count), elems,
                                     elems * size);
     if (parts != nullptr) parts->in_collective(*op, sequence, size);
-    open_[op_id_.as<std::int64_t>(call)] = {lane,
-                                            on_host,
-                                            nb::cast<long>(number_of_name),
-                                            {*op, sequence, owner, code, elems, elems * size}};
+    open_[op_id_.as<std::int64_t>(call)] = {
+        lane, on_host, nb::cast<long>(number_of_name), {*op, sequence, owner, code, elems, elems * size}};
   }
 
   void running(nb::handle call, Open opened) {
