@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
@@ -10,26 +12,39 @@
 #include "app/cli/say.h"
 
 namespace shardscope::cli {
+namespace {
+
+/// Of shares in percentage points, else relative to A; a dash where either is missing or A is 0.
+std::string change_of(const analysis::Difference& d) {
+  if (!d.a || !d.b) return "—";
+  if (d.unit == "%") return fmt::format("{:+.1f} pts", *d.b - *d.a);
+  return *d.a != 0 ? fmt::format("{:+.1f} %", 100 * (*d.b - *d.a) / *d.a) : "—";
+}
+
+}  // namespace
+
 std::string comparison_text(const analysis::Comparison& comparison) {
   std::string text = plain_format("{}\n\n", comparison.verdict);
   for (const std::string& missing : comparison.missing_a) text += plain_format("missing in A  {}\n", missing);
   for (const std::string& missing : comparison.missing_b) text += plain_format("missing in B  {}\n", missing);
   if (!comparison.missing_a.empty() || !comparison.missing_b.empty()) text += "\n";
-  text += fmt::format("{:<26} {:>20} {:>20} {:>9} {:>20}  {}\n", "median over steps",
+  std::size_t names = 26;
+  for (const analysis::Difference& d : comparison.metrics) names = std::max(names, d.metric.size());
+  text += fmt::format("{:<{}} {:>20} {:>20} {:>9} {:>20}  {}\n", "median over steps", names,
                       comparison.simulated_a ? "A (simulated)" : "A",
                       comparison.simulated_b ? "B (simulated)" : "B", "change", "95 % of B - A", "unit");
   for (const analysis::Difference& d : comparison.metrics) {
-    std::string change = "—";
-    if (d.a && d.b && *d.a != 0) change = fmt::format("{:+.1f} %", 100 * (*d.b - *d.a) / *d.a);
     const std::string interval = d.interval
                                      ? fmt::format("{:+.3g} to {:+.3g}", d.interval->low, d.interval->high)
                                  : d.of_run ? "one value a run"
                                             : "—";
-    text += fmt::format("{:<26} {:>20} {:>20} {:>9} {:>20}  {}\n", d.metric,
+    text += fmt::format("{:<{}} {:>20} {:>20} {:>9} {:>20}  {}\n", d.metric, names,
                         analysis::with_spread(d.a, d.spread_a), analysis::with_spread(d.b, d.spread_b),
-                        change, interval, d.unit);
+                        change_of(d), interval, d.unit);
   }
-  text += "± is half the interquartile range over steps: how they scatter, no measure of a difference.\n";
+  text +=
+      "± is half the interquartile range over steps: how they scatter, no measure of a difference. pts: "
+      "percentage points.\n";
   if (!comparison.method.empty()) text += comparison.method + "\n";
   if (!comparison.config_changes.empty()) {
     text += "\nChanged configuration keys (A -> B):\n";
