@@ -13,6 +13,8 @@ set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${SHARDSCOPE_DNNL_
                       INTERFACE_INCLUDE_DIRECTORIES ${SHARDSCOPE_DNNL_INCLUDE})
 find_package(SQLite3 REQUIRED)
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
+# Of cppzmq, which has no file for pkg-config everywhere.
+find_path(SHARDSCOPE_ZMQ_HPP zmq.hpp REQUIRED)
 pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)

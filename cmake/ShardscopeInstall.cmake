@@ -6,6 +6,22 @@ set(share ${CMAKE_INSTALL_DATAROOTDIR})
 install(TARGETS shardscope zero_train zero_simulate RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT cli)
 install(TARGETS shardscope_c nccl_profiler_plugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cli)
 install(DIRECTORY instrumentation/include/shardscope DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cli)
+install(FILES ${CMAKE_BINARY_DIR}/instrumentation/shardscope.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT cli)
+
+# The Python package is built by pip, for the Python that trains: here is what it is built of.
+install(TARGETS shardscope_reader LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cli)
+if(TARGET shardscope_gpu)
+  install(TARGETS shardscope_gpu LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cli)
+endif()
+install(DIRECTORY python/shardscope python/src DESTINATION ${share}/shardscope/python COMPONENT cli PATTERN __pycache__ EXCLUDE)
+install(FILES python/CMakeLists.txt python/pyproject.toml DESTINATION ${share}/shardscope/python COMPONENT cli)
+install(FILES app/arrow/reader.h app/arrow/c_data.h DESTINATION ${share}/shardscope/app/arrow COMPONENT cli)
+foreach(folder LIB INCLUDE BIN)
+  file(RELATIVE_PATH PYTHON_TO_${folder} ${CMAKE_INSTALL_FULL_DATAROOTDIR}/shardscope/python
+       ${CMAKE_INSTALL_FULL_${folder}DIR})
+endforeach()
+configure_file(python/installed.cmake.in ${CMAKE_BINARY_DIR}/installed.cmake @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/installed.cmake DESTINATION ${share}/shardscope/python COMPONENT cli)
 # Besides what is read, documents and samples are the text that a run without --data trains on.
 install(DIRECTORY samples docs DESTINATION ${share}/shardscope COMPONENT cli
         PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)

@@ -18,6 +18,8 @@ set(CPACK_COMPONENT_CLI_DESCRIPTION "watch, stop and compare ZeRO training (comm
  summarizes, compares, simulates and exports recordings. Links no OpenGL: the
  dashboard is in the package shardscope.")
 set(CPACK_DEBIAN_CLI_PACKAGE_DEPENDS "openmpi-bin")
+# pip builds the Python package (share/shardscope/python) for the Python that trains, mostly one of a virtual environment.
+set(CPACK_DEBIAN_CLI_PACKAGE_SUGGESTS "python3-pip, python3-venv, python3-dev, g++, cmake, pkg-config")
 
 if(SHARDSCOPE_GUI)
   list(APPEND CPACK_COMPONENTS_ALL gui)

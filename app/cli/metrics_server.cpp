@@ -45,9 +45,10 @@ MetricsServer::MetricsServer(const std::string& address) : state_(std::make_uniq
     const std::lock_guard lock(state->mutex);
     response.set_content(state->text, "application/openmetrics-text; version=1.0.0; charset=utf-8");
   });
+  const char* const interface = host.c_str();  // cpp-httplib 0.10 takes no std::string
   if (port == 0) {
-    port = server.bind_to_any_port(host);
-  } else if (!server.bind_to_port(host, port)) {
+    port = server.bind_to_any_port(interface);
+  } else if (!server.bind_to_port(interface, port)) {
     port = -1;
   }
   if (port <= 0)

@@ -78,10 +78,12 @@ void say_end(const AttachOptions& options, const collector::Collector& collector
     losses = store::text_of(store::losses_of(store));
   });
   if (ranks == 0) {
+    // Of a wheel's programs the sources are elsewhere.
+    const std::filesystem::path package = std::filesystem::path(data_root()) / "python";
     say(stderr,
         "shardscope: nothing was recorded: no rank came. Is the package `shardscope` installed in the Python "
-        "that ran (pip install ./python), and does it train with DeepSpeed, FSDP2 or DDP? "
-        "(docs/attach.md)\n");
+        "that ran{}, and does it train with DeepSpeed, FSDP2 or DDP? (docs/attach.md)\n",
+        std::filesystem::exists(package) ? fmt::format(" (pip install {})", package.string()) : "");
     return;
   }
   say(stderr, "shardscope: {} events of {} ranks, {}{}{}\n", status.events, ranks, losses,

@@ -9,6 +9,7 @@
 #include "app/cli/verb.h"
 #include "instrumentation/keys.h"
 #include "instrumentation/local_keys.h"
+#include "instrumentation/plain_text.h"
 
 namespace shardscope::cli {
 namespace {
@@ -101,9 +102,9 @@ int make_keys(const KeysOptions& options) {
     if (!known || name == "collector" || !instrumentation::is_key_name(name)) {
       throw UserError(
           fmt::format(
-              "--add {:?}: write ROLE=NAME with a role of publish, view or control and a name of up to "
+              "--add \"{}\": write ROLE=NAME with a role of publish, view or control and a name of up to "
               "64 letters, digits, '.', '_' and '-', other than collector",
-              request),
+              instrumentation::plain_line(request)),
           2);
     }
     const KeyRole what = role == "publish" ? KeyRole::publish

@@ -31,6 +31,7 @@
 #include <utility>
 
 #include "instrumentation/nvtx_ranges.h"
+#include "runtime/engine/counted_gradients.h"
 #include "runtime/engine/gathered_parameters.h"
 #include "runtime/engine/hooks.h"
 #include "runtime/engine/input_staging.h"
@@ -41,11 +42,9 @@
 #include "runtime/execution/events.h"
 #include "runtime/optim/gradient_norm.h"
 #include "runtime/optim/optimizer_state.h"
-#include "runtime/plan/checked_gradients.h"
 #include "runtime/plan/loss_scale.h"
 
 namespace shardscope::engine {
-using execution::advance;
 using execution::Context;
 using execution::emit_end_on;
 using execution::emit_host;
@@ -86,7 +85,7 @@ class Engine::Impl {
         optimizer_(make_optimizer(context_, *parameters_, *gradients_, ownership_)),
         states_(context_, ownership_, *optimizer_, *parameters_),
         gathered_(context_, ownership_, states_),
-        norm_(context.device),
+        counted_(context_, *gradients_, ownership_),
         hooks_(context_, events_, *parameters_, *gradients_),
         staging_(context.device, events_),
         executor_(context.model, context.device, context.type(), hooks_, linear_grads(context.config.zero)),
@@ -359,60 +358,16 @@ class Engine::Impl {
     published_ = Update::replaced;
   }
 
-  /// Of the owned range, what this rank squares and checks: all of it, or at stage 0, where every rank owns
-  /// everything, its part of that.
-  [[nodiscard]] plan::Range counted_range() const {
-    if (ownership_.stage() > 0) return {0, ownership_.owned_elems()};
-    return plan::partition_param(ownership_.owned_elems(), context_.world()).real_range(context_.rank());
-  }
-  // Stage 0: every rank has all gradients. Each squares a part, so that the sum over ranks has each element
-  // once.
-  [[nodiscard]] optim::GradientParts counted_gradients() const {
-    const optim::GradientParts owned = gradients_->owned();
-    if (ownership_.stage() > 0) return owned;
-    const plan::Range range = counted_range();
-    return {advance(owned.device, range.begin), range.size(), {}, 0};
-  }
-
-  /// MiCS: each shard is on several ranks, and counts once.
-  [[nodiscard]] bool counts() const {
-    return ownership_.stage() == 0 || context_.rank() < ownership_.shard_world();
-  }
-
-  /// The norm has found an element that is not finite: whose it is. Only now, so that a step whose gradients
-  /// are finite pays nothing for it; the host waits once for each parameter of the partition. A replica of
-  /// the shard is not looked at: its elements are the same.
-  void name_not_finite() {
-    if (!counts() || !ev::enabled(ev::detail_of(ev::EventKind::gradient_not_finite))) return;
-    const optim::GradientParts gradients = counted_gradients();
-    const plan::Range counted = counted_range();
-    plan::NotFiniteGradients found;
-    for (const plan::CheckedGradient& gradient :
-         plan::checked_gradients(ownership_, context_.rank(), counted, gradients_->backward_order())) {
-      const kernels::NotFiniteCount count = norm_.count_not_finite(
-          gradients, {gradient.owned.begin - counted.begin, gradient.owned.end - counted.begin});
-      found.add(gradient, static_cast<std::int64_t>(count.infinite), static_cast<std::int64_t>(count.nan));
-    }
-    if (!found.first()) return;
-    emit_host<ev::EventKind::gradient_not_finite>({.infinite = found.first()->infinite > 0,
-                                                   .nan = found.first()->nan > 0,
-                                                   .step = static_cast<std::uint32_t>(step_),
-                                                   .param = plan::raw(found.first()->param),
-                                                   .position = found.first()->position,
-                                                   .elems = found.first()->infinite + found.first()->nan,
-                                                   .other_params = found.other_params()});
-  }
-
   /// Sum of squares, finiteness, stop request and losses: everything the host must know, with one wait.
   [[nodiscard]] bool measure(StepResult& result, StopRequest stop) {
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::overflow_check);
-    norm_.queue(counted_gradients());
+    counted_.queue();
     const auto count = static_cast<std::size_t>(accumulation_steps());
     // Behind the norm on the same stream: one wait for both.
     context_.device.copy_async(host_losses_.data(), losses_.data(), count * sizeof(float), compute());
     wait_for_compute();
-    const optim::GradientNorm::Local local = norm_.read();
-    if (!local.finite && !applied_not_finite_) name_not_finite();
+    const optim::GradientNorm::Local local = counted_.read();
+    if (!local.finite && !applied_not_finite_) counted_.name_not_finite(static_cast<std::uint32_t>(step_));
 
     const auto* losses = static_cast<const float*>(host_losses_.data());
     result.losses.assign(losses, losses + count);
@@ -425,7 +380,7 @@ class Engine::Impl {
 
     // Ranks may have different numbers of tokens; a double holds their sum exactly.
     // [sum of squares, ranks that are not finite, ranks that want to stop, tokens]: one collective for all.
-    std::array<double, 4> sums{counts() ? local.sum_of_squares : 0.0, local.finite ? 0.0 : 1.0,
+    std::array<double, 4> sums{local.sum_of_squares, local.finite ? 0.0 : 1.0,
                                stop == StopRequest::stop ? 1.0 : 0.0, static_cast<double>(result.tokens)};
     context_.control_comm.all_reduce_host(sums);
     std::array<std::uint64_t, 2> any{sums[1] != 0.0, sums[2] != 0.0};
@@ -464,27 +419,11 @@ class Engine::Impl {
         // Copies of all sub-groups are queued by now.
         if (group + 1 == groups) gradients_->release_owned();
       }
-      kernels::AdamW settings = settings_of(ownership_.param_group_of()[group]);
+      kernels::AdamW settings = adamw_of(context_.config, ownership_.param_group_of()[group], updates_);
       settings.grad_scale = static_cast<float>(clipping.factor);
       optimizer_->update(group, step_id, settings);
     }
     optimizer_->finish_update();
-  }
-
-  /// Of a parameter group in this step.
-  [[nodiscard]] kernels::AdamW settings_of(std::uint32_t param_group) const {
-    const config::OptimizerConfig& config = context_.config.param_groups.at(param_group).optimizer;
-    const config::TrainingConfig::Betas betas = context_.config.betas(updates_, param_group);
-    kernels::AdamW settings;
-    settings.lr = static_cast<float>(context_.config.learning_rate(updates_, param_group));
-    settings.beta1 = static_cast<float>(betas.beta1);
-    settings.beta2 = static_cast<float>(betas.beta2);
-    settings.epsilon = static_cast<float>(config.eps);
-    settings.weight_decay = static_cast<float>(config.weight_decay);
-    settings.decoupled = config.decoupled;
-    // From 1: the bias correction divides by 1 - beta^step.
-    settings.step = updates_ + 1;
-    return settings;
   }
 
   const Context context_;
@@ -496,7 +435,7 @@ class Engine::Impl {
   std::unique_ptr<optim::OptimizerState> optimizer_;
   HeldStates states_;
   GatheredParameters gathered_;
-  optim::GradientNorm norm_;
+  CountedGradients counted_;
   EngineHooks hooks_;
   InputStaging staging_;
   model::Executor executor_;

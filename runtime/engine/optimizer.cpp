@@ -53,4 +53,20 @@ std::unique_ptr<optim::OptimizerState> make_optimizer(const Context& context, Pa
                                  ownership.sub_groups(), zero);
 }
 
+kernels::AdamW adamw_of(const config::TrainingConfig& config, std::uint32_t param_group,
+                        std::int64_t updates) {
+  const config::OptimizerConfig& group = config.param_groups.at(param_group).optimizer;
+  const config::TrainingConfig::Betas betas = config.betas(updates, param_group);
+  kernels::AdamW settings;
+  settings.lr = static_cast<float>(config.learning_rate(updates, param_group));
+  settings.beta1 = static_cast<float>(betas.beta1);
+  settings.beta2 = static_cast<float>(betas.beta2);
+  settings.epsilon = static_cast<float>(group.eps);
+  settings.weight_decay = static_cast<float>(group.weight_decay);
+  settings.decoupled = group.decoupled;
+  // From 1: the bias correction divides by 1 - beta^step.
+  settings.step = updates + 1;
+  return settings;
+}
+
 }  // namespace shardscope::engine

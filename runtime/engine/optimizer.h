@@ -1,8 +1,11 @@
 // The optimizer that a configuration asks for, over this rank's parameters and gradients.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
+#include "kernels/ops.h"
+#include "runtime/config/config.h"
 #include "runtime/engine/gradients.h"
 #include "runtime/engine/parameters.h"
 #include "runtime/execution/context.h"
@@ -17,5 +20,9 @@ namespace shardscope::engine {
                                                                     Parameters& parameters,
                                                                     const Gradients& gradients,
                                                                     const plan::Ownership& ownership);
+
+/// Of a parameter group, in the update that follows `updates` others.
+[[nodiscard]] kernels::AdamW adamw_of(const config::TrainingConfig& config, std::uint32_t param_group,
+                                      std::int64_t updates);
 
 }  // namespace shardscope::engine

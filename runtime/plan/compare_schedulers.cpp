@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "runtime/plan/backward_ends.h"
-#include "runtime/plan/forward_stack.h"
 #include "runtime/plan/returned_values.h"
+#include "runtime/plan/visit_driver.h"
 
 namespace shardscope::plan {
 namespace {
@@ -27,11 +27,14 @@ struct Run {
   std::vector<ParamId> after_step;  ///< persistent parameters gathered again
 };
 
-/// Drives one scheduler through the visits, as the engine would, without a device.
+/// What one scheduler decides at each boundary, and the totals of it.
 class Follower {
  public:
   Follower(const ModelPlan& model, std::uint32_t world, const SchedulerConfig& config)
-      : scheduler_(model, world, config), ends_(config.compat), returned_(model, config.compat) {}
+      : scheduler_(model, world, config),
+        driver_(scheduler_),
+        ends_(config.compat),
+        returned_(model, config.compat) {}
 
   Run iteration(const std::vector<Visit>& visits) {
     // The scheduler keeps its trace from one iteration to the next; only what is counted begins anew.
@@ -39,7 +42,7 @@ class Follower {
     // The iteration before ended in its backward.
     forward_ = Direction::forward;
     returned_.clear();
-    (void)scheduler_.begin_iteration();
+    (void)driver_.begin_iteration();
     // What an iteration begins with counts to its peak: persistent parameters, and what the last step
     // gathered.
     see_memory();
@@ -50,11 +53,7 @@ class Follower {
       if (visits[i].kind == VisitKind::use_external && !to_return) returned_.read(visits[i].param);
       take(visits[i]);
     }
-    // The engine's order at a step: leftovers, then the update, then what persists is gathered anew.
-    (void)scheduler_.release_leftovers();
-    (void)scheduler_.begin_update();
-    (void)scheduler_.end_update(WeightChange::trainable);
-    const Gather persistent = scheduler_.gather_persistent();
+    const Gather persistent = driver_.end_step();
     // After all boundaries: it belongs to none, and compare_schedulers() shows it at the last one.
     count(persistent);
     run_.after_step = persistent.params;
@@ -72,10 +71,6 @@ class Follower {
     run_.totals.peak_elems = std::max(run_.totals.peak_elems, scheduler_.resident_elems());
   }
 
-  void fetch(const FetchPlan& plan, BoundaryActions at) {
-    add(plan, at);
-    run_.boundaries.push_back(std::move(at));
-  }
   /// One of the fetches that are made at the boundary.
   void add(const FetchPlan& plan, BoundaryActions& at) {
     count(plan.gather);
@@ -88,17 +83,18 @@ class Follower {
     at.gathered.insert(at.gathered.end(), plan.gather.params.begin(), plan.gather.params.end());
     at.prefetched.insert(at.prefetched.end(), plan.prefetch.params.begin(), plan.prefetch.params.end());
   }
-  /// DeepSpeed fetches a module once more for each parameter that it returned: all at one boundary, so that
-  /// both sides have as many.
-  void fetch_for_backward(ModuleId module) {
-    BoundaryActions at{module, Direction::backward};
-    for (std::size_t fetches = 1 + returned_.further_fetches(module); fetches > 0; --fetches) {
-      add(scheduler_.fetch(module, Direction::backward), at);
-    }
+  /// All fetches of a visit are one boundary, so that both sides have as many.
+  void fetch(const Visit& visit, std::size_t fetches) {
+    BoundaryActions at{visit.module, forward_};
+    for (; fetches > 0; --fetches) add(driver_.take(visit).fetch.value(), at);
     run_.boundaries.push_back(std::move(at));
   }
-  void release(const ReleasePlan& plan, ModuleId module, Direction direction) {
-    run_.boundaries.push_back({module, direction, true, {}, {}, plan.released});
+  void release(const Visit& visit, Direction direction) {
+    BoundaryActions at{visit.module, direction, true};
+    // DeepSpeed's hooks leave ends out. Both sides take every visit, so that boundaries pair up.
+    const bool left_out = visit.kind == VisitKind::post_backward && !ends_.reports(visit.module);
+    if (!left_out) at.released = driver_.take(visit).release.value().released;
+    run_.boundaries.push_back(std::move(at));
   }
 
   void take(const Visit& visit) {
@@ -106,48 +102,34 @@ class Follower {
       // `ends_` counts a module's inputs anew with each forward.
       case VisitKind::pre_forward:
         ends_.forward(visit.module);
-        stack_.enter(visit.module);
         returned_.entered();
-        // A forward after a backward is a recomputation: `forward_` says so, and the marks around it are not
-        // looked at.
-        return fetch(forward_ == Direction::forward ? scheduler_.fetch(visit.module, forward_)
-                                                    : scheduler_.fetch_recomputed(visit.module),
-                     {visit.module, forward_});
+        return fetch(visit, 1);
+      // DeepSpeed fetches a module once more for each parameter that it returned.
       case VisitKind::pre_backward:
         forward_ = Direction::backward;  // a forward from here on is a recomputation
-        return fetch_for_backward(visit.module);
+        return fetch(visit, 1 + returned_.further_fetches(visit.module));
       // Boundaries without a module of their own: they count to the module that reads.
       case VisitKind::use_external:
-        return fetch(scheduler_.fetch_external(visit.param, visit.module), {visit.module, forward_});
       case VisitKind::return_param:
-        return fetch(scheduler_.return_param(visit.param, visit.module, stack_.around()).fetch,
-                     {visit.module, forward_});
-      // After return_param, which still needs the module on the stack to know what runs around it.
+        return fetch(visit, 1);
       case VisitKind::post_forward:
-        stack_.leave();
         returned_.left(visit.module);
-        return release(forward_ == Direction::forward ? scheduler_.release(visit.module, forward_)
-                                                      : scheduler_.release_recomputed(visit.module),
-                       visit.module, forward_);
+        return release(visit, forward_);
       case VisitKind::post_backward:
-        if (ends_.reports(visit.module)) {
-          return release(scheduler_.release(visit.module, Direction::backward), visit.module,
-                         Direction::backward);
-        }
-        // Both sides take every visit, so that boundaries pair up.
-        run_.boundaries.push_back({visit.module, Direction::backward, true, {}, {}, {}});
-        return;
+        return release(visit, Direction::backward);
       case VisitKind::begin_recompute:
-        return returned_.recomputes(visit.module);
+        returned_.recomputes(visit.module);
+        [[fallthrough]];
       case VisitKind::end_recompute:
+        (void)driver_.take(visit);
         return;
     }
   }
 
   FetchScheduler scheduler_;
+  VisitDriver driver_;
   BackwardEnds ends_;
   ReturnedValues returned_;
-  ForwardStack stack_;
   Run run_;
   Direction forward_ = Direction::forward;  ///< of a pre-forward now
 };

@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "runtime/plan/estimator.h"
-#include "runtime/plan/forward_stack.h"
 #include "runtime/plan/offload.h"
 #include "runtime/plan/placed_states.h"
 #include "runtime/plan/quantization.h"
@@ -14,6 +13,7 @@
 #include "runtime/plan/secondary_shards.h"
 #include "runtime/plan/shard_layout.h"
 #include "runtime/plan/trained_layout.h"
+#include "runtime/plan/visit_driver.h"
 #include "runtime/plan/visit_order.h"
 #include "runtime/plan/zero_groups.h"
 
@@ -307,6 +307,7 @@ void find_transformer(const std::vector<NodeSpec>& nodes, TransformerShape& shap
 std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero, std::uint32_t world,
                                  std::int64_t param_bytes) {
   FetchScheduler scheduler(model, world, make_scheduler_config(zero));
+  VisitDriver driver(scheduler);
   std::vector<std::int64_t> bytes;
   for (const ParamPlan& param : model.params) {
     // Whole, with the padding that a gather writes too.
@@ -325,49 +326,16 @@ std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero,
   // complete trace left.
   constexpr std::int64_t kIterations = 3;
   for (std::int64_t iteration = 0; iteration < kIterations; ++iteration) {
-    (void)scheduler.begin_iteration();
+    (void)driver.begin_iteration();
     VisitOptions options;
     options.iteration = iteration;
     // The hooks belong to the scheduler: DeepSpeed's fetches more often and reports fewer ends.
     options.deepspeed_hooks = zero.compat.scheduler != Compat::shardscope;
-    ForwardStack stack;
-    bool recomputes = false;
     for (const Visit& visit : visit_order(model, options)) {
-      switch (visit.kind) {
-        case VisitKind::pre_forward:
-          stack.enter(visit.module);
-          (void)(recomputes ? scheduler.fetch_recomputed(visit.module)
-                            : scheduler.fetch(visit.module, Direction::forward));
-          break;
-        case VisitKind::pre_backward:
-          (void)scheduler.fetch(visit.module, Direction::backward);
-          break;
-        case VisitKind::return_param:
-          (void)scheduler.return_param(visit.param, visit.module, stack.around());
-          break;
-        case VisitKind::post_forward:
-          stack.leave();
-          (void)(recomputes ? scheduler.release_recomputed(visit.module)
-                            : scheduler.release(visit.module, Direction::forward));
-          break;
-        case VisitKind::post_backward:
-          (void)scheduler.release(visit.module, Direction::backward);
-          break;
-        case VisitKind::use_external:
-          (void)scheduler.fetch_external(visit.param, visit.module);
-          break;
-        case VisitKind::begin_recompute:
-        case VisitKind::end_recompute:
-          recomputes = visit.kind == VisitKind::begin_recompute;
-          continue;
-      }
+      (void)driver.take(visit);
       measure();
     }
-    // The calls of PartitionedParameters at the end of a step, in its order.
-    (void)scheduler.release_leftovers();
-    (void)scheduler.begin_update();
-    (void)scheduler.end_update(WeightChange::trainable);
-    (void)scheduler.gather_persistent();
+    (void)driver.end_step();
     measure();
   }
   return peak;

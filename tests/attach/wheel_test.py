@@ -88,5 +88,26 @@ class Wheel(unittest.TestCase):
         self.assertIn("shardscope/bin/shardscope", names)
 
 
+class FromAPrefix(unittest.TestCase):
+    """Where Shardscope is installed pip builds the package of what lies there, and the package uses the programs from there."""
+
+    def test_is_built_and_finds_the_programs(self):
+        with tempfile.TemporaryDirectory(prefix="shardscope-prefix-") as scratch:
+            prefix, target = pathlib.Path(scratch) / "prefix", pathlib.Path(scratch) / "target"
+            subprocess.run(["cmake", "--install", runs.BUILD, "--component", "cli", "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+            path = f"{runs.ENVIRONMENT / 'bin'}:{os.environ['PATH']}"
+            subprocess.run([runs.PYTHON, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--disable-pip-version-check",
+                            "--target", target, prefix / "share" / "shardscope" / "python"], env={**os.environ, "PATH": path}, check=True)
+            self.assertFalse((target / "shardscope" / "bin").exists())
+            environment = {"PATH": "/usr/bin:/bin", "HOME": scratch, "PYTHONPATH": str(target), "LD_LIBRARY_PATH": str(prefix / "lib")}
+            said = subprocess.run([runs.PYTHON, target / "bin" / "shardscope", "--version"], env=environment, cwd=scratch, capture_output=True,
+                                  text=True, check=True).stdout
+            self.assertTrue(said.startswith("shardscope "), said)
+            recording = runs.ROOT / "tests" / "corpora" / "recordings" / "version7.zscope"
+            script = f"import shardscope; from shardscope import _command; print(_command.program(), shardscope.open({str(recording)!r}).summary()['steps'])"
+            opened = subprocess.run([runs.PYTHON, "-c", script], env=environment, cwd=scratch, capture_output=True, text=True, check=True).stdout
+            self.assertRegex(opened, f"^{re.escape(str(prefix / 'bin' / 'shardscope'))} [1-9]")
+
+
 if __name__ == "__main__":
     unittest.main()

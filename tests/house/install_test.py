@@ -21,7 +21,10 @@ GUI = (BUILD / "bin/shardscope-gui").exists()
 FILES = {
     "bin/shardscope": "cli", "bin/zero_train": "cli", "bin/zero_simulate": "cli", "bin/shardscope-gui": "gui",
     "lib/libshardscope.so.1": "cli", "lib/libnccl-profiler-shardscope.so": "cli",
-    "include/shardscope/shardscope.h": "cli",
+    "include/shardscope/shardscope.h": "cli", "lib/libshardscope.so": "cli", "lib/pkgconfig/shardscope.pc": "cli",
+    "share/shardscope/python/pyproject.toml": "cli", "share/shardscope/python/shardscope/__init__.py": "cli",
+    "share/shardscope/python/src/core.cpp": "cli", "share/shardscope/app/arrow/reader.h": "cli",
+    "share/shardscope/app/arrow/c_data.h": "cli",
     "share/shardscope/samples/demo.json": "cli", "share/shardscope/samples/models": "cli",
     "share/shardscope/assets/hardware/h100.json": "cli", "share/shardscope/docs/guide.md": "cli",
     "share/man/man1/shardscope.1": "cli", "share/man/man1/shardscope-run.1": "cli",
@@ -72,6 +75,26 @@ class Installed(unittest.TestCase):
             run(shardscope, "view", recording, "--screenshot", picture, "--size", "640x400")
             self.assertTrue(picture.read_bytes().startswith(b"\x89PNG"))
 
+    def check_c_program(self, prefix):
+        """The sample, as a runtime elsewhere would be: by what pkg-config says, and run without a collector."""
+        flags = run("env", f"PKG_CONFIG_PATH={prefix / 'lib/pkgconfig'}", "pkg-config", "--cflags", "--libs", "shardscope").split()
+        program = self.path / "zero3_run"
+        run("cc", "-std=c99", prefix / "share/shardscope/samples/c-api/zero3_run.c", *flags, "-o", program)
+        said = run("env", f"LD_LIBRARY_PATH={prefix / 'lib'}", program, "0", "1", "ipc:///nowhere/that/exists", "1")
+        self.assertIn("0 events dropped, 0 invalid", said)
+
+    def check_python_sources(self, prefix):
+        """They name what the package is built of; tests/attach/wheel_test.py builds it."""
+        folder = prefix / "share/shardscope/python"
+        script = self.path / "where.cmake"
+        script.write_text(f'include("{folder}/installed.cmake")\n'
+                          'message("${lib}|${SHARDSCOPE_INCLUDE}|${SHARDSCOPE_PROGRAM_FOLDER}")\n', encoding="utf-8")
+        said = subprocess.run(["cmake", "-P", script], capture_output=True, text=True, check=True).stderr.strip()
+        lib, include, programs = (pathlib.Path(part) for part in said.split("|"))
+        for file in (lib / "libshardscope.so.1", lib / "libshardscope_reader.so", include / "shardscope/shardscope.h",
+                     programs / "shardscope"):
+            self.assertTrue(file.exists() and file.is_relative_to(prefix), file)
+
     def test_a_prefix_runs_where_it_is_moved_to(self):
         made = self.path / "made"
         run("cmake", "--install", BUILD, "--prefix", made)
@@ -79,6 +102,7 @@ class Installed(unittest.TestCase):
         made.rename(prefix)
         self.check_files(prefix, ("cli", "gui"))
         self.check_programs(prefix)
+        self.check_python_sources(prefix)
 
     def test_without_the_dashboard_the_message_names_its_package(self):
         run("cmake", "--install", BUILD, "--prefix", self.path, "--component", "cli")
@@ -133,6 +157,8 @@ class Packages(Installed):
         prefix = self.path / "root/usr"
         self.check_files(prefix, ("cli", "gui"))
         self.check_programs(prefix)
+        self.check_python_sources(prefix)
+        self.check_c_program(prefix)
 
 
 class DesktopFiles(unittest.TestCase):

@@ -32,8 +32,9 @@ class UringPort final : public IoPort {
       } else {
         io_uring_prep_write(entry, file_, request.part.data, bytes, offset);
       }
-      // After prep, which clears the entry. The id comes back with the completion.
-      io_uring_sqe_set_data64(entry, request.id);
+      // After prep, which clears the entry. The id comes back with the completion. The field itself: liburing
+      // before 2.2 sets pointers only.
+      entry->user_data = request.id;
     }
     // The kernel may take part of the batch. EAGAIN and EBUSY pass as it frees resources; the entries stay in
     // the ring meanwhile.
@@ -60,7 +61,7 @@ class UringPort final : public IoPort {
     }
     do {
       // `res`: bytes moved, or minus errno, as IoResult has it.
-      answers.push_back({static_cast<std::uint32_t>(io_uring_cqe_get_data64(entry)), entry->res});
+      answers.push_back({static_cast<std::uint32_t>(entry->user_data), entry->res});
       // Hands the entry back to the kernel, so its contents are taken before.
       io_uring_cqe_seen(&ring_, entry);
       // All that have come by now, without another system call for each.

@@ -1,5 +1,7 @@
 // Collectors of this machine: the keys that programs of the same user find by themselves, who else is kept
 // out, and what is known afterwards of who did what.
+#include "tests/app/collector/local_access.h"
+
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -7,11 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -19,46 +19,12 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "app/collector/handshakes.h"
 #include "app/store/control_text.h"
 #include "app/store/recording.h"
 #include "instrumentation/sockets.h"
-#include "tests/app/collector/test_rank.h"
 
 namespace shardscope::collector {
 namespace {
-
-namespace fs = std::filesystem;
-
-class LocalAccess : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "local_access_" + std::to_string(getpid());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    fs::permissions(folder_, fs::perms::owner_all);
-    setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1);
-    setenv("XDG_STATE_HOME", (folder_ + "/state").c_str(), 1);
-    setenv("HOME", folder_.c_str(), 1);
-    unsetenv("SHARDSCOPE_KEY");
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  /// The folders that collectors have left.
-  [[nodiscard]] std::vector<std::string> left() const {
-    std::vector<std::string> names;
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(folder_ + "/shardscope", none))
-      names.push_back(entry.path().string());
-    return names;
-  }
-  std::string folder_;
-};
-
-CollectorOptions everybody() {
-  CollectorOptions options = local();
-  options.insecure = true;
-  return options;
-}
 
 mode_t mode_of(const std::string& path) {
   struct stat info {};
@@ -202,140 +168,6 @@ TEST_F(LocalAccess, RanksComeBackToAnotherCollectorWithOtherKeys) {
     rank->step(1);
     EXPECT_TRUE(rank->until([&] { return collector.status().events > 0; }));
   }
-}
-
-/// A collector that was killed: keys are left, and no process holds them.
-std::string killed_collector(const std::string& endpoint, const std::function<void()>& while_it_lives = {}) {
-  int ready[2];
-  EXPECT_EQ(pipe(ready), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    LocalKeys keys(endpoint, LocalKeys::Wanted::keys);
-    keys.leave_at(endpoint);
-    (void)!write(ready[1], "x", 1);
-    for (;;) pause();
-  }
-  char byte = 0;
-  EXPECT_EQ(read(ready[0], &byte, 1), 1);
-  close(ready[0]);
-  close(ready[1]);
-  if (while_it_lives) while_it_lives();
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  return local_key_folder(endpoint);
-}
-
-TEST_F(LocalAccess, WhatAKilledCollectorLeftIsTakenOverOrCleaned) {
-  const std::string endpoint = "tcp://127.0.0.1:45711", elsewhere = "tcp://127.0.0.1:45721";
-  const std::string stale = killed_collector(endpoint, [&] {
-    LocalKeys other(endpoint, LocalKeys::Wanted::keys);
-    EXPECT_THROW(other.leave_at(endpoint), std::runtime_error);
-  });
-  ASSERT_FALSE(stale.empty());
-  const std::string key = read_key_file(stale + "/publish.key").collector;
-  {
-    // The one that follows on the port goes on with the keys that its ranks have.
-    LocalKeys next(endpoint, LocalKeys::Wanted::keys);
-    EXPECT_EQ(next.key()->pair.public_key, key);
-    next.leave_at(endpoint);
-    EXPECT_EQ(next.folder(), stale);
-  }
-  EXPECT_TRUE(left().empty());
-  ASSERT_FALSE(killed_collector(endpoint).empty());
-  // Of a machine that shares the folder nothing is known: it stays.
-  const std::string theirs = folder_ + "/shardscope/tcp-45731-0badcafe-1";
-  fs::create_directory(theirs);
-  // A folder that is being made is not held yet; one that was abandoned shows only by its age.
-  const std::string young = folder_ + "/shardscope/new-1", old = folder_ + "/shardscope/new-2";
-  fs::create_directory(young);
-  fs::create_directory(old);
-  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(2));
-  std::ofstream(theirs + "/lock") << "host another-machine\npid 1\n";
-  {
-    LocalKeys next(elsewhere, LocalKeys::Wanted::keys);
-    next.leave_at(elsewhere);
-    EXPECT_TRUE(local_key_folder(endpoint).empty());
-    EXPECT_EQ(left().size(), 3U);
-    EXPECT_FALSE(fs::exists(old));
-    EXPECT_TRUE(fs::exists(young));
-  }
-  fs::remove(young);
-  EXPECT_EQ(left(), std::vector<std::string>{theirs});
-  fs::remove_all(theirs);
-  // A collector with keys of its own, or none, is not reached by what lies there.
-  ASSERT_FALSE(killed_collector(endpoint).empty());
-  forget_local_keys(endpoint);
-  EXPECT_TRUE(left().empty());
-}
-
-TEST_F(LocalAccess, CollectorsThatLiveAreFoundWithoutAnAddress) {
-  using instrumentation::local_collectors;
-  EXPECT_TRUE(local_collectors().empty());
-  const Collector here(local()), open(everybody());
-  const auto found = local_collectors();
-  ASSERT_EQ(found.size(), 2U);
-  std::vector<std::string> wanted{here.publish_endpoint(), open.publish_endpoint()};
-  std::ranges::sort(wanted);
-  for (std::size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(found[i].endpoint, wanted[i]);
-    EXPECT_EQ(found[i].pid, getpid());
-  }
-  // At another address of the loopback; and one that was killed, whose keys lie there still.
-  const std::string beside = "tcp://127.0.0.2:45761", killed = "tcp://127.0.0.1:45771";
-  ASSERT_FALSE(killed_collector(killed, [&] { EXPECT_EQ(local_collectors().size(), 3U); }).empty());
-  EXPECT_EQ(local_collectors().size(), 2U);
-  LocalKeys keys(beside, LocalKeys::Wanted::keys);
-  keys.leave_at(beside);
-  EXPECT_EQ(local_collectors().back().endpoint, beside);
-  chmod(keys.folder().c_str(), 0755);
-  EXPECT_EQ(local_collectors().size(), 2U) << "others could have made it";
-}
-
-TEST_F(LocalAccess, ACollectorIsListedAtTheAddressWhereItListens) {
-  using instrumentation::local_collectors;
-  const auto listed = [](const std::string& endpoint) {
-    LocalKeys keys(endpoint, LocalKeys::Wanted::keys);
-    keys.leave_at(endpoint);
-    const auto found = local_collectors();
-    EXPECT_EQ(found.size(), 1U) << endpoint;
-    if (found.size() != 1) return std::string();
-    EXPECT_EQ(found[0].pid, getpid()) << endpoint;
-    return found[0].endpoint;
-  };
-  EXPECT_EQ(listed("tcp://[::1]:45781"), "tcp://[::1]:45781") << "nothing listens on 127.0.0.1";
-  EXPECT_EQ(listed("tcp://localhost:45781"), "tcp://localhost:45781");
-  EXPECT_EQ(listed("tcp://*:45781"), "tcp://127.0.0.1:45781") << "who listens everywhere";
-  EXPECT_EQ(listed("tcp://[::]:45781"), "tcp://[::1]:45781");
-  // One that goes on with the keys of a killed one is not listed as that.
-  ASSERT_FALSE(killed_collector("tcp://127.0.0.1:45781").empty());
-  EXPECT_EQ(listed("tcp://127.0.0.1:45781"), "tcp://127.0.0.1:45781");
-}
-
-TEST_F(LocalAccess, AFolderThatOthersCouldChangeIsNone) {
-  const std::string endpoint = "tcp://127.0.0.1:45741";
-  LocalKeys keys(endpoint, LocalKeys::Wanted::keys);
-  keys.leave_at(endpoint);
-  ASSERT_EQ(local_key_folder(endpoint), keys.folder());
-  for (const mode_t mode : {0755, 0770, 0702}) {
-    chmod(keys.folder().c_str(), mode);
-    EXPECT_EQ(local_key_folder(endpoint), "") << mode;
-  }
-  chmod(keys.folder().c_str(), 0700);
-  const std::string root = fs::path(keys.folder()).parent_path();
-  chmod(root.c_str(), 0777);
-  EXPECT_EQ(local_key_folder(endpoint), "");
-  chmod(root.c_str(), 0700);
-  if (geteuid() == 0) {
-    ASSERT_EQ(chown(keys.folder().c_str(), 65534, 65534), 0);
-    EXPECT_EQ(local_key_folder(endpoint), "");
-    ASSERT_EQ(chown(keys.folder().c_str(), 0, 0), 0);
-  }
-  EXPECT_EQ(local_key_folder(endpoint), keys.folder());
-  // A runtime folder that is not private is not used.
-  chmod(folder_.c_str(), 0755);
-  LocalKeys next("tcp://127.0.0.1:45751", LocalKeys::Wanted::keys);
-  next.leave_at("tcp://127.0.0.1:45751");
-  EXPECT_EQ(next.folder().rfind(folder_ + "/state/", 0), 0U) << next.folder();
 }
 
 TEST_F(LocalAccess, InsecureIsNamedAndLetsInEverybody) {
@@ -504,29 +336,6 @@ TEST_F(LocalAccess, OverIpcTheKernelSaysWhoMayComeIn) {
   EXPECT_FALSE(Credentials("ipc://" + folder_ + "/theirs", "", {KeyRole::publish}).known());
   ASSERT_EQ(chown((folder_ + "/theirs").c_str(), 0, 0), 0);
   EXPECT_TRUE(Credentials("ipc://" + folder_ + "/theirs", "", {KeyRole::publish}).known());
-}
-
-TEST(Handshakes, OnesThatEndedWithoutAWordAreCounted) {
-  Handshakes h;
-  h.accepted(5, 0);
-  EXPECT_TRUE(h.disconnected(5));  // hung up on
-  h.accepted(5, 0);
-  h.resolved();
-  EXPECT_FALSE(h.disconnected(5));  // was let in
-  h.accepted(6, 0);
-  h.failed();
-  EXPECT_FALSE(h.disconnected(6));  // libzmq has reported it
-  // Two at a time, one of them let in: which one left is not known at once, but in the end.
-  h.accepted(7, 1);
-  h.accepted(8, 1);
-  h.resolved();
-  EXPECT_FALSE(h.disconnected(8));
-  EXPECT_EQ(h.over(2), 0U);
-  EXPECT_EQ(h.over(1 + Handshakes::kOver_s), 1U);
-  EXPECT_EQ(h.over(100), 0U);
-  h.accepted(9, 100);
-  h.resolved();
-  EXPECT_EQ(h.over(200), 0U);
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/plan/forward_stack.h"
+#include "runtime/plan/scheduler.h"
+#include "runtime/plan/visit_driver.h"
 #include "runtime/plan/visit_order.h"
 #include "tests/runtime/plan/random_model.h"
 
@@ -145,6 +146,7 @@ TEST(CompareSchedulers, OursIsNeverBehindWhereTheLimitIsKept) {
 SchedulerTotals totals_of_deepspeed(const ModelPlan& model, SchedulerConfig config) {
   config.compat = Compat::deepspeed;
   FetchScheduler scheduler(model, 2, config);
+  VisitDriver driver(scheduler);
   SchedulerTotals totals;
   VisitOptions hooks;
   hooks.deepspeed_hooks = true;
@@ -161,44 +163,12 @@ SchedulerTotals totals_of_deepspeed(const ModelPlan& model, SchedulerConfig conf
       totals.on_demand += plan.gather.id != kNone<GatherId> ? 1 : 0;
       totals.peak_elems = std::max(totals.peak_elems, scheduler.resident_elems());
     };
-    ForwardStack stack;
-    bool recomputes = false;
-    (void)scheduler.begin_iteration();
+    (void)driver.begin_iteration();
     totals.peak_elems = scheduler.resident_elems();
     for (const Visit& visit : visit_order(model, hooks)) {
-      switch (visit.kind) {
-        case VisitKind::pre_forward:
-          stack.enter(visit.module);
-          fetched(recomputes ? scheduler.fetch_recomputed(visit.module)
-                             : scheduler.fetch(visit.module, Direction::forward));
-          break;
-        case VisitKind::pre_backward:
-          fetched(scheduler.fetch(visit.module, Direction::backward));
-          break;
-        case VisitKind::use_external:
-          fetched(scheduler.fetch_external(visit.param, visit.module));
-          break;
-        case VisitKind::return_param:
-          fetched(scheduler.return_param(visit.param, visit.module, stack.around()).fetch);
-          break;
-        case VisitKind::post_forward:
-          stack.leave();
-          (void)(recomputes ? scheduler.release_recomputed(visit.module)
-                            : scheduler.release(visit.module, Direction::forward));
-          break;
-        case VisitKind::post_backward:
-          (void)scheduler.release(visit.module, Direction::backward);
-          break;
-        case VisitKind::begin_recompute:
-        case VisitKind::end_recompute:
-          recomputes = visit.kind == VisitKind::begin_recompute;
-          break;
-      }
+      if (const VisitDecision decision = driver.take(visit); decision.fetch) fetched(*decision.fetch);
     }
-    (void)scheduler.release_leftovers();
-    (void)scheduler.begin_update();
-    (void)scheduler.end_update(WeightChange::trainable);
-    count(scheduler.gather_persistent());
+    count(driver.end_step());
   }
   return totals;
 }

@@ -60,6 +60,7 @@ Json ids_of(const std::vector<ParamId>& ids) {
 SchedulerDriver::SchedulerDriver(const plan::ModelPlan& model, std::uint32_t world, const Json& run)
     : model_(model),
       scheduler_(model, world, config_of(run.value("config", Json::object()))),
+      driver_(scheduler_),
       counters_(make_counters(model, world)) {
   for (const Json& pair : run.value("register_external", Json::array())) {
     scheduler_.register_external(param_named(pair.at(1)), module_at(pair.at(0)));
@@ -70,7 +71,7 @@ Json SchedulerDriver::iteration(const std::vector<plan::Visit>& visits, Step aft
   Json result;
   result["available_at_start"] = with_status(plan::ParamStatus::available);
   const bool trains = after != Step::none;
-  switch (scheduler_.begin_iteration(trains ? plan::ModelMode::training : plan::ModelMode::evaluation)) {
+  switch (driver_.begin_iteration(trains ? plan::ModelMode::training : plan::ModelMode::evaluation)) {
     case plan::TraceMode::record:
       result["mode"] = "RECORD";
       break;
@@ -93,37 +94,17 @@ Json SchedulerDriver::iteration(const std::vector<plan::Visit>& visits, Step aft
 }
 
 void SchedulerDriver::step(const plan::Visit& visit) {
-  switch (visit.kind) {
-    case plan::VisitKind::pre_forward:
-      stack_.enter(visit.module);
-      fetch(visit.module, Direction::forward);
-      break;
-    case plan::VisitKind::return_param:
-      (void)scheduler_.return_param(visit.param, visit.module, stack_.around());
-      break;
-    case plan::VisitKind::post_forward:
-      stack_.leave();
-      release(visit.module, Direction::forward);
-      break;
-    case plan::VisitKind::pre_backward:
-      fetch(visit.module, Direction::backward);
-      break;
-    case plan::VisitKind::post_backward:
-      release(visit.module, Direction::backward);
-      break;
-    case plan::VisitKind::use_external:
-      (void)scheduler_.fetch_external(visit.param, visit.module);
-      break;
-    case plan::VisitKind::begin_recompute:
-    case plan::VisitKind::end_recompute:
-      recomputes_ = visit.kind == plan::VisitKind::begin_recompute;
-      break;
-  }
+  const plan::VisitDecision decision = driver_.take(visit);
+  const bool backward =
+      visit.kind == plan::VisitKind::pre_backward || visit.kind == plan::VisitKind::post_backward;
+  const Direction direction = backward ? Direction::backward : Direction::forward;
+  // What is read from outside or returned is no event of a module.
+  const bool of_module = visit.kind == plan::VisitKind::pre_forward || backward;
+  if (decision.fetch && of_module) fetched(*decision.fetch, visit.module, direction);
+  if (decision.release) released(*decision.release, visit.module, direction);
 }
 
-void SchedulerDriver::fetch(ModuleId module, Direction direction) {
-  const plan::FetchPlan plan =
-      recomputes_ ? scheduler_.fetch_recomputed(module) : scheduler_.fetch(module, direction);
+void SchedulerDriver::fetched(const plan::FetchPlan& plan, ModuleId module, Direction direction) {
   counters_.fetched(plan, direction, [](ParamId) { return false; });
   if (plan.invalidated) {
     const plan::Invalidation& gone = *plan.invalidated;
@@ -149,9 +130,7 @@ void SchedulerDriver::fetch(ModuleId module, Direction direction) {
   events_.push_back(std::move(event));
 }
 
-void SchedulerDriver::release(ModuleId module, Direction direction) {
-  const plan::ReleasePlan plan =
-      recomputes_ ? scheduler_.release_recomputed(module) : scheduler_.release(module, direction);
+void SchedulerDriver::released(const plan::ReleasePlan& plan, ModuleId module, Direction direction) {
   Json event = {{"ev", "release"},
                 {"module", raw(module)},
                 {"dir", direction == Direction::forward ? "fwd" : "bwd"},

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runtime/plan/fetch_counters.h"
-#include "runtime/plan/forward_stack.h"
 #include "runtime/plan/scheduler.h"
+#include "runtime/plan/visit_driver.h"
 #include "runtime/plan/visit_order.h"
 #include "tests/runtime/plan/golden.h"
 
@@ -32,8 +32,8 @@ class SchedulerDriver {
 
  private:
   void step(const plan::Visit& visit);
-  void fetch(plan::ModuleId module, plan::Direction direction);
-  void release(plan::ModuleId module, plan::Direction direction);
+  void fetched(const plan::FetchPlan& plan, plan::ModuleId module, plan::Direction direction);
+  void released(const plan::ReleasePlan& plan, plan::ModuleId module, plan::Direction direction);
   void finish(Json& result);
   void released(const char* kind, const std::vector<plan::ParamId>& ids);
   [[nodiscard]] Json counted();
@@ -43,10 +43,9 @@ class SchedulerDriver {
 
   const plan::ModelPlan& model_;
   plan::FetchScheduler scheduler_;
-  plan::ForwardStack stack_;
+  plan::VisitDriver driver_;
   plan::FetchCounters counters_;
   Json events_;
-  bool recomputes_ = false;
 };
 
 }  // namespace shardscope::golden

@@ -6,27 +6,12 @@
 #include <algorithm>
 #include <string>
 
-#include "tests/app/analysis/run_builder.h"
+#include "tests/app/gui/model/run_of_nodes.h"
 
 namespace shardscope::gui {
 namespace {
 
 using namespace test;
-
-/// Of one span a rank, `per_node` ranks on each host.
-store::Store of_nodes(std::uint32_t ranks, std::uint32_t per_node) {
-  RunBuilder run(ranks);
-  for (std::uint32_t rank = 0; rank < ranks; ++rank)
-    run.span(rank, 0, 1000, EventKind::step_begin, StreamId::host, 0);
-  store::Store store = std::move(run.build());
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    store::RankRow row;
-    row.rank = rank;
-    row.host = "node-" + std::to_string(rank / per_node);
-    store.set_rank(row);
-  }
-  return store;
-}
 
 std::size_t count(const TimelineRows& rows, RowKind kind) {
   return static_cast<std::size_t>(std::ranges::count(rows.rows, kind, &TimelineRow::kind));
@@ -38,10 +23,10 @@ TEST(TimelineRows, RanksStandUnderTheirNodeAndAClosedNodeHidesItsOwnOnly) {
   TimelineRows rows = layout_rows(store, options);
   EXPECT_EQ(count(rows, RowKind::node), 3U);
   EXPECT_EQ(count(rows, RowKind::rank), 6U);
-  EXPECT_EQ(rows.rows[0].given_name, "node-0");
+  EXPECT_EQ(rows.rows[0].given_name, host_of_node(0));
   EXPECT_EQ(rows.rows[0].ranks, (std::vector<std::uint32_t>{0, 1}));
-  EXPECT_EQ(rows.rows[3].given_name, "node-1");
-  options.closed_nodes.insert("node-1");
+  EXPECT_EQ(rows.rows[3].given_name, host_of_node(1));
+  options.closed_nodes.insert(host_of_node(1));
   rows = layout_rows(store, options);
   EXPECT_EQ(count(rows, RowKind::node), 3U);
   EXPECT_EQ(count(rows, RowKind::rank), 4U);

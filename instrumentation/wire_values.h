@@ -1,0 +1,49 @@
+// Private to the decoder: what a single field of a frame may hold, and how much memory a frame may unpack to.
+#pragma once
+
+#include <flatbuffers/flatbuffers.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "instrumentation/possible_time.h"
+
+namespace shardscope::instrumentation::wire {
+
+/// Thrown and caught inside decode(): a field holds what no correct sender writes.
+struct BadValue : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// `what` is a literal: the text costs nothing where all is well.
+inline void require(bool good, const char* what) {
+  if (!good) throw BadValue(what);
+}
+
+/// What this thread's next frame may unpack to, of its size in bytes; spend() throws beyond it.
+void set_budget(std::size_t frame_bytes) noexcept;
+/// Before the copy is made, so that a frame can never ask for much more memory than its budget.
+void spend(std::size_t bytes);
+
+/// A copy, charged to the budget; `limit` in bytes, `what` for the message.
+[[nodiscard]] std::string text_of(const flatbuffers::String* s, std::size_t limit, const char* what);
+/// Any length within the budget: what the ids may be is looked at by what_is_wrong().
+[[nodiscard]] std::vector<std::uint32_t> ids_of(const flatbuffers::Vector<std::uint32_t>* v);
+
+/// Of enumerations that count from 0 without holes. A cast of a number beyond would be a value that no switch
+/// knows.
+template <typename Enum>
+[[nodiscard]] Enum enum_of(int value, Enum last, const char* what) {
+  require(value >= 0 && value <= static_cast<int>(last), what);
+  return static_cast<Enum>(value);
+}
+
+[[nodiscard]] inline std::int64_t time_of(std::int64_t ns) {
+  require(is_time(ns), "a time is out of range");
+  return ns;
+}
+
+}  // namespace shardscope::instrumentation::wire
