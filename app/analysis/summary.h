@@ -17,6 +17,7 @@
 #include "app/analysis/gpu_activity.h"
 #include "app/analysis/kept.h"
 #include "app/analysis/micro_batches.h"
+#include "app/analysis/not_finite.h"
 #include "app/analysis/param_groups.h"
 #include "app/analysis/rank_drift.h"
 #include "app/analysis/scheduling.h"
@@ -191,8 +192,9 @@ struct Summary {
   std::optional<Kept> kept;                    ///< what is here at full detail; nothing: everything
   /// Ranks that became slow, or always were; nothing where ranks' own times were not kept (rank_drift.h).
   std::optional<std::vector<RankDrift>> rank_drifts;
-  std::uint32_t steps = 0;           ///< completed
-  std::uint32_t steps_measured = 0;  ///< without the first (warm-up) where there are more
+  std::optional<NotFiniteGradients> not_finite;  ///< nothing where the program does not record them
+  std::uint32_t steps = 0;                       ///< completed
+  std::uint32_t steps_measured = 0;              ///< without the first (warm-up) where there are more
   std::optional<double> step_ms_median, step_ms_p95, tokens_per_s;
   std::vector<double> loss, grad_norm, loss_scale, clip_factor;  ///< by step; NaN where missing
   std::vector<double> eval_loss;  ///< held-out loss after each step; NaN where none was measured
