@@ -2,36 +2,15 @@
 // DeepSpeed configuration and no fetch trace.
 #pragma once
 
-#include <cstdint>
-#include <string>
-
+#include "app/store/framework.h"
 #include "instrumentation/run_tables.h"
 #include "runtime/plan/memory_model.h"
 
 namespace shardscope::analysis {
 
-/// zero: this runtime, or not given; other: FSDP1, Megatron-Core, Colossal-AI.
-enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp, other };
-
-/// By its own name; a run that names none is of this runtime.
-[[nodiscard]] inline Framework framework_of(const instrumentation::RunTables& tables) {
-  const std::string& name = tables.framework;
-  if (name.starts_with("DeepSpeed")) return Framework::deepspeed;
-  if (name.starts_with("FSDP2")) return Framework::fsdp2;
-  if (name.starts_with("DistributedDataParallel") || name.starts_with("DDP")) return Framework::ddp;
-  if (name.starts_with("FSDP1") || name.starts_with("Megatron-Core") || name.starts_with("Colossal-AI"))
-    return Framework::other;
-  return Framework::zero;
-}
-
-/// Whether spans of phases, modules and collectives are those of the host that queues the work of a GPU: a
-/// program that attaches sees calls return, not what the device does later. Only records of the GPU say that.
-[[nodiscard]] inline bool has_times_of_host(Framework framework, const std::string& device) {
-  return framework != Framework::zero && device.starts_with("cuda");
-}
-[[nodiscard]] inline bool has_times_of_host(const instrumentation::RunTables& tables) {
-  return has_times_of_host(framework_of(tables), tables.device);
-}
+using store::Framework;
+using store::framework_of;
+using store::has_times_of_host;
 
 /// Bytes of an element of each model state. Optimizers of PyTorch itself keep their states in the parameter's
 /// type; a ZeRO optimizer has fp32 ones.

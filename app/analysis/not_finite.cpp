@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
+#include "app/analysis/kept.h"
 #include "app/analysis/unrecorded.h"
 #include "app/store/module_name.h"
+#include "instrumentation/capability.h"
 
 namespace shardscope::analysis {
 
@@ -73,6 +76,42 @@ std::vector<FirstNotFinite> first_not_finite(const store::Store& store) {
     if (of.other_params == 0 && !counted) of.other_params = -1;
     out.push_back(of);
   }
+  if (store.not_kept().events == 0 || out.empty()) return out;
+  const auto deleted = [&](const FirstNotFinite& one) {
+    const auto row = std::ranges::lower_bound(store.steps(), one.fields.step, {}, &store::StepRow::step);
+    return row != store.steps().end() && row->step == one.fields.step &&
+           !is_kept(store, row->begin_ns, row->end_ns);
+  };
+  out.erase(std::remove_if(out.begin() + 1, out.end(), deleted), out.end());
+  return out;
+}
+
+std::optional<NotFiniteGradients> not_finite_gradients(const store::Store& store) {
+  if (store.has_tables() && ev::why_not_recorded(store.tables(), ev::Capability::not_finite_gradients))
+    return std::nullopt;
+  NotFiniteGradients out;
+  for (const store::RankRow& row : store.ranks())
+    out.events += store.instant_count(row.rank, ev::EventKind::gradient_not_finite);
+  if (out.events == 0) return out;
+  const std::vector<FirstNotFinite> all = first_not_finite(store);
+  if (all.empty()) return out;
+  out.first = all.front();
+  const auto& params = store.tables().params;
+  if (out.first->fields.param < params.size()) out.param = params[out.first->fields.param].name;
+  out.text = text_of(store, *out.first);
+  return out;
+}
+
+nlohmann::json not_finite_json(const std::optional<NotFiniteGradients>& gradients) {
+  if (!gradients) return nullptr;
+  nlohmann::json out = {{"events", gradients->events}, {"first", nullptr}};
+  if (!gradients->first) return out;
+  out["first"] = {
+      {"step", gradients->first->fields.step},
+      {"rank", gradients->first->rank},
+      {"param", gradients->param.empty() ? nlohmann::json(nullptr) : nlohmann::json(gradients->param)},
+      {"at_ns", gradients->first->at_ns},
+      {"text", gradients->text}};
   return out;
 }
 

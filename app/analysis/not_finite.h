@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,9 +28,22 @@ struct FirstNotFinite {
   [[nodiscard]] bool ordered() const noexcept { return fields.position != ev::kNoId; }
 };
 
-/// By step, of those whose events are there. Where a rank does not know the order of backward, the last
+/// By step, of those whose events are there: steps that the recording's limits left nothing of but a rank's
+/// first event of a stretch say nothing of the other ranks, and are left out but for the first of all, which
+/// every rank that had one has as its first. Where a rank does not know the order of backward, the last
 /// parameter in the order of ids is taken for the first in backward.
 [[nodiscard]] std::vector<FirstNotFinite> first_not_finite(const store::Store& store);
+
+/// Over the whole run, also where a recording's limits deleted the events.
+struct NotFiniteGradients {
+  std::uint64_t events = 0;  ///< steps x ranks in which a gradient was not finite
+  std::optional<FirstNotFinite> first;
+  std::string param, text;  ///< of the first: name of its parameter, and text_of()
+};
+/// Nothing where the program does not record it.
+[[nodiscard]] std::optional<NotFiniteGradients> not_finite_gradients(const store::Store& store);
+/// null likewise.
+[[nodiscard]] nlohmann::json not_finite_json(const std::optional<NotFiniteGradients>& gradients);
 
 /// "h.1.mlp.weight (module h.1.mlp)".
 [[nodiscard]] std::string param_and_module(const store::Store& store, std::uint32_t param);

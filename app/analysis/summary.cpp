@@ -29,6 +29,8 @@ void describe_run(const store::Store& store, Summary& summary) {
   summary.events = store.event_count();
   summary.losses = store::losses_of(store);
   summary.kept = kept_of(store);
+  summary.not_finite = not_finite_gradients(store);
+  if (!store.own_times().empty()) summary.rank_drifts = rank_drifts(store.own_times(), store.steps());
   summary.unmatched_ends = store.unmatched_ends();
   summary.recorded_detail = store.recorded_detail();
   if (!store.has_tables()) return;

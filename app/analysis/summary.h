@@ -17,7 +17,9 @@
 #include "app/analysis/gpu_activity.h"
 #include "app/analysis/kept.h"
 #include "app/analysis/micro_batches.h"
+#include "app/analysis/not_finite.h"
 #include "app/analysis/param_groups.h"
+#include "app/analysis/rank_drift.h"
 #include "app/analysis/scheduling.h"
 #include "app/analysis/volume.h"
 #include "app/store/losses.h"
@@ -188,8 +190,11 @@ struct Summary {
   std::vector<std::string> problems;           ///< what is missing or damaged in the recording, as text
   std::optional<Distributions> distributions;  ///< of a recording with limits
   std::optional<Kept> kept;                    ///< what is here at full detail; nothing: everything
-  std::uint32_t steps = 0;                     ///< completed
-  std::uint32_t steps_measured = 0;            ///< without the first (warm-up) where there are more
+  /// Ranks that became slow, or always were; nothing where ranks' own times were not kept (rank_drift.h).
+  std::optional<std::vector<RankDrift>> rank_drifts;
+  std::optional<NotFiniteGradients> not_finite;  ///< nothing where the program does not record them
+  std::uint32_t steps = 0;                       ///< completed
+  std::uint32_t steps_measured = 0;              ///< without the first (warm-up) where there are more
   std::optional<double> step_ms_median, step_ms_p95, tokens_per_s;
   std::vector<double> loss, grad_norm, loss_scale, clip_factor;  ///< by step; NaN where missing
   std::vector<double> eval_loss;  ///< held-out loss after each step; NaN where none was measured

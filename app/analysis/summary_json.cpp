@@ -244,6 +244,8 @@ std::string to_json(const Summary& s) {
   out["kept"] = kept_json(s.kept);
   out["distributions"] = distributions_json(s.distributions);
   out["distributions_whole"] = s.distributions ? json(s.distributions->whole) : json(nullptr);
+  out["not_finite_gradients"] = not_finite_json(s.not_finite);
+  out["rank_drifts"] = drifts_json(s.rank_drifts);
   out["steps"] = s.steps;
   out["steps_measured"] = s.steps_measured;
   out["steps_lacking_events"] = s.lacking_steps;

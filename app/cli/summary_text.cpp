@@ -239,6 +239,10 @@ std::string summary_text(const analysis::Summary& s) {
                          s.first_invalidation->trace_step, s.first_invalidation->rank,
                          s.first_invalidation_text));
   }
+  if (s.not_finite && s.not_finite->events > 0) {
+    line("not finite", fmt::format("gradients of {} steps and ranks; first: {}", s.not_finite->events,
+                                   s.not_finite->text.empty() ? "not known" : s.not_finite->text));
+  }
   analysis::Checkpoints most;
   for (const analysis::RankSummary& rank : s.ranks) {
     most.saves = std::max(most.saves, rank.checkpoints.saves);

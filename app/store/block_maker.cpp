@@ -8,6 +8,7 @@ namespace shardscope::store {
 void BlockMaker::tables(const ev::RunTables& tables) {
   if (tables.modules.empty() && !parents_.empty()) return;
   parents_ = module_parents(tables);
+  source_ = OwnTimeSource::of(tables);
   model_state_ = model_state_categories(tables.stage);
   initial_ = initial_state(tables.stage);
   for (auto& [rank, known] : ranks_) known.state.set_stage(model_state_, initial_);
@@ -37,6 +38,8 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   rank.pauses.add_of(rank.state.notable());
   Block block = seal(chunk.rank, rank.state, std::move(rank.begin), rank.pauses, [&](const RankState& ended) {
     if (sketches_ != nullptr) sketches_->add(chunk.rank, ended, rank.pauses);
+    if (own_times_ == nullptr) return;
+    for (const OwnTime& time : rank.own.take(ended, source_, gap)) own_times_->add(chunk.rank, time);
   });
   rank.pauses.forget_before(rank.state.open_since());
   rank.begin = rank.state.keyframe();
@@ -56,6 +59,13 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   block.end_ns = end + chunk.clock_offset_ns;
   block.gap = gap;
   return block;
+}
+
+void BlockMaker::measure_rest() {
+  if (own_times_ == nullptr) return;
+  for (auto& [number, rank] : ranks_) {
+    for (const OwnTime& time : rank.own.rest(source_)) own_times_->add(number, time);
+  }
 }
 
 std::vector<Block> BlockMaker::tails() {

@@ -8,6 +8,7 @@
 
 #include "app/store/block.h"
 #include "app/store/chunk.h"
+#include "app/store/own_times.h"
 #include "app/store/span_sketches.h"
 #include "instrumentation/emitter.h"
 
@@ -21,8 +22,12 @@ class BlockMaker {
   [[nodiscard]] std::optional<Block> make(const Chunk& chunk);
   /// From here on the spans of blocks are added to `sketches`, which outlive this.
   void sketch(SpanSketches& sketches) { sketches_ = &sketches; }
+  /// From here on the own time of each step is added to `times`, which outlive this.
+  void measure(OwnTimes& times) { own_times_ = &times; }
   /// What follows the last block of each rank begins with: blocks without events.
   [[nodiscard]] std::vector<Block> tails();
+  /// No block follows: the own time of the last steps.
+  void measure_rest();
 
  private:
   struct Rank {
@@ -30,10 +35,13 @@ class BlockMaker {
     RankKeyframe begin;
     Pauses pauses;  ///< that open spans may reach back over
     std::uint64_t next_sequence = 0;
+    OwnTimeOfRank own;
   };
   Rank& rank(std::uint32_t rank);
 
   SpanSketches* sketches_ = nullptr;
+  OwnTimes* own_times_ = nullptr;
+  OwnTimeSource source_;
   std::vector<std::uint32_t> parents_;
   std::array<bool, ev::kMemoryCategoryCount> model_state_{};
   ParamState initial_{.since_ns = StatusIndex::kNever};

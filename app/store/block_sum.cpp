@@ -142,6 +142,13 @@ void add_missing(Block& sum, const Block& next) {
 
 }  // namespace
 
+void keep_first_not_finite(std::vector<ev::Event>& rare) {
+  bool known = false;
+  std::erase_if(rare, [&](const ev::Event& event) {
+    return event.kind == ev::EventKind::gradient_not_finite && std::exchange(known, true);
+  });
+}
+
 void begin_sum(Block& block) {
   // Only a stretch that is rebuilt from its events needs them.
   for (auto& corrections : block.corrections) corrections.clear();

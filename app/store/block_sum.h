@@ -2,16 +2,21 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "app/store/block.h"
 
 namespace shardscope::store {
 
-/// Instants that later steps depend on: changes of detail, and the first invalidation of a trace. They are
-/// kept one by one.
+/// Instants that are kept one by one: changes of detail and the first invalidation of a trace, since later
+/// steps depend on them; and of each stretch the first gradient that was not finite, which names what the
+/// skipped steps of that time came from.
 [[nodiscard]] constexpr bool is_rare(ev::EventKind kind) noexcept {
-  return kind == ev::EventKind::detail_changed || kind == ev::EventKind::trace_invalidated;
+  return kind == ev::EventKind::detail_changed || kind == ev::EventKind::trace_invalidated ||
+         kind == ev::EventKind::gradient_not_finite;
 }
+/// Of a stretch's rare events, in order of time: leaves the first gradient_not_finite only.
+void keep_first_not_finite(std::vector<ev::Event>& rare);
 
 /// Takes `block` as one whose events go: what only helps to read those is left out.
 void begin_sum(Block& block);

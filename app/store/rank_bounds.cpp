@@ -59,19 +59,23 @@ bool RankRun::keeps_rare(ev::EventKind kind) const {
 
 void RankRun::keep_rare_instants(std::size_t block) {
   using ev::EventKind;
-  const bool first_invalidated = std::none_of(rare_.begin(), rare_.end(), [](const ev::Event& event) {
-    return event.kind == EventKind::trace_invalidated;
-  });
+  // Of these kinds the rank's first stays.
+  const auto known_already = [&](EventKind kind) {
+    return std::any_of(rare_.begin(), rare_.end(),
+                       [kind](const ev::Event& event) { return event.kind == kind; });
+  };
+  const auto wanted = [&](EventKind kind) {
+    return kind == EventKind::detail_changed || (is_rare(kind) && !known_already(kind));
+  };
   const KindSet& kinds = blocks_[block].kinds;
-  if (!kinds.has(EventKind::detail_changed) &&
-      !(first_invalidated && kinds.has(EventKind::trace_invalidated)))
+  const auto has = [&](EventKind kind) { return kinds.has(kind) && wanted(kind); };
+  if (!has(EventKind::detail_changed) && !has(EventKind::trace_invalidated) &&
+      !has(EventKind::gradient_not_finite))
     return;
   const std::shared_ptr<const RankState> known = state(block, RankState::For::instants);
   if (known == nullptr) return;
-  bool wanted = first_invalidated;
   for (const ev::Event& event : known->instants()) {
-    const bool first = event.kind != EventKind::trace_invalidated || std::exchange(wanted, false);
-    if (is_rare(event.kind) && first && keeps_rare(event.kind)) rare_.push_back(event);
+    if (wanted(event.kind) && keeps_rare(event.kind)) rare_.push_back(event);
   }
 }
 

@@ -83,6 +83,11 @@ void RecordedRun::add_moment(Moment moment) {
   ++store_.state_->revision;
 }
 
+void RecordedRun::set_own_times(std::vector<OwnTimeRow> rows) {
+  store_.state_->own_times = std::move(rows);
+  ++store_.state_->revision;
+}
+
 void RecordedRun::go_on_from(std::uint32_t rank, BlockTail tail) {
   store_.state_->data(rank).run.go_on_from(tail.begin, std::move(tail.statuses));
 }

@@ -57,6 +57,8 @@ class RecordedRun {
   void restore_steps(std::vector<StepRow> rows, std::uint32_t through, std::int64_t origin_ns);
   /// A stretch that the recorder kept at full detail for what happened in it.
   void add_moment(Moment moment);
+  /// By rank and step.
+  void set_own_times(std::vector<OwnTimeRow> rows);
 
  private:
   Store& store_;

@@ -48,6 +48,7 @@ class FileReader {
       append_sums(RecordedRun(store), INT64_MAX, false);
     }
     for (Moment& moment : sums_.moments) RecordedRun(store).add_moment(std::move(moment));
+    RecordedRun(store).set_own_times(std::move(own_times_));
     problems_.guard("ranks", [&] { read_ranks(database(), store, problems_); });
     problems_.guard("messages", [&] { read_messages(database(), store, problems_); });
     finish(store);
@@ -76,6 +77,7 @@ class FileReader {
     sums_taken_ = true;
     info_.limits = sums_.limits;
     info_.distributions = read_sketches(database());
+    own_times_ = read_own_times(database());
   }
 
   /// Those that come before row `id`. `blocks_follow`: RecordedRun::append_sum().
@@ -186,6 +188,7 @@ class FileReader {
   EventsRead read_;
   std::string remade_;  ///< why the blocks were not taken
   StoredSums sums_;     ///< of what was not kept
+  std::vector<OwnTimeRow> own_times_;
   std::size_t next_sum_ = 0;
   bool sums_taken_ = false;
 };

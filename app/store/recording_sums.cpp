@@ -15,7 +15,7 @@
 namespace shardscope::store {
 namespace {
 
-/// A recorder that is killed loses what came since.
+/// Distributions and own times: a recorder that is killed loses what came since.
 constexpr std::chrono::seconds kSketchesEvery{60};
 /// A user changes the detail by hand: more changes than this are not kept.
 constexpr std::size_t kMostRare = 1024;
@@ -29,6 +29,8 @@ CREATE TABLE moments(id INTEGER PRIMARY KEY, at_ns INTEGER, begin_ns INTEGER, en
   step INTEGER, rank INTEGER, text TEXT);
 CREATE TABLE sketches(rank INTEGER, stream INTEGER, kind INTEGER, code INTEGER, module INTEGER, count INTEGER,
   bytes BLOB NOT NULL, PRIMARY KEY(rank, stream, kind, code, module)) WITHOUT ROWID;
+CREATE TABLE own_times(rank INTEGER, first_step INTEGER, last_step INTEGER, steps INTEGER, own_ns INTEGER,
+  waited_ns INTEGER, PRIMARY KEY(rank, first_step)) WITHOUT ROWID;
 )sql";
 
 bool has_rare(const Block& block) {
@@ -97,6 +99,7 @@ void SumsWriter::retain(Database& database, const Store& store, std::int64_t now
   if (now - sketches_written_ >= kSketchesEvery) {
     sketches_written_ = now;
     write_sketches(database);
+    write_own_times(database);
   }
   // What one look had to take in beyond the limit is in pages that are free by now: they go back to the disk.
   if (max_bytes_ > 0 && bytes(in_file()) > max_bytes_) database.execute("PRAGMA incremental_vacuum");
@@ -106,6 +109,7 @@ void SumsWriter::finish(Database& database, const Store& store) {
   retain(database, store, plan_.now());
   write_steps(database, store, true);
   write_sketches(database);
+  write_own_times(database);
 }
 
 void SumsWriter::delete_rows(Database& database, std::uint32_t rank, const std::vector<std::int64_t>& rows) {
@@ -130,6 +134,7 @@ void SumsWriter::delete_rows(Database& database, std::uint32_t rank, const std::
     if (next && add_to_sum(sum->block, block)) {
       sum->events += events;
       sum->rare.insert(sum->rare.end(), rare.begin(), rare.end());
+      keep_first_not_finite(sum->rare);
       sum->id = id;
       continue;
     }
@@ -144,7 +149,9 @@ void SumsWriter::delete_rows(Database& database, std::uint32_t rank, const std::
 
 void SumsWriter::limit_rare(std::uint32_t rank, std::vector<ev::Event>& rare) {
   Rare& known = rare_[rank];
+  keep_first_not_finite(rare);
   std::erase_if(rare, [&](const ev::Event& event) {
+    if (event.kind == ev::EventKind::gradient_not_finite) return false;  // one a stretch
     if (event.kind != ev::EventKind::trace_invalidated) return ++known.others > kMostRare;
     // Blocks that lay around a moment come late: theirs may be earlier.
     if (known.invalidated && *known.invalidated <= event.ticks) return true;
@@ -212,6 +219,7 @@ bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
   }
   first.events += second.events;
   first.rare.insert(first.rare.end(), second.rare.begin(), second.rare.end());
+  keep_first_not_finite(first.rare);
   Statement drop = database.prepare("DELETE FROM sums WHERE id = ?1");
   for (const std::int64_t id : {first.id, second.id}) drop.bind(1, id).run();
   first.id = second.id;
@@ -257,6 +265,17 @@ void SumsWriter::write_sketches(Database& database) {
     put.bind(1, id(key.rank)).bind(2, static_cast<std::int64_t>(key.stream));
     put.bind(3, static_cast<std::int64_t>(key.kind)).bind(4, std::int64_t{key.code}).bind(5, id(key.module));
     put.bind(6, static_cast<std::int64_t>(sketch.count())).bind(7, sketch.encode()).run();
+  }
+}
+
+void SumsWriter::write_own_times(Database& database) {
+  const OwnTimes::Changes changes = own_times_.changes();
+  if (changes.all) database.execute("DELETE FROM own_times");
+  Statement put = database.prepare("INSERT OR REPLACE INTO own_times VALUES(?1, ?2, ?3, ?4, ?5, ?6)");
+  for (const OwnTimeRow& row : changes.rows) {
+    put.bind(1, std::int64_t{row.rank}).bind(2, std::int64_t{row.first_step});
+    put.bind(3, std::int64_t{row.last_step}).bind(4, std::int64_t{row.steps});
+    put.bind(5, row.own_ns).bind(6, row.waited_ns).run();
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "app/store/block.h"
 #include "app/store/database.h"
+#include "app/store/own_times.h"
 #include "app/store/rank_figures.h"
 #include "app/store/retention.h"
 #include "app/store/span_sketches.h"
@@ -32,6 +33,8 @@ class SumsWriter {
   void wrote(const Block& block, std::int64_t id, std::uint64_t bytes);
   /// Sketches of all spans of the run.
   [[nodiscard]] SpanSketches& sketches() noexcept { return sketches_; }
+  /// Of all steps of the run, by rank.
+  [[nodiscard]] OwnTimes& own_times() noexcept { return own_times_; }
   void keep(Moment moment) { (void)plan_.keep(std::move(moment)); }
   /// `store`: of all of the run, for its steps. `now_ns`: RetentionPlan::now().
   void retain(Database& database, const Store& store, std::int64_t now_ns);
@@ -63,6 +66,7 @@ class SumsWriter {
   void write_steps(Database& database, const Store& store, bool all);
   void write_moments(Database& database);
   void write_sketches(Database& database);
+  void write_own_times(Database& database);
 
   struct Rare {
     std::optional<std::uint64_t> invalidated;  ///< when the trace first was
@@ -76,6 +80,7 @@ class SumsWriter {
   std::optional<std::uint32_t> written_;            ///< through_ when steps were last written
   std::uint64_t moments_written_ = 0;
   SpanSketches sketches_;
+  OwnTimes own_times_;
   std::chrono::steady_clock::time_point sketches_written_ = std::chrono::steady_clock::now();
 };
 
@@ -101,6 +106,8 @@ struct StoredSums {
 };
 /// By key; of a recording that keeps everything there are none. Throws std::runtime_error likewise.
 [[nodiscard]] std::vector<std::pair<SketchKey, QuantileSketch>> read_sketches(Database& database);
+/// By rank and step; none of a recording that keeps everything. Throws std::runtime_error likewise.
+[[nodiscard]] std::vector<OwnTimeRow> read_own_times(Database& database);
 /// What is made of each sum now.
 enum class SumPart : std::uint8_t { whole, figures };
 /// Throws std::runtime_error naming what is damaged.

@@ -186,6 +186,7 @@ RecordingWriter::RecordingWriter(const std::string& path, const Retention& reten
     if (retention.limited()) {
       s.sums.emplace(db, retention);
       s.blocks.sketch(s.sums->sketches());
+      s.blocks.measure(s.sums->own_times());
     }
     db.execute("COMMIT");
     s.file = identity_of(s.place);
@@ -440,6 +441,7 @@ void RecordingWriter::finish(const Store& store) {
       if (blocks.size() > 1) s.add_tile_of(blocks);
     }
     s.add_tails();
+    s.blocks.measure_rest();
     if (s.sums) s.sums->finish(*s.database, store);
     write_summary(*s.database, store);
     s.database->execute("INSERT OR REPLACE INTO meta VALUES('complete', 1), ('chunks', " +

@@ -47,6 +47,7 @@ const Store::NotKept& Store::not_kept() const {
   return state_->not_kept;
 }
 std::span<const Moment> Store::moments() const { return state_->moments; }
+std::span<const OwnTimeRow> Store::own_times() const { return state_->own_times; }
 
 bool Store::is_packed(std::uint32_t rank) const {
   const RankRun* const run = state_->run(rank);

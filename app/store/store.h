@@ -110,6 +110,9 @@ class Store {
   [[nodiscard]] const NotKept& not_kept() const;
   /// By time, on the run's clock.
   [[nodiscard]] std::span<const Moment> moments() const;
+  /// Each rank's own time over the whole run, by rank and step; empty where the recorder had no limits, and
+  /// of a live run.
+  [[nodiscard]] std::span<const OwnTimeRow> own_times() const;
 
   // ---- the run ----------------------------------------------------------------------------------
   [[nodiscard]] std::uint64_t revision() const noexcept;  ///< changes when anything a view shows changed

@@ -54,6 +54,14 @@ struct StepRow : StepValues {  ///< loss: mean over ranks and micro-steps
   bool skipped = false;
 };
 
+/// Sums of one rank over the steps [first_step, last_step] of which all is known.
+struct OwnTimeRow {
+  std::uint32_t rank = 0;
+  std::uint32_t first_step = 0, last_step = 0;  ///< alike on every rank; last_step is included
+  std::uint32_t steps = 0;                      ///< that were measured, at least 1
+  std::int64_t own_ns = 0, waited_ns = 0;       ///< summed over `steps`; metrics.md 2.15
+};
+
 struct ParamState {
   std::uint8_t status = 0;  ///< plan::ParamStatus
   ev::StatusCause cause{};

@@ -72,6 +72,7 @@ struct Store::State {
   std::int64_t end_ns = 0;
   NotKept not_kept;
   std::vector<Moment> moments;
+  std::vector<OwnTimeRow> own_times;
   Evicted evicted;  ///< until_ns: collector clock; without steps, which their table knows
   std::uint64_t events = 0, dropped = 0;
   std::vector<DensityBucket> buckets;  ///< of density(), kept for its room

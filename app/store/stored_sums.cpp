@@ -18,6 +18,15 @@
 #include "instrumentation/possible_time.h"
 
 namespace shardscope::store {
+namespace {
+
+std::int64_t time_of(const Statement& rows, int column) {
+  const std::int64_t ns = rows.integer(column);
+  if (!instrumentation::is_time(ns)) throw std::runtime_error("a time is damaged");
+  return ns;
+}
+
+}  // namespace
 
 std::vector<std::pair<SketchKey, QuantileSketch>> read_sketches(Database& database) {
   std::vector<std::pair<SketchKey, QuantileSketch>> out;
@@ -43,13 +52,33 @@ std::vector<std::pair<SketchKey, QuantileSketch>> read_sketches(Database& databa
   return out;
 }
 
-namespace {
-
-std::int64_t time_of(const Statement& rows, int column) {
-  const std::int64_t ns = rows.integer(column);
-  if (!instrumentation::is_time(ns)) throw std::runtime_error("a time is damaged");
-  return ns;
+std::vector<OwnTimeRow> read_own_times(Database& database) {
+  std::vector<OwnTimeRow> out;
+  // Recordings of before they were measured have no such table.
+  if (database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'own_times'") == 0) return out;
+  Statement rows = database.prepare(
+      "SELECT rank, first_step, last_step, steps, own_ns, waited_ns FROM own_times ORDER BY rank, "
+      "first_step");
+  const auto number = [&](int column, std::int64_t least) {
+    const std::int64_t value = rows.integer(column);
+    if (value < least || value > std::numeric_limits<std::uint32_t>::max())
+      throw std::runtime_error("a rank's own time is damaged");
+    return static_cast<std::uint32_t>(value);
+  };
+  while (rows.step()) {
+    const OwnTimeRow& row = out.emplace_back(OwnTimeRow{.rank = number(0, 0),
+                                                        .first_step = number(1, 0),
+                                                        .last_step = number(2, 0),
+                                                        .steps = number(3, 1),
+                                                        .own_ns = time_of(rows, 4),
+                                                        .waited_ns = time_of(rows, 5)});
+    if (row.last_step < row.first_step || row.own_ns < 0 || row.waited_ns < 0)
+      throw std::runtime_error("a rank's own time is damaged");
+  }
+  return out;
 }
+
+namespace {
 
 /// Steps for which there is room from the beginning: what a damaged file claims takes no more.
 constexpr std::size_t kMostReserved = 1U << 20;

@@ -84,13 +84,13 @@ constexpr std::array kCheckedOfPart = {
 /// Beside them, of runs that gave their parameter groups.
 constexpr Checked kCheckedParamGroups{"param_groups", "SELECT * FROM param_groups ORDER BY id", kValues};
 
-bool keeps_a_part(Database& database) {
-  return database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'sums'") != 0;
-}
+/// Beside those of a part of a run; recordings of before ranks' own times were measured lack it.
+constexpr Checked kCheckedOwnTimes{"own_times", "SELECT * FROM own_times ORDER BY rank, first_step", kValues};
 
-bool has_param_groups(Database& database) {
-  return database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'param_groups'") != 0;
+bool has_table(Database& database, const std::string& table) {
+  return database.integer("SELECT count(*) FROM sqlite_schema WHERE name = '" + table + "'") != 0;
 }
+bool keeps_a_part(Database& database) { return has_table(database, "sums"); }
 
 void append_value(const Statement& row, int column, std::string& text) {
   switch (row.type(column)) {
@@ -151,7 +151,9 @@ void check_sums(Database& database, std::vector<std::string>& problems) {
     return;
   }
   for (const Checked& checked : kChecked) check_sum(database, checked, sums, problems);
-  if (has_param_groups(database)) check_sum(database, kCheckedParamGroups, sums, problems);
+  if (has_table(database, kCheckedParamGroups.table))
+    check_sum(database, kCheckedParamGroups, sums, problems);
+  if (has_table(database, kCheckedOwnTimes.table)) check_sum(database, kCheckedOwnTimes, sums, problems);
   if (!keeps_a_part(database)) return;
   for (const Checked& checked : kCheckedOfPart) check_sum(database, checked, sums, problems);
 }
@@ -196,7 +198,8 @@ void write_table_checksums(Database& database) {
         .run();
   };
   std::for_each(kChecked.begin(), kChecked.end(), write);
-  if (has_param_groups(database)) write(kCheckedParamGroups);
+  if (has_table(database, kCheckedParamGroups.table)) write(kCheckedParamGroups);
+  if (has_table(database, kCheckedOwnTimes.table)) write(kCheckedOwnTimes);
   if (keeps_a_part(database)) std::for_each(kCheckedOfPart.begin(), kCheckedOfPart.end(), write);
 }
 

@@ -78,6 +78,7 @@ constexpr std::array kRules{
     single_stops,
     data_starvation,
     stragglers,
+    drifting_ranks,
     slow_links,
     trace_invalidations,
     overlap_off,
@@ -105,6 +106,7 @@ constexpr std::array kRules{
     divergence,
     overflows,
     loss_scale_floor,
+    past_stragglers,
 };
 
 /// Where to look: the step and rank in which it was the most; of its own rank where it has one.
@@ -141,6 +143,14 @@ void Found::add_by_cost(const Facts& facts, double cost_ms, Finding finding, ev:
 void Found::follows(std::string_view cause, std::string title) {
   const auto found = std::ranges::find(findings_, cause, &Finding::id);
   if (found != findings_.end()) found->explains.push_back(std::move(title));
+}
+
+bool Found::add_evidence(std::string_view id, std::uint32_t rank, const std::string& text) {
+  const auto found = std::ranges::find_if(
+      findings_, [&](const Finding& finding) { return finding.id == id && finding.rank == rank; });
+  if (found == findings_.end()) return false;
+  found->evidence += text;
+  return true;
 }
 
 std::string of_step(const Facts& facts, double ms) {

@@ -75,6 +75,8 @@ class Found {
                    ev::Severity most = ev::Severity::warning);
   /// `title` follows from the finding `cause`, which is there.
   void follows(std::string_view cause, std::string title);
+  /// To the finding of this id that is about this rank; false where there is none.
+  bool add_evidence(std::string_view id, std::uint32_t rank, const std::string& text);
   [[nodiscard]] std::vector<Finding> take() { return std::move(findings_); }
 
  private:
@@ -92,6 +94,8 @@ void clock_residuals(const Facts& facts, Found& found);
 void single_stops(const Facts& facts, Found& found);
 void data_starvation(const Facts& facts, Found& found);
 void stragglers(const Facts& facts, Found& found);
+void drifting_ranks(const Facts& facts, Found& found);
+void past_stragglers(const Facts& facts, Found& found);
 void slow_links(const Facts& facts, Found& found);
 
 void overlap_off(const Facts& facts, Found& found);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/digest.h"
@@ -184,6 +185,38 @@ TEST_F(KeptPart, TheSummarySaysWhatItIsOf) {
   }
   EXPECT_TRUE(nlohmann::json::parse(to_json(whole))["kept"].is_null());
   EXPECT_EQ(nlohmann::json::parse(to_json(part))["kept"]["whole_steps"], part.kept->whole_steps);
+}
+
+/// The recorder measures them with no digest at hand: they are what the partition of time says of all steps.
+TEST_F(KeptPart, OwnTimesOfAllStepsAreThoseOfThePartition) {
+  struct Sum {
+    std::uint32_t steps = 0;
+    std::int64_t own_ns = 0, waited_ns = 0;
+  };
+  std::map<std::uint32_t, Sum> expected, kept;
+  const Digest digest = digest_of(*whole_);
+  for (const StepDigest& step : digest.steps()) {
+    for (const RankStep& rank : step.ranks) {
+      Sum& sum = expected[rank.rank];
+      ++sum.steps;
+      sum.own_ns += rank.time.total_ns - rank.time.checkpoint_ns - rank.time.exposed_comm_ns;
+      sum.waited_ns += rank.time.exposed_comm_ns;
+    }
+  }
+  for (const store::OwnTimeRow& row : part_->own_times()) {
+    Sum& sum = kept[row.rank];
+    sum.steps += row.steps;
+    sum.own_ns += row.own_ns;
+    sum.waited_ns += row.waited_ns;
+  }
+  ASSERT_EQ(kept.size(), 2U);
+  for (const auto& [rank, sum] : expected) {
+    EXPECT_EQ(kept[rank].steps, sum.steps) << rank;
+    EXPECT_EQ(kept[rank].own_ns, sum.own_ns) << rank;
+    EXPECT_EQ(kept[rank].waited_ns, sum.waited_ns) << rank;
+  }
+  EXPECT_TRUE(summarize(*part_).rank_drifts);
+  EXPECT_FALSE(summarize(*whole_).rank_drifts);
 }
 
 }  // namespace

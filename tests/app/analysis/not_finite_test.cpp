@@ -4,9 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "app/analysis/summary.h"
+#include "app/store/block.h"
+#include "app/store/recorded_run.h"
 #include "instrumentation/capability.h"
 #include "tests/app/analysis/run_builder.h"
 
@@ -194,6 +199,71 @@ TEST(Findings, AHealthyRunNamesNoParameter) {
   for (std::uint32_t step = 0; step < 4; ++step) made.step(step, false);
   EXPECT_TRUE(first_not_finite(made.run.build()).empty());
   EXPECT_EQ(made.finding("overflow").title, "");
+}
+
+TEST(FirstNotFinite, TheSummaryHasHowManyAndTheFirst) {
+  NotFiniteRun made(2);
+  made.step(0, false);
+  made.step(1, true);
+  made.step(2, true);
+  made.not_finite(1, 1, 2, 0, kNan, 4, 0);
+  made.not_finite(0, 2, 1, 1, kInfinite, 7, 0);
+  made.not_finite(1, 2, 1, 1, kInfinite, 7, 0);
+  const nlohmann::json json =
+      nlohmann::json::parse(to_json(summarize(made.run.build())))["not_finite_gradients"];
+  EXPECT_EQ(json["events"], 3);
+  EXPECT_EQ(json["first"]["step"], 1);
+  EXPECT_EQ(json["first"]["rank"], 1);
+  EXPECT_EQ(json["first"]["param"], "mlp.out.bias");
+  EXPECT_NE(json["first"]["text"].get<std::string>().find("4 elements NaN"), std::string::npos);
+  NotFiniteRun none(1), unknown(1, false);
+  none.step(0, false);
+  unknown.step(0, true);
+  const auto of = [](NotFiniteRun& run) {
+    return nlohmann::json::parse(to_json(summarize(run.run.build())))["not_finite_gradients"];
+  };
+  EXPECT_EQ(of(none)["events"], 0);
+  EXPECT_TRUE(of(none)["first"].is_null());
+  EXPECT_TRUE(of(unknown).is_null()) << "missing, and not none";
+}
+
+/// Of a stretch that was deleted a rank has its first alone: of a later step it is not known which rank's was
+/// first.
+TEST(FirstNotFinite, OfDeletedStepsOnlyTheFirstOfAllIsNamed) {
+  store::Store store;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    std::uint64_t sequence = 0;
+    for (std::uint32_t step = rank; step < 2; ++step) {
+      store::Block sum;
+      sum.rank = rank;
+      sum.sequence = sequence++;
+      sum.parts = 1;
+      sum.begin_ns = step * 1000;
+      sum.end_ns = step * 1000 + 900;
+      sum.counts = {{.kind = EventKind::gradient_not_finite, .code = 0, .count = 1}};
+      ev::Event event;
+      event.kind = EventKind::gradient_not_finite;
+      event.ticks = static_cast<std::uint64_t>(sum.begin_ns + 1);
+      event.a = step;
+      event.b = 7;
+      store::RecordedRun run(store);
+      if (rank == 0 && step == 0) {
+        store::StepRow first, second;
+        first.end_ns = 900;
+        second.step = 1;
+        second.begin_ns = 1000;
+        second.end_ns = 1900;
+        run.restore_steps({first, second}, 1, 0);
+      }
+      run.append_sum(std::move(sum), 10, {&event, 1}, true);
+    }
+    store::RankRow row;
+    row.rank = rank;
+    store.set_rank(row);
+  }
+  const std::vector<FirstNotFinite> found = first_not_finite(store);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].fields.step, 0U);
 }
 
 }  // namespace

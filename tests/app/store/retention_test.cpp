@@ -237,6 +237,49 @@ TEST_F(PartOfARun, InvalidationsDoNotAddUp) {
       << "all are counted";
 }
 
+/// Skipped steps come again and again; of each stretch the first names what they came from.
+TEST_F(PartOfARun, OfEachStretchTheFirstGradientThatWasNotFiniteStays) {
+  EndlessRun run(2);
+  Store totals(Keep::totals);
+  std::uint64_t events = 0;
+  std::uint32_t step = 0;
+  {
+    RecordingWriter writer(file("part.zscope"), {.max_bytes = 1'000'000});
+    for (int turn = 0; turn < 20; ++turn) {
+      run.again([&](Chunk chunk) {
+        ev::Event event;
+        event.kind = ev::EventKind::gradient_not_finite;
+        event.stream = ev::StreamId::host;
+        event.a = ++step;
+        event.ticks = chunk.events.back().ticks;
+        for (int i = 0; i < 3; ++i) chunk.events.push_back(event);
+        events += chunk.rank == 0 ? 3 : 0;
+        writer.append(chunk);
+        totals.ingest(chunk);
+      });
+      writer.retain(totals);
+      writer.commit();
+    }
+    writer.finish(totals);
+    ASSERT_EQ(writer.error(), "");
+  }
+  {
+    Database database(file("part.zscope"), Database::Access::read);
+    Statement rows = database.prepare("SELECT rare FROM sums");
+    std::size_t sums = 0;
+    for (; rows.step(); ++sums) {
+      const std::span<const std::byte> bytes = rows.bytes(0);
+      EXPECT_EQ(Chunk::decode(bytes.data(), bytes.size()).events.size(), 1U);
+    }
+    EXPECT_GT(sums, 2U);
+  }
+  const Store part = open("part.zscope");
+  EXPECT_EQ(part.instant_count(0, ev::EventKind::gradient_not_finite), events) << "all are counted";
+  const auto first = part.first_instant(0, ev::EventKind::gradient_not_finite);
+  ASSERT_TRUE(first);
+  EXPECT_LE(first->a, 2U) << "the first of the run";
+}
+
 TEST_F(PartOfARun, OneThatKeepsEverythingIsAsBefore) {
   record_with({});
   RecordingInfo info;

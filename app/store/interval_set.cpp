@@ -1,9 +1,9 @@
-#include "app/analysis/intervals.h"
+#include "app/store/interval_set.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace shardscope::analysis {
+namespace shardscope::store {
 
 IntervalSet::IntervalSet(std::vector<Interval> intervals) : intervals_(std::move(intervals)) {
   std::erase_if(intervals_, [](const Interval& i) { return i.end <= i.begin; });
@@ -57,4 +57,4 @@ IntervalSet IntervalSet::clip(std::int64_t begin, std::int64_t end) const {
   return result;
 }
 
-}  // namespace shardscope::analysis
+}  // namespace shardscope::store

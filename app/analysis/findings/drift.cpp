@@ -1,0 +1,93 @@
+// Ranks that became slow within a run of hours: what a recording with limits keeps of the whole run.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "app/analysis/findings/findings.h"
+#include "app/analysis/quantity_text.h"
+#include "app/analysis/rank_drift.h"
+#include "app/store/rank_end.h"
+#include "app/store/silences.h"
+
+namespace shardscope::analysis::findings {
+namespace {
+
+using ev::Severity;
+
+/// Whether the rank failed, or its process was another one, after it had become slow; empty: neither.
+std::string what_followed(const store::Store& store, const RankDrift& drift) {
+  std::string out;
+  for (const store::Message& message : store.messages()) {
+    if (message.rank != drift.rank || message.at_ns < drift.since_low_ns) continue;
+    // The last one: a rank may have been silent often.
+    if (store::says_sends_again(message))
+      out = fmt::format(" At {}: {}.", time_text(message.at_ns), message.text);
+  }
+  for (const store::RankRow& row : store.ranks()) {
+    if (row.rank != drift.rank) continue;
+    const store::RankEnd end = store::rank_end(store, row);
+    if (store::is_failure(end.how))
+      out += fmt::format(" At {} {}.", time_text(end.at_ns), store::text_of(end));
+  }
+  return out;
+}
+
+std::string title_of(const RankDrift& drift) {
+  if (drift.over)
+    return fmt::format("Rank {} was a straggler, up to {:.0f} %, and is none any more", drift.rank,
+                       drift.last_pct);
+  switch (drift.shape) {
+    case DriftShape::grows:
+      return fmt::format("Rank {} becomes slower: {:.0f} % by now", drift.rank, drift.last_pct);
+    case DriftShape::at_once:
+      return fmt::format("Rank {} became a straggler at once", drift.rank);
+    case DriftShape::always:
+      break;
+  }
+  return fmt::format("Rank {} is a straggler in all hours that are kept", drift.rank);
+}
+
+std::string next_step_of(const RankDrift& drift) {
+  if (drift.over) return "Look at what was changed when it ended; nothing is to be done now.";
+  if (drift.shape == DriftShape::grows)
+    return "Look for what builds up on its host: temperature and clocks of its device, memory that is never "
+           "freed, a disk or log that fills. A restart of the rank shows whether it is the process.";
+  return "Look at what began on its host then: another process, a lower clock, a device or link that was "
+         "replaced by a slower mode. Exchange the host if it stays.";
+}
+
+void report(const Facts& facts, const RankDrift& drift, Found& found) {
+  const std::string text = text_of(drift) + what_followed(facts.store, drift);
+  if (!drift.over && found.add_evidence("straggler", drift.rank, " " + text)) return;
+  const double excess_ms = drift.own_ms - drift.others_ms;
+  Finding finding;
+  finding.id = "straggler";
+  finding.title = title_of(drift);
+  finding.evidence = text;
+  finding.next_step = next_step_of(drift);
+  finding.rank = drift.rank;
+  if (!drift.over) return found.add_by_cost(facts, excess_ms, std::move(finding));
+  if (facts.share(excess_ms) < kNote) return;
+  finding.severity = Severity::info;
+  finding.at_ns = drift.since_ns;
+  finding.until_ns = drift.until_ns;
+  found.add(std::move(finding));
+}
+
+enum class Lasts : std::uint8_t { still, no_more };
+
+void report_those(Lasts lasts, const Facts& facts, Found& found) {
+  if (!facts.summary.rank_drifts) return;
+  for (const RankDrift& drift : *facts.summary.rank_drifts)
+    if (drift.over == (lasts == Lasts::no_more)) report(facts, drift, found);
+}
+
+}  // namespace
+
+void drifting_ranks(const Facts& facts, Found& found) { report_those(Lasts::still, facts, found); }
+/// Behind all rules: what is over explains nothing of the steps that are here.
+void past_stragglers(const Facts& facts, Found& found) { report_those(Lasts::no_more, facts, found); }
+
+}  // namespace shardscope::analysis::findings

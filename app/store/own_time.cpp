@@ -1,0 +1,151 @@
+#include "app/store/own_time.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "app/store/framework.h"
+#include "app/store/lane.h"
+#include "instrumentation/capability.h"
+#include "instrumentation/event_fields.h"
+
+namespace shardscope::store {
+namespace {
+
+using ev::EventKind;
+using ev::StreamId;
+
+bool is_checkpoint(const Span& span) {
+  if (span.kind != EventKind::phase_begin) return false;
+  const ev::Phase phase = ev::as<EventKind::phase_begin>(span).phase;
+  return phase == ev::Phase::checkpoint_save || phase == ev::Phase::checkpoint_load;
+}
+
+bool detail_changed(const RankState& state) {
+  const std::vector<InstantCount> counts = state.instant_counts();
+  return std::ranges::any_of(
+      counts, [](const InstantCount& count) { return count.kind == EventKind::detail_changed; });
+}
+
+/// Calls visit(stream, span) for the spans that have ended.
+template <typename Visitor>
+void for_each_ended(const RankState& state, Visitor visit) {
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s) {
+    const Lane& lane = state.lanes()[s];
+    for (std::uint8_t d = 0; d < lane.depth_count(); ++d) {
+      const std::span<const Span> spans = lane.spans(d);
+      for (const Span& span : spans.first(spans.size() - (d < lane.open_count() ? 1 : 0)))
+        visit(static_cast<StreamId>(s), span);
+    }
+  }
+}
+
+}  // namespace
+
+OwnTimeSource OwnTimeSource::of(const ev::RunTables& tables) {
+  return {.of_host = has_times_of_host(tables),
+          .collectives = !ev::why_not_recorded(tables, ev::Capability::collectives)};
+}
+
+void OwnTimeOfRank::take_span(StreamId stream, const Span& span) {
+  const auto add = [&](Part part) { fresh_[part].push_back({span.begin_ns, span.end_ns}); };
+  switch (span.kind) {
+    case EventKind::step_begin:
+      held_.push_back({ev::as<EventKind::step_begin>(span).step, {span.begin_ns, span.end_ns}});
+      return;
+    case EventKind::paused_begin:
+      return add(elsewhere);
+    case EventKind::phase_begin:
+      if (is_checkpoint(span)) add(elsewhere);
+      return;
+    case EventKind::collective_begin:
+      return add(comm);
+    case EventKind::kernel_begin:
+      return add(kernels);
+    case EventKind::module_begin:
+    case EventKind::optimizer_begin:
+      return add(stream == StreamId::worker ? worker : work);
+    case EventKind::gpu_begin:
+      if (stream == StreamId::gpu_compute) add(gpu_compute);
+      if (stream == StreamId::gpu_gather || stream == StreamId::gpu_reduce) add(gpu_comm);
+      return;
+    case EventKind::gpu_records_begin:
+      return add(records);
+    default:
+      if (stream == StreamId::compute && is_wait(span.kind)) add(waits);
+  }
+}
+
+void OwnTimeOfRank::forget_before(std::int64_t ns) {
+  for (IntervalSet& part : parts_) part = part.clip(ns, INT64_MAX);
+}
+
+std::optional<OwnTime> OwnTimeOfRank::measure(const Held& held, const OwnTimeSource& source) const {
+  if (held.at.begin < lacking_until_ns_ || !source.collectives) return std::nullopt;
+  const auto in_step = [&](Part part) { return parts_[part].clip(held.at.begin, held.at.end); };
+  IntervalSet compute, communication;
+  if (source.of_host) {
+    if (in_step(records).length() != held.at.end - held.at.begin) return std::nullopt;
+    compute = in_step(gpu_compute);
+    communication = in_step(gpu_comm);
+  } else {
+    compute = in_step(kernels);
+    if (compute.length() == 0) compute = in_step(work).subtract(in_step(waits));
+    compute = compute.unite(in_step(worker));
+    communication = in_step(comm);
+  }
+  const IntervalSet apart = in_step(elsewhere);
+  // At a detail without modules nothing is known of what the rank did.
+  if (compute.subtract(apart).length() == 0) return std::nullopt;
+  const std::int64_t waited = communication.subtract(compute).subtract(apart).length();
+  const std::int64_t step = IntervalSet({held.at}).subtract(apart).length();
+  return OwnTime{.step = held.step, .own_ns = step - waited, .waited_ns = waited};
+}
+
+std::vector<OwnTime> OwnTimeOfRank::measure_first(std::size_t count, const OwnTimeSource& source) {
+  std::vector<OwnTime> out;
+  for (const Held& held : std::span(held_).first(count)) {
+    if (const auto known = measure(held, source)) out.push_back(*known);
+  }
+  if (count > 0) forget_before(held_[count - 1].at.end);
+  held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(count));
+  return out;
+}
+
+std::vector<OwnTime> OwnTimeOfRank::take(const RankState& state, const OwnTimeSource& source, bool gap) {
+  const std::size_t before = held_.size();
+  std::int64_t last_ns = INT64_MIN;
+  for (const Lane& lane : state.lanes()) last_ns = std::max(last_ns, lane.last_ns());
+  for_each_ended(state, [&](StreamId stream, const Span& span) { take_span(stream, span); });
+  // Before which of its events others are missing is not looked at: no step of the stretch is known.
+  if (gap || detail_changed(state)) lacking_until_ns_ = std::max(lacking_until_ns_, last_ns);
+  std::size_t pending = 0;
+  for (std::size_t part = 0; part < kParts; ++part) {
+    if (!fresh_[part].empty()) {
+      parts_[part] = parts_[part].unite(IntervalSet(std::move(fresh_[part])));
+      fresh_[part].clear();
+    }
+    pending += parts_[part].intervals().size();
+  }
+  std::size_t ready = before;
+  if (source.of_host) {
+    ready = held_.size() > kMostHeld ? held_.size() - kMostHeld : 0;
+    while (ready < held_.size() && held_[ready].at.end <= lacking_until_ns_) ++ready;
+    const std::vector<Interval>& known = parts_[records].intervals();
+    if (!known.empty())
+      while (ready < held_.size() && held_[ready].at.end <= known.back().end) ++ready;
+  }
+  std::vector<OwnTime> out = measure_first(ready, source);
+  if (pending > kMostPending) {
+    // A step without an end, or one of very many spans: it is not known, and not kept.
+    forget_before(last_ns);
+    lacking_until_ns_ = std::max(lacking_until_ns_, last_ns);
+  }
+  return out;
+}
+
+std::vector<OwnTime> OwnTimeOfRank::rest(const OwnTimeSource& source) {
+  return measure_first(held_.size(), source);
+}
+
+}  // namespace shardscope::store
