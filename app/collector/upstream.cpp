@@ -30,7 +30,8 @@ void Upstream::connect() {
   const std::optional<instrumentation::KeyFile>& key = credentials_.key();
   const instrumentation::Endpoints endpoints = instrumentation::endpoints_of(options_.endpoint);
   link_.reset();
-  greetings_.begin_anew();
+  control_link_.reset();
+  greetings_.connection_ended();
   push_ = make_socket(context_, instrumentation::Role::rank_publish, key);
   push_.set(zmq::sockopt::sndhwm, kPacksUnderWay);
   link_.emplace(context_, push_);
@@ -38,6 +39,7 @@ void Upstream::connect() {
   control_ = make_socket(context_, instrumentation::Role::rank_control, key);
   rewind();
   control_.set(zmq::sockopt::sndhwm, 4096);
+  control_link_.emplace(context_, control_);
   if (credentials_.known()) control_.connect(endpoints.control);
 }
 
@@ -339,12 +341,26 @@ void Upstream::send_hello() {
   }
 }
 
+/// The collector above sends what is for this node to where it greeted from last: to a connection that is
+/// gone until it greets over the next one, and with the first message to that it gives up all ranks of the
+/// node.
+void Upstream::look_at_connections() {
+  if (link_->update()) rewind();
+  const bool was_up = control_link_->up();
+  if (!control_link_->update() && control_link_->up() == was_up) return;
+  if (control_link_->up()) {
+    greetings_.begin_anew();
+  } else {
+    greetings_.connection_ended();
+  }
+}
+
 void Upstream::pump(double now_s, double every_s) {
   // First: a collector that has confirmed everything and ended takes its key with it.
   receive(now_s);
   if (credentials_.changed(monotonic_now_ns())) connect();
+  look_at_connections();
   if ((greetings_.any_rank() || !streams_.empty()) && greetings_.node_due(now_s)) send_hello();
-  if (link_->update()) rewind();
   if (!link_->up()) return;
   next_pack_s_ = std::min(next_pack_s_, now_s + every_s);  // it may have been longer before
   if (!hurry_ && !blocked_ && now_s < next_pack_s_) return;

@@ -138,15 +138,16 @@ class Upstream {
   void send_hello();
   void on_ping(const wire::Message& message, const wire::Ping& ping, double now_s);
   void connect();
+  void look_at_connections();
 
   UpstreamOptions options_;
   zmq::context_t& context_;
   instrumentation::Credentials credentials_;
   zmq::socket_t push_, control_;
-  std::optional<instrumentation::LinkState> link_;  ///< of push_
-  bool blocked_ = false;                            ///< push_ took nothing more
-  FramePack pack_;                                  ///< goes on being filled
-  std::optional<zmq::message_t> unsent_pack_;       ///< that push_ did not take
+  std::optional<instrumentation::LinkState> link_, control_link_;  ///< of push_ and of control_
+  bool blocked_ = false;                                           ///< push_ took nothing more
+  FramePack pack_;                                                 ///< goes on being filled
+  std::optional<zmq::message_t> unsent_pack_;                      ///< that push_ did not take
   double next_pack_s_ = 0;
   bool hurry_ = false;             ///< something waits that is not to wait for next_pack_s_
   std::size_t waiting_bytes_ = 0;  ///< events published since the last pack
