@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "app/collector/batch_joining.h"
@@ -369,15 +370,18 @@ void Upstream::pump(double now_s, double every_s) {
   next_pack_s_ = now_s + every_s;
   try {
     if (!send_pack()) return;
-    // None waits for another's clock. A rank's processes are sent in the order in which they came: the
+    // No rank waits for another's clock. A rank's processes are sent in the order in which they came: the
     // collector above would take an earlier one for stale after a later one.
+    std::set<std::uint32_t> held;  // ranks of which an earlier process has more to send
     for (auto at = replaced_.begin(); at != replaced_.end();) {
-      if (!send(**at, now_s)) return;
-      if (!((*at)->queue.empty() && (*at)->window.empty())) {
+      Stream& earlier = **at;
+      if (!held.contains(earlier.header.rank) && !send(earlier, now_s)) return;
+      if (!all_sent(earlier)) held.insert(earlier.header.rank);
+      if (!(earlier.queue.empty() && earlier.window.empty())) {
         ++at;
         continue;
       }
-      shed_before_ += (*at)->queue.shed();
+      shed_before_ += earlier.queue.shed();
       at = replaced_.erase(at);
     }
     // In turn, beginning where the connection was full the last time.
@@ -385,6 +389,7 @@ void Upstream::pump(double now_s, double every_s) {
     for (std::size_t i = 0; i < streams_.size(); ++i, ++at) {
       if (at == streams_.end()) at = streams_.begin();
       turn_ = at->first;
+      if (held.contains(at->first)) continue;
       if (!send(*at->second, now_s)) return;
     }
     send_pack();
@@ -462,10 +467,9 @@ void Upstream::add_to(std::vector<zmq::pollitem_t>& items) {
 }
 
 bool Upstream::sent() const {
-  const auto all = [](const Stream& s) { return s.queue.empty() && s.window.all_sent(); };
   return pack_.empty() && !unsent_pack_ &&
-         std::all_of(replaced_.begin(), replaced_.end(), [&](const auto& e) { return all(*e); }) &&
-         std::all_of(streams_.begin(), streams_.end(), [&](const auto& e) { return all(*e.second); });
+         std::all_of(replaced_.begin(), replaced_.end(), [](const auto& e) { return all_sent(*e); }) &&
+         std::all_of(streams_.begin(), streams_.end(), [](const auto& e) { return all_sent(*e.second); });
 }
 
 bool Upstream::drained() const {

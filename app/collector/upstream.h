@@ -125,9 +125,12 @@ class Upstream {
   void share_bytes();  ///< each queue gets its part of the bound
   void note_full(Stream& stream) noexcept;
   [[nodiscard]] std::size_t bytes_of_each() const noexcept;  ///< its part
-  bool send(Stream& stream, double now_s);                   ///< false: the connection takes nothing more
-  bool send_pack();                                          ///< the same
-  void rewind();  ///< everything that is not confirmed is sent again
+  [[nodiscard]] static bool all_sent(const Stream& stream) noexcept {
+    return stream.queue.empty() && stream.window.all_sent();
+  }
+  bool send(Stream& stream, double now_s);  ///< false: the connection takes nothing more
+  bool send_pack();                         ///< the same
+  void rewind();                            ///< everything that is not confirmed is sent again
   void encode_next(Stream& stream);
   /// What the stream's rank published next, and what waits behind it as far as one batch may have it.
   [[nodiscard]] wire::Body take_next(Stream& stream);

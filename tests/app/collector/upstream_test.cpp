@@ -116,8 +116,23 @@ class Hop {
     return out;
   }
 
+  /// The processes of the next `count` messages, which are of rank 0, each confirmed as it comes.
+  std::vector<std::uint64_t> confirmed(std::size_t count) {
+    std::vector<std::uint64_t> processes;
+    above_.set(zmq::sockopt::rcvtimeo, 0);
+    EXPECT_TRUE(eventually([&] {
+      upstream_.pump(kBegin_s);
+      for (std::optional<wire::Message> message = next(); message; message = next()) {
+        processes.push_back(message->header.incarnation);
+        answer(wire::Received{message->header.incarnation, message->header.sequence + 1, {}});
+      }
+      return processes.size() == count;
+    }));
+    return processes;
+  }
+
   /// The collector above answers the node's hello.
-  void answer(wire::Ping ping) {
+  void answer(wire::Body answered) {
     zmq::message_t route, hello;
     if (!route_) {
       control_.set(zmq::sockopt::rcvtimeo, 10'000);
@@ -127,7 +142,7 @@ class Hop {
     }
     wire::Message message;
     message.header.run_id = "collector-test";
-    message.body = ping;
+    message.body = std::move(answered);
     const wire::Frame frame = wire::encode(message);
     control_.send(zmq::const_buffer(route_->data(), route_->size()), zmq::send_flags::sndmore);
     control_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none);
@@ -243,6 +258,27 @@ TEST(Upstream, AReplacedProcessDoesNotComeAfterItsHeirBecauseAnotherRankWaits) {
   hop.upstream().pump(kBegin_s + RankSession::kClockWait_s);
   EXPECT_TRUE(hop.upstream().sent());
   EXPECT_EQ(hop.arrived(4), (std::vector<std::uint64_t>{21, 22, 11, 12}));
+}
+
+/// The earlier one has more than may be under way without a receipt.
+TEST(Upstream, AProcessIsNotSentBeforeTheRestOfTheOneThatItReplaced) {
+  constexpr std::uint64_t kBatches = 8;
+  Hop hop("rest");
+  RankSession rank(0);
+  hop.another_process(rank, 11);
+  rank.clock.same_clock();
+  hop.first_message(rank, 11, kBegin_s);
+  for (std::uint64_t i = 1; i <= kBatches; ++i) hop.publish(rank, 11, i, 1'000, 0, 200);
+  for (const std::uint64_t process : {12U, 13U}) {
+    hop.another_process(rank, process);
+    rank.clock.same_clock();
+    hop.first_message(rank, process, kBegin_s);
+  }
+  hop.upstream().pump(kBegin_s);
+  ASSERT_FALSE(hop.upstream().sent()) << "a window takes less";
+  std::vector<std::uint64_t> processes(kBatches + 1, 11);
+  processes.insert(processes.end(), {12, 13});
+  EXPECT_EQ(hop.confirmed(kBatches + 3), processes);
 }
 
 /// A clock that is `offset` behind ours, to the nanosecond.
@@ -370,7 +406,7 @@ TEST(Upstream, EventsWaitAsLongAsTheCollectorAboveLetsThemAndNotWhenAViewerComes
   begin_on_our_clock(hop, rank);
   double now_s = kBegin_s + 2;
   const auto pump = [&] { hop.upstream().pump(now_s, hop.upstream().pack_s()); };
-  hop.answer({1, 0, 250, 4000});
+  hop.answer(wire::Ping{1, 0, 250, 4000});
   ASSERT_TRUE(eventually([&] {
     pump();
     return hop.upstream().pack_s() == 4;
@@ -382,7 +418,7 @@ TEST(Upstream, EventsWaitAsLongAsTheCollectorAboveLetsThemAndNotWhenAViewerComes
   now_s += 3.5;
   pump();
   EXPECT_FALSE(hop.upstream().sent());
-  hop.answer({2, 0, 0, 0});
+  hop.answer(wire::Ping{2, 0, 0, 0});
   ASSERT_TRUE(eventually([&] {
     pump();
     return hop.upstream().sent();
