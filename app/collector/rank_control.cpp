@@ -142,10 +142,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     if (!rank.is_current(from.incarnation)) rank.row.finished = false;
   }
   if (rank.same_clock) rank.clock.same_clock();
-  if (rank.route != route) {
-    rank.route = route;
-    rank.next_ping_s = 0;
-  }
+  if (rank.route != route) rank.another_route(route);
   rank.row.pid = hello.pid;
   rank.row.host = hello.host;
   rank.pid_seen = rank.node_clock == nullptr && (hello.host == host || hello.host.empty()) && hello.pid > 0 &&
