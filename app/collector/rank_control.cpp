@@ -188,10 +188,8 @@ void Collector::State::connection_closed(RankSession& rank) {
 }
 
 void Collector::State::confirm_finish(RankSession& rank) {
-  wire::RankCommand command;
-  command.kind = wire::RankCommand::Kind::finish_received;
-  send_to_rank(rank, command);
-  down.await_answer(rank);
+  down.confirm_end(rank,
+                   [this](RankSession& to, wire::Body body) { return send_to_rank(to, std::move(body)); });
 }
 
 void Collector::State::confirm(RankSession& rank) {
@@ -228,6 +226,7 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   rank.row_sent_s = -1e300;
   rank.route.clear();
   rank.answer.connection_ended();
+  rank.end_owed = false;
   ranks.note_change(rank, now_s());
   if (rank.row.finished) return;
   record.flush_all(rank);

@@ -204,6 +204,7 @@ class RankSession {
   std::optional<double> silence_recorded_s;
   bool has_tables = false;
   std::int64_t clock_error_ns = 0;  ///< of the rank's own conversion from ticks
+  bool end_owed = false;            ///< its connection did not take what confirms its end
   bool receipt_owed = false;        ///< its node is sent one with the next (LinksDown)
   std::uint64_t revision = 0;       ///< of `row`, for viewers
   double row_sent_s = -1e300;
