@@ -30,18 +30,21 @@ Upstream::Upstream(zmq::context_t& context, UpstreamOptions options)
 void Upstream::connect() {
   const std::optional<instrumentation::KeyFile>& key = credentials_.key();
   const instrumentation::Endpoints endpoints = instrumentation::endpoints_of(options_.endpoint);
+  zmq::socket_t push = make_socket(context_, instrumentation::Role::rank_publish, key);
+  push.set(zmq::sockopt::sndhwm, kPacksUnderWay);
+  zmq::socket_t control = make_socket(context_, instrumentation::Role::rank_control, key);
+  control.set(zmq::sockopt::sndhwm, 4096);
   link_.reset();
   control_link_.reset();
   greetings_.connection_ended();
-  push_ = make_socket(context_, instrumentation::Role::rank_publish, key);
-  push_.set(zmq::sockopt::sndhwm, kPacksUnderWay);
-  link_.emplace(context_, push_);
-  if (credentials_.known()) push_.connect(endpoints.publish);
-  control_ = make_socket(context_, instrumentation::Role::rank_control, key);
+  push_ = std::move(push);
+  control_ = std::move(control);
   rewind();
-  control_.set(zmq::sockopt::sndhwm, 4096);
+  link_.emplace(context_, push_);
   control_link_.emplace(context_, control_);
-  if (credentials_.known()) control_.connect(endpoints.control);
+  if (!credentials_.known()) return;
+  push_.connect(endpoints.publish);
+  control_.connect(endpoints.control);
 }
 
 Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& from) {
@@ -359,7 +362,15 @@ void Upstream::look_at_connections() {
 void Upstream::pump(double now_s, double every_s) {
   // First: a collector that has confirmed everything and ended takes its key with it.
   receive(now_s);
-  if (credentials_.changed(monotonic_now_ns())) connect();
+  other_key_ |= credentials_.changed(monotonic_now_ns());
+  if (other_key_) {
+    try {
+      connect();
+      other_key_ = false;
+    } catch (const zmq::error_t&) {  // no room for further sockets: again at the next call
+    }
+  }
+  if (!link_ || !control_link_) return;
   look_at_connections();
   if ((greetings_.any_rank() || !streams_.empty()) && greetings_.node_due(now_s)) send_hello();
   if (!link_->up()) return;
@@ -463,7 +474,7 @@ double Upstream::rest_s(double now_s) const noexcept {
 
 void Upstream::add_to(std::vector<zmq::pollitem_t>& items) {
   items.push_back({control_.handle(), 0, ZMQ_POLLIN, 0});
-  if (blocked_ && link_->up()) items.push_back({push_.handle(), 0, ZMQ_POLLOUT, 0});
+  if (blocked_ && connected()) items.push_back({push_.handle(), 0, ZMQ_POLLOUT, 0});
 }
 
 bool Upstream::sent() const {

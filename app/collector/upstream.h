@@ -148,6 +148,7 @@ class Upstream {
   instrumentation::Credentials credentials_;
   zmq::socket_t push_, control_;
   std::optional<instrumentation::LinkState> link_, control_link_;  ///< of push_ and of control_
+  bool other_key_ = false;                                         ///< than that of the sockets
   bool blocked_ = false;                                           ///< push_ took nothing more
   FramePack pack_;                                                 ///< goes on being filled
   std::optional<zmq::message_t> unsent_pack_;                      ///< that push_ did not take

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -32,6 +33,7 @@ constexpr double kAlmost_s = RankSession::kClockWait_s - 0.001;
 /// An Upstream and the door of a collector above that it knocks at.
 class Hop {
  public:
+  static constexpr int kMostSockets = 32;
   explicit Hop(const std::string& name, std::size_t bytes = 1U << 20)
       : endpoint_("ipc://" + testing::TempDir() + "upstream_" + name + std::to_string(getpid())),
         control_(make_socket(context_, Role::collector_control)),
@@ -70,6 +72,22 @@ class Hop {
       upstream_.pump(kBegin_s);
       return !upstream_.connected();
     }));
+  }
+
+  /// The collector above goes while this process has no room for further sockets.
+  void cut_without_room() {
+    std::vector<zmq::socket_t> others;
+    above_.close();
+    const auto end = Clock::now() + 1s;
+    while (Clock::now() < end) {
+      try {
+        for (;;) others.emplace_back(context_, zmq::socket_type::pair);
+      } catch (const zmq::error_t&) {
+      }
+      upstream_.pump(kBegin_s);
+      EXPECT_FALSE(upstream_.connected() && Clock::now() > end - 500ms);
+      std::this_thread::sleep_for(1ms);
+    }
   }
 
   /// The first message of a process of a rank.
@@ -211,7 +229,7 @@ class Hop {
 
   std::deque<wire::Message> frames_;  ///< arrived, and not asked for yet
   std::size_t packs_ = 0;
-  zmq::context_t context_;
+  zmq::context_t context_{1, kMostSockets};
   std::string endpoint_;
   RankSession first_{kWorld - 1};
   zmq::socket_t above_, control_;
@@ -438,6 +456,24 @@ TEST(Upstream, WithoutAConnectionNothingIsDueByTime) {
   EXPECT_EQ(hop.upstream().rest_s(kBegin_s + 2), kNever_s) << "else its thread takes a core";
   hop.open();
   EXPECT_EQ(hop.numbers(3)[11], (std::vector<std::uint64_t>{0, 1}));
+}
+
+TEST(Upstream, WithoutRoomForFurtherSocketsItConnectsLater) {
+  Hop hop("room");
+  RankSession rank(0);
+  hop.another_process(rank, 11);
+  rank.clock.same_clock();
+  hop.cut_without_room();
+  hop.first_message(rank, 11, kBegin_s);
+  ASSERT_TRUE(eventually([&] {
+    try {
+      hop.open();
+      return true;
+    } catch (const zmq::error_t&) {  // libzmq frees sockets some time after they have been closed
+      return false;
+    }
+  }));
+  EXPECT_EQ(hop.numbers(2)[11], (std::vector<std::uint64_t>{0}));
 }
 
 /// What waits for room when the connection is cut is sent over the next one with what lay in it: all of it,
