@@ -72,12 +72,14 @@ Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& 
 void Upstream::abandon_oldest() {
   const std::unique_ptr<Stream> oldest = std::move(replaced_.front());
   replaced_.pop_front();
-  shed_before_ += oldest->queue.shed() + oldest->queue.events();
+  // What is under way may arrive as well; without a receipt that is not known, and it is sent no more.
+  const std::uint64_t under_way = oldest->window.events();
+  shed_before_ += oldest->queue.shed() + oldest->queue.events() + under_way;
   Stream& stream = *streams_[oldest->header.rank];
-  while (!oldest->queue.empty()) {
-    const wire::Body body = oldest->queue.pop();
+  stream.abandoned_under_way += under_way + oldest->abandoned_under_way;
+  const auto count = [&](const wire::Body& body) {
     const auto* batch = std::get_if<wire::Batch>(&body);
-    if (batch == nullptr) continue;
+    if (batch == nullptr) return;
     stream.abandoned += batch->events.size() + batch->dropped_here;
     stream.abandoned_begin_ns = std::min(stream.abandoned_begin_ns, batch->begin_ns);
     stream.abandoned_end_ns = std::max(stream.abandoned_end_ns, batch->end_ns);
@@ -87,16 +89,24 @@ void Upstream::abandon_oldest() {
       stream.abandoned_begin_ns = std::min(stream.abandoned_begin_ns, at_ns);
       stream.abandoned_end_ns = std::max(stream.abandoned_end_ns, at_ns + 1);
     }
+  };
+  oldest->window.rewind();
+  for (auto frame = oldest->window.next(); frame; frame = oldest->window.next()) {
+    const wire::Decoded decoded = wire::decode(frame->data(), frame->size(), wire::From::rank_publish);
+    if (decoded.message) count(decoded.message->body);
+    oldest->window.sent();
   }
+  while (!oldest->queue.empty()) count(oldest->queue.pop());
   note_full(*oldest);
-  stream.abandoned += oldest->dropped_total - oldest->dropped_sent + oldest->abandoned;
-  stream.lost_total += oldest->lost_total - oldest->lost_sent;
+  stream.abandoned += oldest->dropped_total - oldest->confirmed.dropped + oldest->abandoned;
+  stream.lost_total += oldest->lost_total - oldest->confirmed.lost;
   if (stream.next != 0) send_abandoned(stream);  // else with its first message, which are its tables
 }
 
 void Upstream::send_abandoned(Stream& s) {
   if (s.abandoned == 0) return;
   const std::uint64_t events = std::exchange(s.abandoned, 0);
+  const std::uint64_t under_way = std::exchange(s.abandoned_under_way, 0);
   wire::Batch batch;
   batch.dropped_here = events;
   batch.begin_ns = std::exchange(s.abandoned_begin_ns, INT64_MAX);
@@ -105,12 +115,15 @@ void Upstream::send_abandoned(Stream& s) {
   batch.clock_error_ns = s.clock_error_ns;
   batch.relay = {s.source, s.reported, std::max(s.reported, s.next - 1), s.dropped_total, s.lost_total, 0, 0};
   s.queue.push(std::move(batch));
-  s.queue.push(
-      wire::Body(wire::Text{options_.clock.at(monotonic_now_ns()), instrumentation::Severity::warning,
-                            "rank " + std::to_string(s.header.rank) + ": " + std::to_string(events) +
-                                " events of an earlier process of it were discarded by its node's collector: "
-                                "the rank was restarted "
-                                "more often than the collector above received anything"}));
+  s.queue.push(wire::Body(
+      wire::Text{options_.clock.at(monotonic_now_ns()), instrumentation::Severity::warning,
+                 "rank " + std::to_string(s.header.rank) + ": " + std::to_string(events) +
+                     " events of an earlier process of it were discarded by its node's collector" +
+                     (under_way == 0 ? ""
+                                     : ", " + std::to_string(under_way) +
+                                           " of them sent without a receipt: these may have arrived") +
+                     "; the rank was restarted "
+                     "more often than the collector above received anything"}));
   note_full(s);
 }
 
@@ -256,8 +269,10 @@ void Upstream::encode_next(Stream& s) {
           batch->events.empty() ? batch->end_ns : static_cast<std::int64_t>(batch->events.back().ticks);
       batch->relay->offset_ns = s.clock().offset_ns(at);
       batch->relay->residual_ns = s.clock().residual_ns(at);
-      s.dropped_sent = batch->relay->source_dropped_total;
-      s.lost_sent = batch->relay->lost_total;
+      const Stream::Totals& before = s.totals_sent.empty() ? s.confirmed : s.totals_sent.back();
+      const wire::Relay& relay = *batch->relay;
+      if (before.dropped != relay.source_dropped_total || before.lost != relay.lost_total)
+        s.totals_sent.push_back({message.header.sequence, relay.source_dropped_total, relay.lost_total});
     }
   }
   zmq::message_t encoded = to_message(wire::encode(message));
@@ -302,18 +317,24 @@ void Upstream::rewind() {
   hurry_ = true;
 }
 
+void Upstream::Stream::confirm(std::uint64_t next_message) {
+  window.confirm(next_message);
+  for (; !totals_sent.empty() && totals_sent.front().sequence < next_message; totals_sent.pop_front())
+    confirmed = totals_sent.front();
+}
+
 void Upstream::confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t next) {
   const auto known = streams_.find(rank);
   if (known != streams_.end() && known->second->header.incarnation == source) {
-    known->second->window.confirm(next);
+    known->second->confirm(next);
   }
   // Whoever has received a process's messages takes none of those before it any more.
   bool later = known != streams_.end() && known->second->header.incarnation == source;
   for (auto stream = replaced_.rbegin(); stream != replaced_.rend(); ++stream) {
     if ((*stream)->header.rank != rank) continue;
-    if (later) (*stream)->window.clear();
+    if (later) (*stream)->confirm(UINT64_MAX);
     if ((*stream)->header.incarnation != source) continue;
-    (*stream)->window.confirm(next);
+    (*stream)->confirm(next);
     later = true;
   }
 }

@@ -110,10 +110,17 @@ class Upstream {
     std::vector<wire::Name> names;
     std::optional<wire::Finish> finish;
     bool acknowledged = false, full = false;
-    std::uint64_t dropped_sent = 0, lost_sent = 0;  ///< of the totals, what has been sent
-    std::int64_t clock_error_ns = 0;                ///< of the last batch
+    /// The totals as of one message of the node's.
+    struct Totals {
+      std::uint64_t sequence = 0, dropped = 0, lost = 0;
+    };
+    Totals confirmed;                 ///< the last that has been
+    std::deque<Totals> totals_sent;   ///< where they changed, in messages that have not been
+    std::int64_t clock_error_ns = 0;  ///< of the last batch
+    /// Everything before message `next_message` has been received above.
+    void confirm(std::uint64_t next_message);
     /// Events of earlier processes that were discarded and are not yet reported upstream; their time range.
-    std::uint64_t abandoned = 0;
+    std::uint64_t abandoned = 0, abandoned_under_way = 0;  ///< the latter: part of it, sent without a receipt
     std::int64_t abandoned_begin_ns = INT64_MAX, abandoned_end_ns = INT64_MIN;
     /// What it publishes later has come to no other collector. On this node's clock.
     std::int64_t began_ns = 0;

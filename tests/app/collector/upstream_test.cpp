@@ -109,7 +109,7 @@ class Hop {
 
   /// Events at `at_ns` of its clock, after `missing` messages that did not arrive.
   void publish(RankSession& rank, std::uint64_t process, std::uint64_t sequence, std::int64_t at_ns,
-               std::uint64_t missing = 0, std::size_t events = 1) {
+               std::uint64_t missing = 0, std::size_t events = 1, std::uint64_t dropped_total = 0) {
     wire::Message message;
     message.header.rank = rank.row.rank;
     message.header.incarnation = process;
@@ -118,6 +118,7 @@ class Hop {
     wire::Batch batch;
     batch.events.assign(events, event_of(EventKind::tokens, at_ns));
     batch.begin_ns = batch.end_ns = at_ns;
+    batch.dropped_total = dropped_total;
     message.body = batch;
     upstream_.published(rank, message, missing);
   }
@@ -130,6 +131,20 @@ class Hop {
       if (!message) break;
       const auto* batch = std::get_if<wire::Batch>(&message->body);
       out.push_back(batch != nullptr ? batch->relay : std::nullopt);
+    }
+    return out;
+  }
+
+  /// next() waits for a message, which a test that fails does not wait for without end.
+  void wait_for_messages() { above_.set(zmq::sockopt::rcvtimeo, 10'000); }
+
+  /// The next `count` messages that arrive above.
+  std::vector<wire::Body> bodies(std::size_t count) {
+    std::vector<wire::Body> out;
+    while (out.size() < count) {
+      std::optional<wire::Message> message = next();
+      if (!message) break;
+      out.push_back(std::move(message->body));
     }
     return out;
   }
@@ -297,6 +312,47 @@ TEST(Upstream, AProcessIsNotSentBeforeTheRestOfTheOneThatItReplaced) {
   std::vector<std::uint64_t> processes(kBatches + 1, 11);
   processes.insert(processes.end(), {12, 13});
   EXPECT_EQ(hop.confirmed(kBatches + 3), processes);
+}
+
+/// Whether it has arrived is not known without a receipt.
+TEST(Upstream, WhatIsUnderWayOfAnAbandonedProcessIsCounted) {
+  constexpr std::uint64_t kFirst = 100, kDropped = 7, kProcesses = Upstream::kMostReplaced + 2;
+  constexpr std::int64_t kAt_ns = 1'000;
+  Hop hop("abandoned");
+  RankSession rank(0);
+  std::vector<wire::Body> arrived;
+  for (std::uint64_t process = kFirst; process < kFirst + kProcesses; ++process) {
+    hop.another_process(rank, process);
+    rank.clock.same_clock();
+    hop.first_message(rank, process, kBegin_s);
+    // Of the first one a batch is confirmed, and what that said of drops.
+    const bool first = process == kFirst;
+    if (first) hop.publish(rank, process, 1, kAt_ns - 1, 0, 1, 2);
+    if (first) hop.confirmed(2);
+    hop.publish(rank, process, first ? 2 : 1, kAt_ns + static_cast<std::int64_t>(process - kFirst), 0, 3,
+                first ? kDropped : 0);
+    ASSERT_TRUE(eventually([&] {
+      hop.upstream().pump(kBegin_s);
+      return hop.upstream().sent();
+    }));
+    hop.wait_for_messages();
+    const std::size_t count = first ? 1 : process + 1 == kFirst + kProcesses ? 4 : 2;
+    for (wire::Body& body : hop.bodies(count)) arrived.push_back(std::move(body));
+  }
+  EXPECT_EQ(hop.upstream().shed(), 3U);
+  std::uint64_t dropped = 0;
+  bool said = false;
+  for (const wire::Body& body : arrived) {
+    if (const auto* text = std::get_if<wire::Text>(&body))
+      said |= text->text.find("3 of them sent without a receipt") != std::string::npos;
+    const auto* batch = std::get_if<wire::Batch>(&body);
+    if (batch == nullptr || batch->dropped_here == 0) continue;
+    dropped += batch->dropped_here;
+    EXPECT_EQ(batch->begin_ns, kAt_ns);
+    EXPECT_EQ(batch->end_ns, kAt_ns + 1);
+  }
+  EXPECT_EQ(dropped, 3 + kDropped - 2);
+  EXPECT_TRUE(said);
 }
 
 /// A clock that is `offset` behind ours, to the nanosecond.
