@@ -103,6 +103,14 @@ void LinksDown::send_receipts(RankTable& ranks, double now_s, const Send& send) 
   }
 }
 
+void LinksDown::confirm_end(RankSession& rank, const Send& send) {
+  wire::RankCommand command;
+  command.kind = wire::RankCommand::Kind::finish_received;
+  const Sent sent = send(rank, command);
+  rank.end_owed = sent == Sent::full;
+  if (sent == Sent::taken) await_answer(rank);
+}
+
 void LinksDown::await_answer(RankSession& rank) {
   if (rank.route.empty()) return;
   if (rank.node_clock == nullptr) {
@@ -126,7 +134,7 @@ bool LinksDown::answers_awaited(RankTable& ranks, double now_s) {
   }
   bool awaited = nodes_.any_awaited();
   for (auto& [id, rank] : ranks) {
-    if (!rank.row.connected || !rank.row.finished || !rank.answer.awaited()) continue;
+    if (!rank.row.connected || !rank.row.finished || !(rank.answer.awaited() || rank.end_owed)) continue;
     awaited = true;
     if (!ask) break;
     rank.next_ping_s = now_s;

@@ -51,6 +51,8 @@ class LinksDown {
   using Send = std::function<Sent(RankSession&, wire::Body)>;
   void send_receipts(RankTable& ranks, double now_s, const Send& send);
 
+  /// Confirms that the end of the rank was received. What is not taken stays owed (RankSession::end_owed).
+  void confirm_end(RankSession& rank, const Send& send);
   /// An answer is awaited of the rank or of its node, to what has just been sent.
   void await_answer(RankSession& rank);
   /// Some of those whose end was received may not know it yet, see [Note: who knows of an end].

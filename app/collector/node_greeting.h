@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 namespace shardscope::collector {
 
@@ -22,6 +23,11 @@ class NodeGreeting {
     next_s_ = 0;
     named_ = false;
     above_ = 0;
+  }
+  /// There is no connection: nothing is due before begin_anew().
+  void connection_ended() noexcept {
+    begin_anew();
+    next_s_ = std::numeric_limits<double>::infinity();
   }
   /// True where a hello is due, which is then sent.
   [[nodiscard]] bool due(double now_s) noexcept {

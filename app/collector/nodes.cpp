@@ -17,6 +17,7 @@ Nodes::Greeting Nodes::greeted(std::uint64_t incarnation, const std::string& rou
     }
     at_route_[route] = incarnation;
     node.route_ = route;
+    node.next_ping_s_ = 0;  // it says everything again and again until it is pinged there
   }
   node.host = host;
   node.last_message_s_ = now_s;

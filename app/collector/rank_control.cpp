@@ -142,10 +142,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     if (!rank.is_current(from.incarnation)) rank.row.finished = false;
   }
   if (rank.same_clock) rank.clock.same_clock();
-  if (rank.route != route) {
-    rank.route = route;
-    rank.next_ping_s = 0;
-  }
+  if (rank.route != route) rank.another_route(route);
   rank.row.pid = hello.pid;
   rank.row.host = hello.host;
   rank.pid_seen = rank.node_clock == nullptr && (hello.host == host || hello.host.empty()) && hello.pid > 0 &&
@@ -191,10 +188,8 @@ void Collector::State::connection_closed(RankSession& rank) {
 }
 
 void Collector::State::confirm_finish(RankSession& rank) {
-  wire::RankCommand command;
-  command.kind = wire::RankCommand::Kind::finish_received;
-  send_to_rank(rank, command);
-  down.await_answer(rank);
+  down.confirm_end(rank,
+                   [this](RankSession& to, wire::Body body) { return send_to_rank(to, std::move(body)); });
 }
 
 void Collector::State::confirm(RankSession& rank) {
@@ -231,6 +226,7 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   rank.row_sent_s = -1e300;
   rank.route.clear();
   rank.answer.connection_ended();
+  rank.end_owed = false;
   ranks.note_change(rank, now_s());
   if (rank.row.finished) return;
   record.flush_all(rank);

@@ -91,6 +91,9 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
                           std::holds_alternative<wire::Batch>(message.body) || identity.known();
   if (!is_of_run(message.header, identifies ? RunIdentity::Proof::published : RunIdentity::Proof::greeting))
     return;
+  // So the run is only supposed, and gives way to another that publishes: of its ranks nothing may be kept
+  // then. If it is the run after all, what came too early counts as not arrived.
+  if (!identifies) return;
   if ((identity.world_known() && message.header.rank >= identity.world()) ||
       ranks.size() > kMaxRanksWithoutTables) {
     problems.reject("rank", "rank " + std::to_string(message.header.rank),

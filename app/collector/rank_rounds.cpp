@@ -54,6 +54,7 @@ void Collector::State::confirm_and_ping(RankSession& rank, double now) {
                                   (rank.node_clock == nullptr && now >= rank.next_ping_s))) {
     confirm(rank);
   }
+  if (rank.end_owed && rank.row.finished) confirm_finish(rank);
   if (rank.route.empty() || rank.node_clock != nullptr || now < rank.next_ping_s) return;
   send_to_rank(rank, down.next_ping(clock_now(), pacing.pace()));
   // The first few quickly, so that the first chunks already have a good offset.

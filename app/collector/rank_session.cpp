@@ -53,9 +53,9 @@ RankSession::Accepted RankSession::accept(const wire::Header& header, double now
     result.new_process = true;
   }
   if (header.sequence < next_sequence_) {
-    // A process without a connection over which it gets confirmations has no reason to repeat anything.
-    const bool gets_confirmations =
-        !route.empty() && (control_incarnation == header.incarnation || node_clock != nullptr);
+    // A process that has never had a connection over which it gets confirmations has no reason to repeat
+    // anything. One that makes it anew may publish over another before it greets.
+    const bool gets_confirmations = control_incarnation == header.incarnation || node_clock != nullptr;
     result.order = gets_confirmations && header.sequence >= known_received_ ? Order::again : Order::duplicate;
     if (result.order == Order::again) confirm_anew_ = true;
     return result;

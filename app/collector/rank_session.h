@@ -51,8 +51,9 @@ class RankSession {
   // connection brings numbers without a gap and begins at or before what is expected, so nothing is missing
   // in between, and what comes twice is known by its number. Only what the sender cannot know to be received
   // may come twice; anything older is a replay. A confirmation may be cut off too: it counts as
-  // received once a control message of the process comes a while after it was sent. Until then what comes
-  // twice is confirmed again: a sender with a full window would wait for it without end.
+  // received once a control message of the process comes a while after it was sent, over the same connection.
+  // Until then what comes twice is confirmed again: a sender with a full window would wait for it without
+  // end.
   struct Confirmation {
     std::uint64_t source = 0, next = 0;
   };
@@ -73,6 +74,13 @@ class RankSession {
     if (now_s - sent_s_ < kConfirmationLasts_s) return;
     sent_s_ = now_s;
     known_received_ = std::exchange(sent_, confirmed_);
+  }
+  /// Its process is reached elsewhere from now on. Nothing says that what was sent over the connection before
+  /// has arrived, so that is to be confirmed again.
+  void another_route(const std::string& to) {
+    route = to;
+    next_ping_s = 0;
+    confirmed_ = sent_ = known_received_;
   }
   /// Passed on before, by another collector of the node: the rank did not know that the one before it had
   /// received it.
@@ -196,6 +204,7 @@ class RankSession {
   std::optional<double> silence_recorded_s;
   bool has_tables = false;
   std::int64_t clock_error_ns = 0;  ///< of the rank's own conversion from ticks
+  bool end_owed = false;            ///< its connection did not take what confirms its end
   bool receipt_owed = false;        ///< its node is sent one with the next (LinksDown)
   std::uint64_t revision = 0;       ///< of `row`, for viewers
   double row_sent_s = -1e300;

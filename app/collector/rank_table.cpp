@@ -7,6 +7,7 @@ namespace shardscope::collector {
 
 namespace {
 constexpr double kLookAgain_s = 0.01;   ///< at what could not be done
+constexpr double kEndAgain_s = 0.1;     ///< a connection that took no confirmation of an end
 constexpr double kClockComes_s = 0.02;  ///< between two looks for a clock, or for what run it is
 }  // namespace
 
@@ -31,6 +32,7 @@ double RankTable::due_s(const RankSession& rank, double now_s) const {
   if (rank.row_dirty) by(identity_.known() ? rank.row_sent_s + pace.row_s : now_s + kClockComes_s);
   if (rank.route.empty()) return at;
   if (rank.unconfirmed() != 0 && !rank.receipt_owed) by(rank.confirmed_s() + RankSession::kConfirmAfter_s);
+  if (rank.end_owed) by(now_s + kEndAgain_s);
   if (rank.node_clock == nullptr) {
     by(rank.next_ping_s);
   } else if (rank.row.connected && !rank.row.finished) {

@@ -27,6 +27,11 @@ class RelayGreetings {
     node_.begin_anew();
     repeats_.forget();
   }
+  /// What was said last over it may be lost, and nothing passes before begin_anew().
+  void connection_ended() {
+    node_.connection_ended();
+    repeats_.forget();
+  }
   /// They were of another run than is passed on.
   void forget_ranks() { said_.clear(); }
   [[nodiscard]] bool any_rank() const noexcept { return !said_.empty(); }
@@ -48,9 +53,10 @@ class RelayGreetings {
   [[nodiscard]] bool passes(const instrumentation::wire::Header& header, double now_s) {
     return node_.named() && repeats_.passes(header.rank, header.incarnation, now_s);
   }
+  /// The collector above takes none of a rank that has not greeted over this connection.
   [[nodiscard]] bool passes(std::uint32_t rank, const instrumentation::wire::Position& position,
                             double now_s) {
-    return repeats_.passes(rank, position, now_s);
+    return node_.named() && repeats_.passes(rank, position, now_s);
   }
   /// The connection did not take what passed last of it.
   void not_taken(std::uint32_t rank) { repeats_.forget(rank); }

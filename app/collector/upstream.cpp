@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "app/collector/batch_joining.h"
@@ -29,16 +30,21 @@ Upstream::Upstream(zmq::context_t& context, UpstreamOptions options)
 void Upstream::connect() {
   const std::optional<instrumentation::KeyFile>& key = credentials_.key();
   const instrumentation::Endpoints endpoints = instrumentation::endpoints_of(options_.endpoint);
+  zmq::socket_t push = make_socket(context_, instrumentation::Role::rank_publish, key);
+  push.set(zmq::sockopt::sndhwm, kPacksUnderWay);
+  zmq::socket_t control = make_socket(context_, instrumentation::Role::rank_control, key);
+  control.set(zmq::sockopt::sndhwm, 4096);
   link_.reset();
-  greetings_.begin_anew();
-  push_ = make_socket(context_, instrumentation::Role::rank_publish, key);
-  push_.set(zmq::sockopt::sndhwm, kPacksUnderWay);
-  link_.emplace(context_, push_);
-  if (credentials_.known()) push_.connect(endpoints.publish);
-  control_ = make_socket(context_, instrumentation::Role::rank_control, key);
+  control_link_.reset();
+  greetings_.connection_ended();
+  push_ = std::move(push);
+  control_ = std::move(control);
   rewind();
-  control_.set(zmq::sockopt::sndhwm, 4096);
-  if (credentials_.known()) control_.connect(endpoints.control);
+  link_.emplace(context_, push_);
+  control_link_.emplace(context_, control_);
+  if (!credentials_.known()) return;
+  push_.connect(endpoints.publish);
+  control_.connect(endpoints.control);
 }
 
 Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& from) {
@@ -66,12 +72,14 @@ Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& 
 void Upstream::abandon_oldest() {
   const std::unique_ptr<Stream> oldest = std::move(replaced_.front());
   replaced_.pop_front();
-  shed_before_ += oldest->queue.shed() + oldest->queue.events();
+  // What is under way may arrive as well; without a receipt that is not known, and it is sent no more.
+  const std::uint64_t under_way = oldest->window.events();
+  shed_before_ += oldest->queue.shed() + oldest->queue.events() + under_way;
   Stream& stream = *streams_[oldest->header.rank];
-  while (!oldest->queue.empty()) {
-    const wire::Body body = oldest->queue.pop();
+  stream.abandoned_under_way += under_way + oldest->abandoned_under_way;
+  const auto count = [&](const wire::Body& body) {
     const auto* batch = std::get_if<wire::Batch>(&body);
-    if (batch == nullptr) continue;
+    if (batch == nullptr) return;
     stream.abandoned += batch->events.size() + batch->dropped_here;
     stream.abandoned_begin_ns = std::min(stream.abandoned_begin_ns, batch->begin_ns);
     stream.abandoned_end_ns = std::max(stream.abandoned_end_ns, batch->end_ns);
@@ -81,16 +89,24 @@ void Upstream::abandon_oldest() {
       stream.abandoned_begin_ns = std::min(stream.abandoned_begin_ns, at_ns);
       stream.abandoned_end_ns = std::max(stream.abandoned_end_ns, at_ns + 1);
     }
+  };
+  oldest->window.rewind();
+  for (auto frame = oldest->window.next(); frame; frame = oldest->window.next()) {
+    const wire::Decoded decoded = wire::decode(frame->data(), frame->size(), wire::From::rank_publish);
+    if (decoded.message) count(decoded.message->body);
+    oldest->window.sent();
   }
+  while (!oldest->queue.empty()) count(oldest->queue.pop());
   note_full(*oldest);
-  stream.abandoned += oldest->dropped_total - oldest->dropped_sent + oldest->abandoned;
-  stream.lost_total += oldest->lost_total - oldest->lost_sent;
+  stream.abandoned += oldest->dropped_total - oldest->confirmed.dropped + oldest->abandoned;
+  stream.lost_total += oldest->lost_total - oldest->confirmed.lost;
   if (stream.next != 0) send_abandoned(stream);  // else with its first message, which are its tables
 }
 
 void Upstream::send_abandoned(Stream& s) {
   if (s.abandoned == 0) return;
   const std::uint64_t events = std::exchange(s.abandoned, 0);
+  const std::uint64_t under_way = std::exchange(s.abandoned_under_way, 0);
   wire::Batch batch;
   batch.dropped_here = events;
   batch.begin_ns = std::exchange(s.abandoned_begin_ns, INT64_MAX);
@@ -99,12 +115,15 @@ void Upstream::send_abandoned(Stream& s) {
   batch.clock_error_ns = s.clock_error_ns;
   batch.relay = {s.source, s.reported, std::max(s.reported, s.next - 1), s.dropped_total, s.lost_total, 0, 0};
   s.queue.push(std::move(batch));
-  s.queue.push(
-      wire::Body(wire::Text{options_.clock.at(monotonic_now_ns()), instrumentation::Severity::warning,
-                            "rank " + std::to_string(s.header.rank) + ": " + std::to_string(events) +
-                                " events of an earlier process of it were discarded by its node's collector: "
-                                "the rank was restarted "
-                                "more often than the collector above received anything"}));
+  s.queue.push(wire::Body(
+      wire::Text{options_.clock.at(monotonic_now_ns()), instrumentation::Severity::warning,
+                 "rank " + std::to_string(s.header.rank) + ": " + std::to_string(events) +
+                     " events of an earlier process of it were discarded by its node's collector" +
+                     (under_way == 0 ? ""
+                                     : ", " + std::to_string(under_way) +
+                                           " of them sent without a receipt: these may have arrived") +
+                     "; the rank was restarted "
+                     "more often than the collector above received anything"}));
   note_full(s);
 }
 
@@ -250,8 +269,10 @@ void Upstream::encode_next(Stream& s) {
           batch->events.empty() ? batch->end_ns : static_cast<std::int64_t>(batch->events.back().ticks);
       batch->relay->offset_ns = s.clock().offset_ns(at);
       batch->relay->residual_ns = s.clock().residual_ns(at);
-      s.dropped_sent = batch->relay->source_dropped_total;
-      s.lost_sent = batch->relay->lost_total;
+      const Stream::Totals& before = s.totals_sent.empty() ? s.confirmed : s.totals_sent.back();
+      const wire::Relay& relay = *batch->relay;
+      if (before.dropped != relay.source_dropped_total || before.lost != relay.lost_total)
+        s.totals_sent.push_back({message.header.sequence, relay.source_dropped_total, relay.lost_total});
     }
   }
   zmq::message_t encoded = to_message(wire::encode(message));
@@ -296,18 +317,24 @@ void Upstream::rewind() {
   hurry_ = true;
 }
 
+void Upstream::Stream::confirm(std::uint64_t next_message) {
+  window.confirm(next_message);
+  for (; !totals_sent.empty() && totals_sent.front().sequence < next_message; totals_sent.pop_front())
+    confirmed = totals_sent.front();
+}
+
 void Upstream::confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t next) {
   const auto known = streams_.find(rank);
   if (known != streams_.end() && known->second->header.incarnation == source) {
-    known->second->window.confirm(next);
+    known->second->confirm(next);
   }
   // Whoever has received a process's messages takes none of those before it any more.
   bool later = known != streams_.end() && known->second->header.incarnation == source;
   for (auto stream = replaced_.rbegin(); stream != replaced_.rend(); ++stream) {
     if ((*stream)->header.rank != rank) continue;
-    if (later) (*stream)->window.clear();
+    if (later) (*stream)->confirm(UINT64_MAX);
     if ((*stream)->header.incarnation != source) continue;
-    (*stream)->window.confirm(next);
+    (*stream)->confirm(next);
     later = true;
   }
 }
@@ -339,12 +366,34 @@ void Upstream::send_hello() {
   }
 }
 
+/// The collector above sends what is for this node to where it greeted from last: to a connection that is
+/// gone until it greets over the next one, and with the first message to that it gives up all ranks of the
+/// node.
+void Upstream::look_at_connections() {
+  if (link_->update()) rewind();
+  const bool was_up = control_link_->up();
+  if (!control_link_->update() && control_link_->up() == was_up) return;
+  if (control_link_->up()) {
+    greetings_.begin_anew();
+  } else {
+    greetings_.connection_ended();
+  }
+}
+
 void Upstream::pump(double now_s, double every_s) {
   // First: a collector that has confirmed everything and ended takes its key with it.
   receive(now_s);
-  if (credentials_.changed(monotonic_now_ns())) connect();
+  other_key_ |= credentials_.changed(monotonic_now_ns());
+  if (other_key_) {
+    try {
+      connect();
+      other_key_ = false;
+    } catch (const zmq::error_t&) {  // no room for further sockets: again at the next call
+    }
+  }
+  if (!link_ || !control_link_) return;
+  look_at_connections();
   if ((greetings_.any_rank() || !streams_.empty()) && greetings_.node_due(now_s)) send_hello();
-  if (link_->update()) rewind();
   if (!link_->up()) return;
   next_pack_s_ = std::min(next_pack_s_, now_s + every_s);  // it may have been longer before
   if (!hurry_ && !blocked_ && now_s < next_pack_s_) return;
@@ -353,15 +402,18 @@ void Upstream::pump(double now_s, double every_s) {
   next_pack_s_ = now_s + every_s;
   try {
     if (!send_pack()) return;
-    // None waits for another's clock. A rank's processes are sent in the order in which they came: the
+    // No rank waits for another's clock. A rank's processes are sent in the order in which they came: the
     // collector above would take an earlier one for stale after a later one.
+    std::set<std::uint32_t> held;  // ranks of which an earlier process has more to send
     for (auto at = replaced_.begin(); at != replaced_.end();) {
-      if (!send(**at, now_s)) return;
-      if (!((*at)->queue.empty() && (*at)->window.empty())) {
+      Stream& earlier = **at;
+      if (!held.contains(earlier.header.rank) && !send(earlier, now_s)) return;
+      if (!all_sent(earlier)) held.insert(earlier.header.rank);
+      if (!(earlier.queue.empty() && earlier.window.empty())) {
         ++at;
         continue;
       }
-      shed_before_ += (*at)->queue.shed();
+      shed_before_ += earlier.queue.shed();
       at = replaced_.erase(at);
     }
     // In turn, beginning where the connection was full the last time.
@@ -369,6 +421,7 @@ void Upstream::pump(double now_s, double every_s) {
     for (std::size_t i = 0; i < streams_.size(); ++i, ++at) {
       if (at == streams_.end()) at = streams_.begin();
       turn_ = at->first;
+      if (held.contains(at->first)) continue;
       if (!send(*at->second, now_s)) return;
     }
     send_pack();
@@ -442,14 +495,13 @@ double Upstream::rest_s(double now_s) const noexcept {
 
 void Upstream::add_to(std::vector<zmq::pollitem_t>& items) {
   items.push_back({control_.handle(), 0, ZMQ_POLLIN, 0});
-  if (blocked_ && link_->up()) items.push_back({push_.handle(), 0, ZMQ_POLLOUT, 0});
+  if (blocked_ && connected()) items.push_back({push_.handle(), 0, ZMQ_POLLOUT, 0});
 }
 
 bool Upstream::sent() const {
-  const auto all = [](const Stream& s) { return s.queue.empty() && s.window.all_sent(); };
   return pack_.empty() && !unsent_pack_ &&
-         std::all_of(replaced_.begin(), replaced_.end(), [&](const auto& e) { return all(*e); }) &&
-         std::all_of(streams_.begin(), streams_.end(), [&](const auto& e) { return all(*e.second); });
+         std::all_of(replaced_.begin(), replaced_.end(), [](const auto& e) { return all_sent(*e); }) &&
+         std::all_of(streams_.begin(), streams_.end(), [](const auto& e) { return all_sent(*e.second); });
 }
 
 bool Upstream::drained() const {

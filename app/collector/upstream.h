@@ -110,10 +110,17 @@ class Upstream {
     std::vector<wire::Name> names;
     std::optional<wire::Finish> finish;
     bool acknowledged = false, full = false;
-    std::uint64_t dropped_sent = 0, lost_sent = 0;  ///< of the totals, what has been sent
-    std::int64_t clock_error_ns = 0;                ///< of the last batch
+    /// The totals as of one message of the node's.
+    struct Totals {
+      std::uint64_t sequence = 0, dropped = 0, lost = 0;
+    };
+    Totals confirmed;                 ///< the last that has been
+    std::deque<Totals> totals_sent;   ///< where they changed, in messages that have not been
+    std::int64_t clock_error_ns = 0;  ///< of the last batch
+    /// Everything before message `next_message` has been received above.
+    void confirm(std::uint64_t next_message);
     /// Events of earlier processes that were discarded and are not yet reported upstream; their time range.
-    std::uint64_t abandoned = 0;
+    std::uint64_t abandoned = 0, abandoned_under_way = 0;  ///< the latter: part of it, sent without a receipt
     std::int64_t abandoned_begin_ns = INT64_MAX, abandoned_end_ns = INT64_MIN;
     /// What it publishes later has come to no other collector. On this node's clock.
     std::int64_t began_ns = 0;
@@ -125,9 +132,12 @@ class Upstream {
   void share_bytes();  ///< each queue gets its part of the bound
   void note_full(Stream& stream) noexcept;
   [[nodiscard]] std::size_t bytes_of_each() const noexcept;  ///< its part
-  bool send(Stream& stream, double now_s);                   ///< false: the connection takes nothing more
-  bool send_pack();                                          ///< the same
-  void rewind();  ///< everything that is not confirmed is sent again
+  [[nodiscard]] static bool all_sent(const Stream& stream) noexcept {
+    return stream.queue.empty() && stream.window.all_sent();
+  }
+  bool send(Stream& stream, double now_s);  ///< false: the connection takes nothing more
+  bool send_pack();                         ///< the same
+  void rewind();                            ///< everything that is not confirmed is sent again
   void encode_next(Stream& stream);
   /// What the stream's rank published next, and what waits behind it as far as one batch may have it.
   [[nodiscard]] wire::Body take_next(Stream& stream);
@@ -138,15 +148,17 @@ class Upstream {
   void send_hello();
   void on_ping(const wire::Message& message, const wire::Ping& ping, double now_s);
   void connect();
+  void look_at_connections();
 
   UpstreamOptions options_;
   zmq::context_t& context_;
   instrumentation::Credentials credentials_;
   zmq::socket_t push_, control_;
-  std::optional<instrumentation::LinkState> link_;  ///< of push_
-  bool blocked_ = false;                            ///< push_ took nothing more
-  FramePack pack_;                                  ///< goes on being filled
-  std::optional<zmq::message_t> unsent_pack_;       ///< that push_ did not take
+  std::optional<instrumentation::LinkState> link_, control_link_;  ///< of push_ and of control_
+  bool other_key_ = false;                                         ///< than that of the sockets
+  bool blocked_ = false;                                           ///< push_ took nothing more
+  FramePack pack_;                                                 ///< goes on being filled
+  std::optional<zmq::message_t> unsent_pack_;                      ///< that push_ did not take
   double next_pack_s_ = 0;
   bool hurry_ = false;             ///< something waits that is not to wait for next_pack_s_
   std::size_t waiting_bytes_ = 0;  ///< events published since the last pack

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -97,6 +98,37 @@ TEST_F(OwedReceipts, WhatANodeDoesNotTakeStaysOwed) {
   EXPECT_EQ(one.unconfirmed() + other.unconfirmed(), 0U);
   EXPECT_TRUE(down_.nodes().any_awaited());
   EXPECT_EQ(send(Sent::taken), Messages{});
+}
+
+/// Else the collector ends, and the rank waits for a confirmation that was never sent.
+TEST_F(OwedReceipts, AnEndIsConfirmedAgainUntilTheConfirmationIsTaken) {
+  RankSession& relayed_rank = relayed(0, "a");
+  RankSession& direct = ranks_.session(1);
+  direct.route = "b";
+  direct.row.connected = true;
+  direct.next_ping_s = 1e6;
+  direct.row_dirty = false;
+  for (RankSession* const rank : {&relayed_rank, &direct}) {
+    rank->row.finished = true;
+    const auto confirm = [&](Sent answer) {
+      down_.confirm_end(*rank, [&](RankSession&, const wire::Body&) { return answer; });
+    };
+    confirm(Sent::closed);
+    EXPECT_FALSE(down_.answers_awaited(ranks_, kNow_s)) << "there is none to wait for";
+    confirm(Sent::full);
+    EXPECT_FALSE(down_.nodes().any_awaited() || rank->answer.awaited())
+        << "an answer to an older message ends that";
+    EXPECT_TRUE(down_.answers_awaited(ranks_, kNow_s));
+    ranks_.note_change(*rank, kNow_s);
+    const auto due = ranks_.take_due(kNow_s + 0.2);
+    EXPECT_EQ(std::count(due.begin(), due.end(), rank->row.rank), 1);
+    confirm(Sent::taken);
+    EXPECT_FALSE(rank->end_owed);
+    EXPECT_TRUE(down_.nodes().any_awaited() || rank->answer.awaited());
+    down_.nodes().at("a")->answer.answered(1);
+    rank->answer.answered(1);
+    EXPECT_FALSE(down_.answers_awaited(ranks_, kNow_s));
+  }
 }
 
 TEST_F(OwedReceipts, OverAClosedConnectionNoneIsConfirmed) {

@@ -130,6 +130,29 @@ wire::Batch batch_at(std::int64_t ns) {
 
 /// What waits to be a chunk when another process comes, perhaps from another host, stays where it was in
 /// time.
+/// A sender whose window is full sends nothing more without it.
+TEST(RankSession, WhatMayHaveBeenCutOffIsConfirmedAgainOverTheNextConnection) {
+  RankSession rank(0);
+  using Order = RankSession::Order;
+  rank.control_incarnation = 5;
+  rank.another_route("first");
+  for (std::uint64_t i = 0; i < 10; ++i) EXPECT_EQ(rank.accept(header(5, i), 10).order, Order::next);
+  rank.confirmed(10);
+  EXPECT_EQ(rank.unconfirmed(), 0U);
+  rank.another_route("second");
+  EXPECT_EQ(rank.unconfirmed(), 10U);
+  rank.confirmed(11);
+  rank.control_received(20);
+  rank.control_received(20 + RankSession::kConfirmationLasts_s);  // so that one has arrived
+  for (std::uint64_t i = 10; i < 14; ++i) EXPECT_EQ(rank.accept(header(5, i), 23).order, Order::next);
+  rank.confirmed(24);
+  rank.route.clear();
+  EXPECT_EQ(rank.accept(header(5, 10), 25).order, Order::again) << "before it greets";
+  EXPECT_EQ(rank.accept(header(5, 9), 25).order, Order::duplicate);
+  rank.another_route("third");
+  EXPECT_EQ(rank.unconfirmed(), 4U);
+}
+
 TEST(RankSession, EventsOfAReplacedProcessStayOnItsClock) {
   RankSession rank(0);
   rank.another_process(5);

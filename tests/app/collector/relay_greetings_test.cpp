@@ -64,6 +64,26 @@ TEST(RelayGreetings, OverAnotherConnectionOrToAnotherCollectorEverythingIsSaidAg
   EXPECT_TRUE(greetings.passes(header_of(3), 12));
 }
 
+/// The top takes no message of a rank from where it has not greeted.
+TEST(RelayGreetings, WithoutAConnectionNothingIsSaidAndOverTheNextOneEverything) {
+  RelayGreetings greetings;
+  const wire::Position holds{.position = {.holding = true, .number = 5}};
+  static_cast<void>(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
+  static_cast<void>(greetings.node_hello_sent(true));
+  EXPECT_EQ(greetings.pinged(1, 10).size(), 1U);
+  EXPECT_TRUE(greetings.passes(3, holds, 10));
+  EXPECT_FALSE(greetings.passes(3, holds, 11));
+  greetings.connection_ended();
+  EXPECT_FALSE(greetings.passes(3, holds, 12));
+  EXPECT_FALSE(greetings.rank_greets(header_of(3), wire::Hello{}, 12));
+  EXPECT_FALSE(greetings.node_due(1e9));
+  greetings.begin_anew();
+  EXPECT_FALSE(greetings.passes(3, holds, 13)) << "before its hello";
+  EXPECT_TRUE(greetings.node_due(13));
+  EXPECT_EQ(greetings.node_hello_sent(true).size(), 1U);
+  EXPECT_TRUE(greetings.passes(3, holds, 13));
+}
+
 TEST(RelayGreetings, AHelloIsOfOneProcess) {
   RelayGreetings greetings;
   EXPECT_FALSE(greetings.any_rank());

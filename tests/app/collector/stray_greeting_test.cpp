@@ -1,6 +1,10 @@
 // Greetings of another program, before and beside the ranks': they keep no rank out.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <utility>
 #include <zmq.hpp>
 
 #include "instrumentation/sockets.h"
@@ -9,27 +13,30 @@
 namespace shardscope::collector {
 namespace {
 
-/// Says hello on the control port and nothing else.
+/// Says hello on the control port and publishes nothing that identifies a run.
 class Stray {
  public:
-  explicit Stray(const Collector& collector) : socket_(make_socket(context_, Role::rank_control)) {
+  explicit Stray(const Collector& collector)
+      : socket_(make_socket(context_, Role::rank_control)),
+        publish_(make_socket(context_, Role::rank_publish)) {
     socket_.connect(endpoints_of(collector.publish_endpoint()).control);
+    publish_.connect(collector.publish_endpoint());
   }
   void greet(const std::string& run, std::uint32_t rank, std::uint32_t world) {
     wire::Hello hello;
     hello.world = world;
     hello.host = "elsewhere";
     hello.clock_id = "another";
-    wire::Message message;
-    message.header.rank = rank;
-    message.header.incarnation = 4711;
-    message.header.run_id = run;
-    message.body = hello;
-    const wire::Frame frame = wire::encode(message);
-    ASSERT_TRUE(eventually([&] {
-      return socket_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait)
-          .has_value();
-    }));
+    hello.relayed = relayed_;
+    send(socket_, run, rank, std::move(hello));
+  }
+  /// What follows is what a node's collector passes on.
+  void greet_as_node(const std::string& run) {
+    relayed_ = true;
+    send(socket_, run, 0, wire::RelayHello{"node", "another", {}, {}});
+  }
+  void publish(const std::string& run, std::uint32_t rank, wire::Body body) {
+    send(publish_, run, rank, std::move(body));
   }
   /// Until the collector has said something to it.
   bool answered() {
@@ -40,8 +47,21 @@ class Stray {
   }
 
  private:
+  static void send(zmq::socket_t& socket, const std::string& run, std::uint32_t rank, wire::Body body) {
+    wire::Message message;
+    message.header.rank = rank;
+    message.header.incarnation = 4711;
+    message.header.run_id = run;
+    message.body = std::move(body);
+    const wire::Frame frame = wire::encode(message);
+    ASSERT_TRUE(eventually([&] {
+      return socket.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait)
+          .has_value();
+    }));
+  }
   zmq::context_t context_;
-  zmq::socket_t socket_;
+  zmq::socket_t socket_, publish_;
+  bool relayed_ = false;
 };
 
 void expect_whole_run(Collector& collector, Rank& rank, std::uint32_t steps) {
@@ -69,6 +89,24 @@ TEST(StrayGreeting, OfAnotherRunKeepsNoRankOut) {
   EXPECT_EQ(rank.link->refusal(), "");
   collector.read([&](const store::Store& store) {
     EXPECT_NE(all_texts(store).find("not-this-run"), std::string::npos) << all_texts(store);
+  });
+}
+
+/// The node is forgotten with its run: no rank may go on using its clock.
+TEST(StrayGreeting, ATextOfAnotherRunsRankLeavesNothingOfThatRankOrItsNode) {
+  Collector collector(open_to_all());
+  Stray stray(collector);
+  stray.greet_as_node("not-this-run");
+  stray.greet("not-this-run", 5, 64);
+  ASSERT_TRUE(stray.answered());
+  stray.publish("not-this-run", 5, wire::Text{1, Severity::info, "a stray text"});
+  stray.publish("not-this-run", 5, wire::Name{1, "a stray name"});
+  std::this_thread::sleep_for(300ms);
+  Rank rank(collector.publish_endpoint(), 0, 1);
+  expect_whole_run(collector, rank, 50);
+  EXPECT_EQ(collector.status().rejected_by["run"], 0U) << "they came while that run was supposed";
+  collector.read([&](const store::Store& store) {
+    EXPECT_EQ(all_texts(store).find("a stray text"), std::string::npos) << all_texts(store);
   });
 }
 

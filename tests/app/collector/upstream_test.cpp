@@ -11,6 +11,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -32,6 +33,7 @@ constexpr double kAlmost_s = RankSession::kClockWait_s - 0.001;
 /// An Upstream and the door of a collector above that it knocks at.
 class Hop {
  public:
+  static constexpr int kMostSockets = 32;
   explicit Hop(const std::string& name, std::size_t bytes = 1U << 20)
       : endpoint_("ipc://" + testing::TempDir() + "upstream_" + name + std::to_string(getpid())),
         control_(make_socket(context_, Role::collector_control)),
@@ -72,6 +74,22 @@ class Hop {
     }));
   }
 
+  /// The collector above goes while this process has no room for further sockets.
+  void cut_without_room() {
+    std::vector<zmq::socket_t> others;
+    above_.close();
+    const auto end = Clock::now() + 1s;
+    while (Clock::now() < end) {
+      try {
+        for (;;) others.emplace_back(context_, zmq::socket_type::pair);
+      } catch (const zmq::error_t&) {
+      }
+      upstream_.pump(kBegin_s);
+      EXPECT_FALSE(upstream_.connected() && Clock::now() > end - 500ms);
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+
   /// The first message of a process of a rank.
   void first_message(RankSession& rank, std::uint64_t process, double now_s) {
     wire::Message message;
@@ -91,7 +109,7 @@ class Hop {
 
   /// Events at `at_ns` of its clock, after `missing` messages that did not arrive.
   void publish(RankSession& rank, std::uint64_t process, std::uint64_t sequence, std::int64_t at_ns,
-               std::uint64_t missing = 0, std::size_t events = 1) {
+               std::uint64_t missing = 0, std::size_t events = 1, std::uint64_t dropped_total = 0) {
     wire::Message message;
     message.header.rank = rank.row.rank;
     message.header.incarnation = process;
@@ -100,6 +118,7 @@ class Hop {
     wire::Batch batch;
     batch.events.assign(events, event_of(EventKind::tokens, at_ns));
     batch.begin_ns = batch.end_ns = at_ns;
+    batch.dropped_total = dropped_total;
     message.body = batch;
     upstream_.published(rank, message, missing);
   }
@@ -116,8 +135,37 @@ class Hop {
     return out;
   }
 
+  /// next() waits for a message, which a test that fails does not wait for without end.
+  void wait_for_messages() { above_.set(zmq::sockopt::rcvtimeo, 10'000); }
+
+  /// The next `count` messages that arrive above.
+  std::vector<wire::Body> bodies(std::size_t count) {
+    std::vector<wire::Body> out;
+    while (out.size() < count) {
+      std::optional<wire::Message> message = next();
+      if (!message) break;
+      out.push_back(std::move(message->body));
+    }
+    return out;
+  }
+
+  /// The processes of the next `count` messages, which are of rank 0, each confirmed as it comes.
+  std::vector<std::uint64_t> confirmed(std::size_t count) {
+    std::vector<std::uint64_t> processes;
+    above_.set(zmq::sockopt::rcvtimeo, 0);
+    EXPECT_TRUE(eventually([&] {
+      upstream_.pump(kBegin_s);
+      for (std::optional<wire::Message> message = next(); message; message = next()) {
+        processes.push_back(message->header.incarnation);
+        answer(wire::Received{message->header.incarnation, message->header.sequence + 1, {}});
+      }
+      return processes.size() == count;
+    }));
+    return processes;
+  }
+
   /// The collector above answers the node's hello.
-  void answer(wire::Ping ping) {
+  void answer(wire::Body answered) {
     zmq::message_t route, hello;
     if (!route_) {
       control_.set(zmq::sockopt::rcvtimeo, 10'000);
@@ -127,7 +175,7 @@ class Hop {
     }
     wire::Message message;
     message.header.run_id = "collector-test";
-    message.body = ping;
+    message.body = std::move(answered);
     const wire::Frame frame = wire::encode(message);
     control_.send(zmq::const_buffer(route_->data(), route_->size()), zmq::send_flags::sndmore);
     control_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none);
@@ -196,7 +244,7 @@ class Hop {
 
   std::deque<wire::Message> frames_;  ///< arrived, and not asked for yet
   std::size_t packs_ = 0;
-  zmq::context_t context_;
+  zmq::context_t context_{1, kMostSockets};
   std::string endpoint_;
   RankSession first_{kWorld - 1};
   zmq::socket_t above_, control_;
@@ -243,6 +291,68 @@ TEST(Upstream, AReplacedProcessDoesNotComeAfterItsHeirBecauseAnotherRankWaits) {
   hop.upstream().pump(kBegin_s + RankSession::kClockWait_s);
   EXPECT_TRUE(hop.upstream().sent());
   EXPECT_EQ(hop.arrived(4), (std::vector<std::uint64_t>{21, 22, 11, 12}));
+}
+
+/// The earlier one has more than may be under way without a receipt.
+TEST(Upstream, AProcessIsNotSentBeforeTheRestOfTheOneThatItReplaced) {
+  constexpr std::uint64_t kBatches = 8;
+  Hop hop("rest");
+  RankSession rank(0);
+  hop.another_process(rank, 11);
+  rank.clock.same_clock();
+  hop.first_message(rank, 11, kBegin_s);
+  for (std::uint64_t i = 1; i <= kBatches; ++i) hop.publish(rank, 11, i, 1'000, 0, 200);
+  for (const std::uint64_t process : {12U, 13U}) {
+    hop.another_process(rank, process);
+    rank.clock.same_clock();
+    hop.first_message(rank, process, kBegin_s);
+  }
+  hop.upstream().pump(kBegin_s);
+  ASSERT_FALSE(hop.upstream().sent()) << "a window takes less";
+  std::vector<std::uint64_t> processes(kBatches + 1, 11);
+  processes.insert(processes.end(), {12, 13});
+  EXPECT_EQ(hop.confirmed(kBatches + 3), processes);
+}
+
+/// Whether it has arrived is not known without a receipt.
+TEST(Upstream, WhatIsUnderWayOfAnAbandonedProcessIsCounted) {
+  constexpr std::uint64_t kFirst = 100, kDropped = 7, kProcesses = Upstream::kMostReplaced + 2;
+  constexpr std::int64_t kAt_ns = 1'000;
+  Hop hop("abandoned");
+  RankSession rank(0);
+  std::vector<wire::Body> arrived;
+  for (std::uint64_t process = kFirst; process < kFirst + kProcesses; ++process) {
+    hop.another_process(rank, process);
+    rank.clock.same_clock();
+    hop.first_message(rank, process, kBegin_s);
+    // Of the first one a batch is confirmed, and what that said of drops.
+    const bool first = process == kFirst;
+    if (first) hop.publish(rank, process, 1, kAt_ns - 1, 0, 1, 2);
+    if (first) hop.confirmed(2);
+    hop.publish(rank, process, first ? 2 : 1, kAt_ns + static_cast<std::int64_t>(process - kFirst), 0, 3,
+                first ? kDropped : 0);
+    ASSERT_TRUE(eventually([&] {
+      hop.upstream().pump(kBegin_s);
+      return hop.upstream().sent();
+    }));
+    hop.wait_for_messages();
+    const std::size_t count = first ? 1 : process + 1 == kFirst + kProcesses ? 4 : 2;
+    for (wire::Body& body : hop.bodies(count)) arrived.push_back(std::move(body));
+  }
+  EXPECT_EQ(hop.upstream().shed(), 3U);
+  std::uint64_t dropped = 0;
+  bool said = false;
+  for (const wire::Body& body : arrived) {
+    if (const auto* text = std::get_if<wire::Text>(&body))
+      said |= text->text.find("3 of them sent without a receipt") != std::string::npos;
+    const auto* batch = std::get_if<wire::Batch>(&body);
+    if (batch == nullptr || batch->dropped_here == 0) continue;
+    dropped += batch->dropped_here;
+    EXPECT_EQ(batch->begin_ns, kAt_ns);
+    EXPECT_EQ(batch->end_ns, kAt_ns + 1);
+  }
+  EXPECT_EQ(dropped, 3 + kDropped - 2);
+  EXPECT_TRUE(said);
 }
 
 /// A clock that is `offset` behind ours, to the nanosecond.
@@ -370,7 +480,7 @@ TEST(Upstream, EventsWaitAsLongAsTheCollectorAboveLetsThemAndNotWhenAViewerComes
   begin_on_our_clock(hop, rank);
   double now_s = kBegin_s + 2;
   const auto pump = [&] { hop.upstream().pump(now_s, hop.upstream().pack_s()); };
-  hop.answer({1, 0, 250, 4000});
+  hop.answer(wire::Ping{1, 0, 250, 4000});
   ASSERT_TRUE(eventually([&] {
     pump();
     return hop.upstream().pack_s() == 4;
@@ -382,7 +492,7 @@ TEST(Upstream, EventsWaitAsLongAsTheCollectorAboveLetsThemAndNotWhenAViewerComes
   now_s += 3.5;
   pump();
   EXPECT_FALSE(hop.upstream().sent());
-  hop.answer({2, 0, 0, 0});
+  hop.answer(wire::Ping{2, 0, 0, 0});
   ASSERT_TRUE(eventually([&] {
     pump();
     return hop.upstream().sent();
@@ -402,6 +512,24 @@ TEST(Upstream, WithoutAConnectionNothingIsDueByTime) {
   EXPECT_EQ(hop.upstream().rest_s(kBegin_s + 2), kNever_s) << "else its thread takes a core";
   hop.open();
   EXPECT_EQ(hop.numbers(3)[11], (std::vector<std::uint64_t>{0, 1}));
+}
+
+TEST(Upstream, WithoutRoomForFurtherSocketsItConnectsLater) {
+  Hop hop("room");
+  RankSession rank(0);
+  hop.another_process(rank, 11);
+  rank.clock.same_clock();
+  hop.cut_without_room();
+  hop.first_message(rank, 11, kBegin_s);
+  ASSERT_TRUE(eventually([&] {
+    try {
+      hop.open();
+      return true;
+    } catch (const zmq::error_t&) {  // libzmq frees sockets some time after they have been closed
+      return false;
+    }
+  }));
+  EXPECT_EQ(hop.numbers(2)[11], (std::vector<std::uint64_t>{0}));
 }
 
 /// What waits for room when the connection is cut is sent over the next one with what lay in it: all of it,
