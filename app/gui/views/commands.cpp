@@ -335,7 +335,7 @@ std::string_view also_called(const Command& command) noexcept {
       {"Record a copy...", "save the live run, recording, zscope"},
       {"Dark theme", "light theme, switch themes"},
       {"Colours for colour blindness", "theme, palette, deuteranopia, protanopia, tritanopia"},
-      {"Options", "settings, preferences, theme, scale"},
+      {"Options", "settings, preferences, theme, scale, target of a step's time"},
       {"Larger text", "scale, zoom, size, font"},
       {"Smaller text", "scale, zoom, size, font"},
       {"Text as the screen asks", "scale, zoom, size, font"},

@@ -51,7 +51,10 @@ class Workspace {
   void controls(Context& ctx, Rect& room);
   void step_menu(Context& ctx, const Rect& anchor);
   void layout_menu(Context& ctx, const Rect& anchor);
+  // step_ruler.cpp
   void step_ruler(Context& ctx, Rect rect);
+  void ruler_label(Context& ctx, const Rect& label);
+  void target_menu(Context& ctx, const StepBar& bar);
   // banner.cpp
   void banner(Context& ctx, Rect& room);
   void copy_strip(Context& ctx, Rect& room);
