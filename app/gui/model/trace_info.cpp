@@ -143,11 +143,11 @@ void add_memory(const AppState& app, Rows& rows) {
   rows.section({});
 }
 
-/// "1 203 441 events, 45.0 MiB: 195 MiB/s"
+/// "1 203 441 events, 45.0 MiB, 195 MiB/s"
 std::string load_rate(const store::RecordingInfo& info, std::chrono::nanoseconds time) {
   const double seconds = std::max(std::chrono::duration<double>(time).count(), 1e-9);
   return grouped(static_cast<std::int64_t>(info.events)) + " events, " +
-         bytes(static_cast<std::int64_t>(info.file_bytes)).text() + ": " +
+         bytes(static_cast<std::int64_t>(info.file_bytes)).text() + ", " +
          bytes(std::llround(static_cast<double>(info.file_bytes) / seconds)).text() + "/s";
 }
 
@@ -161,7 +161,7 @@ void add_load(const Session& run, Rows& rows) {
     rows.add("analysed in", kMissing, "it is being analysed");
   else
     rows.add("analysed in", duration(load->analysed.count()).text(),
-             load_rate(*run.info(), load->analysed) + ", the whole file by this time");
+             load_rate(*run.info(), load->analysed) + ": the file's size by this time");
   rows.section({});
 }
 
@@ -223,7 +223,7 @@ std::optional<LoadText> load_text(const Session& run) {
   return LoadText{"loaded in " + duration(all.count()).text(),
                   "Opened in " + duration(load->opened.count()).text() + ", wholly analysed in " +
                       duration(load->analysed.count()).text() + " more. " + load_rate(*run.info(), all) +
-                      ", the whole file by all of this time"};
+                      ": the file's size by this time"};
 }
 
 Table event_counts(const Session& run) {

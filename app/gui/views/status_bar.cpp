@@ -103,7 +103,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   if (const std::string line = dialogs_.export_line(); !line.empty()) piece(line, c.text, line);
   // While the copy is being recorded the strip under the top bar shows it.
   if (const CopyRecording::State copy = dialogs_.copy().state(); copy.done)
-    piece(dialogs_.copy().line(), copy.problem.empty() ? c.text : c.of(Meaning::trouble),
+    piece(dialogs_.copy().line(true), copy.problem.empty() ? c.text : c.of(Meaning::trouble),
           dialogs_.copy().line());
   if (!ctx.ui.notice.empty())
     piece(ctx.ui.notice, ctx.ui.notice_is_trouble ? c.of(Meaning::trouble) : c.text, ctx.ui.notice);
