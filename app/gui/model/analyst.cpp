@@ -58,7 +58,7 @@ struct Analyst::Work {
   std::int64_t origin_ns = 0;
   std::uint64_t events = 0;
   std::size_t evicted_steps = 0;  ///< steps that `step_times` is without
-  Clock::time_point next_summary{};
+  Clock::time_point next_summary{}, began = Clock::now();
 
   /// True when all that `until_ns` allows was taken.
   bool take(const store::Store& store, std::int64_t until_ns) {
@@ -92,7 +92,7 @@ struct Analyst::Work {
 
   [[nodiscard]] std::shared_ptr<const Analysis> summarize(const store::Store& store, bool whole,
                                                           Completeness of) {
-    const Clock::time_point began = Clock::now();
+    const Clock::time_point at = Clock::now();
     auto out = std::make_shared<Analysis>();
     out->summary = analysis::summarize(store, digest);
     if (own) {
@@ -113,7 +113,8 @@ struct Analyst::Work {
     if (own && whole)
       out->digest = std::make_shared<const analysis::Digest>(std::move(digest));  // nothing follows
     const Pace& pace = own ? kOfRecording : kOfLiveRun;
-    const Clock::duration cost = Clock::now() - began;
+    const Clock::duration cost = Clock::now() - at;
+    if (own) out->took = Clock::now() - began;
     next_summary = Clock::now() + std::max<Clock::duration>(pace.interval, cost * pace.share);
     return out;
   }

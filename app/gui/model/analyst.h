@@ -46,6 +46,7 @@ struct Analysis {
   bool whole = false;                              ///< every step is in it that every rank has completed
   Completeness of = Completeness::growing;         ///< the run as it was analysed
   std::vector<std::string> problems;               ///< damage found on the way, or why there is no analysis
+  std::chrono::nanoseconds took{0};                ///< of a recording: from its opening to this analysis
 };
 
 class Analyst {

@@ -259,10 +259,11 @@ CopyRecording::State CopyRecording::state() const {
   return state_;
 }
 
-std::string CopyRecording::line() const {
-  const State s = state();
+std::string CopyRecording::line(bool brief) const {
+  State s = state();
   if (!s.running && !s.done) return {};
   if (!s.problem.empty()) return "The copy failed: " + s.problem;
+  if (brief) s.target.erase(0, s.target.rfind('/') + 1);  // npos + 1 is 0
   std::string figures = bytes(static_cast<std::int64_t>(s.bytes)).text();
   figures += s.events == 0 ? ", no event yet"
              : s.since_s   ? ", since " + decimal(*s.since_s, 1) + " s"

@@ -52,8 +52,9 @@ class CopyRecording {
     std::string problem;       ///< why it failed: path, reason
   };
   [[nodiscard]] State state() const;
-  /// What the window says of it in one line; empty: there has been none.
-  [[nodiscard]] std::string line() const;
+  /// What the window says of it in one line; empty: there has been none. `brief`: the file without its
+  /// folder, so that the figures behind it are seen.
+  [[nodiscard]] std::string line(bool brief = false) const;
 
  private:
   class Copier;

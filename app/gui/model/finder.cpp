@@ -192,12 +192,13 @@ Table hit_table(const AppState& app, const std::vector<HitRef>& rows) {
                    {"self", 0.7F, true, "Without what lies directly inside, on the same lane"},
                    {"step", 0.4F, true}};
   const SpanSearch& search = app.find.search;
+  const NameCells names(app.store());
   const auto time = [](std::int64_t ns) { return number_cell(static_cast<double>(ns), duration(ns).text()); };
   for (const HitRef& ref : rows) {
     const SpanSearch::Lane& lane = search.lanes()[ref.lane];
     const SpanHit& hit = lane.hits[ref.hit];
     table.add({{word(lane.id.stream), {}, Tone::muted, {}, ""},
-               name_cell(search.name(hit.name)),
+               names.cell(search.name(hit.name)),
                number_cell(lane.id.rank, std::to_string(lane.id.rank)),
                number_cell(static_cast<double>(hit.begin_ns), timestamp(hit.begin_ns, 1'000)),
                time(hit.time_ns),

@@ -98,7 +98,8 @@ std::string_view short_path(std::string_view path, std::size_t max_chars) {
 std::string_view tail_path(std::string_view path) {
   const std::size_t dot = path.find('.');
   if (dot == std::string_view::npos || path.find('.', dot + 1) == std::string_view::npos) return path;
-  return path.substr(dot + 1);
+  const bool list = path[dot + 1] >= '0' && path[dot + 1] <= '9';
+  return list ? path : path.substr(dot + 1);
 }
 
 }  // namespace shardscope::gui

@@ -59,6 +59,7 @@ GroupTable group_table(const store::Store& store, const SpanSearch& search, cons
   std::ranges::stable_sort(out.of_row, std::ranges::greater{},
                            [&](std::size_t i) { return groups[i].times.total(); });
   if (out.of_row.size() > most) out.of_row.resize(most);
+  const NameCells names(store);
   for (const std::size_t i : out.of_row) {
     const SpanGroup& group = groups[i];
     const auto percentile = [&](double ns) {
@@ -66,7 +67,7 @@ GroupTable group_table(const store::Store& store, const SpanSearch& search, cons
     };
     const auto count = static_cast<std::int64_t>(group.times.count());
     out.table.add(
-        {name_cell(group_name(store, search, statistics.by(), group.key)),
+        {names.cell(group_name(store, search, statistics.by(), group.key)),
          number_cell(static_cast<double>(count), grouped(count)),
          time_cell(static_cast<double>(group.times.total())), time_cell(group.mean()), percentile(group.p50),
          percentile(group.p95), percentile(group.p99), time_cell(static_cast<double>(group.times.most())),

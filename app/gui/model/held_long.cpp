@@ -18,9 +18,10 @@ Table held_table(const store::Store& store, const HeldLong& held) {
       {"all", 0.6F, true, "The same, summed over the step"},
       {"times", 0.4F, true, "Released in the step"},
       {"bytes \u00d7 time", 0.8F, true, "What it took from others: bytes times the summed time"}};
+  const NameCells names(store);
   for (const HeldParam& one : held.params) {
     const double kib_s = one.byte_seconds() / 1024;
-    Cell parameter = name_cell(param_name(store, one.param));
+    Cell parameter = names.cell(param_name(store, one.param));
     parameter.swatch = Meaning::gather;
     table.add({std::move(parameter), number_cell(static_cast<double>(one.bytes), bytes(one.bytes).text()),
                number_cell(static_cast<double>(one.longest_ns), duration(one.longest_ns).text()),

@@ -4,10 +4,19 @@
 #include <string>
 
 #include "app/gui/model/table.h"
+#include "app/store/store.h"
 
 namespace shardscope::gui {
 
-/// Without the model's own name, which is whole under the pointer.
-[[nodiscard]] Cell name_cell(const std::string& name);
+class NameCells {
+ public:
+  explicit NameCells(const store::Store& store);
+  /// Without the model's own name in front; whole under the pointer.
+  [[nodiscard]] Cell cell(const std::string& name) const;
+
+ private:
+  std::string
+      model_;  ///< with its dot: the part that every path begins with; empty: they have none in common
+};
 
 }  // namespace shardscope::gui

@@ -144,15 +144,28 @@ std::string follow_link(AppState& app, std::string_view link) {
 
 bool Place::same_as(const Place& other) const noexcept {
   return follow == other.follow && (follow || range == other.range) && cursor_ns == other.cursor_ns &&
-         same(selection, other.selection);
+         same(selection, other.selection) && ranks == other.ranks;
 }
 
-Place place_of(const AppState& app) { return {app.time.range(), app.cursor_ns, app.selection, app.follow}; }
+RankArrangement arrangement_of(const TimelineOptions& options) {
+  return {options.order, options.grouping, options.own_order};
+}
+
+void arrange(TimelineOptions& options, const RankArrangement& ranks) {
+  options.order = ranks.order;
+  options.grouping = ranks.grouping;
+  options.own_order = ranks.own_order;
+}
+
+Place place_of(const AppState& app) {
+  return {app.time.range(), app.cursor_ns, app.selection, app.follow, arrangement_of(app.timeline)};
+}
 
 void go_to_place(AppState& app, const Place& place) {
   app.follow = place.follow && app.run->live();
   app.cursor_ns = place.cursor_ns;
   app.selection = place.selection;
+  arrange(app.timeline, place.ranks);
   if (!app.follow) app.time.set(place.range, app.store().end_ns());
   app.time_placed = true;
 }

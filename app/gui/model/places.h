@@ -1,6 +1,7 @@
 // Where the user has been: undo and redo of navigation, and a place as text that can be passed on.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,17 +9,29 @@
 
 #include "app/gui/model/selection.h"
 #include "app/gui/model/time_axis.h"
+#include "app/gui/model/timeline_rows.h"
 
 namespace shardscope::gui {
 
 struct AppState;
 
-/// What is looked at: the range of time, the time that "now" means, and the selection.
+/// How the ranks of the timeline are arranged.
+struct RankArrangement {
+  RankOrder order = RankOrder::number;
+  std::string grouping = kByNode;
+  std::vector<std::uint32_t> own_order;
+  friend bool operator==(const RankArrangement&, const RankArrangement&) = default;
+};
+[[nodiscard]] RankArrangement arrangement_of(const TimelineOptions& options);
+void arrange(TimelineOptions& options, const RankArrangement& ranks);
+
+/// What is looked at: the range of time, the time that "now" means, the selection, and the ranks' order.
 struct Place {
   TimeRange range;
   std::optional<std::int64_t> cursor_ns;
   Selection selection;
-  bool follow = false;  ///< the range moves with a live run: then it is no place of its own
+  bool follow = false;    ///< the range moves with a live run: then it is no place of its own
+  RankArrangement ranks;  ///< so that moving one can be undone
   [[nodiscard]] bool same_as(const Place& other) const noexcept;
 };
 [[nodiscard]] Place place_of(const AppState& app);

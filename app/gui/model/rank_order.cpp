@@ -5,6 +5,7 @@
 #include <set>
 
 #include "app/analysis/slow_rank.h"
+#include "app/gui/model/own_order.h"
 #include "app/gui/model/rank_filter.h"
 #include "app/gui/model/rank_pace.h"
 
@@ -18,6 +19,8 @@ const char* word(RankOrder order) noexcept {
       return "computation";
     case RankOrder::exposed:
       return "exposed communication";
+    case RankOrder::own:
+      return "own order";
   }
   return "";
 }
@@ -37,6 +40,7 @@ const char* word(RankHeight height) noexcept {
 std::vector<std::uint32_t> rank_order(const AppState& app) {
   const RankOrder order = app.timeline.order;
   if (order == RankOrder::number) return {};
+  if (order == RankOrder::own) return own_order_of(app);
   const StepTimes* const times = step_shown(app);
   std::map<std::uint32_t, std::int64_t> key;
   if (times != nullptr) {
@@ -66,6 +70,7 @@ void arrange_ranks(AppState& app) {
     RankGroup& all = options.groups.emplace_back();
     for (const store::RankRow& rank : store.ranks()) all.ranks.push_back(rank.rank);
   }
+  if (options.order == RankOrder::own) order_within_groups(options);
   options.shown.reset();
   const RankFilter filter = parse_rank_filter(options.filter);
   if (filter.empty()) return;
@@ -93,7 +98,7 @@ void next_grouping(AppState& app) {
     now = ways.empty() ? kByNode : ways.front().name;
   else
     now = way + 1 == ways.end() ? "" : (way + 1)->name;
-  app.timeline.order = RankOrder::number;
+  if (app.timeline.order != RankOrder::own) app.timeline.order = RankOrder::number;
   app.timeline_scroll = 0;
 }
 

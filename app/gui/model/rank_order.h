@@ -13,8 +13,8 @@ namespace shardscope::gui {
 [[nodiscard]] const char* word(RankOrder order) noexcept;
 [[nodiscard]] const char* word(RankHeight height) noexcept;
 /// By number; or those first that computed longest, or whose communication was exposed longest, in the step
-/// whose figures are shown (rank_pace). Ranks without figures come last. Empty where all are in order of
-/// their numbers.
+/// whose figures are shown (rank_pace). Ranks without figures come last. Or as the user put them. Empty where
+/// all are in order of their numbers.
 [[nodiscard]] std::vector<std::uint32_t> rank_order(const AppState& app);
 
 /// Takes order, groups and filter of the ranks to what they come to, once for each frame.

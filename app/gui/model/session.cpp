@@ -38,9 +38,11 @@ Session::Session() : number_(next_session()) {}
 std::unique_ptr<Session> Session::open_file(const std::string& path) {
   std::unique_ptr<Session> session(new Session());
   session->source_ = path;
+  const auto began = std::chrono::steady_clock::now();
   store::RecordingInfo info;
   session->store_ = store::open_recording(path, &info, store::Verify::as_read);
   session->info_ = std::move(info);
+  session->opened_in_ = std::chrono::steady_clock::now() - began;
   session->analyst_ = std::make_unique<Analyst>(path);
   return session;
 }
@@ -68,6 +70,11 @@ collector::ControlState Session::control() const {
 }
 
 collector::Viewer::Traffic Session::traffic() const { return viewer_ ? viewer_->traffic() : traffic_; }
+
+std::optional<Session::LoadTime> Session::load_time() const {
+  if (!info_) return std::nullopt;
+  return LoadTime{opened_in_, analysis_->whole ? analysis_->took : std::chrono::nanoseconds{0}};
+}
 
 void Session::disconnect() {
   if (!viewer_) return;

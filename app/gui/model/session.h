@@ -51,6 +51,13 @@ class Session {
   [[nodiscard]] const std::string& source() const noexcept { return source_; }
   [[nodiscard]] const std::optional<store::RecordingInfo>& info() const noexcept { return info_; }
 
+  /// How long opening a recording took: until it could be drawn, and from then until all of it was analysed
+  /// (0: it is not yet). Of a live run nothing.
+  struct LoadTime {
+    std::chrono::nanoseconds opened{0}, analysed{0};
+  };
+  [[nodiscard]] std::optional<LoadTime> load_time() const;
+
   /// The store is this thread's while the turn lasts; of a live run the analysis reads it in between. poll()
   /// and settle() take one themselves.
   [[nodiscard]] Turns::Turn turn() { return turns_.first(); }
@@ -111,6 +118,7 @@ class Session {
   store::Store store_;
   std::unique_ptr<collector::Viewer> viewer_;
   std::optional<store::RecordingInfo> info_;
+  std::chrono::nanoseconds opened_in_{0};
   std::string source_, key_file_;
   bool disconnected_ = false;
   collector::Viewer::Traffic traffic_;  ///< up to when it was disconnected from

@@ -30,14 +30,18 @@ const char* part_name(Meaning worst) {
 
 }  // namespace
 
-const std::vector<StepBar>& StepBars::of(const Session& run, std::size_t columns) {
+const std::vector<StepBar>& StepBars::of(const Session& run, std::size_t columns, std::int64_t target_ns) {
   const store::Store& store = run.store();
-  if (run_ == &run && revision_ == store.revision() && analysis_ == run.analysis() && columns_ == columns)
+  if (run_ == &run && revision_ == store.revision() && analysis_ == run.analysis() && columns_ == columns &&
+      target_ns_ == target_ns)
     return bars_;
   run_ = &run;
   revision_ = store.revision();
   analysis_ = run.analysis();
   columns_ = columns;
+  target_ns_ = target_ns;
+  beyond_ = 0;
+  median_ns_ = 0;
   bars_.clear();
   const auto steps = store.steps();
   const std::size_t count = std::min(steps.size(), columns);
@@ -47,6 +51,7 @@ const std::vector<StepBar>& StepBars::of(const Session& run, std::size_t columns
     StepBar bar{.first = c * steps.size() / count, .last = (c + 1) * steps.size() / count};
     for (std::size_t i = bar.first; i < bar.last; ++i) {
       lengths.push_back(store::time_of(store, steps[i]).running_ns);
+      if (target_ns > 0 && lengths.back() > target_ns) ++beyond_;
       bar.skipped = bar.skipped || steps[i].skipped;
       if (i != bar.first && lengths.back() <= bar.length_ns) continue;
       bar.longest = i;
@@ -60,17 +65,23 @@ const std::vector<StepBar>& StepBars::of(const Session& run, std::size_t columns
   const std::int64_t longest = *std::ranges::max_element(lengths);
   const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
   std::ranges::nth_element(lengths, middle);
+  median_ns_ = *middle;
+  // A target that no step reaches has its line in the height all the same.
+  const std::int64_t highest = std::max(longest, target_ns + target_ns / 20);
   full_ns_ = static_cast<double>(
-      std::max<std::int64_t>(1, std::min(longest, 3 * std::max<std::int64_t>(1, *middle))));
+      std::max<std::int64_t>(1, std::min(highest, 3 * std::max<std::int64_t>(1, median_ns_))));
   return bars_;
 }
 
-std::string text_of(const StepBar& bar, const Session& run) {
+std::string text_of(const StepBar& bar, const Session& run, std::int64_t target_ns) {
   const auto steps = run.store().steps();
   const store::StepRow& step = steps[bar.longest];
   std::string text = "Step " + std::to_string(step.step) + ": " + duration(bar.length_ns).text();
   if (bar.worst_ns > 0) text += ", worst part " + duration(bar.worst_ns).text() + " " + part_name(bar.worst);
   if (!bar.known && step.end_ns != store::kOpen) text += ", not analysed yet";
+  if (target_ns > 0 && bar.length_ns > target_ns)
+    text += "\n" + duration(bar.length_ns - target_ns).text() + " beyond the target of " +
+            duration(target_ns).text();
   if (bar.last - bar.first > 1)
     text += "\nthe longest of steps " + std::to_string(steps[bar.first].step) + " to " +
             std::to_string(steps[bar.last - 1].step);

@@ -27,22 +27,29 @@ struct StepBar {
 /// month would else go through all its steps twice.
 class StepBars {
  public:
-  /// A bar for each step, at most `columns`. Valid until the next call.
-  const std::vector<StepBar>& of(const Session& run, std::size_t columns);
-  /// The length that fills the height: three medians of all steps, or the longest where that is less. One
-  /// slow step, most often the first, must not flatten all others. At least 1.
+  /// A bar for each step, at most `columns`. Valid until the next call. `target_ns`: how long a step is to
+  /// take; 0: that is not said.
+  const std::vector<StepBar>& of(const Session& run, std::size_t columns, std::int64_t target_ns = 0);
+  /// The length that fills the height: three medians of all steps, or the longest step or the target where
+  /// that is less. One slow step, most often the first, must not flatten all others. At least 1.
   [[nodiscard]] double full_ns() const noexcept { return full_ns_; }
+  /// Of all steps, without pauses; 0 where there are none.
+  [[nodiscard]] std::int64_t median_ns() const noexcept { return median_ns_; }
+  /// Steps that took longer than the target.
+  [[nodiscard]] std::size_t beyond() const noexcept { return beyond_; }
 
  private:
   const Session* run_ = nullptr;
   std::uint64_t revision_ = 0;
   std::shared_ptr<const Analysis> analysis_;
-  std::size_t columns_ = 0;
+  std::size_t columns_ = 0, beyond_ = 0;
+  std::int64_t target_ns_ = 0, median_ns_ = 0;
   std::vector<StepBar> bars_;
   double full_ns_ = 1;
 };
 
-/// The tool tip of a bar: the step, its length, its worst part; of several steps the longest.
-[[nodiscard]] std::string text_of(const StepBar& bar, const Session& run);
+/// The tool tip of a bar: the step, its length, its worst part, how far it is beyond the target; of several
+/// steps the longest.
+[[nodiscard]] std::string text_of(const StepBar& bar, const Session& run, std::int64_t target_ns = 0);
 
 }  // namespace shardscope::gui

@@ -37,29 +37,6 @@ std::vector<RankGroup> filtered(std::vector<RankGroup> groups, const TimelineOpt
   return groups;
 }
 
-/// By host where the ranks are of several and stand in the order of their numbers, or in the given groups.
-/// One without a title: they are not grouped.
-std::vector<RankGroup> all_groups(const store::Store& store, const TimelineOptions& options) {
-  if (options.ranks.empty() && !options.groups.empty()) return options.groups;
-  if (options.ranks.empty()) {
-    std::vector<RankGroup> out;
-    for (const store::RankRow& rank : store.ranks()) {
-      // Ranks of a node mostly follow one another.
-      auto known = !out.empty() && out.back().title == rank.host
-                       ? std::prev(out.end())
-                       : std::ranges::find(out, rank.host, &RankGroup::title);
-      if (known == out.end()) known = out.insert(known, RankGroup{rank.host, {}});
-      known->ranks.push_back(rank.rank);
-    }
-    if (out.size() > 1) return out;
-  }
-  return {RankGroup{"", ranks_in_order(store, options)}};
-}
-
-std::vector<RankGroup> groups_of(const store::Store& store, const TimelineOptions& options) {
-  return filtered(all_groups(store, options), options);
-}
-
 std::size_t ranks_shown(const store::Store& store, const TimelineOptions& options) {
   return options.shown ? options.shown->size() : store.ranks().size();
 }
@@ -152,6 +129,28 @@ void add_bands(const std::vector<RankGroup>& groups, const TimelineOptions& opti
 }
 
 }  // namespace
+
+// By host where the ranks are of several and stand in the order of their numbers, or in the given groups.
+std::vector<RankGroup> all_groups(const store::Store& store, const TimelineOptions& options) {
+  if (options.ranks.empty() && !options.groups.empty()) return options.groups;
+  if (options.ranks.empty()) {
+    std::vector<RankGroup> out;
+    for (const store::RankRow& rank : store.ranks()) {
+      // Ranks of a node mostly follow one another.
+      auto known = !out.empty() && out.back().title == rank.host
+                       ? std::prev(out.end())
+                       : std::ranges::find(out, rank.host, &RankGroup::title);
+      if (known == out.end()) known = out.insert(known, RankGroup{rank.host, {}});
+      known->ranks.push_back(rank.rank);
+    }
+    if (out.size() > 1) return out;
+  }
+  return {RankGroup{"", ranks_in_order(store, options)}};
+}
+
+std::vector<RankGroup> shown_groups(const store::Store& store, const TimelineOptions& options) {
+  return filtered(all_groups(store, options), options);
+}
 
 const char* word(RowCounter counter) noexcept {
   switch (counter) {
@@ -301,7 +300,7 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
     out.rows[header].left_out = rows_left_out(store, rank, options);
     y += kRankGap - kLaneGap;
   };
-  const std::vector<RankGroup> all = groups_of(store, options);
+  const std::vector<RankGroup> all = shown_groups(store, options);
   add_counters(ev::kNoId);
   add_bands(all, options, add, out);
   if (!out.rows.empty()) y += kRankGap - kLaneGap;
@@ -340,7 +339,7 @@ void expand_while_room(const store::Store& store, TimelineOptions& options, floa
   options.compute_depths = kComputeDepths;
   options.lane_depths = kLaneDepths;
   std::vector<std::uint32_t> ranks;
-  for (const RankGroup& group : groups_of(store, options))
+  for (const RankGroup& group : shown_groups(store, options))
     ranks.insert(ranks.end(), group.ranks.begin(), group.ranks.end());
   if (!ranks.empty() && options.expanded.empty()) options.expanded.insert(ranks.front());
   // As long as nothing is known of the height there is no room for a second.

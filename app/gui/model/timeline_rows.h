@@ -70,7 +70,8 @@ struct TimelineRow {
   [[nodiscard]] const char* label() const noexcept;
 };
 
-enum class RankOrder : std::uint8_t { number, computation, exposed };
+/// `own`: as the user put them (own_order.h), within the groups that they stand in.
+enum class RankOrder : std::uint8_t { number, computation, exposed, own };
 /// How high a rank is whose lanes are hidden: `automatic` is low where otherwise most ranks would be out of
 /// view.
 enum class RankHeight : std::uint8_t { automatic, full, heat };
@@ -78,12 +79,13 @@ enum class RankHeight : std::uint8_t { automatic, full, heat };
 struct TimelineOptions {
   RankOrder order = RankOrder::number;
   RankHeight rank_height = RankHeight::automatic;
-  ViewOptions view;                ///< what is hidden, and the height of a lane: kept in the settings
-  bool heat = false;               ///< what `rank_height` comes to: resolve_height()
-  std::string grouping = kByNode;  ///< a RankGrouping's name; empty: none
-  std::vector<RankGroup> groups;   ///< what that comes to: arrange_ranks(); empty: by host
-  std::string filter;              ///< as text: rank_filter.h
-  bool focus_filter = false;       ///< the field of the filter wants the keyboard
+  ViewOptions view;                      ///< what is hidden, and the height of a lane: kept in the settings
+  bool heat = false;                     ///< what `rank_height` comes to: resolve_height()
+  std::string grouping = kByNode;        ///< a RankGrouping's name; empty: none
+  std::vector<std::uint32_t> own_order;  ///< kept while another order is shown; empty: none was made
+  std::vector<RankGroup> groups;         ///< what that comes to: arrange_ranks(); empty: by host
+  std::string filter;                    ///< as text: rank_filter.h
+  bool focus_filter = false;             ///< the field of the filter wants the keyboard
   std::optional<std::set<std::uint32_t>> shown;  ///< what `filter` comes to; nothing: every rank
   std::set<std::string> closed_nodes;            ///< groups, by title, whose ranks are hidden
   std::set<std::uint32_t> expanded;              ///< ranks whose lanes are shown
@@ -120,6 +122,11 @@ void resolve_height(const store::Store& store, TimelineOptions& options, float h
 void expand_while_room(const store::Store& store, TimelineOptions& options, float height);
 
 [[nodiscard]] TimelineRows layout_rows(const store::Store& store, const TimelineOptions& options);
+/// All ranks in the groups and the order that the rows have; one group without a title where they stand in
+/// none.
+[[nodiscard]] std::vector<RankGroup> all_groups(const store::Store& store, const TimelineOptions& options);
+/// Of these what the filter leaves.
+[[nodiscard]] std::vector<RankGroup> shown_groups(const store::Store& store, const TimelineOptions& options);
 
 /// The span at `at_ns` within `slack_ns`, the closest to it; nothing when none is that close.
 [[nodiscard]] std::optional<store::Span> span_at(const store::Store& store, store::LaneId lane,

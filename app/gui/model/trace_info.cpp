@@ -1,6 +1,8 @@
 #include "app/gui/model/trace_info.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <ctime>
 #include <exception>
 #include <functional>
@@ -141,6 +143,28 @@ void add_memory(const AppState& app, Rows& rows) {
   rows.section({});
 }
 
+/// "1 203 441 events, 45.0 MiB, 195 MiB/s"
+std::string load_rate(const store::RecordingInfo& info, std::chrono::nanoseconds time) {
+  const double seconds = std::max(std::chrono::duration<double>(time).count(), 1e-9);
+  return grouped(static_cast<std::int64_t>(info.events)) + " events, " +
+         bytes(static_cast<std::int64_t>(info.file_bytes)).text() + ", " +
+         bytes(std::llround(static_cast<double>(info.file_bytes) / seconds)).text() + "/s";
+}
+
+void add_load(const Session& run, Rows& rows) {
+  const auto load = run.load_time();
+  if (!load) return;
+  rows.section("load");
+  rows.add("opened in", duration(load->opened.count()).text(),
+           "until it could be drawn; blocks are read when they are looked at");
+  if (load->analysed.count() == 0)
+    rows.add("analysed in", kMissing, "it is being analysed");
+  else
+    rows.add("analysed in", duration(load->analysed.count()).text(),
+             load_rate(*run.info(), load->analysed) + ": the file's size by this time");
+  rows.section({});
+}
+
 void add_file(const Session& run, Rows& rows) {
   const auto& info = run.info();
   if (!info) return;
@@ -187,8 +211,19 @@ Table trace_table(const AppState& app) {
   add_losses(app.store(), rows);
   add_memory(app, rows);
   add_file(*app.run, rows);
+  add_load(*app.run, rows);
   add_description(app, rows);
   return std::move(rows.table);
+}
+
+std::optional<LoadText> load_text(const Session& run) {
+  const auto load = run.load_time();
+  if (!load || load->analysed.count() == 0) return std::nullopt;
+  const std::chrono::nanoseconds all = load->opened + load->analysed;
+  return LoadText{"loaded in " + duration(all.count()).text(),
+                  "Opened in " + duration(load->opened.count()).text() + ", wholly analysed in " +
+                      duration(load->analysed.count()).text() + " more. " + load_rate(*run.info(), all) +
+                      ": the file's size by this time"};
 }
 
 Table event_counts(const Session& run) {

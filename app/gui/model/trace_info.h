@@ -17,6 +17,12 @@ class Session;
 /// Rows: what, value, and of figures how they are meant. `app`: for the clock's error in the range shown.
 [[nodiscard]] Table trace_table(const AppState& app);
 
+/// "loaded in 0.24 s" and how much that was, of a recording that is wholly analysed; else nothing.
+struct LoadText {
+  std::string brief, whole;
+};
+[[nodiscard]] std::optional<LoadText> load_text(const Session& run);
+
 /// How many events of each kind: spans by their begin, instants by kind and code. Those of a rank, or of all.
 /// Columns: kind, count, share.
 [[nodiscard]] Table event_counts(const Session& run);

@@ -10,12 +10,14 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr std::string_view kHidden = "Hidden=", kHeight = "LaneHeight=", kCurveHeight = "CurveHeight=";
+constexpr std::string_view kHidden = "Hidden=", kHeight = "LaneHeight=", kCurveHeight = "CurveHeight=",
+                           kStepTarget = "StepTarget=";
 
-std::optional<unsigned> number_after(std::string_view line, std::string_view key) {
+template <typename Number = unsigned>
+std::optional<Number> number_after(std::string_view line, std::string_view key) {
   if (!line.starts_with(key)) return std::nullopt;
   line.remove_prefix(key.size());
-  unsigned value = 0;
+  Number value = 0;
   const char* const end = line.data() + line.size();
   const auto [at, error] = std::from_chars(line.data(), end, value);
   return error == std::errc{} && at == end ? std::optional(value) : std::nullopt;
@@ -72,7 +74,8 @@ std::string hidden_text(const ViewOptions& options) {
 std::vector<std::string> lines_of(const ViewOptions& options) {
   return {std::string(kHidden) + std::to_string(options.hidden),
           std::string(kHeight) + std::to_string(std::lround(options.lane_height)),
-          std::string(kCurveHeight) + std::to_string(std::lround(options.curve_height))};
+          std::string(kCurveHeight) + std::to_string(std::lround(options.curve_height)),
+          std::string(kStepTarget) + std::to_string(options.step_target_ns)};
 }
 
 void take_line(ViewOptions& options, std::string_view line) {
@@ -81,6 +84,8 @@ void take_line(ViewOptions& options, std::string_view line) {
   take_height(line, kHeight, ViewOptions::kLowest, ViewOptions::kHighest, options.lane_height);
   take_height(line, kCurveHeight, ViewOptions::kLowestCurve, ViewOptions::kHighestCurve,
               options.curve_height);
+  if (const auto target = number_after<std::int64_t>(line, kStepTarget); target && *target >= 0)
+    options.step_target_ns = *target;
 }
 
 }  // namespace shardscope::gui

@@ -1,4 +1,5 @@
-// What of the timeline is hidden, and how high its lanes are: set by the user and kept for the next window.
+// What of the timeline is hidden, how high its lanes are, and how long a step may take: set by the user and
+// kept for the next window.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,7 @@ struct ViewOptions {
   std::uint32_t hidden = 0;  ///< bits by ItemClass
   float lane_height = kUsual;
   float curve_height = kUsualCurve;  ///< of the curves that Rows adds
+  std::int64_t step_target_ns = 0;   ///< without pauses; longer steps are marked. 0: none
   [[nodiscard]] bool hides(ItemClass what) const noexcept {
     return (hidden >> static_cast<unsigned>(what) & 1U) != 0;
   }

@@ -1,13 +1,16 @@
 #include "app/gui/model/what_if.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <system_error>
 
 #include "app/analysis/foreign_json.h"
 #include "app/gui/model/finding_detail.h"
+#include "app/gui/model/format.h"
 
 namespace shardscope::gui {
 namespace {
@@ -67,7 +70,8 @@ const std::vector<WhatIfSetting>& what_if_settings() {
        {},
        1,
        3,
-       "Elements of gradients that are reduced at once"},
+       "Elements of gradients that are reduced at once",
+       "elements"},
       {"zero_optimization.allgather_bucket_size",
        "allgather_bucket_size",
        Kind::count,
@@ -76,7 +80,8 @@ const std::vector<WhatIfSetting>& what_if_settings() {
        {},
        1,
        2,
-       "Elements that are gathered at once after the step"},
+       "Elements that are gathered at once after the step",
+       "elements"},
       {"zero_optimization.stage3_prefetch_bucket_size",
        "prefetch_bucket_size",
        Kind::count,
@@ -85,7 +90,8 @@ const std::vector<WhatIfSetting>& what_if_settings() {
        {},
        3,
        3,
-       "Elements that may be prefetched ahead at a time"},
+       "Elements that may be prefetched ahead at a time",
+       "elements"},
       {"zero_optimization.stage3_max_live_parameters",
        "max_live_parameters",
        Kind::count,
@@ -94,7 +100,8 @@ const std::vector<WhatIfSetting>& what_if_settings() {
        {},
        3,
        3,
-       "Elements that may be gathered at a time"},
+       "Elements that may be gathered at a time",
+       "elements"},
       {"zero_optimization.stage3_max_reuse_distance",
        "max_reuse_distance",
        Kind::count,
@@ -103,7 +110,8 @@ const std::vector<WhatIfSetting>& what_if_settings() {
        {},
        3,
        3,
-       "Parameters that are used again within this number of elements are kept"},
+       "Parameters that are used again within this number of elements are kept",
+       "elements"},
       {"zero_optimization.stage3_param_persistence_threshold",
        "param_persistence_threshold",
        Kind::count,
@@ -112,7 +120,8 @@ const std::vector<WhatIfSetting>& what_if_settings() {
        {},
        3,
        3,
-       "Smaller parameters are never divided"},
+       "Smaller parameters are never divided",
+       "elements"},
       {"zero_optimization.offload_optimizer.device",
        "offload optimizer to",
        Kind::choice,
@@ -131,7 +140,16 @@ const std::vector<WhatIfSetting>& what_if_settings() {
        3,
        3,
        "Shards of parameters in host memory"},
-      {"train_micro_batch_size_per_gpu", "micro-batch per rank", Kind::count, 1, 1024, {}, 0, 3, "Sequences"},
+      {"train_micro_batch_size_per_gpu",
+       "micro-batch per rank",
+       Kind::count,
+       1,
+       1024,
+       {},
+       0,
+       3,
+       "Sequences that a rank computes at a time",
+       "sequences"},
       {"gradient_accumulation_steps",
        "micro-steps per step",
        Kind::count,
@@ -140,9 +158,18 @@ const std::vector<WhatIfSetting>& what_if_settings() {
        {},
        0,
        3,
-       "gradient_accumulation_steps"},
+       "Passes over micro-batches whose gradients are accumulated before a step of the optimizer",
+       "micro-steps"},
   };
   return settings;
+}
+
+std::string text_of(const WhatIfSetting& setting, const std::string& value) {
+  if (value.empty()) return "default";
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc{} || end != value.data() + value.size()) return value;
+  return grouped(number) + " " + setting.unit;
 }
 
 std::string setting_value(const std::string& config_json, const std::string& key) {

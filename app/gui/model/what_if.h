@@ -27,7 +27,10 @@ struct WhatIfSetting {
   std::vector<std::string> choices = {};         ///< as the configuration writes them
   std::int32_t first_stage = 0, last_stage = 3;  ///< in which it does something
   const char* tip = "";
+  const char* unit = "";  ///< of a count
 };
+/// "500 000 000 elements"; a value that the configuration does not have is the default of who reads it.
+[[nodiscard]] std::string text_of(const WhatIfSetting& setting, const std::string& value);
 [[nodiscard]] const std::vector<WhatIfSetting>& what_if_settings();
 
 /// A setting's value in a configuration: what is recorded, or empty where it has none.

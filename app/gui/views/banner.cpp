@@ -56,16 +56,20 @@ void Workspace::banner(Context& ctx, Rect& room) {
   ctx.canvas.fill({strip.x, strip.y, 4, strip.h}, color);
   Rect line = strip.inset(16, 0);
   const float w = std::min(line.w, ctx.canvas.width(text, Font::strong) + 16);
-  ctx.canvas.text_in(line.take_left(w), text, panel != nullptr && ctx.hovered(strip) ? c.accent : c.text,
-                     Font::strong);
+  const bool cut = ctx.canvas.text_in(
+      line.take_left(w), text, panel != nullptr && ctx.hovered(strip) ? c.accent : c.text, Font::strong);
   if (panel != nullptr) {
     placed_.push_back({"banner", strip});
     if (ctx.hovered(strip)) ctx.tip(tip);
     if (ctx.clicked(strip)) ctx.ui.show_panel = panel;
   }
   constexpr float kNarrowestHint = 120;  // else its first word alone
-  if (line.w < kNarrowestHint) return;
-  if (ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) && ctx.hovered(line)) ctx.tip(hint);
+  const bool room_for_hint = line.w >= kNarrowestHint;
+  const bool hint_cut =
+      room_for_hint ? ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) : !hint.empty();
+  // What does not fit is under the pointer, whichever part of the strip it is over.
+  if (panel == nullptr && (cut || hint_cut) && ctx.hovered(strip))
+    ctx.tip(hint.empty() ? text : text + ": " + hint);
 }
 
 /// While a copy of a live run is recorded: where to, how much, and Stop.
@@ -76,11 +80,12 @@ void Workspace::copy_strip(Context& ctx, Rect& room) {
   placed_.push_back({"copy_strip", strip});
   ctx.canvas.fill(strip, mix(c.panel, c.accent, 0.30F));
   ctx.canvas.fill({strip.x, strip.y, 4, strip.h}, c.accent);
+  ctx.canvas.horizontal(strip.x, strip.y, strip.w, c.line);  // below a banner of its colour
   Rect line = strip.inset(16, 2);
   if (ctx.button_right(line, "Stop", true, Context::Look::plain, "Ends the file; the run goes on"))
     ctx.ui.stop_copy = true;
-  const std::string text = dialogs_.copy().line();
-  if (ctx.canvas.text_in(line, text, c.text) && ctx.hovered(line)) ctx.tip(text);
+  ctx.canvas.text_in(line, dialogs_.copy().line(true), c.text);
+  if (ctx.hovered(line)) ctx.tip(dialogs_.copy().line());
 }
 
 /// The findings that are more than notes, where the layout does not show their panel: what is wrong is seen

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "app/gui/model/own_order.h"
 #include "app/gui/model/rank_order.h"
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/step_of.h"
@@ -136,6 +137,15 @@ void order_ranks(C& ctx) {
   ctx.app.timeline.order = order;
   ctx.app.timeline_scroll = 0;
 }
+template <int places>
+void shift_selected_rank(C& ctx) {
+  const std::uint32_t rank = ctx.app.selection.rank;
+  if (shift_rank(ctx.app, rank, places)) ctx.app.rank_to_show = rank;
+}
+bool can_shift_rank(const C& ctx) {
+  return ctx.app.selection.rank != ev::kNoId && ctx.app.store().ranks().size() > 1;
+}
+bool has_own_order(const C& ctx) { return !ctx.app.timeline.own_order.empty(); }
 void slowest(C& ctx) { ctx.ui.say(go_to_slowest(ctx.app)); }
 void filter_ranks(C& ctx) {
   ctx.ui.show_panel = "timeline";
@@ -212,6 +222,12 @@ const Command kCommands[] = {
      [](const C& ctx) { return ctx.app.timeline.order == RankOrder::computation; }},
     {Menu::view, "Ranks by exposed communication", "", 0, kNone, order_ranks<RankOrder::exposed>, nullptr,
      [](const C& ctx) { return ctx.app.timeline.order == RankOrder::exposed; }},
+    {Menu::view, "Ranks in your own order", "", 0, kNone, order_ranks<RankOrder::own>, has_own_order,
+     [](const C& ctx) { return ctx.app.timeline.order == RankOrder::own; }},
+    {Menu::view, "Move the selected rank up", "Alt+Up", key::kUp, kAlt, shift_selected_rank<-1>,
+     can_shift_rank},
+    {Menu::view, "Move the selected rank down", "Alt+Down", key::kDown, kAlt, shift_selected_rank<1>,
+     can_shift_rank},
     {Menu::view, "Ranks in the next kind of groups", "", 0, kNone, [](C& ctx) { next_grouping(ctx.app); },
      several_ranks},
     {Menu::view, "Filter ranks...", "", 0, kNone, filter_ranks, several_ranks, filters_ranks},
@@ -319,7 +335,7 @@ std::string_view also_called(const Command& command) noexcept {
       {"Record a copy...", "save the live run, recording, zscope"},
       {"Dark theme", "light theme, switch themes"},
       {"Colours for colour blindness", "theme, palette, deuteranopia, protanopia, tritanopia"},
-      {"Options", "settings, preferences, theme, scale"},
+      {"Options", "settings, preferences, theme, scale, target of a step's time"},
       {"Larger text", "scale, zoom, size, font"},
       {"Smaller text", "scale, zoom, size, font"},
       {"Text as the screen asks", "scale, zoom, size, font"},

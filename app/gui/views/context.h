@@ -21,8 +21,8 @@ inline constexpr float kTableRow = 22, kTextLine = 20;
 
 /// Key codes as the window system layer gives them (GLFW's numbers); letters and digits are their capitals.
 namespace key {
-inline constexpr int kSpace = 32, kEscape = 256, kRight = 262, kLeft = 263, kEqual = 61, kMinus = 45,
-                     kKeypadMinus = 333, kKeypadPlus = 334, kF1 = 290, kF3 = 292;
+inline constexpr int kSpace = 32, kEscape = 256, kRight = 262, kLeft = 263, kDown = 264, kUp = 265,
+                     kEqual = 61, kMinus = 45, kKeypadMinus = 333, kKeypadPlus = 334, kF1 = 290, kF3 = 292;
 /// Modifiers that were down with it.
 inline constexpr int kShift = 1, kCtrl = 2, kAlt = 4, kSuper = 8, kModifiers = kShift | kCtrl | kAlt | kSuper;
 }  // namespace key

@@ -57,7 +57,9 @@ bool Dialogs::target_field(Context& ctx, const std::string& proposed) {
   // A name alone is a file in the folder that the window was started in.
   std::error_code ignored;
   if (!text_.empty() && std::filesystem::path(text_).is_relative())
-    ImGui::TextDisabled("in %s", std::filesystem::current_path(ignored).c_str());
+    ImGui::PushTextWrapPos(0);  // a long one is no less of a place
+  ImGui::TextDisabled("in %s", std::filesystem::current_path(ignored).c_str());
+  ImGui::PopTextWrapPos();
   if (!text_.empty() && is_there()) {
     const bool folder = std::filesystem::is_directory(text_);
     ImGui::TextColored(ink(ctx.colors().of(Meaning::reduce)), "%s",

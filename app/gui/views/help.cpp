@@ -24,6 +24,7 @@ constexpr KeyRow kPointer[] = {
     {"right click", "menu of a span or a rank"},
     {"an end of a range", "drag it: of the steps above, or of what was measured"},
     {"wheel", "zoom at the pointer (Ctrl: finer, Shift: scroll)"},
+    {"a rank's name", "drag: another place among the ranks"},
     {"a title", "click: another panel there; drag: move it"},
 };
 constexpr KeyRow kKeyboard[] = {

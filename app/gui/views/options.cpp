@@ -1,8 +1,12 @@
-// Options: what the timeline hides, heights, colours, size. All of it is kept for the next window.
+// Options: what the timeline hides, heights, how long a step may take, colours, size. All of it is kept for
+// the next window.
 #include <imgui.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
+#include "app/gui/model/step_bars.h"
 #include "app/gui/model/view_options.h"
 #include "app/gui/views/imgui_text.h"
 #include "app/gui/views/panels.h"
@@ -22,13 +26,16 @@ class OptionsView final : public View {
   static void items(Context& ctx);
   static void sizes(Context& ctx);
   static void colours(Context& ctx);
+  void steps(Context& ctx);
+
+  StepBars bars_;  ///< for the median
 };
 
 void OptionsView::header(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
   const bool changed = app.timeline.view != ViewOptions{} || app.text_scale != 1.0F;
   if (ctx.button_right(room, "As at first", changed, Context::Look::plain,
-                       "Nothing hidden, heights and size of text as at first")) {
+                       "Nothing hidden, no target for steps, heights and size of text as at first")) {
     app.timeline.view = {};
     app.text_scale = 1;
   }
@@ -76,6 +83,31 @@ void OptionsView::sizes(Context& ctx) {
   ImGui::Text("size of text and all else: %.0f %%", static_cast<double>(app.text_scale) * 100);
 }
 
+void OptionsView::steps(Context& ctx) {
+  ViewOptions& view = ctx.app.timeline.view;
+  ImGui::SeparatorText("Steps");
+  bars_.of(*ctx.app.run, 1, view.step_target_ns);
+  double ms = static_cast<double>(view.step_target_ns) / 1e6;
+  ImGui::SetNextItemWidth(160);
+  if (ImGui::InputDouble("target of a step's time", &ms, 0, 0, ms > 0 ? "%.6g ms" : "none",
+                         ImGuiInputTextFlags_CharsDecimal))
+    view.step_target_ns = ms > 0 && ms < 1e12 ? std::llround(ms * 1e6) : 0;
+  ImGui::SetItemTooltip(
+      "Without pauses, in milliseconds; 0: none. The ruler of steps has a line there, and what steps take "
+      "beyond it is red");
+  const std::int64_t median = bars_.median_ns();
+  ImGui::BeginDisabled(median <= 0);
+  if (ImGui::Button("Median of this run")) view.step_target_ns = median;
+  ImGui::EndDisabled();
+  ImGui::SameLine();
+  ImGui::BeginDisabled(view.step_target_ns == 0);
+  if (ImGui::Button("None")) view.step_target_ns = 0;
+  ImGui::EndDisabled();
+  if (view.step_target_ns <= 0) return;
+  ImGui::SameLine();
+  ImGui::Text("%zu of %zu steps are beyond it", bars_.beyond(), ctx.app.store().steps().size());
+}
+
 void OptionsView::colours(Context& ctx) {
   AppState& app = ctx.app;
   ImGui::SeparatorText("Colours");
@@ -101,6 +133,7 @@ void OptionsView::draw(Context& ctx, Rect room) {
   if (ImGui::BeginChild("##options", {room.w - 20, room.h - 6})) {
     items(ctx);
     sizes(ctx);
+    steps(ctx);
     colours(ctx);
   }
   ImGui::EndChild();

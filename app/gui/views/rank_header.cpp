@@ -48,7 +48,7 @@ void triangle(Context& ctx, const Rect& gutter, bool open) {
 }  // namespace
 
 void draw_heat_row(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
-                   SpanPainter& painter, const RankPaces& paces) {
+                   SpanPainter& painter, const RankPaces& paces, bool clicked) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   const RankPace pace = paces.of(row.rank);
@@ -68,8 +68,8 @@ void draw_heat_row(Context& ctx, const TimelineRow& row, const Rect& gutter, con
   if (over || chosen) ctx.canvas.outline(whole, over ? c.text : c.accent, 1, 1);
   if (!over) return;
   ctx.tip("rank " + std::to_string(row.rank) + ". " + pace_and_waits(app, row.rank, pace) +
-          "Click at the left to show its lanes.");
-  if (ctx.pointer.pressed[0] && ctx.hovered(gutter)) {
+          "Click at the left to show its lanes, drag to move it.");
+  if (clicked) {
     app.timeline.automatic = false;
     app.timeline.expanded.insert(row.rank);
     app.select_rank(row.rank);
@@ -101,7 +101,7 @@ void draw_node_header(Context& ctx, const TimelineRow& row, const Rect& gutter, 
 }
 
 void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
-                      const TimeScale& scale, const RankPaces& paces) {
+                      const TimeScale& scale, const RankPaces& paces, bool clicked) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   const bool over = ctx.hovered(gutter);
@@ -122,14 +122,14 @@ void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, 
   if (over) {
     ctx.tip(pace_and_waits(app, row.rank, pace) + "Its times here are right to within " +
             duration(clock_bound(app, row.rank).in_view_ns).text() + ". " +
-            "Click the triangle to show or hide the lanes, the name to select.");
-    if (ctx.pointer.pressed[0]) {
-      if (ctx.pointer.x < gutter.x + 22 || chosen) {
-        app.timeline.automatic = false;
-        if (!app.timeline.expanded.erase(row.rank)) app.timeline.expanded.insert(row.rank);
-      }
-      app.select_rank(row.rank);
+            "Click the triangle to show or hide the lanes, the name to select; drag to move the rank.");
+  }
+  if (clicked) {
+    if (ctx.pointer.x < gutter.x + 22 || chosen) {
+      app.timeline.automatic = false;
+      if (!app.timeline.expanded.erase(row.rank)) app.timeline.expanded.insert(row.rank);
     }
+    app.select_rank(row.rank);
   }
   draw_left_out(ctx, row, lanes);
   if (!row.expanded) {

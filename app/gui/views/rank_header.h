@@ -10,11 +10,12 @@
 
 namespace shardscope::gui {
 
+/// `clicked`: it was, here and below (RankDrag).
 void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
-                      const TimeScale& scale, const RankPaces& paces);
+                      const TimeScale& scale, const RankPaces& paces, bool clicked);
 /// A rank where there are very many: a bar for its computation, and what it did as colours.
 void draw_heat_row(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
-                   SpanPainter& painter, const RankPaces& paces);
+                   SpanPainter& painter, const RankPaces& paces, bool clicked);
 /// Host and ranks of a node; the mean of its ranks while they are hidden.
 void draw_node_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
                       SpanPainter& painter);

@@ -9,6 +9,7 @@
 
 #include "app/gui/model/find_spans.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/own_order.h"
 #include "app/store/span_time.h"
 #include "instrumentation/event_fields.h"
 
@@ -111,10 +112,17 @@ void open_rank_menu(Context& ctx, std::uint32_t rank) {
                      app.timeline.automatic = false;
                      app.timeline.expanded = {rank};
                    }});
-  items.push_back({"Its memory", "", true, false, [&app, &ui, rank] {
+  const bool several = app.store().ranks().size() > 1;
+  items.push_back({"Move up", "Alt+Up", several, false, [&app, rank] { shift_rank(app, rank, -1); }, true});
+  items.push_back({"Move down", "Alt+Down", several, false, [&app, rank] { shift_rank(app, rank, 1); }});
+  items.push_back({"All by number again", "", app.timeline.order != RankOrder::number, false,
+                   [&app] { app.timeline.order = RankOrder::number; }});
+  items.push_back({"Its memory", "", true, false,
+                   [&app, &ui, rank] {
                      app.memory_rank = rank;
                      ui.show_panel = "memory";
-                   }});
+                   },
+                   true});
   items.push_back({"Step along it", "", app.store().has_gates(rank), false, [&app, &ui, rank] {
                      app.stepper_rank = rank;
                      ui.show_panel = "stepper";

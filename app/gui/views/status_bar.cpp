@@ -6,6 +6,7 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/history_text.h"
 #include "app/gui/model/identity.h"
+#include "app/gui/model/trace_info.h"
 #include "app/gui/views/workspace.h"
 #include "app/store/control_text.h"
 #include "app/store/losses.h"
@@ -76,6 +77,9 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   if (ctx.hovered(state)) ctx.canvas.horizontal(state.x, state.bottom() - 4, state.w, c.muted);
   if (ctx.clicked(state)) ctx.ui.show_panel = connects ? "connection" : "trace_info";
   piece(count(static_cast<double>(app.store().event_count()), "events").text(), c.muted, "");
+  // A picture of a recording is the same every time, so it has no such time.
+  if (const auto load = app.run->in_window() ? load_text(*app.run) : std::nullopt)
+    piece(load->brief, c.muted, load->whole);
   piece(app.run->partial(), c.of(Meaning::reduce),
         "Summary, findings and times of steps are of these steps so far; the rest is being analysed");
   piece(details_from(app.store()), c.of(Meaning::trouble), eviction_text(app.store()));
@@ -99,7 +103,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   if (const std::string line = dialogs_.export_line(); !line.empty()) piece(line, c.text, line);
   // While the copy is being recorded the strip under the top bar shows it.
   if (const CopyRecording::State copy = dialogs_.copy().state(); copy.done)
-    piece(dialogs_.copy().line(), copy.problem.empty() ? c.text : c.of(Meaning::trouble),
+    piece(dialogs_.copy().line(true), copy.problem.empty() ? c.text : c.of(Meaning::trouble),
           dialogs_.copy().line());
   if (!ctx.ui.notice.empty())
     piece(ctx.ui.notice, ctx.ui.notice_is_trouble ? c.of(Meaning::trouble) : c.text, ctx.ui.notice);

@@ -1,7 +1,9 @@
 // The ruler of steps under the top bar: one bar per step, and the visible range as a brush on it.
 #include <algorithm>
 #include <cmath>
+#include <string>
 
+#include "app/gui/model/format.h"
 #include "app/gui/model/range_grip.h"
 #include "app/gui/model/step_bars.h"
 #include "app/gui/model/step_of.h"
@@ -23,6 +25,46 @@ double step_position(std::span<const store::StepRow> steps, std::int64_t at_ns, 
 
 }  // namespace
 
+/// Which steps there are; with a target how many took longer, and a way to the option.
+void Workspace::ruler_label(Context& ctx, const Rect& label) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const auto steps = app.store().steps();
+  const std::int64_t target = app.timeline.view.step_target_ns;
+  std::string text = app.run->partial(true);
+  Rgb color = text.empty() ? c.muted : c.of(Meaning::reduce);
+  if (text.empty()) text = "Steps";
+  if (target > 0) {
+    text = grouped(static_cast<std::int64_t>(step_bars_.beyond())) + " beyond " + duration(target).text();
+    color = step_bars_.beyond() > 0 ? c.of(Meaning::trouble) : c.muted;
+  }
+  ctx.canvas.text_in({label.x, label.y, label.w - 4, 20}, text, color, Font::small);
+  ctx.canvas.text_in({label.x, label.y + 20, label.w, 16},
+                     std::to_string(steps.front().step) + " to " + std::to_string(steps.back().step), c.text,
+                     Font::mono_small);
+  if (target <= 0 || !ctx.hovered(label)) return;
+  ctx.tip(grouped(static_cast<std::int64_t>(step_bars_.beyond())) + " of " +
+          grouped(static_cast<std::int64_t>(steps.size())) + " steps took longer than the target of " +
+          duration(target).text() + ", without pauses. Click: the options");
+  if (ctx.pointer.pressed[0]) ctx.ui.show_panel = "options";
+}
+
+/// How long a step is to take: the one under the pointer, the median, nothing said.
+void Workspace::target_menu(Context& ctx, const StepBar& bar) {
+  AppState& app = ctx.app;
+  std::int64_t& target = app.timeline.view.step_target_ns;
+  const std::int64_t median = step_bars_.median_ns();
+  const std::string step = std::to_string(app.store().steps()[bar.longest].step);
+  ctx.menu({ctx.pointer.x, ctx.pointer.y, 1, 1},
+           {{"Target: step " + step, duration(bar.length_ns).text(), bar.length_ns > 0,
+             target == bar.length_ns, [&target, to = bar.length_ns] { target = to; }},
+            {"Target: the median step", duration(median).text(), median > 0, target == median,
+             [&target, median] { target = median; }},
+            {"No target", "", true, target == 0, [&target] { target = 0; }},
+            {"Another target...", "Options", true, false,
+             [&ctx_ui = ctx.ui] { ctx_ui.show_panel = "options"; }, true}});
+}
+
 void Workspace::step_ruler(Context& ctx, Rect rect) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
@@ -36,17 +78,14 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
     return;
   }
   const Rect label = room.take_left(144);
-  const std::string partial = app.run->partial(true);
-  ctx.canvas.text_in({label.x, label.y, label.w - 4, 20}, partial.empty() ? "Steps" : partial,
-                     partial.empty() ? c.muted : c.of(Meaning::reduce), Font::small);
-  ctx.canvas.text_in({label.x, label.y + 20, label.w, 16},
-                     std::to_string(steps.front().step) + " to " + std::to_string(steps.back().step), c.text,
-                     Font::mono_small);
   const auto n = static_cast<float>(steps.size());
   const float pitch = std::min(room.w / n, 32.0F);
+  const std::int64_t target = app.timeline.view.step_target_ns;
   const std::vector<StepBar>& bars =
-      step_bars_.of(*app.run, static_cast<std::size_t>(std::max(1.0F, pitch < 1 ? room.w : n)));
+      step_bars_.of(*app.run, static_cast<std::size_t>(std::max(1.0F, pitch < 1 ? room.w : n)), target);
+  ruler_label(ctx, label);
   const double full = step_bars_.full_ns();
+  const float target_height = static_cast<float>(static_cast<double>(target) / full) * (room.h - 2);
   const float bar_gap = pitch > 4 ? 1.0F : 0.0F;
   const auto x_at = [&](std::size_t index) { return room.x + static_cast<float>(index) * pitch; };
   for (const StepBar& bar : bars) {
@@ -60,6 +99,11 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
           h * std::min(1.0F, static_cast<float>(bar.worst_ns) / static_cast<float>(bar.length_ns));
       ctx.canvas.fill({box.x, box.y, box.w, worst}, c.of(bar.worst));
     }
+    // Beyond the target: the part above it, where that can be seen at all.
+    if (target > 0 && bar.length_ns > target) {
+      const float above = std::clamp(h - target_height, 3.0F, h);
+      ctx.canvas.fill({box.x, box.y, box.w, above}, c.of(Meaning::trouble));
+    }
     if (static_cast<double>(bar.length_ns) > full * 1.001)
       ctx.canvas.fill({box.x, box.y, box.w, 3}, c.of(Meaning::trouble));
     if (bar.skipped) ctx.canvas.hatch(box, c.of(Meaning::trouble), 1, 4);
@@ -69,9 +113,12 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
     const Rect hit{x, room.y, width, room.h};
     if (ctx.hovered(hit)) {
       ctx.canvas.fill(hit, c.text, 0.08F);
-      ctx.tip(text_of(bar, *app.run));
+      ctx.tip(text_of(bar, *app.run, target));
+      if (ctx.pointer.released[1]) target_menu(ctx, bar);
     }
   }
+  if (target > 0 && static_cast<double>(target) <= full)
+    ctx.canvas.dashed(room.x, room.bottom() - target_height, room.w, c.of(Meaning::trouble));
   const std::int64_t end = app.store().end_ns();
   const auto x_of = [&](std::int64_t at) {
     return room.x + static_cast<float>(step_position(steps, at, end)) * pitch;

@@ -13,6 +13,7 @@
 #include "app/gui/views/hit_marks.h"
 #include "app/gui/views/note_marks.h"
 #include "app/gui/views/panels.h"
+#include "app/gui/views/rank_drag.h"
 #include "app/gui/views/rank_header.h"
 #include "app/gui/views/relation_arrows.h"
 #include "app/gui/views/span_menu.h"
@@ -59,6 +60,7 @@ class TimelineView final : public View {
                  SpanPainter& painter, const TimeScale& scale);
 
   TrackRows tracks_;
+  RankDrag drag_;
   std::optional<store::Span> hovered_;
   TimelineRow hovered_row_;
   int pan_owner_ = 0, zoom_owner_ = 0, ruler_owner_ = 0;
@@ -332,6 +334,8 @@ void TimelineView::draw(Context& ctx, Rect room) {
     ctx.scroll(this, room, rows.height + 8, app.timeline_scroll);
     ctx.pointer.wheel = wheel;
   }
+  const Rect headers{room.x, room.y, kGutter - 4, room.h};
+  drag_.look(ctx, rows, headers, room.y + 4 - app.timeline_scroll);
   hovered_.reset();
   bool folded = false;
   const bool marked = !app.timeline.view.hides(ItemClass::marks);
@@ -355,11 +359,11 @@ void TimelineView::draw(Context& ctx, Rect room) {
       const Rect lane{lanes.x, y, lanes.w, row.height};
       if (other_row(ctx, row, gutter, lane, painter, scale)) continue;
       if (row.heat) {
-        draw_heat_row(ctx, row, gutter, lane, painter, paces);
+        draw_heat_row(ctx, row, gutter, lane, painter, paces, drag_.clicked() == row.rank);
         if (ctx.hovered(gutter) && ctx.pointer.released[1]) open_rank_menu(ctx, row.rank);
       } else if (row.kind == RowKind::rank) {
         if (i != 0) ctx.canvas.horizontal(room.x, y - 3, room.w, c.line);
-        draw_rank_header(ctx, row, gutter, lane, scale, paces);
+        draw_rank_header(ctx, row, gutter, lane, scale, paces, drag_.clicked() == row.rank);
         if (ctx.hovered(gutter) && ctx.pointer.released[1]) open_rank_menu(ctx, row.rank);
       } else {
         ctx.canvas.text_in({gutter.x + 22, gutter.y, gutter.w - 26, gutter.h}, row.label(), c.muted,
@@ -381,6 +385,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
       draw_gaps(ctx, row.rank, lane, scale);
       draw_rank_end(ctx, row, lane, scale);
     }
+    drag_.draw(ctx, room, headers, room.y + 4 - top);
   }
   // The frame's time for reading was not enough; the next frames go on.
   if (app.store().wants_more() || app.run->heat().behind() || app.run->tracks().behind())

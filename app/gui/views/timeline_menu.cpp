@@ -36,17 +36,22 @@ void filter_field(Context& ctx, Rect& room) {
 void order_menu(Context& ctx, const Rect& anchor) {
   AppState& app = ctx.app;
   std::vector<OverlayItem> items;
-  for (const RankOrder order : {RankOrder::number, RankOrder::computation, RankOrder::exposed})
-    items.push_back({word(order), "", true, order == app.timeline.order, [&app, order] {
+  for (const RankOrder order :
+       {RankOrder::number, RankOrder::computation, RankOrder::exposed, RankOrder::own})
+    items.push_back({word(order), order == RankOrder::own ? "drag a rank" : "",
+                     order != RankOrder::own || !app.timeline.own_order.empty(), order == app.timeline.order,
+                     [&app, order] {
                        app.timeline.order = order;
                        app.timeline_scroll = 0;
                      }});
   const auto group = [&](const std::string& name, const std::string& label, std::size_t groups, bool line) {
-    const bool now = app.timeline.order == RankOrder::number && app.timeline.grouping == name;
+    // The user's own order is within the groups.
+    const bool own = app.timeline.order == RankOrder::own;
+    const bool now = (own || app.timeline.order == RankOrder::number) && app.timeline.grouping == name;
     items.push_back({label, groups > 0 ? std::to_string(groups) + " groups" : "", true, now,
-                     [&app, name] {
+                     [&app, name, own] {
                        app.timeline.grouping = name;
-                       app.timeline.order = RankOrder::number;
+                       if (!own) app.timeline.order = RankOrder::number;
                        app.timeline_scroll = 0;
                      },
                      line});
@@ -139,10 +144,12 @@ void timeline_header(Context& ctx, Rect& room) {
   if (ctx.menu_button_right(room, "Rows", anchor, !app.store().ranks().empty(),
                             "Curves over time, and the statuses of parameters that are followed"))
     rows_menu(ctx, anchor);
-  if (ctx.menu_button_right(room, std::string("By ") + word(app.timeline.order), anchor,
-                            app.store().ranks().size() > 1,
-                            "Order of the ranks: by number, or the longest first in the step that is shown; "
-                            "in which groups they stand, and how high they are"))
+  const bool own = app.timeline.order == RankOrder::own;
+  if (ctx.menu_button_right(
+          room, own ? "Own order" : std::string("By ") + word(app.timeline.order), anchor,
+          app.store().ranks().size() > 1,
+          "Order of the ranks: by number, the longest first in the step that is shown, or your "
+          "own (drag a rank, Alt+Up, Alt+Down); in which groups they stand, and how high they are"))
     order_menu(ctx, anchor);
   // What is hidden is said where it is missed.
   if (const std::string hidden = hidden_text(app.timeline.view); !hidden.empty()) {

@@ -49,6 +49,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     kept_.breaks = app.breaks.lines();
     ImGui::MarkIniSettingsDirty();
   }
+  keep_rank_order(app);
   const bool all = only.empty() || only == "workspace";
   if (all) keys(ctx);
   ImGui::SetNextWindowViewport(ImGui::GetMainViewport()->ID);
@@ -130,6 +131,22 @@ void Workspace::keys(Context& ctx) {
   }
 }
 
+void Workspace::keep_rank_order(AppState& app) {
+  if (ordered_run_ != app.run->number()) {
+    ordered_run_ = app.run->number();
+    if (const RankArrangement* const kept = orders_.of(kept_as(*app.run))) arrange(app.timeline, *kept);
+    ordered_ = arrangement_of(app.timeline);
+    return;
+  }
+  RankArrangement now = arrangement_of(app.timeline);
+  if (now == ordered_) return;
+  if (!now.own_order.empty() || !ordered_.own_order.empty()) {
+    orders_.put(kept_as(*app.run), now);
+    ImGui::MarkIniSettingsDirty();
+  }
+  ordered_ = std::move(now);
+}
+
 void Workspace::opened(const AppState::OpenRequest& what) {
   if (what.source.find("://") != std::string::npos) {
     recent_.connected({what.source, what.key_file});
@@ -152,11 +169,13 @@ void Workspace::keep_in_settings() {
     workspace.recent_ = {};
     workspace.kept_.read = true;
     workspace.kept_.breaks.clear();
+    workspace.orders_ = {};
     return &workspace;
   };
   handler.ReadLineFn = [](ImGuiContext*, ImGuiSettingsHandler*, void* entry, const char* line) {
     auto& workspace = *static_cast<Workspace*>(entry);
     workspace.recent_.take_line(line);
+    workspace.orders_.take_line(line);
     gui::take_line(workspace.kept_.view, line);
     const std::string_view text = line;
     if (text.starts_with("Break=")) workspace.kept_.breaks.emplace_back(text);
@@ -174,6 +193,7 @@ void Workspace::keep_in_settings() {
     out->appendf("TextScale=%.2f\n", static_cast<double>(workspace.kept_.text_scale));
     for (const std::string& line : lines_of(workspace.kept_.view)) out->appendf("%s\n", line.c_str());
     for (const std::string& line : workspace.recent_.lines()) out->appendf("%s\n", line.c_str());
+    for (const std::string& line : workspace.orders_.lines()) out->appendf("%s\n", line.c_str());
     for (const std::string& line : workspace.kept_.breaks) out->appendf("%s\n", line.c_str());
     out->append("\n");
   };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/gui/model/local_runs.h"
+#include "app/gui/model/own_order.h"
 #include "app/gui/model/recent.h"
 #include "app/gui/model/sample_run.h"
 #include "app/gui/model/state_dump.h"
@@ -37,6 +38,8 @@ class Workspace {
 
  private:
   void keys(Context& ctx);
+  /// Another run is shown with the order of ranks that was made of it; a new order is kept.
+  void keep_rank_order(AppState& app);
   // menus.cpp
   float menu_bar(Context& ctx);
   void menu_items(Context& ctx, Menu menu);
@@ -48,7 +51,10 @@ class Workspace {
   void controls(Context& ctx, Rect& room);
   void step_menu(Context& ctx, const Rect& anchor);
   void layout_menu(Context& ctx, const Rect& anchor);
+  // step_ruler.cpp
   void step_ruler(Context& ctx, Rect rect);
+  void ruler_label(Context& ctx, const Rect& label);
+  void target_menu(Context& ctx, const StepBar& bar);
   // banner.cpp
   void banner(Context& ctx, Rect& room);
   void copy_strip(Context& ctx, Rect& room);
@@ -104,6 +110,9 @@ class Workspace {
   };
   Kept kept_;
   std::uint64_t breaks_revision_ = 0;  ///< that kept_ is of
+  KeptOrders orders_;
+  std::uint64_t ordered_run_ = 0;  ///< Session::number() that ordered_ is of
+  RankArrangement ordered_;
 };
 
 /// The sheet of keys, colours and marks.

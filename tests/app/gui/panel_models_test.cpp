@@ -397,6 +397,16 @@ TEST(WhatIf, NamesOnlyWhatDiffersFromTheRecording) {
                    "gradient_clipping=0", "--ranks", "8", "--link", "12.5:20", "-o", "out"}));
 }
 
+TEST(WhatIf, EachSliderSaysWhatItCounts) {
+  for (const WhatIfSetting& setting : what_if_settings()) {
+    if (setting.kind != WhatIfSetting::Kind::count) continue;
+    EXPECT_NE(std::string(setting.unit), "") << setting.key;
+    EXPECT_EQ(text_of(setting, "500000000"), grouped(500'000'000) + " " + setting.unit);
+    EXPECT_EQ(text_of(setting, ""), "default") << "not 0: the configuration does not say";
+    EXPECT_EQ(text_of(setting, "auto"), "auto");
+  }
+}
+
 TEST(WhatIf, ReadsWhatTheCommandGivesAndSaysSoWhereItIsNothing) {
   const auto [result, problem] = read_what_if(
       R"({"recorded": {"step_ms": 10}, "modelled_step_ms": 11, "model_error_pct": 10, "changed": {"step_ms": 9},

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <set>
 #include <string>
@@ -14,8 +16,10 @@
 #include "app/gui/model/curve.h"
 #include "app/gui/model/finding_place.h"
 #include "app/gui/model/message_rows.h"
+#include "app/gui/model/name_cell.h"
 #include "app/gui/model/table.h"
 #include "tests/app/gui/colour_distance.h"
+#include "tests/app/gui/known_run.h"
 
 namespace shardscope::gui {
 namespace {
@@ -179,6 +183,27 @@ TEST(ColourVision, BuffersAndTheRunsOfAComparisonAreToldApartFromAllElse) {
       EXPECT_GT(distance(c.runs[0], c.runs[1]), kApart);
     }
   }
+}
+
+TEST(NameCells, LeaveOutTheModelsNameAndNoOther) {
+  const auto shown = [](std::initializer_list<const char*> modules, const std::string& name) {
+    store::Store store;
+    ev::RunTables tables = known::tables();
+    tables.modules.clear();
+    std::uint32_t id = 0;
+    for (const char* const path : modules)
+      tables.modules.push_back({id++, ev::kNoId, path, "Module", {}, true});
+    store.set_tables(0, tables);
+    const Cell cell = NameCells(store).cell(name);
+    EXPECT_EQ(cell.tip, name) << "whole under the pointer";
+    return cell.text;
+  };
+  EXPECT_EQ(shown({"", "transformer", "transformer.h.0", "lm_head"}, "transformer.h.0.qkv"), "h.0.qkv");
+  EXPECT_EQ(shown({"", "transformer", "transformer.h.0", "lm_head"}, "lm_head.weight"), "lm_head.weight");
+  EXPECT_EQ(shown({"", "h.0", "h.1", "norm"}, "h.1.qkv"), "h.1.qkv") << "of a list of blocks";
+  EXPECT_EQ(shown({"", "encoder.block.0", "decoder.block.0"}, "encoder.block.0.attn"), "encoder.block.0.attn")
+      << "else the decoder's were named the same";
+  EXPECT_EQ(shown({"", "model.layers.0"}, "aten.mm.out"), "aten.mm.out") << "no module";
 }
 
 }  // namespace

@@ -30,6 +30,8 @@ TEST_F(Model, TraceInfoNamesTheRunItsRanksAndWhatTheStoreHolds) {
   EXPECT_EQ(value_of(table, "events"), grouped(static_cast<std::int64_t>(data().event_count())));
   EXPECT_EQ(value_of(table, "steps"), std::to_string(data().steps().size()));
   EXPECT_EQ(value_of(table, "file: size"), "no row file: size") << "it is of no file";
+  EXPECT_EQ(value_of(table, "load: opened in"), "no row load: opened in");
+  EXPECT_FALSE(load_text(*app_.run));
 }
 
 TEST(TraceInfo, CountsEndedSpansAndInstantsByKind) {
@@ -102,12 +104,14 @@ TEST(ViewOptions, AreKeptAsLinesAndWrongOnesChangeNothing) {
   options.set(ItemClass::gpu, false);
   options.lane_height = 24;
   options.curve_height = 80;
+  options.step_target_ns = 61'500'000;
   EXPECT_EQ(hidden_text(options), "hidden: waits, GPU lanes");
   ViewOptions read;
   for (const std::string& line : lines_of(options)) take_line(read, line);
   EXPECT_EQ(read, options);
-  for (const char* wrong : {"Hidden=-1", "Hidden=128", "Hidden=", "Hidden=3x", "LaneHeight=4",
-                            "LaneHeight=99", "CurveHeight=23", "CurveHeight=121"})
+  for (const char* wrong :
+       {"Hidden=-1", "Hidden=128", "Hidden=", "Hidden=3x", "LaneHeight=4", "LaneHeight=99", "CurveHeight=23",
+        "CurveHeight=121", "StepTarget=-5", "StepTarget=6s"})
     take_line(read, wrong);
   EXPECT_EQ(read, options);
   read.set(ItemClass::waits, true);

@@ -101,6 +101,24 @@ move_to steps 0.11 0.5
 xdotool click 1
 until_holds "s['selection']['kind'] == 'step'" "a click on the ruler selects a step"
 
+# A rank is dragged by its name to another place, put back, and moved by keys; the next window has it there.
+palette() { xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "$1"; sleep 0.5; xdotool key Return; }
+palette "expand ranks"
+until_holds "len(s['expanded_ranks']) == 4" "the palette shows the lanes of every rank"
+sleep 0.7; palette "collapse ranks"
+until_holds "s['expanded_ranks'] == []" "and hides them"
+rank_name() { value "'%d %d' % (s['panels']['timeline'][0] + 60, s['panels']['timeline'][1] + 65 + 24 * $1)"; } # of rows without lanes
+xdotool mousemove $(rank_name 3); sleep 0.3; xdotool mousedown 1; sleep 0.3
+for _ in $(seq 12); do xdotool mousemove_relative -- 0 -5; sleep 0.05; done
+sleep 0.3; xdotool mouseup 1
+until_holds "s['rank_order'] == [0, 3, 1, 2]" "rank 3 is dropped between 0 and 1"
+sleep 1; xdotool key ctrl+z
+until_holds "s['rank_order'] == []" "Ctrl+Z puts it back"
+sleep 1; xdotool mousemove $(rank_name 0); sleep 0.3; xdotool click 1
+until_holds "s['selection']['kind'] == 'rank' and s['selection']['rank'] == 0 and s['expanded_ranks'] == []" "a click on its name selects a rank"
+xdotool key alt+Down
+until_holds "s['rank_order'] == [1, 0, 2, 3]" "Alt+Down moves the selected rank"
+
 # Panels are moved with the mouse: the edge between two, then a title out of its place.
 drag_to() { # FROM_X FROM_Y STEPS DX DY: presses there and moves on
   xdotool mousemove "$1" "$2"; sleep 0.3
@@ -124,6 +142,9 @@ kill $window; wait $window 2> /dev/null; rm -f "$work/state.json"
 window=$!
 for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
 until_holds "abs(s['panels']['partition'][2] - $partition) < 3 and s['panels']['memory'] == $memory" "panels are where the last window had them"
+until_holds "s['rank_order'] == [1, 0, 2, 3]" "ranks are where the last window had them"
+sleep 0.5; palette "ranks by number"
+until_holds "s['rank_order'] == []" "they are sorted again"
 
 # A settings file that was changed is not trusted.
 kill $window; wait $window 2> /dev/null; rm -f "$work/state.json"
@@ -173,7 +194,7 @@ until_holds "s['cursor_ns'] == $second" "the place before comes back"
 # What the found gather leads to stands in the Inspector; ranks by their computation.
 for _ in $(seq 12); do xdotool key F3; sleep 0.2; done  # the first ones are for no module
 until_holds "s['related'] and 'inspector' in s['panels']" "the selected gather is related to what waits for it or uses it"
-xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "ranks by comp"; sleep 0.5; xdotool key Return
+palette "ranks by comp"
 until_holds "s['rank_order'] and s['rank_order'][0] == 2" "the straggler is at the top"
 
 # The flame view: what is clicked there is selected in the timeline.

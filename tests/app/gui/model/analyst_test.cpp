@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <string>
 
+#include "app/gui/model/format.h"
 #include "app/gui/model/session.h"
+#include "app/gui/model/trace_info.h"
 #include "tests/app/store/synthetic_run.h"
 
 namespace shardscope::gui {
@@ -46,6 +48,11 @@ TEST(Analyst, ARecordingComesToWhatSummarySaysWhileTheWindowReadsIt) {
   const File file(store::make_synthetic_run({.steps = 24}));
   const auto run = Session::open_file(file.path);
   EXPECT_EQ(run->partial(), "partial: 0 of 24 steps analysed") << "nothing was taken over yet";
+  ASSERT_TRUE(run->load_time());
+  EXPECT_GT(run->load_time()->opened, 0ns);
+  EXPECT_EQ(run->load_time()->analysed, 0ns);
+  EXPECT_FALSE(load_text(*run)) << "it is not loaded yet";
+  const auto opened = std::chrono::steady_clock::now();
   const auto until = std::chrono::steady_clock::now() + 60s;
   while (!run->partial().empty() && std::chrono::steady_clock::now() < until) {
     run->poll(1ms);
@@ -53,6 +60,16 @@ TEST(Analyst, ARecordingComesToWhatSummarySaysWhileTheWindowReadsIt) {
     look_around(run->store());
   }
   ASSERT_EQ(run->partial(), "");
+  const Session::LoadTime load = *run->load_time();
+  EXPECT_GT(load.analysed, 0ns);
+  EXPECT_LE(load.analysed, std::chrono::steady_clock::now() - opened + 1s)
+      << "from the opening on, not since an epoch";
+  const auto text = load_text(*run);
+  ASSERT_TRUE(text);
+  EXPECT_EQ(text->brief, "loaded in " + duration((load.opened + load.analysed).count()).text());
+  EXPECT_NE(text->whole.find(grouped(static_cast<std::int64_t>(run->info()->events)) + " events, "),
+            std::string::npos)
+      << text->whole;
   const store::Store again = store::open_recording(file.path, nullptr);
   EXPECT_EQ(analysis::to_json(run->summary()), analysis::to_json(analysis::summarize(again)));
   EXPECT_EQ(run->findings().size(), analysis::find(again, run->summary()).size());

@@ -282,6 +282,7 @@ TEST(HeldLong, IsFromTheEndOfTheLastUseToTheRelease) {
   EXPECT_FALSE(held.stretches[0].used_again);
   const Table table = held_table(store, held);
   EXPECT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0][0].text, "h.1.qkv.weight") << "h is no model's name";
   EXPECT_EQ(table.rows[0][0].tip, "h.1.qkv.weight")
       << "its end is what tells it from others in a narrow list";
 

@@ -78,6 +78,7 @@ TEST_F(Copy, BegunInTheMiddleOfARunIsWhole) {
   ASSERT_TRUE(has(10 * kEventsPerStep)) << copy_.line();
   EXPECT_EQ(copy_.line().find("Recording a copy to " + file("copy.zscope") + ": "), 0U) << copy_.line();
   EXPECT_TRUE(copy_.line().ends_with(", since 0.0 s")) << copy_.line();
+  EXPECT_EQ(copy_.line(true).find("Recording a copy to copy.zscope: "), 0U) << "the figures are what is read";
   EXPECT_GT(copy_.state().bytes, 0U);
   start(file("other.zscope"));
   EXPECT_FALSE(fs::exists(file("other.zscope"))) << "one at a time";

@@ -43,6 +43,7 @@ TEST(Format, PathsAreShortenedFromTheLeft) {
   EXPECT_EQ(short_path("transformer", 3), "transformer");
   EXPECT_EQ(tail_path("transformer.h.3.attn"), "h.3.attn");
   EXPECT_EQ(tail_path("lm_head.weight"), "lm_head.weight");
+  EXPECT_EQ(tail_path("h.1.qkv"), "h.1.qkv") << "the name of a list is no model's";
 }
 
 TEST(Format, GroupsDigitsByThree) {

@@ -59,5 +59,39 @@ TEST(StepBars, EachStepHasItsOwnWhereThereIsRoom) {
   EXPECT_TRUE(bars.of(run, 0).empty());
 }
 
+TEST(StepBars, StepsBeyondTheTargetAreCountedAndItsLineIsInTheHeight) {
+  Session run(ten_steps());
+  StepBars bars;
+  bars.of(run, 40);
+  EXPECT_EQ(bars.beyond(), 0U) << "without a target none is";
+  EXPECT_EQ(bars.median_ns(), 10 * kMs);
+  const StepBar eighth = bars.of(run, 40, 12 * kMs)[7];
+  EXPECT_EQ(bars.beyond(), 1U);
+  EXPECT_EQ(bars.of(run, 3, 12 * kMs).size(), 3U);
+  EXPECT_EQ(bars.beyond(), 1U) << "of steps, not of bars";
+  bars.of(run, 40, 10 * kMs);
+  EXPECT_EQ(bars.beyond(), 1U) << "a step as long as the target is not beyond it";
+  bars.of(run, 40, 9 * kMs);
+  EXPECT_EQ(bars.beyond(), 10U);
+  EXPECT_EQ(text_of(eighth, run, 12 * kMs),
+            "Step 7: 50.0 ms, not analysed yet\n38.0 ms beyond the target of 12.0 ms");
+  EXPECT_EQ(text_of(eighth, run, 50 * kMs), "Step 7: 50.0 ms, not analysed yet");
+}
+
+TEST(StepBars, ATargetAboveEveryStepIsWithinThreeMedians) {
+  test::RunBuilder builder(1);
+  for (std::uint32_t step = 0; step < 4; ++step)
+    builder.span(0, step * 10 * kMs, (step + 1) * 10 * kMs, test::EventKind::step_begin, test::StreamId::host,
+                 step);
+  const Session run(std::move(builder.build()));
+  StepBars bars;
+  bars.of(run, 40);
+  EXPECT_DOUBLE_EQ(bars.full_ns(), 10.0 * kMs);
+  bars.of(run, 40, 20 * kMs);
+  EXPECT_DOUBLE_EQ(bars.full_ns(), 21.0 * kMs);
+  bars.of(run, 40, 900 * kMs);
+  EXPECT_DOUBLE_EQ(bars.full_ns(), 30.0 * kMs) << "a far one does not flatten the steps";
+}
+
 }  // namespace
 }  // namespace shardscope::gui

@@ -1,0 +1,167 @@
+// The user's own order of ranks: moving one, within its group, undone, and kept for the next window.
+#include "app/gui/model/own_order.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/gui/model/app_state.h"
+#include "app/gui/model/rank_order.h"
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::gui {
+namespace {
+
+using namespace test;
+using ::testing::ElementsAre;
+
+/// Ranks of one span each, `per_node` on a host.
+class OwnOrder : public ::testing::Test {
+ protected:
+  void show(std::uint32_t ranks, std::uint32_t per_node) {
+    RunBuilder run(ranks);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank)
+      run.span(rank, 0, 1000 + rank, EventKind::step_begin, StreamId::host, 0);
+    store::Store store = std::move(run.build());
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      store::RankRow row;
+      row.rank = rank;
+      row.host = "host-" + std::to_string(rank / per_node);
+      store.set_rank(row);
+    }
+    app_.run = std::make_unique<Session>(std::move(store));
+    app_.run->settle();
+    app_.place_once();
+    arrange_ranks(app_);
+  }
+  /// As the timeline draws them.
+  std::vector<std::uint32_t> rows() {
+    arrange_ranks(app_);
+    std::vector<std::uint32_t> out;
+    for (const TimelineRow& row : layout_rows(app_.store(), app_.timeline).rows)
+      if (row.kind == RowKind::rank) out.push_back(row.rank);
+    return out;
+  }
+  AppState app_;
+};
+
+TEST_F(OwnOrder, ARankGoesIntoTheGapWhereItIsDropped) {
+  show(4, 4);
+  EXPECT_TRUE(place_rank(app_, 3, 1));
+  EXPECT_THAT(rows(), ElementsAre(0, 3, 1, 2));
+  EXPECT_EQ(app_.timeline.order, RankOrder::own);
+  EXPECT_TRUE(place_rank(app_, 0, 4)) << "below the last";
+  EXPECT_THAT(rows(), ElementsAre(3, 1, 2, 0));
+  EXPECT_FALSE(place_rank(app_, 1, 1)) << "above itself";
+  EXPECT_FALSE(place_rank(app_, 1, 2)) << "below itself";
+  EXPECT_FALSE(place_rank(app_, 1, 5)) << "there is no such gap";
+  app_.timeline.order = RankOrder::number;
+  EXPECT_THAT(rows(), ElementsAre(0, 1, 2, 3)) << "the sorted order is a click away";
+  app_.timeline.order = RankOrder::own;
+  EXPECT_THAT(rows(), ElementsAre(3, 1, 2, 0)) << "and the own one is kept";
+}
+
+TEST_F(OwnOrder, KeysMoveARankToItsGroupsEndsAndNoFurther) {
+  show(6, 3);
+  ASSERT_EQ(app_.timeline.groups.size(), 2U);
+  EXPECT_TRUE(shift_rank(app_, 1, 1));
+  EXPECT_THAT(rows(), ElementsAre(0, 2, 1, 3, 4, 5));
+  EXPECT_FALSE(shift_rank(app_, 1, 1)) << "it stays with its node";
+  EXPECT_TRUE(shift_rank(app_, 5, -9));
+  EXPECT_THAT(rows(), ElementsAre(0, 2, 1, 5, 3, 4));
+  EXPECT_EQ(app_.timeline.groups[1].title, "host-1");
+  app_.timeline.grouping = "";
+  arrange_ranks(app_);
+  EXPECT_TRUE(shift_rank(app_, 5, -1));
+  EXPECT_THAT(rows(), ElementsAre(0, 2, 5, 1, 3, 4)) << "in no groups anywhere";
+}
+
+TEST_F(OwnOrder, BesideARankThatIsShownWhateverIsHiddenBetween) {
+  show(6, 6);
+  app_.timeline.filter = "0,3,5";
+  arrange_ranks(app_);
+  EXPECT_TRUE(shift_rank(app_, 5, -1));
+  EXPECT_THAT(rows(), ElementsAre(0, 5, 3));
+  app_.timeline.filter.clear();
+  EXPECT_THAT(rows(), ElementsAre(0, 1, 2, 5, 3, 4));
+  EXPECT_FALSE(shift_rank(app_, 9, 1)) << "the run has no such rank";
+}
+
+TEST_F(OwnOrder, WhatWasSortedByAFigureBecomesTheOrder) {
+  show(4, 2);
+  app_.timeline.order = RankOrder::computation;
+  arrange_ranks(app_);
+  const std::vector<std::uint32_t> sorted = rows();
+  EXPECT_TRUE(place_rank(app_, sorted[3], 0));
+  EXPECT_THAT(rows(), ElementsAre(sorted[3], sorted[0], sorted[1], sorted[2])) << "and not again by nodes";
+}
+
+TEST_F(OwnOrder, ADropIsInTheNearestGapOfItsGroup) {
+  show(6, 3);
+  app_.timeline.expanded = {1};
+  const TimelineRows all = layout_rows(app_.store(), app_.timeline);
+  const auto row_of = [&](std::uint32_t rank) {
+    return *std::ranges::find_if(
+        all.rows, [&](const TimelineRow& row) { return row.kind == RowKind::rank && row.rank == rank; });
+  };
+  const auto gap = [&](float y) { return drop_at(app_.store(), app_.timeline, all, 0, y)->gap; };
+  EXPECT_EQ(gap(-50), 0U);
+  EXPECT_EQ(gap(row_of(1).y + 4), 1U) << "its lanes belong to it: the middle is below its header";
+  EXPECT_EQ(gap(row_of(2).y - 4), 2U);
+  EXPECT_EQ(gap(row_of(2).y + row_of(2).height), 3U);
+  EXPECT_EQ(gap(row_of(5).y), 3U) << "not among the ranks of another node";
+  EXPECT_LT(drop_at(app_.store(), app_.timeline, all, 0, row_of(5).y)->y, row_of(3).y);
+  EXPECT_FALSE(drop_at(app_.store(), app_.timeline, all, 9, 0));
+}
+
+TEST_F(OwnOrder, MovingARankIsAPlaceThatOneGoesBackFrom) {
+  show(3, 3);
+  app_.history.note(place_of(app_), 0);
+  EXPECT_TRUE(place_rank(app_, 2, 0));
+  app_.history.note(place_of(app_), 5);
+  EXPECT_THAT(rows(), ElementsAre(2, 0, 1));
+  const auto before = app_.history.back(6);
+  ASSERT_TRUE(before);
+  go_to_place(app_, *before);
+  EXPECT_THAT(rows(), ElementsAre(0, 1, 2));
+  const auto after = app_.history.forward(7);
+  ASSERT_TRUE(after);
+  go_to_place(app_, *after);
+  EXPECT_THAT(rows(), ElementsAre(2, 0, 1));
+}
+
+TEST_F(OwnOrder, IsKeptByTheRunInLinesAndWrongOnesChangeNothing) {
+  KeptOrders kept;
+  for (std::uint32_t i = 0; i < 14; ++i)
+    kept.put("/runs/" + std::to_string(i), {RankOrder::own, "node", {i + 1, 0}});
+  kept.put("/runs/13", {RankOrder::computation, "", {3, 1, 2}});
+  kept.put("/runs/12", {RankOrder::number, "", {}});
+  EXPECT_EQ(kept.of("/runs/12"), nullptr) << "no order of its own";
+  KeptOrders read;
+  for (const std::string& line : kept.lines()) read.take_line(line);
+  EXPECT_EQ(read.lines(), kept.lines());
+  ASSERT_NE(read.of("/runs/13"), nullptr);
+  EXPECT_EQ(*read.of("/runs/13"), (RankArrangement{RankOrder::number, "", {3, 1, 2}}))
+      << "it is there to be chosen again";
+  EXPECT_EQ(read.of("/runs/11")->order, RankOrder::own);
+  EXPECT_EQ(read.of("/runs/0"), nullptr) << "the newest are kept";
+  KeptOrders none;
+  for (const char* wrong :
+       {"RankOrder=own\tnode\t1,2", "RankOrder=own\tnode\t1,x\t/a", "RankOrder=own\tnode\t\t/a",
+        "RankOrder=up\tnode\t1,0\t/a", "RankOrder=own\tnode\t1,1\t/a", "RankOrder="})
+    none.take_line(wrong);
+  EXPECT_TRUE(none.lines().empty());
+}
+
+TEST_F(OwnOrder, OfOtherRanksIsUsedAsFarAsItGoes) {
+  show(4, 4);
+  arrange(app_.timeline, {RankOrder::own, "node", {7, 2, 2, 0}});
+  EXPECT_THAT(rows(), ElementsAre(2, 0, 1, 3)) << "ranks that it does not name stand last";
+}
+
+}  // namespace
+}  // namespace shardscope::gui
