@@ -156,6 +156,56 @@ TEST(FindingEach, AnAllocatorThatHoldsPiecesOrHadToFreeItsCache) {
   }
 }
 
+TEST(FindingEach, AnUpdateThatWaitsForTheDisk) {
+  for (const std::string device : {"nvme", "cpu"}) {
+    EachRun run(2, 2,
+                R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": ")" + device +
+                    R"(", "nvme_path": "/d"}}})");
+    for (std::uint32_t step = 0; step < 10; ++step) {
+      for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        const std::int64_t at = step * kTenMs + 8'000'000;
+        run.builder().span(rank, at, at + 2'000'000, EventKind::transfer_begin, StreamId::copy, 0, ev::kNoId,
+                           static_cast<std::uint8_t>(ev::TransferKind::nvme_read), 1 << 20);
+      }
+    }
+    const Finding* found = run.with("nvme_wait", run.summary());
+    ASSERT_EQ(found != nullptr, device == "nvme");
+    if (found != nullptr) {
+      EXPECT_NEAR(*found->cost_ms, 2, 1e-6);
+    }
+  }
+}
+
+TEST(FindingEach, ARecordingThatIsNotWhole) {
+  EachRun run;
+  Summary summary = run.summary();
+  EXPECT_EQ(run.with("recording_damaged", summary), nullptr);
+  summary.problems = {"chunk 1", "chunk 2", "chunk 3", "chunk 4"};
+  const Finding* found = run.with("recording_damaged", summary);
+  ASSERT_NE(found, nullptr);
+  EXPECT_NE(found->evidence.find("chunk 3. 1 more"), std::string::npos) << found->evidence;
+}
+
+TEST(FindingEach, ARunThatStandsStillForARankThatEnded) {
+  for (const bool ended : {false, true}) {
+    EachRun run;
+    run.builder().instant(0, 10 * kTenMs + 1, EventKind::collective_begin, StreamId::gather, 7, 0, ev::kNoId,
+                          kGatherOp, 1000, 4000);
+    if (ended) {
+      store::RankRow row = run.store().ranks()[1];
+      row.finished = true;
+      row.connected = false;
+      run.store().set_rank(row);
+    }
+    const Finding* found = run.with("hang", run.summary());
+    ASSERT_EQ(found != nullptr, ended);
+    if (found != nullptr) {
+      EXPECT_EQ(found->rank, 1U);
+      EXPECT_EQ(found->severity, Severity::error);
+    }
+  }
+}
+
 TEST(FindingEach, ALossScaleAtItsLeast) {
   const std::string config =
       R"({"fp16": {"enabled": true, "min_loss_scale": 1}, "zero_optimization": {"stage": 2}})";
