@@ -157,11 +157,12 @@ void add_load(const Session& run, Rows& rows) {
   rows.section("load");
   rows.add("opened in", duration(load->opened.count()).text(),
            "until it could be drawn; blocks are read when they are looked at");
-  if (load->analysed.count() == 0)
+  if (load->analysed.count() == 0) {
     rows.add("analysed in", kMissing, "it is being analysed");
-  else
-    rows.add("analysed in", duration(load->analysed.count()).text(),
-             load_rate(*run.info(), load->analysed) + ": the file's size by this time");
+  } else {
+    rows.add("analysed in", duration(load->analysed.count()).text(), "from then on");
+    rows.add("rate", load_rate(*run.info(), load->analysed), "the file's size by the time of its analysis");
+  }
   rows.section({});
 }
 

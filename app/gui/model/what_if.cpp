@@ -169,7 +169,9 @@ std::string text_of(const WhatIfSetting& setting, const std::string& value) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc{} || end != value.data() + value.size()) return value;
-  return grouped(number) + " " + setting.unit;
+  std::string unit = setting.unit;
+  if (number == 1 && unit.ends_with('s')) unit.pop_back();
+  return grouped(number) + " " + unit;
 }
 
 std::string setting_value(const std::string& config_json, const std::string& key) {

@@ -402,6 +402,7 @@ TEST(WhatIf, EachSliderSaysWhatItCounts) {
     if (setting.kind != WhatIfSetting::Kind::count) continue;
     EXPECT_NE(std::string(setting.unit), "") << setting.key;
     EXPECT_EQ(text_of(setting, "500000000"), grouped(500'000'000) + " " + setting.unit);
+    EXPECT_FALSE(text_of(setting, "1").ends_with("s")) << text_of(setting, "1");
     EXPECT_EQ(text_of(setting, ""), "default") << "not 0: the configuration does not say";
     EXPECT_EQ(text_of(setting, "auto"), "auto");
   }
