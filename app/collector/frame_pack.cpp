@@ -39,7 +39,9 @@ PackedFrames::PackedFrames(std::span<const std::uint8_t> message) noexcept
       packed_(message.size() >= kMark.size() && std::equal(kMark.begin(), kMark.end(), message.begin())) {
   if (!packed_) return;
   rest_ = rest_.subspan(kMark.size());
-  damaged_ = rest_.empty();  // FramePack makes none without a frame
+  // FramePack makes none without a frame, nor a longer one: it would pass by every bound on what is taken in.
+  damaged_ = rest_.empty() || message.size() > FramePack::kBytes;
+  if (damaged_) rest_ = {};
 }
 
 std::span<const std::uint8_t> PackedFrames::next() noexcept {

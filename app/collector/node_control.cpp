@@ -1,6 +1,9 @@
 // Collectors in a chain: messages to those of the nodes below this one, and, where it is one of those itself,
 // what it relays between its ranks and the collector above.
 #include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "app/collector/collector_state.h"
@@ -16,8 +19,26 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
                                const wire::RelayHello& hello) {
   const bool same_clock = hello.clock_id == clock_id;
   const double now = now_s();
-  if (down.nodes().greeted(from.incarnation, route, hello.host, same_clock, now) == Nodes::Greeting::back)
-    record_message(0, clock_now(), Severity::info, "the collector of node " + hello.host + " is back");
+  std::optional<std::set<const ClockEstimator*>> used;
+  const auto in_use = [&](const Nodes::Node& node) {
+    if (!used) {
+      used.emplace();
+      for (const auto& [id, rank] : ranks) used->insert(rank.node_clock);
+    }
+    return used->contains(&node.clock);
+  };
+  switch (down.nodes().greeted(from.incarnation, route, hello.host, same_clock, now, in_use)) {
+    case Nodes::Greeting::refused:
+      problems.reject("node", "the collector of node " + hello.host,
+                      "there are " + std::to_string(Nodes::kMost) + " others already");
+      return;
+    case Nodes::Greeting::back:
+      record_message(0, clock_now(), Severity::info, "the collector of node " + hello.host + " is back");
+      break;
+    case Nodes::Greeting::first:
+    case Nodes::Greeting::again:
+      break;
+  }
   auto silent = hello.silent.begin();
   for (const wire::RelayHello::Range& range : hello.present) {
     const auto end = ranks.from(range.first + range.count);

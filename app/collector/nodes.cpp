@@ -6,14 +6,20 @@
 namespace shardscope::collector {
 
 Nodes::Greeting Nodes::greeted(std::uint64_t incarnation, const std::string& route, const std::string& host,
-                               bool same_clock, double now_s) {
+                               bool same_clock, double now_s, const InUse& in_use) {
+  if (nodes_.size() >= kMost && !nodes_.contains(incarnation)) {
+    forget_unreached(in_use);
+    if (nodes_.size() >= kMost) return Greeting::refused;
+  }
   const auto [known, added] = nodes_.try_emplace(incarnation);
   Node& node = known->second;
   if (node.route_ != route) {
     at_route_.erase(node.route_);
-    if (Node* const before = at(route); before != nullptr) {
-      before->route_.clear();
-      before->answer.connection_ended();
+    if (const auto before = at_route_.find(route); before != at_route_.end()) {
+      Node& other = nodes_[before->second];
+      other.route_.clear();
+      other.answer.connection_ended();
+      if (!in_use(other)) nodes_.erase(before->second);
     }
     at_route_[route] = incarnation;
     node.route_ = route;
@@ -24,6 +30,15 @@ Nodes::Greeting Nodes::greeted(std::uint64_t incarnation, const std::string& rou
   if (added && same_clock) node.clock.same_clock();
   if (std::exchange(node.gone_, false)) return Greeting::back;
   return added ? Greeting::first : Greeting::again;
+}
+
+void Nodes::forget_unreached(const InUse& in_use) {
+  std::erase_if(nodes_, [&](const auto& entry) {
+    const Node& node = entry.second;
+    if (!(node.gone_ || node.route_.empty()) || in_use(node)) return false;
+    if (!node.route_.empty()) at_route_.erase(node.route_);
+    return true;
+  });
 }
 
 Nodes::Node* Nodes::at(const std::string& route) {

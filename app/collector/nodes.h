@@ -2,7 +2,9 @@
 // Pure: the caller sends, and hands in what arrived and when.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@ namespace shardscope::collector {
 class Nodes {
  public:
   static constexpr double kSilent_s = 6;
+  static constexpr std::size_t kMost = 4096;        ///< that are remembered, gone ones among them
   static constexpr std::uint32_t kQuickPings = 10;  ///< the first of a node: its first chunks need its clock
 
   class Node {
@@ -31,12 +34,22 @@ class Nodes {
     bool gone_ = false;
   };
 
-  enum class Greeting : std::uint8_t { first, again, back };  ///< back: it had been silent
+  enum class Greeting : std::uint8_t {
+    first,
+    again,
+    back,     ///< it had been silent
+    refused,  ///< there are kMost others; it is not taken in
+  };
+  /// Whether something refers to the node's clock, so that it has to stay where it is.
+  using InUse = std::function<bool(const Node&)>;
   /// A node's collector says where it is reached, first and again and again. `incarnation`: its process. A
-  /// route is that of the process that greeted last from there, whatever a peer says.
-  Greeting greeted(std::uint64_t incarnation, const std::string& route, const std::string& host,
-                   bool same_clock, double now_s);
-  /// Null: no node's collector is reached there. It stays where it is until clear().
+  /// route is that of the process that greeted last from there, whatever a peer says. One that is not reached
+  /// any more is forgotten unless it is in use: at once where another greets from its connection, silent ones
+  /// where there are kMost. `in_use` is asked only then.
+  Greeting greeted(
+      std::uint64_t incarnation, const std::string& route, const std::string& host, bool same_clock,
+      double now_s, const InUse& in_use = [](const Node&) { return true; });
+  /// Null: no node's collector is reached there. It stays where it is while it is in use, until clear().
   [[nodiscard]] Node* at(const std::string& route);
   /// The same, of a message that has come from there.
   Node* received_from(const std::string& route, double now_s);
@@ -51,8 +64,10 @@ class Nodes {
   /// This collector received nothing for so long: no node was silent then.
   void forgive(double seconds);
   void clear();
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
 
  private:
+  void forget_unreached(const InUse& in_use);
   std::map<std::uint64_t, Node> nodes_;            ///< by incarnation
   std::map<std::string, std::uint64_t> at_route_;  ///< incarnations
 };

@@ -39,7 +39,8 @@ void Collector::State::receive_published() {
     if (message.size() == 0) on_frame({});  // which no peer of ours sends: counted as the rest of its kind
     for (auto frame = frames.next(); !frame.empty(); frame = frames.next(), ++i) on_frame(frame);
     if (frames.damaged())
-      problems.reject(wire::name_of(wire::Reject::garbage), "a node", "a pack of messages is damaged");
+      problems.reject(wire::name_of(wire::Reject::garbage), "a node",
+                      "a pack of messages is damaged, or longer than 128 KiB");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "app/collector/nodes.h"
 #include "app/collector/upstream.h"
 #include "tests/app/collector/chain_parts.h"
 
@@ -102,6 +103,23 @@ TEST(ChainFaults, ANodeThatMissedAReceiptGetsItForWhatItSendsAgain) {
   receipt_after_sending();
   EXPECT_EQ(top.status().repeated, 4U);
   EXPECT_EQ(top.status().rejected, 0U);
+}
+
+TEST(ChainFaults, APeerThatGreetsAsEverAnotherNodeIsOneNode) {
+  Collector top(local());
+  Raw node(top.publish_endpoint(), 9);
+  for (std::uint64_t process = 100; process < 300; ++process)
+    node.control(wire::RelayHello{"node", clock_identity(), {}, {}}, 0, process);
+  node.control(wire::Hello{1, 0, "elsewhere", clock_identity(), true});
+  ASSERT_TRUE(eventually([&] { return top.status().ranks_connected == 1; }));
+  node.publish(0, wire::Tables{tables_of(0, 1)});
+  std::this_thread::sleep_for(std::chrono::duration<double>(Nodes::kSilent_s + 1));
+  top.read([](const store::Store& store) {
+    const auto silent = std::ranges::count_if(store.messages(), [](const store::Message& message) {
+      return message.text.find("the collector of node node has been silent") != std::string::npos;
+    });
+    EXPECT_EQ(silent, 1);
+  });
 }
 
 /// Whichever of its ranks the collector above had something to say to.

@@ -70,6 +70,20 @@ TEST(FramePack, APackThatIsCutOffAnywhereIsDamagedAndNothingBeyondItIsRead) {
   EXPECT_TRUE(damaged);
 }
 
+TEST(FramePack, OneThatIsLongerThanAnyIsNotTakenIn) {
+  FramePack pack;
+  const Bytes frame(100, 1);
+  std::size_t frames = 0;
+  for (; pack.fits(frame.size()); ++frames) pack.add(frame);
+  FramePack longer = pack;
+  longer.add(frame);
+  bool damaged = false;
+  EXPECT_EQ(frames_in(pack.take(), &damaged).size(), frames);
+  EXPECT_FALSE(damaged);
+  EXPECT_TRUE(frames_in(longer.take(), &damaged).empty());
+  EXPECT_TRUE(damaged);
+}
+
 TEST(FramePack, AMessageOfTheProtocolIsNotTakenForAPack) {
   const wire::Frame frame = wire::encode({{3, 1, 0, "run"}, wire::Name{1, "kernel"}});
   const Bytes bytes(frame.data(), frame.data() + frame.size());

@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <vector>
 #include <zmq.hpp>
 
 #include "app/collector/connections.h"
+#include "app/collector/frame_pack.h"
 #include "app/store/chunk.h"
 #include "instrumentation/sockets.h"
 #include "tests/app/collector/raw_socket.h"
@@ -329,6 +332,25 @@ void attack(int (*how)(const std::string& endpoint), const std::string& listen =
   rank.finish();
   EXPECT_TRUE(rank.link->finish_received());
   EXPECT_TRUE(eventually([&] { return collector.status().events == step * kEventsPerStep; }));
+}
+
+/// The bound on what is taken in is looked at between messages of the socket.
+TEST(HostileMemory, APackLongerThanAnyNodesIsNotTakenIn) {
+  Collector collector(open_to_all());
+  zmq::context_t context;
+  zmq::socket_t socket = make_socket(context, Role::rank_publish);
+  socket.connect(collector.publish_endpoint());
+  FramePack pack;
+  wire::Batch batch;
+  for (int i = 0; i < 4000; ++i) batch.events.push_back(event_of(EventKind::tokens, 1000 + i));
+  for (std::uint64_t sequence = 0; sequence < 200; ++sequence) {
+    const wire::Frame frame = wire::encode({{0, 7, sequence, "collector-test"}, batch});
+    pack.add({frame.data(), frame.size()});
+  }
+  const std::vector<std::uint8_t> bytes = pack.take();
+  ASSERT_TRUE(socket.send(zmq::const_buffer(bytes.data(), bytes.size()), zmq::send_flags::none));
+  EXPECT_TRUE(eventually([&] { return collector.status().rejected_by["garbage"] == 1; }));
+  EXPECT_EQ(collector.status().events, 0U);
 }
 
 TEST(HostileMemory, AMessageToTheViewersPortThatNeverEndsIsCutOff) { attack(endless_to_view); }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,35 @@ TEST(Nodes, WhoseConnectionIsTakenByAnotherIsNotAwaited) {
   nodes.at("x")->answer.sent_before(1);
   nodes.greeted(2, "x", "beta", false, 0);
   EXPECT_FALSE(nodes.any_awaited()) << "no answer of it can be told from the other's";
+}
+
+/// One peer may say that it is ever another process.
+TEST(Nodes, ThoseThatAreNotReachedAreForgottenUnlessARankIsOnTheirClock) {
+  Nodes nodes;
+  const Nodes::Node* kept = nullptr;
+  const auto in_use = [&](const Nodes::Node& node) { return &node == kept; };
+  nodes.greeted(1, "x", "alpha", false, 0, in_use);
+  kept = nodes.at("x");
+  for (std::uint64_t process = 2; process < 100; ++process)
+    EXPECT_EQ(nodes.greeted(process, "x", "alpha", false, 0, in_use), Greeting::first);
+  EXPECT_EQ(nodes.size(), 2U) << "the one with a rank, and the last";
+  EXPECT_EQ(nodes.fall_silent(Nodes::kSilent_s + 1).size(), 2U) << "no more are missed";
+}
+
+TEST(Nodes, BeyondABoundNoneIsTakenInAndSilentOnesGiveWay) {
+  Nodes nodes;
+  const auto none = [](const Nodes::Node&) { return false; };
+  for (std::uint64_t process = 0; process < Nodes::kMost; ++process)
+    nodes.greeted(process, "route " + std::to_string(process), "alpha", false, 0);
+  EXPECT_EQ(nodes.greeted(Nodes::kMost, "another", "beta", false, 1, none), Greeting::refused);
+  EXPECT_EQ(nodes.at("another"), nullptr);
+  EXPECT_EQ(nodes.greeted(5, "route 5", "alpha", false, 6, none), Greeting::again);
+  static_cast<void>(nodes.fall_silent(Nodes::kSilent_s + 1));
+  EXPECT_EQ(nodes.greeted(Nodes::kMost, "another", "beta", false, 7), Greeting::refused) << "all are in use";
+  EXPECT_EQ(nodes.greeted(Nodes::kMost, "another", "beta", false, 7, none), Greeting::first);
+  EXPECT_EQ(nodes.size(), 2U) << "that one and the one that is not silent";
+  EXPECT_EQ(nodes.at("route 4"), nullptr);
+  EXPECT_NE(nodes.at("route 5"), nullptr);
 }
 
 TEST(Nodes, ItsFirstHelloSaysWhetherTheClockIsTheSame) {
