@@ -14,7 +14,10 @@ set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${SHARDSCOPE_DNNL_
 find_package(SQLite3 REQUIRED)
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
 # Of cppzmq, which has no file for pkg-config everywhere.
-find_path(SHARDSCOPE_ZMQ_HPP zmq.hpp REQUIRED)
+find_path(SHARDSCOPE_ZMQ_HPP zmq.hpp HINTS ${ZMQ_INCLUDE_DIRS})
+if(NOT SHARDSCOPE_ZMQ_HPP)
+  message(FATAL_ERROR "zmq.hpp of cppzmq was not found: install cppzmq-dev (on Ubuntu 22.04 it is in libzmq3-dev)")
+endif()
 pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)

@@ -84,7 +84,8 @@ void take_line(ViewOptions& options, std::string_view line) {
   take_height(line, kHeight, ViewOptions::kLowest, ViewOptions::kHighest, options.lane_height);
   take_height(line, kCurveHeight, ViewOptions::kLowestCurve, ViewOptions::kHighestCurve,
               options.curve_height);
-  if (const auto target = number_after<std::int64_t>(line, kStepTarget); target && *target >= 0)
+  if (const auto target = number_after<std::int64_t>(line, kStepTarget);
+      target && *target >= 0 && *target < ViewOptions::kMostStepTarget_ns)
     options.step_target_ns = *target;
 }
 

@@ -27,6 +27,7 @@ struct ViewOptions {
   // Pixels.
   static constexpr float kLowest = 12, kHighest = 36, kUsual = 18;
   static constexpr float kLowestCurve = 24, kHighestCurve = 120, kUsualCurve = 36;
+  static constexpr std::int64_t kMostStepTarget_ns = 1'000'000'000'000'000'000;
   std::uint32_t hidden = 0;  ///< bits by ItemClass
   float lane_height = kUsual;
   float curve_height = kUsualCurve;  ///< of the curves that Rows adds

@@ -174,6 +174,12 @@ std::string text_of(const WhatIfSetting& setting, const std::string& value) {
   return grouped(number) + " " + unit;
 }
 
+std::string as_format(std::string_view text) {
+  std::string format;
+  for (const char c : text) format += c == '%' ? std::string("%%") : std::string(1, c);
+  return format;
+}
+
 std::string setting_value(const std::string& config_json, const std::string& key) {
   const nlohmann::json config = analysis::parse_foreign(config_json);
   if (!config.is_object()) return "";

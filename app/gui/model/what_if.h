@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct WhatIfSetting {
 };
 /// "500 000 000 elements"; a value that the configuration does not have is the default of who reads it.
 [[nodiscard]] std::string text_of(const WhatIfSetting& setting, const std::string& value);
+/// The text as a printf format that prints it and converts nothing: a recording's configuration may hold any.
+[[nodiscard]] std::string as_format(std::string_view text);
 [[nodiscard]] const std::vector<WhatIfSetting>& what_if_settings();
 
 /// A setting's value in a configuration: what is recorded, or empty where it has none.

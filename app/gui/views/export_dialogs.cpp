@@ -56,10 +56,11 @@ bool Dialogs::target_field(Context& ctx, const std::string& proposed) {
   const bool entered = text_field("##target", "file", text_, ImGuiInputTextFlags_EnterReturnsTrue);
   // A name alone is a file in the folder that the window was started in.
   std::error_code ignored;
-  if (!text_.empty() && std::filesystem::path(text_).is_relative())
+  if (!text_.empty() && std::filesystem::path(text_).is_relative()) {
     ImGui::PushTextWrapPos(0);  // a long one is no less of a place
-  ImGui::TextDisabled("in %s", std::filesystem::current_path(ignored).c_str());
-  ImGui::PopTextWrapPos();
+    ImGui::TextDisabled("in %s", std::filesystem::current_path(ignored).c_str());
+    ImGui::PopTextWrapPos();
+  }
   if (!text_.empty() && is_there()) {
     const bool folder = std::filesystem::is_directory(text_);
     ImGui::TextColored(ink(ctx.colors().of(Meaning::reduce)), "%s",

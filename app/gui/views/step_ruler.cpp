@@ -101,8 +101,10 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
     }
     // Beyond the target: the part above it, where that can be seen at all.
     if (target > 0 && bar.length_ns > target) {
-      const float above = std::clamp(h - target_height, 3.0F, h);
-      ctx.canvas.fill({box.x, box.y, box.w, above}, c.of(Meaning::trouble));
+      // Over the upper part of the bar where it has a worst part: at its right half only.
+      const float above = std::min(h, std::max(3.0F, h - target_height));
+      const float left = bar.worst_ns > 0 && box.w >= 4 ? box.w / 2 : 0;
+      ctx.canvas.fill({box.x + left, box.y, box.w - left, above}, c.of(Meaning::trouble));
     }
     if (static_cast<double>(bar.length_ns) > full * 1.001)
       ctx.canvas.fill({box.x, box.y, box.w, 3}, c.of(Meaning::trouble));
@@ -117,8 +119,10 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
       if (ctx.pointer.released[1]) target_menu(ctx, bar);
     }
   }
-  if (target > 0 && static_cast<double>(target) <= full)
-    ctx.canvas.dashed(room.x, room.bottom() - target_height, room.w, c.of(Meaning::trouble));
+  // A target above all that is drawn has its line at the top edge.
+  if (target > 0)
+    ctx.canvas.dashed(room.x, room.bottom() - std::min(target_height, room.h - 2), room.w,
+                      c.of(Meaning::trouble));
   const std::int64_t end = app.store().end_ns();
   const auto x_of = [&](std::int64_t at) {
     return room.x + static_cast<float>(step_position(steps, at, end)) * pitch;

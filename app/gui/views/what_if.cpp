@@ -120,9 +120,9 @@ void WhatIfView::setting(std::size_t which, std::int32_t stage) {
       break;
     case WhatIfSetting::Kind::count: {
       std::int64_t number = std::atoll(value.c_str());
-      // The text has no conversion: ImGui shows it as it is, and edits the bare number.
+      // The format converts nothing: ImGui shows the text as it is, and edits the bare number.
       if (ImGui::SliderScalar("##count", ImGuiDataType_S64, &number, &setting.least, &setting.most,
-                              text_of(setting, value).c_str(),
+                              as_format(text_of(setting, value)).c_str(),
                               ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp))
         value = std::to_string(number);
       break;

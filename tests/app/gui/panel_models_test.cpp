@@ -405,6 +405,7 @@ TEST(WhatIf, EachSliderSaysWhatItCounts) {
     EXPECT_FALSE(text_of(setting, "1").ends_with("s")) << text_of(setting, "1");
     EXPECT_EQ(text_of(setting, ""), "default") << "not 0: the configuration does not say";
     EXPECT_EQ(text_of(setting, "auto"), "auto");
+    EXPECT_EQ(as_format(text_of(setting, "12%s")), "12%%s");
   }
 }
 

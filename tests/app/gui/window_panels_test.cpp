@@ -111,7 +111,7 @@ TEST(ViewOptions, AreKeptAsLinesAndWrongOnesChangeNothing) {
   EXPECT_EQ(read, options);
   for (const char* wrong :
        {"Hidden=-1", "Hidden=128", "Hidden=", "Hidden=3x", "LaneHeight=4", "LaneHeight=99", "CurveHeight=23",
-        "CurveHeight=121", "StepTarget=-5", "StepTarget=6s"})
+        "CurveHeight=121", "StepTarget=-5", "StepTarget=9223372036854775807", "StepTarget=6s"})
     take_line(read, wrong);
   EXPECT_EQ(read, options);
   read.set(ItemClass::waits, true);
