@@ -138,8 +138,10 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
                              : bytes >= kLarge                                    ? 2
                                                : RankSession::kConfirmMessages;
   if (rank.unconfirmed() >= most) confirm(rank);
+  const auto* const said = std::get_if<wire::Text>(&message.body);
   if (const auto* batch = std::get_if<wire::Batch>(&message.body);
-      batch != nullptr && rank.passed_on_before(*batch)) {
+      (batch != nullptr && rank.passed_on_before(*batch)) ||
+      (said != nullptr && rank.node_clock != nullptr && rank.passed_on_before(*said))) {
     board.repeated();
     return;
   }
@@ -162,6 +164,11 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     if (rank.clock_settled(now_s()) && record.has_room() && rank.begins_another_gap(*batch, now_s()))
       record.flush_all(rank);
     record.add(rank, *batch, now_s());
+    if (const std::uint64_t lost_messages = rank.take_lost_with_node(); lost_messages != 0) {
+      record_message(rank.row.rank, clock_now(), Severity::warning,
+                     std::to_string(lost_messages) + " messages of rank " + std::to_string(rank.row.rank) +
+                         " at most did not arrive before another collector of its node took over");
+    }
     if (rank.due(now_s(), 1e9) && record.has_room()) record.flush(rank);
     if (pacing.pace().chunk_age_s > kShortestIdleAge_s && record.crowded()) hand_over_pending();
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {

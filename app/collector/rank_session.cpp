@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <string>
 #include <utility>
 
 namespace shardscope::collector {
@@ -73,6 +75,14 @@ RankSession::Accepted RankSession::accept(const wire::Header& header, double now
   return result;
 }
 
+bool RankSession::passed_on_before(const wire::Text& text) {
+  const std::size_t hash = std::hash<std::string>{}(std::to_string(text.at_ns) + ' ' + text.text);
+  if (std::find(texts_.begin(), texts_.end(), hash) != texts_.end()) return true;
+  texts_.push_back(hash);
+  if (texts_.size() > kKnownTexts) texts_.pop_front();
+  return false;
+}
+
 void RankSession::count_dropped(const wire::Batch& batch, std::uint64_t events) {
   dropped_ += events;
   row.dropped += events;
@@ -96,7 +106,10 @@ void RankSession::add_relayed(const wire::Batch& batch) {
   if (now.lost_total > lost) count_lost(now.lost_total - lost);
   // Another collector on the node has begun later than the one before it ended.
   const std::uint64_t expected = same_source ? relay_->source_last + 1 : 0;
-  if (!same_node && now.source_first > expected) count_lost(now.source_first - expected);
+  if (!same_node && now.source_first > expected) {
+    count_lost(now.source_first - expected);
+    if (same_source) lost_with_node_ += now.source_first - expected;
+  }
   relay_ = now;
   relay_incarnation_ = *incarnation_;
 }

@@ -88,6 +88,13 @@ class RankSession {
     return batch.relay && relay_ && relay_->source_incarnation == batch.relay->source_incarnation &&
            batch.relay->source_last <= relay_->source_last && !batch.events.empty();
   }
+  /// A text comes from a node's collector: whether another of the node has passed it on before. A rank makes
+  /// no two at the same time, and its node is on its clock as a rule; on another the times differ a little by
+  /// collector, and the text comes twice.
+  [[nodiscard]] bool passed_on_before(const wire::Text& text);
+  /// Messages since the last call that count as lost with another collector of the node: at most, because the
+  /// one before it has passed on without a number what was no batch.
+  [[nodiscard]] std::uint64_t take_lost_with_node() noexcept { return std::exchange(lost_with_node_, 0); }
   /// Messages; 1 where a confirmation that has been sent may have been cut off.
   [[nodiscard]] std::uint64_t unconfirmed() const noexcept {
     return std::max<std::uint64_t>(next_sequence_ - confirmed_, confirm_anew_ ? 1 : 0);
@@ -249,6 +256,10 @@ class RankSession {
   void add_relayed(const wire::Batch& batch);
   void count_dropped(const wire::Batch& batch, std::uint64_t events);
   void count_lost(std::uint64_t messages);
+  /// The last that were passed on are remembered.
+  static constexpr std::size_t kKnownTexts = 64;
+  std::deque<std::size_t> texts_;  ///< their hashes, the oldest first
+  std::uint64_t lost_with_node_ = 0;
   void join_pieces();
   std::optional<wire::Relay> relay_;     ///< of the last batch that came through a node's collector
   std::uint64_t relay_incarnation_ = 0;  ///< of its sender

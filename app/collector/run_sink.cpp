@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/collector/for_store.h"
+#include "app/collector/shared_lists.h"
 #include "app/store/crc32.h"
 #include "instrumentation/clock.h"
 
@@ -44,8 +45,7 @@ void RunSink::tables(const wire::Header& from, const wire::Tables& tables) {
   const auto [known, added] = tables_crc_.try_emplace(from.rank, crc);
   if (!added && std::exchange(known->second, crc) == crc) return;  // resent on request
   const bool first = !whole_ || whole_->rank == from.rank;
-  const bool alike = !first && whole_->modules == t.modules && whole_->params == t.params &&
-                     whole_->slices == t.slices && whole_->param_groups == t.param_groups;
+  const bool alike = !first && same_lists(*whole_, t);
   wire::Tables bare{t};
   bare.tables.drop_lists();
   // The run's is the one that viewers look at; it is most of what is left of a rank's tables.

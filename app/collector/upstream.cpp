@@ -51,6 +51,8 @@ Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& 
   std::unique_ptr<Stream>& current = streams_[from.rank];
   if (current && current->source == from.incarnation) return *current;
   if (current && !(current->queue.empty() && current->window.empty())) {
+    current->tables.reset();  // nothing asks for those of a process that has been replaced
+    current->names = {};
     replaced_.push_back(std::move(current));
   } else if (current) {
     shed_before_ += current->queue.shed();
@@ -188,7 +190,7 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
   }
   hurry_ = true;
   wire::Body body = message.body;
-  if (const auto* tables = std::get_if<wire::Tables>(&body)) s.tables = *tables;
+  if (const auto* tables = std::get_if<wire::Tables>(&body)) s.tables = lists_.keep(tables->tables);
   if (const auto* name = std::get_if<wire::Name>(&body)) {
     const auto same = [&](const wire::Name& known) { return known.id == name->id; };
     if (std::none_of(s.names.begin(), s.names.end(), same)) s.names.push_back(*name);
@@ -356,7 +358,7 @@ void Upstream::send_hello() {
       send_control(said->header, said->hello);
     } else if (stream->tables) {
       // It ended before this collector received its hello.
-      const instrumentation::RunTables& tables = stream->tables->tables;
+      const instrumentation::RunTables& tables = stream->tables->own;
       send_control(stream->header, wire::Hello{.world = tables.world,
                                                .pid = tables.pid,
                                                .host = tables.host,
@@ -482,7 +484,7 @@ void Upstream::resend(Stream& s) {
   if (s.queue.has_tables()) return;  // asked again before they could be sent
   // In the order in which it wants them: tables before everything, names, the end last.
   for (const wire::Name& name : s.names) s.queue.push_front(wire::Body(name));
-  if (s.tables) s.queue.push_front(wire::Body(*s.tables));
+  if (s.tables) s.queue.push_front(wire::Body(wire::Tables{s.tables->whole()}));
   if (s.finish && !s.acknowledged) s.queue.push(wire::Body(*s.finish));
 }
 

@@ -17,6 +17,7 @@
 #include "app/collector/frame_pack.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/relay_greetings.h"
+#include "app/collector/shared_lists.h"
 #include "instrumentation/host_clock.h"
 #include "instrumentation/link_state.h"
 #include "instrumentation/local_keys.h"
@@ -106,7 +107,8 @@ class Upstream {
     std::uint64_t source = 0, next = 0;  ///< the process, its message number to come
     std::uint64_t reported = 0;          ///< first message number that no batch sent upstream covers
     std::uint64_t dropped_total = 0, lost_total = 0;
-    std::optional<wire::Tables> tables;  ///< kept, with what follows, for an upper collector that starts anew
+    std::optional<SharedLists::Tables>
+        tables;  ///< kept, with what follows, for an upper collector that starts anew
     std::vector<wire::Name> names;
     std::optional<wire::Finish> finish;
     bool acknowledged = false, full = false;
@@ -164,6 +166,7 @@ class Upstream {
   std::size_t waiting_bytes_ = 0;  ///< events published since the last pack
   std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent
+  SharedLists lists_;
   RelayGreetings greetings_;
   bool watched_ = true;
   double pack_s_ = 0;

@@ -122,6 +122,42 @@ TEST(ChainFaults, APeerThatGreetsAsEverAnotherNodeIsOneNode) {
   });
 }
 
+/// What was no batch the first one passed on without the rank's number of it.
+TEST(ChainFaults, WhatAnotherCollectorOfANodePassesOnAgainComesOnceAndALossIsSaidToBeABound) {
+  Collector top(local());
+  const wire::Text twice{1'000'000, Severity::info, "said twice"};
+  const auto begin = [&](Raw& node, std::uint64_t process) {
+    node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, {}}, 0, process);
+    node.control(wire::Hello{1, 0, "elsewhere", clock_identity(), true}, 0, process);
+    node.publish(0, wire::Tables{tables_of(0, 1)}, process);
+  };
+  Raw first(top.publish_endpoint(), 9);
+  begin(first, 9);
+  ASSERT_TRUE(eventually([&] { return top.status().ranks_connected == 1; }));
+  wire::Batch batch = batch_of(0);
+  batch.relay = wire::Relay{.source_incarnation = 7, .source_first = 0, .source_last = 1};
+  first.publish(1, batch);
+  first.publish(2, twice);  // the rank's message 2
+  ASSERT_TRUE(eventually([&] { return top.status().messages == 3; }));
+  Raw second(top.publish_endpoint(), 10);
+  begin(second, 10);
+  second.publish(1, twice);
+  second.publish(2, wire::Text{1'000'001, Severity::info, "said twice"});
+  batch = batch_of(1);
+  batch.relay = wire::Relay{.source_incarnation = 7, .source_first = 5, .source_last = 5};
+  second.publish(3, batch);
+  ASSERT_TRUE(eventually([&] { return top.status().events == 2 * kStepEvents; }));
+  EXPECT_EQ(top.status().repeated, 1U);
+  EXPECT_TRUE(eventually([&] { return lost_at(top).first == 3; })) << "messages 2 to 4, of which 2 has come";
+  top.read([](const store::Store& store) {
+    const std::string texts = all_texts(store);
+    EXPECT_NE(texts.find("3 messages of rank 0 at most"), std::string::npos) << texts;
+    const auto said = std::ranges::count_if(
+        store.messages(), [](const store::Message& message) { return message.text == "said twice"; });
+    EXPECT_EQ(said, 2) << "another time is another text";
+  });
+}
+
 /// Whichever of its ranks the collector above had something to say to.
 TEST(ChainFaults, WithTheConnectionOfANodeAllItsRanksAreLost) {
   Collector top(local());

@@ -135,6 +135,13 @@ class Hop {
     return out;
   }
 
+  [[nodiscard]] std::vector<wire::Body> arrived_by_now() {
+    above_.set(zmq::sockopt::rcvtimeo, 0);
+    std::vector<wire::Body> out;
+    for (std::optional<wire::Message> message = next(); message; message = next())
+      out.push_back(std::move(message->body));
+    return out;
+  }
   /// next() waits for a message, which a test that fails does not wait for without end.
   void wait_for_messages() { above_.set(zmq::sockopt::rcvtimeo, 10'000); }
 
@@ -498,6 +505,25 @@ TEST(Upstream, EventsWaitAsLongAsTheCollectorAboveLetsThemAndNotWhenAViewerComes
     return hop.upstream().sent();
   })) << "at the same time on the clock of the pace";
   EXPECT_TRUE(hop.upstream().watched());
+}
+
+TEST(Upstream, TheTablesOfARankAreSentAgainWhole) {
+  Hop hop("tables");
+  RankSession rank(0);
+  begin_on_our_clock(hop, rank);
+  wire::RankCommand ask;
+  ask.kind = wire::RankCommand::Kind::resend_tables;
+  hop.answer(ask);
+  std::vector<wire::Body> sent;
+  ASSERT_TRUE(eventually([&] {
+    hop.upstream().pump(kBegin_s + 62);
+    sent = hop.arrived_by_now();
+    return !sent.empty();
+  }));
+  ASSERT_EQ(sent.size(), 1U);
+  const auto* tables = std::get_if<wire::Tables>(&sent.front());
+  ASSERT_NE(tables, nullptr);
+  EXPECT_EQ(tables->tables, tables_of(0, kWorld));
 }
 
 TEST(Upstream, WithoutAConnectionNothingIsDueByTime) {

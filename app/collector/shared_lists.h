@@ -1,0 +1,49 @@
+// What the tables of all ranks of a run have alike, held once. Pure.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "instrumentation/run_tables.h"
+
+namespace shardscope::collector {
+
+/// The lists that RunTables::drop_lists() takes away.
+[[nodiscard]] inline bool same_lists(const instrumentation::RunTables& a,
+                                     const instrumentation::RunTables& b) {
+  return a.modules == b.modules && a.params == b.params && a.slices == b.slices &&
+         a.param_groups == b.param_groups;
+}
+
+class SharedLists {
+ public:
+  /// Tables of one rank. The lists live as long as tables that have them.
+  struct Tables {
+    instrumentation::RunTables own;  ///< without lists
+    std::shared_ptr<const instrumentation::RunTables> lists;
+    [[nodiscard]] instrumentation::RunTables whole() const {
+      instrumentation::RunTables tables = own;
+      tables.take_lists(*lists);
+      return tables;
+    }
+  };
+  /// Lists equal to those kept last are not kept again.
+  [[nodiscard]] Tables keep(const instrumentation::RunTables& tables) {
+    Tables kept;
+    kept.lists = last_.lock();
+    if (kept.lists == nullptr || !same_lists(*kept.lists, tables)) {
+      auto lists = std::make_shared<instrumentation::RunTables>();
+      lists->take_lists(tables);
+      kept.lists = std::move(lists);
+      last_ = kept.lists;
+    }
+    kept.own = tables;
+    kept.own.drop_lists();
+    return kept;
+  }
+
+ private:
+  std::weak_ptr<const instrumentation::RunTables> last_;
+};
+
+}  // namespace shardscope::collector
