@@ -27,10 +27,13 @@ std::string metric_names() {
 
 double middle_of(const std::vector<double>& values) { return quantile(values, 0.5); }
 
-/// By how much it is worse, at the end of the interval that is kindest to the run.
-double least_worse(const Checked& one, bool lower_is_better) {
-  if (!one.interval) return lower_is_better ? *one.change_pct : -*one.change_pct;
-  return lower_is_better ? one.interval->low : -one.interval->high;
+/// By how much it is worse: at the end of the interval that is kindest to the run, and at the other one.
+Checked::Outcome outcome_of(const Checked& one, bool lower_is_better) {
+  const double low = one.interval ? one.interval->low : *one.change_pct;
+  const double high = one.interval ? one.interval->high : *one.change_pct;
+  const double least = lower_is_better ? low : -high, most = lower_is_better ? high : -low;
+  if (least > one.limit.percent) return Checked::Outcome::beyond;
+  return most > one.limit.percent ? Checked::Outcome::undecided : Checked::Outcome::within;
 }
 
 void check_steps(const StepFigure& metric, const ValuesByStep& base, const ValuesByStep& run, Checked& out) {
@@ -59,11 +62,17 @@ void check_steps(const StepFigure& metric, const ValuesByStep& base, const Value
        {&ConfidenceInterval::middle, &ConfidenceInterval::low, &ConfidenceInterval::high})
     (*out.interval).*end *= 100 / *out.base;
   out.change_pct = out.interval->middle;
-  const bool worse = least_worse(out, metric.lower_is_better) > out.limit.percent;
-  out.outcome = worse ? Checked::Outcome::beyond : Checked::Outcome::within;
-  out.why = fmt::format("{:+.1f} % (95 %: {:+.1f} to {:+.1f} %, {} steps in {} blocks)", *out.change_pct,
-                        out.interval->low, out.interval->high, differences.size(), out.interval->blocks);
-  if (!out.interval->without_zero()) out.why += ": no significant difference";
+  out.outcome = outcome_of(out, metric.lower_is_better);
+  // Medians of steps that scatter may differ by another percentage than the steps do pair by pair.
+  out.why = fmt::format(
+      "{:+.1f} % in pairs of steps (95 %: {:+.1f} to {:+.1f} %, {} pairs in {} blocks), the figures are "
+      "medians",
+      *out.change_pct, out.interval->low, out.interval->high, differences.size(), out.interval->blocks);
+  if (out.outcome == Checked::Outcome::undecided) {
+    out.why += ": the limit lies inside the interval; more steps, or a quieter machine, tell";
+  } else if (!out.interval->without_zero()) {
+    out.why += ": no significant difference";
+  }
 }
 
 void check_one(const StepFigure& metric, const Summary& base, const Summary& run, Checked& out) {
@@ -74,21 +83,8 @@ void check_one(const StepFigure& metric, const Summary& base, const Summary& run
     return;
   }
   out.change_pct = 100 * (*out.run / *out.base - 1);
-  const bool worse = least_worse(out, metric.lower_is_better) > out.limit.percent;
-  out.outcome = worse ? Checked::Outcome::beyond : Checked::Outcome::within;
+  out.outcome = outcome_of(out, metric.lower_is_better);
   out.why = fmt::format("{:+.1f} %", *out.change_pct);
-}
-
-const char* name_of(Checked::Outcome outcome) {
-  switch (outcome) {
-    case Checked::Outcome::within:
-      return "within";
-    case Checked::Outcome::beyond:
-      return "beyond";
-    case Checked::Outcome::unknown:
-      return "unknown";
-  }
-  return "";
 }
 
 std::string escape_xml(const std::string& text) {
@@ -115,6 +111,20 @@ std::string escape_xml(const std::string& text) {
 }
 
 }  // namespace
+
+const char* name_of(Checked::Outcome outcome) {
+  switch (outcome) {
+    case Checked::Outcome::within:
+      return "within";
+    case Checked::Outcome::beyond:
+      return "beyond";
+    case Checked::Outcome::undecided:
+      return "undecided";
+    case Checked::Outcome::unknown:
+      return "unknown";
+  }
+  return "";
+}
 
 std::vector<Limit> parse_limits(const std::string& text) {
   std::vector<Limit> out;
@@ -191,14 +201,16 @@ std::string check_junit(const std::vector<Checked>& checked, const std::string& 
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"shardscope check\" tests=\"{}\" "
       "failures=\"{}\" "
       "errors=\"{}\">\n",
-      checked.size(), count(Checked::Outcome::beyond), count(Checked::Outcome::unknown));
+      checked.size(), count(Checked::Outcome::beyond),
+      count(Checked::Outcome::undecided) + count(Checked::Outcome::unknown));
   for (const Checked& one : checked) {
     out += fmt::format("  <testcase classname=\"{}\" name=\"{}\">", escape_xml(name),
                        escape_xml(one.limit.metric));
     const std::string message =
         escape_xml(fmt::format("{}: {}, limit {:.4g} %", one.limit.metric, one.why, one.limit.percent));
     if (one.outcome == Checked::Outcome::beyond) out += fmt::format("<failure message=\"{}\"/>", message);
-    if (one.outcome == Checked::Outcome::unknown) out += fmt::format("<error message=\"{}\"/>", message);
+    if (one.outcome == Checked::Outcome::undecided || one.outcome == Checked::Outcome::unknown)
+      out += fmt::format("<error message=\"{}\"/>", message);
     out += "</testcase>\n";
   }
   return out + "</testsuite>\n";

@@ -19,9 +19,10 @@ struct Limit {
 
 struct Checked {
   enum class Outcome : std::uint8_t {
-    within,   ///< not worse than the limit, as far as the steps can tell
-    beyond,   ///< worse by more than the limit, with all of its interval
-    unknown,  ///< too few steps, or not recorded
+    within,     ///< not worse than the limit, with all of its interval
+    beyond,     ///< worse by more than the limit, with all of its interval
+    undecided,  ///< the limit lies inside the interval
+    unknown,    ///< too few steps, or not recorded
   };
   Limit limit;
   std::string unit{};
@@ -35,7 +36,8 @@ struct Checked {
 [[nodiscard]] std::vector<Checked> check(const Run& base, const Run& run, const std::vector<Limit>& limits);
 
 [[nodiscard]] std::string check_json(const std::vector<Checked>& checked);
-/// JUnit's XML: a test case for each limit; beyond is a failure, unknown an error.
+[[nodiscard]] const char* name_of(Checked::Outcome outcome);
+/// JUnit's XML: a test case for each limit; beyond is a failure, undecided and unknown are errors.
 [[nodiscard]] std::string check_junit(const std::vector<Checked>& checked, const std::string& name);
 
 }  // namespace shardscope::analysis

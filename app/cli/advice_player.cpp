@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "app/analysis/framework.h"
 #include "app/analysis/summary.h"
 #include "app/cli/process.h"
 #include "app/cli/replayed_run.h"
@@ -47,9 +46,7 @@ class AdvicePlayer {
 
  private:
   static std::string reason(const store::Store& store) {
-    if (!store.has_tables()) return "the recording does not describe the run";
-    if (analysis::framework_of(store.tables()) != analysis::Framework::zero)
-      return "what-if plays runs of Shardscope's own runtime";
+    if (std::string why = why_not_played(store); !why.empty()) return why;
     std::uint64_t events = 0;
     for (const store::RankRow& rank : store.ranks()) events += rank.events;
     const std::uint64_t steps = std::max<std::uint64_t>(store.steps().size(), 1);
@@ -69,8 +66,7 @@ class AdvicePlayer {
       run_->set_machine(run_->changed());
       recorded_ = {run_->modelled().pace.step_ms, device_peak(run_->modelled().store)};
       const double error = run_->model_error_pct();
-      if (std::abs(error) > kMostModelErrorPct)
-        why_not_ = fmt::format("the model makes {:+.0f} % of the recorded step time", error);
+      if (std::abs(error) > kMostModelErrorPct) why_not_ = model_error_text(error);
     } catch (const std::runtime_error& error) {
       if (interrupted()) throw;
       why_not_ = error.what();

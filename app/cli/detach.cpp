@@ -121,7 +121,7 @@ int detached(const DetachOptions& options, const std::string& recording,
     show_rest(log);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
-  say("{:<8} {}\n{:<8} {}\n{:<8} {}\n{:<8} kill {}\n", "pid", pid, "log", log.path, "watch", watch_command,
+  say("{:<8} {}\n{:<8} {}\n{:<8} {}\n{:<8} kill {}\n", "pid", pid, "log", log.path, "view", watch_command,
       "stop", pid);
   return 0;
 }

@@ -10,7 +10,6 @@
 #include <fstream>
 #include <memory>
 #include <random>
-#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -24,6 +23,7 @@
 #include "app/cli/say.h"
 #include "app/cli/scratch_folder.h"
 #include "app/cli/socket_files.h"
+#include "app/cli/summary_text.h"
 #include "app/cli/verb.h"
 #include "app/collector/collector.h"
 
@@ -32,21 +32,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool on_path(const std::string& program) {
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (access((fs::path(folder) / program).c_str(), X_OK) == 0) return true;
-  }
-  return false;
-}
-
 std::vector<std::string> rank_command(const LaunchOptions& options, const std::string& config_path,
                                       const std::string& config_name, const std::string& publish_endpoint,
                                       const std::string& run_id) {
   std::vector<std::string> command;
   // One rank needs no launcher, so that a machine without MPI's programs will do.
-  if (options.ranks > 1 || on_path("mpirun")) {
+  if (options.ranks > 1 || !program_of("mpirun").empty()) {
     command.emplace_back("mpirun");
     if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
     for (const char* option : {"--oversubscribe", "--bind-to", "none"}) command.emplace_back(option);
@@ -228,6 +219,7 @@ LaunchResult launch(LaunchOptions options) {
   // The hello of another run cannot be taken for this one's.
   std::random_device random;
   collecting.run_id = fmt::format("{:08x}{:08x}", random(), random());
+  NewRecording recording(options.record);
   SocketFiles sockets;
   collector::Collector collector(collecting);
   sockets.of(collector.publish_endpoint());
@@ -290,7 +282,6 @@ LaunchResult launch(LaunchOptions options) {
   progress.finish();
 
   result.exit_code = ranks.wait();
-  result.record = options.record;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   result.failure = output.failure();
   if (const auto killed = exit_in_notice(output.notice())) {
@@ -305,10 +296,15 @@ LaunchResult launch(LaunchOptions options) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   collector.stop();
+  const collector::CollectorStatus status = collector.status();
   collector.read([&](const store::Store& store) {
+    if (!store.ranks().empty()) {
+      recording.a_rank_came();
+      result.record = options.record;
+      result.closing = closing_text(store, status.events, options.record);
+    }
     for (const store::StepRow& row : store.steps()) result.steps += row.end_ns != store::kOpen ? 1 : 0;
   });
-  const collector::CollectorStatus status = collector.status();
   if (result.failure.empty()) result.failure = status.failure;
   if (result.exit_code == 0) result.exit_code = status.exit_code;
   // Of ranks that a signal ended before they could see to it themselves there is nothing else to say.

@@ -49,6 +49,7 @@ struct LaunchResult {
   std::int64_t steps = 0;    ///< that ended
   std::string record;        ///< where they are; empty: not recorded
   double seconds = 0;
+  std::string closing;  ///< closing_text(); empty: no rank came
   std::uint64_t events = 0, dropped = 0;
   std::string recording_error;
 };

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "app/cli/verb.h"
+#include "app/collector/local_runs.h"
 
 namespace shardscope::cli {
 namespace {
@@ -14,16 +15,29 @@ using LookClock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 using Link = collector::Viewer::Link;
 
-[[noreturn]] void no_answer(const std::string& endpoint, double wait_s) {
-  throw UserError(
-      fmt::format("{}: no collector answered within {:.0f} s; is a run, `record` or the dashboard "
-                  "listening there?",
-                  endpoint, wait_s));
+[[noreturn]] void no_answer(const std::string& endpoint, const collector::Viewer& viewer,
+                            const store::Store& store, double wait_s) {
+  throw UserError(no_answer_text(endpoint, viewer.link(), store.event_count(), store.ranks().size(), wait_s));
 }
 
 }  // namespace
 
 bool is_endpoint(const std::string& text) { return text.find("://") != std::string::npos; }
+
+std::string no_answer_text(const std::string& endpoint, Link link, std::uint64_t events, std::size_t ranks,
+                           double wait_s) {
+  if (link != Link::connecting || events > 0) {
+    return fmt::format(
+        "{}: connected, but still behind the run after {:.4g} s: {} events of {} ranks are read; give it "
+        "longer, "
+        "or record the run and ask the recording",
+        endpoint, wait_s, events, ranks);
+  }
+  const std::string others = collector::text_of(collector::local_runs(), endpoint);
+  return fmt::format(
+      "{}: no collector answered within {:.4g} s; is a run, `record` or the dashboard listening there?{}{}",
+      endpoint, wait_s, others.empty() ? "" : " (", others.empty() ? "" : others + ")");
+}
 
 std::optional<std::int64_t> watch_until_quiet(const std::string& endpoint, collector::Viewer& viewer,
                                               store::Store& store, double quiet_s, double wait_s) {
@@ -43,7 +57,7 @@ std::optional<std::int64_t> watch_until_quiet(const std::string& endpoint, colle
       return std::chrono::duration_cast<std::chrono::nanoseconds>(now - changed).count();
     if (Seconds(now - began).count() > wait_s) {
       if (there && events > 0) return std::nullopt;
-      no_answer(endpoint, wait_s);
+      no_answer(endpoint, viewer, store, wait_s);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -57,7 +71,7 @@ bool catch_up(const std::string& endpoint, collector::Viewer& viewer, store::Sto
     if (link == Link::live || link == Link::ended) return true;
     if (Seconds(LookClock::now() - began).count() > wait_s) {
       if (store.event_count() > 0) return false;
-      no_answer(endpoint, wait_s);
+      no_answer(endpoint, viewer, store, wait_s);
     }
   }
 }

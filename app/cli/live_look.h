@@ -1,6 +1,7 @@
 // A bounded look at a live run, for verbs that say something of it once: `why`, `findings`.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,8 +13,14 @@ namespace shardscope::cli {
 
 [[nodiscard]] bool is_endpoint(const std::string& text);
 
+/// Why a look ended after `wait_s` without what it was for: nothing answers at `endpoint` (and which runs of
+/// this user listen elsewhere), or what answers has sent these events of these ranks and is not through.
+[[nodiscard]] std::string no_answer_text(const std::string& endpoint, collector::Viewer::Link link,
+                                         std::uint64_t events, std::size_t ranks, double wait_s);
+
 /// Until nothing has come in for `quiet_s`, or for `wait_s`. How long it was quiet, in nanoseconds; nothing:
-/// it was not. Throws UserError where no collector answers.
+/// it was not. Throws UserError where no collector answers, or what happened so far is not in the store by
+/// then.
 [[nodiscard]] std::optional<std::int64_t> watch_until_quiet(const std::string& endpoint,
                                                             collector::Viewer& viewer, store::Store& store,
                                                             double quiet_s, double wait_s);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <system_error>
+#include <utility>
 
 #include "app/cli/verb.h"
 #include "app/store/database.h"
@@ -44,6 +46,31 @@ void keep_existing(const std::string& option, const std::string& path) {
     throw UserError(fmt::format("{} {}: {}; choose another name or give --overwrite", option, path,
                                 file == path ? "exists" : "the log of a recording of this name is there"));
   }
+}
+
+void keep_written(const std::string& option, const std::string& path, Written written) {
+  std::error_code error;
+  const bool folder = written == Written::folder;
+  // A device or a pipe is written to, not replaced.
+  const bool there =
+      folder ? std::filesystem::is_directory(path, error) && !std::filesystem::is_empty(path, error)
+             : std::filesystem::is_regular_file(path, error) && !store::is_recording(path);
+  if (!there) return;
+  throw UserError(fmt::format("{} {}: exists{}; choose another name or give --overwrite", option, path,
+                              folder ? " and is not empty" : ""));
+}
+
+NewRecording::NewRecording(std::string path) : path_(std::move(path)) {
+  std::error_code error;
+  // What is no plain file (/dev/null) is nothing that the writer makes.
+  if (std::filesystem::symlink_status(path_, error).type() != std::filesystem::file_type::not_found)
+    path_.clear();
+}
+
+NewRecording::~NewRecording() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + end, ignored);
 }
 
 }  // namespace shardscope::cli

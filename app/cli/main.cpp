@@ -7,10 +7,12 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string>
-#include <utility>
 
 #include "app/cli/command_line.h"
+#include "app/cli/help_format.h"
+#include "app/cli/parse_error.h"
 #include "app/cli/say.h"
 #include "instrumentation/error_text.h"
 #include "runtime/config/option_checks.h"
@@ -28,26 +30,12 @@ int finished(int code) {
   return 1;
 }
 
-/// The last of the verbs that were named, and the word behind it ("": none).
-std::pair<const CLI::App*, std::string> last_named(const CLI::App& app, int argc, char** argv) {
-  const CLI::App* where = &app;
-  int next = 1;
-  for (bool deeper = true; deeper;) {
-    deeper = false;
-    for (const CLI::App* verb : where->get_subcommands()) {
-      where = verb;
-      ++next;
-      deeper = true;
-    }
-  }
-  return {where, next < argc && argv[next][0] != '-' ? argv[next] : ""};
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace shardscope::cli;
   CLI::App app{"Shardscope: watch, stop and compare ZeRO training.", "shardscope"};
+  app.formatter(std::make_shared<HelpFormat>());  // before the verbs, which take it over
   Action action;
   add_verbs(app, action);
   shardscope::config::check_option_values(app);
@@ -56,14 +44,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return finished(app.exit(error));  // --help, --version
-    const auto [where, word] = last_named(app, argc, argv);
-    std::string verb;
-    for (const CLI::App* at = where; at != &app; at = at->get_parent()) verb = at->get_name() + " " + verb;
-    if (where->get_require_subcommand_min() > 0 && !word.empty()) {
-      say(stderr, "shardscope: {}{}: no such verb; `shardscope {}--help` lists them\n", verb, word, verb);
-      return 2;
-    }
-    say(stderr, "shardscope: {}; see `shardscope {}--help`\n", error.what(), verb);
+    say(stderr, "shardscope: {}\n", parse_error_text(app, error, argc, argv));
     return 2;
   }
   try {

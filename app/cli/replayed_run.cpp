@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/framework.h"
 #include "app/analysis/micro_batches.h"
 #include "app/analysis/summary.h"
 #include "app/cli/data_type_trial.h"
@@ -57,9 +58,7 @@ config::ParseOptions parse_options(std::uint32_t ranks, const std::string& name)
 std::string without_given(const ev::RunTables& tables, const std::string& recording,
                           const std::string& name) {
   nlohmann::json config = analysis::parse_foreign(tables.config_json);
-  if (!config.is_object())
-    throw UserError(recording +
-                    ": its configuration is no JSON object; only runs of Shardscope's runtime can be played");
+  if (!config.is_object()) throw UserError(recording + ": its configuration is no JSON object");
   config.erase("train_batch_size");
   return config::without_defaults(analysis::to_text(config, 2), parse_options(tables.world, name));
 }
@@ -138,6 +137,19 @@ void check_link(const char* what, const char* option, const std::string& given,
 
 }  // namespace
 
+std::string why_not_played(const store::Store& store) {
+  if (!store.has_tables()) return "the recording does not describe the run";
+  const ev::RunTables& tables = store.tables();
+  if (analysis::framework_of(tables) == analysis::Framework::zero && tables.framework.empty()) return {};
+  return fmt::format("what-if plays runs of Shardscope's own runtime, and this one was trained by {}",
+                     tables.framework.empty() ? "another framework" : tables.framework);
+}
+
+std::string model_error_text(double error_pct) {
+  return fmt::format("the model's step is {:.1f} % {} than the recorded one", std::abs(error_pct),
+                     error_pct < 0 ? "shorter" : "longer");
+}
+
 std::int64_t device_peak(const store::Store& store) {
   std::int64_t peak = 0;
   for (const store::RankRow& rank : store.ranks()) {
@@ -161,6 +173,8 @@ void ReplayedRun::read(const ReplayOptions& options) {
   recorded_ = store::open_recording(options.recording, &info);
   for (const std::string& problem : info.problems)
     if (!options.quiet) say(stderr, "shardscope: {}: {}\n", options.recording, problem);
+  if (const std::string why = why_not_played(recorded_); !why.empty())
+    throw UserError(fmt::format("{}: {}", options.recording, why));
   try {
     pace_ = analysis::measure_pace(recorded_);
     if (pace_.work_ms <= 0) throw std::invalid_argument("it has no record of what was computed");

@@ -27,6 +27,12 @@ struct ReplayOptions {
   bool quiet = false;  ///< no warning: it is not what the user asked for
 };
 
+/// Why what-if cannot play this run; empty where it can, as far as its framework goes.
+[[nodiscard]] std::string why_not_played(const store::Store& store);
+
+/// "the model's step is 7.9 % shorter than the recorded one", of ReplayedRun::model_error_pct().
+[[nodiscard]] std::string model_error_text(double error_pct);
+
 /// The largest of a rank's device.
 [[nodiscard]] std::int64_t device_peak(const store::Store& store);
 

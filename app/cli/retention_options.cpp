@@ -24,9 +24,9 @@ using Unit = std::pair<std::string_view, double>;
 constexpr std::array kDurations = {Unit{"", 1e9},   Unit{"s", 1e9},    Unit{"ms", 1e6},    Unit{"min", 60e9},
                                    Unit{"m", 60e9}, Unit{"h", 3600e9}, Unit{"d", 86'400e9}};
 constexpr std::array kSizes = {
-    Unit{"", 1},        Unit{"B", 1},         Unit{"kB", 1e3},    Unit{"KB", 1e3},     Unit{"MB", 1e6},
-    Unit{"GB", 1e9},    Unit{"TB", 1e12},     Unit{"KiB", 1024},  Unit{"K", 1024},     Unit{"MiB", 1 << 20},
-    Unit{"M", 1 << 20}, Unit{"GiB", 1 << 30}, Unit{"G", 1 << 30}, Unit{"TiB", 0x1p40}, Unit{"T", 0x1p40}};
+    Unit{"B", 1},         Unit{"kB", 1e3},    Unit{"KB", 1e3},     Unit{"MB", 1e6},      Unit{"GB", 1e9},
+    Unit{"TB", 1e12},     Unit{"KiB", 1024},  Unit{"K", 1024},     Unit{"MiB", 1 << 20}, Unit{"M", 1 << 20},
+    Unit{"GiB", 1 << 30}, Unit{"G", 1 << 30}, Unit{"TiB", 0x1p40}, Unit{"T", 0x1p40}};
 
 /// Above 0; nothing where it is none.
 template <std::size_t kUnits>
@@ -40,12 +40,13 @@ double value_of(std::string_view text, const std::array<Unit, kUnits>& units, co
     const double value = number * factor;
     if (error == std::errc() && unit == name && value >= 1 && value < kMost) return value;
   }
-  throw CLI::ValidationError(fmt::format("{} is none of {}", text, examples));
+  throw CLI::ValidationError(fmt::format("{}: write it as one of {}", text, examples));
 }
 
 /// As CLI::App::add_option_function, with a message of one line.
 template <typename Take>
-CLI::Option* add(CLI::App& verb, const char* name, const char* type, const std::string& help, Take take) {
+CLI::Option* add_text(CLI::App& verb, const char* name, const char* type, const std::string& help,
+                      Take take) {
   const std::function<void(const std::string&)> on_text = [name, take](const std::string& text) {
     try {
       take(text);
@@ -63,7 +64,12 @@ std::int64_t duration_of(const std::string& text) {
 }
 
 std::uint64_t size_of(const std::string& text) {
-  return static_cast<std::uint64_t>(value_of(text, kSizes, "500MB, 2GB, 1GiB"));
+  return static_cast<std::uint64_t>(value_of(text, kSizes, "500MB, 2GB, 24GiB, with the unit (B: bytes)"));
+}
+
+CLI::Option* add_size(CLI::App& verb, const char* name, std::int64_t& bytes, const std::string& help) {
+  return add_text(verb, name, "SIZE", help,
+                  [&bytes](const std::string& text) { bytes = static_cast<std::int64_t>(size_of(text)); });
 }
 
 namespace {
@@ -97,28 +103,29 @@ void check(const RetentionOptions& options) {
 void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Option* record) {
   store::Retention* const to = &options.limits;
   CLI::Option* age =
-      add(verb, "--max-age", "DURATION",
-          "Keep the last 10m (90s, 2h, ...) at full detail, of the rest the sums of steps, spans "
-          "and memory; default: keep everything",
-          [to](const std::string& text) { to->max_age_ns = duration_of(text); });
-  CLI::Option* size = add(verb, "--max-size", "SIZE",
-                          "Keep the recording below 2GB (500MB, 1GiB, ...), by deleting the oldest detail",
-                          [to](const std::string& text) {
-                            to->max_bytes = size_of(text);
-                            if (to->max_bytes < kLeastBytes)
-                              throw CLI::ValidationError(fmt::format("{} is less than 8MB", text));
-                          });
+      add_text(verb, "--max-age", "DURATION",
+               "Keep the last 10m (90s, 2h, ...) at full detail, of the rest the sums of steps, spans "
+               "and memory; default: keep everything",
+               [to](const std::string& text) { to->max_age_ns = duration_of(text); });
+  CLI::Option* size =
+      add_text(verb, "--max-size", "SIZE",
+               "Keep the recording below 2GB (500MB, 1GiB, ...), by deleting the oldest detail",
+               [to](const std::string& text) {
+                 to->max_bytes = size_of(text);
+                 if (to->max_bytes < kLeastBytes)
+                   throw CLI::ValidationError(fmt::format("{} is less than 8MB", text));
+               });
   CLI::Option* moments =
       verb.add_option("--moments", to->moments,
                       "Keep what lies around the newest N unusual moments as well; 0: none")
           ->check(CLI::Range(std::size_t{0}, kMostMoments))
           ->capture_default_str();
   CLI::Option* around =
-      add(verb, "--moment-around", "DURATION", "How much before and after each of them (default: 30s)",
-          [to](const std::string& text) { to->around_ns = duration_of(text); });
+      add_text(verb, "--moment-around", "DURATION", "How much before and after each of them (default: 30s)",
+               [to](const std::string& text) { to->around_ns = duration_of(text); });
   CLI::Option* old =
-      add(verb, "--moment-max-age", "DURATION", "Delete moments older than this (default: never)",
-          [to](const std::string& text) { to->moment_age_ns = duration_of(text); });
+      add_text(verb, "--moment-max-age", "DURATION", "Delete moments older than this (default: never)",
+               [to](const std::string& text) { to->moment_age_ns = duration_of(text); });
   CLI::Option* triggers =
       verb.add_option("--moment-triggers", options.triggers,
                       "Which of `watch --trigger` make a moment, beside a SIGUSR2 (default: all but finding)")

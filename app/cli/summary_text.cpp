@@ -16,6 +16,7 @@
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/zero_settings.h"
 #include "app/cli/say.h"
+#include "app/store/losses.h"
 #include "app/store/names.h"
 
 namespace shardscope::cli {
@@ -28,15 +29,6 @@ double ms(std::int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 
 std::string or_dash(const std::optional<double>& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : std::string("—");
-}
-
-/// "4.6491 -> 4.5018": of the first step and of the last that has a loss.
-std::string loss_text(const std::vector<double>& values) {
-  const auto finite = [](double value) { return std::isfinite(value); };
-  const auto last = std::find_if(values.rbegin(), values.rend(), finite);
-  if (last == values.rend()) return "—";
-  return (finite(values.front()) ? fmt::format("{:.4f}", values.front()) : std::string("—")) +
-         fmt::format(" -> {:.4f}", *last);
 }
 
 std::string us_text(std::int64_t ns) { return fmt::format("{:.1f} µs", static_cast<double>(ns) * 1e-3); }
@@ -124,6 +116,24 @@ std::string prefetch_text(const analysis::Prefetch& prefetch) {
 
 }  // namespace
 
+std::string loss_text(const std::vector<double>& values) {
+  const auto finite = [](double value) { return std::isfinite(value); };
+  const auto last = std::find_if(values.rbegin(), values.rend(), finite);
+  if (last == values.rend()) return "—";
+  return (finite(values.front()) ? fmt::format("{:.4f}", values.front()) : std::string("—")) +
+         fmt::format(" -> {:.4f}", *last);
+}
+
+std::string closing_text(const store::Store& store, std::uint64_t events, const std::string& record) {
+  std::vector<double> losses;
+  for (const store::StepRow& row : store.steps())
+    if (row.end_ns != store::kOpen) losses.push_back(row.loss);
+  return fmt::format(
+      "{} events of {} ranks, {}{}{}", events, store.ranks().size(), store::text_of(store::losses_of(store)),
+      losses.empty() ? "" : ", loss " + loss_text(losses),
+      record.empty() ? "" : "; recorded to " + record + "; next: shardscope summary " + record);
+}
+
 std::string summary_text(const analysis::Summary& s) {
   std::string text;
   const auto line = [&](const char* name, const std::string& value) {
@@ -137,6 +147,12 @@ std::string summary_text(const analysis::Summary& s) {
     const std::string covered = analysis::coverage(s, steps, all);
     if (!covered.empty()) line("", covered);
   };
+  // A recording that no rank came to has no figures, nor a run that they would be of.
+  if (s.world == 0 && s.events == 0 && s.ranks.empty() && !s.problems.empty()) {
+    line("events", "0");
+    for (const std::string& problem : s.problems) line("problem", problem);
+    return text;
+  }
   line("run", fmt::format("{}, {}, {} ranks{}, {} parameters, {}{}", s.model,
                           analysis::partitioning_name(s.kind, s.stage), s.world,
                           analysis::copies_text(s.world, s.copy_ranks), s.params, s.device,
@@ -159,7 +175,9 @@ std::string summary_text(const analysis::Summary& s) {
     line("", "unexplained unmatched ends: " + ends);
   }
   for (const std::string& problem : s.problems) line("problem", problem);
-  line("steps", fmt::format("{} ({} measured, without the first)", s.steps, s.steps_measured));
+  line("steps", s.steps_measured == 1 && s.steps == 1
+                    ? std::string("1 (measured, though it is the first: there is no other)")
+                    : fmt::format("{} ({} measured, without the first)", s.steps, s.steps_measured));
   if (s.kept) {
     line("kept", analysis::text_of(*s.kept));
     for (const store::Moment& moment : s.kept->moments) line("kept moment", analysis::text_of(moment));
@@ -303,23 +321,30 @@ std::string summary_text(const analysis::Summary& s) {
   if (s.efficiency && s.efficiency->tflops_per_rank) {
     line("efficiency", analysis::rate_text(*s.efficiency) + "; " + analysis::flop_text(*s.efficiency));
   }
-  text += fmt::format("\n{:<5} {:>11} {:>13} {:>13} {:>9} {:>13} {:>11} {:>9} {:>12} {:>11}\n", "rank",
-                      "compute ms", "exposed comm", "exposed copy", "idle ms", "unrecorded ms", "total ms",
-                      "overlap", "fetch wait", "peak MiB");
+  text += fmt::format(
+      "\nms per step, mean of the measured steps that are known of a rank:\n"
+      "{:<5} {:>9} {:>13} {:>13} {:>9} {:>11} {:>9} {:>9} {:>11} {:>11}\n",
+      "rank", "compute", "exposed comm", "exposed copy", "idle", "unrecorded", "total", "overlap",
+      "fetch wait", "peak MiB");
   std::uint32_t known_steps = s.steps_measured;
   for (const analysis::RankSummary& rank : s.ranks) {
     const auto peak = rank.memory_peak.find(instrumentation::MemoryPool::device);
-    const auto part = [&](std::int64_t ns) {
-      return rank.time.known() ? fmt::format("{:.1f}", ms(ns)) : std::string("—");
+    // As the lines above; of steps shorter than a millisecond with digits that say something.
+    const auto per_step = [&](std::int64_t ns) {
+      const std::uint32_t steps = rank.time_steps > 0 ? rank.time_steps : s.steps_measured;
+      if (steps == 0) return std::string("—");
+      return fmt::format("{:.{}f}", ms(ns) / steps, ms(rank.time.total_ns) / steps < 100 ? 3 : 1);
     };
+    const auto part = [&](std::int64_t ns) { return rank.time.known() ? per_step(ns) : std::string("—"); };
     known_steps = std::min(known_steps, rank.time_steps);
     text += fmt::format(
-        "{:<5} {:>11} {:>13} {:>13} {:>9} {:>13.1f} {:>11.1f} {:>9} {:>12} {:>11}\n", rank.rank,
+        "{:<5} {:>9} {:>13} {:>13} {:>9} {:>11} {:>9} {:>9} {:>11} {:>11}\n", rank.rank,
         part(rank.time.compute_ns),
         analysis::exposure_known(s) ? part(rank.time.exposed_comm_ns) : std::string("—"),
         rank.copies_known ? part(rank.time.exposed_copy_ns) : std::string("—"), part(rank.time.idle_ns),
-        ms(rank.time.unrecorded_ns), ms(rank.time.total_ns), or_dash(rank.time.overlap_pct(), "{:.1f} %"),
-        rank.fetch_wait_ns ? fmt::format("{:.1f}", ms(*rank.fetch_wait_ns)) : std::string("—"),
+        per_step(rank.time.unrecorded_ns), per_step(rank.time.total_ns),
+        or_dash(rank.time.overlap_pct(), "{:.1f} %"),
+        rank.fetch_wait_ns ? per_step(*rank.fetch_wait_ns) : std::string("—"),
         peak == rank.memory_peak.end() ? std::string("—") : fmt::format("{:.2f}", mib(peak->second.total())));
   }
   if (!s.ranks.empty() && known_steps < s.steps_measured) {

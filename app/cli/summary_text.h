@@ -1,14 +1,22 @@
 // A summary for people: what `summary` prints on a terminal.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "app/analysis/summary.h"
+#include "app/store/store.h"
 
 namespace shardscope::cli {
 
 [[nodiscard]] std::string summary_text(const analysis::Summary& summary);
+/// "4.6491 -> 4.5018": of the first step and of the last that has a loss; a dash where none has.
+[[nodiscard]] std::string loss_text(const std::vector<double>& values);
+/// What a program that took in a run says at its end: "1234 events of 4 ranks, 0 dropped, loss 4.6491
+/// -> 4.5018; recorded to run.zscope". `record`: empty where it was not recorded.
+[[nodiscard]] std::string closing_text(const store::Store& store, std::uint64_t events,
+                                       const std::string& record);
 [[nodiscard]] std::string findings_text(const std::vector<analysis::Finding>& findings, bool simulated);
 
 }  // namespace shardscope::cli

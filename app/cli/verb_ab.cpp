@@ -224,6 +224,9 @@ int ab(AbOptions& options) {
         return interrupt_code();
       }
       if (code != 0) return code;
+      if (!fs::exists(launch_options.record, error))
+        throw UserError(
+            fmt::format("{}: no rank came, so there is nothing to compare", launch_options.label));
       store::RecordingInfo info;
       measured[side].stores.push_back(store::open_recording(launch_options.record, &info));
       measured[side].digests.push_back(analysis::digest_of(measured[side].stores.back()));

@@ -23,9 +23,9 @@
 #include "app/cli/say.h"
 #include "app/cli/scratch_folder.h"
 #include "app/cli/socket_files.h"
+#include "app/cli/summary_text.h"
 #include "app/cli/verb.h"
 #include "app/collector/collector.h"
-#include "app/store/losses.h"
 #include "assets/assets.h"
 
 namespace shardscope::cli {
@@ -69,25 +69,31 @@ Environment inject(const ScratchFolder& folder, const AttachOptions& options,
   return {{"PYTHONPATH", path}, {"SHARDSCOPE_ATTACH", folder.path()}};
 }
 
-void say_end(const AttachOptions& options, const collector::Collector& collector, int exit_code) {
+void say_end(const AttachOptions& options, const collector::Collector& collector, int exit_code,
+             NewRecording& recording) {
   const collector::CollectorStatus status = collector.status();
   std::size_t ranks = 0;
-  std::string losses;
+  std::string closing;
   collector.read([&](const store::Store& store) {
     ranks = store.ranks().size();
-    losses = store::text_of(store::losses_of(store));
+    closing = closing_text(store, status.events, options.collector.record_path);
   });
   if (ranks == 0) {
+    const std::string python = python_of(options.command.front());
     // Of a wheel's programs the sources are elsewhere.
     const std::filesystem::path package = std::filesystem::path(data_root()) / "python";
     say(stderr,
         "shardscope: nothing was recorded: no rank came. Is the package `shardscope` installed in the Python "
-        "that ran{}, and does it train with DeepSpeed, FSDP2 or DDP? (docs/attach.md)\n",
-        std::filesystem::exists(package) ? fmt::format(" (pip install {})", package.string()) : "");
+        "that ran{}{}, and does it train with DeepSpeed, FSDP2, FSDP1, DDP, Megatron-Core or Colossal-AI? "
+        "(docs/attach.md)\n",
+        python.empty() ? "" : fmt::format(" (`{}` starts {})", options.command.front(), python),
+        std::filesystem::exists(package)
+            ? fmt::format(": {} -m pip install {}", python.empty() ? "python" : python, package.string())
+            : "");
     return;
   }
-  say(stderr, "shardscope: {} events of {} ranks, {}{}{}\n", status.events, ranks, losses,
-      options.collector.record_path.empty() ? "" : "; recorded to ", options.collector.record_path);
+  recording.a_rank_came();
+  say(stderr, "shardscope: {}\n", closing);
   if (exit_code != 0 && !status.failure.empty())
     say_text(stderr, "shardscope: " + instrumentation::plain_message(status.failure) + "\n");
 }
@@ -106,6 +112,7 @@ int attach(AttachOptions options) {
   check(options.kept);
   options.collector.retention = options.kept.limits;
   const ScratchFolder folder;
+  NewRecording recording(options.collector.record_path);
   SocketFiles sockets;
   collector::Collector collector(options.collector);
   sockets.of(collector.publish_endpoint());
@@ -141,7 +148,7 @@ int attach(AttachOptions options) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   collector.stop();
-  say_end(options, collector, exit_code);
+  say_end(options, collector, exit_code, recording);
   const std::string& error = collector.status().recording_error;
   if (!error.empty()) say(stderr, "shardscope: {}\n", error);
   return exit_code != 0 || error.empty() ? exit_code : 1;

@@ -1,5 +1,6 @@
 // `check`: a run against a baseline, for CI: exit code 0 within its limits, 1 beyond one, 2 where nothing was
-// checked (a file that cannot be read, a wrong option), 3 where too little was recorded to tell.
+// checked (a file that cannot be read, a wrong option), 3 where the steps are
+// too few, or scatter too much, to tell.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -59,7 +60,8 @@ int check(const CheckOptions& options) {
   bool beyond = false, unknown = false;
   for (const analysis::Checked& one : checked) {
     beyond = beyond || one.outcome == analysis::Checked::Outcome::beyond;
-    unknown = unknown || one.outcome == analysis::Checked::Outcome::unknown;
+    unknown = unknown || one.outcome == analysis::Checked::Outcome::undecided ||
+              one.outcome == analysis::Checked::Outcome::unknown;
   }
   if (options.json) {
     say_text(stdout, instrumentation::plain_json(analysis::check_json(checked)));
@@ -68,11 +70,8 @@ int check(const CheckOptions& options) {
       const auto number = [&](const std::optional<double>& value) {
         return value ? fmt::format("{:.4g} {}", *value, one.unit) : std::string("-");
       };
-      say("{:<8} {:<16} {} -> {}: {}; limit {:.4g} %\n",
-          one.outcome == analysis::Checked::Outcome::beyond    ? "beyond"
-          : one.outcome == analysis::Checked::Outcome::unknown ? "unknown"
-                                                               : "within",
-          one.limit.metric, number(one.base), number(one.run), one.why, one.limit.percent);
+      say("{:<9} {:<16} {} -> {}: {}; limit {:.4g} %\n", analysis::name_of(one.outcome), one.limit.metric,
+          number(one.base), number(one.run), one.why, one.limit.percent);
     }
     if (of_base.link_gbps > 0 || of_run.link_gbps > 0) say("Measured with an emulated link.\n");
     if (of_base.simulated || of_run.simulated) say("Of a run that was simulated.\n");

@@ -9,6 +9,7 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/keep_answer.h"
+#include "app/cli/live_look.h"
 #include "app/cli/process.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
@@ -67,9 +68,11 @@ int keep(const KeepOptions& options) {
       throw UserError(options.endpoint + ": the run has ended; its recording is what it is");
     if (std::chrono::duration<double>(steady_clock::now() - began).count() > options.wait_s) {
       const std::string note = viewer.control().note;
-      throw UserError(fmt::format("{}: {} within {:.0f} s{}{}", options.endpoint,
-                                  asked ? "no answer of its recorder" : "no collector answered",
-                                  options.wait_s, note.empty() ? "" : "; ", note));
+      throw UserError((asked ? fmt::format("{}: no answer of its recorder within {:.4g} s", options.endpoint,
+                                           options.wait_s)
+                             : no_answer_text(options.endpoint, link, store.event_count(),
+                                              store.ranks().size(), options.wait_s)) +
+                      (note.empty() ? "" : "; " + note));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

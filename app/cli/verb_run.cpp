@@ -90,6 +90,17 @@ int report_end(const LaunchResult& result) {
   return result.recording_error.empty() ? 0 : 1;
 }
 
+namespace {
+
+int end_of_run(const LaunchResult& result) {
+  const int code = report_end(result);
+  if (!result.closing.empty() && result.recording_error.empty())
+    say(stderr, "shardscope: {}\n", result.closing);
+  return code;
+}
+
+}  // namespace
+
 void add_run(CLI::App& app, Action& action) {
   auto options = std::make_shared<LaunchOptions>();
   CLI::App* verb =
@@ -137,7 +148,7 @@ void add_run(CLI::App& app, Action& action) {
         return detached(*background, options->record, [&run = *options](const UnderWay& under_way) {
           run.listening = [&run](const std::string& endpoint) { run.listen = endpoint; };
           run.under_way = [&run, under_way] { under_way(watch_command(run)); };
-          return report_end(launch(run));
+          return end_of_run(launch(run));
         });
       }
       options->listening = [&run = *options](const std::string& endpoint) { run.listen = endpoint; };
@@ -146,7 +157,7 @@ void add_run(CLI::App& app, Action& action) {
         if (isatty(STDERR_FILENO) != 0) say_text(stderr, "\r\x1b[K");  // over what progress was drawn
         say(stderr, "shardscope: listening on {}; to watch the run: {}\n", run.listen, watch_command(run));
       };
-      return report_end(launch(*options));
+      return end_of_run(launch(*options));
     };
   });
 }

@@ -1,12 +1,16 @@
 // `simulate`: a run that is never made, to a recording, a dashboard or a collector.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -160,6 +164,17 @@ int simulate(const SimulateOptions& options) {
   return 0;
 }
 
+/// Those that the programs come with: "a100, h100".
+std::string hardware_names() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const fs::directory_entry& file :
+       fs::directory_iterator(fs::path(data_root()) / "assets" / "hardware", error))
+    if (file.path().extension() == ".json") names.push_back(file.path().stem().string());
+  std::ranges::sort(names);
+  return names.empty() ? "A name" : fmt::format("{}", fmt::join(names, ", "));
+}
+
 }  // namespace
 
 void add_simulate(CLI::App& app, Action& action) {
@@ -186,7 +201,7 @@ void add_simulate(CLI::App& app, Action& action) {
   verb->add_option("--micro-steps", options->micro_steps,
                    "gradient_accumulation_steps over the configuration")
       ->check(kAboveZero);
-  verb->add_option("--hardware", options->hardware, "a100, h100, h200 or a JSON file (docs/simulate.md)")
+  verb->add_option("--hardware", options->hardware, hardware_names() + " or a JSON file (docs/simulate.md)")
       ->capture_default_str();
   verb->add_option("--steps", options->steps, "Optimizer steps")->check(kAboveZero)->capture_default_str();
   verb->add_option("--detail", options->detail, "What the ranks emit")

@@ -1,5 +1,6 @@
 // `view`: hands over to the dashboard program with its own options, so that this one links no OpenGL.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 #include "app/cli/process.h"
 #include "app/cli/program_files.h"
 #include "app/cli/verb.h"
+#include "app/gui/model/panel_names.h"
 
 namespace shardscope::cli {
 
@@ -27,9 +29,8 @@ void add_view(CLI::App& app, Action& action) {
   verb->add_option("--key", options->key, kKeyText);
   verb->add_option("--screenshot", options->screenshot, "Render to this PNG without a window and end");
   verb->add_option("--panel", options->panel,
-                   "overview, timeline, partition, memory, communication, critical_path, buckets, stepper, "
-                   "compare, findings, messages, "
-                   "whatif, find, statistics, flame, lecture, notes, inspector or workspace");
+                   fmt::format("Panel to show alone; workspace is the whole window: {}",
+                               fmt::join(gui::kPanelNames, ", ")));
   verb->add_option("--size", options->size, "Picture size, e.g. 1600x900");
   verb->add_option("--at", options->at, "Step (12), time (1.25s), rank ('rank 3') or copied link to show");
   verb->add_option("--theme", options->theme, "dark or light; dark-colour-blind or light-colour-blind");

@@ -21,8 +21,10 @@
 #include "app/cli/checks.h"
 #include "app/cli/metrics_server.h"
 #include "app/cli/process.h"
+#include "app/cli/retention_options.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
+#include "app/collector/local_runs.h"
 #include "app/collector/viewer.h"
 #include "app/export/open_metrics.h"
 #include "app/export/output_file.h"
@@ -217,9 +219,13 @@ class Watch {
     const std::string note = viewer_.control().note;  // a missing key, a refused command, who paused the run
     if (note != control_note_ && !note.empty()) say(stderr, "shardscope: {}\n", note);
     control_note_ = note;
-    if (link == Viewer::Link::connecting && !waiting_said_ && Clock::now() - began_ > kSilence) {
+    // Where no key is found for the endpoint nothing of this user listens there: that is known at once.
+    if (link == Viewer::Link::connecting && !waiting_said_ &&
+        (!note.empty() || Clock::now() - began_ > kSilence)) {
       waiting_said_ = true;
-      say(stderr, "shardscope: {}: no collector answers yet\n", options_.endpoint);
+      const std::string others = collector::text_of(collector::local_runs(), options_.endpoint);
+      say(stderr, "shardscope: {}: no collector answers yet; waiting until one does (Ctrl-C ends it){}{}\n",
+          options_.endpoint, others.empty() ? "" : "; ", others);
     }
     if (link == Viewer::Link::live && !joined_) {
       joined_ = true;
@@ -353,9 +359,8 @@ void add_watch(CLI::App& app, Action& action) {
   verb->add_flag("--keep", options->keep,
                  "Ask the recorder to keep what lies around each trigger, findings too (with a key that may "
                  "control)");
-  verb->add_option("--memory-limit", options->memory_limit,
-                   "Bytes of a rank's device: a trigger where a rank held 95 % of it")
-      ->check(kAboveZero);
+  add_size(*verb, "--memory-limit", options->memory_limit,
+           "Memory of a rank's device, e.g. 24GiB: a trigger where a rank held 95 % of it");
   CLI::Option* raise =
       verb->add_option("--raise-detail", options->raise, "At a trigger the ranks emit this much ...")
           ->check(CLI::IsMember(detail_names()));

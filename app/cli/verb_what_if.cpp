@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "app/analysis/block_interval.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/pace.h"
@@ -22,6 +23,7 @@
 #include "app/cli/modelled_run.h"
 #include "app/cli/process.h"
 #include "app/cli/replayed_run.h"
+#include "app/cli/retention_options.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
 #include "app/cli/what_if_search.h"
@@ -36,9 +38,13 @@ namespace ev = shardscope::instrumentation;
 struct WhatIfOptions {
   ReplayOptions replay;
   SearchOptions search;
+  std::optional<std::int64_t> steps;
   std::string out;
   bool searched = false, json = false;
 };
+
+/// Of a comparison with a verdict; a search compares medians, and plays many times.
+constexpr std::int64_t kStepsOfVerdict = analysis::kFewestForInterval + 1;
 
 std::string link_text(const std::optional<analysis::LinkPace>& link) {
   if (!link) return "-";
@@ -200,13 +206,15 @@ void add_what_if(CLI::App& app, Action& action) {
                  "Where the data type changes: train some steps in both on this machine, to know the rates")
       ->excludes(given);
   verb->add_option("--model", options->replay.model, "File of the recorded model, where it came from one");
-  verb->add_option("--steps", options->replay.steps, "Optimizer steps to play; the first is warm-up")
-      ->check(CLI::Range(2, 1000))
-      ->capture_default_str();
+  verb->add_option("--steps", options->steps,
+                   "Optimizer steps to play, the first as warm-up; the time that it takes grows with them "
+                   "(default: 9, the "
+                   "fewest that bear a verdict; with --search 4)")
+      ->check(CLI::Range(2, 1000));
   CLI::Option* search = verb->add_flag("--search", options->searched,
                                        "Look for the fastest settings, and say how sure the answer is");
-  verb->add_option("--memory-limit", options->search.memory_limit,
-                   "With --search: of a rank's device memory, e.g. 24GiB; what needs more is left out")
+  add_size(*verb, "--memory-limit", options->search.memory_limit,
+           "With --search: of a rank's device memory, e.g. 24GiB; what needs more is left out")
       ->needs(search);
   verb->add_option("--over", options->search.over,
                    "With --search: KEY=V1,V2,... to choose from in place of the usual settings; repeatable")
@@ -222,7 +230,11 @@ void add_what_if(CLI::App& app, Action& action) {
   verb->add_option("-o,--record", options->out, "Keep the changed run as this *.zscope file")
       ->excludes(search);
   verb->add_flag("--json", options->json, "The outcome for programs");
-  verb->callback([options, &action] { action = [options] { return what_if(*options); }; });
+  verb->callback([options, &action] {
+    if (options->steps || !options->searched)
+      options->replay.steps = options->steps.value_or(kStepsOfVerdict);
+    action = [options] { return what_if(*options); };
+  });
 }
 
 }  // namespace shardscope::cli

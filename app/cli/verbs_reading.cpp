@@ -26,6 +26,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/live_look.h"
+#include "app/cli/made_runs.h"
 #include "app/cli/say.h"
 #include "app/cli/summary_text.h"
 #include "app/cli/sweep_text.h"
@@ -43,7 +44,7 @@ namespace {
 struct Reading {
   std::string file, other;
   std::vector<std::string> others;  ///< of `compare`
-  bool json = false;
+  bool json = false, overwrite = false;
   std::string out, by, key;
   ExportChoice exported;
   std::size_t plays = kAdvicePlays;  ///< of `findings`
@@ -334,6 +335,7 @@ int report(const Reading& reading) {
   const std::string out = reading.out.empty()
                               ? std::filesystem::path(reading.file).replace_extension(".html").string()
                               : reading.out;
+  if (!reading.overwrite) keep_written("-o", out, Written::file);
   write_report(reading.file, out, reading.other);
   say("{}\n", out);
   return 0;
@@ -383,6 +385,9 @@ void add_reading_verbs(CLI::App& app, Action& action) {
       add("export", "Write a recording in another tool's format", [](const Reading& reading) {
         store::RecordingInfo info;
         store::Store store = open(reading.file, info);
+        const bool folder = reading.exported.format == "csv" || reading.exported.format == "kineto";
+        if (!reading.overwrite)
+          keep_written("-o", reading.exported.out, folder ? Written::folder : Written::file);
         return export_recording(store, reading.file, info.problems, reading.exported);
       });
   ExportChoice& choice = exported->exported;
@@ -392,6 +397,9 @@ void add_reading_verbs(CLI::App& app, Action& action) {
       ->check(CLI::IsMember(export_formats()))
       ->capture_default_str();
   out->add_option("-o,--output", choice.out, "File to write (csv, kineto: folder)")->required();
+  constexpr const char* kOverwriteText = "Replace an existing file, or files in the folder";
+  page->add_flag("--overwrite", reported->overwrite, kOverwriteText);
+  out->add_flag("--overwrite", exported->overwrite, kOverwriteText);
   out->add_option("--ranks", choice.ranks, "Only these ranks, like 0,4-7");
   CLI::Option* steps =
       out->add_option("--steps", choice.steps,

@@ -267,39 +267,17 @@ void say_outcome(const Search& search, const std::vector<std::size_t>& best) {
         "how "
         "much is not known here.\n");
   }
-  say("\n{:<11}the model makes {:+.1f} % of the recorded step time; nine of ten changed runs were within "
-      "{:.1f} % "
-      "of their prediction (docs/what-if-pairs.md)\n",
-      "how sure", search.run.model_error_pct(), kMeasuredErrorPct);
+  say("\n{:<11}{}; nine of ten changed runs were within {:.1f} % of their prediction "
+      "(docs/what-if-pairs.md)\n",
+      "how sure", model_error_text(search.run.model_error_pct()), kMeasuredErrorPct);
   say("{:<11}{}\n", "", verdict(search, best));
 }
 
 }  // namespace
 
-std::int64_t parse_bytes(const std::string& option, const std::string& text) {
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  std::string unit = end;
-  unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
-  double factor = 0;
-  if (unit.empty() || unit == "B") factor = 1;
-  if (unit == "KiB") factor = 1024.0;
-  if (unit == "MiB") factor = 1024.0 * 1024;
-  if (unit == "GiB") factor = 1024.0 * 1024 * 1024;
-  const double bytes = number * factor;
-  if (end == text.c_str() || !(bytes >= 1) || !(bytes < 9e18)) {
-    throw UserError(
-        fmt::format("{} {}: not bytes above 0, or a number and KiB, MiB or GiB, for example 24GiB", option,
-                    text),
-        2);
-  }
-  return std::llround(bytes);
-}
-
 int search_settings_of(const SearchOptions& options) {
   analysis::SearchBounds bounds;
-  if (!options.memory_limit.empty())
-    bounds.memory_bytes = parse_bytes("--memory-limit", options.memory_limit);
+  bounds.memory_bytes = options.memory_limit;
   bounds.plays = options.plays;
   Search found{ReplayedRun(options.replay), {}, bounds, {}, 0};
   const ReplayedRun& run = found.run;

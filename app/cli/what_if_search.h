@@ -13,7 +13,7 @@ namespace shardscope::cli {
 struct SearchOptions {
   ReplayOptions replay;
   std::vector<std::string> over;  ///< KEY=V1,V2,...; empty: the usual settings
-  std::string memory_limit;       ///< of a rank's device: bytes, or a number and GiB, MiB or KiB; empty: none
+  std::int64_t memory_limit = 0;  ///< bytes of a rank's device; 0: none
   std::uint32_t plays = 150;
   std::uint32_t show = 5;
   bool json = false;
@@ -21,8 +21,5 @@ struct SearchOptions {
 
 /// Prints the outcome; the exit code. Throws UserError and config::ConfigError.
 int search_settings_of(const SearchOptions& options);
-
-/// "24GiB", "500 MiB", "1000000": bytes. Throws UserError that names `option`.
-[[nodiscard]] std::int64_t parse_bytes(const std::string& option, const std::string& text);
 
 }  // namespace shardscope::cli

@@ -11,6 +11,11 @@
 namespace shardscope::store {
 namespace {
 
+/// By this project's own program, or of any PyTorch training.
+constexpr const char* kHowRanksCome =
+    "give ranks its endpoint (zero_train --publish ENDPOINT), or start a PyTorch training by `shardscope "
+    "attach --record FILE -- COMMAND`";
+
 std::string ms_text(std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
 
 /// [Note: why a recording stopped] in early_stop.h; nothing where there are none.
@@ -142,13 +147,12 @@ bool RecordingEnd::log_was_folded_in(Database& database, Problems& problems) con
 
 std::string RecordingEnd::nothing_is_there(bool complete) const {
   if (complete) {
-    return "nothing is in it: no rank came before the recorder ended; start ranks with its endpoint "
-           "(--publish)";
+    return std::string("nothing is in it: no rank came before the recorder ended; ") + kHowRanksCome;
   }
   std::string text =
       "nothing is in it: nothing was committed, which happens half a second after the first rank has come. "
-      "If it is being recorded, look again later; if no rank came, start ranks with the endpoint of the "
-      "recorder (--publish)";
+      "If it is being recorded, look again later; if no rank came, ";
+  text += kHowRanksCome;
   if (log_ && log_->state != LogScan::State::whole) text += "; if it is a copy, " + problem_of(*log_, path_);
   return text;
 }

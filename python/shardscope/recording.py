@@ -232,8 +232,8 @@ class Run:
         return _command.ask("compare", self._path, *map(path_of, others), *(("--by", by) if by else ()))
 
     def check(self, baseline, fail_over=None):
-        """This run against a baseline, as `shardscope check --json`: a list of {metric, outcome, ...}, outcome "within", "beyond"
-        or another word where too little is known. `fail_over`: limits, {"step_ms": "5%"}."""
+        """This run against a baseline, as `shardscope check --json`: a list of {metric, outcome, ...}, outcome "within", "beyond",
+        "undecided" where the limit lies inside the interval, "unknown" where there is no change to judge. `fail_over`: limits, {"step_ms": "5%"}."""
         limits = ",".join(f"{metric}={limit}" for metric, limit in (fail_over or {}).items())
         return _command.ask("check", self._path, "--baseline", path_of(baseline), *(("--fail-over", limits) if limits else ()),
                             codes=(0, 1, 3))  # within, beyond, too little to tell: each is an answer

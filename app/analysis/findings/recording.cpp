@@ -94,12 +94,15 @@ void damage(const Facts& facts, Found& found) {
   }
   if (summary.problems.size() > kShown)
     evidence += fmt::format("{} more: see `shardscope info`. ", summary.problems.size() - kShown);
-  Finding finding{Severity::warning,
-                  "The recording is not whole",
-                  evidence + "Figures are of what could be read.",
-                  "Look for a whole copy; of a run that was cut off this is all there is.",
-                  0,
-                  ev::kNoId};
+  const bool empty = !facts.store.has_tables();
+  Finding finding{
+      Severity::warning,
+      empty ? "Nothing is recorded" : "The recording is not whole",
+      evidence + (empty ? "There are no figures." : "Figures are of what could be read."),
+      empty ? "Record the run again; docs/attach.md says how a PyTorch training comes to be recorded."
+            : "Look for a whole copy; of a run that was cut off this is all there is.",
+      0,
+      ev::kNoId};
   finding.id = "recording_damaged";
   found.add(std::move(finding));
 }

@@ -1,21 +1,16 @@
-// Runs that go on here: what a window can connect to without being given an address.
+// Runs that go on here, as a list on the screen has them.
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
+
+#include "app/collector/local_runs.h"
 
 namespace shardscope::gui {
 
-struct LocalRun {
-  std::string endpoint;
-  std::string command;  ///< of the process that its collector is in, on one line; empty: not known
-  friend bool operator==(const LocalRun&, const LocalRun&) = default;
-};
-/// Of this user, on the loopback, by endpoint. Those at a path (ipc) are not found.
-[[nodiscard]] std::vector<LocalRun> local_runs();
+using collector::LocalRun;
 
-/// The same, looked for anew once a second.
+/// collector::local_runs(), looked for anew once a second.
 class LocalRuns {
  public:
   [[nodiscard]] const std::vector<LocalRun>& at(double seconds);

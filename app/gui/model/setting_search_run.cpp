@@ -30,8 +30,9 @@ std::vector<std::string> search_arguments(const std::string& program, const std:
                                           double memory_gib) {
   std::vector<std::string> argv{program, "what-if", recording, "--search", "--json", "--best", "10"};
   if (memory_gib > 0)
-    argv.insert(argv.end(), {"--memory-limit",
-                             std::to_string(static_cast<std::int64_t>(std::llround(memory_gib * 0x1p30)))});
+    argv.insert(argv.end(),
+                {"--memory-limit",
+                 std::to_string(static_cast<std::int64_t>(std::llround(memory_gib * 0x1p30))) + "B"});
   return argv;
 }
 

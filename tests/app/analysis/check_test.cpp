@@ -52,7 +52,12 @@ TEST(Check, AChangeBeyondTheLimitFailsAndOneWithinItDoesNot) {
 /// 6 % more with an interval of several per cent is not surely more than 5 %.
 TEST(Check, IsNotSurerThanTheStepsAre) {
   const Checked one = check_step(noisy(1, 100, 10), noisy(2, 106, 10), 5);
-  EXPECT_EQ(one.outcome, Checked::Outcome::within) << one.why;
+  EXPECT_EQ(one.outcome, Checked::Outcome::undecided) << one.why;
+  EXPECT_LT(one.interval->low, 5);
+  EXPECT_GT(one.interval->high, 5);
+  EXPECT_NE(one.why.find("% in pairs of steps"), std::string::npos) << one.why;
+  EXPECT_NE(one.why.find("inside the interval"), std::string::npos) << one.why;
+  EXPECT_NE(check_junit({one}, "run").find("errors=\"1\""), std::string::npos);
 }
 
 TEST(Check, OneStopDoesNotDecide) {
@@ -80,7 +85,7 @@ TEST(Check, TokensPerSecondAreThoseOfTheStepsThatHaveSome) {
   EXPECT_DOUBLE_EQ(*slower.run, 500 / 0.125);
   EXPECT_NEAR(*slower.change_pct, -20, 1e-9);
   EXPECT_EQ(slower.outcome, Checked::Outcome::beyond);
-  EXPECT_NE(slower.why.find("19 steps"), std::string::npos) << slower.why;
+  EXPECT_NE(slower.why.find("19 pairs"), std::string::npos) << slower.why;
   EXPECT_EQ(check_tokens(80).outcome, Checked::Outcome::within) << "it is faster";
 }
 

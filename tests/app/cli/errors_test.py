@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import sqlite3
@@ -155,8 +156,8 @@ class Errors(CommandTest):
             self.assertEqual(kept, other.read_bytes())
             # Its own output is replaced, and somebody else's file.
             for _ in range(2):
-                said("export", recording, "--format", "sqlite", "-o", folder / "a.sqlite")
-                said("export", recording, "-o", folder / "a.sqlite")
+                said("export", recording, "--format", "sqlite", "-o", folder / "a.sqlite", "--overwrite")
+                said("export", recording, "-o", folder / "a.sqlite", "--overwrite")
 
     def test_what_a_run_leaves_is_not_replaced_unasked(self):
         run = ["run", "--config", ROOT / "samples/stage0.json", "--ranks", "1", "--model", "mlp", "--steps", "1"]
@@ -372,6 +373,37 @@ class Errors(CommandTest):
 
     def test_unknown_verb(self):
         self.refused(["frobnicate"], "frobnicate", "no such verb", "--help")
+        self.refused(["sumary", "run.zscope"], "sumary: no such verb; did you mean summary?")
+        self.refused(["estimate", "zero22"], "estimate zero22: no such verb; did you mean zero2?")
+
+    def test_words_that_nothing_takes_and_what_was_meant(self):
+        self.refused(["summary", "run.zscope", "--jsn"], "shardscope: --jsn: unknown; did you mean --json?; see `shardscope summary --help`")
+        self.refused(["run", "--modle", "mlp", "--config", "x"], "--modle mlp: unknown; did you mean --model?")
+        self.refused(["run", "--config", "x", "--modle=mlp"], "did you mean --model?")
+        self.assertNotIn("did you mean", self.refused(["run", "--config", "x", "--frobnicate"], "--frobnicate: unknown"))
+        self.refused(["info", "a.zscope", "b", "c", "d"], "shardscope: b c d: not expected")
+        self.refused(["run", "--config", "x", "--model", "mlp", "--model", "gpt2"], "--model is given twice; give it once")
+        self.refused(["run", "--config", "x", *["--model", "mlp"] * 3], "--model is given 3 times; give it once")
+
+    def test_help_is_in_words(self):
+        verbs = re.findall(r"^  ([a-z-]+) +[A-Z]", said("--help").partition("Subcommands:")[2], re.M)
+        self.assertIn("what-if", verbs)
+        for verb in verbs:
+            shown = said(verb, "--help")
+            for leftover in ("{", "}", "(0x)", " in [", "UINT", "FLOAT", "TEXT:", "REQUIRED", "Excludes:"):
+                self.assertNotIn(leftover, shown, verb)
+        self.assertIn("--detail steps|phases|modules|params|kernels (default params)", said("run", "--help"))
+        self.assertIn("--moments N from 0 to 1000 (default 10) (with --record)", said("run", "--help"))
+        self.assertIn("[source...]", said("view", "--help"))
+
+    def test_help_has_every_panel_and_every_hardware(self):
+        panels = {"workspace"}
+        for file in (ROOT / "app/gui/views").glob("*.cpp"):
+            panels.update(re.findall(r'name\(\) const override \{\s*return "(\w+)";', file.read_text()))
+        shown = re.search(r"workspace is the whole window: ([a-z_, \n]+)", said("view", "--help")).group(1)
+        self.assertEqual(set(re.findall(r"[a-z_]{3,}", shown)), panels)
+        hardware = sorted(file.stem for file in (ROOT / "assets/hardware").glob("*.json"))
+        self.assertIn(", ".join(hardware), said("simulate", "--help"))
 
     def test_a_word_that_is_no_verb_of_a_verb(self):
         self.refused(["estimate", "zero4"], "estimate zero4", "estimate --help")
@@ -399,7 +431,8 @@ class Errors(CommandTest):
             self.refused([*kineto, "--steps", "1000-2000"], "steps 1000-2000", "none of them", "0-1")
             said(*kineto, "--ranks", "1", "--steps", "0-1")
             self.assertEqual(["rank_1.json"], [file.name for file in (pathlib.Path(folder) / "trace").iterdir()])
-            self.refused([*kineto, "--ranks", "0"], "trace: holds rank_1.json")
+            self.refused([*kineto, "--ranks", "0"], "trace: exists and is not empty", "--overwrite")
+            self.refused([*kineto, "--ranks", "0", "--overwrite"], "trace: holds rank_1.json")
 
     def test_parts_of_an_export(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -431,9 +464,32 @@ class Errors(CommandTest):
                 self.assertEqual([row["step"] for row in csv.DictReader(file)], ["1"])
             with open(folder / "part/messages.csv", newline="") as file:
                 self.assertIn("--ranks 1 --steps 1", [row["text"] for row in csv.DictReader(file)][-1])
-            self.refused(["export", recording, "--format", "csv", "-o", folder / "part", "--ranks", "7"], "--ranks 7")
-            said("export", recording, "--format", "csv", "-o", folder / "part")
-            self.refused(["export", recording, "--format", "csv", "-o", folder / "part", "--ranks", "1"], "bandwidths.csv", "another folder")
+            self.refused(["export", recording, "--format", "csv", "-o", folder / "part", "--ranks", "7", "--overwrite"], "--ranks 7")
+            said("export", recording, "--format", "csv", "-o", folder / "part", "--overwrite")
+            self.refused(["export", recording, "--format", "csv", "-o", folder / "part", "--ranks", "1", "--overwrite"], "bandwidths.csv",
+                         "another folder")
+
+    def test_what_was_written_before_is_replaced_only_when_asked(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            recording = folder / "run.zscope"
+            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "2", "-o", recording)
+            mine = folder / "mine"
+            for command in (["report", recording], *(["export", recording, "--format", form]
+                                                     for form in ("chrome", "perfetto", "sqlite", "otlp"))):
+                mine.write_text("mine")
+                self.refused([*command, "-o", mine], f"-o {mine}: exists", "--overwrite")
+                self.assertEqual(mine.read_text(), "mine")
+            said("report", recording, "-o", mine, "--overwrite")
+            self.assertIn("<html", mine.read_text())
+            said("report", recording)
+            self.refused(["report", recording], "run.html: exists", "--overwrite")
+            tables = folder / "tables"
+            tables.mkdir()  # an empty folder is no loss
+            said("export", recording, "--format", "csv", "-o", tables)
+            self.refused(["export", recording, "--format", "csv", "-o", tables], "tables: exists and is not empty", "--overwrite")
+            said("export", recording, "--format", "csv", "-o", tables, "--overwrite")
+            said("export", recording, "-o", "/dev/null")
 
     def test_a_full_disk_takes_nothing_in_silence(self):
         for arguments in (["--help"], ["estimate", "zero2", "--params", "1000000"]):

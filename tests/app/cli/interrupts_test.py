@@ -163,12 +163,12 @@ class Interrupts(CommandTest):
         done = shardscope(*arguments, "--detach")
         self.assertEqual(done.returncode, 0, done.stderr)
         output = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
-        self.assertEqual(sorted(output), ["log", "pid", "stop", "watch"])
+        self.assertEqual(sorted(output), ["log", "pid", "stop", "view"])
         pid = int(output["pid"])
         self.addCleanup(lambda: ended(pid) or os.kill(pid, signal.SIGKILL))
         self.assertEqual(os.getsid(pid), pid)
         self.assertEqual(output["stop"], f"kill {pid}")
-        self.assertRegex(output["watch"], r"^shardscope view .*tcp://127.0.0.1:[1-9]\d*$")
+        self.assertRegex(output["view"], r"^shardscope view .*tcp://127.0.0.1:[1-9]\d*$")
         for fd in (0, 1, 2):
             self.assertIn(os.readlink(f"/proc/{pid}/fd/{fd}"), ("/dev/null", output["log"]))
         return pid, pathlib.Path(output["log"])
@@ -182,6 +182,8 @@ class Interrupts(CommandTest):
         waited_for(lambda: ended(pid))
         self.check_recording(recording)
         self.assertIn("interrupted (SIGTERM) after", log.read_text())
+        self.assertRegex(log.read_text(), rf"\d+ events of \d ranks, .*, loss [\d.]+ -> [\d.]+; recorded to {recording}; "
+                                          rf"next: shardscope summary {recording}\n")
 
     def test_a_detached_recorder_goes_on_in_the_background(self):
         recording, log = self.folder / "run.zscope", self.folder / "log"

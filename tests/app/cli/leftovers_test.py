@@ -7,12 +7,14 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
-from command_line import BIN, ENV, ROOT, CommandTest, main, said
+from command_line import BIN, ENV, ROOT, CommandTest, main, said, shardscope
 
 LIMIT_S = 60
 
@@ -60,6 +62,35 @@ class Leftovers(CommandTest):
     def run_options(self, steps):
         return [BIN / "shardscope", "run", "--config", ROOT / "samples/stage0.json", "--ranks", "2", "--model", "mlp", "--data",
                 "golden:mlp", "--steps", str(steps), "--set", "gradient_clipping=0.5"]
+
+    def test_where_no_rank_came_no_recording_is_left(self):
+        recording = self.folder / "none.zscope"
+        attach = ["attach", "--record", recording]
+        interpreter = shutil.which("python3")
+        script = self.folder / "launcher"
+        script.write_text(f"#!{sys.executable}\n")
+        script.chmod(0o755)
+        for command, said_of_python in ((["python3", "-c", "print(1)"], f"`python3` starts {interpreter}: {interpreter} -m pip"),
+                                        ([script], f"`{script}` starts {sys.executable}: "), (["true"], "ran (python -m pip")):
+            for _ in range(2):  # the same command again is not refused
+                done = shardscope(*attach, "--", *command)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for words in (said_of_python, "FSDP1", "Megatron-Core", "Colossal-AI"):
+                    self.assertIn(words, done.stderr)
+                self.assertEqual([file.name for file in self.folder.glob("none.zscope*")], [])
+        self.refused([*attach, "--", "/nowhere/program"], "/nowhere/program")
+        self.assertFalse(recording.exists())
+        said("simulate", "--model", "mlp", "--ranks", "1", "--steps", "2", "-o", recording)
+        self.assertEqual(shardscope(*attach, "--overwrite", "--", "true").returncode, 0)
+        self.assertTrue(recording.exists())  # what was there before is not its own
+        empty = said("summary", recording)
+        self.assertEqual(empty.splitlines()[0].split(), ["events", "0"])
+        self.assertIn("shardscope attach", empty)
+        for word in ("ZeRO-0", "step time", "trace"):
+            self.assertNotIn(word, empty)
+        findings = said("findings", recording)
+        self.assertIn("Nothing is recorded", findings)
+        self.assertNotIn("whole copy", findings)
 
     def test_the_next_run_removes_what_a_killed_one_left(self):
         process = subprocess.Popen(self.run_options(100000000), env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

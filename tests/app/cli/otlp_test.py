@@ -98,7 +98,7 @@ class Otlp(CommandTest):
 
     def exported(self, recording, *more):
         target = self.folder / "spans.jsonl"
-        said("export", "--format", "otlp", "-o", target, *more, recording)
+        said("export", "--format", "otlp", "-o", target, "--overwrite", *more, recording)
         return read_spans(target)
 
     def test_a_trained_run_has_its_spans_and_the_time_of_day(self):

@@ -2,9 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "app/cli/help_format.h"
+#include "app/cli/live_look.h"
 #include "app/cli/rank_failure.h"
+#include "app/cli/replayed_run.h"
 #include "app/cli/summary_text.h"
+#include "app/collector/local_runs.h"
+#include "app/store/store.h"
 #include "instrumentation/plain_text.h"
 
 namespace shardscope::cli {
@@ -64,8 +71,14 @@ TEST(SummaryText, UnrecordedTimeAndStepsWithoutAllEventsAreNamed) {
   rank.time.unrecorded_ns = 35'000'000;
   rank.time_steps = 9;
   summary.ranks = {rank};
-  EXPECT_THAT(summary_text(summary), HasSubstr("unrecorded ms"));
-  EXPECT_THAT(summary_text(summary), HasSubstr(" 35.0 "));
+  // Of nine steps 35 ms, 90 ms in all.
+  EXPECT_THAT(summary_text(summary), HasSubstr("\nms per step, mean of"));
+  EXPECT_THAT(summary_text(summary), HasSubstr(" 3.889 "));
+  EXPECT_THAT(summary_text(summary), HasSubstr(" 10.000 "));
+  summary.steps = summary.steps_measured = 1;
+  EXPECT_THAT(summary_text(summary), HasSubstr("1 (measured, though it is the first"));
+  summary.steps = 10;
+  summary.steps_measured = 9;
   EXPECT_THAT(summary_text(summary), HasSubstr("events are missing in 4 of 10 steps: 300 dropped"));
   summary.elements_per_step = 1000;
   summary.elements_steps = 5;
@@ -134,6 +147,63 @@ TEST(SummaryText, SaysHowWellClocksAreKnown) {
   summary.ranks[1].rank = 1;
   EXPECT_THAT(summary_text(summary), HasSubstr("\n0           -1.25 ms     ±3.40 µs    -80.1 ± 2.3 ppm\n"
                                                "1               0 ns        ±0 ns                  —\n"));
+}
+
+TEST(SummaryText, OfNothingThereAreNoFigures) {
+  analysis::Summary summary;
+  summary.problems = {"nothing is in it"};
+  EXPECT_EQ(summary_text(summary), "events         0\nproblem        nothing is in it\n");
+}
+
+TEST(LiveLook, ACollectorThatIsBehindIsNotSaidToBeAbsent) {
+  using Link = collector::Viewer::Link;
+  const std::string behind = no_answer_text("tcp://127.0.0.1:9", Link::catching_up, 1'234'567, 4, 20);
+  EXPECT_THAT(
+      behind,
+      HasSubstr("connected, but still behind the run after 20 s: 1234567 events of 4 ranks are read"));
+  EXPECT_THAT(behind, Not(HasSubstr("no collector")));
+  EXPECT_THAT(no_answer_text("tcp://127.0.0.1:9", Link::connecting, 0, 0, 0.5),
+              HasSubstr("no collector answered within 0.5 s"));
+}
+
+TEST(LiveLook, NamesTheRunsThatListenElsewhere) {
+  const std::vector<collector::LocalRun> runs = {{"tcp://127.0.0.1:5711", "shardscope run --config a.json"},
+                                                 {"tcp://127.0.0.1:9", "shardscope record b.zscope"},
+                                                 {"tcp://127.0.0.1:5713", std::string(100, 'x')}};
+  EXPECT_EQ(
+      collector::text_of(runs, "tcp://127.0.0.1:9"),
+      "your runs that listen: tcp://127.0.0.1:5711 (shardscope run --config a.json), tcp://127.0.0.1:5713 (" +
+          std::string(60, 'x') + "...)");
+  EXPECT_EQ(collector::text_of({{"tcp://127.0.0.1:9", "x"}}, "tcp://127.0.0.1:9"), "");
+}
+
+TEST(Help, SaysInWordsWhatAValueIs) {
+  EXPECT_EQ(value_words("TEXT"), "TEXT");
+  EXPECT_EQ(value_words("TEXT:ENDPOINT"), "ENDPOINT");
+  EXPECT_EQ(value_words("TEXT:{steps,phases}"), "steps|phases");
+  EXPECT_EQ(value_words("TEXT:cpu|cuda|cuda:N"), "cpu|cuda|cuda:N");
+  EXPECT_EQ(value_words("UINT:UINT in [0 - 1000]"), "N from 0 to 1000");
+  EXPECT_EQ(value_words("FLOAT:POSITIVE:FLOAT in [0 - 86400]"), "N from 0 to 86400");
+  EXPECT_EQ(value_words("UINT:POSITIVE"), "N above 0");
+  EXPECT_EQ(value_words("INT"), "N");
+}
+
+TEST(WhatIf, PlaysNoRunOfAnotherFramework) {
+  store::Store store;
+  EXPECT_THAT(why_not_played(store), HasSubstr("does not describe the run"));
+  instrumentation::RunTables tables;
+  tables.config_json = "{\"zero_optimization\": {\"stage\": 3}}";
+  store.set_tables(0, tables);
+  EXPECT_EQ(why_not_played(store), "");
+  tables.framework = "DeepSpeed 0.19.8";
+  store::Store attached;
+  attached.set_tables(0, tables);
+  EXPECT_THAT(why_not_played(attached), HasSubstr("this one was trained by DeepSpeed 0.19.8"));
+}
+
+TEST(WhatIf, SaysHowFarTheModelIsOffInWords) {
+  EXPECT_EQ(model_error_text(-7.9), "the model's step is 7.9 % shorter than the recorded one");
+  EXPECT_EQ(model_error_text(12), "the model's step is 12.0 % longer than the recorded one");
 }
 
 TEST(RankFailure, IsReadFromTheNoticeOfTheLauncher) {

@@ -31,6 +31,22 @@ class Watch(CommandTest):
         self.addCleanup(process.kill)
         return process
 
+    def test_it_says_that_it_waits_and_which_runs_there_are(self):
+        recorder = self.start("record", self.folder / "other.zscope", "--listen", "tcp://127.0.0.1:0")
+        other = re.search(r"tcp://\S+\d", recorder.stderr.readline()).group()
+        watch = self.start("watch", "tcp://127.0.0.1:9")
+        lines = [watch.stderr.readline(), watch.stderr.readline()]
+        waiting = next(line for line in lines if "waiting until one does" in line)
+        self.assertIn("Ctrl-C", waiting)
+        self.assertIn(f"{other} (shardscope record ", waiting)
+        self.refused(("why", "tcp://127.0.0.1:9", "--wait", 0.5), "no collector answered within 0.5 s", other)
+        self.refused(("keep", "tcp://127.0.0.1:9", "--wait", 0.5), "no collector answered within 0.5 s", other)
+
+    def test_sizes_of_a_memory_limit(self):
+        self.refused(("watch", "tcp://127.0.0.1:9", "--memory-limit", "24"), "--memory-limit: 24: write it as", "24GiB")
+        watch = self.start("watch", "tcp://127.0.0.1:9", "--memory-limit", "24GiB")
+        self.assertIn("tcp://127.0.0.1:9", watch.stderr.readline())
+
     def test_a_run_is_watched_to_its_end(self):
         recording = self.folder / "run.zscope"
         recorder = self.start("record", recording, "--listen", "tcp://127.0.0.1:0")

@@ -188,7 +188,7 @@ class WhatIf(CommandTest):
         self.assertEqual(everything["over_limit"], 0)
         self.assertEqual(everything["best"][0]["peak_memory_bytes"], min(made)[1])
         limit = peaks[1]
-        limited = self.search(*over, "--best", 9, "--memory-limit", limit)
+        limited = self.search(*over, "--best", 9, "--memory-limit", f"{limit}B")
         self.assertEqual(limited["over_limit"], sum(peak > limit for peak in peaks))
         self.assertGreater(limited["over_limit"], 0)
         self.assertAlmostEqual(limited["best"][0]["predicted_step_ms"], min(ms for ms, peak in made if peak <= limit), places=3)
@@ -199,7 +199,7 @@ class WhatIf(CommandTest):
         self.assertIn("Nothing that was played fits 1.00 MiB", nothing["verdict"])
         # Where the recorded settings do not fit, the fastest that do may be slower.
         price = self.search("--over", "shardscope.activation_checkpointing=true", "--over",
-                            "gradient_accumulation_steps=2", "--memory-limit", everything["recorded"]["peak_memory_bytes"] - 1)
+                            "gradient_accumulation_steps=2", "--memory-limit", f'{everything["recorded"]["peak_memory_bytes"] - 1}B')
         self.assertGreater(price["best"][0]["predicted_change_pct"], price["error_pct"])
         self.assertIn("slower than the recording", price["verdict"])
 
@@ -225,7 +225,7 @@ class WhatIf(CommandTest):
         two = pathlib.Path(self.folder.name) / "two.zscope"
         self.simulated("-o", two, "--set", "train_micro_batch_size_per_gpu=2")
         peak = self.search("--over", "zero_optimization.overlap_comm=false", recording=two)["recorded"]["peak_memory_bytes"]
-        arguments = ("--over", "train_micro_batch_size_per_gpu=1", "--memory-limit", peak - 1)
+        arguments = ("--over", "train_micro_batch_size_per_gpu=1", "--memory-limit", f"{peak - 1}B")
         outcome = self.search(*arguments, recording=two)
         self.assertTrue(outcome["best"][0]["smaller_micro_batch"])
         text = shardscope("what-if", two, "--search", *arguments).stdout
@@ -246,8 +246,9 @@ class WhatIf(CommandTest):
                 (("--search", "--over", "zero_optimization.stage=3"), ("stage=3", "recorded value alone")),
                 (("--search", "--over", "bf16.enabled=false"), ("bf16.enabled", "--matrix-tflops")),
                 (("--search", "--over", "zero_optimization.stage=1,2", "--over", "zero_optimization.stage=0"), ("twice",)),
-                (("--search", "--memory-limit", "much"), ("--memory-limit much", "GiB")),
-                (("--search", "--memory-limit", "-1GiB"), ("--memory-limit -1GiB", "GiB")),
+                (("--search", "--memory-limit", "much"), ("--memory-limit: much", "GiB")),
+                (("--search", "--memory-limit", "24"), ("--memory-limit: 24: write it as", "24GiB")),
+                (("--search", "--memory-limit", "-1GiB"), ("--memory-limit: -1GiB", "GiB")),
                 (("--memory-limit", "1GiB"), ("--memory-limit", "--search")),
                 (("--search", "--plays", "0"), ("0",)),
                 (("--search", "-o", pathlib.Path(self.folder.name) / "x.zscope"), ("excludes",))):

@@ -127,7 +127,7 @@ TEST(PlanCounts, AreOfAStepAndDifferWhereThePlanDoes) {
 TEST(SettingSearch, NamesTheFastestAndWhetherThatIsSure) {
   EXPECT_EQ(search_arguments("s", "r.zscope", 0),
             (std::vector<std::string>{"s", "what-if", "r.zscope", "--search", "--json", "--best", "10"}));
-  EXPECT_EQ(search_arguments("s", "r", 1.5).back(), "1610612736");
+  EXPECT_EQ(search_arguments("s", "r", 1.5).back(), "1610612736B");
   const auto [outcome, problem] = read_search(R"({
     "recorded": {"step_ms": 80.0, "peak_memory_bytes": 1000}, "error_pct": 7.1, "played": 42, "combinations": 99,
     "verdict": "One is faster.",

@@ -1,0 +1,19 @@
+// How --help writes options: in words, where CLI11 writes down what its validators are called.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace shardscope::cli {
+
+/// "N from 0 to 1000" of "UINT:UINT in [0 - 1000]", "a|b" of "TEXT:{a,b}", "ENDPOINT" of "TEXT:ENDPOINT".
+[[nodiscard]] std::string value_words(const std::string& type);
+
+class HelpFormat : public CLI::Formatter {
+ public:
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override;
+  std::string make_option_opts(const CLI::Option* option) const override;
+  std::string make_option_usage(const CLI::Option* option) const override;
+};
+
+}  // namespace shardscope::cli
