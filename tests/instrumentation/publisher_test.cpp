@@ -450,5 +450,12 @@ TEST(Publisher, SignalsAreHandledOnTheProgramsOwnThreads) {
   EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
+TEST(EmissionCost, OfAShortRunIsSaidInMilliseconds) {
+  EmissionCost cost{.events = 1000, .event_ns = 10, .elapsed_ns = 30'000'000, .publishing_cpu_ns = {}};
+  EXPECT_NE(emission_cost_text(cost).find("% of 30.0 ms;"), std::string::npos) << emission_cost_text(cost);
+  cost.elapsed_ns = 31'200'000'000;
+  EXPECT_NE(emission_cost_text(cost).find("% of 31.2 s;"), std::string::npos) << emission_cost_text(cost);
+}
+
 }  // namespace
 }  // namespace shardscope::instrumentation
