@@ -178,6 +178,28 @@ void KeptOrders::take_line(std::string_view line) {
   orders_.emplace_back(source, std::move(ranks));
 }
 
+bool KeptOrders::follow(AppState& app) {
+  if (run_ != app.run->number()) {
+    run_ = app.run->number();
+    const RankArrangement* const kept = of(kept_as(*app.run));
+    had_order_ = kept != nullptr;
+    if (kept != nullptr) arrange(app.timeline, *kept);
+    last_ = arrangement_of(app.timeline);
+    return false;
+  }
+  const RankArrangement now = arrangement_of(app.timeline);
+  if (now == last_) return false;
+  // To go back to before the first move forgets what was made since, never what an earlier window kept.
+  const bool changes = !now.own_order.empty() || (!had_order_ && !last_.own_order.empty());
+  if (changes) put(kept_as(*app.run), now);
+  last_ = now;
+  return changes;
+}
+
+void KeptOrders::note_place(AppState& app, double seconds) const {
+  if (run_ == app.run->number()) app.history.note(place_of(app), seconds);
+}
+
 std::string kept_as(const Session& run) {
   if (!run.info()) return run.source();
   std::error_code failed;

@@ -48,8 +48,18 @@ class KeptOrders {
   /// A line that is none of these is passed over.
   void take_line(std::string_view line);
 
+  /// At a frame's begin: another run is shown with the order that was made of it, and a new order is kept.
+  /// True: lines() have changed.
+  bool follow(AppState& app);
+  /// At its end: takes what is looked at into AppState::history. Not in a frame that changed the run: the new
+  /// one has neither its order nor its range of time yet, so that this is no place of the user's.
+  void note_place(AppState& app, double seconds) const;
+
  private:
   std::vector<std::pair<std::string, RankArrangement>> orders_;
+  std::uint64_t run_ = 0;   ///< Session::number() that the two below are of
+  bool had_order_ = false;  ///< it was shown with an order that was kept before
+  RankArrangement last_;
 };
 /// What an order is kept under: the recording's path from the root, or the endpoint.
 [[nodiscard]] std::string kept_as(const Session& run);

@@ -134,6 +134,51 @@ TEST_F(OwnOrder, MovingARankIsAPlaceThatOneGoesBackFrom) {
   EXPECT_THAT(rows(), ElementsAre(2, 0, 1));
 }
 
+/// A swap of the two runs is in the middle of a frame.
+TEST_F(OwnOrder, OfTheSecondRunIsNotUndoneBySwappingAndGoingBack) {
+  show(3, 3);
+  app_.other = std::make_unique<Session>(std::move(RunBuilder(3).build()));
+  KeptOrders kept;
+  kept.put(kept_as(*app_.run), {RankOrder::own, "node", {2, 1, 0}});
+  double now = 0;
+  const auto frame = [&](bool swaps) {
+    now += 5;
+    app_.place_once();
+    const bool changed = kept.follow(app_);
+    if (swaps) app_.swap_runs();
+    kept.note_place(app_, now);
+    return changed;
+  };
+  EXPECT_FALSE(frame(false)) << "what was read is not written again";
+  EXPECT_THAT(app_.timeline.own_order, ElementsAre(2, 1, 0));
+  for (const bool back : {false, true}) {
+    (void)frame(true);
+    (void)frame(false);
+    EXPECT_FALSE(app_.history.can_go_back()) << back << ": no place was left";
+  }
+  EXPECT_THAT(app_.timeline.own_order, ElementsAre(2, 1, 0));
+  arrange_ranks(app_);
+  EXPECT_TRUE(place_rank(app_, 0, 0));
+  EXPECT_TRUE(frame(false));
+  arrange(app_.timeline, {});
+  EXPECT_FALSE(frame(false));
+  ASSERT_NE(kept.of(kept_as(*app_.run)), nullptr) << "that there is none now takes nothing from the settings";
+  EXPECT_THAT(kept.of(kept_as(*app_.run))->own_order, ElementsAre(0, 2, 1));
+}
+
+TEST_F(OwnOrder, ThatWasMadeInThisWindowIsForgottenWhenItIsUndone) {
+  show(3, 3);
+  KeptOrders kept;
+  (void)kept.follow(app_);
+  EXPECT_TRUE(place_rank(app_, 2, 0));
+  EXPECT_TRUE(kept.follow(app_));
+  EXPECT_NE(kept.of(kept_as(*app_.run)), nullptr);
+  arrange(app_.timeline, {});
+  EXPECT_TRUE(kept.follow(app_));
+  EXPECT_EQ(kept.of(kept_as(*app_.run)), nullptr);
+  EXPECT_FALSE(kept.follow(app_));
+}
+
 TEST_F(OwnOrder, IsKeptByTheRunInLinesAndWrongOnesChangeNothing) {
   KeptOrders kept;
   for (std::uint32_t i = 0; i < 14; ++i)
