@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kLine = "RankOrder=";
 constexpr std::string_view kShown = "own", kAside = "aside";  // another order was shown when it was kept
+constexpr std::string_view kUngrouped = "-ungrouped";         // behind either: own_ungrouped
 
 /// The group that a rank stands in, and its place there; null: it is not shown.
 struct InGroup {
@@ -96,8 +97,8 @@ bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap) {
   const bool last = gap == group->ranks.size();
   const std::uint32_t beside = group->ranks[last ? gap - 1 : gap];
   order.insert(std::ranges::find(order, beside) + (last ? 1 : 0), rank);
-  // Sorted by a figure they stood in no groups.
-  if (options.order == RankOrder::computation || options.order == RankOrder::exposed) options.grouping = "";
+  // Sorted by a figure they stood in no groups, which by number they do again.
+  if (options.order != RankOrder::own) options.own_ungrouped = !options.ranks.empty();
   options.order = RankOrder::own;
   options.own_order = std::move(order);
   arrange_ranks(app);
@@ -156,6 +157,7 @@ std::vector<std::string> KeptOrders::lines() const {
   for (const auto& [source, ranks] : orders_) {
     std::string& line = out.emplace_back(kLine);
     line += ranks.order == RankOrder::own ? kShown : kAside;
+    if (ranks.own_ungrouped) line += kUngrouped;
     line += "\t" + ranks.grouping + "\t";
     for (std::size_t i = 0; i < ranks.own_order.size(); ++i)
       line += (i == 0 ? "" : ",") + std::to_string(ranks.own_order[i]);
@@ -167,9 +169,11 @@ std::vector<std::string> KeptOrders::lines() const {
 void KeptOrders::take_line(std::string_view line) {
   if (!line.starts_with(kLine) || orders_.size() >= kMost) return;
   line.remove_prefix(kLine.size());
-  const std::string_view shown = take_field(line);
-  if (shown != kShown && shown != kAside) return;
+  std::string_view shown = take_field(line);
   RankArrangement ranks;
+  ranks.own_ungrouped = shown.ends_with(kUngrouped);
+  if (ranks.own_ungrouped) shown.remove_suffix(kUngrouped.size());
+  if (shown != kShown && shown != kAside) return;
   ranks.order = shown == kShown ? RankOrder::own : RankOrder::number;
   ranks.grouping = take_field(line);
   ranks.own_order = numbers_of(take_field(line));
