@@ -74,14 +74,14 @@ std::vector<std::uint32_t> own_order_of(const AppState& app) {
   return out;
 }
 
-void order_within_groups(TimelineOptions& options) {
+void order_within_groups(const store::Store& store, TimelineOptions& options) {
   if (options.ranks.empty()) return;
-  if (options.groups.empty()) options.groups.push_back({"", options.ranks});
-  std::vector<std::size_t> place(*std::ranges::max_element(options.ranks) + std::size_t{1});
-  for (std::size_t i = 0; i < options.ranks.size(); ++i) place[options.ranks[i]] = i;
+  const std::vector<std::uint32_t> order = std::exchange(options.ranks, {});
+  if (options.groups.empty()) options.groups = all_groups(store, options);
+  std::vector<std::size_t> place(*std::ranges::max_element(order) + std::size_t{1});
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   for (RankGroup& group : options.groups)
     std::ranges::sort(group.ranks, {}, [&](std::uint32_t rank) { return place[rank]; });
-  options.ranks.clear();
 }
 
 bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap) {

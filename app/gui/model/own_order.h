@@ -19,8 +19,9 @@ class Session;
 
 /// All ranks of the run in the user's order; those that came later stand last, by number.
 [[nodiscard]] std::vector<std::uint32_t> own_order_of(const AppState& app);
-/// For arrange_ranks(): orders the ranks of each group by TimelineOptions::ranks, which it empties.
-void order_within_groups(TimelineOptions& options);
+/// For arrange_ranks(): orders the ranks of each group by TimelineOptions::ranks, which it empties. Where
+/// TimelineOptions::groups is empty, in the groups that the ranks have by number.
+void order_within_groups(const store::Store& store, TimelineOptions& options);
 
 /// Puts a rank into a gap among the ranks of its group that are shown: 0 is above the first. What was sorted
 /// becomes the user's order. A rank stays in its group: its node is a fact. False: it is there already.

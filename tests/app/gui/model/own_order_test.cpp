@@ -147,6 +147,21 @@ TEST_F(OwnOrder, ADropIsInTheNearestGapOfItsGroup) {
   EXPECT_FALSE(drop_at(app_.store(), app_.timeline, all, 9, 0));
 }
 
+/// Of a run with process groups that the next one does not have.
+TEST_F(OwnOrder, InGroupsThatTheRunLacksIsByNodesAsTheNumbersAre) {
+  show(4, 2);
+  const auto titles = [&](RankOrder order) {
+    arrange(app_.timeline, {order, "shard group", {3, 2, 1, 0}});
+    arrange_ranks(app_);
+    std::vector<std::string> out;
+    for (const RankGroup& group : shown_groups(app_.store(), app_.timeline)) out.push_back(group.title);
+    return out;
+  };
+  EXPECT_THAT(titles(RankOrder::number), ElementsAre("host-0", "host-1"));
+  EXPECT_THAT(titles(RankOrder::own), ElementsAre("host-0", "host-1"));
+  EXPECT_THAT(rows(), ElementsAre(1, 0, 3, 2));
+}
+
 TEST_F(OwnOrder, MovingARankIsAPlaceThatOneGoesBackFrom) {
   show(3, 3);
   app_.history.note(place_of(app_), 0);
