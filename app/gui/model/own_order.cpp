@@ -89,9 +89,14 @@ bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap) {
   const std::vector<RankGroup> shown = shown_groups(app.store(), options);
   const auto [group, at] = find_rank(shown, rank);
   if (group == nullptr || gap > group->ranks.size() || gap == at || gap == at + 1) return false;
+  // An own order stays what it is in all groups, also in those that are not shown.
   std::vector<std::uint32_t> order;
-  for (const RankGroup& one : all_groups(app.store(), options))
-    order.insert(order.end(), one.ranks.begin(), one.ranks.end());
+  if (options.order == RankOrder::own) {
+    order = own_order_of(app);
+  } else {
+    for (const RankGroup& one : all_groups(app.store(), options))
+      order.insert(order.end(), one.ranks.begin(), one.ranks.end());
+  }
   std::erase(order, rank);
   // Beside a rank that is shown, whatever hidden ones lie between.
   const bool last = gap == group->ranks.size();

@@ -162,6 +162,18 @@ TEST_F(OwnOrder, InGroupsThatTheRunLacksIsByNodesAsTheNumbersAre) {
   EXPECT_THAT(rows(), ElementsAre(1, 0, 3, 2));
 }
 
+TEST_F(OwnOrder, OfAllRanksOutlivesAMoveWithinANode) {
+  show(4, 2);
+  arrange(app_.timeline, {RankOrder::own, "", {3, 0, 2, 1}});
+  EXPECT_THAT(rows(), ElementsAre(3, 0, 2, 1));
+  app_.timeline.grouping = kByNode;
+  EXPECT_THAT(rows(), ElementsAre(0, 1, 3, 2));
+  EXPECT_TRUE(place_rank(app_, 2, 0));
+  EXPECT_THAT(rows(), ElementsAre(0, 1, 2, 3));
+  app_.timeline.grouping = "";
+  EXPECT_THAT(rows(), ElementsAre(2, 3, 0, 1)) << "what was not moved is where it was put";
+}
+
 TEST_F(OwnOrder, MovingARankIsAPlaceThatOneGoesBackFrom) {
   show(3, 3);
   app_.history.note(place_of(app_), 0);
