@@ -174,6 +174,7 @@ void note_beside_now(C& ctx) {
     ctx.ui.say(later ? "No note after this time" : "No note before this time");
 }
 void clear(C& ctx) {
+  if (ctx.ui.captured != nullptr) return;  // it takes back what is dragged, and nothing else
   if (ctx.ui.help)
     ctx.ui.help = false;
   else if (ctx.ui.tour)

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 namespace shardscope::gui {
 
@@ -47,7 +46,8 @@ void RankDrag::look(Context& ctx, const TimelineRows& rows, const Rect& gutter, 
       held_.reset();
       return;
     case Context::Drag::clicked:
-      clicked_ = std::exchange(held_, std::nullopt);
+      if (!cancelled_) clicked_ = held_;
+      held_.reset();
       return;
     default:
       return;

@@ -93,5 +93,25 @@ TEST_F(RankHeaders, AClickOnALowRowCountsWhereThePointerHasLeftIt) {
   EXPECT_TRUE(app_.timeline.expanded.contains(1));
 }
 
+TEST_F(RankHeaders, EscapeTakesBackADragAndLeavesTheSelection) {
+  app_.select_rank(2);
+  for (const float moved : {0.0F, 300.0F}) {
+    const float y = middle_of(0);
+    frame(y, Button::pressed);
+    frame(y + moved, Button::held);
+    frame(y + moved, Button::held, true);
+    frame(y + moved, Button::released);
+    EXPECT_EQ(app_.selection.rank, 2U) << moved << " px: neither cleared nor clicked on";
+    EXPECT_EQ(app_.timeline.order, RankOrder::number) << moved;
+    ui_.captured = nullptr;
+  }
+  frame(middle_of(0), Button::pressed);
+  frame(300, Button::held);
+  frame(300, Button::released);
+  EXPECT_EQ(app_.timeline.order, RankOrder::own) << "without it the rank is moved";
+  frame(300, Button::released, true);
+  EXPECT_EQ(app_.selection.kind, SelectionKind::none) << "while nothing is held it clears the selection";
+}
+
 }  // namespace
 }  // namespace shardscope::gui
