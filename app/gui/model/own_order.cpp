@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 
@@ -85,6 +86,7 @@ void order_within_groups(const store::Store& store, TimelineOptions& options) {
 }
 
 bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap) {
+  arrange_ranks(app);  // the timeline does so only while it is drawn
   TimelineOptions& options = app.timeline;
   const std::vector<RankGroup> shown = shown_groups(app.store(), options);
   const auto [group, at] = find_rank(shown, rank);
@@ -111,6 +113,7 @@ bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap) {
 }
 
 bool shift_rank(AppState& app, std::uint32_t rank, int places) {
+  arrange_ranks(app);
   const std::vector<RankGroup> shown = shown_groups(app.store(), app.timeline);
   const auto [group, at] = find_rank(shown, rank);
   if (group == nullptr) return false;
@@ -118,6 +121,31 @@ bool shift_rank(AppState& app, std::uint32_t rank, int places) {
   const auto to = std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(at) + places, 0,
                                              std::max<std::ptrdiff_t>(last, 0));
   return place_rank(app, rank, static_cast<std::size_t>(to) + (places > 0 ? 1 : 0));
+}
+
+std::string move_rank(AppState& app, std::uint32_t rank, int places) {
+  arrange_ranks(app);
+  const std::string name = "Rank " + std::to_string(rank);
+  const std::vector<RankGroup> shown = shown_groups(app.store(), app.timeline);
+  const RankGroup* const group = find_rank(shown, rank).group;
+  if (group == nullptr && find_rank(all_groups(app.store(), app.timeline), rank).group == nullptr)
+    return "The run has no rank " + std::to_string(rank);
+  if (group == nullptr) return name + " is hidden by the filter of ranks, so it is not moved";
+  app.timeline.closed_nodes.erase(group->title);
+  app.rank_to_show = rank;
+  if (shift_rank(app, rank, places)) return {};
+  const char* const end = places < 0 ? " is the first" : " is the last";
+  return name + end + (group->title.empty() ? "" : " of " + group->title + ", and a rank stays in its group");
+}
+
+float drag_scroll(float y, float top, float bottom, double seconds) {
+  constexpr float kLeast = 240, kMost = 2400;  // px/s
+  constexpr float kFaster = 12;                // px/s for each px beyond
+  constexpr double kFrame = 0.1;               // s at most: frames are rare before the rows begin to move
+  const float beyond = y < top ? y - top : std::max(0.0F, y - bottom);
+  if (beyond == 0) return 0;
+  const float pace = std::min(kLeast + kFaster * std::fabs(beyond), kMost);
+  return std::copysign(pace, beyond) * static_cast<float>(std::clamp(seconds, 0.0, kFrame));
 }
 
 std::optional<RankDrop> drop_at(const store::Store& store, const TimelineOptions& options,

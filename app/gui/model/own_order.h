@@ -28,7 +28,13 @@ void order_within_groups(const store::Store& store, TimelineOptions& options);
 bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap);
 /// By this many places down, or up where it is less than 0; to the first or last where there are fewer.
 bool shift_rank(AppState& app, std::uint32_t rank, int places);
+/// The same on the user's behalf: its group is opened and the timeline scrolls to it. Returns why it stays
+/// where it is; empty: it has moved.
+[[nodiscard]] std::string move_rank(AppState& app, std::uint32_t rank, int places);
 
+/// How many px the rows scroll in `seconds` while a rank is dragged at `y`, above or below the room from
+/// `top` to `bottom`: less than 0 is up, and the further out the faster.
+[[nodiscard]] float drag_scroll(float y, float top, float bottom, double seconds);
 /// Where a rank that is dragged to `y` of the rows would be dropped; nothing where it is not shown.
 struct RankDrop {
   std::size_t gap = 0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,36 @@ TEST_F(OwnOrder, KeysMoveARankToItsGroupsEndsAndNoFurther) {
   arrange_ranks(app_);
   EXPECT_TRUE(shift_rank(app_, 5, -1));
   EXPECT_THAT(rows(), ElementsAre(0, 2, 5, 1, 3, 4)) << "in no groups anywhere";
+}
+
+TEST_F(OwnOrder, AMoveIsSeenOrItIsSaidWhyThereIsNone) {
+  show(6, 3);
+  app_.timeline.closed_nodes = {"host-0", "host-1"};
+  app_.timeline.groups.clear();  // as before the timeline is drawn
+  EXPECT_EQ(move_rank(app_, 1, -1), "");
+  EXPECT_EQ(app_.timeline.closed_nodes, std::set<std::string>{"host-1"}) << "its group is open";
+  EXPECT_EQ(app_.rank_to_show, 1U);
+  EXPECT_EQ(move_rank(app_, 1, -1), "Rank 1 is the first of host-0, and a rank stays in its group");
+  EXPECT_EQ(move_rank(app_, 2, 1), "Rank 2 is the last of host-0, and a rank stays in its group");
+  app_.timeline.grouping = "";
+  EXPECT_EQ(move_rank(app_, 1, -1), "Rank 1 is the first");
+  app_.timeline.filter = "0-3";
+  app_.rank_to_show.reset();
+  EXPECT_EQ(move_rank(app_, 5, 1), "Rank 5 is hidden by the filter of ranks, so it is not moved");
+  EXPECT_EQ(move_rank(app_, 9, 1), "The run has no rank 9");
+  EXPECT_FALSE(app_.rank_to_show) << "to show it would end the filter";
+}
+
+TEST(DragScroll, IsByTimeAndFasterFurtherOut) {
+  const auto at = [](float y, double seconds) { return drag_scroll(y, 100, 300, seconds); };
+  EXPECT_EQ(at(100, 1), 0);
+  EXPECT_EQ(at(300, 1), 0);
+  EXPECT_LT(at(99, 0.01), 0) << "up";
+  EXPECT_GT(at(301, 0.01), 0) << "down";
+  EXPECT_FLOAT_EQ(at(320, 0.02), 2 * at(320, 0.01)) << "as far at 50 frames a second as at 100";
+  EXPECT_GT(at(340, 0.01), at(310, 0.01));
+  EXPECT_FLOAT_EQ(at(5000, 0.01), 24) << "2400 px/s at most";
+  EXPECT_FLOAT_EQ(at(320, 60), at(320, 0.1)) << "a window that stood still does not jump";
 }
 
 TEST_F(OwnOrder, BesideARankThatIsShownWhateverIsHiddenBetween) {

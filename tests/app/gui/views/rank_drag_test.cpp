@@ -93,6 +93,24 @@ TEST_F(RankHeaders, AClickOnALowRowCountsWhereThePointerHasLeftIt) {
   EXPECT_TRUE(app_.timeline.expanded.contains(1));
 }
 
+TEST_F(RankHeaders, AreMovedByKeysButNotWhileOneTypes) {
+  app_.select_rank(1);
+  const auto press_up = [&](bool typing) {
+    ImGui::NewFrame();
+    Canvas canvas(ImGui::GetBackgroundDrawList(), fonts_, ThemeKind::dark);
+    Context ctx(app_, ui_, canvas, {}, 0, {0, 0, 800, 600});
+    const KeyPress up{key::kUp, key::kAlt};
+    ctx.keys = {&up, 1};
+    run_pressed(ctx, typing, false);
+    ImGui::EndFrame();
+  };
+  press_up(true);
+  EXPECT_EQ(app_.timeline.order, RankOrder::number) << "in a text field it moves the caret";
+  press_up(false);
+  EXPECT_EQ(app_.timeline.order, RankOrder::own);
+  EXPECT_EQ(ui_.show_panel, "timeline");
+}
+
 TEST_F(RankHeaders, EscapeTakesBackADragAndLeavesTheSelection) {
   app_.select_rank(2);
   for (const float moved : {0.0F, 300.0F}) {
