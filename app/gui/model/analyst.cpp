@@ -220,6 +220,7 @@ void Analyst::run() {
   } catch (const std::exception& error) {
     // The recording was readable a moment ago, so this is rare: nothing is computed, and that is said.
     auto none = std::make_shared<Analysis>(*latest());
+    none->failed = true;
     none->problems.push_back(std::string("not analysed: ") + error.what());
     publish(std::move(none), UINT64_MAX);
   }

@@ -45,6 +45,7 @@ struct Analysis {
   std::size_t of_steps = 0;                        ///< that had ended
   bool whole = false;                              ///< every step is in it that every rank has completed
   Completeness of = Completeness::growing;         ///< the run as it was analysed
+  bool failed = false;                             ///< it has ended before: the last problem says why
   std::vector<std::string> problems;               ///< damage found on the way, or why there is no analysis
   std::chrono::nanoseconds took{0};                ///< of a recording: from its opening to this analysis
 };

@@ -32,7 +32,8 @@ inline constexpr const char* kMissing = "\u2013";
 [[nodiscard]] std::string_view short_path(std::string_view path, std::size_t max_chars);
 
 /// Without the model's own name in front: "h.3.attn.weight" of "transformer.h.3.attn.weight". Paths of one or
-/// two components stay whole, and those whose first names a list: "h.1.qkv".
+/// two components stay whole, and those whose first names a list: "h.1.qkv". Of names in a list, which must
+/// stay apart, NameCells knows more than one path does.
 [[nodiscard]] std::string_view tail_path(std::string_view path);
 
 }  // namespace shardscope::gui

@@ -1,28 +1,63 @@
 #include "app/gui/model/name_cell.h"
 
-#include <string_view>
+#include <algorithm>
+#include <set>
+#include <vector>
 
 namespace shardscope::gui {
+namespace {
 
-NameCells::NameCells(const store::Store& store) {
-  if (!store.has_tables()) return;
-  for (const auto& module : store.tables().modules) {
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// A component of it is a number: it lies in a list of blocks.
+bool in_list(std::string_view path) {
+  for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1))
+    if (dot + 1 < path.size() && is_digit(path[dot + 1])) return true;
+  return false;
+}
+
+/// With its dot; empty: the paths have no model's name in front.
+std::string_view model_of(const std::vector<ev::ModuleInfo>& modules) {
+  std::string_view model;
+  std::set<std::string_view> beside;  // paths of one component
+  bool lists = false;
+  for (const ev::ModuleInfo& module : modules) {
     const std::string_view path = module.path;
     const std::size_t dot = path.find('.');
-    if (dot == std::string_view::npos || dot + 1 == path.size()) continue;
-    const std::string_view first = path.substr(0, dot + 1);
-    const bool list = path[dot + 1] >= '0' && path[dot + 1] <= '9';
-    if (list || (!model_.empty() && model_ != first)) {
-      model_.clear();
-      return;
+    if (dot == std::string_view::npos || dot + 1 == path.size()) {
+      if (!path.empty()) beside.insert(path);
+      continue;
     }
-    model_ = first;
+    const std::string_view first = path.substr(0, dot + 1);
+    if (is_digit(path[dot + 1]) || (!model.empty() && model != first)) return {};
+    model = first;
+    lists = lists || in_list(path);
   }
+  if (model.empty()) return {};
+  beside.erase(model.substr(0, model.size() - 1));
+  // A model under its head ("transformer", "lm_head") holds the list of blocks. What holds none is a layer
+  // like those beside it ("attn", "fc").
+  if (!beside.empty() && !lists) return {};
+  const bool twice = std::ranges::any_of(modules, [&](const ev::ModuleInfo& module) {
+    return module.path.starts_with(model) &&
+           beside.contains(std::string_view(module.path).substr(model.size()));
+  });
+  return twice ? std::string_view() : model;
+}
+
+}  // namespace
+
+NameCells::NameCells(const store::Store& store) {
+  if (store.has_tables()) model_ = model_of(store.tables().modules);
+}
+
+std::string_view NameCells::without_model(std::string_view name) const {
+  if (!model_.empty() && name.starts_with(model_)) name.remove_prefix(model_.size());
+  return name;
 }
 
 Cell NameCells::cell(const std::string& name) const {
-  const bool of_model = !model_.empty() && name.starts_with(model_);
-  return {of_model ? name.substr(model_.size()) : name, {}, Tone::normal, {}, name};
+  return {std::string(without_model(name)), {}, Tone::normal, {}, name};
 }
 
 }  // namespace shardscope::gui

@@ -1,22 +1,26 @@
-// A path as a cell of a list.
+// Names of modules and parameters without what all of a model's begin with.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "app/gui/model/table.h"
 #include "app/store/store.h"
 
 namespace shardscope::gui {
 
+/// Of one store, decided once from all of its modules: names that differ stay different.
 class NameCells {
  public:
   explicit NameCells(const store::Store& store);
-  /// Without the model's own name in front; whole under the pointer.
+  /// Without the model's own name in front: a part of `name`.
+  [[nodiscard]] std::string_view without_model(std::string_view name) const;
+  /// The same, whole under the pointer.
   [[nodiscard]] Cell cell(const std::string& name) const;
 
  private:
-  std::string
-      model_;  ///< with its dot: the part that every path begins with; empty: they have none in common
+  /// With its dot: the part that every path begins with, but for heads beside it; empty: there is none.
+  std::string model_;
 };
 
 }  // namespace shardscope::gui

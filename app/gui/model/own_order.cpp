@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::string_view kLine = "RankOrder=";
 constexpr std::string_view kShown = "own", kAside = "aside";  // another order was shown when it was kept
+constexpr std::string_view kUngrouped = "-ungrouped";         // behind either: own_ungrouped
 
 /// The group that a rank stands in, and its place there; null: it is not shown.
 struct InGroup {
@@ -73,31 +75,37 @@ std::vector<std::uint32_t> own_order_of(const AppState& app) {
   return out;
 }
 
-void order_within_groups(TimelineOptions& options) {
+void order_within_groups(const store::Store& store, TimelineOptions& options) {
   if (options.ranks.empty()) return;
-  if (options.groups.empty()) options.groups.push_back({"", options.ranks});
-  std::vector<std::size_t> place(*std::ranges::max_element(options.ranks) + std::size_t{1});
-  for (std::size_t i = 0; i < options.ranks.size(); ++i) place[options.ranks[i]] = i;
+  const std::vector<std::uint32_t> order = std::exchange(options.ranks, {});
+  if (options.groups.empty()) options.groups = all_groups(store, options);
+  std::vector<std::size_t> place(*std::ranges::max_element(order) + std::size_t{1});
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   for (RankGroup& group : options.groups)
     std::ranges::sort(group.ranks, {}, [&](std::uint32_t rank) { return place[rank]; });
-  options.ranks.clear();
 }
 
 bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap) {
+  arrange_ranks(app);  // the timeline does so only while it is drawn
   TimelineOptions& options = app.timeline;
   const std::vector<RankGroup> shown = shown_groups(app.store(), options);
   const auto [group, at] = find_rank(shown, rank);
   if (group == nullptr || gap > group->ranks.size() || gap == at || gap == at + 1) return false;
+  // An own order stays what it is in all groups, also in those that are not shown.
   std::vector<std::uint32_t> order;
-  for (const RankGroup& one : all_groups(app.store(), options))
-    order.insert(order.end(), one.ranks.begin(), one.ranks.end());
+  if (options.order == RankOrder::own) {
+    order = own_order_of(app);
+  } else {
+    for (const RankGroup& one : all_groups(app.store(), options))
+      order.insert(order.end(), one.ranks.begin(), one.ranks.end());
+  }
   std::erase(order, rank);
   // Beside a rank that is shown, whatever hidden ones lie between.
   const bool last = gap == group->ranks.size();
   const std::uint32_t beside = group->ranks[last ? gap - 1 : gap];
   order.insert(std::ranges::find(order, beside) + (last ? 1 : 0), rank);
-  // Sorted by a figure they stood in no groups.
-  if (options.order == RankOrder::computation || options.order == RankOrder::exposed) options.grouping = "";
+  // Sorted by a figure they stood in no groups, which by number they do again.
+  if (options.order != RankOrder::own) options.own_ungrouped = !options.ranks.empty();
   options.order = RankOrder::own;
   options.own_order = std::move(order);
   arrange_ranks(app);
@@ -105,6 +113,7 @@ bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap) {
 }
 
 bool shift_rank(AppState& app, std::uint32_t rank, int places) {
+  arrange_ranks(app);
   const std::vector<RankGroup> shown = shown_groups(app.store(), app.timeline);
   const auto [group, at] = find_rank(shown, rank);
   if (group == nullptr) return false;
@@ -112,6 +121,31 @@ bool shift_rank(AppState& app, std::uint32_t rank, int places) {
   const auto to = std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(at) + places, 0,
                                              std::max<std::ptrdiff_t>(last, 0));
   return place_rank(app, rank, static_cast<std::size_t>(to) + (places > 0 ? 1 : 0));
+}
+
+std::string move_rank(AppState& app, std::uint32_t rank, int places) {
+  arrange_ranks(app);
+  const std::string name = "Rank " + std::to_string(rank);
+  const std::vector<RankGroup> shown = shown_groups(app.store(), app.timeline);
+  const RankGroup* const group = find_rank(shown, rank).group;
+  if (group == nullptr && find_rank(all_groups(app.store(), app.timeline), rank).group == nullptr)
+    return "The run has no rank " + std::to_string(rank);
+  if (group == nullptr) return name + " is hidden by the filter of ranks, so it is not moved";
+  app.timeline.closed_nodes.erase(group->title);
+  app.rank_to_show = rank;
+  if (shift_rank(app, rank, places)) return {};
+  const char* const end = places < 0 ? " is the first" : " is the last";
+  return name + end + (group->title.empty() ? "" : " of " + group->title + ", and a rank stays in its group");
+}
+
+float drag_scroll(float y, float top, float bottom, double seconds) {
+  constexpr float kLeast = 240, kMost = 2400;  // px/s
+  constexpr float kFaster = 12;                // px/s for each px beyond
+  constexpr double kFrame = 0.1;               // s at most: frames are rare before the rows begin to move
+  const float beyond = y < top ? y - top : std::max(0.0F, y - bottom);
+  if (beyond == 0) return 0;
+  const float pace = std::min(kLeast + kFaster * std::fabs(beyond), kMost);
+  return std::copysign(pace, beyond) * static_cast<float>(std::clamp(seconds, 0.0, kFrame));
 }
 
 std::optional<RankDrop> drop_at(const store::Store& store, const TimelineOptions& options,
@@ -156,6 +190,7 @@ std::vector<std::string> KeptOrders::lines() const {
   for (const auto& [source, ranks] : orders_) {
     std::string& line = out.emplace_back(kLine);
     line += ranks.order == RankOrder::own ? kShown : kAside;
+    if (ranks.own_ungrouped) line += kUngrouped;
     line += "\t" + ranks.grouping + "\t";
     for (std::size_t i = 0; i < ranks.own_order.size(); ++i)
       line += (i == 0 ? "" : ",") + std::to_string(ranks.own_order[i]);
@@ -167,15 +202,39 @@ std::vector<std::string> KeptOrders::lines() const {
 void KeptOrders::take_line(std::string_view line) {
   if (!line.starts_with(kLine) || orders_.size() >= kMost) return;
   line.remove_prefix(kLine.size());
-  const std::string_view shown = take_field(line);
-  if (shown != kShown && shown != kAside) return;
+  std::string_view shown = take_field(line);
   RankArrangement ranks;
+  ranks.own_ungrouped = shown.ends_with(kUngrouped);
+  if (ranks.own_ungrouped) shown.remove_suffix(kUngrouped.size());
+  if (shown != kShown && shown != kAside) return;
   ranks.order = shown == kShown ? RankOrder::own : RankOrder::number;
   ranks.grouping = take_field(line);
   ranks.own_order = numbers_of(take_field(line));
   const std::string source(line);
   if (ranks.own_order.empty() || source.empty() || of(source) != nullptr) return;
   orders_.emplace_back(source, std::move(ranks));
+}
+
+bool KeptOrders::follow(AppState& app) {
+  if (run_ != app.run->number()) {
+    run_ = app.run->number();
+    const RankArrangement* const kept = of(kept_as(*app.run));
+    had_order_ = kept != nullptr;
+    if (kept != nullptr) arrange(app.timeline, *kept);
+    last_ = arrangement_of(app.timeline);
+    return false;
+  }
+  const RankArrangement now = arrangement_of(app.timeline);
+  if (now == last_) return false;
+  // To go back to before the first move forgets what was made since, never what an earlier window kept.
+  const bool changes = !now.own_order.empty() || (!had_order_ && !last_.own_order.empty());
+  if (changes) put(kept_as(*app.run), now);
+  last_ = now;
+  return changes;
+}
+
+void KeptOrders::note_place(AppState& app, double seconds) const {
+  if (run_ == app.run->number()) app.history.note(place_of(app), seconds);
 }
 
 std::string kept_as(const Session& run) {

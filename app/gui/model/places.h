@@ -20,6 +20,7 @@ struct RankArrangement {
   RankOrder order = RankOrder::number;
   std::string grouping = kByNode;
   std::vector<std::uint32_t> own_order;
+  bool own_ungrouped = false;  ///< `grouping` is of the other orders
   friend bool operator==(const RankArrangement&, const RankArrangement&) = default;
 };
 [[nodiscard]] RankArrangement arrangement_of(const TimelineOptions& options);

@@ -63,14 +63,15 @@ void arrange_ranks(AppState& app) {
   const store::Store& store = app.store();
   options.ranks = rank_order(app);
   options.groups.clear();
+  const std::string grouping = grouping_of(options);
   const std::vector<RankGrouping>& ways = app.groupings.of(app.run->number(), store);
-  if (const auto way = std::ranges::find(ways, options.grouping, &RankGrouping::name); way != ways.end()) {
+  if (const auto way = std::ranges::find(ways, grouping, &RankGrouping::name); way != ways.end()) {
     options.groups = way->groups;
-  } else if (options.grouping.empty()) {
+  } else if (grouping.empty()) {
     RankGroup& all = options.groups.emplace_back();
     for (const store::RankRow& rank : store.ranks()) all.ranks.push_back(rank.rank);
   }
-  if (options.order == RankOrder::own) order_within_groups(options);
+  if (options.order == RankOrder::own) order_within_groups(store, options);
   options.shown.reset();
   const RankFilter filter = parse_rank_filter(options.filter);
   if (filter.empty()) return;
@@ -90,16 +91,26 @@ std::optional<FilterLine> filter_line(const AppState& app) {
   return FilterLine{text + ".", none};
 }
 
+std::string grouping_of(const TimelineOptions& options) {
+  return options.order == RankOrder::own && options.own_ungrouped ? "" : options.grouping;
+}
+
+void group_ranks(AppState& app, const std::string& grouping) {
+  app.timeline.grouping = grouping;
+  if (app.timeline.order == RankOrder::own)
+    app.timeline.own_ungrouped = false;
+  else
+    app.timeline.order = RankOrder::number;
+  app.timeline_scroll = 0;
+}
+
 void next_grouping(AppState& app) {
   const std::vector<RankGrouping>& ways = app.groupings.of(app.run->number(), app.store());
-  std::string& now = app.timeline.grouping;
-  const auto way = std::ranges::find(ways, now, &RankGrouping::name);
+  const auto way = std::ranges::find(ways, grouping_of(app.timeline), &RankGrouping::name);
   if (way == ways.end())
-    now = ways.empty() ? kByNode : ways.front().name;
+    group_ranks(app, ways.empty() ? kByNode : ways.front().name);
   else
-    now = way + 1 == ways.end() ? "" : (way + 1)->name;
-  if (app.timeline.order != RankOrder::own) app.timeline.order = RankOrder::number;
-  app.timeline_scroll = 0;
+    group_ranks(app, way + 1 == ways.end() ? "" : (way + 1)->name);
 }
 
 }  // namespace shardscope::gui

@@ -83,6 +83,7 @@ struct TimelineOptions {
   bool heat = false;                     ///< what `rank_height` comes to: resolve_height()
   std::string grouping = kByNode;        ///< a RankGrouping's name; empty: none
   std::vector<std::uint32_t> own_order;  ///< kept while another order is shown; empty: none was made
+  bool own_ungrouped = false;            ///< the own order is in no groups: it began as one by a figure
   std::vector<RankGroup> groups;         ///< what that comes to: arrange_ranks(); empty: by host
   std::string filter;                    ///< as text: rank_filter.h
   bool focus_filter = false;             ///< the field of the filter wants the keyboard

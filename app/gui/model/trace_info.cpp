@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -153,15 +154,17 @@ std::string load_rate(const store::RecordingInfo& info, std::chrono::nanoseconds
 
 void add_load(const Session& run, Rows& rows) {
   const auto load = run.load_time();
-  if (!load) return;
+  // A picture of a recording is the same every time, so it has no such times.
+  if (!load || !run.in_window()) return;
   rows.section("load");
   rows.add("opened in", duration(load->opened.count()).text(),
            "until it could be drawn; blocks are read when they are looked at");
-  if (load->analysed.count() == 0) {
-    rows.add("analysed in", kMissing, "it is being analysed");
+  const Analysis& analysis = *run.analysis();
+  if (const std::string none = no_analysis(analysis); !none.empty()) {
+    rows.add("analysed in", kMissing, none, analysis.failed ? Tone::bad : Tone::normal);
   } else {
     rows.add("analysed in", duration(load->analysed.count()).text(), "from then on");
-    rows.add("rate", load_rate(*run.info(), load->analysed), "the file's size by the time of its analysis");
+    rows.add("rate", load_rate(*run.info(), load->analysed), "file size / time of its analysis");
   }
   rows.section({});
 }
@@ -217,6 +220,11 @@ Table trace_table(const AppState& app) {
   return std::move(rows.table);
 }
 
+std::string no_analysis(const Analysis& analysis) {
+  if (analysis.failed) return analysis.problems.empty() ? "not analysed" : analysis.problems.back();
+  return analysis.whole ? "" : "it is being analysed";
+}
+
 std::optional<LoadText> load_text(const Session& run) {
   const auto load = run.load_time();
   if (!load || load->analysed.count() == 0) return std::nullopt;
@@ -224,7 +232,7 @@ std::optional<LoadText> load_text(const Session& run) {
   return LoadText{"loaded in " + duration(all.count()).text(),
                   "Opened in " + duration(load->opened.count()).text() + ", wholly analysed in " +
                       duration(load->analysed.count()).text() + " more. " + load_rate(*run.info(), all) +
-                      ": the file's size by this time"};
+                      " (file size / time of both)"};
 }
 
 Table event_counts(const Session& run) {
@@ -265,9 +273,11 @@ Table event_counts(const Session& run) {
 const TraceInfo::Tables& TraceInfo::of(const AppState& app, double seconds) {
   const std::array<std::uint64_t, 3> key{app.run->number(), app.store().revision(), app.notes.version()};
   const bool anew = !of_ || of_->front() != key.front() || made_at_ > seconds;
-  if (anew || (*of_ != key && seconds - made_at_ >= kEvery)) {
+  const bool changed = anew || *of_ != key || of_analysis_ != app.run->analysis();
+  if (anew || (changed && seconds - made_at_ >= kEvery)) {
     made_ = {trace_table(app), event_counts(*app.run)};
     of_ = key;
+    of_analysis_ = app.run->analysis();
     made_at_ = seconds;
   }
   return made_;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -11,11 +12,15 @@
 
 namespace shardscope::gui {
 
+struct Analysis;
 struct AppState;
 class Session;
 
 /// Rows: what, value, and of figures how they are meant. `app`: for the clock's error in the range shown.
 [[nodiscard]] Table trace_table(const AppState& app);
+
+/// Why there is no time of an analysis: it is not whole yet, or it has failed. Empty: there is one.
+[[nodiscard]] std::string no_analysis(const Analysis& analysis);
 
 /// "loaded in 0.24 s" and how much that was, of a recording that is wholly analysed; else nothing.
 struct LoadText {
@@ -39,6 +44,7 @@ class TraceInfo {
  private:
   Tables made_;
   std::optional<std::array<std::uint64_t, 3>> of_;  ///< the run, what is known of it, its notes
+  std::shared_ptr<const Analysis> of_analysis_;
   double made_at_ = 0;
 };
 

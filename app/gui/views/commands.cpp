@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "app/gui/model/own_order.h"
@@ -139,8 +140,9 @@ void order_ranks(C& ctx) {
 }
 template <int places>
 void shift_selected_rank(C& ctx) {
-  const std::uint32_t rank = ctx.app.selection.rank;
-  if (shift_rank(ctx.app, rank, places)) ctx.app.rank_to_show = rank;
+  const std::string stays = move_rank(ctx.app, ctx.app.selection.rank, places);
+  if (!stays.empty()) ctx.ui.say(stays);
+  ctx.ui.show_panel = "timeline";
 }
 bool can_shift_rank(const C& ctx) {
   return ctx.app.selection.rank != ev::kNoId && ctx.app.store().ranks().size() > 1;
@@ -174,6 +176,7 @@ void note_beside_now(C& ctx) {
     ctx.ui.say(later ? "No note after this time" : "No note before this time");
 }
 void clear(C& ctx) {
+  if (ctx.ui.captured != nullptr) return;  // it takes back what is dragged, and nothing else
   if (ctx.ui.help)
     ctx.ui.help = false;
   else if (ctx.ui.tour)
@@ -316,6 +319,12 @@ const Command kCommands[] = {
 /// They write nothing: a text field leaves them to the commands.
 bool is_function_key(int code) { return code >= key::kF1 && code < key::kF1 + 25; }
 
+/// What a text field undoes, or moves its caret with, is its own.
+bool of_a_text(int code) {
+  return code == 'Z' || code == 'Y' || code == key::kLeft || code == key::kRight || code == key::kUp ||
+         code == key::kDown;
+}
+
 /// Keys that a list or a tree of ImGui takes while its cursor is shown.
 bool of_a_list(int code) {
   return code == key::kLeft || code == key::kRight || code == key::kSpace || code == 266 || code == 267;
@@ -354,10 +363,7 @@ void run_pressed(Context& ctx, bool typing, bool in_list) {
     if (command.code == 0 || command.run == nullptr) continue;
     const bool plain = command.modifiers == 0;
     if (typing && plain && !is_function_key(command.code)) continue;
-    // What a text field undoes, or moves its caret with, is its own.
-    if (typing && (command.code == 'Z' || command.code == 'Y' || command.code == key::kLeft ||
-                   command.code == key::kRight))
-      continue;
+    if (typing && of_a_text(command.code)) continue;
     if (in_list && plain && of_a_list(command.code)) continue;
     for (int times = ctx.presses(command.code, command.modifiers, command.shift); times > 0; --times) {
       if (command.available(ctx)) command.run(ctx);

@@ -5,6 +5,7 @@
 
 #include "app/gui/model/details.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/name_cell.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/stepping.h"
 
@@ -28,6 +29,7 @@ void ParamLists::list(Context& ctx, Rect room, const char* title, const std::vec
   float& offset = scroll_[which];
   ctx.scroll(&scroll_owner_[which], room, kLine * static_cast<float>(params.size()), offset);
   const Clip clip(ctx.canvas, room);
+  const NameCells names(app.store());
   const auto first = static_cast<std::size_t>(offset / kLine);
   for (std::size_t i = first; i < params.size(); ++i) {
     const Rect row{room.x, room.y + static_cast<float>(i) * kLine - offset, room.w - 8, kLine};
@@ -38,7 +40,7 @@ void ParamLists::list(Context& ctx, Rect room, const char* title, const std::vec
     else if (over)
       ctx.canvas.fill(row, c.raised);
     const std::string name = param_name(app.store(), params[i]);
-    ctx.canvas.text_in(row.inset(4, 0), tail_path(name), c.text, Font::small);
+    ctx.canvas.text_in(row.inset(4, 0), names.without_model(name), c.text, Font::small);
     if (which == 0 && app.store().tables().params[params[i]].persistent) {
       ctx.canvas.disc(row.right() - 14, row.y + row.h / 2, 2.5F, c.of(Meaning::gather));
     }

@@ -8,6 +8,7 @@
 
 #include "app/gui/model/block_name.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/name_cell.h"
 #include "app/gui/model/names.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/partition_cells.h"
@@ -77,6 +78,7 @@ void PartitionView::axis(Context& ctx, const Rect& rect, const ElementAxis& elem
   const Palette& c = ctx.colors();
   const auto& params = ctx.app.store().tables().params;
   const Clip clip(ctx.canvas, rect);
+  const NameCells names(ctx.app.store());
   std::size_t i = 0;
   while (i < params.size()) {
     const std::string_view group = block_of(params[i].name);
@@ -89,7 +91,7 @@ void PartitionView::axis(Context& ctx, const Rect& rect, const ElementAxis& elem
       const float left = std::max(x0, rect.x);
       const Rect label{left + 4, rect.y, std::min(x1, rect.right()) - left - 8, rect.h};
       const auto chars = static_cast<std::size_t>(std::max(0.0F, label.w / 6));
-      const std::string_view text = short_path(tail_path(group), chars);
+      const std::string_view text = short_path(names.without_model(group), chars);
       if (label.w > 12 && text.size() <= chars + 1) ctx.canvas.text_in(label, text, c.muted, Font::small);
     }
     i = next;

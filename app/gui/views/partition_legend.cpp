@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/gui/model/details.h"
-#include "app/gui/model/format.h"
+#include "app/gui/model/name_cell.h"
 
 namespace shardscope::gui {
 namespace {
@@ -138,8 +138,9 @@ void owner_entries(Context& ctx, LegendRow& row) {
 void module_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
   const Palette& c = ctx.colors();
   const std::vector<std::string>& names = cells.blocks(*ctx.app.run).names();
+  const NameCells short_names(ctx.app.store());
   row.list(
-      names.size(), [&](std::size_t block) { return std::string(tail_path(names[block])); },
+      names.size(), [&](std::size_t block) { return std::string(short_names.without_model(names[block])); },
       [&](std::size_t block) { return hue(block, c); }, not_here_words(c));
   not_here_entry(ctx, row);
 }

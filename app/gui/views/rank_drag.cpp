@@ -12,6 +12,7 @@ void RankDrag::look(Context& ctx, const TimelineRows& rows, const Rect& gutter, 
   AppState& app = ctx.app;
   clicked_.reset();
   drop_.reset();
+  const double elapsed = ctx.seconds - std::exchange(looked_at_, ctx.seconds);
   const TimelineRow* const under = rows.at(ctx.pointer.y - top);
   const bool held = ctx.ui.captured == &owner_;
   Rect header{};
@@ -27,9 +28,7 @@ void RankDrag::look(Context& ctx, const TimelineRows& rows, const Rect& gutter, 
     case Context::Drag::going: {
       if (!held_ || cancelled_ || app.store().ranks().size() < 2) return;
       // Beyond an end of the room the rows move on.
-      constexpr float kPace = 8;
-      if (ctx.pointer.y < gutter.y) app.timeline_scroll -= kPace;
-      if (ctx.pointer.y > gutter.bottom()) app.timeline_scroll += kPace;
+      app.timeline_scroll += drag_scroll(ctx.pointer.y, gutter.y, gutter.bottom(), elapsed);
       ctx.moving = ctx.moving || ctx.pointer.y < gutter.y || ctx.pointer.y > gutter.bottom();
       drop_ = drop_at(app.store(), app.timeline, rows, *held_, ctx.pointer.y - top);
       ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNS);
@@ -47,7 +46,8 @@ void RankDrag::look(Context& ctx, const TimelineRows& rows, const Rect& gutter, 
       held_.reset();
       return;
     case Context::Drag::clicked:
-      clicked_ = std::exchange(held_, std::nullopt);
+      if (!cancelled_) clicked_ = held_;
+      held_.reset();
       return;
     default:
       return;

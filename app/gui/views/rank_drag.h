@@ -22,6 +22,7 @@ class RankDrag {
 
  private:
   int owner_ = 0;
+  double looked_at_ = 0;    ///< Context::seconds of the frame before
   bool cancelled_ = false;  ///< by Escape
   std::optional<std::uint32_t> held_, clicked_;
   std::optional<RankDrop> drop_;  ///< once it is moved

@@ -66,14 +66,15 @@ void draw_heat_row(Context& ctx, const TimelineRow& row, const Rect& gutter, con
   painter.heat({&row.rank, 1}, lanes);
   const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == row.rank;
   if (over || chosen) ctx.canvas.outline(whole, over ? c.text : c.accent, 1, 1);
-  if (!over) return;
-  ctx.tip("rank " + std::to_string(row.rank) + ". " + pace_and_waits(app, row.rank, pace) +
-          "Click at the left to show its lanes, drag to move it.");
+  // A click is known when the button is released: the pointer may have left so low a row by then.
   if (clicked) {
     app.timeline.automatic = false;
     app.timeline.expanded.insert(row.rank);
     app.select_rank(row.rank);
   }
+  if (!over) return;
+  ctx.tip("rank " + std::to_string(row.rank) + ". " + pace_and_waits(app, row.rank, pace) +
+          "Click at the left to show its lanes, drag to move it.");
 }
 
 void draw_node_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,

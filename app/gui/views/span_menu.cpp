@@ -113,8 +113,11 @@ void open_rank_menu(Context& ctx, std::uint32_t rank) {
                      app.timeline.expanded = {rank};
                    }});
   const bool several = app.store().ranks().size() > 1;
-  items.push_back({"Move up", "Alt+Up", several, false, [&app, rank] { shift_rank(app, rank, -1); }, true});
-  items.push_back({"Move down", "Alt+Down", several, false, [&app, rank] { shift_rank(app, rank, 1); }});
+  const auto move = [&app, &ui, rank](int places) {
+    if (const std::string stays = move_rank(app, rank, places); !stays.empty()) ui.say(stays);
+  };
+  items.push_back({"Move up", "Alt+Up", several, false, [move] { move(-1); }, true});
+  items.push_back({"Move down", "Alt+Down", several, false, [move] { move(1); }});
   items.push_back({"All by number again", "", app.timeline.order != RankOrder::number, false,
                    [&app] { app.timeline.order = RankOrder::number; }});
   items.push_back({"Its memory", "", true, false,

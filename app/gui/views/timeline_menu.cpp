@@ -45,16 +45,12 @@ void order_menu(Context& ctx, const Rect& anchor) {
                        app.timeline_scroll = 0;
                      }});
   const auto group = [&](const std::string& name, const std::string& label, std::size_t groups, bool line) {
-    // The user's own order is within the groups.
-    const bool own = app.timeline.order == RankOrder::own;
-    const bool now = (own || app.timeline.order == RankOrder::number) && app.timeline.grouping == name;
+    // By a figure they stand in no groups: to choose some orders them by number.
+    const RankOrder order = app.timeline.order;
+    const bool now =
+        (order == RankOrder::own || order == RankOrder::number) && grouping_of(app.timeline) == name;
     items.push_back({label, groups > 0 ? std::to_string(groups) + " groups" : "", true, now,
-                     [&app, name, own] {
-                       app.timeline.grouping = name;
-                       if (!own) app.timeline.order = RankOrder::number;
-                       app.timeline_scroll = 0;
-                     },
-                     line});
+                     [&app, name] { group_ranks(app, name); }, line});
   };
   const std::vector<RankGrouping>& ways = app.groupings.of(app.run->number(), app.store());
   for (const RankGrouping& way : ways)

@@ -49,7 +49,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     kept_.breaks = app.breaks.lines();
     ImGui::MarkIniSettingsDirty();
   }
-  keep_rank_order(app);
+  if (orders_.follow(app)) ImGui::MarkIniSettingsDirty();
   const bool all = only.empty() || only == "workspace";
   if (all) keys(ctx);
   ImGui::SetNextWindowViewport(ImGui::GetMainViewport()->ID);
@@ -91,7 +91,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   }
   ui_.pressed.reset();  // its panel is not drawn any more
   above(ctx);
-  app.history.note(place_of(app), ctx.seconds);
+  orders_.note_place(app, ctx.seconds);
   if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.timeline.view != kept_.view) {
     kept_.theme = app.theme;
     kept_.text_scale = app.text_scale;
@@ -129,22 +129,6 @@ void Workspace::keys(Context& ctx) {
   for (std::size_t i = 0; i < std::min<std::size_t>(layouts.size(), 9); ++i) {
     if (ctx.presses('1' + static_cast<int>(i)) > 0) ctx.app.set_layout(layouts[i]);
   }
-}
-
-void Workspace::keep_rank_order(AppState& app) {
-  if (ordered_run_ != app.run->number()) {
-    ordered_run_ = app.run->number();
-    if (const RankArrangement* const kept = orders_.of(kept_as(*app.run))) arrange(app.timeline, *kept);
-    ordered_ = arrangement_of(app.timeline);
-    return;
-  }
-  RankArrangement now = arrangement_of(app.timeline);
-  if (now == ordered_) return;
-  if (!now.own_order.empty() || !ordered_.own_order.empty()) {
-    orders_.put(kept_as(*app.run), now);
-    ImGui::MarkIniSettingsDirty();
-  }
-  ordered_ = std::move(now);
 }
 
 void Workspace::opened(const AppState::OpenRequest& what) {

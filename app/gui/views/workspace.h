@@ -38,8 +38,6 @@ class Workspace {
 
  private:
   void keys(Context& ctx);
-  /// Another run is shown with the order of ranks that was made of it; a new order is kept.
-  void keep_rank_order(AppState& app);
   // menus.cpp
   float menu_bar(Context& ctx);
   void menu_items(Context& ctx, Menu menu);
@@ -111,8 +109,6 @@ class Workspace {
   Kept kept_;
   std::uint64_t breaks_revision_ = 0;  ///< that kept_ is of
   KeptOrders orders_;
-  std::uint64_t ordered_run_ = 0;  ///< Session::number() that ordered_ is of
-  RankArrangement ordered_;
 };
 
 /// The sheet of keys, colours and marks.

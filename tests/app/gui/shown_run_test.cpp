@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -120,6 +122,21 @@ TEST_F(Reopened, TheTraceInfoIsOfTheRunThatIsShown) {
   record(options);
   ASSERT_EQ(app_.open({path_, {}}), "");
   EXPECT_NE(ranks(), before);
+}
+
+TEST_F(Reopened, ATimeOfLoadingIsOfAWindowAndOfNoPicture) {
+  const auto has = [&](const std::string& what) {
+    return std::ranges::any_of(trace_table(app_).rows, [&](const auto& row) { return row[0].text == what; });
+  };
+  ASSERT_EQ(app_.open({path_, {}}), "");
+  TraceInfo info;
+  (void)info.of(app_, 10);  // before it is analysed
+  app_.run->settle();       // as for a picture
+  EXPECT_FALSE(has("load: opened in"));
+  app_.run->poll(std::chrono::milliseconds(1));
+  EXPECT_TRUE(has("load: opened in"));
+  EXPECT_TRUE(has("load: rate"));
+  EXPECT_EQ(info.of(app_, 12).facts.rows.size(), trace_table(app_).rows.size()) << "and the panel follows";
 }
 
 TEST_F(Reopened, AFileIsARecordingAndARunWithoutItsConnectionIsNone) {

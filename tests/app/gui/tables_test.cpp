@@ -204,6 +204,12 @@ TEST(NameCells, LeaveOutTheModelsNameAndNoOther) {
   EXPECT_EQ(shown({"", "encoder.block.0", "decoder.block.0"}, "encoder.block.0.attn"), "encoder.block.0.attn")
       << "else the decoder's were named the same";
   EXPECT_EQ(shown({"", "model.layers.0"}, "aten.mm.out"), "aten.mm.out") << "no module";
+  EXPECT_EQ(shown({"", "attn", "attn.q", "fc"}, "attn.q.weight"), "attn.q.weight")
+      << "a layer beside another";
+  EXPECT_EQ(shown({"", "net", "net.attn", "net.attn.q", "net.fc"}, "net.attn.q.weight"), "attn.q.weight")
+      << "the only child";
+  EXPECT_EQ(shown({"", "model", "model.h.0", "model.head", "head"}, "model.head.weight"), "model.head.weight")
+      << "else two were named head";
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
+#include "app/gui/model/analyst.h"
 #include "app/gui/model/connection_facts.h"
 #include "app/gui/model/connection_rates.h"
 #include "app/gui/model/format.h"
@@ -32,6 +34,16 @@ TEST_F(Model, TraceInfoNamesTheRunItsRanksAndWhatTheStoreHolds) {
   EXPECT_EQ(value_of(table, "file: size"), "no row file: size") << "it is of no file";
   EXPECT_EQ(value_of(table, "load: opened in"), "no row load: opened in");
   EXPECT_FALSE(load_text(*app_.run));
+}
+
+TEST(TraceInfo, OfAFailedAnalysisSaysWhyAndNotThatItGoesOn) {
+  const Analyst analyst("/this/recording/is/gone.zscope");
+  ASSERT_TRUE(analyst.wait(std::chrono::minutes(1)));
+  EXPECT_TRUE(no_analysis(*analyst.latest()).starts_with("not analysed: ")) << no_analysis(*analyst.latest());
+  EXPECT_EQ(no_analysis({}), "it is being analysed");
+  Analysis whole;
+  whole.whole = true;
+  EXPECT_EQ(no_analysis(whole), "");
 }
 
 TEST(TraceInfo, CountsEndedSpansAndInstantsByKind) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,36 @@ TEST_F(OwnOrder, KeysMoveARankToItsGroupsEndsAndNoFurther) {
   EXPECT_THAT(rows(), ElementsAre(0, 2, 5, 1, 3, 4)) << "in no groups anywhere";
 }
 
+TEST_F(OwnOrder, AMoveIsSeenOrItIsSaidWhyThereIsNone) {
+  show(6, 3);
+  app_.timeline.closed_nodes = {"host-0", "host-1"};
+  app_.timeline.groups.clear();  // as before the timeline is drawn
+  EXPECT_EQ(move_rank(app_, 1, -1), "");
+  EXPECT_EQ(app_.timeline.closed_nodes, std::set<std::string>{"host-1"}) << "its group is open";
+  EXPECT_EQ(app_.rank_to_show, 1U);
+  EXPECT_EQ(move_rank(app_, 1, -1), "Rank 1 is the first of host-0, and a rank stays in its group");
+  EXPECT_EQ(move_rank(app_, 2, 1), "Rank 2 is the last of host-0, and a rank stays in its group");
+  app_.timeline.grouping = "";
+  EXPECT_EQ(move_rank(app_, 1, -1), "Rank 1 is the first");
+  app_.timeline.filter = "0-3";
+  app_.rank_to_show.reset();
+  EXPECT_EQ(move_rank(app_, 5, 1), "Rank 5 is hidden by the filter of ranks, so it is not moved");
+  EXPECT_EQ(move_rank(app_, 9, 1), "The run has no rank 9");
+  EXPECT_FALSE(app_.rank_to_show) << "to show it would end the filter";
+}
+
+TEST(DragScroll, IsByTimeAndFasterFurtherOut) {
+  const auto at = [](float y, double seconds) { return drag_scroll(y, 100, 300, seconds); };
+  EXPECT_EQ(at(100, 1), 0);
+  EXPECT_EQ(at(300, 1), 0);
+  EXPECT_LT(at(99, 0.01), 0) << "up";
+  EXPECT_GT(at(301, 0.01), 0) << "down";
+  EXPECT_FLOAT_EQ(at(320, 0.02), 2 * at(320, 0.01)) << "as far at 50 frames a second as at 100";
+  EXPECT_GT(at(340, 0.01), at(310, 0.01));
+  EXPECT_FLOAT_EQ(at(5000, 0.01), 24) << "2400 px/s at most";
+  EXPECT_FLOAT_EQ(at(320, 60), at(320, 0.1)) << "a window that stood still does not jump";
+}
+
 TEST_F(OwnOrder, BesideARankThatIsShownWhateverIsHiddenBetween) {
   show(6, 6);
   app_.timeline.filter = "0,3,5";
@@ -100,6 +131,35 @@ TEST_F(OwnOrder, WhatWasSortedByAFigureBecomesTheOrder) {
   EXPECT_THAT(rows(), ElementsAre(sorted[3], sorted[0], sorted[1], sorted[2])) << "and not again by nodes";
 }
 
+TEST_F(OwnOrder, OfWhatWasSortedByAFigureIsInNoGroupsButByNumberTheNodesAreThereAgain) {
+  show(4, 2);
+  app_.timeline.order = RankOrder::exposed;
+  EXPECT_TRUE(place_rank(app_, rows()[3], 0));
+  const auto nodes = [&] {
+    arrange_ranks(app_);
+    return shown_groups(app_.store(), app_.timeline).size();
+  };
+  EXPECT_EQ(nodes(), 1U);
+  EXPECT_EQ(grouping_of(app_.timeline), "");
+  const RankArrangement made = arrangement_of(app_.timeline);
+  app_.timeline.order = RankOrder::number;
+  EXPECT_EQ(nodes(), 2U);
+  KeptOrders kept, read;
+  kept.put("/run", made);
+  for (const std::string& line : kept.lines()) read.take_line(line);
+  ASSERT_NE(read.of("/run"), nullptr);
+  EXPECT_EQ(*read.of("/run"), made) << "so it is in the next window";
+  arrange(app_.timeline, made);
+  EXPECT_EQ(nodes(), 1U);
+  next_grouping(app_);
+  EXPECT_EQ(app_.timeline.order, RankOrder::own);
+  EXPECT_EQ(nodes(), 2U) << "groups can be chosen for it";
+  app_.timeline.order = RankOrder::number;
+  arrange_ranks(app_);
+  EXPECT_TRUE(place_rank(app_, 3, 0));
+  EXPECT_EQ(nodes(), 2U) << "what begins in groups stays in them";
+}
+
 TEST_F(OwnOrder, ADropIsInTheNearestGapOfItsGroup) {
   show(6, 3);
   app_.timeline.expanded = {1};
@@ -118,6 +178,33 @@ TEST_F(OwnOrder, ADropIsInTheNearestGapOfItsGroup) {
   EXPECT_FALSE(drop_at(app_.store(), app_.timeline, all, 9, 0));
 }
 
+/// Of a run with process groups that the next one does not have.
+TEST_F(OwnOrder, InGroupsThatTheRunLacksIsByNodesAsTheNumbersAre) {
+  show(4, 2);
+  const auto titles = [&](RankOrder order) {
+    arrange(app_.timeline, {order, "shard group", {3, 2, 1, 0}});
+    arrange_ranks(app_);
+    std::vector<std::string> out;
+    for (const RankGroup& group : shown_groups(app_.store(), app_.timeline)) out.push_back(group.title);
+    return out;
+  };
+  EXPECT_THAT(titles(RankOrder::number), ElementsAre("host-0", "host-1"));
+  EXPECT_THAT(titles(RankOrder::own), ElementsAre("host-0", "host-1"));
+  EXPECT_THAT(rows(), ElementsAre(1, 0, 3, 2));
+}
+
+TEST_F(OwnOrder, OfAllRanksOutlivesAMoveWithinANode) {
+  show(4, 2);
+  arrange(app_.timeline, {RankOrder::own, "", {3, 0, 2, 1}});
+  EXPECT_THAT(rows(), ElementsAre(3, 0, 2, 1));
+  app_.timeline.grouping = kByNode;
+  EXPECT_THAT(rows(), ElementsAre(0, 1, 3, 2));
+  EXPECT_TRUE(place_rank(app_, 2, 0));
+  EXPECT_THAT(rows(), ElementsAre(0, 1, 2, 3));
+  app_.timeline.grouping = "";
+  EXPECT_THAT(rows(), ElementsAre(2, 3, 0, 1)) << "what was not moved is where it was put";
+}
+
 TEST_F(OwnOrder, MovingARankIsAPlaceThatOneGoesBackFrom) {
   show(3, 3);
   app_.history.note(place_of(app_), 0);
@@ -132,6 +219,51 @@ TEST_F(OwnOrder, MovingARankIsAPlaceThatOneGoesBackFrom) {
   ASSERT_TRUE(after);
   go_to_place(app_, *after);
   EXPECT_THAT(rows(), ElementsAre(2, 0, 1));
+}
+
+/// A swap of the two runs is in the middle of a frame.
+TEST_F(OwnOrder, OfTheSecondRunIsNotUndoneBySwappingAndGoingBack) {
+  show(3, 3);
+  app_.other = std::make_unique<Session>(std::move(RunBuilder(3).build()));
+  KeptOrders kept;
+  kept.put(kept_as(*app_.run), {RankOrder::own, "node", {2, 1, 0}});
+  double now = 0;
+  const auto frame = [&](bool swaps) {
+    now += 5;
+    app_.place_once();
+    const bool changed = kept.follow(app_);
+    if (swaps) app_.swap_runs();
+    kept.note_place(app_, now);
+    return changed;
+  };
+  EXPECT_FALSE(frame(false)) << "what was read is not written again";
+  EXPECT_THAT(app_.timeline.own_order, ElementsAre(2, 1, 0));
+  for (const bool back : {false, true}) {
+    (void)frame(true);
+    (void)frame(false);
+    EXPECT_FALSE(app_.history.can_go_back()) << back << ": no place was left";
+  }
+  EXPECT_THAT(app_.timeline.own_order, ElementsAre(2, 1, 0));
+  arrange_ranks(app_);
+  EXPECT_TRUE(place_rank(app_, 0, 0));
+  EXPECT_TRUE(frame(false));
+  arrange(app_.timeline, {});
+  EXPECT_FALSE(frame(false));
+  ASSERT_NE(kept.of(kept_as(*app_.run)), nullptr) << "that there is none now takes nothing from the settings";
+  EXPECT_THAT(kept.of(kept_as(*app_.run))->own_order, ElementsAre(0, 2, 1));
+}
+
+TEST_F(OwnOrder, ThatWasMadeInThisWindowIsForgottenWhenItIsUndone) {
+  show(3, 3);
+  KeptOrders kept;
+  (void)kept.follow(app_);
+  EXPECT_TRUE(place_rank(app_, 2, 0));
+  EXPECT_TRUE(kept.follow(app_));
+  EXPECT_NE(kept.of(kept_as(*app_.run)), nullptr);
+  arrange(app_.timeline, {});
+  EXPECT_TRUE(kept.follow(app_));
+  EXPECT_EQ(kept.of(kept_as(*app_.run)), nullptr);
+  EXPECT_FALSE(kept.follow(app_));
 }
 
 TEST_F(OwnOrder, IsKeptByTheRunInLinesAndWrongOnesChangeNothing) {
