@@ -201,7 +201,7 @@ TEST(FindingEach, ARunThatStandsStillForARankThatEnded) {
     ASSERT_EQ(found != nullptr, ended);
     if (found != nullptr) {
       EXPECT_EQ(found->rank, 1U);
-      EXPECT_EQ(found->severity, Severity::error);
+      EXPECT_EQ(found->severity, ev::Severity::error);
     }
   }
 }
