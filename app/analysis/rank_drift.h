@@ -31,16 +31,21 @@ struct RankDrift {
   std::int64_t since_ns = 0, since_low_ns = 0, since_high_ns = 0;
   std::uint32_t since_step = 0;
   std::int64_t until_ns = 0;  ///< end of the last stretch in which it was slow
-  bool over = false;          ///< in the stretches after that it was not
+  bool over = false;          ///< in the stretches after that it was not, as far as measured: after_pct
   /// Own time over the median of the others' less 1, in percent, from since_ns to until_ns; nothing where it
   /// grows. [Note: how sure a drift is].
   std::optional<ConfidenceInterval> excess_pct;
+  /// Of `at_once`: the same from the first stretch up to since_ns, and by how many percent points it rose.
+  std::optional<double> before_pct;
+  std::optional<ConfidenceInterval> change_pct;
+  /// Where it is over: the same after until_ns; 95 % of this alone.
+  std::optional<ConfidenceInterval> after_pct;
   double last_pct = 0;                             ///< the same of the last twelfth of these stretches
   std::optional<ConfidenceInterval> pct_per_hour;  ///< of `grows`
   double own_ms = 0, others_ms = 0;  ///< of a step, of that last part: mean, and mean of the median
 };
 
-/// Largest first, at most kMostDrifts.
+/// Those that last first, largest first; at most kMostDrifts. Of a rank the latest one.
 inline constexpr std::size_t kMostDrifts = 8;
 [[nodiscard]] std::vector<RankDrift> rank_drifts(std::span<const store::OwnTimeRow> times,
                                                  std::span<const store::StepRow> steps);

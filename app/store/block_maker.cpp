@@ -1,5 +1,7 @@
 #include "app/store/block_maker.h"
 
+#include <utility>
+
 #include "app/store/block_codec.h"
 #include "app/store/run_facts.h"
 
@@ -30,6 +32,7 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   const auto [begin, end] = chunk.times();
   if (!plausible(begin) || !plausible(end) || !plausible(chunk.clock_offset_ns)) {
     rank.state.end_missing(missing);
+    rank.own_lacks = true;
     return std::nullopt;
   }
   rank.state.expect(end - begin);
@@ -39,7 +42,8 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   Block block = seal(chunk.rank, rank.state, std::move(rank.begin), rank.pauses, [&](const RankState& ended) {
     if (sketches_ != nullptr) sketches_->add(chunk.rank, ended, rank.pauses);
     if (own_times_ == nullptr) return;
-    for (const OwnTime& time : rank.own.take(ended, source_, gap)) own_times_->add(chunk.rank, time);
+    const bool lacks = std::exchange(rank.own_lacks, false) || gap;
+    for (const OwnTime& time : rank.own.take(ended, source_, lacks)) own_times_->add(chunk.rank, time);
   });
   rank.pauses.forget_before(rank.state.open_since());
   rank.begin = rank.state.keyframe();

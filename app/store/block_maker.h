@@ -36,6 +36,7 @@ class BlockMaker {
     Pauses pauses;  ///< that open spans may reach back over
     std::uint64_t next_sequence = 0;
     OwnTimeOfRank own;
+    bool own_lacks = false;  ///< a chunk before the next was left out
   };
   Rank& rank(std::uint32_t rank);
 

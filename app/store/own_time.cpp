@@ -80,6 +80,12 @@ void OwnTimeOfRank::forget_before(std::int64_t ns) {
   for (IntervalSet& part : parts_) part = part.clip(ns, INT64_MAX);
 }
 
+std::size_t OwnTimeOfRank::pending() const {
+  std::size_t out = 0;
+  for (const IntervalSet& part : parts_) out += part.intervals().size();
+  return out;
+}
+
 std::optional<OwnTime> OwnTimeOfRank::measure(const Held& held, const OwnTimeSource& source) const {
   if (held.at.begin < lacking_until_ns_ || !source.collectives) return std::nullopt;
   const auto in_step = [&](Part part) { return parts_[part].clip(held.at.begin, held.at.end); };
@@ -119,13 +125,10 @@ std::vector<OwnTime> OwnTimeOfRank::take(const RankState& state, const OwnTimeSo
   for_each_ended(state, [&](StreamId stream, const Span& span) { take_span(stream, span); });
   // Before which of its events others are missing is not looked at: no step of the stretch is known.
   if (gap || detail_changed(state)) lacking_until_ns_ = std::max(lacking_until_ns_, last_ns);
-  std::size_t pending = 0;
   for (std::size_t part = 0; part < kParts; ++part) {
-    if (!fresh_[part].empty()) {
-      parts_[part] = parts_[part].unite(IntervalSet(std::move(fresh_[part])));
-      fresh_[part].clear();
-    }
-    pending += parts_[part].intervals().size();
+    if (fresh_[part].empty()) continue;
+    parts_[part] = parts_[part].unite(IntervalSet(std::move(fresh_[part])));
+    fresh_[part].clear();
   }
   std::size_t ready = before;
   if (source.of_host) {
@@ -136,7 +139,11 @@ std::vector<OwnTime> OwnTimeOfRank::take(const RankState& state, const OwnTimeSo
       while (ready < held_.size() && held_[ready].at.end <= known.back().end) ++ready;
   }
   std::vector<OwnTime> out = measure_first(ready, source);
-  if (pending > kMostPending) {
+  // Of the steps that wait for records of the GPU the oldest are given up first.
+  std::size_t given_up = 0;
+  while (given_up < held_.size() && pending() > kMostPending) forget_before(held_[given_up++].at.end);
+  held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(given_up));
+  if (pending() > kMostPending) {
     // A step without an end, or one of very many spans: it is not known, and not kept.
     forget_before(last_ns);
     lacking_until_ns_ = std::max(lacking_until_ns_, last_ns);

@@ -54,6 +54,7 @@ class OwnTimeOfRank {
   };
   void take_span(ev::StreamId stream, const Span& span);
   void forget_before(std::int64_t ns);
+  [[nodiscard]] std::size_t pending() const;  ///< intervals
   [[nodiscard]] std::optional<OwnTime> measure(const Held& held, const OwnTimeSource& source) const;
   /// The first `count` of those that are held.
   std::vector<OwnTime> measure_first(std::size_t count, const OwnTimeSource& source);

@@ -7,26 +7,60 @@
 namespace shardscope::store {
 namespace {
 
-/// Steps in a stretch at most. A step number beyond what that allows is damaged: it must not make one stretch
-/// of all that came before.
-constexpr std::uint32_t kMostShift = 20;
+/// A step so far beyond those that are known is taken by itself: what lies between was lost or never sent.
+constexpr std::int64_t kNear = 4096;
+constexpr std::int64_t kLargest = std::numeric_limits<std::uint32_t>::max();
+/// Further below the first one than this the table is begun anew.
+constexpr std::int64_t kMostBelow = std::int64_t{1} << 20;
 
 }  // namespace
 
+bool OwnTimes::is_sure(std::uint32_t rank, std::int64_t step) {
+  if (step >= first_step_ - kNear && step <= last_step_ + kNear) {
+    odd_.erase(rank);
+    return true;
+  }
+  const auto [odd, is_first] = odd_.try_emplace(rank, step);
+  const std::int64_t before = std::exchange(odd->second, step);
+  if (is_first || step <= before || step > before + kNear) return false;
+  odd_.erase(odd);
+  return true;
+}
+
 void OwnTimes::add(std::uint32_t rank, const OwnTime& time) {
-  if (!first_step_) first_step_ = time.step;
-  // A run that went back to a checkpoint of before this recording began.
-  if (time.step < *first_step_) return;
-  const std::uint32_t step = time.step - *first_step_;
-  if ((step >> kMostShift) >= kMost) return;
-  while ((step >> shift_) >= kMost) fold();
+  const std::int64_t step = time.step;
+  if (ranks_.empty()) {
+    first_step_ = last_step_ = step;
+  } else if (!is_sure(rank, step)) {
+    return;
+  }
+  if (step < first_step_ - kMostBelow) {
+    ranks_.clear();
+    odd_.clear();
+    shift_ = 0;
+    all_changed_ = true;
+    first_step_ = last_step_ = step;
+  }
+  if (step < first_step_) begin_at(step);
+  last_step_ = std::max(last_step_, step);
+  while (((last_step_ - first_step_) >> shift_) >= static_cast<std::int64_t>(kMost)) fold();
   std::vector<Sum>& sums = ranks_[rank];
-  if (sums.size() <= (step >> shift_)) sums.resize((step >> shift_) + 1);
-  Sum& sum = sums[step >> shift_];
+  const auto stretch = static_cast<std::size_t>((step - first_step_) >> shift_);
+  if (sums.size() <= stretch) sums.resize(stretch + 1);
+  Sum& sum = sums[stretch];
   ++sum.steps;
   sum.own_ns += time.own_ns;
   sum.waited_ns += time.waited_ns;
   sum.changed = true;
+}
+
+void OwnTimes::begin_at(std::int64_t step) {
+  // With one stretch to spare: the first one begins at `step` or before.
+  while (((last_step_ - step) >> shift_) + 1 >= static_cast<std::int64_t>(kMost)) fold();
+  const std::int64_t stretches = (first_step_ - step + (std::int64_t{1} << shift_) - 1) >> shift_;
+  first_step_ -= stretches << shift_;
+  for (auto& [rank, sums] : ranks_) sums.insert(sums.begin(), static_cast<std::size_t>(stretches), Sum{});
+  all_changed_ = true;
 }
 
 void OwnTimes::fold() {
@@ -55,11 +89,11 @@ OwnTimes::Changes OwnTimes::changes() {
       Sum& sum = sums[i];
       if (sum.steps == 0 || !(out.all || sum.changed)) continue;
       sum.changed = false;
-      const std::uint32_t first = *first_step_ + static_cast<std::uint32_t>(i << shift_);
-      const std::uint32_t rest = std::numeric_limits<std::uint32_t>::max() - first;
+      const std::int64_t first = first_step_ + static_cast<std::int64_t>(i << shift_);
+      const std::int64_t last = first + (std::int64_t{1} << shift_) - 1;
       out.rows.push_back({.rank = rank,
-                          .first_step = first,
-                          .last_step = first + std::min((std::uint32_t{1} << shift_) - 1, rest),
+                          .first_step = static_cast<std::uint32_t>(std::max(first, std::int64_t{0})),
+                          .last_step = static_cast<std::uint32_t>(std::min(last, kLargest)),
                           .steps = sum.steps,
                           .own_ns = sum.own_ns,
                           .waited_ns = sum.waited_ns});

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "app/store/own_time.h"
@@ -17,6 +16,11 @@ namespace shardscope::store {
 /// like, whatever their clocks. Stretches have 2^n steps, n as small as kMost of them allow; where the run
 /// goes on beyond, each two become one. So a run of N steps has kMost / 2 to kMost stretches from kMost / 2
 /// steps on, and memory and file are bounded by ranks x kMost rows.
+///
+/// A step number far off those that are known may be damaged: it counts from the rank's next step on, if that
+/// follows it. A run that goes back to a checkpoint makes steps again: they are added to the same stretches,
+/// which are then of both times. Where it goes back to before the first stretch others are put before it; by
+/// more than 2^20 steps the table begins anew.
 class OwnTimes {
  public:
   static constexpr std::size_t kMost = 512;
@@ -36,10 +40,17 @@ class OwnTimes {
     std::int64_t own_ns = 0, waited_ns = 0;
   };
   void fold();
+  /// The first stretch shall hold `step`, which lies before it.
+  void begin_at(std::int64_t step);
+  /// Whether the step lies near those that are known, or follows an odd one of the rank.
+  bool is_sure(std::uint32_t rank, std::int64_t step);
 
   std::map<std::uint32_t, std::vector<Sum>> ranks_;
-  std::optional<std::uint32_t> first_step_;  ///< of the first stretch
-  std::uint32_t shift_ = 0;                  ///< stretches have 2^shift_ steps
+  std::map<std::uint32_t, std::int64_t> odd_;  ///< by rank: its last step, where that was far off
+  /// Of the first stretch, where it has not all of its 2^shift_ steps below 0; and the last that was
+  /// measured.
+  std::int64_t first_step_ = 0, last_step_ = 0;
+  std::uint32_t shift_ = 0;  ///< stretches have 2^shift_ steps
   bool all_changed_ = false;
 };
 

@@ -16,7 +16,8 @@ namespace {
 
 using ev::Severity;
 
-/// Whether the rank failed, or its process was another one, after it had become slow; empty: neither.
+/// Whether the rank failed, or sent again after a silence (another process, or the same on another host),
+/// after it had become slow; empty: neither.
 std::string what_followed(const store::Store& store, const RankDrift& drift) {
   std::string out;
   for (const store::Message& message : store.messages()) {
@@ -36,8 +37,9 @@ std::string what_followed(const store::Store& store, const RankDrift& drift) {
 
 std::string title_of(const RankDrift& drift) {
   if (drift.over)
-    return fmt::format("Rank {} was a straggler, up to {:.0f} %, and is none any more", drift.rank,
-                       drift.last_pct);
+    return fmt::format("Rank {} was a straggler ({:.0f} % longer{}), and is none any more", drift.rank,
+                       drift.excess_pct ? drift.excess_pct->middle : drift.last_pct,
+                       drift.excess_pct ? "" : " at last");
   switch (drift.shape) {
     case DriftShape::grows:
       return fmt::format("Rank {} becomes slower: {:.0f} % by now", drift.rank, drift.last_pct);

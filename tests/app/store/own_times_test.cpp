@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,15 +54,70 @@ TEST(OwnTimes, AreBoundedAndLoseNothing) {
   EXPECT_TRUE(times.changes().rows.empty());
 }
 
-TEST(OwnTimes, AStepNumberThatCannotBeIsLeftOut) {
+/// Steps [begin, end) of 1 ms.
+void add_steps(OwnTimes& times, std::uint32_t begin, std::uint32_t end, std::uint32_t rank = 0) {
+  for (std::uint32_t step = begin; step < end; ++step) times.add(rank, {.step = step, .own_ns = kMilli});
+}
+
+std::uint64_t steps_of(const std::vector<OwnTimeRow>& rows) {
+  std::uint64_t out = 0;
+  for (const OwnTimeRow& row : rows) out += row.steps;
+  return out;
+}
+
+TEST(OwnTimes, OneStepNumberThatCannotBeSpoilsNothing) {
+  for (const std::uint32_t damaged : {(1U << 27) - 1, 4'000'000'000U, 0xffffffffU}) {
+    OwnTimes times;
+    add_steps(times, 10, 210);
+    times.add(0, {.step = damaged, .own_ns = 1});
+    add_steps(times, 210, 400);
+    const std::vector<OwnTimeRow> rows = times.changes().rows;
+    EXPECT_EQ(rows.size(), 390U) << damaged << ": a stretch has one step as before";
+    EXPECT_EQ(rows.back().last_step, 399U) << damaged;
+    EXPECT_EQ(steps_of(rows), 390U) << damaged;
+    OwnTimes first;
+    first.add(0, {.step = damaged, .own_ns = 1});
+    add_steps(first, 10, 400);
+    const OwnTimes::Changes begun = first.changes();
+    EXPECT_TRUE(begun.all);
+    EXPECT_EQ(steps_of(begun.rows), 389U)
+        << damaged << ": the second of the run shows that the first was odd";
+    EXPECT_EQ(begun.rows.front().first_step, 11U) << damaged;
+  }
+}
+
+TEST(OwnTimes, ARunThatGoesFarOnOrBackIsFollowed) {
+  OwnTimes on;
+  add_steps(on, 0, 100);
+  add_steps(on, 1'000'000, 1'000'100);
+  std::vector<OwnTimeRow> rows = on.changes().rows;
+  EXPECT_EQ(steps_of(rows), 199U);
+  EXPECT_GE(rows.back().last_step, 1'000'099U);
+  OwnTimes back;
+  add_steps(back, 5000, 5100);
+  (void)back.changes();
+  add_steps(back, 4000, 4200);  // to a checkpoint of before the recording
+  const OwnTimes::Changes changes = back.changes();
+  EXPECT_TRUE(changes.all);
+  EXPECT_EQ(steps_of(changes.rows), 300U);
+  EXPECT_LE(changes.rows.front().first_step, 4000U);
+  EXPECT_LE(changes.rows.size(), OwnTimes::kMost);
+  for (const OwnTimeRow& row : changes.rows) EXPECT_LE(row.steps, row.last_step - row.first_step + 1);
+}
+
+TEST(OwnTimes, AStretchThatBeginsBeforeStepZeroSaysSo) {
   OwnTimes times;
-  times.add(0, {.step = 10, .own_ns = 1});
-  times.add(0, {.step = 4'000'000'000U, .own_ns = 1});
-  times.add(0, {.step = 9, .own_ns = 1});
-  const OwnTimes::Changes changes = times.changes();
-  ASSERT_EQ(changes.rows.size(), 1U);
-  EXPECT_EQ(changes.rows[0].last_step, 10U);
-  EXPECT_EQ(changes.rows[0].steps, 1U);
+  add_steps(times, 3, 1003);
+  add_steps(times, 0, 3, 1);
+  for (const OwnTimeRow& row : times.changes().rows) {
+    EXPECT_LE(row.first_step, 1003U);
+    // Two steps each, cut at odd ones: 0 alone, then 1 and 2.
+    const bool alone = row.last_step == 0;
+    if (row.rank == 1) {
+      EXPECT_EQ(row.first_step, alone ? 0U : 1U);
+      EXPECT_EQ(row.steps, alone ? 1U : 2U);
+    }
+  }
 }
 
 /// A step of 10 ms from `at`: computed for 4 ms, of which `waited` ms were a wait; a collective of 3 ms
@@ -131,6 +190,62 @@ TEST(OwnTimes, AStepOfWhichEventsAreMissingIsNotMeasured) {
   EXPECT_EQ(rows[1].first_step, 3U);
 }
 
+TEST(OwnTimes, AChunkThatCannotBePlacedIsMissing) {
+  std::vector<Chunk> chunks;
+  for (std::uint32_t step = 0; step < 4; ++step) {
+    ChunkBuilder chunk(0, step);
+    add_step(chunk, step * 10 * kMilli, step, 0);
+    chunks.push_back(chunk.chunk);
+  }
+  chunks[1].clock_offset_ns = std::numeric_limits<std::int64_t>::max();
+  const std::vector<OwnTimeRow> rows = measured(chunks);
+  // As of dropped events: step 0 is held when the next chunk comes, which has the gap.
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].first_step, 3U);
+}
+
+/// Of a run whose host alone has times 64 steps wait for records of the GPU, with all that is in them.
+TEST(OwnTimes, WhereTooMuchWaitsTheOldestStepsAreGivenUp) {
+  const OwnTimeSource source{.of_host = true, .collectives = true};
+  OwnTimeOfRank own;
+  constexpr std::uint32_t kSteps = 40, kSpans = 600;  // 24,000 intervals
+  std::optional<Missing> nothing;
+  std::size_t measured = 0;
+  for (std::uint32_t step = 0; step < kSteps; ++step) {
+    ChunkBuilder chunk;
+    const std::int64_t at = step * 10 * kMilli;
+    chunk.host(at, ev::EventKind::step_begin, step);
+    for (std::uint32_t span = 0; span < kSpans; ++span) {
+      chunk.compute(at + span * 10'000, ev::EventKind::kernel_begin, 0);
+      chunk.compute(at + span * 10'000 + 1000, ev::EventKind::kernel_end, 0);
+    }
+    chunk.host(at + 10 * kMilli, ev::EventKind::step_end, step);
+    RankState one{RankState::For::blocks};
+    one.expect(10 * kMilli);
+    one.add(chunk.chunk.events, 0, {}, nothing);
+    measured += own.take(one, source, false).size();
+  }
+  // The records of all steps come late.
+  ChunkBuilder late;
+  const std::int64_t end = kSteps * 10 * kMilli;
+  late.add(0, ev::EventKind::gpu_records_begin, ev::StreamId::gpu_records);
+  RankState one{RankState::For::blocks};
+  one.expect(end);
+  for (std::uint32_t step = 0; step < kSteps; ++step) {
+    late.add(step * 10 * kMilli, ev::EventKind::gpu_begin, ev::StreamId::gpu_compute);
+    late.add(step * 10 * kMilli + kMilli, ev::EventKind::gpu_end, ev::StreamId::gpu_compute);
+  }
+  late.add(end, ev::EventKind::gpu_records_end, ev::StreamId::gpu_records);
+  one.add(late.chunk.events, 0, {}, nothing);
+  std::vector<OwnTime> known = own.take(one, source, false);
+  EXPECT_EQ(measured, 0U);
+  EXPECT_LT(known.size(), 28U);
+  EXPECT_GE(known.size(), 20U) << "the newest that fit into 16,384 intervals";
+  if (!known.empty()) {
+    EXPECT_EQ(known.back().step, kSteps - 1);
+  }
+}
+
 TEST(OwnTimes, WithoutModulesNothingIsKnown) {
   ChunkBuilder chunk;
   for (std::uint32_t step = 0; step < 3; ++step) {
@@ -166,10 +281,18 @@ TEST_F(PartOfARun, OwnTimesAreOfTheWholeRunAndChecked) {
 
 TEST_F(PartOfARun, ARecordingOfBeforeTheyWereMeasuredIsRead) {
   record_with({.max_bytes = 1'000'000});
-  change(file("part.zscope"), "DELETE FROM own_times");
+  std::uint64_t events = 0;
+  {
+    const Store part = open("part.zscope");
+    events = part.event_count();
+    ASSERT_FALSE(part.own_times().empty());
+  }
   change(file("part.zscope"), "UPDATE meta SET value = value; DROP TABLE own_times");
   RecordingInfo info;
-  EXPECT_TRUE(open("part.zscope", &info).own_times().empty());
+  const Store before = open("part.zscope", &info);
+  EXPECT_TRUE(before.own_times().empty());
+  EXPECT_EQ(before.event_count(), events);
+  EXPECT_FALSE(mentions(info, "damaged")) << "a table that is not there is no damage";
   for (const std::string& problem : info.problems)
     EXPECT_EQ(problem.find("own_times: "), std::string::npos) << problem;
 }
