@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "app/analysis/intervals.h"
 #include "app/analysis/quantity_text.h"
@@ -13,14 +14,31 @@ namespace {
 
 using nlohmann::json;
 
-/// Of any rank.
-IntervalSet not_kept(const store::Store& store) {
+std::string range_text(const StepRange& range) {
+  return range.first == range.last ? fmt::format("step {}", range.first)
+                                   : fmt::format("steps {} to {}", range.first, range.last);
+}
+
+json id(std::uint32_t number) { return number == store::ev::kNoId ? json(nullptr) : json(number); }
+
+template <typename Which>
+IntervalSet times_of_gaps(const store::Store& store, Which which) {
   std::vector<Interval> out;
-  if (store.not_kept().events == 0) return IntervalSet(std::move(out));
   for (const store::Gap& gap : store.gaps()) {
-    if (gap.not_kept) out.push_back({gap.begin_ns, gap.end_ns + 1});
+    if (which(gap)) out.push_back({gap.begin_ns, gap.end_ns + 1});
   }
   return IntervalSet(std::move(out));
+}
+
+}  // namespace
+
+IntervalSet not_kept(const store::Store& store) {
+  if (store.not_kept().events == 0) return {};
+  return times_of_gaps(store, [](const store::Gap& gap) { return gap.not_kept; });
+}
+
+IntervalSet not_here(const store::Store& store) {
+  return times_of_gaps(store, [](const store::Gap& gap) { return gap.not_kept || gap.evicted; });
 }
 
 bool meets(const IntervalSet& set, std::int64_t begin_ns, std::int64_t end_ns) {
@@ -29,15 +47,6 @@ bool meets(const IntervalSet& set, std::int64_t begin_ns, std::int64_t end_ns) {
       std::ranges::partition_point(all, [begin_ns](const Interval& one) { return one.end <= begin_ns; });
   return first != all.end() && first->begin <= end_ns;
 }
-
-std::string range_text(const StepRange& range) {
-  return range.first == range.last ? fmt::format("step {}", range.first)
-                                   : fmt::format("steps {} to {}", range.first, range.last);
-}
-
-json id(std::uint32_t number) { return number == store::ev::kNoId ? json(nullptr) : json(number); }
-
-}  // namespace
 
 bool is_kept(const store::Store& store, std::int64_t begin_ns, std::int64_t end_ns) {
   if (store.not_kept().events == 0) return true;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/intervals.h"
 #include "app/store/store.h"
 
 namespace shardscope::analysis {
@@ -29,6 +30,13 @@ struct Kept {
 [[nodiscard]] std::optional<Kept> kept_of(const store::Store& store);
 /// Whether no event of any rank in [begin, end] was deleted by the limits of the recording.
 [[nodiscard]] bool is_kept(const store::Store& store, std::int64_t begin_ns, std::int64_t end_ns);
+
+/// Times of which events of any rank were deleted by these limits: joined, for looking up many.
+[[nodiscard]] IntervalSet not_kept(const store::Store& store);
+/// The same, and those that Store::bound() has evicted.
+[[nodiscard]] IntervalSet not_here(const store::Store& store);
+/// Whether anything of [begin, end] is in it.
+[[nodiscard]] bool meets(const IntervalSet& set, std::int64_t begin_ns, std::int64_t end_ns);
 
 /// "full detail of steps 912 to 1010 (99 of 1010 steps), of everything from 61.0 s on; of the others ...".
 [[nodiscard]] std::string text_of(const Kept& kept);

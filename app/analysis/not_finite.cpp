@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "app/analysis/intervals.h"
 #include "app/analysis/kept.h"
 #include "app/analysis/unrecorded.h"
 #include "app/store/module_name.h"
@@ -76,11 +77,12 @@ std::vector<FirstNotFinite> first_not_finite(const store::Store& store) {
     if (of.other_params == 0 && !counted) of.other_params = -1;
     out.push_back(of);
   }
-  if (store.not_kept().events == 0 || out.empty()) return out;
+  if (out.empty() || (store.not_kept().events == 0 && store.evicted().events == 0)) return out;
+  const IntervalSet gone = not_here(store);
   const auto deleted = [&](const FirstNotFinite& one) {
     const auto row = std::ranges::lower_bound(store.steps(), one.fields.step, {}, &store::StepRow::step);
-    return row != store.steps().end() && row->step == one.fields.step &&
-           !is_kept(store, row->begin_ns, row->end_ns);
+    if (row == store.steps().end() || row->step != one.fields.step) return meets(gone, one.at_ns, one.at_ns);
+    return meets(gone, row->begin_ns, row->end_ns);
   };
   out.erase(std::remove_if(out.begin() + 1, out.end(), deleted), out.end());
   return out;

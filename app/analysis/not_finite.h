@@ -28,10 +28,10 @@ struct FirstNotFinite {
   [[nodiscard]] bool ordered() const noexcept { return fields.position != ev::kNoId; }
 };
 
-/// By step, of those whose events are there: steps that the recording's limits left nothing of but a rank's
-/// first event of a stretch say nothing of the other ranks, and are left out but for the first of all, which
-/// every rank that had one has as its first. Where a rank does not know the order of backward, the last
-/// parameter in the order of ids is taken for the first in backward.
+/// By step, of those whose events are there: steps that the recording's limits, or a live window's bounds,
+/// left nothing of but a rank's first event of a stretch say nothing of the other ranks, and are left out but
+/// for the first of all, which every rank that had one has as its first. Where a rank does not know the order
+/// of backward, the last parameter in the order of ids is taken for the first in backward.
 [[nodiscard]] std::vector<FirstNotFinite> first_not_finite(const store::Store& store);
 
 /// Over the whole run, also where a recording's limits deleted the events.

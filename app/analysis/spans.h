@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "app/store/checkpoint_span.h"
 #include "app/store/store.h"
 
 namespace shardscope::analysis {
@@ -19,11 +20,7 @@ void for_each_span(const store::Store& store, store::LaneId lane, std::int64_t b
   }
 }
 
-[[nodiscard]] inline bool is_checkpoint(const store::Span& span) noexcept {
-  if (span.kind != ev::EventKind::phase_begin) return false;
-  const ev::Phase phase = ev::as<ev::EventKind::phase_begin>(span).phase;
-  return phase == ev::Phase::checkpoint_save || phase == ev::Phase::checkpoint_load;
-}
+using store::is_checkpoint;
 
 /// A step as one rank saw it.
 struct StepWindow {

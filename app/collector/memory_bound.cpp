@@ -4,6 +4,9 @@
 #include "app/collector/rank_session.h"
 #include "app/collector/recorder.h"
 #include "app/collector/upstream.h"
+#include "app/store/interval_set.h"
+#include "app/store/own_time.h"
+#include "app/store/own_times.h"
 #include "app/store/rank_state.h"
 #include "instrumentation/rank_link.h"
 #include "instrumentation/sockets.h"
@@ -23,10 +26,13 @@ std::size_t memory_bound(const CollectorOptions& options, std::size_t ranks, std
   constexpr std::size_t kBatch = instrumentation::kBatchEvents * kEvent;
   constexpr std::size_t kRank = (instrumentation::kReceivedMessages + 2) * kBatch + 96 * 1024;
   const std::size_t status = 3 * sizeof(store::ParamState) * params;
+  // With limits: what waits to be measured of a rank, and its rows of the whole run (docs/recording.md).
+  constexpr std::size_t kOwnTimes =
+      store::OwnTimeOfRank::kMostPending * sizeof(store::Interval) + store::OwnTimes::kMost * 24;
   const std::size_t upstream =
       options.upstream.empty() ? 0 : std::max(options.intake_bytes, ranks * Upstream::kLeastQueue);
   return kProgram + kStorage + kRoom + options.view_log.memory_bytes + options.intake_bytes + upstream +
-         options.viewers.bytes + ranks * (kRank + status);
+         options.viewers.bytes + ranks * (kRank + kOwnTimes + status);
 }
 
 }  // namespace shardscope::collector

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "app/store/checkpoint_span.h"
 #include "app/store/framework.h"
 #include "app/store/lane.h"
 #include "instrumentation/capability.h"
@@ -14,12 +15,6 @@ namespace {
 
 using ev::EventKind;
 using ev::StreamId;
-
-bool is_checkpoint(const Span& span) {
-  if (span.kind != EventKind::phase_begin) return false;
-  const ev::Phase phase = ev::as<EventKind::phase_begin>(span).phase;
-  return phase == ev::Phase::checkpoint_save || phase == ev::Phase::checkpoint_load;
-}
 
 bool detail_changed(const RankState& state) {
   const std::vector<InstantCount> counts = state.instant_counts();
@@ -43,28 +38,40 @@ void for_each_ended(const RankState& state, Visitor visit) {
 }  // namespace
 
 OwnTimeSource OwnTimeSource::of(const ev::RunTables& tables) {
+  const Framework framework = framework_of(tables);
   return {.of_host = has_times_of_host(tables),
+          .of_gpu = tables.device.starts_with("cuda"),
+          .may_lack_modules = framework == Framework::ddp || framework == Framework::other ||
+                              (framework == Framework::deepspeed && tables.stage < 3),
           .collectives = !ev::why_not_recorded(tables, ev::Capability::collectives)};
 }
 
 void OwnTimeOfRank::take_span(StreamId stream, const Span& span) {
   const auto add = [&](Part part) { fresh_[part].push_back({span.begin_ns, span.end_ns}); };
+  const bool on_compute = stream == StreamId::compute;
   switch (span.kind) {
     case EventKind::step_begin:
       held_.push_back({ev::as<EventKind::step_begin>(span).step, {span.begin_ns, span.end_ns}});
       return;
     case EventKind::paused_begin:
-      return add(elsewhere);
+      if (stream == StreamId::host) add(elsewhere);
+      return;
     case EventKind::phase_begin:
-      if (is_checkpoint(span)) add(elsewhere);
+      if (on_compute && is_checkpoint(span)) add(elsewhere);
       return;
     case EventKind::collective_begin:
-      return add(comm);
+      if (on_compute || stream == StreamId::gather || stream == StreamId::reduce) add(comm);
+      return;
     case EventKind::kernel_begin:
-      return add(kernels);
+      if (on_compute) add(kernels);
+      return;
     case EventKind::module_begin:
+      if (on_compute) add(modules);
+      [[fallthrough]];
     case EventKind::optimizer_begin:
-      return add(stream == StreamId::worker ? worker : work);
+      if (on_compute) add(work);
+      if (stream == StreamId::worker) add(worker);
+      return;
     case EventKind::gpu_begin:
       if (stream == StreamId::gpu_compute) add(gpu_compute);
       if (stream == StreamId::gpu_gather || stream == StreamId::gpu_reduce) add(gpu_comm);
@@ -72,7 +79,7 @@ void OwnTimeOfRank::take_span(StreamId stream, const Span& span) {
     case EventKind::gpu_records_begin:
       return add(records);
     default:
-      if (stream == StreamId::compute && is_wait(span.kind)) add(waits);
+      if (on_compute && is_wait(span.kind)) add(waits);
   }
 }
 
@@ -89,17 +96,17 @@ std::size_t OwnTimeOfRank::pending() const {
 std::optional<OwnTime> OwnTimeOfRank::measure(const Held& held, const OwnTimeSource& source) const {
   if (held.at.begin < lacking_until_ns_ || !source.collectives) return std::nullopt;
   const auto in_step = [&](Part part) { return parts_[part].clip(held.at.begin, held.at.end); };
-  IntervalSet compute, communication;
-  if (source.of_host) {
-    if (in_step(records).length() != held.at.end - held.at.begin) return std::nullopt;
-    compute = in_step(gpu_compute);
-    communication = in_step(gpu_comm);
-  } else {
-    compute = in_step(kernels);
+  const bool by_gpu = in_step(records).length() == held.at.end - held.at.begin;
+  if (source.of_host && !by_gpu) return std::nullopt;
+  IntervalSet compute = by_gpu ? in_step(gpu_compute) : in_step(kernels);
+  if (!by_gpu) {
+    // Of forward and backward nothing is known: all but the optimizer would read as communication or idle.
+    if (source.may_lack_modules && compute.length() == 0 && in_step(modules).length() == 0)
+      return std::nullopt;
     if (compute.length() == 0) compute = in_step(work).subtract(in_step(waits));
-    compute = compute.unite(in_step(worker));
-    communication = in_step(comm);
   }
+  compute = compute.unite(in_step(worker));
+  const IntervalSet communication = in_step(source.of_host ? gpu_comm : comm);
   const IntervalSet apart = in_step(elsewhere);
   // At a detail without modules nothing is known of what the rank did.
   if (compute.subtract(apart).length() == 0) return std::nullopt;
@@ -131,7 +138,7 @@ std::vector<OwnTime> OwnTimeOfRank::take(const RankState& state, const OwnTimeSo
     fresh_[part].clear();
   }
   std::size_t ready = before;
-  if (source.of_host) {
+  if (source.of_gpu) {
     ready = held_.size() > kMostHeld ? held_.size() - kMostHeld : 0;
     while (ready < held_.size() && held_[ready].at.end <= lacking_until_ns_) ++ready;
     const std::vector<Interval>& known = parts_[records].intervals();
@@ -139,10 +146,10 @@ std::vector<OwnTime> OwnTimeOfRank::take(const RankState& state, const OwnTimeSo
       while (ready < held_.size() && held_[ready].at.end <= known.back().end) ++ready;
   }
   std::vector<OwnTime> out = measure_first(ready, source);
-  // Of the steps that wait for records of the GPU the oldest are given up first.
-  std::size_t given_up = 0;
-  while (given_up < held_.size() && pending() > kMostPending) forget_before(held_[given_up++].at.end);
-  held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(given_up));
+  // Of the steps that wait for records of the GPU the oldest do not any longer.
+  while (!held_.empty() && pending() > kMostPending) {
+    for (const OwnTime& time : measure_first(1, source)) out.push_back(time);
+  }
   if (pending() > kMostPending) {
     // A step without an end, or one of very many spans: it is not known, and not kept.
     forget_before(last_ns);

@@ -25,12 +25,16 @@ struct OwnTime {
 
 /// What of a run says how its spans are to be read.
 struct OwnTimeSource {
-  bool of_host = false;     ///< has_times_of_host(): only records of the GPU say what the device did
+  bool of_host = false;  ///< has_times_of_host(): only records of the GPU say what the device did
+  bool of_gpu = false;   ///< such records may come, later than the step
+  /// Of frameworks of which only the optimizer may be recorded: such a step is not known.
+  bool may_lack_modules = false;
   bool collectives = true;  ///< the program records them
   [[nodiscard]] static OwnTimeSource of(const ev::RunTables& tables);
 };
 
-/// Of one rank. Memory: the spans of steps that were not measured yet, joined; kMostPending intervals.
+/// Of one rank, by the rules of analysis::partition_time(), which needs the events of the step at once.
+/// Memory: the spans of steps that were not measured yet, joined; kMostPending intervals.
 class OwnTimeOfRank {
  public:
   static constexpr std::size_t kMostPending = std::size_t{1} << 14;
@@ -46,8 +50,19 @@ class OwnTimeOfRank {
 
  private:
   /// What spans say that they are.
-  enum Part : std::size_t { elsewhere, kernels, work, waits, worker, comm, gpu_compute, gpu_comm, records };
-  static constexpr std::size_t kParts = 9;
+  enum Part : std::size_t {
+    elsewhere,
+    kernels,
+    modules,
+    work,
+    waits,
+    worker,
+    comm,
+    gpu_compute,
+    gpu_comm,
+    records
+  };
+  static constexpr std::size_t kParts = 10;
   struct Held {
     std::uint32_t step = 0;
     Interval at;

@@ -206,7 +206,7 @@ TEST(OwnTimes, AChunkThatCannotBePlacedIsMissing) {
 
 /// Of a run whose host alone has times 64 steps wait for records of the GPU, with all that is in them.
 TEST(OwnTimes, WhereTooMuchWaitsTheOldestStepsAreGivenUp) {
-  const OwnTimeSource source{.of_host = true, .collectives = true};
+  const OwnTimeSource source{.of_host = true, .of_gpu = true};
   OwnTimeOfRank own;
   constexpr std::uint32_t kSteps = 40, kSpans = 600;  // 24,000 intervals
   std::optional<Missing> nothing;
