@@ -359,6 +359,14 @@ void WhatIfView::result(Context& ctx, Rect room) {
     if (text.empty() || room.h < 16) return;
     room.take_top(ctx.canvas.paragraph({room.x, room.y, room.w, room.h}, text, color, Font::small) + 6);
   };
+  const std::string& framework = ctx.app.store().tables().framework;
+  if (!shown_ && !framework.empty()) {
+    ctx.empty(room, "A run of " + framework + " cannot be played",
+              "Only runs of Shardscope's own runtime can: how another framework decides is not modelled. To "
+              "compare "
+              "two settings of yours: shardscope ab --command-a '...' --command-b '...' runs both in turns.");
+    return;
+  }
   if (!shown_) {
     ctx.empty(room, "Change a setting and play it",
               "The recorded run is played again on a virtual clock with what you change; step time, exposed "
