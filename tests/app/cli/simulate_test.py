@@ -160,7 +160,7 @@ class Simulate(CommandTest):
                         self.assertEqual(rank["time_steps"], 2 if "time" in known else 0)
                         self.assertEqual(rank["fetch_wait_ms"] is not None, "time" in known)
                         self.assertGreater(rank["time_ms"]["total"], 0)
-                    self.assertEqual(shardscope("report", recording, "-o", page).returncode, 0)
+                    self.assertEqual(shardscope("report", recording, "-o", page, "--overwrite").returncode, 0)
                     self.assertEqual("What was computed is not known" in page.read_text(), "time" not in known)
                     self.assertEqual("Prefetches: not known" in page.read_text(), "prefetch" not in known)
                     text = shardscope("summary", recording).stdout

@@ -101,7 +101,7 @@ class Training(unittest.TestCase):
                 both[compat] = scheduling
                 text = shardscope("summary", recording).stdout
                 self.assertIn(scheduling["text"], text)
-                page = pathlib.Path(folder) / "report.html"
+                page = pathlib.Path(folder) / f"{compat}.html"
                 self.assertEqual(shardscope("report", recording, "-o", page).returncode, 0)
                 self.assertIn(scheduling["differences"][0], page.read_text())
         self.assertEqual(both["shardscope"]["run_totals"], both["deepspeed"]["other_totals"])
