@@ -79,17 +79,20 @@ void say_end(const AttachOptions& options, const collector::Collector& collector
     closing = closing_text(store, status.events, options.collector.record_path);
   });
   if (ranks == 0) {
+    // `python3` starts /usr/bin/python3: /usr/bin/python3 -m pip install FOLDER, as far as it is known.
     const std::string python = python_of(options.command.front());
     // Of a wheel's programs the sources are elsewhere.
     const std::filesystem::path package = std::filesystem::path(data_root()) / "python";
+    std::string how = python.empty() ? "" : fmt::format("`{}` starts {}", options.command.front(), python);
+    if (std::filesystem::exists(package)) {
+      how += fmt::format("{}{} -m pip install {}", how.empty() ? "" : ": ",
+                         python.empty() ? "python" : python, package.string());
+    }
     say(stderr,
         "shardscope: nothing was recorded: no rank came. Is the package `shardscope` installed in the Python "
-        "that ran{}{}, and does it train with DeepSpeed, FSDP2, FSDP1, DDP, Megatron-Core or Colossal-AI? "
+        "that ran{}, and does it train with DeepSpeed, FSDP2, FSDP1, DDP, Megatron-Core or Colossal-AI? "
         "(docs/attach.md)\n",
-        python.empty() ? "" : fmt::format(" (`{}` starts {})", options.command.front(), python),
-        std::filesystem::exists(package)
-            ? fmt::format(": {} -m pip install {}", python.empty() ? "python" : python, package.string())
-            : "");
+        how.empty() ? "" : " (" + how + ")");
     return;
   }
   recording.a_rank_came();
