@@ -66,66 +66,42 @@ Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& 
   current->header.sequence = 0;
   current->source = from.incarnation;
   current->reported = from.sequence;
-  if (replaced_.size() > kMostReplaced) abandon_oldest();
+  if (replaced_.size() > kMostReplaced) discard_oldest();
   return *streams_[from.rank];
 }
 
 /// A rank that comes back again and again while the collector above takes nothing must not fill the memory.
-void Upstream::abandon_oldest() {
+void Upstream::discard_oldest() {
   const std::unique_ptr<Stream> oldest = std::move(replaced_.front());
   replaced_.pop_front();
   // What is under way may arrive as well; without a receipt that is not known, and it is sent no more.
   const std::uint64_t under_way = oldest->window.events();
   shed_before_ += oldest->queue.shed() + oldest->queue.events() + under_way;
   Stream& stream = *streams_[oldest->header.rank];
-  stream.abandoned_under_way += under_way + oldest->abandoned_under_way;
-  const auto count = [&](const wire::Body& body) {
-    const auto* batch = std::get_if<wire::Batch>(&body);
-    if (batch == nullptr) return;
-    stream.abandoned += batch->events.size() + batch->dropped_here;
-    stream.abandoned_begin_ns = std::min(stream.abandoned_begin_ns, batch->begin_ns);
-    stream.abandoned_end_ns = std::max(stream.abandoned_end_ns, batch->end_ns);
-    // In a batch that reports drops these are the times of the drops.
-    for (const instrumentation::Event& event : batch->events) {
-      const auto at_ns = static_cast<std::int64_t>(event.ticks);
-      stream.abandoned_begin_ns = std::min(stream.abandoned_begin_ns, at_ns);
-      stream.abandoned_end_ns = std::max(stream.abandoned_end_ns, at_ns + 1);
-    }
-  };
+  stream.discarded.add(oldest->discarded);
+  stream.discarded.add_under_way(under_way);
   oldest->window.rewind();
   for (auto frame = oldest->window.next(); frame; frame = oldest->window.next()) {
     const wire::Decoded decoded = wire::decode(frame->data(), frame->size(), wire::From::rank_publish);
-    if (decoded.message) count(decoded.message->body);
+    if (decoded.message) stream.discarded.add(decoded.message->body);
     oldest->window.sent();
   }
-  while (!oldest->queue.empty()) count(oldest->queue.pop());
+  while (!oldest->queue.empty()) stream.discarded.add(oldest->queue.pop());
   note_full(*oldest);
-  stream.abandoned += oldest->dropped_total - oldest->confirmed.dropped + oldest->abandoned;
+  stream.discarded.add(oldest->dropped_total - oldest->confirmed.dropped);
   stream.lost_total += oldest->lost_total - oldest->confirmed.lost;
-  if (stream.next != 0) send_abandoned(stream);  // else with its first message, which are its tables
+  if (stream.next != 0) report_discarded(stream);  // else with its first message, which are its tables
 }
 
-void Upstream::send_abandoned(Stream& s) {
-  if (s.abandoned == 0) return;
-  const std::uint64_t events = std::exchange(s.abandoned, 0);
-  const std::uint64_t under_way = std::exchange(s.abandoned_under_way, 0);
-  wire::Batch batch;
-  batch.dropped_here = events;
-  batch.begin_ns = std::exchange(s.abandoned_begin_ns, INT64_MAX);
-  batch.end_ns = std::exchange(s.abandoned_end_ns, INT64_MIN);
-  if (batch.begin_ns > batch.end_ns) batch.begin_ns = batch.end_ns = 0;  // only what it had dropped itself
+void Upstream::report_discarded(Stream& s) {
+  if (s.discarded.empty()) return;
+  const DiscardedEvents discarded = std::exchange(s.discarded, {});
+  wire::Batch batch = discarded.as_drops();
   batch.clock_error_ns = s.clock_error_ns;
   batch.relay = {s.source, s.reported, std::max(s.reported, s.next - 1), s.dropped_total, s.lost_total, 0, 0};
   s.queue.push(std::move(batch));
-  s.queue.push(wire::Body(
-      wire::Text{options_.clock.at(monotonic_now_ns()), instrumentation::Severity::warning,
-                 "rank " + std::to_string(s.header.rank) + ": " + std::to_string(events) +
-                     " events of an earlier process of it were discarded by its node's collector" +
-                     (under_way == 0 ? ""
-                                     : ", " + std::to_string(under_way) +
-                                           " of them sent without a receipt: these may have arrived") +
-                     "; the rank was restarted "
-                     "more often than the collector above received anything"}));
+  s.queue.push(wire::Body(wire::Text{options_.clock.at(monotonic_now_ns()),
+                                     instrumentation::Severity::warning, discarded.text(s.header.rank)}));
   note_full(s);
 }
 
@@ -184,7 +160,7 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     // A window that is half used up would stand still until the next pack has been confirmed.
     hurry_ |= waiting_bytes_ >= FramePack::kBytes ||
               2 * s.queue.bytes() >= instrumentation::SentWindow::part_of(bytes_of_each());
-    send_abandoned(s);
+    report_discarded(s);
     note_full(s);
     return;
   }
@@ -203,7 +179,7 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     s.acknowledged = false;
   }
   s.queue.push(std::move(body));
-  send_abandoned(s);
+  report_discarded(s);
   note_full(s);
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "app/collector/discarded_events.h"
 #include "app/collector/frame_pack.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/relay_greetings.h"
@@ -121,16 +122,14 @@ class Upstream {
     std::int64_t clock_error_ns = 0;  ///< of the last batch
     /// Everything before message `next_message` has been received above.
     void confirm(std::uint64_t next_message);
-    /// Events of earlier processes that were discarded and are not yet reported upstream; their time range.
-    std::uint64_t abandoned = 0, abandoned_under_way = 0;  ///< the latter: part of it, sent without a receipt
-    std::int64_t abandoned_begin_ns = INT64_MAX, abandoned_end_ns = INT64_MIN;
+    DiscardedEvents discarded;  ///< of earlier processes of the rank
     /// What it publishes later has come to no other collector. On this node's clock.
     std::int64_t began_ns = 0;
     double first_message_s;  ///< first; its wait for a clock begins there, whatever waits before it
   };
   Stream& stream(const RankSession& rank, const wire::Header& from);
-  void abandon_oldest();
-  void send_abandoned(Stream& stream);
+  void discard_oldest();
+  void report_discarded(Stream& stream);
   void share_bytes();  ///< each queue gets its part of the bound
   void note_full(Stream& stream) noexcept;
   [[nodiscard]] std::size_t bytes_of_each() const noexcept;  ///< its part
