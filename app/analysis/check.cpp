@@ -27,7 +27,7 @@ std::string metric_names() {
 
 double middle_of(const std::vector<double>& values) { return quantile(values, 0.5); }
 
-/// By how much it is worse: at the end of the interval that is kindest to the run, and at the other one.
+/// Within the limit, beyond it, or undecided where the limit lies inside the interval.
 Checked::Outcome outcome_of(const Checked& one, bool lower_is_better) {
   const double low = one.interval ? one.interval->low : *one.change_pct;
   const double high = one.interval ? one.interval->high : *one.change_pct;

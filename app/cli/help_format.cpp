@@ -49,7 +49,7 @@ std::string HelpFormat::make_option_name(const CLI::Option* option, bool is_posi
 std::string HelpFormat::make_option_opts(const CLI::Option* option) const {
   std::string out;
   if (option->get_type_size() != 0) {
-    out += " " + value_words(option->get_type_name());
+    if (const std::string value = value_words(option->get_type_name()); !value.empty()) out += " " + value;
     if (option->get_expected_max() > 1) out += " ...";
     if (!option->get_default_str().empty()) out += " (default " + option->get_default_str() + ")";
     if (option->get_required()) out += " (required)";

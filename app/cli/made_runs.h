@@ -17,8 +17,7 @@ void keep_existing(const std::string& option, const std::string& path);
 enum class Written : std::uint8_t { file, folder };
 /// For what can be made again, but perhaps took its place by mistake: throws UserError where `path` is a
 /// file, or the folder that is to be written has anything in it. Of a recording the writer says what it is,
-/// with
-/// --overwrite too. Not called with --overwrite.
+/// with --overwrite too. Not called with --overwrite.
 void keep_written(const std::string& option, const std::string& path, Written written);
 
 /// The recording that a run is to be in. Where no rank came it is removed again, so that the same command can

@@ -52,7 +52,7 @@ std::set<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
-/// Of words that nothing takes. CLI11 lists them from the last to the first.
+/// Of words that nothing takes.
 std::string extras_text(const CLI::App& app, const CLI::App& verb) {
   const std::vector<std::string> extra = app.remaining(true);
   const auto option =

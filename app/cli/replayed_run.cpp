@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "app/analysis/foreign_json.h"
-#include "app/analysis/framework.h"
 #include "app/analysis/micro_batches.h"
 #include "app/analysis/summary.h"
 #include "app/cli/data_type_trial.h"
@@ -140,9 +139,9 @@ void check_link(const char* what, const char* option, const std::string& given,
 std::string why_not_played(const store::Store& store) {
   if (!store.has_tables()) return "the recording does not describe the run";
   const ev::RunTables& tables = store.tables();
-  if (analysis::framework_of(tables) == analysis::Framework::zero && tables.framework.empty()) return {};
+  if (tables.framework.empty()) return {};
   return fmt::format("what-if plays runs of Shardscope's own runtime, and this one was trained by {}",
-                     tables.framework.empty() ? "another framework" : tables.framework);
+                     tables.framework);
 }
 
 std::string model_error_text(double error_pct) {

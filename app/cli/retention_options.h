@@ -29,7 +29,7 @@ void check(const RetentionOptions& options);
 /// Nanoseconds of "90", "90s", "10m", "2h", "7d". Throws CLI::ValidationError, which names what can be read.
 [[nodiscard]] std::int64_t duration_of(const std::string& text);
 /// Bytes of "500MB", "2GB" (powers of 1000), "1GiB" (of 1024), "1000000B". Throws the same, also for a number
-/// without a unit: 24 of what?
+/// without a unit.
 [[nodiscard]] std::uint64_t size_of(const std::string& text);
 /// An option that takes what size_of() does. `bytes` outlives `verb`.
 CLI::Option* add_size(CLI::App& verb, const char* name, std::int64_t& bytes, const std::string& help);

@@ -14,7 +14,8 @@ namespace shardscope::cli {
 /// "4.6491 -> 4.5018": of the first step and of the last that has a loss; a dash where none has.
 [[nodiscard]] std::string loss_text(const std::vector<double>& values);
 /// What a program that took in a run says at its end: "1234 events of 4 ranks, 0 dropped, loss 4.6491
-/// -> 4.5018; recorded to run.zscope". `record`: empty where it was not recorded.
+/// -> 4.5018; recorded to run.zscope; next: shardscope summary run.zscope". `record`: empty where it was not
+/// recorded.
 [[nodiscard]] std::string closing_text(const store::Store& store, std::uint64_t events,
                                        const std::string& record);
 [[nodiscard]] std::string findings_text(const std::vector<analysis::Finding>& findings, bool simulated);

@@ -1,6 +1,6 @@
 // `check`: a run against a baseline, for CI: exit code 0 within its limits, 1 beyond one, 2 where nothing was
-// checked (a file that cannot be read, a wrong option), 3 where the steps are
-// too few, or scatter too much, to tell.
+// checked (a file that cannot be read, a wrong option), 3 where the steps are too few, or scatter too much,
+// to tell.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -86,7 +86,7 @@ void add_check(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand(
       "check",
       "A run against a baseline, for CI: exit code 0 within the limits, 1 beyond one, 2 nothing checked (a "
-      "file that cannot be read, a wrong option), 3 too little to tell");
+      "file that cannot be read, a wrong option), 3 the steps are too few, or scatter too much, to tell");
   verb->add_option("recording", options->recording, "Recording (*.zscope)")->required();
   verb->add_option("--baseline", options->baseline, "The recording to compare with")->required();
   verb->add_option("--fail-over", options->limits,

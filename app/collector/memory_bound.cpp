@@ -28,7 +28,7 @@ std::size_t memory_bound(const CollectorOptions& options, std::size_t ranks, std
   const std::size_t status = 3 * sizeof(store::ParamState) * params;
   // With limits: what waits to be measured of a rank, and its rows of the whole run (docs/recording.md).
   constexpr std::size_t kOwnTimes =
-      store::OwnTimeOfRank::kMostPending * sizeof(store::Interval) + store::OwnTimes::kMost * 24;
+      store::OwnTimeOfRank::kMostPending * sizeof(store::Interval) + store::OwnTimes::kBytesOfRank;
   const std::size_t own_times = options.retention.limited() ? kOwnTimes : 0;
   const std::size_t upstream =
       options.upstream.empty() ? 0 : std::max(options.intake_bytes, ranks * Upstream::kLeastQueue);

@@ -40,7 +40,8 @@ void Collector::State::receive_published() {
     for (auto frame = frames.next(); !frame.empty(); frame = frames.next(), ++i) on_frame(frame);
     if (frames.damaged())
       problems.reject(wire::name_of(wire::Reject::garbage), "a node",
-                      "a pack of messages is damaged, or longer than 128 KiB");
+                      "a pack of messages is damaged, or longer than " +
+                          std::to_string(FramePack::kBytes >> 10U) + " KiB");
   }
 }
 
@@ -92,8 +93,8 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
                           std::holds_alternative<wire::Batch>(message.body) || identity.known();
   if (!is_of_run(message.header, identifies ? RunIdentity::Proof::published : RunIdentity::Proof::greeting))
     return;
-  // So the run is only supposed, and gives way to another that publishes: of its ranks nothing may be kept
-  // then. If it is the run after all, what came too early counts as not arrived.
+  // A text or a name does not prove the run: another one that publishes may still take its place. So nothing
+  // is kept of its ranks before tables or a batch arrive; what came earlier counts as lost.
   if (!identifies) return;
   if ((identity.world_known() && message.header.rank >= identity.world()) ||
       ranks.size() > kMaxRanksWithoutTables) {

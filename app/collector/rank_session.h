@@ -162,6 +162,7 @@ class RankSession {
     former_ = {control_incarnation, std::exchange(clock, {})};
     control_incarnation = incarnation;
     pings = 0;
+    end_owed = false;
   }
   [[nodiscard]] const ClockEstimator& clock_of(std::uint64_t incarnation) const;
   /// Whether what was accepted last is of the process that refinable_clock() is of.

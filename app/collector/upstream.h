@@ -117,8 +117,8 @@ class Upstream {
     struct Totals {
       std::uint64_t sequence = 0, dropped = 0, lost = 0;
     };
-    Totals confirmed;                 ///< the last that has been
-    std::deque<Totals> totals_sent;   ///< where they changed, in messages that have not been
+    Totals confirmed;                 ///< as of the last message that has a receipt
+    std::deque<Totals> totals_sent;   ///< where they changed, in messages without one
     std::int64_t clock_error_ns = 0;  ///< of the last batch
     /// Everything before message `next_message` has been received above.
     void confirm(std::uint64_t next_message);

@@ -31,4 +31,12 @@ enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp, other };
   return has_times_of_host(framework_of(tables), tables.device);
 }
 
+/// Whether its compute stream may have nothing but phases and the optimizer: then what was computed in a step
+/// without a module is not known.
+[[nodiscard]] inline bool may_lack_modules(const instrumentation::RunTables& tables) {
+  const Framework framework = framework_of(tables);
+  return framework == Framework::ddp || framework == Framework::other ||
+         (framework == Framework::deepspeed && tables.stage < 3);
+}
+
 }  // namespace shardscope::store

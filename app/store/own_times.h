@@ -22,8 +22,15 @@ namespace shardscope::store {
 /// which are then of both times. Where it goes back to before the first stretch others are put before it; by
 /// more than 2^20 steps the table begins anew.
 class OwnTimes {
+  struct Sum {
+    std::uint32_t steps = 0;
+    bool changed = false;
+    std::int64_t own_ns = 0, waited_ns = 0;
+  };
+
  public:
   static constexpr std::size_t kMost = 512;
+  static constexpr std::size_t kBytesOfRank = kMost * sizeof(Sum);  ///< of a rank at most
 
   void add(std::uint32_t rank, const OwnTime& time);
   struct Changes {
@@ -34,11 +41,6 @@ class OwnTimes {
   [[nodiscard]] Changes changes();
 
  private:
-  struct Sum {
-    std::uint32_t steps = 0;
-    bool changed = false;
-    std::int64_t own_ns = 0, waited_ns = 0;
-  };
   void fold();
   /// The first stretch shall hold `step`, which lies before it.
   void begin_at(std::int64_t step);

@@ -16,7 +16,7 @@ namespace shardscope::store {
 namespace {
 
 /// Distributions and own times: a recorder that is killed loses what came since.
-constexpr std::chrono::seconds kSketchesEvery{60};
+constexpr std::chrono::seconds kTotalsEvery{60};
 /// A user changes the detail by hand: more changes than this are not kept.
 constexpr std::size_t kMostRare = 1024;
 /// Rows of steps before the last one that are written again: a rank's values may come late.
@@ -96,8 +96,8 @@ void SumsWriter::retain(Database& database, const Store& store, std::int64_t now
   write_steps(database, store, false);
   write_moments(database);
   const auto now = std::chrono::steady_clock::now();
-  if (now - sketches_written_ >= kSketchesEvery) {
-    sketches_written_ = now;
+  if (now - totals_written_ >= kTotalsEvery) {
+    totals_written_ = now;
     write_sketches(database);
     write_own_times(database);
   }

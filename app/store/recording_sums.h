@@ -81,7 +81,7 @@ class SumsWriter {
   std::uint64_t moments_written_ = 0;
   SpanSketches sketches_;
   OwnTimes own_times_;
-  std::chrono::steady_clock::time_point sketches_written_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point totals_written_ = std::chrono::steady_clock::now();
 };
 
 /// What a reader finds in these tables, in order of id: the sum of a stretch has the id of its last chunk.

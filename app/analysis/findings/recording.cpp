@@ -94,7 +94,7 @@ void damage(const Facts& facts, Found& found) {
   }
   if (summary.problems.size() > kShown)
     evidence += fmt::format("{} more: see `shardscope info`. ", summary.problems.size() - kShown);
-  const bool empty = !facts.store.has_tables();
+  const bool empty = !facts.store.has_tables() && facts.store.event_count() == 0;
   Finding finding{
       Severity::warning,
       empty ? "Nothing is recorded" : "The recording is not whole",

@@ -81,9 +81,10 @@ std::optional<Diverged> diverged_loss(const Facts& facts) {
 
 /// Of the first step whose gradients were not finite and that was not skipped: every later one follows from
 /// it. Of a step that has not ended it is not known whether it is skipped.
-std::optional<FirstNotFinite> first_applied(const store::Store& store) {
-  const auto steps = store.steps();
-  for (const FirstNotFinite& first : first_not_finite(store)) {
+std::optional<FirstNotFinite> first_applied(const Facts& facts) {
+  if (!facts.summary.not_finite || facts.summary.not_finite->events == 0) return std::nullopt;
+  const auto steps = facts.store.steps();
+  for (const FirstNotFinite& first : first_not_finite(facts.store)) {
     const auto row = std::ranges::find(steps, first.fields.step, &store::StepRow::step);
     if (row != steps.end() && row->end_ns != store::kOpen && !row->skipped) return first;
   }
@@ -94,7 +95,7 @@ std::optional<FirstNotFinite> first_applied(const store::Store& store) {
 
 void divergence(const Facts& facts, Found& found) {
   std::optional<Diverged> diverged = diverged_loss(facts);
-  const std::optional<FirstNotFinite> applied = first_applied(facts.store);
+  const std::optional<FirstNotFinite> applied = first_applied(facts);
   if (!diverged && !applied) return;
   if (!diverged) {
     diverged = Diverged{fmt::format("The gradients of step {} were not finite, and it was not skipped.",

@@ -1,7 +1,6 @@
 #include "app/gui/model/own_order.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>

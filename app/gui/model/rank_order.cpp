@@ -95,6 +95,11 @@ std::string grouping_of(const TimelineOptions& options) {
   return options.order == RankOrder::own && options.own_ungrouped ? "" : options.grouping;
 }
 
+void order_ranks(AppState& app, RankOrder order) {
+  app.timeline.order = order;
+  app.timeline_scroll = 0;
+}
+
 void group_ranks(AppState& app, const std::string& grouping) {
   app.timeline.grouping = grouping;
   if (app.timeline.order == RankOrder::own)

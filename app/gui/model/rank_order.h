@@ -28,6 +28,8 @@ struct FilterLine {
 /// The RankGrouping of the order that is shown, by its name; empty: none. A filter by groups is of these also
 /// while the ranks are sorted by a figure.
 [[nodiscard]] std::string grouping_of(const TimelineOptions& options);
+/// From its first rank on.
+void order_ranks(AppState& app, RankOrder order);
 /// Shows them in these groups; in the user's own order they keep it.
 void group_ranks(AppState& app, const std::string& grouping);
 /// Groups the ranks another way: the next one that there is, then not at all.

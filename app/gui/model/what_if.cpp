@@ -171,7 +171,7 @@ std::string text_of(const WhatIfSetting& setting, const std::string& value) {
   if (error != std::errc{} || end != value.data() + value.size()) return value;
   std::string unit = setting.unit;
   if (number == 1 && unit.ends_with('s')) unit.pop_back();
-  return grouped(number) + " " + unit;
+  return unit.empty() ? grouped(number) : grouped(number) + " " + unit;
 }
 
 std::string as_format(std::string_view text) {

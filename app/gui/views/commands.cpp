@@ -134,9 +134,8 @@ void next_hit_of(C& ctx) {
     ctx.ui.say(toward == Toward::later ? "No hit after this one" : "No hit before this one");
 }
 template <RankOrder order>
-void order_ranks(C& ctx) {
-  ctx.app.timeline.order = order;
-  ctx.app.timeline_scroll = 0;
+void sort_ranks(C& ctx) {
+  order_ranks(ctx.app, order);
 }
 template <int places>
 void shift_selected_rank(C& ctx) {
@@ -219,13 +218,13 @@ const Command kCommands[] = {
      [](C& ctx) { ctx.app.theme = with_other_colours(ctx.app.theme); }, nullptr,
      [](const C& ctx) { return is_for_colour_blind(ctx.app.theme); }},
     {Menu::view, "Options", "", 0, kNone, [](C& ctx) { ctx.ui.show_panel = "options"; }},
-    {Menu::view, "Ranks by number", "", 0, kNone, order_ranks<RankOrder::number>, nullptr,
+    {Menu::view, "Ranks by number", "", 0, kNone, sort_ranks<RankOrder::number>, nullptr,
      [](const C& ctx) { return ctx.app.timeline.order == RankOrder::number; }, true},
-    {Menu::view, "Ranks by computation", "", 0, kNone, order_ranks<RankOrder::computation>, nullptr,
+    {Menu::view, "Ranks by computation", "", 0, kNone, sort_ranks<RankOrder::computation>, nullptr,
      [](const C& ctx) { return ctx.app.timeline.order == RankOrder::computation; }},
-    {Menu::view, "Ranks by exposed communication", "", 0, kNone, order_ranks<RankOrder::exposed>, nullptr,
+    {Menu::view, "Ranks by exposed communication", "", 0, kNone, sort_ranks<RankOrder::exposed>, nullptr,
      [](const C& ctx) { return ctx.app.timeline.order == RankOrder::exposed; }},
-    {Menu::view, "Ranks in your own order", "", 0, kNone, order_ranks<RankOrder::own>, has_own_order,
+    {Menu::view, "Ranks in your own order", "", 0, kNone, sort_ranks<RankOrder::own>, has_own_order,
      [](const C& ctx) { return ctx.app.timeline.order == RankOrder::own; }},
     {Menu::view, "Move the selected rank up", "Alt+Up", key::kUp, kAlt, shift_selected_rank<-1>,
      can_shift_rank},

@@ -10,6 +10,7 @@
 #include "app/gui/model/find_spans.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/own_order.h"
+#include "app/gui/model/rank_order.h"
 #include "app/store/span_time.h"
 #include "instrumentation/event_fields.h"
 
@@ -118,8 +119,8 @@ void open_rank_menu(Context& ctx, std::uint32_t rank) {
   };
   items.push_back({"Move up", "Alt+Up", several, false, [move] { move(-1); }, true});
   items.push_back({"Move down", "Alt+Down", several, false, [move] { move(1); }});
-  items.push_back({"All by number again", "", app.timeline.order != RankOrder::number, false,
-                   [&app] { app.timeline.order = RankOrder::number; }});
+  items.push_back({"Ranks by number", "", app.timeline.order != RankOrder::number, false,
+                   [&app] { order_ranks(app, RankOrder::number); }});
   items.push_back({"Its memory", "", true, false,
                    [&app, &ui, rank] {
                      app.memory_rank = rank;

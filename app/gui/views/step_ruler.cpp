@@ -33,11 +33,11 @@ void Workspace::ruler_label(Context& ctx, const Rect& label) {
   const std::int64_t target = app.timeline.view.step_target_ns;
   std::string text = app.run->partial(true);
   Rgb color = text.empty() ? c.muted : c.of(Meaning::reduce);
-  if (text.empty()) text = "Steps";
-  if (target > 0) {
+  if (text.empty() && target > 0) {
     text = grouped(static_cast<std::int64_t>(step_bars_.beyond())) + " beyond " + duration(target).text();
     color = step_bars_.beyond() > 0 ? c.of(Meaning::trouble) : c.muted;
   }
+  if (text.empty()) text = "Steps";
   ctx.canvas.text_in({label.x, label.y, label.w - 4, 20}, text, color, Font::small);
   ctx.canvas.text_in({label.x, label.y + 20, label.w, 16},
                      std::to_string(steps.front().step) + " to " + std::to_string(steps.back().step), c.text,

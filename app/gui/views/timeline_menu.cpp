@@ -40,10 +40,7 @@ void order_menu(Context& ctx, const Rect& anchor) {
        {RankOrder::number, RankOrder::computation, RankOrder::exposed, RankOrder::own})
     items.push_back({word(order), order == RankOrder::own ? "drag a rank" : "",
                      order != RankOrder::own || !app.timeline.own_order.empty(), order == app.timeline.order,
-                     [&app, order] {
-                       app.timeline.order = order;
-                       app.timeline_scroll = 0;
-                     }});
+                     [&app, order] { order_ranks(app, order); }});
   const auto group = [&](const std::string& name, const std::string& label, std::size_t groups, bool line) {
     // By a figure they stand in no groups: to choose some orders them by number.
     const RankOrder order = app.timeline.order;

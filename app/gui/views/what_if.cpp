@@ -97,7 +97,7 @@ void WhatIfView::setting(std::size_t which, std::int32_t stage) {
     if (!ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) return;
     ImGui::SetTooltip("%s\n%s%s\nrecorded: %s", setting.key, setting.tip,
                       used ? "" : "\nwithout effect at this stage",
-                      recorded_.values[which].empty() ? "default" : recorded_.values[which].c_str());
+                      text_of(setting, recorded_.values[which]).c_str());
   };
   explain();
   ImGui::TableNextColumn();
