@@ -42,6 +42,7 @@
 #include "runtime/execution/events.h"
 #include "runtime/optim/gradient_norm.h"
 #include "runtime/optim/optimizer_state.h"
+#include "runtime/plan/gradient_buckets.h"
 #include "runtime/plan/loss_scale.h"
 
 namespace shardscope::engine {
@@ -64,11 +65,6 @@ model::GradOrder linear_grads(const plan::ZeroConfig& zero) {
                                                          : model::GradOrder::bias_first;
 }
 
-/// Whether gradients are apart, each from its backward to its reduction; else they are one flat buffer.
-bool apart(const plan::ZeroConfig& zero) {
-  return zero.stage >= 2 || (plan::holds_gradient_buffers(zero) && !plan::uses_legacy_layout(zero));
-}
-
 }  // namespace
 
 class Engine::Impl {
@@ -80,8 +76,9 @@ class Engine::Impl {
         events_(context.device),
         parameters_(ownership_.stage() == 3 ? make_partitioned_parameters(context_, events_, ownership_)
                                             : make_flat_parameters(context_, events_, ownership_)),
-        gradients_(apart(context.config.zero) ? make_sharded_gradients(context_, events_, ownership_)
-                                              : make_resident_gradients(context_, events_, ownership_)),
+        gradients_(plan::gradients_are_apart(context.config.zero)
+                       ? make_sharded_gradients(context_, events_, ownership_)
+                       : make_resident_gradients(context_, events_, ownership_)),
         optimizer_(make_optimizer(context_, *parameters_, *gradients_, ownership_)),
         states_(context_, ownership_, *optimizer_, *parameters_),
         gathered_(context_, ownership_, states_),

@@ -53,19 +53,9 @@ Gradients::Gradients(const Context& context, EventPool& events, const plan::Owne
       by_group_(plan::trained_by_group(context.model)),
       ready_(context.model.params.size(), false),
       seen_in_window_(context.model.params.size(), false),
-      in_flight_(most_before()) {}
+      in_flight_(plan::outstanding_reductions(context.config.zero)) {}
 
-// The constructor asks this for in_flight_: only members that stand before it may be read here.
-std::optional<std::size_t> Gradients::most_before() const noexcept {
-  // Before a bucket is issued the one before must be done: its buffer, or the only one, is filled next.
-  if (buffered()) return 0;
-  return plan::max_ongoing(holds_host() ? context_.config.zero.compat.max_param_reduce_events : kMostBefore);
-}
-
-bool Gradients::buffered() const noexcept {
-  const plan::ZeroConfig& zero = context_.config.zero;
-  return plan::holds_gradient_buffers(zero) && zero.contiguous_gradients && !plan::uses_legacy_layout(zero);
-}
+bool Gradients::buffered() const noexcept { return plan::buckets_are_buffers(context_.config.zero); }
 
 // Stage 1 reduces sums over the window; stages 2 and 3 reduce what one backward wrote.
 kernels::DType Gradients::buffer_type() const noexcept {
@@ -78,8 +68,7 @@ void Gradients::prepare_reductions() {
   prepare_owned();
   if (!buffered()) return;
   const plan::ZeroConfig& zero = context_.config.zero;
-  // DeepSpeed's stage 3 has one buffer, whatever overlap_comm says.
-  const std::uint32_t buffers = ownership_.stage() == 3 ? 1 : plan::bucket_buffers(zero.overlap(), true);
+  const std::uint32_t buffers = plan::allocated_bucket_buffers(zero);
   for (std::uint32_t i = 0; i < buffers; ++i) {
     // In stage 3 they stay for good.
     if (bucket_data_[i]) continue;
@@ -260,10 +249,6 @@ void Gradients::drain() {
   in_flight_.all_done();
 }
 
-bool Gradients::holds_host() const noexcept {
-  return ownership_.stage() == 3 && context_.config.zero.compat.max_param_reduce_events > 0;
-}
-
 plan::DueFlush Gradients::with_collectives(const plan::Flush& flush) const {
   plan::DueFlush due{flush, {}};
   const plan::ZeroConfig& zero = context_.config.zero;
@@ -305,7 +290,7 @@ void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
   // issued.
   if (const std::optional<std::uint32_t> oldest = in_flight_.admit()) {
     // C6: DeepSpeed's stage 3 stops the host, where others make the compute stream wait.
-    if (holds_host()) {
+    if (plan::reductions_hold_host(context_.config.zero)) {
       emit_host<ev::EventKind::in_flight_limit>({.limited = plan::InFlight::reductions,
                                                  .id = *oldest,
                                                  .in_flight = static_cast<std::int64_t>(before),

@@ -14,8 +14,8 @@
 // [Note: gradients in flight]
 // A bucket is reduced on the reduce stream, which first waits for the kernels that wrote it. At most two
 // buckets are outstanding: before a third is issued the compute stream waits for the oldest, whose memory is
-// then free for later kernels; the host goes on. Without overlap_comm it waits at once ([Note: overlap_comm]
-// in runtime/plan/overlap.h says what else that changes). DeepSpeed's stage 3 (C6) lets its host wait
+// then free for later kernels; the host goes on. [Note: overlap_comm] in runtime/plan/overlap.h says what
+// differs without overlap_comm. DeepSpeed's stage 3 (C6) lets its host wait
 // instead, and only when three are outstanding: a bucket more in memory. compat.max_param_reduce_events does
 // the same.
 //
@@ -52,6 +52,7 @@
 #include "runtime/offload/host_gradients.h"
 #include "runtime/optim/gradient_parts.h"
 #include "runtime/plan/bucket.h"
+#include "runtime/plan/gradient_buckets.h"
 #include "runtime/plan/in_flight_limit.h"
 #include "runtime/plan/ownership.h"
 #include "runtime/plan/stage12.h"
@@ -158,12 +159,10 @@ class Gradients {
     std::uint32_t bucket = 0;
     std::int64_t bytes = 0;
   };
-  static constexpr std::int64_t kMostBefore = 1;  ///< outstanding when another is issued
   struct Scaling {
     float before = 1, after = 1;
   };
   [[nodiscard]] static Scaling make_scaling(const plan::ZeroConfig& zero, std::uint32_t world) noexcept;
-  [[nodiscard]] std::optional<std::size_t> most_before() const noexcept;
   void prepare_reductions();
   void copy_to_bucket(plan::ParamId param);
   void end_buffers();
@@ -172,8 +171,6 @@ class Gradients {
   void refuse_unused() const;
   void flush(const plan::Flush& flush);
   [[nodiscard]] plan::DueFlush with_collectives(const plan::Flush& flush) const;
-  /// DeepSpeed's stage 3 holds the host back.
-  [[nodiscard]] bool holds_host() const noexcept;
   void retire_oldest();
 
   const Scaling scaling_;

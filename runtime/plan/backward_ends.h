@@ -5,6 +5,7 @@
 
 #include "runtime/plan/compat.h"
 #include "runtime/plan/ids.h"
+#include "runtime/plan/scheduler_compat.h"
 
 namespace shardscope::plan {
 
@@ -14,7 +15,7 @@ namespace shardscope::plan {
 /// FetchScheduler::release_leftovers(). Under Compat::shardscope every visit reports. Pure; one per rank.
 class BackwardEnds {
  public:
-  explicit BackwardEnds(Compat compat) : first_only_(compat != Compat::shardscope) {}
+  explicit BackwardEnds(Compat compat) : first_only_(SchedulerCompat(compat).reports_first_backward_only()) {}
 
   /// Pre-forward, of a recomputation too.
   void forward(ModuleId module) { reported_.erase(module); }

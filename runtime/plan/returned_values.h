@@ -11,6 +11,7 @@
 
 #include "runtime/plan/compat.h"
 #include "runtime/plan/model_plan.h"
+#include "runtime/plan/scheduler_compat.h"
 
 namespace shardscope::plan {
 
@@ -28,7 +29,7 @@ class ReturnedValues {
  public:
   ReturnedValues(const ModelPlan& model, Compat compat)
       : model_(model),
-        counts_(compat != Compat::shardscope &&
+        counts_(SchedulerCompat(compat).fetches_for_returned_values() &&
                 std::any_of(model.modules.begin(), model.modules.end(),
                             [](const ModulePlan& module) { return !module.returns.empty(); })) {}
 

@@ -1,5 +1,6 @@
-// Where DeepSpeed 0.19's stage-3 coordinator decides otherwise than we do, one question for each place. The
-// scheduler asks these instead of looking at Compat, so that each difference has a name and is listed once.
+// Where DeepSpeed 0.19's stage-3 coordinator and hooks decide otherwise than we do, one question for each
+// place. Decisions ask these instead of looking at Compat, so that each difference has a name and is listed
+// once.
 #pragma once
 
 #include "runtime/plan/compat.h"
@@ -62,6 +63,20 @@ class SchedulerCompat {
   [[nodiscard]] constexpr bool only_external_holds() const noexcept { return deepspeed(); }
   /// A parameter that was returned once is kept as returned for good.
   [[nodiscard]] constexpr bool returned_for_good() const noexcept { return deepspeed(); }
+
+  // Shards on NVMe and their host buffers (C8, C12).
+  /// A gathered shard keeps its buffer until the parameter is released. Ours is free once it is copied.
+  [[nodiscard]] constexpr bool gathered_shards_keep_buffers() const noexcept { return deepspeed(); }
+  /// Reading ahead may take every buffer. Ours leaves one for a gather that misses.
+  [[nodiscard]] constexpr bool reads_ahead_into_last_buffer() const noexcept { return deepspeed(); }
+  /// Shards of parameters that are gathered or under way are read ahead too.
+  [[nodiscard]] constexpr bool reads_ahead_what_is_gathered() const noexcept { return deepspeed(); }
+
+  // Hooks (PO, P11).
+  /// Of several visits of a module in one iteration the first backward alone reports its end.
+  [[nodiscard]] constexpr bool reports_first_backward_only() const noexcept { return deepspeed(); }
+  /// A module is fetched once more in backward for each trained parameter that it returned.
+  [[nodiscard]] constexpr bool fetches_for_returned_values() const noexcept { return deepspeed(); }
 
   // The trace (C7, C17).
   /// One coordinator for training and evaluation, hence one trace: DeepSpeed 0.19. What is described has one

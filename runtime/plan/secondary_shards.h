@@ -36,8 +36,8 @@ class SecondaryShards {
   /// prefetch in the last modules of the forward serves the backward). hpz_secondary_in_forward: the copy
   /// whenever there is one, so from the second micro-step of a window on also in the forward. So does any
   /// parameter that is frozen: its copy holds for good.
-  /// hpz_prefetch_by_pass: in the backward only, as the gather's `forward` argument says in the notes (C), so
-  /// that prefetch pays the whole way.
+  /// hpz_prefetch_by_pass: in the backward only, as Compat::notes (D6): a prefetch in the forward pays the
+  /// whole way.
   [[nodiscard]] GatherSource source(ParamId param) const;
   /// The whole parameter is about to be freed. True: copy this rank's part of it first.
   [[nodiscard]] bool released(ParamId param);

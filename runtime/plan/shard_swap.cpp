@@ -11,13 +11,12 @@ ShardSwap::ShardSwap(std::vector<bool> on_nvme, std::uint32_t buffers, Compat co
     : on_nvme_(std::move(on_nvme)),
       status_(on_nvme_.size(), SwapStatus::not_available),
       buffers_(buffers),
-      exact_(compat != Compat::shardscope) {
+      compat_(compat) {
   if (std::find(on_nvme_.begin(), on_nvme_.end(), true) == on_nvme_.end()) on_nvme_.clear();
 }
 
 std::uint32_t ShardSwap::available() const noexcept {
-  // One buffer stays free for a gather that misses; DeepSpeed reserves none.
-  const std::uint32_t reserved = exact_ ? 0 : 1;
+  const std::uint32_t reserved = compat_.reads_ahead_into_last_buffer() ? 0 : 1;
   return buffers_ > used_ + reserved ? buffers_ - used_ - reserved : 0;
 }
 
@@ -32,7 +31,7 @@ void ShardSwap::buffer(ParamId param) {
 
 void ShardSwap::gather(ParamId param) {
   if (on_nvme_.empty() || !on_nvme_[raw(param)]) return;
-  if (!exact_) {
+  if (!compat_.gathered_shards_keep_buffers()) {
     give_back(param);  // copied to the device; a shard that was missed passes through the reserved buffer
     return;
   }
@@ -49,7 +48,7 @@ void ShardSwap::gather(ParamId param) {
 
 void ShardSwap::release(ParamId param) noexcept {
   // By default the gather has given the buffer back.
-  if (exact_ && !on_nvme_.empty() && on_nvme_[raw(param)]) give_back(param);
+  if (compat_.gathered_shards_keep_buffers() && !on_nvme_.empty() && on_nvme_[raw(param)]) give_back(param);
 }
 
 void ShardSwap::give_back(ParamId param) noexcept {

@@ -7,6 +7,7 @@
 
 #include "runtime/plan/compat.h"
 #include "runtime/plan/ids.h"
+#include "runtime/plan/scheduler_compat.h"
 
 namespace shardscope::plan {
 
@@ -46,7 +47,7 @@ class ShardSwap {
     std::int64_t considered = 0;
     for (const auto& use : queue) {
       if (considered > 2 * in_flight_elems || available() == 0) break;
-      if (!ready(use.param) && (exact_ || !resident(use.param))) {
+      if (!ready(use.param) && (compat_.reads_ahead_what_is_gathered() || !resident(use.param))) {
         buffer(use.param);
         chosen.push_back(use.param);
       }
@@ -66,7 +67,7 @@ class ShardSwap {
   std::vector<SwapStatus> status_;
   std::uint32_t buffers_ = 0;
   std::uint32_t used_ = 0;
-  bool exact_ = false;  ///< repeats DeepSpeed
+  SchedulerCompat compat_{Compat::shardscope};
 };
 
 }  // namespace shardscope::plan

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "runtime/plan/estimator.h"
+#include "runtime/plan/gradient_buckets.h"
 #include "runtime/plan/offload.h"
 #include "runtime/plan/placed_states.h"
 #include "runtime/plan/quantization.h"
@@ -90,20 +91,16 @@ std::int64_t bucket_bytes(const StageEstimateInput& input, std::uint32_t stage, 
     return buffers * input.bytes.param;
   }
   ZeroConfig zero = input.zero;
-  // The configuration's stage may be another: the three questions below are about this row.
+  // The configuration's stage may be another: the questions below are about this row.
   zero.stage = stage;
-  const bool buffered =
-      holds_gradient_buffers(zero) && zero.contiguous_gradients && !uses_legacy_layout(zero);
+  const bool buffered = buckets_are_buffers(zero);
   if (buffered && stage == 1) return buffers * input.bytes.gradient;  // whole gradients are states
   // Reduced in place, in the flat buffer that model_states() counts.
   if (stage < 2) return 0;
   // A bucket closes at its size, but a larger parameter is one by itself (S8, P15). No bucket holds more than
   // there is.
   const std::int64_t one = std::min(sizes.trained, std::max(bucket, sizes.largest_param));
-  const std::int64_t held_back = input.zero.compat.max_param_reduce_events;
-  // The engine issues a bucket while one is in its reduction, so that two are; with DeepSpeed's limit the
-  // host waits while more than `held_back` are, and issues one more.
-  const std::int64_t before = stage == 3 && held_back > 0 ? held_back + 1 : 2;
+  const auto before = static_cast<std::int64_t>(outstanding_reductions(zero).value_or(0)) + 1;
   const std::int64_t reducing = std::min(sizes.trained, one * (overlap ? 1 + before : 1));
   std::int64_t arriving = 0;
   if (offload_optimizer || input.zero.gradient_accumulation_steps > 1 ||

@@ -27,7 +27,7 @@ COMMENT = {".h": r"//.*|/\*.*?\*/|^\s*\*.*", ".py": r"#.*|\"\"\".*?\"\"\""}
 SECTION = re.compile(r"docs/([\w-]+\.md)([^()\"]{0,60}?)\bsection ([A-Z]|[0-9]+(?:\.[0-9]+)*)\b")
 TITLE = re.compile(r"docs/([\w-]+\.md),? \(?\"([^\"]{3,60})\"")
 COMMENT_BREAK = re.compile(r"\s*\n\s*(?://+<?|\*(?!/)|#)\s*")
-FOREIGN = re.compile(r"\(design[,)]|zero-reference|\bnotes [A-E]\b|\b(?:design|dashboard|live-profilers|style|attach)\.md")
+FOREIGN = re.compile(r"\(design[,)]|zero-reference|\bnotes \(?[A-E]\b|\b(?:design|dashboard|live-profilers|style|attach)\.md")
 
 
 def rules() -> set[str]:
@@ -181,6 +181,7 @@ def self_check() -> None:
         ("zero.md", "0"), ("a.md", "4"), ("b.md", "Two Words")}
     assert section_citations("docs/zero.md C1) and another section 4") == set()
     assert sections_of("# A: t\n## D: where\n### 2.7 Clocks\n## 1. One\n## Blocks\n") >= {"D", "where", "2.7", "Clocks", "1", "One", "Blocks"}
+    assert FOREIGN.search("says in the notes (C)") and not FOREIGN.search("two notes (see below)")
     assert FOREIGN.search("data (design, section 5)") and not FOREIGN.search("a design, by hand")
 
 

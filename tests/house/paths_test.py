@@ -26,7 +26,7 @@ PROGRAM = re.compile(r"\b(\w+_(?:test|bench))\b(?!\.)")
 
 def documents() -> list[Path]:
     pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")]  # CHANGELOG.md names what is gone
-    return [page for page in pages if page.is_file()] + sorted((ROOT / "docs").glob("*.md"))
+    return [page for page in pages if page.is_file()] + sorted((ROOT / "docs").rglob("*.md"))
 
 
 def files() -> list[str]:

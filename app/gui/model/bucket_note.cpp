@@ -5,6 +5,7 @@
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/zero_settings.h"
 #include "app/gui/model/format.h"
+#include "runtime/plan/gradient_buckets.h"
 
 namespace shardscope::gui {
 
@@ -27,7 +28,7 @@ std::string bucket_note(const instrumentation::RunTables& tables) {
   const nlohmann::json config = analysis::parse_foreign(tables.config_json);
   if (!config.is_object() || !config.contains("shardscope")) return "";
   const plan::ZeroConfig zero = analysis::zero_of(tables);
-  if (plan::holds_gradient_buffers(zero) && zero.contiguous_gradients && !plan::uses_legacy_layout(zero)) {
+  if (plan::buckets_are_buffers(zero)) {
     return text_of_buffers(zero, zero.stage == 1 ? tables.grad_bytes : tables.param_bytes);
   }
   if (tables.stage != 2) return "";
