@@ -18,7 +18,7 @@ namespace shardscope::instrumentation {
 /// What the program laid out itself: line breaks stay as they are.
 [[nodiscard]] std::string plain_lines(std::string_view text);
 
-/// The same of JSON, which stays that.
+/// The same for JSON, which stays that.
 [[nodiscard]] std::string plain_json(std::string_view text);
 
 }  // namespace shardscope::instrumentation

@@ -114,7 +114,7 @@ std::optional<FlightDifference> unlike(const std::vector<Issued>& issued, What w
   return out;
 }
 
-/// Of what each rank sends and receives by sizes of its own, the sums must agree; only of all ranks.
+/// Where each rank sends and receives sizes of its own the sums over all ranks must agree.
 std::string unequal_sums(const std::vector<Issued>& issued, const FlightTexts& texts) {
   std::int64_t in = 0, out = 0;
   for (const Issued& one : issued) {
@@ -219,8 +219,8 @@ std::optional<FlightDifference> collective_difference(const FlightGroupLanes& gr
     if (one.first) from = std::max(from, *one.first);
     if (one.issued) to = std::max(to, *one.issued);
   }
-  // Of what not all hold any more the part that is held is compared too: beyond the largest first sequence
-  // only ranks that are behind lack one.
+  // Sequences that some ranks no longer hold are compared among those that do: beyond the largest first
+  // sequence only ranks that are behind lack one.
   std::vector<std::int64_t> sequences;
   for (const FlightLane& lane : group.lanes) {
     for (const FlightEntry* one : lane.collectives) {

@@ -59,7 +59,7 @@ class Reader {
       ends(change.param, at, Ending::released);
     }
   }
-  /// Of what is whole when the step ends.
+  /// Closes the stretch of each parameter that is still whole when the step ends.
   void finish(std::int64_t at) {
     for (std::uint32_t param = 0; param < held_.size(); ++param) {
       ends(param, at, Ending::step);

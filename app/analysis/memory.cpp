@@ -104,7 +104,7 @@ std::int64_t rounded(std::int64_t bytes, const store::MemorySample& sample) {
   return bytes + rounding_of(one, sample);
 }
 
-/// The same of one pool; parameters that have buffers of their own are beside the states.
+/// The same for one pool; parameters that have buffers of their own are beside the states.
 std::int64_t rounding_in(const plan::PlacedStates& placed, plan::StatePool pool,
                          const store::MemorySample& sample) {
   const plan::ModelStates& states = placed.pools[static_cast<std::size_t>(pool)];

@@ -22,7 +22,7 @@ struct ShardRest {
 /// places shards by. Nothing below stage 3, and of a run whose settings or sizes no engine could have had:
 /// the list is empty.
 [[nodiscard]] std::vector<ShardRest> shard_rests(const instrumentation::RunTables& tables);
-/// The same of one.
+/// The same for one.
 [[nodiscard]] std::optional<ShardRest> shard_rest(const instrumentation::RunTables& tables,
                                                   std::uint32_t param);
 

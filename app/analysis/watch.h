@@ -93,7 +93,7 @@ class Watcher {
   /// Since the last call. `quiet`: for how long no event has arrived; `paused`: the run is paused or pausing.
   WatchInterval look(const store::Store& store, const Digest& digest, std::chrono::nanoseconds quiet,
                      bool paused);
-  /// The same of a store that keeps totals: without where the time went, and of the steps that a later one
+  /// The same for a store that keeps totals: without where the time went, and of the steps that a later one
   /// has begun after. A loss that is NaN there is one where the steps before each had one.
   WatchInterval look_at_totals(const store::Store& store, std::chrono::nanoseconds quiet, bool paused);
   /// Findings of the run as it is now: the ones that were not there before are triggers.

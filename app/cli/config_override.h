@@ -13,7 +13,7 @@ namespace shardscope::cli {
 /// (line, column).
 [[nodiscard]] std::string config_with(const std::string& path, const std::vector<std::string>& assignments);
 
-/// The same of a configuration that is in no file, called `name` in messages.
+/// The same for a configuration that is in no file, called `name` in messages.
 [[nodiscard]] std::string config_text_with(const std::string& text, const std::string& name,
                                            const std::vector<std::string>& assignments);
 

@@ -84,7 +84,7 @@ std::optional<ScratchFolder> folder_for_mpi() {
   return std::optional<ScratchFolder>(std::in_place, kSharedMemory);
 }
 
-/// The same of the folder where Open MPI keeps its sockets and what it knows of a run. The path of a socket
+/// The same for the folder where Open MPI keeps its sockets and what it knows of a run. The path of a socket
 /// has 107 characters at most: a long temporary folder stays as it is.
 std::optional<ScratchFolder> session_for_mpi() {
   constexpr std::size_t kLongest = 32;

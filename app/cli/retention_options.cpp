@@ -74,7 +74,7 @@ CLI::Option* add_size(CLI::App& verb, const char* name, std::int64_t& bytes, con
 
 namespace {
 
-/// Of what lies around each a part of every look at what goes is spent.
+/// Each costs a part of every look for what to delete.
 constexpr std::size_t kMostMoments = 1000;
 
 /// But findings, which need events that a recorder does not look at.

@@ -27,7 +27,7 @@ enum class Watch : std::uint8_t {
   active,  ///< a viewer is there, ranks are being paused, clocks are being compared, the end has come
 };
 
-/// So many small chunks a second, and so many batches that nodes pass on, are no work to speak of.
+/// Rates of small chunks, and of batches that nodes relay, up to which their cost is negligible.
 inline constexpr double kChunksPerSecond = 256;
 /// A crash of a collector loses what is younger, see docs/recording.md and docs/scale.md. The first is as old
 /// as what it loses anyway: that often a recording is committed.

@@ -233,7 +233,7 @@ void ConnectionWatch::look_at(int descriptor) {
     peer.descriptor = descriptor;
     peer.port = port_of(descriptor);
     peer.estimated = peer.port >= 0 && !files_[0].empty();
-    // Of what was taken under this number before, at most the part since the last look is this connection's.
+    // Bytes taken under this number before the last look belonged to another connection.
     peer.delivered = taken_before_[index];
   }
   if (peer.port < 0) return;

@@ -179,7 +179,7 @@ class RankSession {
   /// Its clock has been compared often enough for pings to be rare.
   static constexpr std::uint32_t kQuickPings = 10;
   [[nodiscard]] bool settled() const noexcept { return pings >= kQuickPings || node_clock != nullptr; }
-  /// So long what a process publishes waits for the first estimate of its clock.
+  /// Longest time for which a process's events wait for the first estimate of its clock.
   static constexpr double kClockWait_s = 2;
   [[nodiscard]] bool clock_known() const {
     return node_clock != nullptr ? relay_ && node_clock->known() : clock_of(incarnation_.value_or(0)).known();

@@ -36,7 +36,7 @@ class Recorder {
   void keep(store::Moment moment);  ///< store::RecordingWriter::keep(); from any thread
   void commit();                    ///< nothing while the last one has not been carried out
 
-  /// Of what has been handed over and not been recorded yet.
+  /// Bytes handed over and not yet recorded.
   [[nodiscard]] std::size_t queued_bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
   /// When it last got something done, nanoseconds of the monotonic clock.
   [[nodiscard]] std::int64_t progress_ns() const noexcept {

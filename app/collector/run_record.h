@@ -56,7 +56,7 @@ class RunRecord {
   [[nodiscard]] bool crowded() const noexcept { return pending_bytes_ > intake_limit_ / 2; }
   /// The recorder is behind by the limit.
   [[nodiscard]] bool full() const noexcept { return bytes() > intake_limit_; }
-  /// So long chunks need not wait: they can only be shed while they have not been handed over.
+  /// The recorder takes chunks at once. Else they wait here, where they can still be shed.
   [[nodiscard]] bool has_room() const noexcept { return recorder_->queued_bytes() < intake_limit_ / 4; }
   /// Beyond it counters of ranks wait.
   [[nodiscard]] bool far_behind() const noexcept { return recorder_->queued_bytes() > intake_limit_ / 2; }

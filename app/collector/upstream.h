@@ -63,7 +63,7 @@ class Upstream {
   void control(const wire::Header& from, wire::Body body, double now_s);
   /// The collector above waits for what comes, or has not said yet that it does not.
   [[nodiscard]] bool watched() const noexcept { return watched_; }
-  /// So long the collector above lets events wait here; 0: by this one's own pace.
+  /// How long events may wait here, as the collector above asks; 0: by this one's own pace.
   [[nodiscard]] double pack_s() const noexcept { return pack_s_; }
   /// What waits goes with the next pump().
   void pack_soon() noexcept { hurry_ = true; }

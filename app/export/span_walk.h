@@ -22,11 +22,11 @@ struct WalkedSpan {
 /// Calls `visit` for every span of the lane by begin, then depth.
 void walk_spans(const store::Store& store, store::LaneId lane,
                 const std::function<void(const WalkedSpan&)>& visit);
-/// The same of the spans that begin in [begin, end): all of them are in memory at once.
+/// The same for the spans that begin in [begin, end): all of them are in memory at once.
 void walk_spans(const store::Store& store, store::LaneId lane, std::int64_t begin_ns, std::int64_t end_ns,
                 const std::function<void(const WalkedSpan&)>& visit);
 
-/// The same of every span that overlaps [begin, end) and of few others before it; reads little else of the
+/// The same for every span that overlaps [begin, end) and of few others before it; reads little else of the
 /// lane. Part by part, so that memory does not grow with the range.
 void walk_overlapping(const store::Store& store, store::LaneId lane, std::int64_t begin_ns,
                       std::int64_t end_ns, const std::function<void(const WalkedSpan&)>& visit);

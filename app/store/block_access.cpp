@@ -43,7 +43,7 @@ void drop_finer(BlockPage& page) {
 void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time, std::chrono::nanoseconds frame) {
   // Before the clocks of the last limit are set back.
   note_drawing();
-  // Of what is new all is drawn: what that takes is known of the frames before.
+  // What is new is drawn whole; what drawing takes is known from the frames before.
   // Never more than asked for, and nothing where drawing alone fills the frame.
   if (time && frame.count() > 0) time = std::clamp(frame - drawing_, std::chrono::nanoseconds(0), *time);
   left_ = time;

@@ -27,7 +27,7 @@ class BlockCache {
   };
   /// Null when it is not there; else valid until version() changes, and marked as used.
   [[nodiscard]] const Held* find(const Key& key);
-  /// The same of what is put.
+  /// The same for what is put.
   const Held* put(const Key& key, std::shared_ptr<const void> value, std::size_t bytes);
   void clear();
   void set_limit(std::size_t bytes);

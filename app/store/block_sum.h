@@ -20,7 +20,7 @@ void keep_first_not_finite(std::vector<ev::Event>& rare);
 
 /// Takes `block` as one whose events go: what only helps to read those is left out.
 void begin_sum(Block& block);
-/// The same of what figures take of it.
+/// As decoded for figures alone.
 void begin_sum(BlockHead& head);
 /// Adds the block that follows `sum`, both of one rank. Totals of spans, counts of instants, peaks of memory
 /// and what was missing are then exact for both; levels of detail and memory over time are as coarse as one

@@ -102,7 +102,7 @@ class Lane {
   /// Adds this stretch's part of a depth to `columns`: up to the latest event, and to `now_ns` for open
   /// spans.
   void density(std::uint8_t depth, std::int64_t now_ns, const DensityColumns& columns) const;
-  /// The same of the waits of every depth.
+  /// The same for the waits of every depth.
   void density_of_waits(std::int64_t now_ns, const DensityColumns& columns) const;
   [[nodiscard]] const DensityPyramid& pyramid(std::uint8_t depth) const { return rows_[depth].pyramid; }
   /// Levels of detail of the waits of every depth.

@@ -76,7 +76,7 @@ void QuantileSketch::merge(const QuantileSketch& other) {
 double QuantileSketch::quantile(double q) const {
   // From 0: the value with `rank` values below it. `count_ - 1`: at least one value, as the header asks.
   const auto rank = static_cast<std::uint64_t>(std::clamp(q, 0.0, 1.0) * static_cast<double>(count_ - 1));
-  // Of what has no logarithm the minimum stands for all, where it is below 0.
+  // Values without a logarithm: the minimum stands for all of them, where it is below 0.
   if (rank < zeros_) return static_cast<double>(std::min<std::int64_t>(min_ns_, 0));
   std::uint64_t below = zeros_;
   for (const Bucket& one : buckets_) {

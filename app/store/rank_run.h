@@ -45,7 +45,7 @@ class RankRun {
   void gap();
   /// A block that was sealed elsewhere, after those before.
   void append(Block block);
-  /// The same of one whose events were not kept; `rare`: instants of its time that later steps depend on
+  /// The same for one whose events were not kept; `rare`: instants of its time that later steps depend on
   /// (is_rare()). `blocks_follow`: what comes next begins with a keyframe of its own; else its state is not
   /// known.
   void append_sum(Block block, std::span<const ev::Event> rare, bool blocks_follow);

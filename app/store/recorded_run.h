@@ -46,7 +46,7 @@ class RecordedRun {
   /// peaks are known. `events`: how many. `rare`: is_rare() instants of its time, collector clock.
   /// `blocks_follow`: as RankRun::append_sum().
   void append_sum(Block block, std::uint64_t events, std::span<const ev::Event> rare, bool blocks_follow);
-  /// The same of a block whose figures alone are read now: RankRun::append(). Behind the first one of a rank
+  /// The same for a block whose figures alone are read now: RankRun::append(). Behind the first one of a rank
   /// all of its blocks come so.
   void append_sum(PackedBlock packed, const RankFigures* figures, std::uint64_t events,
                   std::span<const ev::Event> rare);

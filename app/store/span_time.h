@@ -25,7 +25,7 @@ struct SpanTime {
   std::int64_t paused_ns = 0;
 };
 [[nodiscard]] SpanTime time_of(const Store& store, std::uint32_t rank, const Span& span);
-/// The same of the part of a span that lies in [begin, end).
+/// The same for the part of a span that lies in [begin, end).
 [[nodiscard]] SpanTime time_within(const Store& store, std::uint32_t rank, const Span& span,
                                    std::int64_t begin_ns, std::int64_t end_ns);
 /// Time of a step over all ranks; up to what is known, where it has not ended.

@@ -89,7 +89,7 @@ struct Store::State {
   bool note_gap(const RankData& data, const RankRow& row, const Arrival& arrival);
   /// Origin, gap and counts.
   void arrive(const Arrival& arrival, const TakeEvents& take);
-  /// The same of a sum of `count` events that were not kept.
+  /// The same for a sum of `count` events that were not kept.
   void arrive_sum(Arrival arrival, std::uint64_t count, const TakeEvents& take);
   void ingest(const Chunk& chunk, RankRun::Origin origin);
   void take_notable(std::uint32_t rank, RankRun& run);

@@ -43,7 +43,7 @@ class TileMaker {
  public:
   /// The levels of detail of the next block; only the finest are looked at.
   void append(const BlockPage& page);
-  /// The same of a stretch that has ended.
+  /// The same for a stretch that has ended.
   void append(const RankState& ended);
   /// Levels of detail of a tile_row(); null where it holds nothing.
   [[nodiscard]] const DensityPyramid* levels(std::uint32_t row) const;

@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(kThreads)
                 const ErrorFeedback error) {
   quantize_with(ArraySource<T>{x}, values, scales, n, group_elems, error);
 }
-/// The same of factor * the sum of `count` int4 arrays of n elements, which is never stored.
+/// The same for factor * the sum of `count` int4 arrays of n elements, which is never stored.
 __global__ void __launch_bounds__(kThreads)
     sum_int4_kernel(std::uint8_t* values, float* scales, const __grid_constant__ Sources sources,
                     std::uint32_t count, std::int64_t n, std::int64_t group_elems, float factor,

@@ -97,7 +97,7 @@ auto hook_after(Call call) {
   };
 }
 
-/// The same of methods, which need nothing but the instance that they are called for, as hooks of methods
+/// The same for methods, which need nothing but the instance that they are called for, as hooks of methods
 /// often do; or nothing at all.
 template <typename Hooks, typename Result>
 auto before_self(Result (Hooks::*method)(nb::handle)) {

@@ -69,9 +69,9 @@ class GatherExecutor {
 
  private:
   struct Param {
-    device::Buffer
-        buffer;  ///< of ShardStore::destination(); empty where the stored shard is whole (one rank)
-    device::Buffer packed;  ///< the same: a quantized shard that was loaded
+    /// [padded elems] storage type, from ShardStore::destination(); empty where the stored shard is whole.
+    device::Buffer buffer;
+    device::Buffer packed;  ///< [packed bytes] of a quantized shard that was loaded, from the same
     void* data = nullptr;   ///< set while in flight or available
     plan::GatherId gather = plan::kNone<plan::GatherId>;
     ev::StatusCause cause{};

@@ -32,7 +32,7 @@ class GatheredParameters {
  private:
   /// Whole, in memory of its own.
   struct Whole {
-    device::Buffer memory;
+    device::Buffer memory;  ///< [elems] fp32, pinned
     Engine::Gathered values;
   };
   [[nodiscard]] Whole make_whole(plan::ParamId param);

@@ -447,11 +447,12 @@ class ShardedGradients final : public Gradients {
   const bool frees_owned_;
   device::Buffer shard_;               ///< [device_elems] sum type: what is owned and not offloaded
   std::vector<device::Buffer> whole_;  ///< by ParamId, [elems] storage type each; of the compute stream
-  std::vector<device::Buffer> sums_;   ///< stage 1 where they have a type of their own, by ParamId
+  std::vector<device::Buffer> sums_;   ///< by ParamId, [elems] sum type: stage 1 where that is another type
   std::vector<kernels::Ptr> places_;   ///< by ParamId: in a bucket's buffer, null otherwise
-  std::vector<device::Buffer> kept_;   ///< by ParamId: reduced, but kept until the step
-  std::vector<bool> reduced_;          ///< by ParamId: the owned range holds a part of this window's sum
-  comm::Communicator* replica_;        ///< MiCS: the ranks with this shard; null without
+  std::vector<device::Buffer>
+      kept_;  ///< by ParamId, [elems], or [elems not owned] of a bucket's: reduced, kept until the step
+  std::vector<bool> reduced_;    ///< by ParamId: the owned range holds a part of this window's sum
+  comm::Communicator* replica_;  ///< MiCS: the ranks with this shard; null without
   std::optional<QuantizedReduce> quantized_;
 };
 

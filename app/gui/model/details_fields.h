@@ -16,7 +16,7 @@ void add(Details& out, std::string label, std::string value, std::string formula
 /// "duration", or "so far" of what goes on, "up to the last event" of what never ended, and "paused" where
 /// there was a pause.
 void add_time(const store::SpanTime& time, const char* formula, Details& out);
-/// The same of a span of `rank`, with its begin and why it has not ended.
+/// The same for a span of `rank`, with its begin and why it has not ended.
 void add_span_times(const AppState& app, std::uint32_t rank, const store::Span& span, Details& out);
 
 [[nodiscard]] Details describe_rank(const AppState& app, std::uint32_t rank);

@@ -48,7 +48,7 @@ inline constexpr std::size_t kMostRelations = 48;
 [[nodiscard]] Relations relations_of(const store::Store& store, const RunIndex& index, store::LaneId lane,
                                      const store::Span& span);
 
-/// The same of one span, computed anew when the span or the store is another: it is asked in every frame.
+/// The same for one span, computed anew when the span or the store is another: it is asked in every frame.
 class RelationCache {
  public:
   const Relations& of(const store::Store& store, const RunIndex& index, store::LaneId lane,

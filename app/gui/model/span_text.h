@@ -13,7 +13,7 @@ namespace shardscope::gui {
 /// "1.42 ms", "1.42 ms + 6.47 s paused", "open, 1.42 ms so far"; of a rank that has ended or is no
 /// more: "not ended, 1.42 ms up to the last event".
 [[nodiscard]] std::string length_text(const store::SpanTime& time);
-/// The same of a stretch of the run, as of a range that was measured or noted.
+/// The same for a stretch of the run, as of a range that was measured or noted.
 [[nodiscard]] std::string range_text(const store::Store& store, std::int64_t begin_ns, std::int64_t end_ns);
 /// With how many steps as long as the one at its begin that is: "25.0 ms + 6.47 s paused, 2.50 steps".
 [[nodiscard]] std::string measured_text(const store::Store& store, std::int64_t begin_ns,

@@ -222,7 +222,7 @@ class Window {
     if (content > 1.01F || mode == nullptr || glfwGetPlatform() != GLFW_PLATFORM_X11) return content;
     return mode->width >= 5000 ? 2.5F : mode->width >= 3200 ? 1.75F : mode->width >= 2500 ? 1.25F : 1.0F;
   }
-  /// Of what was just drawn, once the dialog that asked for it has faded away.
+  /// A picture of the frame just drawn, once the dialog that asked for it has faded away.
   void picture(Frame& frame, int width, int height, float scale) {
     UiState& ui = frame.workspace().ui();
     if (!ui.picture) return;

@@ -75,7 +75,7 @@ void OptionsView::sizes(Context& ctx) {
   ViewOptions& view = app.timeline.view;
   height("height of lanes", view.lane_height, ViewOptions::kLowest, ViewOptions::kHighest);
   height("height of curves", view.curve_height, ViewOptions::kLowestCurve, ViewOptions::kHighestCurve);
-  // Of what lies under the pointer it would change the size, and with it the slider: by steps.
+  // By steps: a slider would change its own size under the pointer.
   if (ImGui::Button("-")) app.text_scale = std::clamp(app.text_scale - 0.1F, 0.7F, 3.0F);
   ImGui::SameLine(0, 4);
   if (ImGui::Button("+")) app.text_scale = std::clamp(app.text_scale + 0.1F, 0.7F, 3.0F);

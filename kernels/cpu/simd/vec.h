@@ -199,7 +199,7 @@ SHARDSCOPE_INLINE vf exp_in_range(vf x) {
 #endif
 }
 
-/// The same of a score less the largest, x <= 87: 0 below -87, where the result would be subnormal, which
+/// The same for a score less the largest, x <= 87: 0 below -87, where the result would be subnormal, which
 /// costs a hundred times as much.
 SHARDSCOPE_INLINE vf exp_of_score(vf x) {
   constexpr float kSmallest = -87.0F;

@@ -44,7 +44,7 @@ class CuptiSession {
   };
   /// Appends the records that CUPTI gives back now.
   void collect(Flush how, RecordClock& clock, Names& names, RecordBatch& batch);
-  /// The same of what has come back already.
+  /// The same for what has come back already.
   void collect(RecordClock& clock, Names& names, RecordBatch& batch);
 
  private:
