@@ -78,7 +78,7 @@ void PartitionView::axis(Context& ctx, const Rect& rect, const ElementAxis& elem
   const Palette& c = ctx.colors();
   const auto& params = ctx.app.store().tables().params;
   const Clip clip(ctx.canvas, rect);
-  const NameCells names(ctx.app.store());
+  const NameCells& names = ctx.app.name_cells();
   std::size_t i = 0;
   while (i < params.size()) {
     const std::string_view group = block_of(params[i].name);

@@ -138,7 +138,7 @@ void owner_entries(Context& ctx, LegendRow& row) {
 void module_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
   const Palette& c = ctx.colors();
   const std::vector<std::string>& names = cells.blocks(*ctx.app.run).names();
-  const NameCells short_names(ctx.app.store());
+  const NameCells& short_names = ctx.app.name_cells();
   row.list(
       names.size(), [&](std::size_t block) { return std::string(short_names.without_model(names[block])); },
       [&](std::size_t block) { return hue(block, c); }, not_here_words(c));
