@@ -146,7 +146,7 @@ void PartitionView::hover(Context& ctx, const Rect& rect, const ElementAxis& ele
       const GradientState& state = states[param];
       details.fields.push_back({"gradient", word(state.status), "", ""});
       if (state.bucket != ev::kNoId)
-        details.fields.push_back({"bucket", std::to_string(state.bucket), "", ""});
+        details.fields.push_back({words_of(app.store()).bucket, std::to_string(state.bucket), "", ""});
       if (state.since_ns > 0)
         details.fields.push_back({"for", duration(app.now_ns() - state.since_ns).text(), "", ""});
     }
