@@ -22,7 +22,8 @@ Rgb FlamePainter::color_of(const FlameNode& node) const {
   // As in the timeline: what is outside recedes, backward is darker.
   const Rgb color =
       mix(c.of(meaning), c.panel, std::max(0.0F, 0.50F - 0.12F * static_cast<float>(node.longest.depth)));
-  return static_cast<ev::Pass>(node.code) == ev::Pass::backward ? mix(color, c.base, 0.22F) : color;
+  const bool backward = ev::as<ev::EventKind::module_begin>(node.longest).pass == ev::Pass::backward;
+  return backward ? mix(color, c.base, 0.22F) : color;
 }
 
 void FlamePainter::box(const FlameFrame& frame, std::optional<std::size_t> rank, const Rect& place,
