@@ -74,7 +74,8 @@ void FlamePainter::label(const FlameFrame& frame, std::optional<std::size_t> ran
     break;
   }
   const auto chars = static_cast<std::size_t>(std::max(1.0F, room.w / 6.0F));
-  ctx_.canvas.text_in(room, flame_label(tree_, frame.node, chars), ink, Font::small);
+  const std::string name = flame_label(tree_, frame.node, chars);
+  if (ctx_.canvas.readable_in(room.w, name, Font::small)) ctx_.canvas.text_in(room, name, ink, Font::small);
 }
 
 void FlamePainter::ground(std::uint32_t node, std::size_t rank, const Rect& place) {

@@ -116,6 +116,10 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
   if (box.w > kNarrowestLabel && !strip_) {
     const std::string text = label(row, one, box.w - 2 * kLabelFrom);
     const Rect place = box.inset(kLabelFrom, 0);
+    // Part of a figure is another figure.
+    const bool whole = store::is_wait(one.kind);
+    if (whole ? canvas.width(text, Font::small) > place.w : !canvas.readable_in(place.w, text, Font::small))
+      return;
     if (hatched)
       canvas.text_on_plate(place, text, c.text, c.panel, Font::small);
     else
