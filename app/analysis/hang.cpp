@@ -12,6 +12,7 @@
 #include "app/store/module_name.h"
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
+#include "app/store/span_label.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -28,27 +29,20 @@ std::optional<store::Span> open_span(const store::Store& store, store::LaneId la
   return found;
 }
 
-std::string doing(const store::Store& store, const store::Span& span) {
+std::string doing(const store::Store& store, std::uint32_t rank, const store::Span& span) {
+  if (const std::string what = store::awaited(store, span); !what.empty()) return "waiting for " + what;
+  const std::string label = store::label_of(store, rank, span);
   switch (span.kind) {
-    case EventKind::module_begin: {
-      const auto fields = ev::as<EventKind::module_begin>(span);
-      return fmt::format("in {} ({})", store::module_name(store, fields.module), ev::label_of(fields.pass));
-    }
+    case EventKind::module_begin:
+      return fmt::format("in {} ({})", label, ev::label_of(ev::as<EventKind::module_begin>(span).pass));
     case EventKind::phase_begin:
-      return fmt::format("in the phase {}", ev::label_of(ev::as<EventKind::phase_begin>(span).phase));
-    case EventKind::data_wait_begin:
-      return "waiting for its data";
+      return "in the phase " + label;
     case EventKind::optimizer_begin:
-      return "in the optimizer";
-    case EventKind::fetch_wait_begin:
-      return fmt::format("waiting for the parameters of {}",
-                         store::module_name(store, ev::as<EventKind::fetch_wait_begin>(span).module));
-    case EventKind::reduce_wait_begin:
-      return "waiting for a reduction";
+      return "in the " + label;
     case EventKind::paused_begin:
       return "held at a gate";
     default:
-      return std::string("in ") + ev::name_of(span.kind);
+      return "in " + label;
   }
 }
 
@@ -93,7 +87,7 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
     out.doing = fmt::format("{} since {}", end.stop_seen ? "is stopped" : "is silent, perhaps stopped,",
                             store::seconds_text(out.since_ns));
     if (const auto compute = open_span(store, {row.rank, StreamId::compute}, from_ns))
-      out.doing += ", last seen " + doing(store, *compute);
+      out.doing += ", last seen " + doing(store, row.rank, *compute);
   } else if (end.how == store::RankEnd::How::finished) {
     out.how = RankState::How::ended;
     out.since_ns = end.at_ns;
@@ -108,11 +102,11 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
   const auto compute = open_span(store, {row.rank, StreamId::compute}, from_ns);
   if (host && host->kind == EventKind::paused_begin) {
     out.how = RankState::How::paused;
-    out.doing = doing(store, *host);
+    out.doing = doing(store, row.rank, *host);
     out.since_ns = host->begin_ns;
     return out;
   }
-  if (compute) out.doing = doing(store, *compute);
+  if (compute) out.doing = doing(store, row.rank, *compute);
   if (out.collective) {
     out.how = RankState::How::in_collective;
     return out;

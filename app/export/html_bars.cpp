@@ -61,6 +61,26 @@ const char* colour_of(Hue hue) {
   return colour::kIdle;
 }
 
+Hue hue_of(store::SpanHue hue) {
+  switch (hue) {
+    case store::SpanHue::compute:
+      return Hue::compute;
+    case store::SpanHue::gather:
+      return Hue::gather;
+    case store::SpanHue::reduce:
+      return Hue::reduce;
+    case store::SpanHue::optimizer:
+      return Hue::optimizer;
+    case store::SpanHue::copy:
+      return Hue::copy;
+    case store::SpanHue::wait:
+      return Hue::wait;
+    case store::SpanHue::neutral:
+      break;
+  }
+  return Hue::idle;
+}
+
 Hue hue_of(PathPart part) {
   switch (part) {
     case PathPart::forward:

@@ -14,6 +14,7 @@
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/summary.h"
 #include "app/export/notes.h"
+#include "app/store/span_label.h"
 #include "app/store/store.h"
 
 namespace shardscope::exporter {
@@ -59,6 +60,7 @@ inline constexpr const char* kUnrecorded = "c-unrecorded";
 /// What is drawn in the timeline, numbered as in assets/report/report.js.
 enum class Hue : std::uint8_t { compute, gather, reduce, optimizer, copy, wait, idle, pause, unrecorded };
 [[nodiscard]] Hue hue_of(analysis::PathPart part);
+[[nodiscard]] Hue hue_of(store::SpanHue hue);
 [[nodiscard]] const char* colour_of(Hue hue);
 
 /// A part of a bar.

@@ -15,6 +15,7 @@
 #include "app/store/module_name.h"
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
+#include "app/store/span_label.h"
 #include "app/store/span_time.h"
 
 namespace shardscope::exporter {
@@ -29,40 +30,6 @@ constexpr std::size_t kMostSpans = 24'000, kMostPieces = 4'000;
 /// Added to a hue: its name says how long it took: time that it was paused, or its end, is not what is drawn.
 constexpr int kSaysDuration = 16;
 
-Hue gpu_hue(const store::Span& span, StreamId stream) {
-  using instrumentation::GpuOwner;
-  using instrumentation::GpuWork;
-  const auto fields = instrumentation::as<EventKind::gpu_begin>(span);
-  if (stream == StreamId::gpu_gather) return Hue::gather;
-  if (stream == StreamId::gpu_reduce) return Hue::reduce;
-  if (fields.owner_kind == GpuOwner::optimizer) return Hue::optimizer;
-  const bool computes = fields.work == GpuWork::kernel || fields.work == GpuWork::memset;
-  return computes ? Hue::compute : Hue::copy;
-}
-
-Hue hue_of_span(const store::Span& span, StreamId stream) {
-  switch (span.kind) {
-    case EventKind::gpu_begin:
-      return gpu_hue(span, stream);
-    case EventKind::gpu_sync_begin:
-    case EventKind::fetch_wait_begin:
-    case EventKind::reduce_wait_begin:
-    case EventKind::deferred_wait_begin:
-    case EventKind::data_wait_begin:
-      return Hue::wait;
-    case EventKind::collective_begin:
-      return stream == StreamId::reduce ? Hue::reduce : Hue::gather;
-    case EventKind::optimizer_begin:
-      return Hue::optimizer;
-    case EventKind::transfer_begin:
-      return Hue::copy;
-    case EventKind::paused_begin:
-      return Hue::idle;
-    default:
-      return Hue::compute;
-  }
-}
-
 bool drawn(EventKind kind) {
   return kind != EventKind::phase_begin && kind != EventKind::step_begin &&
          kind != EventKind::micro_step_begin;
@@ -74,13 +41,9 @@ using Params = std::unordered_map<std::uint32_t, std::vector<std::uint32_t>>;  /
 std::string name_of(const store::Store& store, std::uint32_t rank, const Params& params,
                     const store::Span& span) {
   switch (span.kind) {
-    case EventKind::fetch_wait_begin: {
-      const auto fields = instrumentation::as<EventKind::fetch_wait_begin>(span);
-      // Parameters that stay whole are gathered for no module.
-      if (fields.module == instrumentation::kNoId)
-        return fmt::format("wait for gather {} of persistent parameters", fields.gather);
-      return fmt::format("{} waits for gather {}", store::module_name(store, fields.module), fields.gather);
-    }
+    case EventKind::fetch_wait_begin:
+      return fmt::format("{}, gather {}", span_name(store, rank, span),
+                         instrumentation::as<EventKind::fetch_wait_begin>(span).gather);
     case EventKind::collective_begin: {
       const auto fields = instrumentation::as<EventKind::collective_begin>(span);
       const auto moved = params.find(fields.sequence);
@@ -246,7 +209,7 @@ class TimelineData {
         Item item{std::clamp(span.begin_ns, step.begin_ns, step.end_ns) - step.begin_ns,
                   std::clamp(time.until_ns, step.begin_ns, step.end_ns) - step.begin_ns,
                   depth,
-                  hue_of_span(span, lane.stream),
+                  hue_of(store::hue_of(lane.stream, span.kind, span.code)),
                   span,
                   1};
         const bool is_short = item.end - item.begin < shortest;

@@ -8,6 +8,7 @@
 
 #include "app/store/module_name.h"
 #include "app/store/names.h"
+#include "app/store/span_label.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
 
@@ -123,47 +124,10 @@ std::string span_label(const Store& store, std::uint32_t rank, const Span& span)
   switch (span.kind) {
     case EventKind::step_begin:
       return "ProfilerStep#" + std::to_string(ev::as<EventKind::step_begin>(span).step);
-    case EventKind::micro_step_begin:
-      return "micro-step " + std::to_string(ev::as<EventKind::micro_step_begin>(span).micro_step);
-    case EventKind::phase_begin:
-      return store::name_of(ev::as<EventKind::phase_begin>(span).phase);
-    case EventKind::module_begin:
-      return store::module_name(store, ev::as<EventKind::module_begin>(span).module);
-    case EventKind::fetch_wait_begin: {
-      // Parameters that stay whole are gathered for no module.
-      const std::uint32_t module = ev::as<EventKind::fetch_wait_begin>(span).module;
-      return "wait for " + (module == ev::kNoId ? "the optimizer" : store::module_name(store, module));
-    }
     case EventKind::collective_begin:
       return store::name_of(ev::as<EventKind::collective_begin>(span).op);
-    case EventKind::transfer_begin:
-      return store::name_of(ev::as<EventKind::transfer_begin>(span).transfer);
-    case EventKind::optimizer_begin:
-      return "optimizer sub-group " + std::to_string(ev::as<EventKind::optimizer_begin>(span).sub_group);
-    case EventKind::reduce_wait_begin:
-      return "wait for bucket " + std::to_string(ev::as<EventKind::reduce_wait_begin>(span).bucket);
-    case EventKind::deferred_wait_begin:
-      return "wait for the deferred update";
-    case EventKind::data_wait_begin:
-      return "wait for data";
-    case EventKind::kernel_begin: {
-      const std::uint32_t id = ev::as<EventKind::kernel_begin>(span).name;
-      std::string name = store.name(rank, id);
-      return name.empty() ? "kernel " + std::to_string(id) : name;
-    }
-    case EventKind::gpu_begin: {
-      const auto fields = ev::as<EventKind::gpu_begin>(span);
-      std::string name = store.name(rank, fields.name);
-      return name.empty() ? store::name_of(fields.work) : name;
-    }
-    case EventKind::gpu_sync_begin:
-      return std::string("host waits: ") + store::name_of(ev::as<EventKind::gpu_sync_begin>(span).sync);
-    case EventKind::gpu_records_begin:
-      return "GPU records known";
-    case EventKind::paused_begin:
-      return "paused";
     default:
-      return ev::name_of(span.kind);
+      return store::label_of(store, rank, span);
   }
 }
 

@@ -46,7 +46,8 @@ class WalkProgress {
   double parts_ = 0, done_ = 0;
 };
 
-/// What a span is called: "ProfilerStep#3", a module's path, "all_gather", "wait for transformer.h.0", ...
+/// What a span is called, as store::label_of() has it, but for two that other tools know by their names:
+/// "ProfilerStep#3", as PyTorch's profiler has it, and collectives by operation, "all_gather".
 [[nodiscard]] std::string span_label(const store::Store& store, std::uint32_t rank, const store::Span& span);
 
 /// The same, of a module with its pass: "transformer.h.0 forward".

@@ -50,12 +50,13 @@ std::string why(const Session& run, std::uint32_t rank, const AliveBytes& part, 
     case C::reduce_bucket:
       for (const store::BucketState& bucket : buckets) {
         if (std::ranges::find(bucket.params, part.owner) != bucket.params.end())
-          return "in bucket " + std::to_string(bucket.bucket) + ", which is filling";
+          return "in " + std::string(words_of(store).bucket) + " " + std::to_string(bucket.bucket) +
+                 ", which is filling";
       }
       return part.category == C::grad_full ? "written by backward, until it is reduced to its owner"
                                            : "until the reduction has ended";
     case C::gather_buffer:
-      return "a gather writes into it";
+      return "the " + std::string(words_of(store).gather) + " under way writes into it";
     case C::activation:
       return "saved by the forward for the backward";
     case C::input:

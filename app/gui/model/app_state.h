@@ -13,6 +13,7 @@
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/finder.h"
 #include "app/gui/model/layout.h"
+#include "app/gui/model/name_cell.h"
 #include "app/gui/model/notebook.h"
 #include "app/gui/model/palette.h"
 #include "app/gui/model/places.h"
@@ -82,6 +83,7 @@ struct AppState {
 
   TimelineOptions timeline;
   mutable RankGroupings groupings;
+  mutable KeptNameCells kept_names;
   mutable RankPaceTables paces;
   bool ranks_placed = false;
   float timeline_scroll = 0;
@@ -94,6 +96,7 @@ struct AppState {
   BreakList breaks;
 
   [[nodiscard]] const store::Store& store() const { return run->store(); }
+  [[nodiscard]] const NameCells& name_cells() const { return kept_names.of(run->number(), store()); }
   /// The stores are this thread's while it lasts: for drawing or printing them (Session::turn).
   struct Turn {
     Turns::Turn run;

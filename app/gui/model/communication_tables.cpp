@@ -162,7 +162,7 @@ SpanTable collective_table(const Session& run, std::uint32_t rank, std::int64_t 
               ev::bus_factor(collective.op, among);
     const Fetch* fetch = lane.stream == ev::StreamId::gather ? run.index().fetch_of(rank, span) : nullptr;
     const std::string contents = fetch != nullptr ? store::contents_text(run.store(), fetch->params)
-                                                  : span_label(run.store(), rank, span);
+                                                  : label_of(run.store(), rank, span);
     out.table.add({number_cell(static_cast<double>(span.begin_ns), timestamp(span.begin_ns, 1'000)),
                    {word(collective.op), {}, Tone::normal, meaning_on(lane.stream, span.kind, span.code), ""},
                    {contents, {}, Tone::normal, {}, fetch != nullptr ? reason_of(run.store(), *fetch) : ""},

@@ -39,8 +39,7 @@ void add_family(const AppState& app, store::LaneId lane, const store::Span& span
         "duration - " + std::to_string(family.children) + " spans directly inside, on the same lane");
   std::string parents;
   for (const store::Span& parent : family.parents) {
-    parents +=
-        (parents.empty() ? "" : ", ") + std::string(tail_path(span_label(app.store(), lane.rank, parent)));
+    parents += (parents.empty() ? "" : ", ") + short_label(app.store(), lane.rank, parent);
   }
   if (!parents.empty()) add(out, "inside", parents);
 }
@@ -53,13 +52,13 @@ void add_relations(const AppState& app, store::LaneId lane, const store::Span& s
       return end.lane == lane && end.span.depth == span.depth && end.span.begin_ns == span.begin_ns;
     };
     const RelationEnd& other = is_it(relation.from) ? relation.to : relation.from;
-    const std::string label = span_label(app.store(), lane.rank, other.span);
+    const std::string label = label_of(app.store(), lane.rank, other.span);
     out.related.push_back(
         {is_it(relation.from) ? std::string(word(relation.kind)) + " " + label
          : is_it(relation.to)
              ? "after " + label
-             : span_label(app.store(), lane.rank, relation.from.span) + ", " + word(relation.kind) + " " +
-                   span_label(app.store(), lane.rank, relation.to.span),
+             : label_of(app.store(), lane.rank, relation.from.span) + ", " + word(relation.kind) + " " +
+                   label_of(app.store(), lane.rank, relation.to.span),
          duration(std::max<std::int64_t>(relation.to.at_ns - relation.from.at_ns, 0)).text(),
          is_it(relation.from) || is_it(relation.to) ? other.lane : relation.to.lane,
          is_it(relation.from) || is_it(relation.to) ? other.span : relation.to.span});

@@ -17,8 +17,7 @@ namespace {
 /// Spans of a part, about: what is done between two looks at the clock.
 constexpr std::uint64_t kPart = 4096;
 
-bool gpu_of_a_module(const store::Span& span) noexcept {
-  const ev::GpuOwner owner = ev::owner_of(span.code);
+bool is_of_a_module(ev::GpuOwner owner) noexcept {
   return owner == ev::GpuOwner::forward || owner == ev::GpuOwner::backward ||
          owner == ev::GpuOwner::recompute;
 }
@@ -35,8 +34,10 @@ std::uint32_t module_of(const store::Span& span) noexcept {
       return ev::as<ev::EventKind::module_begin>(span).module;
     case ev::EventKind::fetch_wait_begin:
       return ev::as<ev::EventKind::fetch_wait_begin>(span).module;
-    case ev::EventKind::gpu_begin:
-      return gpu_of_a_module(span) ? ev::as<ev::EventKind::gpu_begin>(span).owner : ev::kNoId;
+    case ev::EventKind::gpu_begin: {
+      const auto fields = ev::as<ev::EventKind::gpu_begin>(span);
+      return is_of_a_module(fields.owner_kind) ? fields.owner : ev::kNoId;
+    }
     default:
       return ev::kNoId;
   }
@@ -48,6 +49,10 @@ std::string shared_name(const store::Store& store, std::uint32_t rank, const sto
       return "step";
     case ev::EventKind::micro_step_begin:
       return "micro-step";
+    case ev::EventKind::fetch_wait_begin:
+      return "waits for parameters";
+    case ev::EventKind::reduce_wait_begin:
+      return "waits for reduction";
     case ev::EventKind::collective_begin:
       return word(ev::as<ev::EventKind::collective_begin>(span).op);
     case ev::EventKind::module_begin: {
@@ -55,7 +60,7 @@ std::string shared_name(const store::Store& store, std::uint32_t rank, const sto
       return module_name(store, fields.module) + " " + word(fields.pass);
     }
     default:
-      return span_label(store, rank, span);
+      return label_of(store, rank, span);
   }
 }
 
@@ -216,7 +221,7 @@ const SpanSearch::Known& SpanSearch::known(const store::Store& store, store::Lan
 
 /// A number among the words is the whole number: "12" is not in "all-gather 112".
 bool SpanSearch::matches_label(const store::Store& store, store::LaneId lane, const store::Span& span) const {
-  const std::string text = " " + span_label(store, lane.rank, span) + " " + word(lane.stream) + " ";
+  const std::string text = " " + label_of(store, lane.rank, span) + " " + word(lane.stream) + " ";
   std::string_view typed = query_.words;
   while (!typed.empty()) {
     const std::size_t end = std::min(typed.find(' '), typed.size());

@@ -192,7 +192,7 @@ Table hit_table(const AppState& app, const std::vector<HitRef>& rows) {
                    {"self", 0.7F, true, "Without what lies directly inside, on the same lane"},
                    {"step", 0.4F, true}};
   const SpanSearch& search = app.find.search;
-  const NameCells names(app.store());
+  const NameCells& names = app.name_cells();
   const auto time = [](std::int64_t ns) { return number_cell(static_cast<double>(ns), duration(ns).text()); };
   for (const HitRef& ref : rows) {
     const SpanSearch::Lane& lane = search.lanes()[ref.lane];

@@ -31,13 +31,14 @@ std::vector<ev::StreamId> streams_of(FlameOf of) {
 
 /// Of all that a collective or a transfer launched, by stream: they are numbered, and each comes once.
 std::string owner_name(const store::Store& store, const store::Span& span) {
-  switch (ev::owner_of(span.code)) {
+  const auto fields = ev::as<ev::EventKind::gpu_begin>(span);
+  switch (fields.owner_kind) {
     case ev::GpuOwner::none:
       return "launched for nothing recorded";
     case ev::GpuOwner::collective:
       return "collectives";
     default:
-      return gpu_owner(store, span.code, ev::as<ev::EventKind::gpu_begin>(span).owner);
+      return gpu_owner(store, fields);
   }
 }
 

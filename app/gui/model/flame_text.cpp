@@ -59,7 +59,7 @@ std::string flame_label(const FlameTree& tree, std::uint32_t node, std::size_t m
   const FlameNode& of = tree.nodes()[node];
   std::string name = tree.name(node);
   if (of.kind != ev::EventKind::module_begin) return name;
-  const std::string pass = word(static_cast<ev::Pass>(of.code));
+  const std::string pass = word(ev::as<ev::EventKind::module_begin>(of.longest).pass);
   std::string after = " " + pass;
   const auto path_of = [](const std::string& text) {
     return std::string_view(text).substr(0, text.rfind(' '));

@@ -34,8 +34,10 @@ std::string text_of_one(const store::Store& store, const BucketFlush& flush) {
                 : "";
   const analysis::DecisionLimits limits =
       store.has_tables() ? analysis::limits_of(store.tables()) : analysis::DecisionLimits{};
-  std::string out = "Bucket " + std::to_string(flush.bucket) + " was flushed at " +
-                    timestamp(flush.at_ns, 1000) + ": " +
+  const store::Vocabulary& words = words_of(store);
+  std::string out = sentence(words.bucket) + " " + std::to_string(flush.bucket) +
+                    (words.has_buckets ? " was flushed at " : " began at ") + timestamp(flush.at_ns, 1000) +
+                    ": " +
                     analysis::explain(static_cast<FlushReason>(flush.reason), flush.elems, trigger, limits) +
                     ". " + std::to_string(flush.params) + (flush.params == 1 ? " gradient" : " gradients");
   if (flush.buffer != ev::kNoId) out += ", buffer " + std::to_string(flush.buffer);

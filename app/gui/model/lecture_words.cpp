@@ -5,7 +5,62 @@
 
 namespace shardscope::gui {
 
-std::string lesson_of(SceneKind kind, std::uint32_t ranks) {
+namespace {
+
+/// Of FSDP2 where it does otherwise than ZeRO; empty: what is said of ZeRO holds.
+std::string fsdp2_lesson(SceneKind kind, std::uint32_t ranks) {
+  switch (kind) {
+    case SceneKind::step:
+      return "fully_shard() divides the parameters of a group, their gradients and optimizer states over "
+             "the " +
+             std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") +
+             ": each keeps its part. A group is unsharded only around the time that it is needed.";
+    case SceneKind::forward:
+      return "The groups run one after the other. Before each its parameters are unsharded, after it they "
+             "are "
+             "resharded.";
+    case SceneKind::backward:
+      return "The groups run in the reverse order. What was resharded is unsharded once more, and each group "
+             "gives its gradients.";
+    case SceneKind::gather:
+      return "Unshard: every rank sends its part of these parameters to every other one in an all-gather, so "
+             "that each has the whole. The group that runs next waits for it.";
+    case SceneKind::prefetch:
+      return "The same ahead of time: the next group is unsharded while this one computes, so that "
+             "computation "
+             "hides the communication.";
+    case SceneKind::available:
+      return "All parts have arrived. The group that needs these parameters can compute with them.";
+    case SceneKind::wait:
+      return "Computation stands still until the unshard has ended. This is exposed communication: nothing "
+             "hides it.";
+    case SceneKind::release:
+      return "Reshard: the whole is given back after use, and the rank has its part alone again. That is why "
+             "the model does not have to fit into one device.";
+    case SceneKind::kept:
+      return "Not every group is resharded: with reshard_after_forward=False, and the root by default, it "
+             "stays "
+             "whole up to its backward, which saves an unshard.";
+    case SceneKind::bucket_add:
+      return "Gradients are not reduced one by one: those of a group are reduced as one.";
+    case SceneKind::bucket_flush:
+      return "Every gradient of the group is there. They are reduced over the ranks, and each rank receives "
+             "the "
+             "part that it owns.";
+    case SceneKind::optimizer:
+      return "Each rank updates its own part, with the optimizer states that it alone has. The next unshards "
+             "bring the new values to the others.";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::string lesson_of(SceneKind kind, std::uint32_t ranks, store::Framework framework) {
+  if (framework == store::Framework::fsdp2) {
+    if (std::string text = fsdp2_lesson(kind, ranks); !text.empty()) return text;
+  }
   switch (kind) {
     case SceneKind::step:
       if (ranks == 1)

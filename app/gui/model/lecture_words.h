@@ -6,11 +6,13 @@
 
 #include "app/gui/model/lecture.h"
 #include "app/gui/model/palette.h"
+#include "app/store/framework.h"
 
 namespace shardscope::gui {
 
 /// What it is, in two sentences; empty for what is explained by its own text.
-[[nodiscard]] std::string lesson_of(SceneKind kind, std::uint32_t ranks);
+[[nodiscard]] std::string lesson_of(SceneKind kind, std::uint32_t ranks,
+                                    store::Framework framework = store::Framework::zero);
 [[nodiscard]] const char* name_of(SceneKind kind) noexcept;
 [[nodiscard]] Meaning meaning_of(SceneKind kind) noexcept;
 

@@ -56,6 +56,16 @@ std::string_view NameCells::without_model(std::string_view name) const {
   return name;
 }
 
+const NameCells& KeptNameCells::of(std::uint64_t run, const store::Store& store) {
+  const std::size_t modules = store.has_tables() ? store.tables().modules.size() : 0;
+  if (!names_ || run_ != run || modules_ != modules) {
+    names_.emplace(store);
+    run_ = run;
+    modules_ = modules;
+  }
+  return *names_;
+}
+
 Cell NameCells::cell(const std::string& name) const {
   return {std::string(without_model(name)), {}, Tone::normal, {}, name};
 }

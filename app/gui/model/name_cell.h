@@ -1,6 +1,9 @@
 // Names of modules and parameters without what all of a model's begin with.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +24,18 @@ class NameCells {
  private:
   /// With its dot: the part that every path begins with, but for heads beside it; empty: there is none.
   std::string model_;
+};
+
+/// The same, kept while the tables of modules stay.
+class KeptNameCells {
+ public:
+  /// `run`: Session::number().
+  [[nodiscard]] const NameCells& of(std::uint64_t run, const store::Store& store);
+
+ private:
+  std::uint64_t run_ = 0;
+  std::size_t modules_ = 0;
+  std::optional<NameCells> names_;
 };
 
 }  // namespace shardscope::gui

@@ -27,26 +27,46 @@ const char* word(plan::TraceMode mode) noexcept {
 
 std::string not_kept_text() { return "Not kept here: only sums and peaks"; }
 
-std::string module_name(const store::Store& store, std::uint32_t module) {
-  if (module == ev::kNoId) return "no module";
-  if (store.has_tables()) {
-    const auto& modules = store.tables().modules;
-    if (module < modules.size()) {
-      if (!modules[module].path.empty()) return modules[module].path;
-      return store.tables().model.empty() ? "model" : store.tables().model;
-    }
-  }
-  return "module " + std::to_string(module);
-}
-
 std::string param_name(const store::Store& store, std::uint32_t param) {
   if (param == ev::kNoId) return "no parameter";
   if (store.has_tables() && param < store.tables().params.size()) return store.tables().params[param].name;
   return "parameter " + std::to_string(param);
 }
 
-std::string gpu_owner(const store::Store& store, std::uint8_t code, std::uint32_t owner) {
-  switch (ev::owner_of(code)) {
+std::string short_module(const store::Store& store, std::uint32_t module) {
+  return std::string(tail_path(module_name(store, module)));
+}
+
+std::string short_param(const store::Store& store, std::uint32_t param) {
+  return std::string(tail_path(param_name(store, param)));
+}
+
+std::string unit_name(const store::Store& store, std::uint32_t module) {
+  return words_of(store).unit + short_module(store, module);
+}
+
+const store::Vocabulary& words_of(const store::Store& store) { return store::vocabulary_of(store.tables()); }
+
+std::string cause_word(const store::Store& store, ev::StatusCause cause) {
+  const store::Vocabulary& words = words_of(store);
+  if (cause == ev::StatusCause::fetch) return words.fetched;
+  if (cause == ev::StatusCause::release) return words.released;
+  return word(cause);
+}
+
+std::string sentence(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+std::string short_label(const store::Store& store, std::uint32_t rank, const store::Span& span) {
+  const std::string label = label_of(store, rank, span);
+  return span.kind == ev::EventKind::module_begin ? std::string(tail_path(label)) : label;
+}
+
+std::string gpu_owner(const store::Store& store, const ev::Fields<ev::EventKind::gpu_begin>& work) {
+  const std::uint32_t owner = work.owner;
+  switch (work.owner_kind) {
     case ev::GpuOwner::none:
       return {};
     case ev::GpuOwner::forward:
@@ -60,7 +80,7 @@ std::string gpu_owner(const store::Store& store, std::uint8_t code, std::uint32_
     case ev::GpuOwner::transfer:
       return owner == ev::kNoId ? "a transfer" : "transfer of " + param_name(store, owner);
     case ev::GpuOwner::optimizer:
-      return owner == ev::kNoId ? "optimizer" : "optimizer group " + std::to_string(owner);
+      return owner == ev::kNoId ? "optimizer" : "optimizer sub-group " + std::to_string(owner);
     case ev::GpuOwner::phase:
       return word(static_cast<ev::Phase>(owner));
   }
@@ -74,69 +94,20 @@ std::string gate_place(const store::Store& store, ev::GateKind kind, std::uint32
     case ev::GateKind::micro_step:
       return "at the start of micro-step " + std::to_string(id);
     case ev::GateKind::pre_forward:
-      return "before the forward of " + std::string(tail_path(module_name(store, id)));
+      return "before the forward of " + unit_name(store, id);
     case ev::GateKind::post_forward:
-      return "after the forward of " + std::string(tail_path(module_name(store, id)));
+      return "after the forward of " + unit_name(store, id);
     case ev::GateKind::pre_backward:
-      return "before the backward of " + std::string(tail_path(module_name(store, id)));
+      return "before the backward of " + unit_name(store, id);
     case ev::GateKind::post_backward:
-      return "after the backward of " + std::string(tail_path(module_name(store, id)));
+      return "after the backward of " + unit_name(store, id);
     case ev::GateKind::bucket:
-      return "before bucket " + std::to_string(id) + " is reduced";
+      return "before " + std::string(words_of(store).bucket) + " " + std::to_string(id) +
+             (words_of(store).has_buckets ? " is reduced" : "");
     case ev::GateKind::optimizer:
       return "before the optimizer of step " + std::to_string(id);
   }
   return "at an unknown gate";
-}
-
-std::string span_label(const store::Store& store, std::uint32_t rank, const store::Span& span) {
-  switch (span.kind) {
-    case ev::EventKind::step_begin:
-      return "step " + std::to_string(ev::as<ev::EventKind::step_begin>(span).step);
-    case ev::EventKind::micro_step_begin:
-      return "micro-step " + std::to_string(ev::as<ev::EventKind::micro_step_begin>(span).micro_step);
-    case ev::EventKind::phase_begin:
-      return word(ev::as<ev::EventKind::phase_begin>(span).phase);
-    case ev::EventKind::module_begin:
-      return module_name(store, ev::as<ev::EventKind::module_begin>(span).module);
-    case ev::EventKind::fetch_wait_begin:
-      return "waits for parameters";
-    case ev::EventKind::reduce_wait_begin:
-      return "waits for reduction";
-    case ev::EventKind::deferred_wait_begin:
-      return "waits for the deferred update";
-    case ev::EventKind::data_wait_begin:
-      return "waits for data";
-    case ev::EventKind::collective_begin: {
-      const auto fields = ev::as<ev::EventKind::collective_begin>(span);
-      return std::string(word(fields.op)) + " " + std::to_string(fields.sequence);
-    }
-    case ev::EventKind::transfer_begin:
-      return word(ev::as<ev::EventKind::transfer_begin>(span).transfer);
-    case ev::EventKind::optimizer_begin: {
-      const auto fields = ev::as<ev::EventKind::optimizer_begin>(span);
-      return fields.sub_group == ev::kNoId ? "optimizer"
-                                           : "optimizer group " + std::to_string(fields.sub_group);
-    }
-    case ev::EventKind::kernel_begin: {
-      const auto fields = ev::as<ev::EventKind::kernel_begin>(span);
-      std::string name = store.name(rank, fields.name);
-      return name.empty() ? "kernel " + std::to_string(fields.name) : name;
-    }
-    case ev::EventKind::gpu_begin: {
-      const auto fields = ev::as<ev::EventKind::gpu_begin>(span);
-      std::string name = store.name(rank, fields.name);
-      return name.empty() ? word(fields.work) : name;
-    }
-    case ev::EventKind::gpu_sync_begin:
-      return std::string("host waits for ") + word(ev::as<ev::EventKind::gpu_sync_begin>(span).sync);
-    case ev::EventKind::gpu_records_begin:
-      return "GPU records";
-    case ev::EventKind::paused_begin:
-      return "paused";
-    default:
-      return ev::name_of(span.kind);
-  }
 }
 
 }  // namespace shardscope::gui

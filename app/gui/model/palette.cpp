@@ -14,10 +14,8 @@
 namespace shardscope::gui {
 namespace {
 
-using instrumentation::CollectiveOp;
 using instrumentation::EventKind;
 using instrumentation::MemoryCategory;
-using instrumentation::Phase;
 
 constexpr std::array<const char*, kMeaningCount> kMeanings{
     "compute", "gather", "reduce", "optimizer", "activation", "copy", "buffer", "trouble", "neutral"};
@@ -32,23 +30,6 @@ Rgb colour_of(const nlohmann::json& value, const std::string& name) {
   if (text.size() != 7 || text[0] != '#' || std::from_chars(text.data() + 1, end, rgb, 16).ptr != end)
     throw std::invalid_argument("theme: " + name + " '" + text + "' is no #RRGGBB");
   return rgb;
-}
-
-/// By its owner; where that is not known, by kind.
-Meaning meaning_of_gpu(std::uint8_t code) noexcept {
-  using instrumentation::GpuOwner;
-  using instrumentation::GpuWork;
-  const GpuWork work = instrumentation::work_of(code);
-  switch (instrumentation::owner_of(code)) {
-    case GpuOwner::optimizer:
-      return Meaning::optimizer;
-    case GpuOwner::transfer:
-      return Meaning::copy;
-    case GpuOwner::collective:
-      return Meaning::gather;
-    default:
-      return work == GpuWork::kernel || work == GpuWork::memset ? Meaning::compute : Meaning::copy;
-  }
 }
 
 double linear(std::uint32_t channel) {
@@ -133,58 +114,32 @@ Rgb text_on(Rgb fill) noexcept {
   return contrast(fill, kInk) >= contrast(fill, kPaper) ? kInk : kPaper;
 }
 
-Meaning meaning_of(EventKind kind, std::uint8_t code) noexcept {
-  switch (kind) {
-    case EventKind::module_begin:
-    case EventKind::kernel_begin:
+Meaning meaning_of(store::SpanHue hue) noexcept {
+  switch (hue) {
+    case store::SpanHue::compute:
       return Meaning::compute;
-    case EventKind::gpu_begin:
-      return meaning_of_gpu(code);
-    case EventKind::gpu_sync_begin:
-      return Meaning::trouble;
-    case EventKind::phase_begin:
-      switch (static_cast<Phase>(code)) {
-        case Phase::optimizer:
-          return Meaning::optimizer;
-        case Phase::reduce:
-          return Meaning::reduce;
-        case Phase::gather:
-          return Meaning::gather;
-        case Phase::checkpoint_save:
-        case Phase::checkpoint_load:
-          return Meaning::copy;
-        default:
-          return Meaning::neutral;
-      }
-    case EventKind::fetch_wait_begin:
-    case EventKind::reduce_wait_begin:
-    case EventKind::deferred_wait_begin:
-    case EventKind::data_wait_begin:
-    case EventKind::paused_begin:
-      return Meaning::trouble;
-    case EventKind::collective_begin:
-      switch (static_cast<CollectiveOp>(code)) {
-        case CollectiveOp::all_gather:
-        case CollectiveOp::broadcast:
-          return Meaning::gather;
-        case CollectiveOp::barrier:
-          return Meaning::neutral;
-        default:
-          return Meaning::reduce;
-      }
-    case EventKind::transfer_begin:
-      return Meaning::copy;
-    case EventKind::optimizer_begin:
+    case store::SpanHue::gather:
+      return Meaning::gather;
+    case store::SpanHue::reduce:
+      return Meaning::reduce;
+    case store::SpanHue::optimizer:
       return Meaning::optimizer;
-    default:
-      return Meaning::neutral;
+    case store::SpanHue::copy:
+      return Meaning::copy;
+    case store::SpanHue::wait:
+      return Meaning::trouble;
+    case store::SpanHue::neutral:
+      break;
   }
+  return Meaning::neutral;
 }
 
 Meaning meaning_on(instrumentation::StreamId lane, EventKind kind, std::uint8_t code) noexcept {
-  if (kind == EventKind::gpu_begin && lane == instrumentation::StreamId::gpu_gather) return Meaning::gather;
-  if (kind == EventKind::gpu_begin && lane == instrumentation::StreamId::gpu_reduce) return Meaning::reduce;
-  return meaning_of(kind, code);
+  return meaning_of(store::hue_of(lane, kind, code));
+}
+
+Meaning meaning_of(EventKind kind, std::uint8_t code) noexcept {
+  return meaning_on(instrumentation::StreamId::compute, kind, code);
 }
 
 Meaning meaning_of(MemoryCategory category) noexcept {

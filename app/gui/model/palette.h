@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/store/span_label.h"
 #include "instrumentation/event.h"
 
 namespace shardscope::gui {
@@ -74,6 +75,7 @@ struct Palette {
 /// On the GPU's streams of gathers and reductions whatever runs is of that meaning; elsewhere as above.
 [[nodiscard]] Meaning meaning_on(instrumentation::StreamId lane, instrumentation::EventKind begin_kind,
                                  std::uint8_t code) noexcept;
+[[nodiscard]] Meaning meaning_of(store::SpanHue hue) noexcept;
 [[nodiscard]] Meaning meaning_of(instrumentation::MemoryCategory category) noexcept;
 
 }  // namespace shardscope::gui

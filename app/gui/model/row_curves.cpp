@@ -203,9 +203,10 @@ std::string status_tip(const AppState& app, std::uint32_t param, std::uint32_t r
   out += time_of_piece(app, rank, pieces, *piece);
   // Before its first change a parameter has the status that the run gives it, for which nothing is a cause.
   if (state.since_ns > 0 || state.gather != ev::kNoId) {
-    out += "\nCause: " + std::string(word(state.cause));
-    if (state.module != ev::kNoId) out += ", at " + module_name(store, state.module);
-    if (state.gather != ev::kNoId) out += ", gather " + std::to_string(state.gather);
+    out += "\nCause: " + cause_word(store, state.cause);
+    if (state.module != ev::kNoId) out += ", at " + unit_name(store, state.module);
+    if (state.gather != ev::kNoId)
+      out += ", " + std::string(words_of(store).gather) + " " + std::to_string(state.gather);
   }
   const std::string reason =
       reason_of(store, ev::status_code(state.status, state.cause), state.module, std::span(&param, 1));

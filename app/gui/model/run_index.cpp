@@ -1,6 +1,7 @@
 #include "app/gui/model/run_index.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "app/store/lane.h"
 #include "app/store/span_time.h"
@@ -48,10 +49,11 @@ bool take_nccl(const ev::Event& event, std::unordered_map<std::uint32_t, NcclNot
     case ev::EventKind::nccl_collective: {
       const auto fields = ev::as<ev::EventKind::nccl_collective>(event);
       NcclNote& note = notes[fields.sequence];
-      const std::uint32_t code =
-          ev::nccl_code(fields.algorithm, fields.protocol, fields.channels, fields.warps);
-      if (note.operations++ == 0) note.code = code;
-      note.alike = note.alike && note.code == code;
+      if (note.operations++ == 0) note.first = fields;
+      const auto how = [](const auto& one) {
+        return std::tuple(one.algorithm, one.protocol, one.channels, one.warps);
+      };
+      note.alike = note.alike && how(note.first) == how(fields);
       return true;
     }
     case ev::EventKind::nccl_kernel: {

@@ -12,6 +12,7 @@
 
 #include "app/gui/model/gradient_states.h"
 #include "app/store/store.h"
+#include "instrumentation/event_fields.h"
 #include "runtime/plan/prefetch_outcome.h"
 
 namespace shardscope::gui {
@@ -43,8 +44,8 @@ struct Fetch {
 /// What NCCL said of a collective, summed over the operations it is made of.
 struct NcclNote {
   std::uint32_t operations = 0;
-  std::uint32_t code = 0;  ///< ev::nccl_code of the first
-  bool alike = true;       ///< all have that code
+  ev::Fields<ev::EventKind::nccl_collective> first;
+  bool alike = true;  ///< all have the algorithm, protocol, channels and warps of the first
   std::uint32_t channels_timed = 0, channels_used = 0;
   std::int64_t kernel_ns = 0;  ///< the longest kernel's, GPU clock
   std::int64_t spread_ns = 0;  ///< most between its first and its last channel's end

@@ -25,7 +25,7 @@ std::string names_of(const store::Store& store, const std::vector<std::uint32_t>
   std::string out;
   constexpr std::size_t kNamed = 2;
   for (std::size_t i = 0; i < std::min(kNamed, params.size()); ++i) {
-    out += (i == 0 ? "" : ", ") + std::string(tail_path(param_name(store, params[i])));
+    out += (i == 0 ? "" : ", ") + short_param(store, params[i]);
   }
   if (params.size() > kNamed) out += " and " + std::to_string(params.size() - kNamed) + " more";
   return out;
@@ -33,7 +33,8 @@ std::string names_of(const store::Store& store, const std::vector<std::uint32_t>
 
 /// Status changes that follow one another with the same status and cause become one line.
 struct StatusGroup {
-  std::uint8_t code = 0;
+  ev::HeldStatus status;
+  ev::StatusCause cause{};
   std::int64_t at_ns = 0;
   std::int64_t elems = 0;
   std::uint32_t module = ev::kNoId, gather = ev::kNoId;
@@ -41,8 +42,8 @@ struct StatusGroup {
 };
 
 SchedulerAction action_of(const store::Store& store, const StatusGroup& group) {
-  const auto status = static_cast<plan::ParamStatus>(ev::status_of(group.code));
-  const auto cause = static_cast<ev::StatusCause>(group.code >> 4);
+  const ev::StatusCause cause = group.cause;
+  const store::Vocabulary& words = words_of(store);
   SchedulerAction action;
   action.at_ns = group.at_ns;
   action.param = group.params.front();
@@ -50,10 +51,11 @@ SchedulerAction action_of(const store::Store& store, const StatusGroup& group) {
   action.gather = group.gather;
   const std::string what =
       names_of(store, group.params) + " (" + count(static_cast<double>(group.elems)).text() + " elements)";
-  switch (status) {
+  switch (group.status.status()) {
     case plan::ParamStatus::in_flight:
       action.kind = cause == ev::StatusCause::prefetch ? ActionKind::prefetch : ActionKind::gather;
-      action.text = (cause == ev::StatusCause::prefetch ? "Prefetch started: " : "Gather started: ") + what;
+      action.text = cause == ev::StatusCause::prefetch ? "Prefetch started: " + what
+                                                       : sentence(words.gather) + " started: " + what;
       break;
     case plan::ParamStatus::available:
       // What is persistent stays, whichever gather brought it once; without a gather nothing has arrived.
@@ -70,16 +72,17 @@ SchedulerAction action_of(const store::Store& store, const StatusGroup& group) {
       action.kind = ActionKind::release;
       action.text = group.gather == ev::kNoId && cause == ev::StatusCause::partition
                         ? "Secondary copy ended: " + what
-                        : "Released: " + what;
-      if (ev::secondary_held(group.code)) action.text += "; this rank keeps its part of a secondary copy";
+                        : sentence(words.released) + ": " + what;
+      if (group.status.secondary()) action.text += "; this rank keeps its part of a secondary copy";
       break;
   }
-  action.reason = reason_of(store, group.code, group.module, group.params);
+  action.reason = reason_of(store, ev::status_code(group.status.bits, cause), group.module, group.params);
   return action;
 }
 
 std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Event& event,
                                          const analysis::DecisionLimits& limits) {
+  const store::Vocabulary& words = words_of(store);
   SchedulerAction action;
   action.at_ns = static_cast<std::int64_t>(event.ticks);
   action.reason = analysis::reason_of(store, event, limits);
@@ -89,14 +92,15 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
       action.kind = ActionKind::decision;
       action.module = fields.module;
       action.gather = fields.gather;
-      const std::string module(tail_path(module_name(store, fields.module)));
+      const std::string module = unit_name(store, fields.module);
       if (fields.stop == plan::PrefetchStop::returned) {
         action.param = static_cast<std::uint32_t>(fields.prefetched_elems);
-        action.text = "Returned: " + std::string(tail_path(param_name(store, action.param)));
+        action.text = "Returned: " + short_param(store, action.param);
         return action;
       }
-      action.text = fields.gather == ev::kNoId ? module + ": nothing to gather"
-                                               : module + ": gather " + std::to_string(fields.gather);
+      action.text = fields.gather == ev::kNoId
+                        ? module + ": nothing to " + words.gather
+                        : module + ": " + words.gather + " " + std::to_string(fields.gather);
       action.text += fields.prefetched_elems > 0
                          ? ", prefetched " + count(static_cast<double>(fields.prefetched_elems)).text() +
                                " elements ahead"
@@ -107,8 +111,8 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
       const auto fields = ev::as<ev::EventKind::in_flight_limit>(event);
       const bool gathers = fields.limited == plan::InFlight::gathers;
       if (gathers) action.gather = fields.id;
-      action.text =
-          std::string("Host waits for ") + (gathers ? "gather " : "bucket ") + std::to_string(fields.id);
+      action.text = std::string("Host waits for ") + (gathers ? words.gather : words.bucket) + " " +
+                    std::to_string(fields.id);
       return action;
     }
     case ev::EventKind::release_kept: {
@@ -116,13 +120,14 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
       action.kind = ActionKind::kept;
       action.module = fields.module;
       action.param = fields.param;
-      action.text = "Kept: " + std::string(tail_path(param_name(store, fields.param)));
+      action.text = "Kept: " + short_param(store, fields.param);
       return action;
     }
     case ev::EventKind::bucket_flush: {
       const auto fields = ev::as<ev::EventKind::bucket_flush>(event);
       action.kind = ActionKind::bucket_flush;
-      action.text = "Bucket " + std::to_string(fields.bucket) + " reduced: " + std::to_string(fields.params) +
+      action.text = sentence(words.bucket) + " " + std::to_string(fields.bucket) +
+                    (words.has_buckets ? " reduced: " : ": ") + std::to_string(fields.params) +
                     " gradients, " + count(static_cast<double>(fields.elems)).text() + " elements";
       action.param = fields.trigger_param;
       return action;
@@ -131,10 +136,10 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
       const auto fields = ev::as<ev::EventKind::bucket_add>(event);
       action.kind = ActionKind::bucket_add;
       action.param = fields.param;
-      action.text = "Gradient of " + std::string(tail_path(param_name(store, fields.param))) +
-                    " joined bucket " + std::to_string(fields.bucket);
-      action.reason =
-          "bucket now holds " + count(static_cast<double>(fields.bucket_elems)).text() + " elements";
+      action.text = "Gradient of " + short_param(store, fields.param) + " joined " + words.bucket + " " +
+                    std::to_string(fields.bucket);
+      action.reason = std::string(words.bucket) + " now holds " +
+                      count(static_cast<double>(fields.bucket_elems)).text() + " elements";
       return action;
     }
     case ev::EventKind::trace_mode: {
@@ -188,8 +193,7 @@ SchedulerAction outcome_action(const store::Store& store, const ev::Event& event
   const std::string contents = store::contents_text(store, params);
   action.text = "Prefetch " + std::to_string(fields.gather) + (contents.empty() ? "" : ", for " + contents) +
                 ": " + plan::to_string(outcome);
-  const std::string at =
-      fields.module == ev::kNoId ? "" : " at " + std::string(tail_path(module_name(store, fields.module)));
+  const std::string at = fields.module == ev::kNoId ? "" : " at " + unit_name(store, fields.module);
   if (outcome == plan::PrefetchOutcome::late) {
     action.reason = "compute waited " + duration(-fields.slack_ns).text() + at;
   } else if (outcome <= plan::PrefetchOutcome::just_in_time) {
@@ -216,9 +220,11 @@ std::vector<SchedulerAction> scheduler_actions(const store::Store& store, std::u
   store.for_each_instant(rank, begin_ns, end_ns, [&](const ev::Event& event) {
     if (event.kind == ev::EventKind::param_status) {
       const auto change = ev::as<ev::EventKind::param_status>(event);
-      if (group.params.empty() || group.code != event.code || group.gather != change.gather) {
+      if (group.params.empty() || group.status != change.status || group.cause != change.cause ||
+          group.gather != change.gather) {
         close();
-        group.code = event.code;
+        group.status = change.status;
+        group.cause = change.cause;
         group.at_ns = static_cast<std::int64_t>(event.ticks);
         group.elems = 0;
         group.module = change.module;

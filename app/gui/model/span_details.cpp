@@ -14,6 +14,7 @@
 #include "app/store/names.h"
 #include "app/store/span_time.h"
 #include "instrumentation/bus_factor.h"
+#include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
 namespace {
@@ -43,15 +44,13 @@ void describe_nccl(const AppState& app, std::uint32_t rank, std::uint32_t sequen
     }
     return;
   }
-  const auto algorithm = static_cast<ev::NcclAlgorithm>(note->code & 0xFFU);
-  const auto protocol = static_cast<ev::NcclProtocol>(note->code >> 8U & 0xFFU);
   const std::string others = note->alike ? "" : " and others";
   const auto known = [](const char* name) { return std::string(name) == "unknown" ? kMissing : name; };
   if (note->operations > 1) add(out, "NCCL operations", std::to_string(note->operations));
   if (note->operations > 0) {
-    add(out, "algorithm", known(store::name_of(algorithm)) + others);
-    add(out, "protocol", known(store::name_of(protocol)) + others);
-    add(out, "channels", std::to_string(note->code >> 16U & 0xFFU) + others);
+    add(out, "algorithm", known(store::name_of(note->first.algorithm)) + others);
+    add(out, "protocol", known(store::name_of(note->first.protocol)) + others);
+    add(out, "channels", std::to_string(note->first.channels) + others);
   }
   if (note->channels_timed > 0) {
     add(out, "NCCL kernel", duration(note->kernel_ns),
@@ -67,17 +66,17 @@ void describe_nccl(const AppState& app, std::uint32_t rank, std::uint32_t sequen
 }
 
 void describe_collective(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
-  const auto op = static_cast<ev::CollectiveOp>(span.code);
+  const auto fields = ev::as<ev::EventKind::collective_begin>(span);
   const std::int64_t length = end_of(app, lane.rank, span) - span.begin_ns;
-  add(out, "elements", grouped(span.v0));
-  add(out, "bytes", bytes(span.v1), "S: full size over its ranks (metrics 2.3)");
-  if (span.c != ev::kNoId && ev::scope_of(span.c) != ev::CollectiveScope::world) {
+  add(out, "elements", grouped(fields.elems));
+  add(out, "bytes", bytes(fields.bytes), "S: full size over its ranks (metrics 2.3)");
+  if (fields.code.known() && fields.code.scope() != ev::CollectiveScope::world) {
     const ev::GroupInfo* group = analysis::group_of(app.store(), lane.rank, span);
     add(out, "among",
         std::to_string(group_ranks(app, lane.rank, span)) + " ranks, " +
-            (group != nullptr ? group->name : store::name_of(ev::scope_of(span.c))));
+            (group != nullptr ? group->name : store::name_of(fields.code.scope())));
   }
-  if (ev::end_is_bound(span.c))
+  if (fields.code.end_is_bound())
     add(out, "end", "an upper bound", "the operation had ended by then; bandwidth is at least what is shown");
   if (span.mark_ns > 0 && span.mark_ns >= span.begin_ns) {
     add(out, "waited for ranks", duration(span.mark_ns - span.begin_ns), "until every rank had arrived");
@@ -89,18 +88,19 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
     add(out, "last to arrive", "rank " + std::to_string(last->rank));
     add(out, "after the first", duration(last->late_ns), "begin on the last rank - begin on the first");
   }
-  if (length > 0 && span.v1 > 0 && span.end_ns != store::kOpen) {
-    const double algorithm = static_cast<double>(span.v1) / static_cast<double>(length);
-    const double factor = ev::bus_factor(op, group_ranks(app, lane.rank, span));
+  if (length > 0 && fields.bytes > 0 && span.end_ns != store::kOpen) {
+    const double algorithm = static_cast<double>(fields.bytes) / static_cast<double>(length);
+    const double factor = ev::bus_factor(fields.op, group_ranks(app, lane.rank, span));
     if (span.mark_ns > span.begin_ns && span.mark_ns < span.end_ns) {
-      const double alone = static_cast<double>(span.v1) / static_cast<double>(span.end_ns - span.mark_ns);
+      const double alone =
+          static_cast<double>(fields.bytes) / static_cast<double>(span.end_ns - span.mark_ns);
       add(out, "algbw, transfer", bandwidth(alone), "S / time from the last arrival to the end");
       add(out, "busbw, transfer", bandwidth(alone * factor), "that x the operation's factor for this group");
     }
     add(out, "algbw, waiting", bandwidth(algorithm), "S / duration, waiting for the last rank included");
     add(out, "busbw, waiting", bandwidth(algorithm * factor), "that x the operation's factor for this group");
   }
-  describe_nccl(app, lane.rank, span.a, out);
+  describe_nccl(app, lane.rank, fields.sequence, out);
   if (lane.stream != ev::StreamId::gather) return;
   const Fetch* fetch = app.run->index().fetch_of(lane.rank, span);
   if (fetch == nullptr) return;
@@ -118,22 +118,22 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
 /// A kernel, copy or memset: its owner, how long after its launch, and why its stream stood still before it.
 void describe_gpu_work(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
   const store::Store& data = app.store();
-  const ev::GpuWork work = ev::work_of(span.code);
-  if (const std::string owner = gpu_owner(data, span.code, span.b); !owner.empty()) add(out, "for", owner);
-  if (work == ev::GpuWork::kernel) {
-    add(out, "threads", grouped(span.v1));
+  const auto fields = ev::as<ev::EventKind::gpu_begin>(span);
+  if (const std::string owner = gpu_owner(data, fields); !owner.empty()) add(out, "for", owner);
+  if (fields.work == ev::GpuWork::kernel) {
+    add(out, "threads", grouped(fields.amount));
   } else {
-    add(out, "bytes", bytes(span.v1));
+    add(out, "bytes", bytes(fields.amount));
     const std::int64_t length = end_of(app, lane.rank, span) - span.begin_ns;
-    if (length > 0 && span.v1 > 0)
-      add(out, "rate", bandwidth(static_cast<double>(span.v1) / static_cast<double>(length)),
+    if (length > 0 && fields.amount > 0)
+      add(out, "rate", bandwidth(static_cast<double>(fields.amount) / static_cast<double>(length)),
           "bytes / duration");
   }
-  if (span.c != ev::kNoId) add(out, "CUDA stream", std::to_string(span.c));
-  if (span.v0 == ev::kNoDelay) {
+  if (fields.cuda_stream != ev::kNoId) add(out, "CUDA stream", std::to_string(fields.cuda_stream));
+  if (fields.delay_ns == ev::kNoDelay) {
     add(out, "launch to start", "launch not recorded");
   } else {
-    add(out, "launch to start", duration(span.v0),
+    add(out, "launch to start", duration(fields.delay_ns),
         "start on the GPU - the host's entry into the launching call; below 0: the error of the clocks");
   }
   const auto gap = analysis::gap_before(data, lane, span);
@@ -167,51 +167,58 @@ std::string idle_text(const AppState& app, store::LaneId lane, std::int64_t at_n
 Details describe_span(const AppState& app, store::LaneId lane, const store::Span& span) {
   Details out;
   const store::Store& data = app.store();
+  const store::Vocabulary& words = words_of(data);
   out.meaning = meaning_on(lane.stream, span.kind, span.code);
-  out.title = span_label(data, lane.rank, span);
+  out.title = label_of(data, lane.rank, span);
   out.subtitle = "rank " + std::to_string(lane.rank) + ", " + word(lane.stream);
   add_span_times(app, lane.rank, span, out);
   switch (span.kind) {
     case ev::EventKind::module_begin:
-      out.subtitle += std::string(", ") + word(static_cast<ev::Pass>(span.code));
+      out.subtitle += std::string(", ") + word(ev::as<ev::EventKind::module_begin>(span).pass);
       break;
     case ev::EventKind::collective_begin:
       describe_collective(app, lane, span, out);
       break;
     case ev::EventKind::fetch_wait_begin: {
-      add(out, "bytes", bytes(span.v0));
-      const Fetch* fetch = app.run->index().fetch_by_id(lane.rank, span.b);
+      const auto fields = ev::as<ev::EventKind::fetch_wait_begin>(span);
+      add(out, "bytes", bytes(fields.bytes));
+      const Fetch* fetch = app.run->index().fetch_by_id(lane.rank, fields.gather);
       const std::string contents =
           fetch == nullptr ? std::string() : store::contents_text(data, fetch->params);
-      out.reason = "Compute stood still at " + module_name(data, span.a) + " until gather " +
-                   std::to_string(span.b) + (contents.empty() ? "" : " of " + contents) + " had arrived";
+      out.reason = std::string("Compute stood still at ") + words.unit + module_name(data, fields.module) +
+                   " until " + words.gather + " " + std::to_string(fields.gather) +
+                   (contents.empty() ? "" : " of " + contents) + " had arrived";
       if (fetch != nullptr) add(out, "outcome", word(fetch->outcome()));
       break;
     }
-    case ev::EventKind::reduce_wait_begin:
-      add(out, "bytes", bytes(span.v0));
-      out.reason = "Compute stood still until bucket " + std::to_string(span.a) + " was reduced";
+    case ev::EventKind::reduce_wait_begin: {
+      const auto fields = ev::as<ev::EventKind::reduce_wait_begin>(span);
+      add(out, "bytes", bytes(fields.bytes));
+      out.reason = std::string("Compute stood still until ") + words.bucket + " " +
+                   std::to_string(fields.bucket) + (words.has_buckets ? " was reduced" : " had ended");
       break;
+    }
     case ev::EventKind::deferred_wait_begin:
-      add(out, "elements", grouped(span.v0));
+      add(out, "elements", grouped(ev::as<ev::EventKind::deferred_wait_begin>(span).elems));
       out.reason = "Compute stood still until the CPU's update of the columns not chosen was here";
       break;
     case ev::EventKind::data_wait_begin:
-      out.reason = "Compute had nothing to do until micro-batch " + std::to_string(span.a) +
+      out.reason = "Compute had nothing to do until micro-batch " +
+                   std::to_string(ev::as<ev::EventKind::data_wait_begin>(span).micro_step) +
                    " was loaded and copied to the device";
       break;
     case ev::EventKind::optimizer_begin:
-      add(out, "elements", grouped(span.v0));
+      add(out, "elements", grouped(ev::as<ev::EventKind::optimizer_begin>(span).elems));
       break;
     case ev::EventKind::transfer_begin:
-      add(out, "bytes", bytes(span.v0));
+      add(out, "bytes", bytes(ev::as<ev::EventKind::transfer_begin>(span).bytes));
       break;
     case ev::EventKind::gpu_begin:
       describe_gpu_work(app, lane, span, out);
       break;
     case ev::EventKind::gpu_sync_begin:
-      out.reason = std::string("The host stood still until ") + word(static_cast<ev::GpuSync>(span.code)) +
-                   " was done";
+      out.reason = std::string("The host stood still until ") +
+                   word(ev::as<ev::EventKind::gpu_sync_begin>(span).sync) + " was done";
       break;
     default:
       break;

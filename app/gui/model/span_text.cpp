@@ -12,13 +12,11 @@
 namespace shardscope::gui {
 namespace {
 
-std::string short_name(const store::Store& store, std::uint32_t module) {
-  return std::string(tail_path(module_name(store, module)));
-}
-
 /// "for h.4.attn" where a module gathers its own parameters, else "at h.3.mlp, for h.4.attn".
-std::string place_of(const std::string& at, const std::string& contents) {
-  return contents.empty() || contents == at ? "for " + at : "at " + at + ", for " + contents;
+std::string place_of(const store::Store& store, std::uint32_t module, const std::string& contents) {
+  const std::string at = unit_name(store, module);
+  if (contents.empty() || contents == short_module(store, module)) return "for " + at;
+  return "at " + at + ", for " + contents;
 }
 
 }  // namespace
@@ -59,40 +57,41 @@ std::string fold_text(const store::Store& store, store::LaneId lane, std::uint8_
 
 std::string wait_text(const store::Store& store, std::uint32_t rank, const store::Span& wait,
                       const RunIndex& index) {
+  const store::Vocabulary& words = words_of(store);
   if (wait.kind != ev::EventKind::fetch_wait_begin) {
-    return "bucket " + std::to_string(ev::as<ev::EventKind::reduce_wait_begin>(wait).bucket) +
-           " to be reduced";
+    return words.bucket + (" " + std::to_string(ev::as<ev::EventKind::reduce_wait_begin>(wait).bucket)) +
+           (words.has_buckets ? " to be reduced" : "");
   }
   const auto fields = ev::as<ev::EventKind::fetch_wait_begin>(wait);
   if (fields.module == ev::kNoId) return "gather of persistent parameters";
-  const std::string at = short_name(store, fields.module);
   const Fetch* fetch = index.fetch_by_id(rank, fields.gather);
-  return "fetch " +
-         (fetch == nullptr ? "at " + at : place_of(at, store::contents_text(store, fetch->params)));
+  return words.fetch + (" " + (fetch == nullptr ? "at " + unit_name(store, fields.module)
+                                                : place_of(store, fields.module,
+                                                           store::contents_text(store, fetch->params))));
 }
 
 std::string reason_of(const store::Store& store, const Fetch& fetch) {
   const std::string contents = store::contents_text(store, fetch.params);
-  const std::string at = short_name(store, fetch.module);
-  if (fetch.prefetched) return "Prefetched at " + at + (contents.empty() ? "" : ", for " + contents);
-  return "Fetched on demand " + place_of(at, contents);
+  if (fetch.prefetched)
+    return "Prefetched at " + unit_name(store, fetch.module) + (contents.empty() ? "" : ", for " + contents);
+  return sentence(words_of(store).fetched) + " on demand " + place_of(store, fetch.module, contents);
 }
 
 std::string reason_of(const store::Store& store, std::uint8_t status_code, std::uint32_t module,
                       std::span<const std::uint32_t> params) {
   const auto cause = static_cast<ev::StatusCause>(status_code >> 4);
   const auto status = static_cast<plan::ParamStatus>(ev::status_of(status_code));
-  std::string text = word(cause);
+  const std::string text = cause_word(store, cause);
   if (module == ev::kNoId) return text;
-  const std::string name = short_name(store, module), contents = store::contents_text(store, params);
+  const std::string name = unit_name(store, module), contents = store::contents_text(store, params);
   switch (cause) {
     case ev::StatusCause::prefetch:
       // In flight: where it was issued. Later: which module used the gather first.
       if (status != plan::ParamStatus::in_flight)
-        return text + (contents == name ? ", for " + name : ", used first at " + name);
+        return text + (contents == short_module(store, module) ? ", for " + name : ", used first at " + name);
       return text + " at " + name + (contents.empty() ? "" : ", for " + contents);
     case ev::StatusCause::fetch:
-      return text + " " + place_of(name, contents);
+      return text + " " + place_of(store, module, contents);
     case ev::StatusCause::release:
       return text + " after " + name;
     case ev::StatusCause::invalidation:

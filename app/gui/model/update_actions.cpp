@@ -30,8 +30,8 @@ std::optional<SchedulerAction> update_action(const store::Store& store, const ev
     case ev::EventKind::columns_selected: {
       const auto fields = ev::as<ev::EventKind::columns_selected>(event);
       action.param = fields.param;
-      action.text = "Columns chosen: " + std::to_string(fields.columns) + " of " +
-                    std::string(tail_path(param_name(store, fields.param)));
+      action.text =
+          "Columns chosen: " + std::to_string(fields.columns) + " of " + short_param(store, fields.param);
       return action;
     }
     case ev::EventKind::deferred_update: {

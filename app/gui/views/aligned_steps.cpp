@@ -174,10 +174,9 @@ void AlignedSteps::boxes(Context& ctx, std::size_t run, const AlignedLane& lane,
     if (whole.w > kNarrowestLabel && whole.h >= kLowestRow - 2 && !wait) {
       const bool module = span.kind == ev::EventKind::module_begin;
       const Rect room = whole.inset(3, 0);
-      const std::string full = module ? module_name(store, module_of(span)) : name;
+      const std::string full = module ? short_module(store, module_of(span)) : name;
       ctx.canvas.text_in(
-          room,
-          module ? std::string(short_path(tail_path(full), static_cast<std::size_t>(room.w / 6))) : full,
+          room, module ? short_path(full, static_cast<std::size_t>(room.w / 6)) : std::string_view(full),
           text_on(color), Font::small);
     }
     if (ctx.hovered(whole))

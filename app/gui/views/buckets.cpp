@@ -2,10 +2,10 @@
 // reason.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "app/analysis/decision_text.h"
 #include "app/analysis/missing_reason.h"
-#include "app/analysis/zero_settings.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/gradient_states.h"
 #include "app/gui/model/names.h"
@@ -36,30 +36,33 @@ class BucketsView final : public View {
   std::vector<BucketFlush> flushes_;
   Table table_;
   TableState state_;
-  std::int64_t capacity_ = 0;  ///< elements
+  std::optional<std::int64_t> capacity_;  ///< elements; none: no size is set
 };
 
 void BucketsView::build(const AppState& app, const Of& of) {
   of_ = of;
   const store::Store& store = app.store();
-  capacity_ = analysis::zero_of(store.tables()).reduce_bucket_size;
   flushes_ = bucket_flushes(store, of.rank, of.range.begin_ns, of.range.end_ns);
+  const analysis::DecisionLimits limits = analysis::limits_of(store.tables());
+  capacity_ = limits.reduce_bucket_elems;
   table_ = {};
   table_.columns = {{"flushed", 0.8F, true, "Since the run's first event"},
-                    {"bucket", 0.5F, true},
+                    {words_of(store).bucket, 0.5F, true},
                     {"buffer", 0.4F, true, "With overlap_comm and contiguous_gradients 0 and 1 in turns"},
                     {"gradients", 0.5F, true},
                     {"elements", 0.7F, true},
-                    {"full", 0.5F, true, "Elements / reduce_bucket_size"},
+                    {"full", 0.5F, true, "Elements / reduce_bucket_size; nothing where no size is set"},
                     {"filled for", 0.7F, true, "From opening to the flush"},
                     {"why", 2.2F}};
-  const analysis::DecisionLimits limits = analysis::limits_of(store.tables());
   for (const BucketFlush& flush : flushes_) {
     const auto number = [](std::uint32_t id) {
       return id != ev::kNoId ? number_cell(id, std::to_string(id)) : number_cell(std::nullopt, "");
     };
-    const double share =
-        100 * static_cast<double>(flush.elems) / static_cast<double>(std::max<std::int64_t>(1, capacity_));
+    const auto share = [&] {
+      if (!capacity_ || *capacity_ <= 0) return number_cell(std::nullopt, "");
+      const double percent = 100 * static_cast<double>(flush.elems) / static_cast<double>(*capacity_);
+      return number_cell(percent, decimal(percent, percent < 10 ? 1 : 0) + " %");
+    };
     const bool triggered = flush.trigger_param < store.tables().params.size();
     const std::string trigger =
         triggered ? param_name(store, flush.trigger_param) + " (" +
@@ -73,7 +76,7 @@ void BucketsView::build(const AppState& app, const Of& of) {
                 number(flush.buffer),
                 number_cell(flush.params, std::to_string(flush.params)),
                 number_cell(static_cast<double>(flush.elems), count(static_cast<double>(flush.elems)).text()),
-                number_cell(share, decimal(share, share < 10 ? 1 : 0) + " %"),
+                share(),
                 flush.opened_ns > 0 ? number_cell(static_cast<double>(flush.at_ns - flush.opened_ns),
                                                   duration(flush.at_ns - flush.opened_ns).text())
                                     : number_cell(std::nullopt, ""),
@@ -94,24 +97,26 @@ void BucketsView::filling(Context& ctx, Rect& room, std::uint32_t rank) const {
   }
   if (open.empty()) {
     ctx.canvas.text_in(room.take_top(22),
-                       "No bucket is open: none is between a backward's end and the next one.", c.muted,
-                       Font::small);
+                       "No " + std::string(words_of(store).bucket) +
+                           " is open: none is between a backward's end and the next one.",
+                       c.muted, Font::small);
     return;
   }
   for (const store::BucketState& bucket : open) {
     if (room.h < 30) return;
     Rect line = room.take_top(28);
-    const std::string name = "bucket " + std::to_string(bucket.bucket) +
+    const std::string name = words_of(store).bucket + (" " + std::to_string(bucket.bucket)) +
                              (bucket.buffer != ev::kNoId ? ", buffer " + std::to_string(bucket.buffer) : "");
     ctx.canvas.text_in(line.take_left(130), name, c.text, Font::small);
-    const std::string amount = count(static_cast<double>(bucket.elems)).text() + " of " +
-                               count(static_cast<double>(capacity_)).text();
+    const std::string amount =
+        count(static_cast<double>(bucket.elems)).text() +
+        (capacity_ ? " of " + count(static_cast<double>(*capacity_)).text() : " elements");
     ctx.canvas.text_in(line.take_right(130), amount, c.text, Font::mono_small, Align::right);
     line.take_right(8);
     const Rect bar = line.inset(0, 6);
     ctx.canvas.outline(bar, c.line);
     // What is larger than the bucket goes alone and fills all of it.
-    const double whole = std::max(static_cast<double>(capacity_), static_cast<double>(bucket.elems));
+    const double whole = static_cast<double>(std::max(capacity_.value_or(0), bucket.elems));
     float x = bar.x;
     for (const std::uint32_t param : bucket.params) {
       if (param >= store.tables().params.size()) continue;

@@ -115,6 +115,11 @@ void Canvas::text(float x, float y, std::string_view text, Rgb color, Font font)
                  text.data() + text.size());
 }
 
+bool Canvas::readable_in(float room, std::string_view what, Font font) const {
+  constexpr float kLeast = 36;  // three letters and the ellipsis
+  return room >= kLeast || width(what, font) <= room + 0.5F;
+}
+
 bool Canvas::text_in(const Rect& rect, std::string_view what, Rgb color, Font font, Align align) {
   if (rect.w < 4 || what.empty()) return !what.empty();
   const float y = rect.y + std::floor((rect.h - line_height(font)) / 2);

@@ -55,6 +55,8 @@ class Canvas {
   void dots(const Rect& rect, Rgb color, float alpha = 1);
 
   [[nodiscard]] float width(std::string_view text, Font font) const;
+  /// Whether it fits into `room`, or three letters of it do: one or two are no name.
+  [[nodiscard]] bool readable_in(float room, std::string_view text, Font font) const;
   void text(float x, float y, std::string_view text, Rgb color, Font font = Font::body);
   /// One line, vertically centred in `rect`, cut with an ellipsis when too long. True when it was cut.
   bool text_in(const Rect& rect, std::string_view text, Rgb color, Font font = Font::body,

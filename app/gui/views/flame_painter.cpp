@@ -22,7 +22,8 @@ Rgb FlamePainter::color_of(const FlameNode& node) const {
   // As in the timeline: what is outside recedes, backward is darker.
   const Rgb color =
       mix(c.of(meaning), c.panel, std::max(0.0F, 0.50F - 0.12F * static_cast<float>(node.longest.depth)));
-  return static_cast<ev::Pass>(node.code) == ev::Pass::backward ? mix(color, c.base, 0.22F) : color;
+  const bool backward = ev::as<ev::EventKind::module_begin>(node.longest).pass == ev::Pass::backward;
+  return backward ? mix(color, c.base, 0.22F) : color;
 }
 
 void FlamePainter::box(const FlameFrame& frame, std::optional<std::size_t> rank, const Rect& place,
@@ -73,7 +74,8 @@ void FlamePainter::label(const FlameFrame& frame, std::optional<std::size_t> ran
     break;
   }
   const auto chars = static_cast<std::size_t>(std::max(1.0F, room.w / 6.0F));
-  ctx_.canvas.text_in(room, flame_label(tree_, frame.node, chars), ink, Font::small);
+  const std::string name = flame_label(tree_, frame.node, chars);
+  if (ctx_.canvas.readable_in(room.w, name, Font::small)) ctx_.canvas.text_in(room, name, ink, Font::small);
 }
 
 void FlamePainter::ground(std::uint32_t node, std::size_t rank, const Rect& place) {

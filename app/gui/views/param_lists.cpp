@@ -29,7 +29,7 @@ void ParamLists::list(Context& ctx, Rect room, const char* title, const std::vec
   float& offset = scroll_[which];
   ctx.scroll(&scroll_owner_[which], room, kLine * static_cast<float>(params.size()), offset);
   const Clip clip(ctx.canvas, room);
-  const NameCells names(app.store());
+  const NameCells& names = app.name_cells();
   const auto first = static_cast<std::size_t>(offset / kLine);
   for (std::size_t i = first; i < params.size(); ++i) {
     const Rect row{room.x, room.y + static_cast<float>(i) * kLine - offset, room.w - 8, kLine};

@@ -78,7 +78,7 @@ void PartitionView::axis(Context& ctx, const Rect& rect, const ElementAxis& elem
   const Palette& c = ctx.colors();
   const auto& params = ctx.app.store().tables().params;
   const Clip clip(ctx.canvas, rect);
-  const NameCells names(ctx.app.store());
+  const NameCells& names = ctx.app.name_cells();
   std::size_t i = 0;
   while (i < params.size()) {
     const std::string_view group = block_of(params[i].name);
@@ -146,7 +146,7 @@ void PartitionView::hover(Context& ctx, const Rect& rect, const ElementAxis& ele
       const GradientState& state = states[param];
       details.fields.push_back({"gradient", word(state.status), "", ""});
       if (state.bucket != ev::kNoId)
-        details.fields.push_back({"bucket", std::to_string(state.bucket), "", ""});
+        details.fields.push_back({words_of(app.store()).bucket, std::to_string(state.bucket), "", ""});
       if (state.since_ns > 0)
         details.fields.push_back({"for", duration(app.now_ns() - state.since_ns).text(), "", ""});
     }

@@ -9,6 +9,7 @@
 
 #include "app/gui/model/details.h"
 #include "app/gui/model/name_cell.h"
+#include "app/gui/model/names.h"
 
 namespace shardscope::gui {
 namespace {
@@ -95,11 +96,12 @@ void gradient_entries(Context& ctx, LegendRow& row) {
   const Palette& c = ctx.colors();
   const Rgb color = c.of(Meaning::reduce);
   row.outlined("none yet");
-  row.entry("in a bucket", [&](const Rect& r) {
+  const store::Vocabulary& words = words_of(ctx.app.store());
+  row.entry(words.has_buckets ? "in a bucket" : "waiting for its group", [&](const Rect& r) {
     ctx.canvas.outline(r, mix(c.line, c.muted, 0.5F));
     ctx.canvas.fill({r.x, r.y + r.h / 2, r.w, r.h / 2}, color, 0.8F);
   });
-  row.filled("flushed", color, 0.45F);
+  row.filled(words.has_buckets ? "flushed" : "group complete", color, 0.45F);
   row.hatched("being reduced", color);
   row.filled(ctx.app.store().tables().stage < 2 ? "reduced, on every rank" : "reduced, the owner's part",
              color);
@@ -138,7 +140,7 @@ void owner_entries(Context& ctx, LegendRow& row) {
 void module_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
   const Palette& c = ctx.colors();
   const std::vector<std::string>& names = cells.blocks(*ctx.app.run).names();
-  const NameCells short_names(ctx.app.store());
+  const NameCells& short_names = ctx.app.name_cells();
   row.list(
       names.size(), [&](std::size_t block) { return std::string(short_names.without_model(names[block])); },
       [&](std::size_t block) { return hue(block, c); }, not_here_words(c));

@@ -120,7 +120,9 @@ void SchedulerPane::draw(Context& ctx, Rect room) {
     text.take_top(draw_ds_summary(ctx, text) + 10);
   }
   const bool fetches = app.store().has_tables() && app.store().tables().stage == 3;
-  if (fetches) difference_link(ctx, text, here->number);
+  // FSDP2 has neither ZeRO's fetch trace nor its limits.
+  const bool traces = fetches && store::framework_of(app.store().tables()) != store::Framework::fsdp2;
+  if (traces) difference_link(ctx, text, here->number);
   draw_heading(ctx, text,
                around.previous_place.empty() ? std::string("Done so far")
                                              : "Done since " + since(around.previous_place));
@@ -130,7 +132,7 @@ void SchedulerPane::draw(Context& ctx, Rect room) {
                : around.next_place.empty() ? std::string("Next")
                                            : "Next, until " + since(around.next_place));
   text.take_top(draw_actions(ctx, text, around.next) + 10);
-  if (fetches) counters_and_difference(ctx, text, top, here->number);
+  if (traces) counters_and_difference(ctx, text, top, here->number);
   height_ = text.y - top;
 }
 

@@ -116,6 +116,10 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
   if (box.w > kNarrowestLabel && !strip_) {
     const std::string text = label(row, one, box.w - 2 * kLabelFrom);
     const Rect place = box.inset(kLabelFrom, 0);
+    // Part of a figure is another figure.
+    const bool whole = store::is_wait(one.kind);
+    if (whole ? canvas.width(text, Font::small) > place.w : !canvas.readable_in(place.w, text, Font::small))
+      return;
     if (hatched)
       canvas.text_on_plate(place, text, c.text, c.panel, Font::small);
     else
@@ -312,14 +316,14 @@ std::string SpanPainter::label(const TimelineRow& row, const store::Span& one, f
   if (store::is_wait(one.kind)) {
     return "! " + length_text(store::time_of(data, row.rank, one));
   }
-  const std::string full = span_label(data, row.rank, one);
+  const std::string full = short_label(data, row.rank, one);
   const bool numbered = !full.empty() && full.back() >= '0' && full.back() <= '9';
   if (numbered && one.kind != ev::EventKind::module_begin && ctx_.canvas.width(full, Font::small) > width) {
     // The words say what the row says already; the number is what tells one from the next.
     const std::size_t space = full.find_last_of(' ');
     if (space != std::string::npos) return full.substr(space + 1);
   }
-  return one.kind == ev::EventKind::module_begin ? std::string(short_path(tail_path(full), chars)) : full;
+  return one.kind == ev::EventKind::module_begin ? std::string(short_path(full, chars)) : full;
 }
 
 }  // namespace shardscope::gui

@@ -88,7 +88,7 @@ TEST_F(OddEnds, Chrome) {
       EXPECT_EQ(args["paused_ns"], store::kPauseNs);
       ++seen;
     }
-    if (event["name"] == "wait for net.second") {
+    if (event["name"] == "waits for parameters of net.second") {
       EXPECT_EQ(args["not_ended_because"], "rank 1 was killed by signal 9 (SIGKILL) at 0.025 s");
       ++seen;
     }
@@ -135,7 +135,7 @@ TEST_F(OddEnds, Sqlite) {
   };
   EXPECT_EQ(text("SELECT end - start FROM SHARDSCOPE_PAUSES WHERE rank = 0"),
             std::to_string(store::kPauseNs));
-  EXPECT_EQ(text("SELECT end FROM NVTX_EVENTS WHERE text = 'wait for net.second'"), "NULL");
+  EXPECT_EQ(text("SELECT end FROM NVTX_EVENTS WHERE text = 'waits for parameters of net.second'"), "NULL");
   EXPECT_EQ(text("SELECT state FROM SHARDSCOPE_RANKS WHERE rank = 1"),
             "rank 1 was killed by signal 9 (SIGKILL)");
   EXPECT_EQ(text("SELECT lastEvent FROM SHARDSCOPE_RANKS WHERE rank = 1"), std::to_string(store::kGoneNs));

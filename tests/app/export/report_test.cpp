@@ -98,8 +98,8 @@ TEST(Report, NamesWaitsThatAreForNoModuleAndSpansWithoutAnEnd) {
   const json data = timeline_of(page);
   EXPECT_THAT(
       said(data, "compute"),
-      testing::IsSupersetOf({"model waits for gather 6 100000",
-                             "wait for gather 7 of persistent parameters 100000", "wait for data 100000"}));
+      testing::IsSupersetOf({"waits for parameters of model, gather 6 100000",
+                             "waits for persistent parameters, gather 7 100000", "waits for data 100000"}));
   EXPECT_THAT(
       said(data, "compute"),
       testing::Contains(testing::StartsWith("model forward: not ended, 300 µs up to the last event (")));

@@ -185,6 +185,28 @@ TEST(ColourVision, BuffersAndTheRunsOfAComparisonAreToldApartFromAllElse) {
   }
 }
 
+TEST(NameCells, AreKeptUntilAnotherRunOrMoreModules) {
+  const auto of_modules = [](std::initializer_list<const char*> paths) {
+    ev::RunTables tables = known::tables();
+    tables.modules.clear();
+    std::uint32_t id = 0;
+    for (const char* const path : paths)
+      tables.modules.push_back({id++, ev::kNoId, path, "Module", {}, true});
+    store::Store store;
+    store.set_tables(0, tables);
+    return store;
+  };
+  const store::Store one = of_modules({"", "net", "net.attn"}), other = of_modules({"", "body", "body.attn"}),
+                     more = of_modules({"", "net", "net.attn", "head.fc"});
+  KeptNameCells kept;
+  EXPECT_EQ(kept.of(1, one).without_model("net.attn"), "attn");
+  EXPECT_EQ(kept.of(1, more).without_model("net.attn"), "net.attn") << "not all paths begin with it any more";
+  EXPECT_EQ(kept.of(1, one).without_model("net.attn"), "attn");
+  EXPECT_EQ(kept.of(1, other).without_model("net.attn"), "attn")
+      << "as many modules of one run: not looked at";
+  EXPECT_EQ(kept.of(2, other).without_model("net.attn"), "net.attn");
+}
+
 TEST(NameCells, LeaveOutTheModelsNameAndNoOther) {
   const auto shown = [](std::initializer_list<const char*> modules, const std::string& name) {
     store::Store store;

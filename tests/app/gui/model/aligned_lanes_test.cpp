@@ -67,7 +67,7 @@ std::string text_of(const AlignedRuns& runs, const std::vector<AlignedLane>& lan
     for (std::size_t run = 0; run < 2; ++run) {
       out += run == 0 ? ": A" : ", B";
       for (const AlignedBox& box : lane.boxes[run])
-        out += " " + span_label(run == 0 ? runs.a : runs.b, 0, box.span) + " " +
+        out += " " + label_of(run == 0 ? runs.a : runs.b, 0, box.span) + " " +
                std::to_string(box.at_ns / kAlignedMs) + "-" +
                std::to_string((box.at_ns + box.length_ns) / kAlignedMs);
     }

@@ -125,7 +125,7 @@ TEST_F(FindSpans, ANumberNamesOneCollectiveOnEveryRank) {
   std::vector<Walked> expected = walk(data());
   std::erase_if(expected, [&](const Walked& one) {
     return one.span.kind != ev::EventKind::collective_begin ||
-           span_label(data(), one.lane.rank, one.span) != "all-gather 12";
+           label_of(data(), one.lane.rank, one.span) != "all-gather 12";
   });
   ASSERT_FALSE(expected.empty());
   EXPECT_EQ(lines(searched(data(), {"all-gather 12"})), lines(expected));

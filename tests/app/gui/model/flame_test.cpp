@@ -326,9 +326,8 @@ TEST(Flame, WorkOfTheGpuIsByStreamByOwnerAndByName) {
         if (span.end_ns <= range.begin_ns || span.begin_ns >= range.end_ns) continue;
         const auto fields = ev::as<Kind::gpu_begin>(span);
         const std::string owner = fields.owner_kind == ev::GpuOwner::collective ? "collectives"
-                                  : fields.owner_kind == ev::GpuOwner::none
-                                      ? "launched for nothing recorded"
-                                      : gpu_owner(store, span.code, fields.owner);
+                                  : fields.owner_kind == ev::GpuOwner::none ? "launched for nothing recorded"
+                                                                            : gpu_owner(store, fields);
         auto& [ns, count] =
             expected[{store::lane_name(store, lane), owner, shared_name(store, row.rank, span)}];
         const std::int64_t within =
