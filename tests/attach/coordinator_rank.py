@@ -1,5 +1,6 @@
-"""The cases of tests/golden/coordinator.json and coordinator_counters.json of as many ranks as these are, trained as they were
-recorded, without a recorder: coordinator_rank.py. One engine after the other in one process; cases_of() is their order."""
+"""The cases of tests/golden/coordinator.json and coordinator_counters.json of as many ranks as these are, and two of modules that
+return parameters, trained as they were recorded, without a recorder: coordinator_rank.py. One engine after the other in one
+process; cases_of() is their order."""
 import json
 import pathlib
 import sys
@@ -8,12 +9,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "peers"))
 
 
+FILES = {"coordinator": None, "coordinator_counters": None, "coordinator_returned": ("P00", "P08")}  # None: all of its cases
+
+
 def cases_of(world):
-    """[(model, case)] of both files."""
+    """[(model, case)]"""
     chosen = []
-    for name in ("coordinator", "coordinator_counters"):
+    for name, ids in FILES.items():
         golden = json.loads((ROOT / "tests" / "golden" / f"{name}.json").read_text(encoding="utf-8"))
-        chosen += [(golden["models"][case["model"]], case) for case in golden["traces"] + golden["invalidation"] if world in case["world"]]
+        chosen += [(golden["models"][case["model"]], case) for case in golden["traces"] + golden["invalidation"]
+                   if world in case["world"] and (ids is None or case["id"] in ids)]
     return chosen
 
 
@@ -25,11 +30,12 @@ def iterations_of(case):
     return [case["record"], *[case["complete"]] * 3]
 
 
-def train(case):
+def train(model, case):
     import deepspeed
     import torch
     import record_coordinator
     torch.manual_seed(0)
+    case = {**case, "tree": model["tree"]} if "tree" in model else case
     model = record_coordinator.model_of(case)
     # torch_adam: an optimizer that DeepSpeed need not compile; what the coordinator decides is the same.
     config = {"train_micro_batch_size_per_gpu": 4,
@@ -40,6 +46,8 @@ def train(case):
     for micro in range(len(iterations_of(case))):
         if visits:
             model.visit = visits[micro]
+        if "tree" in case:
+            model.shared["iteration"] = micro
         engine.backward(engine(*record_coordinator.batch_of(case, micro, torch.distributed.get_rank())))
         engine.step()
 
@@ -49,8 +57,8 @@ def main():
     import torch
     torch.set_num_threads(1)
     deepspeed.init_distributed("gloo")
-    for _, case in cases_of(torch.distributed.get_world_size()):
-        train(case)
+    for model, case in cases_of(torch.distributed.get_world_size()):
+        train(model, case)
     torch.distributed.destroy_process_group()
 
 
