@@ -36,9 +36,12 @@ class Decisions:
         self.dir = self.seen = self.invalidation = self.model = None
         self.arrived = []
         self.in_update = False
+        self.counters = {}  # (step, micro-step) -> those of the iteration: our runtime's host is ahead of what it counts
         for event in recording.of(rank, *KINDS):
             getattr(self, event["kind"])(event)
         self.end_of_backward()
+        for iteration, key in zip(self.iterations, sorted(self.counters)):
+            iteration["counters"] = self.counters[key]
 
     @property
     def now(self):
@@ -132,7 +135,8 @@ class Decisions:
         self.arrived = []
 
     def fetch_counter(self, event):
-        self.now["counters"][COUNTERS[int(event["code"])]] = [int(event["c"]), int(event["v0"])]
+        of_micro_step = self.counters.setdefault((int(event["b"]), int(event["a"])), {})
+        of_micro_step[COUNTERS[int(event["code"])]] = [int(event["c"]), int(event["v0"])]
 
     def end_of_backward(self):
         """What was released since the last module: by release_backward_leftovers, then by the step."""
