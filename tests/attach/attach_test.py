@@ -67,6 +67,27 @@ class Attached(Runs):
                 open_ones = [s for s in self.recording(*case).spans if s["open_until_ns"]]
                 self.assertEqual(open_ones, [])
 
+    def test_learning_rates_of_the_first_group(self):
+        for case in CASES:
+            with self.subTest(case=case):
+                rate = 2e-3 if "groups=1" in case else 1e-3
+                for rank in range(2):
+                    rates = [as_double(e["v0"]) for e in self.recording(*case).of(rank, "learning_rate")]
+                    self.assertEqual(rates, [rate] * 3)
+
+    def test_waits_for_data_between_micro_steps(self):
+        """One before each but the first, of which the run may begin with the forward only, and one that ends the loader."""
+        for case in CASES:
+            with self.subTest(case=case):
+                recording, micro = self.recording(*case), micro_steps_of(case)
+                for rank in range(2):
+                    begins = [int(s["begin_ns"]) for s in recording.spans_of(rank, "micro_step_begin")]
+                    waits = [(int(s["begin_ns"]), int(s["end_ns"])) for s in recording.spans_of(rank, "data_wait_begin")]
+                    self.assertIn(len(waits), (3 * micro, 3 * micro + 1))
+                    waits = waits[-3 * micro:]
+                    for (begin, end), before, after in zip(waits, begins, [*begins[1:], waits[-1][1]]):
+                        self.assertTrue(before < begin <= end <= after, (begin, end, before, after))
+
     def test_gradient_norms_of_deepspeed(self):
         for case in CASES:
             if case[0] in ("zero1", "zero2", "zero3"):
