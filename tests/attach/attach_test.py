@@ -6,7 +6,7 @@ import collections
 import unittest
 
 import runs
-from pairs import BLOCKS, CASES, GROUPS, Runs, as_double, folder, plain, slow
+from pairs import BLOCKS, CASES, GROUPS, TRAIN, Runs, as_double, folder, plain, slow
 
 
 def setUpModule():
@@ -227,6 +227,20 @@ class ClosedForms(Runs):
         """Without resharding every group is gathered once in a step: in its forward."""
         _, gathers, reductions, prefetches = self.gathers_and_reductions("fsdp2", "reshard=0")
         self.assertEqual((gathers, reductions, prefetches), (3 * (BLOCKS + 1), 3 * (BLOCKS + 1), 0))
+
+    @slow
+    def test_shards_that_are_replicated(self):
+        """HSDP: four ranks, two shards of each of two replicas. Each reduction is then averaged over the replicas."""
+        made, out = folder() / "hsdp.zscope", folder() / "hsdp"
+        runs.finish(runs.start(runs.torchrun(TRAIN, "fsdp2", f"{out}.plain", "replicas=2", ranks=4)))
+        output = runs.finish(runs.start(runs.attach(made) + runs.torchrun(TRAIN, "fsdp2", out, "replicas=2", ranks=4)))
+        self.assertEqual(runs.results(f"{out}.plain", 4), runs.results(out, 4))
+        self.assertNotIn("is off", output)
+        recording = runs.read(made)
+        for rank in range(4):
+            ops = collections.Counter(int(e["code"]) for e in recording.of(rank, "collective_submitted") if e["b"] not in ("", "4294967295"))
+            self.assertEqual((ops[0], ops[1], ops[3]), (3 * (2 * BLOCKS + 1), 3 * (BLOCKS + 1), 3 * (BLOCKS + 1)))
+            self.assertEqual(len(recording.of(rank, "prefetch_issued")), 3 * BLOCKS)
 
     def test_bytes_of_gathers_follow_from_the_layout(self):
         recording, *_ = self.gathers_and_reductions("fsdp2")
