@@ -12,6 +12,7 @@
 #include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/memory.h"
+#include "app/analysis/missing_reason.h"
 #include "app/analysis/paired_steps.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/summary.h"
@@ -76,7 +77,7 @@ void append_run(const Run& run, StepSeries& series) {
     append(series.idle_ms, idle);
     append(series.unrecorded_ms, unrecorded);
     append(series.overlap_pct, overlap);
-    append(series.fetch_wait_ms, wait);
+    if (records(*run.summary, ev::Capability::fetch_waits)) append(series.fetch_wait_ms, wait);
     // Buckets have the detail of parameters.
     if (step.volume) append(series.flushes, flushes);
   }

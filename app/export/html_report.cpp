@@ -7,6 +7,7 @@
 
 #include "app/analysis/advice.h"
 #include "app/analysis/digest.h"
+#include "app/analysis/framework.h"
 #include "app/analysis/memory.h"
 #include "app/export/html_parts.h"
 #include "app/export/html_template.h"
@@ -125,6 +126,7 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
                         const std::optional<analysis::Comparison>& comparison, const std::vector<Note>& notes,
                         const std::vector<analysis::Finding>* findings, const analysis::Digest* given) {
   const std::string model = escape_html(s.model);
+  const std::string partitioning = analysis::partitioning_name(s.kind, s.stage);
   const auto largest = analysis::largest_device_peak(s);
   const analysis::RankSummary* const shown = largest           ? largest->rank
                                              : s.ranks.empty() ? nullptr
@@ -134,10 +136,10 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
   return fill_template(
       assets::report_page,
       {{"title",
-        fmt::format("{}, ZeRO-{}, {} ranks{}", model, s.stage, s.world, s.simulated ? " (simulated)" : "")},
+        fmt::format("{}, {}, {} ranks{}", model, partitioning, s.world, s.simulated ? " (simulated)" : "")},
        {"style", std::string(assets::report_style)},
        {"script", std::string(assets::report_script)},
-       {"heading", fmt::format("{}, ZeRO-{} on {} ranks", model, s.stage, s.world)},
+       {"heading", fmt::format("{}, {} on {} ranks", model, partitioning, s.world)},
        {"kind_of_run", std::string(s.simulated ? " · simulated: no rank trained" : "") +
                            (s.link_gbps > 0 ? " · emulated link" : "")},
        {"key_figures", key_figures_html(s, largest)},

@@ -118,12 +118,20 @@ def install_loader(table):
 
 
 def data_wanted(iterator):
-    if session.started and not session.in_micro_step:
-        emit(k.DATA_WAIT_BEGIN, k.COMPUTE, 0, session.micro_step, session.step, NO_ID, 0, 0)
-        return True
+    if not session.started:
+        return None
+    coming = session.micro_step
+    if session.in_micro_step:
+        if not session.plain_backward or session.phase != k.BACKWARD:
+            return None
+        # Between two micro-steps of a step: torch does not say that a backward is over. Another one of this micro-step may follow.
+        session.end_phase()
+        coming += 1
+    emit(k.DATA_WAIT_BEGIN, k.COMPUTE, 0, coming, session.step, NO_ID, 0, 0)
+    return coming
 
 
 def data_came(waiting):
     """Also when there are no more: the iterator has raised StopIteration."""
-    if waiting:
-        emit(k.DATA_WAIT_END, k.COMPUTE, 0, session.micro_step, session.step, NO_ID, 0, 0)
+    if waiting is not None:
+        emit(k.DATA_WAIT_END, k.COMPUTE, 0, waiting, session.step, NO_ID, 0, 0)

@@ -170,7 +170,10 @@ class CoordinatorHooks {
     if (!complete) complete = has_complete_trace(coordinator);
     const bool fetched_ahead = *complete && nb::cast<std::int64_t>(fetched_for_.of(coordinator)[param]) >
                                                 step_id_.as<std::int64_t>(coordinator);
-    return fetched_ahead ? SHARDSCOPE_KEEP_ALREADY_FETCHED : SHARDSCOPE_KEEP_REUSED_SOON;
+    // DeepSpeed keeps its answer for a module and a place, also when the trace has been recorded anew since;
+    // without a reuse distance it can only have been that the parameter was fetched for a later use.
+    const bool reuses = reuse_distance_.as<std::int64_t>(coordinator) > 0;
+    return fetched_ahead || !reuses ? SHARDSCOPE_KEEP_ALREADY_FETCHED : SHARDSCOPE_KEEP_REUSED_SOON;
   }
 
   /// DeepSpeed's iteration is repeated only where it may give something else, as after external parameters
@@ -208,7 +211,7 @@ class CoordinatorHooks {
   std::vector<std::pair<nb::object, std::uint8_t>> codes_;  ///< of values of ds_status
   Attribute step_id_ = own("step_id"), available_ = own("n_available_params"),
             bucket_ = own("prefetch_bucket_sz"), trace_mode_ = own("trace_mode"), queue_ = own("param_queue"),
-            limit_ = own("max_n_available_params"),
+            limit_ = own("max_n_available_params"), reuse_distance_ = own("max_reuse_dist_in_numel"),
             fetched_for_ = own("most_recent_step_id_param_fetched_for");
   Attribute is_complete_trace_{"is_complete_trace"}, param_{"param"}, status_{"ds_status"},
       numel_{"ds_numel"}, persist_{"ds_persist"}, active_{"ds_active_sub_modules"},

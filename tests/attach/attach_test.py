@@ -6,7 +6,7 @@ import collections
 import unittest
 
 import runs
-from pairs import BLOCKS, CASES, GROUPS, Runs, as_double, folder, plain, slow
+from pairs import BLOCKS, CASES, GROUPS, TRAIN, Runs, as_double, folder, plain, slow
 
 
 def setUpModule():
@@ -66,6 +66,27 @@ class Attached(Runs):
                 self.assertEqual(summary["unmatched_ends"]["count"], 0, summary["unmatched_ends"])
                 open_ones = [s for s in self.recording(*case).spans if s["open_until_ns"]]
                 self.assertEqual(open_ones, [])
+
+    def test_learning_rates_of_the_first_group(self):
+        for case in CASES:
+            with self.subTest(case=case):
+                rate = 2e-3 if "groups=1" in case else 1e-3
+                for rank in range(2):
+                    rates = [as_double(e["v0"]) for e in self.recording(*case).of(rank, "learning_rate")]
+                    self.assertEqual(rates, [rate] * 3)
+
+    def test_waits_for_data_between_micro_steps(self):
+        """One before each but the first, of which the run may begin with the forward only, and one that ends the loader."""
+        for case in CASES:
+            with self.subTest(case=case):
+                recording, micro = self.recording(*case), micro_steps_of(case)
+                for rank in range(2):
+                    begins = [int(s["begin_ns"]) for s in recording.spans_of(rank, "micro_step_begin")]
+                    waits = [(int(s["begin_ns"]), int(s["end_ns"])) for s in recording.spans_of(rank, "data_wait_begin")]
+                    self.assertIn(len(waits), (3 * micro, 3 * micro + 1))
+                    waits = waits[-3 * micro:]
+                    for (begin, end), before, after in zip(waits, begins, [*begins[1:], waits[-1][1]]):
+                        self.assertTrue(before < begin <= end <= after, (begin, end, before, after))
 
     def test_gradient_norms_of_deepspeed(self):
         for case in CASES:
@@ -206,6 +227,20 @@ class ClosedForms(Runs):
         """Without resharding every group is gathered once in a step: in its forward."""
         _, gathers, reductions, prefetches = self.gathers_and_reductions("fsdp2", "reshard=0")
         self.assertEqual((gathers, reductions, prefetches), (3 * (BLOCKS + 1), 3 * (BLOCKS + 1), 0))
+
+    @slow
+    def test_shards_that_are_replicated(self):
+        """HSDP: four ranks, two shards of each of two replicas. Each reduction is then averaged over the replicas."""
+        made, out = folder() / "hsdp.zscope", folder() / "hsdp"
+        runs.finish(runs.start(runs.torchrun(TRAIN, "fsdp2", f"{out}.plain", "replicas=2", ranks=4)))
+        output = runs.finish(runs.start(runs.attach(made) + runs.torchrun(TRAIN, "fsdp2", out, "replicas=2", ranks=4)))
+        self.assertEqual(runs.results(f"{out}.plain", 4), runs.results(out, 4))
+        self.assertNotIn("is off", output)
+        recording = runs.read(made)
+        for rank in range(4):
+            ops = collections.Counter(int(e["code"]) for e in recording.of(rank, "collective_submitted") if e["b"] not in ("", "4294967295"))
+            self.assertEqual((ops[0], ops[1], ops[3]), (3 * (2 * BLOCKS + 1), 3 * (BLOCKS + 1), 3 * (BLOCKS + 1)))
+            self.assertEqual(len(recording.of(rank, "prefetch_issued")), 3 * BLOCKS)
 
     def test_bytes_of_gathers_follow_from_the_layout(self):
         recording, *_ = self.gathers_and_reductions("fsdp2")

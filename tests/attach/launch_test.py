@@ -43,6 +43,18 @@ class Launchers(unittest.TestCase):
                    PYTHONPATH=runs.process_environment()["PYTHONPATH"] + f":{runs.HERE}")
 
 
+    def test_mpirun(self):
+        as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        script = f"RANK=$OMPI_COMM_WORLD_RANK LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK exec {runs.PYTHON} {TRAIN} fsdp2"
+        self.check("by-mpirun", lambda out: ["mpirun", *as_root, "--oversubscribe", "--bind-to", "none", "-n", 2, "bash", "-c",
+                                             f"{script} {out}"], ("fsdp2",), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
+                   MASTER_PORT=str(runs.free_port()))
+
+    def test_without_torchs_entry_points(self):
+        """sitecustomize is enough."""
+        self.check("no-autoload", lambda out: runs.torchrun(TRAIN, "fsdp2", out), ("fsdp2",), TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+
+
 class InCode(unittest.TestCase):
     """A collector that runs already."""
 

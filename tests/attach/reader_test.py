@@ -104,6 +104,7 @@ class Reading(Runs):
                 self.assert_rows(run.parameters.rows(), exported.params, but=("module",))
                 self.assert_rows(run.modules.rows(), exported.modules)
                 self.assert_rows(run.ranks.rows(), exported.table("ranks"))
+                self.assert_rows(run.memory.rows(), exported.table("memory"))
                 if case[0] != "ddp":
                     self.assert_rows(run.slices.rows(), exported.slices)
         self.assert_rows(run.messages.rows(), exported.table("messages"))

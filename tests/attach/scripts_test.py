@@ -66,6 +66,16 @@ class Scripts(unittest.TestCase):
                 self.assertEqual(updates, [0, 1, 2, 3])
 
 
+    def test_hooks_that_are_made_anew(self):
+        """Modules get new numbers from DeepSpeed each time; here they stay what they were, once forward and once backward a step."""
+        recording = self.both("hooks_again", steps=4, losses=4)
+        for kind in ("0", "1"):
+            count = collections.Counter(s["a"] for s in recording.spans_of(0, "module_begin") if s["code"] == kind)
+            self.assertEqual(count, {row["module"]: 4 for row in recording.modules}, kind)
+        # add_hooks gives the trace up: what is recorded next is complete in the step after, so that none ever is.
+        self.assertEqual([e["code"] for e in recording.of(0, "trace_mode")], ["1"] * 4)
+
+
 class Killed(unittest.TestCase):
     def test_a_rank_is_killed(self):
         """torchrun ends the run as without us; the recording holds what was until then."""

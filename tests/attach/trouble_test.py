@@ -1,6 +1,7 @@
 """Whatever happens to the observer, or to the run, training is as without it and the recording says so."""
 import json
 import os
+import shlex
 import signal
 import time
 import unittest
@@ -89,6 +90,33 @@ exec(compile(open({str(TRAIN)!r}).read(), {str(TRAIN)!r}, "exec"))
         events = runs.read(recording)
         self.assertEqual(len(events.of(0, "loss")), 3)
         self.assertEqual(len(events.of(0, "param_status")), 0)
+
+    @slow
+    def test_a_hook_that_raises_is_turned_off_and_said_once(self):
+        for case, symbol in ((("fsdp2",), "FSDPParamGroup.wait_for_unshard"), (("zero3",), "PartitionedParameterCoordinator.release_sub_module"),
+                             (("zero2", "accumulate=2"), "DeepSpeedZeroOptimizer.reduce_ipg_grads"),
+                             (("ddp", "accumulate=2"), "DistributedDataParallel.forward")):
+            with self.subTest(case=case):
+                out, recording = (self.folder / f"raises-{case[0]}{end}" for end in ("", ".zscope"))
+                script = runs.HERE / "scripts" / "failing_hook.py"
+                output = runs.finish(runs.start(runs.attach(recording) + runs.torchrun(script, symbol, case[0], out, *case[1:])))
+                self.assertEqual(runs.results(out), plain(case))
+                said = f"the hook of {symbol} failed (RuntimeError: on purpose) and is off; training is as before"
+                self.assertEqual(output.count(said), 2, "each rank once")
+                messages = [m["rank"] for m in runs.read(recording).table("messages") if said in m["text"]]
+                self.assertEqual(sorted(messages), ["0", "1"])
+
+    @slow
+    def test_a_full_disk(self):
+        """The file may not grow past a limit, as on a full disk: training goes on to the same weights, and attach says it."""
+        steps, out, recording = "steps=40", self.folder / "full", self.folder / "full.zscope"
+        attach = " ".join(shlex.quote(str(word)) for word in runs.attach(recording) + runs.torchrun(TRAIN, "fsdp2", out, steps))
+        output = runs.finish(runs.start(["bash", "-c", f"ulimit -f 128; exec {attach}"]), expected=1)
+        self.assertEqual(runs.results(out), plain(("fsdp2", steps)))
+        self.assertIn("recording has stopped, what was written before is kept", output)
+        figures = runs.figures(recording)
+        self.assertTrue(0 < figures["steps"] < 40, figures["steps"])
+        self.assertIn("recording stopped at", figures["problems"][0])
 
     def test_import_of_torch_is_as_fast_where_nothing_is_attached(self):
         code = ("import time, importlib.metadata as m; from shardscope._autoload import autoload; "
