@@ -346,9 +346,11 @@ std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, cons
       : is_over(*culprit) || culprit->how == RankState::How::stopped
           ? culprit->doing
           : fmt::format("is {}", culprit->doing.empty() ? "not in any recorded span" : culprit->doing);
-  // What it did last before it was killed has not arrived: it may have been in it.
-  text += cut_off ? fmt::format(" No event shows that rank {} came to it: it {}", hang.culprit, now)
-                  : fmt::format(" Rank {} never came to it: it {}", hang.culprit, now);
+  // What it did last before it was killed or its connection ended has not arrived: it may have been in it.
+  const bool lost = cut_off || (culprit->how == RankState::How::gone && oldest.failed_ns != 0 &&
+                                oldest.failed_ns - culprit->last_event_ns < kLongNs);
+  text += lost ? fmt::format(" No event shows that rank {} came to it: it {}", hang.culprit, now)
+               : fmt::format(" Rank {} never came to it: it {}", hang.culprit, now);
   if (!culprit->gate.empty()) text += fmt::format("; the last gate that it passed is {}", culprit->gate);
   return text + fmt::format(", its last event is of {}.", store::seconds_text(culprit->last_event_ns));
 }

@@ -211,6 +211,20 @@ TEST(Hang, RanksWaitedInACollectiveThatEndedByAnError) {
   }
 }
 
+/// Nor where its connection ended and how it did is not known yet.
+TEST(Hang, WhatALostRankDidLastIsNotKnown) {
+  RunBuilder run(3);
+  common(run, 3);
+  failed_gather(run, 0, 2'000'000, 7'000'000, 1);
+  failed_gather(run, 2, 2'500'000, 8'000'000, 1);
+  store::Store& store = run.build();
+  store::RankRow row = store.ranks()[1];
+  row.connected = false;
+  store.set_rank(row);
+  const std::string text = diagnose_hang(store).text;
+  EXPECT_NE(text.find("No event shows that rank 1 came to it: it is gone"), std::string::npos) << text;
+}
+
 TEST(Hang, AnErrorThatARankGotOverIsAnEnd) {
   RunBuilder run(3);
   common(run, 3);
