@@ -98,19 +98,26 @@ inline constexpr std::int64_t kNoDelay = std::numeric_limits<std::int64_t>::min(
 [[nodiscard]] constexpr std::uint8_t status_code(std::uint8_t status, StatusCause cause) noexcept {
   return static_cast<std::uint8_t>((status & 0xF) | (static_cast<std::uint8_t>(cause) << 4));
 }
-/// c of collective_begin and _end: ElementType in bits 0-7, CollectiveScope in bits 8-14, kEndIsBound in bit
-/// 15, ranks of the communicator in bits 16-31; of scope `group` the group's id instead.
+/// c of collective_begin and _end: ElementType in bits 0-7, CollectiveScope in bits 8-13, kEndedByError in
+/// bit 14, kEndIsBound in bit 15, ranks of the communicator in bits 16-31; of scope `group` the group's id
+/// instead.
 [[nodiscard]] constexpr std::uint32_t collective_code(std::uint8_t type, CollectiveScope scope,
                                                       std::uint32_t ranks) noexcept {
   return type | static_cast<std::uint32_t>(scope) << 8U | (ranks & 0xFFFFU) << 16U;
 }
 [[nodiscard]] constexpr CollectiveScope scope_of(std::uint32_t collective_code) noexcept {
-  return static_cast<CollectiveScope>(collective_code >> 8U & 0x7FU);
+  return static_cast<CollectiveScope>(collective_code >> 8U & 0x3FU);
 }
 /// In a CollectiveCode: the operation had ended by then, it is not known when.
 inline constexpr std::uint32_t kEndIsBound = 1U << 15U;
 [[nodiscard]] constexpr bool end_is_bound(std::uint32_t collective_code) noexcept {
   return collective_code != kNoId && (collective_code & kEndIsBound) != 0;
+}
+/// In the CollectiveCode of an end: the operation failed, as where another of its ranks is gone. Nothing says
+/// that every rank had begun it.
+inline constexpr std::uint32_t kEndedByError = 1U << 14U;
+[[nodiscard]] constexpr bool ended_by_error(std::uint32_t collective_code) noexcept {
+  return collective_code != kNoId && (collective_code & kEndedByError) != 0;
 }
 /// A group's id; kNoId for a collective of another scope.
 [[nodiscard]] constexpr std::uint32_t group_of(std::uint32_t collective_code) noexcept {

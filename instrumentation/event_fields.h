@@ -41,6 +41,9 @@ struct CollectiveCode {
   [[nodiscard]] constexpr std::uint32_t ranks() const noexcept { return ranks_of(bits); }
   [[nodiscard]] constexpr std::uint32_t group() const noexcept { return group_of(bits); }
   [[nodiscard]] constexpr bool end_is_bound() const noexcept { return instrumentation::end_is_bound(bits); }
+  [[nodiscard]] constexpr bool ended_by_error() const noexcept {
+    return instrumentation::ended_by_error(bits);
+  }
   /// An ElementType.
   [[nodiscard]] constexpr std::uint8_t dtype() const noexcept { return static_cast<std::uint8_t>(bits); }
   friend constexpr bool operator==(CollectiveCode, CollectiveCode) = default;

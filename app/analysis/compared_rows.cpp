@@ -91,6 +91,40 @@ RowValues module_rows(const store::Store& store, const Digest& digest) {
   return out;
 }
 
+/// Kernels on the streams of the rank's GPU, where those were recorded; else those of its host.
+RowValues kernel_rows(const store::Store& store, const Digest& digest) {
+  RowValues out;
+  std::set<std::uint32_t> steps;
+  for_each_measured(digest, [&](const StepDigest& step) {
+    const RankStep& rank = step.ranks.front();
+    steps.insert(step.step);
+    const auto add = [&](const store::Span& span, std::uint32_t number) {
+      if (span.end_ns == store::kOpen || span.begin_ns < rank.begin_ns || span.begin_ns >= rank.end_ns)
+        return;
+      std::string name = store.name(rank.rank, number);
+      if (name.empty()) name = fmt::format("kernel {}", number);
+      out[{name, "time", "ms"}][step.step] += static_cast<double>(span.end_ns - span.begin_ns) * 1e-6;
+      out[{name, "launches", ""}][step.step] += 1;
+    };
+    for (auto at = static_cast<std::uint8_t>(ev::StreamId::gpu_compute);
+         ev::is_gpu_stream(static_cast<ev::StreamId>(at)); ++at) {
+      const auto lane = static_cast<ev::StreamId>(at);
+      for_each_span(store, {rank.rank, lane}, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
+        if (span.kind != EventKind::gpu_begin) return;
+        const auto fields = ev::as<EventKind::gpu_begin>(span);
+        if (fields.work == ev::GpuWork::kernel) add(span, fields.name);
+      });
+    }
+    for_each_span(store, {rank.rank, ev::StreamId::compute}, rank.begin_ns, rank.end_ns,
+                  [&](const store::Span& span) {
+                    if (span.kind == EventKind::kernel_begin)
+                      add(span, ev::as<EventKind::kernel_begin>(span).name);
+                  });
+  });
+  fill_up(out, steps);
+  return out;
+}
+
 std::string param_name(const store::Store& store, std::uint32_t param) {
   const auto& params = store.tables().params;
   return param < params.size() ? params[param].name : fmt::format("parameter {}", param);
@@ -134,6 +168,8 @@ RowValues values_of(const Run& run, CompareBy by) {
   switch (by) {
     case CompareBy::module:
       return module_rows(*run.store, digest);
+    case CompareBy::kernel:
+      return kernel_rows(*run.store, digest);
     case CompareBy::collective:
       return collective_rows(digest);
     case CompareBy::parameter:
@@ -169,6 +205,8 @@ const char* note_of(CompareBy by) {
   switch (by) {
     case CompareBy::module:
       return "Time in each module in a step, with what is inside it.";
+    case CompareBy::kernel:
+      return "Time and launches of each kernel in a step.";
     case CompareBy::collective:
       return "Collectives of a step.";
     case CompareBy::parameter:
@@ -209,8 +247,10 @@ ComparedRows compare_by(const Run& a, const Run& b, CompareBy by) {
         row.interval = paired_steps({of_a.at(key)}, {of_b.at(key)}, out.confidence).interval;
       out.rows.push_back(std::move(row));
     }
-    out.note = keys.empty() ? "Neither run recorded what this table is made of; record with --detail params."
-                            : note_of(by);
+    out.note = keys.empty()
+                   ? fmt::format("Neither run recorded what this table is made of; record with --detail {}.",
+                                 by == CompareBy::kernel ? "kernels" : "params")
+                   : note_of(by);
   }
   // Of figures with the same unit the largest change first; times before the rest.
   std::ranges::stable_sort(out.rows, [](const ComparedRow& x, const ComparedRow& y) {

@@ -1,5 +1,5 @@
-// Where two runs differ: a row for each module, collective, parameter or rank, judged as a comparison of the
-// whole runs is, and memory by category. Definitions: metrics.md 2.9.
+// Where two runs differ: a row for each module, kernel, collective, parameter or rank, judged as a comparison
+// of the whole runs is, and memory by category. Definitions: metrics.md 2.9.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace shardscope::analysis {
 
-enum class CompareBy : std::uint8_t { module, collective, parameter, rank, memory };
+enum class CompareBy : std::uint8_t { module, kernel, collective, parameter, rank, memory };
 
 struct ComparedRow {
   std::string name, figure, unit;
@@ -21,7 +21,7 @@ struct ComparedRow {
   [[nodiscard]] bool differs() const noexcept { return interval && interval->without_zero(); }
   [[nodiscard]] double change() const noexcept { return b.value_or(0) - a.value_or(0); }
 };
-/// Largest change first. Modules, collectives and parameters are those of each run's lowest rank.
+/// Largest change first. Modules, kernels, collectives and parameters are those of each run's lowest rank.
 struct ComparedRows {
   std::vector<ComparedRow> rows;
   /// Of each interval: so high that all of them together are right with 95 %. Of memory: none.

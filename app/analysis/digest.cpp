@@ -175,6 +175,7 @@ void Digest::complete_step(const store::Store& store) {
   StepDigest& digest = pending_.digest;
   const RankStep& lowest = digest.ranks.front();
   digest.uneven = unevenness(pending_.micro_batches);
+  digest.micro_steps = recorded_micro_steps(store, lowest.rank, lowest.begin_ns, lowest.end_ns);
   digest.ops = collectives_of_step(store, lowest, pending_.durations);
   if (const auto path = critical_path(pending_.activities)) {
     digest.path = path->times;
@@ -195,8 +196,8 @@ void Digest::complete_step(const store::Store& store) {
   const std::int64_t from_ns = lowest.begin_ns - (lowest.end_ns - lowest.begin_ns);
   if (store.has_tables() &&
       recorded_in(store, lowest.rank, from_ns, lowest.end_ns).whole(ev::Detail::params)) {
-    digest.volume =
-        VolumeModel(store.tables()).parts(store, lowest.rank, digest.step, lowest.begin_ns, lowest.end_ns);
+    digest.volume = VolumeModel(store.tables(), digest.micro_steps)
+                        .parts(store, lowest.rank, digest.step, lowest.begin_ns, lowest.end_ns);
   }
   longest_waits_.add(pending_.waits.all());
   for (const RankStep& rank : digest.ranks) {

@@ -33,6 +33,7 @@ struct StepDigest {
   std::uint32_t step = 0;
   std::vector<RankStep> ranks;
   std::map<instrumentation::CollectiveOp, OpTotals> ops;
+  std::int64_t micro_steps = 0;       ///< recorded of the lowest rank; 0: none were
   Prefetch prefetch;                  ///< of all ranks
   std::optional<PathTimes> path;      ///< where it is known what a rank computed
   PathTimes path_gains{};             ///< gains_without(); with `path` only

@@ -46,6 +46,17 @@ std::string doing(const store::Store& store, std::uint32_t rank, const store::Sp
   }
 }
 
+/// The innermost module that the rank was in; empty: in none that was recorded.
+std::string module_at(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
+  std::optional<store::Span> found;
+  for_each_span(store, {rank, StreamId::compute}, at_ns, at_ns + 1, [&](const store::Span& span) {
+    const bool within = span.begin_ns <= at_ns && (span.end_ns == store::kOpen || span.end_ns > at_ns);
+    if (span.kind == EventKind::module_begin && within && (!found || span.depth >= found->depth))
+      found = span;
+  });
+  return found ? store::module_name(store, ev::as<EventKind::module_begin>(*found).module) : std::string();
+}
+
 std::string last_gate(const store::Store& store, std::uint32_t rank) {
   const auto gate = store.gate_before(rank, store::Store::kEnd);
   if (!gate) return {};
@@ -183,19 +194,22 @@ bool was_cut_off(const store::Store& store, std::uint32_t rank, std::int64_t now
 }
 
 /// Fills in whom each rank waits for: of its oldest open collective that lacks a member, the members that
-/// have not begun it. Ranks that are over wait for none, unless all are: then they did when they were
-/// ended, but for `cut_off`, which went on after its last event that arrived. Returns these collectives, by
-/// index of the rank; null where it waits for no rank.
+/// have not begun it. Ranks that are over wait for none, unless all are, or the collective ended by an error:
+/// then they did when they were ended, but for `cut_off`, which went on after its last event that arrived.
+/// Returns these collectives, by index of the rank; null where it waits for no rank.
 std::vector<const Issue*> find_waits(const std::vector<IssuedCollectives>& recent,
                                      std::optional<std::uint32_t> cut_off, std::vector<RankState>& ranks) {
   std::vector<const Issue*> blocked(recent.size());
   const bool all_over = std::ranges::all_of(ranks, is_over);
   for (std::size_t index = 0; index < recent.size(); ++index) {
     RankState& state = ranks[index];
-    if (is_over(state) && (!all_over || state.rank == cut_off)) continue;
+    if (is_over(state) && state.rank == cut_off) continue;
+    const bool by_error_only = is_over(state) && !all_over;
     const Issue*& oldest_blocked = blocked[index];
     for (const auto& [key, issue] : recent[index].issues) {
-      if (!issue.open || (oldest_blocked != nullptr && issue.at_ns >= oldest_blocked->at_ns)) continue;
+      if (!issue.open || (by_error_only && issue.failed_ns == 0) ||
+          (oldest_blocked != nullptr && issue.at_ns >= oldest_blocked->at_ns))
+        continue;
       std::vector<std::uint32_t> absent;
       for (const std::uint32_t member : issue.members) {
         // By rank, as the store's rows are.
@@ -278,12 +292,17 @@ std::string no_rank_waits(const std::vector<RankState>& ranks, const RankState* 
          what_others_do(ranks, *missed);
 }
 
+/// "wait", of one rank "waits"; of a collective that ended by an error "waited".
+const char* wait_verb(const std::vector<std::uint32_t>& waiting, const Issue& issue) {
+  if (issue.failed_ns != 0) return "waited";
+  return waiting.size() == 1 ? "waits" : "wait";
+}
+
 /// "Ranks 0, 1 wait for rank 2 in all-gather #12 of layer.3; it is stopped since 1.2 s".
 std::string short_form(const Hang& hang, const std::vector<std::uint32_t>& waiting,
                        const std::vector<std::uint32_t>& wanted, const Issue& oldest) {
-  std::string text =
-      fmt::format("{} {} for {} in {}", ranks_text(waiting), waiting.size() == 1 ? "waits" : "wait",
-                  ranks_text(wanted), oldest.named.text());
+  std::string text = fmt::format("{} {} for {} in {}", ranks_text(waiting), wait_verb(waiting, oldest),
+                                 ranks_text(wanted), oldest.named.text());
   text[0] = 'R';
   const auto culprit = std::ranges::find(hang.ranks, hang.culprit, &RankState::rank);
   if (culprit != hang.ranks.end() && wanted.size() == 1 &&
@@ -295,7 +314,7 @@ std::string short_form(const Hang& hang, const std::vector<std::uint32_t>& waiti
 /// "Ranks 0, 1 wait in all-gather #12 for rank 2, since 1.2 s (at least 3 s). Rank 2 never came to it: it is
 /// ..."
 std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, const Issue& oldest,
-                      std::int64_t now_ns) {
+                      std::int64_t now_ns, bool cut_off) {
   std::vector<std::uint32_t> waiting, wanted;
   for (std::size_t index = 0; index < blocked.size(); ++index) {
     if (blocked[index] == nullptr || blocked[index]->key != oldest.key) continue;
@@ -303,10 +322,13 @@ std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, cons
     waiting.push_back(one.rank);
     if (blocked[index] == &oldest) wanted = one.waits_for;
   }
-  std::string text = fmt::format("{} {} in {} for {}, since {} (at least {}).", ranks_text(waiting),
-                                 waiting.size() == 1 ? "waits" : "wait", oldest.named.text(),
-                                 ranks_text(wanted), store::seconds_text(oldest.at_ns),
-                                 time_text(std::max<std::int64_t>(now_ns - oldest.at_ns, 0)));
+  const std::string until =
+      oldest.failed_ns != 0
+          ? fmt::format(", until it ended by an error {} later", time_text(oldest.failed_ns - oldest.at_ns))
+          : fmt::format(" (at least {})", time_text(std::max<std::int64_t>(now_ns - oldest.at_ns, 0)));
+  std::string text =
+      fmt::format("{} {} in {} for {}, since {}{}.", ranks_text(waiting), wait_verb(waiting, oldest),
+                  oldest.named.text(), ranks_text(wanted), store::seconds_text(oldest.at_ns), until);
   text[0] = 'R';
   hang.headline = short_form(hang, waiting, wanted, oldest);
   const auto culprit = std::ranges::find(hang.ranks, hang.culprit, &RankState::rank);
@@ -318,20 +340,29 @@ std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, cons
       : is_over(*culprit) || culprit->how == RankState::How::stopped
           ? culprit->doing
           : fmt::format("is {}", culprit->doing.empty() ? "not in any recorded span" : culprit->doing);
-  text += fmt::format(" Rank {} never came to it: it {}", hang.culprit, now);
+  // What it did last before it was killed or its connection ended has not arrived: it may have been in it.
+  const bool lost = cut_off || (culprit->how == RankState::How::gone && oldest.failed_ns != 0 &&
+                                oldest.failed_ns - culprit->last_event_ns < kLongNs);
+  text += lost ? fmt::format(" No event shows that rank {} came to it: it {}", hang.culprit, now)
+               : fmt::format(" Rank {} never came to it: it {}", hang.culprit, now);
   if (!culprit->gate.empty()) text += fmt::format("; the last gate that it passed is {}", culprit->gate);
   return text + fmt::format(", its last event is of {}.", store::seconds_text(culprit->last_event_ns));
 }
 
 constexpr const char* kGoesOn = "The run goes on: events come in.";
 
-/// "The ranks issued different collectives (size): rank 0 all-gather #3 ...; rank 1 ...": after the rest.
-void add_difference(Hang& out) {
+/// "The ranks issued different collectives (size): rank 0 all-gather #3 ..., in layer.1; rank 1 ...": after
+/// the rest. What a collective is for is in its own text.
+void add_difference(const store::Store& store, Hang& out) {
   if (!out.difference || out.difference->what == "never issued") return;
   out.text += fmt::format(" The ranks issued different collectives ({}):", out.difference->what);
-  for (const IssueDifference::Side& side : out.difference->sides)
-    out.text +=
-        fmt::format(" {} {};", ranks_text(side.ranks), side.collective ? side.collective->text() : "nothing");
+  for (IssueDifference::Side& side : out.difference->sides) {
+    const bool is_for = !side.module.empty();
+    if (!is_for) side.module = module_at(store, side.ranks.front(), side.at_ns);
+    out.text += fmt::format(" {} {}{}{};", ranks_text(side.ranks),
+                            side.collective ? side.collective->text() : "nothing",
+                            is_for || side.module.empty() ? "" : ", in ", is_for ? "" : side.module);
+  }
   out.text.back() = '.';
 }
 
@@ -394,8 +425,9 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   out.stops = latest_stops(store);
   out.difference = first_difference(recent);
   const std::optional<std::uint32_t> failed = failed_by_itself(store);
-  const std::vector<const Issue*> blocked =
-      find_waits(recent, failed && was_cut_off(store, *failed, now_ns) ? failed : std::nullopt, out.ranks);
+  const std::optional<std::uint32_t> cut_off =
+      failed && was_cut_off(store, *failed, now_ns) ? failed : std::nullopt;
+  const std::vector<const Issue*> blocked = find_waits(recent, cut_off, out.ranks);
   out.culprit = most_missed(out.ranks);
   const Issue* const oldest = oldest_without(blocked, out.ranks, out.culprit);
   if (oldest == nullptr) {
@@ -407,7 +439,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
       out.culprit = missed->rank;
       out.since_ns = missed->since_ns;
     }
-    add_difference(out);
+    add_difference(store, out);
     add_absent(store, watched, out);
     add_stops(out);
     return out;
@@ -418,18 +450,18 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const bool all_over = std::ranges::all_of(out.ranks, is_over);
   const bool stopped = culprit != out.ranks.end() && culprit->how == RankState::How::stopped;
   const bool died = all_over && failed == out.culprit;
-  const bool certain = watched == Watched::quiet || (over && !all_over) || died || stopped ||
-                       now_ns - oldest->at_ns >= kLongNs;
+  const bool certain = watched == Watched::quiet || oldest->failed_ns != 0 || (over && !all_over) || died ||
+                       stopped || now_ns - oldest->at_ns >= kLongNs;
   out.stands_still = certain && watched != Watched::goes_on;
   if (watched == Watched::goes_on) {
     out.text = kGoesOn;
   } else {
     if (!certain) out.text = "Where the recording ends: ";
-    out.text += who_waits(out, blocked, *oldest, now_ns);
+    out.text += who_waits(out, blocked, *oldest, now_ns, cut_off == out.culprit);
     if (!certain) out.text += " Whether it was on its way is not recorded.";
     if (!out.difference) out.difference = never_issued(recent, *oldest);
   }
-  add_difference(out);
+  add_difference(store, out);
   add_stops(out);
   return out;
 }

@@ -51,7 +51,8 @@ struct IssueDifference {
   struct Side {
     std::vector<std::uint32_t> ranks;
     std::optional<NamedCollective> collective;  ///< nothing: these ranks ended or stopped before it
-    std::string module;                         ///< that they were in
+    std::string module;                         ///< that it is for, else that they were in
+    std::int64_t at_ns = 0;                     ///< when the first of them issued it
   };
   std::string what;  ///< "operation", "size", "module", "never issued"
   std::vector<Side> sides;

@@ -85,6 +85,23 @@ void name_module(const store::Store& store, const Names& names, Issue& issue) {
   issue.named.more_params = static_cast<std::uint32_t>(bucket->second.size() - 1);
 }
 
+bool span_failed(const store::Span& span) {
+  return ev::as<EventKind::collective_begin>(span).code.ended_by_error();
+}
+
+/// Where a rank is gone the library ends the others' collectives by an error: these ranks still waited in
+/// them, unless they went on and completed a later one.
+void open_failed(IssuedCollectives& rank) {
+  std::int64_t completed_ns = store::Store::kBegin;
+  for (const auto& [key, issue] : rank.issues) {
+    if (issue.begun && !issue.open && issue.failed_ns == 0)
+      completed_ns = std::max(completed_ns, issue.at_ns);
+  }
+  for (auto& [key, issue] : rank.issues) {
+    if (issue.failed_ns != 0 && issue.at_ns >= completed_ns) issue.open = true;
+  }
+}
+
 using Sides = std::map<std::tuple<ev::CollectiveOp, std::int64_t, std::string>, IssueDifference::Side>;
 
 /// What the ranks issued at one place, by operation, bytes and module: more than one side is a difference.
@@ -105,6 +122,7 @@ Sides sides_of(const std::vector<IssuedCollectives>& ranks, std::uint64_t key) {
     IssueDifference::Side& side =
         sides[may_differ(named.op) ? std::tuple(ev::CollectiveOp::send, std::int64_t{0}, std::string())
                                    : std::tuple(named.op, named.bytes, modules ? named.module : "")];
+    side.at_ns = side.ranks.empty() ? issue->at_ns : std::min(side.at_ns, issue->at_ns);
     side.ranks.push_back(rank);
     side.collective = named;
     side.module = named.module;
@@ -176,6 +194,7 @@ IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t ra
       issue.at_ns = span.begin_ns;
       issue.begun = true;
       issue.open = span.end_ns == store::kOpen;
+      issue.failed_ns = !issue.open && span_failed(span) ? span.end_ns : 0;
       // A smaller communicator that is not described: who is in it is not known.
       issue.members = group != nullptr                              ? group->ranks
                       : ranks_of(store, rank, span) == world.size() ? world
@@ -184,6 +203,7 @@ IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t ra
       if (between_two(fields.op) && issue.members.size() > 2) issue.members.clear();
     });
   }
+  open_failed(out);
   for (auto& [key, issue] : out.issues) name_module(store, names, issue);
   return out;
 }

@@ -17,7 +17,9 @@ struct Issue {
   std::uint64_t key = 0;  ///< alike on every rank whatever the operation: place in its group's order
   std::uint32_t id = instrumentation::kNoId;  ///< of the gather or bucket
   std::int64_t at_ns = 0;
-  bool begun = false, open = false;
+  bool begun = false;
+  bool open = false;           ///< has not ended, or by an error after which the rank completed none
+  std::int64_t failed_ns = 0;  ///< when it ended by an error (0: it did not)
   std::vector<std::uint32_t> members;
 };
 

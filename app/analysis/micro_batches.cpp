@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "app/analysis/spans.h"
+
 namespace shardscope::analysis {
 
 namespace ev = shardscope::instrumentation;
@@ -19,6 +21,15 @@ std::vector<MicroBatch> micro_batches(const store::Store& store, std::uint32_t r
     found.push_back({batch.micro_step, batch.samples, batch.tokens, batch.padding});
   });
   return found;
+}
+
+std::int64_t recorded_micro_steps(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                                  std::int64_t end_ns) {
+  std::int64_t count = 0;
+  for_each_span(store, {rank, ev::StreamId::host}, begin_ns, end_ns, [&](const store::Span& span) {
+    if (span.kind == ev::EventKind::micro_step_begin && span.begin_ns >= begin_ns) ++count;
+  });
+  return count;
 }
 
 void MicroBatchSums::add(const MicroBatch& one) noexcept {

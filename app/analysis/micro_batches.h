@@ -21,6 +21,11 @@ struct MicroBatch {
 [[nodiscard]] std::vector<MicroBatch> micro_batches(const store::Store& store, std::uint32_t rank,
                                                     std::int64_t begin_ns, std::int64_t end_ns);
 
+/// Micro-steps that a rank recorded to begin within [begin, end): the steps of a script that accumulates,
+/// whatever its configuration says.
+[[nodiscard]] std::int64_t recorded_micro_steps(const store::Store& store, std::uint32_t rank,
+                                                std::int64_t begin_ns, std::int64_t end_ns);
+
 /// Sums over several micro-batches.
 struct MicroBatchSums {
   std::uint64_t count = 0;

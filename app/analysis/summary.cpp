@@ -321,7 +321,7 @@ void summarize_communication(const store::Store& store, const Digest& digest, Su
     summary.ops.push_back(row);
   }
   if (store.has_tables()) {
-    const VolumeModel model(store.tables());
+    const VolumeModel model(store.tables(), digest.steps().empty() ? 0 : digest.steps().back().micro_steps);
     summary.comm_expression = model.expression();
     summary.expected_elements_per_step = model.expected();
   } else {

@@ -155,10 +155,10 @@ const char* explain(VolumeCause cause) noexcept {
   return "?";
 }
 
-VolumeModel::VolumeModel(const ev::RunTables& tables)
+VolumeModel::VolumeModel(const ev::RunTables& tables, std::int64_t recorded_micro_steps)
     : tables_(tables),
       zero_(zero_of(tables)),
-      micro_steps_(std::max<std::int64_t>(zero_.gradient_accumulation_steps, 1)) {
+      micro_steps_(std::max<std::int64_t>({zero_.gradient_accumulation_steps, recorded_micro_steps, 1})) {
   const std::uint32_t world = copy_size(tables);
   plan::VolumeInput input;
   input.stage = zero_.stage;

@@ -42,7 +42,9 @@ using VolumeParts = std::array<double, kVolumeCauses>;
 /// The expectation for a run: built once from its tables, asked about each step.
 class VolumeModel {
  public:
-  explicit VolumeModel(const instrumentation::RunTables& tables);
+  /// `recorded_micro_steps`: of a step, where the configuration has fewer: scripts of other frameworks
+  /// accumulate without one.
+  explicit VolumeModel(const instrumentation::RunTables& tables, std::int64_t recorded_micro_steps = 0);
 
   [[nodiscard]] const std::string& expression() const noexcept { return expression_; }
   [[nodiscard]] double expected() const noexcept { return expected_; }

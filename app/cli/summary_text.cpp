@@ -14,6 +14,7 @@
 #include "app/analysis/memory.h"
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/quantity_text.h"
+#include "app/analysis/why_late.h"
 #include "app/analysis/zero_settings.h"
 #include "app/cli/say.h"
 #include "app/store/losses.h"
@@ -314,9 +315,11 @@ std::string summary_text(const analysis::Summary& s) {
   }
   for (const analysis::RankSummary& rank : s.ranks) {
     if (rank.time_steps == 0 || ms(rank.others_waited_ns) < 0.01 * ms(rank.time.total_ns)) continue;
+    const auto why = analysis::why_late(s, rank.rank);
     line("waited for",
-         fmt::format("rank {}: it came last to {} collectives, the others waited {:.1f} ms in all", rank.rank,
-                     rank.came_last, ms(rank.others_waited_ns)));
+         fmt::format("rank {}: it came last to {} collectives, the others waited {:.1f} ms in all{}",
+                     rank.rank, rank.came_last, ms(rank.others_waited_ns),
+                     why ? "; " + analysis::text_of(*why) : ""));
   }
   if (s.efficiency && s.efficiency->tflops_per_rank) {
     line("efficiency", analysis::rate_text(*s.efficiency) + "; " + analysis::flop_text(*s.efficiency));

@@ -299,11 +299,9 @@ int print_sweep(const Reading& reading) {
 /// What `compare --by` takes.
 const std::map<std::string, analysis::CompareBy>& comparisons_by() {
   using By = analysis::CompareBy;
-  static const std::map<std::string, By> kAll = {{"module", By::module},
-                                                 {"collective", By::collective},
-                                                 {"parameter", By::parameter},
-                                                 {"rank", By::rank},
-                                                 {"memory", By::memory}};
+  static const std::map<std::string, By> kAll = {
+      {"module", By::module},       {"kernel", By::kernel}, {"collective", By::collective},
+      {"parameter", By::parameter}, {"rank", By::rank},     {"memory", By::memory}};
   return kAll;
 }
 

@@ -60,7 +60,7 @@ void CollectiveClockSamples::add(std::uint32_t rank, std::uint32_t world, std::s
     } else if (event.kind == EventKind::collective_entered) {
       add_all_arrived(rank, event, to_node_ns, error_ns);
     } else if (event.kind == EventKind::collective_end && ends_after_all(fields_of(event).op) &&
-               !fields_of(event).code.end_is_bound()) {
+               !fields_of(event).code.end_is_bound() && !fields_of(event).code.ended_by_error()) {
       add_all_arrived(rank, event, to_node_ns, error_ns + kStamp_ns);
     }
   }

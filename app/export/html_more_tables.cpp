@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/analysis/missing_reason.h"
+#include "app/analysis/why_late.h"
 #include "app/export/html_parts.h"
 #include "app/store/names.h"
 
@@ -25,12 +26,14 @@ std::string stragglers_html(const analysis::Summary& s) {
   std::string out =
       "<table><tr><th>rank<th class=n>others waited<th class=n>came last<th class=n>waits itself<th "
       "class=n>bytes "
-      "move<th class=n>computes</tr>";
+      "move<th class=n>computes<th>why it was late</tr>";
   for (const auto* rank : late) {
+    const auto why = analysis::why_late(s, rank->rank);
     out += fmt::format(
-        "<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>", rank->rank,
-        time_text(rank->others_waited_ns), rank->came_last, time_text(rank->waiting_ns),
-        time_text(rank->moving_ns), time_text(rank->time.compute_ns));
+        "<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>",
+        rank->rank, time_text(rank->others_waited_ns), rank->came_last, time_text(rank->waiting_ns),
+        time_text(rank->moving_ns), time_text(rank->time.compute_ns),
+        why ? analysis::text_of(*why) : "\u2014");
   }
   out = scrolling(out + "</table>", "whom others waited for");
   if (all > kShown) out += fmt::format("<p>{} ranks more were waited for.</p>", all - kShown);

@@ -35,6 +35,7 @@ DTYPE_CODES = {"torch.float32": 0, "torch.bfloat16": 1, "torch.float16": 2, "tor
                "torch.float8_e4m3fn": 5, "torch.float8_e5m2": 6, "torch.uint8": 7, "torch.int16": 8, "torch.int32": 9,
                "torch.int64": 10, "torch.bool": 11}
 OTHER_TYPE = 12
+ENDED_BY_ERROR = 0x4000  # in the code of a collective's end: it failed
 END_IS_BOUND = 0x8000  # in a collective's code: it had ended by then, not known when
 SCOPE_GROUP = 6
 GROUP_OTHER, GROUP_WORLD, GROUP_DATA, GROUP_SHARD, GROUP_REPLICA, GROUP_TENSOR, GROUP_PIPELINE, GROUP_CONTEXT, \

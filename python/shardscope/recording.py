@@ -226,7 +226,7 @@ class Run:
         return _command.ask("why", self._path)
 
     def compare(self, *others, by=None):
-        """This run (A) and another (B), as `shardscope compare --json`: medians, spread, changed keys, verdict. `by`: rank, module,
+        """This run (A) and another (B), as `shardscope compare --json`: medians, spread, changed keys, verdict. `by`: rank, module, kernel,
         collective, parameter or memory adds a table, whose rows pandas.DataFrame takes: run.compare(b, by="rank")["by"]["rows"].
         With several others, each against this one. Others are paths or opened recordings."""
         return _command.ask("compare", self._path, *map(path_of, others), *(("--by", by) if by else ()))

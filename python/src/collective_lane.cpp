@@ -22,11 +22,22 @@ void keep_thread_state() {
 
 }  // namespace
 
+bool failed(nb::handle complete, const char* method) {
+  try {
+    (void)complete.attr(method)();
+    return false;
+  } catch (nb::python_error& error) {
+    // What has no such method does not say.
+    return !error.matches(PyExc_AttributeError);
+  }
+}
+
 void add_collective_lane(nb::module_& module) {
   nb::class_<CollectiveEnded>(module, "CollectiveEnded")
-      .def("__call__", [](const CollectiveEnded& self) { self.lane->ended(*self.which); })
-      .def("__call__", [](const CollectiveEnded& self, nb::handle) {
-        self.lane->ended(*self.which);
+      .def("__call__",
+           [](const CollectiveEnded& self, bool failed) { self.lane->ended(*self.which, failed); })
+      .def("__call__", [](const CollectiveEnded& self, nb::handle future) {
+        self.lane->ended(*self.which, failed(future, "value"));
         keep_thread_state();
       });
   nb::class_<CollectiveLane>(module, "CollectiveLane")

@@ -16,7 +16,7 @@ struct Collective {
   std::uint8_t op;
   std::uint32_t sequence, owner, code;
   std::int64_t elems, bytes;
-  bool ended = false;
+  bool ended = false, failed = false;
 };
 
 /// Collectives of one lane in the order in which they were issued. What is issued while another runs begins
@@ -31,11 +31,14 @@ class Lane {
     waiting_.push_back(issued);
     if (waiting_.size() == 1) begin();
   }
-  void ended(Collective& which) {
+  void ended(Collective& which, bool failed) {
     which.ended = true;
+    which.failed = failed;
     while (!waiting_.empty() && waiting_.front()->ended) {
       const Collective& c = *waiting_.front();
-      shardscope_collective_end_among(lane_, c.op, c.sequence, c.owner, c.code, c.elems, c.bytes);
+      shardscope_collective_end_among(lane_, c.op, c.sequence, c.owner,
+                                      c.failed ? c.code | SHARDSCOPE_ENDED_BY_ERROR : c.code, c.elems,
+                                      c.bytes);
       waiting_.pop_front();
       if (!waiting_.empty()) begin();
     }
@@ -51,13 +54,18 @@ class Lane {
   std::deque<std::shared_ptr<Collective>> waiting_;
 };
 
-/// Called when its collective has ended, with what a future hands to its callbacks, or with nothing. In C++
-/// because a thread of the communication library calls it, and the training's thread waits for the GIL
-/// meanwhile.
+/// Called when its collective has ended, with its future, as futures call their callbacks, or with whether it
+/// failed. In C++ because a thread of the communication library calls it, and the training's thread waits for
+/// the GIL meanwhile.
 struct CollectiveEnded {
   std::shared_ptr<Lane> lane;
   std::shared_ptr<Collective> which;
 };
+
+/// Whether asking for the outcome of something complete raises: `method` of a future ("value") or of a Work
+/// on host memory ("wait", which then waits for nothing). What is raised is the training's to see, where it
+/// waits.
+[[nodiscard]] bool failed(nanobind::handle complete, const char* method);
 
 /// A lane that hooks of several process groups share.
 struct CollectiveLane {

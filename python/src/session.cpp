@@ -32,6 +32,18 @@ std::uint32_t number_of(const NumberTable& table, std::uintptr_t key) {
 
 }  // namespace
 
+void SessionState::poll() {
+  if (unfinished.empty()) return;
+  for (auto& [work, ended] : std::exchange(unfinished, {})) {
+    if (work.is_none())
+      (void)ended(false);
+    else if (nb::cast<bool>(work.attr("is_completed")()))
+      (void)ended(!on_device && failed(work, "wait"));  // a device's Work would make its stream wait
+    else
+      unfinished.emplace_back(std::move(work), std::move(ended));
+  }
+}
+
 void SessionState::waited_for(std::uint8_t lane, std::uint32_t owner) {
   if (on_device) return;  // there only a stream waits
   std::vector<nb::object> complete;
@@ -44,7 +56,7 @@ void SessionState::waited_for(std::uint8_t lane, std::uint32_t owner) {
       ++at;
     }
   }
-  for (const nb::object& ended : complete) (void)ended();
+  for (const nb::object& ended : complete) (void)ended(false);  // else the wait had raised
 }
 
 void add_session(nb::module_& module) {

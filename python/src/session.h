@@ -51,16 +51,9 @@ class SessionState {
   [[nodiscard]] std::int64_t elems(std::uint32_t param) const { return param_elems.all.at(param); }
 
   /// Ends collectives that are complete by now. Asks, waits for none.
-  void poll() {
-    if (unfinished.empty()) return;
-    for (auto& [work, ended] : std::exchange(unfinished, {})) {
-      if (work.is_none() || nb::cast<bool>(work.attr("is_completed")()))
-        (void)ended();
-      else
-        unfinished.emplace_back(std::move(work), std::move(ended));
-    }
-  }
-  /// ended() once `work` is complete, of collectives whose Work has no future; no work: it has returned.
+  void poll();
+  /// ended(failed) once `work` is complete, of collectives whose Work has no future; no work: it has
+  /// returned.
   void wait_for(nb::object work, nb::object ended) {
     unfinished.emplace_back(std::move(work), std::move(ended));
   }

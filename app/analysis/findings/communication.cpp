@@ -33,12 +33,6 @@ double buckets_per_backward(const Facts& facts) {
   return steps > 0 ? flushes / steps / static_cast<double>(facts.micro_steps) : 0;
 }
 
-std::int64_t trained_elems(const Facts& facts) {
-  std::int64_t elems = 0;
-  for (const ev::ParamInfo& param : facts.store.tables().params) elems += param.frozen ? 0 : param.elems;
-  return elems;
-}
-
 /// Computation that nothing is hidden behind yet.
 double free_compute(const Facts& facts) {
   return std::max(
@@ -76,6 +70,12 @@ void add_bucket_sizes(const Facts& facts, Finding& finding, std::initializer_lis
 }
 
 }  // namespace
+
+std::int64_t trained_elems(const Facts& facts) {
+  std::int64_t elems = 0;
+  for (const ev::ParamInfo& param : facts.store.tables().params) elems += param.frozen ? 0 : param.elems;
+  return elems;
+}
 
 bool communicates(const Facts& facts) { return facts.summary.copy_ranks > 1 && !facts.ranks.empty(); }
 
@@ -169,37 +169,11 @@ void small_buckets(const Facts& facts, Found& found) {
   found.add_by_cost(facts, std::min(exposed, latency_ms), std::move(finding));
 }
 
-/// Stage 2 reduces gradients in each micro-step, stage 1 once a step; stage 3 gathers in each as well.
-void accumulated_reductions(const Facts& facts, Found& found) {
-  if (!communicates(facts) || !facts.zero_keys || facts.summary.stage < 2 || facts.micro_steps < 2) return;
-  if (found.has("overlap_off")) return;
-  const bool gathers = facts.summary.stage == 3;
-  const double exposed = facts.mean(gathers ? &RankFacts::moving : &RankFacts::reduce_moving);
-  const double saved = exposed * (1 - 1 / static_cast<double>(facts.micro_steps));
-  const auto trained = static_cast<double>(trained_elems(facts));
-  const double bytes = trained * (element_bytes(facts, Travels::gradients) +
-                                  (gathers ? 2 * element_bytes(facts, Travels::parameters) : 0));
-  Finding finding;
-  finding.id = "accumulated_reductions";
-  finding.title = gathers
-                      ? "Accumulation saves no communication: stage 3 gathers and reduces in every micro-step"
-                      : "Accumulation saves no communication: stage 2 reduces gradients in every micro-step";
-  finding.evidence =
-      fmt::format("{} micro-steps of a step {} each; {} exposed for {}.", facts.micro_steps,
-                  gathers ? "gather all parameters and reduce all gradients" : "reduce all gradients",
-                  gathers ? "communication is" : "reductions are", of_step(facts, exposed));
-  if (!gathers) {
-    advise(finding, {{{"zero_optimization.stage", "1"}},
-                     fmt::format("Set zero_optimization.stage to 1: it reduces once a step and keeps whole "
-                                 "gradients, up to {} more on each rank.",
-                                 bytes_text(trained_elems(facts) * facts.store.tables().grad_bytes))});
-  }
-  for (Advice& option : micro_batch_options(facts)) advise(finding, std::move(option));
-  finding.otherwise = "A larger micro-batch with fewer micro-steps moves fewer bytes for a token.";
-  if (finding.options.empty()) finding.next_step = finding.otherwise;
-  finding.cost_bytes = static_cast<std::int64_t>(bytes) * (facts.micro_steps - 1);
-  finding.bytes_of = BytesOf::communication;
-  found.add_by_cost(facts, saved, std::move(finding));
+/// Whether contiguous_gradients has any effect: this runtime reduces gradients where they lie, unless it is
+/// to hold DeepSpeed's buffers.
+bool has_contiguous_gradients(const Facts& facts) {
+  if (!facts.zero.contiguous_gradients || plan::uses_legacy_layout(facts.zero)) return false;
+  return facts.summary.kind == Framework::deepspeed || plan::holds_gradient_buffers(facts.zero);
 }
 
 /// [Note: buckets that wait for their buffers]
@@ -231,7 +205,7 @@ void serialized_buckets(const Facts& facts, Found& found) {
       "overlap_comm is on, yet {:.0f} times in a step the next module came after a wait for a bucket's "
       "buffer: {}.",
       waits / rank_steps, of_step(facts, wait_ms));
-  if (facts.zero.contiguous_gradients)
+  if (has_contiguous_gradients(facts))
     advise(finding, setting({{"zero_optimization.contiguous_gradients", "false"}}));
   add_bucket_sizes(facts, finding, {8, 32, 2},
                    [&](std::int64_t size) { return size != facts.zero.reduce_bucket_size; });

@@ -133,6 +133,8 @@ void recomputation(const Facts& facts, Found& found);
 [[nodiscard]] std::string of_step(const Facts& facts, double ms);
 /// Nothing to say of a single rank, which does not communicate.
 [[nodiscard]] bool communicates(const Facts& facts);
+/// Of all parameters that are trained.
+[[nodiscard]] std::int64_t trained_elems(const Facts& facts);
 enum class Travels : std::uint8_t { parameters, gradients };
 /// Bytes of an element on its way, over the collectives of the typical steps that gather or that reduce; of a
 /// stored one where these had none.

@@ -9,6 +9,7 @@
 #include "app/analysis/block_interval.h"
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/slow_rank.h"
+#include "app/analysis/why_late.h"
 #include "app/store/silences.h"
 
 namespace shardscope::analysis::findings {
@@ -16,15 +17,23 @@ namespace {
 
 using ev::Severity;
 
-/// What a rank spends its time with, without waiting for others and without communication.
+/// Where each part of WhyLate is.
 struct Class {
   double RankFacts::*of;
   std::int64_t TimePartition::*in_step;
-  const char* doing;  ///< "computes"
+  WhyLate::Part part;
 };
-constexpr std::array kClasses{Class{&RankFacts::compute, &TimePartition::compute_ns, "computed"},
-                              Class{&RankFacts::copy, &TimePartition::exposed_copy_ns, "copied"},
-                              Class{&RankFacts::idle, &TimePartition::idle_ns, "did nothing"}};
+constexpr std::array kClasses{Class{&RankFacts::compute, &TimePartition::compute_ns, WhyLate::Part::compute},
+                              Class{&RankFacts::copy, &TimePartition::exposed_copy_ns, WhyLate::Part::copy},
+                              Class{&RankFacts::idle, &TimePartition::idle_ns, WhyLate::Part::idle}};
+
+std::optional<WhyLate> why_late_of(const Facts& facts, std::uint32_t rank) {
+  std::vector<OwnParts> parts;
+  for (const RankFacts& one : facts.ranks)
+    parts.push_back(
+        {.rank = one.rank, .compute = one.compute, .copy = one.copy, .idle = one.idle, .data = one.data});
+  return why_late(parts, rank);
+}
 
 /// Of the other ranks: with few of them the slow one is no part of what it is compared with.
 double others_median(const Facts& facts, std::uint32_t rank, double RankFacts::*of) {
@@ -75,6 +84,20 @@ std::vector<double> excess_by_step(const Facts& facts, std::uint32_t rank, const
   return out;
 }
 
+/// How often its allocator had to free its cache, from the first typical step to the last.
+std::uint64_t retries_in_typical(const Facts& facts, std::uint32_t rank) {
+  const auto in_step = [&](std::size_t index) {
+    const auto& ranks = facts.digest.steps()[index].ranks;
+    return std::ranges::find(ranks, rank, &RankStep::rank);
+  };
+  if (facts.typical.empty()) return 0;
+  const auto first = in_step(facts.typical.front()), last = in_step(facts.typical.back());
+  if (first == facts.digest.steps()[facts.typical.front()].ranks.end() ||
+      last == facts.digest.steps()[facts.typical.back()].ranks.end())
+    return 0;
+  return allocator_retries(facts.store, rank, first->begin_ns, last->end_ns);
+}
+
 /// The rank of a long step that was held up by itself, and how.
 struct Holdup {
   std::uint32_t rank = 0;
@@ -106,8 +129,10 @@ std::optional<Holdup> holdup_of(const Facts& facts, const StepDigest& step) {
     for (const Class& one : kClasses) {
       const double excess = static_cast<double>(rank.time.*one.in_step) * 1e-6 - (*usual).*one.of;
       if (out && excess <= out->excess_ms) continue;
-      out = {
-          rank.rank, excess, data > excess / 2 ? "waited for data" : one.doing, {rank.begin_ns, rank.end_ns}};
+      out = {rank.rank,
+             excess,
+             verb_of({.part = one.part, .for_data = data > excess / 2}),
+             {rank.begin_ns, rank.end_ns}};
     }
   }
   return out;
@@ -193,25 +218,17 @@ void stragglers(const Facts& facts, Found& found) {
   const RankFacts& late = *std::ranges::max_element(facts.ranks, {}, &RankFacts::others_waited);
   const double waited = late.others_waited;
   if (facts.share(waited) < kNote) return;
-  // Why it came late: what it spends more time with than the others do.
-  const Class* cause = nullptr;
-  double excess = 0;
-  for (const Class& one : kClasses) {
-    const double more = late.*one.of - others_median(facts, late.rank, one.of);
-    if (more > excess) {
-      excess = more;
-      cause = &one;
-    }
-  }
-  if (cause == nullptr || excess < waited / 2) return;  // ranks take turns in coming last
-  const double usual = others_median(facts, late.rank, cause->of);
-  const bool computes = cause->of == &RankFacts::compute;
+  const std::optional<WhyLate> why = why_late_of(facts, late.rank);
+  if (!why || why->excess_ms() < waited / 2) return;  // ranks take turns in coming last
+  const double usual = why->usual_ms;
+  const bool computes = why->part == WhyLate::Part::compute;
+  const auto cause = std::ranges::find(kClasses, why->part, &Class::part);
   if (computes && (!is_slow(late.compute, usual) || late.lasting < kLasting)) return;
   const std::vector<double> series = excess_by_step(facts, late.rank, *cause);
   const auto interval = mean_interval(series, 1 - 0.05 / static_cast<double>(facts.ranks.size()));
   const bool few = series.size() < kFewest;
   if (interval ? interval->low <= 0 : facts.share(waited) < kWarning) return;
-  if (found.has("data_starvation") && late.data > excess / 2) {
+  if (found.has("data_starvation") && why->for_data) {
     found.follows("data_starvation",
                   fmt::format("Other ranks wait {:.1f} ms of a step for rank {}", waited, late.rank));
     return;
@@ -226,7 +243,7 @@ void stragglers(const Facts& facts, Found& found) {
                 "It computes {:.0f} % longer than the median of the others{}: {:.1f} instead of {:.1f} ms "
                 "of a step, in {:.0f} % of the steps.",
                 100 * (late.compute / usual - 1), host, late.compute, usual, 100 * late.lasting)
-          : fmt::format("It {} {:.1f} ms of a step, the others {:.1f} ms{}.", cause->doing, late.*cause->of,
+          : fmt::format("It {} {:.1f} ms of a step, the others {:.1f} ms{}.", verb_of(*why), why->own_ms,
                         usual, host);
   finding.evidence += fmt::format(" Each of the others waits {:.1f} ms of a step for it.", waited);
   if (interval && !few) {
@@ -241,8 +258,18 @@ void stragglers(const Facts& facts, Found& found) {
     finding.evidence +=
         fmt::format(" Its micro-batches have {:.0f} % more positions, padding included.", longer);
   }
+  const std::uint64_t retries = retries_in_typical(facts, late.rank);
+  if (retries > 0) {
+    finding.evidence += fmt::format(
+        " Meanwhile its memory allocator had to free its cache {} time{}, and waits for the device each "
+        "time.",
+        retries, retries == 1 ? "" : "s");
+  }
   finding.next_step =
-      longer >= kMorePositionsPct
+      retries > 0 ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in its environment; if retries go "
+                    "on, its peak "
+                    "is too high: finding fragmentation."
+      : longer >= kMorePositionsPct
           ? "Give ranks micro-batches of like lengths: sort or bucket samples by length, or pack them."
       : computes
           ? "Compare its module times with another rank's: uneven data, a throttled or shared processor."

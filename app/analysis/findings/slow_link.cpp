@@ -83,7 +83,8 @@ Step transfers_of(const store::Store& store, const Hosts& hosts, const StepDiges
                           const ev::GroupInfo* const group = group_of(store, rank.rank, span);
                           if (group == nullptr || group->ranks.size() < 2) return;
                           const auto fields = ev::as<ev::EventKind::collective_begin>(span);
-                          if (fields.code.end_is_bound()) return;  // when it ended is not known
+                          // When it ended is not known, or it failed.
+                          if (fields.code.end_is_bound() || fields.code.ended_by_error()) return;
                           Instance& one = instances[instance_of(store, rank.rank, stream, span)];
                           if (one.seen == 0) {
                             one.ranks = group->ranks;

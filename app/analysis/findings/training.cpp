@@ -216,6 +216,7 @@ void overflows(const Facts& facts, Found& found) {
                   first_ns,
                   ev::kNoId};
   finding.id = "overflow";
+  if (static_scale(store)) finding.changes.push_back({"fp16.loss_scale", "0"});
   name_first_parameter(facts, finding, [&](std::uint32_t step) { return skipped_steps.contains(step); });
   found.add(std::move(finding));
 }

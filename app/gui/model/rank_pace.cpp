@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/analysis/why_late.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/step_of.h"
 
@@ -83,9 +84,11 @@ std::string waited_for_text(const AppState& app, std::uint32_t rank) {
   if (found == ranks.end() || found->time_steps == 0 || found->others_waited_ns <= 0 ||
       static_cast<double>(found->others_waited_ns) < kLeastShare * static_cast<double>(found->time.total_ns))
     return "";
+  const auto why = analysis::why_late(app.run->summary(), rank);
   return "The others waited " + duration(found->others_waited_ns).text() +
          " in all for it: it came last to " + grouped(static_cast<std::int64_t>(found->came_last)) +
-         (found->came_last == 1 ? " collective." : " collectives.");
+         (found->came_last == 1 ? " collective" : " collectives") +
+         (why ? "; " + analysis::text_of(*why) + "." : ".");
 }
 
 std::string go_to_slowest(AppState& app) {

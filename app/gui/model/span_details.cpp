@@ -78,6 +78,8 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   }
   if (fields.code.end_is_bound())
     add(out, "end", "an upper bound", "the operation had ended by then; bandwidth is at least what is shown");
+  if (ev::ended_by_error(span.c))
+    add(out, "end", "by an error", "the operation failed; it moved no known bytes");
   if (span.mark_ns > 0 && span.mark_ns >= span.begin_ns) {
     add(out, "waited for ranks", duration(span.mark_ns - span.begin_ns), "until every rank had arrived");
     add(out, "transfer", duration(end_of(app, lane.rank, span) - span.mark_ns),

@@ -208,6 +208,9 @@ static inline uint32_t shardscope_collective_code(uint8_t dtype, uint8_t scope, 
  * framework's own wait). Such an end is no evidence for clocks, and a bandwidth made with it is at least so
  * much. */
 #define SHARDSCOPE_END_IS_BOUND 0x8000U
+/* ORed into `code` of the end alone: the operation failed, as where another of its ranks is gone. For
+ * questions of who waits for whom it goes on; such an end is no evidence for clocks. */
+#define SHARDSCOPE_ENDED_BY_ERROR 0x4000U
 /* `code` of a collective in a group that shardscope_add_group() has named. */
 static inline uint32_t shardscope_group_code(uint8_t dtype, uint32_t group) {
   return (uint32_t)dtype | (uint32_t)SHARDSCOPE_SCOPE_GROUP << 8 | (group & 0xFFFFU) << 16;

@@ -54,9 +54,10 @@ static inline void shardscope_collective_submitted(uint8_t op, uint32_t sequence
   shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_SUBMITTED, SHARDSCOPE_LANE_HOST, op, sequence, group, parts,
       elems, bytes);
 }
-/* `code`: shardscope_collective_code(). Give begin and end the same. An operation that needs every rank's
-   part (all_gather, reduce_scatter, all_reduce, all_to_all, barrier) never ends before every rank has begun
-   it: clocks of ranks on other hosts are refined by it. */
+/* `code`: shardscope_collective_code(). Give begin and end the same, but for SHARDSCOPE_ENDED_BY_ERROR. An
+   operation that needs every rank's part (all_gather, reduce_scatter, all_reduce, all_to_all, barrier) never
+   ends before every rank has begun it, unless by an error: clocks of ranks on other hosts are refined by it.
+   */
 static inline void shardscope_collective_begin_among(uint8_t lane, uint8_t op, uint32_t sequence,
     uint32_t group, uint32_t code, int64_t elems, int64_t bytes) {
   shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_BEGIN, lane, op, sequence, group, code, elems, bytes);

@@ -44,6 +44,47 @@ TEST(ComparedRows, OfModulesTheOneThatIsSlowerDiffers) {
   EXPECT_GT(ranks.confidence, 0.95) << "several rows together hold with 95 %";
 }
 
+/// Steps with two kernels on the GPU, of which the second takes so many microseconds, and a copy that is
+/// none.
+store::Store* kernels(RunBuilder& run, unsigned seed, std::int64_t us, int launches) {
+  std::mt19937 random(seed);
+  const auto gpu = [&](std::int64_t from, std::int64_t length, std::uint32_t name, ev::GpuWork work) {
+    run.span(0, from, from + length, EventKind::gpu_begin, StreamId::gpu_compute, name, 1,
+             ev::gpu_code(work, ev::GpuOwner::forward), 100, 256);
+  };
+  for (std::uint32_t step = 0; step < 30; ++step) {
+    const std::int64_t at = step * 2'000'000, scatter = static_cast<std::int64_t>(random() % 9) * 1000;
+    run.span(0, at, at + 1'900'000, EventKind::step_begin, StreamId::host, step);
+    run.span(0, at, at + 1'800'000, EventKind::module_begin, StreamId::compute, 1, 0);
+    gpu(at + 1000, 100'000 + scatter, 7, ev::GpuWork::kernel);
+    for (int i = 0; i < launches; ++i)
+      gpu(at + 200'000 + i * 400'000, us * 1000 + scatter, 8, ev::GpuWork::kernel);
+    gpu(at + 1'700'000, 10'000, 9, ev::GpuWork::device_to_device);
+  }
+  return &run.build();
+}
+
+TEST(ComparedRows, OfKernelsTheOneThatIsSlowerOrLaunchedMoreOftenDiffers) {
+  RunBuilder first(1, 0), second(1, 0);
+  const store::Store *a = kernels(first, 1, 100, 1), *b = kernels(second, 2, 200, 2);
+  const Summary sa = summarize(*a), sb = summarize(*b);
+  const ComparedRows rows = compare_by({a, &sa}, {b, &sb}, CompareBy::kernel);
+  ASSERT_EQ(rows.rows.size(), 4U) << "two kernels, time and launches; a copy is none";
+  EXPECT_EQ(rows.rows[0].name, "kernel 8");
+  EXPECT_EQ(rows.rows[0].figure, "time");
+  EXPECT_TRUE(rows.rows[0].differs());
+  EXPECT_NEAR(rows.rows[0].change(), 0.3, 0.02);
+  EXPECT_EQ(rows.rows[1].name, "kernel 7");
+  EXPECT_FALSE(rows.rows[1].differs());
+  EXPECT_EQ(rows.rows[2].figure, "launches");
+  EXPECT_EQ(rows.rows[2].change(), 1);
+  RunBuilder none(1, 0);
+  const store::Store* c = forwards(none, 3, 200);
+  const Summary sc = summarize(*c);
+  EXPECT_NE(compare_by({c, &sc}, {c, &sc}, CompareBy::kernel).note.find("--detail kernels"),
+            std::string::npos);
+}
+
 TEST(ComparedRows, WhatWasNotRecordedIsSaid) {
   RunBuilder first(1, 0), second(1, 0);
   const store::Store *a = forwards(first, 1, 200), *b = forwards(second, 2, 200);

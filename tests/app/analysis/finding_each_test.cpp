@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/advice.h"
 #include "app/analysis/summary.h"
 #include "tests/app/analysis/run_builder.h"
 
@@ -129,6 +130,32 @@ TEST(FindingEach, ABackwardThatWaitsForBucketsAndNotTheEndOfAMicroStep) {
   EXPECT_NEAR(*found->cost_ms, 2, 1e-6);
   EXPECT_NE(found->evidence.find("1 times in a step"), std::string::npos) << found->evidence;
   EXPECT_NE(serialized(recomputes, ev::Pass::recompute), nullptr);
+}
+
+/// A bucket that waited, with a player that can play nothing: the first option stays.
+Advice unplayed(const std::string& framework, const std::string& config) {
+  EachRun run(2, 2, config);
+  run.builder().change_tables([&](ev::RunTables& tables) { tables.framework = framework; });
+  const Finding* found = serialized(run, ev::Pass::backward);
+  if (found == nullptr) return {};
+  std::vector<Finding> findings{*found};
+  try_advice(findings, [](const std::vector<Change>&) { return PlayOutcome{0, 0, "cannot be played"}; });
+  return {findings[0].changes, findings[0].next_step};
+}
+
+/// This runtime has no such buffers, unless it is to hold DeepSpeed's; it warns that the key does nothing.
+TEST(FindingEach, ContiguousGradientsAreAdvisedOnlyWhereTheyAreUsed) {
+  const std::string zero = R"("zero_optimization": {"stage": 2, "overlap_comm": true})";
+  const std::string plain = "{" + zero + "}";
+  const std::string buffers = "{" + zero + R"(, "shardscope": {"compat": {"gradient_buffers": true}}})";
+  const std::string contiguous = "zero_optimization.contiguous_gradients";
+  const Advice own = unplayed("", plain);
+  ASSERT_EQ(own.changes.size(), 1U);
+  EXPECT_EQ(own.changes[0].key, "zero_optimization.reduce_bucket_size") << own.next_step;
+  for (const Advice& one : {unplayed("", buffers), unplayed("DeepSpeed 0.19.8", plain)}) {
+    ASSERT_EQ(one.changes.size(), 1U);
+    EXPECT_EQ(one.changes[0].key, contiguous) << one.next_step;
+  }
 }
 
 TEST(FindingEach, AClockThatIsNotKnownWell) {

@@ -163,6 +163,84 @@ TEST(Hang, WhereAllAreOverTheKilledOneIsWhyTheyWaited) {
   EXPECT_NE(hang.text.find("it was killed by signal 9 (SIGKILL)"), std::string::npos) << hang.text;
 }
 
+/// A gather that the library ends by an error, as where it lost the connection to another of its ranks.
+void failed_gather(RunBuilder& run, std::uint32_t rank, std::int64_t begin, std::int64_t end,
+                   std::uint32_t sequence) {
+  const std::uint32_t code = ev::collective_code(0, ev::CollectiveScope::world, 3);
+  run.instant(rank, begin, EventKind::collective_begin, StreamId::gather, sequence, 0, code, kGatherOp, 1000,
+              4000);
+  run.instant(rank, end, EventKind::collective_end, StreamId::gather, sequence, 0, code | ev::kEndedByError,
+              kGatherOp, 1000, 4000);
+}
+void over(store::Store& store, std::uint32_t rank, std::int32_t exit_code) {
+  store::RankRow row = store.ranks()[rank];
+  row.finished = exit_code < 128;
+  row.exit_code = exit_code;
+  row.connected = false;
+  store.set_rank(row);
+}
+
+TEST(Hang, RanksWaitedInACollectiveThatEndedByAnError) {
+  // Rank 1 is killed, or leaves with code 0; the others may be over or about to be.
+  for (const std::int32_t left_with : {128 + 9, 0}) {
+    for (const bool all_over : {false, true}) {
+      RunBuilder run(3);
+      common(run, 3);
+      failed_gather(run, 0, 2'000'000, 7'000'000, 1);
+      failed_gather(run, 2, 2'500'000, 8'000'000, 1);
+      store::Store& store = run.build();
+      over(store, 1, left_with);
+      over(store, 0, 1);
+      if (all_over) over(store, 2, 1);
+      const Hang hang = diagnose_hang(store);
+      EXPECT_TRUE(hang.stands_still);
+      EXPECT_EQ(hang.culprit, 1U);
+      EXPECT_EQ(hang.ranks[0].waits_for, std::vector<std::uint32_t>{1});
+      EXPECT_EQ(hang.ranks[2].waits_for, std::vector<std::uint32_t>{1});
+      EXPECT_TRUE(hang.text.starts_with(
+          "Ranks 0, 2 waited in all-gather #1 (3.91 KiB) for rank 1, since 0.001 s, until it ended by an "
+          "error 5.00 ms later. "))
+          << hang.text;
+      // Of a rank that is killed the last events are lost.
+      EXPECT_NE(hang.text.find(left_with == 0 ? "Rank 1 never came to it: it has ended"
+                                              : "No event shows that rank 1 came to it: it was killed"),
+                std::string::npos)
+          << hang.text;
+      EXPECT_EQ(hang.headline.find("Ranks 0, 2 waited for rank 1 in all-gather #1"), 0U) << hang.headline;
+    }
+  }
+}
+
+/// Nor where its connection ended and how it did is not known yet.
+TEST(Hang, WhatALostRankDidLastIsNotKnown) {
+  RunBuilder run(3);
+  common(run, 3);
+  failed_gather(run, 0, 2'000'000, 7'000'000, 1);
+  failed_gather(run, 2, 2'500'000, 8'000'000, 1);
+  store::Store& store = run.build();
+  store::RankRow row = store.ranks()[1];
+  row.connected = false;
+  store.set_rank(row);
+  const std::string text = diagnose_hang(store).text;
+  EXPECT_NE(text.find("No event shows that rank 1 came to it: it is gone"), std::string::npos) << text;
+}
+
+TEST(Hang, AnErrorThatARankGotOverIsAnEnd) {
+  RunBuilder run(3);
+  common(run, 3);
+  for (const std::uint32_t rank : {0U, 2U}) {
+    failed_gather(run, rank, 2'000'000, 7'000'000, 1);
+    run.span(rank, 8'000'000, 9'000'000, EventKind::collective_begin, StreamId::gather, 2, 0, kGatherOp, 1000,
+             4000);
+  }
+  store::Store& store = run.build();
+  over(store, 1, 128 + 9);
+  const std::string text = diagnose_hang(store).text;
+  EXPECT_TRUE(
+      text.starts_with("Rank 1 was killed by signal 9 (SIGKILL); no rank waits in a recorded collective."))
+      << text;
+}
+
 /// Its events after the collective have not arrived: the others left it more than two steps ago.
 TEST(Hang, ARankIsNotInACollectiveThatOthersLeftStepsAgo) {
   RunBuilder run(2);
@@ -254,9 +332,13 @@ TEST(Hang, DifferentOperationsAtOnePlaceAreTheFirstDifference) {
   common(run, 2);
   open_gather(run, 0, 2'000'000, 1);
   open_gather(run, 1, 2'000'000, 1, kReduceOp);
+  run.instant(0, 1'500'000, EventKind::module_begin, StreamId::compute, 1, 0);
   const Hang hang = diagnose_hang(run.build(), Watched::quiet);
   ASSERT_TRUE(hang.difference);
   EXPECT_EQ(hang.difference->what, "operation");
+  EXPECT_NE(hang.text.find("rank 0 all-gather #1 (3.91 KiB), in layer; rank 1 reduce-scatter #1 (3.91 KiB)."),
+            std::string::npos)
+      << hang.text;
   EXPECT_TRUE(hang.stands_still);
   EXPECT_NE(hang.text.find("issued different collectives (operation)"), std::string::npos) << hang.text;
   ASSERT_EQ(hang.difference->sides.size(), 2U);

@@ -141,6 +141,7 @@ TEST(Constants, AreTheWholeOfTheEnumerations) {
   EXPECT_EQ(ev::kSecondaryHeld, SHARDSCOPE_SECONDARY_HELD);
   EXPECT_EQ(ev::kNoDelay, SHARDSCOPE_NO_DELAY);
   EXPECT_EQ(ev::kEndIsBound, SHARDSCOPE_END_IS_BOUND);
+  EXPECT_EQ(ev::kEndedByError, SHARDSCOPE_ENDED_BY_ERROR);
   EXPECT_EQ(ev::kAllCapabilities, SHARDSCOPE_RECORDS_ALL);
   EXPECT_EQ(ev::bit_of(ev::Capability::collective_ends), SHARDSCOPE_RECORDS_COLLECTIVE_ENDS);
   EXPECT_EQ(ev::bit_of(ev::Capability::memory), SHARDSCOPE_RECORDS_MEMORY);

@@ -1,0 +1,109 @@
+// Accumulation that saves no communication: each micro-step reduces, and gathers, what one would need once.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "app/analysis/findings/findings.h"
+#include "app/analysis/quantity_text.h"
+
+namespace shardscope::analysis::findings {
+namespace {
+
+/// What a rank reduced in a typical step, in elements of all trained parameters: as many as micro-steps where
+/// each reduces, 1 where gradients are accumulated first.
+double reductions_per_step(const Facts& facts) {
+  using Op = ev::CollectiveOp;
+  double elems = 0;
+  for (const std::size_t index : facts.typical) {
+    for (const auto& [op, totals] : facts.digest.steps()[index].ops) {
+      // An all-reduce beside a reduce-scatter is that of replicas, of the same gradients.
+      const Op wanted = facts.summary.kind == Framework::ddp ? Op::all_reduce : Op::reduce_scatter;
+      if (op == wanted) elems += static_cast<double>(totals.elems);
+    }
+  }
+  const auto of = static_cast<double>(trained_elems(facts)) * static_cast<double>(facts.typical.size());
+  return of > 0 ? elems / of : 0;
+}
+
+/// FSDP2, FSDP1 and DDP reduce in every backward unless the script says when not to.
+void accumulated_in_torch(const Facts& facts, Found& found) {
+  const bool fsdp1 = facts.summary.framework.starts_with("FSDP1");
+  const bool fsdp2 = facts.summary.kind == Framework::fsdp2, ddp = facts.summary.kind == Framework::ddp;
+  if (!communicates(facts) || facts.micro_steps < 2 || (!fsdp1 && !fsdp2 && !ddp)) return;
+  constexpr double kNearly = 0.9;  // of each micro-step's: parameters without gradient are not reduced
+  const double reductions = reductions_per_step(facts);
+  if (reductions < kNearly * static_cast<double>(facts.micro_steps)) return;
+  const double exposed = facts.mean(&RankFacts::reduce_moving);
+  const std::int64_t gradients = trained_elems(facts) * facts.store.tables().grad_bytes;
+  const std::string more =
+      bytes_text(gradients - gradients / std::max<std::int64_t>(facts.summary.copy_ranks, 1));
+  Finding finding;
+  finding.id = "accumulated_reductions";
+  finding.title = "Accumulation saves no communication: gradients are reduced in every micro-step";
+  finding.evidence = fmt::format(
+      "{} micro-steps of a step reduced all gradients {:.1f} times; reductions are exposed for {}.",
+      facts.micro_steps, reductions, of_step(facts, exposed));
+  if (fsdp2) {
+    finding.next_step = fmt::format(
+        "Call model.set_requires_gradient_sync(False) before each micro-step but the last of a step, and "
+        "True "
+        "before that: it reduces once a step and keeps whole gradients until then, up to {} more on each "
+        "rank.",
+        more);
+  } else if (fsdp1) {
+    finding.next_step = fmt::format(
+        "Run each micro-step but the last of a step within model.no_sync(): it reduces once a step and keeps "
+        "whole gradients until then, up to {} more on each rank.",
+        more);
+  } else {
+    finding.next_step =
+        "Run each micro-step but the last of a step within model.no_sync(): it reduces once a step. DDP "
+        "keeps "
+        "whole gradients in any case: it takes no more memory.";
+  }
+  finding.cost_bytes = static_cast<std::int64_t>(static_cast<double>(trained_elems(facts)) *
+                                                 element_bytes(facts, Travels::gradients)) *
+                       (facts.micro_steps - 1) * (ddp ? 2 : 1);
+  finding.bytes_of = BytesOf::communication;
+  found.add_by_cost(facts, exposed * (1 - 1 / static_cast<double>(facts.micro_steps)), std::move(finding));
+}
+
+}  // namespace
+
+/// Stage 2 reduces gradients in each micro-step, stage 1 once a step; stage 3 gathers in each as well.
+void accumulated_reductions(const Facts& facts, Found& found) {
+  if (!facts.zero_keys) return accumulated_in_torch(facts, found);
+  if (!communicates(facts) || facts.summary.stage < 2 || facts.micro_steps < 2) return;
+  if (found.has("overlap_off")) return;
+  const bool gathers = facts.summary.stage == 3;
+  const double exposed = facts.mean(gathers ? &RankFacts::moving : &RankFacts::reduce_moving);
+  const double saved = exposed * (1 - 1 / static_cast<double>(facts.micro_steps));
+  const auto trained = static_cast<double>(trained_elems(facts));
+  const double bytes = trained * (element_bytes(facts, Travels::gradients) +
+                                  (gathers ? 2 * element_bytes(facts, Travels::parameters) : 0));
+  Finding finding;
+  finding.id = "accumulated_reductions";
+  finding.title = gathers
+                      ? "Accumulation saves no communication: stage 3 gathers and reduces in every micro-step"
+                      : "Accumulation saves no communication: stage 2 reduces gradients in every micro-step";
+  finding.evidence =
+      fmt::format("{} micro-steps of a step {} each; {} exposed for {}.", facts.micro_steps,
+                  gathers ? "gather all parameters and reduce all gradients" : "reduce all gradients",
+                  gathers ? "communication is" : "reductions are", of_step(facts, exposed));
+  if (!gathers) {
+    advise(finding, {{{"zero_optimization.stage", "1"}},
+                     fmt::format("Set zero_optimization.stage to 1: it reduces once a step and keeps whole "
+                                 "gradients, up to {} more on each rank.",
+                                 bytes_text(trained_elems(facts) * facts.store.tables().grad_bytes))});
+  }
+  for (Advice& option : micro_batch_options(facts)) advise(finding, std::move(option));
+  finding.otherwise = "A larger micro-batch with fewer micro-steps moves fewer bytes for a token.";
+  if (finding.options.empty()) finding.next_step = finding.otherwise;
+  finding.cost_bytes = static_cast<std::int64_t>(bytes) * (facts.micro_steps - 1);
+  finding.bytes_of = BytesOf::communication;
+  found.add_by_cost(facts, saved, std::move(finding));
+}
+
+}  // namespace shardscope::analysis::findings

@@ -1,0 +1,50 @@
+// Why a rank came last to collectives: what it spent more time with than the others. One measure for
+// findings, the summary, the report and the window.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::analysis {
+
+struct Summary;
+
+/// What a rank spends its time with by itself, in milliseconds of a step: without waiting for others and
+/// without communication.
+struct OwnParts {
+  std::uint32_t rank = 0;
+  double compute = 0, copy = 0, idle = 0;
+  double data = 0;  ///< waits for a micro-batch: a part of the others
+};
+
+struct WhyLate {
+  enum class Part : std::uint8_t { compute, copy, idle };
+  Part part{};
+  bool for_data = false;  ///< most of what is too much of it is waiting for a micro-batch
+  double own_ms = 0;      ///< of a step
+  double usual_ms = 0;    ///< median of the other ranks
+  double data_ms = 0;     ///< of a step, waited for data
+  [[nodiscard]] double excess_ms() const noexcept { return own_ms - usual_ms; }
+};
+/// "computed", "copied", "waited for data", "did nothing".
+[[nodiscard]] const char* verb_of(const WhyLate& why) noexcept;
+/// "it computed 14.0 ms of a step, the others 10.0 ms".
+[[nodiscard]] std::string text_of(const WhyLate& why);
+
+/// Of what `rank` has more than the median of the others, the most; nothing where it has more of none, or is
+/// the only one.
+[[nodiscard]] std::optional<WhyLate> why_late(const std::vector<OwnParts>& ranks, std::uint32_t rank);
+/// The same of the means of the measured steps. Nothing where it is not most of what each of the others
+/// waited for the rank: ranks take turns in coming last.
+[[nodiscard]] std::optional<WhyLate> why_late(const Summary& summary, std::uint32_t rank);
+
+/// How often the rank's caching allocator had to free its cache within [begin, end): each time it waits for
+/// the device. 0 where it was not recorded.
+[[nodiscard]] std::uint64_t allocator_retries(const store::Store& store, std::uint32_t rank,
+                                              std::int64_t begin_ns, std::int64_t end_ns);
+
+}  // namespace shardscope::analysis

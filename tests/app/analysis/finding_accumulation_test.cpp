@@ -1,0 +1,86 @@
+// Accumulation that saves nothing where PyTorch reduces: found by what was recorded, with the call that ends
+// it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "app/analysis/summary.h"
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using namespace test;
+
+constexpr std::int64_t kStepNs = 10'000'000;
+
+/// Two micro-steps of 5 ms: 1 ms of each is a reduction with nothing beside it. `accumulates`: of the second
+/// only.
+struct TorchRun {
+  RunBuilder builder;
+  std::vector<Finding> findings;
+  TorchRun(const std::string& framework, std::int32_t stage, CollectiveOp op, bool accumulates)
+      : builder(2, stage, framework) {
+    constexpr std::int64_t kMs = 1'000'000;
+    std::uint32_t sequence = 0;
+    for (std::uint32_t step = 0; step < 10; ++step) {
+      for (std::uint32_t micro = 0; micro < 2; ++micro, ++sequence) {
+        const std::int64_t at = step * kStepNs + micro * 5 * kMs;
+        for (std::uint32_t rank = 0; rank < 2; ++rank) {
+          builder.span(rank, at, at + 5 * kMs, EventKind::micro_step_begin, StreamId::host, micro, step);
+          builder.span(rank, at, at + 3'500'000, EventKind::module_begin, StreamId::compute, 1, step);
+          if (accumulates && micro == 0) continue;
+          builder.span(rank, at + 3'500'000, at + 4'500'000, EventKind::collective_begin, StreamId::reduce,
+                       sequence, 0, static_cast<std::uint8_t>(op), 1000, 4000);
+        }
+      }
+      for (std::uint32_t rank = 0; rank < 2; ++rank)
+        builder.span(rank, step * kStepNs, (step + 1) * kStepNs, EventKind::step_begin, StreamId::host, step);
+    }
+    builder.change_tables([](ev::RunTables& tables) { tables.config_json.clear(); });
+  }
+  const Finding* accumulated() {
+    const store::Store& store = builder.build();
+    findings = find(store, summarize(store));
+    const auto at = std::ranges::find(findings, "accumulated_reductions", &Finding::id);
+    return at == findings.end() ? nullptr : &*at;
+  }
+};
+
+TEST(FindingAccumulation, MicroStepsOfPyTorchThatEachReduce) {
+  struct Case {
+    const char *framework, *call;
+    std::int32_t stage;
+    CollectiveOp op;
+    bool more_memory;
+    std::int64_t bytes;  ///< an all-reduce counts twice
+  };
+  for (const Case& one :
+       {Case{"FSDP2 (PyTorch 2.15.0)", "set_requires_gradient_sync(False)", 3, CollectiveOp::reduce_scatter,
+             true, 4000},
+        Case{"FSDP1 (PyTorch 2.15.0)", "no_sync()", 3, CollectiveOp::reduce_scatter, true, 4000},
+        Case{"DistributedDataParallel (PyTorch 2.15.0)", "no_sync()", 0, CollectiveOp::all_reduce, false,
+             8000}}) {
+    TorchRun each(one.framework, one.stage, one.op, false), once(one.framework, one.stage, one.op, true);
+    const Finding* found = each.accumulated();
+    ASSERT_NE(found, nullptr) << one.framework;
+    EXPECT_NEAR(*found->cost_ms, 1, 1e-6);
+    EXPECT_EQ(found->cost_bytes, one.bytes);
+    EXPECT_NE(found->next_step.find(one.call), std::string::npos) << found->next_step;
+    EXPECT_EQ(found->next_step.find("1.95 KiB more on each rank") != std::string::npos, one.more_memory)
+        << found->next_step;
+    EXPECT_EQ(once.accumulated(), nullptr) << one.framework;
+  }
+}
+
+/// The expression counts what was recorded: two micro-steps gather and reduce twice.
+TEST(FindingAccumulation, TheVolumeOfRecordedMicroSteps) {
+  TorchRun run("FSDP2 (PyTorch 2.15.0)", 3, CollectiveOp::reduce_scatter, false);
+  const Summary summary = summarize(run.builder.build());
+  EXPECT_EQ(summary.expected_elements_per_step, 2 * 3 * 1000);
+}
+
+}  // namespace
+}  // namespace shardscope::analysis

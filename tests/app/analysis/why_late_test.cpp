@@ -1,0 +1,83 @@
+// Why a rank came last: what it has more of than the others, by hand and of a store.
+#include "app/analysis/why_late.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "app/analysis/summary.h"
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using namespace test;
+
+TEST(WhyLate, IsWhatItHasMoreOfThanTheMedianOfTheOthers) {
+  std::vector<OwnParts> ranks{{0, 10, 1, 2, 0}, {1, 14, 1, 2, 0}, {2, 10, 1, 2, 0}};
+  const auto computed = why_late(ranks, 1);
+  ASSERT_TRUE(computed);
+  EXPECT_EQ(text_of(*computed), "it computed 14.0 ms of a step, the others 10.0 ms");
+  EXPECT_FALSE(why_late(ranks, 0)) << "it has more of nothing";
+  ranks[1] = {1, 10, 1, 9, 0};
+  EXPECT_EQ(text_of(*why_late(ranks, 1)), "it did nothing 9.0 ms of a step, the others 2.0 ms");
+  ranks[1].data = 6;  // of these 9
+  EXPECT_EQ(text_of(*why_late(ranks, 1)), "it waited 6.0 ms of a step for its data");
+  ranks[1] = {1, 10, 8, 2, 0};
+  EXPECT_STREQ(verb_of(*why_late(ranks, 1)), "copied");
+  EXPECT_FALSE(why_late({{0, 10, 1, 2, 0}}, 0)) << "no others";
+}
+
+/// Ten steps of 16 ms; rank 1 computes for 14 ms, rank 0 for 10 and then waits for it.
+struct LateRun {
+  RunBuilder builder{2, 2};
+  LateRun() {
+    for (std::uint32_t step = 0; step < 10; ++step) {
+      const std::int64_t at = step * 17'000'000;
+      for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        const std::int64_t computed = at + (rank == 1 ? 14'000'000 : 10'000'000);
+        builder.span(rank, at, computed, EventKind::module_begin, StreamId::compute, 1, step);
+        builder.span(rank, computed, at + 15'500'000, EventKind::collective_begin, StreamId::reduce, step, 0,
+                     kGatherOp, 1000, 4000);
+        builder.span(rank, at, at + 16'000'000, EventKind::step_begin, StreamId::host, step);
+      }
+    }
+  }
+  /// The allocator's own count, at the end of each step.
+  void allocator(std::uint32_t retries_a_step) {
+    for (std::uint32_t step = 0; step < 10; ++step)
+      builder.instant(1, step * 17'000'000 + 15'000'000, EventKind::allocator_state, StreamId::host,
+                      step * retries_a_step, 0, ev::kNoId, static_cast<std::uint8_t>(ev::MemoryPool::device),
+                      1000, 10);
+  }
+};
+
+TEST(WhyLate, OfARunIsThatOfTheRankForWhichOthersWait) {
+  LateRun run;
+  const Summary summary = summarize(run.builder.build());
+  ASSERT_TRUE(why_late(summary, 1));
+  EXPECT_EQ(text_of(*why_late(summary, 1)), "it computed 14.0 ms of a step, the others 10.0 ms");
+  Summary in_turns = summary;
+  in_turns.ranks[1].others_waited_ns *= 4;  // most of it is of something else
+  EXPECT_FALSE(why_late(in_turns, 1));
+}
+
+TEST(WhyLate, AStragglerWhoseAllocatorRetriesIsSaidToBe) {
+  for (const std::uint32_t retries : {0U, 2U}) {
+    LateRun run;
+    run.allocator(retries);
+    const store::Store& store = run.builder.build();
+    const auto findings = find(store, summarize(store));
+    const auto straggler = std::ranges::find(findings, "straggler", &Finding::id);
+    ASSERT_NE(straggler, findings.end());
+    // The first step is warm-up: eight more in nine steps.
+    EXPECT_EQ(straggler->evidence.find("had to free its cache 16 times") != std::string::npos, retries > 0)
+        << straggler->evidence;
+    EXPECT_EQ(straggler->next_step.find("expandable_segments") != std::string::npos, retries > 0);
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::analysis
