@@ -86,9 +86,7 @@ class Lanes {
 bool Lanes::computes() const {
   if (!store_.has_tables()) return true;
   if (has_times_of_host(store_.tables())) return gpu_known(store_, rank_, begin_ns_, end_ns_);
-  const Framework framework = framework_of(store_.tables());
-  const bool may_lack = framework == Framework::ddp || framework == Framework::other ||
-                        (framework == Framework::deepspeed && store_.tables().stage < 3);
+  const bool may_lack = store::may_lack_modules(framework_of(store_.tables()), store_.tables().stage);
   if (!may_lack || gpu_known(store_, rank_, begin_ns_, end_ns_)) return true;
   bool found = false;
   for_each(StreamId::compute, [&](EventKind kind, const Interval&) {

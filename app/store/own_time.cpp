@@ -38,11 +38,9 @@ void for_each_ended(const RankState& state, Visitor visit) {
 }  // namespace
 
 OwnTimeSource OwnTimeSource::of(const ev::RunTables& tables) {
-  const Framework framework = framework_of(tables);
   return {.of_host = has_times_of_host(tables),
           .of_gpu = tables.device.starts_with("cuda"),
-          .may_lack_modules = framework == Framework::ddp || framework == Framework::other ||
-                              (framework == Framework::deepspeed && tables.stage < 3),
+          .may_lack_modules = store::may_lack_modules(framework_of(tables), tables.stage),
           .collectives = !ev::why_not_recorded(tables, ev::Capability::collectives)};
 }
 
