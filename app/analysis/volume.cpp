@@ -352,7 +352,7 @@ std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::ui
   const Counts counts = count(store, rank, step, begin_ns, end_ns);
   if (!counts.known && !plan::uses_legacy_layout(zero_)) return std::nullopt;
   const bool buckets = counts.any_reduced();
-  const bool every_micro_step = zero_.stage >= 2;
+  const bool every_micro_step = zero_.stage >= 2, ddp = framework_of(tables_) == Framework::ddp;
   const double reductions = static_cast<double>(every_micro_step ? micro_steps_ : 1);
   // The first layout of stage 1 knows one way.
   const bool all_reduces =
@@ -364,7 +364,9 @@ std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::ui
     if (tables_.params[i].frozen) continue;  // the expression has no gradient of it
     const auto elems = static_cast<double>(tables_.params[i].elems);
     const auto reduced = static_cast<double>(counts.reduced[i]);
-    at(parts, VolumeCause::no_gradient) += (reduced - reductions * elems) * reduction_cost(i);
+    const double off = reduced - reductions * elems;
+    // DDP reduces in each micro-step without no_sync(): that is no missing gradient, and stays unexplained.
+    if (!ddp || off < 0) at(parts, VolumeCause::no_gradient) += off * reduction_cost(i);
     if (zero_.stage == 3) {
       if (special_ || gather_cost_.empty()) continue;
       if (zero_.reduce_scatter) {

@@ -83,7 +83,7 @@ std::string gpu_text(const analysis::Summary& s) {
 
 /// DeepSpeed's eight counters, by rank.
 std::string fetch_counters_text(const analysis::Summary& s) {
-  if (s.stage != 3 || s.kind == analysis::Framework::fsdp2) return {};
+  if (s.stage != 3 || !analysis::has_fetch_trace(s.kind)) return {};
   constexpr std::size_t kPerDirection = plan::kFetchCounters / 2;
   std::string text =
       fmt::format("\n{:<5} {:<9} {:>11} {:>20} {:>20} {:>20} {:>20}\n", "rank", "fetches", "micro-steps",
@@ -246,7 +246,7 @@ std::string summary_text(const analysis::Summary& s) {
                     : "not known: " + missing_reason("prefetches", instrumentation::Detail::params,
                                                      Capability::prefetches));
   if (s.prefetch && s.stage == 3) over(s.prefetch_steps, s.steps);
-  line("trace", !fetches || s.kind == analysis::Framework::fsdp2
+  line("trace", !fetches || !analysis::has_fetch_trace(s.kind)
                     ? analysis::partitioning_name(s.kind, s.stage) + " has none"
                 : s.trace ? fmt::format("{} record, {} complete, {} invalidated (all ranks{})",
                                         s.trace->record, s.trace->complete, s.trace->invalidated,
@@ -287,7 +287,7 @@ std::string summary_text(const analysis::Summary& s) {
     line("", fmt::format("trace of evaluation: {} record, {} complete (all ranks)", s.eval_trace->record,
                          s.eval_trace->complete));
   }
-  if (s.scheduling && s.kind != analysis::Framework::fsdp2) {
+  if (s.scheduling && analysis::has_fetch_trace(s.kind)) {
     line("scheduling", s.scheduling->text());
     if (!s.scheduling->caveat.empty()) line("", s.scheduling->caveat);
   }

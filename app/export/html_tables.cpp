@@ -22,7 +22,7 @@ std::string fetch_counters_html(const analysis::Summary& s) {
   const bool any = std::any_of(s.ranks.begin(), s.ranks.end(),
                                [](const auto& rank) { return rank.fetch_counters.has_value(); });
   if (!any)
-    return s.stage == 3 && s.kind != analysis::Framework::fsdp2
+    return s.stage == 3 && analysis::has_fetch_trace(s.kind)
                ? "<p class=missing>Fetch counters were not recorded.</p>"
                : "";
   constexpr std::size_t kPerDirection = plan::kFetchCounters / 2;

@@ -8,8 +8,8 @@
 
 namespace shardscope::store {
 
-/// zero: this runtime, or not given; other: FSDP1, Megatron-Core, Colossal-AI.
-enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp, other };
+/// zero: this runtime, or not given.
+enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp, fsdp1, megatron, colossalai };
 
 /// By its own name; a run that names none is of this runtime.
 [[nodiscard]] inline Framework framework_of(const instrumentation::RunTables& tables) {
@@ -17,9 +17,20 @@ enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp, other };
   if (name.starts_with("DeepSpeed")) return Framework::deepspeed;
   if (name.starts_with("FSDP2")) return Framework::fsdp2;
   if (name.starts_with("DistributedDataParallel") || name.starts_with("DDP")) return Framework::ddp;
-  if (name.starts_with("FSDP1") || name.starts_with("Megatron-Core") || name.starts_with("Colossal-AI"))
-    return Framework::other;
+  if (name.starts_with("FSDP1")) return Framework::fsdp1;
+  if (name.starts_with("Megatron-Core")) return Framework::megatron;
+  if (name.starts_with("Colossal-AI")) return Framework::colossalai;
   return Framework::zero;
+}
+
+/// Whether a run may come without spans of its modules: those of its optimizer are then no measure of what
+/// was computed.
+[[nodiscard]] inline bool may_lack_modules(Framework framework, std::int32_t stage) {
+  if (framework == Framework::deepspeed) return stage < 3;
+  return framework != Framework::zero && framework != Framework::fsdp2;
+}
+[[nodiscard]] inline bool may_lack_modules(const instrumentation::RunTables& tables) {
+  return may_lack_modules(framework_of(tables), tables.stage);
 }
 
 /// Whether spans of phases, modules and collectives are those of the host that queues the work of a GPU: a
@@ -29,14 +40,6 @@ enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp, other };
 }
 [[nodiscard]] inline bool has_times_of_host(const instrumentation::RunTables& tables) {
   return has_times_of_host(framework_of(tables), tables.device);
-}
-
-/// Whether its compute stream may have nothing but phases and the optimizer: then what was computed in a step
-/// without a module is not known.
-[[nodiscard]] inline bool may_lack_modules(const instrumentation::RunTables& tables) {
-  const Framework framework = framework_of(tables);
-  return framework == Framework::ddp || framework == Framework::other ||
-         (framework == Framework::deepspeed && tables.stage < 3);
 }
 
 }  // namespace shardscope::store

@@ -1,33 +1,70 @@
-"""Arming a process: ranks only, once; the adapters wait for their frameworks' modules to be imported."""
+"""Arming a process: ranks only, once; the adapters wait for their frameworks' modules to be imported.
+
+A launcher is known by the program that it runs, whatever its variables say: under `srun torchrun`, `mpirun accelerate` or in a
+pod of PyTorchJob it has those of a rank.
+"""
 import atexit
 import json
 import os
 import sys
 
 DETAILS = ("steps", "phases", "modules", "params", "kernels")
+# Console scripts and modules.
+LAUNCHERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "deepspeed", "deepspeed.launcher.runner",
+             "deepspeed.launcher.launch", "accelerate", "accelerate-launch", "accelerate.commands.launch",
+             "accelerate.commands.accelerate_cli", "colossalai")
+AROUND = ("cProfile", "coverage", "debugpy", "pdb", "profile", "trace")  # modules that run another program
+
 _armed = False
+_restore_exits = None  # what disarm() does about sys.excepthook and sys.exit
+_watches_forks = False
 
 
 def arm_from(folder):
-    """Arms a rank with the settings that `shardscope attach` left in `folder`; a launcher stays as it is."""
-    if "RANK" not in os.environ and "LOCAL_RANK" not in os.environ and "OMPI_COMM_WORLD_RANK" not in os.environ \
-            and "SLURM_PROCID" not in os.environ and not _alone():
+    """Arms a rank, or a process that no launcher started, with the settings that `shardscope attach` left in `folder`; a
+    launcher stays as it is."""
+    if _launches(sys.orig_argv):
         return
     with open(os.path.join(folder, "settings.json"), encoding="utf-8") as file:
         arm(json.load(file))
 
 
-def _alone():
-    """No launcher: `python train.py` with one process. Launchers are known by the module that they run."""
-    argv = getattr(sys, "orig_argv", sys.argv)
-    launchers = ("torchrun", "deepspeed", "accelerate", "torch.distributed.run", "torch.distributed.launch",
-                 "accelerate.commands.launch", "deepspeed.launcher.launch", "deepspeed.launcher.runner")
-    names = {os.path.basename(argument) for argument in argv[:4]}
-    return not any(name in names for name in launchers)
+def _launches(argv):
+    """Whether this command of a Python (sys.orig_argv) is a launcher's. Arguments of a script say nothing: `train.py --backend
+    deepspeed` is a rank."""
+    program, rest = _program(argv[1:])
+    while program in AROUND:
+        # `coverage run -m torch.distributed.run ...`: words of its own may be ahead of the next program.
+        while rest and not (rest[0].startswith("-m") or rest[0].endswith(".py") or os.path.basename(rest[0]) in LAUNCHERS):
+            rest = rest[1:]
+        program, rest = _program(rest)
+    return os.path.basename(program) in LAUNCHERS or program.endswith(("torch/distributed/run.py", "torch/distributed/launch.py"))
+
+
+def _program(arguments):
+    """(script or module that a Python with these arguments runs, what follows); "" for -c, or none."""
+    rest = list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        if not argument.startswith("-") or argument == "-":
+            return argument, rest
+        if argument == "--check-hash-based-pycs":
+            rest = rest[1:]
+        if argument.startswith("--"):
+            continue
+        for index, letter in enumerate(argument[1:], 2):  # several may stand together: -um MODULE
+            if letter == "c":
+                return "", rest
+            if letter in "mWX":
+                value = argument[index:] or (rest.pop(0) if rest else "")
+                if letter == "m":
+                    return value, rest
+                break
+    return "", rest
 
 
 def arm(settings):
-    global _armed
+    global _armed, _restore_exits, _watches_forks
     if _armed:
         return
     _armed = True
@@ -37,43 +74,60 @@ def arm(settings):
     detail = settings.get("detail", "params")
     settings["detail"] = DETAILS.index(detail) if detail in DETAILS else 3
     session.settings = settings
-    from shardscope import collectives, compiled, ddp, fsdp1, fsdp2, gpu, optimizers
+    from shardscope import collectives, compiled, ddp, fsdp1, fsdp2, gpu, optimizers, phases
     from shardscope.deepspeed import engine, not_finite, transfers, zero12, zero3
     from shardscope.colossalai import low_level
     from shardscope.megatron import buckets, optimizers as megatron_optimizers, training
-    for part in (collectives, compiled, gpu, optimizers, ddp, fsdp1, fsdp2, engine, zero3, zero12, not_finite, transfers, training,
-                 buckets, megatron_optimizers, low_level):
+    for part in (collectives, compiled, gpu, optimizers, ddp, fsdp1, fsdp2, engine, phases, zero3, zero12, not_finite, transfers,
+                 training, buckets, megatron_optimizers, low_level):
         for adapter in part.adapters():
             _hooks.watch(adapter)
-    os.register_at_fork(after_in_child=session.after_fork)
+    if not _watches_forks:  # for good: there is no way to take it back
+        _watches_forks = True
+        os.register_at_fork(after_in_child=session.after_fork)
     atexit.register(session.finish)
-    _watch_exceptions(session)
+    _restore_exits = _watch_exits(session)
 
 
-def _watch_exceptions(session):
-    """How a rank ended: its exception's words, or sys.exit's code. An excepthook that was set before still runs."""
-    before = sys.excepthook
+def _watch_exits(session):
+    """How a rank ended: its exception's words, or sys.exit's code. An excepthook that was set before still runs. Returns what
+    puts both back."""
+    before, leave = sys.excepthook, sys.exit
+    watching = True
 
     def excepthook(kind, value, trace):
-        session.exit_code, session.exit_message = 1, f"{kind.__name__}: {value}"
+        if watching:
+            session.exit_code, session.exit_message = 1, f"{kind.__name__}: {value}"
         before(kind, value, trace)
 
-    leave = sys.exit
-
     def leaving(code=None, /):
-        session.exit_code = code if isinstance(code, int) else 0 if code is None else 1
+        if watching:
+            session.exit_code = code if isinstance(code, int) else 0 if code is None else 1
         leave(code)
 
+    def restore():
+        nonlocal watching
+        watching = False
+        # What the script has put around ours meanwhile stays, and ours in it only hands on.
+        if sys.excepthook is excepthook:
+            sys.excepthook = before
+        if sys.exit is leaving:
+            sys.exit = leave
+
     sys.excepthook, sys.exit = excepthook, leaving
+    return restore
 
 
 def disarm():
-    global _armed
+    global _armed, _restore_exits
     from shardscope import _hooks
     from shardscope._session import Session, session
     _hooks.turn_off_all()
     session.finish()
     atexit.unregister(session.finish)
+    if _restore_exits is not None:
+        _restore_exits()
+        _restore_exits = None
     forked = session.forked
     session.reset()
     session.__dict__.update(Session().__dict__)

@@ -14,7 +14,7 @@ BY_FRAMEWORK = {
     "zero0": "modules loss_scale",
     "fsdp1": "modules param_status layout prefetches release_reasons collective_parts buckets flush_reasons loss_scale",
     "fsdp2": SHARDED + " loss_scale",
-    "ddp": "modules loss_scale",
+    "ddp": "modules collective_parts buckets flush_reasons loss_scale",
     "megatron": "modules layout fetch_waits collective_parts buckets flush_reasons loss_scale",
     "colossalai": "modules layout collective_parts buckets flush_reasons loss_scale",
 }
@@ -35,7 +35,6 @@ WHY = {
               "prefetch_reasons trace fetch_counters": "FSDP1 prefetches by the order of modules: it keeps no trace"},
     "fsdp2": {"prefetch_reasons trace fetch_counters": "FSDP2 prefetches by the order of groups: it keeps no trace"},
     "ddp": {"layout": "every rank has all of every parameter",
-            "buckets flush_reasons collective_parts": "DistributedDataParallel fills and reduces its buckets in C++",
             "param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
             "parameters stay whole"},
     "colossalai": {"param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":

@@ -55,7 +55,7 @@ def as_list(tensors):
 def describe(run):
     _say.info(LACKS)
     if session.kind == "ddp":
-        run.not_recorded(_records.bits("collectives collective_ends"), OF_DDP)
+        run.not_recorded(_records.bits("collectives collective_ends collective_parts buckets flush_reasons"), OF_DDP)
 
 
 def install(table, calls_of):

@@ -1,5 +1,4 @@
-"""DistributedDataParallel: the model, micro-steps and steps. Its buckets are made and reduced in C++: their collectives
-are recorded (collectives.py), which parameters are in them is not.
+"""DistributedDataParallel: the model, micro-steps and steps. Its buckets are in ddp_buckets.py.
 
 | symbol of torch.nn.parallel.distributed.DistributedDataParallel | event |
 |---|---|
@@ -8,7 +7,7 @@ are recorded (collectives.py), which parameters are in them is not.
 """
 import weakref
 
-from shardscope import _memory
+from shardscope import _memory, ddp_buckets
 from shardscope._hooks import Adapter
 from shardscope._session import session
 
@@ -20,6 +19,7 @@ def adapters():
 def install(table):
     table.wrap("DistributedDataParallel.__init__", "self module", after=made)
     table.wrap("DistributedDataParallel.forward", "self", before=forward)
+    ddp_buckets.install(table)
 
 
 def made(_, result, ddp, *args, **kwargs):
@@ -28,8 +28,9 @@ def made(_, result, ddp, *args, **kwargs):
     model = ddp.module
     types = {p.dtype for p in model.parameters()}
     size = max((t.itemsize for t in types), default=4)
-    session.memory.watch(model, lambda: _memory.plain_source(model, buckets_of(weakref.ref(ddp))), ddp.device.type if ddp.device else "cpu")
-    session.describe(model, lambda run: describe(run, model), stage=0, kind="ddp", plain=True, then=lambda: watch(model),
+    held = weakref.ref(ddp)  # a description that waits keeps no model alive
+    session.memory.watch(model, lambda: _memory.plain_source(model, buckets_of(held)), ddp.device.type if ddp.device else "cpu")
+    session.describe(model, lambda run: describe(run, model), stage=0, kind="ddp", plain=True, then=lambda: held() and watch(held()),
                      framework=f"DistributedDataParallel (PyTorch {torch.__version__})", device=str(ddp.device),
                      ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size)
 
@@ -46,9 +47,10 @@ def buckets_of(held):
     return size
 
 
-def watch(model):
+def watch(ddp):
     from shardscope import modules
-    modules.watch(model)
+    modules.watch(ddp.module)
+    ddp_buckets.watch(ddp)
 
 
 def describe(run, model):

@@ -19,7 +19,7 @@ CASES = [*QUICK_CASES, *GROUPS] if QUICK else [
     ("zero3", "accumulate=2", "evaluate=1"), ("zero3", "dtype=bf16", "offload=1"), ("zero2", "dtype=bf16", "offload=1"),
     ("ddp", "checkpoint=1"), ("fsdp1",), ("fsdp1", "accumulate=2")]
 # Of runs to which something is done while they train.
-LONG = [(framework, "steps=40") for framework in ("zero3", "fsdp2")]
+LONG = [(framework, "steps=40") for framework in ("zero3", "fsdp2", "ddp")]
 slow = unittest.skipIf(QUICK, "not in the quick part")
 
 

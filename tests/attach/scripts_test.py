@@ -9,6 +9,7 @@ import runs
 from pairs import TRAIN, folder
 
 SCRIPTS = runs.HERE / "scripts"
+CHECKPOINT_SAVE, CHECKPOINT_LOAD, GENERATION, EVALUATION = range(5, 9)  # phases
 OFFLINE = {"HF_HUB_OFFLINE": "1"}
 
 
@@ -37,6 +38,21 @@ class Scripts(unittest.TestCase):
     def roots(self, recording):
         return [row["type"] for row in recording.modules if row["parent"] == ""]
 
+    def phases(self, recording, rank, phase):
+        return [s for s in recording.spans_of(rank, "phase_begin") if int(s["code"]) == phase]
+
+    def test_trainer_that_evaluates_and_saves(self):
+        recording = self.both("hf_trainer", "2", "evaluate", steps=3, losses=6)
+        for rank in range(2):
+            steps = [int(s["end_ns"]) for s in recording.spans_of(rank, "step_begin")]
+            for phase in (EVALUATION, CHECKPOINT_SAVE):
+                spans = self.phases(recording, rank, phase)
+                self.assertEqual([int(s["a"]) for s in spans], [0, 1, 2], "after each step, named by it")
+                for span, step, after in zip(spans, steps, [*steps[1:], 1 << 62]):
+                    self.assertTrue(step <= int(span["begin_ns"]) < int(span["end_ns"]) < after)
+        summary = runs.figures(folder() / "hf_trainer-2-evaluate.zscope")
+        self.assertEqual(summary["unmatched_ends"]["count"], 0)
+
     def test_trainer_with_deepspeed(self):
         for stage in ("2", "3"):
             with self.subTest(stage=stage):
@@ -53,6 +69,13 @@ class Scripts(unittest.TestCase):
         recording = self.both("trl_grpo", "2", steps=2, losses=2)
         self.assertEqual(len(self.roots(recording)), 2)
         self.assertEqual(runs.figures(folder() / "trl_grpo-2.zscope")["run"]["stage"], 2)
+        for rank in range(2):
+            # What the next step trains on is generated before it.
+            generated = [(int(s["begin_ns"]), int(s["end_ns"])) for s in self.phases(recording, rank, GENERATION)]
+            steps = [(int(s["begin_ns"]), int(s["end_ns"])) for s in recording.spans_of(rank, "step_begin")]
+            self.assertEqual(len(generated), 2)
+            self.assertTrue(generated[0][1] <= steps[0][0] and steps[0][1] <= generated[1][0] and generated[1][1] <= steps[1][0],
+                            (generated, steps))
         names = collections.Counter(row["name"] for row in recording.params)
         self.assertEqual(set(names.values()), {2})
 

@@ -30,7 +30,7 @@ class OtherTorch(Runs):
                 self.assertNotIn("is off", output)
                 self.assertNotIn("not recorded", output)
                 summary = runs.figures(recording)
-                self.assertEqual((summary["dropped"], summary["steps"], summary.get("unbegun", [])), (0, 3, []))
+                self.assertEqual((summary["dropped"], summary["steps"], summary["unmatched_ends"]["count"]), (0, 3, 0))
                 framework = {"ddp": "DistributedDataParallel", "fsdp2": "FSDP2"}.get(case[0], "DeepSpeed")
                 self.assertIn(framework, summary["run"]["framework"])
 

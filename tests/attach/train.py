@@ -4,7 +4,7 @@ FRAMEWORK: ddp, fsdp1, fsdp2, zero0, zero1, zero2, zero3. Writes OUT.RANK: losse
 as exact texts, and a digest of the final weights' bytes; with census=1 the bytes of all tensors after
 each step; with evaluate=1 (DeepSpeed) two batches are evaluated after the second and after the third micro-step; with nvme=FOLDER (zero3)
 parameters and states of the optimizer go there; with overflow=NAME (DeepSpeed) an element of that parameter's gradient is infinite in the second
-micro-step on rank 0; bucket=N (DeepSpeed): elements of a bucket. Knows nothing of Shardscope.
+micro-step on rank 0; bucket=N (DeepSpeed): elements of a bucket; bucket_mb=MB and unused=1 are DDP's. Knows nothing of Shardscope.
 """
 import gc
 import hashlib
@@ -54,7 +54,7 @@ def batch(index, rank):
 def options_of(arguments):
     options = {"steps": 3, "accumulate": 1, "reshard": 1, "dtype": "fp32", "checkpoint": 0, "offload": 0, "crash": 0,
                "loaders": 0, "sleep": 0.0, "census": 0, "replicas": 1, "groups": 0,
-               "evaluate": 0, "nvme": "", "width": WIDTH, "overflow": "", "bucket": 5000}
+               "evaluate": 0, "nvme": "", "width": WIDTH, "overflow": "", "bucket": 5000, "bucket_mb": 0.0, "unused": 0}
     for argument in arguments:
         name, value = argument.split("=")
         options[name] = type(options[name])(value)
@@ -119,7 +119,8 @@ def train_torch(framework, options, rank):
     if options["dtype"] == "bf16":
         model = model.bfloat16()
     if framework == "ddp":
-        run = nn.parallel.DistributedDataParallel(model)
+        run = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=options["bucket_mb"] or None,
+                                                  find_unused_parameters=bool(options["unused"]))
     elif framework == "fsdp1":
         from torch.distributed.fsdp import FullyShardedDataParallel
         from torch.distributed.fsdp.wrap import ModuleWrapPolicy

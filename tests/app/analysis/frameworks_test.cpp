@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 
 #include "app/analysis/framework.h"
 #include "app/analysis/missing_reason.h"
@@ -92,16 +93,33 @@ TEST(Frameworks, GroupsOfFsdp2UseTheParametersThatTheyGather) {
   EXPECT_EQ((*parts)[static_cast<std::size_t>(VolumeCause::kept)], -1000);
 }
 
+/// Framework as a recording names it, stage, label.
+using Named = std::tuple<std::string, std::int32_t, std::string>;
+
 TEST(Frameworks, TheNameIsTheFrameworks) {
-  ev::RunTables tables;
-  tables.stage = 3;
-  EXPECT_EQ(partitioning_name(tables), "ZeRO-3");
-  tables.framework = "FSDP2 (PyTorch 2.15.0+cpu)";
-  EXPECT_EQ(partitioning_name(tables), "FSDP2");
-  tables.framework = "DeepSpeed 0.19.8";
-  EXPECT_EQ(partitioning_name(tables), "ZeRO-3");
-  tables.framework = "DistributedDataParallel (PyTorch 2.15.0)";
-  EXPECT_EQ(partitioning_name(tables), "DDP");
+  for (const auto& [framework, stage, label] : {
+           Named{"", 3, "ZeRO-3"},
+           Named{"DeepSpeed 0.19.8, PyTorch 2.15.0", 2, "ZeRO-2"},
+           Named{"FSDP2 (PyTorch 2.15.0+cpu)", 3, "FSDP2"},
+           Named{"FSDP1 (PyTorch 2.15.0+cpu)", 3, "FSDP1"},
+           Named{"DistributedDataParallel (PyTorch 2.15.0)", 0, "DDP"},
+           Named{"Megatron-Core 0.16.1, PyTorch 2.15.0", 0, "Megatron-Core"},
+           Named{"Megatron-Core 0.16.1, PyTorch 2.15.0", 1, "Megatron-Core, distributed optimizer"},
+           Named{"Colossal-AI 0.5.0, PyTorch 2.15.0", 2, "Colossal-AI ZeRO-2"},
+       }) {
+    ev::RunTables tables;
+    tables.framework = framework;
+    tables.stage = stage;
+    EXPECT_EQ(partitioning_name(tables), label) << framework;
+  }
+}
+
+/// FSDP prefetches by the order of its modules: that it has no trace is no missing record.
+TEST(Frameworks, OnlyACoordinatorKeepsATraceOfFetches) {
+  EXPECT_TRUE(has_fetch_trace(Framework::zero));
+  EXPECT_TRUE(has_fetch_trace(Framework::deepspeed));
+  EXPECT_FALSE(has_fetch_trace(Framework::fsdp1));
+  EXPECT_FALSE(has_fetch_trace(Framework::fsdp2));
 }
 
 TEST(Frameworks, EveryAttachedOneOnAGpuHasTimesOfTheHost) {
@@ -185,12 +203,22 @@ TEST(Frameworks, WithoutWaitsNoOutcomeOfPrefetchesIsKnown) {
 TEST(Frameworks, StatesOfPyTorchsOptimizersHaveTheParametersType) {
   ev::RunTables tables;
   tables.param_bytes = tables.grad_bytes = 2;
-  tables.framework = "FSDP2 (PyTorch 2.15.0)";
-  EXPECT_EQ(state_bytes_of(tables).all(), 8);
-  tables.param_bytes = tables.grad_bytes = 4;
-  EXPECT_EQ(state_bytes_of(tables).all(), 16);
+  for (const std::string framework :
+       {"FSDP2 (PyTorch 2.15.0)", "FSDP1 (PyTorch 2.15.0)", "DistributedDataParallel (PyTorch 2.15.0)",
+        "Megatron-Core 0.16.1, PyTorch 2.15.0", "Colossal-AI 0.5.0, PyTorch 2.15.0"}) {
+    tables.framework = framework;
+    tables.master_bytes = 0;
+    tables.param_bytes = tables.grad_bytes = 2;
+    EXPECT_EQ(state_bytes_of(tables).all(), 8) << framework;
+    tables.master_bytes = 4;  // Megatron-Core's and Colossal-AI's of 16-bit parameters
+    EXPECT_EQ(state_bytes_of(tables).all(), 16) << framework;
+    tables.master_bytes = 0;
+    tables.param_bytes = tables.grad_bytes = 4;
+    EXPECT_EQ(state_bytes_of(tables).all(), 16) << framework;
+  }
   tables.framework = "DeepSpeed 0.19.8";
   tables.param_bytes = tables.grad_bytes = 2;
+  EXPECT_EQ(state_bytes_of(tables).all(), 12);  // two moments of 4 bytes, by a ZeRO optimizer
   tables.master_bytes = 4;
   EXPECT_EQ(state_bytes_of(tables).all(), 16);
 }

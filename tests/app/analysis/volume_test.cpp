@@ -38,6 +38,20 @@ TEST(VolumeOfAStep, WhatTheHostFilledBucketsWithCountsWhereItsGatesSay) {
   EXPECT_EQ(without_gradient(1, 2000, 3000), 400 + 300 - 1000);
 }
 
+/// DDP reduces in each micro-step, unless it is asked not to: more than the expression has, for another
+/// reason.
+TEST(VolumeOfAStep, WhatIsReducedTwiceLacksNoGradient) {
+  for (const std::int64_t reduced : {400, 1000, 2000}) {
+    RunBuilder run(2, 0, "DistributedDataParallel (PyTorch 2.15.0)");
+    run.span(0, 1000, 3000, EventKind::step_begin, StreamId::host, 0);
+    run.instant(0, 1100, EventKind::bucket_add, StreamId::host, 0, 0, ev::kNoId, 0, reduced, reduced);
+    const store::Store& store = run.build();
+    const auto parts = VolumeModel(store.tables()).parts(store, 0, 0, 0, 2000);  // from the run's first event
+    ASSERT_TRUE(parts);
+    EXPECT_EQ((*parts)[static_cast<std::size_t>(VolumeCause::no_gradient)], reduced == 400 ? -2 * 600 : 0);
+  }
+}
+
 // A module that ran behind the optimizer's gate did so in an evaluation: it is no use that explains a gather
 // of the step.
 TEST(VolumeOfAStep, ModulesOfAnEvaluationBehindItAreNotItsForwards) {

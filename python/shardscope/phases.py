@@ -1,0 +1,65 @@
+"""What is no step of training: text that is generated to train on, evaluations, checkpoints.
+
+| symbol | phase |
+|---|---|
+| transformers.generation.utils.GenerationMixin.generate | generation |
+| transformers.trainer.Trainer.evaluation_loop | evaluation |
+| deepspeed.runtime.engine.DeepSpeedEngine.save_checkpoint, load_checkpoint | checkpoint save, load |
+
+One within another (an evaluation generates, too) is a part of the outer one. Within a forward or a backward there is none: those are
+the phases then.
+"""
+from shardscope import _core, _kinds as k
+from shardscope._hooks import Adapter
+from shardscope._session import NO_ID, session
+
+emit = _core.emit
+
+
+class State:
+    within = False
+
+
+state = State()
+
+
+def adapters():
+    return [Adapter("generation", "transformers.generation.utils",
+                    lambda table: around(table, "GenerationMixin.generate", "self inputs", k.GENERATION)),
+            Adapter("evaluation", "transformers.trainer",
+                    lambda table: around(table, "Trainer.evaluation_loop", "self dataloader", k.EVALUATION)),
+            Adapter("checkpoints of DeepSpeed", "deepspeed.runtime.engine", install_checkpoints)]
+
+
+def install_checkpoints(table):
+    around(table, "DeepSpeedEngine.save_checkpoint", "self save_dir", k.CHECKPOINT_SAVE)
+    around(table, "DeepSpeedEngine.load_checkpoint", "self load_dir", k.CHECKPOINT_LOAD)
+
+
+def around(table, symbol, parameters, phase):
+    table.wrap(symbol, parameters, before=lambda *args, **kwargs: begin(phase),
+               after=lambda opened, result, *args, **kwargs: end(opened), raised=end)
+
+
+def begin(phase):
+    """(phase, step) where one begins. The step: the one that goes on, or that it prepares, or, of what looks at its weights, the last
+    one that was made."""
+    import torch
+    if not session.started or state.within:
+        return None
+    if session.in_micro_step and session.phase == k.BACKWARD and torch._C._current_graph_task_id() == -1:
+        session.end_micro_step()  # the backward has returned
+    if session.in_micro_step or session.phase is not None:
+        return None
+    state.within = True
+    coming = session.in_step or phase in (k.GENERATION, k.CHECKPOINT_LOAD) or session.step == 0
+    opened = phase, session.step if coming else session.step - 1
+    emit(k.PHASE_BEGIN, k.COMPUTE, *opened, NO_ID, NO_ID, 0, 0)
+    return opened
+
+
+def end(opened):
+    if opened is not None:
+        state.within = False
+        if session.started:
+            emit(k.PHASE_END, k.COMPUTE, *opened, NO_ID, NO_ID, 0, 0)

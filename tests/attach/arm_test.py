@@ -1,0 +1,87 @@
+"""Which processes are armed, and what detach() puts back."""
+import sys
+import unittest
+from unittest import mock
+
+import runs
+from pairs import folder
+
+# (command of a Python as sys.orig_argv has it, whether it is a launcher's)
+COMMANDS = [
+    ("python train.py", False),
+    ("python -u train.py --backend deepspeed", False),
+    ("python -W ignore -X dev train.py torchrun", False),
+    ("python -c print() torchrun", False),
+    ("python", False),
+    ("python -m trainer accelerate", False),
+    ("python -m shardscope train.py", False),
+    ("python /usr/local/bin/torchrun --nproc-per-node 2 train.py", True),
+    ("python -W ignore -X dev /env/bin/accelerate launch train.py", True),
+    ("python -m torch.distributed.run --nproc-per-node 2 train.py", True),
+    ("python -um torch.distributed.run train.py", True),
+    ("python -mtorch.distributed.launch train.py", True),
+    ("python /env/lib/python3.11/site-packages/torch/distributed/run.py train.py", True),
+    ("python -I -B -u -O -X faulthandler -W error -m deepspeed.launcher.runner train.py", True),
+    ("python -u -m deepspeed.launcher.launch --world_info=e30= train.py", True),
+    ("python -m accelerate.commands.launch train.py", True),
+    ("python -m coverage run --rcfile x.ini -m torch.distributed.run train.py", True),
+    ("python -m cProfile -o out /env/bin/torchrun train.py", True),
+    ("python -m cProfile train.py torchrun", False),
+]
+# What a batch system or mpirun gives to whatever it starts.
+OF_RANKS = [{"SLURM_PROCID": "0"}, {"OMPI_COMM_WORLD_RANK": "1"}, {"LOCAL_RANK": "0"}, {"RANK": "0"}, {}]
+
+
+def setUpModule():
+    folder()
+    sys.path.insert(0, str(runs.PACKAGE))  # this process is not under SHARDSCOPE_ATTACH: nothing is armed
+
+
+class Armed(unittest.TestCase):
+    def test_launchers_are_known_by_their_program(self):
+        from shardscope import _arm
+        for command, launches in COMMANDS:
+            with self.subTest(command=command):
+                self.assertEqual(_arm._launches(command.split()), launches)
+
+    def test_a_launcher_is_never_armed_whatever_its_variables(self):
+        from shardscope import _arm
+        settings = folder() / "settings.json"
+        settings.write_text('{"detail": "steps"}', encoding="utf-8")
+        for command, launches in COMMANDS:
+            for variables in OF_RANKS:
+                with self.subTest(command=command, variables=variables), mock.patch.object(sys, "orig_argv", command.split()), \
+                        mock.patch.dict("os.environ", variables), mock.patch.object(_arm, "arm") as armed:
+                    _arm.arm_from(folder())
+                    self.assertEqual([call.args for call in armed.call_args_list], [] if launches else [({"detail": "steps"},)])
+
+
+EXITS = """
+import sys
+import shardscope
+of_python = sys.excepthook, sys.exit
+for _ in range(3):
+    shardscope.attach(endpoint="ipc:///nowhere")
+    assert sys.excepthook is not of_python[0] and sys.exit is not of_python[1]
+    shardscope.detach()
+    assert (sys.excepthook, sys.exit) == of_python
+# What the script puts around ours is its own and stays.
+shardscope.attach(endpoint="ipc:///nowhere")
+inner = sys.exit
+def leaving(code=None):
+    inner(code)
+sys.exit = leaving
+shardscope.detach()
+assert sys.exit is leaving and sys.excepthook is of_python[0]
+shardscope.attach(endpoint="ipc:///nowhere")
+sys.exit(7)
+"""
+
+
+class Detached(unittest.TestCase):
+    def test_exits_are_as_they_were(self):
+        runs.finish(runs.start([runs.PYTHON, "-c", EXITS]), expected=7)
+
+
+if __name__ == "__main__":
+    unittest.main()
