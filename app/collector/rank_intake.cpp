@@ -148,10 +148,9 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     board.repeated();
     return;
   }
-  if (rank.node_clock != nullptr) {
-    rank.add_relayed(message.header);
-    say_lost_with_node(rank);
-  }
+  rank.add_relayed(
+      message.header);  // also before its node's hello: else what came till then would count as lost
+  say_lost_with_node(rank);
   // Tables or names may have been among what is missing.
   const bool are_tables = std::holds_alternative<wire::Tables>(message.body);
   if (!are_tables && (accepted.missing != 0 || !rank.has_tables)) {

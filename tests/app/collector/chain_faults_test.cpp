@@ -195,6 +195,30 @@ TEST(ChainFaults, WhatWasLostWithACollectorOfANodeIsCountedExactlyWhereItNumbers
   });
 }
 
+/// Hellos come over another connection.
+TEST(ChainFaults, WhatCameBeforeTheNodesHelloIsNotLost) {
+  Collector top(local());
+  Raw node(top.publish_endpoint(), 9);
+  const wire::Text text{1'000'000, Severity::info, "said"};
+  node.publish(0, wire::Tables{tables_of(0, 1)}, 9, {7, 1});
+  node.publish(1, text, 9, {7, 2});
+  ASSERT_TRUE(eventually([&] { return top.status().messages == 2; }));
+  node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, {}});
+  node.control(wire::Hello{1, 0, "elsewhere", clock_identity(), true});
+  ASSERT_TRUE(eventually([&] { return top.status().ranks_connected == 1; }));
+  node.publish(2, text, 9, {7, 3});
+  wire::Batch batch = batch_of(0);
+  batch.relay = wire::Relay{.source_incarnation = 7, .source_first = 0, .source_last = 3};
+  node.publish(3, batch);
+  const auto recorded = [&] {
+    std::uint64_t events = 0;
+    top.read([&](const store::Store& store) { events = store.event_count(); });
+    return events;
+  };
+  ASSERT_TRUE(eventually([&] { return recorded() == kStepEvents; }));
+  EXPECT_EQ(lost_at(top).first, 0U);
+}
+
 /// Whichever of its ranks the collector above had something to say to.
 TEST(ChainFaults, WithTheConnectionOfANodeAllItsRanksAreLost) {
   Collector top(local());
