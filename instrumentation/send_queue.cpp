@@ -46,8 +46,9 @@ void SendQueue::set_limit(std::size_t bytes) {
 }
 
 /// Only texts are bounded here. Tables, names and the end are never shed.
-void SendQueue::push(wire::Body body) {
+void SendQueue::push(wire::Body body, std::uint64_t source_next) {
   Entry entry;
+  entry.source_next = source_next;
   entry.bytes = size_of(body);
   if (std::holds_alternative<wire::Tables>(body)) ++tables_;
   const bool text = std::holds_alternative<wire::Text>(body);

@@ -33,7 +33,8 @@ class SendQueue {
   void push(wire::Batch batch);
   /// Tables, texts, names, the end. Where nothing is kept at any price (Last::shed) texts beyond an eighth of
   /// the limit go, the oldest first, errors last, and one in their place says how many.
-  void push(wire::Body body);
+  /// `source_next`: of a message that is passed on (wire::Header), for front_source_next().
+  void push(wire::Body body, std::uint64_t source_next = 0);
   /// Before everything else: tables for a collector that has just asked for them.
   void push_front(wire::Body body);
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
@@ -42,6 +43,8 @@ class SendQueue {
   [[nodiscard]] wire::Body pop();
   /// What pop() will return, but for `dropped_total`. Not of an empty one.
   [[nodiscard]] const wire::Body& front() const noexcept { return entries_.front().body; }
+  /// As it was pushed with; 0: with none. Not of an empty one.
+  [[nodiscard]] std::uint64_t front_source_next() const noexcept { return entries_.front().source_next; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t events() const noexcept;  ///< that wait in it
   /// Events shed here since the beginning.
@@ -54,6 +57,7 @@ class SendQueue {
     bool counted = false;
     std::size_t bytes = 0;
     std::uint64_t stands_for = 0;  ///< a text: number of shed texts that it replaces
+    std::uint64_t source_next = 0;
   };
   [[nodiscard]] static std::size_t size_of(const wire::Body& body) noexcept;
   /// Fills `counts`: only what is about to be shed from pays for it.

@@ -50,6 +50,9 @@ struct Header {
   std::uint64_t incarnation = 0;
   std::uint64_t sequence = 0;
   std::string run_id;
+  /// Of what a node's collector passes on, but for batches (Relay): the rank's own process, and the number of
+  /// its message after this one; 0: not said.
+  std::uint64_t source = 0, source_next = 0;
 };
 
 /// What a node's collector adds to a batch that it passes on (schema.fbs).
@@ -100,12 +103,14 @@ struct RelayHello {
   };
   std::vector<Range> present;  ///< connected to it: they need not say so themselves up here
   std::vector<Range> silent;   ///< of these, those that send nothing over a connection that lasts
+  std::uint64_t greeted = 0;   ///< sum of their processes (app/collector/greeted_sum.h); 0: not said
 };
 struct Ping {
   std::uint64_t id = 0;
   std::int64_t sent_ns = 0;
   std::uint16_t look_ms = 0;  ///< longest pause between two looks that will do (DrainPace); 0: the rank's own
   std::uint16_t pack_ms = 0;  ///< so long a node's collector may gather events; 0: by its own pace
+  std::uint64_t known = 0;    ///< of a node's ranks: RelayHello::greeted as the collector has it; 0: not said
 };
 struct Pong {
   std::uint64_t id = 0;

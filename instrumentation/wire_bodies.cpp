@@ -224,13 +224,13 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     case fb::Body_RelayHello: {
       const auto& h = *f.body_as_RelayHello();
       RelayHello hello{text_of(h.host(), kMaxName, "host"), text_of(h.clock_id(), kMaxName, "clock id"),
-                       ranges_of(h.present()), ranges_of(h.silent())};
+                       ranges_of(h.present()), ranges_of(h.silent()), h.greeted()};
       return hello;
     }
     case fb::Body_Ping: {
       const auto& p = *f.body_as_Ping();
       // Both have 16 bits: a minute at most.
-      return Ping{p.id(), time_of(p.sent_ns()), p.look_ms(), p.pack_ms()};
+      return Ping{p.id(), time_of(p.sent_ns()), p.look_ms(), p.pack_ms(), p.known()};
     }
     case fb::Body_Pong: {
       const auto& p = *f.body_as_Pong();

@@ -116,6 +116,9 @@ Decoded decode(const void* data, std::size_t bytes, From from, std::vector<Event
     message.header.sequence = frame.sequence();
     require(message.header.sequence <= kMaxMessages, "more messages than a process can have sent");
     message.header.run_id = text_of(frame.run_id(), kMaxName, "run id");
+    message.header.source = frame.source();
+    message.header.source_next = frame.source_next();
+    require(message.header.source_next <= kMaxMessages + 1, "more messages than a process can have sent");
     // The header first: a Hello and tables are checked against it.
     message.body = body_of(frame, message.header, std::move(storage));
     return {std::move(message), Reject::none, {}};

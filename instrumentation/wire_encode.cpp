@@ -183,11 +183,11 @@ struct Encode {
       return b.CreateVector(numbers);
     };
     const auto present = flat(m.present), silent = flat(m.silent);
-    return fb::CreateRelayHello(b, host, clock_id, present, silent).Union();
+    return fb::CreateRelayHello(b, host, clock_id, present, silent, m.greeted).Union();
   }
   Offset operator()(const Ping& m) {
     type = fb::Body_Ping;
-    return fb::CreatePing(b, m.id, m.sent_ns, m.look_ms, m.pack_ms).Union();
+    return fb::CreatePing(b, m.id, m.sent_ns, m.look_ms, m.pack_ms, m.known).Union();
   }
   Offset operator()(const Pong& m) {
     type = fb::Body_Pong;
@@ -288,9 +288,10 @@ Frame encode(const Message& message) {
   // The visitor notes the type beside the offset: a union has both.
   const Offset body = std::visit(visitor, message.body);
   // With the file identifier, by which decode() refuses what is no frame at all.
-  fb::FinishFrameBuffer(builder,
-                        fb::CreateFrame(builder, kVersion, message.header.rank, message.header.incarnation,
-                                        message.header.sequence, run_id, visitor.type, body));
+  fb::FinishFrameBuffer(
+      builder, fb::CreateFrame(builder, kVersion, message.header.rank, message.header.incarnation,
+                               message.header.sequence, run_id, visitor.type, body, message.header.source,
+                               message.header.source_next));
   Frame frame;
   frame.buffer_ = std::make_unique<Frame::Buffer>();
   // Released without a copy; the allocator gets it back when the frame is freed, on whatever thread that is.

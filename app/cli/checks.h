@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -46,12 +47,25 @@ inline const CLI::Validator kEndpoint(
     },
     "ENDPOINT");
 
+/// The same, or a file that is there.
+inline const CLI::Validator kEndpointOrFile(
+    [](std::string& text) {
+      if (text.find("://") == std::string::npos && text.ends_with(".zscope")) return CLI::ExistingFile(text);
+      return kEndpoint(text);
+    },
+    "ENDPOINT or FILE");
+
 /// Names of the levels of detail, lowest first: what `--detail` takes.
 [[nodiscard]] inline std::vector<std::string> detail_names() {
   std::vector<std::string> names;
   for (int level = 0; level < instrumentation::kValueCount<instrumentation::Detail>; ++level)
     names.emplace_back(instrumentation::name_of(static_cast<instrumentation::Detail>(level)));
   return names;
+}
+/// `name`: one of these.
+[[nodiscard]] inline instrumentation::Detail detail_of(const std::string& name) {
+  const std::vector<std::string> names = detail_names();
+  return static_cast<instrumentation::Detail>(std::ranges::find(names, name) - names.begin());
 }
 
 }  // namespace shardscope::cli

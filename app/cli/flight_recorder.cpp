@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/cli/checks.h"
 #include "app/cli/keep_answer.h"
 #include "app/cli/process.h"
 #include "app/cli/say.h"
@@ -29,13 +30,18 @@ std::string off(const collector::CollectorOptions& options) {
 }  // namespace
 
 FlightRecorder::FlightRecorder(collector::Collector& collector, const collector::CollectorOptions& options,
-                               std::vector<std::string> triggers)
+                               const RetentionOptions& kept)
     : collector_(collector),
       clock_(options.clock),
       off_(off(options)),
       around_ns_(options.retention.around_ns),
       sized_(options.retention.max_bytes > 0),
-      triggers_(std::move(triggers)) {}
+      triggers_(kept.triggers),
+      watcher_({.memory_limit_bytes = kept.memory_limit}),
+      detail_(kept.detail, [this](const std::string& name) {
+        say(stderr, "shardscope: requesting detail {}\n", name);
+        collector_.set_detail(detail_of(name));
+      }) {}
 
 std::int64_t FlightRecorder::now_ns() const { return clock_.at(instrumentation::monotonic_now_ns()); }
 
@@ -64,6 +70,7 @@ void FlightRecorder::look_at(const store::Store& store, bool asked, Clock::time_
   if (store.event_count() != events_) changed_ = now;
   events_ = store.event_count();
   const analysis::WatchInterval interval = watcher_.look_at_totals(store, now - changed_, is_paused(store));
+  step_ = interval.step;
   for (const analysis::Trigger& trigger : interval.triggers) found(store, trigger);
   if (!asked) return;
   if (events_ == 0) {
@@ -109,6 +116,8 @@ void FlightRecorder::look() {
     return;
   }
   collector_.read([&](const store::Store& store) { look_at(store, asked, now); });
+  // What a viewer asks to keep is a trigger of its own, a finding among them.
+  detail_.follow(step_, !found_.empty() || !asked_for.empty());
   if (found_.empty() && asked_for.empty()) return;
   const std::string stopped = collector_.status().recording_error;
   answer(std::move(asked_for), stopped);

@@ -10,15 +10,18 @@
 #include <vector>
 
 #include "app/analysis/watch.h"
+#include "app/cli/detail_switch.h"
+#include "app/cli/retention_options.h"
 #include "app/collector/collector.h"
 
 namespace shardscope::cli {
 
 class FlightRecorder {
  public:
-  /// `triggers`: by name_of(analysis::TriggerKind); empty: all.
   FlightRecorder(collector::Collector& collector, const collector::CollectorOptions& options,
-                 std::vector<std::string> triggers);
+                 const RetentionOptions& kept);
+  FlightRecorder(const FlightRecorder&) = delete;
+  FlightRecorder& operator=(const FlightRecorder&) = delete;
   /// Called often; looks once a second. Where everything is kept it only answers requests.
   void look();
 
@@ -42,6 +45,8 @@ class FlightRecorder {
   bool sized_;
   std::vector<std::string> triggers_;
   analysis::Watcher watcher_;
+  DetailSwitch detail_;
+  std::uint32_t step_ = instrumentation::kNoId;  ///< the last completed one
   std::uint64_t events_ = 0;
   Clock::time_point next_{}, changed_ = Clock::now();
   std::vector<store::Moment> found_;

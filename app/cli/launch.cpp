@@ -251,7 +251,7 @@ LaunchResult launch(LaunchOptions options) {
                              collector.publish_endpoint(), collecting.run_id),
                 Process::Output::capture, environment);
   Progress progress(options.steps, options.label);
-  FlightRecorder moments(collector, collecting, options.kept.triggers);
+  FlightRecorder moments(collector, collecting, options.kept);
   RankOutput output;
   LaunchResult result;
   bool window_closed = false, under_way = false;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -90,6 +91,12 @@ std::vector<std::string> trigger_names() {
 }  // namespace
 
 void check(const RetentionOptions& options) {
+  if (options.memory_limit == 0 &&
+      std::ranges::find(options.triggers, analysis::name_of(analysis::TriggerKind::memory_limit)) !=
+          options.triggers.end())
+    throw UserError("--moment-triggers memory_limit needs --memory-limit, the memory of a rank's device", 2);
+  if (!options.detail.raise.empty() && options.limits.moments == 0)
+    throw UserError("--raise-detail needs moments, and --moments 0 keeps none", 2);
   if (options.limits.limited()) return;
   // Whether it was given, not what it says: the default may be written out.
   for (const CLI::Option* option : options.of_moments) {
@@ -131,8 +138,12 @@ void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Optio
                       "Which of `watch --trigger` make a moment, beside a SIGUSR2 (default: all but finding)")
           ->check(CLI::IsMember(trigger_names()))
           ->delimiter(',');
-  options.of_moments = {moments, around, old, triggers};
-  for (CLI::Option* option : {age, size, moments, around, old, triggers}) {
+  CLI::Option* memory =
+      add_size(verb, "--memory-limit", options.memory_limit,
+               "Memory of a rank's device, e.g. 24GiB: memory_limit is where a rank held 95 % of it");
+  CLI::Option* raise = add_detail_switch(verb, options.detail);
+  options.of_moments = {moments, around, old, triggers, memory, raise};
+  for (CLI::Option* option : {age, size, moments, around, old, triggers, memory, raise}) {
     if (record != nullptr) option->needs(record);
   }
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/cli/detail_switch.h"
 #include "app/store/retention.h"
 
 namespace CLI {
@@ -17,6 +18,8 @@ namespace shardscope::cli {
 struct RetentionOptions {
   store::Retention limits;
   std::vector<std::string> triggers;     ///< that make a moment (analysis::TriggerKind); empty: all
+  std::int64_t memory_limit = 0;         ///< bytes of a rank's device; 0: none
+  DetailOptions detail;                  ///< raised after a moment
   std::vector<CLI::Option*> of_moments;  ///< for check(); of the verb
 };
 

@@ -131,7 +131,7 @@ int attach(AttachOptions options) {
       collector.publish_endpoint(), collector.publish_endpoint());
 
   Process command(options.command, Process::Output::inherit, inject(folder, options, collector, run_id));
-  FlightRecorder moments(collector, options.collector, options.kept.triggers);
+  FlightRecorder moments(collector, options.collector, options.kept);
   bool passed_on = false;
   while (command.running()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -32,7 +32,7 @@ std::string watch_command(const collector::CollectorOptions& options, const std:
 }
 
 /// Collects until every rank has ended or the user interrupts it.
-int collect(const collector::CollectorOptions& options, const std::vector<std::string>& triggers,
+int collect(const collector::CollectorOptions& options, const RetentionOptions& kept,
             const std::string& doing, const UnderWay& under_way = {}) {
   install_interrupt_handler();
   install_request_handler();
@@ -43,7 +43,7 @@ int collect(const collector::CollectorOptions& options, const std::vector<std::s
   say(stderr, "shardscope: listening on {}, {}; Ctrl-C ends it\n", collector.publish_endpoint(), doing);
   warn_if_insecure(options, collector.publish_endpoint());
   Progress progress(0, "collecting");
-  FlightRecorder moments(collector, options, triggers);
+  FlightRecorder moments(collector, options, kept);
   while (!interrupted() && !collector.status().finished) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     collector.read([&](const store::Store& store) { progress.update(store); });
@@ -105,10 +105,9 @@ struct Options {
     check(kept);
     collector::CollectorOptions all = collector;
     all.retention = kept.limits;
-    if (!background.detach) return cli::collect(all, kept.triggers, doing);
-    return detached(background, collector.record_path, [&](const UnderWay& under_way) {
-      return cli::collect(all, kept.triggers, doing, under_way);
-    });
+    if (!background.detach) return cli::collect(all, kept, doing);
+    return detached(background, collector.record_path,
+                    [&](const UnderWay& under_way) { return cli::collect(all, kept, doing, under_way); });
   }
 };
 
@@ -177,6 +176,11 @@ void add_collect(CLI::App& app, Action& action) {
     action = [options] {
       if (!options->overwrite) keep_existing("--record", options->collector.record_path);
       refuse_itself(options->collector);
+      if (!options->kept.detail.raise.empty())
+        throw UserError(
+            fmt::format("--raise-detail is an option of the recorder at {}: what ranks emit is set there",
+                        options->collector.upstream),
+            2);
       return options->collect("passing on to " + options->collector.upstream);
     };
   });

@@ -19,11 +19,14 @@
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/watch.h"
 #include "app/cli/checks.h"
+#include "app/cli/detail_switch.h"
+#include "app/cli/live_look.h"
 #include "app/cli/metrics_server.h"
 #include "app/cli/process.h"
 #include "app/cli/retention_options.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
+#include "app/cli/watch_play.h"
 #include "app/collector/local_runs.h"
 #include "app/collector/viewer.h"
 #include "app/export/open_metrics.h"
@@ -34,7 +37,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using collector::Viewer;
-using instrumentation::Detail;
 
 /// Rank steps that figures are made of: with more the oldest quarter goes, so that a month costs what a day
 /// does.
@@ -44,11 +46,6 @@ constexpr std::chrono::seconds kFindingsEvery{30};
 /// Before it is said that no collector answers.
 constexpr std::chrono::seconds kSilence{10};
 
-Detail detail_of(const std::string& name) {
-  const std::vector<std::string> names = detail_names();
-  return static_cast<Detail>(std::ranges::find(names, name) - names.begin());
-}
-
 struct WatchOptions {
   std::string endpoint, key;
   double interval_s = 10;
@@ -56,37 +53,8 @@ struct WatchOptions {
   std::string metrics, prometheus, command;
   std::vector<std::string> triggers;
   std::int64_t memory_limit = 0;
-  std::string raise, otherwise = "steps";
-  std::uint32_t raise_steps = 20;
+  DetailOptions detail;
   bool keep = false;
-};
-
-/// Raises what the ranks emit for some steps after a trigger, then lowers it again.
-class DetailSwitch {
- public:
-  DetailSwitch(const WatchOptions& options, Viewer& viewer) : options_(&options), viewer_(&viewer) {}
-  void follow(const analysis::WatchInterval& interval, bool triggered) {
-    if (options_->raise.empty() || interval.step == instrumentation::kNoId) return;
-    if (!set_) set(options_->otherwise);
-    if (triggered) {
-      if (until_ == 0) set(options_->raise);
-      until_ = std::uint64_t{interval.step} + options_->raise_steps;
-    } else if (until_ != 0 && interval.step >= until_) {
-      until_ = 0;
-      set(options_->otherwise);
-    }
-  }
-
- private:
-  void set(const std::string& name) {
-    set_ = true;
-    viewer_->send({.kind = collector::Command::Kind::set_detail, .rule = {}, .detail = detail_of(name)});
-    say(stderr, "shardscope: requesting detail {}\n", name);
-  }
-  const WatchOptions* options_;
-  Viewer* viewer_;
-  bool set_ = false;
-  std::uint64_t until_ = 0;  ///< step; 0: not raised
 };
 
 /// The user's command, one at a time. While it runs the newest trigger of each kind waits.
@@ -137,7 +105,7 @@ class Watch {
       : options_(options),
         viewer_(options.endpoint, options.key),
         watcher_(rules()),
-        detail_(options, viewer_),
+        detail_(detail_switch()),
         command_(options.command, options.endpoint) {
     store_.bound({});
     digest_.keep_at_most(kMostRankSteps);
@@ -194,12 +162,20 @@ class Watch {
     return rules;
   }
 
+  [[nodiscard]] DetailSwitch detail_switch() {
+    return {
+        options_.detail, [this](const std::string& name) {
+          viewer_.send({.kind = collector::Command::Kind::set_detail, .rule = {}, .detail = detail_of(name)});
+          say(stderr, "shardscope: requesting detail {}\n", name);
+        }};
+  }
+
   void take() {
     // A collector that was started anew at this endpoint may have another run, whose steps begin at 0.
     if (store_.has_tables() && store_.tables().run_id != run_id_) {
       if (!run_id_.empty()) {
         watcher_ = analysis::Watcher(rules());
-        detail_ = DetailSwitch(options_, viewer_);
+        detail_ = detail_switch();
         joined_ns_ = 0;
       }
       run_id_ = store_.tables().run_id;
@@ -254,19 +230,14 @@ class Watch {
     std::erase_if(interval.triggers, [&](const analysis::Trigger& trigger) {
       return trigger.step != instrumentation::kNoId && trigger.at_ns < joined_ns_;
     });
-    if (!options_.triggers.empty()) {
-      std::erase_if(interval.triggers, [&](const analysis::Trigger& trigger) {
-        return std::ranges::find(options_.triggers, analysis::name_of(trigger.kind)) ==
-               options_.triggers.end();
-      });
-    }
+    keep_named(interval.triggers, options_.triggers);
     publish(interval);
     for (const analysis::Trigger& trigger : interval.triggers) {
       command_.add(trigger);
       if (options_.keep) keep(trigger);
     }
     command_.next();
-    detail_.follow(interval, !interval.triggers.empty());
+    detail_.follow(interval.step, !interval.triggers.empty());
   }
 
   /// A finding is about the run so far: what it shows is there now too, and may not be kept any more where it
@@ -281,14 +252,7 @@ class Watch {
   }
 
   void publish(const analysis::WatchInterval& interval) {
-    if (options_.json) {
-      say_text(stdout, instrumentation::plain_json(analysis::to_json(interval)) + "\n");
-    } else {
-      say("{}  {}\n", now_text(), analysis::watch_line(interval));
-      for (const analysis::Trigger& trigger : interval.triggers)
-        say("{:>8}  ! {}: {}\n", "", analysis::name_of(trigger.kind), trigger.text);
-    }
-    std::fflush(stdout);
+    print_interval(interval, options_.json, now_text());
     if (options_.metrics.empty() && !server_) return;
     metrics_.take(interval);
     std::string text = metrics_.text(store_, interval);
@@ -333,8 +297,9 @@ void add_watch(CLI::App& app, Action& action) {
   auto options = std::make_shared<WatchOptions>();
   CLI::App* verb = app.add_subcommand(
       "watch", "One line per interval of a live run, and triggers: slow steps, loss jumps, hangs, ...");
-  verb->add_option("endpoint", options->endpoint, "Endpoint of the collector (tcp://host:port)")
-      ->check(kEndpoint)
+  verb->add_option("run", options->endpoint,
+                   "Endpoint of the collector (tcp://host:port), or a finished recording (*.zscope)")
+      ->check(kEndpointOrFile)
       ->required();
   verb->add_option("--key", options->key, kKeyText);
   verb->add_option("--interval", options->interval_s, "Seconds between two lines, at most a day")
@@ -361,18 +326,24 @@ void add_watch(CLI::App& app, Action& action) {
                  "control)");
   add_size(*verb, "--memory-limit", options->memory_limit,
            "Memory of a rank's device, e.g. 24GiB: a trigger where a rank held 95 % of it");
-  CLI::Option* raise =
-      verb->add_option("--raise-detail", options->raise, "At a trigger the ranks emit this much ...")
-          ->check(CLI::IsMember(detail_names()));
-  verb->add_option("--raise-steps", options->raise_steps, "... for N steps ...")
-      ->check(kAboveZero)
-      ->needs(raise)
-      ->capture_default_str();
-  verb->add_option("--detail-otherwise", options->otherwise, "... and before and after that this much")
-      ->check(CLI::IsMember(detail_names()))
-      ->needs(raise)
-      ->capture_default_str();
-  verb->callback([options, &action] { action = [options] { return Watch(*options).run(); }; });
+  add_detail_switch(*verb, options->detail);
+  // What a recording cannot do: there are no ranks to command, and nothing happens now.
+  std::vector<CLI::Option*> of_live_runs;
+  for (const char* name : {"--key", "--metrics", "--prometheus", "--on-trigger", "--keep", "--raise-detail"})
+    of_live_runs.push_back(verb->get_option(name));
+  verb->callback([options, of_live_runs, &action] {
+    action = [options, of_live_runs] {
+      if (is_endpoint(options->endpoint)) return Watch(*options).run();
+      for (const CLI::Option* option : of_live_runs) {
+        if (option->count() != 0)
+          throw UserError(fmt::format("{} needs a live run, and {} is a recording", option->get_name(),
+                                      options->endpoint),
+                          2);
+      }
+      return play(
+          {options->endpoint, options->interval_s, options->json, options->triggers, options->memory_limit});
+    };
+  });
 }
 
 }  // namespace shardscope::cli

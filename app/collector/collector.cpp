@@ -142,6 +142,11 @@ void Collector::answer(const std::string& text) {
                                     std::string(store::kControlPrefix) + text);
 }
 
+void Collector::set_detail(instrumentation::Detail detail) {
+  state_->board.ask_detail(detail);
+  state_->sockets.wake.signal();
+}
+
 void Collector::note_exit(std::uint32_t rank, std::int32_t exit_code) {
   state_->board.note_exit(rank, exit_code);
   state_->sockets.wake.signal();
@@ -254,6 +259,7 @@ void Collector::State::turn() {
   }
   send_receipts(now);
   take_exits();
+  take_detail();
   pauses.tick(now);
   send_commands();
   publish_control(now);

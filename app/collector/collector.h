@@ -10,6 +10,7 @@
 #include <string>
 
 #include "app/store/store.h"
+#include "instrumentation/emitter.h"
 #include "instrumentation/host_clock.h"
 
 namespace shardscope::collector {
@@ -63,6 +64,7 @@ struct CollectorOptions {
 
 struct CollectorStatus {
   std::uint64_t messages = 0, events = 0;
+  std::uint64_t control = 0;        ///< messages of ranks and of nodes' collectors that publish nothing
   std::uint64_t dropped = 0;        ///< events, by ranks and by collectors
   std::uint64_t shed = 0;           ///< of these, by this collector
   std::uint64_t shed_upstream = 0;  ///< not passed on to the collector above, which counts them as well
@@ -104,6 +106,9 @@ class Collector {
   static constexpr std::size_t kMostAskedFor = 64;
   /// What became of it: a message of the run, which viewers see and the recording keeps.
   void answer(const std::string& text);
+  /// The ranks emit so much from now on, as where a viewer asks for it. Not for a node's collector: commands
+  /// come from the one above it.
+  void set_detail(instrumentation::Detail detail);
   /// How a rank's process ended, from the launcher: 128 + signal, or its exit code. Of a rank that said
   /// itself that it ended nothing changes.
   void note_exit(std::uint32_t rank, std::int32_t exit_code);

@@ -81,6 +81,7 @@ struct Collector::State {
   void run();
   void turn();
   void take_exits();
+  void take_detail();
   void find_pace(double now);
   void notice_standstill(double now);
   void publish_control(double now);
@@ -106,6 +107,7 @@ struct Collector::State {
   void on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes);
   void compare_gates(std::uint32_t rank, const wire::Batch& batch);
   void on_finish(RankSession& rank, const wire::Finish& finish);
+  void say_lost_with_node(RankSession& rank);
   /// Receiving is stopped: the recorder is behind by `intake_bytes`, or the queue to the collector above is
   /// full of what must not be shed.
   [[nodiscard]] bool intake_full() const noexcept { return record.full() || (upstream && upstream->full()); }
@@ -148,6 +150,12 @@ struct Collector::State {
   void pass_command(std::uint32_t rank, wire::RankCommand command);
   void pass_control(const wire::Message& message);
   void on_node(const std::string& route, const wire::Header& from, const wire::RelayHello& hello);
+  /// Notes who is there of the ranks that the node at `route` names.
+  void take_named(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello, double now);
+  /// What its node has named is no longer kept up with for these ranks: each is looked at by itself again.
+  void forget_named(Nodes::Node& node, double now);
+  /// Something of a rank has changed that its node's next hello is to be compared with.
+  void ranks_of_node_changed(const RankSession& rank);
   void look_after_nodes(double now);
   /// For the collector above: ranks that are connected here, and which of them are silent.
   void name_ranks(wire::RelayHello& hello) const;
@@ -157,7 +165,7 @@ struct Collector::State {
 
   // Viewers.
   void start_views();
-  void record_command(const wire::ViewCommand& command);
+  void record_command(const wire::ViewCommand& command, const std::string& by);
   void take_moment_request(const wire::Text& asked);
   void receive_views();
   void fill(wire::ViewReply& reply, std::uint64_t known) const;

@@ -1,6 +1,7 @@
 // Requests of viewers and the collector's replies.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "app/collector/collector_state.h"
@@ -16,7 +17,7 @@ void Collector::State::start_views() {
                       [this](wire::ViewReply& reply, std::uint64_t known) { fill(reply, known); },
                       [this] { return shown.revision(); },
                       [this](std::uint64_t viewer, const wire::ViewCommand& command) {
-                        record_command(command);
+                        record_command(command, sender);
                         pauses.command(viewer, command, now_s());
                         send_commands();
                       },
@@ -74,7 +75,7 @@ std::string name_of(const instrumentation::StopRule& rule) {
 }  // namespace
 
 /// What becomes of it follows: that ranks hold, or why they do not.
-void Collector::State::record_command(const wire::ViewCommand& command) {
+void Collector::State::record_command(const wire::ViewCommand& command, const std::string& by) {
   using Kind = wire::ViewCommand::Kind;
   Severity severity = Severity::info;
   std::string text(store::kControlPrefix);
@@ -93,7 +94,17 @@ void Collector::State::record_command(const wire::ViewCommand& command) {
   } else {
     text += "a step to " + name_of(command.rule) + " was requested";
   }
-  record_message(0, clock_now(), severity, text + " by " + sender);
+  record_message(0, clock_now(), severity, text + " by " + by);
+}
+
+void Collector::State::take_detail() {
+  const std::optional<instrumentation::Detail> detail = board.take_detail();
+  if (!detail || upstream) return;
+  wire::ViewCommand command;
+  command.kind = wire::ViewCommand::Kind::set_detail;
+  command.detail = *detail;
+  record_command(command, "the recorder");
+  pauses.command(0, command, now_s());
 }
 
 /// A moment later than now would keep nothing, and one without a time is now.

@@ -44,7 +44,9 @@ void LinksDown::ping_nodes(double now_s, const instrumentation::HostClock& clock
   for (const std::string& route : nodes_.pings_due(now_s)) {
     wire::Message message;
     message.header = header_;
-    message.body = next_ping(clock.at(instrumentation::monotonic_now_ns()), pace);
+    wire::Ping ping = next_ping(clock.at(instrumentation::monotonic_now_ns()), pace);
+    if (const Nodes::Node* const node = nodes_.at(route); node != nullptr) ping.known = node->named.known;
+    message.body = ping;
     // If it lives, it makes another connection.
     if (send(route, message) != Sent::closed) continue;
     if (Nodes::Node* const node = nodes_.at(route); node != nullptr) node->answer.connection_ended();

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "app/collector/collector_state.h"
+#include "app/collector/greeted_sum.h"
+#include "app/collector/named_ranks.h"
 #include "app/collector/now.h"
 
 namespace shardscope::collector {
@@ -39,6 +41,23 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
     case Nodes::Greeting::again:
       break;
   }
+  Nodes::Node& node = *down.nodes().at(route);
+  if (!node.named.settled(hello)) take_named(node, route, hello, now);
+  node.named.at_s = now;
+}
+
+void Collector::State::take_named(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello,
+                                  double now) {
+  forget_named(node, now);
+  NamedRanks& named = node.named;
+  named.at_s = now;
+  named.known = 0;
+  named.greeted = hello.greeted;
+  named.kept = std::max(hello.present.size(), hello.silent.size()) <= NamedRanks::kMostRanges;
+  if (named.kept) {
+    named.present = hello.present;
+    named.silent = hello.silent;
+  }
   auto silent = hello.silent.begin();
   for (const wire::RelayHello::Range& range : hello.present) {
     const auto end = ranks.from(range.first + range.count);
@@ -50,8 +69,33 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
       if (is_silent && !rank.silent() && rank.row.connected && !rank.row.finished) begin_silence(rank, now);
       if (!is_silent && rank.silent()) end_silence(rank, now, store::SendsAgain::on_another_host);
       rank.control_received(now);
+      named.known += greeted_sum(at->first, rank.control_incarnation);
+      if (named.kept && rank.node_clock == &node.clock) rank.named_s = &named.at_s;
     }
   }
+  named.changed = false;
+}
+
+void Collector::State::forget_named(Nodes::Node& node, double now) {
+  NamedRanks& named = node.named;
+  for (const wire::RelayHello::Range& range : named.present) {
+    const auto end = ranks.from(range.first + range.count);
+    for (auto at = ranks.from(range.first); at != end; ++at) {
+      RankSession& rank = at->second;
+      if (rank.named_s != &named.at_s) continue;
+      rank.note_named();
+      rank.named_s = nullptr;
+      ranks.note_change(rank, now);  // when it is missed
+    }
+  }
+  named.kept = false;
+  named.present.clear();
+  named.silent.clear();
+}
+
+void Collector::State::ranks_of_node_changed(const RankSession& rank) {
+  if (rank.node_clock == nullptr || rank.route.empty()) return;
+  if (Nodes::Node* const node = down.nodes().at(rank.route); node != nullptr) node->named.changed = true;
 }
 
 void Collector::State::name_ranks(wire::RelayHello& hello) const {
@@ -64,7 +108,7 @@ void Collector::State::name_ranks(wire::RelayHello& hello) const {
   };
   const double since = now_s() - kLately_s;
   for (const auto& [id, rank] : ranks) {
-    if (!rank.row.connected || (rank.last_control_s < since && !rank.silent())) continue;
+    if (!rank.row.connected || (rank.last_control() < since && !rank.silent())) continue;
     add(hello.present, id);
     if (rank.silent()) add(hello.silent, id);
   }
@@ -76,6 +120,8 @@ void Collector::State::look_after_nodes(double now) {
                    "the collector of node " + node_host + " has been silent for " +
                        std::to_string(static_cast<int>(Nodes::kSilent_s)) + " s");
   }
+  for (Nodes::Node* const node : down.nodes().not_naming(now, RankTable::kSilentAfter_s))
+    forget_named(*node, now);
   down.ping_nodes(now, options.clock, pacing.pace());
 }
 

@@ -23,7 +23,8 @@ Nodes::Greeting Nodes::greeted(std::uint64_t incarnation, const std::string& rou
     }
     at_route_[route] = incarnation;
     node.route_ = route;
-    node.next_ping_s_ = 0;  // it says everything again and again until it is pinged there
+    node.named.changed = true;  // its ranks are not reached there before they greet from there
+    node.next_ping_s_ = 0;      // it says everything again and again until it is pinged there
   }
   node.host = host;
   node.last_message_s_ = now_s;
@@ -62,6 +63,18 @@ std::vector<std::string> Nodes::fall_silent(double now_s) {
   return hosts;
 }
 
+std::vector<Nodes::Node*> Nodes::not_naming(double now_s, double seconds) {
+  std::vector<Node*> out;
+  for (auto& [incarnation, node] : nodes_) {
+    if (node.named.kept && now_s - node.named.at_s > seconds) out.push_back(&node);
+  }
+  return out;
+}
+
+void Nodes::ranks_changed() noexcept {
+  for (auto& [incarnation, node] : nodes_) node.named.changed = true;
+}
+
 std::vector<std::string> Nodes::pings_due(double now_s) {
   std::vector<std::string> routes;
   for (auto& [incarnation, node] : nodes_) {
@@ -82,7 +95,10 @@ bool Nodes::any_awaited() const noexcept {
 }
 
 void Nodes::forgive(double seconds) {
-  for (auto& [incarnation, node] : nodes_) node.last_message_s_ += seconds;
+  for (auto& [incarnation, node] : nodes_) {
+    node.last_message_s_ += seconds;
+    node.named.at_s += seconds;
+  }
 }
 
 void Nodes::clear() {

@@ -25,6 +25,7 @@ void Collector::State::receive_control() {
     Routed message;
     if (!receive(sockets.control, message, *sockets.watch)) return;
     if (!message.whole) continue;
+    board.control();
     const wire::Decoded decoded =
         wire::decode(message.body.data(), message.body.size(), wire::From::rank_control);
     if (!decoded.message) {
@@ -63,7 +64,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
   RankSession* const known = ranks.known(id);
   if (known == nullptr || known->route != route) return;  // its hello will come
   RankSession& rank = *known;
-  if (rank.silent() || now - rank.last_control_s >= kStoodStill_s) end_silence(rank, now, as_before(rank));
+  if (rank.silent() || now - rank.last_control() >= kStoodStill_s) end_silence(rank, now, as_before(rank));
   rank.control_received(now);
   if (const auto* position = std::get_if<wire::Position>(&message.body); position && position->detail >= 0)
     shown.set_detail(position->detail);
@@ -81,10 +82,10 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
   } else if (const auto* position = std::get_if<wire::Position>(&message.body)) {
     const auto& before = rank.row.gate;
     const auto& after = position->position;
-    if (before.holding != after.holding || before.number != after.number) {
-      rank.row_dirty = true;
-      rank.row_sent_s = -1e300;
-    }
+    const bool holds_elsewhere =
+        before.holding != after.holding || (after.holding && before.number != after.number);
+    if (holds_elsewhere) rank.row_sent_s = -1e300;
+    if (holds_elsewhere || before.number != after.number) rank.row_dirty = true;
     rank.row.gate = after;
     pauses.position(id, *position, now);
   }
@@ -107,7 +108,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   RankSession& rank = ranks.session(id);
   if (rank.row.connected && rank.route != route && rank.control_incarnation != from.incarnation &&
       rank.is_current(rank.control_incarnation) && !rank.silent() &&
-      now - rank.last_control_s < kPresentWithin_s) {
+      now - rank.last_control() < kPresentWithin_s) {
     // Once it publishes it has the rank's place; until then its rank is only a claim. A node's collector
     // that takes over from a killed one greets for the same ranks: that is no error.
     if (node == nullptr) {
@@ -129,9 +130,11 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   if (rank.control_incarnation != from.incarnation) {
     if (rank.silent() || rank.silence_recorded_s) end_silence(rank, now, SendsAgain::restarted);
   } else if (node == nullptr &&
-             (rank.silent() || (rank.route == route && now - rank.last_control_s >= kStoodStill_s))) {
+             (rank.silent() || (rank.route == route && now - rank.last_control() >= kStoodStill_s))) {
     end_silence(rank, now, rank.route == route ? as_before(rank) : SendsAgain::on_another_host);
   }
+  ranks_of_node_changed(rank);  // of that where it was
+  if (rank.node_clock != (node != nullptr ? &node->clock : nullptr)) rank.named_s = nullptr;
   rank.node_clock = node != nullptr ? &node->clock : nullptr;
   rank.same_clock = rank.node_clock == nullptr && hello.clock_id == clock_id;
   if (rank.control_incarnation != from.incarnation) {
@@ -143,6 +146,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   if (rank.same_clock) rank.clock.same_clock();
   if (rank.route != route) rank.another_route(route);
+  ranks_of_node_changed(rank);
   rank.row.pid = hello.pid;
   rank.row.host = hello.host;
   rank.pid_seen = rank.node_clock == nullptr && (hello.host == host || hello.host.empty()) && hello.pid > 0 &&
@@ -224,6 +228,8 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   rank.silence_recorded_s.reset();
   rank.row_dirty = true;
   rank.row_sent_s = -1e300;
+  ranks_of_node_changed(rank);
+  rank.named_s = nullptr;
   rank.route.clear();
   rank.answer.connection_ended();
   rank.end_owed = false;
@@ -236,7 +242,7 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
 }
 
 void Collector::State::begin_silence(RankSession& rank, double now) {
-  rank.silent_since_s = rank.last_control_s;
+  rank.silent_since_s = rank.last_control();
   pauses.rank_down(rank.row.rank, "is silent", now);
 }
 
@@ -247,8 +253,9 @@ void Collector::State::end_silence(RankSession& rank, double now, store::SendsAg
     rank.silence_recorded_s.reset();
     return;
   }
-  const double since_s = rank.silent_since_s.value_or(rank.silence_recorded_s.value_or(rank.last_control_s));
+  const double since_s = rank.silent_since_s.value_or(rank.silence_recorded_s.value_or(rank.last_control()));
   const bool restarted = how == SendsAgain::restarted;
+  ranks_of_node_changed(rank);
   // Another process comes up by itself, and a pause that goes on is not its own.
   if (rank.silent() && !restarted) pauses.rank_up(rank.row.rank);
   rank.silent_since_s.reset();

@@ -122,6 +122,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
   if (accepted.new_process) {
     rank.row.finished = false;
+    ranks_of_node_changed(rank);
     rank.first_message_s = now_s();
     rank.has_tables = false;
     rank.names.clear();
@@ -142,10 +143,15 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   const auto* const said = std::get_if<wire::Text>(&message.body);
   if (const auto* batch = std::get_if<wire::Batch>(&message.body);
       (batch != nullptr && rank.passed_on_before(*batch)) ||
-      (said != nullptr && rank.node_clock != nullptr && rank.passed_on_before(*said))) {
+      (said != nullptr && rank.node_clock != nullptr &&
+       (message.header.source_next != 0 ? rank.passed_on_before(message.header)
+                                        : rank.passed_on_before(*said)))) {
     board.repeated();
     return;
   }
+  rank.add_relayed(
+      message.header);  // also before its node's hello: else what came till then would count as lost
+  say_lost_with_node(rank);
   // Tables or names may have been among what is missing.
   const bool are_tables = std::holds_alternative<wire::Tables>(message.body);
   if (!are_tables && (accepted.missing != 0 || !rank.has_tables)) {
@@ -165,11 +171,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     if (rank.clock_settled(now_s()) && record.has_room() && rank.begins_another_gap(*batch, now_s()))
       record.flush_all(rank);
     record.add(rank, *batch, now_s());
-    if (const std::uint64_t lost_messages = rank.take_lost_with_node(); lost_messages != 0) {
-      record_message(rank.row.rank, clock_now(), Severity::warning,
-                     std::to_string(lost_messages) + " messages of rank " + std::to_string(rank.row.rank) +
-                         " at most did not arrive before another collector of its node took over");
-    }
+    say_lost_with_node(rank);
     if (rank.due(now_s(), 1e9) && record.has_room()) record.flush(rank);
     if (pacing.pace().chunk_age_s > kShortestIdleAge_s && record.crowded()) hand_over_pending();
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
@@ -183,6 +185,15 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   } else if (const auto* finish = std::get_if<wire::Finish>(&message.body)) {
     on_finish(rank, *finish);
   }
+}
+
+void Collector::State::say_lost_with_node(RankSession& rank) {
+  const RankSession::LostWithNode lost_ones = rank.take_lost_with_node();
+  if (lost_ones.messages == 0) return;
+  record_message(rank.row.rank, clock_now(), Severity::warning,
+                 std::to_string(lost_ones.messages) + " messages of rank " + std::to_string(rank.row.rank) +
+                     (lost_ones.exact ? "" : " at most") +
+                     " did not arrive before another collector of its node took over");
 }
 
 void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) {

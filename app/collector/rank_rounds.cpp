@@ -82,7 +82,7 @@ void Collector::State::publish_row(RankSession& rank, double now, bool at_once) 
 // collector that has the connection, and passed on; but that a rank has been restarted each one says itself,
 // because the text of a process that is gone might not get here.
 void Collector::State::look_for_silence(RankSession& rank, double now) {
-  const double silent_s = now - rank.last_control_s;
+  const double silent_s = now - rank.last_control();
   if (rank.row.finished || silent_s < kStoppedAfter_s) return;
   if (rank.node_clock != nullptr) {
     if (silent_s > kSilentAfter_s)

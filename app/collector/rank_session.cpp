@@ -35,6 +35,7 @@ void move_along_drift(std::vector<instrumentation::Event>& events, std::int64_t 
 
 RankSession::Accepted RankSession::accept(const wire::Header& header, double now_s) {
   Accepted result;
+  note_named();
   if (incarnation_ != header.incarnation) {
     const auto known = std::find(replaced_.begin(), replaced_.end(), header.incarnation);
     if (known != replaced_.end()) {
@@ -104,14 +105,34 @@ void RankSession::add_relayed(const wire::Batch& batch) {
   if (now.source_dropped_total > dropped) count_dropped(batch, now.source_dropped_total - dropped);
   const std::uint64_t lost = same_node ? relay_->lost_total : 0;
   if (now.lost_total > lost) count_lost(now.lost_total - lost);
-  // Another collector on the node has begun later than the one before it ended.
-  const std::uint64_t expected = same_source ? relay_->source_last + 1 : 0;
-  if (!same_node && now.source_first > expected) {
-    count_lost(now.source_first - expected);
-    if (same_source) lost_with_node_ += now.source_first - expected;
-  }
+  follow_source(now.source_incarnation, now.source_first, now.source_last + 1);
   relay_ = now;
   relay_incarnation_ = *incarnation_;
+}
+
+void RankSession::add_relayed(const wire::Header& header) {
+  if (header.source_next == 0) return;
+  follow_source(header.source, header.source_next - 1, header.source_next);
+  numbered_ = true;
+}
+
+void RankSession::follow_source(std::uint64_t source, std::uint64_t first, std::uint64_t next) {
+  const bool same_source = source_ == source;
+  const std::uint64_t expected = same_source ? source_next_ : 0;
+  if (!source_ || source_incarnation_ != *incarnation_) {
+    // Another collector on the node has begun later than the one before it ended.
+    if (first > expected) {
+      count_lost(first - expected);
+      if (same_source) {
+        lost_with_node_.messages += first - expected;
+        lost_with_node_.exact &= numbered_;
+      }
+    }
+    numbered_ = false;
+  }
+  source_ = source;
+  source_next_ = std::max(expected, next);
+  source_incarnation_ = *incarnation_;
 }
 
 void RankSession::add(const wire::Batch& batch, double now_s, const Storage& storage) {

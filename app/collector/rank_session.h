@@ -63,6 +63,7 @@ class RankSession {
   }
   /// It has been sent.
   void confirmed(double now_s) noexcept {
+    note_named();
     confirmed_ = next_sequence_;
     confirmed_s_ = now_s;
     confirm_anew_ = receipt_owed = false;
@@ -75,10 +76,15 @@ class RankSession {
     sent_s_ = now_s;
     known_received_ = std::exchange(sent_, confirmed_);
   }
+  /// The same, of the time when its node named it last, where it does.
+  void note_named() noexcept {
+    if (named_s != nullptr) control_received(last_control());
+  }
   /// Its process is reached elsewhere from now on. Nothing says that what was sent over the connection before
   /// has arrived, so that is to be confirmed again.
   void another_route(const std::string& to) {
     route = to;
+    named_s = nullptr;
     next_ping_s = 0;
     confirmed_ = sent_ = known_received_;
   }
@@ -92,9 +98,19 @@ class RankSession {
   /// no two at the same time, and its node is on its clock as a rule; on another the times differ a little by
   /// collector, and the text comes twice.
   [[nodiscard]] bool passed_on_before(const wire::Text& text);
-  /// Messages since the last call that count as lost with another collector of the node: at most, because the
-  /// one before it has passed on without a number what was no batch.
-  [[nodiscard]] std::uint64_t take_lost_with_node() noexcept { return std::exchange(lost_with_node_, 0); }
+  /// The same of a message that says its number at the rank.
+  [[nodiscard]] bool passed_on_before(const wire::Header& header) const noexcept {
+    return header.source_next != 0 && source_ == header.source && header.source_next <= source_next_;
+  }
+  /// Such a message, accepted.
+  void add_relayed(const wire::Header& header);
+  /// Messages since the last call that count as lost with another collector of the node. At most, where that
+  /// one passed on without a number what was no batch.
+  struct LostWithNode {
+    std::uint64_t messages = 0;
+    bool exact = true;
+  };
+  [[nodiscard]] LostWithNode take_lost_with_node() noexcept { return std::exchange(lost_with_node_, {}); }
   /// Messages; 1 where a confirmation that has been sent may have been cut off.
   [[nodiscard]] std::uint64_t unconfirmed() const noexcept {
     return std::max<std::uint64_t>(next_sequence_ - confirmed_, confirm_anew_ ? 1 : 0);
@@ -196,6 +212,12 @@ class RankSession {
   /// Of the node's collector that passes it on; null: it is connected itself.
   ClockEstimator* node_clock = nullptr;
   double last_control_s = -1e300;
+  /// While its node names it: when that did last (NamedRanks::at_s). It lasts as long as node_clock.
+  const double* named_s = nullptr;
+  /// When a control message of it came, or its node named it.
+  [[nodiscard]] double last_control() const noexcept {
+    return named_s != nullptr ? std::max(last_control_s, *named_s) : last_control_s;
+  }
   double first_message_s = 0;  ///< its present process
   double next_ping_s = 0;
   double tables_asked_s = -1e300;
@@ -260,7 +282,13 @@ class RankSession {
   /// The last that were passed on are remembered.
   static constexpr std::size_t kKnownTexts = 64;
   std::deque<std::size_t> texts_;  ///< their hashes, the oldest first
-  std::uint64_t lost_with_node_ = 0;
+  LostWithNode lost_with_node_;
+  /// Messages `first` to `next` - 1 of process `source` have come through a node's collector.
+  void follow_source(std::uint64_t source, std::uint64_t first, std::uint64_t next);
+  std::optional<std::uint64_t> source_;   ///< the rank's process, as its node's collector names it
+  std::uint64_t source_next_ = 0;         ///< its messages before this one have come, or are counted as lost
+  std::uint64_t source_incarnation_ = 0;  ///< through which sender
+  bool numbered_ = false;                 ///< that sender says numbers of what is no batch
   void join_pieces();
   std::optional<wire::Relay> relay_;     ///< of the last batch that came through a node's collector
   std::uint64_t relay_incarnation_ = 0;  ///< of its sender

@@ -35,7 +35,7 @@ double RankTable::due_s(const RankSession& rank, double now_s) const {
   if (rank.end_owed) by(now_s + kEndAgain_s);
   if (rank.node_clock == nullptr) {
     by(rank.next_ping_s);
-  } else if (rank.row.connected && !rank.row.finished) {
+  } else if (rank.row.connected && !rank.row.finished && rank.named_s == nullptr) {
     by(rank.last_control_s + kSilentAfter_s + kLookAgain_s);
   }
   return at;

@@ -3,12 +3,15 @@
 // sends.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app/collector/greeted_sum.h"
+#include "app/collector/greeting_agreement.h"
 #include "app/collector/node_greeting.h"
 #include "app/collector/repeated_messages.h"
 #include "instrumentation/wire.h"
@@ -50,13 +53,12 @@ class RelayGreetings {
     return !node_.named() && node_.due(now_s);
   }
   /// Whether its hello is to be sent now. Where it is not, the rank says it again.
-  [[nodiscard]] bool passes(const instrumentation::wire::Header& header, double now_s) {
-    return node_.named() && repeats_.passes(header.rank, header.incarnation, now_s);
+  [[nodiscard]] bool passes(const instrumentation::wire::Header& header) {
+    return node_.named() && repeats_.passes(header.rank, header.incarnation);
   }
   /// The collector above takes none of a rank that has not greeted over this connection.
-  [[nodiscard]] bool passes(std::uint32_t rank, const instrumentation::wire::Position& position,
-                            double now_s) {
-    return node_.named() && repeats_.passes(rank, position, now_s);
+  [[nodiscard]] bool passes(std::uint32_t rank, const instrumentation::wire::Position& position) {
+    return node_.named() && repeats_.passes(rank, position);
   }
   /// The connection did not take what passed last of it.
   void not_taken(std::uint32_t rank) { repeats_.forget(rank); }
@@ -76,19 +78,44 @@ class RelayGreetings {
     const bool same = known != said_.end() && known->second.header.incarnation == header.incarnation;
     return same ? &known->second : nullptr;
   }
-  /// Process `above` has pinged. What is to be sent then: all, where it is another than before, or may have
-  /// missed some.
-  [[nodiscard]] std::vector<const Said*> pinged(std::uint64_t above, double now_s) {
+  /// A hello of the node names these ranks. Returns the sum of who has greeted of them, which it says.
+  [[nodiscard]] std::uint64_t names(const std::vector<instrumentation::wire::RelayHello::Range>& present,
+                                    double now_s) {
+    std::uint64_t sum = 0;
+    for (const auto& [rank, said] : said_) {
+      if (contains(present, rank)) sum += greeted_sum(rank, said.header.incarnation);
+    }
+    named_ = present;
+    agreement_.said(sum, now_s);
+    return sum;
+  }
+  /// Process `above` has pinged; it sums up `known` of the ranks that were named to it. What is to be sent
+  /// then: all, where it is another than before, or may have missed some; of the ranks that were named last,
+  /// where the sums have differed for a while.
+  [[nodiscard]] std::vector<const Said*> pinged(std::uint64_t above, std::uint64_t known, double now_s) {
     std::vector<const Said*> again;
-    if (!node_.pinged(above, now_s)) return again;
+    const bool all = node_.pinged(above, now_s);
+    if (all) agreement_.begin(now_s);
+    if (!all && !agreement_.answered(known, now_s)) return again;
     repeats_.forget();
     for (const auto& [rank, said] : said_) {
-      if (repeats_.passes(rank, said.header.incarnation, now_s)) again.push_back(&said);
+      if ((all || contains(named_, rank)) && repeats_.passes(rank, said.header.incarnation))
+        again.push_back(&said);
     }
     return again;
   }
 
  private:
+  /// `ranges`: in ascending order.
+  [[nodiscard]] static bool contains(const std::vector<instrumentation::wire::RelayHello::Range>& ranges,
+                                     std::uint32_t rank) {
+    const auto after = std::upper_bound(ranges.begin(), ranges.end(), rank,
+                                        [](std::uint32_t r, const auto& range) { return r < range.first; });
+    return after != ranges.begin() && rank - (after - 1)->first < (after - 1)->count;
+  }
+
+  std::vector<instrumentation::wire::RelayHello::Range> named_;  ///< with the last hello of the node
+  GreetingAgreement agreement_;
   std::map<std::uint32_t, Said> said_;  ///< the last hello of each rank
   NodeGreeting node_;
   RepeatedMessages repeats_;

@@ -40,6 +40,7 @@ void Collector::State::forget_unpublished() {
   ranks.forget_unpublished([this](const RankSession& rank) {
     if (rank.row.connected) pauses.rank_down(rank.row.rank, "has published nothing", now_s());
   });
+  down.nodes().ranks_changed();
 }
 
 }  // namespace shardscope::collector

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,7 @@ class StatusBoard {
     ++status_.messages;
     status_.events += events;
   }
+  void control() { add(status_.control, 1); }
   void repeated() { add(status_.repeated, 1); }
   void dropped(std::uint64_t events) { add(status_.dropped, events); }
   void shed(std::uint64_t events) { add(status_.shed, events); }
@@ -101,6 +103,15 @@ class StatusBoard {
   void note_over() noexcept { all_gone_.store(true); }
   [[nodiscard]] bool all_gone() const noexcept { return all_gone_.load(); }
 
+  void ask_detail(instrumentation::Detail detail) {
+    const std::lock_guard lock(mutex_);
+    detail_ = detail;
+  }
+  [[nodiscard]] std::optional<instrumentation::Detail> take_detail() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(detail_, std::nullopt);
+  }
+
   // What viewers ask of the collector's owner.
   void ask_to_keep(store::Moment moment) {
     const std::lock_guard lock(mutex_);
@@ -120,6 +131,7 @@ class StatusBoard {
   mutable std::mutex mutex_;
   CollectorStatus status_;
   std::vector<std::pair<std::uint32_t, std::int32_t>> exits_;
+  std::optional<instrumentation::Detail> detail_;  ///< that the owner wants of the ranks
   std::vector<store::Moment> asked_for_;
   std::atomic<bool> all_gone_{false};  ///< the processes of all ranks have ended
 };

@@ -147,6 +147,8 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
   Stream& s = stream(rank, message.header);
   // What an earlier collector of this node has seen is not missing; the one above knows how far that was.
   if (s.next != 0) s.lost_total += missing;
+  // What this collector says of the rank has the number of its last message, and is none of its own.
+  const bool of_rank = message.header.sequence + 1 > s.next;
   s.next = message.header.sequence + 1;
   if (const auto* batch = std::get_if<wire::Batch>(&message.body)) {
     s.dropped_total = std::max(s.dropped_total, batch->dropped_total);
@@ -178,7 +180,7 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     s.finish = *finish;
     s.acknowledged = false;
   }
-  s.queue.push(std::move(body));
+  s.queue.push(std::move(body), of_rank ? s.next : 0);
   report_discarded(s);
   note_full(s);
 }
@@ -195,10 +197,10 @@ void Upstream::control(const wire::Header& from, wire::Body body, double now_s) 
   wire::Header header = from;
   header.incarnation ^= options_.id;
   if (const auto* hello = std::get_if<wire::Hello>(&body)) {
-    if (greetings_.rank_greets(header, *hello, now_s)) send_hello();
-    if (!greetings_.passes(header, now_s)) return;
+    if (greetings_.rank_greets(header, *hello, now_s)) send_hello(now_s);
+    if (!greetings_.passes(header)) return;
   } else if (const auto* position = std::get_if<wire::Position>(&body)) {
-    if (!greetings_.passes(from.rank, *position, now_s)) return;
+    if (!greetings_.passes(from.rank, *position)) return;
   }
   if (!send_control(header, std::move(body))) greetings_.not_taken(from.rank);
 }
@@ -236,6 +238,10 @@ wire::Body Upstream::take_next(Stream& s) {
 void Upstream::encode_next(Stream& s) {
   wire::Message message;
   message.header = s.header;
+  if (const std::uint64_t source_next = s.queue.front_source_next(); source_next != 0) {
+    message.header.source = s.source;
+    message.header.source_next = source_next;
+  }
   message.body = take_next(s);
   note_full(s);
   ++s.header.sequence;
@@ -317,12 +323,13 @@ void Upstream::confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t
   }
 }
 
-void Upstream::send_hello() {
+void Upstream::send_hello(double now_s) {
   wire::Header header;
   header.incarnation = options_.id;
   header.run_id = greetings_.any_rank() ? greetings_.run_id() : streams_.begin()->second->header.run_id;
   wire::RelayHello hello{options_.host, options_.clock_id, {}, {}};
   if (options_.name_ranks) options_.name_ranks(hello);
+  hello.greeted = greetings_.names(hello.present, now_s);
   const bool taken = send_control(header, std::move(hello));
   for (const RelayGreetings::Said* said : greetings_.node_hello_sent(taken))
     send_control(said->header, said->hello);
@@ -371,7 +378,7 @@ void Upstream::pump(double now_s, double every_s) {
   }
   if (!link_ || !control_link_) return;
   look_at_connections();
-  if ((greetings_.any_rank() || !streams_.empty()) && greetings_.node_due(now_s)) send_hello();
+  if ((greetings_.any_rank() || !streams_.empty()) && greetings_.node_due(now_s)) send_hello(now_s);
   if (!link_->up()) return;
   next_pack_s_ = std::min(next_pack_s_, now_s + every_s);  // it may have been longer before
   if (!hurry_ && !blocked_ && now_s < next_pack_s_) return;
@@ -412,7 +419,7 @@ void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, dou
   hurry_ |= !watched_ && ping.look_ms == 0;  // a viewer has come
   watched_ = ping.look_ms == 0;
   pack_s_ = ping.pack_ms * 1e-3;
-  for (const RelayGreetings::Said* said : greetings_.pinged(message.header.incarnation, now_s))
+  for (const RelayGreetings::Said* said : greetings_.pinged(message.header.incarnation, ping.known, now_s))
     send_control(said->header, said->hello);
 }
 

@@ -59,7 +59,7 @@ class Upstream {
   void keep_clock(std::uint32_t id, const RankSession& rank);
   /// Those of another run than turned out to be passed on.
   void forget_greetings() { greetings_.forget_ranks(); }
-  /// Hello, Prepared, Position. What a rank only says again is passed on now and then (RelayGreetings).
+  /// Hello, Prepared, Position. What a rank only says again is not passed on (RelayGreetings).
   void control(const wire::Header& from, wire::Body body, double now_s);
   /// The collector above waits for what comes, or has not said yet that it does not.
   [[nodiscard]] bool watched() const noexcept { return watched_; }
@@ -146,7 +146,7 @@ class Upstream {
   void receive(double now_s);
   bool send_control(const wire::Header& from, wire::Body body);  ///< false: the connection did not take it
   void resend(Stream& stream);
-  void send_hello();
+  void send_hello(double now_s);
   void on_ping(const wire::Message& message, const wire::Ping& ping, double now_s);
   void connect();
   void look_at_connections();

@@ -5,7 +5,10 @@ The efficiencies of the hardware files were fitted to the runs of FSDP with an e
 them. Runs of ZeRO-3 stand in a table of their own, with the time of a micro-step, how fast a rank's 3S elements travelled if that
 was all of it, and simulated with one link of a node too.
 
-Usage: published_runs.py [BIN_FOLDER] [--rows]      --rows: a line for every run
+Usage: published_runs.py [BIN_FOLDER] [--rows | --check]
+
+--rows   a line for every run, as in docs/published-runs.md
+--check  six of the runs that judge, two of each GPU: each is to be within 20 % (a test; the whole table takes minutes)
 """
 import argparse
 import concurrent.futures
@@ -19,6 +22,11 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+
+
+# Numbers of runs in the list, odd ones: small and long contexts, one on 256 GPUs, with activations recomputed and without.
+CHECKED = (1, 33, 77, 101, 155, 187)
+WITHIN_PERCENT = 20
 
 
 def configuration(run):
@@ -82,6 +90,18 @@ def print_zero3(program, table):
                   f"{moved / micro_s * 1e-9:.0f} GB/s | {' | '.join(cells)} |")
 
 
+def check(program, runs, models):
+    """The exit code."""
+    off = 0
+    for run in runs:
+        error = 100 * (simulated_tokens(program, run, models[run["model"]]) / run["tokens_per_s_per_gpu"] - 1)
+        off += abs(error) > WITHIN_PERCENT
+        print(f"{run['hardware']}, {run['model']}, context {run['context']}, {run['ranks']} ranks: {error:+.1f} %")
+    if off:
+        print(f"{off} of {len(runs)} are off by more than {WITHIN_PERCENT} %")
+    return 1 if off else 0
+
+
 def quantile(values, part):
     values = sorted(values)
     return values[min(len(values) - 1, int(part * len(values)))]
@@ -90,10 +110,14 @@ def quantile(values, part):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("bin_folder", nargs="?", default=ROOT / "build/release/bin", type=pathlib.Path)
-    parser.add_argument("--rows", action="store_true")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--rows", action="store_true")
+    what.add_argument("--check", action="store_true")
     options = parser.parse_args()
     table = json.loads((HERE / "published_runs.json").read_text())
     runs = [dict(zip(table["columns"], row)) for row in table["runs"]]
+    if options.check:
+        return check(options.bin_folder / "shardscope", [runs[number] for number in CHECKED], table["models"])
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as executor:
         tokens = list(executor.map(
             lambda run: simulated_tokens(options.bin_folder / "shardscope", run, table["models"][run["model"]]), runs))
@@ -116,7 +140,8 @@ def main():
             print(f"| {name}, {hardware or 'all'} | {len(some)} | {statistics.median(some):+.1f} % | "
                   f"{statistics.median(absolute):.1f} % | {quantile(absolute, 0.9):.1f} % |")
     print_zero3(options.bin_folder / "shardscope", table["zero3"])
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

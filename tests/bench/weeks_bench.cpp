@@ -2,7 +2,7 @@
 // long it takes to open it and to draw its first frame; `weeks_bench FILE open` or `verify`: of one that is
 // there. What such a recording holds is made directly, not step by step: the newest stretch of a run of a
 // small GPT by two ranks stands for that of every rank, its sums for those of every stretch that was deleted,
-// its distributions for those of every rank.
+// its distributions for those of every rank. Own times are made as rows, of each rank.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,6 +13,7 @@
 
 #include "app/store/block.h"
 #include "app/store/database.h"
+#include "app/store/own_times.h"
 #include "app/store/quantile_sketch.h"
 #include "app/store/recording.h"
 #include "app/store/recording_summary.h"
@@ -142,6 +143,42 @@ void add_weeks(const std::string& path, const std::string& small, const Weeks& w
   to.execute("COMMIT");
 }
 
+/// As many stretches of steps as a recorder makes of them, of a rank each; one rank becomes slower.
+void add_own_times(const std::string& path, const Weeks& weeks) {
+  store::Database to(path, store::Database::Access::create);
+  const auto steps = static_cast<std::int64_t>(static_cast<double>(weeks.length_ns()) * 1e-9 / weeks.step_s);
+  std::int64_t each = 1;
+  while ((steps + each - 1) / each > static_cast<std::int64_t>(store::OwnTimes::kMost)) each *= 2;
+  to.execute("BEGIN");
+  to.execute("DELETE FROM own_times");  // those of the newest stretch's steps
+  store::Statement put = to.prepare("INSERT INTO own_times VALUES(?1, ?2, ?3, ?4, ?5, ?6)");
+  const auto step_ns = static_cast<std::int64_t>(weeks.step_s * 1e9);
+  for (std::uint32_t rank = 0; rank < weeks.ranks; ++rank) {
+    for (std::int64_t first = 0; first < steps; first += each) {
+      const std::int64_t count = std::min(each, steps - first);
+      // A little apart, so that no two rows pack into the same bytes by chance.
+      const std::int64_t own_ns = step_ns / 10 * 8 +
+                                  (std::int64_t{rank} * 7919 + first * 104'729) % 10'000'000 +
+                                  (rank == 7 && first > steps / 2 ? step_ns / 10 : 0);
+      put.bind(1, std::int64_t{rank}).bind(2, first).bind(3, first + count - 1).bind(4, count);
+      put.bind(5, own_ns * count).bind(6, (step_ns - own_ns) * count).run();
+    }
+  }
+  // What lies around them is not made: ten times 60 s are what the ring of 600 s is, and take as much.
+  store::Statement moment =
+      to.prepare("INSERT INTO moments VALUES(NULL, ?1, ?2, ?3, 'slow_step', ?4, 7, 'took long')");
+  for (std::int64_t i = 1; i <= 10; ++i) {
+    const std::int64_t at_ns = weeks.length_ns() / 11 * i;
+    moment.bind(1, at_ns)
+        .bind(2, at_ns - 30 * kSecond)
+        .bind(3, at_ns + 30 * kSecond)
+        .bind(4, at_ns / step_ns)
+        .run();
+  }
+  store::write_table_checksums(to);
+  to.execute("COMMIT");
+}
+
 void print_tables(const std::string& path) {
   store::Database database(path, store::Database::Access::read);
   for (const char* what : {"sums", "sketches", "chunks", "blocks", "levels", "tables"}) {
@@ -150,8 +187,10 @@ void print_tables(const std::string& path) {
                 static_cast<long long>(database.integer("SELECT count(*) FROM " + table)),
                 static_cast<double>(database.integer("SELECT sum(length(bytes)) FROM " + table)) * 1e-6);
   }
-  std::printf("%-10s %10lld rows\n", "sum_steps",
-              static_cast<long long>(database.integer("SELECT count(*) FROM sum_steps")));
+  for (const char* what : {"sum_steps", "own_times", "moments"}) {
+    std::printf("%-10s %10lld rows\n", what,
+                static_cast<long long>(database.integer(std::string("SELECT count(*) FROM ") + what)));
+  }
 }
 
 void make(const std::string& path, const Weeks& weeks) {
@@ -161,6 +200,10 @@ void make(const std::string& path, const Weeks& weeks) {
   const auto begin = Clock::now();
   write_ring(path, weeks, kSequence);
   add_weeks(path, small, weeks, kSequence);
+  const auto before = std::filesystem::file_size(path);
+  add_own_times(path, weeks);
+  std::printf("own times  %26.1f MB\n",
+              static_cast<double>(std::filesystem::file_size(path) - before) * 1e-6);
   std::filesystem::remove(small);
   std::printf("made in %.1f s\n", seconds_since(begin));
 }

@@ -3,7 +3,9 @@
 
 Usage: watch_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
+import bisect
 import contextlib
+import csv
 import json
 import pathlib
 import re
@@ -14,7 +16,10 @@ import time
 import unittest
 import urllib.request
 
-from command_line import BIN, ENV, ROOT, CommandTest, main, read, said
+from command_line import BIN, ENV, ROOT, CommandTest, main, read, said, shardscope
+
+
+STEPS = 3000  # enough for what is asked of the ranks at a trigger to reach them
 
 
 class Watch(CommandTest):
@@ -61,20 +66,20 @@ class Watch(CommandTest):
         config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "fp16": {"enabled": True, "initial_scale_power": 32},
                                       "zero_optimization": {"stage": 3},
                                       "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}}))
-        training = subprocess.run([BIN / "zero_train", "--config", config, "--model", "mlp", "--data", "golden:mlp", "--steps", "400",
-                                   "--publish", endpoint, "--quiet"], env=ENV, text=True, capture_output=True, timeout=120, check=False)
+        training = subprocess.run([BIN / "zero_train", "--config", config, "--model", "mlp", "--data", "golden:mlp", "--steps", str(STEPS),
+                                   "--publish", endpoint, "--quiet"], env=ENV, text=True, capture_output=True, timeout=240, check=False)
         self.assertEqual(training.returncode, 0, training.stderr)
         self.assertEqual(recorder.wait(60), 0)
-        out, said = watch.communicate(timeout=60)
-        self.assertEqual(watch.returncode, 0, said)
+        out, errors = watch.communicate(timeout=60)
+        self.assertEqual(watch.returncode, 0, errors)
         lines = [json.loads(line) for line in (first + out).splitlines()]
         summary = read("summary", recording)
-        self.assertEqual(sum(line["steps"] for line in lines), 400)
-        self.assertEqual(lines[-1]["step"], 399)
+        self.assertEqual(sum(line["steps"] for line in lines), STEPS)
+        self.assertEqual(lines[-1]["step"], STEPS - 1)
         self.assertAlmostEqual(lines[-1]["loss"], summary["loss"][-1], delta=0)
         self.assertEqual(lines[-1]["events"], summary["events"])
         page = (self.folder / "run.prom").read_text()
-        self.assertIn("\nshardscope_steps_total 400\n", page)
+        self.assertIn(f"\nshardscope_steps_total {STEPS}\n", page)
         self.assertTrue(page.endswith("# EOF\n"))
         skipped = [trigger["step"] for line in lines for trigger in line["triggers"] if trigger["kind"] == "skipped_step"]
         with contextlib.closing(sqlite3.connect(recording)) as database:
@@ -85,7 +90,43 @@ class Watch(CommandTest):
         # Backward comes to the last layer first, and there they overflow.
         overflow, = (finding for finding in read("findings", recording) if finding["id"] == "overflow")
         self.assertRegex(overflow["evidence"], r"in the order of backward, was that of out\.\w+ \(module out\) on rank 0: \d+ element")
-        self.assertLess(said.index("requesting detail steps"), said.index("requesting detail params"))
+        self.assertLess(errors.index("requesting detail steps"), errors.index("requesting detail params"))
+        self.raised_steps_are_in_detail(recording)
+        self.the_recording_plays_as_it_was_watched(recording, lines, skipped)
+
+    def raised_steps_are_in_detail(self, recording):
+        """Of the steps after a trigger."""
+        with tempfile.TemporaryDirectory() as tables:
+            export = ("export", recording, "--format", "csv", "-o", tables, "--overwrite")
+            self.assertEqual(shardscope(*export).returncode, 0)
+
+            def table(name):
+                with open(pathlib.Path(tables) / name, encoding="utf-8", newline="") as file:
+                    return list(csv.DictReader(file))
+            statuses = sorted(int(row["at_ns"]) for row in table("events.csv") if row["kind"] == "param_status")
+            spans = [(int(row["begin_ns"]), int(row["end_ns"])) for row in table("steps.csv") if row["end_ns"]]
+            commands = [(int(row["at_ns"]), row["text"]) for row in table("messages.csv") if "control: detail" in row["text"]]
+        raised_ns = next(at for at, text in commands if "to params" in text)
+        # The run may end before it is lowered, or before the ranks know; moments_test.py looks at that.
+        lowered_ns = next((at for at, text in commands if at > raised_ns and "from params to steps" in text), spans[-1][1] + 1)
+
+        def in_detail(begin_ns, end_ns):
+            """Of the steps in between, whether they have statuses of parameters."""
+            return [bisect.bisect_left(statuses, end) > bisect.bisect_left(statuses, begin) for begin, end in spans
+                    if begin > begin_ns and end < end_ns]
+        self.assertGreaterEqual(in_detail(raised_ns, lowered_ns).count(True), 20, "--raise-steps")
+
+    def the_recording_plays_as_it_was_watched(self, recording, live, skipped):
+        played = [json.loads(line) for line in said("watch", recording, "--json", "--interval", "0.3").splitlines()]
+        self.assertEqual(sum(line["steps"] for line in played), STEPS)
+        self.assertGreater(len([line for line in played if line["steps"]]), 1)
+        for key in ("step", "loss", "events", "device_peak", "ranks"):
+            self.assertEqual(played[-1].get(key), live[-1].get(key), key)
+        self.assertEqual([trigger["step"] for line in played for trigger in line["triggers"] if trigger["kind"] == "skipped_step"], skipped)
+        text = said("watch", recording, "--interval", "0.3", "--trigger", "rank_failed")
+        self.assertRegex(text, r"(?m)^0:\d\d:\d\d  step " + str(STEPS - 1) + " ")
+        self.assertNotIn("!", text)
+        self.refused(("watch", recording, "--keep"), "--keep needs a live run")
 
     def test_a_failed_rank_is_the_exit_code_whatever_is_filtered(self):
         recorder = self.start("record", self.folder / "run.zscope", "--listen", "tcp://127.0.0.1:0")
@@ -144,6 +185,7 @@ class Watch(CommandTest):
         self.refused(("watch", endpoint, "--prometheus", "127.0.0.1:70000"), "127.0.0.1:70000")
         self.refused(("watch", endpoint, "--prometheus", "192.0.2.1:9464"), "192.0.2.1:9464")
         self.refused(("watch", "here"), "here")
+        self.refused(("watch", self.folder / "none.zscope"), "none.zscope")
         self.refused(("watch", endpoint, "--trigger", "slow"), "slow")
         self.refused(("watch", endpoint, "--interval", "0"), "--interval")
         self.refused(("watch", endpoint, "--interval", "inf"), "--interval")

@@ -158,6 +158,67 @@ TEST(ChainFaults, WhatAnotherCollectorOfANodePassesOnAgainComesOnceAndALossIsSai
   });
 }
 
+/// A node's collector says the rank's number of all that it passes on.
+TEST(ChainFaults, WhatWasLostWithACollectorOfANodeIsCountedExactlyWhereItNumbersWhatIsNoBatch) {
+  Collector top(local());
+  const auto begin = [&](Raw& node, std::uint64_t process) {
+    node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, {}}, 0, process);
+    node.control(wire::Hello{1, 0, "elsewhere", clock_identity(), true}, 0, process);
+  };
+  const wire::Text text{1'000'000, Severity::info, "said twice"};
+  Raw first(top.publish_endpoint(), 9);
+  begin(first, 9);
+  ASSERT_TRUE(eventually([&] { return top.status().ranks_connected == 1; }));
+  first.publish(0, wire::Tables{tables_of(0, 1)}, 9, {7, 1});
+  wire::Batch batch = batch_of(0);
+  batch.relay = wire::Relay{.source_incarnation = 7, .source_first = 0, .source_last = 1};
+  first.publish(1, batch);
+  first.publish(2, text, 9, {7, 3});  // the rank's message 2; 3 and 4 go with this collector
+  ASSERT_TRUE(eventually([&] { return top.status().messages == 3; }));
+  Raw second(top.publish_endpoint(), 10);
+  begin(second, 10);
+  second.publish(0, wire::Text{2'000'000, Severity::info, "the first of the next one"}, 10, {7, 6});
+  batch = batch_of(1);
+  batch.relay = wire::Relay{.source_incarnation = 7, .source_first = 5, .source_last = 6};
+  second.publish(1, batch);
+  ASSERT_TRUE(eventually([&] { return top.status().events == 2 * kStepEvents; }));
+  EXPECT_TRUE(eventually([&] { return lost_at(top).first == 2; })) << lost_at(top).first;
+  EXPECT_EQ(top.status().repeated, 0U);
+  Raw third(top.publish_endpoint(), 11);
+  begin(third, 11);
+  third.publish(0, wire::Text{2'000'009, Severity::info, "the first of the next one"}, 11, {7, 6});
+  EXPECT_TRUE(eventually([&] { return top.status().repeated == 1; })) << "by its number, whatever its time";
+  top.read([](const store::Store& store) {
+    const std::string texts = all_texts(store);
+    EXPECT_NE(texts.find("2 messages of rank 0 did not arrive before another collector"), std::string::npos)
+        << texts;
+  });
+}
+
+/// Hellos come over another connection.
+TEST(ChainFaults, WhatCameBeforeTheNodesHelloIsNotLost) {
+  Collector top(local());
+  Raw node(top.publish_endpoint(), 9);
+  const wire::Text text{1'000'000, Severity::info, "said"};
+  node.publish(0, wire::Tables{tables_of(0, 1)}, 9, {7, 1});
+  node.publish(1, text, 9, {7, 2});
+  ASSERT_TRUE(eventually([&] { return top.status().messages == 2; }));
+  node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, {}});
+  node.control(wire::Hello{1, 0, "elsewhere", clock_identity(), true});
+  ASSERT_TRUE(eventually([&] { return top.status().ranks_connected == 1; }));
+  node.publish(2, text, 9, {7, 3});
+  wire::Batch batch = batch_of(0);
+  batch.relay = wire::Relay{.source_incarnation = 7, .source_first = 0, .source_last = 3};
+  node.publish(3, batch);
+  const auto recorded = [&] {
+    std::uint64_t events = 0;
+    top.read([&](const store::Store& store) { events = store.event_count(); });
+    return events;
+  };
+  ASSERT_TRUE(eventually([&] { return recorded() == kStepEvents; }));
+  EXPECT_EQ(lost_at(top).first, 0U);
+}
+
 /// Whichever of its ranks the collector above had something to say to.
 TEST(ChainFaults, WithTheConnectionOfANodeAllItsRanksAreLost) {
   Collector top(local());

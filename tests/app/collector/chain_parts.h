@@ -89,8 +89,12 @@ class Raw {
     send(control_, std::move(body), 0);
     header_ = own;
   }
-  void publish(std::uint64_t sequence, wire::Body body, std::uint64_t process = 0) {
+  /// `source`: the rank's own process and the number of its message after this one, of what is no batch.
+  void publish(std::uint64_t sequence, wire::Body body, std::uint64_t process = 0,
+               std::pair<std::uint64_t, std::uint64_t> source = {}) {
     const wire::Header own = header_;
+    header_.source = source.first;
+    header_.source_next = source.second;
     if (process != 0) header_.incarnation = process;
     send(publish_, std::move(body), sequence);
     header_ = own;

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <vector>
+
+#include "app/collector/greeted_sum.h"
+#include "app/collector/greeting_agreement.h"
 #include "app/collector/node_greeting.h"
 #include "app/collector/relay_progress.h"
 #include "app/collector/repeated_messages.h"
@@ -154,31 +159,85 @@ TEST(RepeatedMessages, OfWhatARankSaysAgainOnlyNewsPasses) {
   RepeatedMessages repeats;
   instrumentation::wire::Position position;
   position.position.number = 7;
-  EXPECT_TRUE(repeats.passes(3, 0xA, 10));
-  EXPECT_TRUE(repeats.passes(3, position, 10));
+  EXPECT_TRUE(repeats.passes(3, 0xA));
+  EXPECT_TRUE(repeats.passes(3, position)) << "the first, though it holds at none";
   position.position.number = 9;
-  EXPECT_FALSE(repeats.passes(3, 0xA, 11));
-  EXPECT_FALSE(repeats.passes(3, position, 11)) << "which gate it has passed last is none";
-  EXPECT_TRUE(repeats.passes(4, 0xA, 11)) << "of another rank";
-  EXPECT_TRUE(repeats.passes(3, 0xB, 11)) << "of another process";
+  EXPECT_FALSE(repeats.passes(3, 0xA));
+  EXPECT_FALSE(repeats.passes(3, position)) << "which gate it has passed last is none";
+  EXPECT_TRUE(repeats.passes(4, 0xA)) << "of another rank";
+  EXPECT_TRUE(repeats.passes(3, 0xB)) << "of another process";
   position.position.holding = true;
-  EXPECT_TRUE(repeats.passes(3, position, 11.1));
-  EXPECT_FALSE(repeats.passes(3, position, 11.2));
+  EXPECT_TRUE(repeats.passes(3, position));
+  EXPECT_FALSE(repeats.passes(3, position));
   position.position.number = 10;
-  EXPECT_TRUE(repeats.passes(3, position, 11.3)) << "held at the next gate: it was stepped";
+  EXPECT_TRUE(repeats.passes(3, position)) << "held at the next gate: it was stepped";
   position.position.holding = false;
-  EXPECT_TRUE(repeats.passes(3, position, 11.4));
+  EXPECT_TRUE(repeats.passes(3, position));
   position.detail = 2;
-  EXPECT_TRUE(repeats.passes(3, position, 11.5));
+  EXPECT_TRUE(repeats.passes(3, position));
   position.lease_expirations = 1;
-  EXPECT_TRUE(repeats.passes(3, position, 11.6));
-  EXPECT_FALSE(repeats.passes(3, position, 11.6 + RepeatedMessages::kAgain_s - 0.01));
-  EXPECT_TRUE(repeats.passes(3, position, 11.6 + RepeatedMessages::kAgain_s)) << "one may have been lost";
+  EXPECT_TRUE(repeats.passes(3, position));
+  EXPECT_FALSE(repeats.passes(3, position));
   repeats.forget(3);
-  EXPECT_TRUE(repeats.passes(3, 0xB, 22)) << "the last was";
-  EXPECT_FALSE(repeats.passes(3, 0xB, 22));
+  EXPECT_TRUE(repeats.passes(3, 0xB)) << "the last did not get there";
+  EXPECT_TRUE(repeats.passes(3, position));
+  EXPECT_FALSE(repeats.passes(3, 0xB));
   repeats.forget();
-  EXPECT_TRUE(repeats.passes(3, 0xB, 22)) << "another collector above";
+  EXPECT_TRUE(repeats.passes(3, 0xB)) << "another collector above";
+}
+
+TEST(GreetingAgreement, WhileTheCollectorAboveHasAllNothingIsSaidAgain) {
+  GreetingAgreement agreement;
+  agreement.begin(10);
+  for (double s = 10; s < 100; s += 0.5) {
+    agreement.said(7, s);
+    EXPECT_FALSE(agreement.answered(7, s + 0.4)) << s;
+  }
+}
+
+/// A hello is half a second from the next, a ping a second: what is answered may be older than what was said
+/// last.
+TEST(GreetingAgreement, AnAnswerMayBeAboutWhatWasSaidBefore) {
+  GreetingAgreement agreement;
+  agreement.begin(10);
+  for (int i = 0; i < 20; ++i) {  // another rank greets each half second
+    agreement.said(static_cast<std::uint64_t>(i), 10 + 0.5 * i);
+    if (i < 3) continue;
+    EXPECT_FALSE(agreement.answered(static_cast<std::uint64_t>(i - 3), 10 + 0.5 * i)) << i;
+  }
+  double now_s = 19.5;
+  for (; now_s < 19.5 + GreetingAgreement::kRecent_s; now_s += 0.5) {
+    agreement.said(100, now_s);
+    EXPECT_FALSE(agreement.answered(16, now_s)) << "it may be about to come";
+  }
+  agreement.said(100, now_s + GreetingAgreement::kLate_s);
+  EXPECT_TRUE(agreement.answered(16, now_s + GreetingAgreement::kLate_s)) << "it stays behind";
+}
+
+TEST(GreetingAgreement, ADifferenceThatLastsIsMendedSoonAndThenSeldom) {
+  GreetingAgreement agreement;
+  agreement.begin(10);
+  std::vector<double> again_s;
+  for (int i = 0; i <= 600; ++i) {  // one that says no sum
+    const double now_s = 10 + 0.1 * i;
+    if (i % 5 == 0) agreement.said(7, now_s);
+    if (i % 10 == 0 && agreement.answered(0, now_s)) again_s.push_back(now_s - 10);
+  }
+  ASSERT_GE(again_s.size(), 6U);
+  EXPECT_NEAR(again_s[0], 2, 0.01);
+  EXPECT_NEAR(again_s[1], 6, 0.01);
+  EXPECT_NEAR(again_s[2], 14, 0.01);
+  EXPECT_NEAR(again_s[4] - again_s[3], GreetingAgreement::kSeldom_s, 0.01);
+  EXPECT_FALSE(agreement.answered(7, 70.5));
+  EXPECT_FALSE(agreement.answered(0, 72.1));
+  EXPECT_TRUE(agreement.answered(0, 72.6)) << "soon again, after an agreement";
+}
+
+TEST(GreetingAgreement, ASumIsThatOfTheProcessesInAnyOrder) {
+  EXPECT_EQ(greeted_sum(1, 10) + greeted_sum(2, 20), greeted_sum(2, 20) + greeted_sum(1, 10));
+  EXPECT_NE(greeted_sum(1, 10) + greeted_sum(2, 20), greeted_sum(1, 20) + greeted_sum(2, 10));
+  EXPECT_NE(greeted_sum(1, 10), greeted_sum(1, 11)) << "a rank that was started again";
+  EXPECT_NE(greeted_sum(0, 0), 0U) << "which is what one says that says no sum";
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <vector>
+
+#include "app/collector/greeted_sum.h"
 
 namespace shardscope::collector {
 namespace {
@@ -23,13 +26,13 @@ TEST(RelayGreetings, ARankOfARunOfLessThanHalfASecondIsNamedAgainUntilTheCollect
   RelayGreetings greetings;
   ASSERT_TRUE(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
   EXPECT_EQ(greetings.node_hello_sent(true).size(), 1U);
-  EXPECT_TRUE(greetings.passes(header_of(3), 10));
+  EXPECT_TRUE(greetings.passes(header_of(3)));
   int times = 0;
   for (int ms = 1; ms < 300; ++ms) {
     if (greetings.node_due(10 + ms * 1e-3)) times += static_cast<int>(greetings.node_hello_sent(true).size());
   }
   EXPECT_GE(times, 2);
-  EXPECT_EQ(greetings.pinged(1, 10.3).size(), 1U) << "now it is taken";
+  EXPECT_EQ(greetings.pinged(1, 0, 10.3).size(), 1U) << "now it is taken";
   EXPECT_TRUE(greetings.node_due(11));
   EXPECT_TRUE(greetings.node_hello_sent(true).empty()) << "it is known";
 }
@@ -38,30 +41,30 @@ TEST(RelayGreetings, NoRankIsNamedBeforeItsNode) {
   RelayGreetings greetings;
   ASSERT_TRUE(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
   EXPECT_TRUE(greetings.node_hello_sent(false).empty()) << "the connection takes nothing";
-  EXPECT_FALSE(greetings.passes(header_of(3), 10));
+  EXPECT_FALSE(greetings.passes(header_of(3)));
   EXPECT_FALSE(greetings.rank_greets(header_of(4), wire::Hello{}, 10)) << "the node's was just tried";
   EXPECT_TRUE(greetings.node_due(11));
   EXPECT_EQ(greetings.node_hello_sent(true).size(), 2U);
-  EXPECT_TRUE(greetings.passes(header_of(3), 11));
+  EXPECT_TRUE(greetings.passes(header_of(3)));
   EXPECT_FALSE(greetings.rank_greets(header_of(3), wire::Hello{}, 12)) << "the node is named";
-  EXPECT_FALSE(greetings.passes(header_of(3), 12)) << "it only says it again";
+  EXPECT_FALSE(greetings.passes(header_of(3))) << "it only says it again";
   greetings.not_taken(3);
-  EXPECT_TRUE(greetings.passes(header_of(3), 12));
+  EXPECT_TRUE(greetings.passes(header_of(3)));
 }
 
 TEST(RelayGreetings, OverAnotherConnectionOrToAnotherCollectorEverythingIsSaidAgain) {
   RelayGreetings greetings;
   static_cast<void>(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
   static_cast<void>(greetings.node_hello_sent(true));
-  EXPECT_EQ(greetings.pinged(1, 10).size(), 1U);
-  EXPECT_TRUE(greetings.pinged(1, 11).empty());
-  EXPECT_EQ(greetings.pinged(2, 12).size(), 1U);
-  EXPECT_FALSE(greetings.passes(header_of(3), 12)) << "with the answer to the ping";
+  EXPECT_EQ(greetings.pinged(1, 0, 10).size(), 1U);
+  EXPECT_TRUE(greetings.pinged(1, 0, 11).empty());
+  EXPECT_EQ(greetings.pinged(2, 0, 12).size(), 1U);
+  EXPECT_FALSE(greetings.passes(header_of(3))) << "with the answer to the ping";
   greetings.begin_anew();
-  EXPECT_FALSE(greetings.passes(header_of(3), 12)) << "the node is not named there";
+  EXPECT_FALSE(greetings.passes(header_of(3))) << "the node is not named there";
   EXPECT_TRUE(greetings.node_due(12));
   EXPECT_EQ(greetings.node_hello_sent(true).size(), 1U);
-  EXPECT_TRUE(greetings.passes(header_of(3), 12));
+  EXPECT_TRUE(greetings.passes(header_of(3)));
 }
 
 /// The top takes no message of a rank from where it has not greeted.
@@ -70,18 +73,46 @@ TEST(RelayGreetings, WithoutAConnectionNothingIsSaidAndOverTheNextOneEverything)
   const wire::Position holds{.position = {.holding = true, .number = 5}};
   static_cast<void>(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
   static_cast<void>(greetings.node_hello_sent(true));
-  EXPECT_EQ(greetings.pinged(1, 10).size(), 1U);
-  EXPECT_TRUE(greetings.passes(3, holds, 10));
-  EXPECT_FALSE(greetings.passes(3, holds, 11));
+  EXPECT_EQ(greetings.pinged(1, 0, 10).size(), 1U);
+  EXPECT_TRUE(greetings.passes(3, holds));
+  EXPECT_FALSE(greetings.passes(3, holds));
   greetings.connection_ended();
-  EXPECT_FALSE(greetings.passes(3, holds, 12));
+  EXPECT_FALSE(greetings.passes(3, holds));
   EXPECT_FALSE(greetings.rank_greets(header_of(3), wire::Hello{}, 12));
   EXPECT_FALSE(greetings.node_due(1e9));
   greetings.begin_anew();
-  EXPECT_FALSE(greetings.passes(3, holds, 13)) << "before its hello";
+  EXPECT_FALSE(greetings.passes(3, holds)) << "before its hello";
   EXPECT_TRUE(greetings.node_due(13));
   EXPECT_EQ(greetings.node_hello_sent(true).size(), 1U);
-  EXPECT_TRUE(greetings.passes(3, holds, 13));
+  EXPECT_TRUE(greetings.passes(3, holds));
+}
+
+/// Of the ranks that the node named last; the others' hellos are of processes that have gone.
+TEST(RelayGreetings, WhatTheCollectorAboveHasNotGotIsSaidAgainOnceTheSumsDiffer) {
+  using Ranges = std::vector<wire::RelayHello::Range>;
+  RelayGreetings greetings;
+  for (const std::uint32_t rank : {3U, 4U, 9U})
+    static_cast<void>(greetings.rank_greets(header_of(rank, 100 + rank), wire::Hello{}, 10));
+  static_cast<void>(greetings.node_hello_sent(true));
+  EXPECT_EQ(greetings.pinged(1, 0, 10).size(), 3U);
+  const Ranges present{{3, 2}};
+  const std::uint64_t sum = greetings.names(present, 10);
+  EXPECT_EQ(sum, greeted_sum(3, 103) + greeted_sum(4, 104));
+  EXPECT_TRUE(greetings.pinged(1, sum, 11).empty());
+  EXPECT_EQ(greetings.names(present, 13.5), sum);
+  EXPECT_TRUE(greetings.pinged(1, sum, 14).empty());
+  static_cast<void>(greetings.rank_greets(header_of(4, 200), wire::Hello{}, 14));
+  EXPECT_TRUE(greetings.passes(header_of(4, 200))) << "it was started again";
+  const std::uint64_t other = greetings.names(present, 14.1);
+  EXPECT_NE(other, sum);
+  EXPECT_TRUE(greetings.pinged(1, sum, 14.5).empty()) << "its hello is under way";
+  static_cast<void>(greetings.names(present, 17.5));
+  const auto again = greetings.pinged(1, sum, 17.5);
+  ASSERT_EQ(again.size(), 2U) << "without rank 9, which is not there";
+  EXPECT_EQ(again[1]->header.incarnation, 200U);
+  EXPECT_FALSE(greetings.passes(header_of(4, 200)));
+  EXPECT_TRUE(greetings.passes(4, wire::Position{})) << "where it is may not have got there either";
+  EXPECT_TRUE(greetings.pinged(1, other, 18.5).empty());
 }
 
 TEST(RelayGreetings, AHelloIsOfOneProcess) {

@@ -1,0 +1,69 @@
+// Raises what the ranks emit for some steps after a trigger, then lowers it again.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "app/analysis/watch.h"
+#include "app/cli/checks.h"
+#include "instrumentation/emitter.h"
+
+namespace shardscope::cli {
+
+struct DetailOptions {
+  std::string raise, otherwise = "steps";  ///< names of levels; `raise` empty: nothing is raised
+  std::uint32_t raise_steps = 20;
+};
+
+/// The options write to `options`, which outlives `verb`. Returns the first one, which the others need.
+inline CLI::Option* add_detail_switch(CLI::App& verb, DetailOptions& options) {
+  CLI::Option* raise =
+      verb.add_option("--raise-detail", options.raise, "At a trigger the ranks emit this much ...")
+          ->check(CLI::IsMember(detail_names()));
+  verb.add_option("--raise-steps", options.raise_steps, "... for so many steps ...")
+      ->check(kAboveZero)
+      ->needs(raise)
+      ->capture_default_str();
+  verb.add_option("--detail-otherwise", options.otherwise, "... and before and after that this much")
+      ->check(CLI::IsMember(detail_names()))
+      ->needs(raise)
+      ->capture_default_str();
+  return raise;
+}
+
+class DetailSwitch {
+ public:
+  /// `request`: has the ranks emit so much, by the name of the level.
+  using Request = std::function<void(const std::string& name)>;
+  DetailSwitch(DetailOptions options, Request request)
+      : options_(std::move(options)), request_(std::move(request)) {}
+
+  [[nodiscard]] bool used() const noexcept { return !options_.raise.empty(); }
+  /// `step`: the last completed one; kNoId: none is.
+  void follow(std::uint32_t step, bool triggered) {
+    if (!used() || step == instrumentation::kNoId) return;
+    if (!set_) set(options_.otherwise);
+    if (triggered) {
+      if (until_ == 0) set(options_.raise);
+      until_ = std::uint64_t{step} + options_.raise_steps;
+    } else if (until_ != 0 && step >= until_) {
+      until_ = 0;
+      set(options_.otherwise);
+    }
+  }
+
+ private:
+  void set(const std::string& name) {
+    set_ = true;
+    request_(name);
+  }
+  DetailOptions options_;
+  Request request_;
+  bool set_ = false;
+  std::uint64_t until_ = 0;  ///< step; 0: not raised
+};
+
+}  // namespace shardscope::cli
