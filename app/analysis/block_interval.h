@@ -11,7 +11,7 @@ namespace shardscope::analysis {
 struct ConfidenceInterval {
   double middle = 0, low = 0, high = 0;
   std::size_t blocks = 0;
-  [[nodiscard]] bool without_zero() const noexcept { return low > 0 || high < 0; }
+  [[nodiscard]] bool excludes_zero() const noexcept { return low > 0 || high < 0; }
 };
 inline constexpr std::size_t kFewestForInterval = 8;
 

@@ -70,7 +70,7 @@ void check_steps(const StepFigure& metric, const ValuesByStep& base, const Value
       *out.change_pct, out.interval->low, out.interval->high, differences.size(), out.interval->blocks);
   if (out.outcome == Checked::Outcome::undecided) {
     out.why += ": the limit lies inside the interval; more steps, or a quieter machine, tell";
-  } else if (!out.interval->without_zero()) {
+  } else if (!out.interval->excludes_zero()) {
     out.why += ": no significant difference";
   }
 }

@@ -308,7 +308,7 @@ std::string method_of(const PairedSteps& steps) {
 
 bool Difference::differs() const noexcept {
   if (!a || !b) return false;
-  if (interval) return interval->without_zero();
+  if (interval) return interval->excludes_zero();
   return of_run && *a != *b;
 }
 

@@ -18,7 +18,7 @@ struct ComparedRow {
   std::string name, figure, unit;
   std::optional<double> a, b;  ///< medians over steps, of memory the peak's
   std::optional<ConfidenceInterval> interval;
-  [[nodiscard]] bool differs() const noexcept { return interval && interval->without_zero(); }
+  [[nodiscard]] bool differs() const noexcept { return interval && interval->excludes_zero(); }
   [[nodiscard]] double change() const noexcept { return b.value_or(0) - a.value_or(0); }
 };
 /// Largest change first. Modules, kernels, collectives and parameters are those of each run's lowest rank.

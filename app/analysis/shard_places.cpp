@@ -12,7 +12,7 @@
 
 namespace shardscope::analysis {
 
-std::vector<ShardRest> shard_rests(const instrumentation::RunTables& tables) {
+std::vector<ShardPlace> shard_rests(const instrumentation::RunTables& tables) {
   if (tables.stage != 3 || !names_zero_settings(tables.config_json)) return {};
   const plan::ZeroConfig zero = zero_of(tables);
   std::vector<std::int64_t> elems;
@@ -32,9 +32,9 @@ std::vector<ShardRest> shard_rests(const instrumentation::RunTables& tables) {
         plan::persistent_params(elems, zero.param_persistence_threshold, zero.model_persistence_threshold);
     const auto places = plan::place_shards(layout, zero, static_cast<std::size_t>(element), persistent);
     const auto int8 = plan::quantized_shards(elems, trainable, zero, ranks, element);
-    std::vector<ShardRest> rests(elems.size());
+    std::vector<ShardPlace> rests(elems.size());
     for (std::size_t param = 0; param < rests.size(); ++param) {
-      ShardRest& rest = rests[param];
+      ShardPlace& rest = rests[param];
       rest.place = places.at(param);
       rest.pinned = rest.place == plan::ShardPlace::host && zero.offload_param.pin_memory;
       rest.int8 = int8.at(param);
@@ -45,8 +45,8 @@ std::vector<ShardRest> shard_rests(const instrumentation::RunTables& tables) {
   }
 }
 
-std::optional<ShardRest> shard_rest(const instrumentation::RunTables& tables, std::uint32_t param) {
-  const std::vector<ShardRest> rests = shard_rests(tables);
+std::optional<ShardPlace> shard_rest(const instrumentation::RunTables& tables, std::uint32_t param) {
+  const std::vector<ShardPlace> rests = shard_rests(tables);
   return param < rests.size() ? std::optional(rests[param]) : std::nullopt;
 }
 

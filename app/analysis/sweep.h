@@ -23,7 +23,7 @@ struct SweepValue {
   std::optional<double> change_pct;
   std::optional<ConfidenceInterval> interval;  ///< of change_pct; none of figures that a run has one of
   std::size_t pairs = 0;                       ///< measured steps that both have
-  [[nodiscard]] bool differs() const noexcept { return interval && interval->without_zero(); }
+  [[nodiscard]] bool differs() const noexcept { return interval && interval->excludes_zero(); }
 };
 
 struct SweepFigure {

@@ -72,7 +72,7 @@ Remainders remainders(const store::Store& store, std::uint32_t rank, const Inter
   // first.
   std::vector<Interval> doubtful;
   if (stretches.size() > 1) doubtful.push_back({stretches.front().end, stretches.back().begin});
-  store.for_each_loose_end(rank, begin_ns, end_ns, [&](const store::Store::LooseEnd& end) {
+  store.for_each_end_without_begin(rank, begin_ns, end_ns, [&](const store::Store::EndWithoutBegin& end) {
     const auto after = std::ranges::find_if(stretches, [&](const Interval& s) { return s.end > end.at_ns; });
     if (after == stretches.begin()) return;  // nothing is missing before it
     const Interval& last = *std::prev(after);

@@ -23,7 +23,7 @@ inline CLI::Option* add_detail_switch(CLI::App& verb, DetailOptions& options) {
   CLI::Option* raise =
       verb.add_option("--raise-detail", options.raise, "At a trigger the ranks emit this much ...")
           ->check(CLI::IsMember(detail_names()));
-  verb.add_option("--raise-steps", options.raise_steps, "... for so many steps ...")
+  verb.add_option("--raise-steps", options.raise_steps, "... for N steps ...")
       ->check(kAboveZero)
       ->needs(raise)
       ->capture_default_str();

@@ -299,7 +299,7 @@ LaunchResult launch(LaunchOptions options) {
   const collector::CollectorStatus status = collector.status();
   collector.read([&](const store::Store& store) {
     if (!store.ranks().empty()) {
-      recording.a_rank_came();
+      recording.recording_has_ranks();
       result.record = options.record;
       result.closing = closing_text(store, status.events, options.record);
     }

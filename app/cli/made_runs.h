@@ -29,7 +29,7 @@ class NewRecording {
   ~NewRecording();
   NewRecording(const NewRecording&) = delete;
   NewRecording& operator=(const NewRecording&) = delete;
-  void a_rank_came() noexcept { path_.clear(); }
+  void recording_has_ranks() noexcept { path_.clear(); }
 
  private:
   std::string path_;  ///< empty: nothing to remove

@@ -95,7 +95,7 @@ void say_end(const AttachOptions& options, const collector::Collector& collector
         how.empty() ? "" : " (" + how + ")");
     return;
   }
-  recording.a_rank_came();
+  recording.recording_has_ranks();
   say(stderr, "shardscope: {}\n", closing);
   if (exit_code != 0 && !status.failure.empty())
     say_text(stderr, "shardscope: " + instrumentation::plain_message(status.failure) + "\n");

@@ -25,9 +25,9 @@ using instrumentation::monotonic_now_ns;
 
 namespace {
 
-constexpr double kSettle_s = 0.02;  ///< one look at the recorder, at the end
-constexpr int kLastWord_ms = 1000;  ///< for what has been sent to ranks that go on to leave this process
-constexpr double kLastLook_s = 2;   ///< at the end, for viewers to fetch the rest
+constexpr double kSettle_s = 0.02;     ///< one look at the recorder, at the end
+constexpr int kFinalLinger_ms = 1000;  ///< for what has been sent to ranks that go on to leave this process
+constexpr double kLastLook_s = 2;      ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -198,7 +198,7 @@ void Collector::State::run() {
     if (now >= leave_at || !viewers->behind(now)) break;
   }
   // What was sent last are confirmations, and this process may end at once.
-  sockets.control.set(zmq::sockopt::linger, kLastWord_ms);
+  sockets.control.set(zmq::sockopt::linger, kFinalLinger_ms);
   finish_recording();
 }
 
@@ -247,7 +247,7 @@ void Collector::State::turn() {
   if (ready.control) receive_control();
   if (ready.view) receive_views();
   if (full || ready.published) receive_published();
-  if (upstream) pass_upstream();
+  if (upstream) forward_upstream();
   const double now = now_s();
   notice_standstill(now);  // it may have begun in the middle of a turn
   if (pacing.round_due(now, ready.view)) {
@@ -282,8 +282,8 @@ void Collector::State::notice_standstill(double now) {
     rank.last_control_s += gap;
     if (rank.silent_since_s) *rank.silent_since_s += gap;  // how long it was silent is without the gap, too
   }
-  down.nodes().forgive(gap);
-  viewers->forgive(gap);
+  down.nodes().extend_deadlines(gap);
+  viewers->extend_deadlines(gap);
   std::array<char, 32> seconds{};
   std::snprintf(seconds.data(), seconds.size(), "%.1f s", gap);
   record_message(

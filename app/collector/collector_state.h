@@ -19,9 +19,9 @@
 #include "app/collector/collective_clocks.h"
 #include "app/collector/collector.h"
 #include "app/collector/collector_sockets.h"
+#include "app/collector/downstream_links.h"
 #include "app/collector/gate_comparison.h"
 #include "app/collector/gate_names.h"
-#include "app/collector/links_down.h"
 #include "app/collector/pacing.h"
 #include "app/collector/pause_coordinator.h"
 #include "app/collector/problems.h"
@@ -59,7 +59,7 @@ struct Collector::State {
   wire::Header header;  ///< of what the collector sends; its run id is the identity's
   Pacing pacing;
   RankTable ranks{pacing, identity};
-  LinksDown down;
+  DownstreamLinks down;
   std::optional<Upstream> upstream;  ///< none: this collector is the top
   RelayProgress relayed;             ///< towards `upstream`
   PauseCoordinator pauses;
@@ -96,7 +96,7 @@ struct Collector::State {
   void forget_unpublished();
 
   void start_upstream();
-  void pass_upstream();
+  void forward_upstream();
   void publish_end(double now);
   void leave(double now);  ///< begins the end: everything pending goes to the recorder
 
@@ -120,7 +120,7 @@ struct Collector::State {
   void on_control(const std::string& route, const wire::Message& message, std::int64_t received_ns);
   void on_hello(const std::string& route, const wire::Header& from, const wire::Hello& hello);
   void send_commands();
-  LinksDown::Sent send_to_rank(RankSession& rank, wire::Body body);
+  DownstreamLinks::Sent send_to_rank(RankSession& rank, wire::Body body);
   void connection_closed(RankSession& rank);
   void ask_for_tables(RankSession& rank);
   void confirm_finish(RankSession& rank);
@@ -145,7 +145,7 @@ struct Collector::State {
   [[nodiscard]] static store::SendsAgain as_before(const RankSession& rank) noexcept {
     return rank.pid_seen ? store::SendsAgain::on_this_host : store::SendsAgain::on_another_host;
   }
-  void say_of(const RankSession& rank, instrumentation::Severity severity, const std::string& text);
+  void report_rank(const RankSession& rank, instrumentation::Severity severity, const std::string& text);
 
   void pass_command(std::uint32_t rank, wire::RankCommand command);
   void pass_control(const wire::Message& message);

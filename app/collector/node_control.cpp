@@ -115,7 +115,7 @@ void Collector::State::name_ranks(wire::RelayHello& hello) const {
 }
 
 void Collector::State::look_after_nodes(double now) {
-  for (const std::string& node_host : down.nodes().fall_silent(now)) {
+  for (const std::string& node_host : down.nodes().take_newly_silent(now)) {
     record_message(0, clock_now(), Severity::error,
                    "the collector of node " + node_host + " has been silent for " +
                        std::to_string(static_cast<int>(Nodes::kSilent_s)) + " s");
@@ -161,7 +161,7 @@ void Collector::State::start_upstream() {
                       .name_ranks = [this](wire::RelayHello& hello) { name_ranks(hello); }});
 }
 
-void Collector::State::pass_upstream() {
+void Collector::State::forward_upstream() {
   const double own_s = pacing.pace().iteration_s;
   upstream->pump(now_s(), pacing.watched() == Watch::idle ? std::max(own_s, upstream->pack_s()) : own_s);
   if (board.shed_upstream(upstream->shed())) {

@@ -53,7 +53,7 @@ Nodes::Node* Nodes::received_from(const std::string& route, double now_s) {
   return node;
 }
 
-std::vector<std::string> Nodes::fall_silent(double now_s) {
+std::vector<std::string> Nodes::take_newly_silent(double now_s) {
   std::vector<std::string> hosts;
   for (auto& [incarnation, node] : nodes_) {
     if (node.gone_ || now_s - node.last_message_s_ <= kSilent_s) continue;
@@ -94,7 +94,7 @@ bool Nodes::any_awaited() const noexcept {
                      [](const auto& entry) { return !entry.second.gone_ && entry.second.answer.awaited(); });
 }
 
-void Nodes::forgive(double seconds) {
+void Nodes::extend_deadlines(double seconds) {
   for (auto& [incarnation, node] : nodes_) {
     node.last_message_s_ += seconds;
     node.named.at_s += seconds;

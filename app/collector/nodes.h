@@ -56,7 +56,7 @@ class Nodes {
   /// The same, of a message that has come from there.
   Node* received_from(const std::string& route, double now_s);
   /// Hosts whose collector has become silent since the last call.
-  [[nodiscard]] std::vector<std::string> fall_silent(double now_s);
+  [[nodiscard]] std::vector<std::string> take_newly_silent(double now_s);
   /// Those that have not named their ranks for longer than `seconds`.
   [[nodiscard]] std::vector<Node*> not_naming(double now_s, double seconds);
   /// What is known of the ranks of each is to be looked at with its next hello.
@@ -68,7 +68,7 @@ class Nodes {
   /// One that is not silent has not answered yet what Node::answer is about.
   [[nodiscard]] bool any_awaited() const noexcept;
   /// This collector received nothing for so long: no node was silent then.
-  void forgive(double seconds);
+  void extend_deadlines(double seconds);
   void clear();
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
 

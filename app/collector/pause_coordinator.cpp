@@ -243,7 +243,7 @@ void PauseCoordinator::resume_with(StopRule rule, double now_s) {
   first_hold_s_ = 0;
   after_pause_.reset();
   renewed_s_ = now_s;
-  state_ = rule.kind == StopRule::Kind::never ? State::running : State::ruled;
+  state_ = rule.kind == StopRule::Kind::never ? State::running : State::running_to_rule;
   note_.clear();
 }
 
@@ -272,7 +272,7 @@ void PauseCoordinator::command(std::uint64_t viewer, const wire::ViewCommand& co
   controller_ = viewer;
   last_heartbeat_s_ = now_s;
   if (command.kind == Ask::pause) {
-    if (state_ == State::running || state_ == State::ruled) {
+    if (state_ == State::running || state_ == State::running_to_rule) {
       after_pause_.reset();
       note_.clear();
       start_pause(now_s);
@@ -292,12 +292,12 @@ void PauseCoordinator::command(std::uint64_t viewer, const wire::ViewCommand& co
       }
       return;
     case State::running:
-    case State::ruled:
+    case State::running_to_rule:
       if (stops) {
         // A rule counts from one and the same gate on every rank, so they are brought to one first.
         after_pause_ = command.rule;
         start_pause(now_s);
-      } else if (state_ == State::ruled) {
+      } else if (state_ == State::running_to_rule) {
         resume_all({});
       }
       return;
@@ -319,8 +319,8 @@ void PauseCoordinator::tick(double now_s) {
     resume_all("the pause was cancelled: no answer from rank " + silent);
     return;
   }
-  const bool meeting = state_ == State::ruled || (state_ == State::moving && !by_step_);
-  if (meeting && first_hold_s_ != 0 && now_s - first_hold_s_ > meet_s_ && complete()) {
+  const bool awaits_ranks = state_ == State::running_to_rule || (state_ == State::moving && !by_step_);
+  if (awaits_ranks && first_hold_s_ != 0 && now_s - first_hold_s_ > gate_timeout_s_ && complete()) {
     std::string holding, away;
     std::size_t counts[2]{};
     for (const auto& [rank, state] : ranks_) {

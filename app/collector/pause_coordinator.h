@@ -18,8 +18,9 @@ namespace wire = instrumentation::wire;
 
 class PauseCoordinator {
  public:
-  /// A rank that has not come `meet_s` after another one holds may wait for something from that one.
-  explicit PauseCoordinator(double lease_s, double meet_s = 10) : lease_s_(lease_s), meet_s_(meet_s) {}
+  /// A rank that has not come `gate_timeout_s` after another one holds may wait for something from that one.
+  explicit PauseCoordinator(double lease_s, double gate_timeout_s = 10)
+      : lease_s_(lease_s), gate_timeout_s_(gate_timeout_s) {}
 
   // What happened. `now_s`: a monotonic clock in seconds.
   void set_world(std::uint32_t world) { world_ = world; }
@@ -52,11 +53,11 @@ class PauseCoordinator {
 
  private:
   enum class State : std::uint8_t {
-    running,    ///< no rank has a reason to stop
-    preparing,  ///< phase 1: waiting for every rank's count of gates
-    moving,     ///< phase 2: ranks run on to `target_`
-    ruled,      ///< resumed with a rule: ranks run to where it says
-    paused,     ///< every rank holds at `gate_`
+    running,          ///< no rank has a reason to stop
+    preparing,        ///< phase 1: waiting for every rank's count of gates
+    moving,           ///< phase 2: ranks run on to `target_`
+    running_to_rule,  ///< resumed with a rule: ranks run to where it says
+    paused,           ///< every rank holds at `gate_`
   };
   struct Rank {
     bool up = false, finished = false;
@@ -82,7 +83,7 @@ class PauseCoordinator {
   void fall_back(const std::string& how, double now_s);
   [[nodiscard]] double lease_left(double now_s) const;
 
-  double lease_s_, meet_s_;
+  double lease_s_, gate_timeout_s_;
   std::uint32_t world_ = 0;
   std::map<std::uint32_t, Rank> ranks_;
   State state_ = State::running;

@@ -123,7 +123,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     upstream->control(from, std::move(passed_on), now);
   }
   if (identity.world() == 0) {
-    identity.suppose_world(hello.world);
+    identity.set_provisional_world(hello.world);
     pauses.set_world(hello.world);
   }
   // A node's collector repeats what its ranks have said: whether one is silent it says itself.
@@ -171,13 +171,13 @@ void Collector::State::send_commands() {
   }
 }
 
-LinksDown::Sent Collector::State::send_to_rank(RankSession& rank, wire::Body body) {
-  if (rank.route.empty()) return LinksDown::Sent::closed;
+DownstreamLinks::Sent Collector::State::send_to_rank(RankSession& rank, wire::Body body) {
+  if (rank.route.empty()) return DownstreamLinks::Sent::closed;
   if (auto* command = std::get_if<wire::RankCommand>(&body); command != nullptr && command->id == 0) {
     body = pauses.numbered(*command);
   }
-  const LinksDown::Sent sent = down.send(rank, std::move(body));
-  if (sent == LinksDown::Sent::closed) connection_closed(rank);
+  const DownstreamLinks::Sent sent = down.send(rank, std::move(body));
+  if (sent == DownstreamLinks::Sent::closed) connection_closed(rank);
   return sent;
 }
 
@@ -199,11 +199,11 @@ void Collector::State::confirm_finish(RankSession& rank) {
 void Collector::State::confirm(RankSession& rank) {
   if (rank.route.empty()) return;
   if (rank.node_clock != nullptr) {
-    down.owe_receipt(rank);
+    down.queue_receipt(rank);
     return;
   }
   const RankSession::Confirmation what = rank.confirmation();
-  if (send_to_rank(rank, wire::Received{what.source, what.next, {}}) == LinksDown::Sent::taken)
+  if (send_to_rank(rank, wire::Received{what.source, what.next, {}}) == DownstreamLinks::Sent::taken)
     rank.confirmed(now_s());
 }
 
@@ -265,7 +265,7 @@ void Collector::State::end_silence(RankSession& rank, double now, store::SendsAg
   if (restarted) {
     record_message(rank.row.rank, clock_now(), Severity::warning, text);
   } else {
-    say_of(rank, Severity::warning, text);
+    report_rank(rank, Severity::warning, text);
   }
 }
 
@@ -286,7 +286,7 @@ void Collector::State::note_silence_of_node(RankSession& rank, std::uint64_t inc
 }
 
 /// Of a rank that is connected here; the collector above cannot see it.
-void Collector::State::say_of(const RankSession& rank, Severity severity, const std::string& text) {
+void Collector::State::report_rank(const RankSession& rank, Severity severity, const std::string& text) {
   const std::int64_t now_ns = clock_now();
   record_message(rank.row.rank, now_ns, severity, text);
   if (!upstream || !rank.has_published() || !rank.is_current(rank.control_incarnation)) return;

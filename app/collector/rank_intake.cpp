@@ -15,7 +15,7 @@ using instrumentation::monotonic_now_ns;
 using instrumentation::ShedClass;
 
 namespace {
-constexpr std::int64_t kPatience_ns = 1'000'000'000;                 ///< with a recorder that stands still
+constexpr std::int64_t kRecorderStallTimeout_ns = 1'000'000'000;     ///< with a recorder that stands still
 constexpr std::size_t kLarge = 64U << 10, kLargeRelayed = 2U << 10;  ///< messages, bytes
 constexpr std::size_t kMaxRanksWithoutTables = 1U << 16;
 /// Steps, errors and tables never go; of memory the watermarks stay.
@@ -32,7 +32,7 @@ void Collector::State::receive_published() {
       // A recorder that gets on is waited for: ZeroMQ's queues are short, and behind them are the ranks' own.
       // One that stands still must not take the live view with it. With nothing left to shed they wait too.
       const std::int64_t still_ns = monotonic_now_ns() - record.recorder().progress_ns();
-      if (still_ns < kPatience_ns || !make_room()) return;
+      if (still_ns < kRecorderStallTimeout_ns || !make_room()) return;
     }
     if (!sockets.receive_published(message)) return;
     PackedFrames frames({static_cast<const std::uint8_t*>(message.data()), message.size()});
@@ -104,7 +104,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
   RankSession& rank = ranks.session(message.header.rank);
   const RankSession::Accepted accepted = rank.accept(message.header, now_s());
-  if (accepted.order == RankSession::Order::nonsense) {
+  if (accepted.order == RankSession::Order::implausible) {
     problems.reject("value", "rank " + std::to_string(message.header.rank),
                     "message number " + std::to_string(message.header.sequence) +
                         " is further ahead than any process can have sent");

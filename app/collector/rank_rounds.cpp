@@ -94,7 +94,8 @@ void Collector::State::look_for_silence(RankSession& rank, double now) {
   const bool stopped = rank.pid_seen && is_stopped(rank.row.pid);
   if (!stopped && silent_s <= kSilentAfter_s) return;
   begin_silence(rank, now);
-  say_of(rank, Severity::warning, store::silent_message(rank.row.rank, silent_s, stopped ? rank.row.pid : 0));
+  report_rank(rank, Severity::warning,
+              store::silent_message(rank.row.rank, silent_s, stopped ? rank.row.pid : 0));
 }
 
 void Collector::State::look_after_ranks(double now) {

@@ -44,7 +44,7 @@ RankSession::Accepted RankSession::accept(const wire::Header& header, double now
       return result;
     }
     if (header.sequence > kMostBefore) {
-      result.order = Order::nonsense;
+      result.order = Order::implausible;
       return result;
     }
     if (incarnation_) replaced_.push_back(*incarnation_);
@@ -66,7 +66,7 @@ RankSession::Accepted RankSession::accept(const wire::Header& header, double now
   result.missing = header.sequence - next_sequence_;
   const double most = static_cast<double>(kMostAtOnce) + kMostPerSecond * (now_s - accepted_s_);
   if (!result.new_process && static_cast<double>(result.missing) > most) {
-    result.order = Order::nonsense;
+    result.order = Order::implausible;
     return result;
   }
   accepted_s_ = now_s;
@@ -232,7 +232,7 @@ void RankSession::join_pieces() {
 const ClockEstimator& RankSession::clock_of(std::uint64_t incarnation) const {
   static const ClockEstimator kUnknown;
   if (incarnation == control_incarnation) return clock;
-  return incarnation == former_.incarnation ? former_.clock : kUnknown;
+  return incarnation == previous_process_.incarnation ? previous_process_.clock : kUnknown;
 }
 
 RankSession::ClockMapping RankSession::to_collector_clock(std::int64_t at_ns, const Piece& piece) const {

@@ -30,11 +30,11 @@ class RankSession {
 
   /// What to do with a message, by its sender and number.
   enum class Order : std::uint8_t {
-    next,       ///< as expected, or after a gap that has been counted
-    again,      ///< received before, and not confirmed by then: its connection was cut meanwhile. Ignore
-    duplicate,  ///< replayed or out of order: ignore
-    stale,      ///< of a process that another has replaced: ignore
-    nonsense,   ///< more messages would be missing before it than a process can have sent: ignore
+    next,         ///< as expected, or after a gap that has been counted
+    again,        ///< received before, and not confirmed by then: its connection was cut meanwhile. Ignore
+    duplicate,    ///< replayed or out of order: ignore
+    stale,        ///< of a process that another has replaced: ignore
+    implausible,  ///< more messages would be missing before it than a process can have sent: ignore
   };
   struct Accepted {
     Order order = Order::next;
@@ -66,7 +66,7 @@ class RankSession {
     note_named();
     confirmed_ = next_sequence_;
     confirmed_s_ = now_s;
-    confirm_anew_ = receipt_owed = false;
+    confirm_anew_ = receipt_pending = false;
   }
   /// A control message of the process has come, so its connection lasts: what was confirmed over it
   /// kConfirmationLasts_s ago has been received.
@@ -175,7 +175,7 @@ class RankSession {
   /// the one before it is kept for what it has published and may still arrive. What is published before its
   /// process has said hello is on a clock whose offset is not known yet.
   void another_process(std::uint64_t incarnation) {
-    former_ = {control_incarnation, std::exchange(clock, {})};
+    previous_process_ = {control_incarnation, std::exchange(clock, {})};
     control_incarnation = incarnation;
     pings = 0;
     end_owed = false;
@@ -235,19 +235,19 @@ class RankSession {
   bool has_tables = false;
   std::int64_t clock_error_ns = 0;  ///< of the rank's own conversion from ticks
   bool end_owed = false;            ///< its connection did not take what confirms its end
-  bool receipt_owed = false;        ///< its node is sent one with the next (LinksDown)
+  bool receipt_pending = false;     ///< its node is sent one with the next (DownstreamLinks)
   std::uint64_t revision = 0;       ///< of `row`, for viewers
   double row_sent_s = -1e300;
   bool row_dirty = true;
 
  private:
   /// A process that said hello before the present one, and its clock.
-  struct Former {
+  struct PreviousProcess {
     std::uint64_t incarnation = 0;
     ClockEstimator clock;
   };
   std::optional<std::uint64_t> incarnation_;
-  Former former_;
+  PreviousProcess previous_process_;
   std::deque<std::uint64_t>
       replaced_;  ///< processes before this one, the one with the latest message at the end
   std::uint64_t next_sequence_ = 0, confirmed_ = 0;

@@ -31,7 +31,7 @@ double RankTable::due_s(const RankSession& rank, double now_s) const {
   }
   if (rank.row_dirty) by(identity_.known() ? rank.row_sent_s + pace.row_s : now_s + kClockComes_s);
   if (rank.route.empty()) return at;
-  if (rank.unconfirmed() != 0 && !rank.receipt_owed) by(rank.confirmed_s() + RankSession::kConfirmAfter_s);
+  if (rank.unconfirmed() != 0 && !rank.receipt_pending) by(rank.confirmed_s() + RankSession::kConfirmAfter_s);
   if (rank.end_owed) by(now_s + kEndAgain_s);
   if (rank.node_clock == nullptr) {
     by(rank.next_ping_s);
@@ -42,7 +42,7 @@ double RankTable::due_s(const RankSession& rank, double now_s) const {
 }
 
 void RankTable::count(const RankSession& rank) {
-  RankCensus::Traits traits;
+  RankCounts::Traits traits;
   traits.connected = rank.row.connected;
   traits.finished = rank.row.finished;
   traits.unsettled = rank.row.connected && !rank.row.finished && !rank.settled();

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "app/collector/pacing.h"
-#include "app/collector/rank_agenda.h"
-#include "app/collector/rank_census.h"
+#include "app/collector/rank_counts.h"
 #include "app/collector/rank_session.h"
+#include "app/collector/rank_timers.h"
 #include "app/collector/run_identity.h"
 
 namespace shardscope::collector {
@@ -46,7 +46,7 @@ class RankTable {
   [[nodiscard]] Ranks::iterator from(std::uint32_t rank) { return ranks_.lower_bound(rank); }
   [[nodiscard]] std::size_t size() const noexcept { return ranks_.size(); }
   [[nodiscard]] bool empty() const noexcept { return ranks_.empty(); }
-  [[nodiscard]] const RankCensus& census() const noexcept { return census_; }
+  [[nodiscard]] const RankCounts& census() const noexcept { return census_; }
   /// After it what is pending of the rank becomes a chunk. Of one that has gone no more comes to wait for.
   [[nodiscard]] double chunk_age_s(const RankSession& rank) const noexcept {
     const double age_s = pacing_.pace().chunk_age_s;
@@ -70,8 +70,8 @@ class RankTable {
   const Pacing& pacing_;
   const RunIdentity& identity_;
   Ranks ranks_;
-  RankAgenda agenda_;
-  RankCensus census_;
+  RankTimers agenda_;
+  RankCounts census_;
 };
 
 }  // namespace shardscope::collector

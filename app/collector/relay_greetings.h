@@ -20,7 +20,7 @@ namespace shardscope::collector {
 
 class RelayGreetings {
  public:
-  struct Said {
+  struct LastHello {
     instrumentation::wire::Header header;
     instrumentation::wire::Hello hello;
   };
@@ -36,10 +36,10 @@ class RelayGreetings {
     repeats_.forget();
   }
   /// They were of another run than is passed on.
-  void forget_ranks() { said_.clear(); }
-  [[nodiscard]] bool any_rank() const noexcept { return !said_.empty(); }
+  void forget_ranks() { last_hellos_.clear(); }
+  [[nodiscard]] bool any_rank() const noexcept { return !last_hellos_.empty(); }
   /// That of the first rank; one has greeted.
-  [[nodiscard]] const std::string& run_id() const { return said_.begin()->second.header.run_id; }
+  [[nodiscard]] const std::string& run_id() const { return last_hellos_.begin()->second.header.run_id; }
 
   /// A hello of the node is due, which is then sent.
   [[nodiscard]] bool node_due(double now_s) noexcept { return node_.due(now_s); }
@@ -49,7 +49,7 @@ class RelayGreetings {
   /// of the node goes over all ranks.
   [[nodiscard]] bool rank_greets(const instrumentation::wire::Header& header,
                                  const instrumentation::wire::Hello& hello, double now_s) {
-    said_[header.rank] = {header, hello};
+    last_hellos_[header.rank] = {header, hello};
     return !node_.named() && node_.due(now_s);
   }
   /// Whether its hello is to be sent now. Where it is not, the rank says it again.
@@ -65,24 +65,24 @@ class RelayGreetings {
 
   /// The node's hello was sent. What is to follow it: the collector above may have taken it for no message of
   /// its run, and then takes none of its ranks'. Once it pings the node it knows it.
-  [[nodiscard]] std::vector<const Said*> node_hello_sent(bool taken) {
+  [[nodiscard]] std::vector<const LastHello*> node_hello_sent(bool taken) {
     node_.hello_sent(taken);
-    std::vector<const Said*> again;
+    std::vector<const LastHello*> again;
     if (!taken || node_.known()) return again;
-    for (const auto& [rank, said] : said_) again.push_back(&said);
+    for (const auto& [rank, said] : last_hellos_) again.push_back(&said);
     return again;
   }
   /// Null: this process of the rank has not greeted.
-  [[nodiscard]] const Said* of(const instrumentation::wire::Header& header) const {
-    const auto known = said_.find(header.rank);
-    const bool same = known != said_.end() && known->second.header.incarnation == header.incarnation;
+  [[nodiscard]] const LastHello* of(const instrumentation::wire::Header& header) const {
+    const auto known = last_hellos_.find(header.rank);
+    const bool same = known != last_hellos_.end() && known->second.header.incarnation == header.incarnation;
     return same ? &known->second : nullptr;
   }
   /// A hello of the node names these ranks. Returns the sum of who has greeted of them, which it says.
   [[nodiscard]] std::uint64_t names(const std::vector<instrumentation::wire::RelayHello::Range>& present,
                                     double now_s) {
     std::uint64_t sum = 0;
-    for (const auto& [rank, said] : said_) {
+    for (const auto& [rank, said] : last_hellos_) {
       if (contains(present, rank)) sum += greeted_sum(rank, said.header.incarnation);
     }
     named_ = present;
@@ -92,13 +92,13 @@ class RelayGreetings {
   /// Process `above` has pinged; it sums up `known` of the ranks that were named to it. What is to be sent
   /// then: all, where it is another than before, or may have missed some; of the ranks that were named last,
   /// where the sums have differed for a while.
-  [[nodiscard]] std::vector<const Said*> pinged(std::uint64_t above, std::uint64_t known, double now_s) {
-    std::vector<const Said*> again;
+  [[nodiscard]] std::vector<const LastHello*> pinged(std::uint64_t above, std::uint64_t known, double now_s) {
+    std::vector<const LastHello*> again;
     const bool all = node_.pinged(above, now_s);
     if (all) agreement_.begin(now_s);
     if (!all && !agreement_.answered(known, now_s)) return again;
     repeats_.forget();
-    for (const auto& [rank, said] : said_) {
+    for (const auto& [rank, said] : last_hellos_) {
       if ((all || contains(named_, rank)) && repeats_.passes(rank, said.header.incarnation))
         again.push_back(&said);
     }
@@ -116,7 +116,7 @@ class RelayGreetings {
 
   std::vector<instrumentation::wire::RelayHello::Range> named_;  ///< with the last hello of the node
   GreetingAgreement agreement_;
-  std::map<std::uint32_t, Said> said_;  ///< the last hello of each rank
+  std::map<std::uint32_t, LastHello> last_hellos_;  ///< the last hello of each rank
   NodeGreeting node_;
   RepeatedMessages repeats_;
 };

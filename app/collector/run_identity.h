@@ -41,7 +41,7 @@ class RunIdentity {
     return world_ != 0 && world_ != world;
   }
   /// From the first hello.
-  void suppose_world(std::uint32_t world) noexcept { world_ = world; }
+  void set_provisional_world(std::uint32_t world) noexcept { world_ = world; }
   enum class Tables : std::uint8_t {
     agree,
     change,      ///< the supposed number was wrong: those who gave it have published nothing

@@ -160,13 +160,13 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     waiting_bytes_ += copy.events.size() * sizeof(instrumentation::Event);
     s.queue.push(std::move(copy));
     // A window that is half used up would stand still until the next pack has been confirmed.
-    hurry_ |= waiting_bytes_ >= FramePack::kBytes ||
-              2 * s.queue.bytes() >= instrumentation::SentWindow::part_of(bytes_of_each());
+    flush_now_ |= waiting_bytes_ >= FramePack::kBytes ||
+                  2 * s.queue.bytes() >= instrumentation::SentWindow::part_of(bytes_of_each());
     report_discarded(s);
     note_full(s);
     return;
   }
-  hurry_ = true;
+  flush_now_ = true;
   wire::Body body = message.body;
   if (const auto* tables = std::get_if<wire::Tables>(&body)) s.tables = lists_.keep(tables->tables);
   if (const auto* name = std::get_if<wire::Name>(&body)) {
@@ -298,7 +298,7 @@ void Upstream::rewind() {
   static_cast<void>(pack_.take());
   unsent_pack_.reset();
   blocked_ = false;  // of the connection that is gone; what is sent next says it of the new one
-  hurry_ = true;
+  flush_now_ = true;
 }
 
 void Upstream::Stream::confirm(std::uint64_t next_message) {
@@ -331,13 +331,13 @@ void Upstream::send_hello(double now_s) {
   if (options_.name_ranks) options_.name_ranks(hello);
   hello.greeted = greetings_.names(hello.present, now_s);
   const bool taken = send_control(header, std::move(hello));
-  for (const RelayGreetings::Said* said : greetings_.node_hello_sent(taken))
+  for (const RelayGreetings::LastHello* said : greetings_.node_hello_sent(taken))
     send_control(said->header, said->hello);
   if (!taken) return;  // nor would it take more
   // A rank that has ended sends nothing more; the collector above may have missed that it did.
   for (const auto& [rank, stream] : streams_) {
     if (!stream->finish || stream->acknowledged) continue;
-    if (const RelayGreetings::Said* said = greetings_.of(stream->header)) {
+    if (const RelayGreetings::LastHello* said = greetings_.of(stream->header)) {
       send_control(said->header, said->hello);
     } else if (stream->tables) {
       // It ended before this collector received its hello.
@@ -381,8 +381,8 @@ void Upstream::pump(double now_s, double every_s) {
   if ((greetings_.any_rank() || !streams_.empty()) && greetings_.node_due(now_s)) send_hello(now_s);
   if (!link_->up()) return;
   next_pack_s_ = std::min(next_pack_s_, now_s + every_s);  // it may have been longer before
-  if (!hurry_ && !blocked_ && now_s < next_pack_s_) return;
-  hurry_ = window_full_ = false;
+  if (!flush_now_ && !blocked_ && now_s < next_pack_s_) return;
+  flush_now_ = window_full_ = false;
   waiting_bytes_ = 0;
   next_pack_s_ = now_s + every_s;
   try {
@@ -416,10 +416,11 @@ void Upstream::pump(double now_s, double every_s) {
 }
 
 void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, double now_s) {
-  hurry_ |= !watched_ && ping.look_ms == 0;  // a viewer has come
+  flush_now_ |= !watched_ && ping.look_ms == 0;  // a viewer has come
   watched_ = ping.look_ms == 0;
   pack_s_ = ping.pack_ms * 1e-3;
-  for (const RelayGreetings::Said* said : greetings_.pinged(message.header.incarnation, ping.known, now_s))
+  for (const RelayGreetings::LastHello* said :
+       greetings_.pinged(message.header.incarnation, ping.known, now_s))
     send_control(said->header, said->hello);
 }
 
@@ -443,7 +444,7 @@ void Upstream::receive(double now_s) {
       confirmed(m.header.rank, confirmation->source, confirmation->next);
       for (const wire::Received::OfRank& other : confirmation->others)
         confirmed(other.rank, other.source, other.next);
-      hurry_ |= window_full_;  // there may be room again
+      flush_now_ |= window_full_;  // there may be room again
       continue;
     }
     const auto* command = std::get_if<wire::RankCommand>(&m.body);

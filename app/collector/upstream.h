@@ -66,7 +66,7 @@ class Upstream {
   /// How long events may wait here, as the collector above asks; 0: by this one's own pace.
   [[nodiscard]] double pack_s() const noexcept { return pack_s_; }
   /// What waits goes with the next pump().
-  void pack_soon() noexcept { hurry_ = true; }
+  void pack_soon() noexcept { flush_now_ = true; }
   /// Sends hello, receives commands, sends what the connection takes. `now_s`: on the clock of
   /// RankSession::first_message_s. What a process published waits RankSession::kClockWait_s for its clock at
   /// most. What its ranks publish is packed, for `every_s` at most, and sooner where much waits or anything
@@ -161,7 +161,7 @@ class Upstream {
   FramePack pack_;                                                 ///< goes on being filled
   std::optional<zmq::message_t> unsent_pack_;                      ///< that push_ did not take
   double next_pack_s_ = 0;
-  bool hurry_ = false;             ///< something waits that is not to wait for next_pack_s_
+  bool flush_now_ = false;         ///< something waits that is not to wait for next_pack_s_
   std::size_t waiting_bytes_ = 0;  ///< events published since the last pack
   std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent

@@ -149,7 +149,7 @@ std::uint32_t ViewServer::viewers(double now_s) const {
   }));
 }
 
-void ViewServer::forgive(double seconds) noexcept {
+void ViewServer::extend_deadlines(double seconds) noexcept {
   for (auto& [viewer, peer] : peers_) {
     peer.last_message_s += seconds;
     peer.given_s += seconds;

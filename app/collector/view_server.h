@@ -44,7 +44,7 @@ class ViewServer {
   /// True if a viewer that is still there has not been given everything.
   [[nodiscard]] bool behind(double now_s) const;
   /// The collector was stopped for so long: no viewer counts as silent, or slow, because of it.
-  void forgive(double seconds) noexcept;
+  void extend_deadlines(double seconds) noexcept;
   /// Of replies that have not been received.
   [[nodiscard]] std::size_t unreceived_bytes() const noexcept { return unreceived_; }
 

@@ -11,7 +11,7 @@ namespace shardscope::store {
 namespace {
 
 /// A frame looks at a few: what is in view, all of the run, what is beside what is in view.
-constexpr std::size_t kMostSights = 64;
+constexpr std::size_t kMostShownRanges = 64;
 
 // Parts of a block in the cache: its page, and what it is read for.
 // Counted from 255 down: parts of RankState::For are small numbers from 0 up, and both are keys of one cache.
@@ -51,9 +51,9 @@ void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time, std::chron
   frame_ = frame;
   looked_ = std::chrono::nanoseconds(0);
   // Between two frames there may be one without a limit that looks at nothing.
-  if (!sights_.empty()) {
-    sights_.swap(sights_before_);
-    sights_.clear();
+  if (!ranges_.empty()) {
+    ranges_.swap(ranges_before_);
+    ranges_.clear();
   }
   all_seen_before_ = true;
   // Each limit lets one block through anew, see may_read().
@@ -61,7 +61,7 @@ void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time, std::chron
 }
 
 void BlockAccess::note_drawing() {
-  if (!left_ || sights_.empty() || all_seen_before_) return;
+  if (!left_ || ranges_.empty() || all_seen_before_) return;
   // Looking without the reading in it: granted less left is what reading took.
   const std::chrono::nanoseconds took = looked_ - (granted_ - *left_);
   // What was costly once is expected for a while.
@@ -109,21 +109,21 @@ class BlockAccess::Measured {
   std::chrono::steady_clock::time_point begin_;
 };
 
-void BlockAccess::begin_looking(const Sight& sight) {
+void BlockAccess::begin_read(const ShownRange& range) {
   looking_since_ = std::chrono::steady_clock::now();
-  if (!sights_.empty() && sights_.back() == sight) return;
-  const auto in = [&](const std::vector<Sight>& sights) {
-    return std::find(sights.begin(), sights.end(), sight) != sights.end();
+  if (!ranges_.empty() && ranges_.back() == range) return;
+  const auto in = [&](const std::vector<ShownRange>& ranges) {
+    return std::find(ranges.begin(), ranges.end(), range) != ranges.end();
   };
-  if (in(sights_)) return;
-  // One new sight is enough to take the frame for new.
-  all_seen_before_ = all_seen_before_ && in(sights_before_);
+  if (in(ranges_)) return;
+  // One new range is enough to take the frame for new.
+  all_seen_before_ = all_seen_before_ && in(ranges_before_);
   // What is beyond is taken for new in the next frame, and time is left for drawing it.
-  if (sights_.size() < kMostSights) sights_.push_back(sight);
+  if (ranges_.size() < kMostShownRanges) ranges_.push_back(range);
 }
 
 std::chrono::nanoseconds BlockAccess::time_left() const {
-  if (!all_seen_before_ || sights_.empty()) return *left_;
+  if (!all_seen_before_ || ranges_.empty()) return *left_;
   // Nothing new is drawn: all of the frame that is not spent on looking may be spent on reading.
   return std::max(*left_, frame_ - looked_ - (std::chrono::steady_clock::now() - looking_since_));
 }

@@ -80,22 +80,22 @@ class BlockAccess {
   /// unless that is 0.
   void limit(std::optional<std::chrono::nanoseconds> time, std::chrono::nanoseconds frame);
   /// What is looked at, as far as it matters to whether it is drawn again.
-  struct Sight {
+  struct ShownRange {
     std::int64_t begin_ns = 0, end_ns = 0;
     std::uint64_t revision = 0;
-    friend bool operator==(const Sight&, const Sight&) = default;
+    friend bool operator==(const ShownRange&, const ShownRange&) = default;
   };
   /// It is looked at while this lives.
-  class Looking {
+  class BudgetedRead {
    public:
-    Looking(BlockAccess& access, const Sight& sight) : access_(access) {
-      if (access.left_) access.begin_looking(sight);
+    BudgetedRead(BlockAccess& access, const ShownRange& range) : access_(access) {
+      if (access.left_) access.begin_read(range);
     }
-    ~Looking() {
+    ~BudgetedRead() {
       if (access_.left_) access_.looked_ += std::chrono::steady_clock::now() - access_.looking_since_;
     }
-    Looking(const Looking&) = delete;
-    Looking& operator=(const Looking&) = delete;
+    BudgetedRead(const BudgetedRead&) = delete;
+    BudgetedRead& operator=(const BudgetedRead&) = delete;
 
    private:
     BlockAccess& access_;
@@ -156,7 +156,7 @@ class BlockAccess {
   /// As may_read(), within the time for reading alone: what looks at nothing new has no more of it.
   [[nodiscard]] bool may_unpack();
   [[nodiscard]] std::chrono::nanoseconds time_left() const;
-  void begin_looking(const Sight& sight);
+  void begin_read(const ShownRange& range);
   /// The looking since the last limit() is over.
   void note_drawing();
   [[nodiscard]] std::vector<Chunk> chunks(const Block& block, Chunk::Part part);
@@ -179,7 +179,7 @@ class BlockAccess {
   std::chrono::nanoseconds looked_{0};            ///< since it was set, reading included
   std::chrono::nanoseconds drawing_{0};           ///< of something new, without reading, as of late
   std::chrono::steady_clock::time_point looking_since_;
-  std::vector<Sight> sights_, sights_before_;  ///< under this limit and the one before
+  std::vector<ShownRange> ranges_, ranges_before_;  ///< under this limit and the one before
   bool all_seen_before_ = true;
   std::uint64_t denied_ = 0;
   bool read_since_limit_ = false, short_of_time_ = false, packed_left_ = false;

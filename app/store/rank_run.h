@@ -79,8 +79,8 @@ class RankRun {
   /// The pauses that overlap [begin, end), the one that goes on last, with an open end. Nothing is read.
   void visit_pauses(std::int64_t begin_ns, std::int64_t end_ns, const SpanVisitor& visit) const;
   /// RankState::loose_ends() in [begin, end), by arrival.
-  void visit_loose_ends(std::int64_t begin_ns, std::int64_t end_ns,
-                        const std::function<void(const LooseEnd&)>& visit) const;
+  void visit_ends_without_begin(std::int64_t begin_ns, std::int64_t end_ns,
+                                const std::function<void(const EndWithoutBegin&)>& visit) const;
   /// Where a lane's stretches meet, ascending.
   [[nodiscard]] std::vector<std::int64_t> cuts(ev::StreamId stream) const;
   /// Whether visit_spans() would read nothing: reads what there is time for, unless it is very much.

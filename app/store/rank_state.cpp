@@ -343,7 +343,7 @@ std::size_t RankState::bytes() const noexcept {
   std::size_t bytes =
       sizeof *this + status_.bytes() +
       (instants_.capacity() + notable_.capacity() + bucket_events_.capacity()) * sizeof(Event) +
-      gates_.capacity() * sizeof(Store::GateRow) + loose_ends_.capacity() * sizeof(LooseEnd);
+      gates_.capacity() * sizeof(Store::GateRow) + loose_ends_.capacity() * sizeof(EndWithoutBegin);
   for (const Lane& lane : lanes_) bytes += lane.bytes();
   for (const MemoryIndex& memory : memory_) bytes += memory.bytes();
   return bytes;

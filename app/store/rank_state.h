@@ -40,7 +40,7 @@ struct Missing {
 /// With more ranks than this the room of a stretch, up to a megabyte, is not kept for the next.
 inline constexpr std::size_t kRanksWithRoom = 32;
 
-using LooseEnd = Store::LooseEnd;
+using EndWithoutBegin = Store::EndWithoutBegin;
 
 struct InstantCount {
   ev::EventKind kind{};
@@ -130,7 +130,7 @@ class RankState {
   /// Ends whose begin is missing, by kind; code 1: explained.
   [[nodiscard]] const std::vector<InstantCount>& unmatched_ends() const noexcept { return unmatched_ends_; }
   /// Only of a stretch that was read for views or spans.
-  [[nodiscard]] const std::vector<LooseEnd>& loose_ends() const noexcept { return loose_ends_; }
+  [[nodiscard]] const std::vector<EndWithoutBegin>& loose_ends() const noexcept { return loose_ends_; }
   [[nodiscard]] const StatusIndex& status() const noexcept { return status_; }
   [[nodiscard]] const MemoryIndex& memory(std::size_t pool) const { return memory_[pool]; }
   [[nodiscard]] const std::vector<Store::GateRow>& gates() const noexcept { return gates_; }
@@ -158,7 +158,7 @@ class RankState {
   std::vector<ev::Event> instants_;  ///< `ticks` holds nanoseconds of the collector's clock
   KindTable<std::uint32_t> counts_;  ///< of instants, for blocks
   std::vector<InstantCount> unmatched_ends_;
-  std::vector<LooseEnd> loose_ends_;
+  std::vector<EndWithoutBegin> loose_ends_;
   StatusIndex status_;
   std::array<MemoryIndex, ev::kMemoryPoolCount> memory_;
   std::vector<Store::GateRow> gates_;

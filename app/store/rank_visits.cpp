@@ -127,10 +127,10 @@ void RankRun::visit_pauses(std::int64_t begin_ns, std::int64_t end_ns, const Spa
   }
 }
 
-void RankRun::visit_loose_ends(std::int64_t begin_ns, std::int64_t end_ns,
-                               const std::function<void(const LooseEnd&)>& visit) const {
-  const auto some = [&](const std::vector<LooseEnd>& ends) {
-    for (const LooseEnd& end : ends) {
+void RankRun::visit_ends_without_begin(std::int64_t begin_ns, std::int64_t end_ns,
+                                       const std::function<void(const EndWithoutBegin&)>& visit) const {
+  const auto some = [&](const std::vector<EndWithoutBegin>& ends) {
+    for (const EndWithoutBegin& end : ends) {
       if (end.at_ns >= begin_ns && end.at_ns < end_ns) visit(end);
     }
   };

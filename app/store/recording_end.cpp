@@ -113,7 +113,7 @@ bool RecordingEnd::report(Database& database, const Read& read, Store& store, Pr
     chunks = static_cast<std::uint64_t>(database.integer("SELECT value FROM meta WHERE key = 'chunks'"));
   });
   if (holds_nothing_) {
-    problems.add(nothing_is_there(complete));
+    problems.add(empty_recording_text(complete));
   } else if (!complete) {
     std::string why = being_written_
                           ? "it is still being recorded"
@@ -145,7 +145,7 @@ bool RecordingEnd::log_was_folded_in(Database& database, Problems& problems) con
   return ended && (log_->state == LogScan::State::missing || log_->state == LogScan::State::empty);
 }
 
-std::string RecordingEnd::nothing_is_there(bool complete) const {
+std::string RecordingEnd::empty_recording_text(bool complete) const {
   if (complete) {
     return std::string("nothing is in it: no rank came before the recorder ended; ") + kHowRanksCome;
   }

@@ -37,7 +37,7 @@ class RecordingEnd {
  private:
   [[nodiscard]] bool log_is_damaged() const;
   [[nodiscard]] bool log_was_folded_in(Database& database, Problems& problems) const;
-  [[nodiscard]] std::string nothing_is_there(bool complete) const;
+  [[nodiscard]] std::string empty_recording_text(bool complete) const;
 
   std::string path_;
   std::optional<LogScan> log_;  ///< of a file that is read with one

@@ -63,7 +63,7 @@ void StepTable::end_of_rank(std::size_t index, std::optional<std::int64_t> at_ns
   }
 }
 
-void StepTable::let_oldest_go() {
+void StepTable::evict_oldest() {
   const std::size_t gone = rows_.size() / 4;
   evicted_ += gone;
   first_kept_ = rows_[gone].step;
@@ -74,7 +74,7 @@ void StepTable::let_oldest_go() {
 void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_ns) {
   const std::uint32_t step = step_of(event);
   if (step < first_kept_) return;  // comes very late
-  if (rows_.size() >= most_) let_oldest_go();
+  if (rows_.size() >= most_) evict_oldest();
   if (event.kind == ev::EventKind::step_begin) {
     RankStep& current = ranks_[rank];
     if (current.open && current.step != step && current.step >= first_kept_)

@@ -57,7 +57,7 @@ class StepTable {
   [[nodiscard]] bool has_row(std::size_t place, std::uint32_t step) const;
   std::size_t index_of(std::uint32_t step);  ///< makes the row if there is none
   void keep_for_later(const ev::Event& event, std::int64_t at_ns);
-  void let_oldest_go();
+  void evict_oldest();
   void set_value(std::size_t index, const ev::Event& event);
   void end_of_rank(std::size_t index, std::optional<std::int64_t> at_ns);
 

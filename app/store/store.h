@@ -190,7 +190,7 @@ class Store {
   /// An end on a lane whose begin is not known: it is missing, or the span with its ids began before a gap
   /// and may be another one. Something of its kind was open since the last event that is missing there, at
   /// the latest.
-  struct LooseEnd {
+  struct EndWithoutBegin {
     std::int64_t at_ns = 0;
     ev::StreamId stream{};
     ev::EventKind begin{};  ///< the begin kind
@@ -198,8 +198,8 @@ class Store {
     std::int64_t since_ns = std::numeric_limits<std::int64_t>::min();
   };
   /// Visits loose ends of a rank in [begin, end).
-  void for_each_loose_end(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
-                          const std::function<void(const LooseEnd&)>& visit) const;
+  void for_each_end_without_begin(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
+                                  const std::function<void(const EndWithoutBegin&)>& visit) const;
   [[nodiscard]] std::vector<ev::Event> instants(std::uint32_t rank, std::int64_t begin_ns = kBegin,
                                                 std::int64_t end_ns = kEnd) const;
   /// Instants of a kind, in order of time; reads only where there are any.

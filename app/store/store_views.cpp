@@ -36,7 +36,7 @@ void Store::for_each_span(LaneId lane, std::uint8_t depth, std::int64_t begin_ns
     run->visit_pauses(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns), visit_in_run);
     return;
   }
-  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
+  const BlockAccess::BudgetedRead read(state_->access, {begin_ns, end_ns, revision()});
   run->visit_spans(lane.stream, depth, state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns),
                    visit_in_run);
 }
@@ -50,7 +50,7 @@ std::vector<Span> Store::spans(LaneId lane, std::uint8_t depth, std::int64_t beg
 
 std::uint64_t Store::span_count(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
                                 std::int64_t end_ns) const {
-  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
+  const BlockAccess::BudgetedRead read(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr || end_ns <= begin_ns) return 0;
   DensityBucket all;
@@ -68,7 +68,7 @@ std::vector<std::int64_t> Store::cuts(LaneId lane) const {
 }
 
 bool Store::ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const {
-  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
+  const BlockAccess::BudgetedRead read(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(lane.rank);
   return run == nullptr ||
          run->ready(lane.stream, state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns));
@@ -81,7 +81,7 @@ bool Store::becomes_ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_n
 }
 
 bool Store::instants_ready(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
-  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
+  const BlockAccess::BudgetedRead read(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(rank);
   return run == nullptr ||
          run->instants_ready(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns));
@@ -100,7 +100,7 @@ std::uint8_t Store::depth_count(LaneId lane) const {
 
 void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
                     std::span<Density> columns) const {
-  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
+  const BlockAccess::BudgetedRead read(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr || columns.empty() || end_ns <= begin_ns) {
     std::fill(columns.begin(), columns.end(), Density{});
@@ -150,15 +150,16 @@ void Store::for_each_instant(std::uint32_t rank, std::int64_t begin_ns, std::int
   });
 }
 
-void Store::for_each_loose_end(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
-                               const std::function<void(const LooseEnd&)>& visit) const {
+void Store::for_each_end_without_begin(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
+                                       const std::function<void(const EndWithoutBegin&)>& visit) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return;
-  run->visit_loose_ends(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns), [&](LooseEnd end) {
-    end.at_ns -= state_->clock.origin_ns();
-    if (end.since_ns != kBegin) end.since_ns -= state_->clock.origin_ns();
-    visit(end);
-  });
+  run->visit_ends_without_begin(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns),
+                                [&](EndWithoutBegin end) {
+                                  end.at_ns -= state_->clock.origin_ns();
+                                  if (end.since_ns != kBegin) end.since_ns -= state_->clock.origin_ns();
+                                  visit(end);
+                                });
 }
 
 std::vector<Event> Store::instants(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
@@ -260,7 +261,7 @@ std::optional<MemorySample> Store::model_state_peak(std::uint32_t rank, ev::Memo
 
 void Store::memory_columns(std::uint32_t rank, ev::MemoryPool pool, std::int64_t begin_ns,
                            std::int64_t end_ns, std::span<MemorySample> columns) const {
-  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
+  const BlockAccess::BudgetedRead read(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(rank);
   const auto index = static_cast<std::size_t>(pool);
   std::fill(columns.begin(), columns.end(), MemorySample{});

@@ -187,8 +187,8 @@ void GatherExecutor::free(const std::vector<ParamId>& params, plan::ModuleId mod
     if (const auto found = issued_.find(plan::raw(param.gather)); found != issued_.end()) {
       const bool last = --found->second.held == 0;
       watch_.gone(param.gather,
-                  cause == ev::StatusCause::invalidation ? PrefetchWatch::Gone::invalidated
-                                                         : PrefetchWatch::Gone::released,
+                  cause == ev::StatusCause::invalidation ? PrefetchWatch::Freed::invalidated
+                                                         : PrefetchWatch::Freed::released,
                   last);
       forget_if_done(found);
     }

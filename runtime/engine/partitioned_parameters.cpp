@@ -262,8 +262,8 @@ class PartitionedParameters final : public Parameters {
 
  private:
   void count(const plan::FetchPlan& plan, ev::Pass pass) {
-    // The number is the way (FetchCounters::kWays): copies and int8 shards are gathers of their own (C11a),
-    // and counted so.
+    // By source (FetchCounters::kGatherSources): copies and int8 shards are gathers of their own
+    // (C11a), and counted so.
     counters_.fetched(plan, pass == ev::Pass::backward ? plan::Direction::backward : plan::Direction::forward,
                       [this](ParamId id) -> std::size_t {
                         const bool copied = path_.source(id) == plan::GatherSource::secondary;

@@ -82,11 +82,11 @@ void PrefetchWatch::used(plan::GatherId gather, plan::ModuleId module) {
   return_points(*watched);
 }
 
-void PrefetchWatch::gone(plan::GatherId gather, Gone how, bool last) {
+void PrefetchWatch::freed(plan::GatherId gather, Freed how, bool last) {
   Watched* watched = find(gather);
   if (watched == nullptr) return;
   // Of one parameter is enough: the rest of the gather was for the same trace.
-  watched->invalidated |= how == Gone::invalidated;
+  watched->invalidated |= how == Freed::invalidated;
   // While one of its parameters is held, a use may still come.
   if (!last) return;
   if (!watched->reported) {

@@ -29,8 +29,8 @@ class PrefetchWatch {
   /// A module uses its parameters; the first use reports the outcome.
   void used(plan::GatherId gather, plan::ModuleId module);
   /// A parameter of it is freed, with an invalid trace or not; `last`: none is left.
-  enum class Gone : std::uint8_t { released, invalidated };
-  void gone(plan::GatherId gather, Gone how, bool last);
+  enum class Freed : std::uint8_t { released, invalidated };
+  void freed(plan::GatherId gather, Freed how, bool last);
 
  private:
   using Point = std::unique_ptr<device::Event>;

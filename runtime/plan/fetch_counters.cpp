@@ -18,7 +18,7 @@ const char* name_of(FetchCounter counter) noexcept {
 }
 
 void FetchCounters::fetched(const FetchPlan& plan, Direction direction,
-                            const std::function<std::size_t(ParamId)>& way) {
+                            const std::function<std::size_t(ParamId)>& source_of) {
   const auto add = [&](FetchCounter forward, std::int64_t counted) {
     const std::size_t offset = direction == Direction::forward ? 0 : kPerDirection;
     FetchCount& counter = counts_[static_cast<std::size_t>(forward) + offset];
@@ -26,8 +26,8 @@ void FetchCounters::fetched(const FetchPlan& plan, Direction direction,
     counter.elems += counted;
   };
   const auto gathered = [&](const Gather& gather) {
-    std::array<std::int64_t, kWays> parts{};
-    for (const ParamId id : gather.params) parts.at(way(id)) += elems_[raw(id)];
+    std::array<std::int64_t, kGatherSources> parts{};
+    for (const ParamId id : gather.params) parts.at(source_of(id)) += elems_[raw(id)];
     for (const std::int64_t part : parts) {
       if (part > 0) add(FetchCounter::forward_all_gather, part);
     }

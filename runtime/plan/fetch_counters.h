@@ -47,11 +47,12 @@ class FetchCounters {
       : elems_(std::move(elems)), shard_elems_(std::move(shard_elems)) {}
 
   /// A fetch, in the direction of the work it is for (a recomputed forward counts as forward, as in
-  /// DeepSpeed). `way` below kWays: parameters of different ways are gathers of their own, secondary copies
-  /// (hpZ) and shards that are stored as int8 (C11a). So they are in DeepSpeed, which however counts the
-  /// elements of both for each of the gathers from copies and from shards.
-  static constexpr std::size_t kWays = 4;
-  void fetched(const FetchPlan& plan, Direction direction, const std::function<std::size_t(ParamId)>& way);
+  /// DeepSpeed). `source_of` below kGatherSources: parameters of different sources are gathers of their own,
+  /// secondary copies (hpZ) and shards that are stored as int8 (C11a). So they are in DeepSpeed, which
+  /// however counts the elements of both for each of the gathers from copies and from shards.
+  static constexpr std::size_t kGatherSources = 4;
+  void fetched(const FetchPlan& plan, Direction direction,
+               const std::function<std::size_t(ParamId)>& source_of);
   [[nodiscard]] const FetchCounts& counts() const noexcept { return counts_; }
   /// The micro-step is over: what was counted, and from 0 again.
   [[nodiscard]] FetchCounts take() noexcept;

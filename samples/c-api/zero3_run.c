@@ -1,7 +1,7 @@
 /* A training runtime in small that tells Shardscope about itself, using the C interface alone. It plays one
  * rank of a ZeRO-3 run: parameters are gathered for each module and released after it, gradients are reduced
  * into shards, an optimizer step follows. Nothing is computed; a real runtime puts its calls where the naps
- * are. The ranks do wait for one another (meeting.h): a collective is told as entered, and as ended, only
+ * are. The ranks do wait for one another (rendezvous.h): a collective is told as entered, and as ended, only
  * when it is true. docs/c-api.md explains each part.
  *
  *   ./shardscope record run.zscope --listen tcp://127.0.0.1:5711 &
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "meeting.h"
+#include "rendezvous.h"
 #include "shardscope/shardscope.h"
 
 static volatile sig_atomic_t stop_wanted = 0; /* SIGTERM: end after this step */
@@ -33,7 +33,7 @@ typedef struct Rank {
   uint32_t param[kModules];  /* of the module's weight; none for the root */
   uint32_t matmul;           /* a kernel's name */
   uint32_t sequence;         /* collectives so far, the same on every rank */
-  Meeting meeting;
+  Rendezvous rendezvous;
   uint32_t gather, bucket;
   int64_t device_bytes;    /* in the device pool now */
   int64_t available_elems; /* of gathered parameters now */
@@ -138,7 +138,7 @@ static void end_alone(Rank* r) {
 }
 
 static int meet_others(Rank* r, int word) {
-  const int of_all = meet(&r->meeting, (unsigned char)word);
+  const int of_all = meet(&r->rendezvous, (unsigned char)word);
   if (of_all < 0) end_alone(r);
   return of_all;
 }
@@ -277,7 +277,7 @@ int main(int argc, char** argv) {
   check(shardscope_name_id(r.run, "matmul_f32", &r.matmul));
   check(shardscope_message(r.run, SHARDSCOPE_INFO, "a run described through the C interface"));
 
-  if (meeting_begin(&r.meeting, r.rank, r.world, run_id) != 0) end_alone(&r);
+  if (rendezvous_begin(&r.rendezvous, r.rank, r.world, run_id) != 0) end_alone(&r);
   allocate_model_states(&r);
   /* All stop after the same step, whoever is asked to: half a collective would never end. */
   for (uint32_t step = 0; step < steps && meet_others(&r, stop_wanted != 0) == 0; ++step)

@@ -158,7 +158,7 @@ std::shared_ptr<const Analysis> Analyst::latest() const {
 bool Analyst::wait(std::chrono::milliseconds most) const {
   std::unique_lock lock(mutex_);
   const std::uint64_t wanted = asked_;
-  hurry_ = true;
+  run_now_ = true;
   changed_.notify_all();
   return changed_.wait_for(lock, most, [&] { return answered_ >= wanted; });
 }
@@ -168,7 +168,7 @@ void Analyst::publish(std::shared_ptr<const Analysis> analysis, std::uint64_t an
     const std::lock_guard lock(mutex_);
     latest_ = std::move(analysis);
     answered_ = std::max(answered_, answered);
-    if (answered_ >= asked_) hurry_ = false;
+    if (answered_ >= asked_) run_now_ = false;
   }
   changed_.notify_all();
 }
@@ -188,7 +188,7 @@ void Analyst::run() {
       bool hurry = false;
       {
         std::unique_lock lock(mutex_);
-        const auto due = [&] { return stop_ || asked_ != taken || !all || (hurry_ && !shown); };
+        const auto due = [&] { return stop_ || asked_ != taken || !all || (run_now_ && !shown); };
         if (shown)
           changed_.wait(lock, due);
         else
@@ -196,7 +196,7 @@ void Analyst::run() {
         if (stop_) return;
         taken = asked_;
         completeness = completeness_;
-        hurry = hurry_;
+        hurry = run_now_;
       }
       const auto once = [&](const store::Store& store) {
         all = work.take(store, settled_until(store, completeness));

@@ -82,7 +82,7 @@ class Analyst {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   bool stop_ = false;
-  mutable bool hurry_ = false;              ///< wait() was called: results are published at once
+  mutable bool run_now_ = false;            ///< wait() was called: results are published at once
   std::uint64_t asked_ = 0, answered_ = 0;  ///< looks
   Completeness completeness_ = Completeness::growing;
   std::shared_ptr<const Analysis> latest_ = std::make_shared<const Analysis>();

@@ -87,7 +87,7 @@ void add_inside(const AppState& app, store::LaneId lane, const store::Span& span
 
 }  // namespace
 
-std::string text_of(const analysis::ShardRest& rest) {
+std::string text_of(const analysis::ShardPlace& rest) {
   std::string text = "on the device";
   if (rest.place == plan::ShardPlace::nvme) text = "on NVMe";
   if (rest.place == plan::ShardPlace::host) text = rest.pinned ? "in pinned host memory" : "in host memory";

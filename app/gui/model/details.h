@@ -54,6 +54,6 @@ struct Details {
                                      std::int64_t at_ns);
 [[nodiscard]] std::string status_text(const store::ParamState& state, bool persistent);
 /// "on NVMe", "in pinned host memory, as int8".
-[[nodiscard]] std::string text_of(const analysis::ShardRest& rest);
+[[nodiscard]] std::string text_of(const analysis::ShardPlace& rest);
 
 }  // namespace shardscope::gui

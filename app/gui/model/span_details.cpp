@@ -78,7 +78,7 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   }
   if (fields.code.end_is_bound())
     add(out, "end", "an upper bound", "the operation had ended by then; bandwidth is at least what is shown");
-  if (ev::ended_by_error(span.c))
+  if (fields.code.ended_by_error())
     add(out, "end", "by an error", "the operation failed; it moved no known bytes");
   if (span.mark_ns > 0 && span.mark_ns >= span.begin_ns) {
     add(out, "waited for ranks", duration(span.mark_ns - span.begin_ns), "until every rank had arrived");

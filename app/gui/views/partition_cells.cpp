@@ -117,9 +117,9 @@ Rgb aged(Rgb color, const Palette& colors, float age) { return mix(color, colors
 
 Rgb replica(const Palette& colors) { return mix(colors.panel, colors.of(Meaning::compute), 0.38F); }
 
-void draw_rest(Context& ctx, const Rect& box, const analysis::ShardRest& rest) {
+void draw_rest(Context& ctx, const Rect& box, const analysis::ShardPlace& rest) {
   const Palette& c = ctx.colors();
-  const ShardLook look = look_of(rest);
+  const ShardStyle look = look_of(rest);
   const Rgb color = c.of(look.meaning);
   ctx.canvas.fill(box, color, look.hatched ? 0.25F : 1.0F);
   if (look.hatched) ctx.canvas.hatch(box, color, 1, 6);
@@ -234,7 +234,7 @@ bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const P
     }
     case ColourBy::place: {
       draw_nothing_here(ctx, box);
-      const std::optional<analysis::ShardRest> rest = rests(*ctx.app.run).of(cell.param);
+      const std::optional<analysis::ShardPlace> rest = rests(*ctx.app.run).of(cell.param);
       if (!rest) break;
       for (const OwnedSlice& slice : elements.owned(cell.rank, cell.param))
         draw_rest(ctx, piece_of(box, info.elems, slice), *rest);

@@ -10,7 +10,7 @@
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/gradient_states.h"
 #include "app/gui/model/owner_bands.h"
-#include "app/gui/model/shard_look.h"
+#include "app/gui/model/shard_style.h"
 #include "app/gui/views/context.h"
 
 namespace shardscope::gui {
@@ -45,7 +45,7 @@ class PartitionCells {
     return blocks_;
   }
   /// Where their shards rest, by parameter.
-  [[nodiscard]] const ShardRests& rests(const Session& run) {
+  [[nodiscard]] const ShardPlaces& rests(const Session& run) {
     rests_.update(run.number(), run.store());
     return rests_;
   }
@@ -62,7 +62,7 @@ class PartitionCells {
   GradientStatesAt gradients_;
   OwnerBands bands_;
   Blocks blocks_;
-  ShardRests rests_;
+  ShardPlaces rests_;
   std::uint64_t secondary_of_ = 0;  ///< Session::number()
 };
 
@@ -89,7 +89,7 @@ void fill_not_here(Context& ctx, const Rect& box, Rgb color, float alpha = kPale
 /// Colour of a replica of what others own, in stages below 3.
 [[nodiscard]] Rgb replica(const Palette& colors);
 /// A shard by where it rests.
-void draw_rest(Context& ctx, const Rect& box, const analysis::ShardRest& rest);
+void draw_rest(Context& ctx, const Rect& box, const analysis::ShardPlace& rest);
 /// A secondary copy (hpZ).
 void double_outline(Context& ctx, const Rect& box);
 

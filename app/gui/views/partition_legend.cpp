@@ -157,10 +157,10 @@ void age_entries(Context& ctx, LegendRow& row) {
 
 /// Only the places that shards of this run have.
 void place_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
-  std::vector<analysis::ShardRest> shown;
-  for (const analysis::ShardRest& rest : cells.rests(*ctx.app.run).all())
+  std::vector<analysis::ShardPlace> shown;
+  for (const analysis::ShardPlace& rest : cells.rests(*ctx.app.run).all())
     if (std::ranges::find(shown, rest) == shown.end()) shown.push_back(rest);
-  for (const analysis::ShardRest& rest : shown)
+  for (const analysis::ShardPlace& rest : shown)
     row.entry(text_of(rest), [&](const Rect& r) { draw_rest(ctx, r, rest); });
   if (shown.empty())
     row.outlined(ctx.app.store().tables().stage < 3 ? "shards rest elsewhere only at stage 3"

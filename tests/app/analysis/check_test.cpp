@@ -30,7 +30,7 @@ TEST(Check, ARunAgainstItselfIsNoDifference) {
   const Checked one = check_step(steps, steps);
   EXPECT_EQ(one.outcome, Checked::Outcome::within);
   EXPECT_EQ(*one.change_pct, 0);
-  EXPECT_FALSE(one.interval->without_zero());
+  EXPECT_FALSE(one.interval->excludes_zero());
 }
 
 TEST(Check, OfTwoHundredPairsOfLikeRunsFewAreCalledDifferent) {
@@ -38,7 +38,7 @@ TEST(Check, OfTwoHundredPairsOfLikeRunsFewAreCalledDifferent) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     const Checked one = check_step(noisy(2 * seed, 100), noisy(2 * seed + 1, 100));
     ASSERT_TRUE(one.interval);
-    different += one.interval->without_zero() ? 1 : 0;
+    different += one.interval->excludes_zero() ? 1 : 0;
   }
   EXPECT_LE(different, 18);
 }

@@ -52,14 +52,15 @@ TEST(Collector, SkewedClocksAreAlignedWithinTheResidual) {
 TEST(Collector, CollectivesRefineWhatRoundTripsSayOfClocks) {
   Collector collector(local());
   constexpr std::int64_t kSkew = 7'000'000'000;
-  constexpr std::int64_t kMeeting_ns = 1000;
+  constexpr std::int64_t kCollectiveBound_ns = 1000;
   Rank straight(collector.publish_endpoint(), 0, 2), skewed(collector.publish_endpoint(), 1, 2, kSkew);
   std::uint32_t sequence = 0;
   const auto meet = [&](Rank& rank, std::int64_t at) {
-    rank.link->push({event_of(EventKind::collective_begin, at, StreamId::gather, sequence),
-                     event_of(EventKind::collective_entered, at + kMeeting_ns, StreamId::gather, sequence),
-                     event_of(EventKind::collective_end, at + 90'000, StreamId::gather, sequence)},
-                    0, at, at + 90'000, 25);
+    rank.link->push(
+        {event_of(EventKind::collective_begin, at, StreamId::gather, sequence),
+         event_of(EventKind::collective_entered, at + kCollectiveBound_ns, StreamId::gather, sequence),
+         event_of(EventKind::collective_end, at + 90'000, StreamId::gather, sequence)},
+        0, at, at + 90'000, 25);
     rank.link->pump();
   };
   store::RankRow row;
@@ -72,11 +73,11 @@ TEST(Collector, CollectivesRefineWhatRoundTripsSayOfClocks) {
     collector.read([&](const store::Store& store) {
       if (store.ranks().size() == 2) row = store.ranks()[1];
     });
-    return row.clock_residual_ns > 0 && row.clock_residual_ns < 5 * kMeeting_ns;
+    return row.clock_residual_ns > 0 && row.clock_residual_ns < 5 * kCollectiveBound_ns;
   })) << "residual "
       << row.clock_residual_ns;
   EXPECT_LE(std::abs(row.clock_offset_ns + kSkew), row.clock_residual_ns);
-  EXPECT_GE(row.clock_residual_ns, kMeeting_ns) << "as long as the meeting is what is not known";
+  EXPECT_GE(row.clock_residual_ns, kCollectiveBound_ns) << "as long as the meeting is what is not known";
 }
 
 /// Drift is fitted from four windows of two seconds on. Without it the bound grows by 100 us in every second:

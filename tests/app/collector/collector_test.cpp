@@ -274,7 +274,7 @@ TEST(Collector, AnOccupiedPortAndARemoteAddressAreExplained) {
     EXPECT_NE(std::string(error.what()).find(first.publish_endpoint()), std::string::npos) << error.what();
   }
   EXPECT_THROW(Collector(local("tcp://0.0.0.0:45711")), std::runtime_error);
-  EXPECT_THROW(Collector(local("nonsense")), std::runtime_error);
+  EXPECT_THROW(Collector(local("implausible")), std::runtime_error);
   CollectorOptions lease = local();
   for (const double seconds : {0.0, 2 * instrumentation::wire::kMaxLeaseS}) {
     lease.lease_s = seconds;

@@ -61,7 +61,7 @@ TEST(Nodes, ThoseThatAreNotReachedAreForgottenUnlessARankIsOnTheirClock) {
   for (std::uint64_t process = 2; process < 100; ++process)
     EXPECT_EQ(nodes.greeted(process, "x", "alpha", false, 0, in_use), Greeting::first);
   EXPECT_EQ(nodes.size(), 2U) << "the one with a rank, and the last";
-  EXPECT_EQ(nodes.fall_silent(Nodes::kSilent_s + 1).size(), 2U) << "no more are missed";
+  EXPECT_EQ(nodes.take_newly_silent(Nodes::kSilent_s + 1).size(), 2U) << "no more are missed";
 }
 
 TEST(Nodes, BeyondABoundNoneIsTakenInAndSilentOnesGiveWay) {
@@ -72,7 +72,7 @@ TEST(Nodes, BeyondABoundNoneIsTakenInAndSilentOnesGiveWay) {
   EXPECT_EQ(nodes.greeted(Nodes::kMost, "another", "beta", false, 1, none), Greeting::refused);
   EXPECT_EQ(nodes.at("another"), nullptr);
   EXPECT_EQ(nodes.greeted(5, "route 5", "alpha", false, 6, none), Greeting::again);
-  static_cast<void>(nodes.fall_silent(Nodes::kSilent_s + 1));
+  static_cast<void>(nodes.take_newly_silent(Nodes::kSilent_s + 1));
   EXPECT_EQ(nodes.greeted(Nodes::kMost, "another", "beta", false, 7), Greeting::refused) << "all are in use";
   EXPECT_EQ(nodes.greeted(Nodes::kMost, "another", "beta", false, 7, none), Greeting::first);
   EXPECT_EQ(nodes.size(), 2U) << "that one and the one that is not silent";
@@ -94,9 +94,9 @@ TEST(Nodes, SilenceIsSaidOnceAndEndsWithAHello) {
   nodes.greeted(7, "a", "alpha", false, 0);
   nodes.greeted(8, "b", "beta", false, 0);
   EXPECT_EQ(nodes.received_from("b", 3), nodes.at("b"));
-  EXPECT_EQ(nodes.fall_silent(Nodes::kSilent_s), Strings{});
-  EXPECT_EQ(nodes.fall_silent(Nodes::kSilent_s + 0.1), Strings{"alpha"});
-  EXPECT_EQ(nodes.fall_silent(Nodes::kSilent_s + 0.2), Strings{});
+  EXPECT_EQ(nodes.take_newly_silent(Nodes::kSilent_s), Strings{});
+  EXPECT_EQ(nodes.take_newly_silent(Nodes::kSilent_s + 0.1), Strings{"alpha"});
+  EXPECT_EQ(nodes.take_newly_silent(Nodes::kSilent_s + 0.2), Strings{});
   EXPECT_EQ(nodes.pings_due(7), Strings{"b"}) << "who is silent is not asked";
   EXPECT_EQ(nodes.greeted(7, "a", "alpha", false, 8), Greeting::back);
   EXPECT_EQ(nodes.greeted(7, "a", "alpha", false, 9), Greeting::again);
@@ -107,9 +107,9 @@ TEST(Nodes, SilenceIsSaidOnceAndEndsWithAHello) {
 TEST(Nodes, WhatThisCollectorDidNotReceiveIsNotSilence) {
   Nodes nodes;
   nodes.greeted(7, "a", "alpha", false, 0);
-  nodes.forgive(20);
-  EXPECT_EQ(nodes.fall_silent(20 + Nodes::kSilent_s), Strings{});
-  EXPECT_EQ(nodes.fall_silent(20.1 + Nodes::kSilent_s), Strings{"alpha"});
+  nodes.extend_deadlines(20);
+  EXPECT_EQ(nodes.take_newly_silent(20 + Nodes::kSilent_s), Strings{});
+  EXPECT_EQ(nodes.take_newly_silent(20.1 + Nodes::kSilent_s), Strings{"alpha"});
 }
 
 TEST(Nodes, WhoIsSilentIsNotAwaited) {
@@ -118,7 +118,7 @@ TEST(Nodes, WhoIsSilentIsNotAwaited) {
   EXPECT_FALSE(nodes.any_awaited());
   nodes.at("a")->answer.sent_before(1);
   EXPECT_TRUE(nodes.any_awaited());
-  EXPECT_EQ(nodes.fall_silent(Nodes::kSilent_s + 0.1), Strings{"alpha"});
+  EXPECT_EQ(nodes.take_newly_silent(Nodes::kSilent_s + 0.1), Strings{"alpha"});
   EXPECT_FALSE(nodes.any_awaited());
 }
 

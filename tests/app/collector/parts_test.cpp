@@ -181,12 +181,13 @@ TEST(RankSession, EventsOfAReplacedProcessStayOnItsClock) {
 TEST(RankSession, BelievesNoNumberThatIsFurtherAheadThanAProcessCanHaveSent) {
   RankSession rank(0);
   using Order = RankSession::Order;
-  EXPECT_EQ(rank.accept(header(5, std::uint64_t{1} << 63), 1).order, Order::nonsense) << "of a new process";
+  EXPECT_EQ(rank.accept(header(5, std::uint64_t{1} << 63), 1).order, Order::implausible)
+      << "of a new process";
   EXPECT_EQ(rank.accept(header(5, 3), 1).missing, 3U) << "which may have been there for long";
-  EXPECT_EQ(rank.accept(header(5, std::uint64_t{1} << 63), 2).order, Order::nonsense);
-  EXPECT_EQ(rank.accept(header(5, UINT64_MAX), 2).order, Order::nonsense);
+  EXPECT_EQ(rank.accept(header(5, std::uint64_t{1} << 63), 2).order, Order::implausible);
+  EXPECT_EQ(rank.accept(header(5, UINT64_MAX), 2).order, Order::implausible);
   const auto far = static_cast<std::uint64_t>(RankSession::kMostPerSecond) + RankSession::kMostAtOnce;
-  EXPECT_EQ(rank.accept(header(5, 4 + far + 1), 2).order, Order::nonsense) << "within a second";
+  EXPECT_EQ(rank.accept(header(5, 4 + far + 1), 2).order, Order::implausible) << "within a second";
   EXPECT_EQ(rank.accept(header(5, 4), 2).missing, 0U) << "the next right one counts on where it was";
   EXPECT_EQ(rank.row.lost_messages, 3U);
   EXPECT_EQ(rank.accept(header(5, 5 + far), 3).missing, far) << "what can be is believed";

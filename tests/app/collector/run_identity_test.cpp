@@ -49,7 +49,7 @@ TEST(RunIdentity, ARefusalNamesBothRunsAndTheRemedy) {
 TEST(RunIdentity, TablesCorrectASupposedWorldAndNoLaterOnesDo) {
   RunIdentity identity("");
   EXPECT_FALSE(identity.contradicts(4)) << "the number of ranks is not known";
-  identity.suppose_world(4);
+  identity.set_provisional_world(4);
   EXPECT_FALSE(identity.contradicts(4));
   EXPECT_TRUE(identity.contradicts(8));
   EXPECT_EQ(identity.contradiction_of(8), "it says the world has 8 ranks, others said 4");
@@ -64,7 +64,7 @@ TEST(RunIdentity, TablesCorrectASupposedWorldAndNoLaterOnesDo) {
 
 TEST(RunIdentity, AForgottenWorldContradictsNothing) {
   RunIdentity identity("");
-  identity.suppose_world(4);
+  identity.set_provisional_world(4);
   identity.forget_world();
   EXPECT_EQ(identity.world(), 0U);
   EXPECT_FALSE(identity.contradicts(8));

@@ -7,7 +7,7 @@
 #include "app/gui/model/details.h"
 #include "app/gui/model/ds_summary.h"
 #include "app/gui/model/format.h"
-#include "app/gui/model/shard_look.h"
+#include "app/gui/model/shard_style.h"
 #include "tests/app/gui/known_run.h"
 
 namespace shardscope::gui {
@@ -83,7 +83,7 @@ TEST_F(Inspector, SpeaksOfTheTimeThatIsLookedAt) {
 
 // P6, of a run with parameters on NVMe: large shards there, persistent ones on the device, the rest in host
 // memory.
-TEST(ShardRest, IsSaidOfEveryParameter) {
+TEST(ShardPlace, IsSaidOfEveryParameter) {
   store::Store store;
   ev::RunTables t = known::tables();
   t.world = t.local_world = 2;
@@ -108,12 +108,12 @@ TEST(ShardRest, IsSaidOfEveryParameter) {
     }
     return "nothing of parameter " + std::to_string(param);
   };
-  ShardRests looked_up;
+  ShardPlaces looked_up;
   looked_up.update(app.run->number(), app.store());
-  const ShardLook looks[] = {{Meaning::copy, true, false},
-                             {Meaning::compute, false, false},
-                             {Meaning::copy, false, false},
-                             {Meaning::copy, false, true}};
+  const ShardStyle looks[] = {{Meaning::copy, true, false},
+                              {Meaning::compute, false, false},
+                              {Meaning::copy, false, false},
+                              {Meaning::copy, false, true}};
   const std::vector<std::string> expected{"on NVMe", "on the device", "in pinned host memory",
                                           "in pinned host memory, as int8"};
   for (std::uint32_t param = 0; param < known::kParams; ++param) {

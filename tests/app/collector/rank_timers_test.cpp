@@ -1,4 +1,4 @@
-#include "app/collector/rank_agenda.h"
+#include "app/collector/rank_timers.h"
 
 #include <gtest/gtest.h>
 
@@ -6,15 +6,15 @@
 #include <limits>
 #include <vector>
 
-#include "app/collector/rank_census.h"
+#include "app/collector/rank_counts.h"
 
 namespace shardscope::collector {
 namespace {
 
 using Ranks = std::vector<std::uint32_t>;
 
-TEST(RankAgenda, OnlyRanksWhoseTimeHasComeAreTakenTheEarliestFirst) {
-  RankAgenda agenda;
+TEST(RankTimers, OnlyRanksWhoseTimeHasComeAreTakenTheEarliestFirst) {
+  RankTimers agenda;
   agenda.look(7, 3.0);
   agenda.look(5, 2.0);
   agenda.look(6, 9.0);
@@ -24,8 +24,8 @@ TEST(RankAgenda, OnlyRanksWhoseTimeHasComeAreTakenTheEarliestFirst) {
   EXPECT_EQ(agenda.take(9.0), Ranks{6});
 }
 
-TEST(RankAgenda, AnEarlierTimeReplacesALaterOneAndALaterOneNothing) {
-  RankAgenda agenda;
+TEST(RankTimers, AnEarlierTimeReplacesALaterOneAndALaterOneNothing) {
+  RankTimers agenda;
   agenda.look(1, 5.0);
   agenda.look(1, 2.0);
   agenda.look(1, 9.0);
@@ -35,8 +35,8 @@ TEST(RankAgenda, AnEarlierTimeReplacesALaterOneAndALaterOneNothing) {
   EXPECT_EQ(agenda.take(5.0), Ranks{1});
 }
 
-TEST(RankAgenda, WhatNeverComesOrWasReplacedIsNotKept) {
-  RankAgenda agenda;
+TEST(RankTimers, WhatNeverComesOrWasReplacedIsNotKept) {
+  RankTimers agenda;
   agenda.look(1, std::numeric_limits<double>::infinity());
   EXPECT_EQ(agenda.entries(), 0U);
   agenda.look(1, 5.0);
@@ -46,14 +46,14 @@ TEST(RankAgenda, WhatNeverComesOrWasReplacedIsNotKept) {
     agenda.look(1, at_s);
     agenda.look(2, at_s + 0.5);
   }
-  EXPECT_LE(agenda.entries(), 2 * RankAgenda::kMostStale);
+  EXPECT_LE(agenda.entries(), 2 * RankTimers::kMostStale);
   agenda.forget(2);
   EXPECT_EQ(agenda.take(1e7), Ranks{1});
 }
 
-TEST(RankCensus, CountsFollowEachChangeOfARank) {
-  RankCensus census;
-  RankCensus::Traits traits;
+TEST(RankCounts, CountsFollowEachChangeOfARank) {
+  RankCounts census;
+  RankCounts::Traits traits;
   traits.connected = traits.unsettled = traits.other_clock = traits.here = true;
   census.note(3, traits);
   census.note(3, traits);  // the same is no second rank

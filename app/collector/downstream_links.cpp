@@ -1,4 +1,4 @@
-#include "app/collector/links_down.h"
+#include "app/collector/downstream_links.h"
 
 #include <cerrno>
 #include <cstddef>
@@ -16,7 +16,7 @@ constexpr std::size_t kMostRefusals = 1024;
 constexpr double kAskAgain_s = 0.1;  ///< at the end, who has not answered
 }  // namespace
 
-LinksDown::Sent LinksDown::send(const std::string& route, const wire::Message& message) {
+DownstreamLinks::Sent DownstreamLinks::send(const std::string& route, const wire::Message& message) {
   const wire::Frame frame = wire::encode(message);
   sockets_.control_used();
   try {
@@ -31,7 +31,7 @@ LinksDown::Sent LinksDown::send(const std::string& route, const wire::Message& m
   return Sent::taken;
 }
 
-LinksDown::Sent LinksDown::send(const RankSession& rank, wire::Body body) {
+DownstreamLinks::Sent DownstreamLinks::send(const RankSession& rank, wire::Body body) {
   if (rank.route.empty()) return Sent::taken;
   wire::Message message;
   message.header = header_;
@@ -40,7 +40,8 @@ LinksDown::Sent LinksDown::send(const RankSession& rank, wire::Body body) {
   return send(rank.route, message);
 }
 
-void LinksDown::ping_nodes(double now_s, const instrumentation::HostClock& clock, const CollectorPace& pace) {
+void DownstreamLinks::ping_nodes(double now_s, const instrumentation::HostClock& clock,
+                                 const CollectorPace& pace) {
   for (const std::string& route : nodes_.pings_due(now_s)) {
     wire::Message message;
     message.header = header_;
@@ -53,8 +54,8 @@ void LinksDown::ping_nodes(double now_s, const instrumentation::HostClock& clock
   }
 }
 
-void LinksDown::refuse(const std::string& route, const wire::Header& to, const std::string& why,
-                       double now_s) {
+void DownstreamLinks::refuse(const std::string& route, const wire::Header& to, const std::string& why,
+                             double now_s) {
   if (refused_.size() >= kMostRefusals) refused_.clear();
   const auto [refused_at, first] = refused_.try_emplace(route, now_s);
   if (!first && now_s - refused_at->second < kRepeatRefusal_s) return;
@@ -67,7 +68,7 @@ void LinksDown::refuse(const std::string& route, const wire::Header& to, const s
   send(route, message);
 }
 
-void LinksDown::send_receipts(RankTable& ranks, double now_s, const Send& send) {
+void DownstreamLinks::send_receipts(RankTable& ranks, double now_s, const Send& send) {
   for (const auto& [route, due] : std::exchange(receipts_due_, {})) {
     std::vector<RankSession*> named;  // in the receipt
     wire::Received receipt;
@@ -76,7 +77,7 @@ void LinksDown::send_receipts(RankTable& ranks, double now_s, const Send& send) 
       const Sent sent = send(*named.front(), std::exchange(receipt, {}));
       for (RankSession* const rank : std::exchange(named, {})) {
         if (sent == Sent::full) {
-          owe_receipt(*rank);
+          queue_receipt(*rank);
         } else if (sent == Sent::taken) {
           rank->confirmed(now_s);
           if (rank->row.finished) await_answer(*rank);
@@ -86,7 +87,7 @@ void LinksDown::send_receipts(RankTable& ranks, double now_s, const Send& send) 
     for (const std::uint32_t id : due) {
       RankSession* const rank = ranks.known(id);
       if (rank == nullptr) continue;
-      rank->receipt_owed = false;
+      rank->receipt_pending = false;
       if (rank->route != route) {  // it is elsewhere by now
         ranks.note_change(*rank, now_s);
         continue;
@@ -105,7 +106,7 @@ void LinksDown::send_receipts(RankTable& ranks, double now_s, const Send& send) 
   }
 }
 
-void LinksDown::confirm_end(RankSession& rank, const Send& send) {
+void DownstreamLinks::confirm_end(RankSession& rank, const Send& send) {
   wire::RankCommand command;
   command.kind = wire::RankCommand::Kind::finish_received;
   const Sent sent = send(rank, command);
@@ -113,7 +114,7 @@ void LinksDown::confirm_end(RankSession& rank, const Send& send) {
   if (sent == Sent::taken) await_answer(rank);
 }
 
-void LinksDown::await_answer(RankSession& rank) {
+void DownstreamLinks::await_answer(RankSession& rank) {
   if (rank.route.empty()) return;
   if (rank.node_clock == nullptr) {
     rank.answer.sent_before(ping_id_ + 1);
@@ -128,7 +129,7 @@ void LinksDown::await_answer(RankSession& rank) {
 // not read by then is lost to it. On a busy machine that is some tenths of a second of confirmations. So this
 // collector ends when those whose ends it has confirmed have answered a later ping, or have closed their
 // connections: both mean that they have read it.
-bool LinksDown::answers_awaited(RankTable& ranks, double now_s) {
+bool DownstreamLinks::answers_awaited(RankTable& ranks, double now_s) {
   const bool ask = now_s >= next_ask_s_;
   if (ask) {
     next_ask_s_ = now_s + kAskAgain_s;

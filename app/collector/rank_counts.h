@@ -8,7 +8,7 @@
 
 namespace shardscope::collector {
 
-class RankCensus {
+class RankCounts {
  public:
   struct Traits {
     bool connected = false, finished = false;

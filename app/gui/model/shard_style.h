@@ -13,27 +13,27 @@ namespace shardscope::gui {
 
 /// Off the device it has the colour of offload and swap; NVMe is hatched, int8 dotted: colour alone never
 /// says it.
-struct ShardLook {
+struct ShardStyle {
   Meaning meaning = Meaning::compute;
   bool hatched = false, dotted = false;
-  friend bool operator==(const ShardLook&, const ShardLook&) = default;
+  friend bool operator==(const ShardStyle&, const ShardStyle&) = default;
 };
-[[nodiscard]] ShardLook look_of(const analysis::ShardRest& rest) noexcept;
+[[nodiscard]] ShardStyle style_of(const analysis::ShardPlace& rest) noexcept;
 
 /// Where the shards of a run rest, worked out once: it takes the layout of all parameters.
-class ShardRests {
+class ShardPlaces {
  public:
   void update(std::uint64_t run, const store::Store& store);  ///< `run`: Session::number()
   /// Nothing where it is not known, as below stage 3.
-  [[nodiscard]] std::optional<analysis::ShardRest> of(std::uint32_t param) const {
+  [[nodiscard]] std::optional<analysis::ShardPlace> of(std::uint32_t param) const {
     return param < rests_.size() ? std::optional(rests_[param]) : std::nullopt;
   }
-  [[nodiscard]] const std::vector<analysis::ShardRest>& all() const noexcept { return rests_; }
+  [[nodiscard]] const std::vector<analysis::ShardPlace>& all() const noexcept { return rests_; }
 
  private:
   std::uint64_t run_ = 0;
   std::size_t params_ = 0;
-  std::vector<analysis::ShardRest> rests_;
+  std::vector<analysis::ShardPlace> rests_;
 };
 
 }  // namespace shardscope::gui

@@ -1,5 +1,5 @@
 // Receipts for ranks of nodes: which are named together, and what becomes of those that are not taken.
-#include "app/collector/links_down.h"
+#include "app/collector/downstream_links.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace shardscope::collector {
 namespace {
 
-using Sent = LinksDown::Sent;
+using Sent = DownstreamLinks::Sent;
 constexpr double kNow_s = 10;
 
 class OwedReceipts : public testing::Test {
@@ -37,7 +37,7 @@ class OwedReceipts : public testing::Test {
       header.sequence = i;
       static_cast<void>(session.accept(header, kNow_s));
     }
-    down_.owe_receipt(session);
+    down_.queue_receipt(session);
     return session;
   }
   /// Sends those that are owed; the connections say `answer`. By route, the ranks of each message.
@@ -61,7 +61,7 @@ class OwedReceipts : public testing::Test {
   }
   CollectorSockets sockets_{std::nullopt};
   wire::Header header_;
-  LinksDown down_{sockets_, header_};
+  DownstreamLinks down_{sockets_, header_};
   Pacing pacing_;
   RunIdentity identity_{"run"};
   RankTable ranks_{pacing_, identity_};

@@ -18,10 +18,11 @@
 
 namespace shardscope::collector {
 
-class LinksDown {
+class DownstreamLinks {
  public:
   /// `header`: of what the collector sends. Both must outlive it.
-  LinksDown(CollectorSockets& sockets, const wire::Header& header) : sockets_(sockets), header_(header) {}
+  DownstreamLinks(CollectorSockets& sockets, const wire::Header& header)
+      : sockets_(sockets), header_(header) {}
 
   /// Collectors of nodes; a route is a control identity.
   [[nodiscard]] Nodes& nodes() noexcept { return nodes_; }
@@ -42,9 +43,9 @@ class LinksDown {
   void refuse(const std::string& route, const wire::Header& to, const std::string& why, double now_s);
 
   /// What has been received of a rank of a node is to be confirmed, with the others of its node.
-  void owe_receipt(RankSession& rank) {
+  void queue_receipt(RankSession& rank) {
     receipts_due_[rank.route].insert(rank.row.rank);
-    rank.receipt_owed = true;
+    rank.receipt_pending = true;
   }
   /// One message for each node: to thousands of ranks they would be as many as their messages. What a node
   /// does not take stays owed.

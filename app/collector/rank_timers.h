@@ -14,7 +14,7 @@
 
 namespace shardscope::collector {
 
-class RankAgenda {
+class RankTimers {
  public:
   /// The rank is looked at by `at_s`. A time that is noted and earlier stays: whoever looks at the rank then
   /// finds nothing to do and notes the next.
