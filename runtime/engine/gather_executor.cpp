@@ -186,7 +186,7 @@ void GatherExecutor::free(const std::vector<ParamId>& params, plan::ModuleId mod
     emit_status(compute, id, module, ParamStatus::not_available, cause, available_elems);
     if (const auto found = issued_.find(plan::raw(param.gather)); found != issued_.end()) {
       const bool last = --found->second.held == 0;
-      watch_.gone(param.gather,
+      watch_.freed(param.gather,
                   cause == ev::StatusCause::invalidation ? PrefetchWatch::Freed::invalidated
                                                          : PrefetchWatch::Freed::released,
                   last);

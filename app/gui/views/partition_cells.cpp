@@ -119,7 +119,7 @@ Rgb replica(const Palette& colors) { return mix(colors.panel, colors.of(Meaning:
 
 void draw_rest(Context& ctx, const Rect& box, const analysis::ShardPlace& rest) {
   const Palette& c = ctx.colors();
-  const ShardStyle look = look_of(rest);
+  const ShardStyle look = style_of(rest);
   const Rgb color = c.of(look.meaning);
   ctx.canvas.fill(box, color, look.hatched ? 0.25F : 1.0F);
   if (look.hatched) ctx.canvas.hatch(box, color, 1, 6);

@@ -118,7 +118,7 @@ TEST(ShardPlace, IsSaidOfEveryParameter) {
                                           "in pinned host memory, as int8"};
   for (std::uint32_t param = 0; param < known::kParams; ++param) {
     ASSERT_TRUE(looked_up.of(param));
-    EXPECT_EQ(look_of(*looked_up.of(param)), looks[param]) << expected[param];
+    EXPECT_EQ(style_of(*looked_up.of(param)), looks[param]) << expected[param];
     EXPECT_EQ(rests(param, describe_param(app, param, 0, 0).fields), expected[param]);
     const std::vector<Field> summary = ds_summary(app.store(), param, 0, 0);
     EXPECT_EQ(rests(param, summary), expected[param]);
