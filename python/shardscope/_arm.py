@@ -10,10 +10,16 @@ import sys
 
 DETAILS = ("steps", "phases", "modules", "params", "kernels")
 # Console scripts and modules.
-LAUNCHERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "deepspeed", "deepspeed.launcher.runner",
-             "deepspeed.launcher.launch", "accelerate", "accelerate-launch", "accelerate.commands.launch",
+LAUNCHERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "deepspeed", "deepspeed.pt", "ds",
+             "deepspeed.launcher.runner", "deepspeed.launcher.launch", "accelerate", "accelerate-launch", "accelerate.commands.launch",
              "accelerate.commands.accelerate_cli", "colossalai")
-AROUND = ("cProfile", "coverage", "debugpy", "pdb", "profile", "trace")  # modules that run another program
+# Modules and scripts that run another program: (options that name a module, others whose value is a word of its own).
+PROFILER = ("-m",), ("-o", "--outfile", "-s", "--sort")
+AROUND = {"cProfile": PROFILER, "profile": PROFILER, "pdb": (("-m",), ("-c", "--command")),
+          "trace": (("--module",), ("-f", "--file", "-C", "--coverdir", "--ignore-module", "--ignore-dir")),
+          "coverage": (("-m", "--module"), ("--concurrency", "--context", "--data-file", "--include", "--omit", "--rcfile", "--save-signal",
+                                            "--source")),
+          "debugpy": (("-m",), ("--listen", "--connect", "--log-to", "--adapter-access-token", "--parent-session-pid"))}
 
 _armed = False
 _restore_exits = None  # what disarm() does about sys.excepthook and sys.exit
@@ -33,12 +39,31 @@ def _launches(argv):
     """Whether this command of a Python (sys.orig_argv) is a launcher's. Arguments of a script say nothing: `train.py --backend
     deepspeed` is a rank."""
     program, rest = _program(argv[1:])
-    while program in AROUND:
-        # `coverage run -m torch.distributed.run ...`: words of its own may be ahead of the next program.
-        while rest and not (rest[0].startswith("-m") or rest[0].endswith(".py") or os.path.basename(rest[0]) in LAUNCHERS):
-            rest = rest[1:]
-        program, rest = _program(rest)
+    while os.path.basename(program) in AROUND:
+        program, rest = _program_within(os.path.basename(program), rest)
     return os.path.basename(program) in LAUNCHERS or program.endswith(("torch/distributed/run.py", "torch/distributed/launch.py"))
+
+
+def _program_within(around, arguments):
+    """(script or module that this one of AROUND runs, what follows)."""
+    modules, valued = AROUND[around]
+    rest = list(arguments)
+    if around == "coverage" and rest:
+        rest.pop(0)  # its own command: run
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.partition("=")
+        if not word.startswith("-"):
+            return word, rest
+        if name in modules:
+            return value if equals else rest.pop(0) if rest else "", rest
+        if word.startswith("-m") and "-m" in modules:  # -mMODULE
+            return word[2:], rest
+        if around == "debugpy" and (word == "-c" or name.startswith("--configure-")):
+            valued = *valued, word
+        if name in valued and not equals:
+            rest = rest[1:]
+    return "", rest
 
 
 def _program(arguments):
@@ -122,6 +147,8 @@ def disarm():
     global _armed, _restore_exits
     from shardscope import _hooks
     from shardscope._session import Session, session
+    if session.started:
+        session.poll()  # collectives that have ended by now; those that have not stay open
     _hooks.turn_off_all()
     session.finish()
     atexit.unregister(session.finish)
@@ -131,6 +158,7 @@ def disarm():
     forked = session.forked
     session.reset()
     session.__dict__.update(Session().__dict__)
+    session.watch_memory()
     session.forked = forked
     _hooks.forget()
     _armed = False

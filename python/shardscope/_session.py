@@ -5,6 +5,7 @@ There is one, `session`. Adapters describe a model to it and report what happens
 import json
 import math
 import os
+import threading
 import weakref
 
 from shardscope import _core, _kinds as k, _memory, _records, _say, _stacks
@@ -39,14 +40,19 @@ class Session(StepValues):
         self.alive = []  # weak references that take a number back with its object
         self.param_owner = []
         self.in_step = False
+        self.thread = None  # that begins the micro-steps
+        self.waits_for = None  # number of the micro-step that comes, where its data is wanted before this one has ended
         self.phase = None
         self.kind = ""  # of framework: as _records has them
         self.at_description = []  # f(run) of tables beside the model's: process groups
         self.answerer = None
         self.gpu_recorded = False  # CUPTI's records, whenever the level asks for them
         self.memory = _memory.Memory()
-        self.memory.not_recorded = lambda why: self.started and self.not_recorded("memory", why)
+        self.watch_memory()
         self.exit_code, self.exit_message = 0, ""
+
+    def watch_memory(self):
+        self.memory.not_recorded = lambda why: self.started and self.not_recorded("memory", why)
 
     # ---- describing ---------------------------------------------------------------------------------
 
@@ -212,6 +218,7 @@ class Session(StepValues):
         _core.gate(k.GATE_MICRO_STEP, self.micro_step)
         emit(k.MICRO_STEP_BEGIN, k.HOST, 0, self.micro_step, self.step, NO_ID, 0, 0)
         self.in_micro_step = True
+        self.thread, self.waits_for = threading.get_ident(), None
         self.begin_phase(k.FORWARD)
 
     def end_micro_step(self):

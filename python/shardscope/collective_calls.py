@@ -36,16 +36,19 @@ coalesced = {}  # id(group) -> calls that a _CoalescingManager issues together
 
 class Call:
     """What a hook of a process group would be given; of a call that is not asynchronous its own Work as well."""
-    __slots__ = ("name", "op_id", "input_tensors", "output_tensors", "async_op", "work", "returned", "calls")
+    __slots__ = ("name", "op_id", "input_tensors", "output_tensors", "async_op", "work", "returned", "error", "calls")
     issued = 0
 
     def __init__(self, name, inputs, outputs, calls):
         Call.issued += 1
         self.op_id, self.name, self.input_tensors, self.output_tensors = Call.issued, name, inputs, outputs
-        self.async_op, self.work, self.returned, self.calls = True, self, False, calls
+        self.async_op, self.work, self.returned, self.error, self.calls = True, self, False, None, calls
 
     def is_completed(self):
         return self.returned
+
+    def exception(self):
+        return self.error
 
 
 def as_list(tensors):
@@ -115,6 +118,7 @@ def ended(call, work, *_, **__):
 
 def failed(call):
     if call is not None:
+        call.error = True
         ended(call, None)
 
 

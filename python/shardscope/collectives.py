@@ -9,7 +9,7 @@
 A lane holds one collective at a time: what is issued while another runs begins when that has ended, as on a stream.
 Where torch has no such hooks, its functions are wrapped (collective_calls.py).
 """
-from shardscope import _core, _kinds as k, _say, collective_calls
+from shardscope import _core, _hooks, _kinds as k, _say, collective_calls
 from shardscope._hooks import Adapter
 from shardscope._session import session
 
@@ -25,7 +25,7 @@ SHORT = {"tp": k.GROUP_TENSOR, "pp": k.GROUP_PIPELINE, "ep": k.GROUP_EXPERT, "cp
 PARALLEL = {"tensor": k.GROUP_TENSOR, "pipeline": k.GROUP_PIPELINE, "context": k.GROUP_CONTEXT, "expert": k.GROUP_EXPERT,
             "data": k.GROUP_DATA}
 
-_groups = {}  # id(group) -> hooks, so that detach() can take them back
+_groups = {}  # id(group) -> hooks
 
 
 def adapters():
@@ -35,17 +35,20 @@ def adapters():
 def install(table):
     from torch._C._distributed_c10d import ProcessGroup
     adapter, hooked = table.adapter, hasattr(ProcessGroup, "register_pre_hook")
+    lanes = {lane: _core.CollectiveLane(lane) for lane in (k.GATHER, k.REDUCE, k.EXTRA_2)}
+    for lane in lanes.values():
+        _hooks.at_turn_off(lane.close)
 
     def made(_, result, *args, **kwargs):
         if isinstance(result[0], ProcessGroup):
-            Hooks(adapter, result[0], hooked)
+            Hooks(adapter, result[0], hooked, lanes)
 
     table.wrap("_new_process_group_helper", "group_size group_rank global_ranks_in_group", after=made)
     if not hooked:
         collective_calls.install(table, lambda group: _groups[id(group)].calls if id(group) in _groups else None)
         session.at_description.append(collective_calls.describe)
     for group in list(getattr(table.module, "_world").pg_map):
-        Hooks(adapter, group, hooked)
+        Hooks(adapter, group, hooked, lanes)
 
 
 def op_of(name):
@@ -77,15 +80,12 @@ def no_future(name):
     _say.info(f"the end of {name.name} is when it is next seen to be complete: its Work has no future")
 
 
-LANES = {lane: _core.CollectiveLane(lane) for lane in (k.GATHER, k.REDUCE, k.EXTRA_2)}
-
-
 class Hooks:
     """Of one process group."""
 
-    def __init__(self, adapter, group, hooked):
+    def __init__(self, adapter, group, hooked, lanes):
         self.size, self.group = group.size(), group
-        self.calls = _core.GroupCalls(session, adapter, self.size, LANES, op_of, dtype_code, capturing,
+        self.calls = _core.GroupCalls(session, adapter, self.size, lanes, op_of, dtype_code, capturing,
                                       no_future if hooked else lambda name: None)
         _groups[id(group)] = self
         if session.started:

@@ -13,13 +13,12 @@ from shardscope._session import session
 
 
 def adapters():
-    return [Adapter("DistributedDataParallel", "torch.nn.parallel.distributed", install)]
+    return [Adapter("DistributedDataParallel", "torch.nn.parallel.distributed", install), *ddp_buckets.adapters()]
 
 
 def install(table):
     table.wrap("DistributedDataParallel.__init__", "self module", after=made)
     table.wrap("DistributedDataParallel.forward", "self", before=forward)
-    ddp_buckets.install(table)
 
 
 def made(_, result, ddp, *args, **kwargs):
@@ -29,10 +28,13 @@ def made(_, result, ddp, *args, **kwargs):
     types = {p.dtype for p in model.parameters()}
     size = max((t.itemsize for t in types), default=4)
     held = weakref.ref(ddp)  # a description that waits keeps no model alive
+    described = session.watches(model)
     session.memory.watch(model, lambda: _memory.plain_source(model, buckets_of(held)), ddp.device.type if ddp.device else "cpu")
     session.describe(model, lambda run: describe(run, model), stage=0, kind="ddp", plain=True, then=lambda: held() and watch(held()),
                      framework=f"DistributedDataParallel (PyTorch {torch.__version__})", device=str(ddp.device),
                      ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size)
+    if described:  # by another DistributedDataParallel, or as a model that trains already
+        ddp_buckets.watch(ddp)
 
 
 def buckets_of(held):

@@ -14,63 +14,120 @@ DDP's logging data from the forward after on. So of the buckets of one micro-ste
 import weakref
 
 from shardscope import _core, _hooks, _kinds as k, collectives
+from shardscope._hooks import Adapter
 from shardscope._session import session
 
 HOOK_ID = collectives.HOOK_ID - 1  # torch calls hooks by their numbers: ahead of what records the collective
 WHAT = "buckets flush_reasons collective_parts"
 SEVERAL = "several models are trained by DistributedDataParallel: whose bucket an all-reduce is of is not known"
 LATE = "DistributedDataParallel was made before attach() and says what is in its buckets only where it makes them anew"
+HOOKED = "a communication hook reduces what DistributedDataParallel's buckets hold in its own way"
+ALIKE = "a SyncBatchNorm's all-reduce in the backward has the size of a bucket: which of both one is, is not known"
+SHORT = "a backward has not reduced every bucket of DistributedDataParallel's table in its order: which are reduced is not known"
+OFF = "a hook of DistributedDataParallel's buckets is off: the warning says why"
 SPARSE = "sparse gradients, or buckets that are left out on a rank, are not reduced bucket by bucket"
 buckets = _core.Buckets(session)
 
 
+# Each all-reduces a bucket once, whole.
+KNOWN_HOOKS = {f"torch.distributed.algorithms.ddp_comm_hooks.default_hooks.{name}_hook" for name in ("allreduce", "fp16_compress", "bf16_compress")}
+
+
 class State:
     adapter = None
-    assigned = (), None  # (parameters, table) of the DistributedDataParallel that has been made last
+    models = weakref.WeakSet()  # every DistributedDataParallel of the run
+    assigned = (), None  # (weak references of the parameters, table) of the DistributedDataParallel that has been made last
     order = None  # of the one that is watched
+    group = None  # its process group, which has our hooks
+    lacking = False  # the recording has said that there are no buckets
     reducing = False  # a collective of a bucket is being issued
 
 
 state = State()
 
 
+class OfBuckets(Adapter):
+    """Buckets have a switch of their own: without them the rest of DistributedDataParallel is recorded."""
+
+    def turn_off(self, why):
+        super().turn_off(why)
+        lacks(OFF)
+
+
+def adapters():
+    return [OfBuckets("DistributedDataParallel's buckets", "torch.nn.parallel.distributed", install)]
+
+
 def install(table):
-    """Of DistributedDataParallel's adapter."""
+    import torch.distributed as dist
+    state.adapter = None
+    if not hasattr(getattr(dist, "ProcessGroup", None), "register_pre_hook"):
+        return  # of such a PyTorch collective_calls.py says what is not recorded
     state.adapter = table.adapter
+    _hooks.at_turn_off(unwatch)
     table.wrap("dist._compute_bucket_assignment_by_size", "", after=assigned)
     table.wrap("DistributedDataParallel._pre_forward", "self",
                after=lambda token, result, ddp, *args, **kwargs: forward_begins(ddp))
 
 
+def lacks(why):
+    """From now on there are no buckets."""
+    state.order = None
+    if session.started and state.models and not state.lacking:
+        state.lacking = True
+        session.not_recorded(WHAT, why)
+
+
 def assigned(_, result, parameters, *args, **kwargs):
     # Parameters of the last modules come first in the backward.
-    state.assigned = list(parameters), list(reversed(result[0]))
+    state.assigned = [weakref.ref(each) for each in parameters], list(reversed(result[0]))
 
 
 class Order:
     """Buckets of a DistributedDataParallel in the order of their reductions, and which is the next."""
 
-    def __init__(self, ddp):
-        parameters, (of, first) = parameters_of(ddp), state.assigned
+    def __init__(self, ddp, of, first):
+        """`of`, `first`: what assigned() kept of it."""
+        parameters = parameters_of(ddp)
         # Not where it has been made before anything was attached.
-        self.first = first if [id(param) for param in of] == [id(param) for param in parameters] else None
+        known = len(of) == len(parameters) and all(held() is param for held, param in zip(of, parameters))
         self.numbers = [session.params[id(param)] for param in parameters]
-        self.ddp, self.table, self.rebuilt, self.next = weakref.ref(ddp), None, False, 0
+        self.first = self.made_of(first) if known else None
+        self.ddp, self.rebuilt = weakref.ref(ddp), False
+        self.table = None if ddp._has_rebuilt_buckets else self.first
+        self.of_norms = norm_sizes(ddp)
+        self.next = self.reductions = 0
+        self.synchronized = False
 
     def begin(self, ddp):
-        self.next = 0
-        if not ddp._has_rebuilt_buckets:
-            self.rebuilt, self.table = False, self.made_of(self.first)
-        elif not self.rebuilt:
+        """A forward: what the one before has left tells whether its buckets were those of the table."""
+        if self.table is not None and self.synchronized and self.reductions and self.next < len(self.table):
+            return lacks(SHORT)
+        if any(f"{hook.__module__}.{hook.__qualname__}" not in KNOWN_HOOKS for hook, _ in getattr(ddp, "_comm_hooks", ())):
+            return lacks(HOOKED)
+        self.next = self.reductions = 0
+        self.synchronized = ddp.require_backward_grad_sync
+        if ddp._has_rebuilt_buckets and not self.rebuilt:
             known = ddp._get_ddp_logging_data().get("rebuilt_per_bucket_param_indices", "")
             self.table = self.made_of([[int(index) for index in bucket.split()] for bucket in known.split(",") if bucket.strip()])
             self.rebuilt = self.table is not None
+            self.check()
+
+    def check(self):
+        if self.table is not None and not self.of_norms.isdisjoint(parts.elems for parts in self.table):
+            lacks(ALIKE)
 
     def made_of(self, table):
         """[Parts] of buckets of indices; None: not known."""
         if not table or sorted(index for bucket in table for index in bucket) != list(range(len(self.numbers))):
             return None
         return [_core.Parts([(self.numbers[index], session.param_elems[self.numbers[index]]) for index in bucket]) for bucket in table]
+
+
+def norm_sizes(ddp):
+    """Elements of what a SyncBatchNorm reduces in the backward: two sums of each feature."""
+    import torch
+    return {2 * each.num_features for each in ddp.module.modules() if isinstance(each, torch.nn.SyncBatchNorm)}
 
 
 def parameters_of(ddp):
@@ -81,27 +138,52 @@ def parameters_of(ddp):
 
 
 def watch(ddp):
-    """Once its parameters are described."""
-    group = ddp.process_group
-    if not hasattr(group, "register_pre_hook"):
-        return  # of such a PyTorch collective_calls.py says what is not recorded
-    if state.order is not None and state.order.ddp() is not None:
-        state.order = None
-        return session.not_recorded(WHAT, SEVERAL)
+    """Once its parameters are described. Its fault is of the buckets alone."""
+    of, state.assigned = state.assigned, ((), None)
+    if state.adapter is None:
+        return
+    for each in [each for each in state.models if each.module is ddp.module]:
+        state.models.discard(each)  # the same model is wrapped anew
+    state.models.add(ddp)
+    if not state.adapter.on:
+        return lacks(OFF)
+    try:
+        watch_only(ddp, *of)
+    except Exception as error:
+        state.adapter.failed("DistributedDataParallel.__init__", error)
+
+
+def watch_only(ddp, of, first):
+    if state.lacking:
+        return
+    if len(state.models) > 1:
+        return lacks(SEVERAL)
     if getattr(ddp, "skip_all_reduce_unused_params", False) or any(getattr(each, "sparse", False) for each in ddp.module.modules()):
-        return session.not_recorded(WHAT, SPARSE)
-    state.order, state.assigned = Order(ddp), ((), None)
+        return lacks(SPARSE)
+    state.order = Order(ddp, of, first)
+    state.order.check()
+    if state.order is None:
+        return
     if state.order.first is None and ddp.find_unused_parameters and not ddp._has_rebuilt_buckets:
-        session.not_recorded(WHAT, LATE)
-    group.register_pre_hook(HOOK_ID, guarded(reduction_begins))
-    group.register_post_hook(HOOK_ID, guarded(reduction_issued))
-    _hooks.at_turn_off(lambda: unwatch(group))
+        return lacks(LATE)
+    if state.group is not ddp.process_group:
+        take_hooks_back()
+        state.group = ddp.process_group
+        state.group.register_pre_hook(HOOK_ID, guarded(reduction_begins))
+        state.group.register_post_hook(HOOK_ID, guarded(reduction_issued))
 
 
-def unwatch(group):
-    group.unregister_pre_hook(HOOK_ID)
-    group.unregister_post_hook(HOOK_ID)
-    state.order = None
+def take_hooks_back():
+    group, state.group = state.group, None
+    if group is not None:
+        group.unregister_pre_hook(HOOK_ID)
+        group.unregister_post_hook(HOOK_ID)
+
+
+def unwatch():
+    state.order, state.assigned, state.lacking, state.reducing = None, ((), None), False, False
+    state.models.clear()
+    take_hooks_back()
 
 
 def guarded(hook):
@@ -110,7 +192,6 @@ def guarded(hook):
             try:
                 hook(call)
             except Exception as error:
-                state.order = None
                 state.adapter.failed("a hook of DDP's buckets", error)
     return outer
 
@@ -124,13 +205,18 @@ def forward_begins(ddp):
 def reduction_begins(call):
     import torch
     order = state.order
-    if order.table is None or order.next >= len(order.table) or not session.in_micro_step or \
+    if order.table is None or not order.synchronized or not session.in_micro_step or \
             torch._C._current_graph_task_id() == -1 or collectives.op_of(call.name) != k.ALL_REDUCE:
         return
-    parts = order.table[order.next]
     tensors = call.input_tensors
+    if len(tensors) == 1 and tensors[0].numel() in order.of_norms:
+        return
+    order.reductions += 1
+    if order.next >= len(order.table):
+        return
+    parts = order.table[order.next]
     if len(tensors) != 1 or tensors[0].dim() != 1 or tensors[0].numel() != parts.elems or not tensors[0].dtype.is_floating_point:
-        return  # of something else, a SyncBatchNorm's
+        return  # of something else, the map of used parameters
     order.next += 1
     parts.fill(buckets.of(HOOK_ID))
     buckets.flush(HOOK_ID, parts, parts.elems, False, reason=k.GROUP_COMPLETE)

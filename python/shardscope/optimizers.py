@@ -11,6 +11,7 @@
 DeepSpeed's engine has hooks of its own for backward, step and norm: there these emit nothing (`session.plain`).
 """
 import sys
+import threading
 
 from shardscope import _core, _hooks, _kinds as k, param_groups
 from shardscope._hooks import Adapter
@@ -118,17 +119,27 @@ def install_loader(table):
 
 
 def data_wanted(iterator):
-    if not session.started:
+    # What another thread reads ahead, training does not wait for.
+    if not session.started or session.thread not in (None, threading.get_ident()):
         return None
-    coming = session.micro_step
+    coming = session.micro_step if session.in_step else 0
     if session.in_micro_step:
-        if not session.plain_backward or session.phase != k.BACKWARD:
+        if not session.plain_backward or torch_is_in_backward():
             return None
-        # Between two micro-steps of a step: torch does not say that a backward is over. Another one of this micro-step may follow.
-        session.end_phase()
-        coming += 1
+        if session.phase == k.BACKWARD:
+            # Between two micro-steps of a step: torch does not say that a backward is over. Another one of this micro-step may follow.
+            session.end_phase()
+            session.waits_for = coming + 1
+        if session.waits_for is None:
+            return None
+        coming = session.waits_for  # a second loader's, too
     emit(k.DATA_WAIT_BEGIN, k.COMPUTE, 0, coming, session.step, NO_ID, 0, 0)
     return coming
+
+
+def torch_is_in_backward():
+    import torch
+    return torch._C._current_graph_task_id() != -1
 
 
 def data_came(waiting):

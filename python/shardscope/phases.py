@@ -9,7 +9,7 @@
 One within another (an evaluation generates, too) is a part of the outer one. Within a forward or a backward there is none: those are
 the phases then.
 """
-from shardscope import _core, _kinds as k
+from shardscope import _core, _hooks, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
@@ -19,11 +19,16 @@ emit = _core.emit
 class State:
     within = False
 
+    def reset(self):
+        """Of one that has begun before detach() no end is seen."""
+        self.within = False
+
 
 state = State()
 
 
 def adapters():
+    _hooks.at_turn_off(state.reset)
     return [Adapter("generation", "transformers.generation.utils",
                     lambda table: around(table, "GenerationMixin.generate", "self inputs", k.GENERATION)),
             Adapter("evaluation", "transformers.trainer",

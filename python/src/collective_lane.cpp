@@ -32,6 +32,15 @@ bool failed(nb::handle complete, const char* method) {
   }
 }
 
+bool has_exception(nb::handle work) {
+  try {
+    return !work.attr("exception")().is_none();
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    return false;
+  }
+}
+
 void add_collective_lane(nb::module_& module) {
   nb::class_<CollectiveEnded>(module, "CollectiveEnded")
       .def("__call__",
@@ -41,9 +50,9 @@ void add_collective_lane(nb::module_& module) {
         keep_thread_state();
       });
   nb::class_<CollectiveLane>(module, "CollectiveLane")
-      .def("__init__", [](CollectiveLane* self, std::uint8_t lane) {
-        new (self) CollectiveLane{std::make_shared<Lane>(lane)};
-      });
+      .def("__init__", [](CollectiveLane* self,
+                          std::uint8_t lane) { new (self) CollectiveLane{std::make_shared<Lane>(lane)}; })
+      .def("close", [](const CollectiveLane& self) { self.lane->close(); });
 }
 
 }  // namespace shardscope::python

@@ -28,10 +28,12 @@ class Lane {
   [[nodiscard]] std::uint8_t number() const { return lane_; }
 
   void issue(const std::shared_ptr<Collective>& issued) {
+    if (closed_) return;
     waiting_.push_back(issued);
     if (waiting_.size() == 1) begin();
   }
   void ended(Collective& which, bool failed) {
+    if (closed_) return;
     which.ended = true;
     which.failed = failed;
     while (!waiting_.empty() && waiting_.front()->ended) {
@@ -43,6 +45,11 @@ class Lane {
       if (!waiting_.empty()) begin();
     }
   }
+  /// The run is over: what has not ended stays open there, and is of no other.
+  void close() {
+    closed_ = true;
+    waiting_.clear();
+  }
 
  private:
   void begin() const {
@@ -51,6 +58,7 @@ class Lane {
   }
 
   std::uint8_t lane_;
+  bool closed_ = false;
   std::deque<std::shared_ptr<Collective>> waiting_;
 };
 
@@ -66,6 +74,9 @@ struct CollectiveEnded {
 /// on host memory ("wait", which then waits for nothing). What is raised is the training's to see, where it
 /// waits.
 [[nodiscard]] bool failed(nanobind::handle complete, const char* method);
+/// Whether a Work that is complete has an exception. Waits for nothing; not every Work has one where it
+/// failed.
+[[nodiscard]] bool has_exception(nanobind::handle work);
 
 /// A lane that hooks of several process groups share.
 struct CollectiveLane {

@@ -143,7 +143,7 @@ class GroupCalls {
       if (without_future_.emplace(opened.name, opened.on_host).second) (void)no_future_(name_.of(call));
       // A call on host memory that is not asynchronous has returned by the time anything else is done.
       const bool returned = opened.on_host && !async_op_.is_true(call);
-      session_.wait_for(returned ? nb::object(nb::none()) : work, ended);
+      session_.wait_for({work, ended, returned});
     }
   }
 

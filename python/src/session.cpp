@@ -2,7 +2,10 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,15 +35,36 @@ std::uint32_t number_of(const NumberTable& table, std::uintptr_t key) {
 
 }  // namespace
 
+std::optional<bool> SessionState::outcome_of(const Unfinished& collective) const {
+  const nb::object& work = collective.work;
+  try {
+    const int complete = PyObject_IsTrue(work.attr("is_completed")().ptr());
+    if (complete < 0) throw nb::python_error();
+    if (complete == 0) return collective.returned ? std::optional(false) : std::nullopt;
+    if (has_exception(work)) return true;
+    // To wait again would copy what came once more where it has returned, and make a device's stream wait.
+    return !collective.returned && !on_device && failed(work, "wait");
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    return true;  // one that fails to say is asked no more, and holds up no other
+  }
+}
+
 void SessionState::poll() {
   if (unfinished.empty()) return;
-  for (auto& [work, ended] : std::exchange(unfinished, {})) {
-    if (work.is_none())
-      (void)ended(false);
-    else if (nb::cast<bool>(work.attr("is_completed")()))
-      (void)ended(!on_device && failed(work, "wait"));  // a device's Work would make its stream wait
+  std::vector<Unfinished> asked = std::exchange(unfinished, {});
+  for (auto each = asked.begin(); each != asked.end(); ++each) {
+    std::optional<bool> by_error;
+    try {
+      by_error = outcome_of(*each);
+    } catch (...) {  // an interrupt: they are asked again
+      std::move(each, asked.end(), std::back_inserter(unfinished));
+      throw;
+    }
+    if (by_error)
+      (void)each->ended(*by_error);
     else
-      unfinished.emplace_back(std::move(work), std::move(ended));
+      unfinished.push_back(std::move(*each));
   }
 }
 
@@ -48,9 +72,9 @@ void SessionState::waited_for(std::uint8_t lane, std::uint32_t owner) {
   if (on_device) return;  // there only a stream waits
   std::vector<nb::object> complete;
   for (std::size_t at = 0; at < unfinished.size();) {
-    const auto& ended = nb::cast<const CollectiveEnded&>(unfinished[at].second);
+    const auto& ended = nb::cast<const CollectiveEnded&>(unfinished[at].ended);
     if (ended.lane->number() == lane && ended.which->owner == owner) {
-      complete.push_back(std::move(unfinished[at].second));
+      complete.push_back(std::move(unfinished[at].ended));
       unfinished.erase(unfinished.begin() + static_cast<std::ptrdiff_t>(at));
     } else {
       ++at;

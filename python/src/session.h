@@ -22,6 +22,13 @@ struct Purpose {
   nb::object parts;
 };
 
+/// A collective whose Work has no future. `returned`: its call was not asynchronous and has returned,
+/// whatever the Work says.
+struct Unfinished {
+  nb::object work, ended;
+  bool returned;
+};
+
 /// Elements of parameters.
 struct ElemCounts {
   std::vector<std::int64_t> all;
@@ -41,7 +48,7 @@ class SessionState {
   std::optional<Purpose> purpose;
   std::optional<std::uint8_t> all_reduce_lane;   ///< where a framework has one of its own
   std::optional<shardscope_event> until_issued;  ///< ends a span when the next collective is issued
-  std::vector<std::pair<nb::object, nb::object>> unfinished;  ///< wait_for()
+  std::vector<Unfinished> unfinished;            ///< wait_for()
   NumberTable modules, params;
   OpenSpans spans;         ///< of modules, in the compute lane
   ElemCounts param_elems;  ///< by parameter's number
@@ -52,11 +59,8 @@ class SessionState {
 
   /// Ends collectives that are complete by now. Asks, waits for none.
   void poll();
-  /// ended(failed) once `work` is complete, of collectives whose Work has no future; no work: it has
-  /// returned.
-  void wait_for(nb::object work, nb::object ended) {
-    unfinished.emplace_back(std::move(work), std::move(ended));
-  }
+  /// ended(failed) once it is complete.
+  void wait_for(Unfinished collective) { unfinished.push_back(std::move(collective)); }
 
   /// The framework has waited for what was issued in this lane for this gather or bucket, and host memory has
   /// it: also where the Work does not say so (gloo's reduce-scatter, where it is asynchronous).
@@ -79,6 +83,10 @@ class SessionState {
   }
   /// Ends the innermost span of this module, and those within it that never ended. None open: nothing.
   void end_span(std::uint32_t module) { spans.end(module, micro_step); }
+
+ private:
+  /// Whether it ended by an error; none: it has not ended.
+  [[nodiscard]] std::optional<bool> outcome_of(const Unfinished& collective) const;
 };
 
 void add_session(nb::module_& module);

@@ -26,7 +26,23 @@ COMMANDS = [
     ("python -m accelerate.commands.launch train.py", True),
     ("python -m coverage run --rcfile x.ini -m torch.distributed.run train.py", True),
     ("python -m cProfile -o out /env/bin/torchrun train.py", True),
+    ("python -m cProfile -o x.py -m torch.distributed.run train.py", True),
+    ("python -m cProfile -s time /env/bin/ds train.py", True),
+    ("python /env/bin/deepspeed.pt train.py", True),
+    ("python /env/bin/coverage run -p -m torch.distributed.run train.py", True),
+    ("python -m coverage run --source=deepspeed --omit torchrun /env/bin/torchrun train.py", True),
+    ("python -m trace -t -m --module torch.distributed.run train.py", True),
+    ("python -m debugpy --listen 5678 --configure-subProcess True -mtorch.distributed.run train.py", True),
+    ("python -m coverage run -m cProfile -o deepspeed -m torch.distributed.run train.py", True),
     ("python -m cProfile train.py torchrun", False),
+    ("python -m cProfile train deepspeed", False),
+    ("python -m cProfile -o torchrun train.py", False),
+    ("python -m coverage run --source deepspeed train.py", False),
+    ("python /env/bin/coverage run --rcfile torchrun -m trainer deepspeed", False),
+    ("python -m debugpy --log-to deepspeed train.py", False),
+    ("python -m debugpy -c torchrun", False),
+    ("python -m pdb -c deepspeed train.py", False),
+    ("python -m coverage", False),
 ]
 # What a batch system or mpirun gives to whatever it starts.
 OF_RANKS = [{"SLURM_PROCID": "0"}, {"OMPI_COMM_WORLD_RANK": "1"}, {"LOCAL_RANK": "0"}, {"RANK": "0"}, {}]

@@ -1,5 +1,6 @@
 """DistributedDataParallel's buckets: every gradient in one, each with the all-reduce that reduces it."""
 import collections
+import json
 import unittest
 
 import runs
@@ -8,6 +9,57 @@ from pairs import TRAIN, folder
 NO_ID = ("", "4294967295")
 ALL_REDUCE, GROUP_COMPLETE = 3, 5
 BYTES = 4  # of an element
+# One rank's part of a run of four steps, in each of which every model is trained: CASE.
+SCRIPT = """
+import gc, sys, weakref
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+def wrapped(model):
+    return DistributedDataParallel(model, find_unused_parameters=True, bucket_cap_mb=0.001)
+
+
+def hook(state, bucket):
+    return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda future: future.value()[0])
+
+
+def main(case):
+    torch.manual_seed(7)
+    dist.init_process_group("gloo")
+    models = [nn.Sequential(*(nn.Linear(16, 16) for _ in range(8))) for _ in range(3 if case == "three" else 1)]
+    if case == "alike":
+        class Batch(torch.nn.SyncBatchNorm):
+            def forward(self, x):
+                return x
+        models[0].append(Batch(136, affine=False, track_running_stats=False))  # 272 elements, as a layer
+        DistributedDataParallel._passing_sync_batchnorm_handle = lambda ddp, module: None  # it takes none on a CPU
+    runs = [wrapped(model) for model in models]
+    if case == "hooked":
+        runs[0].register_comm_hook(None, hook)
+    for step in range(4):
+        if case == "again" and step == 2:
+            runs = [wrapped(models[0])]
+        for run in runs:
+            run(torch.ones(2, 16)).sum().backward()
+        if case == "fault" and step == 1:
+            from shardscope import ddp_buckets
+            ddp_buckets.state.order.table = 7
+        if case == "short" and step == 1:
+            from shardscope import ddp_buckets
+            ddp_buckets.state.order.table.append(ddp_buckets.state.order.table[0])
+    held = [weakref.ref(param) for model in models for param in model.parameters()]
+    del run, runs, models
+    gc.collect()
+    assert not any(ref() is not None for ref in held)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+main(sys.argv[1])
+"""
 
 
 def setUpModule():
@@ -79,6 +131,47 @@ class Buckets(unittest.TestCase):
         self.check(recording, [len(found[0])] * 3)
         for each in others:
             self.assertIn(len(recording.params), each)
+
+
+class Cases(unittest.TestCase):
+    def run_of(self, case):
+        """(flushed buckets of rank 0 in each micro-step, why none are recorded or "", output)."""
+        script, made = folder() / "ddp_cases.py", folder() / f"ddp-case-{case}.zscope"
+        script.write_text(SCRIPT, encoding="utf-8")
+        output = runs.finish(runs.start(runs.attach(made) + runs.torchrun(script, case)))
+        recording = runs.read(made)
+        begins = [int(span["begin_ns"]) for span in recording.spans_of(0, "micro_step_begin")]
+        flushed = collections.Counter(sum(begin <= int(e["at_ns"]) for begin in begins) for e in recording.of(0, "bucket_flush"))
+        lacks = runs.figures(made)["run"]["not_recorded"]
+        why = [each["why"] for each in lacks if "buckets" in json.dumps(each["what"])]
+        return [flushed[index + 1] for index in range(len(begins))], *why[:1], output
+
+    def test_a_model_that_is_wrapped_anew_has_its_buckets(self):
+        flushed, output = self.run_of("again")
+        self.assertEqual(flushed, [8] * 4, output)
+
+    def test_of_three_models_no_bucket_is_recorded(self):
+        flushed, why, output = self.run_of("three")
+        self.assertIn("several models", why)
+        self.assertEqual(sum(flushed), 0, output)
+
+    def test_what_is_not_known_has_its_reason(self):
+        for case, word in (("hooked", "a communication hook"), ("alike", "a SyncBatchNorm's")):
+            with self.subTest(case=case):
+                flushed, why, output = self.run_of(case)
+                self.assertIn(word, why)
+                self.assertEqual(sum(flushed), 0, output)
+
+    def test_buckets_that_a_backward_has_not_reduced(self):
+        flushed, why, output = self.run_of("short")
+        self.assertIn("has not reduced every bucket", why)
+        self.assertEqual(flushed, [8, 8, 0, 0], output)
+
+    def test_a_fault_in_buckets_leaves_the_rest_recorded(self):
+        flushed, why, output = self.run_of("fault")
+        self.assertIn("a hook of DistributedDataParallel's buckets is off", why)
+        self.assertEqual(flushed, [8, 8, 0, 0], output)
+        self.assertIn("DistributedDataParallel's buckets: the hook of", output)
 
 
 if __name__ == "__main__":
