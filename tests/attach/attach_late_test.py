@@ -4,6 +4,7 @@ import unittest
 import runs
 from pairs import folder
 
+ENDED_BY_ERROR = 0x4000  # of a collective's code
 FRAMEWORKS = ("zero0", "zero2", "zero3", "fsdp2", "fsdp1", "ddp")
 # Two steps, attached two steps, one step. FRAMEWORK ENDPOINT OUT ...: of several frameworks one after the other.
 SCRIPT = """
@@ -94,6 +95,91 @@ main(sys.argv[1:])
 """
 
 
+# Attached twice, with a collective in flight between: FIRST SECOND are endpoints. Then what the session does itself.
+AGAIN = """
+import sys, threading, types
+import torch
+from torch._C._distributed_c10d import HookOpName
+import torch.distributed as dist
+import shardscope
+
+
+def step():
+    run(torch.ones(2, 16)).sum().backward()
+    optimizer.step()
+
+
+first, second = sys.argv[1:]
+dist.init_process_group("gloo")
+rank, store = dist.get_rank(), dist.distributed_c10d._get_default_store()
+run = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(16, 16))
+optimizer = torch.optim.SGD(run.parameters(), lr=1e-3)
+shardscope.attach(run, endpoint=first, run_id="first")
+step()
+from shardscope import collectives, phases
+from shardscope._session import session
+if rank == 0:
+    work = dist.reduce_scatter_tensor(torch.ones(7), torch.ones(14), async_op=True)  # a Work without a future
+phases.state.within = True
+shardscope.detach(run)
+if rank == 1:  # its counterpart is of no recording
+    store.wait(["attached"])
+    work = dist.reduce_scatter_tensor(torch.ones(7), torch.ones(14), async_op=True)  # a Work without a future
+    work.wait()
+shardscope.attach(run, endpoint=second, run_id="second")
+assert not phases.state.within
+assert session.memory.not_recorded.__closure__[0].cell_contents is session
+store.set("attached", "1")
+work.wait()
+
+
+class Work:
+    def __init__(self, error=None, answers=True):
+        self.error, self.answers = error, answers
+
+    def is_completed(self):
+        if not self.answers:
+            raise RuntimeError("no answer")
+        return True
+
+    def exception(self):
+        return self.error
+
+
+def issue(number, elements, work, asynchronous):
+    calls = collectives._groups[id(dist.group.WORLD)].calls
+    call = types.SimpleNamespace(name=HookOpName.REDUCE_SCATTER, op_id=number, input_tensors=[torch.ones(elements)], output_tensors=[],
+                                 async_op=asynchronous, work=work)
+    calls.before(call)
+    calls.after(call)
+
+
+issue(-1, 13, Work(answers=False), True)
+issue(-2, 15, Work(error=RuntimeError("it failed")), False)
+issue(-3, 16, Work(), False)
+session.poll()
+# What another thread reads, and what is read within a backward, ends no phase.
+loader = torch.utils.data.DataLoader(list(range(4)))
+for index in range(2):
+    step()
+loss = run(torch.ones(2, 16)).sum()
+loss.register_hook(lambda gradient: (next(iter(loader)), None)[1])
+loss.backward()
+assert session.phase is not None
+reader = threading.Thread(target=lambda: next(iter(loader)))
+reader.start()
+reader.join()
+assert session.phase is not None
+for _ in range(2):
+    next(iter(loader))  # two loaders of one micro-step
+assert (session.phase, session.waits_for) == (None, 1)
+optimizer.step()
+shardscope.detach(run)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
 def setUpModule():
     script().write_text(SCRIPT.replace("TESTS", repr(str(runs.HERE))), encoding="utf-8")
 
@@ -128,6 +214,31 @@ class Late(unittest.TestCase):
                     self.assertEqual(len(events.of(rank, "loss")), 2)
                     self.assertEqual(len(events.spans_of(rank, "step_begin")), 2)
                 self.assertEqual(len(events.params), len({row["name"] for row in events.params}))
+
+    def test_a_collective_in_flight_between_two_recordings(self):
+        again = folder() / "attached_again.py"
+        again.write_text(AGAIN, encoding="utf-8")
+        recordings = [folder() / f"late-{name}.zscope" for name in ("first", "second")]
+        endpoints = [f"ipc://{recording}.sock" for recording in recordings]
+        collectors = [runs.start([runs.SHARDSCOPE, "record", recording, "--listen", endpoint])
+                      for recording, endpoint in zip(recordings, endpoints)]
+        for collector in collectors:
+            self.addCleanup(collector.kill)
+        runs.finish(runs.start(runs.torchrun(again, *endpoints)))
+        for collector in collectors:
+            runs.finish(collector)
+        events = runs.read(recordings[1])
+        self.assertEqual(runs.figures(recordings[1])["unmatched_ends"]["count"], 0)
+        for rank in range(2):
+            submitted = events.of(rank, "collective_submitted")
+            self.assertGreater(len(submitted), 2)
+            spans = events.spans_of(rank, "collective_begin")
+            self.assertEqual(len(spans), len(submitted))
+            self.assertEqual([span for span in spans if span["open_until_ns"]], [])
+            by_error = {span["v0"]: bool(int(span["c"]) & ENDED_BY_ERROR) for span in spans}
+            self.assertEqual([by_error[elements] for elements in ("13", "15", "16")], [True, True, False])
+            waits = [(e["a"], e["b"]) for e in events.spans_of(rank, "data_wait_begin")]
+            self.assertEqual(waits, [("1", "2"), ("1", "2")])
 
 
 if __name__ == "__main__":
