@@ -116,7 +116,7 @@ run = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(16, 16))
 optimizer = torch.optim.SGD(run.parameters(), lr=1e-3)
 shardscope.attach(run, endpoint=first, run_id="first")
 step()
-from shardscope import collectives, phases
+from shardscope import collective_calls, collectives, phases
 from shardscope._session import session
 if rank == 0:
     work = dist.reduce_scatter_tensor(torch.ones(7), torch.ones(14), async_op=True)  # a Work without a future
@@ -157,6 +157,13 @@ def issue(number, elements, work, asynchronous):
 issue(-1, 13, Work(answers=False), True)
 issue(-2, 15, Work(error=RuntimeError("it failed")), False)
 issue(-3, 16, Work(), False)
+# As where torch's functions are wrapped, before PyTorch 2.14.
+calls = collectives._groups[id(dist.group.WORLD)].calls
+raises = collective_calls.Call(HookOpName.REDUCE_SCATTER, [torch.ones(17)], [], calls)
+raises.op_id = -4
+calls.before(raises)
+calls.after(raises)
+collective_calls.failed(raises)
 session.poll()
 # What another thread reads, and what is read within a backward, ends no phase.
 loader = torch.utils.data.DataLoader(list(range(4)))
@@ -236,7 +243,7 @@ class Late(unittest.TestCase):
             self.assertEqual(len(spans), len(submitted))
             self.assertEqual([span for span in spans if span["open_until_ns"]], [])
             by_error = {span["v0"]: bool(int(span["c"]) & ENDED_BY_ERROR) for span in spans}
-            self.assertEqual([by_error[elements] for elements in ("13", "15", "16")], [True, True, False])
+            self.assertEqual([by_error[elements] for elements in ("13", "15", "16", "17")], [True, True, False, True])
             waits = [(e["a"], e["b"]) for e in events.spans_of(rank, "data_wait_begin")]
             self.assertEqual(waits, [("1", "2"), ("1", "2")])
 
