@@ -133,6 +133,7 @@ class RankSums {
   struct Sums {
     RankSummary result;
     TimePartition unknown;
+    std::optional<std::int64_t> unknown_data_wait_ns;
     bool copies_known = true;
   };
 
@@ -172,7 +173,8 @@ class RankSums {
     } else {
       sums.unknown.add(step.time);
     }
-    if (step.data_wait_ns) result.data_wait_ns = result.data_wait_ns.value_or(0) + *step.data_wait_ns;
+    if (auto& waited = step.time.known() ? result.data_wait_ns : sums.unknown_data_wait_ns; step.data_wait_ns)
+      waited = waited.value_or(0) + *step.data_wait_ns;
     if (!step.gpu) return;
     if (!result.gpu) result.gpu.emplace();
     result.gpu->add(*step.gpu);
@@ -180,7 +182,10 @@ class RankSums {
 
   [[nodiscard]] RankSummary finish(Sums& sums) const {
     RankSummary& result = sums.result;
-    if (result.time_steps == 0) result.time = sums.unknown;
+    if (result.time_steps == 0) {
+      result.time = sums.unknown;
+      result.data_wait_ns = sums.unknown_data_wait_ns;
+    }
     for (std::uint8_t pool = 0; pool < ev::kMemoryPoolCount; ++pool) {
       const auto which = static_cast<ev::MemoryPool>(pool);
       if (const auto peak = store_.memory_peak(result.rank, which)) result.memory_peak[which] = *peak;

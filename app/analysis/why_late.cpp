@@ -54,7 +54,10 @@ std::optional<WhyLate> why_late(const std::vector<OwnParts>& ranks, std::uint32_
     if (excess <= 0 || (out && excess <= out->excess_ms())) continue;
     out = {.part = one.part, .own_ms = (*own).*one.of, .usual_ms = *usual, .data_ms = own->data};
   }
-  if (out) out->for_data = own->data > out->excess_ms() / 2;
+  if (!out) return out;
+  std::vector<double> data;
+  for (const OwnParts& other : ranks) data.push_back(other.data);
+  out->for_data = own->data - *OthersMedian(std::move(data)).without(own->data) > out->excess_ms() / 2;
   return out;
 }
 

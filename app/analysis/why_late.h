@@ -24,10 +24,11 @@ struct OwnParts {
 struct WhyLate {
   enum class Part : std::uint8_t { compute, copy, idle };
   Part part{};
-  bool for_data = false;  ///< most of what is too much of it is waiting for a micro-batch
-  double own_ms = 0;      ///< of a step
-  double usual_ms = 0;    ///< median of the other ranks
-  double data_ms = 0;     ///< of a step, waited for data
+  bool for_data =
+      false;  ///< it waits longer for a micro-batch than the median of the others: most of what is too much
+  double own_ms = 0;    ///< of a step
+  double usual_ms = 0;  ///< median of the other ranks
+  double data_ms = 0;   ///< of a step, waited for data
   [[nodiscard]] double excess_ms() const noexcept { return own_ms - usual_ms; }
 };
 /// "computed", "copied", "waited for data", "did nothing".

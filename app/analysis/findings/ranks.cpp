@@ -237,14 +237,15 @@ void stragglers(const Facts& facts, Found& found) {
   finding.id = "straggler";
   finding.title = fmt::format("Rank {} is a straggler", late.rank);
   const std::string host = host_of(facts, late.rank);
+  std::string does = text_of(*why);
+  does[0] = 'I';
   finding.evidence =
-      computes
+      computes && !why->for_data
           ? fmt::format(
                 "It computes {:.0f} % longer than the median of the others{}: {:.1f} instead of {:.1f} ms "
                 "of a step, in {:.0f} % of the steps.",
                 100 * (late.compute / usual - 1), host, late.compute, usual, 100 * late.lasting)
-          : fmt::format("It {} {:.1f} ms of a step, the others {:.1f} ms{}.", verb_of(*why), why->own_ms,
-                        usual, host);
+          : fmt::format("{}{}.", does, host);
   finding.evidence += fmt::format(" Each of the others waits {:.1f} ms of a step for it.", waited);
   if (interval && !few) {
     finding.evidence += fmt::format(" By steps it takes {:.1f} to {:.1f} ms longer than they do (95 %).",

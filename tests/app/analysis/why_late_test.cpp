@@ -25,6 +25,9 @@ TEST(WhyLate, IsWhatItHasMoreOfThanTheMedianOfTheOthers) {
   EXPECT_EQ(text_of(*why_late(ranks, 1)), "it did nothing 9.0 ms of a step, the others 2.0 ms");
   ranks[1].data = 6;  // of these 9
   EXPECT_EQ(text_of(*why_late(ranks, 1)), "it waited 6.0 ms of a step for its data");
+  // What it waits as long as the others do is not why it is later.
+  EXPECT_EQ(text_of(*why_late({{0, 10, 0, 3, 3}, {1, 14, 0, 3, 3}}, 1)),
+            "it computed 14.0 ms of a step, the others 10.0 ms");
   ranks[1] = {1, 10, 8, 2, 0};
   EXPECT_STREQ(verb_of(*why_late(ranks, 1)), "copied");
   EXPECT_FALSE(why_late({{0, 10, 1, 2, 0}}, 0)) << "no others";
