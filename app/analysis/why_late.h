@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/intervals.h"
 #include "app/store/store.h"
 
 namespace shardscope::analysis {
@@ -43,9 +44,9 @@ struct WhyLate {
 /// waited for the rank: ranks take turns in coming last.
 [[nodiscard]] std::optional<WhyLate> why_late(const Summary& summary, std::uint32_t rank);
 
-/// How often the rank's caching allocator had to free its cache within [begin, end): each time it waits for
-/// the device. 0 where it was not recorded.
+/// How often the rank's caching allocator had to free its cache within these intervals, which are in order
+/// and apart: each time it waits for the device. 0 where it was not recorded.
 [[nodiscard]] std::uint64_t allocator_retries(const store::Store& store, std::uint32_t rank,
-                                              std::int64_t begin_ns, std::int64_t end_ns);
+                                              const std::vector<Interval>& within);
 
 }  // namespace shardscope::analysis

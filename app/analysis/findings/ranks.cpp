@@ -84,18 +84,15 @@ std::vector<double> excess_by_step(const Facts& facts, std::uint32_t rank, const
   return out;
 }
 
-/// How often its allocator had to free its cache, from the first typical step to the last.
+/// How often its allocator had to free its cache in the typical steps.
 std::uint64_t retries_in_typical(const Facts& facts, std::uint32_t rank) {
-  const auto in_step = [&](std::size_t index) {
+  std::vector<Interval> steps;
+  for (const std::size_t index : facts.typical) {
     const auto& ranks = facts.digest.steps()[index].ranks;
-    return std::ranges::find(ranks, rank, &RankStep::rank);
-  };
-  if (facts.typical.empty()) return 0;
-  const auto first = in_step(facts.typical.front()), last = in_step(facts.typical.back());
-  if (first == facts.digest.steps()[facts.typical.front()].ranks.end() ||
-      last == facts.digest.steps()[facts.typical.back()].ranks.end())
-    return 0;
-  return allocator_retries(facts.store, rank, first->begin_ns, last->end_ns);
+    const auto own = std::ranges::find(ranks, rank, &RankStep::rank);
+    if (own != ranks.end()) steps.push_back({own->begin_ns, own->end_ns});
+  }
+  return allocator_retries(facts.store, rank, steps);
 }
 
 /// The rank of a long step that was held up by itself, and how.
