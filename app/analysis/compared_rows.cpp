@@ -91,16 +91,18 @@ RowValues module_rows(const store::Store& store, const Digest& digest) {
   return out;
 }
 
-/// Kernels on the streams of the rank's GPU, where those were recorded; else those of its host.
+/// Kernels on the streams of the rank's GPU, where those were recorded in the run; else those of its host.
+/// Of the steps in which any were: others had too little detail.
 RowValues kernel_rows(const store::Store& store, const Digest& digest) {
-  RowValues out;
-  std::set<std::uint32_t> steps;
+  RowValues gpu, host;
+  std::set<std::uint32_t> gpu_steps, host_steps;
   for_each_measured(digest, [&](const StepDigest& step) {
     const RankStep& rank = step.ranks.front();
-    steps.insert(step.step);
-    const auto add = [&](const store::Span& span, std::uint32_t number) {
+    const auto add = [&](const store::Span& span, std::uint32_t number, bool on_gpu) {
       if (span.end_ns == store::kOpen || span.begin_ns < rank.begin_ns || span.begin_ns >= rank.end_ns)
         return;
+      RowValues& out = on_gpu ? gpu : host;
+      (on_gpu ? gpu_steps : host_steps).insert(step.step);
       std::string name = store.name(rank.rank, number);
       if (name.empty()) name = fmt::format("kernel {}", number);
       out[{name, "time", "ms"}][step.step] += static_cast<double>(span.end_ns - span.begin_ns) * 1e-6;
@@ -112,17 +114,18 @@ RowValues kernel_rows(const store::Store& store, const Digest& digest) {
       for_each_span(store, {rank.rank, lane}, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
         if (span.kind != EventKind::gpu_begin) return;
         const auto fields = ev::as<EventKind::gpu_begin>(span);
-        if (fields.work == ev::GpuWork::kernel) add(span, fields.name);
+        if (fields.work == ev::GpuWork::kernel) add(span, fields.name, true);
       });
     }
     for_each_span(store, {rank.rank, ev::StreamId::compute}, rank.begin_ns, rank.end_ns,
                   [&](const store::Span& span) {
                     if (span.kind == EventKind::kernel_begin)
-                      add(span, ev::as<EventKind::kernel_begin>(span).name);
+                      add(span, ev::as<EventKind::kernel_begin>(span).name, false);
                   });
   });
-  fill_up(out, steps);
-  return out;
+  fill_up(gpu, gpu_steps);
+  fill_up(host, host_steps);
+  return gpu.empty() ? host : gpu;
 }
 
 std::string param_name(const store::Store& store, std::uint32_t param) {

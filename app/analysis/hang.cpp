@@ -83,6 +83,7 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
   out.gate = last_gate(store, row.rank);
   out.collectives = known.issues.size();
   const store::RankEnd end = store::rank_end(store, row);
+  out.said_end = end.how == store::RankEnd::How::finished || end.how == store::RankEnd::How::failed;
   if (store::is_failure(end.how)) {
     out.how = RankState::How::gone;
     out.since_ns = end.at_ns;
@@ -292,20 +293,40 @@ std::string no_rank_waits(const std::vector<RankState>& ranks, const RankState* 
          what_others_do(ranks, *missed);
 }
 
-/// "wait", of one rank "waits"; of a collective that ended by an error "waited".
-const char* wait_verb(const std::vector<std::uint32_t>& waiting, const Issue& issue) {
-  if (issue.failed_ns != 0) return "waited";
-  return waiting.size() == 1 ? "waits" : "wait";
+/// The ranks in one collective that lacks another.
+struct Waiting {
+  std::vector<std::uint32_t> ranks, wanted;
+  std::vector<std::uint32_t> failed;  ///< of `ranks`: theirs ended by an error
+  std::int64_t failed_ns = 0;         ///< the first of these
+  [[nodiscard]] bool over() const noexcept { return failed.size() == ranks.size(); }
+  /// "wait", of one rank "waits"; where it ended by an error on all "waited".
+  [[nodiscard]] const char* verb() const noexcept {
+    return over() ? "waited" : ranks.size() == 1 ? "waits" : "wait";
+  }
+};
+
+Waiting waiting_in(const Hang& hang, const std::vector<const Issue*>& blocked, const Issue& oldest) {
+  Waiting out;
+  for (std::size_t index = 0; index < blocked.size(); ++index) {
+    if (blocked[index] == nullptr || blocked[index]->key != oldest.key) continue;
+    const RankState& one = hang.ranks[index];
+    out.ranks.push_back(one.rank);
+    if (blocked[index] == &oldest) out.wanted = one.waits_for;
+    const std::int64_t failed_ns = blocked[index]->failed_ns;
+    if (failed_ns == 0) continue;
+    out.failed_ns = out.failed.empty() ? failed_ns : std::min(out.failed_ns, failed_ns);
+    out.failed.push_back(one.rank);
+  }
+  return out;
 }
 
 /// "Ranks 0, 1 wait for rank 2 in all-gather #12 of layer.3; it is stopped since 1.2 s".
-std::string short_form(const Hang& hang, const std::vector<std::uint32_t>& waiting,
-                       const std::vector<std::uint32_t>& wanted, const Issue& oldest) {
-  std::string text = fmt::format("{} {} for {} in {}", ranks_text(waiting), wait_verb(waiting, oldest),
-                                 ranks_text(wanted), oldest.named.text());
+std::string short_form(const Hang& hang, const Waiting& waiting, const Issue& oldest) {
+  std::string text = fmt::format("{} {} for {} in {}", ranks_text(waiting.ranks), waiting.verb(),
+                                 ranks_text(waiting.wanted), oldest.named.text());
   text[0] = 'R';
   const auto culprit = std::ranges::find(hang.ranks, hang.culprit, &RankState::rank);
-  if (culprit != hang.ranks.end() && wanted.size() == 1 &&
+  if (culprit != hang.ranks.end() && waiting.wanted.size() == 1 &&
       (is_over(*culprit) || culprit->how == RankState::How::stopped))
     text += ": it " + culprit->doing;
   return text;
@@ -315,22 +336,20 @@ std::string short_form(const Hang& hang, const std::vector<std::uint32_t>& waiti
 /// ..."
 std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, const Issue& oldest,
                       std::int64_t now_ns, bool cut_off) {
-  std::vector<std::uint32_t> waiting, wanted;
-  for (std::size_t index = 0; index < blocked.size(); ++index) {
-    if (blocked[index] == nullptr || blocked[index]->key != oldest.key) continue;
-    const RankState& one = hang.ranks[index];
-    waiting.push_back(one.rank);
-    if (blocked[index] == &oldest) wanted = one.waits_for;
+  const Waiting waiting = waiting_in(hang, blocked, oldest);
+  std::string until;
+  if (!waiting.over())
+    until = fmt::format(" (at least {})", time_text(std::max<std::int64_t>(now_ns - oldest.at_ns, 0)));
+  if (!waiting.failed.empty()) {
+    until += fmt::format(", {} it ended by an error {} later",
+                         waiting.over() ? "until" : fmt::format("but on {}", ranks_text(waiting.failed)),
+                         time_text(waiting.failed_ns - oldest.at_ns));
   }
-  const std::string until =
-      oldest.failed_ns != 0
-          ? fmt::format(", until it ended by an error {} later", time_text(oldest.failed_ns - oldest.at_ns))
-          : fmt::format(" (at least {})", time_text(std::max<std::int64_t>(now_ns - oldest.at_ns, 0)));
   std::string text =
-      fmt::format("{} {} in {} for {}, since {}{}.", ranks_text(waiting), wait_verb(waiting, oldest),
-                  oldest.named.text(), ranks_text(wanted), store::seconds_text(oldest.at_ns), until);
+      fmt::format("{} {} in {} for {}, since {}{}.", ranks_text(waiting.ranks), waiting.verb(),
+                  oldest.named.text(), ranks_text(waiting.wanted), store::seconds_text(oldest.at_ns), until);
   text[0] = 'R';
-  hang.headline = short_form(hang, waiting, wanted, oldest);
+  hang.headline = short_form(hang, waiting, oldest);
   const auto culprit = std::ranges::find(hang.ranks, hang.culprit, &RankState::rank);
   if (culprit == hang.ranks.end())
     return text + fmt::format(" Nothing was recorded of rank {}.", hang.culprit);
@@ -341,8 +360,9 @@ std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, cons
           ? culprit->doing
           : fmt::format("is {}", culprit->doing.empty() ? "not in any recorded span" : culprit->doing);
   // What it did last before it was killed or its connection ended has not arrived: it may have been in it.
-  const bool lost = cut_off || (culprit->how == RankState::How::gone && oldest.failed_ns != 0 &&
-                                oldest.failed_ns - culprit->last_event_ns < kLongNs);
+  const bool lost =
+      cut_off || (culprit->how == RankState::How::gone && !culprit->said_end && waiting.failed_ns != 0 &&
+                  waiting.failed_ns - culprit->last_event_ns < kLongNs);
   text += lost ? fmt::format(" No event shows that rank {} came to it: it {}", hang.culprit, now)
                : fmt::format(" Rank {} never came to it: it {}", hang.culprit, now);
   if (!culprit->gate.empty()) text += fmt::format("; the last gate that it passed is {}", culprit->gate);

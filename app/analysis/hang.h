@@ -44,6 +44,7 @@ struct RankState {
   std::int64_t last_event_ns = 0;
   std::vector<std::uint32_t> waits_for;  ///< ranks of the collective that have not come to it
   std::uint64_t collectives = 0;         ///< that it began, of all that were compared
+  bool said_end = false;                 ///< it reported how it ended: all of its events have arrived
 };
 
 /// The place where ranks issued something else: of several the one that a rank came to earliest.

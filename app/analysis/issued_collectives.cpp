@@ -90,7 +90,8 @@ bool span_failed(const store::Span& span) {
 }
 
 /// Where a rank is gone the library ends the others' collectives by an error: these ranks still waited in
-/// them, unless they went on and completed a later one.
+/// them, unless they went on after it and completed one. One of another group that they began while they
+/// waited does not count: groups have their own order.
 void open_failed(IssuedCollectives& rank) {
   std::int64_t completed_ns = store::Store::kBegin;
   for (const auto& [key, issue] : rank.issues) {
@@ -98,7 +99,7 @@ void open_failed(IssuedCollectives& rank) {
       completed_ns = std::max(completed_ns, issue.at_ns);
   }
   for (auto& [key, issue] : rank.issues) {
-    if (issue.failed_ns != 0 && issue.at_ns >= completed_ns) issue.open = true;
+    if (issue.failed_ns != 0 && issue.failed_ns > completed_ns) issue.open = true;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -133,6 +134,7 @@ class RankSums {
   struct Sums {
     RankSummary result;
     TimePartition unknown;
+    std::optional<std::int64_t> unknown_data_wait_ns;
     bool copies_known = true;
   };
 
@@ -172,7 +174,8 @@ class RankSums {
     } else {
       sums.unknown.add(step.time);
     }
-    if (step.data_wait_ns) result.data_wait_ns = result.data_wait_ns.value_or(0) + *step.data_wait_ns;
+    if (auto& waited = step.time.known() ? result.data_wait_ns : sums.unknown_data_wait_ns; step.data_wait_ns)
+      waited = waited.value_or(0) + *step.data_wait_ns;
     if (!step.gpu) return;
     if (!result.gpu) result.gpu.emplace();
     result.gpu->add(*step.gpu);
@@ -180,7 +183,10 @@ class RankSums {
 
   [[nodiscard]] RankSummary finish(Sums& sums) const {
     RankSummary& result = sums.result;
-    if (result.time_steps == 0) result.time = sums.unknown;
+    if (result.time_steps == 0) {
+      result.time = sums.unknown;
+      result.data_wait_ns = sums.unknown_data_wait_ns;
+    }
     for (std::uint8_t pool = 0; pool < ev::kMemoryPoolCount; ++pool) {
       const auto which = static_cast<ev::MemoryPool>(pool);
       if (const auto peak = store_.memory_peak(result.rank, which)) result.memory_peak[which] = *peak;
@@ -275,17 +281,46 @@ void explain_volume(const Digest& digest, Summary& summary) {
   summary.unexplained_elements_per_step = nothing ? 0 : left;
 }
 
+/// What the steps should have moved, the mean; `steps`: by micro-steps the number of those whose elements are
+/// counted. The expression is that of most.
+void expect_volume(const store::Store& store, const Digest& digest,
+                   std::map<std::int64_t, std::uint32_t> steps, Summary& summary) {
+  if (!store.has_tables()) {
+    summary.comm_expression = plan::step_volume({0}, {}).text;
+    return;
+  }
+  if (steps.empty()) {
+    for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i)
+      ++steps[digest.steps()[i].micro_steps];
+  }
+  if (steps.empty()) steps[0] = 1;
+  double sum = 0;
+  std::uint32_t count = 0, most = 0;
+  for (const auto& [micro_steps, with] : steps) {
+    const VolumeModel model(store.tables(), micro_steps);
+    sum += with * model.expected();
+    count += with;
+    if (with < most) continue;
+    most = with;
+    summary.comm_expression = model.expression();
+  }
+  summary.expected_elements_per_step = sum / count;
+}
+
 void summarize_communication(const store::Store& store, const Digest& digest, Summary& summary) {
   std::map<ev::CollectiveOp, OpTotals> totals;
   double elements = 0, explained_elements = 0;
   std::uint32_t explained = 0;
+  std::map<std::int64_t, std::uint32_t> counted_steps, explained_steps;  // by micro-steps
   const bool recorded = records(summary, ev::Capability::collectives);
   for (std::size_t i = digest.first_measured(); recorded && i < digest.steps().size(); ++i) {
     const StepDigest& step = digest.steps()[i];
     if (!collectives_known(step)) continue;
     ++summary.ops_steps;
     elements += step.elements();
+    ++counted_steps[step.micro_steps];
     if (step.volume) {
+      ++explained_steps[step.micro_steps];
       ++explained;
       explained_elements += step.elements();
     }
@@ -320,13 +355,7 @@ void summarize_communication(const store::Store& store, const Digest& digest, Su
     }
     summary.ops.push_back(row);
   }
-  if (store.has_tables()) {
-    const VolumeModel model(store.tables(), digest.steps().empty() ? 0 : digest.steps().back().micro_steps);
-    summary.comm_expression = model.expression();
-    summary.expected_elements_per_step = model.expected();
-  } else {
-    summary.comm_expression = plan::step_volume({0}, {}).text;
-  }
+  expect_volume(store, digest, explained > 0 ? explained_steps : counted_steps, summary);
   explain_volume(digest, summary);
 }
 

@@ -1,6 +1,7 @@
 #include "app/analysis/volume.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <stdexcept>
 
@@ -117,6 +118,8 @@ const char* name_of(VolumeCause cause) noexcept {
       return "skipped modules";
     case VolumeCause::no_backward:
       return "no backward";
+    case VolumeCause::accumulated:
+      return "accumulated gradients";
     case VolumeCause::scalars:
       return "norms and flags";
   }
@@ -145,6 +148,8 @@ const char* explain(VolumeCause cause) noexcept {
       return "gathered from all ranks where the expression counts secondary copies, or the reverse (hpZ)";
     case VolumeCause::skipped:
       return "the forward did not run the modules that use them, so they were not gathered for it";
+    case VolumeCause::accumulated:
+      return "gradients of several micro-steps were accumulated on the rank and reduced together";
     case VolumeCause::scalars:
       return "no parameters or gradients: all-reduces of gradient norms, flags, a mean loss; broadcasts of "
              "numbers "
@@ -345,6 +350,21 @@ double VolumeModel::reduction_cost(std::size_t param) const noexcept {
   return special_ && elems > 0 ? reduction_cost_[param] / elems : 1;
 }
 
+/// How often a step reduced gradients. FSDP's script says in which micro-steps it does: as often as it
+/// reduced the parameter that it reduced most. Of the others the stage says it.
+double VolumeModel::reductions(const Counts& counts) const noexcept {
+  const auto expected = static_cast<double>(zero_.stage >= 2 ? micro_steps_ : 1);
+  const Framework framework = framework_of(tables_);
+  if ((framework != Framework::fsdp1 && framework != Framework::fsdp2) || !counts.any_reduced())
+    return expected;
+  double most = 1;
+  for (std::size_t i = 0; i < tables_.params.size(); ++i) {
+    const auto elems = static_cast<double>(tables_.params[i].elems);
+    if (elems > 0) most = std::max(most, std::round(static_cast<double>(counts.reduced[i]) / elems));
+  }
+  return std::min(most, expected);
+}
+
 std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::uint32_t rank,
                                               std::uint32_t step, std::int64_t begin_ns,
                                               std::int64_t end_ns) const {
@@ -352,8 +372,9 @@ std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::ui
   const Counts counts = count(store, rank, step, begin_ns, end_ns);
   if (!counts.known && !plan::uses_legacy_layout(zero_)) return std::nullopt;
   const bool buckets = counts.any_reduced();
-  const bool every_micro_step = zero_.stage >= 2, ddp = framework_of(tables_) == Framework::ddp;
-  const double reductions = static_cast<double>(every_micro_step ? micro_steps_ : 1);
+  const bool ddp = framework_of(tables_) == Framework::ddp;
+  const double expected = static_cast<double>(zero_.stage >= 2 ? micro_steps_ : 1);
+  const double made = reductions(counts);
   // The first layout of stage 1 knows one way.
   const bool all_reduces =
       plan::reduce_mode(zero_) != plan::ReduceMode::to_owners && !plan::uses_legacy_layout(zero_);
@@ -364,7 +385,8 @@ std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::ui
     if (tables_.params[i].frozen) continue;  // the expression has no gradient of it
     const auto elems = static_cast<double>(tables_.params[i].elems);
     const auto reduced = static_cast<double>(counts.reduced[i]);
-    const double off = reduced - reductions * elems;
+    const double off = reduced - made * elems;
+    at(parts, VolumeCause::accumulated) += (made - expected) * elems * reduction_cost(i);
     // DDP reduces in each micro-step without no_sync(): that is no missing gradient, and stays unexplained.
     if (!ddp || off < 0) at(parts, VolumeCause::no_gradient) += off * reduction_cost(i);
     if (zero_.stage == 3) {

@@ -29,9 +29,10 @@ enum class VolumeCause : std::uint8_t {
   other_way,    ///< hpZ: from all ranks where the expression counts the small group, or the reverse
   skipped,      ///< of modules that the forward did not run: gathered neither there nor in backward
   no_backward,  ///< of modules that ran and whose backward did not: nothing below them is trained
+  accumulated,  ///< FSDP: gradients of several micro-steps were accumulated, and reduced together
   scalars,      ///< all-reduces of one element that is of no parameter: norms, flags
 };
-inline constexpr std::size_t kVolumeCauses = 12;
+inline constexpr std::size_t kVolumeCauses = 13;
 /// "padding", "persistent parameters", ... and one sentence that explains it.
 [[nodiscard]] const char* name_of(VolumeCause cause) noexcept;
 [[nodiscard]] const char* explain(VolumeCause cause) noexcept;
@@ -82,6 +83,7 @@ class VolumeModel {
   void add_missing(const Counts& counts, std::size_t param, double missing, double off,
                    VolumeParts& parts) const;
   [[nodiscard]] double reduction_cost(std::size_t param) const noexcept;
+  [[nodiscard]] double reductions(const Counts& counts) const noexcept;
 
   const instrumentation::RunTables& tables_;
   plan::ZeroConfig zero_;

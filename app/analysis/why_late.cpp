@@ -54,7 +54,10 @@ std::optional<WhyLate> why_late(const std::vector<OwnParts>& ranks, std::uint32_
     if (excess <= 0 || (out && excess <= out->excess_ms())) continue;
     out = {.part = one.part, .own_ms = (*own).*one.of, .usual_ms = *usual, .data_ms = own->data};
   }
-  if (out) out->for_data = own->data > out->excess_ms() / 2;
+  if (!out) return out;
+  std::vector<double> data;
+  for (const OwnParts& other : ranks) data.push_back(other.data);
+  out->for_data = own->data - *OthersMedian(std::move(data)).without(own->data) > out->excess_ms() / 2;
   return out;
 }
 
@@ -78,16 +81,21 @@ std::optional<WhyLate> why_late(const Summary& summary, std::uint32_t rank) {
   return why;
 }
 
-std::uint64_t allocator_retries(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
-                                std::int64_t end_ns) {
-  if (store.instant_count(rank, ev::EventKind::allocator_state) == 0) return 0;
-  std::optional<std::uint64_t> first, last;  // the allocator counts them itself, from its begin on
-  store.for_each_instant(rank, begin_ns, end_ns, [&](const ev::Event& event) {
-    if (event.kind != ev::EventKind::allocator_state) return;
-    last = ev::as<ev::EventKind::allocator_state>(event).retries;
-    if (!first) first = last;
-  });
-  return last ? *last - std::min(*first, *last) : 0;
+std::uint64_t allocator_retries(const store::Store& store, std::uint32_t rank,
+                                const std::vector<Interval>& within) {
+  if (within.empty()) return 0;
+  std::uint64_t sum = 0;
+  std::optional<std::uint64_t> before;  // the allocator counts them itself, from its begin on
+  auto in = within.begin();
+  for (const ev::Event& event : store.instants_of(rank, ev::EventKind::allocator_state)) {
+    const auto at_ns = static_cast<std::int64_t>(event.ticks);
+    const std::uint64_t count = ev::as<ev::EventKind::allocator_state>(event).retries;
+    while (in != within.end() && in->end <= at_ns) ++in;
+    if (in == within.end()) break;
+    if (at_ns >= in->begin && before) sum += count - std::min(*before, count);
+    before = count;
+  }
+  return sum;
 }
 
 }  // namespace shardscope::analysis

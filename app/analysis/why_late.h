@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/intervals.h"
 #include "app/store/store.h"
 
 namespace shardscope::analysis {
@@ -24,10 +25,11 @@ struct OwnParts {
 struct WhyLate {
   enum class Part : std::uint8_t { compute, copy, idle };
   Part part{};
-  bool for_data = false;  ///< most of what is too much of it is waiting for a micro-batch
-  double own_ms = 0;      ///< of a step
-  double usual_ms = 0;    ///< median of the other ranks
-  double data_ms = 0;     ///< of a step, waited for data
+  bool for_data =
+      false;  ///< it waits longer for a micro-batch than the median of the others: most of what is too much
+  double own_ms = 0;    ///< of a step
+  double usual_ms = 0;  ///< median of the other ranks
+  double data_ms = 0;   ///< of a step, waited for data
   [[nodiscard]] double excess_ms() const noexcept { return own_ms - usual_ms; }
 };
 /// "computed", "copied", "waited for data", "did nothing".
@@ -42,9 +44,9 @@ struct WhyLate {
 /// waited for the rank: ranks take turns in coming last.
 [[nodiscard]] std::optional<WhyLate> why_late(const Summary& summary, std::uint32_t rank);
 
-/// How often the rank's caching allocator had to free its cache within [begin, end): each time it waits for
-/// the device. 0 where it was not recorded.
+/// How often the rank's caching allocator had to free its cache within these intervals, which are in order
+/// and apart: each time it waits for the device. 0 where it was not recorded.
 [[nodiscard]] std::uint64_t allocator_retries(const store::Store& store, std::uint32_t rank,
-                                              std::int64_t begin_ns, std::int64_t end_ns);
+                                              const std::vector<Interval>& within);
 
 }  // namespace shardscope::analysis

@@ -302,9 +302,9 @@ void add_watch(CLI::App& app, Action& action) {
       ->check(kEndpointOrFile)
       ->required();
   verb->add_option("--key", options->key, kKeyText);
-  verb->add_option("--interval", options->interval_s, "Seconds between two lines, at most a day")
+  verb->add_option("--interval", options->interval_s, "Seconds between two lines, from 0.001 to a day")
       ->check(kAboveZero)
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
   verb->add_flag("--json", options->json, "A line of JSON per interval, for programs");
   verb->add_option("--metrics", options->metrics,

@@ -63,7 +63,10 @@ int play(const PlayOptions& options) {
   std::int64_t origin_ns = 0, next_findings_ns = kFirstFindings_ns;
   bool failed = false;
   const auto each_ns = static_cast<std::int64_t>(options.interval_s * 1e9);
-  for (std::int64_t at_ns = 0, end_ns = replay.end_ns(); at_ns < end_ns && !interrupted();) {
+  const std::int64_t end_ns = replay.end_ns();
+  std::int64_t at_ns = 0;
+  // Once also where there is no event: a rank may have failed before its first.
+  do {
     at_ns = at_ns > end_ns - each_ns ? end_ns : at_ns + each_ns;
     replay.advance(store, at_ns);
     if (store.origin_ns() != origin_ns) {
@@ -83,7 +86,7 @@ int play(const PlayOptions& options) {
       failed |= trigger.kind == analysis::TriggerKind::rank_failed;
     keep_named(interval.triggers, options.triggers);
     print_interval(interval, options.json, run_time_text(at_ns));
-  }
+  } while (at_ns < end_ns && !interrupted());
   if (interrupted()) return interrupt_code();
   return failed ? 1 : 0;
 }

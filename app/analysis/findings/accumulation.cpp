@@ -4,41 +4,56 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/quantity_text.h"
+#include "app/analysis/statistics.h"
 
 namespace shardscope::analysis::findings {
 namespace {
 
-/// What a rank reduced in a typical step, in elements of all trained parameters: as many as micro-steps where
-/// each reduces, 1 where gradients are accumulated first.
+/// What a rank reduced in a typical step, in elements of all trained parameters, the median: as many as
+/// micro-steps where each reduces, 1 where gradients are accumulated first.
 double reductions_per_step(const Facts& facts) {
   using Op = ev::CollectiveOp;
-  double elems = 0;
+  std::vector<double> by_step;
   for (const std::size_t index : facts.typical) {
+    double& elems = by_step.emplace_back(0);
     for (const auto& [op, totals] : facts.digest.steps()[index].ops) {
       // An all-reduce beside a reduce-scatter is that of replicas, of the same gradients.
       const Op wanted = facts.summary.kind == Framework::ddp ? Op::all_reduce : Op::reduce_scatter;
       if (op == wanted) elems += static_cast<double>(totals.elems);
     }
   }
-  const auto of = static_cast<double>(trained_elems(facts)) * static_cast<double>(facts.typical.size());
-  return of > 0 ? elems / of : 0;
+  const auto of = static_cast<double>(trained_elems(facts));
+  return of > 0 && !by_step.empty() ? quantile(std::move(by_step), 0.5) / of : 0;
+}
+
+/// Trained elements that are not of the rank's own shards. With HSDP fewer ranks than all share a copy: what
+/// was recorded of a shard says how many.
+std::int64_t beside_shards(const Facts& facts) {
+  std::int64_t elems = 0;
+  for (const ev::ParamInfo& param : facts.store.tables().params) {
+    if (param.frozen) continue;
+    const std::int64_t shard = param.shard_elems > 0
+                                   ? std::min(param.shard_elems, param.elems)
+                                   : param.elems / std::max<std::int64_t>(facts.summary.copy_ranks, 1);
+    elems += param.elems - shard;
+  }
+  return elems;
 }
 
 /// FSDP2, FSDP1 and DDP reduce in every backward unless the script says when not to.
 void accumulated_in_torch(const Facts& facts, Found& found) {
-  const bool fsdp1 = facts.summary.framework.starts_with("FSDP1");
-  const bool fsdp2 = facts.summary.kind == Framework::fsdp2, ddp = facts.summary.kind == Framework::ddp;
+  const Framework kind = facts.summary.kind;
+  const bool fsdp1 = kind == Framework::fsdp1, fsdp2 = kind == Framework::fsdp2, ddp = kind == Framework::ddp;
   if (!communicates(facts) || facts.micro_steps < 2 || (!fsdp1 && !fsdp2 && !ddp)) return;
   constexpr double kNearly = 0.9;  // of each micro-step's: parameters without gradient are not reduced
   const double reductions = reductions_per_step(facts);
   if (reductions < kNearly * static_cast<double>(facts.micro_steps)) return;
   const double exposed = facts.mean(&RankFacts::reduce_moving);
-  const std::int64_t gradients = trained_elems(facts) * facts.store.tables().grad_bytes;
-  const std::string more =
-      bytes_text(gradients - gradients / std::max<std::int64_t>(facts.summary.copy_ranks, 1));
+  const std::string more = bytes_text(beside_shards(facts) * facts.store.tables().grad_bytes);
   Finding finding;
   finding.id = "accumulated_reductions";
   finding.title = "Accumulation saves no communication: gradients are reduced in every micro-step";

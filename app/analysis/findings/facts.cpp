@@ -130,9 +130,12 @@ RankFacts facts_of_rank(std::uint32_t rank, const RankSteps& of) {
 
 void read_settings(Facts& facts) {
   const Framework kind = facts.summary.kind;
-  // What was recorded, where a framework has no configuration that says it.
+  // What was recorded, where a framework has no configuration that says it. The last step of an epoch may
+  // have fewer.
+  std::vector<double> micro_steps;
   for (const std::size_t index : facts.typical)
-    facts.micro_steps = std::max(facts.micro_steps, facts.digest.steps()[index].micro_steps);
+    micro_steps.push_back(static_cast<double>(facts.digest.steps()[index].micro_steps));
+  facts.micro_steps = std::max<std::int64_t>(std::llround(median(std::move(micro_steps))), 1);
   facts.zero_keys = facts.store.has_tables() && (kind == Framework::zero || kind == Framework::deepspeed);
   if (!facts.zero_keys) return;
   facts.zero = zero_of(facts.store.tables());
@@ -145,7 +148,7 @@ void read_settings(Facts& facts) {
   if (kind == Framework::deepspeed && !config.contains(overlap))
     facts.overlap_comm = facts.summary.stage == 3;
   if (config.contains(accumulation) && config[accumulation].is_number_integer())
-    facts.micro_steps = std::max(facts.micro_steps, config[accumulation].get<std::int64_t>());
+    facts.micro_steps = std::max<std::int64_t>(config[accumulation].get<std::int64_t>(), 1);
 }
 
 }  // namespace

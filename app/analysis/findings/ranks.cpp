@@ -84,18 +84,15 @@ std::vector<double> excess_by_step(const Facts& facts, std::uint32_t rank, const
   return out;
 }
 
-/// How often its allocator had to free its cache, from the first typical step to the last.
+/// How often its allocator had to free its cache in the typical steps.
 std::uint64_t retries_in_typical(const Facts& facts, std::uint32_t rank) {
-  const auto in_step = [&](std::size_t index) {
+  std::vector<Interval> steps;
+  for (const std::size_t index : facts.typical) {
     const auto& ranks = facts.digest.steps()[index].ranks;
-    return std::ranges::find(ranks, rank, &RankStep::rank);
-  };
-  if (facts.typical.empty()) return 0;
-  const auto first = in_step(facts.typical.front()), last = in_step(facts.typical.back());
-  if (first == facts.digest.steps()[facts.typical.front()].ranks.end() ||
-      last == facts.digest.steps()[facts.typical.back()].ranks.end())
-    return 0;
-  return allocator_retries(facts.store, rank, first->begin_ns, last->end_ns);
+    const auto own = std::ranges::find(ranks, rank, &RankStep::rank);
+    if (own != ranks.end()) steps.push_back({own->begin_ns, own->end_ns});
+  }
+  return allocator_retries(facts.store, rank, steps);
 }
 
 /// The rank of a long step that was held up by itself, and how.
@@ -237,14 +234,15 @@ void stragglers(const Facts& facts, Found& found) {
   finding.id = "straggler";
   finding.title = fmt::format("Rank {} is a straggler", late.rank);
   const std::string host = host_of(facts, late.rank);
+  std::string does = text_of(*why);
+  does[0] = 'I';
   finding.evidence =
-      computes
+      computes && !why->for_data
           ? fmt::format(
                 "It computes {:.0f} % longer than the median of the others{}: {:.1f} instead of {:.1f} ms "
                 "of a step, in {:.0f} % of the steps.",
                 100 * (late.compute / usual - 1), host, late.compute, usual, 100 * late.lasting)
-          : fmt::format("It {} {:.1f} ms of a step, the others {:.1f} ms{}.", verb_of(*why), why->own_ms,
-                        usual, host);
+          : fmt::format("{}{}.", does, host);
   finding.evidence += fmt::format(" Each of the others waits {:.1f} ms of a step for it.", waited);
   if (interval && !few) {
     finding.evidence += fmt::format(" By steps it takes {:.1f} to {:.1f} ms longer than they do (95 %).",

@@ -85,6 +85,26 @@ TEST(ComparedRows, OfKernelsTheOneThatIsSlowerOrLaunchedMoreOftenDiffers) {
             std::string::npos);
 }
 
+/// Ten steps, of which the last six recorded kernels on the GPU, and all of them those of the host.
+TEST(ComparedRows, KernelsAreOfTheStepsThatRecordedThemAndOfOneSource) {
+  RunBuilder run(1, 0);
+  for (std::uint32_t step = 0; step < 10; ++step) {
+    const std::int64_t at = step * 2'000'000;
+    run.span(0, at, at + 1'900'000, EventKind::step_begin, StreamId::host, step);
+    run.span(0, at, at + 1'800'000, EventKind::module_begin, StreamId::compute, 1, 0);
+    run.span(0, at + 1000, at + 1'001'000, EventKind::kernel_begin, StreamId::compute, 7);
+    if (step >= 4)
+      run.span(0, at + 1000, at + 101'000, EventKind::gpu_begin, StreamId::gpu_compute, 7, 1,
+               ev::gpu_code(ev::GpuWork::kernel, ev::GpuOwner::forward), 100, 256);
+  }
+  const store::Store* store = &run.build();
+  const Summary summary = summarize(*store);
+  const ComparedRows rows = compare_by({store, &summary}, {store, &summary}, CompareBy::kernel);
+  ASSERT_EQ(rows.rows.size(), 2U);
+  EXPECT_NEAR(*rows.rows[0].a, 0.1, 1e-9) << "the GPU's, in the steps that have it";
+  EXPECT_EQ(*rows.rows[1].a, 1) << "one launch, not one of each source";
+}
+
 TEST(ComparedRows, WhatWasNotRecordedIsSaid) {
   RunBuilder first(1, 0), second(1, 0);
   const store::Store *a = forwards(first, 1, 200), *b = forwards(second, 2, 200);

@@ -17,16 +17,17 @@ using namespace test;
 constexpr std::int64_t kStepNs = 10'000'000;
 
 /// Two micro-steps of 5 ms: 1 ms of each is a reduction with nothing beside it. `accumulates`: of the second
-/// only.
+/// only. The last step has `last` micro-steps.
 struct TorchRun {
   RunBuilder builder;
   std::vector<Finding> findings;
-  TorchRun(const std::string& framework, std::int32_t stage, CollectiveOp op, bool accumulates)
+  TorchRun(const std::string& framework, std::int32_t stage, CollectiveOp op, bool accumulates,
+           std::uint32_t last = 2)
       : builder(2, stage, framework) {
     constexpr std::int64_t kMs = 1'000'000;
     std::uint32_t sequence = 0;
     for (std::uint32_t step = 0; step < 10; ++step) {
-      for (std::uint32_t micro = 0; micro < 2; ++micro, ++sequence) {
+      for (std::uint32_t micro = 0; micro < (step == 9 ? last : 2); ++micro, ++sequence) {
         const std::int64_t at = step * kStepNs + micro * 5 * kMs;
         for (std::uint32_t rank = 0; rank < 2; ++rank) {
           builder.span(rank, at, at + 5 * kMs, EventKind::micro_step_begin, StreamId::host, micro, step);
@@ -34,10 +35,13 @@ struct TorchRun {
           if (accumulates && micro == 0) continue;
           builder.span(rank, at + 3'500'000, at + 4'500'000, EventKind::collective_begin, StreamId::reduce,
                        sequence, 0, static_cast<std::uint8_t>(op), 1000, 4000);
+          builder.instant(rank, at + 3'400'000, EventKind::bucket_add, StreamId::host, 0, 0, ev::kNoId, 0,
+                          1000, 1000);
         }
       }
       for (std::uint32_t rank = 0; rank < 2; ++rank)
-        builder.span(rank, step * kStepNs, (step + 1) * kStepNs, EventKind::step_begin, StreamId::host, step);
+        builder.span(rank, step * kStepNs, step * kStepNs + (step == 9 ? last : 2) * 5 * kMs,
+                     EventKind::step_begin, StreamId::host, step);
     }
     builder.change_tables([](ev::RunTables& tables) { tables.config_json.clear(); });
   }
@@ -80,6 +84,44 @@ TEST(FindingAccumulation, TheVolumeOfRecordedMicroSteps) {
   TorchRun run("FSDP2 (PyTorch 2.15.0)", 3, CollectiveOp::reduce_scatter, false);
   const Summary summary = summarize(run.builder.build());
   EXPECT_EQ(summary.expected_elements_per_step, 2 * 3 * 1000);
+}
+
+/// An epoch whose batches do not divide ends with a step of fewer micro-steps: the others are what the run
+/// is.
+TEST(FindingAccumulation, AnUnevenLastStepIsOneOfTheMeasured) {
+  for (const std::uint32_t last : {1U, 4U}) {
+    TorchRun run("FSDP2 (PyTorch 2.15.0)", 3, CollectiveOp::reduce_scatter, false, last);
+    const Finding* found = run.accumulated();
+    ASSERT_NE(found, nullptr) << last;
+    EXPECT_EQ(found->evidence.find("2 micro-steps of a step reduced all gradients 2.0 times"), 0U)
+        << found->evidence;
+    const Summary summary = summarize(run.builder.build());
+    EXPECT_NEAR(summary.expected_elements_per_step, (8 * 6000 + last * 3000) / 9.0, 1e-6);
+    EXPECT_EQ(summary.comm_expression, "6S");
+    EXPECT_EQ(summary.unexplained_elements_per_step, 0);
+  }
+}
+
+/// What a script that accumulates does not reduce is no missing gradient.
+TEST(FindingAccumulation, ReducedOnceAStepIsExplained) {
+  TorchRun run("FSDP2 (PyTorch 2.15.0)", 3, CollectiveOp::reduce_scatter, true);
+  const Summary summary = summarize(run.builder.build());
+  const auto part = [&](VolumeCause cause) {
+    const auto at = std::ranges::find(summary.volume_parts, cause, &VolumePart::cause);
+    return at == summary.volume_parts.end() ? 0.0 : at->elements_per_step;
+  };
+  EXPECT_EQ(part(VolumeCause::accumulated), -1000);
+  EXPECT_EQ(part(VolumeCause::no_gradient), 0);
+  EXPECT_EQ(summary.unexplained_elements_per_step, 0);
+}
+
+/// HSDP: four ranks shard a copy, whatever the number of all.
+TEST(FindingAccumulation, ThePriceIsOfTheRanksThatShardOneCopy) {
+  TorchRun run("FSDP2 (PyTorch 2.15.0)", 3, CollectiveOp::reduce_scatter, false);
+  run.builder.change_tables([](ev::RunTables& tables) { tables.params[0].shard_elems = 250; });
+  const Finding* found = run.accumulated();
+  ASSERT_NE(found, nullptr);
+  EXPECT_NE(found->next_step.find("2.93 KiB more on each rank"), std::string::npos) << found->next_step;
 }
 
 }  // namespace

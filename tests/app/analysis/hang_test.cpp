@@ -225,6 +225,58 @@ TEST(Hang, WhatALostRankDidLastIsNotKnown) {
   EXPECT_NE(text.find("No event shows that rank 1 came to it: it is gone"), std::string::npos) << text;
 }
 
+/// A rank that said with which code it ended has sent all of its events: it surely never came.
+TEST(Hang, ARankThatFailedByItselfNeverCame) {
+  RunBuilder run(3);
+  common(run, 3);
+  failed_gather(run, 0, 2'000'000, 7'000'000, 1);
+  failed_gather(run, 2, 2'500'000, 8'000'000, 1);
+  store::Store& store = run.build();
+  over(store, 1, 1);
+  const std::string text = diagnose_hang(store).text;
+  EXPECT_NE(text.find("Rank 1 never came to it: it failed with exit code 1"), std::string::npos) << text;
+}
+
+/// The library ends a collective on each rank at its own time: those on which it has not go on waiting.
+TEST(Hang, RanksThatStillWaitAreApartFromThoseWhereItEndedByAnError) {
+  for (const std::uint32_t first : {0U, 2U}) {
+    RunBuilder run(3);
+    common(run, 3);
+    failed_gather(run, first, 2'000'000, 7'000'000, 1);
+    open_gather(run, 2 - first, 2'000'100, 1);
+    store::Store& store = run.build();
+    over(store, 1, 128 + 9);
+    const Hang hang = diagnose_hang(store);
+    EXPECT_EQ(hang.headline.find("Ranks 0, 2 wait for rank 1"), 0U) << hang.headline;
+    EXPECT_NE(hang.text.find(first == 0 ? "but on rank 0 it ended by an error 5.00 ms later."
+                                        : "but on rank 2 it ended by an error 5.00 ms later."),
+              std::string::npos)
+        << hang.text;
+    EXPECT_EQ(hang.text.find("waited"), std::string::npos) << hang.text;
+  }
+}
+
+/// While it waited a collective of another group was begun and completed: it waited all the same.
+TEST(Hang, WhatAnotherGroupCompletedMeanwhileHidesNoWait) {
+  RunBuilder run(3);
+  run.change_tables([](ev::RunTables& tables) {
+    tables.groups = {{3, "other", ev::GroupPurpose::other, {0, 2}}};
+  });
+  common(run, 3);
+  for (const std::uint32_t rank : {0U, 2U}) {
+    failed_gather(run, rank, 2'000'000, 7'000'000, 1);
+    const std::uint32_t code = ev::collective_code(3, ev::CollectiveScope::group, 3);
+    run.instant(rank, 3'000'000, EventKind::collective_begin, StreamId::reduce, ev::group_sequence(3, 0), 0,
+                code, kReduceOp, 1000, 4000);
+    run.instant(rank, 4'000'000, EventKind::collective_end, StreamId::reduce, ev::group_sequence(3, 0), 0,
+                code, kReduceOp, 1000, 4000);
+  }
+  store::Store& store = run.build();
+  over(store, 1, 128 + 9);
+  const std::string text = diagnose_hang(store).text;
+  EXPECT_TRUE(text.starts_with("Ranks 0, 2 waited in all-gather #1 (3.91 KiB) for rank 1")) << text;
+}
+
 TEST(Hang, AnErrorThatARankGotOverIsAnEnd) {
   RunBuilder run(3);
   common(run, 3);

@@ -188,6 +188,7 @@ class Watch(CommandTest):
         self.refused(("watch", self.folder / "none.zscope"), "none.zscope")
         self.refused(("watch", endpoint, "--trigger", "slow"), "slow")
         self.refused(("watch", endpoint, "--interval", "0"), "--interval")
+        self.refused(("watch", endpoint, "--interval", "1e-10"), "--interval")
         self.refused(("watch", endpoint, "--interval", "inf"), "--interval")
         self.refused(("watch", endpoint, "--prometheus", ":9464"), ":9464")
         self.refused(("watch", endpoint, "--raise-steps", "3"), "--raise-detail")
