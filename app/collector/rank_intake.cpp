@@ -146,6 +146,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
       (said != nullptr && rank.node_clock != nullptr &&
        (message.header.source_next != 0 ? rank.passed_on_before(message.header)
                                         : rank.passed_on_before(*said)))) {
+    rank.add_repeated(message);
     board.repeated();
     return;
   }

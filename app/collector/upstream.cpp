@@ -98,7 +98,9 @@ void Upstream::report_discarded(Stream& s) {
   const DiscardedEvents discarded = std::exchange(s.discarded, {});
   wire::Batch batch = discarded.as_drops();
   batch.clock_error_ns = s.clock_error_ns;
-  batch.relay = {s.source, s.reported, std::max(s.reported, s.next - 1), s.dropped_total, s.lost_total, 0, 0};
+  // Of no message to come: the collector above would take that for one that it has.
+  const std::uint64_t last = s.next - 1;
+  batch.relay = {s.source, std::min(s.reported, last), last, s.dropped_total, s.lost_total, 0, 0};
   s.queue.push(std::move(batch));
   s.queue.push(wire::Body(wire::Text{options_.clock.at(monotonic_now_ns()),
                                      instrumentation::Severity::warning, discarded.text(s.header.rank)}));

@@ -146,13 +146,18 @@ class Hop {
   void wait_for_messages() { above_.set(zmq::sockopt::rcvtimeo, 10'000); }
 
   /// The next `count` messages that arrive above.
-  std::vector<wire::Body> bodies(std::size_t count) {
-    std::vector<wire::Body> out;
+  std::vector<wire::Message> messages(std::size_t count) {
+    std::vector<wire::Message> out;
     while (out.size() < count) {
       std::optional<wire::Message> message = next();
       if (!message) break;
-      out.push_back(std::move(message->body));
+      out.push_back(std::move(*message));
     }
+    return out;
+  }
+  std::vector<wire::Body> bodies(std::size_t count) {
+    std::vector<wire::Body> out;
+    for (wire::Message& message : messages(count)) out.push_back(std::move(message.body));
     return out;
   }
 
@@ -360,6 +365,41 @@ TEST(Upstream, WhatIsUnderWayOfAnAbandonedProcessIsCounted) {
   }
   EXPECT_EQ(dropped, 3 + kDropped - 2);
   EXPECT_TRUE(said);
+}
+
+/// The collector above drops what has a number that it has got.
+TEST(Upstream, AReportOfWhatWasDiscardedHasNoNumberOfAMessageToCome) {
+  constexpr std::uint64_t kFirst = 100, kProcesses = Upstream::kMostReplaced + 2, kSequence = 5;
+  Hop hop("report");
+  RankSession rank(0), at_top(0);
+  for (std::uint64_t process = kFirst; process < kFirst + kProcesses; ++process) {
+    hop.another_process(rank, process);
+    rank.clock.same_clock();
+    hop.publish(rank, process, kSequence, 1'000);  // a batch is the first that this collector gets of it
+  }
+  wire::Message text;
+  text.header = {.rank = 0,
+                 .incarnation = kFirst + kProcesses - 1,
+                 .sequence = kSequence + 1,
+                 .run_id = "collector-test"};
+  text.body = wire::Text{1'001, Severity::info, "behind the report"};
+  hop.upstream().published(rank, text, 0);
+  hop.upstream().pump(kBegin_s + 1);
+  // One process is discarded, and the last one has the batch, the report as a batch and a text, and a text.
+  const std::vector<wire::Message> sent = hop.messages(kProcesses - 1 + 3);
+  ASSERT_EQ(sent.size(), kProcesses + 2);
+  for (const wire::Message& message : sent) {
+    EXPECT_EQ(at_top.accept(message.header, kBegin_s).order, RankSession::Order::next);
+    EXPECT_FALSE(at_top.passed_on_before(message.header)) << message.header.source_next;
+    at_top.add_relayed(message.header);
+    if (const auto* batch = std::get_if<wire::Batch>(&message.body)) at_top.add(*batch, kBegin_s);
+  }
+  const auto* report = std::get_if<wire::Batch>(&sent[sent.size() - 3].body);
+  ASSERT_TRUE(report != nullptr && report->relay);
+  EXPECT_EQ(report->dropped_here, 1U);
+  EXPECT_EQ(report->relay->source_first, kSequence);
+  EXPECT_EQ(report->relay->source_last, kSequence);
+  EXPECT_EQ(sent.back().header.source_next, kSequence + 2);
 }
 
 /// A clock that is `offset` behind ours, to the nanosecond.
