@@ -421,9 +421,15 @@ void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, dou
   flush_now_ |= !watched_ && ping.look_ms == 0;  // a viewer has come
   watched_ = ping.look_ms == 0;
   pack_s_ = ping.pack_ms * 1e-3;
+  if (const std::uint64_t above = message.header.incarnation; above_ != above) {
+    // It has not got the ends that the one before it has confirmed.
+    for (auto& [rank, stream] : streams_) stream->acknowledged &= above_ == 0;
+    above_ = above;
+  }
   for (const RelayGreetings::LastHello* said :
-       greetings_.pinged(message.header.incarnation, ping.known, now_s))
-    send_control(said->header, said->hello);
+       greetings_.pinged(message.header.incarnation, ping.known, now_s)) {
+    if (!send_control(said->header, said->hello)) greetings_.not_taken(said->header.rank);
+  }
 }
 
 void Upstream::receive(double now_s) {

@@ -177,7 +177,7 @@ class Hop {
   }
 
   /// The collector above answers the node's hello.
-  void answer(wire::Body answered) {
+  void answer(wire::Body answered, std::uint64_t process = 0) {
     zmq::message_t route, hello;
     if (!route_) {
       control_.set(zmq::sockopt::rcvtimeo, 10'000);
@@ -187,10 +187,23 @@ class Hop {
     }
     wire::Message message;
     message.header.run_id = "collector-test";
+    message.header.incarnation = process;
     message.body = std::move(answered);
     const wire::Frame frame = wire::encode(message);
     control_.send(zmq::const_buffer(route_->data(), route_->size()), zmq::send_flags::sndmore);
     control_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none);
+  }
+
+  /// What the node has said to the collector above since the last call.
+  std::vector<wire::Body> control() {
+    std::vector<wire::Body> out;
+    zmq::message_t route, message;
+    while (control_.recv(route, zmq::recv_flags::dontwait) && control_.recv(message)) {
+      wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::rank_control);
+      EXPECT_TRUE(decoded.message) << decoded.why;
+      if (decoded.message) out.push_back(std::move(decoded.message->body));
+    }
+    return out;
   }
 
   /// By process, the offset that the next `count` batches of events have.
@@ -564,6 +577,37 @@ TEST(Upstream, TheTablesOfARankAreSentAgainWhole) {
   const auto* tables = std::get_if<wire::Tables>(&sent.front());
   ASSERT_NE(tables, nullptr);
   EXPECT_EQ(tables->tables, tables_of(0, kWorld));
+}
+
+/// The node names a rank that has ended until the collector above confirms that end.
+TEST(Upstream, AConfirmedEndIsSaidAgainToAnotherCollectorAbove) {
+  Hop hop("ends");
+  RankSession rank(0);
+  begin_on_our_clock(hop, rank);
+  wire::Message end;
+  end.header = {.rank = 0, .incarnation = 11, .sequence = 1, .run_id = "collector-test"};
+  end.body = wire::Finish{};
+  hop.upstream().published(rank, end, 0);
+  double now_s = kBegin_s + 2;
+  const auto says_end = [&](bool said) {
+    return eventually([&] {
+      hop.upstream().pump(++now_s);
+      bool node = false, ended = false;
+      for (const wire::Body& body : hop.control()) {
+        node |= std::holds_alternative<wire::RelayHello>(body);
+        ended |= std::holds_alternative<wire::Hello>(body);
+      }
+      return node && ended == said;
+    });
+  };
+  hop.answer(wire::Ping{1, 0, 0, 0}, 1);
+  EXPECT_TRUE(says_end(true));
+  wire::RankCommand confirm;
+  confirm.kind = wire::RankCommand::Kind::finish_received;
+  hop.answer(confirm, 1);
+  EXPECT_TRUE(says_end(false));
+  hop.answer(wire::Ping{2, 0, 0, 0}, 2);
+  EXPECT_TRUE(says_end(true));
 }
 
 TEST(Upstream, WithoutAConnectionNothingIsDueByTime) {
