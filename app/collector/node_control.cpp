@@ -184,7 +184,7 @@ void Collector::State::forward_upstream() {
                     "first");
   }
   const bool all =
-      !ranks.empty() && ranks.size() >= identity.local_world() && ranks.census().finished() == ranks.size();
+      !ranks.empty() && ranks.size() >= identity.local_world() && ranks.counts().finished() == ranks.size();
   const bool over = relayed.over(all, upstream->sent(), upstream->connected(), upstream->drained(), now_s(),
                                  options.linger_s);
   board.set_finished(over);
