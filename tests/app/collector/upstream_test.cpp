@@ -180,8 +180,11 @@ class Hop {
   void answer(wire::Body answered, std::uint64_t process = 0) {
     zmq::message_t route, hello;
     if (!route_) {
-      control_.set(zmq::sockopt::rcvtimeo, 10'000);
-      ASSERT_TRUE(control_.recv(route));
+      // The connection may have come after the last pump().
+      ASSERT_TRUE(eventually([&] {
+        upstream_.pump(kBegin_s);
+        return control_.recv(route, zmq::recv_flags::dontwait).has_value();
+      }));
       ASSERT_TRUE(control_.recv(hello));
       route_.emplace(route.to_string());
     }
