@@ -297,7 +297,7 @@ void Collector::State::find_pace(double now) {
   // A node's collector is in a hurry where the one above says that it has a viewer.
   const bool wanted = stopping.load() || (upstream && upstream->watched()) || shown.control().paused ||
                       shown.control().pausing || viewers->viewers(now) != 0 ||
-                      ranks.census().any_unsettled() || ranks.census().any_holding();
+                      ranks.counts().any_unsettled() || ranks.counts().any_holding();
   if (!pacing.watch(wanted ? Watch::active : Watch::idle, ranks.size())) return;
   // Ranks get the new interval at once: a viewer that has just come should not wait for the long one to end.
   for (auto& [id, rank] : ranks) rank.next_ping_s = std::min(rank.next_ping_s, now);

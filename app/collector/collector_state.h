@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "app/collector/collective_clocks.h"
 #include "app/collector/collector.h"
@@ -154,6 +155,9 @@ struct Collector::State {
   void take_named(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello, double now);
   /// What its node has named is no longer kept up with for these ranks: each is looked at by itself again.
   void forget_named(Nodes::Node& node, double now);
+  /// The same in two steps: between them some may be named again. Returns the ranks.
+  std::vector<wire::RelayHello::Range> unname(Nodes::Node& node);
+  void note_unnamed(const std::vector<wire::RelayHello::Range>& before, double now);
   /// Something of a rank has changed that its node's next hello is to be compared with.
   void ranks_of_node_changed(const RankSession& rank);
   void look_after_nodes(double now);

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "app/collector/collector_state.h"
 #include "app/collector/greeted_sum.h"
@@ -48,12 +49,14 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
 
 void Collector::State::take_named(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello,
                                   double now) {
-  forget_named(node, now);
+  const std::vector<wire::RelayHello::Range> before = unname(node);
   NamedRanks& named = node.named;
   named.at_s = now;
   named.known = 0;
   named.greeted = hello.greeted;
-  named.kept = std::max(hello.present.size(), hello.silent.size()) <= NamedRanks::kMostRanges;
+  // A node that says no sum is looked at with each hello.
+  named.kept =
+      hello.greeted != 0 && std::max(hello.present.size(), hello.silent.size()) <= NamedRanks::kMostRanges;
   if (named.kept) {
     named.present = hello.present;
     named.silent = hello.silent;
@@ -74,9 +77,12 @@ void Collector::State::take_named(Nodes::Node& node, const std::string& route, c
     }
   }
   named.changed = false;
+  note_unnamed(before, now);
 }
 
-void Collector::State::forget_named(Nodes::Node& node, double now) {
+void Collector::State::forget_named(Nodes::Node& node, double now) { note_unnamed(unname(node), now); }
+
+std::vector<wire::RelayHello::Range> Collector::State::unname(Nodes::Node& node) {
   NamedRanks& named = node.named;
   for (const wire::RelayHello::Range& range : named.present) {
     const auto end = ranks.from(range.first + range.count);
@@ -85,12 +91,20 @@ void Collector::State::forget_named(Nodes::Node& node, double now) {
       if (rank.named_s != &named.at_s) continue;
       rank.note_named();
       rank.named_s = nullptr;
-      ranks.note_change(rank, now);  // when it is missed
     }
   }
   named.kept = false;
-  named.present.clear();
   named.silent.clear();
+  return std::exchange(named.present, {});
+}
+
+void Collector::State::note_unnamed(const std::vector<wire::RelayHello::Range>& before, double now) {
+  for (const wire::RelayHello::Range& range : before) {
+    const auto end = ranks.from(range.first + range.count);
+    for (auto at = ranks.from(range.first); at != end; ++at) {
+      if (at->second.named_s == nullptr) ranks.note_change(at->second, now);  // when it is missed
+    }
+  }
 }
 
 void Collector::State::ranks_of_node_changed(const RankSession& rank) {
@@ -170,7 +184,7 @@ void Collector::State::forward_upstream() {
                     "first");
   }
   const bool all =
-      !ranks.empty() && ranks.size() >= identity.local_world() && ranks.census().finished() == ranks.size();
+      !ranks.empty() && ranks.size() >= identity.local_world() && ranks.counts().finished() == ranks.size();
   const bool over = relayed.over(all, upstream->sent(), upstream->connected(), upstream->drained(), now_s(),
                                  options.linger_s);
   board.set_finished(over);

@@ -157,7 +157,8 @@ void PauseCoordinator::position(std::uint32_t rank, const wire::Position& positi
     resume_all("rank " + std::to_string(rank) + " resumed by itself: no viewer renewed the pause");
     return;
   }
-  // Ranks say where they are every second: while they run, one of them is answer enough for all.
+  // Only a hold can complete a pause; that a rank runs, which those that are connected here say every second,
+  // is no reason to look at all of them.
   if (state.at.holding) check_holds(now_s);
 }
 

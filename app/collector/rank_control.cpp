@@ -258,6 +258,7 @@ void Collector::State::end_silence(RankSession& rank, double now, store::SendsAg
   ranks_of_node_changed(rank);
   // Another process comes up by itself, and a pause that goes on is not its own.
   if (rank.silent() && !restarted) pauses.rank_up(rank.row.rank);
+  if (upstream) upstream->rank_was_silent(rank.row.rank);
   rank.silent_since_s.reset();
   if (rank.node_clock != nullptr && !restarted) return;
   rank.silence_recorded_s.reset();

@@ -146,6 +146,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
       (said != nullptr && rank.node_clock != nullptr &&
        (message.header.source_next != 0 ? rank.passed_on_before(message.header)
                                         : rank.passed_on_before(*said)))) {
+    rank.add_repeated(message);
     board.repeated();
     return;
   }
@@ -166,7 +167,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   auto* const batch = std::get_if<wire::Batch>(&message.body);
   board.received(batch != nullptr ? batch->events.size() : 0);
   if (batch != nullptr) {
-    if (ranks.census().clocks_differ() && rank.on_refinable_clock()) learn_clocks(rank, *batch);
+    if (ranks.counts().clocks_differ() && rank.on_refinable_clock()) learn_clocks(rank, *batch);
     if (identity.world() > 1 && !upstream) compare_gates(rank.row.rank, *batch);
     if (rank.clock_settled(now_s()) && record.has_room() && rank.begins_another_gap(*batch, now_s()))
       record.flush_all(rank);
@@ -210,7 +211,7 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
     record_message(rank.row.rank, rank.on_our_clock(finish.at_ns), Severity::error, finish.text);
   }
   ranks.note_change(rank, now_s());
-  const std::uint32_t finished = ranks.census().finished();
+  const std::uint32_t finished = ranks.counts().finished();
   board.rank_ended(rank.row.rank, finish.exit_code, finish.text, finished);
   if (!upstream) board.set_finished(identity.world() != 0 && finished == identity.world());
   shown.changed();

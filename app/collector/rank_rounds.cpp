@@ -103,7 +103,7 @@ void Collector::State::look_after_ranks(double now) {
   look_at_due(now);
   if (!pacing.liveness_due(now)) return;
   problems.refused(sockets.guard.overdue(now));
-  const std::set<std::uint32_t> here = ranks.census().here();  // lost() changes it
+  const std::set<std::uint32_t> here = ranks.counts().here();  // lost() changes it
   for (const std::uint32_t id : here) {
     RankSession& rank = ranks.session(id);
     if (!rank.row.connected) continue;
@@ -113,7 +113,7 @@ void Collector::State::look_after_ranks(double now) {
       look_for_silence(rank, now);
     }
   }
-  board.connected(ranks.census().connected());
+  board.connected(ranks.counts().connected());
 }
 
 }  // namespace shardscope::collector

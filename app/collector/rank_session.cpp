@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <variant>
 
 namespace shardscope::collector {
 
@@ -72,6 +73,7 @@ RankSession::Accepted RankSession::accept(const wire::Header& header, double now
   accepted_s_ = now_s;
   next_sequence_ = header.sequence + 1;
   count_lost(result.missing);
+  if (result.new_process) missing_at_first_ = result.missing;
   if (node_clock != nullptr) lost_between_ += result.missing;
   return result;
 }
@@ -116,12 +118,34 @@ void RankSession::add_relayed(const wire::Header& header) {
   numbered_ = true;
 }
 
+void RankSession::add_repeated(const wire::Message& message) {
+  add_relayed(message.header);
+  const auto* const batch = std::get_if<wire::Batch>(&message.body);
+  if (batch == nullptr || !batch->relay || !relay_) return;
+  follow_source(batch->relay->source_incarnation, batch->relay->source_first, batch->relay->source_last + 1);
+  // What its sender missed before it has come through another, or is counted.
+  relay_->lost_total = batch->relay->lost_total;
+  relay_incarnation_ = *incarnation_;
+}
+
+/// The node's numbers had a gap before its first message as well: the same messages once more, and some that
+/// were none of the rank's. Those that a chunk has already stay counted. `lost`: by the rank's numbers.
+void RankSession::take_back_first(std::uint64_t lost) {
+  const std::uint64_t back = std::min(missing_at_first_, lost_);
+  lost_ -= back;
+  row.lost_messages -= back;
+  const std::uint64_t between = std::min(back, lost_between_);
+  lost_between_ -= between - std::min(between, lost);
+}
+
 void RankSession::follow_source(std::uint64_t source, std::uint64_t first, std::uint64_t next) {
   const bool same_source = source_ == source;
   const std::uint64_t expected = same_source ? source_next_ : 0;
   if (!source_ || source_incarnation_ != *incarnation_) {
-    // Another collector on the node has begun later than the one before it ended.
+    // Another collector on the node has begun later than the one before it ended, or this one later than the
+    // node's.
     if (first > expected) {
+      take_back_first(first - expected);
       count_lost(first - expected);
       if (same_source) {
         lost_with_node_.messages += first - expected;
@@ -129,6 +153,7 @@ void RankSession::follow_source(std::uint64_t source, std::uint64_t first, std::
       }
     }
     numbered_ = false;
+    missing_at_first_ = 0;
   }
   source_ = source;
   source_next_ = std::max(expected, next);

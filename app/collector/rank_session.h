@@ -104,6 +104,8 @@ class RankSession {
   }
   /// Such a message, accepted.
   void add_relayed(const wire::Header& header);
+  /// A message that was passed on before: with it another collector of the node begins.
+  void add_repeated(const wire::Message& message);
   /// Messages since the last call that count as lost with another collector of the node. At most, where that
   /// one passed on without a number what was no batch.
   struct LostWithNode {
@@ -289,6 +291,9 @@ class RankSession {
   std::uint64_t source_next_ = 0;         ///< its messages before this one have come, or are counted as lost
   std::uint64_t source_incarnation_ = 0;  ///< through which sender
   bool numbered_ = false;                 ///< that sender says numbers of what is no batch
+  std::uint64_t missing_at_first_ =
+      0;  ///< counted before the sender's first message, by the sender's numbers
+  void take_back_first(std::uint64_t lost);
   void join_pieces();
   std::optional<wire::Relay> relay_;     ///< of the last batch that came through a node's collector
   std::uint64_t relay_incarnation_ = 0;  ///< of its sender

@@ -15,8 +15,8 @@ void RankTable::forget_unpublished(const std::function<void(const RankSession&)>
   std::erase_if(ranks_, [&](const auto& entry) {
     if (entry.second.has_published()) return false;
     forgotten(entry.second);
-    census_.forget(entry.first);
-    agenda_.forget(entry.first);
+    counts_.forget(entry.first);
+    timers_.forget(entry.first);
     return true;
   });
 }
@@ -49,11 +49,11 @@ void RankTable::count(const RankSession& rank) {
   traits.holding = rank.row.gate.holding;
   traits.other_clock = !rank.refinable_clock().is_same_clock();
   traits.here = rank.row.connected && rank.node_clock == nullptr;
-  census_.note(rank.row.rank, traits);
+  counts_.note(rank.row.rank, traits);
 }
 
 void RankTable::note_change(const RankSession& rank, double now_s) {
-  agenda_.look(rank.row.rank, due_s(rank, now_s));
+  timers_.look(rank.row.rank, due_s(rank, now_s));
   count(rank);
 }
 
@@ -62,7 +62,7 @@ void RankTable::note_change_of_all(double now_s) {
 }
 
 void RankTable::looked_at(const RankSession& rank, double now_s) {
-  agenda_.look(rank.row.rank, std::max(due_s(rank, now_s), now_s + kLookAgain_s));
+  timers_.look(rank.row.rank, std::max(due_s(rank, now_s), now_s + kLookAgain_s));
   count(rank);
 }
 

@@ -46,7 +46,7 @@ class RankTable {
   [[nodiscard]] Ranks::iterator from(std::uint32_t rank) { return ranks_.lower_bound(rank); }
   [[nodiscard]] std::size_t size() const noexcept { return ranks_.size(); }
   [[nodiscard]] bool empty() const noexcept { return ranks_.empty(); }
-  [[nodiscard]] const RankCounts& census() const noexcept { return census_; }
+  [[nodiscard]] const RankCounts& counts() const noexcept { return counts_; }
   /// After it what is pending of the rank becomes a chunk. Of one that has gone no more comes to wait for.
   [[nodiscard]] double chunk_age_s(const RankSession& rank) const noexcept {
     const double age_s = pacing_.pace().chunk_age_s;
@@ -59,7 +59,7 @@ class RankTable {
   void note_change(const RankSession& rank, double now_s);
   void note_change_of_all(double now_s);
   /// Those whose time has come. Each is to be looked at, and then handed to looked_at().
-  [[nodiscard]] std::vector<std::uint32_t> take_due(double now_s) { return agenda_.take(now_s); }
+  [[nodiscard]] std::vector<std::uint32_t> take_due(double now_s) { return timers_.take(now_s); }
   /// What could not be done is tried again a little later.
   void looked_at(const RankSession& rank, double now_s);
 
@@ -70,8 +70,8 @@ class RankTable {
   const Pacing& pacing_;
   const RunIdentity& identity_;
   Ranks ranks_;
-  RankTimers agenda_;
-  RankCounts census_;
+  RankTimers timers_;
+  RankCounts counts_;
 };
 
 }  // namespace shardscope::collector

@@ -62,14 +62,19 @@ class RelayGreetings {
   }
   /// The connection did not take what passed last of it.
   void not_taken(std::uint32_t rank) { repeats_.forget(rank); }
+  /// The rank was silent: a pause does not wait for it, and where it is counts no more above.
+  void was_silent(std::uint32_t rank) { repeats_.forget_position(rank); }
 
-  /// The node's hello was sent. What is to follow it: the collector above may have taken it for no message of
-  /// its run, and then takes none of its ranks'. Once it pings the node it knows it.
+  /// The node's hello was sent. What is to follow it, of the ranks that it names: the collector above may
+  /// have taken it for no message of its run, and then takes none of its ranks'. Once it pings the node it
+  /// knows it.
   [[nodiscard]] std::vector<const LastHello*> node_hello_sent(bool taken) {
     node_.hello_sent(taken);
     std::vector<const LastHello*> again;
     if (!taken || node_.known()) return again;
-    for (const auto& [rank, said] : last_hellos_) again.push_back(&said);
+    for (const auto& [rank, said] : last_hellos_) {
+      if (contains(named_, rank)) again.push_back(&said);
+    }
     return again;
   }
   /// Null: this process of the rank has not greeted.
@@ -90,17 +95,16 @@ class RelayGreetings {
     return sum;
   }
   /// Process `above` has pinged; it sums up `known` of the ranks that were named to it. What is to be sent
-  /// then: all, where it is another than before, or may have missed some; of the ranks that were named last,
-  /// where the sums have differed for a while.
+  /// then of the ranks that were named last: all, where it is another than before, or may have missed some,
+  /// or where the sums have differed for a while. The hellos of the others are of processes that have gone.
   [[nodiscard]] std::vector<const LastHello*> pinged(std::uint64_t above, std::uint64_t known, double now_s) {
     std::vector<const LastHello*> again;
-    const bool all = node_.pinged(above, now_s);
-    if (all) agreement_.begin(now_s);
-    if (!all && !agreement_.answered(known, now_s)) return again;
+    const bool anew = node_.pinged(above, now_s);
+    if (anew) agreement_.begin(now_s);
+    if (!anew && !agreement_.answered(known, now_s)) return again;
     repeats_.forget();
     for (const auto& [rank, said] : last_hellos_) {
-      if ((all || contains(named_, rank)) && repeats_.passes(rank, said.header.incarnation))
-        again.push_back(&said);
+      if (contains(named_, rank) && repeats_.passes(rank, said.header.incarnation)) again.push_back(&said);
     }
     return again;
   }

@@ -17,6 +17,8 @@ class RepeatedMessages {
   [[nodiscard]] bool passes(std::uint32_t rank, std::uint64_t incarnation) {
     Rank& said = ranks_[rank];
     if (said.greeted && said.incarnation == incarnation) return false;
+    // Where another process of the rank is, is news.
+    if (said.incarnation != incarnation) said.placed = false;
     said.incarnation = incarnation;
     said.greeted = true;
     return true;
@@ -38,6 +40,10 @@ class RepeatedMessages {
   void forget() { ranks_.clear(); }
   /// Of this rank, what was passed on last has not got there.
   void forget(std::uint32_t rank) { ranks_.erase(rank); }
+  /// The collector above has forgotten where it is.
+  void forget_position(std::uint32_t rank) {
+    if (const auto said = ranks_.find(rank); said != ranks_.end()) said->second.placed = false;
+  }
 
  private:
   struct Rank {

@@ -98,7 +98,9 @@ void Upstream::report_discarded(Stream& s) {
   const DiscardedEvents discarded = std::exchange(s.discarded, {});
   wire::Batch batch = discarded.as_drops();
   batch.clock_error_ns = s.clock_error_ns;
-  batch.relay = {s.source, s.reported, std::max(s.reported, s.next - 1), s.dropped_total, s.lost_total, 0, 0};
+  // Of no message to come: the collector above would take that for one that it has.
+  const std::uint64_t last = s.next - 1;
+  batch.relay = {s.source, std::min(s.reported, last), last, s.dropped_total, s.lost_total, 0, 0};
   s.queue.push(std::move(batch));
   s.queue.push(wire::Body(wire::Text{options_.clock.at(monotonic_now_ns()),
                                      instrumentation::Severity::warning, discarded.text(s.header.rank)}));
@@ -419,9 +421,15 @@ void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, dou
   flush_now_ |= !watched_ && ping.look_ms == 0;  // a viewer has come
   watched_ = ping.look_ms == 0;
   pack_s_ = ping.pack_ms * 1e-3;
+  if (const std::uint64_t above = message.header.incarnation; above_ != above) {
+    // It has not got the ends that the one before it has confirmed.
+    for (auto& [rank, stream] : streams_) stream->acknowledged &= above_ == 0;
+    above_ = above;
+  }
   for (const RelayGreetings::LastHello* said :
-       greetings_.pinged(message.header.incarnation, ping.known, now_s))
-    send_control(said->header, said->hello);
+       greetings_.pinged(message.header.incarnation, ping.known, now_s)) {
+    if (!send_control(said->header, said->hello)) greetings_.not_taken(said->header.rank);
+  }
 }
 
 void Upstream::receive(double now_s) {

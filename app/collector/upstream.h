@@ -59,6 +59,8 @@ class Upstream {
   void keep_clock(std::uint32_t id, const RankSession& rank);
   /// Those of another run than turned out to be passed on.
   void forget_greetings() { greetings_.forget_ranks(); }
+  /// Of the rank, what it says next of where it is is passed on.
+  void rank_was_silent(std::uint32_t rank) { greetings_.was_silent(rank); }
   /// Hello, Prepared, Position. What a rank only says again is not passed on (RelayGreetings).
   void control(const wire::Header& from, wire::Body body, double now_s);
   /// The collector above waits for what comes, or has not said yet that it does not.
@@ -167,6 +169,7 @@ class Upstream {
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent
   SharedLists lists_;
   RelayGreetings greetings_;
+  std::uint64_t above_ = 0;  ///< process of the collector above; 0: it has not pinged
   bool watched_ = true;
   double pack_s_ = 0;
   bool window_full_ = false;       ///< of a stream that has more to send

@@ -78,7 +78,7 @@ class RankRun {
                    const SpanVisitor& visit) const;
   /// The pauses that overlap [begin, end), the one that goes on last, with an open end. Nothing is read.
   void visit_pauses(std::int64_t begin_ns, std::int64_t end_ns, const SpanVisitor& visit) const;
-  /// RankState::loose_ends() in [begin, end), by arrival.
+  /// RankState::ends_without_begin() in [begin, end), by arrival.
   void visit_ends_without_begin(std::int64_t begin_ns, std::int64_t end_ns,
                                 const std::function<void(const EndWithoutBegin&)>& visit) const;
   /// Where a lane's stretches meet, ascending.

@@ -128,10 +128,10 @@ void RankState::add(const Event& event, std::int64_t at_ns, const std::vector<st
         count_unmatched_end(event, at_ns);
       if (span == nullptr || span->end_ns < at_ns) [[unlikely]] {
         if (for_ == For::views || for_ == For::spans)
-          loose_ends_.push_back({.at_ns = at_ns,
-                                 .stream = event.stream,
-                                 .begin = begin_of(event.kind),
-                                 .since_ns = span != nullptr ? span->end_ns : Lane::kNever});
+          ends_without_begin_.push_back({.at_ns = at_ns,
+                                         .stream = event.stream,
+                                         .begin = begin_of(event.kind),
+                                         .since_ns = span != nullptr ? span->end_ns : Lane::kNever});
       }
       if (event.kind == EventKind::step_end) {
         note(event, at_ns);
@@ -343,7 +343,7 @@ std::size_t RankState::bytes() const noexcept {
   std::size_t bytes =
       sizeof *this + status_.bytes() +
       (instants_.capacity() + notable_.capacity() + bucket_events_.capacity()) * sizeof(Event) +
-      gates_.capacity() * sizeof(Store::GateRow) + loose_ends_.capacity() * sizeof(EndWithoutBegin);
+      gates_.capacity() * sizeof(Store::GateRow) + ends_without_begin_.capacity() * sizeof(EndWithoutBegin);
   for (const Lane& lane : lanes_) bytes += lane.bytes();
   for (const MemoryIndex& memory : memory_) bytes += memory.bytes();
   return bytes;

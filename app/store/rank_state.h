@@ -104,7 +104,7 @@ class RankState {
     instants_.clear();
     counts_.clear();
     unmatched_ends_.clear();
-    loose_ends_.clear();
+    ends_without_begin_.clear();
     gates_.clear();
     gate_count_ = 0;
     notable_.clear();
@@ -130,7 +130,9 @@ class RankState {
   /// Ends whose begin is missing, by kind; code 1: explained.
   [[nodiscard]] const std::vector<InstantCount>& unmatched_ends() const noexcept { return unmatched_ends_; }
   /// Only of a stretch that was read for views or spans.
-  [[nodiscard]] const std::vector<EndWithoutBegin>& loose_ends() const noexcept { return loose_ends_; }
+  [[nodiscard]] const std::vector<EndWithoutBegin>& ends_without_begin() const noexcept {
+    return ends_without_begin_;
+  }
   [[nodiscard]] const StatusIndex& status() const noexcept { return status_; }
   [[nodiscard]] const MemoryIndex& memory(std::size_t pool) const { return memory_[pool]; }
   [[nodiscard]] const std::vector<Store::GateRow>& gates() const noexcept { return gates_; }
@@ -158,7 +160,7 @@ class RankState {
   std::vector<ev::Event> instants_;  ///< `ticks` holds nanoseconds of the collector's clock
   KindTable<std::uint32_t> counts_;  ///< of instants, for blocks
   std::vector<InstantCount> unmatched_ends_;
-  std::vector<EndWithoutBegin> loose_ends_;
+  std::vector<EndWithoutBegin> ends_without_begin_;
   StatusIndex status_;
   std::array<MemoryIndex, ev::kMemoryPoolCount> memory_;
   std::vector<Store::GateRow> gates_;

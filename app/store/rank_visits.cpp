@@ -136,9 +136,9 @@ void RankRun::visit_ends_without_begin(std::int64_t begin_ns, std::int64_t end_n
   };
   const Range range = holding(begin_ns, end_ns);
   for (std::size_t i = range.first; i < range.last; ++i) {
-    if (const auto known = state(i, For::spans)) some(known->loose_ends());
+    if (const auto known = state(i, For::spans)) some(known->ends_without_begin());
   }
-  some(head_.state.loose_ends());
+  some(head_.state.ends_without_begin());
 }
 
 std::vector<std::int64_t> RankRun::cuts(ev::StreamId stream) const {

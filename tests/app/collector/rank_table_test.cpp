@@ -126,13 +126,13 @@ TEST_F(RankTables, WhoHasPublishedNothingIsForgottenWithWhatWasCountedOfIt) {
   static_cast<void>(published.accept(first, 10));
   ranks_.note_change(published, 10);
   ranks_.note_change(connected(2, 9), 10);
-  EXPECT_EQ(ranks_.census().connected(), 2U);
+  EXPECT_EQ(ranks_.counts().connected(), 2U);
   std::vector<std::uint32_t> forgotten;
   ranks_.forget_unpublished([&](const RankSession& rank) { forgotten.push_back(rank.row.rank); });
   EXPECT_EQ(forgotten, Due{2});
   EXPECT_EQ(ranks_.known(2), nullptr);
   EXPECT_EQ(ranks_.known(1), &published);
-  EXPECT_EQ(ranks_.census().connected(), 1U);
+  EXPECT_EQ(ranks_.counts().connected(), 1U);
 }
 
 TEST(Shown, TheRevisionGrowsWithChangesOnly) {

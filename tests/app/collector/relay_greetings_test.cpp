@@ -13,6 +13,8 @@ namespace {
 
 namespace wire = instrumentation::wire;
 
+const std::vector<wire::RelayHello::Range> kRanks3And4{{3, 2}};
+
 wire::Header header_of(std::uint32_t rank, std::uint64_t process = 7) {
   wire::Header header;
   header.rank = rank;
@@ -25,6 +27,7 @@ wire::Header header_of(std::uint32_t rank, std::uint64_t process = 7) {
 TEST(RelayGreetings, ARankOfARunOfLessThanHalfASecondIsNamedAgainUntilTheCollectorAbovePings) {
   RelayGreetings greetings;
   ASSERT_TRUE(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
+  static_cast<void>(greetings.names(kRanks3And4, 10));
   EXPECT_EQ(greetings.node_hello_sent(true).size(), 1U);
   EXPECT_TRUE(greetings.passes(header_of(3)));
   int times = 0;
@@ -40,6 +43,7 @@ TEST(RelayGreetings, ARankOfARunOfLessThanHalfASecondIsNamedAgainUntilTheCollect
 TEST(RelayGreetings, NoRankIsNamedBeforeItsNode) {
   RelayGreetings greetings;
   ASSERT_TRUE(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
+  static_cast<void>(greetings.names(kRanks3And4, 10));
   EXPECT_TRUE(greetings.node_hello_sent(false).empty()) << "the connection takes nothing";
   EXPECT_FALSE(greetings.passes(header_of(3)));
   EXPECT_FALSE(greetings.rank_greets(header_of(4), wire::Hello{}, 10)) << "the node's was just tried";
@@ -55,6 +59,7 @@ TEST(RelayGreetings, NoRankIsNamedBeforeItsNode) {
 TEST(RelayGreetings, OverAnotherConnectionOrToAnotherCollectorEverythingIsSaidAgain) {
   RelayGreetings greetings;
   static_cast<void>(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
+  static_cast<void>(greetings.names(kRanks3And4, 10));
   static_cast<void>(greetings.node_hello_sent(true));
   EXPECT_EQ(greetings.pinged(1, 0, 10).size(), 1U);
   EXPECT_TRUE(greetings.pinged(1, 0, 11).empty());
@@ -72,6 +77,7 @@ TEST(RelayGreetings, WithoutAConnectionNothingIsSaidAndOverTheNextOneEverything)
   RelayGreetings greetings;
   const wire::Position holds{.position = {.holding = true, .number = 5}};
   static_cast<void>(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
+  static_cast<void>(greetings.names(kRanks3And4, 10));
   static_cast<void>(greetings.node_hello_sent(true));
   EXPECT_EQ(greetings.pinged(1, 0, 10).size(), 1U);
   EXPECT_TRUE(greetings.passes(3, holds));
@@ -93,9 +99,10 @@ TEST(RelayGreetings, WhatTheCollectorAboveHasNotGotIsSaidAgainOnceTheSumsDiffer)
   RelayGreetings greetings;
   for (const std::uint32_t rank : {3U, 4U, 9U})
     static_cast<void>(greetings.rank_greets(header_of(rank, 100 + rank), wire::Hello{}, 10));
-  static_cast<void>(greetings.node_hello_sent(true));
+  static_cast<void>(greetings.names({{3, 2}, {9, 1}}, 10));
+  EXPECT_EQ(greetings.node_hello_sent(true).size(), 3U);
   EXPECT_EQ(greetings.pinged(1, 0, 10).size(), 3U);
-  const Ranges present{{3, 2}};
+  const Ranges& present = kRanks3And4;
   const std::uint64_t sum = greetings.names(present, 10);
   EXPECT_EQ(sum, greeted_sum(3, 103) + greeted_sum(4, 104));
   EXPECT_TRUE(greetings.pinged(1, sum, 11).empty());
@@ -113,6 +120,28 @@ TEST(RelayGreetings, WhatTheCollectorAboveHasNotGotIsSaidAgainOnceTheSumsDiffer)
   EXPECT_FALSE(greetings.passes(header_of(4, 200)));
   EXPECT_TRUE(greetings.passes(4, wire::Position{})) << "where it is may not have got there either";
   EXPECT_TRUE(greetings.pinged(1, other, 18.5).empty());
+  EXPECT_EQ(greetings.pinged(2, 0, 19).size(), 2U) << "nor is it there for another collector above";
+  greetings.begin_anew();
+  ASSERT_TRUE(greetings.node_due(19));
+  EXPECT_EQ(greetings.node_hello_sent(true).size(), 2U) << "nor over another connection";
+}
+
+TEST(RelayGreetings, WhereARankIsPassesAgainOfAnotherProcessAndAfterASilence) {
+  RelayGreetings greetings;
+  const wire::Position holds{.position = {.holding = true, .number = 5}};
+  static_cast<void>(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
+  static_cast<void>(greetings.node_hello_sent(true));
+  EXPECT_TRUE(greetings.passes(header_of(3)));
+  EXPECT_TRUE(greetings.passes(3, holds));
+  EXPECT_FALSE(greetings.passes(header_of(3)));
+  EXPECT_FALSE(greetings.passes(3, holds));
+  EXPECT_TRUE(greetings.passes(header_of(3, 8)));
+  EXPECT_TRUE(greetings.passes(3, holds)) << "of another process";
+  EXPECT_FALSE(greetings.passes(3, holds));
+  greetings.was_silent(3);
+  EXPECT_TRUE(greetings.passes(3, holds)) << "a rank that is silent is nowhere for a pause";
+  EXPECT_FALSE(greetings.passes(3, holds));
+  EXPECT_FALSE(greetings.passes(header_of(3, 8))) << "it is the same process";
 }
 
 TEST(RelayGreetings, AHelloIsOfOneProcess) {

@@ -146,13 +146,18 @@ class Hop {
   void wait_for_messages() { above_.set(zmq::sockopt::rcvtimeo, 10'000); }
 
   /// The next `count` messages that arrive above.
-  std::vector<wire::Body> bodies(std::size_t count) {
-    std::vector<wire::Body> out;
+  std::vector<wire::Message> messages(std::size_t count) {
+    std::vector<wire::Message> out;
     while (out.size() < count) {
       std::optional<wire::Message> message = next();
       if (!message) break;
-      out.push_back(std::move(message->body));
+      out.push_back(std::move(*message));
     }
+    return out;
+  }
+  std::vector<wire::Body> bodies(std::size_t count) {
+    std::vector<wire::Body> out;
+    for (wire::Message& message : messages(count)) out.push_back(std::move(message.body));
     return out;
   }
 
@@ -172,20 +177,36 @@ class Hop {
   }
 
   /// The collector above answers the node's hello.
-  void answer(wire::Body answered) {
+  void answer(wire::Body answered, std::uint64_t process = 0) {
     zmq::message_t route, hello;
     if (!route_) {
-      control_.set(zmq::sockopt::rcvtimeo, 10'000);
-      ASSERT_TRUE(control_.recv(route));
+      // The connection may have come after the last pump().
+      ASSERT_TRUE(eventually([&] {
+        upstream_.pump(kBegin_s);
+        return control_.recv(route, zmq::recv_flags::dontwait).has_value();
+      }));
       ASSERT_TRUE(control_.recv(hello));
       route_.emplace(route.to_string());
     }
     wire::Message message;
     message.header.run_id = "collector-test";
+    message.header.incarnation = process;
     message.body = std::move(answered);
     const wire::Frame frame = wire::encode(message);
     control_.send(zmq::const_buffer(route_->data(), route_->size()), zmq::send_flags::sndmore);
     control_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none);
+  }
+
+  /// What the node has said to the collector above since the last call.
+  std::vector<wire::Body> control() {
+    std::vector<wire::Body> out;
+    zmq::message_t route, message;
+    while (control_.recv(route, zmq::recv_flags::dontwait) && control_.recv(message)) {
+      wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::rank_control);
+      EXPECT_TRUE(decoded.message) << decoded.why;
+      if (decoded.message) out.push_back(std::move(decoded.message->body));
+    }
+    return out;
   }
 
   /// By process, the offset that the next `count` batches of events have.
@@ -362,6 +383,41 @@ TEST(Upstream, WhatIsUnderWayOfAnAbandonedProcessIsCounted) {
   EXPECT_TRUE(said);
 }
 
+/// The collector above drops what has a number that it has got.
+TEST(Upstream, AReportOfWhatWasDiscardedHasNoNumberOfAMessageToCome) {
+  constexpr std::uint64_t kFirst = 100, kProcesses = Upstream::kMostReplaced + 2, kSequence = 5;
+  Hop hop("report");
+  RankSession rank(0), at_top(0);
+  for (std::uint64_t process = kFirst; process < kFirst + kProcesses; ++process) {
+    hop.another_process(rank, process);
+    rank.clock.same_clock();
+    hop.publish(rank, process, kSequence, 1'000);  // a batch is the first that this collector gets of it
+  }
+  wire::Message text;
+  text.header = {.rank = 0,
+                 .incarnation = kFirst + kProcesses - 1,
+                 .sequence = kSequence + 1,
+                 .run_id = "collector-test"};
+  text.body = wire::Text{1'001, Severity::info, "behind the report"};
+  hop.upstream().published(rank, text, 0);
+  hop.upstream().pump(kBegin_s + 1);
+  // One process is discarded, and the last one has the batch, the report as a batch and a text, and a text.
+  const std::vector<wire::Message> sent = hop.messages(kProcesses - 1 + 3);
+  ASSERT_EQ(sent.size(), kProcesses + 2);
+  for (const wire::Message& message : sent) {
+    EXPECT_EQ(at_top.accept(message.header, kBegin_s).order, RankSession::Order::next);
+    EXPECT_FALSE(at_top.passed_on_before(message.header)) << message.header.source_next;
+    at_top.add_relayed(message.header);
+    if (const auto* batch = std::get_if<wire::Batch>(&message.body)) at_top.add(*batch, kBegin_s);
+  }
+  const auto* report = std::get_if<wire::Batch>(&sent[sent.size() - 3].body);
+  ASSERT_TRUE(report != nullptr && report->relay);
+  EXPECT_EQ(report->dropped_here, 1U);
+  EXPECT_EQ(report->relay->source_first, kSequence);
+  EXPECT_EQ(report->relay->source_last, kSequence);
+  EXPECT_EQ(sent.back().header.source_next, kSequence + 2);
+}
+
 /// A clock that is `offset` behind ours, to the nanosecond.
 void compare(ClockEstimator& clock, std::int64_t offset) {
   clock.add(10'000, 10'000 - offset, 10'000 - offset, 10'000);
@@ -524,6 +580,37 @@ TEST(Upstream, TheTablesOfARankAreSentAgainWhole) {
   const auto* tables = std::get_if<wire::Tables>(&sent.front());
   ASSERT_NE(tables, nullptr);
   EXPECT_EQ(tables->tables, tables_of(0, kWorld));
+}
+
+/// The node names a rank that has ended until the collector above confirms that end.
+TEST(Upstream, AConfirmedEndIsSaidAgainToAnotherCollectorAbove) {
+  Hop hop("ends");
+  RankSession rank(0);
+  begin_on_our_clock(hop, rank);
+  wire::Message end;
+  end.header = {.rank = 0, .incarnation = 11, .sequence = 1, .run_id = "collector-test"};
+  end.body = wire::Finish{};
+  hop.upstream().published(rank, end, 0);
+  double now_s = kBegin_s + 2;
+  const auto says_end = [&](bool said) {
+    return eventually([&] {
+      hop.upstream().pump(++now_s);
+      bool node = false, ended = false;
+      for (const wire::Body& body : hop.control()) {
+        node |= std::holds_alternative<wire::RelayHello>(body);
+        ended |= std::holds_alternative<wire::Hello>(body);
+      }
+      return node && ended == said;
+    });
+  };
+  hop.answer(wire::Ping{1, 0, 0, 0}, 1);
+  EXPECT_TRUE(says_end(true));
+  wire::RankCommand confirm;
+  confirm.kind = wire::RankCommand::Kind::finish_received;
+  hop.answer(confirm, 1);
+  EXPECT_TRUE(says_end(false));
+  hop.answer(wire::Ping{2, 0, 0, 0}, 2);
+  EXPECT_TRUE(says_end(true));
 }
 
 TEST(Upstream, WithoutAConnectionNothingIsDueByTime) {
