@@ -187,9 +187,9 @@ void GatherExecutor::free(const std::vector<ParamId>& params, plan::ModuleId mod
     if (const auto found = issued_.find(plan::raw(param.gather)); found != issued_.end()) {
       const bool last = --found->second.held == 0;
       watch_.freed(param.gather,
-                  cause == ev::StatusCause::invalidation ? PrefetchWatch::Freed::invalidated
-                                                         : PrefetchWatch::Freed::released,
-                  last);
+                   cause == ev::StatusCause::invalidation ? PrefetchWatch::Freed::invalidated
+                                                          : PrefetchWatch::Freed::released,
+                   last);
       forget_if_done(found);
     }
     // Last: the event above names the gather that the parameter came with.
