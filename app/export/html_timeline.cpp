@@ -17,6 +17,7 @@
 #include "app/store/rank_end.h"
 #include "app/store/span_label.h"
 #include "app/store/span_time.h"
+#include "app/store/vocabulary.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -41,9 +42,13 @@ using Params = std::unordered_map<std::uint32_t, std::vector<std::uint32_t>>;  /
 std::string name_of(const store::Store& store, std::uint32_t rank, const Params& params,
                     const store::Span& span) {
   switch (span.kind) {
-    case EventKind::fetch_wait_begin:
-      return fmt::format("{}, gather {}", span_name(store, rank, span),
-                         instrumentation::as<EventKind::fetch_wait_begin>(span).gather);
+    case EventKind::fetch_wait_begin: {
+      const std::uint32_t gather = instrumentation::as<EventKind::fetch_wait_begin>(span).gather;
+      std::string name = span_name(store, rank, span);
+      if (gather != instrumentation::kNoId)
+        name += fmt::format(", {} {}", store::vocabulary_of(store.tables()).gather, gather);
+      return name;
+    }
     case EventKind::collective_begin: {
       const auto fields = instrumentation::as<EventKind::collective_begin>(span);
       const auto moved = params.find(fields.sequence);

@@ -70,7 +70,7 @@ std::string awaited(const Store& store, const Span& span) {
       // Parameters that stay whole are gathered for no module.
       const std::uint32_t module = ev::as<EventKind::fetch_wait_begin>(span).module;
       if (module == ev::kNoId) return "persistent parameters";
-      return std::string(words.contents) + words.unit + module_name(store, module);
+      return std::string(words.awaited) + " of " + words.unit + module_name(store, module);
     }
     case EventKind::reduce_wait_begin: {
       const std::uint32_t bucket = ev::as<EventKind::reduce_wait_begin>(span).bucket;
@@ -130,6 +130,47 @@ std::string label_of(const Store& store, std::uint32_t rank, const Span& span) {
       return "paused";
     default:
       return ev::name_of(span.kind);
+  }
+}
+
+std::string kind_label(const Store& store, EventKind kind) {
+  switch (kind) {
+    case EventKind::step_begin:
+      return "steps";
+    case EventKind::micro_step_begin:
+      return "micro-steps";
+    case EventKind::phase_begin:
+      return "phases";
+    case EventKind::module_begin:
+      return "modules";
+    case EventKind::fetch_wait_begin:
+      return std::string("waits for ") + vocabulary_of(store.tables()).awaited;
+    case EventKind::reduce_wait_begin:
+      return "waits for reduction";
+    case EventKind::deferred_wait_begin:
+      return "waits for the deferred update";
+    case EventKind::data_wait_begin:
+      return "waits for data";
+    case EventKind::collective_begin:
+      return "collectives";
+    case EventKind::transfer_begin:
+      return "transfers";
+    case EventKind::optimizer_begin:
+      return "the optimizer";
+    case EventKind::kernel_begin:
+      return "kernels";
+    case EventKind::gpu_begin:
+      return "work of the GPU";
+    case EventKind::gpu_sync_begin:
+      return "the host's waits for the GPU";
+    case EventKind::gpu_records_begin:
+      return "GPU records";
+    case EventKind::span_begin:
+      return "the program's own spans";
+    case EventKind::paused_begin:
+      return "pauses";
+    default:
+      return ev::name_of(kind);
   }
 }
 

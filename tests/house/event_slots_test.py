@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-SLOT = re.compile(r"\b(?:event|events\[\w+\]|e|span|one|part|submitted|collective)(?:\.|->)(a|b|c|v0|v1)\b(?!\()")
+SLOT = re.compile(r"\b(?:event|events\[\w+\]|e|span|one|part|submitted|collective|a|b)(?:\.|->)(a|b|c|v0|v1)\b(?!\()")
 VALUES = re.compile(r"\b\w+(?:\[\w+\])?(?:\.|->)(v0|v1)\b(?!\()")
 CODE = re.compile(r"\bstatic_cast<(?!char\b|int\b|(?:std::)?u?int\d+_t\b)[\w:]+>\(\s*\w+(?:\[\w+\])?(?:\.|->)code\b")
 FILLED = re.compile(r"\bEvent(?: \w+)?\{[^;]*?\.(a|b|c|v0|v1) = ", re.S)
@@ -67,6 +67,7 @@ def check(root):
 def self_test():
     assert uses("x = event.a;") == [1]
     assert uses("\nspan.v0 = 1;") == [2]
+    assert uses("return a.a == b.a;") == [1]
     assert uses("Event event{.kind = k,\n .a = 1};") == [1]
     assert uses("x = record.v0;\ny = waits[i]->v1;") == [1, 2]
     assert uses("auto pass = static_cast<ev::Pass>(node.code);") == [1]

@@ -146,7 +146,7 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
   out.history_title = "Latest changes";
   for (auto change = history.rbegin(); change != history.rend(); ++change) {
     out.history.push_back({change->at_ns, word(static_cast<plan::ParamStatus>(change->state.status)),
-                           word(change->state.cause)});
+                           cause_word(data, change->state.cause)});
   }
   return out;
 }

@@ -8,6 +8,7 @@
 #include "app/gui/model/names.h"
 #include "app/gui/model/step_of.h"
 #include "app/store/lane.h"
+#include "app/store/span_label.h"
 #include "app/store/span_time.h"
 #include "instrumentation/event_fields.h"
 
@@ -50,9 +51,8 @@ std::string shared_name(const store::Store& store, std::uint32_t rank, const sto
     case ev::EventKind::micro_step_begin:
       return "micro-step";
     case ev::EventKind::fetch_wait_begin:
-      return "waits for parameters";
     case ev::EventKind::reduce_wait_begin:
-      return "waits for reduction";
+      return store::kind_label(store, span.kind);
     case ev::EventKind::collective_begin:
       return word(ev::as<ev::EventKind::collective_begin>(span).op);
     case ev::EventKind::module_begin: {
@@ -178,6 +178,7 @@ const SpanSearch::Known& SpanSearch::known(const store::Store& store, store::Lan
     case ev::EventKind::step_begin:
     case ev::EventKind::micro_step_begin:
     case ev::EventKind::collective_begin:
+    case ev::EventKind::reduce_wait_begin:
       numbered = true;
       break;
     case ev::EventKind::kernel_begin:
@@ -188,6 +189,10 @@ const SpanSearch::Known& SpanSearch::known(const store::Store& store, store::Lan
       key.kind |= lane.rank;
       key.a = ev::as<ev::EventKind::gpu_begin>(span).name;
       key.b = module_of(span);
+      break;
+    case ev::EventKind::span_begin:
+      key.kind |= lane.rank;
+      key.a = ev::as<ev::EventKind::span_begin>(span).name;
       break;
     case ev::EventKind::optimizer_begin:
       key.a = ev::as<ev::EventKind::optimizer_begin>(span).sub_group;
@@ -212,6 +217,8 @@ const SpanSearch::Known& SpanSearch::known(const store::Store& store, store::Lan
   } else {
     std::string text = name + " " + word(lane.stream);
     if (out.module != ev::kNoId) text += " " + module_name(store, out.module);
+    // Of all waits for this module.
+    if (span.kind == ev::EventKind::fetch_wait_begin) text += " " + label_of(store, lane.rank, span);
     out.matches = matches(text, typed);
     // A search for all spans asks where the time went: what was paused is in no sum of them.
     if (span.kind == ev::EventKind::paused_begin && matches(word(lane.stream), typed)) out.matches = false;

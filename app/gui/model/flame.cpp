@@ -247,8 +247,9 @@ std::uint32_t FlameTree::id_of(const std::string& name) {
 
 std::uint32_t FlameTree::name_id(const store::Store& store, std::uint32_t rank, const store::Span& span) {
   std::uint32_t of = module_of(span);
-  bool of_the_rank = false;  // names of kernels are numbered by each rank for itself
-  if (span.kind == ev::EventKind::kernel_begin || span.kind == ev::EventKind::gpu_begin) of_the_rank = true;
+  // Names of kernels and of a program's own spans are numbered by each rank for itself.
+  const bool of_the_rank = span.kind == ev::EventKind::kernel_begin ||
+                           span.kind == ev::EventKind::gpu_begin || span.kind == ev::EventKind::span_begin;
   if (span.kind == ev::EventKind::optimizer_begin)
     of = ev::as<ev::EventKind::optimizer_begin>(span).sub_group;
   std::uint32_t* known = nullptr;

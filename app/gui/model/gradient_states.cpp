@@ -16,12 +16,12 @@ bool reduces(ev::CollectiveOp op) {
 
 }  // namespace
 
-const char* word(GradientStatus status) noexcept {
+const char* word(const store::Vocabulary& words, GradientStatus status) noexcept {
   switch (status) {
     case GradientStatus::none:
       return "none";
     case GradientStatus::in_bucket:
-      return "in a bucket";
+      return words.in_bucket;
     case GradientStatus::flushed:
       return "waits for its reduction";
     case GradientStatus::reducing:

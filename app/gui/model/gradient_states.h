@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/store/store.h"
+#include "app/store/vocabulary.h"
 
 namespace shardscope::gui {
 
@@ -20,7 +21,8 @@ enum class GradientStatus : std::uint8_t {
   reducing,
   reduced,  ///< at its owner, or at every rank below stage 2
 };
-[[nodiscard]] const char* word(GradientStatus status) noexcept;
+/// In the words of the run's framework.
+[[nodiscard]] const char* word(const store::Vocabulary& words, GradientStatus status) noexcept;
 
 struct GradientState {
   GradientStatus status = GradientStatus::none;

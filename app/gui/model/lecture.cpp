@@ -160,7 +160,8 @@ Lecture lecture_of(const store::Store& store, const RunIndex& index, const Lectu
   for (Scene& scene : scenes) {
     bool& known = explained[static_cast<std::size_t>(scene.kind)];
     if (!known)
-      scene.lesson = lesson_of(scene.kind, store.tables().world, store::framework_of(store.tables()));
+      scene.lesson =
+          lesson_of(scene.kind, sharing_ranks(store.tables()), store::framework_of(store.tables()));
     known = true;
   }
   return out;

@@ -1,19 +1,27 @@
 // What is explained where something happens for the first time in a lecture.
 #include "app/gui/model/lecture_words.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <set>
+
+#include "app/analysis/zero_settings.h"
 
 namespace shardscope::gui {
 
 namespace {
 
+/// Of those that share one copy.
+std::string ranks_text(std::uint32_t ranks) {
+  if (ranks == 0) return "the ranks that share one copy of the model";
+  return "the " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+}
+
 /// Of FSDP2 where it does otherwise than ZeRO; empty: what is said of ZeRO holds.
 std::string fsdp2_lesson(SceneKind kind, std::uint32_t ranks) {
   switch (kind) {
     case SceneKind::step:
-      return "fully_shard() divides the parameters of a group, their gradients and optimizer states over "
-             "the " +
-             std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") +
+      return "fully_shard() divides the parameters of a group, their gradients and optimizer states over " +
+             ranks_text(ranks) +
              ": each keeps its part. A group is unsharded only around the time that it is needed.";
     case SceneKind::forward:
       return "The groups run one after the other. Before each its parameters are unsharded, after it they "
@@ -57,6 +65,18 @@ std::string fsdp2_lesson(SceneKind kind, std::uint32_t ranks) {
 
 }  // namespace
 
+std::uint32_t sharing_ranks(const ev::RunTables& tables) {
+  bool replicas = false;
+  std::set<std::size_t> sizes;
+  for (const ev::GroupInfo& group : tables.groups) {
+    replicas = replicas || (group.purpose == ev::GroupPurpose::replica && group.ranks.size() > 1);
+    if (group.purpose == ev::GroupPurpose::shard && !group.ranks.empty()) sizes.insert(group.ranks.size());
+  }
+  if (replicas) return sizes.size() == 1 ? static_cast<std::uint32_t>(*sizes.begin()) : 0;
+  const std::int64_t mics = analysis::zero_of(tables).mics_shard_size;
+  return mics > 0 ? static_cast<std::uint32_t>(mics) : analysis::copy_size(tables);
+}
+
 std::string lesson_of(SceneKind kind, std::uint32_t ranks, store::Framework framework) {
   if (framework == store::Framework::fsdp2) {
     if (std::string text = fsdp2_lesson(kind, ranks); !text.empty()) return text;
@@ -66,9 +86,8 @@ std::string lesson_of(SceneKind kind, std::uint32_t ranks, store::Framework fram
       if (ranks == 1)
         return "At stage 3 every parameter, gradient and optimizer state is divided over the ranks. This run "
                "has one: its part is the whole.";
-      return "At stage 3 every parameter, gradient and optimizer state is divided over the " +
-             std::to_string(ranks) +
-             " ranks: each keeps its part. A parameter is whole on a rank only around the time that a module "
+      return "At stage 3 every parameter, gradient and optimizer state is divided over " + ranks_text(ranks) +
+             ": each keeps its part. A parameter is whole on a rank only around the time that a module "
              "needs it; small ones may stay.";
     case SceneKind::forward:
       return "The modules run one after the other. Before each its parameters are gathered, after it they "

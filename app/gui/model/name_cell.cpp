@@ -57,11 +57,10 @@ std::string_view NameCells::without_model(std::string_view name) const {
 }
 
 const NameCells& KeptNameCells::of(std::uint64_t run, const store::Store& store) {
-  const std::size_t modules = store.has_tables() ? store.tables().modules.size() : 0;
-  if (!names_ || run_ != run || modules_ != modules) {
+  const TablesKey key = key_of_tables(run, store);
+  if (!names_ || key_ != key) {
     names_.emplace(store);
-    run_ = run;
-    modules_ = modules;
+    key_ = key;
   }
   return *names_;
 }

@@ -1,13 +1,13 @@
 // Names of modules and parameters without what all of a model's begin with.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "app/gui/model/table.h"
+#include "app/gui/model/tables_key.h"
 #include "app/store/store.h"
 
 namespace shardscope::gui {
@@ -26,15 +26,14 @@ class NameCells {
   std::string model_;
 };
 
-/// The same, kept while the tables of modules stay.
+/// The same, kept while the run's tables stay.
 class KeptNameCells {
  public:
   /// `run`: Session::number().
   [[nodiscard]] const NameCells& of(std::uint64_t run, const store::Store& store);
 
  private:
-  std::uint64_t run_ = 0;
-  std::size_t modules_ = 0;
+  TablesKey key_;
   std::optional<NameCells> names_;
 };
 

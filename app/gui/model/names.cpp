@@ -45,6 +45,10 @@ std::string unit_name(const store::Store& store, std::uint32_t module) {
   return words_of(store).unit + short_module(store, module);
 }
 
+std::string whole_unit_name(const store::Store& store, std::uint32_t module) {
+  return words_of(store).unit + module_name(store, module);
+}
+
 const store::Vocabulary& words_of(const store::Store& store) { return store::vocabulary_of(store.tables()); }
 
 std::string cause_word(const store::Store& store, ev::StatusCause cause) {

@@ -33,6 +33,8 @@ using store::module_name;
 /// What is gathered and released as one: short_module(), after the framework's word for it ("group
 /// layers.0").
 [[nodiscard]] std::string unit_name(const store::Store& store, std::uint32_t module);
+/// The same of module_name(), which no other module has.
+[[nodiscard]] std::string whole_unit_name(const store::Store& store, std::uint32_t module);
 /// The words of the run's framework.
 [[nodiscard]] const store::Vocabulary& words_of(const store::Store& store);
 /// Why a parameter's status changed: "fetched", of FSDP2 "unsharded".

@@ -30,10 +30,9 @@ OwnerBands::Copy& OwnerBands::copy_of(const store::Store& store, std::uint32_t r
 const std::vector<OwnerBand>& OwnerBands::of(std::uint64_t run, const store::Store& store,
                                              const ElementAxis& elements, std::uint32_t rank,
                                              std::uint32_t param) {
-  if (run_ != run || params_ != elements.size()) {
+  if (const TablesKey key = key_of_tables(run, store); key_ != key) {
     *this = {};
-    run_ = run;
-    params_ = elements.size();
+    key_ = key;
   }
   Copy& copy = copy_of(store, rank);
   const auto [found, made] = copy.bands.try_emplace(param);
@@ -61,9 +60,10 @@ const std::vector<OwnerBand>& OwnerBands::of(std::uint64_t run, const store::Sto
 
 void Blocks::update(std::uint64_t run, const store::Store& store) {
   const ev::RunTables& tables = store.tables();
-  if (run_ == run && of_param_.size() == tables.params.size()) return;
+  const TablesKey key = key_of_tables(run, store);
+  if (key_ == key) return;
   *this = {};
-  run_ = run;
+  key_ = key;
   for (const ev::ParamInfo& param : tables.params) {
     const std::string_view block = block_of(param.name);
     const auto known = std::ranges::find(names_, block);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/gui/model/element_axis.h"
+#include "app/gui/model/tables_key.h"
 #include "app/store/store.h"
 
 namespace shardscope::gui {
@@ -42,8 +43,7 @@ class OwnerBands {
     std::unordered_map<std::uint32_t, std::vector<OwnerBand>> bands;  ///< by parameter
   };
   Copy& copy_of(const store::Store& store, std::uint32_t rank);
-  std::uint64_t run_ = 0;
-  std::size_t params_ = 0;
+  TablesKey key_;
   std::unordered_map<std::uint32_t, std::uint32_t> first_;  ///< rank of the copy, by rank
   std::unordered_map<std::uint32_t, Copy> copies_;          ///< by its first rank
 };
@@ -58,7 +58,7 @@ class Blocks {
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
 
  private:
-  std::uint64_t run_ = 0;
+  TablesKey key_;
   std::vector<std::uint32_t> of_param_;
   std::vector<std::string> names_;
 };

@@ -69,8 +69,9 @@ std::string pace_text(const RankPace& pace) {
            " the median of the others (" + duration(std::llround(pace.others_ns)).text() + ")";
   out += ".";
   if (pace.recent.slow > 0)
-    out += " Slow in " + std::to_string(pace.recent.slow) + " of the last " + std::to_string(pace.recent.of) +
-           " steps" +
+    out += (pace.recent.of == 1 ? " Slow in the only step that is compared"
+                                : " Slow in " + std::to_string(pace.recent.slow) + " of the last " +
+                                      std::to_string(pace.recent.of) + " steps") +
            (pace.straggler() ? "."
                              : "; marked where it is in most of them, and in " +
                                    std::to_string(Slowness::kLeastSlowSteps) + " at least.");

@@ -204,7 +204,7 @@ std::string status_tip(const AppState& app, std::uint32_t param, std::uint32_t r
   // Before its first change a parameter has the status that the run gives it, for which nothing is a cause.
   if (state.since_ns > 0 || state.gather != ev::kNoId) {
     out += "\nCause: " + cause_word(store, state.cause);
-    if (state.module != ev::kNoId) out += ", at " + unit_name(store, state.module);
+    if (state.module != ev::kNoId) out += ", at " + whole_unit_name(store, state.module);
     if (state.gather != ev::kNoId)
       out += ", " + std::string(words_of(store).gather) + " " + std::to_string(state.gather);
   }
@@ -214,8 +214,8 @@ std::string status_tip(const AppState& app, std::uint32_t param, std::uint32_t r
   const StatusPiece* const next = piece == &pieces.back() ? nullptr : piece + 1;
   if (next != nullptr)
     out += "\nThen " + std::string(word(static_cast<plan::ParamStatus>(ev::status_of(next->state.status)))) +
-           ", " + word(next->state.cause) +
-           (next->state.module != ev::kNoId ? " at " + module_name(store, next->state.module) : "");
+           ", " + cause_word(store, next->state.cause) +
+           (next->state.module != ev::kNoId ? " at " + whole_unit_name(store, next->state.module) : "");
   return out;
 }
 

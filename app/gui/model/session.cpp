@@ -227,9 +227,9 @@ bool Session::settle(std::chrono::milliseconds most) {
 
 const ElementAxis& Session::elements(ElementScale scale) {
   const std::size_t params = store_.has_tables() ? store_.tables().params.size() : 0;
-  if (params != elements_params_) {
+  if (const TablesKey key = key_of_tables(number_, store_); key != elements_of_) {
     elements_.clear();
-    elements_params_ = params;
+    elements_of_ = key;
   }
   const auto found = elements_.find(scale);
   if (found != elements_.end()) return found->second;

@@ -18,6 +18,7 @@
 #include "app/gui/model/heat_rows.h"
 #include "app/gui/model/rank_tracks.h"
 #include "app/gui/model/run_index.h"
+#include "app/gui/model/tables_key.h"
 #include "app/store/recording.h"
 #include "app/store/store.h"
 
@@ -133,7 +134,7 @@ class Session {
   RankTracks tracks_;
   HangWatch hangs_;
   std::map<ElementScale, ElementAxis> elements_;
-  std::size_t elements_params_ = 0;
+  TablesKey elements_of_;
   std::string control_seen_;
   std::shared_ptr<const Analysis> analysis_ = std::make_shared<const Analysis>();
   std::shared_ptr<const Analysis> of_analyst_;  ///< as it was taken from it: without advice_'s answer

@@ -13,11 +13,11 @@ ShardStyle style_of(const analysis::ShardPlace& rest) noexcept {
 }
 
 void ShardPlaces::update(std::uint64_t run, const store::Store& store) {
-  if (run_ != run) *this = {};
-  run_ = run;
-  if (!store.has_tables() || params_ == store.tables().params.size()) return;
-  params_ = store.tables().params.size();
-  rests_ = analysis::shard_rests(store.tables());
+  const TablesKey key = key_of_tables(run, store);
+  if (key_ == key) return;
+  *this = {};
+  key_ = key;
+  if (store.has_tables()) rests_ = analysis::shard_rests(store.tables());
 }
 
 }  // namespace shardscope::gui

@@ -7,6 +7,7 @@
 
 #include "app/analysis/shard_places.h"
 #include "app/gui/model/palette.h"
+#include "app/gui/model/tables_key.h"
 #include "app/store/store.h"
 
 namespace shardscope::gui {
@@ -20,7 +21,7 @@ struct ShardStyle {
 };
 [[nodiscard]] ShardStyle style_of(const analysis::ShardPlace& rest) noexcept;
 
-/// Where the shards of a run rest, worked out once: it takes the layout of all parameters.
+/// Where the shards of a run rest, worked out once for its tables: it takes the layout of all parameters.
 class ShardPlaces {
  public:
   void update(std::uint64_t run, const store::Store& store);  ///< `run`: Session::number()
@@ -31,8 +32,7 @@ class ShardPlaces {
   [[nodiscard]] const std::vector<analysis::ShardPlace>& all() const noexcept { return rests_; }
 
  private:
-  std::uint64_t run_ = 0;
-  std::size_t params_ = 0;
+  TablesKey key_;
   std::vector<analysis::ShardPlace> rests_;
 };
 

@@ -12,6 +12,7 @@
 #include "app/gui/model/span_text.h"
 #include "app/store/gather_contents.h"
 #include "app/store/names.h"
+#include "app/store/span_label.h"
 #include "app/store/span_time.h"
 #include "instrumentation/bus_factor.h"
 #include "instrumentation/event_fields.h"
@@ -187,17 +188,20 @@ Details describe_span(const AppState& app, store::LaneId lane, const store::Span
       const Fetch* fetch = app.run->index().fetch_by_id(lane.rank, fields.gather);
       const std::string contents =
           fetch == nullptr ? std::string() : store::contents_text(data, fetch->params);
-      out.reason = std::string("Compute stood still at ") + words.unit + module_name(data, fields.module) +
-                   " until " + words.gather + " " + std::to_string(fields.gather) +
-                   (contents.empty() ? "" : " of " + contents) + " had arrived";
+      out.reason = "Compute stood still " + (fields.module == ev::kNoId
+                                                 ? "for " + store::awaited(data, span)
+                                                 : "at " + whole_unit_name(data, fields.module));
+      if (fields.gather != ev::kNoId)
+        out.reason += std::string(" until ") + words.gather + " " + std::to_string(fields.gather) +
+                      (contents.empty() ? "" : " of " + contents) + " had arrived";
       if (fetch != nullptr) add(out, "outcome", word(fetch->outcome()));
       break;
     }
     case ev::EventKind::reduce_wait_begin: {
       const auto fields = ev::as<ev::EventKind::reduce_wait_begin>(span);
       add(out, "bytes", bytes(fields.bytes));
-      out.reason = std::string("Compute stood still until ") + words.bucket + " " +
-                   std::to_string(fields.bucket) + (words.has_buckets ? " was reduced" : " had ended");
+      out.reason = "Compute stood still until " + store::awaited(data, span) +
+                   (words.has_buckets && fields.bucket != ev::kNoId ? " was reduced" : " had ended");
       break;
     }
     case ev::EventKind::deferred_wait_begin:

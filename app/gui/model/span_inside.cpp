@@ -5,6 +5,7 @@
 
 #include "app/gui/model/find_spans.h"
 #include "app/store/span_time.h"
+#include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
 
@@ -54,18 +55,25 @@ const SpanInside& InsideCache::of(const store::Store& store, store::LaneId lane,
 }
 
 bool alike(const store::Span& a, const store::Span& b) noexcept {
+  using Kind = ev::EventKind;
   if (a.kind != b.kind) return false;
   switch (a.kind) {
-    case ev::EventKind::step_begin:
-    case ev::EventKind::micro_step_begin:
+    case Kind::step_begin:
+    case Kind::micro_step_begin:
       return true;
-    case ev::EventKind::module_begin:
-    case ev::EventKind::kernel_begin:
-      return a.a == b.a && a.code == b.code;
-    case ev::EventKind::fetch_wait_begin:
-      return a.a == b.a;
-    case ev::EventKind::gpu_begin:
-      return a.a == b.a && a.b == b.b && a.code == b.code;
+    case Kind::module_begin:
+      return ev::as<Kind::module_begin>(a).module == ev::as<Kind::module_begin>(b).module && a.code == b.code;
+    case Kind::kernel_begin:
+      return ev::as<Kind::kernel_begin>(a).name == ev::as<Kind::kernel_begin>(b).name && a.code == b.code;
+    case Kind::span_begin:
+      return ev::as<Kind::span_begin>(a).name == ev::as<Kind::span_begin>(b).name;
+    case Kind::fetch_wait_begin:
+      return module_of(a) == module_of(b);
+    case Kind::gpu_begin: {
+      const auto one = ev::as<Kind::gpu_begin>(a);
+      const auto other = ev::as<Kind::gpu_begin>(b);
+      return one.name == other.name && one.owner == other.owner && a.code == b.code;
+    }
     default:
       return a.code == b.code;
   }

@@ -7,6 +7,7 @@
 #include "app/gui/model/names.h"
 #include "app/gui/model/step_of.h"
 #include "app/store/gather_contents.h"
+#include "app/store/span_label.h"
 #include "instrumentation/param_status.h"
 
 namespace shardscope::gui {
@@ -51,19 +52,20 @@ std::string fold_text(const store::Store& store, store::LaneId lane, std::uint8_
   if (spans == 0 || column.count == 0) return "Nothing in this row here";
   return "About " + grouped(spans) + (spans == 1 ? " span" : " spans") + " within " +
          duration(end - begin).text() + ", which keep this row busy for " +
-         decimal(static_cast<double>(column.busy) * 100, 0) + " %, mostly " + ev::name_of(column.dominant) +
-         ". Zoom in to tell them apart.";
+         decimal(static_cast<double>(column.busy) * 100, 0) + " %, mostly " +
+         store::kind_label(store, column.dominant) + ". Zoom in to tell them apart.";
 }
 
 std::string wait_text(const store::Store& store, std::uint32_t rank, const store::Span& wait,
                       const RunIndex& index) {
   const store::Vocabulary& words = words_of(store);
   if (wait.kind != ev::EventKind::fetch_wait_begin) {
-    return words.bucket + (" " + std::to_string(ev::as<ev::EventKind::reduce_wait_begin>(wait).bucket)) +
-           (words.has_buckets ? " to be reduced" : "");
+    const bool is_of_a_bucket = words.has_buckets && wait.kind == ev::EventKind::reduce_wait_begin &&
+                                ev::as<ev::EventKind::reduce_wait_begin>(wait).bucket != ev::kNoId;
+    return store::awaited(store, wait) + (is_of_a_bucket ? " to be reduced" : "");
   }
   const auto fields = ev::as<ev::EventKind::fetch_wait_begin>(wait);
-  if (fields.module == ev::kNoId) return "gather of persistent parameters";
+  if (fields.module == ev::kNoId) return std::string(words.gather) + " of " + store::awaited(store, wait);
   const Fetch* fetch = index.fetch_by_id(rank, fields.gather);
   return words.fetch + (" " + (fetch == nullptr ? "at " + unit_name(store, fields.module)
                                                 : place_of(store, fields.module,

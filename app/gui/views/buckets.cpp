@@ -1,5 +1,6 @@
 // Buckets: gradients filling buckets at the time shown, one bar for each buffer, and every flush with its
-// reason.
+// reason. The panel keeps its name where a framework has no buckets: menus, layouts and the guide know it by
+// that.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -46,9 +47,12 @@ void BucketsView::build(const AppState& app, const Of& of) {
   const analysis::DecisionLimits limits = analysis::limits_of(store.tables());
   capacity_ = limits.reduce_bucket_elems;
   table_ = {};
-  table_.columns = {{"flushed", 0.8F, true, "Since the run's first event"},
-                    {words_of(store).bucket, 0.5F, true},
-                    {"buffer", 0.4F, true, "With overlap_comm and contiguous_gradients 0 and 1 in turns"},
+  const store::Vocabulary& words = words_of(store);
+  table_.columns = {{words.has_buckets ? "flushed" : "begun", 0.8F, true, "Since the run's first event"},
+                    {words.bucket, 0.5F, true},
+                    {"buffer", 0.4F, true,
+                     words.has_buckets ? "With overlap_comm and contiguous_gradients 0 and 1 in turns"
+                                       : "Only where buckets have buffers"},
                     {"gradients", 0.5F, true},
                     {"elements", 0.7F, true},
                     {"full", 0.5F, true, "Elements / reduce_bucket_size; nothing where no size is set"},
@@ -137,7 +141,7 @@ void BucketsView::draw(Context& ctx, Rect room) {
   const store::Store& store = app.store();
   const auto ranks = store.ranks();
   if (!store.has_tables() || ranks.empty()) {
-    ctx.empty(room, "No rank yet", "Buckets appear with the first backward.");
+    ctx.empty(room, "No rank yet", sentence(words_of(store).bucket) + "s appear with the first backward.");
     return;
   }
   const std::uint32_t rank = app.selection.rank != ev::kNoId ? app.selection.rank : app.memory_rank;
@@ -147,7 +151,8 @@ void BucketsView::draw(Context& ctx, Rect room) {
   room = {room.x + 12, room.y, room.w - 20, room.h - 8};
   filling(ctx, room, rank);
   if (room.h < 60) return;
-  ctx.section(room, "Flushes in the range that the timeline shows");
+  ctx.section(room, std::string(words_of(store).has_buckets ? "Flushes" : "Reductions") +
+                        " in the range that the timeline shows");
   if (flushes_.empty()) {
     const std::uint64_t all = store.instant_count(rank, ev::EventKind::bucket_flush);
     ctx.canvas.text_in(

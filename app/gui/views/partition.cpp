@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/gui/model/block_name.h"
@@ -34,6 +35,7 @@ class PartitionView final : public View {
   void axis(Context& ctx, const Rect& rect, const ElementAxis& elements);
   void row(Context& ctx, const Rect& rect, const ElementAxis& elements, std::uint32_t rank, bool labels);
   void hover(Context& ctx, const Rect& rect, const ElementAxis& elements, std::uint32_t rank);
+  void scroll_to_selected(std::uint32_t rank, float room, float row);
   [[nodiscard]] float x_of(const Rect& rect, double position) const {
     return rect.x + static_cast<float>((position - shown_.begin) / (shown_.end - shown_.begin)) * rect.w;
   }
@@ -44,6 +46,7 @@ class PartitionView final : public View {
   UnitRange shown_;
   PartitionCells cells_;
   float scroll_ = 0;
+  std::uint32_t followed_ = ev::kNoId;  ///< the selected rank that was scrolled to
   int pan_owner_ = 0;
   std::vector<store::ParamState> states_;
   std::vector<Rect> marks_;  ///< selected cells of the row being drawn
@@ -144,7 +147,7 @@ void PartitionView::hover(Context& ctx, const Rect& rect, const ElementAxis& ele
     const std::vector<GradientState>& states = cells_.gradients(app, rank);
     if (param < states.size()) {
       const GradientState& state = states[param];
-      details.fields.push_back({"gradient", word(state.status), "", ""});
+      details.fields.push_back({"gradient", word(words_of(app.store()), state.status), "", ""});
       if (state.bucket != ev::kNoId)
         details.fields.push_back({words_of(app.store()).bucket, std::to_string(state.bucket), "", ""});
       if (state.since_ns > 0)
@@ -155,6 +158,13 @@ void PartitionView::hover(Context& ctx, const Rect& rect, const ElementAxis& ele
       {"under the pointer", "element " + grouped(elements.element_at(param, position)), "", ""});
   details.fields.push_back({"double click", "show it on the timeline, of every rank", "", ""});
   ctx.tip(details);
+}
+
+/// As little as shows its row, once for each rank that is selected: then the user may scroll on.
+void PartitionView::scroll_to_selected(std::uint32_t rank, float room, float row) {
+  if (std::exchange(followed_, rank) == rank || rank == ev::kNoId) return;
+  const float top = static_cast<float>(rank) * row;
+  scroll_ = std::min(top, std::max(scroll_, top + row - room));
 }
 
 void PartitionView::draw(Context& ctx, Rect room) {
@@ -181,6 +191,7 @@ void PartitionView::draw(Context& ctx, Rect room) {
                       position_of(map, ctx.pointer.x));
     ctx.pointer.wheel = 0;
   }
+  scroll_to_selected(app.selection.rank, room.h, height + 4);
   ctx.scroll(this, room, (height + 4) * static_cast<float>(world), scroll_);
   const Context::Drag drag = ctx.drag(&pan_owner_, map, 0);
   if (drag == Context::Drag::going) {

@@ -97,11 +97,11 @@ void gradient_entries(Context& ctx, LegendRow& row) {
   const Rgb color = c.of(Meaning::reduce);
   row.outlined("none yet");
   const store::Vocabulary& words = words_of(ctx.app.store());
-  row.entry(words.has_buckets ? "in a bucket" : "waiting for its group", [&](const Rect& r) {
+  row.entry(words.in_bucket, [&](const Rect& r) {
     ctx.canvas.outline(r, mix(c.line, c.muted, 0.5F));
     ctx.canvas.fill({r.x, r.y + r.h / 2, r.w, r.h / 2}, color, 0.8F);
   });
-  row.filled(words.has_buckets ? "flushed" : "group complete", color, 0.45F);
+  row.filled(words.flushed, color, 0.45F);
   row.hatched("being reduced", color);
   row.filled(ctx.app.store().tables().stage < 2 ? "reduced, on every rank" : "reduced, the owner's part",
              color);

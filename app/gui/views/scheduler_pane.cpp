@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/framework.h"
 #include "app/gui/model/ds_summary.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/stepping.h"
@@ -120,8 +121,7 @@ void SchedulerPane::draw(Context& ctx, Rect room) {
     text.take_top(draw_ds_summary(ctx, text) + 10);
   }
   const bool fetches = app.store().has_tables() && app.store().tables().stage == 3;
-  // FSDP2 has neither ZeRO's fetch trace nor its limits.
-  const bool traces = fetches && store::framework_of(app.store().tables()) != store::Framework::fsdp2;
+  const bool traces = fetches && analysis::has_fetch_trace(analysis::framework_of(app.store().tables()));
   if (traces) difference_link(ctx, text, here->number);
   draw_heading(ctx, text,
                around.previous_place.empty() ? std::string("Done so far")

@@ -26,10 +26,11 @@ using ev::StreamId;
 using nlohmann::json;
 
 /// A rank with one step of a millisecond, in which `events` happen.
-store::Store one_step(const std::vector<ev::Event>& events) {
+store::Store one_step(const std::vector<ev::Event>& events, const char* framework = "") {
   store::Store store;
   ev::RunTables tables;
   tables.run_id = "test";
+  tables.framework = framework;
   tables.world = tables.local_world = 1;
   tables.stage = 3;
   tables.elems = 10;
@@ -104,6 +105,15 @@ TEST(Report, NamesWaitsThatAreForNoModuleAndSpansWithoutAnEnd) {
       said(data, "compute"),
       testing::Contains(testing::StartsWith("model forward: not ended, 300 µs up to the last event (")));
   EXPECT_THAT(page, testing::Not(testing::HasSubstr("4294967295")));
+}
+
+TEST(Report, NamesAWaitInTheFrameworksWords) {
+  const store::Store store =
+      one_step({{100'000, EventKind::fetch_wait_begin, StreamId::compute, 0, 0, 6, ev::kNoId, 0, 0},
+                {200'000, EventKind::fetch_wait_end, StreamId::compute, 0, 0, 6, ev::kNoId, 0, 0}},
+               "FSDP2 (PyTorch 2.15.0)");
+  EXPECT_THAT(said(timeline_of(html_report(store, analysis::summarize(store), {})), "compute"),
+              testing::Contains("waits for unshard of group model, unshard 6 100000"));
 }
 
 /// Copies have the detail of memory events: where there is none of these, they lie in what looks idle.

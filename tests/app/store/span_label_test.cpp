@@ -29,6 +29,7 @@ TEST(SpanLabel, EveryKindHasWordsOfItsOwn) {
     if (!ev::is_begin(begin)) continue;
     const std::string label = label_of(store, 0, span_of(begin, 1));
     EXPECT_NE(label, ev::name_of(begin)) << "the name of its event is no label";
+    EXPECT_NE(kind_label(store, begin), ev::name_of(begin));
     EXPECT_EQ(!awaited(store, span_of(begin, 1)).empty(), is_wait(begin)) << label;
   }
 }

@@ -17,6 +17,7 @@
 #include "tests/app/gui/model_fixture.h"
 #include "tests/app/store/event_builder.h"
 #include "tests/app/store/odd_ends.h"
+#include "tests/app/store/own_spans.h"
 
 namespace shardscope::gui {
 namespace {
@@ -322,6 +323,19 @@ TEST_F(FindSpans, WhatIsSelectedIsFoundEverywhere) {
   EXPECT_EQ(lines(app_.find.search), lines(expected));
 }
 
+TEST_F(FindSpans, AWaitIsFoundByTheLabelThatTheWindowShows) {
+  const std::vector<Walked> all = walk(data());
+  for (const auto kind : {ev::EventKind::fetch_wait_begin, ev::EventKind::reduce_wait_begin}) {
+    const auto one = std::ranges::find_if(all, [&](const Walked& each) { return each.span.kind == kind; });
+    ASSERT_NE(one, all.end()) << ev::name_of(kind);
+    const std::string label = label_of(data(), one->lane.rank, one->span);
+    std::vector<Walked> expected = all;
+    std::erase_if(expected,
+                  [&](const Walked& each) { return label_of(data(), each.lane.rank, each.span) != label; });
+    EXPECT_EQ(lines(searched(data(), {label})), lines(expected)) << label;
+  }
+}
+
 TEST_F(FindSpans, ASpanKnowsItsParentsAndItsOwnTime) {
   const std::vector<Walked> all = walk(data());
   for (const Walked& one : all) {
@@ -400,6 +414,18 @@ TEST(FindSpansOfALongParent, HaveItsNameInWhicheverPartTheyBegin) {
           << query.words << " from " << query.begin_ns << ", sealed after " << seal_after;
     }
   }
+}
+
+TEST(FindSpansOfTheProgramsOwn, HaveTheNamesOfTheirRank) {
+  const store::Store store = store::own_spans();
+  const SpanSearch search = searched(store, {"load"});
+  EXPECT_EQ(lines(search).size(), 2U);
+  for (const SpanSearch::Lane& lane : search.lanes()) {
+    ASSERT_EQ(lane.hits.size(), 1U) << "rank " << lane.id.rank;
+    EXPECT_EQ(lane.hits[0].time_ns, 10) << "rank " << lane.id.rank;
+    EXPECT_EQ(search.name(lane.hits[0].name), "load");
+  }
+  EXPECT_EQ(counted(searched(store, {}), GroupBy::name).groups().size(), 2U);
 }
 
 TEST(FindSpansOfManyRanks, AreGroupedByRank) {

@@ -14,6 +14,7 @@
 #include "tests/app/gui/model_fixture.h"
 #include "tests/app/store/event_builder.h"
 #include "tests/app/store/odd_ends.h"
+#include "tests/app/store/own_spans.h"
 #include "tests/app/store/synthetic_gpu.h"
 
 namespace shardscope::gui {
@@ -129,6 +130,13 @@ TEST(Flame, WhatReachesIntoTheRangeFromBeforeDoesNotComeFirst) {
   EXPECT_EQ(names({0, 200}), "forward backward ");
   EXPECT_EQ(names({80, 200}), "forward backward ");
   EXPECT_EQ(names({110, 200}), "backward forward ") << "only a rest of forward is in it";
+}
+
+TEST(Flame, SpansOfTheProgramsOwnHaveTheNamesOfTheirRank) {
+  const FlameTree tree = counted(store::own_spans(), {0, 1000});
+  EXPECT_EQ(tree.nodes().size(), 3U);
+  EXPECT_EQ(tree.nodes()[node_of(tree, {"load"})].total_ns, 20);
+  EXPECT_EQ(tree.nodes()[node_of(tree, {"save"})].total_ns, 6);
 }
 
 TEST(Flame, MoreNodesThanAreKeptAreOwnTimeOfWhatTheyLieIn) {

@@ -133,6 +133,16 @@ TEST(ShardPlace, IsSaidOfEveryParameter) {
   EXPECT_TRUE(looked_up.all().empty());
   looked_up.update(app.run->number(), app.store());
   EXPECT_TRUE(looked_up.of(0));
+  // Other tables with as many parameters: their own.
+  store::Store again;
+  again.set_tables(1, t);
+  ShardPlaces kept;
+  kept.update(1, again);
+  EXPECT_FALSE(style_of(*kept.of(2)).dotted);
+  t.params[2].frozen = true;
+  again.set_tables(0, t);
+  kept.update(1, again);
+  EXPECT_TRUE(style_of(*kept.of(2)).dotted) << "as int8, as of the other rank";
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "app/gui/model/span_statistics.h"
 #include "tests/app/analysis/run_builder.h"
 #include "tests/app/gui/model_fixture.h"
+#include "tests/app/store/own_spans.h"
 #include "tests/instrumentation/packed_codes.h"
 
 namespace shardscope::gui {
@@ -79,6 +80,13 @@ TEST_F(Model, AlikeAreThoseOfTheSameName) {
           << shared_name(data(), 0, all[i]) << " and " << shared_name(data(), 0, all[k]);
     }
   }
+}
+
+TEST(SpanInside, SpansOfTheProgramsOwnAreAlikeByName) {
+  const store::Store store = store::own_spans();
+  const store::Span load = span_of(store, 0, 5), save = span_of(store, 0, 12);
+  EXPECT_FALSE(alike(load, save));
+  EXPECT_TRUE(alike(load, load));
 }
 
 TEST(TimeSample, SigmaAndTheModeOfItsHistogram) {

@@ -105,6 +105,9 @@ TEST(RankPace, OneNoisyStepMarksNoRankAndTheTipSaysOverHowManyStepsOneIsMarked) 
   const std::string once = pace_text(rank_pace(app, 1));
   EXPECT_NE(once.find("Slow in 1 of the last 8 steps; marked where"), std::string::npos) << once;
   EXPECT_EQ(pace_text(rank_pace(app, 0)).find("Slow"), std::string::npos);
+  const RankPace alone{.step = 0, .busy_ns = 600, .others_ns = 400, .recent = {1, 1}};
+  EXPECT_NE(pace_text(alone).find("Slow in the only step that is compared; marked where"), std::string::npos)
+      << pace_text(alone);
   // Only steps up to the one that is looked at.
   app.cursor_ns = 1500;
   EXPECT_EQ(RankPaces(app).slow(), std::set<std::uint32_t>{});
@@ -176,7 +179,7 @@ TEST(RankPace, WhatOthersWaitedForARankIsTheSummarys) {
   ASSERT_EQ(ranks.size(), 2U);
   ASSERT_GT(ranks[1].others_waited_ns, 0);
   EXPECT_NE(late.find(duration(ranks[1].others_waited_ns).text()), std::string::npos) << late;
-  EXPECT_NE(late.find("came last to 1 collective."), std::string::npos) << late;
+  EXPECT_NE(late.find("came last to 1 collective; it computed 0.4 ms"), std::string::npos) << late;
   EXPECT_EQ(waited_for_text(app, 0), "");
 }
 

@@ -185,26 +185,33 @@ TEST(ColourVision, BuffersAndTheRunsOfAComparisonAreToldApartFromAllElse) {
   }
 }
 
-TEST(NameCells, AreKeptUntilAnotherRunOrMoreModules) {
-  const auto of_modules = [](std::initializer_list<const char*> paths) {
+TEST(NameCells, AreKeptUntilAnotherRunOrOtherTables) {
+  const auto give = [](store::Store& store, std::uint32_t rank, std::initializer_list<const char*> paths) {
     ev::RunTables tables = known::tables();
+    tables.rank = rank;
     tables.modules.clear();
     std::uint32_t id = 0;
     for (const char* const path : paths)
       tables.modules.push_back({id++, ev::kNoId, path, "Module", {}, true});
-    store::Store store;
-    store.set_tables(0, tables);
-    return store;
+    store.set_tables(rank, tables);
   };
-  const store::Store one = of_modules({"", "net", "net.attn"}), other = of_modules({"", "body", "body.attn"}),
-                     more = of_modules({"", "net", "net.attn", "head.fc"});
+  store::Store store;
   KeptNameCells kept;
-  EXPECT_EQ(kept.of(1, one).without_model("net.attn"), "attn");
-  EXPECT_EQ(kept.of(1, more).without_model("net.attn"), "net.attn") << "not all paths begin with it any more";
-  EXPECT_EQ(kept.of(1, one).without_model("net.attn"), "attn");
-  EXPECT_EQ(kept.of(1, other).without_model("net.attn"), "attn")
-      << "as many modules of one run: not looked at";
-  EXPECT_EQ(kept.of(2, other).without_model("net.attn"), "net.attn");
+  EXPECT_EQ(kept.of(1, store).without_model("net.attn"), "net.attn") << "no tables yet";
+  give(store, 1, {"", "net", "net.attn"});
+  EXPECT_EQ(kept.of(1, store).without_model("net.attn"), "attn");
+  const NameCells* const before = &kept.of(1, store);
+  EXPECT_EQ(&kept.of(1, store), before);
+  give(store, 0, {"", "body", "body.attn"});
+  EXPECT_EQ(kept.of(1, store).without_model("net.attn"), "net.attn")
+      << "as many modules, of a lower rank: they are the run's now";
+  EXPECT_EQ(kept.of(1, store).without_model("body.attn"), "attn");
+  give(store, 1, {"", "net", "net.attn", "head.fc"});
+  EXPECT_EQ(kept.of(1, store).without_model("net.attn"), "net.attn")
+      << "not all paths begin with it any more";
+  store::Store other;
+  give(other, 0, {"", "net", "net.attn"});
+  EXPECT_EQ(kept.of(2, other).without_model("net.attn"), "attn");
 }
 
 TEST(NameCells, LeaveOutTheModelsNameAndNoOther) {

@@ -6,10 +6,13 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "app/gui/model/details.h"
+#include "app/gui/model/gradient_states.h"
 #include "app/gui/model/lecture_words.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/row_curves.h"
 #include "app/gui/model/scheduler_actions.h"
 #include "app/gui/model/span_text.h"
 #include "instrumentation/param_status.h"
@@ -47,6 +50,8 @@ TEST(Vocabulary, OfFsdp2IsInLabelsReasonsAndPlaces) {
   const store::Span wait = store.spans(compute, 1).front();
   EXPECT_EQ(label_of(store, 1, wait), "waits for unshard of group net.second");
   EXPECT_EQ(wait_text(store, 1, wait, app.run->index()), "unshard for group net.second");
+  const std::string fold = fold_text(store, compute, 1, wait.begin_ns, 2);
+  EXPECT_NE(fold.find("mostly waits for unshard."), std::string::npos) << fold;
   const Details details = describe_span(app, compute, wait);
   EXPECT_NE(details.reason.find("at group net.second until unshard 5 of net.second"), std::string::npos)
       << details.reason;
@@ -85,6 +90,72 @@ TEST(Vocabulary, OfFsdp2IsInTheStepperAndTheLecture) {
   EXPECT_EQ(all.find("ucket"), std::string::npos) << all;
   EXPECT_EQ(lesson_of(SceneKind::step, 2, store::Framework::fsdp2).find("stage 3"), std::string::npos);
   EXPECT_NE(lesson_of(SceneKind::release, 2, store::Framework::fsdp2).find("Reshard"), std::string::npos);
+}
+
+TEST(Vocabulary, OfFsdp1IsItsUnits) {
+  const store::Store store = of_framework("FSDP1 (PyTorch 2.15.0)");
+  EXPECT_EQ(gate_place(store, ev::GateKind::pre_forward, 1), "before the forward of unit net.first");
+  EXPECT_EQ(gate_place(store, ev::GateKind::bucket, 7), "before reduction 7");
+  EXPECT_EQ(cause_word(store, ev::StatusCause::release), "resharded");
+  EXPECT_STREQ(word(words_of(store), GradientStatus::in_bucket), "waiting for its unit");
+}
+
+TEST(Vocabulary, ASpanWithoutAnIdHasNoNumber) {
+  AppState app;
+  app.run = settled(of_framework("DeepSpeed 0.16"));
+  app.place_once();
+  store::Span span;
+  span.kind = ev::EventKind::reduce_wait_begin;
+  span.end_ns = 10;
+  const store::LaneId lane{0, StreamId::compute};
+  const auto reason = [&] { return describe_span(app, lane, span).reason; };
+  const auto waits = [&] { return wait_text(app.store(), 0, span, app.run->index()); };
+  span.a = span.b = span.c = ev::kNoId;
+  EXPECT_EQ(reason(), "Compute stood still until a reduction had ended");
+  EXPECT_EQ(waits(), "a reduction");
+  span.a = 7;
+  EXPECT_EQ(reason(), "Compute stood still until bucket 7 was reduced");
+  EXPECT_EQ(waits(), "bucket 7 to be reduced");
+  span.kind = ev::EventKind::fetch_wait_begin;
+  span.a = ev::kNoId;
+  EXPECT_EQ(reason(), "Compute stood still for persistent parameters");
+  EXPECT_EQ(waits(), "gather of persistent parameters");
+}
+
+TEST(Vocabulary, TheTipOfABandNamesAModuleThatNoOtherIs) {
+  AppState app;
+  app.run = settled(of_framework("FSDP2 (PyTorch 2.15.0)"));
+  app.place_once();
+  StatusPiece now, next;
+  next.begin_ns = 10;
+  now.state.since_ns = 1;
+  now.state.module = next.state.module = 2;
+  now.state.cause = ev::StatusCause::fetch;
+  next.state.cause = ev::StatusCause::release;
+  const std::string tip = status_tip(app, 1, 0, {now, next}, 5);
+  EXPECT_NE(tip.find("Cause: unsharded, at group net.second"), std::string::npos) << tip;
+  EXPECT_NE(tip.find(", resharded at group net.second"), std::string::npos) << tip;
+}
+
+TEST(Vocabulary, ALectureSaysOverHowManyRanksACopyIsDivided) {
+  ev::RunTables tables;
+  tables.world = 4;
+  tables.framework = "FSDP2 (PyTorch 2.15.0)";
+  const auto lesson = [&] {
+    return lesson_of(SceneKind::step, sharing_ranks(tables), store::Framework::fsdp2);
+  };
+  EXPECT_NE(lesson().find("over the 4 ranks:"), std::string::npos) << lesson();
+  const auto add = [&](ev::GroupPurpose purpose, std::vector<std::uint32_t> ranks) {
+    ev::GroupInfo group;
+    group.id = static_cast<std::uint32_t>(tables.groups.size());
+    group.purpose = purpose;
+    group.ranks = std::move(ranks);
+    tables.groups.push_back(group);
+  };
+  add(ev::GroupPurpose::replica, {0, 2});
+  EXPECT_NE(lesson().find("over the ranks that share one copy of the model:"), std::string::npos) << lesson();
+  add(ev::GroupPurpose::shard, {0, 1});
+  EXPECT_NE(lesson().find("over the 2 ranks:"), std::string::npos) << lesson();
 }
 
 TEST(Vocabulary, OfDeepSpeedIsZeros) {
