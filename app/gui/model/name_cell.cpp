@@ -4,6 +4,8 @@
 #include <set>
 #include <vector>
 
+#include "instrumentation/run_tables.h"
+
 namespace shardscope::gui {
 namespace {
 
@@ -17,11 +19,11 @@ bool in_list(std::string_view path) {
 }
 
 /// With its dot; empty: the paths have no model's name in front.
-std::string_view model_of(const std::vector<ev::ModuleInfo>& modules) {
+std::string_view model_of(const std::vector<instrumentation::ModuleInfo>& modules) {
   std::string_view model;
   std::set<std::string_view> beside;  // paths of one component
   bool lists = false;
-  for (const ev::ModuleInfo& module : modules) {
+  for (const instrumentation::ModuleInfo& module : modules) {
     const std::string_view path = module.path;
     const std::size_t dot = path.find('.');
     if (dot == std::string_view::npos || dot + 1 == path.size()) {
@@ -38,7 +40,7 @@ std::string_view model_of(const std::vector<ev::ModuleInfo>& modules) {
   // A model under its head ("transformer", "lm_head") holds the list of blocks. What holds none is a layer
   // like those beside it ("attn", "fc").
   if (!beside.empty() && !lists) return {};
-  const bool twice = std::ranges::any_of(modules, [&](const ev::ModuleInfo& module) {
+  const bool twice = std::ranges::any_of(modules, [&](const instrumentation::ModuleInfo& module) {
     return module.path.starts_with(model) &&
            beside.contains(std::string_view(module.path).substr(model.size()));
   });

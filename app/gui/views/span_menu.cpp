@@ -59,7 +59,7 @@ void open_span_menu(Context& ctx, store::LaneId lane, const store::Span& span) {
   items.push_back({"Find all like it", "Ctrl+Shift+F", true, false, [&app, &ui] { find_selected(app, ui); }});
   items.push_back({"Zoom to it", "Z", true, false, [&app, lane, span] { zoom_to_span(app, lane, span); }});
   items.push_back({"Measure it", "", range.length() > 0, false, [&app, range] { app.measured = range; }});
-  items.push_back({"Note on it...", "B", true, false, [&app, &ui, range, rank = lane.rank] {
+  items.push_back({"Note on it...", "B", true, false, [&ui, range, rank = lane.rank] {
                      ui.note = {};
                      ui.note.begin_ns = range.begin_ns;
                      ui.note.end_ns = range.end_ns;
