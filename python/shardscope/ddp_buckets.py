@@ -100,7 +100,7 @@ class Order:
         self.synchronized = False
 
     def begin(self, ddp):
-        """A forward: what the one before has left tells whether its buckets were those of the table."""
+        """Before a forward: whether the buckets of the last backward were those of the table."""
         if self.table is not None and self.synchronized and self.reductions and self.next < len(self.table):
             return lacks(SHORT)
         if any(f"{hook.__module__}.{hook.__qualname__}" not in KNOWN_HOOKS for hook, _ in getattr(ddp, "_comm_hooks", ())):

@@ -93,15 +93,16 @@ static int rendezvous_begin(Rendezvous* m, uint32_t rank, uint32_t world, const 
 
 /* Returns when every rank has called it: the largest `word` of all; -1 if one of them has ended. */
 static int meet(Rendezvous* m, unsigned char word) {
-  unsigned char heard;
+  unsigned char received;
   if (m->world == 1) return word;
   if (m->rank != 0) {
-    return rendezvous_send(m->peers[0], word) == 0 && rendezvous_receive(m->peers[0], &heard) == 0 ? heard
-                                                                                                   : -1;
+    return rendezvous_send(m->peers[0], word) == 0 && rendezvous_receive(m->peers[0], &received) == 0
+               ? received
+               : -1;
   }
   for (uint32_t i = 1; i < m->world; ++i) {
-    if (rendezvous_receive(m->peers[i], &heard) != 0) return -1;
-    if (heard > word) word = heard;
+    if (rendezvous_receive(m->peers[i], &received) != 0) return -1;
+    if (received > word) word = received;
   }
   for (uint32_t i = 1; i < m->world; ++i) {
     if (rendezvous_send(m->peers[i], word) != 0) return -1;

@@ -133,7 +133,7 @@ static void allocate_model_states(Rank* r) {
 
 /* Without one of them there is nothing left to train: the collector is told, and this rank ends too. */
 static void end_alone(Rank* r) {
-  check(shardscope_finish(r->run, 1, "another rank has ended or was not heard for too long"));
+  check(shardscope_finish(r->run, 1, "another rank has ended or did not answer in time"));
   exit(1);
 }
 

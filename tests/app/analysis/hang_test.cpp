@@ -172,6 +172,13 @@ void failed_gather(RunBuilder& run, std::uint32_t rank, std::int64_t begin, std:
   run.instant(rank, end, EventKind::collective_end, StreamId::gather, sequence, 0, code | ev::kEndedByError,
               kGatherOp, 1000, 4000);
 }
+
+/// Ranks 0 and 2 wait in the next all-gather until it ends by an error; rank 1 has not begun it.
+void gathers_fail(RunBuilder& run) {
+  common(run, 3);
+  failed_gather(run, 0, 2'000'000, 7'000'000, 1);
+  failed_gather(run, 2, 2'500'000, 8'000'000, 1);
+}
 void over(store::Store& store, std::uint32_t rank, std::int32_t exit_code) {
   store::RankRow row = store.ranks()[rank];
   row.finished = exit_code < 128;
@@ -214,9 +221,7 @@ TEST(Hang, RanksWaitedInACollectiveThatEndedByAnError) {
 /// Nor where its connection ended and how it did is not known yet.
 TEST(Hang, WhatALostRankDidLastIsNotKnown) {
   RunBuilder run(3);
-  common(run, 3);
-  failed_gather(run, 0, 2'000'000, 7'000'000, 1);
-  failed_gather(run, 2, 2'500'000, 8'000'000, 1);
+  gathers_fail(run);
   store::Store& store = run.build();
   store::RankRow row = store.ranks()[1];
   row.connected = false;
@@ -228,9 +233,7 @@ TEST(Hang, WhatALostRankDidLastIsNotKnown) {
 /// A rank that said with which code it ended has sent all of its events: it surely never came.
 TEST(Hang, ARankThatFailedByItselfNeverCame) {
   RunBuilder run(3);
-  common(run, 3);
-  failed_gather(run, 0, 2'000'000, 7'000'000, 1);
-  failed_gather(run, 2, 2'500'000, 8'000'000, 1);
+  gathers_fail(run);
   store::Store& store = run.build();
   over(store, 1, 1);
   const std::string text = diagnose_hang(store).text;

@@ -32,7 +32,7 @@ TEST_F(ScratchFolders, LiveAsLongAsTheirObjects) {
   {
     const ScratchFolder folder(base_);
     path = folder.path();
-    EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_all) << "nobody else reads it";
+    EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_all) << "for its owner alone";
     std::ofstream(folder.file("config.json")) << "{}";
   }
   EXPECT_FALSE(fs::exists(path));

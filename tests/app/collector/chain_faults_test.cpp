@@ -188,7 +188,7 @@ TEST(ChainFaults, WhatWasLostWithACollectorOfANodeIsCountedExactlyWhereItNumbers
   begin(third, 11);
   third.publish(0, wire::Text{2'000'009, Severity::info, "the first of the next one"}, 11, {7, 6});
   EXPECT_TRUE(eventually([&] { return top.status().repeated == 1; })) << "by its number, whatever its time";
-  // The rank's message 7 did not reach the third one, which says so with its next batch.
+  // The rank's message 7 did not reach the third one, and its next batch counts that.
   third.publish(1, wire::Text{2'000'010, Severity::info, "after a gap"}, 11, {7, 9});
   batch = batch_of(2);
   batch.relay = wire::Relay{.source_incarnation = 7, .source_first = 5, .source_last = 9, .lost_total = 1};
