@@ -9,6 +9,7 @@
 #include "app/analysis/unrecorded.h"
 #include "app/analysis/zero_settings.h"
 #include "app/store/model_states.h"
+#include "runtime/plan/gradient_buckets.h"
 #include "runtime/plan/memory_model.h"
 #include "runtime/plan/offload.h"
 #include "runtime/plan/placed_states.h"
@@ -149,9 +150,8 @@ Extras take_apart(const plan::ZeroConfig& zero, const plan::StateBytes& bytes,
         std::min<std::int64_t>(of(sample, MemoryCategory::param_secondary) - copies, 0));
     // Below stage 2 the expression has them; sums of another type have those on their way beside them.
     const std::int64_t whole = of(sample, MemoryCategory::grad_full);
-    const bool as_deepspeed = plan::holds_gradient_buffers(zero) && !zero.zenflow;
     if (zero.stage >= 2) add(MemoryCause::whole_gradients, whole);
-    if (as_deepspeed) {
+    if (plan::copies_gradients_at_step(zero)) {
       add(MemoryCause::gradient_copies, of(sample, MemoryCategory::grad_shard) +
                                             (zero.stage < 2 ? whole : 0) - rounded(states.gradient, sample));
     } else if (zero.stage < 2 && bytes.gradient != bytes.param) {

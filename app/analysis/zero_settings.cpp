@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "app/analysis/foreign_json.h"
 #include "runtime/config/config.h"
@@ -43,6 +44,20 @@ std::vector<std::uint32_t> ranks_of_copy(const instrumentation::RunTables& table
 std::uint32_t copy_size(const instrumentation::RunTables& tables) noexcept {
   if (const auto* group = data_parallel_group(tables)) return static_cast<std::uint32_t>(group->ranks.size());
   return std::max<std::uint32_t>(tables.world, 1);
+}
+
+std::uint32_t shard_ranks(const instrumentation::RunTables& tables) {
+  bool replicas = false;
+  std::set<std::size_t> sizes;
+  for (const instrumentation::GroupInfo& group : tables.groups) {
+    replicas =
+        replicas || (group.purpose == instrumentation::GroupPurpose::replica && group.ranks.size() > 1);
+    if (group.purpose == instrumentation::GroupPurpose::shard && !group.ranks.empty())
+      sizes.insert(group.ranks.size());
+  }
+  if (replicas) return sizes.size() == 1 ? static_cast<std::uint32_t>(*sizes.begin()) : 0;
+  const std::int64_t mics = zero_of(tables).mics_shard_size;
+  return mics > 0 ? static_cast<std::uint32_t>(mics) : copy_size(tables);
 }
 
 std::string copies_text(std::uint32_t world, std::uint32_t copy_ranks) {

@@ -20,6 +20,9 @@ namespace shardscope::analysis {
 [[nodiscard]] std::vector<std::uint32_t> ranks_of_copy(const instrumentation::RunTables& tables);
 /// How many: at least 1.
 [[nodiscard]] std::uint32_t copy_size(const instrumentation::RunTables& tables) noexcept;
+/// Over how many ranks the parameters of one copy of the model are divided: fewer than copy_size() with
+/// replicas (HSDP, MiCS). 0: there are replicas, and their size was not described, or not as one number.
+[[nodiscard]] std::uint32_t shard_ranks(const instrumentation::RunTables& tables);
 /// " in groups of 2", where `copy_ranks` of the `world` ranks train one copy of the model; empty: all do.
 [[nodiscard]] std::string copies_text(std::uint32_t world, std::uint32_t copy_ranks);
 /// Ranks of a copy and nodes, as the run counted them.

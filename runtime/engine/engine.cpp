@@ -406,8 +406,7 @@ class Engine::Impl {
       emit_host<ev::EventKind::clip_factor>({.step = step_id, .value = clipping.clip_factor});
     }
     optimizer_->begin_update();
-    const plan::ZeroConfig& zero = context_.config.zero;
-    const bool copies = plan::holds_gradient_buffers(zero) && !zero.zenflow;
+    const bool copies = plan::copies_gradients_at_step(context_.config.zero);
     const auto groups = static_cast<std::uint32_t>(ownership_.sub_groups().size());
     for (std::uint32_t group = 0; group < groups; ++group) {
       if (copies) {

@@ -16,6 +16,7 @@
 #include "runtime/engine/gradients.h"
 #include "runtime/engine/quantized_reduce.h"
 #include "runtime/execution/events.h"
+#include "runtime/plan/gradient_buckets.h"
 #include "runtime/plan/stage12.h"
 
 namespace shardscope::engine {
@@ -180,9 +181,9 @@ class ShardedGradients final : public Gradients {
     bool first = false;  ///< set instead of added
   };
 
-  /// Stages 1 and 2 under compat.gradient_buffers. ZenFlow steps what is owned from where it lies.
+  /// Stage 3 has no other memory for them.
   [[nodiscard]] static bool frees_owned(const plan::ZeroConfig& zero) noexcept {
-    return plan::holds_gradient_buffers(zero) && zero.stage < 3 && !zero.zenflow;
+    return plan::copies_gradients_at_step(zero) && zero.stage < 3;
   }
   void allocate_owned() {
     shard_ = context_.device.memory().allocate(bytes_of(device_elems_, context_.sum_type()),

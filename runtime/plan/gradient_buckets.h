@@ -23,6 +23,12 @@ namespace shardscope::plan {
   return holds_gradient_buffers(zero) && zero.contiguous_gradients && !uses_legacy_layout(zero);
 }
 
+/// The step copies what a rank owns of the gradients, sub-group by sub-group, into sums of the optimizer's
+/// type, and frees the 16-bit ones (S9). ZenFlow steps what is owned from where it lies.
+[[nodiscard]] inline bool copies_gradients_at_step(const ZeroConfig& zero) noexcept {
+  return holds_gradient_buffers(zero) && !zero.zenflow;
+}
+
 /// Where buckets are buffers: how many are allocated. DeepSpeed's stage 3 has one, whatever overlap_comm
 /// says.
 [[nodiscard]] inline std::uint32_t allocated_bucket_buffers(const ZeroConfig& zero) noexcept {

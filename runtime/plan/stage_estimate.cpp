@@ -267,8 +267,8 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
                 (frozen_pool == StatePool::pinned ? frozen_on_host : 0)) *
                input.gpus_per_node;
   row.buckets = bucket_bytes(input, stage, zero.overlap(), offload_optimizer, owned, shard_ranks, sizes);
-  // ZenFlow steps what is owned from where it lies, and DeepSpeed's buffers are counted elsewhere.
-  if (holds_gradient_buffers(zero) && !zero.zenflow && input.buffers == BufferPolicy::shardscope) {
+  // DeepSpeed's buffers are counted elsewhere.
+  if (copies_gradients_at_step(zero) && input.buffers == BufferPolicy::shardscope) {
     row.copies = static_cast<std::int64_t>(sizeof(float)) * copied_elems(input, zero, owned, shard_ranks);
   }
   // The one rank of a world of one holds every shard whole already, unless it is int8.

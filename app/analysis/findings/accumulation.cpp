@@ -9,6 +9,7 @@
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/statistics.h"
+#include "app/analysis/zero_settings.h"
 
 namespace shardscope::analysis::findings {
 namespace {
@@ -30,15 +31,15 @@ double reductions_per_step(const Facts& facts) {
   return of > 0 && !by_step.empty() ? quantile(std::move(by_step), 0.5) / of : 0;
 }
 
-/// Trained elements that are not of the rank's own shards. With HSDP fewer ranks than all share a copy: what
-/// was recorded of a shard says how many.
+/// Trained elements that are not of the rank's own shards.
 std::int64_t beside_shards(const Facts& facts) {
+  const std::uint32_t described = shard_ranks(facts.store.tables());
+  const std::uint32_t ranks = std::max(described > 0 ? described : facts.summary.copy_ranks, 1U);
   std::int64_t elems = 0;
   for (const ev::ParamInfo& param : facts.store.tables().params) {
     if (param.frozen) continue;
-    const std::int64_t shard = param.shard_elems > 0
-                                   ? std::min(param.shard_elems, param.elems)
-                                   : param.elems / std::max<std::int64_t>(facts.summary.copy_ranks, 1);
+    const std::int64_t shard =
+        param.shard_elems > 0 ? std::min(param.shard_elems, param.elems) : param.elems / ranks;
     elems += param.elems - shard;
   }
   return elems;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "app/analysis/zero_settings.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/lecture_words.h"
 #include "app/gui/model/names.h"
@@ -161,7 +162,7 @@ Lecture lecture_of(const store::Store& store, const RunIndex& index, const Lectu
     bool& known = explained[static_cast<std::size_t>(scene.kind)];
     if (!known)
       scene.lesson =
-          lesson_of(scene.kind, sharing_ranks(store.tables()), store::framework_of(store.tables()));
+          lesson_of(scene.kind, analysis::shard_ranks(store.tables()), store::framework_of(store.tables()));
     known = true;
   }
   return out;

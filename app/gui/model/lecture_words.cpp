@@ -2,9 +2,6 @@
 #include "app/gui/model/lecture_words.h"
 
 #include <cstddef>
-#include <set>
-
-#include "app/analysis/zero_settings.h"
 
 namespace shardscope::gui {
 
@@ -64,18 +61,6 @@ std::string fsdp2_lesson(SceneKind kind, std::uint32_t ranks) {
 }
 
 }  // namespace
-
-std::uint32_t sharing_ranks(const ev::RunTables& tables) {
-  bool replicas = false;
-  std::set<std::size_t> sizes;
-  for (const ev::GroupInfo& group : tables.groups) {
-    replicas = replicas || (group.purpose == ev::GroupPurpose::replica && group.ranks.size() > 1);
-    if (group.purpose == ev::GroupPurpose::shard && !group.ranks.empty()) sizes.insert(group.ranks.size());
-  }
-  if (replicas) return sizes.size() == 1 ? static_cast<std::uint32_t>(*sizes.begin()) : 0;
-  const std::int64_t mics = analysis::zero_of(tables).mics_shard_size;
-  return mics > 0 ? static_cast<std::uint32_t>(mics) : analysis::copy_size(tables);
-}
 
 std::string lesson_of(SceneKind kind, std::uint32_t ranks, store::Framework framework) {
   if (framework == store::Framework::fsdp2) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/analysis/zero_settings.h"
 #include "app/gui/model/details.h"
 #include "app/gui/model/gradient_states.h"
 #include "app/gui/model/lecture_words.h"
@@ -142,7 +143,7 @@ TEST(Vocabulary, ALectureSaysOverHowManyRanksACopyIsDivided) {
   tables.world = 4;
   tables.framework = "FSDP2 (PyTorch 2.15.0)";
   const auto lesson = [&] {
-    return lesson_of(SceneKind::step, sharing_ranks(tables), store::Framework::fsdp2);
+    return lesson_of(SceneKind::step, analysis::shard_ranks(tables), store::Framework::fsdp2);
   };
   EXPECT_NE(lesson().find("over the 4 ranks:"), std::string::npos) << lesson();
   const auto add = [&](ev::GroupPurpose purpose, std::vector<std::uint32_t> ranks) {
