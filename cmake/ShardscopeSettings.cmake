@@ -100,8 +100,7 @@ add_custom_target(tsan_tests)
 # shardscope_test(NAME SOURCES... LINK ... [LABELS ...] [RANKS n] [ARGS ...]): a GoogleTest program.
 # RANKS runs it under mpirun with that many processes. LABELS default to `unit`; `asan` and `tsan` add the
 # program to those builds' runs, there without the cases of NOT_SANITIZED: those that take minutes and read nothing that
-# other cases and the fuzzers do not. Where SHARDSCOPE_SIDE_BY_SIDE is set in a folder, its tests measure no time and start no
-# ranks, so that `tests/run` runs several at once. `waits`: the test mostly waits, and more of them may run at once.
+# other cases and the fuzzers do not. `tests/run` runs several at once; `waits`: the test mostly waits, and more may run.
 function(shardscope_test name)
   cmake_parse_arguments(ARG "" "RANKS;TIMEOUT" "SOURCES;LINK;LABELS;ARGS;NOT_SANITIZED" ${ARGN})
   if(SHARDSCOPE_SANITIZE AND ARG_NOT_SANITIZED)
@@ -124,9 +123,6 @@ function(shardscope_test name)
   endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
-  endif()
-  if(SHARDSCOPE_SIDE_BY_SIDE)
-    list(APPEND ARG_LABELS side_by_side)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
