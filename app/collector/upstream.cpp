@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "app/collector/batch_joining.h"
 #include "instrumentation/clock.h"
 #include "instrumentation/sockets.h"
 
@@ -17,7 +16,6 @@ namespace {
 constexpr int kPacksUnderWay = 16;          ///< in libzmq, each of FramePack::kBytes
 constexpr std::size_t kExpectedRanks = 16;  ///< of a node: each may have its part of the bound
 
-zmq::message_t to_message(const wire::Frame& frame) { return {frame.data(), frame.size()}; }
 }  // namespace
 
 Upstream::Upstream(zmq::context_t& context, UpstreamOptions options)
@@ -217,54 +215,6 @@ bool Upstream::send_control(const wire::Header& from, wire::Body body) {
   }
 }
 
-// [Note: joined batches]
-// A batch costs the collector above as much as its events, or more: while that one only records, what has
-// waited of a rank goes as one. Not what another collector of this node may have passed on before it ended:
-// the rank sends that again, and the one above knows it by the numbers of the rank's messages, which a
-// joined batch has the first and last of. And one batch has one offset of the rank's clock, that of its last
-// event: only a rank that reads this node's own clock loses nothing by that.
-wire::Body Upstream::take_next(Stream& s) {
-  wire::Body body = s.queue.pop();
-  auto* const batch = std::get_if<wire::Batch>(&body);
-  if (batch == nullptr || batch->events.empty() || !s.clock().is_same_clock() ||
-      static_cast<std::int64_t>(batch->events.front().ticks) <= s.began_ns)
-    return body;
-  while (!s.queue.empty()) {
-    const auto* const next = std::get_if<wire::Batch>(&s.queue.front());
-    if (next == nullptr || !may_join(*batch, *next)) break;
-    join(*batch, std::get<wire::Batch>(s.queue.pop()));
-  }
-  return body;
-}
-
-void Upstream::encode_next(Stream& s) {
-  wire::Message message;
-  message.header = s.header;
-  if (const std::uint64_t source_next = s.queue.front_source_next(); source_next != 0) {
-    message.header.source = s.source;
-    message.header.source_next = source_next;
-  }
-  message.body = take_next(s);
-  note_full(s);
-  ++s.header.sequence;
-  std::uint64_t events = 0;
-  if (auto* batch = std::get_if<wire::Batch>(&message.body); batch != nullptr) {
-    events = batch->events.size();
-    if (batch->relay) {
-      const std::int64_t at =
-          batch->events.empty() ? batch->end_ns : static_cast<std::int64_t>(batch->events.back().ticks);
-      batch->relay->offset_ns = s.clock().offset_ns(at);
-      batch->relay->residual_ns = s.clock().residual_ns(at);
-      const Stream::Totals& before = s.totals_sent.empty() ? s.confirmed : s.totals_sent.back();
-      const wire::Relay& relay = *batch->relay;
-      if (before.dropped != relay.source_dropped_total || before.lost != relay.lost_total)
-        s.totals_sent.push_back({message.header.sequence, relay.source_dropped_total, relay.lost_total});
-    }
-  }
-  zmq::message_t encoded = to_message(wire::encode(message));
-  s.window.add(message.header.sequence, encoded, events);
-}
-
 bool Upstream::send(Stream& s, double now_s) {
   const bool clock_known = s.clock().known() || now_s - s.first_message_s >= RankSession::kClockWait_s;
   for (;;) {
@@ -274,7 +224,8 @@ bool Upstream::send(Stream& s, double now_s) {
         window_full_ = true;
         return true;
       }
-      encode_next(s);
+      s.encode_next();
+      note_full(s);
     }
     const std::optional<zmq::message_t> message = s.window.next();
     if (!pack_.fits(message->size()) && !send_pack()) return false;
@@ -301,12 +252,6 @@ void Upstream::rewind() {
   unsent_pack_.reset();
   blocked_ = false;  // of the connection that is gone; what is sent next says it of the new one
   flush_now_ = true;
-}
-
-void Upstream::Stream::confirm(std::uint64_t next_message) {
-  window.confirm(next_message);
-  for (; !totals_sent.empty() && totals_sent.front().sequence < next_message; totals_sent.pop_front())
-    confirmed = totals_sent.front();
 }
 
 void Upstream::confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t next) {
@@ -395,7 +340,7 @@ void Upstream::pump(double now_s, double every_s) {
     for (auto at = replaced_.begin(); at != replaced_.end();) {
       Stream& earlier = **at;
       if (!held.contains(earlier.header.rank) && !send(earlier, now_s)) return;
-      if (!all_sent(earlier)) held.insert(earlier.header.rank);
+      if (!earlier.all_sent()) held.insert(earlier.header.rank);
       if (!(earlier.queue.empty() && earlier.window.empty())) {
         ++at;
         continue;
@@ -494,8 +439,8 @@ void Upstream::add_to(std::vector<zmq::pollitem_t>& items) {
 
 bool Upstream::sent() const {
   return pack_.empty() && !unsent_pack_ &&
-         std::all_of(replaced_.begin(), replaced_.end(), [](const auto& e) { return all_sent(*e); }) &&
-         std::all_of(streams_.begin(), streams_.end(), [](const auto& e) { return all_sent(*e.second); });
+         std::all_of(replaced_.begin(), replaced_.end(), [](const auto& e) { return e->all_sent(); }) &&
+         std::all_of(streams_.begin(), streams_.end(), [](const auto& e) { return e.second->all_sent(); });
 }
 
 bool Upstream::drained() const {

@@ -14,16 +14,14 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "app/collector/discarded_events.h"
 #include "app/collector/frame_pack.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/relay_greetings.h"
+#include "app/collector/relay_stream.h"
 #include "app/collector/shared_lists.h"
 #include "instrumentation/host_clock.h"
 #include "instrumentation/link_state.h"
 #include "instrumentation/local_keys.h"
-#include "instrumentation/send_queue.h"
-#include "instrumentation/sent_window.h"
 #include "instrumentation/wire.h"
 
 namespace shardscope::collector {
@@ -91,59 +89,16 @@ class Upstream {
   [[nodiscard]] std::size_t queued_bytes() const noexcept;
 
  private:
-  /// What one process of a rank has published.
-  struct Stream {
-    explicit Stream(const RankSession& session)
-        : rank(&session),
-          queue(0, instrumentation::SendQueue::Last::keep),
-          window(0),
-          first_message_s(session.first_message_s) {}
-    /// Of the process that published it.
-    [[nodiscard]] const ClockEstimator& clock() const {
-      return own_clock ? *own_clock : rank->clock_of(source);
-    }
-    const RankSession* rank;
-    std::optional<ClockEstimator> own_clock;  ///< as it was when another process came
-    instrumentation::SendQueue queue;
-    instrumentation::SentWindow window;  ///< sent, and not confirmed by the collector above
-    wire::Header header;
-    std::uint64_t source = 0, next = 0;  ///< the process, its message number to come
-    std::uint64_t reported = 0;          ///< first message number that no batch sent upstream covers
-    std::uint64_t dropped_total = 0, lost_total = 0;
-    std::optional<SharedLists::Tables>
-        tables;  ///< kept, with what follows, for an upper collector that starts anew
-    std::vector<wire::Name> names;
-    std::optional<wire::Finish> finish;
-    bool acknowledged = false, full = false;
-    /// The totals as of one message of the node's.
-    struct Totals {
-      std::uint64_t sequence = 0, dropped = 0, lost = 0;
-    };
-    Totals confirmed;                 ///< as of the last message that has a receipt
-    std::deque<Totals> totals_sent;   ///< where they changed, in messages without one
-    std::int64_t clock_error_ns = 0;  ///< of the last batch
-    /// Everything before message `next_message` has been received above.
-    void confirm(std::uint64_t next_message);
-    DiscardedEvents discarded;  ///< of earlier processes of the rank
-    /// What it publishes later has come to no other collector. On this node's clock.
-    std::int64_t began_ns = 0;
-    double first_message_s;  ///< first; its wait for a clock begins there, whatever waits before it
-  };
+  using Stream = RelayStream;
   Stream& stream(const RankSession& rank, const wire::Header& from);
   void discard_oldest();
   void report_discarded(Stream& stream);
   void share_bytes();  ///< each queue gets its part of the bound
   void note_full(Stream& stream) noexcept;
   [[nodiscard]] std::size_t bytes_of_each() const noexcept;  ///< its part
-  [[nodiscard]] static bool all_sent(const Stream& stream) noexcept {
-    return stream.queue.empty() && stream.window.all_sent();
-  }
-  bool send(Stream& stream, double now_s);  ///< false: the connection takes nothing more
-  bool send_pack();                         ///< the same
-  void rewind();                            ///< everything that is not confirmed is sent again
-  void encode_next(Stream& stream);
-  /// What the stream's rank published next, and what waits behind it as far as one batch may have it.
-  [[nodiscard]] wire::Body take_next(Stream& stream);
+  bool send(Stream& stream, double now_s);                   ///< false: the connection takes nothing more
+  bool send_pack();                                          ///< the same
+  void rewind();  ///< everything that is not confirmed is sent again
   void confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t next);
   void receive(double now_s);
   bool send_control(const wire::Header& from, wire::Body body);  ///< false: the connection did not take it
