@@ -21,7 +21,7 @@ using instrumentation::KeyRole;
 struct KeysOptions {
   std::string folder;
   std::vector<std::string> add;
-  std::string of, right = "control";
+  std::string of, role = "control";
 };
 
 /// A new holder's file beside the collector's, which from now on lets it in.
@@ -76,7 +76,7 @@ int make_set(const fs::path& folder) {
 /// The file that a collector of this user on this machine has left, to be copied to where a tunnel begins.
 int print_key_of(const KeysOptions& options) {
   const std::string folder = instrumentation::local_key_folder(options.of);
-  const std::string file = folder + "/" + options.right + ".key";
+  const std::string file = folder + "/" + options.role + ".key";
   if (folder.empty() || !fs::exists(file)) {
     throw UserError(fmt::format(
         "--of {}: {}", options.of,
@@ -129,7 +129,7 @@ void add_keys(CLI::App& app, Action& action) {
       "--of", options->of,
       "Print the key file of the collector that listens at this endpoint of this machine; for an ssh tunnel");
   of->excludes(folder);
-  verb->add_option("--right", options->right, "What the key of --of is to allow")
+  verb->add_option("--role", options->role, "Of the key that --of prints")
       ->check(CLI::IsMember({"view", "control", "publish"}))
       ->needs(of)
       ->capture_default_str();

@@ -62,7 +62,7 @@ class Access(CommandTest):
             [folder] = self.keys.iterdir()
             self.assertEqual(stat.S_IMODE(folder.stat().st_mode), 0o700)
             for right in ("control", "view"):
-                output = subprocess.run([BIN / "shardscope", "keys", "--of", endpoint, "--right", right], env=self.environment,
+                output = subprocess.run([BIN / "shardscope", "keys", "--of", endpoint, "--role", right], env=self.environment,
                                       text=True, capture_output=True)
                 self.assertEqual((output.returncode, output.stdout), (0, f"{folder}/{right}.key\n"))
             made = self.publish(endpoint)
