@@ -13,6 +13,7 @@
 #include <random>
 #include <thread>
 
+#include "app/cli/attach_nodes.h"
 #include "app/cli/checks.h"
 #include "app/cli/flight_recorder.h"
 #include "app/cli/launch.h"
@@ -37,6 +38,7 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 struct AttachOptions {
   collector::CollectorOptions collector;
   RetentionOptions kept;
+  NodeOptions nodes;
   std::string detail = "params";
   bool view = false, overwrite = false;
   std::vector<std::string> command;
@@ -54,13 +56,27 @@ std::string key_of(const collector::Collector& collector, const char* holder) {
   return keys.empty() ? "none" : (fs::absolute(keys) / (std::string(holder) + ".key")).string();
 }
 
+/// The key that ranks of other nodes read beside the settings.
+std::string copied_key(const ScratchFolder& folder, const std::string& key) {
+  if (key == "none") return key;
+  std::error_code error;
+  const std::string copy = folder.file("publish.key");
+  fs::copy_file(key, copy, error);
+  if (error) throw UserError(fmt::format("{}: cannot be copied to {}: {}", key, copy, error.message()));
+  return copy;
+}
+
 /// The folder's files. Settings travel in a file: some launchers hand on PYTHONPATH and few variables more.
 Environment inject(const ScratchFolder& folder, const AttachOptions& options,
-                   const collector::Collector& collector, const std::string& run_id) {
-  const nlohmann::json settings = {{"endpoint", collector.publish_endpoint()},
-                                   {"detail", options.detail},
-                                   {"run_id", run_id},
-                                   {"key_file", key_of(collector, "publish")}};
+                   const collector::Collector& collector) {
+  const std::string key = key_of(collector, "publish");
+  const bool of_nodes = !options.nodes.folder.empty();
+  const nlohmann::json settings = {
+      {"endpoint", of_nodes ? endpoint_for_nodes(collector.publish_endpoint(), options.nodes.advertise)
+                            : collector.publish_endpoint()},
+      {"detail", options.detail},
+      {"run_id", options.collector.run_id},
+      {"key_file", of_nodes ? copied_key(folder, key) : key}};
   write_file(folder.file("settings.json"), settings.dump(1));
   write_file(folder.file("sitecustomize.py"), std::string(assets::attach_sitecustomize));
   const char* before = std::getenv("PYTHONPATH");
@@ -96,6 +112,10 @@ void say_end(const AttachOptions& options, const collector::Collector& collector
     return;
   }
   recording.recording_has_ranks();
+  if (status.shed_upstream != 0) {
+    say(stderr, "shardscope: {} events not passed on to {}: it takes them in too slowly\n",
+        status.shed_upstream, options.collector.upstream);
+  }
   say(stderr, "shardscope: {}\n", closing);
   if (exit_code != 0 && !status.failure.empty())
     say_text(stderr, "shardscope: " + instrumentation::plain_message(status.failure) + "\n");
@@ -107,14 +127,18 @@ int attach(AttachOptions options) {
     say(stderr, "shardscope: no display (DISPLAY is not set); the run goes on without a window\n");
     options.view = false;
   }
+  const std::string upstream = options.collector.upstream;
   install_interrupt_handler();
   install_request_handler();
-  std::random_device random;
-  const std::string run_id = fmt::format("{:08x}{:08x}", random(), random());
-  options.collector.run_id = run_id;
+  check_nodes(options.nodes, options.collector, options.kept);
+  if (options.collector.run_id.empty()) {
+    std::random_device random;
+    options.collector.run_id = fmt::format("{:08x}{:08x}", random(), random());
+  }
   check(options.kept);
   options.collector.retention = options.kept.limits;
-  const ScratchFolder folder;
+  const ScratchFolder folder =
+      options.nodes.folder.empty() ? ScratchFolder() : ScratchFolder(options.nodes.folder);
   NewRecording recording(options.collector.record_path);
   SocketFiles sockets;
   collector::Collector collector(options.collector);
@@ -127,10 +151,12 @@ int attach(AttachOptions options) {
                                           Process::Output::inherit,
                                           Environment{{"SHARDSCOPE_KEY", key_of(collector, "control")}});
   }
-  say(stderr, "shardscope: listening on {}; to watch the run: shardscope view {}\n",
-      collector.publish_endpoint(), collector.publish_endpoint());
+  say(stderr, "shardscope: listening on {}{}; to watch the run: shardscope view {}\n",
+      collector.publish_endpoint(), upstream.empty() ? "" : ", passing on to " + upstream,
+      upstream.empty() ? endpoint_for_nodes(collector.publish_endpoint(), options.nodes.advertise)
+                       : upstream);
 
-  Process command(options.command, Process::Output::inherit, inject(folder, options, collector, run_id));
+  Process command(options.command, Process::Output::inherit, inject(folder, options, collector));
   FlightRecorder moments(collector, options.collector, options.kept);
   bool passed_on = false;
   while (command.running()) {
@@ -142,8 +168,10 @@ int attach(AttachOptions options) {
     }
   }
   const int exit_code = command.wait();
-  // What ranks have sent before they ended may still be on its way.
-  for (int i = 0; i < 20 && !collector.status().finished; ++i)
+  // What ranks have sent before they ended may still be on its way: to this collector, or through it to the
+  // one above.
+  const int looks = upstream.empty() ? 20 : 200;
+  for (int i = 0; i < looks && !collector.status().finished; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   if (dashboard && !interrupted()) {
     say(stderr, "shardscope: training has ended; close the window to finish\n");
@@ -179,6 +207,24 @@ void add_attach(CLI::App& app, Action& action) {
       "--keys", options->collector.keys,
       "Let in programs that have a key of this folder (`shardscope keys DIR`, docs/security.md)");
   verb->add_flag("--insecure", options->collector.insecure, kInsecureText);
+  verb->add_option(
+      "--run-id", options->collector.run_id,
+      "Name of the run, where several nodes have one each of this command (default: one that no other has)");
+  CLI::Option* upstream =
+      verb->add_option(
+              "--upstream", options->collector.upstream,
+              "On the other nodes of a run: pass this node's ranks on to the `attach` that listens there")
+          ->check(kEndpoint);
+  verb->add_option("--upstream-key", options->collector.upstream_key,
+                   "Publishing key for it (default: the file that SHARDSCOPE_KEY names)")
+      ->needs(upstream);
+  verb->add_option("--folder", options->nodes.folder,
+                   "Where the command starts ranks on other nodes: make the folder that arms them in this "
+                   "one, which all "
+                   "nodes share")
+      ->check(CLI::ExistingDirectory);
+  verb->add_option("--advertise", options->nodes.advertise,
+                   "This node's name or address for ranks of other nodes (default: the host's name)");
   verb->add_option("command", options->command, "The training command, after `--`")->required();
   verb->positionals_at_end();
   verb->callback([options, &action] { action = [options] { return attach(*options); }; });

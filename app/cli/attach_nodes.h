@@ -1,0 +1,25 @@
+// `attach` of a run over several nodes: what its ranks connect to, and which options go together.
+#pragma once
+
+#include <string>
+
+#include "app/cli/retention_options.h"
+#include "app/collector/collector.h"
+
+namespace shardscope::cli {
+
+struct NodeOptions {
+  std::string
+      folder;  ///< where the settings' folder is made, of a file system that all nodes have; empty: temporary
+  std::string advertise;  ///< this node's name or address as the others know it; empty: as it calls itself
+};
+
+/// Where ranks of other nodes find what is bound at `bound`: "tcp://0.0.0.0:5711" is tcp://HOST:5711, with
+/// `advertise` or else this machine's name. An endpoint that names an address stays, unless `advertise`
+/// replaces it; so does ipc.
+[[nodiscard]] std::string endpoint_for_nodes(const std::string& bound, const std::string& advertise);
+/// Throws UserError (exit code 2) for options that contradict one another.
+void check_nodes(const NodeOptions& nodes, const collector::CollectorOptions& collector,
+                 const RetentionOptions& kept);
+
+}  // namespace shardscope::cli
