@@ -37,6 +37,8 @@ class FetchPlanner {
         micro_step[i].fetches.clear();
         for (const Visit& visit : pieces_[i].visits) take(visit, micro_step[i], actions);
       }
+      // Of modules whose input needs no gradient: DeepSpeed does so at the end of each backward.
+      (void)scheduler_.release_leftovers();
     }
     const plan::Gather persistent = driver_.end_step();
     actions.after_elems.clear();

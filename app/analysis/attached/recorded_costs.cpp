@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
@@ -27,6 +28,26 @@ HostCost cost_of(const std::vector<Transfer>& samples, double base_ns) {
   for (Transfer& one : above) one.ns = std::max(0.0, one.ns - base_ns);
   const auto line = fit_link(above);
   return line ? HostCost{line->latency_us * 1e3, 1 / line->gb_per_s} : HostCost{};
+}
+
+/// The line whose sum over the transfers is theirs: a step has many of them, so what a few took longer is in
+/// every step.
+LinkPace link_of(const std::vector<Transfer>& transfers) {
+  const auto line = fit_link(transfers);
+  if (!line) return {};
+  double seen = 0, fitted = 0;
+  for (const Transfer& one : transfers) {
+    seen += one.ns;
+    fitted += one.hops * line->latency_us * 1e3 + one.bytes / line->gb_per_s;
+  }
+  LinkPace out = *line;
+  out.gb_per_s *= fitted / seen;
+  out.latency_us *= seen / fitted;
+  double error = 0;
+  for (const Transfer& one : transfers)
+    error += std::abs(one.hops * out.latency_us * 1e3 + one.bytes / out.gb_per_s - one.ns);
+  out.error_pct = 100 * error / seen;
+  return out;
 }
 
 double median_or_zero(const std::vector<double>& values) {
@@ -143,8 +164,8 @@ RecordedCosts recorded_costs(const store::Store& store) {
   out.model = model_of(store.tables());
   out.world = copy_size(store.tables());
   out.step_ms = quantile(step_ms, 0.5);
-  out.gather = fit_link(samples.gathers).value_or(LinkPace{});
-  out.reduce = fit_link(samples.reductions).value_or(LinkPace{});
+  out.gather = link_of(samples.gathers);
+  out.reduce = link_of(samples.reductions);
   out.fetch_ns = median_or_zero(samples.idle_fetches);
   out.release_ns = median_or_zero(samples.releases);
   out.issue = cost_of(samples.issues, out.fetch_ns);

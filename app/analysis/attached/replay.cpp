@@ -291,9 +291,10 @@ std::vector<std::string> AttachedRun::caveats(const plan::ZeroConfig& zero) cons
   std::vector<std::string> out;
   if (zero.stage == 3 && zero_.stage < 3) {
     out.emplace_back(
-        "What stage 3's hooks cost at each module boundary, and a gather beside its transfer, is in no "
-        "recording of a stage below: the "
-        "prediction has none of it, so it is a lower bound.");
+        "What stage 3's hooks cost at each module boundary, a gather beside its transfer, and which "
+        "parameters a module "
+        "reads from others, is in no recording of a stage below: the prediction has none of it, so it is a "
+        "lower bound.");
   }
   if (zero.overlap() != zero_.overlap()) {
     out.emplace_back(

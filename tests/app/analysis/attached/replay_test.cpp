@@ -78,6 +78,15 @@ TEST(AttachedReplay, MicroStepsAreRepeatedAndTheUpdateIsNot) {
   EXPECT_EQ(played.actions.flushes, 6);
 }
 
+TEST(AttachedReplay, WhatNoHookReleasesIsReleasedAtTheEndOfEachBackward) {
+  MadeTraining made;
+  made.without_input_gradient();
+  const store::Store& store = made.build();
+  const AttachedRun run(store);
+  ASSERT_EQ(run.missing(), "");
+  EXPECT_EQ(run.play(with(store, run, {{"gradient_accumulation_steps", "2"}})).actions.gathers, 6);
+}
+
 TEST(AttachedReplay, StageTwoGathersOnceAfterTheUpdate) {
   MadeTraining made;
   const store::Store& store = made.build();
