@@ -61,11 +61,22 @@ std::string number_text(const Row& row, double value) {
                                           : fmt::format("{:.6g}", value);
 }
 
-std::string verdict_of(const AttachedRun& run, double change_pct) {
+/// docs/attach/what-if.md: decisions and memory were compared with changed runs, times on a machine that did
+/// other work too.
+constexpr const char* kHowSure =
+    "What is decided was the same in runs that were made with the changed settings; how far step times are "
+    "off has not been "
+    "measured on a quiet machine: `shardscope ab` measures yours.";
+
+std::string verdict_of(const AttachedRun& run, double change_pct, const std::vector<std::string>& caveats) {
   const double error = std::abs(run.model_error_pct());
-  if (std::abs(change_pct) < 0.05) return "The settings change nothing that the replay knows of.";
-  return fmt::format("Predicted {:.1f} % {}; a replay of the recorded settings is {:.1f} % off.",
-                     std::abs(change_pct), change_pct < 0 ? "shorter" : "longer", error);
+  std::string text =
+      std::abs(change_pct) < 0.05
+          ? std::string("The settings change no time that the replay knows of.")
+          : fmt::format("Predicted {:.1f} % {}; a replay of the recorded settings is {:.1f} % off.",
+                        std::abs(change_pct), change_pct < 0 ? "shorter" : "longer", error);
+  for (const std::string& caveat : caveats) text += " " + caveat;
+  return text + " " + kHowSure;
 }
 
 nlohmann::json link_json(const analysis::LinkPace& link) {
@@ -155,7 +166,9 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
         {"predicted_model_state_bytes", b.model_state_bytes},
         {"caveats", caveats},
         {"comparison",
-         {{"verdict", verdict_of(run, change_pct)}, {"config_changes", changed}, {"metrics", metrics}}}};
+         {{"verdict", verdict_of(run, change_pct, caveats)},
+          {"config_changes", changed},
+          {"metrics", metrics}}}};
     say_text(stdout, instrumentation::plain_json(analysis::to_text(out, 2)) + "\n");
     return 0;
   }
@@ -178,7 +191,7 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
         bytes ? "of a rank" : row.unit);
   }
   for (const analysis::Change& change : changes) say("  {} -> {}\n", change.key, change.value);
-  for (const std::string& caveat : caveats) say("{}\n", caveat);
+  say("\n{}\n", verdict_of(run, change_pct, caveats));
   return 0;
 }
 
