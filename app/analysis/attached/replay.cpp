@@ -293,8 +293,9 @@ std::vector<std::string> AttachedRun::caveats(const plan::ZeroConfig& zero) cons
     out.emplace_back(
         "What stage 3's hooks cost at each module boundary, a gather beside its transfer, and which "
         "parameters a module "
-        "reads from others, is in no recording of a stage below: the prediction has none of it, so it is a "
-        "lower bound.");
+        "reads from others, is in no recording of a stage below: the prediction has none of it, and a run "
+        "will rather "
+        "take longer.");
   }
   if (zero.overlap() != zero_.overlap()) {
     out.emplace_back(
