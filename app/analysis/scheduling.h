@@ -8,17 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/recorded_boundaries.h"
 #include "app/store/store.h"
 #include "runtime/plan/compare_schedulers.h"
 
 namespace shardscope::analysis {
-
-/// The gates of one micro-step that has been passed as a whole: its own, those of its module boundaries, and
-/// the one that follows them.
-using MicroStepGates = std::vector<store::Store::GateRow>;
-/// The micro-step of `rank` at `at_ns` if it is over, else the last one before that is, else the first.
-[[nodiscard]] std::optional<MicroStepGates> micro_step_at(const store::Store& store, std::uint32_t rank,
-                                                          std::int64_t at_ns);
 
 struct Scheduling {
   std::string missing;                          ///< why nothing is said; all else is empty then

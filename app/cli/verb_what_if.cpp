@@ -10,12 +10,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/analysis/block_interval.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/pace.h"
 #include "app/analysis/summary.h"
+#include "app/cli/attached_what_if.h"
 #include "app/cli/checks.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/config_override.h"
@@ -28,6 +30,7 @@
 #include "app/cli/verb.h"
 #include "app/cli/what_if_search.h"
 #include "app/store/names.h"
+#include "app/store/recording.h"
 
 namespace shardscope::cli {
 namespace {
@@ -72,7 +75,41 @@ nlohmann::json peaks_json(const analysis::Summary& summary) {
   return peaks;
 }
 
+/// What was given that an attached run has no use for, by name.
+std::vector<const char*> options_of_own_runs(const WhatIfOptions& options) {
+  const ReplayOptions& replay = options.replay;
+  std::vector<const char*> given;
+  const auto add = [&](bool is_given, const char* name) {
+    if (is_given) given.push_back(name);
+  };
+  add(options.searched, "--search");
+  add(replay.ranks > 0, "--ranks");
+  add(replay.ranks_per_node > 0, "--ranks-per-node");
+  add(!replay.link.empty(), "--link");
+  add(!replay.node_link.empty(), "--node-link");
+  add(!replay.host_link.empty(), "--host-link");
+  add(replay.matrix_tflops.has_value(), "--matrix-tflops");
+  add(replay.trial, "--trial");
+  add(!replay.model.empty(), "--model");
+  add(options.steps.has_value(), "--steps");
+  add(!options.out.empty(), "-o");
+  return given;
+}
+
+/// The answer for a run that another framework trained; nothing for a run of this runtime.
+std::optional<int> of_attached_run(const WhatIfOptions& options) {
+  store::RecordingInfo info;
+  const store::Store store = store::open_recording(options.replay.recording, &info);
+  if (!store.has_tables() || store.tables().framework.empty()) return std::nullopt;
+  for (const std::string& problem : info.problems)
+    say(stderr, "shardscope: {}: {}\n", options.replay.recording, problem);
+  AttachedQuestion question{options.replay.recording, options.replay.set, options_of_own_runs(options),
+                            options.json};
+  return attached_what_if(store, question);
+}
+
 int what_if(const WhatIfOptions& options) {
+  if (const auto answered = of_attached_run(options)) return *answered;
   if (options.searched) {
     install_interrupt_handler();
     SearchOptions search = options.search;

@@ -92,12 +92,38 @@ class Verbs(Runs):
                 for part in ("forward", "backward"):
                     self.assertIn(part, path)
 
-    def test_what_if_cannot_play_them_and_says_so(self):
-        for case, _, recording in self.each():
+    def test_what_if_refuses_other_frameworks_by_name(self):
+        for case, reason in ((("fsdp2",), "calls of fully_shard"), (("ddp", "accumulate=2"), "the arguments of DistributedDataParallel")):
             with self.subTest(case=case):
+                recording = self.attached(*case)[1]
                 text = verb("what-if", recording, "--set", "zero_optimization.stage=2", code=1)
-                self.assertIn("what-if plays runs of Shardscope's own runtime, and this one was trained by", text)
+                self.assertIn(reason, text)
                 self.assertIn(runs.figures(recording)["run"]["framework"], text)
+
+    def test_what_if_decides_as_deepspeed_does(self):
+        """Under its own settings as the run did, under another bucket size as the run with that size did. Times are no part of it:
+        of steps this short a replay may be further off than what is answered, and then says so instead."""
+        base, other = (self.attached("zero3", "steps=12", *more)[1] for more in ((), ("bucket=9000",)))
+        text = verb("what-if", base, "--set", "bf16.enabled=true", code=2)
+        self.assertIn("how fast another data type computes", text)
+        self.assertIn("--search: not for an attached run", verb("what-if", base, "--search", code=2))
+        done = subprocess.run([*map(str, (runs.SHARDSCOPE, "what-if", base, "--json", "--set", "zero_optimization.reduce_bucket_size=9000"))],
+                              capture_output=True, text=True, timeout=runs.DEADLINE_S, check=False)
+        if done.returncode != 0:
+            # Said only where the replay has decided as the run did.
+            self.assertIn("a replay of the recorded settings takes", done.stderr)
+            return
+        answer = json.loads(done.stdout)
+        self.assertLessEqual(abs(answer["model_error_pct"]), 10)
+        flushes = {name: self.flushes_of_last_step(recording) for name, recording in (("a", base), ("b", other))}
+        reduced = next(row for row in answer["comparison"]["metrics"] if row["metric"] == "reduced buckets")
+        self.assertEqual({name: reduced[name] for name in "ab"}, flushes)
+        self.assertGreater(flushes["a"], flushes["b"])
+
+    def flushes_of_last_step(self, recording):
+        steps = runs.read(recording).spans_of(0, "step_begin")
+        return sum(int(steps[-1]["begin_ns"]) <= int(event["at_ns"]) <= int(steps[-1]["end_ns"]) and int(event["v0"]) > 0
+                   for event in runs.read(recording).of(0, "bucket_flush"))
 
     def test_comparing_and_checking(self):
         recordings = {case[0]: recording for case, _, recording in self.each()}

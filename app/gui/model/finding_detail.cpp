@@ -42,7 +42,7 @@ FindingDetail detail_of(const store::Store& store, const analysis::Finding& find
 std::string advice_words(const Session& run) {
   if (!run.recorded()) return "not predicted: what-if plays recordings, and this run is not recorded here";
   if (!run.store().has_tables() || analysis::framework_of(run.store().tables()) != analysis::Framework::zero)
-    return "not predicted: what-if plays runs of Shardscope's own runtime";
+    return "not predicted: changes are tried by themselves on runs of Shardscope's own runtime only";
   switch (run.advice().state()) {
     case AdviceRun::State::asking:
       return "what-if is playing the changes that the findings name";

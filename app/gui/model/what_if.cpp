@@ -8,6 +8,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "app/analysis/attached/settings.h"
 #include "app/analysis/foreign_json.h"
 #include "app/gui/model/finding_detail.h"
 #include "app/gui/model/format.h"
@@ -178,6 +179,24 @@ std::string as_format(std::string_view text) {
   std::string format;
   for (const char c : text) format += c == '%' ? std::string("%%") : std::string(1, c);
   return format;
+}
+
+WhatIfRefusals what_if_refusals(const ev::RunTables& tables) {
+  namespace attached = analysis::attached;
+  WhatIfRefusals out;
+  out.settings.resize(what_if_settings().size());
+  if (tables.framework.empty()) return out;
+  out.run = attached::why_no_settings(tables);
+  for (std::size_t i = 0; i < out.settings.size(); ++i)
+    out.settings[i] = attached::why_not_asked(tables, what_if_settings()[i].key);
+  const auto of_option = [&](const char* option) {
+    return out.run.empty() ? attached::why_no_option(option) : out.run;
+  };
+  out.ranks = of_option("--ranks");
+  out.links = of_option("--link");
+  out.search = of_option("--search");
+  out.open_beside = of_option("-o");
+  return out;
 }
 
 std::string setting_value(const std::string& config_json, const std::string& key) {

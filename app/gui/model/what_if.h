@@ -36,6 +36,15 @@ struct WhatIfSetting {
 [[nodiscard]] std::string as_format(std::string_view text);
 [[nodiscard]] const std::vector<WhatIfSetting>& what_if_settings();
 
+/// Which controls of the panel are of no use for a run, and why: those of an attached run that `what-if`
+/// refuses. Of a run of this runtime all are empty.
+struct WhatIfRefusals {
+  std::string run;                    ///< no setting can be asked of this run
+  std::vector<std::string> settings;  ///< by setting
+  std::string ranks, links, search, open_beside;
+};
+[[nodiscard]] WhatIfRefusals what_if_refusals(const instrumentation::RunTables& tables);
+
 /// A setting's value in a configuration: what is recorded, or empty where it has none.
 [[nodiscard]] std::string setting_value(const std::string& config_json, const std::string& key);
 

@@ -46,6 +46,7 @@ class WhatIfView final : public View {
 
   std::uint64_t of_ = 0;  ///< Session::number() of what the choice and the results are about
   WhatIfChoice recorded_, choice_;
+  WhatIfRefusals refused_;
   std::array<char, 512> more_{};
   WhatIfRun run_;
   std::shared_ptr<const WhatIfRun::Outcome> shown_;
@@ -73,6 +74,7 @@ bool WhatIfView::changed() const {
 void WhatIfView::begin(const Session& run) {
   of_ = run.number();
   recorded_ = choice_ = as_recorded(run.store().tables());
+  refused_ = what_if_refusals(run.store().tables());
   more_.fill(0);
   run_.forget();
   search_.forget();
@@ -84,7 +86,8 @@ void WhatIfView::begin(const Session& run) {
 void WhatIfView::setting(std::size_t which, std::int32_t stage) {
   const WhatIfSetting& setting = what_if_settings()[which];
   std::string& value = choice_.values[which];
-  const bool used = stage >= setting.first_stage && stage <= setting.last_stage;
+  const std::string& refused = refused_.settings[which];
+  const bool used = refused.empty() && stage >= setting.first_stage && stage <= setting.last_stage;
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   ImGui::AlignTextToFramePadding();
@@ -96,7 +99,9 @@ void WhatIfView::setting(std::size_t which, std::int32_t stage) {
   const auto explain = [&] {
     if (!ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) return;
     ImGui::SetTooltip("%s\n%s%s\nrecorded: %s", setting.key, setting.tip,
-                      used ? "" : "\nwithout effect at this stage",
+                      used              ? ""
+                      : refused.empty() ? "\nwithout effect at this stage"
+                                        : ("\ncannot be asked: " + refused).c_str(),
                       text_of(setting, recorded_.values[which]).c_str());
   };
   explain();
@@ -143,14 +148,21 @@ void WhatIfView::links() {
     ImGui::TableNextColumn();
     ImGui::SetNextItemWidth(-FLT_MIN);
   };
-  row("ranks", "Ranks of the changed run");
+  const auto tip = [](const std::string& refused, const char* otherwise) {
+    return refused.empty() ? std::string(otherwise) : "Cannot be asked: " + refused;
+  };
+  row("ranks", tip(refused_.ranks, "Ranks of the changed run").c_str());
+  ImGui::BeginDisabled(!refused_.ranks.empty());
   int ranks = static_cast<int>(choice_.ranks);
   if (ImGui::InputInt("##ranks", &ranks))
     choice_.ranks = static_cast<std::uint32_t>(std::clamp(ranks, 1, 4096));
-  row("ranks per node", "Ranks that share a node's links");
+  ImGui::EndDisabled();
+  row("ranks per node", tip(refused_.ranks, "Ranks that share a node's links").c_str());
+  ImGui::BeginDisabled(!refused_.ranks.empty());
   int per_node = static_cast<int>(choice_.ranks_per_node);
   if (ImGui::InputInt("##per node", &per_node))
     choice_.ranks_per_node = static_cast<std::uint32_t>(std::clamp(per_node, 1, 4096));
+  ImGui::EndDisabled();
   // Bandwidth and latency, with their units in the fields.
   const auto link = [](const char* id, double& gb_per_s, double& latency_us) {
     ImGui::PushID(id);
@@ -164,12 +176,20 @@ void WhatIfView::links() {
       latency_us = std::max(0.0, latency_us);
     ImGui::PopID();
   };
-  row("link in a node", "Among the ranks of a node, as busbw; 0: as fitted to the recording");
+  row("link in a node",
+      tip(refused_.links, "Among the ranks of a node, as busbw; 0: as fitted to the recording").c_str());
+  ImGui::BeginDisabled(!refused_.links.empty());
   link("in a node", choice_.link_gb_per_s, choice_.link_latency_us);
-  row("link between nodes", "Of a node's links to other nodes; 0: as fitted to the recording");
+  ImGui::EndDisabled();
+  row("link between nodes",
+      tip(refused_.links, "Of a node's links to other nodes; 0: as fitted to the recording").c_str());
+  ImGui::BeginDisabled(!refused_.links.empty());
   link("between nodes", choice_.node_link_gb_per_s, choice_.node_link_latency_us);
-  row("other settings", "KEY=VALUE, one a line, over the recorded configuration");
+  ImGui::EndDisabled();
+  row("other settings", tip(refused_.run, "KEY=VALUE, one a line, over the recorded configuration").c_str());
+  ImGui::BeginDisabled(!refused_.run.empty());
   ImGui::InputTextMultiline("##more", more_.data(), more_.size(), {-FLT_MIN, 44});
+  ImGui::EndDisabled();
 }
 
 /// Of a finding: the settings as recorded but for these.
@@ -184,10 +204,10 @@ void WhatIfView::buttons(Context& ctx) {
   AppState& app = ctx.app;
   const bool running = run_.running();
   ImGui::Dummy({0, 4});
-  ImGui::BeginDisabled(running || !changed());
+  ImGui::BeginDisabled(running || !changed() || !refused_.run.empty());
   if (ImGui::Button("Play it")) {
     choice_.more = more_.data();
-    const std::string out = temporary_recording("what-if");
+    const std::string out = refused_.open_beside.empty() ? temporary_recording("what-if") : std::string();
     show_search_ = false;
     run_.start(what_if_arguments(shardscope_program(), app.run->source(), app.store().tables(), choice_, out),
                out);
@@ -205,13 +225,15 @@ void WhatIfView::buttons(Context& ctx) {
   }
   ImGui::EndDisabled();
   ImGui::SameLine();
-  const bool result = shown_ && shown_->result;
+  const bool result = shown_ && shown_->result && !shown_->result->recording.empty();
   ImGui::BeginDisabled(!result || running);
   if (ImGui::Button("Open beside the run") && result) {
     app.open_request = {
         .source = shown_->result->recording, .key_file = {}, .second = true, .temporary = true};
   }
   ImGui::EndDisabled();
+  if (!refused_.open_beside.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    ImGui::SetTooltip("%s", refused_.open_beside.c_str());
   search_line(ctx);
 }
 
@@ -219,7 +241,7 @@ void WhatIfView::buttons(Context& ctx) {
 void WhatIfView::search_line(Context& ctx) {
   ImGui::Dummy({0, 2});
   const bool running = search_.running();
-  ImGui::BeginDisabled(running || run_.running());
+  ImGui::BeginDisabled(running || run_.running() || !refused_.search.empty());
   if (ImGui::Button("Search")) {
     search_.start(search_arguments(shardscope_program(), ctx.app.run->source(), memory_gib_));
     search_began_ = ctx.seconds;
@@ -227,7 +249,10 @@ void WhatIfView::search_line(Context& ctx) {
   }
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    ImGui::SetTooltip("Plays up to 150 of the usual settings over the recorded ones and names the fastest");
+    ImGui::SetTooltip(
+        "%s", refused_.search.empty()
+                  ? "Plays up to 150 of the usual settings over the recorded ones and names the fastest"
+                  : ("Cannot be asked: " + refused_.search).c_str());
   ImGui::SameLine();
   ImGui::BeginDisabled(!running);
   if (ImGui::Button("Stop##search")) search_.cancel();
@@ -360,11 +385,18 @@ void WhatIfView::result(Context& ctx, Rect room) {
     room.take_top(ctx.canvas.paragraph({room.x, room.y, room.w, room.h}, text, color, Font::small) + 6);
   };
   const std::string& framework = ctx.app.store().tables().framework;
+  if (!shown_ && !refused_.run.empty()) {
+    ctx.empty(room, "Settings cannot be asked of this run of " + framework,
+              refused_.run +
+                  ". To compare two scripts of yours: shardscope ab --command-a '...' --command-b '...' "
+                  "runs both in turns.");
+    return;
+  }
   if (!shown_ && !framework.empty()) {
-    ctx.empty(room, "A run of " + framework + " cannot be played",
-              "Only runs of Shardscope's own runtime can: how another framework decides is not modelled. To "
-              "compare "
-              "two settings of yours: shardscope ab --command-a '...' --command-b '...' runs both in turns.");
+    ctx.empty(room, "Change a setting and play it",
+              "The recorded steps are played again with what you change: the host's own times stay, gathers, "
+              "waits and buckets are "
+              "decided anew. A control that is grey says why it cannot be asked of this run.");
     return;
   }
   if (!shown_) {

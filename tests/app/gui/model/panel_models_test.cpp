@@ -397,6 +397,28 @@ TEST(WhatIf, NamesOnlyWhatDiffersFromTheRecording) {
                    "gradient_clipping=0", "--ranks", "8", "--link", "12.5:20", "-o", "out"}));
 }
 
+TEST(WhatIf, ControlsThatCannotBeAskedOfAnAttachedRunHaveTheReason) {
+  ev::RunTables tables = what_if_tables();
+  const auto refused_of = [](const WhatIfRefusals& refusals, const std::string& key) {
+    for (std::size_t i = 0; i < what_if_settings().size(); ++i)
+      if (what_if_settings()[i].key == key) return refusals.settings[i];
+    return std::string("no such setting");
+  };
+  const WhatIfRefusals own = what_if_refusals(tables);
+  EXPECT_EQ(own.run + own.search + own.links + refused_of(own, "train_micro_batch_size_per_gpu"), "");
+  tables.framework = "DeepSpeed 0.19.8";
+  const WhatIfRefusals deepspeed = what_if_refusals(tables);
+  EXPECT_EQ(deepspeed.run + refused_of(deepspeed, "zero_optimization.stage3_prefetch_bucket_size"), "");
+  EXPECT_NE(refused_of(deepspeed, "train_micro_batch_size_per_gpu"), "");
+  EXPECT_NE(deepspeed.search, "");
+  EXPECT_NE(deepspeed.ranks, "");
+  tables.framework = "FSDP2 (PyTorch 2.15.0)";
+  const WhatIfRefusals fsdp2 = what_if_refusals(tables);
+  EXPECT_NE(fsdp2.run.find("fully_shard"), std::string::npos);
+  for (const std::string& reason : fsdp2.settings) EXPECT_EQ(reason, fsdp2.run);
+  EXPECT_EQ(fsdp2.links, fsdp2.run);
+}
+
 TEST(WhatIf, EachSliderSaysWhatItCounts) {
   for (const WhatIfSetting& setting : what_if_settings()) {
     if (setting.kind != WhatIfSetting::Kind::count) continue;

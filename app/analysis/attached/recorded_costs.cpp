@@ -1,0 +1,177 @@
+#include "app/analysis/attached/recorded_costs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "app/analysis/attached/rank_reader.h"
+#include "app/analysis/digest.h"
+#include "app/analysis/framework.h"
+#include "app/analysis/missing_reason.h"
+#include "app/analysis/recorded_boundaries.h"
+#include "app/analysis/statistics.h"
+#include "app/analysis/zero_settings.h"
+
+namespace shardscope::analysis::attached {
+namespace {
+
+/// Steps from which medians are taken at all.
+constexpr std::size_t kFewestSteps = 3;
+
+/// Times each and per element through the samples; hops are times, bytes elements.
+HostCost cost_of(const std::vector<Transfer>& samples, double base_ns) {
+  std::vector<Transfer> above = samples;
+  for (Transfer& one : above) one.ns = std::max(0.0, one.ns - base_ns);
+  const auto line = fit_link(above);
+  return line ? HostCost{line->latency_us * 1e3, 1 / line->gb_per_s} : HostCost{};
+}
+
+/// The line whose sum over the transfers is theirs: a step has many of them, so what a few took longer is in
+/// every step.
+LinkPace link_of(const std::vector<Transfer>& transfers) {
+  const auto line = fit_link(transfers);
+  if (!line) return {};
+  double seen = 0, fitted = 0;
+  for (const Transfer& one : transfers) {
+    seen += one.ns;
+    fitted += one.hops * line->latency_us * 1e3 + one.bytes / line->gb_per_s;
+  }
+  LinkPace out = *line;
+  out.gb_per_s *= fitted / seen;
+  out.latency_us *= seen / fitted;
+  double error = 0;
+  for (const Transfer& one : transfers)
+    error += std::abs(one.hops * out.latency_us * 1e3 + one.bytes / out.gb_per_s - one.ns);
+  out.error_pct = 100 * error / seen;
+  return out;
+}
+
+double median_or_zero(const std::vector<double>& values) {
+  return values.empty() ? 0 : quantile(values, 0.5);
+}
+
+/// Whether every rank passes so many micro-steps, and each the same boundaries.
+bool all_alike(const std::vector<StepOfRank>& ranks, const std::vector<Piece>& pieces,
+               std::size_t micro_steps) {
+  return std::ranges::all_of(ranks, [&](const StepOfRank& rank) {
+    return rank.micro_steps.size() == micro_steps &&
+           std::ranges::all_of(rank.micro_steps,
+                               [&](const std::vector<Piece>& one) { return one == pieces; });
+  });
+}
+
+/// The visits of a scheduler, each with the piece that its gate begins.
+void add_visits(const store::Store& store, std::uint32_t rank, std::int64_t at_ns,
+                std::vector<Piece>& pieces) {
+  const std::optional<MicroStepGates> gates = micro_step_at(store, rank, at_ns);
+  if (!gates) return;
+  const Boundaries boundaries = boundaries_of(store, rank, *gates);
+  std::map<std::uint64_t, std::size_t> piece_of;  // by number of the gate
+  std::size_t next = 0;
+  for (const store::Store::GateRow& gate : *gates) {
+    if (next < pieces.size() && (gate.kind == ev::GateKind::micro_step || visit_kind(gate.kind)))
+      piece_of[gate.number] = next++;
+  }
+  for (std::size_t i = 0; i < boundaries.visits.size(); ++i) {
+    if (const auto found = piece_of.find(boundaries.gates[i].number); found != piece_of.end())
+      pieces[found->second].visits.push_back(boundaries.visits[i]);
+  }
+}
+
+std::string why_not_measured(const store::Store& store) {
+  if (!store.has_tables()) return "the recording does not describe the run";
+  const ev::RunTables& tables = store.tables();
+  if (has_times_of_host(tables))
+    return "its spans are the host's, which queues work for a GPU: what a module computes and what a "
+           "collective takes there is in no "
+           "span of them";
+  if (!numbered_in_order(tables)) return "its tables of modules and parameters are not complete";
+  if (tables.models.size() > 1) return "it trains several models, and whose a step is is not told apart";
+  return {};
+}
+
+}  // namespace
+
+RecordedCosts recorded_costs(const store::Store& store) {
+  RecordedCosts out;
+  const auto lacking = [](std::string why) {
+    RecordedCosts none;
+    none.missing = std::move(why);
+    return none;
+  };
+  if (std::string why = why_not_measured(store); !why.empty()) return lacking(std::move(why));
+  const Digest digest = digest_of(store);
+  Samples samples;
+  std::vector<double> step_ms;
+  std::size_t unlike = 0, without_gates = 0;
+  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    const StepDigest& step = digest.steps()[i];
+    double total = 0;
+    bool paused = false;
+    for (const RankStep& rank : step.ranks) {
+      total += static_cast<double>(rank.time.total_ns);
+      paused = paused || rank.time.total_ns != rank.end_ns - rank.begin_ns;
+    }
+    step_ms.push_back(total * 1e-6 / static_cast<double>(step.ranks.size()));
+    if (step.lacks_events() || paused) continue;
+    std::vector<StepOfRank> ranks;
+    for (const RankStep& rank : step.ranks) {
+      if (auto read = read_step(store, rank, samples)) ranks.push_back(std::move(*read));
+    }
+    samples.end_step();
+    if (ranks.size() != step.ranks.size()) {
+      ++without_gates;
+      continue;
+    }
+    if (out.pieces.empty()) {
+      // Stage 1 puts gradients into buckets in the last micro-step of a step only.
+      out.pieces = ranks.front().micro_steps.back();
+      add_visits(store, step.ranks.front().rank, ranks.front().first_gate_ns, out.pieces);
+      out.external = external_uses(store, step.ranks.front().rank);
+      out.gathers = ranks.front().gathers;
+      out.gathered_elems = ranks.front().gathered_elems;
+      out.flushes = ranks.front().flushes;
+    }
+    const std::size_t micro_steps =
+        (out.steps.empty() ? ranks.front().time : out.steps.front().ranks.front()).micro_steps.size();
+    if (!all_alike(ranks, out.pieces, micro_steps)) {
+      ++unlike;
+      continue;
+    }
+    RecordedStep recorded{step.step, total / static_cast<double>(step.ranks.size()), {}};
+    for (StepOfRank& rank : ranks) recorded.ranks.push_back(std::move(rank.time));
+    out.steps.push_back(std::move(recorded));
+  }
+  if (out.steps.size() < kFewestSteps) {
+    if (unlike > 0)
+      return lacking("its micro-steps or its ranks do not pass the same module boundaries in the same order");
+    if (without_gates > 0)
+      return lacking("the gates of its micro-steps and module boundaries are not there: " +
+                     missing_reason("gates", ev::Detail::modules, store.recorded_detail()));
+    return lacking(fmt::format("it holds {} whole steps after the first; {} are needed", out.steps.size(),
+                               kFewestSteps));
+  }
+  const std::size_t modules = store.tables().modules.size();
+  const auto is_described = [&](const Piece& piece) {
+    return piece.module == ev::kNoId || piece.module < modules;
+  };
+  if (!std::ranges::all_of(out.pieces, is_described))
+    return lacking("its gates name modules that its tables do not have");
+  out.model = model_of(store.tables());
+  out.world = copy_size(store.tables());
+  out.step_ms = quantile(step_ms, 0.5);
+  out.gather = link_of(samples.gathers);
+  out.reduce = link_of(samples.reductions);
+  out.fetch_ns = median_or_zero(samples.idle_fetches);
+  out.release_ns = median_or_zero(samples.releases);
+  out.issue = cost_of(samples.issues, out.fetch_ns);
+  out.unpack = cost_of(samples.unpacked, 0);
+  out.flush = cost_of(samples.flushes, 0);
+  return out;
+}
+
+}  // namespace shardscope::analysis::attached

@@ -1,0 +1,308 @@
+#include "app/analysis/attached/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "app/analysis/framework.h"
+#include "app/analysis/statistics.h"
+#include "app/analysis/zero_settings.h"
+#include "app/store/model_states.h"
+#include "instrumentation/bus_factor.h"
+#include "runtime/plan/gradient_buckets.h"
+#include "runtime/plan/memory_model.h"
+
+namespace shardscope::analysis::attached {
+namespace {
+
+using ev::CollectiveOp;
+
+double elems_of(const std::vector<GatherAction>& gathers) {
+  double sum = 0;
+  for (const GatherAction& one : gathers) sum += static_cast<double>(one.elems);
+  return sum;
+}
+
+/// One step on all ranks. Gathers run one after the other beside the hosts; a reduction holds every host
+/// until it is through.
+class StepPlayer {
+ public:
+  struct Settings {
+    const RecordedCosts& costs;
+    const StepActions& recorded;
+    const StepActions& played;
+    std::uint32_t recorded_stage = 0, stage = 0;
+    double param_bytes = 4, grad_bytes = 4;
+  };
+  StepPlayer(const Settings& settings, const RecordedStep& step)
+      : of_(settings), step_(step), host_(step.ranks.size()), waited_(step.ranks.size()) {}
+
+  /// Nanoseconds, mean over ranks.
+  double play() {
+    for (std::size_t r = 0; r < host_.size(); ++r) host_[r] = step_.ranks[r].before_ns;
+    const std::size_t recorded = of_.recorded.micro_steps.size(), played = of_.played.micro_steps.size();
+    for (std::size_t micro = 0; micro < played; ++micro) {
+      // The last of a step differs from the others: it is the one after which gradients are whole.
+      const bool last = micro + 1 == played;
+      const std::size_t like = last || recorded == 1 ? recorded - 1 : micro % (recorded - 1);
+      play_micro_step(micro, like, last);
+    }
+    play_update();
+    return mean(host_);
+  }
+  [[nodiscard]] double waited_ns() const { return mean(waited_); }
+
+ private:
+  static double mean(const std::vector<double>& values) {
+    double sum = 0;
+    for (const double value : values) sum += value;
+    return sum / static_cast<double>(values.size());
+  }
+  [[nodiscard]] double gather_ns(double elems) const {
+    const LinkPace& link = of_.costs.gather.gb_per_s > 0 ? of_.costs.gather : of_.costs.reduce;
+    return transfer_ns(link,
+                       elems * of_.param_bytes * ev::bus_factor(CollectiveOp::all_gather, of_.costs.world));
+  }
+  [[nodiscard]] double reduce_ns(double elems) const {
+    const LinkPace& link = of_.costs.reduce.gb_per_s > 0 ? of_.costs.reduce : of_.costs.gather;
+    const CollectiveOp op = of_.stage == 3 ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
+    return transfer_ns(link, elems * of_.grad_bytes * ev::bus_factor(op, of_.costs.world));
+  }
+  [[nodiscard]] double transfer_ns(const LinkPace& link, double bytes) const {
+    if (link.gb_per_s <= 0 || of_.costs.world < 2) return 0;
+    return hops_of(of_.costs.world) * link.latency_us * 1e3 + bytes / link.gb_per_s;
+  }
+
+  /// Of the hooks and of what they do, without waiting.
+  [[nodiscard]] double fetch_cost(const FetchAction& fetch) const {
+    const auto gathers = static_cast<double>(fetch.issued_first.size() + fetch.prefetched.size());
+    return of_.costs.issue.ns(gathers, elems_of(fetch.issued_first) + elems_of(fetch.prefetched)) +
+           of_.costs.unpack.ns(static_cast<double>(fetch.waited.size()), elems_of(fetch.waited));
+  }
+  [[nodiscard]] double cost(const PieceActions& actions) const {
+    double sum = 0;
+    for (const FetchAction& fetch : actions.fetches) sum += fetch_cost(fetch);
+    for (const std::int64_t elems : actions.flushed_elems)
+      sum += of_.costs.flush.ns(1, static_cast<double>(elems));
+    return sum;
+  }
+  /// Of the hooks of stage 3 at a boundary, which the stages below do not have.
+  [[nodiscard]] double hooks_ns(const Piece& piece) const {
+    if (of_.recorded_stage != 3 || of_.stage == 3) return 0;
+    switch (piece.gate) {
+      case ev::GateKind::pre_forward:
+      case ev::GateKind::pre_backward:
+        return of_.costs.fetch_ns;
+      case ev::GateKind::post_forward:
+      case ev::GateKind::post_backward:
+        return of_.costs.release_ns;
+      default:
+        return 0;
+    }
+  }
+
+  double latest() const { return *std::ranges::max_element(host_); }
+  void all_go_on_at(double ns) {
+    for (std::size_t r = 0; r < host_.size(); ++r) {
+      waited_[r] += std::max(0.0, ns - host_[r]);
+      host_[r] = std::max(host_[r], ns);
+    }
+  }
+  void issue(const std::vector<GatherAction>& gathers) {
+    for (const GatherAction& one : gathers) {
+      lane_free_ = std::max(lane_free_, latest()) + gather_ns(static_cast<double>(one.elems));
+      ended_[one.id] = lane_free_;
+    }
+  }
+  void fetch(const FetchAction& one) {
+    for (double& host : host_)
+      host += of_.costs.issue.ns(static_cast<double>(one.issued_first.size()), elems_of(one.issued_first));
+    issue(one.issued_first);
+    for (const GatherAction& gather : one.waited) {
+      all_go_on_at(ended_[gather.id]);
+      for (double& host : host_) host += of_.costs.unpack.ns(1, static_cast<double>(gather.elems));
+    }
+    for (double& host : host_)
+      host += of_.costs.issue.ns(static_cast<double>(one.prefetched.size()), elems_of(one.prefetched));
+    issue(one.prefetched);
+  }
+
+  void play_micro_step(std::size_t micro, std::size_t like, bool last) {
+    for (std::size_t i = 0; i < of_.costs.pieces.size(); ++i) {
+      const PieceActions& actions = of_.played.micro_steps[micro][i];
+      const double before = cost(of_.recorded.micro_steps[like][i]) + hooks_ns(of_.costs.pieces[i]);
+      for (const FetchAction& one : actions.fetches) fetch(one);
+      double other = std::numeric_limits<double>::max();
+      for (std::size_t r = 0; r < host_.size(); ++r) {
+        const MicroStepTime& time = step_.ranks[r].micro_steps[like];
+        // What the recorded actions cost is in it; what the played ones cost is added by themselves.
+        host_[r] += std::max(0.0, time.own_ns[i] - before);
+        other = std::min(other, time.other_ns[i]);
+      }
+      for (const std::int64_t elems : actions.flushed_elems) {
+        for (double& host : host_) host += of_.costs.flush.ns(1, static_cast<double>(elems));
+        all_go_on_at(latest() + reduce_ns(static_cast<double>(elems)));
+      }
+      // Stage 0 reduces once a step, when the gradients are whole.
+      const bool once = of_.stage == 0 && !last && like + 1 == of_.recorded.micro_steps.size();
+      if (other > 0 && !once) all_go_on_at(latest() + other);
+    }
+  }
+
+  void play_update() {
+    const bool stage3 = of_.stage == 3, was_stage3 = of_.recorded_stage == 3;
+    const bool as_recorded = stage3 == was_stage3 && of_.played.after_elems == of_.recorded.after_elems;
+    double collectives = std::numeric_limits<double>::max(), after = collectives;
+    for (std::size_t r = 0; r < host_.size(); ++r) {
+      const UpdateTime& time = step_.ranks[r].update;
+      host_[r] += time.own_ns;
+      collectives = std::min(collectives, time.collectives_ns);
+      after = std::min(after, time.after_collectives_ns);
+    }
+    if (collectives > 0) all_go_on_at(latest() + collectives);
+    if (!as_recorded) {
+      after = 0;
+      for (const std::int64_t elems : of_.played.after_elems) after += gather_ns(static_cast<double>(elems));
+    }
+    // Between stage 3 and the others the host does other things there, which only those it was recorded of
+    // show.
+    const double scale = as_recorded ? 1
+                         : stage3 != was_stage3 || of_.recorded.after_elems.empty()
+                             ? 0
+                             : static_cast<double>(of_.played.after_elems.size()) /
+                                   static_cast<double>(of_.recorded.after_elems.size());
+    for (std::size_t r = 0; r < host_.size(); ++r) host_[r] += scale * step_.ranks[r].update.after_ns;
+    if (after > 0) all_go_on_at(latest() + after);
+  }
+
+  const Settings& of_;
+  const RecordedStep& step_;
+  std::vector<double> host_, waited_;  ///< by rank
+  double lane_free_ = 0;
+  std::map<std::uint32_t, double> ended_;
+};
+
+}  // namespace
+
+AttachedRun::AttachedRun(const store::Store& store) : costs_(recorded_costs(store)) {
+  missing_ = costs_.missing;
+  if (!missing_.empty()) return;
+  tables_ = store.tables();
+  if (!names_zero_settings(tables_.config_json)) {
+    missing_ = "the recording names no zero_optimization settings";
+    return;
+  }
+  zero_ = zero_of(tables_);
+  // As it was trained, which a script may do otherwise than its configuration says.
+  zero_.gradient_accumulation_steps =
+      static_cast<std::int64_t>(costs_.steps.front().ranks.front().micro_steps.size());
+  for (const store::RankRow& rank : store.ranks()) {
+    if (const auto peak = store.model_state_peak(rank.rank, ev::MemoryPool::device))
+      recorded_state_bytes_ = std::max(recorded_state_bytes_, peak->total());
+  }
+  try {
+    recorded_ = planned_actions(costs_, zero_);
+    modelled_ = play(zero_);
+  } catch (const std::exception& error) {
+    // Limits that no scheduler takes, or visits that DeepSpeed would have ended the run for.
+    missing_ = error.what();
+    return;
+  }
+  missing_ = why_it_differs();
+}
+
+std::string AttachedRun::why_it_differs() const {
+  const auto other = [](const char* what, std::int64_t played, std::int64_t recorded) {
+    return fmt::format(
+        "a replay of the recorded settings has {} {} in a step and the run had {}: what DeepSpeed decided "
+        "here is not "
+        "what the replay decides",
+        played, what, recorded);
+  };
+  if (recorded_.gathers != costs_.gathers && zero_.stage == 3)
+    return other("gathers", recorded_.gathers, costs_.gathers);
+  if (recorded_.gathered_elems != costs_.gathered_elems && zero_.stage == 3)
+    return other("gathered elements", recorded_.gathered_elems, costs_.gathered_elems);
+  if (recorded_.flushes != costs_.flushes && zero_.stage > 0)
+    return other("reduced buckets", recorded_.flushes, costs_.flushes);
+  if (std::abs(model_error_pct()) > kMostErrorPct) {
+    return fmt::format(
+        "a replay of the recorded settings takes {:.4g} ms a step and the run took {:.4g}, {:+.1f} %: more "
+        "than the {:.0f} % "
+        "within which a replay is taken for the run",
+        modelled_.step_ms, costs_.step_ms, model_error_pct(), kMostErrorPct);
+  }
+  return {};
+}
+
+double AttachedRun::model_error_pct() const noexcept {
+  return 100 * (modelled_.step_ms / costs_.step_ms - 1);
+}
+
+double AttachedRun::predicted_ms(const ReplayOutcome& played) const noexcept {
+  return costs_.step_ms + played.step_ms - modelled_.step_ms;
+}
+
+ReplayOutcome AttachedRun::play(const plan::ZeroConfig& zero) const {
+  ReplayOutcome out;
+  out.actions = planned_actions(costs_, zero);
+  const StepPlayer::Settings settings{costs_,
+                                      recorded_,
+                                      out.actions,
+                                      zero_.stage,
+                                      zero.stage,
+                                      static_cast<double>(tables_.param_bytes),
+                                      static_cast<double>(tables_.grad_bytes)};
+  std::vector<double> step_ms;
+  for (const RecordedStep& step : costs_.steps) {
+    StepPlayer player(settings, step);
+    step_ms.push_back(player.play() * 1e-6);
+    out.waited_ms += player.waited_ns() * 1e-6 / static_cast<double>(costs_.steps.size());
+  }
+  out.step_ms = quantile(step_ms, 0.5);
+  out.model_state_bytes = state_bytes(zero);
+  if (zero.stage > 0 && zero.contiguous_gradients)
+    out.bucket_bytes = zero.reduce_bucket_size * plan::allocated_bucket_buffers(zero) * tables_.grad_bytes;
+  return out;
+}
+
+/// The recorded peak, and what the stages' expressions change by. In its update stage 3 has the owned
+/// gradients twice, as they were reduced and as the optimizer takes them, for one sub-group at a time. Stage
+/// 1 keeps whole gradients only from one micro-step to the next.
+std::int64_t AttachedRun::state_bytes(const plan::ZeroConfig& zero) const {
+  const plan::StateBytes bytes = state_bytes_of(tables_);
+  const auto elems = static_cast<double>(plan::trainable_elems(costs_.model));
+  const double ranks = costs_.world;
+  const auto states = [&](const plan::ZeroConfig& of) {
+    const double twice =
+        of.stage == 3 ? 4 * std::min(elems / ranks, static_cast<double>(of.sub_group_size)) : 0;
+    const std::uint32_t stage = of.stage == 1 && of.gradient_accumulation_steps == 1 ? 2 : of.stage;
+    return plan::state_expression(stage, bytes).bytes(elems, ranks) + twice;
+  };
+  return recorded_state_bytes_ + std::llround(states(zero) - states(zero_));
+}
+
+std::vector<std::string> AttachedRun::caveats(const plan::ZeroConfig& zero) const {
+  std::vector<std::string> out;
+  if (zero.stage == 3 && zero_.stage < 3) {
+    out.emplace_back(
+        "What stage 3's hooks cost at each module boundary, a gather beside its transfer, and which "
+        "parameters a module "
+        "reads from others, is in no recording of a stage below: the prediction has none of it, and a run "
+        "will rather "
+        "take longer.");
+  }
+  if (zero.overlap() != zero_.overlap()) {
+    out.emplace_back(
+        "On a CPU overlap_comm changes no time: there are no streams, a bucket's reduction holds the host "
+        "either way.");
+  }
+  return out;
+}
+
+}  // namespace shardscope::analysis::attached

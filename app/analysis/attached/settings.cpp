@@ -1,0 +1,179 @@
+#include "app/analysis/attached/settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+
+#include "app/analysis/framework.h"
+
+namespace shardscope::analysis::attached {
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr const char* kStage = "zero_optimization.stage";
+constexpr const char* kOverlap = "zero_optimization.overlap_comm";
+
+/// A key with a whole number, the stages in which it does something and the smallest value.
+struct CountKey {
+  const char* key;
+  std::int64_t plan::ZeroConfig::*member;
+  std::uint32_t first_stage, last_stage;
+  std::int64_t least;
+};
+constexpr CountKey kCounts[] = {
+    {"zero_optimization.reduce_bucket_size", &plan::ZeroConfig::reduce_bucket_size, 1, 3, 1},
+    {"zero_optimization.allgather_bucket_size", &plan::ZeroConfig::allgather_bucket_size, 1, 2, 1},
+    {"zero_optimization.stage3_prefetch_bucket_size", &plan::ZeroConfig::prefetch_bucket_size, 3, 3, 0},
+    {"zero_optimization.stage3_max_live_parameters", &plan::ZeroConfig::max_live_parameters, 3, 3, 0},
+    {"zero_optimization.stage3_max_reuse_distance", &plan::ZeroConfig::max_reuse_distance, 3, 3, 0},
+    {"zero_optimization.stage3_param_persistence_threshold", &plan::ZeroConfig::param_persistence_threshold,
+     3, 3, 0},
+    {"gradient_accumulation_steps", &plan::ZeroConfig::gradient_accumulation_steps, 0, 3, 1},
+};
+
+std::optional<std::int64_t> whole_number(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+[[noreturn]] void refuse(const Change& change, const std::string& why) {
+  throw std::invalid_argument(fmt::format("{}={}: {}", change.key, change.value, why));
+}
+
+void set_stage(const plan::ZeroConfig& recorded, const Change& change, plan::ZeroConfig& zero) {
+  const auto stage = whole_number(change.value);
+  if (!stage || *stage < 0 || *stage > 3) refuse(change, "not a stage; give 1, 2 or 3");
+  if (*stage == recorded.stage) return;
+  if (*stage == 0 || recorded.stage == 0)
+    refuse(change,
+           "stage 0 reduces all gradients together at the end of a step, outside of the buckets of the other "
+           "stages, so neither follows "
+           "from a recording of the other; give 1, 2 or 3 of a recording of one of these");
+  if (recorded.offload_optimizer.device != plan::OffloadDevice::none ||
+      recorded.offload_param.device != plan::OffloadDevice::none)
+    refuse(change,
+           "where states are offloaded the stages move other data between device and host, and how fast is "
+           "in no recording of one of them");
+  zero.stage = static_cast<std::uint32_t>(*stage);
+}
+
+void set_overlap(const Change& change, plan::ZeroConfig& zero) {
+  if (change.value != "true" && change.value != "false") refuse(change, "give true or false");
+  zero.overlap_comm = change.value == "true";
+}
+
+}  // namespace
+
+const std::vector<std::string>& asked_keys() {
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> all{kStage, kOverlap};
+    for (const CountKey& count : kCounts) all.emplace_back(count.key);
+    return all;
+  }();
+  return keys;
+}
+
+std::string why_no_settings(const instrumentation::RunTables& tables) {
+  switch (framework_of(tables)) {
+    case Framework::zero:
+      return tables.framework.empty() ? "" : tables.framework + " is no framework whose decisions are known";
+    case Framework::deepspeed:
+      return has_times_of_host(tables) ? "on a GPU the hooks see the host, which queues work: what modules "
+                                         "and collectives take there is not in their spans"
+                                       : "";
+    case Framework::fsdp2:
+      return "FSDP2 has no settings: what is a group, what is prefetched and what is resharded follows from "
+             "the script's calls of "
+             "fully_shard, which a recording does not make anew";
+    case Framework::ddp:
+      return "DDP has no ZeRO settings: its buckets follow from the arguments of DistributedDataParallel in "
+             "the script and from the "
+             "order that its reducer found";
+    case Framework::fsdp1:
+      return "FSDP1 has no settings: what is a flat parameter and when it is gathered follows from the "
+             "arguments in the script, and its "
+             "waits are not recorded";
+    case Framework::megatron:
+      return "Megatron-Core's buckets and their overlap are decided in its own code, which is not modelled";
+    case Framework::colossalai:
+      return "Colossal-AI's buckets are decided in its own code, which is not modelled";
+  }
+  return "";
+}
+
+std::string why_not_asked(const instrumentation::RunTables& tables, const std::string& key) {
+  if (std::string why = why_no_settings(tables); !why.empty()) return why;
+  const std::vector<std::string>& keys = asked_keys();
+  if (std::ranges::find(keys, key) != keys.end()) return "";
+  const auto begins = [&](const char* with) { return key.starts_with(with); };
+  if (key == "train_micro_batch_size_per_gpu" || key == "train_batch_size")
+    return "what a module computes in another micro-batch is in no recording of this one";
+  if (begins("zero_optimization.offload_"))
+    return "how fast states move between device and host, and how fast the host updates them, is in no "
+           "recording of a run that did not";
+  if (begins("bf16") || begins("fp16") || begins("data_types") || key == "communication_data_type")
+    return "how fast another data type computes and travels is in no recording of this one";
+  if (begins("shardscope."))
+    return "it is a setting of Shardscope's own runtime; what DeepSpeed trained had none";
+  if (begins("activation_checkpointing")) return "what is recomputed is decided in the script";
+  return "its effect on an attached run is not modelled";
+}
+
+std::string why_no_option(const std::string& option) {
+  if (option == "--search")
+    return "settings are looked for among those of Shardscope's own runtime; ask one change after the other";
+  if (option == "--ranks" || option == "--ranks-per-node")
+    return "how other numbers of ranks share the machine and its links is in no recording of an attached run";
+  if (option == "--link" || option == "--node-link")
+    return "on a CPU a transfer takes the cores that compute, so its time does not follow from a link alone";
+  if (option == "--host-link") return "what is offloaded stays as it was recorded";
+  if (option == "--matrix-tflops" || option == "--trial") return "data types are as they were recorded";
+  if (option == "--model") return "the model is the recorded tree of modules";
+  if (option == "--steps") return "every recorded step is played";
+  if (option == "-o") return "of the changed run only times are computed, no events";
+  return "it is of Shardscope's own runtime";
+}
+
+plan::ZeroConfig changed_settings(const instrumentation::RunTables& tables, const plan::ZeroConfig& recorded,
+                                  const std::vector<Change>& changes) {
+  plan::ZeroConfig zero = recorded;
+  for (const Change& change : changes) {
+    if (std::string why = why_not_asked(tables, change.key); !why.empty())
+      refuse(change, fmt::format("{}; what can be asked: {}", why, fmt::join(asked_keys(), ", ")));
+    if (change.key == kStage) {
+      set_stage(recorded, change, zero);
+    } else if (change.key == kOverlap) {
+      set_overlap(change, zero);
+    }
+  }
+  // After the stage, which decides what they do.
+  for (const Change& change : changes) {
+    const auto* count =
+        std::ranges::find(kCounts, change.key, [](const CountKey& one) { return std::string(one.key); });
+    if (count == std::end(kCounts)) {
+      if (change.key == kOverlap && zero.stage == 0) refuse(change, "it does nothing at stage 0");
+      continue;
+    }
+    const auto value = whole_number(change.value);
+    if (!value || *value < count->least)
+      refuse(change, fmt::format("give a whole number of at least {}", count->least));
+    if (zero.stage < count->first_stage || zero.stage > count->last_stage)
+      refuse(change, fmt::format("it does nothing at stage {}", zero.stage));
+    constexpr std::int64_t kMostMicroSteps = 4096;
+    const bool counts_micro_steps = count->member == &plan::ZeroConfig::gradient_accumulation_steps;
+    if (*value > (counts_micro_steps ? kMostMicroSteps : kMost / 64))
+      refuse(change, "larger than a run can have");
+    zero.*(count->member) = *value;
+  }
+  return zero;
+}
+
+}  // namespace shardscope::analysis::attached
