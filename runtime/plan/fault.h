@@ -47,6 +47,8 @@ struct FaultRun {
 /// without the module, or in the other order, the widths must still fit.
 void check_fault(const Fault& fault, const FaultRun& run);
 
+/// How the message begins by which a recording says that its run rehearses a hang; describe() follows.
+inline constexpr std::string_view kRehearses = "--fault: this run rehearses a hang: ";
 /// "rank 1 skips module blk.1 in step 3".
 [[nodiscard]] std::string describe(const Fault& fault);
 

@@ -334,7 +334,7 @@ class Training {
 
   /// In the recording and on the terminal: nobody shall take such a run for a healthy one.
   void warn_of_fault(instrumentation::Publisher& publisher) const {
-    const std::string text = "--fault: this run rehearses a hang: " + fault_text_ + " on purpose";
+    const std::string text = std::string(plan::kRehearses) + fault_text_ + " on purpose";
     publisher.message(instrumentation::Severity::warning, text);
     report("warning: " + text);
   }
