@@ -6,6 +6,7 @@
 #include <map>
 
 #include "app/analysis/issued_collectives.h"
+#include "app/analysis/module_order.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/spans.h"
 #include "app/store/lane.h"
@@ -13,6 +14,7 @@
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
 #include "app/store/span_label.h"
+#include "runtime/plan/fault.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -75,6 +77,16 @@ const Issue* oldest_open(const IssuedCollectives& known) {
   return oldest;
 }
 
+/// That the rank ended last; nothing where it ended none.
+std::optional<std::uint32_t> last_step(const store::Store& store, std::uint32_t rank, std::int64_t from_ns) {
+  std::optional<std::uint32_t> last;
+  for_each_span(store, {rank, StreamId::host}, from_ns, store::Store::kEnd, [&](const store::Span& span) {
+    if (span.kind == EventKind::step_begin && span.end_ns != store::kOpen)
+      last = std::max(last.value_or(0), ev::as<EventKind::step_begin>(span).step);
+  });
+  return last;
+}
+
 RankState state_of(const store::Store& store, const store::RankRow& row, const IssuedCollectives& known,
                    std::int64_t from_ns) {
   RankState out;
@@ -126,21 +138,14 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
   if (!compute) {
     out.since_ns = row.last_ns;
     out.doing = host && host->kind == EventKind::step_begin ? "between two modules" : "between two steps";
+    if (const auto step = last_step(store, row.rank, from_ns); step && out.doing == "between two steps")
+      out.doing += fmt::format(", after step {}", *step);
     return out;
   }
   out.how = store::is_wait(compute->kind) || compute->kind == EventKind::data_wait_begin
                 ? RankState::How::waiting
                 : RankState::How::working;
   out.since_ns = compute->begin_ns;
-  return out;
-}
-
-std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
-  std::string out = ranks.size() == 1 ? "rank " : "ranks ";
-  constexpr std::size_t kShown = 8;
-  for (std::size_t i = 0; i < std::min(ranks.size(), kShown); ++i)
-    out += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
-  if (ranks.size() > kShown) out += fmt::format(" and {} more", ranks.size() - kShown);
   return out;
 }
 
@@ -284,6 +289,19 @@ std::string what_others_do(const std::vector<RankState>& ranks, const RankState&
   return text;
 }
 
+/// " Ranks 0, 1, 2 failed with exit code 1.": of a run that ended because its ranks differed.
+std::string how_all_ended(const std::vector<RankState>& ranks) {
+  std::map<std::string, std::vector<std::uint32_t>> ends;
+  for (const RankState& one : ranks) ends[one.doing].push_back(one.rank);
+  std::string text;
+  for (const auto& [how, those] : ends) {
+    std::string sentence = fmt::format("{} {}.", ranks_text(those), how);
+    sentence[0] = 'R';
+    text += " " + sentence;
+  }
+  return text;
+}
+
 std::string no_rank_waits(const std::vector<RankState>& ranks, const RankState* missed) {
   if (std::ranges::find(ranks, RankState::How::paused, &RankState::how) != ranks.end())
     return "The run is paused: its ranks are held at a gate.";
@@ -298,8 +316,10 @@ struct Waiting {
   std::vector<std::uint32_t> ranks, wanted;
   std::vector<std::uint32_t> failed;  ///< of `ranks`: theirs ended by an error
   std::int64_t failed_ns = 0;         ///< the first of these
-  [[nodiscard]] bool over() const noexcept { return failed.size() == ranks.size(); }
-  /// "wait", of one rank "waits"; where it ended by an error on all "waited".
+  bool ended = false;                 ///< all of `ranks` are over
+  std::int64_t ended_ns = 0;          ///< the first of them
+  [[nodiscard]] bool over() const noexcept { return ended || failed.size() == ranks.size(); }
+  /// "wait", of one rank "waits"; where it ended by an error on all, or all are over, "waited".
   [[nodiscard]] const char* verb() const noexcept {
     return over() ? "waited" : ranks.size() == 1 ? "waits" : "wait";
   }
@@ -309,7 +329,11 @@ Waiting waiting_in(const Hang& hang, const std::vector<const Issue*>& blocked, c
   Waiting out;
   for (std::size_t index = 0; index < blocked.size(); ++index) {
     if (blocked[index] == nullptr || blocked[index]->key != oldest.key) continue;
+    // Another operation at the same place is another collective: what its rank did instead.
+    if (blocked[index]->named.op != oldest.named.op) continue;
     const RankState& one = hang.ranks[index];
+    out.ended = is_over(one) && (out.ranks.empty() || out.ended);
+    out.ended_ns = out.ranks.empty() ? one.since_ns : std::min(out.ended_ns, one.since_ns);
     out.ranks.push_back(one.rank);
     if (blocked[index] == &oldest) out.wanted = one.waits_for;
     const std::int64_t failed_ns = blocked[index]->failed_ns;
@@ -344,6 +368,9 @@ std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, cons
     until += fmt::format(", {} it ended by an error {} later",
                          waiting.over() ? "until" : fmt::format("but on {}", ranks_text(waiting.failed)),
                          time_text(waiting.failed_ns - oldest.at_ns));
+  } else if (waiting.ended) {
+    until += fmt::format(", until {} ended {} later", waiting.ranks.size() == 1 ? "it" : "the first of them",
+                         time_text(std::max<std::int64_t>(waiting.ended_ns - oldest.at_ns, 0)));
   }
   std::string text =
       fmt::format("{} {} in {} for {}, since {}{}.", ranks_text(waiting.ranks), waiting.verb(),
@@ -355,7 +382,7 @@ std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, cons
     return text + fmt::format(" Nothing was recorded of rank {}.", hang.culprit);
   const std::string now =
       !culprit->waits_for.empty() && culprit->collective && culprit->how != RankState::How::stopped
-          ? fmt::format("waits in {}", culprit->collective->text())
+          ? fmt::format("waits in {} for {}", culprit->collective->text(), ranks_text(culprit->waits_for))
       : is_over(*culprit) || culprit->how == RankState::How::stopped
           ? culprit->doing
           : fmt::format("is {}", culprit->doing.empty() ? "not in any recorded span" : culprit->doing);
@@ -375,7 +402,8 @@ constexpr const char* kGoesOn = "The run goes on: events come in.";
 /// the rest. What a collective is for is in its own text.
 void add_difference(const store::Store& store, Hang& out) {
   if (!out.difference || out.difference->what == "never issued") return;
-  out.text += fmt::format(" The ranks issued different collectives ({}):", out.difference->what);
+  out.text += fmt::format("{}The ranks issued different collectives ({}):", out.text.empty() ? "" : " ",
+                          out.difference->what);
   for (IssueDifference::Side& side : out.difference->sides) {
     const bool is_for = !side.module.empty();
     if (!is_for) side.module = module_at(store, side.ranks.front(), side.at_ns);
@@ -384,6 +412,28 @@ void add_difference(const store::Store& store, Hang& out) {
                             is_for || side.module.empty() ? "" : ", in ", is_for ? "" : side.module);
   }
   out.text.back() = '.';
+}
+
+/// The rank that the others differ from: the culprit, else the one that stands alone in the difference.
+std::optional<std::uint32_t> odd_one(const Hang& hang) {
+  if (hang.culprit != ev::kNoId) return hang.culprit;
+  if (!hang.difference || hang.ranks.size() < 3) return std::nullopt;
+  std::optional<std::uint32_t> found;
+  for (const IssueDifference::Side& side : hang.difference->sides) {
+    if (side.ranks.size() != 1) continue;
+    if (found) return std::nullopt;
+    found = side.ranks.front();
+  }
+  return found;
+}
+
+/// Why they issued different ones, or why one did not come: it ran other modules. Empty where they did not.
+/// `failed_alike`: the ranks ended by one error of them all, which may be that nothing else shows.
+std::string other_modules(const store::Store& store, std::int64_t from_ns, const Hang& hang,
+                          bool failed_alike) {
+  std::optional<std::uint32_t> odd = odd_one(hang);
+  if (!odd && (hang.difference || failed_alike)) odd = rank_of_other_modules(store, from_ns);
+  return odd ? other_modules_text(store, *odd, from_ns) : std::string();
 }
 
 /// Of a run that has just begun: who has sent nothing yet.
@@ -409,6 +459,15 @@ void add_stops(Hang& out) {
                     stop.stood_still ? "stood still" : "sent nothing", store::seconds_text(stop.begin_ns),
                     store::seconds_text(stop.end_ns), time_text(stop.end_ns - stop.begin_ns),
                     stop.stood_still ? ": none of its threads sent anything" : "");
+  }
+}
+
+/// Nobody shall take for a fault what was done on purpose.
+void add_rehearsal(const store::Store& store, Hang& out) {
+  for (const store::Message& message : store.messages()) {
+    if (!message.text.starts_with(plan::kRehearses)) continue;
+    out.text += fmt::format(" The run rehearses this: {}.", message.text.substr(plan::kRehearses.size()));
+    return;
   }
 }
 
@@ -452,7 +511,11 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const Issue* const oldest = oldest_without(blocked, out.ranks, out.culprit);
   if (oldest == nullptr) {
     const RankState* const missed = without_waits(store, out.ranks);
-    out.text = watched == Watched::goes_on ? kGoesOn : no_rank_waits(out.ranks, missed);
+    const bool failed_alike = !failed && missed != nullptr && std::ranges::all_of(out.ranks, is_over);
+    const std::string modules =
+        watched == Watched::goes_on ? std::string() : other_modules(store, from_ns, out, failed_alike);
+    const bool differed = failed_alike && (out.difference || !modules.empty());
+    if (!differed) out.text = watched == Watched::goes_on ? kGoesOn : no_rank_waits(out.ranks, missed);
     // Ranks also agree outside recorded collectives, as on overflow and norm.
     if (missed != nullptr && missed->how == RankState::How::stopped && watched == Watched::quiet) {
       out.stands_still = true;
@@ -460,8 +523,11 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
       out.since_ns = missed->since_ns;
     }
     add_difference(store, out);
+    if (!modules.empty()) out.text += (out.text.empty() ? "" : " ") + modules;
+    if (differed) out.text += how_all_ended(out.ranks);
     add_absent(store, watched, out);
     add_stops(out);
+    if (watched != Watched::goes_on) add_rehearsal(store, out);
     return out;
   }
   out.since_ns = oldest->at_ns;
@@ -482,7 +548,12 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     if (!out.difference) out.difference = never_issued(recent, *oldest);
   }
   add_difference(store, out);
+  if (watched != Watched::goes_on) {
+    const std::string modules = other_modules(store, from_ns, out, false);
+    if (!modules.empty()) out.text += " " + modules;
+  }
   add_stops(out);
+  if (watched != Watched::goes_on) add_rehearsal(store, out);
   return out;
 }
 

@@ -35,7 +35,7 @@ void read_instants(const store::Store& store, std::int64_t from_ns, IssuedCollec
         issue.named = {fields.op, fields.sequence, {}, fields.elems, fields.bytes, {}, 0};
         issue.key = fields.sequence;
         issue.id = fields.group;
-        issue.at_ns = static_cast<std::int64_t>(event.ticks);
+        issue.at_ns = issue.issued_ns = static_cast<std::int64_t>(event.ticks);
         break;
       }
       case EventKind::prefetch_issued: {
@@ -123,7 +123,7 @@ Sides sides_of(const std::vector<IssuedCollectives>& ranks, std::uint64_t key) {
     IssueDifference::Side& side =
         sides[may_differ(named.op) ? std::tuple(ev::CollectiveOp::send, std::int64_t{0}, std::string())
                                    : std::tuple(named.op, named.bytes, modules ? named.module : "")];
-    side.at_ns = side.ranks.empty() ? issue->at_ns : std::min(side.at_ns, issue->at_ns);
+    side.at_ns = side.ranks.empty() ? issue->issued_ns : std::min(side.at_ns, issue->issued_ns);
     side.ranks.push_back(rank);
     side.collective = named;
     side.module = named.module;
@@ -193,6 +193,7 @@ IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t ra
                      0};
       issue.id = fields.group;
       issue.at_ns = span.begin_ns;
+      if (issue.issued_ns == 0) issue.issued_ns = span.begin_ns;
       issue.begun = true;
       issue.open = span.end_ns == store::kOpen;
       issue.failed_ns = !issue.open && span_failed(span) ? span.end_ns : 0;
@@ -213,8 +214,8 @@ std::optional<IssueDifference> first_difference(const std::vector<IssuedCollecti
   std::map<std::uint64_t, std::int64_t> first_at;  // of each place, when the first rank issued it
   for (const IssuedCollectives& rank : ranks) {
     for (const auto& [key, issue] : rank.issues) {
-      const auto [at, added] = first_at.try_emplace(key, issue.at_ns);
-      if (!added) at->second = std::min(at->second, issue.at_ns);
+      const auto [at, added] = first_at.try_emplace(key, issue.issued_ns);
+      if (!added) at->second = std::min(at->second, issue.issued_ns);
     }
   }
   std::optional<IssueDifference> found;

@@ -16,7 +16,8 @@ struct Issue {
   NamedCollective named;
   std::uint64_t key = 0;  ///< alike on every rank whatever the operation: place in its group's order
   std::uint32_t id = instrumentation::kNoId;  ///< of the gather or bucket
-  std::int64_t at_ns = 0;
+  std::int64_t at_ns = 0;                     ///< of its begin, else when it was issued
+  std::int64_t issued_ns = 0;                 ///< on the host, where that is recorded; else as at_ns
   bool begun = false;
   bool open = false;           ///< has not ended, or by an error after which the rank completed none
   std::int64_t failed_ns = 0;  ///< when it ended by an error (0: it did not)

@@ -10,10 +10,12 @@
 #include "instrumentation/event.h"
 #include "instrumentation/sockets.h"
 #include "runtime/config/above_zero.h"
+#include "runtime/config/fault_check.h"
 
 namespace shardscope::cli {
 
 using config::kAboveZero;
+using config::kFault;
 
 // What options that several verbs have say of themselves.
 inline constexpr const char* kInsecureText =

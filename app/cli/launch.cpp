@@ -70,6 +70,7 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
   add("--detail", options.detail);
   add("--publish", publish_endpoint);
   add("--run-id", run_id);
+  if (!options.fault.empty()) add("--fault", options.fault);
   command.emplace_back("--quiet");  // progress is drawn here, from the events
   return command;
 }

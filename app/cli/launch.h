@@ -28,6 +28,7 @@ struct LaunchOptions {
   std::int64_t keep = 0;              ///< newest checkpoints that stay; 0: all
   std::string record;                 ///< *.zscope; empty: not recorded
   RetentionOptions kept;              ///< how much of the run `record` keeps at full detail
+  std::string fault;                  ///< zero_train --fault; empty: none
   bool overwrite = false;             ///< replace what is at `record` and `save`; else that is an error
   std::string listen = "tcp://127.0.0.1:0";
   std::string keys;       ///< folder made by `shardscope keys`; empty: those of this machine

@@ -126,6 +126,10 @@ void add_run(CLI::App& app, Action& action) {
           "Continue from this folder's latest checkpoint, or from FOLDER/step-N, up to --steps; any number "
           "of ranks, any stage")
       ->excludes(init);
+  verb->add_option("--fault", options->fault,
+                   "Rehearse a hang: one rank does otherwise than the others on purpose, as "
+                   "rank=R,step=S,kind=KIND[,module=PATH] (docs/findings/hang.md)")
+      ->check(kFault);
   verb->add_option("--listen", options->listen,
                    "Endpoint of the collector, for `shardscope view ENDPOINT`; port 0 chooses a free one")
       ->check(kEndpoint)

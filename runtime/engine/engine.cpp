@@ -170,8 +170,10 @@ class Engine::Impl {
     emit_host<ev::EventKind::loss_scale>({.step = step_id,
                                           .hysteresis = static_cast<std::uint32_t>(scaler_.hysteresis()),
                                           .value = result.loss_scale});
-    for (std::int64_t i = 0; i < accumulation_steps(); ++i) {
-      micro_step({i, accumulation_steps()}, result.loss_scale, next);
+    // One fewer where this rank parts from the others on purpose: the last that it makes is its window's end.
+    const std::int64_t micro_steps = accumulation_steps() - (step_ == short_step_ ? 1 : 0);
+    for (std::int64_t i = 0; i < micro_steps; ++i) {
+      micro_step({i, micro_steps}, result.loss_scale, next);
       result.tokens += tokens_;
     }
     emit_host<ev::EventKind::tokens>({.step = step_id, .tokens = result.tokens});
@@ -236,6 +238,11 @@ class Engine::Impl {
     if (gathered_.partition(param, updated == Updated::yes)) publish();
   }
   [[nodiscard]] float item(plan::ParamId param) { return gathered_.item(param); }
+  void rehearse(const plan::Fault& fault) {
+    if (fault.kind == plan::FaultKind::fewer_micro_steps) short_step_ = fault.step;
+    const auto detour = plan::detour_of(fault, context_.model, accumulation_steps());
+    if (detour) executor_.take_detour(*detour);
+  }
   void synchronize() { context_.device.synchronize(); }
   void name_kernels(const NameKernel& id_of) { executor_.name_kernels(id_of); }
   [[nodiscard]] const plan::Ownership& ownership() const noexcept { return ownership_; }
@@ -445,7 +452,8 @@ class Engine::Impl {
   bool applied_not_finite_ = false;
   std::int64_t step_ = 0;
   std::int64_t micro_step_ = 0;
-  std::int64_t updates_ = 0;            ///< steps that were not skipped
+  std::int64_t short_step_ = -1;  ///< that a rehearsed fault makes one micro-step shorter; below 0: none
+  std::int64_t updates_ = 0;      ///< steps that were not skipped
   Update published_ = Update::initial;  ///< what publish() is, until a step or a checkpoint
 };
 
@@ -485,6 +493,7 @@ void Engine::register_external_parameter(plan::ModuleId module, plan::ParamId pa
 void Engine::unregister_external_parameter(plan::ModuleId module, plan::ParamId param) {
   impl_->parameters().unregister_external(param, module);
 }
+void Engine::rehearse(const plan::Fault& fault) { impl_->rehearse(fault); }
 void Engine::synchronize() { impl_->synchronize(); }
 void Engine::name_kernels(const NameKernel& id_of) { impl_->name_kernels(id_of); }
 const plan::Ownership& Engine::ownership() const noexcept { return impl_->ownership(); }

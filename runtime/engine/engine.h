@@ -15,6 +15,7 @@
 #include "runtime/data/stream.h"
 #include "runtime/execution/context.h"
 #include "runtime/plan/checkpoint_layout.h"
+#include "runtime/plan/fault.h"
 #include "runtime/plan/ownership.h"
 
 namespace shardscope::engine {
@@ -129,6 +130,9 @@ class Engine {
   void register_external_parameter(plan::ModuleId module, plan::ParamId param);
   void unregister_external_parameter(plan::ModuleId module, plan::ParamId param);
 
+  /// Of a fault of this rank what lies within a step (plan::FaultKind): its forwards skip a module or run two
+  /// in the other order, or it makes one micro-step fewer. For runs that rehearse a hang; before its step.
+  void rehearse(const plan::Fault& fault);
   /// Waits until the device has done everything queued; rethrows a stream's failure.
   void synchronize();
   /// Names for kernel spans (Publisher::name_id); without it there are none.

@@ -10,6 +10,7 @@
 
 #include "kernels/types.h"
 #include "runtime/device/device.h"
+#include "runtime/plan/fault.h"
 #include "runtime/plan/model_plan.h"
 
 namespace shardscope::model {
@@ -86,6 +87,9 @@ class Executor {
   void evaluate(const Batch& batch, std::int64_t iteration, float* loss);
   /// Forward only, logits kept, for tests: copies logits [B*T,V] fp32 to `logits`.
   void logits(const Batch& batch, std::span<float> logits);
+  /// Forwards of these micro-steps skip a module, or run two in the other order; their backward follows. For
+  /// runs that rehearse a hang: the other ranks do not.
+  void take_detour(const plan::Detour& detour);
   /// Gives kernel spans their names (Publisher::name_id); without it there are no kernel spans.
   void name_kernels(const std::function<std::uint32_t(const std::string&)>& id_of);
 

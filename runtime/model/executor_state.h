@@ -1,6 +1,8 @@
 // The executor's inside: one class, whose forward, backward and plumbing are files of their own.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -108,13 +110,16 @@ struct Executor::State {
   std::int64_t N = 0;  ///< rows: B*T
   std::int64_t iteration = 0;
   enum class Mode : std::uint8_t { train, recompute, evaluate } mode = Mode::train;
-  Frame tape;                       ///< its one child is the root's frame
-  Value output_grad;                ///< gradient of the logits or predictions
-  std::vector<std::uint32_t> uses;  ///< by ParamId: gradient contributions still to come in this backward
+  std::optional<plan::Detour> detour;  ///< of a rank that does otherwise on purpose
+  Frame tape;                          ///< its one child is the root's frame
+  Value output_grad;                   ///< gradient of the logits or predictions
+  std::vector<std::uint32_t> uses;     ///< by ParamId: gradient contributions still to come in this backward
 
  private:
   // forward.cpp
   Value run_children(const Node& node, Value x, Frame* tape_of_children, const Value& onto = {});
+  [[nodiscard]] bool detours(const Node& node) const;
+  [[nodiscard]] const Node& child_at(const Node& node, std::size_t place) const;
   Value compute(const Node& node, Value x, Frame* frame, ForwardAround* around = nullptr);
   Value linear(const Node& node, Value x, Frame* frame, ForwardAround* around);
   Value functional_linear(const Node& node, Value x, Frame* frame, ForwardAround* around);

@@ -1,8 +1,10 @@
 // The forward pass: one visit per node, hooks at module boundaries, a frame per visit where a backward
 // follows.
 #include <algorithm>
+#include <cstddef>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "runtime/model/executor_state.h"
 
@@ -38,7 +40,22 @@ bool gelu_within_linear(const Node& linear, const Node& next, const Frame* tape)
 
 }  // namespace
 
+/// A recomputation repeats what its forward did.
+bool Executor::State::detours(const Node& node) const {
+  return detour && mode != Mode::evaluate && node.module == detour->module && detour->in(iteration);
+}
+
+/// What runs at this place among a node's children.
+const Node& Executor::State::child_at(const Node& node, std::size_t place) const {
+  const std::vector<Node>& children = node.children;
+  const auto swapped = [&](const Node& child) { return detour && detour->swaps && detours(child); };
+  if (place + 1 < children.size() && swapped(children[place])) return children[place + 1];
+  if (place > 0 && swapped(children[place - 1])) return children[place - 1];
+  return children[place];
+}
+
 Value Executor::State::visit(const Node& node, Value x, Frame* tape_of_parent, ForwardAround* around) {
+  if (detour && !detour->swaps && detours(node)) return x;
   switch (node.kind) {
     case NodeKind::reuse:
       return visit(*node.target, std::move(x), tape_of_parent);
@@ -90,8 +107,8 @@ void Executor::State::settle(Frame& frame, bool output_grad) {
 Value Executor::State::run_children(const Node& node, Value x, Frame* tape_of_children, const Value& onto) {
   ForwardAround around;
   for (std::size_t i = 0; i < node.children.size(); ++i) {
-    const Node& child = node.children[i];
-    const Node* const next = i + 1 < node.children.size() ? &node.children[i + 1] : nullptr;
+    const Node& child = child_at(node, i);
+    const Node* const next = i + 1 < node.children.size() ? &child_at(node, i + 1) : nullptr;
     const bool has_gelu = next != nullptr && gelu_within_linear(child, *next, tape_of_children);
     around.gelu = has_gelu ? next : nullptr;
     if (next == nullptr) around.onto = onto;

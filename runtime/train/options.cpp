@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "runtime/config/above_zero.h"
+#include "runtime/config/fault_check.h"
 
 namespace shardscope::train {
 
@@ -62,6 +63,11 @@ void declare(CLI::App& app, Options& o) {
          "--print-config", o.print_config_world,
          "WORLD: checks --config for that many ranks, prints it with every default filled in, and ends")
       ->check(config::kAboveZero);
+  app.add_option("--fault", o.fault,
+                 "rehearses a hang: one rank does otherwise than the others on purpose, as "
+                 "rank=R,step=S,kind=KIND[,module=PATH]; kinds: return, skip-module, swap-modules, "
+                 "fewer-micro-steps, fewer-steps, save-alone, stop, die")
+      ->check(config::kFault);
   app.add_flag("--quiet", o.quiet, "no progress lines");
 }
 

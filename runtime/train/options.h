@@ -45,6 +45,7 @@ struct Options {
   std::string losses;
   std::int64_t collective_timeout_s = 300;
   std::uint32_t print_config_world = 0;  ///< above 0: print the effective configuration and end
+  std::string fault;  ///< a rank that does otherwise than the others on purpose; empty: none
   bool quiet = false;
 };
 

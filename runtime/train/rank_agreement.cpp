@@ -116,6 +116,7 @@ std::vector<plan::RankSetting> compared_settings(const RunParts& run) {
   option("--checkpoint", given(!options.checkpoint.empty()));
   option("--checkpoint-every", std::to_string(options.checkpoint_every));
   option("--keep", std::to_string(options.keep));
+  option("--fault", options.fault);
   settings.push_back(data_setting("data", run.data));
   if (run.evaluation != nullptr) settings.push_back(data_setting("evaluation data", *run.evaluation));
   settings.push_back(initial_weights(run));

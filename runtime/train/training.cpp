@@ -1,6 +1,7 @@
 #include "runtime/train/training.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -29,6 +30,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/run_log.h"
 #include "runtime/engine/run_tables.h"
+#include "runtime/plan/fault.h"
 #include "runtime/plan/model_plan.h"
 #include "runtime/profile/gpu_recorder.h"
 #include "runtime/train/checkpointing.h"
@@ -82,6 +84,13 @@ class Training {
     world.set_sanity_checks(config_.zero.enable_sanity_checks);
     if (config_.zero.ranks_per_node > 0) {
       world.set_ranks_per_node(static_cast<std::uint32_t>(config_.zero.ranks_per_node));
+    }
+    if (!options.fault.empty()) {
+      const plan::Fault fault = plan::parse_fault(options.fault);
+      plan::check_fault(fault, {model_, world.size(), options.steps, config_.batch.accumulation_steps,
+                                !options.checkpoint.empty()});
+      fault_text_ = plan::describe(fault);
+      if (fault.rank == world.rank()) fault_ = fault;
     }
     ranks_.emplace(world, config_.shardscope.data_parallel_groups);
     comm::World& copy = ranks_->copy();
@@ -175,6 +184,7 @@ class Training {
         if (config_.log.level <= config::LogLevel::warning) report("warning: " + warning);
       }
       if (config_.log.dump_state) print_line("configuration: " + config::effective_json(config_));
+      if (!fault_text_.empty()) warn_of_fault(publisher);
       publisher.message(instrumentation::Severity::info, data_->describe());
       if (eval_data_ != nullptr) {
         publisher.message(instrumentation::Severity::info, "evaluation: " + describe_evaluation());
@@ -202,8 +212,14 @@ class Training {
                           engine);
       init_.reset();
     }
+    if (fault_) engine.rehearse(*fault_);
     engine::RunLog log;
     for (std::int64_t step = engine.progress().step; step < options_.steps; ++step) {
+      if (fault_ && fault_->step == step) {
+        if (fault_->kind == plan::FaultKind::return_early) return;
+        if (fault_->kind == plan::FaultKind::fewer_steps) break;
+        do_otherwise(context, engine, publisher);
+      }
       const StopRequest request = signals_.received() != 0 ? StopRequest::stop : StopRequest::go_on;
       const engine::StepResult result =
           engine.step([this](data::HostBatch& batch) { data_->next(batch); }, request);
@@ -316,6 +332,21 @@ class Training {
                                                 std::uint64_t dropped) { lines->add(events, dropped); });
   }
 
+  /// In the recording and on the terminal: nobody shall take such a run for a healthy one.
+  void warn_of_fault(instrumentation::Publisher& publisher) const {
+    const std::string text = std::string(plan::kRehearses) + fault_text_ + " on purpose";
+    publisher.message(instrumentation::Severity::warning, text);
+    report("warning: " + text);
+  }
+
+  /// Faults before a step that do not leave the loop.
+  void do_otherwise(const execution::Context& context, engine::Engine& engine,
+                    instrumentation::Publisher& publisher) {
+    if (fault_->kind == plan::FaultKind::save_alone) save(context, engine, publisher);
+    if (fault_->kind == plan::FaultKind::stop) std::raise(SIGSTOP);
+    if (fault_->kind == plan::FaultKind::die) std::raise(SIGKILL);
+  }
+
   /// What an earlier run saved is not replaced without --overwrite, and the folder must exist: checked before
   /// the first step.
   void keep_weights() const {
@@ -385,6 +416,8 @@ class Training {
   engine::StopSignals& signals_;
   config::TrainingConfig config_;
   plan::ModelPlan model_;
+  std::string fault_text_;              ///< what --fault does, on every rank; empty: nothing
+  std::optional<plan::Fault> fault_;    ///< of this rank
   std::uint64_t seed_ = options_.seed;  ///< of the data's order
   std::optional<checkpoint::CheckpointReader> resume_;
   std::optional<checkpoint::WeightReader> init_;

@@ -48,7 +48,7 @@ EDGES = {
     "app/analysis": ["instrumentation", "runtime/plan", "runtime/config/config.h", "app/store"],
     "app/export": ["assets", "instrumentation", "runtime/plan", "app/store", "app/analysis"],
     "app/arrow": ["instrumentation", "runtime/plan", "app/store", "app/analysis", "app/export"],
-    "app/cli": ["assets", "instrumentation", "runtime/base/build_facts.h", "runtime/base/open_file.h", "runtime/plan", "runtime/config/above_zero.h", "runtime/config/config.h", "runtime/config/given_settings.h", "runtime/config/option_checks.h",
+    "app/cli": ["assets", "instrumentation", "runtime/base/build_facts.h", "runtime/base/open_file.h", "runtime/plan", "runtime/config/above_zero.h", "runtime/config/config.h", "runtime/config/fault_check.h", "runtime/config/given_settings.h", "runtime/config/option_checks.h",
                 "runtime/config/json_section.h", "runtime/config/parse_json.h",
                 "app/gui/model/panel_names.h",
                 "app/store", "app/collector",

@@ -337,7 +337,7 @@ TEST(Hang, ARankIsNotSaidToHaveWaitedWhereItWasKilledAtOnce) {
     if (went_on_ns < 1'000'000'000) {
       EXPECT_EQ(text, "Rank 1 was killed by signal 9 (SIGKILL); no rank waits in a recorded collective.");
     } else {
-      EXPECT_NE(text.find("Rank 1 waits in "), std::string::npos) << text;
+      EXPECT_NE(text.find("Rank 1 waited in "), std::string::npos) << text;
     }
   }
 }

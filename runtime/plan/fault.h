@@ -1,0 +1,68 @@
+// A rank that does otherwise than the others, on purpose: what a run rehearses to see how a hang looks and
+// what is said of it. Never on without --fault.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/plan/model_plan.h"
+
+namespace shardscope::plan {
+
+enum class FaultKind : std::uint8_t {
+  return_early,       ///< ends with code 0 before the step, without a word to the others
+  skip_module,        ///< the step's forwards do without one module
+  swap_modules,       ///< the step's forwards run one module after the next one of its list
+  fewer_micro_steps,  ///< goes to the optimizer one micro-step before the others
+  fewer_steps,        ///< has trained enough before the step, and waits at the end of the run
+  save_alone,         ///< begins a checkpoint before the step
+  stop,               ///< SIGSTOP before the step
+  die                 ///< SIGKILL before the step
+};
+
+struct Fault {
+  std::uint32_t rank = 0;  ///< the one that does otherwise
+  std::int64_t step = 0;   ///< from 0, as progress lines count
+  FaultKind kind{};
+  std::string module;  ///< path, of skip_module and swap_modules
+};
+
+/// How --fault writes a kind: "skip-module".
+[[nodiscard]] std::string_view name_of(FaultKind kind) noexcept;
+/// "rank=1,step=3,kind=skip-module,module=blk.1", in any order. Throws std::invalid_argument with what is
+/// wrong and what would be right.
+[[nodiscard]] Fault parse_fault(std::string_view text);
+
+/// What of a run decides whether a fault can happen in it.
+struct FaultRun {
+  const ModelPlan& model;
+  std::uint32_t world = 1;
+  std::int64_t steps = 0;
+  std::int64_t accumulation_steps = 1;
+  bool has_checkpoints = false;  ///< a folder for them was named
+};
+/// Throws std::invalid_argument where the fault would not happen or would not leave a network that can run:
+/// without the module, or in the other order, the widths must still fit.
+void check_fault(const Fault& fault, const FaultRun& run);
+
+/// How the message begins by which a recording says that its run rehearses a hang; describe() follows.
+inline constexpr std::string_view kRehearses = "--fault: this run rehearses a hang: ";
+/// "rank 1 skips module blk.1 in step 3".
+[[nodiscard]] std::string describe(const Fault& fault);
+
+/// What an executor does otherwise, in micro-steps [first, end) counted over the run.
+struct Detour {
+  ModuleId module{};
+  bool swaps = false;  ///< with the next node of its list; else it is skipped
+  std::int64_t first = 0, end = 0;
+  [[nodiscard]] bool in(std::int64_t micro_step) const noexcept {
+    return micro_step >= first && micro_step < end;
+  }
+};
+/// Nothing for a fault that is none of the forward.
+[[nodiscard]] std::optional<Detour> detour_of(const Fault& fault, const ModelPlan& model,
+                                              std::int64_t accumulation_steps);
+
+}  // namespace shardscope::plan
