@@ -101,6 +101,9 @@ std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store, 
   std::map<CollectiveOp, OpTotals> ops;
   for_each_collective(store, lowest.rank, lowest.begin_ns, lowest.end_ns,
                       [&](StreamId stream, const store::Span& span) {
+                        // Of the step in which it began. Its end may be seen late, in the next step: a
+                        // library's thread emits it.
+                        if (span.begin_ns < lowest.begin_ns) return;
                         const auto collective = ev::as<ev::EventKind::collective_begin>(span);
                         OpTotals& totals = ops[collective.op];
                         ++totals.count;

@@ -50,7 +50,14 @@ std::optional<plan::PlacedStates> placed_in(const ev::RunTables& tables, const p
   input.world = copy_size(tables);
   input.bytes = bytes;
   try {
-    return plan::placed_states(zero, input);
+    plan::PlacedStates placed = plan::placed_states(zero, input);
+    // Our engine's stage 0 has a flat buffer of an even number of elements. A framework that partitions
+    // nothing keeps each parameter and its states as tensors of their own: nothing fills them up.
+    if (tables.stage == 0 && !tables.framework.empty()) {
+      placed.pools[static_cast<std::size_t>(plan::StatePool::device)] =
+          plan::model_states(input.param_elems, 0, input.world, bytes, 1, input.trainable, input.groups);
+    }
+    return placed;
   } catch (const std::invalid_argument&) {
     return std::nullopt;
   }

@@ -27,6 +27,7 @@
 #include "app/cli/summary_text.h"
 #include "app/cli/verb.h"
 #include "app/collector/collector.h"
+#include "app/store/recording.h"
 #include "assets/assets.h"
 
 namespace shardscope::cli {
@@ -85,6 +86,21 @@ Environment inject(const ScratchFolder& folder, const AttachOptions& options,
   return {{"PYTHONPATH", path}, {"SHARDSCOPE_ATTACH", folder.path()}};
 }
 
+/// What a recording that stopped before its run holds. `came`: events that the ranks sent; the totals and the
+/// last loss of those are not the file's.
+std::string kept_text(const std::string& record, std::uint64_t came) {
+  try {
+    store::RecordingInfo info;
+    const store::Store store = store::open_recording(record, &info, store::Verify::as_read);
+    std::size_t steps = 0;
+    for (const store::StepRow& row : store.steps()) steps += row.end_ns != store::kOpen ? 1 : 0;
+    return fmt::format("{} holds {} of {} events and {} whole step{}; next: shardscope summary {}", record,
+                       info.events, came, steps, steps == 1 ? "" : "s", record);
+  } catch (const std::exception& error) {
+    return fmt::format("of {} events nothing can be read: {}", came, error.what());
+  }
+}
+
 void say_end(const AttachOptions& options, const collector::Collector& collector, int exit_code,
              NewRecording& recording) {
   const collector::CollectorStatus status = collector.status();
@@ -116,7 +132,11 @@ void say_end(const AttachOptions& options, const collector::Collector& collector
     say(stderr, "shardscope: {} events not passed on to {}: it takes them in too slowly\n",
         status.shed_upstream, options.collector.upstream);
   }
-  say(stderr, "shardscope: {}\n", closing);
+  if (status.recording_error.empty()) {
+    say(stderr, "shardscope: {}\n", closing);
+  } else {
+    say(stderr, "shardscope: {}\n", kept_text(options.collector.record_path, status.events));
+  }
   if (exit_code != 0 && !status.failure.empty())
     say_text(stderr, "shardscope: " + instrumentation::plain_message(status.failure) + "\n");
 }

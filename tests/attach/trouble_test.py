@@ -1,6 +1,7 @@
 """Whatever happens to the observer, or to the run, training is as without it and the recording says so."""
 import json
 import os
+import re
 import shlex
 import signal
 import time
@@ -117,6 +118,12 @@ exec(compile(open({str(TRAIN)!r}).read(), {str(TRAIN)!r}, "exec"))
         figures = runs.figures(recording)
         self.assertTrue(0 < figures["steps"] < 40, figures["steps"])
         self.assertIn("recording stopped at", figures["problems"][0])
+        held = re.search(r"full\.zscope holds (\d+) of (\d+) events and (\d+) whole steps; next:", output)
+        self.assertIsNotNone(held, output[-2000:])
+        kept, came, whole = map(int, held.groups())
+        self.assertEqual((kept, whole), (figures["events"], figures["steps"]))
+        self.assertGreater(came, kept)
+        self.assertNotIn("recorded to", output)
 
     def test_import_of_torch_is_as_fast_where_nothing_is_attached(self):
         code = ("import time, importlib.metadata as m; from shardscope._autoload import autoload; "

@@ -63,5 +63,23 @@ TEST(Communication, BusBandwidthIsOfTheGroup) {
   EXPECT_DOUBLE_EQ(*s.ops[0].busbw_gbs, 10.0);
 }
 
+// The end of a collective is emitted by a thread of its library, which may run only when the next step has
+// begun: the collective is of the step in which it began, and of no other.
+TEST(Communication, ACollectiveThatEndsInTheNextStepIsCountedOnce) {
+  RunBuilder run(1, 0);
+  const auto all_reduce = static_cast<std::uint8_t>(CollectiveOp::all_reduce);
+  for (const std::uint32_t step : {0U, 1U, 2U}) {
+    const std::int64_t at = 1000 * (step + 1);
+    run.span(0, at, at + 1000, EventKind::step_begin, StreamId::host, step);
+    run.span(0, at + 800, step == 2 ? at + 900 : at + 1100, EventKind::collective_begin, StreamId::reduce,
+             step, 0, all_reduce, 1000, 4000);
+  }
+  const Summary summary = summarize(run.build());
+  ASSERT_TRUE(summary.elements_per_step);
+  EXPECT_EQ(*summary.elements_per_step, 2000);
+  ASSERT_EQ(summary.ops.size(), 1U);
+  EXPECT_EQ(summary.ops[0].count, summary.ops_steps);
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

@@ -173,6 +173,37 @@ TEST(Memory, ZenFlowsExtrasAreNamed) {
   EXPECT_EQ(host.unexplained_bytes, 0);
 }
 
+// 1001 elements: our engine's flat buffer has one more, 16 bytes of states. A framework that keeps each
+// parameter as a tensor of its own has none.
+TEST(Memory, OnlyOurFlatBufferIsPaddedInStage0) {
+  const auto model_of = [](const std::string& framework, std::int64_t elems) {
+    RunBuilder run(2, 0, framework);
+    run.change_tables([](ev::RunTables& tables) {
+      tables.elems = tables.params[0].elems = 1001;
+      tables.params[0].shape = {1001};
+    });
+    run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    std::int64_t at = 10;
+    for (const ev::MemoryCategory category : {ev::MemoryCategory::param_shard, ev::MemoryCategory::grad_full,
+                                              ev::MemoryCategory::momentum, ev::MemoryCategory::variance}) {
+      run.instant(0, at++, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+                  static_cast<std::uint8_t>(category), 4 * elems, 4 * elems);
+    }
+    return summarize(run.build()).memory_model;
+  };
+  const MemoryModel ddp = model_of("DistributedDataParallel (PyTorch 2.15.0)", 1001);
+  EXPECT_EQ(ddp.bytes_per_rank, 16 * 1001);
+  EXPECT_EQ(ddp.measured_bytes_per_rank, 16 * 1001);
+  EXPECT_TRUE(ddp.parts.empty());
+  EXPECT_EQ(ddp.unexplained_bytes, 0);
+
+  const MemoryModel ours = model_of("", 1002);
+  ASSERT_EQ(ours.parts.size(), 1U);
+  EXPECT_EQ(ours.parts[0].cause, MemoryCause::padding);
+  EXPECT_EQ(ours.parts[0].bytes, 16);
+  EXPECT_EQ(ours.unexplained_bytes, 0);
+}
+
 // What no expression, padding or known buffer accounts for is said, in the pool where it is.
 TEST(Memory, AnUnknownBufferIsUnexplainedInItsPool) {
   RunBuilder run(1);
