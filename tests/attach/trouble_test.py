@@ -112,7 +112,7 @@ exec(compile(open({str(TRAIN)!r}).read(), {str(TRAIN)!r}, "exec"))
         """The file may not grow past a limit, as on a full disk: training goes on to the same weights, and attach says it."""
         steps, out, recording = "steps=40", self.folder / "full", self.folder / "full.zscope"
         attach = " ".join(shlex.quote(str(word)) for word in runs.attach(recording) + runs.torchrun(TRAIN, "fsdp2", out, steps))
-        output = runs.finish(runs.start(["bash", "-c", f"ulimit -f 128; exec {attach}"]), expected=1)
+        output = runs.finish(runs.start(["bash", "-c", f"ulimit -f 192; exec {attach}"]), expected=1)
         self.assertEqual(runs.results(out), plain(("fsdp2", steps)))
         self.assertIn("recording has stopped, what was written before is kept", output)
         figures = runs.figures(recording)

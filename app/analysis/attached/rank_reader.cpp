@@ -80,7 +80,7 @@ class StepEvents {
     for_each_span(store_, {step_.rank, StreamId::compute}, step_.begin_ns, step_.end_ns,
                   [&](const store::Span& span) {
                     if (span.kind == EventKind::module_begin && span.end_ns != store::kOpen)
-                      ends[span.a].push_back(span.end_ns);
+                      ends[ev::as<EventKind::module_begin>(span).module].push_back(span.end_ns);
                   });
     for (auto& [module, of_module] : ends) std::ranges::sort(of_module);
     return ends;
@@ -92,7 +92,8 @@ class StepEvents {
     std::map<std::uint32_t, bool> fetched;
     std::map<std::uint32_t, bool> flushed;
     for (const ev::Event& event : instants_) {
-      if (event.kind == EventKind::bucket_flush) flushed[event.a] = true;
+      if (event.kind == EventKind::bucket_flush)
+        flushed[ev::as<EventKind::bucket_flush>(event).bucket] = true;
       if (event.kind != EventKind::param_status) continue;
       const auto change = ev::as<EventKind::param_status>(event);
       if (change.module != ev::kNoId && change.gather != ev::kNoId) fetched[change.gather] = true;

@@ -93,7 +93,7 @@ void BreakList::enable(std::size_t which, bool on) {
 std::string BreakList::text(const store::Store& store, std::size_t which) const {
   const Breakpoint& one = list_[which];
   if (!has_name(one.kind) || one.id != ev::kNoId) return text_of(store, one);
-  return std::string(word(one.kind)) + " " + names_[which] + " (not in this run)";
+  return std::string(word(one.kind, words_of(store))) + " " + names_[which] + " (not in this run)";
 }
 
 std::vector<std::string> BreakList::lines() const {

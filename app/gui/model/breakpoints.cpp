@@ -130,14 +130,14 @@ bool in(BreakFilter::Of of, BreakKind kind) {
 
 }  // namespace
 
-const char* word(BreakKind kind) noexcept {
+const char* word(BreakKind kind, const store::Vocabulary& words) noexcept {
   switch (kind) {
     case BreakKind::module:
       return "module";
     case BreakKind::param:
       return "parameter";
     case BreakKind::bucket:
-      return "bucket flushed";
+      return words.has_buckets ? "bucket flushed" : "reduction begins";
     case BreakKind::step:
       return "step";
     case BreakKind::loss:
@@ -167,15 +167,17 @@ const char* threshold_unit(BreakKind kind) noexcept {
 }
 
 std::string text_of(const store::Store& store, const Breakpoint& breakpoint) {
-  const std::string kind = word(breakpoint.kind);
+  const store::Vocabulary& words = words_of(store);
+  const std::string kind = word(breakpoint.kind, words);
   switch (breakpoint.kind) {
     case BreakKind::module:
       return "module " + module_name(store, breakpoint.id);
     case BreakKind::param:
       return "next use of " + param_name(store, breakpoint.id);
     case BreakKind::bucket:
-      return breakpoint.id == ev::kNoId ? "any bucket is flushed"
-                                        : "bucket " + std::to_string(breakpoint.id) + " is flushed";
+      return (breakpoint.id == ev::kNoId ? std::string("any ") + words.bucket
+                                         : std::string(words.bucket) + " " + std::to_string(breakpoint.id)) +
+             (words.has_buckets ? " is flushed" : " begins");
     case BreakKind::step:
       return "step " + std::to_string(breakpoint.id);
     case BreakKind::loss:

@@ -11,6 +11,7 @@
 
 #include "app/gui/model/session.h"
 #include "app/gui/model/stepping.h"
+#include "app/store/vocabulary.h"
 
 namespace shardscope::gui {
 
@@ -36,7 +37,7 @@ struct Breakpoint {
 };
 
 /// "wait", "live elements", ... and whether it has a threshold, in which unit.
-[[nodiscard]] const char* word(BreakKind kind) noexcept;
+[[nodiscard]] const char* word(BreakKind kind, const store::Vocabulary& words) noexcept;
 [[nodiscard]] const char* threshold_unit(BreakKind kind) noexcept;  ///< empty: it has none
 /// "a wait longer than 5 ms", "before or after h.3.attn".
 [[nodiscard]] std::string text_of(const store::Store& store, const Breakpoint& breakpoint);

@@ -103,11 +103,12 @@ void BreakpointPane::draw(Context& ctx, Rect& room) {
 }
 
 void BreakpointPane::add_line(AppState& app) {
+  const store::Vocabulary& words = words_of(app.store());
   ImGui::SetNextItemWidth(150);
-  if (ImGui::BeginCombo("##kind", word(next_.kind))) {
+  if (ImGui::BeginCombo("##kind", word(next_.kind, words))) {
     for (int i = 0; i < kBreakKinds; ++i) {
       const auto kind = static_cast<BreakKind>(i);
-      if (ImGui::Selectable(word(kind), kind == next_.kind)) {
+      if (ImGui::Selectable(word(kind, words), kind == next_.kind)) {
         next_ = {kind, ev::kNoId, kind == BreakKind::live_elements ? 1e6 : 1.0, true};
         if (kind == BreakKind::step) next_.id = 0;
       }

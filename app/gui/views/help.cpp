@@ -1,6 +1,8 @@
 // Keys, and the meaning of every colour and mark, on one sheet: a window of ImGui that stays while one works.
 #include <imgui.h>
 
+#include "app/gui/model/mark_words.h"
+#include "app/gui/model/names.h"
 #include "app/gui/views/commands.h"
 #include "app/gui/views/imgui_text.h"
 #include "app/gui/views/theme.h"
@@ -46,24 +48,6 @@ constexpr Colour kColours[] = {
     {Meaning::buffer, "buffers"},
     {Meaning::trouble, "waiting (hatched), late, error"},
 };
-/// Marks on the timeline that are no colour.
-enum class Mark : std::uint8_t { hatched_gather, late, tail, unused, gap, strip, skipped, flush, flush_rest };
-struct MarkRow {
-  Mark mark;
-  const char* what;
-};
-constexpr MarkRow kMarks[] = {
-    {Mark::hatched_gather, "part of a collective until the last rank had arrived: it waited"},
-    {Mark::late, "gather that came late: computation waited for it"},
-    {Mark::tail, "gather that came early: until its parameters were used"},
-    {Mark::unused, "gather that nothing used"},
-    {Mark::flush, "bucket flushed: full, the next gradient did not fit"},
-    {Mark::flush_rest, "bucket flushed: backward or gradient accumulation had ended"},
-    {Mark::gap, "events are missing here"},
-    {Mark::strip, "rank whose lanes are hidden: computation, gathers, reductions"},
-    {Mark::skipped, "step that was skipped (overflow)"},
-};
-
 void key_rows(Context& ctx, const char* id, std::span<const KeyRow> list) {
   if (!ImGui::BeginTable(id, 2, ImGuiTableFlags_SizingFixedFit)) return;
   for (const KeyRow& row : list) {
@@ -176,8 +160,10 @@ void draw_help(Context& ctx) {
       });
     }
     ImGui::SeparatorText("Marks on the timeline");
-    for (const MarkRow& row : kMarks)
-      legend(ctx, row.what, [&](const Rect& at) { draw_mark(ctx, row.mark, at); });
+    for (const Mark mark : kMarks) {
+      const std::string what = meaning_of(mark, words_of(ctx.app.store()));
+      if (!what.empty()) legend(ctx, what.c_str(), [&](const Rect& at) { draw_mark(ctx, mark, at); });
+    }
     ImGui::EndTable();
   }
   ImGui::End();

@@ -19,10 +19,24 @@ using shardscope::testing::run_ranks;
 using ::testing::HasSubstr;
 
 /// Options whose value, or whose being given, is in compared_settings().
-const std::vector<std::string> kCompared{
-    "--model",   "--data",   "--eval-data",   "--default-text", "--steps",           "--seed",
-    "--context", "--init",   "--init-scheme", "--save",         "--checkpoint",      "--keep",
-    "--resume",  "--device", "--losses",      "--run-id",       "--checkpoint-every"};
+const std::vector<std::string> kCompared{"--model",
+                                         "--data",
+                                         "--eval-data",
+                                         "--default-text",
+                                         "--steps",
+                                         "--seed",
+                                         "--context",
+                                         "--init",
+                                         "--init-scheme",
+                                         "--save",
+                                         "--checkpoint",
+                                         "--keep",
+                                         "--resume",
+                                         "--device",
+                                         "--losses",
+                                         "--run-id",
+                                         "--checkpoint-every",
+                                         "--fault"};
 /// Options that a rank may have for itself: paths, what is printed and recorded. --config: what it says is
 /// compared, not where it lies. --consolidate and --print-config train nothing.
 const std::vector<std::string> kOfOneRank{

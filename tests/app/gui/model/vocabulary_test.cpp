@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "app/analysis/zero_settings.h"
+#include "app/gui/model/breakpoints.h"
 #include "app/gui/model/details.h"
 #include "app/gui/model/gradient_states.h"
 #include "app/gui/model/lecture_words.h"
+#include "app/gui/model/mark_words.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/row_curves.h"
 #include "app/gui/model/scheduler_actions.h"
@@ -163,6 +165,20 @@ TEST(Vocabulary, OfDeepSpeedIsZeros) {
   const store::Store store = of_framework("DeepSpeed 0.16");
   EXPECT_EQ(gate_place(store, ev::GateKind::pre_forward, 1), "before the forward of net.first");
   EXPECT_EQ(gate_place(store, ev::GateKind::bucket, 7), "before bucket 7 is reduced");
+}
+
+TEST(Vocabulary, BreakpointsAndMarksSpeakAsTheFramework) {
+  const store::Vocabulary& zero = store::vocabulary_of(store::Framework::zero);
+  const store::Vocabulary& fsdp2 = store::vocabulary_of(store::Framework::fsdp2);
+  EXPECT_STREQ(word(BreakKind::bucket, zero), "bucket flushed");
+  EXPECT_STREQ(word(BreakKind::bucket, fsdp2), "reduction begins");
+  EXPECT_EQ(meaning_of(Mark::unused, zero), "gather that nothing used");
+  EXPECT_EQ(meaning_of(Mark::unused, fsdp2), "unshard that nothing used");
+  EXPECT_EQ(meaning_of(Mark::flush, fsdp2), "") << "no bucket has a size";
+  EXPECT_EQ(meaning_of(Mark::flush_rest, fsdp2), "reduction begins: group complete");
+  EXPECT_EQ(meaning_of(Mark::flush_rest, store::vocabulary_of(store::Framework::fsdp1)),
+            "reduction begins: unit complete");
+  for (const Mark mark : kMarks) EXPECT_FALSE(meaning_of(mark, zero).empty());
 }
 
 }  // namespace
