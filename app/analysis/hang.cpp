@@ -289,7 +289,7 @@ std::string what_others_do(const std::vector<RankState>& ranks, const RankState&
   return text;
 }
 
-/// " Ranks 0, 1, 2 failed with exit code 1.": of a run that ended because its ranks differed.
+/// " Ranks 0, 1, 2 failed with exit code 1.": of a run in which ranks differed and each failed by itself.
 std::string how_all_ended(const std::vector<RankState>& ranks) {
   std::map<std::string, std::vector<std::uint32_t>> ends;
   for (const RankState& one : ranks) ends[one.doing].push_back(one.rank);
@@ -365,8 +365,9 @@ std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, cons
   if (!waiting.over())
     until = fmt::format(" (at least {})", time_text(std::max<std::int64_t>(now_ns - oldest.at_ns, 0)));
   if (!waiting.failed.empty()) {
-    until += fmt::format(", {} it ended by an error {} later",
-                         waiting.over() ? "until" : fmt::format("but on {}", ranks_text(waiting.failed)),
+    const bool on_all = waiting.failed.size() == waiting.ranks.size();
+    until += fmt::format(", {}{} it ended by an error {} later", on_all || waiting.ended ? "until" : "but",
+                         on_all ? "" : fmt::format(" on {}", ranks_text(waiting.failed)),
                          time_text(waiting.failed_ns - oldest.at_ns));
   } else if (waiting.ended) {
     until += fmt::format(", until {} ended {} later", waiting.ranks.size() == 1 ? "it" : "the first of them",
@@ -380,9 +381,11 @@ std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, cons
   const auto culprit = std::ranges::find(hang.ranks, hang.culprit, &RankState::rank);
   if (culprit == hang.ranks.end())
     return text + fmt::format(" Nothing was recorded of rank {}.", hang.culprit);
+  const Issue* const own = blocked[static_cast<std::size_t>(culprit - hang.ranks.begin())];
   const std::string now =
-      !culprit->waits_for.empty() && culprit->collective && culprit->how != RankState::How::stopped
-          ? fmt::format("waits in {} for {}", culprit->collective->text(), ranks_text(culprit->waits_for))
+      own != nullptr && !culprit->waits_for.empty() && culprit->how != RankState::How::stopped
+          ? fmt::format("{} in {} for {}", is_over(*culprit) ? "waited" : "waits", own->named.text(),
+                        ranks_text(culprit->waits_for))
       : is_over(*culprit) || culprit->how == RankState::How::stopped
           ? culprit->doing
           : fmt::format("is {}", culprit->doing.empty() ? "not in any recorded span" : culprit->doing);
@@ -428,7 +431,7 @@ std::optional<std::uint32_t> odd_one(const Hang& hang) {
 }
 
 /// Why they issued different ones, or why one did not come: it ran other modules. Empty where they did not.
-/// `failed_alike`: the ranks ended by one error of them all, which may be that nothing else shows.
+/// `failed_alike`: every rank failed by itself, which may be all that shows.
 std::string other_modules(const store::Store& store, std::int64_t from_ns, const Hang& hang,
                           bool failed_alike) {
   std::optional<std::uint32_t> odd = odd_one(hang);
@@ -511,7 +514,11 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const Issue* const oldest = oldest_without(blocked, out.ranks, out.culprit);
   if (oldest == nullptr) {
     const RankState* const missed = without_waits(store, out.ranks);
-    const bool failed_alike = !failed && missed != nullptr && std::ranges::all_of(out.ranks, is_over);
+    // Who is killed from outside says nothing about the others.
+    const auto failed_itself = [](const RankState& one) {
+      return one.how == RankState::How::gone && one.said_end;
+    };
+    const bool failed_alike = !failed && missed != nullptr && std::ranges::all_of(out.ranks, failed_itself);
     const std::string modules =
         watched == Watched::goes_on ? std::string() : other_modules(store, from_ns, out, failed_alike);
     const bool differed = failed_alike && (out.difference || !modules.empty());

@@ -123,7 +123,7 @@ Sides sides_of(const std::vector<IssuedCollectives>& ranks, std::uint64_t key) {
     IssueDifference::Side& side =
         sides[may_differ(named.op) ? std::tuple(ev::CollectiveOp::send, std::int64_t{0}, std::string())
                                    : std::tuple(named.op, named.bytes, modules ? named.module : "")];
-    side.at_ns = side.ranks.empty() ? issue->issued_ns : std::min(side.at_ns, issue->issued_ns);
+    side.at_ns = side.ranks.empty() ? issue->at_ns : std::min(side.at_ns, issue->at_ns);
     side.ranks.push_back(rank);
     side.collective = named;
     side.module = named.module;

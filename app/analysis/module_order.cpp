@@ -47,6 +47,7 @@ std::optional<std::pair<std::size_t, std::size_t>> common_begin(const std::vecto
 }
 
 struct Parting {
+  std::size_t at = 0;  ///< among the first one's visits
   ModuleVisit mine, others;
   [[nodiscard]] bool operator==(const Parting&) const = default;
 };
@@ -56,9 +57,17 @@ std::optional<Parting> parting(const std::vector<ModuleVisit>& mine, const std::
   if (!begin) return std::nullopt;
   auto [at_mine, at_other] = *begin;
   for (; at_mine < mine.size() && at_other < other.size(); ++at_mine, ++at_other) {
-    if (mine[at_mine] != other[at_other]) return Parting{mine[at_mine], other[at_other]};
+    if (mine[at_mine] != other[at_other]) return Parting{at_mine, mine[at_mine], other[at_other]};
   }
   return std::nullopt;
+}
+
+/// Ranks of other pipeline stages, experts or models run other modules in health.
+bool run_the_same_modules(const store::Store& store) {
+  if (!store.has_tables() || store.tables().models.size() > 1) return false;
+  return std::ranges::none_of(store.tables().groups, [](const ev::GroupInfo& group) {
+    return group.purpose == ev::GroupPurpose::pipeline || group.purpose == ev::GroupPurpose::expert;
+  });
 }
 
 }  // namespace
@@ -75,12 +84,13 @@ std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
 std::vector<ModuleVisit> module_visits(const store::Store& store, std::uint32_t rank, std::int64_t from_ns) {
   std::vector<Begun> begun;
   for_each_span(store, {rank, StreamId::compute}, from_ns, store::Store::kEnd, [&](const store::Span& span) {
-    if (span.kind != EventKind::module_begin) return;
+    // What began earlier may lack what it began with.
+    if (span.kind != EventKind::module_begin || span.begin_ns < from_ns) return;
     const auto fields = ev::as<EventKind::module_begin>(span);
     if (fields.micro_step == ev::kNoId) return;
     begun.push_back({span.begin_ns, span.depth, {fields.micro_step, fields.pass, fields.module}});
   });
-  std::ranges::sort(begun, [](const Begun& a, const Begun& b) {
+  std::ranges::stable_sort(begun, [](const Begun& a, const Begun& b) {
     return std::pair(a.at_ns, a.depth) < std::pair(b.at_ns, b.depth);
   });
   std::vector<ModuleVisit> out;
@@ -92,7 +102,7 @@ std::vector<ModuleVisit> module_visits(const store::Store& store, std::uint32_t 
 }
 
 std::optional<std::uint32_t> rank_of_other_modules(const store::Store& store, std::int64_t from_ns) {
-  if (store::losses_of(store).any()) return std::nullopt;
+  if (store::losses_of(store).any() || !run_the_same_modules(store)) return std::nullopt;
   std::map<std::uint32_t, std::vector<ModuleVisit>> visits;  // by rank
   for (const store::RankRow& row : store.ranks()) visits[row.rank] = module_visits(store, row.rank, from_ns);
   std::optional<std::uint32_t> found;
@@ -110,14 +120,15 @@ std::optional<std::uint32_t> rank_of_other_modules(const store::Store& store, st
 }
 
 std::string other_modules_text(const store::Store& store, std::uint32_t rank, std::int64_t from_ns) {
-  if (store::losses_of(store).any()) return {};
+  if (store::losses_of(store).any() || !run_the_same_modules(store)) return {};
   const std::vector<ModuleVisit> mine = module_visits(store, rank, from_ns);
   std::optional<Parting> found;
   std::vector<std::uint32_t> others;
   for (const store::RankRow& row : store.ranks()) {
     if (row.rank == rank || mine.empty()) continue;
     const std::optional<Parting> parted = parting(mine, module_visits(store, row.rank, from_ns));
-    if (!parted || (found && *parted != *found)) continue;
+    if (!parted || (found && parted->at >= found->at && *parted != *found)) continue;
+    if (!found || parted->at < found->at) others.clear();
     found = parted;
     others.push_back(row.rank);
   }

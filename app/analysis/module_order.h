@@ -25,8 +25,9 @@ struct ModuleVisit {
 
 /// "In the forward of micro-step 20 rank 1 ran blk.2 where ranks 0, 2 ran blk.1.": the first place at which
 /// `rank` began another module than others did, who began the same one there. Empty where there is none: a
-/// rank that is behind has begun the same ones so far. Empty too where events of the run are missing: an
-/// order with gaps is none.
+/// rank that is behind has begun the same ones so far. Empty too where events of the run are missing, as an
+/// order with gaps is none, and in runs of pipelines, experts or several models, whose ranks differ in
+/// health.
 [[nodiscard]] std::string other_modules_text(const store::Store& store, std::uint32_t rank,
                                              std::int64_t from_ns);
 

@@ -61,18 +61,14 @@ std::string number_text(const Row& row, double value) {
                                           : fmt::format("{:.6g}", value);
 }
 
-/// docs/attach/what-if.md: decisions and memory were compared with changed runs, times on a machine that did
-/// other work too.
 constexpr const char* kHowSure =
-    "What is decided was as predicted in 14 of 15 runs with changed settings; how far step times are off has "
-    "not been "
-    "measured on a quiet machine: `shardscope ab` measures yours.";
+    "docs/attach/what-if.md says how predictions compared with changed runs; `shardscope ab` measures yours.";
 
 std::string verdict_of(const AttachedRun& run, double change_pct, const std::vector<std::string>& caveats) {
   const double error = std::abs(run.model_error_pct());
   std::string text =
       std::abs(change_pct) < 0.05
-          ? std::string("The settings change no time that the replay knows of.")
+          ? std::string("Predicted within 0.05 % of the recorded step.")
           : fmt::format("Predicted {:.1f} % {}; a replay of the recorded settings is {:.1f} % off.",
                         std::abs(change_pct), change_pct < 0 ? "shorter" : "longer", error);
   for (const std::string& caveat : caveats) text += " " + caveat;
@@ -108,7 +104,9 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
         fmt::format("{}: not for an attached run: {}", option, analysis::attached::why_no_option(option)), 2);
   }
   const std::vector<analysis::Change> changes = changes_of(question.sets);
-  // What cannot be asked of any such run is said first, whether this one can be played or not.
+  if (!analysis::names_zero_settings(tables.config_json))
+    throw UserError(fmt::format("{}: the recording names no zero_optimization settings", question.recording));
+  // What cannot be asked of any such run is said first, whether this one can be replayed or not.
   try {
     static_cast<void>(analysis::attached::changed_settings(tables, analysis::zero_of(tables), changes));
   } catch (const std::invalid_argument& error) {
@@ -116,7 +114,7 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
   }
   const AttachedRun run(store);
   if (!run.missing().empty())
-    throw UserError(fmt::format("{}: cannot be played: {}", question.recording, run.missing()));
+    throw UserError(fmt::format("{}: cannot be replayed: {}", question.recording, run.missing()));
   ReplayOutcome b;
   std::vector<std::string> caveats;
   try {
@@ -130,6 +128,11 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
   const ReplayOutcome& a = run.modelled();
   const auto& costs = run.costs();
   const double predicted = run.predicted_ms(b), change_pct = 100 * (predicted / costs.step_ms - 1);
+  if (!(predicted > 0)) {
+    throw UserError(
+        fmt::format("{}: the replay takes {:.4g} ms off a step of {:.4g} ms: not for these settings",
+                    question.recording, costs.step_ms - predicted, costs.step_ms));
+  }
   const std::vector<Row> rows = rows_of(a, b, tables.param_bytes);
   if (question.json) {
     nlohmann::json metrics = nlohmann::json::array();
@@ -179,11 +182,11 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
       "fitted", link_text(costs.gather), link_text(costs.reduce),
       (costs.issue.each_ns + costs.unpack.each_ns) * 1e-6, costs.flush.each_ns * 1e-6);
   say("{:<11}{:.4g} ms per step for the recorded settings, {:+.1f} % beside the recording ({} steps "
-      "played)\n",
+      "replayed)\n",
       "modelled", a.step_ms, run.model_error_pct(), costs.steps.size());
   say("{:<11}{:.4g} ms per step, {:+.1f} %: the recorded time and what the replay changes by\n\n",
       "predicted", predicted, change_pct);
-  say("A  the recorded settings, played\nB  the changed settings, played\n\n{:<28}{:>14}{:>14}  {}\n", "",
+  say("A  the recorded settings, replayed\nB  the changed settings, replayed\n\n{:<28}{:>14}{:>14}  {}\n", "",
       "A", "B", "unit");
   for (const Row& row : rows) {
     const bool bytes = std::string(row.unit) == "bytes";

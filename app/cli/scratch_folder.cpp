@@ -56,8 +56,9 @@ void remove_unlocked_folders(const fs::path& base) {
 
 ScratchFolder::ScratchFolder() : ScratchFolder(fs::temp_directory_path().string()) {}
 
-ScratchFolder::ScratchFolder(const std::string& base) {
-  remove_unlocked_folders(base);
+ScratchFolder::ScratchFolder(const std::string& base, SeenBy seen_by) {
+  const bool shared = seen_by == SeenBy::nodes;
+  if (!shared) remove_unlocked_folders(base);
   constexpr int kAttempts = 10;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string pattern = (fs::path(base) / (std::string(kPrefix) + "XXXXXX")).string();
@@ -65,7 +66,8 @@ ScratchFolder::ScratchFolder(const std::string& base) {
     const std::string lock = pattern + "/" + kLock;
     // Not closed on exec: what is started here may use the folder for longer than this process lives.
     lock_ = open(lock.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    if (lock_ >= 0 && flock(lock_, LOCK_EX | LOCK_NB) == 0 && is_at(lock_, lock)) {
+    // Not every file system of several nodes has locks.
+    if (lock_ >= 0 && (flock(lock_, LOCK_EX | LOCK_NB) == 0 || shared) && is_at(lock_, lock)) {
       path_ = pattern;
       return;
     }
@@ -73,8 +75,8 @@ ScratchFolder::ScratchFolder(const std::string& base) {
     if (lock_ >= 0) close(lock_);
     lock_ = -1;
   }
-  throw UserError(base + ": no folder can be made in it (" + std::strerror(errno) +
-                  "); is the temporary folder writable?");
+  throw UserError(base + ": no folder can be made in it (" + std::strerror(errno) + "); " +
+                  (shared ? "can this user write there?" : "is the temporary folder writable?"));
 }
 
 ScratchFolder::~ScratchFolder() {

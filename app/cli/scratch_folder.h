@@ -1,6 +1,7 @@
 // A folder for as long as an object lives. The next one made removes what killed processes left.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace shardscope::cli {
@@ -10,8 +11,10 @@ namespace shardscope::cli {
 /// owner whose file can be locked was left behind by a killed process.
 class ScratchFolder {
  public:
+  /// Who sees the folder. A lock may be known on its own node only: what others left there is not looked for.
+  enum class SeenBy : std::uint8_t { machine, nodes };
   /// In `base`, with a name that begins like all of them. Throws UserError when it cannot be made.
-  explicit ScratchFolder(const std::string& base);
+  explicit ScratchFolder(const std::string& base, SeenBy seen_by = SeenBy::machine);
   /// In the system's temporary folder.
   ScratchFolder();
   ~ScratchFolder();

@@ -125,6 +125,11 @@ std::string loss_text(const std::vector<double>& values) {
          fmt::format(" -> {:.4f}", *last);
 }
 
+std::string shed_text(std::uint64_t events, const std::string& upstream) {
+  return fmt::format("{} events were not passed on to {}: it was not reached, or takes them in too slowly",
+                     events, upstream);
+}
+
 std::string closing_text(const store::Store& store, std::uint64_t events, const std::string& record) {
   std::vector<double> losses;
   for (const store::StepRow& row : store.steps())

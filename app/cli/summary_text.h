@@ -18,6 +18,8 @@ namespace shardscope::cli {
 /// recorded.
 [[nodiscard]] std::string closing_text(const store::Store& store, std::uint64_t events,
                                        const std::string& record);
+/// Of a node's collector: "12 events were not passed on to tcp://head:5711 ...".
+[[nodiscard]] std::string shed_text(std::uint64_t events, const std::string& upstream);
 [[nodiscard]] std::string findings_text(const std::vector<analysis::Finding>& findings, bool simulated);
 
 }  // namespace shardscope::cli

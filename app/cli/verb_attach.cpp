@@ -63,6 +63,7 @@ std::string copied_key(const ScratchFolder& folder, const std::string& key) {
   std::error_code error;
   const std::string copy = folder.file("publish.key");
   fs::copy_file(key, copy, error);
+  if (!error) fs::permissions(copy, fs::perms::owner_read | fs::perms::owner_write, error);
   if (error) throw UserError(fmt::format("{}: cannot be copied to {}: {}", key, copy, error.message()));
   return copy;
 }
@@ -129,8 +130,7 @@ void say_end(const AttachOptions& options, const collector::Collector& collector
   }
   recording.recording_has_ranks();
   if (status.shed_upstream != 0) {
-    say(stderr, "shardscope: {} events not passed on to {}: it takes them in too slowly\n",
-        status.shed_upstream, options.collector.upstream);
+    say(stderr, "shardscope: {}\n", shed_text(status.shed_upstream, options.collector.upstream));
   }
   if (status.recording_error.empty()) {
     say(stderr, "shardscope: {}\n", closing);
@@ -157,8 +157,9 @@ int attach(AttachOptions options) {
   }
   check(options.kept);
   options.collector.retention = options.kept.limits;
-  const ScratchFolder folder =
-      options.nodes.folder.empty() ? ScratchFolder() : ScratchFolder(options.nodes.folder);
+  const ScratchFolder folder = options.nodes.folder.empty()
+                                   ? ScratchFolder()
+                                   : ScratchFolder(options.nodes.folder, ScratchFolder::SeenBy::nodes);
   NewRecording recording(options.collector.record_path);
   SocketFiles sockets;
   collector::Collector collector(options.collector);
@@ -191,7 +192,7 @@ int attach(AttachOptions options) {
   // What ranks have sent before they ended may still be on its way: to this collector, or through it to the
   // one above.
   const int looks = upstream.empty() ? 20 : 200;
-  for (int i = 0; i < looks && !collector.status().finished; ++i)
+  for (int i = 0; i < looks && !collector.status().finished && !interrupted(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   if (dashboard && !interrupted()) {
     say(stderr, "shardscope: training has ended; close the window to finish\n");
@@ -243,8 +244,9 @@ void add_attach(CLI::App& app, Action& action) {
                    "one, which all "
                    "nodes share")
       ->check(CLI::ExistingDirectory);
-  verb->add_option("--advertise", options->nodes.advertise,
-                   "This node's name or address for ranks of other nodes (default: the host's name)");
+  verb->add_option(
+      "--advertise", options->nodes.advertise,
+      "With --folder: this node's name or address for ranks of other nodes (default: the host's name)");
   verb->add_option("command", options->command, "The training command, after `--`")->required();
   verb->positionals_at_end();
   verb->callback([options, &action] { action = [options] { return attach(*options); }; });

@@ -17,6 +17,7 @@
 #include "app/cli/retention_options.h"
 #include "app/cli/say.h"
 #include "app/cli/socket_files.h"
+#include "app/cli/summary_text.h"
 #include "app/cli/verb.h"
 #include "app/collector/collector.h"
 #include "app/store/losses.h"
@@ -60,8 +61,7 @@ int collect(const collector::CollectorOptions& options, const RetentionOptions& 
   });
   say(stderr, "; {} shed here\n", status.shed);
   if (status.shed_upstream != 0) {
-    say(stderr, "shardscope: {} events not passed on to {}: it takes them in too slowly\n",
-        status.shed_upstream, options.upstream);
+    say(stderr, "shardscope: {}\n", shed_text(status.shed_upstream, options.upstream));
   }
   if (status.rejected + status.refused != 0) {
     std::string reasons;

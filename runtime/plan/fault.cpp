@@ -49,8 +49,7 @@ Number number_of(std::string_view key, std::string_view text) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < Number{}) {
-    refuse(std::string(key) + "=" + std::string(text) + " is no number of a " + std::string(key) +
-           "; both count from 0");
+    refuse(std::string(key) + "=" + std::string(text) + ": give a whole number from 0");
   }
   return value;
 }
@@ -164,6 +163,11 @@ void check_fault(const Fault& fault, const FaultRun& run) {
     refuse("step=" + std::to_string(fault.step) + ", but the run ends after " + std::to_string(run.steps) +
            "; they count from 0");
   }
+  if (run.resumes)
+    refuse("a run that resumes has made its steps elsewhere; rehearse in one that begins at step 0");
+  if (fault.kind == FaultKind::save_alone && !run.every_rank_saves)
+    refuse(
+        "kind=save-alone: with shardscope.data_parallel_groups the ranks of one copy save; leave them out");
   if (fault.kind == FaultKind::fewer_micro_steps && run.accumulation_steps < 2)
     refuse("kind=fewer-micro-steps leaves none of one; set gradient_accumulation_steps to 2 or more");
   if (fault.kind == FaultKind::save_alone && !run.has_checkpoints)

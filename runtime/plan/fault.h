@@ -42,6 +42,8 @@ struct FaultRun {
   std::int64_t steps = 0;
   std::int64_t accumulation_steps = 1;
   bool has_checkpoints = false;  ///< a folder for them was named
+  bool resumes = false;          ///< from a checkpoint
+  bool every_rank_saves = true;  ///< else those of one copy of the model only
 };
 /// Throws std::invalid_argument where the fault would not happen or would not leave a network that can run:
 /// without the module, or in the other order, the widths must still fit.

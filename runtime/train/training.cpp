@@ -88,7 +88,8 @@ class Training {
     if (!options.fault.empty()) {
       const plan::Fault fault = plan::parse_fault(options.fault);
       plan::check_fault(fault, {model_, world.size(), options.steps, config_.batch.accumulation_steps,
-                                !options.checkpoint.empty()});
+                                !options.checkpoint.empty(), !options.resume.empty(),
+                                config_.shardscope.data_parallel_groups.empty()});
       fault_text_ = plan::describe(fault);
       if (fault.rank == world.rank()) fault_ = fault;
     }

@@ -1,7 +1,10 @@
 #include "app/analysis/attached/planned_actions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <stdexcept>
 #include <utility>
 
 #include "runtime/plan/bucket.h"
@@ -15,6 +18,9 @@ namespace {
 
 using plan::Visit;
 using plan::VisitKind;
+
+/// Of a step: some 100 MB.
+constexpr std::int64_t kMostActions = 1'000'000;
 
 /// Runs the scheduler over steps and keeps what it did in the last one.
 class FetchPlanner {
@@ -107,6 +113,11 @@ std::vector<std::int64_t> closing_gathers(const RecordedCosts& costs, const plan
   const std::int64_t share = (all + costs.world - 1) / costs.world;
   const std::int64_t shards =
       std::max<std::int64_t>(1, share * costs.world / std::max<std::int64_t>(zero.allgather_bucket_size, 1));
+  if (shards > kMostActions) {
+    throw std::invalid_argument(
+        fmt::format("allgather_bucket_size = {}: {} gathers in a step; a replay takes up to {}",
+                    zero.allgather_bucket_size, shards, kMostActions));
+  }
   const std::int64_t each = share / shards;
   std::vector<std::int64_t> out(static_cast<std::size_t>(shards), each * costs.world);
   out.back() += (share - each * shards) * costs.world;
@@ -144,6 +155,11 @@ StepActions planned_actions(const RecordedCosts& costs, const plan::ZeroConfig& 
   StepActions actions;
   const auto micro_steps =
       static_cast<std::size_t>(std::max<std::int64_t>(zero.gradient_accumulation_steps, 1));
+  if (micro_steps * costs.pieces.size() > kMostActions) {
+    throw std::invalid_argument(fmt::format(
+        "gradient_accumulation_steps = {}: {} module boundaries in a step; a replay takes up to {}",
+        micro_steps, micro_steps * costs.pieces.size(), kMostActions));
+  }
   actions.micro_steps.assign(micro_steps, std::vector<PieceActions>(costs.pieces.size()));
   plan_buckets(costs, zero, actions);
   if (zero.stage < 3) {

@@ -1,6 +1,7 @@
 #include "app/analysis/attached/rank_reader.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "app/analysis/communication.h"
@@ -24,13 +25,25 @@ struct Stretch {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
 
-/// Length of the union of stretches within [begin, end). They are in order of begin.
-double covered_ns(const std::vector<Stretch>& stretches, std::int64_t begin_ns, std::int64_t end_ns) {
-  std::int64_t sum = 0, reached = begin_ns;
+/// Their union, as stretches that do not touch, in order.
+void unite(std::vector<Stretch>& stretches) {
+  std::ranges::sort(stretches, {}, &Stretch::begin_ns);
+  std::vector<Stretch> out;
   for (const Stretch& one : stretches) {
-    const std::int64_t from = std::max(one.begin_ns, reached), to = std::min(one.end_ns, end_ns);
-    if (to > from) sum += to - from, reached = to;
+    if (out.empty() || one.begin_ns > out.back().end_ns)
+      out.push_back(one);
+    else
+      out.back().end_ns = std::max(out.back().end_ns, one.end_ns);
   }
+  stretches = std::move(out);
+}
+
+/// What united stretches cover of [begin, end).
+double covered_ns(const std::vector<Stretch>& united, std::int64_t begin_ns, std::int64_t end_ns) {
+  std::int64_t sum = 0;
+  for (auto at = std::ranges::lower_bound(united, begin_ns, {}, &Stretch::end_ns);
+       at != united.end() && at->begin_ns < end_ns; ++at)
+    sum += std::max<std::int64_t>(std::min(at->end_ns, end_ns) - std::max(at->begin_ns, begin_ns), 0);
   return static_cast<double>(sum);
 }
 
@@ -44,8 +57,7 @@ class StepEvents {
         instants_(store.instants(step.rank, step.begin_ns, step.end_ns)) {
     read_collectives();
     read_waits();
-    std::ranges::sort(blocked_, {}, &Stretch::begin_ns);
-    std::ranges::sort(others_, {}, &Stretch::begin_ns);
+    for (std::vector<Stretch>* stretches : {&blocked_, &others_, &waits_}) unite(*stretches);
   }
 
   [[nodiscard]] const std::vector<ev::Event>& instants() const noexcept { return instants_; }
@@ -138,7 +150,6 @@ class StepEvents {
           samples_.unpacked.push_back(
               {static_cast<double>(wait.bytes) / bytes, 1, static_cast<double>(span.end_ns - until)});
         });
-    std::ranges::sort(waits_, {}, &Stretch::begin_ns);
   }
 
   const store::Store& store_;
@@ -180,16 +191,15 @@ void sample_fetch(const StepEvents& events, const GateRow& gate, std::int64_t un
 /// of those only that are followed by one.
 void sample_flushes(const StepEvents& events, Samples& samples) {
   const auto& instants = events.instants();
-  for (std::size_t i = 0; i < instants.size(); ++i) {
-    if (instants[i].kind != EventKind::bucket_flush) continue;
-    const auto flush = ev::as<EventKind::bucket_flush>(instants[i]);
+  const ev::Event* opened = nullptr;  // the next
+  for (const ev::Event& event : std::views::reverse(instants)) {
+    if (event.kind == EventKind::bucket_open) opened = &event;
+    if (event.kind != EventKind::bucket_flush) continue;
+    const auto flush = ev::as<EventKind::bucket_flush>(event);
     const store::Span* reduction = events.reduction_of(flush.bucket);
-    if (reduction == nullptr) continue;
-    const auto opened =
-        std::find_if(instants.begin() + static_cast<std::ptrdiff_t>(i), instants.end(),
-                     [](const ev::Event& event) { return event.kind == EventKind::bucket_open; });
-    if (opened == instants.end() || static_cast<std::int64_t>(opened->ticks) < reduction->end_ns) continue;
-    const auto began = static_cast<std::int64_t>(instants[i].ticks);
+    if (reduction == nullptr || opened == nullptr) continue;
+    if (static_cast<std::int64_t>(opened->ticks) < reduction->end_ns) continue;
+    const auto began = static_cast<std::int64_t>(event.ticks);
     samples.flushes.push_back(
         {static_cast<double>(flush.elems), 1,
          static_cast<double>(reduction->begin_ns - began) +
@@ -224,10 +234,15 @@ UpdateTime update_time(const StepEvents& events, std::int64_t begin_ns, std::int
 
 }  // namespace
 
-void Samples::end_step() {
-  for (const auto& [instance, seen] : collectives)
+void Samples::add_step(const Samples& step) {
+  for (const auto& [instance, seen] : step.collectives)
     (seen.gather ? gathers : reductions).push_back(seen.transfer);
-  collectives.clear();
+  const auto append = [](auto& all, const auto& more) { all.insert(all.end(), more.begin(), more.end()); };
+  append(issues, step.issues);
+  append(unpacked, step.unpacked);
+  append(flushes, step.flushes);
+  append(idle_fetches, step.idle_fetches);
+  append(releases, step.releases);
 }
 
 std::optional<StepOfRank> read_step(const store::Store& store, const RankStep& step, Samples& samples) {

@@ -24,8 +24,8 @@ struct Samples {
   std::vector<Transfer> gathers, reductions;        ///< of all steps
   std::vector<Transfer> issues, unpacked, flushes;  ///< hops: times, bytes: elements
   std::vector<double> idle_fetches, releases;       ///< ns where nothing is gathered
-  /// The collectives of a step have been seen on all ranks.
-  void end_step();
+  /// Those of one step, seen on all of its ranks.
+  void add_step(const Samples& step);
 };
 
 struct StepOfRank {

@@ -89,8 +89,10 @@ std::string why_not_measured(const store::Store& store) {
     return "its spans are the host's, which queues work for a GPU: what a module computes and what a "
            "collective takes there is in no "
            "span of them";
+  if (tables.param_bytes == 0 || tables.grad_bytes == 0) return "the size of its elements was not recorded";
   if (!numbered_in_order(tables)) return "its tables of modules and parameters are not complete";
-  if (tables.models.size() > 1) return "it trains several models, and whose a step is is not told apart";
+  if (tables.models.size() > 1)
+    return "it trains several models, and which one a step is of was not recorded";
   return {};
 }
 
@@ -106,7 +108,6 @@ RecordedCosts recorded_costs(const store::Store& store) {
   if (std::string why = why_not_measured(store); !why.empty()) return lacking(std::move(why));
   const Digest digest = digest_of(store);
   Samples samples;
-  std::vector<double> step_ms;
   std::size_t unlike = 0, without_gates = 0;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
     const StepDigest& step = digest.steps()[i];
@@ -116,32 +117,33 @@ RecordedCosts recorded_costs(const store::Store& store) {
       total += static_cast<double>(rank.time.total_ns);
       paused = paused || rank.time.total_ns != rank.end_ns - rank.begin_ns;
     }
-    step_ms.push_back(total * 1e-6 / static_cast<double>(step.ranks.size()));
     if (step.lacks_events() || paused) continue;
     std::vector<StepOfRank> ranks;
+    Samples of_step;
     for (const RankStep& rank : step.ranks) {
-      if (auto read = read_step(store, rank, samples)) ranks.push_back(std::move(*read));
+      if (auto read = read_step(store, rank, of_step)) ranks.push_back(std::move(*read));
     }
-    samples.end_step();
     if (ranks.size() != step.ranks.size()) {
       ++without_gates;
       continue;
     }
-    if (out.pieces.empty()) {
-      // Stage 1 puts gradients into buckets in the last micro-step of a step only.
-      out.pieces = ranks.front().micro_steps.back();
-      add_visits(store, step.ranks.front().rank, ranks.front().first_gate_ns, out.pieces);
-      out.external = external_uses(store, step.ranks.front().rank);
-      out.gathers = ranks.front().gathers;
-      out.gathered_elems = ranks.front().gathered_elems;
-      out.flushes = ranks.front().flushes;
-    }
+    // Stage 1 puts gradients into buckets in the last micro-step of a step only.
+    if (out.steps.empty()) out.pieces = ranks.front().micro_steps.back();
     const std::size_t micro_steps =
         (out.steps.empty() ? ranks.front().time : out.steps.front().ranks.front()).micro_steps.size();
     if (!all_alike(ranks, out.pieces, micro_steps)) {
       ++unlike;
       continue;
     }
+    if (out.steps.empty()) {
+      add_visits(store, step.ranks.front().rank, ranks.front().first_gate_ns, out.pieces);
+      out.external = external_uses(store, step.ranks.front().rank);
+    }
+    // In the end those of the last step: by then a trace is followed.
+    out.gathers = ranks.front().gathers;
+    out.gathered_elems = ranks.front().gathered_elems;
+    out.flushes = ranks.front().flushes;
+    samples.add_step(of_step);
     RecordedStep recorded{step.step, total / static_cast<double>(step.ranks.size()), {}};
     for (StepOfRank& rank : ranks) recorded.ranks.push_back(std::move(rank.time));
     out.steps.push_back(std::move(recorded));
@@ -156,14 +158,23 @@ RecordedCosts recorded_costs(const store::Store& store) {
                                kFewestSteps));
   }
   const std::size_t modules = store.tables().modules.size();
+  const std::size_t params = store.tables().params.size();
+  const auto is_known = [&](const plan::Visit& visit) {
+    return (visit.module == plan::kNone<plan::ModuleId> || plan::raw(visit.module) < modules) &&
+           (visit.param == plan::kNone<plan::ParamId> || plan::raw(visit.param) < params);
+  };
   const auto is_described = [&](const Piece& piece) {
-    return piece.module == ev::kNoId || piece.module < modules;
+    return (piece.module == ev::kNoId || piece.module < modules) &&
+           std::ranges::all_of(piece.visits, is_known);
   };
   if (!std::ranges::all_of(out.pieces, is_described))
-    return lacking("its gates name modules that its tables do not have");
+    return lacking("its gates name modules or parameters that its tables do not have");
   out.model = model_of(store.tables());
   out.world = copy_size(store.tables());
+  std::vector<double> step_ms;
+  for (const RecordedStep& step : out.steps) step_ms.push_back(step.total_ns * 1e-6);
   out.step_ms = quantile(step_ms, 0.5);
+  if (!(out.step_ms > 0)) return lacking("its steps take no time");
   out.gather = link_of(samples.gathers);
   out.reduce = link_of(samples.reductions);
   out.fetch_ns = median_or_zero(samples.idle_fetches);

@@ -63,7 +63,7 @@ struct RecordedCosts {
   std::string missing;  ///< why nothing can be replayed; all else is empty then
   plan::ModelPlan model;
   std::uint32_t world = 1;
-  double step_ms = 0;  ///< median of the steps, as `summary` has it
+  double step_ms = 0;  ///< median of `steps`
   std::vector<Piece> pieces;
   std::vector<ExternalUse> external;
   std::vector<RecordedStep> steps;

@@ -230,7 +230,7 @@ std::string AttachedRun::why_it_differs() const {
     return other("gathered elements", recorded_.gathered_elems, costs_.gathered_elems);
   if (recorded_.flushes != costs_.flushes && zero_.stage > 0)
     return other("reduced buckets", recorded_.flushes, costs_.flushes);
-  if (std::abs(model_error_pct()) > kMostErrorPct) {
+  if (!(std::abs(model_error_pct()) <= kMostErrorPct)) {
     return fmt::format(
         "a replay of the recorded settings takes {:.4g} ms a step and the run took {:.4g}, {:+.1f} %: more "
         "than the {:.0f} % "

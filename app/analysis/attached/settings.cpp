@@ -51,6 +51,7 @@ std::optional<std::int64_t> whole_number(const std::string& text) {
 void set_stage(const plan::ZeroConfig& recorded, const Change& change, plan::ZeroConfig& zero) {
   const auto stage = whole_number(change.value);
   if (!stage || *stage < 0 || *stage > 3) refuse(change, "not a stage; give 1, 2 or 3");
+  zero.stage = recorded.stage;  // also of a change that was given before
   if (*stage == recorded.stage) return;
   if (*stage == 0 || recorded.stage == 0)
     refuse(change,
@@ -114,11 +115,13 @@ std::string why_not_asked(const instrumentation::RunTables& tables, const std::s
   const std::vector<std::string>& keys = asked_keys();
   if (std::ranges::find(keys, key) != keys.end()) return "";
   const auto begins = [&](const char* with) { return key.starts_with(with); };
-  if (key == "train_micro_batch_size_per_gpu" || key == "train_batch_size")
+  if (key == "train_micro_batch_size_per_gpu")
     return "what a module computes in another micro-batch is in no recording of this one";
+  if (key == "train_batch_size") return "give gradient_accumulation_steps, from which it follows";
   if (begins("zero_optimization.offload_"))
-    return "how fast states move between device and host, and how fast the host updates them, is in no "
-           "recording of a run that did not";
+    return "how fast states move between device and host with another offload setting, and how fast the host "
+           "updates "
+           "them, is in no recording of this one";
   if (begins("bf16") || begins("fp16") || begins("data_types") || key == "communication_data_type")
     return "how fast another data type computes and travels is in no recording of this one";
   if (begins("shardscope."))
@@ -137,7 +140,7 @@ std::string why_no_option(const std::string& option) {
   if (option == "--host-link") return "what is offloaded stays as it was recorded";
   if (option == "--matrix-tflops" || option == "--trial") return "data types are as they were recorded";
   if (option == "--model") return "the model is the recorded tree of modules";
-  if (option == "--steps") return "every recorded step is played";
+  if (option == "--steps") return "every recorded step is replayed";
   if (option == "-o") return "of the changed run only times are computed, no events";
   return "it is of Shardscope's own runtime";
 }

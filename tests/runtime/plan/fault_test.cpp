@@ -57,8 +57,9 @@ TEST(Fault, WhatIsWrongIsSaidWithWhatWouldBeRight) {
   EXPECT_THAT(refusal("rank=-1,step=3,kind=die"), HasSubstr("rank=-1 is no number"));
   EXPECT_THAT(refusal("rank=1,step=-3,kind=die"), HasSubstr("step=-3 is no number"));
   EXPECT_THAT(refusal("rank=1,step=3x,kind=die"), HasSubstr("step=3x is no number"));
-  EXPECT_THAT(refusal("rank=1,step=,kind=die"), HasSubstr("step= is no number"));
-  EXPECT_THAT(refusal("rank=99999999999,step=3,kind=die"), HasSubstr("rank=99999999999 is no number"));
+  EXPECT_THAT(refusal("rank=1,step=,kind=die"), HasSubstr("step=: give a whole number"));
+  EXPECT_THAT(refusal("rank=99999999999,step=3,kind=die"),
+              HasSubstr("rank=99999999999: give a whole number"));
   EXPECT_THAT(refusal("rank=1,rank=2,step=3,kind=die"), HasSubstr("rank is given twice"));
   EXPECT_THAT(refusal("rank=1,step=3,kind=die,when=now"), HasSubstr("\"when=now\" is unknown"));
   EXPECT_THAT(refusal("rank=1,step=3,kind=skip-module"), HasSubstr("needs module=PATH"));
@@ -79,6 +80,10 @@ TEST(Fault, MustBeAbleToHappenInTheRun) {
   run.accumulation_steps = 2;
   EXPECT_EQ(refusal("rank=2,step=1,kind=save-alone", run), "taken");
   EXPECT_EQ(refusal("rank=2,step=1,kind=fewer-micro-steps", run), "taken");
+  run.every_rank_saves = false;
+  EXPECT_THAT(refusal("rank=2,step=1,kind=save-alone", run), HasSubstr("ranks of one copy save"));
+  run.resumes = true;
+  EXPECT_THAT(refusal("rank=2,step=9,kind=die", run), HasSubstr("begins at step 0"));
   EXPECT_THAT(refusal("rank=0,step=1,kind=die", {model, 1, 10}), HasSubstr("one rank waits for no other"));
 }
 

@@ -78,6 +78,31 @@ TEST(AttachedReplay, MicroStepsAreRepeatedAndTheUpdateIsNot) {
   EXPECT_EQ(played.actions.flushes, 6);
 }
 
+TEST(AttachedReplay, StageOneReducesInTheLastMicroStepOnly) {
+  MadeTraining made(1);
+  const store::Store& store = made.build();
+  const AttachedRun run(store);
+  ASSERT_EQ(run.missing(), "");
+  EXPECT_EQ(run.modelled().actions.flushes, 2);
+  EXPECT_EQ(run.play(with(store, run, {{"gradient_accumulation_steps", "3"}})).actions.flushes, 2);
+}
+
+TEST(AttachedReplay, SizesThatWereNotRecordedGiveNoAnswer) {
+  MadeTraining made;
+  made.run().change_tables([](ev::RunTables& tables) { tables.param_bytes = 0; });
+  EXPECT_THAT(AttachedRun(made.build()).missing(), HasSubstr("size of its elements was not recorded"));
+}
+
+TEST(AttachedReplay, MoreThanFitsInMemoryIsRefused) {
+  MadeTraining made(2);
+  const store::Store& store = made.build();
+  const AttachedRun run(store);
+  ASSERT_EQ(run.missing(), "");
+  plan::ZeroConfig zero = run.recorded_settings();
+  zero.gradient_accumulation_steps = 1'000'000;
+  EXPECT_THROW((void)run.play(zero), std::invalid_argument);
+}
+
 TEST(AttachedReplay, WhatNoHookReleasesIsReleasedAtTheEndOfEachBackward) {
   MadeTraining made;
   made.without_input_gradient();

@@ -57,6 +57,15 @@ TEST(AttachedSettings, OtherFrameworksAndGpusAreRefusedWithTheirReason) {
   EXPECT_EQ(why_no_settings(tables_of("")), "") << "a run of this runtime is none of these";
 }
 
+TEST(AttachedSettings, OfAStageThatIsGivenTwiceTheLastCounts) {
+  const Change three{"zero_optimization.stage", "3"}, two{"zero_optimization.stage", "2"};
+  const auto stage = [&](const std::vector<Change>& changes) {
+    return changed_settings(tables_of("DeepSpeed 0.19.8"), zero_of_stage(2), changes).stage;
+  };
+  EXPECT_EQ(stage({three, two}), 2U);
+  EXPECT_EQ(stage({two, three}), 3U);
+}
+
 TEST(AttachedSettings, AChangeIsTakenOverOrSaysWhatIsWrongWithIt) {
   const plan::ZeroConfig three = zero_of_stage(3), two = zero_of_stage(2), none = zero_of_stage(0);
   const plan::ZeroConfig changed = changed_settings(
