@@ -54,9 +54,9 @@ TEST(Fault, WhatIsWrongIsSaidWithWhatWouldBeRight) {
   EXPECT_THAT(refusal("step=1,kind=die"), HasSubstr("rank is missing"));
   EXPECT_THAT(refusal("rank=1,step=3,kind=sleep"),
               HasSubstr("kind=sleep is unknown; there are return, skip-"));
-  EXPECT_THAT(refusal("rank=-1,step=3,kind=die"), HasSubstr("rank=-1 is no number"));
-  EXPECT_THAT(refusal("rank=1,step=-3,kind=die"), HasSubstr("step=-3 is no number"));
-  EXPECT_THAT(refusal("rank=1,step=3x,kind=die"), HasSubstr("step=3x is no number"));
+  EXPECT_THAT(refusal("rank=-1,step=3,kind=die"), HasSubstr("rank=-1: give a whole number"));
+  EXPECT_THAT(refusal("rank=1,step=-3,kind=die"), HasSubstr("step=-3: give a whole number"));
+  EXPECT_THAT(refusal("rank=1,step=3x,kind=die"), HasSubstr("step=3x: give a whole number"));
   EXPECT_THAT(refusal("rank=1,step=,kind=die"), HasSubstr("step=: give a whole number"));
   EXPECT_THAT(refusal("rank=99999999999,step=3,kind=die"),
               HasSubstr("rank=99999999999: give a whole number"));
