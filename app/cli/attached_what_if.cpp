@@ -85,6 +85,10 @@ nlohmann::json link_json(const analysis::LinkPace& link) {
 
 std::string link_text(const analysis::LinkPace& link) {
   if (link.gb_per_s <= 0) return "-";
+  // Faster than any host's memory: what was seen does not depend on the size.
+  constexpr double kFastest = 10'000;
+  if (link.gb_per_s > kFastest)
+    return fmt::format("{:.3g} us each, whatever the size (±{:.0f} %)", link.latency_us, link.error_pct);
   return fmt::format("{:.3g} GB/s + {:.3g} us (±{:.0f} %)", link.gb_per_s, link.latency_us, link.error_pct);
 }
 

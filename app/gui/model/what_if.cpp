@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "app/analysis/attached/settings.h"
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/zero_settings.h"
 #include "app/gui/model/finding_detail.h"
 #include "app/gui/model/format.h"
 
@@ -216,8 +218,13 @@ std::string setting_value(const std::string& config_json, const std::string& key
 
 WhatIfChoice as_recorded(const ev::RunTables& tables) {
   WhatIfChoice choice;
-  for (const WhatIfSetting& setting : what_if_settings())
-    choice.values.push_back(setting_value(tables.config_json, setting.key));
+  for (const WhatIfSetting& setting : what_if_settings()) {
+    std::string value = setting_value(tables.config_json, setting.key);
+    // A box is checked or not: its default is that of the stage.
+    if (value.empty() && setting.kind == Kind::on_off && analysis::names_zero_settings(tables.config_json))
+      value = analysis::zero_of(tables).overlap() ? "true" : "false";
+    choice.values.push_back(std::move(value));
+  }
   choice.ranks = tables.world;
   choice.ranks_per_node = std::min(tables.local_world, tables.world);
   return choice;

@@ -397,6 +397,21 @@ TEST(WhatIf, NamesOnlyWhatDiffersFromTheRecording) {
                    "gradient_clipping=0", "--ranks", "8", "--link", "12.5:20", "-o", "out"}));
 }
 
+TEST(WhatIf, ABoxThatTheConfigurationLeavesOutShowsItsDefault) {
+  for (const int stage : {2, 3}) {
+    ev::RunTables tables = what_if_tables();
+    tables.stage = stage;
+    tables.config_json = R"({"zero_optimization": {"stage": )" + std::to_string(stage) + "}}";
+    const WhatIfChoice choice = as_recorded(tables);
+    for (std::size_t i = 0; i < what_if_settings().size(); ++i) {
+      if (what_if_settings()[i].key == std::string("zero_optimization.overlap_comm")) {
+        EXPECT_EQ(choice.values[i], stage == 3 ? "true" : "false");
+      }
+    }
+    EXPECT_EQ(what_if_arguments("s", "r", tables, choice, "").size(), 4U) << "nothing differs";
+  }
+}
+
 TEST(WhatIf, ControlsThatCannotBeAskedOfAnAttachedRunHaveTheReason) {
   ev::RunTables tables = what_if_tables();
   const auto refused_of = [](const WhatIfRefusals& refusals, const std::string& key) {
