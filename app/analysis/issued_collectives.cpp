@@ -133,11 +133,11 @@ Sides sides_of(const std::vector<IssuedCollectives>& ranks, std::uint64_t key) {
 
 IssueDifference difference_of(Sides sides) {
   IssueDifference out;
-  const auto [op, bytes, module] = sides.begin()->first;
+  const auto& first = sides.begin()->first;
   const auto all = [&](auto alike) { return std::ranges::all_of(sides, alike); };
-  if (!all([&](const auto& one) { return std::get<0>(one.first) == op; }))
+  if (!all([&](const auto& one) { return std::get<0>(one.first) == std::get<0>(first); }))
     out.what = "operation";
-  else if (!all([&](const auto& one) { return std::get<1>(one.first) == bytes; }))
+  else if (!all([&](const auto& one) { return std::get<1>(one.first) == std::get<1>(first); }))
     out.what = "size";
   else
     out.what = "module";

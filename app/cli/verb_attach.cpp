@@ -61,7 +61,7 @@ std::string key_of(const collector::Collector& collector, const char* holder) {
 std::string copied_key(const ScratchFolder& folder, const std::string& key) {
   if (key == "none") return key;
   std::error_code error;
-  const std::string copy = folder.file("publish.key");
+  std::string copy = folder.file("publish.key");
   fs::copy_file(key, copy, error);
   if (!error) fs::permissions(copy, fs::perms::owner_read | fs::perms::owner_write, error);
   if (error) throw UserError(fmt::format("{}: cannot be copied to {}: {}", key, copy, error.message()));

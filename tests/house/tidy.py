@@ -62,7 +62,7 @@ def changed_lines(base: str) -> dict[str, list[list[int]]]:
 
 
 def commands_of(build: Path) -> list[dict[str, str]]:
-    """The build's compile commands, with those of a unity build's files as one for each file that they include."""
+    """The build's compile commands without g++'s --param; those of a unity build's files as one for each file that they include."""
     commands = []
     for entry in json.loads((build / "compile_commands.json").read_text()):
         included = [entry["file"]]
@@ -70,6 +70,8 @@ def commands_of(build: Path) -> list[dict[str, str]]:
             included = re.findall(r'#include "(.*)"', Path(entry["file"]).read_text())
         commands += [{"directory": entry["directory"], "file": file, "command": entry["command"].replace(entry["file"], file)}
                      for file in included]
+    for entry in commands:  # of g++, whose compilers alone know them
+        entry["command"] = re.sub(r" --param [^ ]+", "", entry["command"])
     return commands
 
 
