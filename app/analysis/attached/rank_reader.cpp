@@ -1,7 +1,6 @@
 #include "app/analysis/attached/rank_reader.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "app/analysis/communication.h"
@@ -192,7 +191,8 @@ void sample_fetch(const StepEvents& events, const GateRow& gate, std::int64_t un
 void sample_flushes(const StepEvents& events, Samples& samples) {
   const auto& instants = events.instants();
   const ev::Event* opened = nullptr;  // the next
-  for (const ev::Event& event : std::views::reverse(instants)) {
+  for (auto at = instants.rbegin(); at != instants.rend(); ++at) {
+    const ev::Event& event = *at;
     if (event.kind == EventKind::bucket_open) opened = &event;
     if (event.kind != EventKind::bucket_flush) continue;
     const auto flush = ev::as<EventKind::bucket_flush>(event);
