@@ -465,7 +465,7 @@ void add_stops(Hang& out) {
   }
 }
 
-/// Nobody shall take for a fault what was done on purpose.
+/// What was done on purpose (--fault) must not pass for a failure.
 void add_rehearsal(const store::Store& store, Hang& out) {
   for (const store::Message& message : store.messages()) {
     if (!message.text.starts_with(plan::kRehearses)) continue;

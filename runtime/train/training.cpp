@@ -333,7 +333,7 @@ class Training {
                                                 std::uint64_t dropped) { lines->add(events, dropped); });
   }
 
-  /// In the recording and on the terminal: nobody shall take such a run for a healthy one.
+  /// In the recording and on the terminal: such a run must not pass for a healthy one.
   void warn_of_fault(instrumentation::Publisher& publisher) const {
     const std::string text = std::string(plan::kRehearses) + fault_text_ + " on purpose";
     publisher.message(instrumentation::Severity::warning, text);

@@ -20,7 +20,7 @@ namespace shardscope::analysis::attached {
 struct Piece {
   ev::GateKind gate{};
   std::uint32_t module = ev::kNoId;      ///< none for the gate that a micro-step begins with
-  std::vector<plan::Visit> visits;       ///< what the boundary tells a scheduler
+  std::vector<plan::Visit> visits;       ///< with which a scheduler is called at the boundary
   std::vector<plan::ParamId> gradients;  ///< that were ready within it, in order of arrival
   bool operator==(const Piece& other) const { return gate == other.gate && module == other.module; }
 };

@@ -17,6 +17,22 @@ for name in ("DISPLAY", "WAYLAND_DISPLAY"):
 DEVICE = os.environ.get("SHARDSCOPE_TEST_DEVICE")
 
 
+def processes_below(launcher):
+    """Folders of /proc of the processes that `launcher` started, and that those started, by what their parents are."""
+    parents, folders = {}, {}
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            folders[int(folder.name)] = folder
+        except OSError:
+            continue
+    def below(pid):
+        while pid > 1 and pid != launcher:
+            pid = parents.get(pid, 0)
+        return pid == launcher
+    return [folder for pid, folder in folders.items() if pid != launcher and below(pid)]
+
+
 def shardscope(*arguments, timeout=120, stderr=subprocess.PIPE):
     """How it ended and what it said, whether it failed or not. `stderr`: a file open for appending takes each write whole; a pipe
     takes 4,096 bytes at once, and another process's line may stand between two such pieces."""

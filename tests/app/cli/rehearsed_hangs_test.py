@@ -22,23 +22,11 @@ SMALL = {"zero_optimization.reduce_bucket_size": 20000}
 
 
 def end_below(launcher):
-    """Ends the processes that `launcher` started, and those that they started, by what their parents are."""
-    parents = {}
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+    for folder in command_line.processes_below(launcher):
         try:
-            parents[int(folder.name)] = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except OSError:
+            os.kill(int(folder.name), signal.SIGKILL)
+        except ProcessLookupError:
             continue
-    def below(pid):
-        while pid > 1 and pid != launcher:
-            pid = parents.get(pid, 0)
-        return pid == launcher
-    for pid in parents:
-        if pid != launcher and below(pid):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
 
 
 class RehearsedHangs(command_line.CommandTest):

@@ -14,20 +14,15 @@ from command_line import BIN, ENV, ROOT, read, said
 
 
 def ranks_below(launcher):
-    """Process ids of the zero_train processes below `launcher`, by what their parents are."""
-    parents, found = {}, []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+    """Process ids of the zero_train processes below `launcher`."""
+    found = []
+    for folder in command_line.processes_below(launcher):
         try:
-            parents[int(folder.name)] = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
             if os.readlink(folder / "exe").endswith("/zero_train"):
                 found.append(int(folder.name))
         except OSError:
             continue
-    def below(pid):
-        while pid > 1 and pid != launcher:
-            pid = parents.get(pid, 0)
-        return pid == launcher
-    return [pid for pid in found if below(pid)]
+    return found
 
 
 def wait_until(holds, seconds=60):

@@ -53,7 +53,8 @@ class MadeTraining {
   }
 
   RunBuilder& run() { return run_; }
-  /// In every other step the last gather of a forward takes so much longer: no line through sizes says so.
+  /// In every other step the last gather of a forward takes this much longer, which no line through sizes
+  /// fits.
   void delay_last_gather(std::int64_t ns) { delay_ = ns; }
 
   /// The input of the first layer needs no gradient, as that of an embedding: no hook reports the end of its
