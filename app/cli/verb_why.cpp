@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "app/analysis/flight_compare.h"
-#include "app/analysis/hang.h"
+#include "app/analysis/hang/hang.h"
 #include "app/analysis/nccl_ras.h"
 #include "app/analysis/quantity_text.h"
 #include "app/cli/checks.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "app/analysis/findings/findings.h"
-#include "app/analysis/hang.h"
+#include "app/analysis/hang/hang.h"
 #include "app/analysis/quantity_text.h"
 #include "app/store/losses.h"
 #include "app/store/rank_end.h"

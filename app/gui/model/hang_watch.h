@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "app/analysis/hang.h"
+#include "app/analysis/hang/hang.h"
 #include "app/gui/model/table.h"
 #include "app/store/store.h"
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 BIN = pathlib.Path(sys.argv[1])
 ROOT = pathlib.Path(sys.argv[2])
@@ -88,6 +89,15 @@ class CommandTest(unittest.TestCase):
         for word in words:
             self.assertIn(word, result.stderr)
         return result.stderr
+
+
+class OneLineErrors(CommandTest):
+    def refused(self, arguments, *words, temporary=None):
+        """In one line, all of them."""
+        with unittest.mock.patch.dict(ENV, {"TMPDIR": str(temporary)} if temporary else {}):
+            printed = super().refused(arguments, *words)
+        self.assertEqual(printed.count("\n"), 1, printed)
+        return printed
 
 
 def main():

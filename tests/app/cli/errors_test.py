@@ -3,97 +3,24 @@
 
 Usage: errors_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
-import contextlib
-import csv
 import json
 import os
 import pathlib
 import re
-import shutil
 import socket
-import sqlite3
 import subprocess
 import tempfile
 import unittest.mock
 
-from command_line import BIN, ENV, ROOT, CommandTest, main, print_config, said, shardscope
+from command_line import BIN, ENV, ROOT, OneLineErrors, main, said, shardscope
 
 
-class Errors(CommandTest):
-    def refused(self, arguments, *words, temporary=None):
-        """In one line, all of them."""
-        with unittest.mock.patch.dict(ENV, {"TMPDIR": str(temporary)} if temporary else {}):
-            printed = super().refused(arguments, *words)
-        self.assertEqual(printed.count("\n"), 1, printed)
-        return printed
-
+class Errors(OneLineErrors):
     def test_no_verb(self):
         self.refused([], "--help")
 
     def test_unknown_option(self):
         self.refused(["run", "--frobnicate"], "run --help")
-
-    def test_missing_configuration(self):
-        self.refused(["run", "--config", "/nowhere/ds.json"], "/nowhere/ds.json")
-
-    def test_broken_json_names_line_and_column(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            file.write('{\n  "zero_optimization": {"stage": 3,,}\n}\n')
-            file.flush()
-            self.refused(["run", "--config", file.name], f"{file.name}:2:36: not valid JSON")
-
-    def test_unknown_key_names_the_nearest(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3, "overlap_com": True}}, file)
-            file.flush()
-            self.refused(["run", "--config", file.name, "--ranks", "1", "--model", "mlp", "--data", "golden:mlp"],
-                         "overlap_com", "overlap_comm")
-
-    def test_a_word_near_no_key_gets_no_hint(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump({"train_micro_batch_size_per_gpu": 1, "foo": 1}, file)
-            file.flush()
-            arguments = ["estimate", "all", "--model", "mlp", "--config", file.name]
-            self.refused(arguments, "foo: unknown key", "docs/configuration.md")
-            self.assertNotIn("did you mean", shardscope(*arguments).stderr)
-
-    def test_groups_that_do_not_divide_the_ranks_are_found_before_the_run(self):
-        for key in ("zero_hpz_partition_size", "mics_shard_size"):
-            for said in (print_config({"stage": 3, key: 3}, 4), print_config({"stage": 3, key: 3}, 4, {"ranks_per_node": 3})):
-                self.assertNotEqual(said.returncode, 0, key)
-                self.assertIn("is 3, which does not divide the 4 ranks", said.stderr)
-            self.assertEqual(print_config({"stage": 3, key: 2}, 4).returncode, 0, key)
-
-    def test_the_configuration_is_printed_with_its_warnings(self):
-        said = print_config({"stage": 1, "round_robin_gradients": True, "legacy_stage1": True, "zero_hpz_partition_size": 2}, 4)
-        self.assertEqual(said.returncode, 0)
-        self.assertTrue(said.stderr.startswith("shardscope: warning: zero_optimization.zero_hpz_partition_size: ignored"), said.stderr)
-        self.assertEqual(json.loads(said.stdout)["zero_optimization"]["stage"], 1)
-
-    def test_the_first_form_of_zero_optimization(self):
-        said = print_config(True, 2, allgather_size=1000)
-        self.assertIn("warning: zero_optimization: deprecated", said.stderr)
-        zero = json.loads(said.stdout)["zero_optimization"]
-        self.assertEqual((zero["stage"], zero["allgather_bucket_size"]), (1, 1000))
-        self.assertEqual(json.loads(print_config(False, 2).stdout)["zero_optimization"]["stage"], 0)
-
-    def test_messages_name_the_file_and_line_of_a_file_with_comments(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            file.write('{ // one rank\n  "train_micro_batch_size_per_gpu": 1, /* small */ "zero_optimisation": {}\n}\n')
-            file.flush()
-            self.refused(["run", "--config", file.name, "--ranks", "1", "--model", "mlp", "--data", "golden:mlp"],
-                         f"{file.name}:2:52: zero_optimisation", "zero_optimization")
-
-    def test_warnings_reach_the_user_and_are_no_failure(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            file.write('{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 2, "contiguous_gradients": false}}')
-            file.flush()
-            run = shardscope("run", "--config", file.name, "--ranks", "1", "--model", "mlp", "--steps", "2")
-            self.assertEqual(run.returncode, 0, run.stderr)
-            self.assertIn("warning: ", run.stderr)
-            self.assertIn("contiguous_gradients", run.stderr)
-            # Of a run that fails it is not what is said last.
-            self.refused(["run", "--config", file.name, "--ranks", "1", "--model", "mlp", "--data", "golden:gpt"], "golden:gpt")
 
     def test_missing_data(self):
         self.refused(["run", "--config", ROOT / "samples/stage0.json", "--data", "/nowhere/text"], "/nowhere/text")
@@ -129,136 +56,9 @@ class Errors(CommandTest):
             file.flush()
             self.refused(["summary", file.name], file.name)
 
-    def test_what_is_written_from_a_recording_replaces_none(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            recording, other = folder / "run.zscope", folder / "other.zscope"
-            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "2", "-o", recording)
-            shutil.copy(recording, other)
-            link = folder / "link.zscope"
-            link.hardlink_to(recording)
-            before = recording.read_bytes()
-            for out in (recording, other, link):
-                for form in ("chrome", "perfetto", "sqlite"):
-                    self.refused(["export", recording, "--format", form, "-o", out], str(out), "is a recording", "another name")
-                self.refused(["report", recording, "-o", out], str(out), "is a recording", "another name")
-            for out in (recording, link):
-                self.refused(["what-if", recording, "-o", out], str(out), "the recording that is read", "another name")
-            self.assertEqual((before, before), (recording.read_bytes(), other.read_bytes()))
-            # What was simulated can be again, a run that was made cannot.
-            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "1", "-o", other)
-            self.assertNotEqual(before, other.read_bytes())
-            with contextlib.closing(sqlite3.connect(other)) as made, made:
-                made.execute("UPDATE run SET simulated = 0")
-            kept = other.read_bytes()
-            for verb in (["simulate", "--model", "mlp", "--ranks", "2", "--steps", "2"], ["what-if", recording]):
-                self.refused([*verb, "-o", other], str(other), "a run that was made", "another name")
-            self.assertEqual(kept, other.read_bytes())
-            # Its own output is replaced, and somebody else's file.
-            for _ in range(2):
-                said("export", recording, "--format", "sqlite", "-o", folder / "a.sqlite", "--overwrite")
-                said("export", recording, "-o", folder / "a.sqlite", "--overwrite")
-
-    def test_what_a_run_leaves_is_not_replaced_unasked(self):
-        run = ["run", "--config", ROOT / "samples/stage0.json", "--ranks", "1", "--model", "mlp", "--steps", "1"]
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            recording, weights, log = folder / "a1.zscope", folder / "w.safetensors", folder / "cut.zscope-wal"
-            said(*run, "--record", recording, "--save", weights)
-            log.write_bytes(b"what a recorder that was killed had not folded in")
-            before = recording.read_bytes(), weights.read_bytes()
-            for option, path in (("--record", recording), ("--save", weights), ("--record", folder / "cut.zscope")):
-                printed = self.refused([*run, option, path], f"{option} {path}", "another name", "--overwrite")
-                self.assertIn("the log of a recording" if "cut" in path.name else "exists", printed)
-            self.refused(["record", recording], str(recording), "exists", "--overwrite")
-            self.refused(["collect", "--upstream", "tcp://127.0.0.1:1", "--record", recording], str(recording), "--overwrite")
-            self.refused(["ab", *run[1:], "--set-b", "gradient_clipping=1", "--out", folder], f"--out {folder}", "a1.zscope",
-                         "another folder", "--overwrite")
-            self.refused(["consolidate", folder, recording], str(recording), "is a recording", "another name")
-            self.refused(["view", recording, "--screenshot", recording], str(recording), "is a recording", "another name")
-            direct = subprocess.run([BIN / "zero_train", "--model", "mlp", "--steps", "1", "--save", weights], env=ENV, text=True,
-                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            self.assertIn(f"--save {weights}: exists; choose another name or give --overwrite", direct.stderr)
-            self.assertEqual(before, (recording.read_bytes(), weights.read_bytes()))
-            self.assertEqual({path.name for path in folder.iterdir()}, {recording.name, weights.name, log.name})
-            said(*run, "--record", recording, "--save", weights, "--seed", "5", "--overwrite")
-            self.assertNotEqual(before[0], recording.read_bytes())
-            self.assertNotEqual(before[1], weights.read_bytes())
-            # What is no recording is nobody's to replace, asked or not.
-            self.refused([*run, "--record", weights, "--overwrite"], str(weights), "not a recording")
-
-    def test_there_is_a_place_for_what_is_written(self):
-        run = ["run", "--config", ROOT / "samples/stage0.json", "--ranks", "1", "--model", "mlp", "--steps", "1"]
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            file = folder / "file"
-            file.write_text("no folder")
-            self.refused([*run, "--save", folder / "none" / "w"], f"--save {folder}/none/w", "no such folder", "make it")
-            self.refused([*run, "--save", folder, "--overwrite"], f"--save {folder}", "is a folder", "name a file")
-            self.refused(["run", "--config", folder], f"configuration {folder}", "is a folder; give a file")
-            self.refused(["keys", file], str(file), "Not a directory", "choose a folder")
-            recording, cut = folder / "run.zscope", folder / "cut.zscope"
-            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "2", "-o", recording)
-            whole = recording.read_bytes()
-            cut.write_bytes(whole[:8000])
-            self.refused(["info", cut], f"8000 of {len(whole)} bytes", "cut off", "a whole copy")
-            # What failed leaves nothing to show.
-            printed = shardscope("demo", "--headless", "--model", "nope", "--ranks", "1", "--out", folder / "demo")
-            self.assertEqual((printed.returncode, printed.stdout), (2, ""))
-
-    def test_a_number_that_is_none_is_told_without_its_range(self):
+    def test_a_number_that_is_none_is_named_without_its_range(self):
         self.refused(["simulate", "--layers", "-1"], "--layers: -1 is not a number above 0; see")
         self.refused(["estimate", "zero3", "--model", "mlp", "--nodes", "-1"], "shardscope estimate zero3 --help")
-
-    def test_the_demo_is_shown_twice(self):
-        with tempfile.TemporaryDirectory() as name:
-            for _ in range(2):
-                printed = said("demo", "--headless", "--model", "mlp", "--ranks", "1", "--steps", "1", "--out", name)
-                self.assertIn("demo.zscope", printed)
-
-    def test_a_key_that_was_set_is_told_as_such(self):
-        config = ROOT / "samples" / "stage3.json"
-        for verb in (["run", "--ranks", "1"], ["simulate", "--model", "mlp", "--ranks", "2"]):
-            with tempfile.TemporaryDirectory() as folder:
-                printed = self.refused([*verb, "--config", config, "--set", "foo.bar=3", "--steps", "1"],
-                                    f"shardscope: {config} with --set: foo: unknown key", temporary=folder)
-                self.assertNotIn(folder, printed)
-                self.assertNotRegex(printed, r":\d+:\d+:")  # nobody has the file that these would be lines of
-                # Nothing stays in the temporary folder.
-                self.assertEqual([path for path in os.listdir(folder) if "shardscope" in path], [])
-
-    def test_a_broken_file_is_named_with_its_place_though_a_key_is_set(self):
-        with tempfile.TemporaryDirectory() as name:
-            config, temporary = pathlib.Path(name) / "ds.json", pathlib.Path(name) / "tmp"
-            temporary.mkdir()
-            for text, place in ((b'{"gradient_clipping": 1}\0', ":1:25: not valid JSON: holds a zero byte"),
-                                (b'{"gradient_clipping":\n  1e999}', ":2:3: gradient_clipping: is 1e999, which is beyond"),
-                                (b'{"gradient_clipping": 1,\n "gradient_clipping": 2}', ": gradient_clipping: is given twice"),
-                                (b'{"gradient_clipping" 1}', ":1:22: not valid JSON: syntax error")):
-                config.write_bytes(text)
-                for verb in (["run", "--ranks", "1"], ["simulate", "--model", "mlp", "--ranks", "2"],
-                             ["estimate", "all", "--model", "mlp"]):
-                    printed = self.refused([*verb, "--config", config, "--set", "seed=3"], f"shardscope: {config}", place,
-                                        temporary=temporary)
-                    self.assertNotIn(str(temporary), printed)
-                    self.assertNotIn("json.exception", printed)
-            config.write_text("{}")
-            for value in ("1e999", "[1, -1e999]"):
-                arguments = ["run", "--config", config, "--set", f"gradient_clipping={value}"]
-                self.refused(arguments, f"--set gradient_clipping={value}: holds a number beyond")
-                self.assertEqual(shardscope(*arguments).returncode, 2)
-
-    def test_a_recorded_configuration_is_told_as_such(self):
-        with tempfile.TemporaryDirectory() as name:
-            recording, temporary = pathlib.Path(name) / "run.zscope", pathlib.Path(name) / "tmp"
-            temporary.mkdir()
-            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "4", "-o", recording)
-            printed = self.refused(["what-if", recording, "--set", "foo.bar=3"], "run.zscope's configuration with --set: foo: unknown key",
-                                temporary=temporary)
-            self.assertNotIn(str(temporary), printed)
-            printed = self.refused(["what-if", recording, "--set", "optimizer.type.bar=3"], "--set optimizer.type.bar=3: optimizer.type is no object",
-                                "run.zscope's configuration", temporary=temporary)
-            self.assertNotIn(str(temporary), printed)
 
     def test_a_wrong_command_line_ends_with_2_everywhere_and_a_missing_file_with_1(self):
         none = "/nowhere/run.zscope"
@@ -410,93 +210,6 @@ class Errors(CommandTest):
 
     def test_an_endpoint_that_is_none(self):
         self.refused(["record", "/nowhere/run.zscope", "--listen", "5711"], "'5711'", "tcp://HOST:PORT")
-
-    def test_an_export_that_finds_no_room_names_its_file(self):
-        with tempfile.TemporaryDirectory() as folder:
-            recording = pathlib.Path(folder) / "run.zscope"
-            said("simulate", "--model", "gpt-mini", "--ranks", "2", "--steps", "20", "-o", recording)
-            for form in ("chrome", "perfetto"):
-                self.refused(["export", recording, "--format", form, "-o", "/dev/full"], "/dev/full: not written",
-                             "No space left")
-
-    def test_ranks_and_steps_of_an_export(self):
-        with tempfile.TemporaryDirectory() as folder:
-            recording = pathlib.Path(folder) / "run.zscope"
-            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "2", "-o", recording)
-            kineto = ["export", recording, "--format", "kineto", "-o", pathlib.Path(folder) / "trace"]
-            self.refused([*kineto, "--ranks", "0,5"], "--ranks 5", "no such rank")
-            self.refused([*kineto, "--ranks", "1-0"], "--ranks 1-0", "0,4-7")
-            self.refused([*kineto, "--steps", "one"], "--steps one", "10-20")
-            self.refused(["export", recording, "--format", "kineto", "-o", recording], str(recording), "cannot make the folder")
-            self.refused([*kineto, "--steps", "1000-2000"], "steps 1000-2000", "none of them", "0-1")
-            said(*kineto, "--ranks", "1", "--steps", "0-1")
-            self.assertEqual(["rank_1.json"], [file.name for file in (pathlib.Path(folder) / "trace").iterdir()])
-            self.refused([*kineto, "--ranks", "0"], "trace: exists and is not empty", "--overwrite")
-            self.refused([*kineto, "--ranks", "0", "--overwrite"], "trace: holds rank_1.json")
-
-    def test_parts_of_an_export(self):
-        with tempfile.TemporaryDirectory() as folder:
-            folder = pathlib.Path(folder)
-            recording = folder / "run.zscope"
-            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "3", "-o", recording)
-            for form in ("kineto", "otlp"):
-                for more in (["--from", "0.1"], ["--to", "1ms"], ["--detail", "phases"]):
-                    self.refused(["export", recording, "--format", form, "-o", folder / "no", *more], f"--format {form}", "--steps")
-            for form in ("chrome", "perfetto", "csv", "sqlite"):
-                export = ["export", recording, "--format", form, "-o", folder / "no"]
-                self.refused([*export, "--ranks", "0,5"], "--ranks 5", "no such rank")
-                self.refused([*export, "--steps", "7-9"], "--steps 7-9", "none of them")
-                self.refused([*export, "--from", "soon"], "--from soon", "1.25s")
-                self.refused([*export, "--from", "2ms", "--to", "1ms"], "--from 2ms --to 1ms", "nothing lies between")
-                self.refused([*export, "--to", "0ns"], ": --to 0ns: nothing lies before it")
-                self.refused([*export, "--from", "1000s"], "--from 1000s", "the recording ends at")
-                self.refused([*export, "--from", "0", "--steps", "1"], "--from", "--steps")
-                self.refused([*export, "--detail", "more"], "--detail", "phases")
-                self.assertFalse((folder / "no").exists())
-            said("export", recording, "--format", "csv", "-o", folder / "part", "--ranks", "1", "--steps", "1")
-            with open(folder / "part/spans.csv", newline="") as file:
-                spans = list(csv.DictReader(file))
-            self.assertEqual({span["rank"] for span in spans}, {"1"})
-            self.assertIn("ProfilerStep#1", {span["label"] for span in spans})
-            self.assertNotIn("ProfilerStep#0", {span["label"] for span in spans})
-            self.assertNotIn("ProfilerStep#2", {span["label"] for span in spans})
-            with open(folder / "part/steps.csv", newline="") as file:
-                self.assertEqual([row["step"] for row in csv.DictReader(file)], ["1"])
-            with open(folder / "part/messages.csv", newline="") as file:
-                self.assertIn("--ranks 1 --steps 1", [row["text"] for row in csv.DictReader(file)][-1])
-            self.refused(["export", recording, "--format", "csv", "-o", folder / "part", "--ranks", "7", "--overwrite"], "--ranks 7")
-            said("export", recording, "--format", "csv", "-o", folder / "part", "--overwrite")
-            self.refused(["export", recording, "--format", "csv", "-o", folder / "part", "--ranks", "1", "--overwrite"], "bandwidths.csv",
-                         "another folder")
-
-    def test_what_was_written_before_is_replaced_only_when_asked(self):
-        with tempfile.TemporaryDirectory() as folder:
-            folder = pathlib.Path(folder)
-            recording = folder / "run.zscope"
-            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "2", "-o", recording)
-            mine = folder / "mine"
-            for command in (["report", recording], *(["export", recording, "--format", form]
-                                                     for form in ("chrome", "perfetto", "sqlite", "otlp"))):
-                mine.write_text("mine")
-                self.refused([*command, "-o", mine], f"-o {mine}: exists", "--overwrite")
-                self.assertEqual(mine.read_text(), "mine")
-            said("report", recording, "-o", mine, "--overwrite")
-            self.assertIn("<html", mine.read_text())
-            said("report", recording)
-            self.refused(["report", recording], "run.html: exists", "--overwrite")
-            tables = folder / "tables"
-            tables.mkdir()  # an empty folder is no loss
-            said("export", recording, "--format", "csv", "-o", tables)
-            self.refused(["export", recording, "--format", "csv", "-o", tables], "tables: exists and is not empty", "--overwrite")
-            said("export", recording, "--format", "csv", "-o", tables, "--overwrite")
-            said("export", recording, "-o", "/dev/null")
-
-    def test_a_full_disk_takes_nothing_in_silence(self):
-        for arguments in (["--help"], ["estimate", "zero2", "--params", "1000000"]):
-            with open("/dev/full", "w") as full:
-                result = subprocess.run([BIN / "shardscope", *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
-            self.assertEqual(result.returncode, 1, arguments)
-            self.assertIn("standard output", result.stderr)
 
     def test_occupied_port(self):
         with socket.socket() as taken:

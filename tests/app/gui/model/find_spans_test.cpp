@@ -1,19 +1,20 @@
-// Find and Statistics, against numbers that are computed here by walking all spans of the store.
+// Which spans are found, and going through them.
 #include "app/gui/model/find_spans.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
-#include <numeric>
-#include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "app/analysis/statistics.h"
 #include "app/gui/model/find_names.h"
 #include "app/gui/model/finder.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/span_family.h"
-#include "app/store/span_time.h"
+#include "tests/app/gui/model/searched_spans.h"
 #include "tests/app/gui/model_fixture.h"
 #include "tests/app/store/event_builder.h"
 #include "tests/app/store/odd_ends.h"
@@ -23,68 +24,6 @@ namespace shardscope::gui {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kAll = 1h;
-
-/// A span as it is found by looking at every one.
-struct Walked {
-  store::LaneId lane;
-  store::Span span;
-  std::int64_t time_ns = 0, self_ns = 0;
-};
-
-std::vector<Walked> walk(const store::Store& store) {
-  std::vector<Walked> out;
-  for (const store::LaneId& lane : store.lanes()) {
-    for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-      for (const store::Span& span : store.spans(lane, depth)) {
-        Walked one{lane, span, store::time_of(store, lane.rank, span).running_ns, 0};
-        one.self_ns = one.time_ns;
-        for (const store::Span& child : store.spans(lane, static_cast<std::uint8_t>(depth + 1))) {
-          if (child.begin_ns >= span.begin_ns && child.begin_ns < span.end_ns)
-            one.self_ns -= store::time_of(store, lane.rank, child).running_ns;
-        }
-        out.push_back(one);
-      }
-    }
-  }
-  return out;
-}
-
-SpanSearch searched(const store::Store& store, SpanQuery query) {
-  SpanSearch search;
-  search.start(std::move(query));
-  while (search.advance(store, kAll)) {
-  }
-  return search;
-}
-
-SpanStatistics counted(const SpanSearch& search, GroupBy by, const SpanFilter& filter = {}) {
-  SpanStatistics statistics;
-  statistics.start(by, filter);
-  while (statistics.advance(search, kAll)) {
-  }
-  return statistics;
-}
-
-/// Rank, stream, begin, depth, time and self time of each, in order.
-using Line = std::tuple<std::uint32_t, int, std::int64_t, int, std::int64_t, std::int64_t>;
-std::vector<Line> lines(const SpanSearch& search) {
-  std::vector<Line> out;
-  for (const SpanSearch::Lane& lane : search.lanes()) {
-    for (const SpanHit& hit : lane.hits)
-      out.emplace_back(lane.id.rank, static_cast<int>(lane.id.stream), hit.begin_ns, hit.depth, hit.time_ns,
-                       hit.self_ns);
-  }
-  return out;
-}
-std::vector<Line> lines(const std::vector<Walked>& walked) {
-  std::vector<Line> out;
-  for (const Walked& one : walked)
-    out.emplace_back(one.lane.rank, static_cast<int>(one.lane.stream), one.span.begin_ns, one.span.depth,
-                     one.time_ns, one.self_ns);
-  std::ranges::sort(out);
-  return out;
-}
 
 class FindSpans : public Model {};
 
@@ -170,97 +109,6 @@ TEST_F(FindSpans, NothingIsFoundAndCountedWhereNothingIs) {
   EXPECT_TRUE(histogram(statistics.whole().times, 10).counts.empty());
   EXPECT_FALSE(next_hit(search, {}, {0, {0, 0}}, Toward::later));
   EXPECT_TRUE(searched(store::Store(), {}).done()) << "a run without events";
-}
-
-void expect_figures(const SpanGroup& group, std::vector<Walked> walked, const std::string& what) {
-  std::vector<double> times;
-  std::int64_t self_ns = 0;
-  for (const Walked& one : walked) {
-    times.push_back(static_cast<double>(one.time_ns));
-    self_ns += one.self_ns;
-  }
-  ASSERT_FALSE(times.empty()) << what;
-  EXPECT_EQ(group.times.count(), times.size()) << what;
-  EXPECT_EQ(group.times.total(), std::accumulate(times.begin(), times.end(), 0.0)) << what;
-  EXPECT_EQ(group.times.least(), *std::ranges::min_element(times)) << what;
-  EXPECT_EQ(group.times.most(), *std::ranges::max_element(times)) << what;
-  EXPECT_EQ(group.self_ns, self_ns) << what;
-  EXPECT_DOUBLE_EQ(group.p50, analysis::quantile(times, 0.5)) << what;
-  EXPECT_DOUBLE_EQ(group.p95, analysis::quantile(times, 0.95)) << what;
-  EXPECT_DOUBLE_EQ(group.p99, analysis::quantile(times, 0.99)) << what;
-}
-
-TEST_F(FindSpans, FiguresOfEachGroupAreThoseOfItsSpans) {
-  const std::vector<Walked> all = walk(data());
-  const SpanSearch search = searched(data(), {});
-  const auto key = [&](GroupBy by, const Walked& one) -> std::string {
-    switch (by) {
-      case GroupBy::name:
-        return shared_name(data(), one.lane.rank, one.span);
-      case GroupBy::rank:
-        return "rank " + std::to_string(one.lane.rank);
-      case GroupBy::module:
-        return module_name(data(), module_of(one.span));
-      case GroupBy::step: {
-        std::string last = "before the first step";
-        for (const store::StepRow& step : data().steps()) {
-          if (step.begin_ns <= one.span.begin_ns) last = "step " + std::to_string(step.step);
-        }
-        return last;
-      }
-      case GroupBy::stream:
-        return word(one.lane.stream);
-      case GroupBy::parent: {
-        const SpanFamily family = family_of(data(), one.lane, one.span);
-        return family.parents.empty() ? "in no other span"
-                                      : shared_name(data(), one.lane.rank, family.parents.front());
-      }
-    }
-    return {};
-  };
-  for (const GroupBy by :
-       {GroupBy::name, GroupBy::rank, GroupBy::module, GroupBy::step, GroupBy::stream, GroupBy::parent}) {
-    std::map<std::string, std::vector<Walked>> expected;
-    for (const Walked& one : all) expected[key(by, one)].push_back(one);
-    const SpanStatistics statistics = counted(search, by);
-    expect_figures(statistics.whole(), all, "all");
-    ASSERT_EQ(statistics.groups().size(), expected.size()) << word(by);
-    for (const SpanGroup& group : statistics.groups()) {
-      const std::string name = group_name(data(), search, by, group.key);
-      expect_figures(group, expected[name], name);
-    }
-  }
-}
-
-TEST_F(FindSpans, AFilterLeavesWhatAGroupHas) {
-  const SpanSearch search = searched(data(), {"all-gather"});
-  SpanFilter filter;
-  filter.narrow(GroupBy::rank, 2);
-  std::vector<Walked> expected = walk(data());
-  std::erase_if(expected, [&](const Walked& one) {
-    return one.lane.rank != 2 || shared_name(data(), 2, one.span).find("all-gather") == std::string::npos;
-  });
-  expect_figures(counted(search, GroupBy::name, filter).whole(), expected, "rank 2");
-  HitRows rows;
-  rows.start(filter, HitOrder::time, true);
-  while (rows.advance(search, kAll)) {
-  }
-  std::int64_t before = INT64_MAX;
-  for (const HitRef& ref : rows.rows()) {
-    const SpanHit& hit = search.lanes()[ref.lane].hits[ref.hit];
-    EXPECT_EQ(search.lanes()[ref.lane].id.rank, 2U);
-    EXPECT_LE(hit.time_ns, before);
-    before = hit.time_ns;
-  }
-  EXPECT_EQ(rows.rows().size(), expected.size());
-  // A bar of the histogram is a filter too: what it counts is what is left.
-  const TimeHistogram bars = histogram(counted(search, GroupBy::name).whole().times, 12);
-  for (std::size_t i = 0; i < bars.counts.size(); ++i) {
-    SpanFilter bar;
-    bar.time_ns = std::pair(static_cast<std::int64_t>(std::ceil(bars.edges[i])),
-                            static_cast<std::int64_t>(std::ceil(bars.edges[i + 1])));
-    EXPECT_EQ(counted(search, GroupBy::name, bar).whole().times.count(), bars.counts[i]) << i;
-  }
 }
 
 TEST_F(FindSpans, NextAndPreviousGoThroughAllHitsInOrderOfTime) {
@@ -428,17 +276,6 @@ TEST(FindSpansOfTheProgramsOwn, HaveTheNamesOfTheirRank) {
   EXPECT_EQ(counted(searched(store, {}), GroupBy::name).groups().size(), 2U);
 }
 
-TEST(FindSpansOfManyRanks, AreGroupedByRank) {
-  store::SyntheticOptions options;
-  options.world = 24;
-  options.steps = 2;
-  const store::Store store = store::make_synthetic_store(options);
-  const SpanStatistics statistics = counted(searched(store, {"reduce-scatter"}), GroupBy::rank);
-  ASSERT_EQ(statistics.groups().size(), 24U);
-  for (const SpanGroup& group : statistics.groups())
-    EXPECT_EQ(group.times.count(), statistics.groups().front().times.count());
-}
-
 TEST(FindSpansOfMany, AreSearchedInPartsOfABoundedSize) {
   constexpr int kSpans = 300'000;
   store::Store store;
@@ -459,40 +296,6 @@ TEST(FindSpansOfMany, AreSearchedInPartsOfABoundedSize) {
   EXPECT_EQ(search.searched(), static_cast<std::uint64_t>(kSpans));
   EXPECT_EQ(search.hits(), static_cast<std::size_t>(kSpans / 7) + (kSpans % 7 > 3 ? 1 : 0));
   EXPECT_LT(most, 20'000U) << "spans between two looks at the clock";
-}
-
-TEST(TimeSamples, HaveTheQuantilesOfAllTheirTimes) {
-  std::mt19937_64 random(7);
-  for (const std::size_t count : {1U, 2U, 3U, 1000U, 16384U, 16385U, 70000U}) {
-    TimeSample sample;
-    std::vector<double> all;
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto ns = static_cast<std::int64_t>(random() % (i % 3 == 0 ? 50U : 9'000'000U));
-      sample.add(ns);
-      all.push_back(static_cast<double>(ns));
-    }
-    sample.settle();
-    for (const double q : {0.0, 0.01, 0.5, 0.9, 0.95, 0.99, 1.0})
-      EXPECT_DOUBLE_EQ(sample.quantile(q), analysis::quantile(all, q)) << count << " " << q;
-    EXPECT_EQ(sample.below(40), std::ranges::count_if(all, [](double ns) { return ns < 40; }));
-    const TimeHistogram bars = histogram(sample, 20);
-    EXPECT_EQ(std::accumulate(bars.counts.begin(), bars.counts.end(), std::size_t{0}), count);
-    EXPECT_TRUE(std::ranges::is_sorted(bars.edges));
-  }
-}
-
-TEST(GroupCsv, HasNanosecondsAndQuotesNames) {
-  store::Store store;
-  store::ChunkBuilder events;
-  for (const int ns : {100, 300}) {
-    events.compute(ns * 10, ev::EventKind::module_begin, 3);
-    events.compute(ns * 11, ev::EventKind::module_end, 3);
-  }
-  store.ingest(events.chunk);
-  const SpanSearch search = searched(store, {"module"});
-  EXPECT_EQ(groups_csv(store, search, counted(search, GroupBy::rank)),
-            "rank,count,total_ns,self_ns,mean_ns,p50_ns,p95_ns,p99_ns,min_ns,max_ns\n"
-            "rank 0,2,400,400,200.0,200.0,290.0,298.0,100,300\n");
 }
 
 TEST(Find, PausesAreInNoTimeAndFoundOnlyByTheirName) {

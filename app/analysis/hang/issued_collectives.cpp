@@ -1,4 +1,4 @@
-#include "app/analysis/issued_collectives.h"
+#include "app/analysis/hang/issued_collectives.h"
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-#include "app/analysis/module_order.h"
+#include "app/analysis/hang/module_order.h"
 
 #include <fmt/format.h>
 

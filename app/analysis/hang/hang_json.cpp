@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
-#include "app/analysis/hang.h"
+#include "app/analysis/hang/hang.h"
 
 namespace shardscope::analysis {
 

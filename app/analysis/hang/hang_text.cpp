@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "app/analysis/hang.h"
+#include "app/analysis/hang/hang.h"
 #include "app/store/rank_end.h"
 
 namespace shardscope::analysis {

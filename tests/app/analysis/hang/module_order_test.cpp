@@ -1,6 +1,6 @@
 // Where ranks ran other modules: the first place counts, a rank that is behind differs in nothing, and an
 // order with gaps is none.
-#include "app/analysis/module_order.h"
+#include "app/analysis/hang/module_order.h"
 
 #include <gtest/gtest.h>
 

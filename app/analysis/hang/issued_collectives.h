@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "app/analysis/hang.h"
+#include "app/analysis/hang/hang.h"
 #include "app/store/store.h"
 
 namespace shardscope::analysis {

@@ -1,0 +1,108 @@
+#include "app/analysis/hang/hang.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/analysis/hang/issued_collectives.h"
+#include "app/analysis/hang/rank_states.h"
+#include "app/analysis/hang/sentences.h"
+#include "app/analysis/hang/waits.h"
+#include "app/analysis/quantity_text.h"
+
+namespace shardscope::analysis {
+namespace {
+
+constexpr const char* kGoesOn = "The run goes on: events come in.";
+
+/// Those that are over, or last; the latest.
+std::vector<store::Silence> latest_stops(const store::Store& store) {
+  constexpr std::size_t kMost = 4;
+  std::vector<store::Silence> stops = store::silences(store);
+  if (stops.size() > kMost) stops.erase(stops.begin(), stops.end() - kMost);
+  return stops;
+}
+
+}  // namespace
+
+std::string NamedCollective::text() const {
+  std::string out = fmt::format("{} #{}", ev::label_of(op), sequence);
+  if (!group.empty()) out += " of group " + group;
+  if (!module.empty()) out += " for " + module;
+  if (more_params > 0)
+    out += fmt::format(" and {} more parameter{}", more_params, more_params == 1 ? "" : "s");
+  if (bytes > 0) out += " (" + bytes_text(bytes) + ")";
+  return out;
+}
+
+Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quiet_ns) {
+  Hang out;
+  const std::int64_t from_ns = last_steps_from(store), now_ns = store.end_ns() + quiet_ns;
+  const std::vector<std::uint32_t> world = all_ranks(store);
+  std::vector<IssuedCollectives> recent;
+  for (const store::RankRow& row : store.ranks()) {
+    recent.push_back(issued_collectives(store, row.rank, from_ns, world));
+    out.ranks.push_back(state_of(store, row, recent.back(), from_ns));
+  }
+  forget_what_is_over(recent, out.ranks);
+  out.stops = latest_stops(store);
+  out.difference = first_difference(recent);
+  const std::optional<std::uint32_t> failed = failed_by_itself(store);
+  const std::optional<std::uint32_t> cut_off =
+      failed && was_cut_off(store, *failed, now_ns) ? failed : std::nullopt;
+  const std::vector<const Issue*> blocked = find_waits(recent, cut_off, out.ranks);
+  out.culprit = most_missed(out.ranks);
+  const Issue* const oldest = oldest_without(blocked, out.ranks, out.culprit);
+  if (oldest == nullptr) {
+    const RankState* const missed = without_waits(store, out.ranks);
+    // Who is killed from outside says nothing about the others.
+    const auto failed_itself = [](const RankState& one) {
+      return one.how == RankState::How::gone && one.said_end;
+    };
+    const bool failed_alike = !failed && missed != nullptr && std::ranges::all_of(out.ranks, failed_itself);
+    const std::string modules =
+        watched == Watched::goes_on ? std::string() : other_modules(store, from_ns, out, failed_alike);
+    const bool differed = failed_alike && (out.difference || !modules.empty());
+    if (!differed) out.text = watched == Watched::goes_on ? kGoesOn : no_rank_waits(out.ranks, missed);
+    // Ranks also agree outside recorded collectives, as on overflow and norm.
+    if (missed != nullptr && missed->how == RankState::How::stopped && watched == Watched::quiet) {
+      out.stands_still = true;
+      out.culprit = missed->rank;
+      out.since_ns = missed->since_ns;
+    }
+    add_difference(store, out);
+    if (!modules.empty()) out.text += (out.text.empty() ? "" : " ") + modules;
+    if (differed) out.text += how_all_ended(out.ranks);
+    add_absent(store, watched, out);
+    add_stops(out);
+    if (watched != Watched::goes_on) add_rehearsal(store, out);
+    return out;
+  }
+  out.since_ns = oldest->at_ns;
+  const auto culprit = std::ranges::find(out.ranks, out.culprit, &RankState::rank);
+  const bool over = culprit != out.ranks.end() && is_over(*culprit);
+  const bool all_over = std::ranges::all_of(out.ranks, is_over);
+  const bool stopped = culprit != out.ranks.end() && culprit->how == RankState::How::stopped;
+  const bool died = all_over && failed == out.culprit;
+  const bool certain = watched == Watched::quiet || oldest->failed_ns != 0 || (over && !all_over) || died ||
+                       stopped || now_ns - oldest->at_ns >= kLongNs;
+  out.stands_still = certain && watched != Watched::goes_on;
+  if (watched == Watched::goes_on) {
+    out.text = kGoesOn;
+  } else {
+    if (!certain) out.text = "Where the recording ends: ";
+    out.text += who_waits(out, blocked, *oldest, now_ns, cut_off == out.culprit);
+    if (!certain) out.text += " Whether it was on its way is not recorded.";
+    if (!out.difference) out.difference = never_issued(recent, *oldest);
+  }
+  add_difference(store, out);
+  if (watched != Watched::goes_on) {
+    const std::string modules = other_modules(store, from_ns, out, false);
+    if (!modules.empty()) out.text += " " + modules;
+  }
+  add_stops(out);
+  if (watched != Watched::goes_on) add_rehearsal(store, out);
+  return out;
+}
+
+}  // namespace shardscope::analysis
