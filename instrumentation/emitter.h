@@ -73,7 +73,7 @@ template <EventKind kind>
 // ---- the publisher ------------------------------------------------------------------------------------
 /// What was emitted before there was a publisher and waits in the rings: since when, and how many events the
 /// rings had dropped by then.
-struct KeptBeginning {
+struct PreattachBuffer {
   TickClock::Pair since;
   std::uint64_t dropped = 0;
 };
@@ -84,7 +84,7 @@ struct PublisherOptions {
   std::size_t ring_events = 1U << 16;   ///< per thread
   std::size_t queue_bytes = 64U << 20;  ///< unsent batches kept when the collector is slow
   double linger_s = 5;                  ///< longest wait at the end for the collector to take the rest
-  std::optional<KeptBeginning> kept;    ///< what the rings hold is of this run
+  std::optional<PreattachBuffer> kept;  ///< what the rings hold is of this run
 };
 
 /// One per process: drains the rings, batches, sends; answers the control channel (gate.h). The

@@ -44,18 +44,24 @@ enum class EventKind : std::uint16_t {
 enum class EventShape : std::uint8_t { instant, begin, end };
 /// What is done with a kind by code that knows nothing else of it; explained in event_kinds.def.
 enum class EventRole : std::uint8_t { none, wait, work, state, step_value, library };
+/// More that such code must know of a kind; explained in event_kinds.def too.
+enum class EventTrait : std::uint8_t { mark, of_values, kept_each, kept_first, kept_first_of_stretch };
 
 struct KindRow {
   const char* name = "unknown";
   Detail detail = Detail::kernels;
   EventShape shape = EventShape::instant;
   EventRole role = EventRole::none;
+  std::uint8_t traits = 0;  ///< a bit each
 };
 /// By number; 0 and what lies beyond the table is unknown.
 inline constexpr auto kKindRows = std::to_array<KindRow>({
     {},
-#define EVENT(number, name, shape, role, detail, ...) \
-  {#name, Detail::detail, EventShape::shape, EventRole::role},
+#define EVENT(number, name, shape, role, detail, lane, text, ...) \
+  {#name, Detail::detail, EventShape::shape, EventRole::role, 0 __VA_ARGS__},
+#define FIELD(slot, name, type, unit)
+#define BITS(slot, shift, width, name, type, unit)
+#define TRAIT(trait) | 1U << static_cast<unsigned>(EventTrait::trait)
 #include "instrumentation/event_kinds.def"
 });
 inline constexpr EventKind kLastEventKind = static_cast<EventKind>(kKindRows.size() - 1);
@@ -69,6 +75,9 @@ inline constexpr EventKind kLastEventKind = static_cast<EventKind>(kKindRows.siz
 /// "module_begin", ... for exports and messages; "unknown" for a value outside the enum.
 [[nodiscard]] constexpr const char* name_of(EventKind kind) noexcept { return row_of(kind).name; }
 [[nodiscard]] constexpr EventRole role_of(EventKind kind) noexcept { return row_of(kind).role; }
+[[nodiscard]] constexpr bool has_trait(EventKind kind, EventTrait trait) noexcept {
+  return (row_of(kind).traits >> static_cast<unsigned>(trait) & 1U) != 0;
+}
 [[nodiscard]] constexpr bool is_begin(EventKind kind) noexcept {
   return row_of(kind).shape == EventShape::begin;
 }

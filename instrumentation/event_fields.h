@@ -24,7 +24,7 @@ enum class PrefetchStop : std::uint8_t;
 enum class PrefetchOutcome : std::uint8_t;
 enum class KeepReason : std::uint8_t;
 enum class FetchCounter : std::uint8_t;
-enum class InFlight : std::uint8_t;
+enum class LimitedOperation : std::uint8_t;
 enum class SelectionCause : std::uint8_t;
 enum class UpdateCause : std::uint8_t;
 }  // namespace shardscope::plan

@@ -60,7 +60,7 @@ CollectiveTimes::Times times_of(const store::Span& span) {
   return {.transfer_ns = span.end_ns - moves_from(span),
           .sum_ns = span.end_ns - span.begin_ns,
           .ranks = 1,
-          .entered = all_had_come(span)};
+          .entered = all_ranks_entered(span)};
 }
 
 }  // namespace

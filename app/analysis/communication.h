@@ -24,13 +24,13 @@ void for_each_collective(const store::Store& store, std::uint32_t rank, std::int
   }
 }
 /// Whether a rank recorded when every rank had come to an ended collective.
-[[nodiscard]] inline bool all_had_come(const store::Span& collective) noexcept {
+[[nodiscard]] inline bool all_ranks_entered(const store::Span& collective) noexcept {
   return collective.mark_ns > collective.begin_ns && collective.mark_ns <= collective.end_ns;
 }
-/// From where on it moves bytes, as far as this rank knows: from when every rank had come, else from its
+/// From where on it moves bytes, as far as this rank knows: from when every rank had entered, else from its
 /// begin.
 [[nodiscard]] inline std::int64_t moves_from(const store::Span& collective) noexcept {
-  return all_had_come(collective) ? collective.mark_ns : collective.begin_ns;
+  return all_ranks_entered(collective) ? collective.mark_ns : collective.begin_ns;
 }
 /// The described group that a rank's collective is in; null: none, or it is not described.
 [[nodiscard]] const instrumentation::GroupInfo* group_of(const store::Store& store, std::uint32_t rank,

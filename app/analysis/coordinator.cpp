@@ -123,10 +123,4 @@ std::optional<TraceInvalidation> invalidation_before(const store::Store& store, 
   return found;
 }
 
-const char* name_of(InvalidationCause cause) noexcept {
-  constexpr std::array kNames{"module_differs", "trace_too_short", "params_differ"};
-  const auto index = static_cast<std::size_t>(cause);
-  return index < kNames.size() ? kNames[index] : "unknown";
-}
-
 }  // namespace shardscope::analysis

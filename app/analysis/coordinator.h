@@ -47,7 +47,5 @@ struct TraceInvalidation {
 /// ahead of the streams); nothing where these have none.
 [[nodiscard]] std::optional<TraceInvalidation> invalidation_before(const store::Store& store,
                                                                    std::uint32_t rank, std::int64_t at_ns);
-/// "module_differs", "trace_too_short", "params_differ".
-[[nodiscard]] const char* name_of(plan::InvalidationCause cause) noexcept;
 
 }  // namespace shardscope::analysis

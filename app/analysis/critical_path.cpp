@@ -177,8 +177,8 @@ std::optional<CriticalPath> critical_path(std::span<const RankActivity> ranks) {
   return out;
 }
 
-Blame blame(std::span<const RankActivity> ranks) {
-  Blame out;
+DelayAttribution blame(std::span<const RankActivity> ranks) {
+  DelayAttribution out;
   const Arrivals arrivals = arrivals_of(ranks);
   std::map<std::uint32_t, Lateness> late;  // by index
   for (std::uint32_t index = 0; index < ranks.size(); ++index) {

@@ -18,7 +18,7 @@ enum class PathPart : std::uint8_t {
   optimizer,      ///< the same
   compute,        ///< outside of these phases
   cpu_optimizer,  ///< of offloaded states
-  transfer,       ///< a collective's bytes move, every rank has come
+  transfer,       ///< a collective's bytes move, every rank has entered
   copy,           ///< between device, host and NVMe
   data,           ///< the micro-batch is not there
   checkpoint,
@@ -46,12 +46,12 @@ struct CriticalPath {
 
 /// [Note: the walk]
 /// Backwards from the end of the rank that ended last. Computation, copies and waits for data are taken as
-/// they lie. In an exposed collective the path follows the transfer back to when every rank had come; there
-/// it goes on with the rank that came last, for nothing before could have been shorter without it. What is
-/// left is idle. Empty without a rank whose computation is known.
+/// they lie. In an exposed collective the path follows the transfer back to when every rank had entered;
+/// there it goes on with the rank that entered last, for nothing before could have been shorter without it.
+/// What is left is idle. Empty without a rank whose computation is known.
 [[nodiscard]] std::optional<CriticalPath> critical_path(std::span<const RankActivity> ranks);
 
-/// Exposed communication of one rank: waiting for others to come, and bytes that move.
+/// Exposed communication of one rank: waiting for others to enter, and bytes that move.
 struct Exposure {
   std::uint32_t rank = 0;
   std::int64_t waiting_ns = 0, moving_ns = 0;  ///< their sum is the rank's exposed communication
@@ -62,19 +62,19 @@ struct Exposure {
   /// much as it was exposed, and as the stretch was long since the last update of parameters.
   std::int64_t hideable_gather_ns = 0;
 };
-/// How long others waited for a rank that came last.
+/// How long others waited for a rank that entered last.
 struct Lateness {
   std::uint32_t rank = 0;
   std::int64_t others_waited_ns = 0;  ///< exposed, summed over the others
-  std::uint32_t collectives = 0;      ///< to which it came last by more than kLate
+  std::uint32_t collectives = 0;      ///< which it entered last, by more than kLate
 };
 inline constexpr std::int64_t kLate = 10'000;  ///< ns; below, clocks and queues decide who is last
-struct Blame {
+struct DelayAttribution {
   std::vector<Exposure> exposed;  ///< of each rank, in the order given
   std::vector<Lateness> late;     ///< of the ranks that others waited for, by rank
 };
-/// A collective of which no rank recorded when all had come, and only one rank's begin is known, is taken for
-/// bytes that move.
-[[nodiscard]] Blame blame(std::span<const RankActivity> ranks);
+/// A collective of which no rank recorded when all had entered, and only one rank's begin is known, is taken
+/// for bytes that move.
+[[nodiscard]] DelayAttribution blame(std::span<const RankActivity> ranks);
 
 }  // namespace shardscope::analysis

@@ -211,7 +211,8 @@ std::string reason_of(const store::Store& store, const instrumentation::Event& e
     case EventKind::in_flight_limit: {
       const auto fields = as<EventKind::in_flight_limit>(event);
       return fmt::format("{} {} are in flight, the limit is {}", fields.in_flight,
-                         fields.limited == plan::InFlight::gathers ? "gathers" : "reductions", fields.limit);
+                         fields.limited == plan::LimitedOperation::gathers ? "gathers" : "reductions",
+                         fields.limit);
     }
     case EventKind::trace_invalidated:
       return explain(store, read_invalidation(0, event));

@@ -185,7 +185,7 @@ void Digest::complete_step(const store::Store& store) {
         longest_pieces_.add({piece, digest.step, piece.at.end - piece.at.begin});
     }
   }
-  Blame blamed = blame(pending_.activities);
+  DelayAttribution blamed = blame(pending_.activities);
   digest.late = std::move(blamed.late);
   std::ranges::sort(blamed.exposed, {}, &Exposure::rank);
   for (RankStep& rank : digest.ranks) {

@@ -58,7 +58,7 @@ struct FlightRankState {
   const FlightEntry* open = nullptr;     ///< its oldest operation that has not completed; null: none
   const FlightEntry* last = nullptr;     ///< its last operation of any group
   std::size_t group = 0;                 ///< of `open`, by index; of none where its dump does not name it
-  std::vector<std::uint32_t> waits_for;  ///< that have not come to it, issued something else, or have no dump
+  std::vector<std::uint32_t> waits_for;  ///< that have not entered it, issued something else, or have no dump
 };
 
 struct FlightComparison {

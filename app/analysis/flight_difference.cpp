@@ -233,7 +233,7 @@ std::optional<FlightDifference> collective_difference(const FlightGroupLanes& gr
   for (const std::int64_t sequence : sequences) {
     if (missing && sequence > missing->sequence) break;
     if (auto found = difference_at(group, sequence, texts)) {
-      // Those that never came to it are a side of their own.
+      // Those that never entered it are a side of their own.
       if (missing && missing->sequence == sequence) found->sides.push_back(missing->sides.back());
       return found;
     }

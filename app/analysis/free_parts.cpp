@@ -147,7 +147,7 @@ class Replay {
   };
   /// True when it did anything.
   bool advance(std::size_t rank, std::optional<PathPart> part);
-  /// When a call has ended; kUnknown while a rank has not come to it.
+  /// When a call has ended; kUnknown while a rank has not entered it.
   std::int64_t end_of(std::size_t rank, std::uint32_t call, std::optional<PathPart> part);
   /// Counts an issued call as come once the one before it in its lane has ended.
   bool come(std::size_t rank, std::uint32_t call, std::optional<PathPart> part);

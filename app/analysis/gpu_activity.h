@@ -1,5 +1,5 @@
 // What the GPU's own records say of a rank: how busy each CUDA stream was, how long work waited between its
-// launch and its start, and why a stream stood still.
+// launch and its start, and why a stream was idle.
 #pragma once
 
 #include <array>
@@ -88,7 +88,7 @@ struct GpuActivity {
 [[nodiscard]] bool gpu_known(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                              std::int64_t end_ns);
 
-/// Why the stream stood still before a span of one of the gpu lanes: from the end of the one before.
+/// Why the stream was idle before a span of one of the gpu lanes: from the end of the one before.
 struct GapBefore {
   Interval at;
   GapTimes parts{};

@@ -12,7 +12,7 @@
 
 namespace shardscope::analysis {
 
-/// Who came last to a collective, and when: from then on its bytes move.
+/// Who entered a collective last, and when: from then on its bytes move.
 struct Arrival {
   std::uint32_t last = 0;  ///< index of the rank
   std::int64_t last_ns = 0;

@@ -16,7 +16,7 @@ namespace shardscope::analysis {
 struct Participation {
   std::uint64_t instance = 0;   ///< alike on every rank: instance_of() in communication.h
   Interval at;                  ///< from where this rank began it to its end
-  std::int64_t entered_ns = 0;  ///< when every rank had come; 0: not recorded
+  std::int64_t entered_ns = 0;  ///< when every rank had entered; 0: not recorded
   instrumentation::CollectiveOp op{};
   instrumentation::StreamId stream{};
   std::uint32_t id = instrumentation::kNoId;  ///< of the gather or bucket

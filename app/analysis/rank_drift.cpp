@@ -69,22 +69,22 @@ double criterion(double rest, std::size_t n, std::size_t parameters) {
   return count * std::log(std::max(rest / count, kExact)) + static_cast<double>(parameters) * std::log(count);
 }
 
-/// [Note: how sure a drift is]
+/// [Note: confidence of a drift]
 /// The stretch where it begins was chosen among all of them, and the rank among all ranks: an interval at
 /// 95 % of each would find one by chance. So the 5 % are shared among ranks x stretches, and among the
 /// stretches once more for each further end that was chosen: where it is over, and behind what is looked
 /// again. The scatter is that of all stretches about the shape that was found, not that of the few that are
 /// slow, and never below the typical rank's: so eight slow stretches of five hundred are enough.
 /// [Note: neighbours resemble each other].
-class Sureness {
+class DriftConfidence {
  public:
-  Sureness(std::size_t ranks, std::size_t stretches, std::size_t chosen_ends, const Scatter& typical)
+  DriftConfidence(std::size_t ranks, std::size_t stretches, std::size_t chosen_ends, const Scatter& typical)
       : typical_(typical) {
     const auto all = static_cast<double>(stretches);
     confidence_ =
         1 - 0.05 / (static_cast<double>(ranks) * std::pow(all, 1.0 + static_cast<double>(chosen_ends)));
   }
-  explicit Sureness(const Scatter& typical) : typical_(typical) {}
+  explicit DriftConfidence(const Scatter& typical) : typical_(typical) {}
 
   [[nodiscard]] Scatter scatter(std::span<const double> residuals) const {
     return larger_of(scatter_of(residuals), typical_);
@@ -114,7 +114,7 @@ struct Levels {
 
 /// Of [from, at) and [at, end). Each side has the scatter of both at least.
 Levels levels_of(const ExcessSeries& series, std::size_t from, std::size_t at, std::size_t end,
-                 const Sureness& sure) {
+                 const DriftConfidence& sure) {
   const std::span<const double> before = part(series.excess, from, at), after = part(series.excess, at, end);
   const double low = median(before), high = median(after);
   std::vector<double> residuals;
@@ -151,7 +151,7 @@ std::pair<std::size_t, std::size_t> around(const ChangePoints& points, std::size
 /// One rank's stretches [from, end).
 class Search {
  public:
-  Search(const ExcessSeries& series, std::size_t from, std::size_t end, const Sureness& sure)
+  Search(const ExcessSeries& series, std::size_t from, std::size_t end, const DriftConfidence& sure)
       : series_(series), from_(from), end_(end), sure_(sure), fits_(series, from, end) {
     out_.rank = series.rank;
   }
@@ -251,7 +251,7 @@ class Search {
 
   const ExcessSeries& series_;
   std::size_t from_, end_;
-  Sureness sure_;
+  DriftConfidence sure_;
   ShapeFits fits_;
   RankDrift out_;
 };
@@ -260,7 +260,7 @@ class Search {
 /// last stretches, and measurably less than in [begin, end).
 std::optional<ConfidenceInterval> after(const ExcessSeries& series, std::size_t begin, std::size_t end,
                                         const Scatter& typical) {
-  const Levels levels = levels_of(series, begin, end, series.size(), Sureness(typical));
+  const Levels levels = levels_of(series, begin, end, series.size(), DriftConfidence(typical));
   const std::size_t last = std::max(end, series.size() - kFewestForInterval);
   if (levels.after.middle > 100 * kNotable || levels.change.high >= 0) return std::nullopt;
   if (median(part(series.excess, last, series.size())) > kNotable) return std::nullopt;
@@ -278,7 +278,7 @@ std::optional<RankDrift> drift_of(const ExcessSeries& series, std::size_t from, 
   if (worst.size() >= kFewestForInterval && all - worst.end >= kFewestForInterval) {
     if (auto later = drift_of(series, worst.end, ranks, typical)) return later;
     if (const auto level = after(series, worst.begin, worst.end, typical)) {
-      auto past = Search(series, from, worst.end, Sureness(ranks, all, 1 + again, typical)).run();
+      auto past = Search(series, from, worst.end, DriftConfidence(ranks, all, 1 + again, typical)).run();
       if (past) {
         past->over = true;
         past->after_pct = level;
@@ -286,7 +286,7 @@ std::optional<RankDrift> drift_of(const ExcessSeries& series, std::size_t from, 
       }
     }
   }
-  return Search(series, from, all, Sureness(ranks, all, again, typical)).run();
+  return Search(series, from, all, DriftConfidence(ranks, all, again, typical)).run();
 }
 
 }  // namespace

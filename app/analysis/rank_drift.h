@@ -33,7 +33,7 @@ struct RankDrift {
   std::int64_t until_ns = 0;  ///< end of the last stretch in which it was slow
   bool over = false;          ///< in the stretches after that it was not, as far as measured: after_pct
   /// Own time over the median of the others' less 1, in percent, from since_ns to until_ns; nothing where it
-  /// grows. [Note: how sure a drift is].
+  /// grows. [Note: confidence of a drift].
   std::optional<ConfidenceInterval> excess_pct;
   /// Of `at_once`: the same from the first stretch up to since_ns, and by how many percent points it rose.
   std::optional<double> before_pct;

@@ -35,10 +35,10 @@ struct RankStep {
 class CollectiveTimes {
  public:
   struct Times {
-    std::int64_t transfer_ns = 0;  ///< the shortest: end - when all ranks had come, else - begin
-    std::int64_t sum_ns = 0;       ///< of end - begin, without the pauses of the rank up to when all had come
+    std::int64_t transfer_ns = 0;  ///< the shortest: end - when all ranks had entered, else - begin
+    std::int64_t sum_ns = 0;  ///< of end - begin, without the pauses of the rank up to when all had entered
     std::uint32_t ranks = 0;
-    bool entered = false;  ///< a rank recorded when all had come
+    bool entered = false;  ///< a rank recorded when all had entered
   };
   /// Of one rank in a step.
   struct Own {

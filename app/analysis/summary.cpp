@@ -119,7 +119,7 @@ class RankSums {
         const auto found = index_.find(late.rank);
         if (found == index_.end()) continue;
         ranks_[found->second].result.others_waited_ns += late.others_waited_ns;
-        ranks_[found->second].result.came_last += late.collectives;
+        ranks_[found->second].result.entered_last += late.collectives;
       }
     }
   }

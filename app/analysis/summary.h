@@ -73,10 +73,10 @@ struct Evaluations {
 };
 struct RankSummary {
   std::uint32_t rank = 0;
-  /// Parts of time.exposed_comm_ns: until the last rank had come, and while bytes moved (critical_path.h).
+  /// Parts of time.exposed_comm_ns: until the last rank had entered, and while bytes moved (critical_path.h).
   std::int64_t waiting_ns = 0, moving_ns = 0;
   std::int64_t others_waited_ns = 0;  ///< for this rank, exposed, summed over the others
-  std::uint64_t came_last = 0;        ///< collectives that it entered last while others waited
+  std::uint64_t entered_last = 0;     ///< collectives that it entered last while others waited
   TimePartition time;  ///< summed over the steps measured of which it is known; over all where it is of none
   std::uint32_t time_steps = 0;               ///< of which it is known
   std::uint32_t whole_steps = 0;              ///< steps measured of which no event up to `modules` is missing

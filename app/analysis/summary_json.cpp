@@ -11,6 +11,7 @@
 #include "app/analysis/unmatched_ends_json.h"
 #include "app/store/model_states.h"
 #include "app/store/names.h"
+#include "runtime/plan/decision_names.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -132,7 +133,7 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
               {"waiting_ms", part(rank.waiting_ns)},
               {"moving_ms", part(rank.moving_ns)},
               {"others_waited_ms", part(rank.others_waited_ns)},
-              {"came_last", rank.came_last},
+              {"entered_last", rank.entered_last},
               {"time_steps", rank.time_steps},
               {"whole_steps", rank.whole_steps},
               {"overlap_pct", maybe(rank.time.overlap_pct())},

@@ -194,7 +194,7 @@ RankActivity activity_of(const store::Store& store, std::uint32_t rank, std::int
     const auto fields = ev::as<EventKind::collective_begin>(span);
     out.collectives.push_back({instance_of(store, rank, stream, span),
                                {span.begin_ns, span.end_ns},
-                               all_had_come(span) ? span.mark_ns : 0,
+                               all_ranks_entered(span) ? span.mark_ns : 0,
                                fields.op,
                                stream,
                                fields.group});

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::array<const char*, kTriggerKinds> kTriggerNames = {
     "slow_step",    "loss_not_finite", "loss_jump",   "grad_norm_jump", "skipped_step",
-    "memory_limit", "standing_still",  "rank_failed", "events_missing", "finding"};
+    "memory_limit", "stalled",         "rank_failed", "events_missing", "finding"};
 
 /// What a value is compared with.
 struct Before {
@@ -212,7 +212,7 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
   // Steps that the digest has are complete on every rank; rows of the store may be half there.
   take_steps(store, digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step}, interval);
   take_state(store, interval);
-  take_standing_still(store, quiet, paused, interval);
+  check_stall(store, quiet, paused, interval);
   return interval;
 }
 
@@ -224,7 +224,7 @@ WatchInterval Watcher::look_at_totals(const store::Store& store, std::chrono::na
   const std::span<const store::StepRow> rows = store.steps();
   take_steps(store, rows.size() < 2 ? -1 : std::int64_t{rows[rows.size() - 2].step}, interval);
   take_state(store, interval);
-  take_standing_still(store, quiet, paused, interval);
+  check_stall(store, quiet, paused, interval);
   return interval;
 }
 
@@ -268,15 +268,14 @@ void Watcher::take_evaluation(const store::Store& store, WatchInterval& interval
   }
 }
 
-void Watcher::take_standing_still(const store::Store& store, std::chrono::nanoseconds quiet, bool paused,
-                                  WatchInterval& interval) {
+void Watcher::check_stall(const store::Store& store, std::chrono::nanoseconds quiet, bool paused,
+                          WatchInterval& interval) {
   const auto steps_long = std::chrono::nanoseconds(static_cast<std::int64_t>(
       rules_.still_steps * 1e6 * (step_ms_.empty() ? 0.0 : before(step_ms_).median)));
   const bool still = !paused && interval.ranks > interval.ranks_ended && interval.ranks > 0 &&
                      quiet > std::max(rules_.still_at_least, steps_long);
   if (still && !still_) {
-    interval.triggers.push_back({TriggerKind::standing_still, interval.step, instrumentation::kNoId,
-                                 interval.end_ns,
+    interval.triggers.push_back({TriggerKind::stalled, interval.step, instrumentation::kNoId, interval.end_ns,
                                  fmt::format("no event for {}{}; `shardscope why` says who waits for whom, "
                                              "`shardscope view` shows where each rank is",
                                              time_text(quiet.count()), stopped_text(store))});

@@ -23,7 +23,7 @@ enum class TriggerKind : std::uint8_t {
   grad_norm_jump,  ///< or a norm that is not finite
   skipped_step,    ///< gradients overflowed: the optimizer did nothing
   memory_limit,
-  standing_still,  ///< no event for long, and the run is not paused
+  stalled,  ///< no event for long, and the run is not paused
   rank_failed,
   events_missing,
   finding,  ///< a warning or an error that was not there before
@@ -103,8 +103,8 @@ class Watcher {
   /// Steps up to this one are complete on every rank; -1: none is.
   void take_steps(const store::Store& store, std::int64_t complete, WatchInterval& interval);
   void take_evaluation(const store::Store& store, WatchInterval& interval);
-  void take_standing_still(const store::Store& store, std::chrono::nanoseconds quiet, bool paused,
-                           WatchInterval& interval);
+  void check_stall(const store::Store& store, std::chrono::nanoseconds quiet, bool paused,
+                   WatchInterval& interval);
   WatchInterval begin(const store::Store& store) const;
   [[nodiscard]] std::optional<double> not_finite(const store::Store& store, const store::StepRow& row) const;
   void take_step(const store::Store& store, const store::StepRow& row, double ms, WatchInterval& interval);

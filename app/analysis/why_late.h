@@ -1,4 +1,4 @@
-// Why a rank came last to collectives: what it spent more time with than the others. One measure for
+// Why a rank entered collectives last: what it spent more time with than the others. One measure for
 // findings, the summary, the report and the window.
 #pragma once
 

@@ -1,51 +1,22 @@
 #include "app/arrow/event_columns.h"
 
-#include <array>
 #include <optional>
 #include <type_traits>
 
 #include "app/store/names.h"
 #include "instrumentation/event_fields.h"
-#include "runtime/plan/bucket.h"
+#include "runtime/plan/decision_names.h"
 #include "runtime/plan/fetch_counters.h"
-#include "runtime/plan/prefetch_outcome.h"
-#include "runtime/plan/scheduler.h"
 
 namespace shardscope::arrow {
 namespace {
 
 using namespace shardscope::instrumentation;  // the types of fields, as the table spells them
 
-// The plan's enumerations, by value; the C interface has them in the same order.
 template <typename T>
-inline constexpr std::array<const char*, 0> kNames{};
-template <>
-inline constexpr auto kNames<plan::FlushReason> =
-    std::to_array({"full", "extra_large", "epilogue", "boundary", "group_changed", "group_complete"});
-template <>
-inline constexpr auto kNames<plan::TraceMode> = std::to_array({"invalid", "record", "complete"});
-template <>
-inline constexpr auto kNames<plan::PrefetchStop> = std::to_array({"disabled", "no_trace", "end_of_trace",
-                                                                  "bucket_full", "live_limit", "offloaded",
-                                                                  "returned"});
-template <>
-inline constexpr auto kNames<plan::KeepReason> = std::to_array({"persistent", "reused_soon",
-                                                                "already_fetched", "in_use", "external",
-                                                                "not_available", "reshard_off"});
-template <>
-inline constexpr auto kNames<plan::InvalidationCause> = std::to_array({"module_differs", "trace_too_short",
-                                                                       "params_differ"});
-template <>
-inline constexpr auto kNames<plan::PrefetchOutcome> = std::to_array({"early", "just_in_time", "late",
-                                                                     "mistargeted", "unused"});
-static_assert(kNames<plan::FlushReason>.size() ==
-              static_cast<std::size_t>(plan::FlushReason::group_complete) + 1);
-static_assert(kNames<plan::PrefetchStop>.size() ==
-              static_cast<std::size_t>(plan::PrefetchStop::returned) + 1);
-static_assert(kNames<plan::KeepReason>.size() == static_cast<std::size_t>(plan::KeepReason::reshard_off) + 1);
-
-template <typename T>
-constexpr bool kNamed = std::is_enum_v<T> && (!kNames<T>.empty() || requires(T value) { name_of(value); });
+constexpr bool kNamed = std::is_enum_v<T>&& requires(T value) {
+  name_of(value);
+};
 
 template <typename T>
 struct Of {
@@ -68,9 +39,6 @@ struct Of {
       batch.id(value);
     } else if constexpr (std::is_same_v<T, CollectiveCode>) {
       batch.id(value.bits);
-    } else if constexpr (kNamed<T> && !kNames<T>.empty()) {
-      const auto index = static_cast<std::size_t>(value);
-      batch.text(index < kNames<T>.size() ? kNames<T>[index] : "unknown");
     } else if constexpr (kNamed<T>) {
       batch.text(name_of(value));
     } else {

@@ -74,7 +74,7 @@ void FlightRecorder::look_at(const store::Store& store, bool asked, Clock::time_
   for (const analysis::Trigger& trigger : interval.triggers) found(store, trigger);
   if (!asked) return;
   if (events_ == 0) {
-    say(stderr, "shardscope: SIGUSR2: no event has come yet, there is nothing to keep\n");
+    say(stderr, "shardscope: SIGUSR2: no event has arrived yet, there is nothing to keep\n");
     return;
   }
   found_.push_back({.at_ns = std::min(store.origin_ns() + store.end_ns(), now_ns()),
@@ -95,7 +95,7 @@ void FlightRecorder::answer(std::vector<store::Moment> asked_for, const std::str
   for (store::Moment& moment : asked_for) {
     const std::string who = moment.kind + " (" + moment.text + "): ";
     const std::string said = !off_.empty()  ? who + off_
-                             : events_ == 0 ? who + "no event has come yet, there is nothing to keep"
+                             : events_ == 0 ? who + "no event has arrived yet, there is nothing to keep"
                              : !is_new(moment)
                                  ? fmt::format("{}what lies around this moment{}", who, kKeptAlready)
                                  : keep(std::move(moment), stopped);

@@ -39,7 +39,7 @@ struct LaunchOptions {
   std::string label;         ///< for the progress line
   /// Gets the endpoint of the collector, before the ranks are started.
   std::function<void(const std::string&)> listening;
-  /// Called once, when the first rank has come.
+  /// Called once, when the first rank has connected.
   std::function<void()> under_way;
 };
 

@@ -18,7 +18,7 @@ namespace shardscope::cli {
 [[nodiscard]] std::string no_answer_text(const std::string& endpoint, collector::Viewer::Link link,
                                          std::uint64_t events, std::size_t ranks, double wait_s);
 
-/// Until nothing has come in for `quiet_s`, or for `wait_s`. How long it was quiet, in nanoseconds; nothing:
+/// Until nothing has arrived for `quiet_s`, or for `wait_s`. How long it was quiet, in nanoseconds; nothing:
 /// it was not. Throws UserError where no collector answers, or what happened so far is not in the store by
 /// then.
 [[nodiscard]] std::optional<std::int64_t> watch_until_quiet(const std::string& endpoint,

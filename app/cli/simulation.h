@@ -22,7 +22,7 @@ struct SimulationCommand {
   double jitter = 0;
   std::vector<std::string> stragglers;  ///< RANK:FACTOR
   std::string key;
-  bool live = false;  ///< events are sent when their time has come
+  bool live = false;  ///< events are sent at their time
   bool no_memory_limit = false;
   bool quiet = false;  ///< its warnings are left out
   bool json = false;

@@ -46,7 +46,7 @@ std::string clocks_text(const analysis::Summary& s) {
   return text;
 }
 
-/// The GPU's streams by rank, and why they stood still.
+/// The GPU's streams by rank, and why they were idle.
 std::string gpu_text(const analysis::Summary& s) {
   const bool any = std::any_of(s.ranks.begin(), s.ranks.end(), [](const auto& rank) { return rank.gpu; });
   if (!any) return {};
@@ -322,8 +322,8 @@ std::string summary_text(const analysis::Summary& s) {
     if (rank.time_steps == 0 || ms(rank.others_waited_ns) < 0.01 * ms(rank.time.total_ns)) continue;
     const auto why = analysis::why_late(s, rank.rank);
     line("waited for",
-         fmt::format("rank {}: it came last to {} collectives, the others waited {:.1f} ms in all{}",
-                     rank.rank, rank.came_last, ms(rank.others_waited_ns),
+         fmt::format("rank {}: it entered last {} collectives, the others waited {:.1f} ms in all{}",
+                     rank.rank, rank.entered_last, ms(rank.others_waited_ns),
                      why ? "; " + analysis::text_of(*why) : ""));
   }
   if (s.efficiency && s.efficiency->tflops_per_rank) {
@@ -385,10 +385,10 @@ std::string summary_text(const analysis::Summary& s) {
                       or_dash(op.algbw_waiting_gbs, "{:.3f}"), or_dash(op.busbw_waiting_gbs, "{:.3f}"));
     }
     const std::string covered = analysis::coverage(s, s.ops_steps, s.steps_measured);
-    text +=
-        "of the lowest rank" + (covered.empty() ? "" : ", " + covered) +
-        "; transfer alone: from when all ranks had come, the least over ranks; with waiting: begin to end,\n"
-        "mean over ranks\n";
+    text += "of the lowest rank" + (covered.empty() ? "" : ", " + covered) +
+            "; transfer alone: from when all ranks had entered, the least over ranks; with waiting: begin to "
+            "end,\n"
+            "mean over ranks\n";
   }
   return text;
 }

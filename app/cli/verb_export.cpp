@@ -61,8 +61,9 @@ exporter::ExportPart part_of(const store::Store& store, const ExportChoice& choi
 
 /// Who has the export alone has to know what is wrong with the recording, and that this is a part of it: in
 /// messages that the export has. `ranks`: whose; a file of one rank has that rank's alone.
-void say_in_it(store::Store& store, const std::vector<std::string>& problems, const ExportChoice& choice,
-               const exporter::ExportPart& part, const std::vector<std::uint32_t>& ranks) {
+void add_export_notes(store::Store& store, const std::vector<std::string>& problems,
+                      const ExportChoice& choice, const exporter::ExportPart& part,
+                      const std::vector<std::uint32_t>& ranks) {
   std::string of_part;
   if (!part.whole()) {
     of_part = "export: a part of the recording:";
@@ -120,7 +121,7 @@ int export_recording(store::Store& store, const std::string& recording,
                     choice.format),
         2);
   const exporter::ExportPart part = of_steps ? exporter::ExportPart() : part_of(store, choice);
-  say_in_it(store, problems, choice, part, speakers(store, choice));
+  add_export_notes(store, problems, choice, part, speakers(store, choice));
   std::vector<std::string> written{choice.out};
   if (choice.format == "chrome") {
     exporter::write_chrome(choice.out, store, part);

@@ -77,10 +77,10 @@ int collect(const collector::CollectorOptions& options, const RetentionOptions& 
         "sent more than is kept of messages that are not whole\n",
         status.stalled, status.flooding);
   }
-  if (status.stood_still_s > 0) {
+  if (status.stalled_s > 0) {
     fmt::print(stderr,
-               "shardscope: the collector stood still for {:.1f} s in all (stopped, or kept from running)\n",
-               status.stood_still_s);
+               "shardscope: the collector stalled for {:.1f} s in all (stopped, or kept from running)\n",
+               status.stalled_s);
   }
   if (!status.recording_error.empty()) throw UserError(status.recording_error);
   // That of a node's collector is over when the one above has everything.

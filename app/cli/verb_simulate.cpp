@@ -224,9 +224,8 @@ void add_simulate(CLI::App& app, Action& action) {
   verb->add_option("--key", options->key, "Publishing key for --connect (docs/security.md)")->needs(connect);
   CLI::Option* view = verb->add_flag("--view", options->view, "Open the dashboard on it");
   connect->excludes(record)->excludes(view);
-  verb->add_flag(
-      "--live", options->live,
-      "Publish events when their time has come, as a run that is made, not as fast as they are played");
+  verb->add_flag("--live", options->live,
+                 "Publish events at their time, as a run that is made, not as fast as they are played");
   verb->add_flag("--json", options->json, "Print the outcome as JSON");
   verb->callback([options, &action] { action = [options] { return simulate(*options); }; });
 }

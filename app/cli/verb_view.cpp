@@ -6,11 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "app/analysis/panel_names.h"
 #include "app/cli/checks.h"
 #include "app/cli/process.h"
 #include "app/cli/program_files.h"
 #include "app/cli/verb.h"
-#include "app/gui/model/panel_names.h"
 
 namespace shardscope::cli {
 
@@ -30,7 +30,7 @@ void add_view(CLI::App& app, Action& action) {
   verb->add_option("--screenshot", options->screenshot, "Render to this PNG without a window and end");
   verb->add_option("--panel", options->panel,
                    fmt::format("Panel to show alone; workspace is the whole window: {}",
-                               fmt::join(gui::kPanelNames, ", ")));
+                               fmt::join(analysis::kPanelNames, ", ")));
   verb->add_option("--size", options->size, "Picture size, e.g. 1600x900");
   verb->add_option("--at", options->at, "Step (12), time (1.25s), rank ('rank 3') or copied link to show");
   verb->add_option("--theme", options->theme, "dark or light; dark-colour-blind or light-colour-blind");

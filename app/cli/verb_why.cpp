@@ -1,4 +1,4 @@
-// `why`: why a run stands still, live or as a recording kept it.
+// `why`: why a run hangs, live or as a recording kept it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -133,13 +133,12 @@ int why(const WhyOptions& options) {
 void add_why(CLI::App& app, Action& action) {
   auto options = std::make_shared<WhyOptions>();
   CLI::App* verb = app.add_subcommand(
-      "why",
-      "Why a run stands still: who waits in which collective for whom, and what the missing rank does");
+      "why", "Why a run hangs: who waits in which collective for whom, and what the missing rank does");
   verb->add_option("run", options->run,
                    "Endpoint of a collector (tcp://..., ipc://...) or recording (*.zscope)");
   verb->add_option("--key", options->key, kKeyIfAskedText);
   verb->add_option("--quiet", options->quiet_s,
-                   "Seconds without an event after which a live run counts as standing")
+                   "Seconds without an event after which a live run counts as hung")
       ->check(kAboveZero)
       ->capture_default_str();
   verb->add_option("--wait", options->wait_s, "Seconds to watch a live run at most")

@@ -245,7 +245,7 @@ int print_findings(const Reading& reading) {
     constexpr double kMostSeconds = 20;
     collector::Viewer viewer(reading.file, reading.key);
     if (!catch_up(reading.file, viewer, store, kMostSeconds))
-      say(stderr, "shardscope: {}: not all of the run has come within {:.0f} s\n", reading.file,
+      say(stderr, "shardscope: {}: not all of the run has arrived within {:.0f} s\n", reading.file,
           kMostSeconds);
     if (!store.has_tables())
       throw UserError(reading.file + ": no event of any rank has arrived; ask again later");

@@ -32,7 +32,8 @@ class CollectiveClockSamples {
   static constexpr double kTimeout_s = 2 * kLongestPack_s;
 
   /// Events of a rank in order of time; `to_node_ns` is added to their times. Those of collectives among all
-  /// ranks count, where `collective_entered` says that all had come or where the operation cannot end before.
+  /// ranks count, where `collective_entered` says that all had entered or where the operation cannot end
+  /// before.
   void add(std::uint32_t rank, std::uint32_t world, std::span<const instrumentation::Event> events,
            std::int64_t to_node_ns, std::int64_t error_ns, double now_s);
   /// The samples of one collective, by rank; nothing while none has those of every rank.

@@ -88,7 +88,7 @@ Collector::Collector(CollectorOptions options) {
   if (!s.options.record_path.empty())
     s.record.sink().open_recording(s.options.record_path, s.options.retention, s.options.clock);
   s.record.begin([&s] {
-    if (s.news_wanted.load(std::memory_order_relaxed)) s.sockets.wake.signal();
+    if (s.wakeup_requested.load(std::memory_order_relaxed)) s.sockets.wake.signal();
   });
   if (s.options.keys.empty() && s.options.insecure) {
     s.record_message(0, s.clock_now(), instrumentation::Severity::warning,
@@ -232,13 +232,13 @@ void Collector::State::turn() {
   // What there is no room for is not waited for: the recorder wakes this thread when it has got on. It may
   // just have done so: then the next turn comes a little later.
   const bool full = intake_full();
-  news_wanted.store(full || pacing.watched() == Watch::active, std::memory_order_relaxed);
+  wakeup_requested.store(full || pacing.watched() == Watch::active, std::memory_order_relaxed);
   double rest_s = pacing.rest_s(now_s(), full);
   if (upstream) rest_s = std::min(rest_s, upstream->rest_s(now_s()));
   const CollectorSockets::Ready ready =
       sockets.wait(rest_s, full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
                    upstream ? &*upstream : nullptr);
-  notice_standstill(now_s());
+  detect_stall(now_s());
   if (ready.handshakes) {
     sockets.watch->attend();
     problems.refused(sockets.guard.serve(now_s()));
@@ -249,7 +249,7 @@ void Collector::State::turn() {
   if (full || ready.published) receive_published();
   if (upstream) forward_upstream();
   const double now = now_s();
-  notice_standstill(now);  // it may have begun in the middle of a turn
+  detect_stall(now);  // it may have begun in the middle of a turn
   if (pacing.round_due(now, ready.view)) {
     find_pace(now);
     sockets.watch->set_ranks(ranks.size());
@@ -274,10 +274,10 @@ void Collector::State::turn() {
 }
 
 /// Ranks and viewers that seem to have been silent meanwhile were only not received.
-void Collector::State::notice_standstill(double now) {
-  const double gap = pacing.stood_still_s(now);
+void Collector::State::detect_stall(double now) {
+  const double gap = pacing.stalled_s(now);
   if (gap == 0) return;
-  board.stood_still(gap);
+  board.add_stall(gap);
   for (auto& [id, rank] : ranks) {
     rank.last_control_s += gap;
     if (rank.silent_since_s) *rank.silent_since_s += gap;  // how long it was silent is without the gap, too
@@ -288,7 +288,7 @@ void Collector::State::notice_standstill(double now) {
   std::snprintf(seconds.data(), seconds.size(), "%.1f s", gap);
   record_message(
       0, clock_now(), Severity::warning,
-      std::string("the collector stood still for ") + seconds.data() +
+      std::string("the collector stalled for ") + seconds.data() +
           " (stopped, or kept from running); what the ranks have kept meanwhile comes now, and what they had "
           "no room for is counted as dropped");
 }

@@ -49,7 +49,7 @@ struct CollectorOptions {
   std::string clock_id;  ///< of a simulated host; empty: this machine's
   instrumentation::HostClock clock;
   /// Events that have arrived and are not recorded yet may take so much memory. Beyond it ranks have to wait;
-  /// when the recorder has stood still for a second events are shed, lowest detail first and counted, but for
+  /// when the recorder has stalled for a second events are shed, lowest detail first and counted, but for
   /// steps and watermarks of memory.
   std::size_t intake_bytes = 64U << 20;
   ViewerLimits viewers;
@@ -73,7 +73,7 @@ struct CollectorStatus {
       rejected_by;             ///< the same by reason: size, garbage, version, value, order, ...
   std::uint64_t refused = 0;   ///< connections turned away: no key, another key, another protocol
   std::uint64_t repeated = 0;  ///< messages that came twice: a connection was cut, so they were sent again
-  double stood_still_s = 0;    ///< of the collector: it was stopped, or kept from running
+  double stalled_s = 0;        ///< of the collector: it was stopped, or kept from running
   std::uint64_t stalled = 0;   ///< viewers cut off: they did not receive what they had requested
   std::uint64_t flooding = 0;  ///< connections cut off: more of no whole message than the collector holds
   std::uint32_t ranks_connected = 0, ranks_finished = 0, viewers = 0;

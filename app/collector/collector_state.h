@@ -26,12 +26,12 @@
 #include "app/collector/pacing.h"
 #include "app/collector/pause_coordinator.h"
 #include "app/collector/problems.h"
+#include "app/collector/published_control_state.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/rank_table.h"
 #include "app/collector/relay_progress.h"
 #include "app/collector/run_identity.h"
 #include "app/collector/run_record.h"
-#include "app/collector/shown.h"
 #include "app/collector/status_board.h"
 #include "app/collector/upstream.h"
 #include "app/collector/view_server.h"
@@ -67,7 +67,7 @@ struct Collector::State {
   StatusBoard board;  ///< for every thread
   RunRecord record;
   std::optional<ViewServer> viewers;
-  Shown shown;
+  PublishedControlState shown;
   Problems problems;
   CollectiveClockSamples clock_samples;
   GateComparison gates;
@@ -75,7 +75,7 @@ struct Collector::State {
   std::string clock_id, host;  ///< of this machine
   std::string sender;          ///< of the viewer's message that is being looked at
   /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
-  std::atomic<bool> news_wanted{true};
+  std::atomic<bool> wakeup_requested{true};
 
   // The event loop: turn() once per round.
   void admit();  ///< listens, and prints how to connect
@@ -84,7 +84,7 @@ struct Collector::State {
   void take_exits();
   void take_detail();
   void find_pace(double now);
-  void notice_standstill(double now);
+  void detect_stall(double now);
   void publish_control(double now);
   void publish_rows(double now);  ///< all that have changed
   void commit_recording(double now);
@@ -93,7 +93,7 @@ struct Collector::State {
   void record_message(std::uint32_t rank, std::int64_t at_ns, Severity severity, const std::string& text);
   /// Whether a message is of this collector's run. Reports one that is of another.
   [[nodiscard]] bool is_of_run(const wire::Header& from, RunIdentity::Proof proof);
-  void forget_greetings(const std::string& run_id);
+  void clear_hellos(const std::string& run_id);
   void forget_unpublished();
 
   void start_upstream();
@@ -108,7 +108,7 @@ struct Collector::State {
   void on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes);
   void compare_gates(std::uint32_t rank, const wire::Batch& batch);
   void on_finish(RankSession& rank, const wire::Finish& finish);
-  void say_lost_with_node(RankSession& rank);
+  void report_events_lost_with_node(RankSession& rank);
   /// Receiving is stopped: the recorder is behind by `intake_bytes`, or the queue to the collector above is
   /// full of what must not be shed.
   [[nodiscard]] bool intake_full() const noexcept { return record.full() || (upstream && upstream->full()); }
@@ -131,7 +131,7 @@ struct Collector::State {
 
   // What comes by time of each rank, see [Note: what a rank waits for].
   void look_after_ranks(double now);
-  void look_at_due(double now);
+  void run_due_timers(double now);
   void flush_if_due(RankSession& rank, double now);
   void confirm_and_ping(RankSession& rank, double now);
   void publish_row(RankSession& rank, double now, bool at_once);
@@ -140,11 +140,11 @@ struct Collector::State {
   void lost(RankSession& rank, const std::string& why);
   void look_for_silence(RankSession& rank, double now);
   void begin_silence(RankSession& rank, double now);
-  void end_silence(RankSession& rank, double now, store::SendsAgain how);
+  void end_silence(RankSession& rank, double now, store::Resumption how);
   /// `incarnation`: of the process that the text is about.
   void note_silence_of_node(RankSession& rank, std::uint64_t incarnation, const std::string& text);
-  [[nodiscard]] static store::SendsAgain as_before(const RankSession& rank) noexcept {
-    return rank.pid_seen ? store::SendsAgain::on_this_host : store::SendsAgain::on_another_host;
+  [[nodiscard]] static store::Resumption as_before(const RankSession& rank) noexcept {
+    return rank.pid_seen ? store::Resumption::on_this_host : store::Resumption::on_another_host;
   }
   void report_rank(const RankSession& rank, instrumentation::Severity severity, const std::string& text);
 

@@ -8,9 +8,11 @@
 namespace shardscope::collector {
 
 namespace {
+// No frame begins like it: the offset of a FlatBuffer's root is not 0.
 constexpr std::array<std::uint8_t, 8> kMark = {0, 0, 0, 0, 'Z', 'S', 'P', 'K'};
 constexpr std::size_t kLength = sizeof(std::uint64_t);
 
+/// So that each frame begins aligned for what reads it in place.
 constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
 }  // namespace
 
@@ -26,6 +28,7 @@ void FramePack::add(std::span<const std::uint8_t> frame) {
 
 std::vector<std::uint8_t> FramePack::take() {
   std::vector<std::uint8_t> out = std::exchange(bytes_, {});
+  // One alone goes as it is.
   if (std::exchange(frames_, 0) == 1) {
     constexpr std::size_t kBefore = kMark.size() + kLength;
     out.erase(out.begin(), out.begin() + kBefore);
@@ -49,6 +52,7 @@ std::span<const std::uint8_t> PackedFrames::next() noexcept {
   if (!packed_) return std::exchange(rest_, {});
   std::uint64_t length = 0;
   if (rest_.size() >= kLength) std::memcpy(&length, rest_.data(), kLength);
+  // What is left may be shorter than a length, which then reads as 0. Frames before this one stay good.
   if (length == 0 || length > rest_.size() - kLength) {
     damaged_ = true;
     rest_ = {};

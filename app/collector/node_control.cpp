@@ -70,7 +70,7 @@ void Collector::State::take_named(Nodes::Node& node, const std::string& route, c
       while (silent != hello.silent.end() && silent->first + silent->count <= at->first) ++silent;
       const bool is_silent = silent != hello.silent.end() && silent->first <= at->first;
       if (is_silent && !rank.silent() && rank.row.connected && !rank.row.finished) begin_silence(rank, now);
-      if (!is_silent && rank.silent()) end_silence(rank, now, store::SendsAgain::on_another_host);
+      if (!is_silent && rank.silent()) end_silence(rank, now, store::Resumption::on_another_host);
       rank.control_received(now);
       named.known += greeted_sum(at->first, rank.control_incarnation);
       if (named.kept && rank.node_clock == &node.clock) rank.named_s = &named.at_s;

@@ -53,7 +53,7 @@ class Nodes {
       double now_s, const InUse& in_use = [](const Node&) { return true; });
   /// Null: no node's collector is reached there. It stays where it is while it is in use, until clear().
   [[nodiscard]] Node* at(const std::string& route);
-  /// The same, of a message that has come from there.
+  /// The same, of a message that has arrived from there.
   Node* received_from(const std::string& route, double now_s);
   /// Hosts whose collector has become silent since the last call.
   [[nodiscard]] std::vector<std::string> take_newly_silent(double now_s);

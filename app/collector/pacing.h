@@ -1,4 +1,4 @@
-// When the collector's event loop does what comes by time. Pure: the caller hands in the time, of a monotonic
+// When the collector's event loop runs its timers. Pure: the caller hands in the time, of a monotonic
 // clock.
 #pragma once
 
@@ -14,7 +14,7 @@ class Pacing {
  public:
   static constexpr double kCommitEvery_s = 0.5, kLivenessEvery_s = 0.2;
   /// Between two looks at the clock; with all that a turn does it is not a tenth of that.
-  static constexpr double kStandstill_s = 2;
+  static constexpr double kStall_s = 2;
   static constexpr double kRoundPerRank_s = 50e-6, kShortestRound_s = 0.001, kLongestRound_s = 0.05;
   /// Of a run that is only recorded: a round of thousands of ranks takes longer than what came between two.
   static constexpr double kLongestIdleRound_s = 0.2;
@@ -33,16 +33,15 @@ class Pacing {
     if (full) return pace_of(Watch::active, 0).iteration_s;
     return std::min(pace_.iteration_s, next_commit_s_ - now_s);
   }
-  /// Asked at each turn's begin and before what goes by time. Returns how long the loop had stood still; 0:
-  /// it had not.
-  [[nodiscard]] double stood_still_s(double now_s) noexcept {
+  /// Asked at each turn's begin and before timers run. Returns for how long the loop did not run; 0: it ran.
+  [[nodiscard]] double stalled_s(double now_s) noexcept {
     const double before_s = std::exchange(turned_s_, now_s);
     const double gap_s = now_s - before_s;
-    return before_s == 0 || gap_s < kStandstill_s ? 0 : gap_s;
+    return before_s == 0 || gap_s < kStall_s ? 0 : gap_s;
   }
-  /// A round takes the ranks whose time has come (RankTable) and looks for what is gone; it is not done with
-  /// every message, and the more ranks there are the rarer: what came meanwhile of a rank is one visit. But a
-  /// viewer that comes is noticed at once.
+  /// A round handles the ranks that are due (RankTable) and looks for ranks that are gone. Its interval grows
+  /// with the number of ranks, so that events of a rank that arrive within it are handled together. A viewer
+  /// that connects is noticed at once.
   [[nodiscard]] bool round_due(double now_s, bool viewer_asks) const noexcept {
     return now_s >= next_round_s_ || (viewer_asks && watched_ == Watch::idle);
   }

@@ -12,10 +12,10 @@
 namespace shardscope::collector {
 
 using instrumentation::monotonic_now_ns;
-using store::SendsAgain;
+using store::Resumption;
 
 namespace {
-constexpr double kStoodStill_s = 3;     ///< a silence that was one, now that the rank sends again
+constexpr double kNoThreadRan_s = 3;    ///< a silence that was one, now that the rank sends again
 constexpr double kPresentWithin_s = 3;  ///< a rank with a message in this time is connected
 constexpr double kTablesAgain_s = 0.5;  ///< for tables that have not come
 }  // namespace
@@ -45,7 +45,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
                                   std::int64_t received_ns) {
   const std::uint32_t id = message.header.rank;
   const double now = now_s();
-  notice_standstill(now);  // else the rank would be said to send again
+  detect_stall(now);  // else the rank would be said to send again
   if (const auto* hello = std::get_if<wire::Hello>(&message.body)) {
     on_hello(route, message.header, *hello);
     return;
@@ -64,7 +64,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
   RankSession* const known = ranks.known(id);
   if (known == nullptr || known->route != route) return;  // its hello will come
   RankSession& rank = *known;
-  if (rank.silent() || now - rank.last_control() >= kStoodStill_s) end_silence(rank, now, as_before(rank));
+  if (rank.silent() || now - rank.last_control() >= kNoThreadRan_s) end_silence(rank, now, as_before(rank));
   rank.control_received(now);
   if (const auto* position = std::get_if<wire::Position>(&message.body); position && position->detail >= 0)
     shown.set_detail(position->detail);
@@ -128,10 +128,10 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   // A node's collector repeats what its ranks have said: whether one is silent it says itself.
   if (rank.control_incarnation != from.incarnation) {
-    if (rank.silent() || rank.silence_recorded_s) end_silence(rank, now, SendsAgain::restarted);
+    if (rank.silent() || rank.silence_recorded_s) end_silence(rank, now, Resumption::restarted);
   } else if (node == nullptr &&
-             (rank.silent() || (rank.route == route && now - rank.last_control() >= kStoodStill_s))) {
-    end_silence(rank, now, rank.route == route ? as_before(rank) : SendsAgain::on_another_host);
+             (rank.silent() || (rank.route == route && now - rank.last_control() >= kNoThreadRan_s))) {
+    end_silence(rank, now, rank.route == route ? as_before(rank) : Resumption::on_another_host);
   }
   ranks_of_node_changed(rank);  // of that where it was
   if (rank.node_clock != (node != nullptr ? &node->clock : nullptr)) rank.named_s = nullptr;
@@ -246,15 +246,15 @@ void Collector::State::begin_silence(RankSession& rank, double now) {
   pauses.rank_down(rank.row.rank, "is silent", now);
 }
 
-/// Of a rank that was silent, or whose control thread stood still for long enough to say so. A relayed one's
+/// Of a rank that was silent, or whose control thread did not run for long enough to say so. A relayed one's
 /// node has said the rest.
-void Collector::State::end_silence(RankSession& rank, double now, store::SendsAgain how) {
+void Collector::State::end_silence(RankSession& rank, double now, store::Resumption how) {
   if (!rank.row.connected || rank.row.finished) {
     rank.silence_recorded_s.reset();
     return;
   }
   const double since_s = rank.silent_since_s.value_or(rank.silence_recorded_s.value_or(rank.last_control()));
-  const bool restarted = how == SendsAgain::restarted;
+  const bool restarted = how == Resumption::restarted;
   ranks_of_node_changed(rank);
   // Another process comes up by itself, and a pause that goes on is not its own.
   if (rank.silent() && !restarted) pauses.rank_up(rank.row.rank);
@@ -262,7 +262,7 @@ void Collector::State::end_silence(RankSession& rank, double now, store::SendsAg
   rank.silent_since_s.reset();
   if (rank.node_clock != nullptr && !restarted) return;
   rank.silence_recorded_s.reset();
-  const std::string text = store::sends_again_message(rank.row.rank, now - since_s, how);
+  const std::string text = store::resumption_message(rank.row.rank, now - since_s, how);
   if (restarted) {
     record_message(rank.row.rank, clock_now(), Severity::warning, text);
   } else {
@@ -281,9 +281,9 @@ void Collector::State::note_silence_of_node(RankSession& rank, std::uint64_t inc
   if (const auto silent_ns = store::silent_for(said)) {
     rank.silence_recorded_s = now_s() - static_cast<double>(*silent_ns) * 1e-9;
     if (rank.control_incarnation != 0 && rank.control_incarnation != incarnation)
-      end_silence(rank, now_s(), SendsAgain::restarted);
+      end_silence(rank, now_s(), Resumption::restarted);
   }
-  if (store::says_sends_again(said)) rank.silence_recorded_s.reset();
+  if (store::is_resumption_message(said)) rank.silence_recorded_s.reset();
 }
 
 /// Of a rank that is connected here; the collector above cannot see it.

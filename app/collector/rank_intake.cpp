@@ -15,7 +15,7 @@ using instrumentation::monotonic_now_ns;
 using instrumentation::ShedClass;
 
 namespace {
-constexpr std::int64_t kRecorderStallTimeout_ns = 1'000'000'000;     ///< with a recorder that stands still
+constexpr std::int64_t kRecorderStallTimeout_ns = 1'000'000'000;     ///< with a recorder that stalls
 constexpr std::size_t kLarge = 64U << 10, kLargeRelayed = 2U << 10;  ///< messages, bytes
 constexpr std::size_t kMaxRanksWithoutTables = 1U << 16;
 /// Steps, errors and tables never go; of memory the watermarks stay.
@@ -30,7 +30,7 @@ void Collector::State::receive_published() {
     if (upstream && upstream->full()) return;
     if (intake_full()) {
       // A recorder that gets on is waited for: ZeroMQ's queues are short, and behind them are the ranks' own.
-      // One that stands still must not take the live view with it. With nothing left to shed they wait too.
+      // One that stalls must not take the live view with it. With nothing left to shed they wait too.
       const std::int64_t still_ns = monotonic_now_ns() - record.recorder().progress_ns();
       if (still_ns < kRecorderStallTimeout_ns || !make_room()) return;
     }
@@ -152,7 +152,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
   rank.add_relayed(
       message.header);  // also before its node's hello: else what came till then would count as lost
-  say_lost_with_node(rank);
+  report_events_lost_with_node(rank);
   // Tables or names may have been among what is missing.
   const bool are_tables = std::holds_alternative<wire::Tables>(message.body);
   if (!are_tables && (accepted.missing != 0 || !rank.has_tables)) {
@@ -172,7 +172,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     if (rank.clock_settled(now_s()) && record.has_room() && rank.begins_another_gap(*batch, now_s()))
       record.flush_all(rank);
     record.add(rank, *batch, now_s());
-    say_lost_with_node(rank);
+    report_events_lost_with_node(rank);
     if (rank.due(now_s(), 1e9) && record.has_room()) record.flush(rank);
     if (pacing.pace().chunk_age_s > kShortestIdleAge_s && record.crowded()) hand_over_pending();
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
@@ -188,7 +188,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
 }
 
-void Collector::State::say_lost_with_node(RankSession& rank) {
+void Collector::State::report_events_lost_with_node(RankSession& rank) {
   const RankSession::LostWithNode lost_ones = rank.take_lost_with_node();
   if (lost_ones.messages == 0) return;
   record_message(rank.row.rank, clock_now(), Severity::warning,

@@ -1,5 +1,5 @@
-// What comes by time of each rank: its chunk, its row, confirmations, pings, whether it is still there. A
-// round takes the ranks whose time has come (RankTable), so that its work is not that of all ranks.
+// Timer-driven work per rank: its chunk, its row, confirmations, pings, liveness. A round handles the ranks
+// that are due (RankTable), so that its cost does not grow with all ranks.
 #include <cerrno>
 #include <csignal>
 #include <fstream>
@@ -28,7 +28,7 @@ bool is_stopped(std::int32_t pid) {
 }
 }  // namespace
 
-void Collector::State::look_at_due(double now) {
+void Collector::State::run_due_timers(double now) {
   for (const std::uint32_t id : ranks.take_due(now)) {
     RankSession* const known = ranks.known(id);
     if (known == nullptr) continue;  // forgotten meanwhile
@@ -76,7 +76,7 @@ void Collector::State::publish_row(RankSession& rank, double now, bool at_once) 
 // [Note: silent, not gone]
 // The kernel closes the connections of a process that ends, however it ends, and a send to a closed one fails
 // (router_mandatory): that rank is lost. One that sends nothing over a connection that lasts is stopped, or
-// its host or network stands still. It may go on any time, so it stays connected, and only a pause does not
+// its host or network is down. It may go on any time, so it stays connected, and only a pause does not
 // wait for it. What a node's collector passes on has no connection here: that collector names the ranks that
 // it is connected to, and those of them that are silent (on_node()). The texts of a silence are of the
 // collector that has the connection, and passed on; but that a rank has been restarted each one says itself,
@@ -100,7 +100,7 @@ void Collector::State::look_for_silence(RankSession& rank, double now) {
 
 void Collector::State::look_after_ranks(double now) {
   look_after_nodes(now);
-  look_at_due(now);
+  run_due_timers(now);
   if (!pacing.liveness_due(now)) return;
   problems.refused(sockets.guard.overdue(now));
   const std::set<std::uint32_t> here = ranks.counts().here();  // lost() changes it

@@ -123,7 +123,7 @@ void RankSession::add_repeated(const wire::Message& message) {
   const auto* const batch = std::get_if<wire::Batch>(&message.body);
   if (batch == nullptr || !batch->relay || !relay_) return;
   follow_source(batch->relay->source_incarnation, batch->relay->source_first, batch->relay->source_last + 1);
-  // What its sender missed before it has come through another, or is counted.
+  // What its sender missed before it has arrived through another, or is counted.
   relay_->lost_total = batch->relay->lost_total;
   relay_incarnation_ = *incarnation_;
 }

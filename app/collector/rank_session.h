@@ -68,7 +68,7 @@ class RankSession {
     confirmed_s_ = now_s;
     confirm_anew_ = receipt_pending = false;
   }
-  /// A control message of the process has come, so its connection lasts: what was confirmed over it
+  /// A control message of the process has arrived, so its connection lasts: what was confirmed over it
   /// kConfirmationLasts_s ago has been received.
   void control_received(double now_s) noexcept {
     last_control_s = now_s;
@@ -224,7 +224,7 @@ class RankSession {
   double next_ping_s = 0;
   double tables_asked_s = -1e300;
   std::uint64_t control_incarnation = 0;
-  std::set<std::uint32_t> names;  ///< ids whose text has come
+  std::set<std::uint32_t> names;  ///< ids whose text has arrived
   std::uint32_t pings = 0;
   AwaitedAnswer answer;   ///< to what confirmed its end, where it is connected itself
   bool pid_seen = false;  ///< the process is visible from here, so its end is too

@@ -58,7 +58,7 @@ class RankTable {
 
   void note_change(const RankSession& rank, double now_s);
   void note_change_of_all(double now_s);
-  /// Those whose time has come. Each is to be looked at, and then handed to looked_at().
+  /// Those that are due. Each is to be looked at, and then handed to looked_at().
   [[nodiscard]] std::vector<std::uint32_t> take_due(double now_s) { return timers_.take(now_s); }
   /// What could not be done is tried again a little later.
   void looked_at(const RankSession& rank, double now_s);

@@ -1,6 +1,6 @@
-// When each rank is to be looked at next: one time for all that comes by time (its chunk, its row, a
-// confirmation, a ping, a silence). A round of the event loop takes the ranks whose time has come; the
-// others, of thousands, cost it nothing. Pure: the caller hands in the time, of a monotonic clock.
+// When each rank is due next: one time for all of its timers (its chunk, its row, a confirmation, a ping, a
+// silence). A round of the event loop handles the ranks that are due; the others, of thousands, cost it
+// nothing. Pure: the caller hands in the time, of a monotonic clock.
 #pragma once
 
 #include <cmath>
@@ -27,7 +27,7 @@ class RankTimers {
     if (queue_.size() > kMostStale * at_s_.size()) drop_stale();
   }
   void forget(std::uint32_t rank) { at_s_.erase(rank); }
-  /// Ranks whose time has come, the earliest first. Nothing is noted of them any more.
+  /// Ranks that are due, the earliest first. Nothing is noted of them any more.
   [[nodiscard]] std::vector<std::uint32_t> take(double now_s) {
     std::vector<std::uint32_t> due;
     while (!queue_.empty() && queue_.top().first <= now_s) {
@@ -47,7 +47,7 @@ class RankTimers {
 
  private:
   using Entry = std::pair<double, std::uint32_t>;
-  /// One that was replaced by an earlier time comes up when its own has come, which may be late.
+  /// One that was replaced by an earlier time comes up when it is due itself, which may be late.
   void drop_stale() {
     queue_ = {};
     for (const auto& [rank, at_s] : at_s_) queue_.push({at_s, rank});

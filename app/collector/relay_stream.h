@@ -57,7 +57,7 @@ struct RelayStream {
   std::deque<Totals> totals_sent;   ///< where they changed, in messages without one
   std::int64_t clock_error_ns = 0;  ///< of the last batch
   DiscardedEvents discarded;        ///< of earlier processes of the rank
-  /// What it publishes later has come to no other collector. On this node's clock.
+  /// What it publishes later has reached no other collector. On this node's clock.
   std::int64_t began_ns = 0;
   double first_message_s;  ///< first; its wait for a clock begins there, whatever waits before it
 

@@ -1,7 +1,7 @@
 // What a node's collector passes on of what its ranks say again and again. Each rank says every second that
 // it is there and at which gate it is: with thousands of ranks that would be most of what the collector above
 // does. One message of the node names all of its ranks instead (wire::RelayHello::present), and says by a sum
-// which processes they are (greeting_agreement.h): only what is news passes. Pure.
+// which processes they are (greeting_agreement.h): only what is changed passes. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@ class RepeatedMessages {
   [[nodiscard]] bool passes(std::uint32_t rank, std::uint64_t incarnation) {
     Rank& said = ranks_[rank];
     if (said.greeted && said.incarnation == incarnation) return false;
-    // Where another process of the rank is, is news.
+    // Where another process of the rank is, is new.
     if (said.incarnation != incarnation) said.placed = false;
     said.incarnation = incarnation;
     said.greeted = true;
     return true;
   }
-  /// Whether a rank holds is news; which of many gates it has just passed is not.
+  /// Whether a rank holds is passed on; which of many gates it has just passed is not.
   [[nodiscard]] bool passes(std::uint32_t rank, const instrumentation::wire::Position& position) {
     Rank& said = ranks_[rank];
     const auto& before = said.position;
-    const bool news = !said.placed || position.position.holding != before.position.holding ||
-                      (position.position.holding && position.position.number != before.position.number) ||
-                      position.detail != before.detail ||
-                      position.lease_expirations != before.lease_expirations;
-    if (!news) return false;
+    const bool changed = !said.placed || position.position.holding != before.position.holding ||
+                         (position.position.holding && position.position.number != before.position.number) ||
+                         position.detail != before.detail ||
+                         position.lease_expirations != before.lease_expirations;
+    if (!changed) return false;
     said.position = position;
     said.placed = true;
     return true;

@@ -14,7 +14,7 @@ bool Collector::State::is_of_run(const wire::Header& from, RunIdentity::Proof pr
     case RunIdentity::Verdict::ours:
       return true;
     case RunIdentity::Verdict::ours_instead:
-      forget_greetings(supposed);
+      clear_hellos(supposed);
       return true;
     case RunIdentity::Verdict::undecided:
       return false;
@@ -26,13 +26,13 @@ bool Collector::State::is_of_run(const wire::Header& from, RunIdentity::Proof pr
 }
 
 /// Of a run that has published nothing while another has.
-void Collector::State::forget_greetings(const std::string& run_id) {
+void Collector::State::clear_hellos(const std::string& run_id) {
   if (ranks.empty() && identity.world() == 0) return;
   problems.report("run", "run '" + run_id + "' has greeted and published nothing: another is received");
   forget_unpublished();
   down.nodes().clear();
   identity.forget_world();
-  if (upstream) upstream->forget_greetings();
+  if (upstream) upstream->clear_hellos();
 }
 
 /// Whoever is of this run greets again.

@@ -23,7 +23,7 @@ class SocketPoll {
 
   /// Returns the number by which `socket` is known from here on. It must outlive this.
   std::size_t add(zmq::socket_t& socket);
-  /// Something was sent over it, which may have taken in the news of a message.
+  /// Something was sent over it, which may have consumed the notification of a message.
   void used(std::size_t socket) noexcept { sockets_[socket].at_rest = false; }
   /// Waits until a socket other than `without` has a message, one of `more` has what it asks for (their
   /// `revents` are set), `wake` is readable or `timeout` is over. Returns whether `wake` is readable.

@@ -47,9 +47,9 @@ class StatusBoard {
     ++status_.rejected;
     ++status_.rejected_by[kind];
   }
-  void stood_still(double seconds) {
+  void add_stall(double seconds) {
     const std::lock_guard lock(mutex_);
-    status_.stood_still_s += seconds;
+    status_.stalled_s += seconds;
   }
   void connected(std::uint32_t ranks) {
     const std::lock_guard lock(mutex_);

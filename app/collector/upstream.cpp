@@ -159,7 +159,7 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     s.clock_error_ns = batch->clock_error_ns;
     waiting_bytes_ += copy.events.size() * sizeof(instrumentation::Event);
     s.queue.push(std::move(copy));
-    // A window that is half used up would stand still until the next pack has been confirmed.
+    // A window that is half used up would stay so until the next pack has been confirmed.
     flush_now_ |= waiting_bytes_ >= FramePack::kBytes ||
                   2 * s.queue.bytes() >= instrumentation::SentWindow::part_of(bytes_of_each());
     report_discarded(s);
@@ -363,7 +363,7 @@ void Upstream::pump(double now_s, double every_s) {
 }
 
 void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, double now_s) {
-  flush_now_ |= !watched_ && ping.look_ms == 0;  // a viewer has come
+  flush_now_ |= !watched_ && ping.look_ms == 0;  // a viewer has connected
   watched_ = ping.look_ms == 0;
   pack_s_ = ping.pack_ms * 1e-3;
   if (const std::uint64_t above = message.header.incarnation; above_ != above) {

@@ -56,7 +56,7 @@ class Upstream {
   /// its clock. See [Note: clocks of processes].
   void keep_clock(std::uint32_t id, const RankSession& rank);
   /// Those of another run than turned out to be passed on.
-  void forget_greetings() { greetings_.forget_ranks(); }
+  void clear_hellos() { greetings_.forget_ranks(); }
   /// Of the rank, what it says next of where it is is passed on.
   void rank_was_silent(std::uint32_t rank) { greetings_.was_silent(rank); }
   /// Hello, Prepared, Position. What a rank only says again is not passed on (RelayGreetings).

@@ -79,11 +79,11 @@ void ViewServer::handle(const std::string& route, const Connection& connection, 
     peer.request = message.header.sequence;
     peer.waiting = true;
     peer.asked_s = now_s;
-    if (has_news(peer) && has_room(peer)) reply(peer, now_s);
+    if (has_new_items(peer) && has_room(peer)) reply(peer, now_s);
   }
 }
 
-bool ViewServer::has_news(const Peer& peer) const {
+bool ViewServer::has_new_items(const Peer& peer) const {
   const ViewLog::Ends ends = log_.ends();
   return peer.poll.log != log_id_ || peer.poll.static_cursor < ends.statics || peer.poll.cursor < ends.log ||
          peer.poll.rank_revision < source_.revision();
@@ -134,7 +134,7 @@ bool ViewServer::serve(double now_s) {
       if (stalled) source_.stalled(waited_s);
       continue;
     }
-    if (peer.waiting && has_room(peer) && (has_news(peer) || now_s - peer.asked_s >= kParkFor_s)) {
+    if (peer.waiting && has_room(peer) && (has_new_items(peer) || now_s - peer.asked_s >= kParkFor_s)) {
       reply(peer, now_s);
       replied = true;
     }

@@ -75,7 +75,7 @@ class ViewServer {
   [[nodiscard]] double patience_s(const Peer& peer) const noexcept {
     return limits_.patience_s + static_cast<double>(peer.unreceived) / limits_.bytes_per_s;
   }
-  [[nodiscard]] bool has_news(const Peer& peer) const;
+  [[nodiscard]] bool has_new_items(const Peer& peer) const;
   [[nodiscard]] bool has_room(const Peer& peer) const noexcept {
     return unreceived_ == 0 || unreceived_ + peer.reply_bytes <= limits_.bytes;
   }

@@ -318,31 +318,16 @@ class ChromeWriter {
           close();
           break;
         }
-        case EventKind::bucket_flush:
-        case EventKind::trace_mode:
-        case EventKind::eval_trace_mode:
-        case EventKind::trace_invalidated:
-        case EventKind::overflow:
-        case EventKind::gradient_not_finite:
-        case EventKind::columns_selected:
-        case EventKind::deferred_update:
-        case EventKind::update_votes:
-        case EventKind::feedback_reset:
-        case EventKind::detail_changed:
+        default:
+          if (!ev::has_trait(event.kind, ev::EventTrait::mark)) break;
           open("i", ev::name_of(event.kind), "instant", rank, tid_of(event.stream), at);
           text_ += ",\"s\":\"t\",\"args\":{";
-          // By their names, and by those of the slots that readers of older traces look for.
           for (const ev::FieldInfo& field : ev::info_of(event.kind).fields) {
             if (const auto value = ev::integer_of(field, event); value && field.type != "double")
               argument(field.name, *value);
           }
-          argument("a", event.a);
-          argument("b", event.b);
-          argument("code", event.code);
           text_ += '}';
           close();
-          break;
-        default:
           break;
       }
     });

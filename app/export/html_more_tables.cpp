@@ -24,14 +24,14 @@ std::string stragglers_html(const analysis::Summary& s) {
   const std::size_t all = late.size();
   late.resize(std::min(all, kShown));
   std::string out =
-      "<table><tr><th>rank<th class=n>others waited<th class=n>came last<th class=n>waits itself<th "
+      "<table><tr><th>rank<th class=n>others waited<th class=n>entered last<th class=n>waits itself<th "
       "class=n>bytes "
       "move<th class=n>computes<th>why it was late</tr>";
   for (const auto* rank : late) {
     const auto why = analysis::why_late(s, rank->rank);
     out += fmt::format(
         "<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>",
-        rank->rank, time_text(rank->others_waited_ns), rank->came_last, time_text(rank->waiting_ns),
+        rank->rank, time_text(rank->others_waited_ns), rank->entered_last, time_text(rank->waiting_ns),
         time_text(rank->moving_ns), time_text(rank->time.compute_ns),
         why ? analysis::text_of(*why) : "\u2014");
   }

@@ -224,7 +224,7 @@ class OtlpWriter {
       out.failed = store::is_failure(rank_ending(item.lane.rank));
     }
     if (span.kind == EventKind::collective_begin && span.mark_ns != 0)
-      out.event = {span.mark_ns + shift_ns_, "every rank had come"};
+      out.event = {span.mark_ns + shift_ns_, "every rank had entered"};
     out.attributes = attributes.json();
     lines_.span(out);
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "app/store/kind_set.h"
 #include "app/store/span_totals.h"
 
 namespace shardscope::store {
@@ -142,10 +143,13 @@ void add_missing(Block& sum, const Block& next) {
 
 }  // namespace
 
-void keep_first_not_finite(std::vector<ev::Event>& rare) {
-  bool known = false;
+void keep_firsts_of_stretch(std::vector<ev::Event>& rare) {
+  KindSet known;
   std::erase_if(rare, [&](const ev::Event& event) {
-    return event.kind == ev::EventKind::gradient_not_finite && std::exchange(known, true);
+    if (!ev::has_trait(event.kind, ev::EventTrait::kept_first_of_stretch)) return false;
+    const bool repeated = known.has(event.kind);
+    known.add(event.kind);
+    return repeated;
   });
 }
 

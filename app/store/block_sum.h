@@ -1,6 +1,9 @@
 // Blocks whose events are not kept: several of a rank become one that says what they sum up to.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -8,15 +11,26 @@
 
 namespace shardscope::store {
 
-/// Instants that are kept one by one: changes of detail and the first invalidation of a trace, since later
-/// steps depend on them; and of each stretch the first gradient that was not finite, which names what the
-/// skipped steps of that time came from.
+/// Instants that are kept one by one, each or the first (EventTrait): what later steps depend on, as changes
+/// of detail, and what names the cause of a time, as the first gradient that was not finite.
 [[nodiscard]] constexpr bool is_rare(ev::EventKind kind) noexcept {
-  return kind == ev::EventKind::detail_changed || kind == ev::EventKind::trace_invalidated ||
-         kind == ev::EventKind::gradient_not_finite;
+  return ev::has_trait(kind, ev::EventTrait::kept_each) || ev::has_trait(kind, ev::EventTrait::kept_first) ||
+         ev::has_trait(kind, ev::EventTrait::kept_first_of_stretch);
 }
-/// Of a stretch's rare events, in order of time: leaves the first gradient_not_finite only.
-void keep_first_not_finite(std::vector<ev::Event>& rare);
+inline constexpr std::size_t kRareKindCount = 0
+#define EVENT(number, name, ...) +(is_rare(ev::EventKind::name) ? 1 : 0)
+#include "instrumentation/event_kinds.def"
+    ;
+inline constexpr auto kRareKinds = [] {
+  std::array<ev::EventKind, kRareKindCount> out{};
+  std::size_t next = 0;
+  for (std::uint16_t number = 1; number <= static_cast<std::uint16_t>(ev::kLastEventKind); ++number) {
+    if (is_rare(static_cast<ev::EventKind>(number))) out[next++] = static_cast<ev::EventKind>(number);
+  }
+  return out;
+}();
+/// Of a stretch's rare events, in order of time: leaves the first of each kind of which the first is kept.
+void keep_firsts_of_stretch(std::vector<ev::Event>& rare);
 
 /// Takes `block` as one whose events go: what only helps to read those is left out.
 void begin_sum(Block& block);

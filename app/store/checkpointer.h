@@ -27,8 +27,8 @@ class Checkpointer {
   Checkpointer& operator=(const Checkpointer&) = delete;
 
   /// `writer`, after leave_log(), has committed and has not begun anew. What is in a long log is folded in
-  /// beside what is recorded next, and after a later commit, here, the little that has come since: only where
-  /// nothing is left the log is written from its beginning again.
+  /// beside what is recorded next, and after a later commit, here, the little that has arrived since: only
+  /// where nothing is left the log is written from its beginning again.
   void committed(Database& writer);
 
  private:

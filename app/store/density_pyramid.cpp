@@ -7,12 +7,15 @@
 namespace shardscope::store {
 namespace {
 
+// Leaves are 2^shift_ ns wide and counted from base_ns_; upper_[k] has buckets of 2^(shift_ + k + 1) ns.
 constexpr std::size_t kMinLeaves = 256;     ///< of a sparse row; empty ones take next to nothing in a file
 constexpr std::size_t kScreenLeaves = 512;  ///< enough for eight blocks on a screen; of fewer, spans are read
 constexpr std::size_t kSpansPerLeaf = 16;
 constexpr double kFewColumns = 32;
 constexpr std::size_t kMaxStoredLeaves = 1U << 20;
 
+/// `part` of `whole` in `steps` steps, rounded; what is not nothing is at least one, so that it stays
+/// visible.
 std::uint64_t in_steps(float part, double whole, std::uint32_t steps) {
   if (part <= 0 || whole <= 0) return 0;
   const double most = steps;
@@ -43,6 +46,7 @@ void ColumnFiller::step() noexcept {
   right_ns_ = at(column_ + 1);
 }
 
+// Spans come in order of time, so the next is mostly near: steps are cheaper than a division, up to kNear.
 void ColumnFiller::seek(std::int64_t ns) noexcept {
   constexpr int kNear = 8;
   if (ns < left_ns_) return move_to(out_.index(ns));
@@ -54,6 +58,7 @@ void ColumnFiller::seek(std::int64_t ns) noexcept {
 
 void ColumnFiller::add(std::int64_t from_ns, std::int64_t to_ns, ev::EventKind kind, std::uint8_t code,
                        bool counted) noexcept {
+  // A span that began before the view is drawn in it and not counted.
   counted = counted && from_ns >= out_.begin_ns;
   const std::int64_t from = std::max(from_ns, out_.begin_ns);
   const std::int64_t to = std::min(to_ns, out_.end_ns);
@@ -66,6 +71,7 @@ void ColumnFiller::add(std::int64_t from_ns, std::int64_t to_ns, ev::EventKind k
     const std::int64_t right = std::min(to, right_ns_);
     const auto busy = static_cast<float>(std::max<std::int64_t>(right - left, 0));
     column.busy_ns += busy;
+    // Of no length: it votes with 1 ns, so that the column has a kind.
     column.vote(std::max(busy, 1.0F), tag);
     if (counted) ++column.begins;
     counted = false;
@@ -77,6 +83,7 @@ void DensityPyramid::expect(std::int64_t ns) noexcept {
   while (empty() && ns >> shift_ >= static_cast<std::int64_t>(kScreenLeaves)) ++shift_;
 }
 
+// Doubles the width of a leaf: the level above becomes the leaves, exactly, since parents are sums.
 void DensityPyramid::coarsen() {
   settle();
   // A single leaf becomes wider and holds the same.
@@ -96,6 +103,7 @@ void DensityPyramid::append(std::int64_t begin_ns, std::int64_t end_ns, ev::Even
   if (spans_ == 0) first_begin_ns_ = begin_ns;
   last_end_ns_ = std::max(last_end_ns_, last_ns + 1);
   ++spans_;
+  // Few spans over a long time stay within kMinLeaves; many get a leaf for every kSpansPerLeaf.
   const std::size_t most = std::max({kMinLeaves, std::min(spans_, kScreenLeaves), spans_ / kSpansPerLeaf});
   while (static_cast<std::size_t>(last_ns >> shift_) >= most) coarsen();
 
@@ -114,6 +122,7 @@ void DensityPyramid::append(std::int64_t begin_ns, std::int64_t end_ns, ev::Even
   dirty_ = std::min(dirty_, first);
 }
 
+// Sums up from the first leaf that changed: appends are at the end, so that is mostly one bucket a level.
 void DensityPyramid::settle() {
   if (dirty_ == SIZE_MAX) return;
   std::size_t first = dirty_;
@@ -140,6 +149,7 @@ void DensityPyramid::append(const DensityPyramid& stretch, std::size_t most) {
   if (stretch.empty()) return;
   const std::int64_t held_begin = stretch.base_ns_ + stretch.first_begin_ns_;
   const std::int64_t held_end = stretch.base_ns_ + stretch.last_end_ns_;
+  // The first one's resolution is a start: what follows coarsens as it grows.
   if (leaves_.empty()) {
     shift_ = stretch.shift_;
     base_ns_ = held_begin;
@@ -161,6 +171,7 @@ void DensityPyramid::append(const DensityPyramid& stretch, std::size_t most) {
     const std::size_t last = std::min(static_cast<std::size_t>((end - 1) >> shift_), last_leaf);
     spans_ += bucket.begins;
     dirty_ = std::min(dirty_, first);
+    // Within one leaf: whole. Else each gets its share of the time, and the begins go to the first.
     if (first >= last) {
       leaves_[last].merge(bucket);
       continue;
@@ -187,6 +198,7 @@ void DensityPyramid::drop_finer(std::size_t most) {
   while (leaves_.size() > most && !upper_.empty()) coarsen();
 }
 
+// What lay evenly in a leaf is taken off by its share: within a leaf times are not known.
 void DensityPyramid::forget(std::int64_t from_ns, std::int64_t to_ns) {
   const std::int64_t from = std::max(from_ns, base_ns_) - base_ns_;
   const std::int64_t to = std::min(to_ns, base_ns_ + last_end_ns_) - base_ns_;
@@ -222,6 +234,7 @@ void DensityPyramid::add_to(const DensityColumns& out, std::int64_t from_ns, std
   // would else be split within half of it.
   const double finer = std::max(1.0, kFewColumns / static_cast<double>(out.columns.size()));
   const int widest_shift = widest(out.bucket_ns() / finer);
+  // The coarsest level whose buckets are no wider than wanted: the fewest to merge.
   std::size_t chosen = 0;
   while (chosen + 1 < level_count() && !level(chosen + 1).empty() &&
          static_cast<int>(shift_ + chosen + 1) <= widest_shift) {
@@ -269,6 +282,7 @@ void DensityPyramid::add_to(const DensityColumns& out, std::int64_t from_ns, std
     if (i == last) {
       share(sum, i, lo, hi, at >= lo || begins_here);
     } else {
+      // A bucket cut at the left, whole ones, one cut at the right.
       if (at < lo) {
         share(sum, i, lo, at + bucket_ns, at >= lo || begins_here);
         ++i;
@@ -294,6 +308,9 @@ void DensityPyramid::encode(ByteWriter& out, std::size_t most, std::uint32_t ste
   std::size_t chosen = 0;
   while (chosen + 1 < level_count() && level(chosen).size() > most) ++chosen;
   const std::vector<DensityBucket>& buckets = level(chosen);
+  // Count, shift, base (ns, zigzag), first begin and last end (ns from the base); then the columns begins,
+  // busy, weight (both in `steps` steps of a bucket's width) and tag, each a varint a bucket: alike ones
+  // compress.
   out.varint(buckets.size());
   if (buckets.empty()) return;
   const unsigned shift = shift_ + static_cast<unsigned>(chosen);
@@ -318,6 +335,7 @@ std::size_t DensityPyramid::decode_range(ByteReader& in) {
   base_ns_ = unzigzag(in.varint());
   first_begin_ns_ = static_cast<std::int64_t>(in.varint());
   last_end_ns_ = static_cast<std::int64_t>(in.varint());
+  // So that no sum of a base, an end and a bucket's width overflows where they are used.
   constexpr std::int64_t kMaxNs = std::int64_t{1} << 62;
   if (shift_ > 62 || first_begin_ns_ < 0 || last_end_ns_ <= first_begin_ns_ || last_end_ns_ > kMaxNs / 2 ||
       base_ns_ > kMaxNs || base_ns_ < -kMaxNs ||

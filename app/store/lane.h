@@ -140,7 +140,7 @@ class Lane {
   std::int64_t expected_ns_ = 0;  ///< length of the stretch; 0: not known
 };
 
-/// Computation stood still: for communication, for ZenFlow's update or for data.
+/// Computation waited: for communication, for ZenFlow's update or for data.
 [[nodiscard]] constexpr bool is_wait(ev::EventKind begin) noexcept {
   return ev::is_begin(begin) && ev::role_of(begin) == ev::EventRole::wait;
 }

@@ -52,9 +52,9 @@ void RankRun::keep_bounds() {
 
 bool RankRun::keeps_rare(ev::EventKind kind) const {
   if (rare_.size() >= kMostRare) return false;
-  return kind != ev::EventKind::trace_invalidated ||
+  return !ev::has_trait(kind, ev::EventTrait::kept_first) ||
          std::none_of(rare_.begin(), rare_.end(),
-                      [](const ev::Event& event) { return event.kind == ev::EventKind::trace_invalidated; });
+                      [kind](const ev::Event& event) { return event.kind == kind; });
 }
 
 void RankRun::keep_rare_instants(std::size_t block) {
@@ -65,13 +65,11 @@ void RankRun::keep_rare_instants(std::size_t block) {
                        [kind](const ev::Event& event) { return event.kind == kind; });
   };
   const auto wanted = [&](EventKind kind) {
-    return kind == EventKind::detail_changed || (is_rare(kind) && !known_already(kind));
+    return ev::has_trait(kind, ev::EventTrait::kept_each) || (is_rare(kind) && !known_already(kind));
   };
   const KindSet& kinds = blocks_[block].kinds;
   const auto has = [&](EventKind kind) { return kinds.has(kind) && wanted(kind); };
-  if (!has(EventKind::detail_changed) && !has(EventKind::trace_invalidated) &&
-      !has(EventKind::gradient_not_finite))
-    return;
+  if (std::none_of(kRareKinds.begin(), kRareKinds.end(), has)) return;
   const std::shared_ptr<const RankState> known = state(block, RankState::For::instants);
   if (known == nullptr) return;
   for (const ev::Event& event : known->instants()) {

@@ -22,7 +22,7 @@ constexpr std::int32_t kMostSignals = 64;
 
 /// What messages and gaps say of the ends of ranks. Of all ranks it is gathered in one pass: the window asks
 /// for first_failure() in each frame, and a run may have thousands of ranks and of messages.
-struct Said {
+struct EndMessages {
   std::map<std::uint32_t, Silence> silent;  ///< those that last
   std::set<std::uint32_t> gone;             ///< as the collector says
   std::set<std::uint32_t> cut_off;
@@ -31,13 +31,13 @@ struct Said {
 
 bool any_finished(const Store& store) { return std::ranges::any_of(store.ranks(), &RankRow::finished); }
 
-Said said_of_all(const Store& store) {
-  Said out;
+EndMessages said_of_all(const Store& store) {
+  EndMessages out;
   for (const Silence& silence : silences(store)) {
     if (silence.lasts()) out.silent.insert_or_assign(silence.rank, silence);
   }
   for (const Message& message : store.messages()) {
-    if (says_gone(message)) out.gone.insert(message.rank);
+    if (is_gone_message(message)) out.gone.insert(message.rank);
   }
   for (const Gap& gap : store.gaps()) {
     if (gap.cut_off) out.cut_off.insert(gap.rank);
@@ -48,14 +48,15 @@ Said said_of_all(const Store& store) {
 
 /// What end_of() reads of this rank: nothing where its row says how it ended, since a window asks for each
 /// rank it shows in every frame.
-Said said_of(const Store& store, const RankRow& row) {
-  Said out;
+EndMessages said_of(const Store& store, const RankRow& row) {
+  EndMessages out;
   if (row.finished || row.exit_code != 0) return out;
   const std::uint32_t rank = row.rank;
   if (const auto silence = silence_now(store, rank)) out.silent.emplace(rank, *silence);
   if (row.connected || !out.silent.empty()) return out;
-  if (std::ranges::any_of(store.messages(),
-                          [&](const Message& message) { return message.rank == rank && says_gone(message); }))
+  if (std::ranges::any_of(store.messages(), [&](const Message& message) {
+        return message.rank == rank && is_gone_message(message);
+      }))
     out.gone.insert(rank);
   if (std::ranges::any_of(store.gaps(), [&](const Gap& gap) { return gap.cut_off && gap.rank == rank; }))
     out.cut_off.insert(rank);
@@ -65,7 +66,7 @@ Said said_of(const Store& store, const RankRow& row) {
 
 /// How to distinguish a rank that died from one whose events end because the recording, or what has arrived,
 /// does: the collector says so, another rank said that it ended, or its events end before those of others.
-bool is_gone(const Store& store, const RankRow& row, const Said& said) {
+bool is_gone(const Store& store, const RankRow& row, const EndMessages& said) {
   if (row.events == 0) return false;
   if (said.gone.contains(row.rank)) return true;
   if (row.outlived_recording || said.cut_off.contains(row.rank)) return false;
@@ -98,7 +99,7 @@ std::optional<std::uint32_t> rank_named(std::string_view text, std::string_view 
   return std::nullopt;
 }
 
-RankEnd end_of(const Store& store, const RankRow& row, const Said& said) {
+RankEnd end_of(const Store& store, const RankRow& row, const EndMessages& said) {
   RankEnd out{.rank = row.rank,
               .exit_code = row.exit_code,
               .at_ns = std::min(row.last_ns, store.end_ns()),
@@ -126,7 +127,7 @@ RankEnd rank_end(const Store& store, const RankRow& row) { return end_of(store, 
 
 std::optional<RankEnd> first_failure(const Store& store) {
   using How = RankEnd::How;
-  const Said said = said_of_all(store);
+  const EndMessages said = said_of_all(store);
   std::vector<RankEnd> failed;
   for (const RankRow& row : store.ranks()) {
     if (row.finished && row.exit_code == 0) continue;

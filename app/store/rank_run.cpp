@@ -174,13 +174,13 @@ void RankRun::take_levels(const RankState& ended) {
   }
 }
 
-void RankRun::go_on_from(const RankKeyframe& keyframe, std::vector<ParamState> statuses) {
+void RankRun::resume_from(const RankKeyframe& keyframe, std::vector<ParamState> statuses) {
   head_.state = RankState(keyframe, std::move(statuses));
   head_.begin = keyframe;
   set_stage();
 }
 
-void RankRun::go_on_from_last() {
+void RankRun::resume_from_last_block() {
   if (is_packed()) return go_on_from_packed();
   if (blocks_.empty()) return;
   const std::size_t last = blocks_.size() - 1;
@@ -192,13 +192,13 @@ void RankRun::go_on_from_last() {
 void RankRun::go_on_from_state(const std::shared_ptr<const RankState>& known,
                                const std::array<std::int64_t, ev::kStreamCount>& last_ns) {
   if (known != nullptr) {
-    go_on_from(known->keyframe(), known->status().keyframe());
+    resume_from(known->keyframe(), known->status().keyframe());
     return;
   }
   // Its end is not known: nothing that was open is known to go on.
   RankKeyframe keyframe;
   for (std::size_t s = 0; s < ev::kStreamCount; ++s) keyframe.lanes[s].last_ns = last_ns[s];
-  go_on_from(keyframe, {});
+  resume_from(keyframe, {});
 }
 
 void RankRun::take_count(ev::EventKind kind, std::uint8_t code, std::uint64_t count) {

@@ -57,9 +57,9 @@ class RankRun {
   void append(PackedBlock packed, const RankFigures* figures);
   [[nodiscard]] bool is_packed() const noexcept { return !packed_.empty(); }
   /// What the newest stretch begins with, after the last append().
-  void go_on_from(const RankKeyframe& keyframe, std::vector<ParamState> statuses);
+  void resume_from(const RankKeyframe& keyframe, std::vector<ParamState> statuses);
   /// The same, found by reading the last block.
-  void go_on_from_last();
+  void resume_from_last_block();
   void seal_head();
   void set_stage();  ///< access().model_state or initial changed
   /// RankState::notable() of what came since the last call, in order of arrival.
@@ -152,7 +152,7 @@ class RankRun {
   /// The last block ends so; null: it is not known how, only when its lanes do.
   void go_on_from_state(const std::shared_ptr<const RankState>& known,
                         const std::array<std::int64_t, ev::kStreamCount>& last_ns);
-  /// go_on_from_last() without the blocks before.
+  /// resume_from_last_block() without the blocks before.
   void go_on_from_packed();
   /// What comes now begins a stretch of its own.
   void begin_gap();

@@ -88,11 +88,13 @@ void RecordedRun::set_own_times(std::vector<OwnTimeRow> rows) {
   ++store_.state_->revision;
 }
 
-void RecordedRun::go_on_from(std::uint32_t rank, BlockTail tail) {
-  store_.state_->data(rank).run.go_on_from(tail.begin, std::move(tail.statuses));
+void RecordedRun::resume_from(std::uint32_t rank, BlockTail tail) {
+  store_.state_->data(rank).run.resume_from(tail.begin, std::move(tail.statuses));
 }
 
-void RecordedRun::go_on_from_last(std::uint32_t rank) { store_.state_->data(rank).run.go_on_from_last(); }
+void RecordedRun::resume_from_last_block(std::uint32_t rank) {
+  store_.state_->data(rank).run.resume_from_last_block();
+}
 
 void RecordedRun::ingest(const Chunk& chunk, std::int64_t row) {
   store_.state_->ingest(chunk, {.in_memory = false, .row = row});

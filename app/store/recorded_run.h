@@ -26,8 +26,8 @@ class RecordedRun {
   void set_rows(std::unique_ptr<BlockRows> rows);
   void append(Block block);
   /// What follows a rank's last block begins with this. Where it is not known the last block is read for it.
-  void go_on_from(std::uint32_t rank, BlockTail tail);
-  void go_on_from_last(std::uint32_t rank);
+  void resume_from(std::uint32_t rank, BlockTail tail);
+  void resume_from_last_block(std::uint32_t rank);
   /// A chunk that has no block yet and stays where it is, in row `row`.
   void ingest(const Chunk& chunk, std::int64_t row);
   /// What a rank's next chunk would have been, had it not been damaged: a Gap.

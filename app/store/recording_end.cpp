@@ -150,7 +150,8 @@ std::string RecordingEnd::empty_recording_text(bool complete) const {
     return std::string("nothing is in it: no rank came before the recorder ended; ") + kHowRanksCome;
   }
   std::string text =
-      "nothing is in it: nothing was committed, which happens half a second after the first rank has come. "
+      "nothing is in it: nothing was committed, which happens half a second after the first rank has "
+      "connected. "
       "If it is being recorded, look again later; if no rank came, ";
   text += kHowRanksCome;
   if (log_ && log_->state != LogScan::State::whole) text += "; if it is a copy, " + problem_of(*log_, path_);

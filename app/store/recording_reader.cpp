@@ -142,9 +142,9 @@ class FileReader {
       for (const std::uint32_t rank : ranks) {
         const auto tail = stored.tails.find(rank);
         if (tail == stored.tails.end()) {
-          run.go_on_from_last(rank);
+          run.resume_from_last_block(rank);
         } else {
-          run.go_on_from(rank, std::move(tail->second));
+          run.resume_from(rank, std::move(tail->second));
         }
       }
       for (const std::int64_t row : stored.rest) {

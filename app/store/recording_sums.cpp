@@ -134,7 +134,7 @@ void SumsWriter::delete_rows(Database& database, std::uint32_t rank, const std::
     if (next && add_to_sum(sum->block, block)) {
       sum->events += events;
       sum->rare.insert(sum->rare.end(), rare.begin(), rare.end());
-      keep_first_not_finite(sum->rare);
+      keep_firsts_of_stretch(sum->rare);
       sum->id = id;
       continue;
     }
@@ -149,13 +149,14 @@ void SumsWriter::delete_rows(Database& database, std::uint32_t rank, const std::
 
 void SumsWriter::limit_rare(std::uint32_t rank, std::vector<ev::Event>& rare) {
   Rare& known = rare_[rank];
-  keep_first_not_finite(rare);
+  keep_firsts_of_stretch(rare);
   std::erase_if(rare, [&](const ev::Event& event) {
-    if (event.kind == ev::EventKind::gradient_not_finite) return false;  // one a stretch
-    if (event.kind != ev::EventKind::trace_invalidated) return ++known.others > kMostRare;
+    if (ev::has_trait(event.kind, ev::EventTrait::kept_first_of_stretch)) return false;
+    if (ev::has_trait(event.kind, ev::EventTrait::kept_each)) return ++known.each > kMostRare;
     // Blocks that lay around a moment come late: theirs may be earlier.
-    if (known.invalidated && *known.invalidated <= event.ticks) return true;
-    known.invalidated = event.ticks;
+    const auto [first, is_new] = known.firsts.emplace(event.kind, event.ticks);
+    if (!is_new && first->second <= event.ticks) return true;
+    first->second = event.ticks;
     return false;
   });
 }
@@ -219,7 +220,7 @@ bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
   }
   first.events += second.events;
   first.rare.insert(first.rare.end(), second.rare.begin(), second.rare.end());
-  keep_first_not_finite(first.rare);
+  keep_firsts_of_stretch(first.rare);
   Statement drop = database.prepare("DELETE FROM sums WHERE id = ?1");
   for (const std::int64_t id : {first.id, second.id}) drop.bind(1, id).run();
   first.id = second.id;

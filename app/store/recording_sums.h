@@ -69,8 +69,8 @@ class SumsWriter {
   void write_own_times(Database& database);
 
   struct Rare {
-    std::optional<std::uint64_t> invalidated;  ///< when the trace first was
-    std::size_t others = 0;
+    std::map<ev::EventKind, std::uint64_t> firsts;  ///< time of each kind of which the run's first is kept
+    std::size_t each = 0;                           ///< of kinds of which each is kept
   };
   std::uint64_t max_bytes_ = 0;
   RetentionPlan plan_;

@@ -48,11 +48,11 @@ bool RetentionPlan::keep(Moment moment) {
     if (pinned(block->first, block->second)) pinned_.insert(blocks_.extract(block));
     block = next;
   }
-  if (moments_.size() > retention_.moments) forget(least_wanted(&*added));
+  if (moments_.size() > retention_.moments) forget(eviction_candidate(&*added));
   return true;
 }
 
-std::vector<Moment>::iterator RetentionPlan::least_wanted(const Moment* added) {
+std::vector<Moment>::iterator RetentionPlan::eviction_candidate(const Moment* added) {
   const auto found = std::ranges::find_if(
       moments_, [added](const Moment& moment) { return moment.kind != kRequested && &moment != added; });
   return found == moments_.end() ? moments_.begin() : found;
@@ -111,7 +111,7 @@ RetentionPlan::Rows RetentionPlan::due(std::uint64_t used_bytes) {
       for (auto at = blocks_.begin(); at != blocks_.end() && used_bytes > enough;)
         at = stays(*at) ? std::next(at) : take(at);
       if (used_bytes <= enough || moments_.empty()) break;
-      forget(least_wanted());
+      forget(eviction_candidate());
     }
   }
   for (auto& [rank, rows] : out) std::sort(rows.begin(), rows.end());

@@ -44,7 +44,7 @@ class RetentionPlan {
   /// A block was written as row `id`; of a rank they come in order. `bytes`: what all its rows take.
   void wrote(std::uint32_t rank, std::int64_t id, std::int64_t begin_ns, std::int64_t end_ns,
              std::uint64_t bytes);
-  /// The run has come to this time (collector clock).
+  /// The run has reached this time (collector clock).
   void reached(std::int64_t at_ns) noexcept { newest_ns_ = at_ns > newest_ns_ ? at_ns : newest_ns_; }
   /// The collector's clock shows this. What claims to be later (a clock that jumped, a wrong time) makes
   /// nothing else old.
@@ -83,7 +83,7 @@ class RetentionPlan {
   [[nodiscard]] bool pinned(const Key& key, const Entry& entry) const;
   [[nodiscard]] std::int64_t oldest_by_age() const;
   /// The oldest that was not requested and that is not `added`; where there is none, the oldest.
-  [[nodiscard]] std::vector<Moment>::iterator least_wanted(const Moment* added = nullptr);
+  [[nodiscard]] std::vector<Moment>::iterator eviction_candidate(const Moment* added = nullptr);
   void forget(std::vector<Moment>::iterator moment);
 
   Retention retention_;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kSilent = " has been silent for ";
 constexpr std::string_view kAgain = " sends again after ";
-constexpr std::string_view kStoodStill = "all its threads stood still";
+constexpr std::string_view kNoThreadRan = "none of its threads ran";
 constexpr std::string_view kStopped = " is stopped";
 constexpr std::string_view kGone = " without having said that it ended";
 
@@ -78,8 +78,8 @@ std::vector<Silence> silences(const Store& store) {
       // Who says that it is over may know less of when it began: a collector above the rank's own.
       silence.begin_ns = std::min(silence.begin_ns, message.at_ns - *again);
       silence.end_ns = message.at_ns;
-      silence.stood_still = message.text.ends_with(kStoodStill);
-    } else if (says_gone(message)) {
+      silence.process_frozen = message.text.ends_with(kNoThreadRan);
+    } else if (is_gone_message(message)) {
       if (const auto ended = open.extract(message.rank); !ended.empty())
         out[ended.mapped().at].end_ns = message.at_ns;
     }
@@ -96,7 +96,7 @@ std::optional<Silence> silence_now(const Store& store, std::uint32_t rank) {
   std::optional<Silence> lasts;
   for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
     if (message->rank != rank) continue;
-    if (duration_in(*message, kAgain) || says_gone(*message)) break;
+    if (duration_in(*message, kAgain) || is_gone_message(*message)) break;
     if (const auto silent = duration_in(*message, kSilent))  // the first that says it counts
       lasts = Silence{rank, begin_of_lasting(store, *message, *silent), kOpen, says_stopped(*message)};
   }
@@ -107,18 +107,18 @@ std::string silent_message(std::uint32_t rank, double seconds, std::int32_t stop
   const std::string text = "rank " + std::to_string(rank) + std::string(kSilent) + seconds_of(seconds);
   return stopped_pid > 0
              ? text + "; its process " + std::to_string(stopped_pid) + std::string(kStopped)
-             : text + "; its connection lasts: perhaps it was stopped, or its host or network stands still";
+             : text + "; its connection lasts: perhaps it was stopped, or its host or network is down";
 }
 
-std::string sends_again_message(std::uint32_t rank, double seconds, SendsAgain how) {
+std::string resumption_message(std::uint32_t rank, double seconds, Resumption how) {
   std::string text =
       "rank " + std::to_string(rank) + std::string(kAgain) + seconds_of(seconds) + " of silence; ";
   switch (how) {
-    case SendsAgain::on_this_host:
-      return text + std::string(kStoodStill);
-    case SendsAgain::on_another_host:
-      return text + "all its threads stood still, or its network did";
-    case SendsAgain::restarted:
+    case Resumption::on_this_host:
+      return text + std::string(kNoThreadRan);
+    case Resumption::on_another_host:
+      return text + "none of its threads ran, or its network was down";
+    case Resumption::restarted:
       return text + "another process does, or the same through another collector of its node";
   }
   return text;
@@ -132,9 +132,11 @@ std::optional<std::int64_t> silent_for(const Message& message) noexcept {
   return duration_in(message, kSilent);
 }
 
-bool says_sends_again(const Message& message) noexcept { return duration_in(message, kAgain).has_value(); }
+bool is_resumption_message(const Message& message) noexcept {
+  return duration_in(message, kAgain).has_value();
+}
 
-bool says_gone(const Message& message) noexcept {
+bool is_gone_message(const Message& message) noexcept {
   return message.severity == ev::Severity::error && after_rank(message).ends_with(kGone);
 }
 

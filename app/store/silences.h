@@ -18,7 +18,7 @@ struct Silence {
   std::int64_t begin_ns = 0;    ///< the last sign of life before it
   std::int64_t end_ns = kOpen;  ///< it sends again, another process does, or the rank is gone
   bool stopped = false;         ///< seen in the process's state, on the collector's host
-  bool stood_still = false;     ///< it ended as on_this_host: no thread of the process ran
+  bool process_frozen = false;  ///< it ended as on_this_host: no thread of the process ran
   [[nodiscard]] bool lasts() const noexcept { return end_ns == kOpen; }
 };
 
@@ -31,17 +31,17 @@ struct Silence {
 [[nodiscard]] std::string silent_message(std::uint32_t rank, double seconds, std::int32_t stopped_pid);
 /// For how long, where that is what the text says; nanoseconds.
 [[nodiscard]] std::optional<std::int64_t> silent_for(const Message& message) noexcept;
-enum class SendsAgain : std::uint8_t {
+enum class Resumption : std::uint8_t {
   on_this_host,     ///< the same process, on the collector's host: its network is not the reason
   on_another_host,  ///< the same process
   restarted,        ///< another process
 };
-/// "rank 2 sends again after 21.2 s of silence; all its threads stood still".
-[[nodiscard]] std::string sends_again_message(std::uint32_t rank, double seconds, SendsAgain how);
-[[nodiscard]] bool says_sends_again(const Message& message) noexcept;
+/// "rank 2 sends again after 21.2 s of silence; none of its threads ran".
+[[nodiscard]] std::string resumption_message(std::uint32_t rank, double seconds, Resumption how);
+[[nodiscard]] bool is_resumption_message(const Message& message) noexcept;
 /// "rank 2 closed its connection without having said that it ended"; recorded as an error. `why`: a
 /// predicate.
 [[nodiscard]] std::string gone_message(std::uint32_t rank, const std::string& why);
-[[nodiscard]] bool says_gone(const Message& message) noexcept;
+[[nodiscard]] bool is_gone_message(const Message& message) noexcept;
 
 }  // namespace shardscope::store

@@ -14,7 +14,7 @@ namespace shardscope::store {
 /// (vocabulary.h); names of kernels and of spans of the program's own as the rank gave them. Neither
 /// shortened nor with a duration.
 [[nodiscard]] std::string label_of(const Store& store, std::uint32_t rank, const Span& span);
-/// What computation stands still for: "parameters of h.3.attn", "bucket 7", "data"; empty: the span is no
+/// What computation waits for: "parameters of h.3.attn", "bucket 7", "data"; empty: the span is no
 /// wait.
 [[nodiscard]] std::string awaited(const Store& store, const Span& span);
 
@@ -28,7 +28,7 @@ enum class SpanHue : std::uint8_t {
   reduce,
   optimizer,
   copy,
-  wait,     ///< computation or the host stands still
+  wait,     ///< computation or the host waits
   neutral,  ///< structure, pauses, and what no other says
 };
 /// `code` is the kind's own: of a phase, a collective, work of the GPU.

@@ -12,7 +12,7 @@ namespace shardscope::instrumentation::c_api {
 namespace {
 
 std::mutex g_keeping;
-std::optional<KeptBeginning> g_kept;  // guarded by g_keeping
+std::optional<PreattachBuffer> g_kept;  // guarded by g_keeping
 
 /// Levels by pool and category. What is emitted is the change since the level that was emitted last, as
 /// allocations and frees: an event that a full ring drops leaves its level as it was, so the next call emits
@@ -61,7 +61,7 @@ MemoryLevels g_levels_of_memory;
 
 }  // namespace
 
-std::optional<KeptBeginning> kept_beginning() noexcept {
+std::optional<PreattachBuffer> kept_beginning() noexcept {
   const std::lock_guard lock(g_keeping);
   return g_kept;
 }
@@ -99,7 +99,7 @@ SHARDSCOPE_API shardscope_status shardscope_keep(int32_t detail, uint64_t ring_e
     if (!g_kept) {
       forget_memory_levels();
       RingRegistry::instance().forget_drops();  // those from before are missing in no run
-      g_kept = KeptBeginning{TickClock::sample(), RingRegistry::instance().dropped()};
+      g_kept = PreattachBuffer{TickClock::sample(), RingRegistry::instance().dropped()};
     }
     g_detail.store(detail, std::memory_order_relaxed);
   });

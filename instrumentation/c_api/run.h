@@ -29,7 +29,7 @@ namespace shardscope::instrumentation::c_api {
 inline constexpr std::uint64_t kMaxRingEvents = std::uint64_t{1} << 26;
 
 /// If a beginning is kept: since when.
-[[nodiscard]] std::optional<shardscope::instrumentation::KeptBeginning> kept_beginning() noexcept;
+[[nodiscard]] std::optional<shardscope::instrumentation::PreattachBuffer> kept_beginning() noexcept;
 /// A run has taken it over.
 void end_keeping() noexcept;
 /// Memory levels start at 0 again.

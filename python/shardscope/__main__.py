@@ -5,12 +5,13 @@ import runpy
 import sys
 
 import shardscope
+from shardscope._arm import DETAILS
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m shardscope", description="Runs a training script attached.")
     parser.add_argument("--endpoint", help="collector to publish to (default: SHARDSCOPE_ENDPOINT)")
-    parser.add_argument("--detail", default="params", choices=("steps", "phases", "modules", "params", "kernels"))
+    parser.add_argument("--detail", default="params", choices=DETAILS)
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)

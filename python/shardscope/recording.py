@@ -222,7 +222,7 @@ class Run:
         return json.loads(self._recording.json("findings"))
 
     def why(self):
-        """Why the run stands still at its end, as `shardscope why --json`: who waits in which collective for whom."""
+        """Why the run hangs at its end, as `shardscope why --json`: who waits in which collective for whom."""
         return _command.ask("why", self._path)
 
     def compare(self, *others, by=None):

@@ -385,7 +385,7 @@ void CommunicatorCore::broadcast_host(std::span<std::byte> bytes, std::uint32_t 
   }
 }
 
-/// An exchange of one byte: the gather returns when all have come.
+/// An exchange of one byte: the gather returns when all have entered.
 void CommunicatorCore::barrier_host() {
   const std::byte mine{};
   host_scratch_.resize(world_);

@@ -1,4 +1,8 @@
 // Our own keys.
+#include <string>
+#include <vector>
+
+#include "instrumentation/event.h"
 #include "runtime/base/emulated_link.h"
 #include "runtime/config/sections.h"
 
@@ -61,7 +65,10 @@ void read_shardscope(Section section, TrainingConfig& config) {
     comm->finish();
   }
   section.read("ranks_per_node", config.zero.ranks_per_node, 0, 1 << 20);
-  section.read_enum("detail", {"steps", "phases", "modules", "params", "kernels"},
+  std::vector<std::string> details;
+  for (std::uint8_t i = 0; i < instrumentation::kValueCount<instrumentation::Detail>; ++i)
+    details.emplace_back(instrumentation::name_of(static_cast<instrumentation::Detail>(i)));
+  section.read_enum("detail", details,
                     [&](std::size_t i) { s.detail = static_cast<instrumentation::Detail>(i); });
   section.read("ring_events", s.ring_events, 1 << 10, 1 << 26);
   if ((s.ring_events & (s.ring_events - 1)) != 0) section.fail("ring_events", "must be a power of two");

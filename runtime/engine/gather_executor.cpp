@@ -114,7 +114,7 @@ void GatherExecutor::limit_ongoing(const std::vector<ParamId>& waited, plan::Mod
   for (const ParamId id : waited) {
     const std::size_t in_flight = ongoing_.in_flight();
     if (const std::optional<plan::GatherId> oldest = ongoing_.admit()) {
-      emit_host<ev::EventKind::in_flight_limit>({.limited = plan::InFlight::gathers,
+      emit_host<ev::EventKind::in_flight_limit>({.limited = plan::LimitedOperation::gathers,
                                                  .id = plan::raw(*oldest),
                                                  .in_flight = static_cast<std::int64_t>(in_flight),
                                                  .limit = static_cast<std::int64_t>(*ongoing_.most())});

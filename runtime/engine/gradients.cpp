@@ -291,7 +291,7 @@ void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
   if (const std::optional<std::uint32_t> oldest = in_flight_.admit()) {
     // C6: DeepSpeed's stage 3 stops the host, where others make the compute stream wait.
     if (plan::reductions_hold_host(context_.config.zero)) {
-      emit_host<ev::EventKind::in_flight_limit>({.limited = plan::InFlight::reductions,
+      emit_host<ev::EventKind::in_flight_limit>({.limited = plan::LimitedOperation::reductions,
                                                  .id = *oldest,
                                                  .in_flight = static_cast<std::int64_t>(before),
                                                  .limit = static_cast<std::int64_t>(*in_flight_.most())});

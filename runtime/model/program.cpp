@@ -44,7 +44,7 @@ class Builder {
     return node;
   }
 
-  /// After the tree stands still: paths of modules to nodes.
+  /// After the tree is final: paths of modules to nodes.
   void collect(const Node& node) {
     if (node.module != kNone<ModuleId>) by_path_.emplace(module_of(node).path, &node);
     for (const Node& child : node.children) collect(child);

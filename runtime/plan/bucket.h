@@ -26,7 +26,7 @@ struct Flush {
   ParamId trigger = kNone<ParamId>;  ///< the gradient that did not fit; kNone at the epilogue
   std::vector<ParamId> params;       ///< in arrival order
   std::int64_t elems = 0;
-  std::uint32_t buffer_index = 0;  ///< 0/1 with overlap (S8, S9)
+  std::uint32_t buffer_index = 0;  ///< [Note: overlap_comm] (S8, S9)
 };
 
 /// The independent-gradient buckets of a rank, micro-step after micro-step (S8, P15). Bucket numbers go on
@@ -35,7 +35,7 @@ class BucketPlanner {
  public:
   struct Config {
     std::int64_t bucket_elems = 500'000'000;
-    std::uint32_t buffers = 1;  ///< 2 with overlap_comm
+    std::uint32_t buffers = 1;  ///< bucket_buffers() in overlap.h
     /// List DeepSpeed's flush of an empty bucket too (reason full, no parameters): it happens when the
     /// first gradient does not fit, issues nothing, but changes the buffer.
     bool report_empty = false;

@@ -181,11 +181,12 @@ std::string describe(const Fault& fault) {
          (is_within_step(fault.kind) ? " in step " : " before step ") + std::to_string(fault.step);
 }
 
-std::optional<Detour> detour_of(const Fault& fault, const ModelPlan& model, std::int64_t accumulation_steps) {
+std::optional<ExecutorFault> detour_of(const Fault& fault, const ModelPlan& model,
+                                       std::int64_t accumulation_steps) {
   const ModulePlan* const module = names_module(fault.kind) ? module_of(model, fault.module) : nullptr;
   if (module == nullptr) return std::nullopt;
   const std::int64_t first = fault.step * accumulation_steps;
-  return Detour{module->id, fault.kind == FaultKind::swap_modules, first, first + accumulation_steps};
+  return ExecutorFault{module->id, fault.kind == FaultKind::swap_modules, first, first + accumulation_steps};
 }
 
 }  // namespace shardscope::plan

@@ -55,7 +55,7 @@ inline constexpr std::string_view kRehearses = "--fault: this run rehearses a ha
 [[nodiscard]] std::string describe(const Fault& fault);
 
 /// What an executor does otherwise, in micro-steps [first, end) counted over the run.
-struct Detour {
+struct ExecutorFault {
   ModuleId module{};
   bool swaps = false;  ///< with the next node of its list; else it is skipped
   std::int64_t first = 0, end = 0;
@@ -64,7 +64,7 @@ struct Detour {
   }
 };
 /// Nothing for a fault that is none of the forward.
-[[nodiscard]] std::optional<Detour> detour_of(const Fault& fault, const ModelPlan& model,
-                                              std::int64_t accumulation_steps);
+[[nodiscard]] std::optional<ExecutorFault> detour_of(const Fault& fault, const ModelPlan& model,
+                                                     std::int64_t accumulation_steps);
 
 }  // namespace shardscope::plan

@@ -1,11 +1,11 @@
 // How far the host may run ahead of what it has started (docs/zero.md C6).
 //
-// [Note: DeepSpeed's limit without its question]
+// [Note: limiting without asking what has finished]
 // Before it waits for the next handle, DeepSpeed drops finished events from the left, and if more than two
-// are left it waits for the oldest of them. At most one is added between two looks, so never more than three
-// are there, and with three there the oldest is the oldest whether finished ones were dropped or not: had it
-// been finished, waiting for it is nothing. The same waits therefore follow without asking what is finished,
-// and the decision does not depend on the clock: it is alike on all ranks and in a simulation.
+// are left it waits for the oldest of them. One is added between two such checks, so at most three are
+// tracked. Waiting for a finished one returns at once: with three tracked, waiting for the oldest has the
+// same effect whether finished ones were dropped before or not. So the device is not queried, and the
+// decision does not depend on the clock: it is the same on all ranks and in a simulation.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 namespace shardscope::plan {
 
 /// Kinds of operation whose number in flight is limited.
-enum class InFlight : std::uint8_t { gathers, reductions };
+enum class LimitedOperation : std::uint8_t { gathers, reductions };
 
 /// A limit as the configuration has it: 0 stands for none.
 [[nodiscard]] constexpr std::optional<std::size_t> max_ongoing(std::int64_t configured) noexcept {

@@ -7,6 +7,7 @@
 #include "runtime/plan/estimator.h"
 #include "runtime/plan/gradient_buckets.h"
 #include "runtime/plan/offload.h"
+#include "runtime/plan/overlap.h"
 #include "runtime/plan/placed_states.h"
 #include "runtime/plan/quantization.h"
 #include "runtime/plan/scheduler.h"
@@ -83,8 +84,8 @@ std::int64_t bucket_bytes(const StageEstimateInput& input, std::uint32_t stage, 
                           bool offload_optimizer, std::int64_t owned, std::int64_t shard_ranks,
                           const Sizes& sizes) {
   const std::int64_t bucket = input.zero.reduce_bucket_size;
-  // Elements. Two with overlap_comm: one fills while the other is reduced (V7).
-  const std::int64_t buffers = bucket * (stage < 3 && overlap ? 2 : 1);
+  // Elements (V7); stage 3 has one buffer in any case.
+  const std::int64_t buffers = bucket * (stage == 3 ? 1 : bucket_buffers(overlap, true));
   if (input.buffers == BufferPolicy::deepspeed) {
     // DeepSpeed's buffers are those of contiguous_gradients; stage 3 has its one in any case.
     if (stage == 0 || (stage < 3 && !input.zero.contiguous_gradients)) return 0;

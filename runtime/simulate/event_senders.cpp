@@ -22,7 +22,6 @@ namespace shardscope::simulate {
 namespace {
 
 using instrumentation::Event;
-using instrumentation::EventKind;
 static_assert(std::is_trivially_copyable_v<Event>, "events go from process to process as they are");
 
 /// While nothing is handed over, how often what is unsent is looked at.
@@ -33,8 +32,7 @@ constexpr std::uint32_t kMostProcesses = 32;
 
 /// What is computed from values that a simulation does not have is missing, not zero.
 bool depends_on_values(const Event& event) noexcept {
-  return event.kind == EventKind::loss || event.kind == EventKind::grad_norm ||
-         event.kind == EventKind::clip_factor || event.kind == EventKind::eval_loss;
+  return has_trait(event.kind, instrumentation::EventTrait::of_values);
 }
 
 /// What goes over the socket between this process and one that sends: this, then `bytes` bytes.

@@ -26,7 +26,7 @@ void declare(CLI::App& app, Options& o) {
       "--publish", o.publish,
       "collector that gets the events, e.g. tcp://127.0.0.1:5711; of several, one for each node, the "
       "ranks have equal parts");
-  app.add_flag("--live", o.live, "events are sent when their time has come, as those of a run that is made");
+  app.add_flag("--live", o.live, "events are sent at their time, as those of a run that is made");
   app.add_option("--key", o.key,
                  "publishing key (docs/security.md); default: SHARDSCOPE_KEY, else found by the endpoint");
   app.add_option("--run-id", o.run_id, "name of the run in the events; default: made up");

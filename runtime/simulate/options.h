@@ -20,7 +20,7 @@ struct Options {
   std::uint32_t ranks = 8;
   std::int64_t steps = 3;
   std::vector<std::string> publish;  ///< collectors; of several the ranks have equal parts
-  bool live = false;                 ///< events are sent when their time has come
+  bool live = false;                 ///< events are sent at their time
   std::string key;
   std::string run_id;
   std::string detail;

@@ -62,9 +62,9 @@ void warn_if_nothing_is_quantized(const Options& options, std::uint32_t world,
 }
 
 instrumentation::Detail parse_detail(const std::string& name) {
-  static constexpr std::array kNames{"steps", "phases", "modules", "params", "kernels"};
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (name == kNames[i]) return static_cast<instrumentation::Detail>(i);
+  for (std::uint8_t i = 0; i < instrumentation::kValueCount<instrumentation::Detail>; ++i) {
+    const auto detail = static_cast<instrumentation::Detail>(i);
+    if (name == instrumentation::name_of(detail)) return detail;
   }
   throw UsageError("--detail " + name + ": unknown; use steps, phases, modules, params or kernels");
 }

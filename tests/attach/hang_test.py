@@ -1,4 +1,4 @@
-"""Runs that stand still because ranks differ: `why` names the rank and what it does, while they stand."""
+"""Runs that hang because ranks differ: `why` names the rank and what it does, while they hang."""
 import json
 import os
 import pathlib
@@ -38,7 +38,7 @@ class Hangs(unittest.TestCase):
                 done = subprocess.run([runs.SHARDSCOPE, "why", endpoint, "--json", "--quiet", "3", "--wait", "60"],
                                       capture_output=True, text=True, check=False)
                 answer = json.loads(done.stdout) if done.returncode == 0 else {}
-                if answer.get("stands_still") or answer.get("difference"):
+                if answer.get("hung") or answer.get("difference"):
                     return answer
                 time.sleep(1)
             # Where ranks gather other modules in collectives of the same size the training ends, with wrong weights.
@@ -47,7 +47,7 @@ class Hangs(unittest.TestCase):
             done = subprocess.run([runs.SHARDSCOPE, "why", recording, "--json"], capture_output=True, text=True, check=True)
             answer = json.loads(done.stdout)
             aborted = mode in GLOO_ABORTS and odd_of(answer)["state"] in ("gone", "ended")
-            if not answer["difference"] and not answer["stands_still"] and not aborted:
+            if not answer["difference"] and not answer["hung"] and not aborted:
                 self.fail(f"{framework} {mode}: no difference: {answer}")
             return answer
         finally:
@@ -72,7 +72,7 @@ class Hangs(unittest.TestCase):
         if mode in ENDS:
             self.assertIn(odd["state"], ("gone", "ended"), answer)
             self.assertIn(f"ank {ODD} ", answer["text"])
-        self.assertTrue(answer["stands_still"] or answer["difference"], answer)
+        self.assertTrue(answer["hung"] or answer["difference"], answer)
         others = [one for one in answer["ranks"] if one["rank"] != ODD]
         named = answer["culprit"] == ODD or any(ODD in one["waits_for"] for one in others)
         in_difference = answer["difference"] and any(side["ranks"] == [ODD] for side in answer["difference"]["sides"])

@@ -1,5 +1,5 @@
 // stopped_collector_bench [seconds=8] [millions of events per second=8] [threads=4]: what a rank's memory
-// does while its collector stands still, and whether every event that it could not keep is counted. The
+// does while its collector stalls, and whether every event that it could not keep is counted. The
 // collector is a process that records; it is stopped by SIGSTOP, the rank goes on emitting, and at the end
 // its count of events is held against what the recording has and says is missing. Exits with 1 where the
 // counts differ or memory grew beyond the bound of docs/architecture.md, "What a rank holds".
@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
   store::RecordingInfo info;
   const store::Store store = store::open_recording(path, &info);
   const std::uint64_t recorded = store.event_count(), missing = store.dropped_count();
-  std::printf("emitted %.2f M events, %.2f M a second while the collector stood still for %.1f s\n",
+  std::printf("emitted %.2f M events, %.2f M a second while the collector stalled for %.1f s\n",
               static_cast<double>(emitted) * 1e-6, static_cast<double>(emitted) * 1e-6 / measured_s,
               measured_s);
   std::printf("memory of the rank: %.1f MiB before, %.1f more at most; bound %.0f\n", before, most - before,

@@ -4,7 +4,7 @@
 usage: tests/bench/throughput.py [--stages 0 1 2 3] [--types fp32 bf16] [--micro-batch N] [--rounds N] [--json FILE]
 
 All runs of one line of the table are alive at the same time; one after the other is let go on for a few seconds
-(SIGCONT) while the rest stand still (SIGSTOP), round after round, so that drift of the machine falls on all of them.
+(SIGCONT) while the rest are stopped (SIGSTOP), round after round, so that drift of the machine falls on all of them.
 A step counts when it began and ended within one such window. Every rank computes with one thread.
 
 Memory: VmHWM is the kernel's largest resident size of a rank. A rank of zero_train has mapped the other ranks' device
@@ -61,7 +61,7 @@ class Contestant:
         self.windows, self.cpu_s, self.pss_mib, self.peak_mib = [], 0.0, 0.0, 0.0
 
     def warm(self):
-        """Waits until the third step has ended, then stands still."""
+        """Waits until the third step has ended, then is stopped."""
         run = self.run
         made = run.started_steps if isinstance(run, launch.OwnRun) else lambda: len(run.steps())
         while made() < 3:

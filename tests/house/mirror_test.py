@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Asserts that tests are where what they test is: the test of runtime/comm/x.cpp is found in tests/runtime/comm.
 
-A C++ test includes a header of the folder that its own mirrors, or what the tests of its folder share. Usage: mirror_test.py [--self-test]
+A C++ test includes a header of the folder that its own mirrors, or what the tests of its folder share; every part of the program and of
+the runtime has its folder of tests. Usage: mirror_test.py [--self-test]
 """
 import pathlib
 import re
@@ -34,6 +35,11 @@ def problems():
             if is_at_home(test, path.read_text(encoding="utf-8")) == (test in ELSEWHERE):
                 found.append(f"tests/{test}: is no exception any more; take it from ELSEWHERE" if test in ELSEWHERE else
                              f"tests/{test}: includes nothing of {test.rpartition('/')[0]}; move it to what it tests")
+    for folder in ("app", "runtime"):
+        for part in sorted(path for path in (ROOT / folder).iterdir() if path.is_dir()):
+            name = part.relative_to(ROOT).as_posix()
+            if any(part.glob("*.cpp")) and not any((ROOT / "tests" / name).rglob("*_test.*")):
+                found.append(f"{name}: tests/{name} has no test")
     return found + [f"ELSEWHERE: {test} is not there" for test in ELSEWHERE if not (ROOT / "tests" / test).is_file()]
 
 

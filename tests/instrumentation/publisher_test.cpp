@@ -272,7 +272,7 @@ TEST(Publisher, AKeptBeginningIsTimedByTheClocksItWasKeptWith) {
   if (!invariant_counter()) GTEST_SKIP() << "ticks are nanoseconds on this machine";
   constexpr std::int64_t kWrong_ns = 300'000'000;
   BareCollector collector;
-  KeptBeginning kept{TickClock::sample(), RingRegistry::instance().dropped()};
+  PreattachBuffer kept{TickClock::sample(), RingRegistry::instance().dropped()};
   const std::int64_t kept_ns = kept.since.ns;
   kept.since.ns -= kWrong_ns;
   g_detail.store(static_cast<int>(Detail::params));

@@ -60,7 +60,7 @@ class StepEvents {
   }
 
   [[nodiscard]] const std::vector<ev::Event>& instants() const noexcept { return instants_; }
-  /// The host stood still for communication.
+  /// The host waited for communication.
   [[nodiscard]] double blocked_ns(std::int64_t begin_ns, std::int64_t end_ns) const {
     return covered_ns(blocked_, begin_ns, end_ns);
   }

@@ -16,7 +16,7 @@ namespace shardscope::analysis::attached {
 
 struct ReplayOutcome {
   double step_ms = 0;    ///< median of the steps played
-  double waited_ms = 0;  ///< mean of a step and rank: the host stood still for communication
+  double waited_ms = 0;  ///< mean of a step and rank: the host waited for communication
   StepActions actions;
   std::int64_t model_state_bytes = 0;  ///< peak of a rank, as recorded but for what another stage holds
   std::int64_t bucket_bytes = 0;       ///< buffers of gradients' buckets

@@ -80,7 +80,7 @@ void accumulated_in_torch(const Facts& facts, Found& found) {
         "whole gradients in any case: it takes no more memory.";
   }
   finding.cost_bytes = static_cast<std::int64_t>(static_cast<double>(trained_elems(facts)) *
-                                                 element_bytes(facts, Travels::gradients)) *
+                                                 element_bytes(facts, CommunicatedTensor::gradients)) *
                        (facts.micro_steps - 1) * (ddp ? 2 : 1);
   finding.bytes_of = BytesOf::communication;
   found.add_by_cost(facts, exposed * (1 - 1 / static_cast<double>(facts.micro_steps)), std::move(finding));
@@ -97,8 +97,8 @@ void accumulated_reductions(const Facts& facts, Found& found) {
   const double exposed = facts.mean(gathers ? &RankFacts::moving : &RankFacts::reduce_moving);
   const double saved = exposed * (1 - 1 / static_cast<double>(facts.micro_steps));
   const auto trained = static_cast<double>(trained_elems(facts));
-  const double bytes = trained * (element_bytes(facts, Travels::gradients) +
-                                  (gathers ? 2 * element_bytes(facts, Travels::parameters) : 0));
+  const double bytes = trained * (element_bytes(facts, CommunicatedTensor::gradients) +
+                                  (gathers ? 2 * element_bytes(facts, CommunicatedTensor::parameters) : 0));
   Finding finding;
   finding.id = "accumulated_reductions";
   finding.title = gathers

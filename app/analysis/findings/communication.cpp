@@ -79,25 +79,26 @@ std::int64_t trained_elems(const Facts& facts) {
 
 bool communicates(const Facts& facts) { return facts.summary.copy_ranks > 1 && !facts.ranks.empty(); }
 
-double element_bytes(const Facts& facts, Travels what) {
+double element_bytes(const Facts& facts, CommunicatedTensor what) {
   using Op = ev::CollectiveOp;
   std::int64_t bytes = 0, elems = 0;
   for (const std::size_t step : facts.typical) {
     for (const auto& [op, totals] : facts.digest.steps()[step].ops) {
       const bool reduces =
           op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce || op == Op::all_to_all;
-      if (reduces != (what == Travels::gradients)) continue;
+      if (reduces != (what == CommunicatedTensor::gradients)) continue;
       bytes += totals.bytes;
       elems += totals.elems;
     }
   }
   if (elems > 0) return static_cast<double>(bytes) / static_cast<double>(elems);
   const ev::RunTables& tables = facts.store.tables();
-  return static_cast<double>(what == Travels::gradients ? tables.grad_bytes : tables.param_bytes);
+  return static_cast<double>(what == CommunicatedTensor::gradients ? tables.grad_bytes : tables.param_bytes);
 }
 
 bool travels_as_f32(const Facts& facts) {
-  const Travels most = facts.summary.stage == 3 ? Travels::parameters : Travels::gradients;
+  const CommunicatedTensor most =
+      facts.summary.stage == 3 ? CommunicatedTensor::parameters : CommunicatedTensor::gradients;
   return facts.store.tables().param_bytes == 4 && element_bytes(facts, most) > 3;
 }
 
@@ -235,7 +236,7 @@ void exposed_communication(const Facts& facts, Found& found) {
   finding.id = "exposed_communication";
   finding.title = fmt::format("{:.0f} % of a step is exposed communication", 100 * facts.share(all));
   finding.evidence = fmt::format(
-      "{:.1f} ms until the last rank has come, {:.1f} ms while bytes move; the link is busy for "
+      "{:.1f} ms until the last rank has entered, {:.1f} ms while bytes move; the link is busy for "
       "{:.1f} of {:.1f} ms.",
       waiting, exposed, facts.mean(&RankFacts::link), facts.step_ms);
   const bool zero = facts.zero_keys;
@@ -251,7 +252,8 @@ void exposed_communication(const Facts& facts, Found& found) {
         "Give ranks micro-batches of like lengths: sort or bucket samples by length, or pack them.";
   } else if (waiting > exposed) {
     finding.next_step =
-        "Ranks wait for each other in turns: look at who comes last in the Timeline. No setting of the "
+        "Ranks wait for each other in turns: look at which rank enters last in the Timeline. No setting of "
+        "the "
         "communication "
         "changes this.";
   } else if (facts.summary.kind == Framework::fsdp2) {
@@ -304,10 +306,10 @@ void volume_above(const Facts& facts, Found& found) {
                                 name_of(part.cause), explain(part.cause)),
                     "Look at the Communication panel, which has the parts of the volume."};
     finding.id = "volume_above";
-    finding.cost_bytes = static_cast<std::int64_t>(part.elements_per_step *
-                                                   element_bytes(facts, part.cause == VolumeCause::all_reduced
-                                                                            ? Travels::gradients
-                                                                            : Travels::parameters));
+    finding.cost_bytes = static_cast<std::int64_t>(
+        part.elements_per_step * element_bytes(facts, part.cause == VolumeCause::all_reduced
+                                                          ? CommunicatedTensor::gradients
+                                                          : CommunicatedTensor::parameters));
     finding.bytes_of = BytesOf::communication;
     if (part.cause == VolumeCause::all_reduced && facts.zero_keys && facts.summary.stage < 3 &&
         !facts.zero.reduce_scatter) {

@@ -23,7 +23,7 @@ std::string what_followed(const store::Store& store, const RankDrift& drift) {
   for (const store::Message& message : store.messages()) {
     if (message.rank != drift.rank || message.at_ns < drift.since_low_ns) continue;
     // The last one: a rank may have been silent often.
-    if (store::says_sends_again(message))
+    if (store::is_resumption_message(message))
       out = fmt::format(" At {}: {}.", time_text(message.at_ns), message.text);
   }
   for (const store::RankRow& row : store.ranks()) {
@@ -78,18 +78,18 @@ void report(const Facts& facts, const RankDrift& drift, Found& found) {
   found.add(std::move(finding));
 }
 
-enum class Lasts : std::uint8_t { still, no_more };
+enum class DriftState : std::uint8_t { ongoing, ended };
 
-void report_those(Lasts lasts, const Facts& facts, Found& found) {
+void report_drifts(DriftState state, const Facts& facts, Found& found) {
   if (!facts.summary.rank_drifts) return;
   for (const RankDrift& drift : *facts.summary.rank_drifts)
-    if (drift.over == (lasts == Lasts::no_more)) report(facts, drift, found);
+    if (drift.over == (state == DriftState::ended)) report(facts, drift, found);
 }
 
 }  // namespace
 
-void drifting_ranks(const Facts& facts, Found& found) { report_those(Lasts::still, facts, found); }
+void drifting_ranks(const Facts& facts, Found& found) { report_drifts(DriftState::ongoing, facts, found); }
 /// Behind all rules: what is over explains nothing of the steps that are here.
-void past_stragglers(const Facts& facts, Found& found) { report_those(Lasts::no_more, facts, found); }
+void past_stragglers(const Facts& facts, Found& found) { report_drifts(DriftState::ended, facts, found); }
 
 }  // namespace shardscope::analysis::findings

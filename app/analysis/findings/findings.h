@@ -135,10 +135,10 @@ void recomputation(const Facts& facts, Found& found);
 [[nodiscard]] bool communicates(const Facts& facts);
 /// Of all parameters that are trained.
 [[nodiscard]] std::int64_t trained_elems(const Facts& facts);
-enum class Travels : std::uint8_t { parameters, gradients };
+enum class CommunicatedTensor : std::uint8_t { parameters, gradients };
 /// Bytes of an element on its way, over the collectives of the typical steps that gather or that reduce; of a
 /// stored one where these had none.
-[[nodiscard]] double element_bytes(const Facts& facts, Travels what);
+[[nodiscard]] double element_bytes(const Facts& facts, CommunicatedTensor what);
 /// Whether most of what a run of four-byte parameters communicates takes four bytes.
 [[nodiscard]] bool travels_as_f32(const Facts& facts);
 /// "Set KEY to VALUE and KEY to VALUE." and `more`.

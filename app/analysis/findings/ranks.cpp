@@ -96,7 +96,7 @@ std::uint64_t retries_in_typical(const Facts& facts, std::uint32_t rank) {
 }
 
 /// The rank of a long step that was held up by itself, and how.
-struct Holdup {
+struct RankDelay {
   std::uint32_t rank = 0;
   double excess_ms = 0;
   const char* doing = "";
@@ -109,7 +109,7 @@ std::int64_t silent_ns(const store::Silence& silence, const Interval& step) {
 }
 
 /// The rank sent nothing for most of what was too much: it did not compute meanwhile.
-std::optional<store::Silence> silence_in(const store::Store& store, const Holdup& holdup) {
+std::optional<store::Silence> silence_in(const store::Store& store, const RankDelay& holdup) {
   for (const store::Silence& one : store::silences(store)) {
     const double ms = static_cast<double>(silent_ns(one, holdup.at)) * 1e-6;
     if (one.rank == holdup.rank && ms > holdup.excess_ms / 2) return one;
@@ -117,8 +117,8 @@ std::optional<store::Silence> silence_in(const store::Store& store, const Holdup
   return std::nullopt;
 }
 
-std::optional<Holdup> holdup_of(const Facts& facts, const StepDigest& step) {
-  std::optional<Holdup> out;
+std::optional<RankDelay> holdup_of(const Facts& facts, const StepDigest& step) {
+  std::optional<RankDelay> out;
   for (const RankStep& rank : step.ranks) {
     const auto usual = std::ranges::find(facts.ranks, rank.rank, &RankFacts::rank);
     if (usual == facts.ranks.end() || !rank.time.known()) continue;
@@ -148,8 +148,8 @@ void single_stops(const Facts& facts, Found& found) {
     Finding finding;
     finding.id = "single_stop";
     finding.severity = Severity::warning;
-    finding.title = by_rank ? fmt::format("Rank {} stood still once: step {} took {:.1f} s longer",
-                                          holdup->rank, step.step, one.excess_ms * 1e-3)
+    finding.title = by_rank ? fmt::format("Rank {} stalled once: step {} took {:.1f} s longer", holdup->rank,
+                                          step.step, one.excess_ms * 1e-3)
                             : fmt::format("Step {} took {:.1f} s longer than the others", step.step,
                                           one.excess_ms * 1e-3);
     finding.evidence =
@@ -159,7 +159,7 @@ void single_stops(const Facts& facts, Found& found) {
       if (const auto silence = silence_in(facts.store, *holdup)) {
         finding.evidence += fmt::format("{} sent nothing for {:.1f} s of it{}", whose,
                                         static_cast<double>(silent_ns(*silence, holdup->at)) * 1e-9,
-                                        silence->stood_still ? ": all its threads stood still" : "");
+                                        silence->process_frozen ? ": none of its threads ran" : "");
       } else {
         finding.evidence += fmt::format("{} {} {:.0f} ms longer than in its other steps", whose,
                                         holdup->doing, holdup->excess_ms);

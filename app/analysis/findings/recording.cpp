@@ -115,9 +115,9 @@ void hangs(const Facts& facts, Found& found) {
   const auto count = std::ranges::count_if(ranks, ended);
   if (count == 0 || count == static_cast<std::ptrdiff_t>(ranks.size()) || found.has("rank_failed")) return;
   const Hang hang = diagnose_hang(facts.store);
-  if (!hang.stands_still) return;
+  if (!hang.hung) return;
   Finding finding{Severity::error,
-                  fmt::format("The run stands still: rank {} ended and is waited for", hang.culprit),
+                  fmt::format("The run hangs: rank {} ended and is waited for", hang.culprit),
                   hang.text,
                   "Look at why it ended before the others: another number of batches, a branch that returns.",
                   hang.since_ns,
@@ -126,7 +126,8 @@ void hangs(const Facts& facts, Found& found) {
   found.add(std::move(finding));
 }
 
-/// Blame needs to know who came first: not where the clocks may be wrong by more than collectives take.
+/// DelayAttribution needs to know who came first: not where the clocks may be wrong by more than collectives
+/// take.
 void clock_residuals(const Facts& facts, Found& found) {
   constexpr double kTrusted = 0.02;  // of a step
   const RankSummary* worst = nullptr;
@@ -139,7 +140,7 @@ void clock_residuals(const Facts& facts, Found& found) {
   Finding finding{
       Severity::info,
       fmt::format("The clock of rank {} is known to {:.2f} ms only", worst->rank, residual_ms),
-      fmt::format("That is {:.0f} % of a step: which rank came last to a collective, and how long "
+      fmt::format("That is {:.0f} % of a step: which rank entered a collective last, and how long "
                   "others waited for it, may be wrong by as much.",
                   100 * facts.share(residual_ms)),
       "Record with the collector near the ranks, or longer: the estimate gets better with time.",

@@ -71,7 +71,7 @@ struct Instance {
   bool entered = false;
 };
 
-/// Instances of which the transfer is known: when all had come, or the span of the one that came last.
+/// Instances of which the transfer is known: when all had entered, or the span of the one that entered last.
 Step transfers_of(const store::Store& store, const Hosts& hosts, const StepDigest& step) {
   std::map<std::uint64_t, Instance> instances;
   for (const RankStep& rank : step.ranks) {
@@ -92,7 +92,7 @@ Step transfers_of(const store::Store& store, const Hosts& hosts, const StepDiges
                                          fields.op, fields.bytes};
                           }
                           one.transfer_ns = std::min(one.transfer_ns, span.end_ns - moves_from(span));
-                          one.entered = one.entered || all_had_come(span);
+                          one.entered = one.entered || all_ranks_entered(span);
                           ++one.seen;
                         });
   }
@@ -212,7 +212,7 @@ std::string ranks_text(const Ranks& ranks) {
 /// where their links are alike. One is slow that takes a quarter longer than the median of the others, by
 /// more than chance: the interval over steps of what it takes longer is above 0, at a confidence that leaves
 /// 5 % for all groups that are looked at together (Bonferroni). Of those that are, the one that costs most is
-/// reported: an excess that is hidden hides no other. Times begin when the last rank has come: a rank that
+/// reported: an excess that is hidden hides no other. Times begin when the last rank has entered: a rank that
 /// comes late is stragglers().
 void slow_links(const Facts& facts, Found& found) {
   constexpr double kSlower = 1.25;

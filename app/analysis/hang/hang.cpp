@@ -66,7 +66,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     if (!differed) out.text = watched == Watched::goes_on ? kGoesOn : no_rank_waits(out.ranks, missed);
     // Ranks also agree outside recorded collectives, as on overflow and norm.
     if (missed != nullptr && missed->how == RankState::How::stopped && watched == Watched::quiet) {
-      out.stands_still = true;
+      out.hung = true;
       out.culprit = missed->rank;
       out.since_ns = missed->since_ns;
     }
@@ -86,7 +86,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const bool died = all_over && failed == out.culprit;
   const bool certain = watched == Watched::quiet || oldest->failed_ns != 0 || (over && !all_over) || died ||
                        stopped || now_ns - oldest->at_ns >= kLongNs;
-  out.stands_still = certain && watched != Watched::goes_on;
+  out.hung = certain && watched != Watched::goes_on;
   if (watched == Watched::goes_on) {
     out.text = kGoesOn;
   } else {

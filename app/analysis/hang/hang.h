@@ -1,4 +1,4 @@
-// Why a run stands still: which rank waits in which collective for whom, what the missing rank does instead,
+// Why a run hangs: which rank waits in which collective for whom, what the missing rank does instead,
 // and where ranks issued different collectives. Definitions: metrics.md 2.14. Pure: of what a store holds.
 #pragma once
 
@@ -30,7 +30,7 @@ struct RankState {
     working,        ///< in a module, an optimizer step or a phase, and in no collective
     waiting,        ///< for data, a gather or a reduction
     paused,
-    stopped,  ///< sends nothing over a connection that lasts (store/silences.h): all its threads stand still
+    stopped,  ///< sends nothing over a connection that lasts (store/silences.h): none of its threads runs
     between,  ///< no span is open
     ended,    ///< said so, with code 0
     gone      ///< failed, was killed, or its events ended
@@ -42,7 +42,7 @@ struct RankState {
   std::string gate;                           ///< last one passed: "pre-forward of layer.3"
   std::int64_t since_ns = 0;                  ///< of what it does
   std::int64_t last_event_ns = 0;
-  std::vector<std::uint32_t> waits_for;  ///< ranks of the collective that have not come to it
+  std::vector<std::uint32_t> waits_for;  ///< ranks of the collective that have not entered it
   std::uint64_t collectives = 0;         ///< that it began, of all that were compared
   bool said_end = false;                 ///< it reported how it ended: all of its events have arrived
 };
@@ -62,7 +62,7 @@ struct IssueDifference {
 struct Hang {
   /// Surely: a rank waits for one that has ended, or for a second and longer, or while nothing comes in.
   /// Ranks of a run that goes on wait for each other too, and a recording may end there.
-  bool stands_still = false;
+  bool hung = false;
   std::string text;      ///< a paragraph: who waits for whom, and why
   std::string headline;  ///< its shortest form, while ranks wait: "Rank 0 waits for rank 2 in all-gather #12"
   std::vector<RankState> ranks;

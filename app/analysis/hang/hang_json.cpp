@@ -22,7 +22,7 @@ std::string hang_json(const Hang& hang) {
                                       "stopped",       "between", "ended",   "gone"};
     return kNames[static_cast<std::size_t>(of)];
   };
-  nlohmann::json out{{"stands_still", hang.stands_still},
+  nlohmann::json out{{"hung", hang.hung},
                      {"text", hang.text},
                      {"since_ns", hang.since_ns},
                      {"culprit", hang.culprit == instrumentation::kNoId ? nlohmann::json(nullptr)

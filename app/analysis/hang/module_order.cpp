@@ -33,8 +33,8 @@ bool begins_micro_step(const ModuleVisit& visit) noexcept {
 }
 
 /// The place from which on both are compared: the first micro-step that both hold whole.
-std::optional<std::pair<std::size_t, std::size_t>> common_begin(const std::vector<ModuleVisit>& a,
-                                                                const std::vector<ModuleVisit>& b) {
+std::optional<std::pair<std::size_t, std::size_t>> first_common_visits(const std::vector<ModuleVisit>& a,
+                                                                       const std::vector<ModuleVisit>& b) {
   std::map<std::uint32_t, std::size_t> in_b;  // by micro-step
   for (std::size_t i = 0; i < b.size(); ++i) {
     if (begins_micro_step(b[i])) in_b.try_emplace(b[i].micro_step, i);
@@ -46,18 +46,19 @@ std::optional<std::pair<std::size_t, std::size_t>> common_begin(const std::vecto
   return std::nullopt;
 }
 
-struct Parting {
+struct Divergence {
   std::size_t at = 0;  ///< among the first one's visits
   ModuleVisit mine, others;
-  [[nodiscard]] bool operator==(const Parting&) const = default;
+  [[nodiscard]] bool operator==(const Divergence&) const = default;
 };
 
-std::optional<Parting> parting(const std::vector<ModuleVisit>& mine, const std::vector<ModuleVisit>& other) {
-  const auto begin = common_begin(mine, other);
+std::optional<Divergence> divergence(const std::vector<ModuleVisit>& mine,
+                                     const std::vector<ModuleVisit>& other) {
+  const auto begin = first_common_visits(mine, other);
   if (!begin) return std::nullopt;
   auto [at_mine, at_other] = *begin;
   for (; at_mine < mine.size() && at_other < other.size(); ++at_mine, ++at_other) {
-    if (mine[at_mine] != other[at_other]) return Parting{at_mine, mine[at_mine], other[at_other]};
+    if (mine[at_mine] != other[at_other]) return Divergence{at_mine, mine[at_mine], other[at_other]};
   }
   return std::nullopt;
 }
@@ -107,10 +108,10 @@ std::optional<std::uint32_t> rank_of_other_modules(const store::Store& store, st
   for (const store::RankRow& row : store.ranks()) visits[row.rank] = module_visits(store, row.rank, from_ns);
   std::optional<std::uint32_t> found;
   for (const auto& [rank, mine] : visits) {
-    std::optional<Parting> place;
+    std::optional<Divergence> place;
     const bool alone = std::ranges::all_of(visits, [&, mine = &mine, rank = rank](const auto& other) {
       if (other.first == rank) return true;
-      const std::optional<Parting> parted = parting(*mine, other.second);
+      const std::optional<Divergence> parted = divergence(*mine, other.second);
       if (!place) place = parted;
       return parted && *parted == *place;
     });
@@ -122,11 +123,11 @@ std::optional<std::uint32_t> rank_of_other_modules(const store::Store& store, st
 std::string other_modules_text(const store::Store& store, std::uint32_t rank, std::int64_t from_ns) {
   if (store::losses_of(store).any() || !run_the_same_modules(store)) return {};
   const std::vector<ModuleVisit> mine = module_visits(store, rank, from_ns);
-  std::optional<Parting> found;
+  std::optional<Divergence> found;
   std::vector<std::uint32_t> others;
   for (const store::RankRow& row : store.ranks()) {
     if (row.rank == rank || mine.empty()) continue;
-    const std::optional<Parting> parted = parting(mine, module_visits(store, row.rank, from_ns));
+    const std::optional<Divergence> parted = divergence(mine, module_visits(store, row.rank, from_ns));
     if (!parted || (found && parted->at >= found->at && *parted != *found)) continue;
     if (!found || parted->at < found->at) others.clear();
     found = parted;

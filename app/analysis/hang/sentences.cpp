@@ -142,8 +142,8 @@ std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, cons
   const bool lost =
       cut_off || (culprit->how == RankState::How::gone && !culprit->said_end && waiting.failed_ns != 0 &&
                   waiting.failed_ns - culprit->last_event_ns < kLongNs);
-  text += lost ? fmt::format(" No event shows that rank {} came to it: it {}", hang.culprit, now)
-               : fmt::format(" Rank {} never came to it: it {}", hang.culprit, now);
+  text += lost ? fmt::format(" No event shows that rank {} entered it: it {}", hang.culprit, now)
+               : fmt::format(" Rank {} never entered it: it {}", hang.culprit, now);
   if (!culprit->gate.empty()) text += fmt::format("; the last gate that it passed is {}", culprit->gate);
   return text + fmt::format(", its last event is of {}.", store::seconds_text(culprit->last_event_ns));
 }
@@ -152,7 +152,7 @@ std::string no_rank_waits(const std::vector<RankState>& ranks, const RankState* 
   if (std::ranges::find(ranks, RankState::How::paused, &RankState::how) != ranks.end())
     return "The run is paused: its ranks are held at a gate.";
   if (ranks.empty()) return "No event of any rank has arrived.";
-  if (missed == nullptr) return "No rank waits in a collective for one that has not come.";
+  if (missed == nullptr) return "No rank waits in a collective for one that has not entered it.";
   return fmt::format("Rank {} {}; no rank waits in a recorded collective.", missed->rank, missed->doing) +
          what_others_do(ranks, *missed);
 }
@@ -208,9 +208,9 @@ void add_stops(Hang& out) {
     // A silence may end with another process, or be of the network.
     out.text +=
         fmt::format(" Rank {} {} from {} to {} ({}){}.", stop.rank,
-                    stop.stood_still ? "stood still" : "sent nothing", store::seconds_text(stop.begin_ns),
+                    stop.process_frozen ? "was frozen" : "sent nothing", store::seconds_text(stop.begin_ns),
                     store::seconds_text(stop.end_ns), time_text(stop.end_ns - stop.begin_ns),
-                    stop.stood_still ? ": none of its threads sent anything" : "");
+                    stop.process_frozen ? ": none of its threads sent anything" : "");
   }
 }
 

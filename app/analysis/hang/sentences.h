@@ -11,7 +11,7 @@
 
 namespace shardscope::analysis {
 
-/// "Ranks 0, 1 wait in all-gather #12 for rank 2, since 1.2 s (at least 3 s). Rank 2 never came to it: it is
+/// "Ranks 0, 1 wait in all-gather #12 for rank 2, since 1.2 s (at least 3 s). Rank 2 never entered it: it is
 /// ..." `blocked`: of find_waits(); `oldest`: the one of these that lacks the culprit. `cut_off`: the
 /// culprit's last events are lost. Sets the headline too.
 [[nodiscard]] std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, const Issue& oldest,
@@ -29,7 +29,7 @@ void add_difference(const store::Store& store, Hang& out);
                                         bool failed_alike);
 /// Of a run that has just begun: who has sent nothing yet.
 void add_absent(const store::Store& store, Watched watched, Hang& out);
-/// "Rank 2 stood still from 5.200 s to 26.400 s (21.2 s): none of its threads sent anything.": of the latest.
+/// "Rank 2 was frozen from 5.200 s to 26.400 s (21.2 s): none of its threads sent anything.": of the latest.
 void add_stops(Hang& out);
 /// What was done on purpose (--fault) must not pass for a failure.
 void add_rehearsal(const store::Store& store, Hang& out);

@@ -15,7 +15,7 @@ struct Arrival {
 };
 
 /// Arrivals of every rank that the store knows of at the collective that `one` on `lane` is, by rank. A
-/// collective has the same number on all ranks and none ends before all have come, so the others' spans
+/// collective has the same number on all ranks and none ends before all have entered, so the others' spans
 /// meet this one in time.
 [[nodiscard]] std::vector<Arrival> arrivals(const store::Store& store, store::LaneId lane,
                                             const store::Span& one);

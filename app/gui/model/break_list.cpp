@@ -215,8 +215,8 @@ void BreakList::stop_at(AppState& app, std::size_t which, std::optional<std::uin
   if (rank) app.stepper_rank = app.memory_rank = *rank;
 }
 
-/// What has come up to now is no reason to stop: while the run is paused, or when something was just switched
-/// on.
+/// What has happened up to now is no reason to stop: while the run is paused, or when something was just
+/// switched on.
 void BreakList::skip(const store::Store& store) {
   if (std::exchange(skipped_, store.revision()) == store.revision() && !seen_.empty()) return;
   steps_seen_ns_ = store.end_ns();

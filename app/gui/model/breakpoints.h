@@ -23,7 +23,7 @@ enum class BreakKind : std::uint8_t {
   loss,           ///< the loss of a step is not a finite number
   overflow,       ///< a step is skipped
   live_elements,  ///< more than `threshold` elements are gathered or on their way
-  wait,           ///< computation stood still for longer than `threshold` ms
+  wait,           ///< computation waited for longer than `threshold` ms
   late_rank,      ///< a collective waited longer than `threshold` ms for its last rank
 };
 inline constexpr int kBreakKinds = 9;

@@ -85,7 +85,7 @@ RankTable overlap_table(std::span<const LabelledRun> runs) {
       {"hidden", 0.6F, true, "100 (1 - exposed communication / |communication|)"},
       {"exposed", 0.8F, true, "Communication while nothing was computed"},
       {"communication", 0.8F, true, "|communication|: union of the rank's collectives"},
-      {"fetch wait", 0.8F, true, "Computation stood still for a gather"}};
+      {"fetch wait", 0.8F, true, "Compute waited for a gather"}};
   add_letter(out.table, runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (const analysis::RankSummary& rank : runs[i].run->summary().ranks) {
@@ -141,7 +141,7 @@ SpanTable collective_table(const Session& run, std::uint32_t rank, std::int64_t 
                        {"bytes", 0.8F, true, "S: full size over its ranks (metrics 2.3)"},
                        {"length", 0.7F, true, "begin to end, waiting for the last rank included"},
                        {"waited", 0.7F, true, "until every rank had arrived"},
-                       {"busbw", 0.8F, true, "Of the transfer alone, where it is known when all had come"},
+                       {"busbw", 0.8F, true, "Of the transfer alone, where it is known when all had entered"},
                        {"elements", 0.8F, true, "", true},
                        {"among", 0.5F, true, "Ranks", true}};
   analysis::for_each_collective(run.store(), rank, begin_ns, end_ns,

@@ -29,7 +29,7 @@ namespace {
 using Link = collector::Viewer::Link;
 using Traffic = collector::ViewTraffic;
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kPause{20};    ///< between two looks, where nothing has come
+constexpr std::chrono::milliseconds kPause{20};    ///< between two looks, where nothing has arrived
 constexpr std::chrono::milliseconds kReport{500};  ///< between two commits, after which the size is read
 constexpr std::chrono::seconds kNoAnswer{10};      ///< of a collector: the copy is given up
 constexpr std::chrono::seconds kLost{10};          ///< that a connection has to come back

@@ -45,7 +45,7 @@ class CopyRecording {
     /// Chunks and messages: that the collector did not have any more, as its note in the file counts them;
     /// and that could not be read when they came.
     std::uint64_t missing_pieces = 0, damaged_pieces = 0;
-    /// Its first event, in the run's time; nothing: none has come, or that time is not known.
+    /// Its first event, in the run's time; nothing: none has arrived, or that time is not known.
     std::optional<double> since_s;
     bool catching_up = false;  ///< what happened before is not in the file yet, or never will be
     std::string why_ended;     ///< "it was stopped", "the connection was lost", ...

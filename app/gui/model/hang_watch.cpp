@@ -16,7 +16,7 @@ void HangWatch::set(std::optional<analysis::Hang> hang, std::uint64_t of) {
 bool HangWatch::look(const store::Store& store, Run run, Clock::time_point now) {
   if (run == Run::over) {
     if (!hang_ || over_) return false;
-    set(std::nullopt, UINT64_MAX);  // it does not stand still any more
+    set(std::nullopt, UINT64_MAX);  // it does not hang any more
     return true;
   }
   over_ = false;
@@ -57,7 +57,7 @@ Table hang_table(const analysis::Hang& hang) {
   Table table;
   table.columns = {
       {.name = "rank", .weight = 0.05F, .number = true},
-      {.name = "waits for", .weight = 0.09F, .tip = "Ranks that have not come to its collective"},
+      {.name = "waits for", .weight = 0.09F, .tip = "Ranks that have not entered its collective"},
       {.name = "what it does", .weight = 0.3F, .tip = "Its innermost span that has not ended"},
       {.name = "collective", .weight = 0.28F, .tip = "That it has begun and not ended"},
       {.name = "last gate", .weight = 0.18F},

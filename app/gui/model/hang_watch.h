@@ -1,4 +1,4 @@
-// Why the run stands still, kept up for the window: a diagnosis reads the last two steps of every rank, so it
+// Why the run hangs, kept up for the window: a diagnosis reads the last two steps of every rank, so it
 // is made once for what there is, and of a live run not before that has been quiet for a while.
 #pragma once
 
@@ -22,9 +22,9 @@ class HangWatch {
   enum class Run : std::uint8_t { goes_on, held, over };  ///< held: by a pause, or not connected
   /// At every look at a live store. True where what it says has changed.
   bool look(const store::Store& store, Run run, Clock::time_point now);
-  /// While a live run stands still; null: it goes on, is paused or over, or no rank waits.
-  [[nodiscard]] const analysis::Hang* standing() const noexcept {
-    return hang_ && !over_ && hang_->stands_still ? &*hang_ : nullptr;
+  /// While a live run hangs; null: it goes on, is paused or over, or no rank waits.
+  [[nodiscard]] const analysis::Hang* current_hang() const noexcept {
+    return hang_ && !over_ && hang_->hung ? &*hang_ : nullptr;
   }
   /// What the panel shows: of a live run that goes on nothing is diagnosed. Of one that is over, as its end
   /// was recorded: made here, once.

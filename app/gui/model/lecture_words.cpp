@@ -37,7 +37,7 @@ std::string fsdp2_lesson(SceneKind kind, std::uint32_t ranks) {
     case SceneKind::available:
       return "All parts have arrived. The group that needs these parameters can compute with them.";
     case SceneKind::wait:
-      return "Computation stands still until the unshard has ended. This is exposed communication: nothing "
+      return "Compute waits until the unshard has ended. This is exposed communication: nothing "
              "hides it.";
     case SceneKind::release:
       return "Reshard: the whole is given back after use, and the rank has its part alone again. That is why "
@@ -92,7 +92,7 @@ std::string lesson_of(SceneKind kind, std::uint32_t ranks, store::Framework fram
     case SceneKind::available:
       return "All parts have arrived. The module that needs these parameters can compute with them.";
     case SceneKind::wait:
-      return "Computation stands still until the gather has ended. This is exposed communication: nothing "
+      return "Compute waits until the gather has ended. This is exposed communication: nothing "
              "hides it.";
     case SceneKind::release:
       return "The whole is given back after use, and the rank has its part alone again. That is why the "
@@ -110,7 +110,7 @@ std::string lesson_of(SceneKind kind, std::uint32_t ranks, store::Framework fram
       return "The gradients in the bucket are reduced over the ranks, and each rank receives the part that "
              "it owns. The whole gradients are not needed any more.";
     case SceneKind::reduce_wait:
-      return "Computation stands still until a reduction has ended.";
+      return "Compute waits until a reduction has ended.";
     case SceneKind::optimizer:
       return "Each rank updates its own part, with the optimizer states that it alone has. The gathers that "
              "follow bring the new values to the others.";

@@ -41,7 +41,7 @@ inline constexpr ThemeKind kThemes[] = {ThemeKind::dark, ThemeKind::light, Theme
 [[nodiscard]] ThemeKind with_other_colours(ThemeKind theme) noexcept;
 
 /// Communication and copies that no computation hides, wherever they are drawn: of the colour of what was
-/// moved, hatched. They are not waits: most of it may have been exposed without a stream standing still for
+/// moved, hatched. They are not waits: most of it may have been exposed without a stream being idle for
 /// it.
 inline constexpr Meaning kExposedComm = Meaning::gather;
 inline constexpr Meaning kExposedCopy = Meaning::copy;

@@ -87,8 +87,8 @@ std::string waited_for_text(const AppState& app, std::uint32_t rank) {
     return "";
   const auto why = analysis::why_late(app.run->summary(), rank);
   return "The others waited " + duration(found->others_waited_ns).text() +
-         " in all for it: it came last to " + grouped(static_cast<std::int64_t>(found->came_last)) +
-         (found->came_last == 1 ? " collective" : " collectives") +
+         " in all for it: it entered last " + grouped(static_cast<std::int64_t>(found->entered_last)) +
+         (found->entered_last == 1 ? " collective" : " collectives") +
          (why ? "; " + analysis::text_of(*why) + "." : ".");
 }
 

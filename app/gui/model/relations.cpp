@@ -121,7 +121,7 @@ void RelationFinder::gather(std::uint32_t id, const store::Span& about) {
   if (!operation) return;
   const RelationEnd from{lane, *operation, until(operation->end_ns)};
   const auto waits = index_.waits(rank_);
-  // Computation may have stood still before the operation began.
+  // Computation may have waited before the operation began.
   const auto step = step_at(fetch->started_ns);
   const std::int64_t since = step ? step->begin_ns : fetch->started_ns;
   needs_index(since, std::max(fetch->used_ns, fetch->started_ns));

@@ -30,7 +30,7 @@ struct Fetch {
   std::int64_t started_ns = 0;           ///< parameters became in flight
   std::int64_t ended_ns = store::kOpen;  ///< the operation ended on its lane
   std::int64_t used_ns = store::kOpen;   ///< parameters became available to compute
-  std::int64_t wait_ns = 0;              ///< compute stood still for it
+  std::int64_t wait_ns = 0;              ///< compute waited for it
   std::int64_t elems = 0;
   std::vector<std::uint32_t> params;
   /// As the rank reported it (prefetch_outcome). Empty where ranks report none (attached frameworks):

@@ -109,7 +109,7 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
     }
     case ev::EventKind::in_flight_limit: {
       const auto fields = ev::as<ev::EventKind::in_flight_limit>(event);
-      const bool gathers = fields.limited == plan::InFlight::gathers;
+      const bool gathers = fields.limited == plan::LimitedOperation::gathers;
       if (gathers) action.gather = fields.id;
       action.text = std::string("Host waits for ") + (gathers ? words.gather : words.bucket) + " " +
                     std::to_string(fields.id);

@@ -82,7 +82,8 @@ class Session {
     return analysis_->longest_waits;
   }
   /// Asks what-if, once, what the changes that a recording's findings name would give; findings() has its
-  /// answer when it has come. Nothing of a run that grows, is not wholly analysed yet, or cannot be played.
+  /// answer when it has arrived. Nothing of a run that grows, is not wholly analysed yet, or cannot be
+  /// played.
   void ask_what_if();
   [[nodiscard]] const AdviceRun& advice() const noexcept { return advice_; }
   /// Changes with summary(), findings() and whatever else is analysed.
@@ -91,8 +92,8 @@ class Session {
   /// there is; else empty. Every panel that shows any of them shows this. `brief`: without the words after
   /// the figures.
   [[nodiscard]] std::string partial(bool brief = false) const;
-  /// While the live run stands still and ranks wait; else null.
-  [[nodiscard]] const analysis::Hang* standing() const noexcept { return hangs_.standing(); }
+  /// While the live run hangs and ranks wait; else null.
+  [[nodiscard]] const analysis::Hang* current_hang() const noexcept { return hangs_.current_hang(); }
   /// What the Why panel shows, also of a recording's end.
   [[nodiscard]] const analysis::Hang& why() { return hangs_.diagnosis(store_, run_state()); }
   [[nodiscard]] std::uint64_t why_revision() const noexcept { return hangs_.revision(); }

@@ -118,7 +118,7 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   out.reason = reason_of(app.store(), *fetch);
 }
 
-/// A kernel, copy or memset: its owner, how long after its launch, and why its stream stood still before it.
+/// A kernel, copy or memset: its owner, how long after its launch, and why its stream was idle before it.
 void describe_gpu_work(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
   const store::Store& data = app.store();
   const auto fields = ev::as<ev::EventKind::gpu_begin>(span);
@@ -188,9 +188,9 @@ Details describe_span(const AppState& app, store::LaneId lane, const store::Span
       const Fetch* fetch = app.run->index().fetch_by_id(lane.rank, fields.gather);
       const std::string contents =
           fetch == nullptr ? std::string() : store::contents_text(data, fetch->params);
-      out.reason = "Compute stood still " + (fields.module == ev::kNoId
-                                                 ? "for " + store::awaited(data, span)
-                                                 : "at " + whole_unit_name(data, fields.module));
+      out.reason =
+          "Compute waited " + (fields.module == ev::kNoId ? "for " + store::awaited(data, span)
+                                                          : "at " + whole_unit_name(data, fields.module));
       if (fields.gather != ev::kNoId)
         out.reason += std::string(" until ") + words.gather + " " + std::to_string(fields.gather) +
                       (contents.empty() ? "" : " of " + contents) + " had arrived";
@@ -200,13 +200,13 @@ Details describe_span(const AppState& app, store::LaneId lane, const store::Span
     case ev::EventKind::reduce_wait_begin: {
       const auto fields = ev::as<ev::EventKind::reduce_wait_begin>(span);
       add(out, "bytes", bytes(fields.bytes));
-      out.reason = "Compute stood still until " + store::awaited(data, span) +
+      out.reason = "Compute waited until " + store::awaited(data, span) +
                    (words.has_buckets && fields.bucket != ev::kNoId ? " was reduced" : " had ended");
       break;
     }
     case ev::EventKind::deferred_wait_begin:
       add(out, "elements", grouped(ev::as<ev::EventKind::deferred_wait_begin>(span).elems));
-      out.reason = "Compute stood still until the CPU's update of the columns not chosen was here";
+      out.reason = "Compute waited until the CPU's update of the columns not chosen was here";
       break;
     case ev::EventKind::data_wait_begin:
       out.reason = "Compute had nothing to do until micro-batch " +
@@ -223,7 +223,7 @@ Details describe_span(const AppState& app, store::LaneId lane, const store::Span
       describe_gpu_work(app, lane, span, out);
       break;
     case ev::EventKind::gpu_sync_begin:
-      out.reason = std::string("The host stood still until ") +
+      out.reason = std::string("The host waited until ") +
                    word(ev::as<ev::EventKind::gpu_sync_begin>(span).sync) + " was done";
       break;
     default:

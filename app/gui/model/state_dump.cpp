@@ -107,7 +107,7 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
                    {"in_flight", lists.in_flight.size()},
                    {"available", lists.available.size()},
                    {"persistent", lists.persistent.size()}};
-  out["stands_still"] = app.run->standing() == nullptr ? std::string() : app.run->standing()->headline;
+  out["hung"] = app.run->current_hang() == nullptr ? std::string() : app.run->current_hang()->headline;
   out["findings"] = app.run->findings().size();
   const Analysis& analysed = *app.run->analysis();
   out["analysis"] = {{"steps", analysed.steps}, {"partial", app.run->partial()}};

@@ -35,7 +35,8 @@ void Workspace::banner(Context& ctx, Rect& room) {
       color = c.of(Meaning::trouble);
       text = "R" + store::text_of(*failure).substr(1) + " at " + store::seconds_text(failure->at_ns);
       hint = store::words_on(app.store(), *failure);
-    } else if (const analysis::Hang* hang = app.run->standing(); hang != nullptr && !hang->headline.empty()) {
+    } else if (const analysis::Hang* hang = app.run->current_hang();
+               hang != nullptr && !hang->headline.empty()) {
       color = c.of(Meaning::reduce);
       text = "Stands still: " + hang->headline;
       hint = "since " + store::seconds_text(hang->since_ns) + "; click for the whole diagnosis";

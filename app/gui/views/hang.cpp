@@ -12,7 +12,7 @@ namespace {
 class HangView final : public View {
  public:
   std::string_view name() const override { return "why"; }
-  std::string_view title() const override { return "Why it stands still"; }
+  std::string_view title() const override { return "Why it hangs"; }
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
@@ -36,7 +36,7 @@ void HangView::draw(Context& ctx, Rect room) {
   const analysis::Hang& hang = app.run->why();
   if (hang.ranks.empty()) {
     ctx.empty(room, hang.text,
-              "While a live run stands still, this says who waits in which collective for whom, and what the "
+              "While a live run hangs, this says who waits in which collective for whom, and what the "
               "missing rank does.");
     return;
   }
@@ -46,8 +46,8 @@ void HangView::draw(Context& ctx, Rect room) {
     table_ = hang_table(hang);
   }
   room = {room.x + 12, room.y + 2, room.w - 24, room.h - 8};
-  room.take_top(ctx.canvas.paragraph(room, hang.text, hang.stands_still ? c.text : mix(c.muted, c.text, 0.6F),
-                                     hang.stands_still ? Font::strong : Font::body) +
+  room.take_top(ctx.canvas.paragraph(room, hang.text, hang.hung ? c.text : mix(c.muted, c.text, 0.6F),
+                                     hang.hung ? Font::strong : Font::body) +
                 8);
   if (room.h < 60) return;
   TableOptions options;

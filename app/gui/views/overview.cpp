@@ -151,7 +151,7 @@ Table OverviewView::rank_table(const AppState& app) const {
       {"time", 2.6F, false,
        "Compute, exposed communication, exposed copies, checkpoint, idle: of the measured steps", false, 100},
       {"hidden", 0.5F, true, "100 (1 - exposed communication / |communication|)"},
-      {"fetch wait", 0.65F, true, "Computation stood still for a gather"},
+      {"fetch wait", 0.65F, true, "Compute waited for a gather"},
       {"exposed", 0.65F, true, "Communication while nothing was computed", true},
       {"idle", 0.65F, true, "", true},
       {when_of(app), 1.7F}};

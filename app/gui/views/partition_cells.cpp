@@ -102,13 +102,13 @@ Rgb owner_hue(std::uint32_t colour, std::uint32_t world, const Palette& colors) 
   return mix(kStops[stop], kStops[stop + 1], at - static_cast<float>(stop));
 }
 
-NotHere not_here(Rgb color, const Palette& colors, float alpha) {
+RemoteShardStyle not_here(Rgb color, const Palette& colors, float alpha) {
   if (colors.owners.empty()) return {mix(colors.panel, color, alpha), 1};
   return {color, 0.25F};
 }
 
 void fill_not_here(Context& ctx, const Rect& box, Rgb color, float alpha) {
-  const NotHere look = not_here(color, ctx.colors(), alpha);
+  const RemoteShardStyle look = not_here(color, ctx.colors(), alpha);
   const float height = std::min(box.h, std::max(2.0F, look.height * box.h));
   ctx.canvas.fill({box.x, box.bottom() - height, box.w, height}, look.color);
 }

@@ -77,12 +77,12 @@ void draw_cell_label(Context& ctx, const Rect& box, std::string_view name);
 [[nodiscard]] Rgb owner_hue(std::uint32_t colour, std::uint32_t world, const Palette& colors);
 /// How the elements of an owner or a module are shown on a rank that does not have them: pale, or, in themes
 /// for colour blindness, low and in the full colour, since pale ones are not distinguishable.
-struct NotHere {
+struct RemoteShardStyle {
   Rgb color = 0;
   float height = 1;  ///< share of the cell, at its bottom
 };
 inline constexpr float kPale = 0.28F;
-[[nodiscard]] NotHere not_here(Rgb color, const Palette& colors, float alpha = kPale);
+[[nodiscard]] RemoteShardStyle not_here(Rgb color, const Palette& colors, float alpha = kPale);
 void fill_not_here(Context& ctx, const Rect& box, Rgb color, float alpha = kPale);
 /// Paler with `age`, from 0 (1 us and less) to 1 (1 s and more).
 [[nodiscard]] Rgb aged(Rgb color, const Palette& colors, float age);

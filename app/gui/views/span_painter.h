@@ -34,7 +34,7 @@ class SpanPainter {
   void span(const TimelineRow& row, const Rect& rect, const store::Span& span, float x0, float x1);
   void gather_marks(const TimelineRow& row, const Rect& rect, const store::Span& span, float x0, float x1);
   void density(store::LaneId lane, std::uint8_t depth, const Rect& rect, float least);
-  /// Why a stream of the GPU stood still, where there is room to say it.
+  /// Why a stream of the GPU was idle, where there is room to say it.
   void gpu_gaps(const TimelineRow& row, const Rect& rect, std::span<const store::Span> list);
   void waits(std::uint32_t rank, const Rect& rect);
   void open_waits(const TimelineRow& row, const Rect& rect);

@@ -14,7 +14,7 @@
 namespace shardscope::gui {
 
 /// Pauses, steps and changes of detail, with their origin; read again when there is another message.
-void Workspace::what_was_done(const store::Store& store) {
+void Workspace::last_action_text(const store::Store& store) {
   const auto messages = store.messages();
   const std::pair<std::size_t, std::int64_t> of{messages.size(),
                                                 messages.empty() ? 0 : messages.back().at_ns};
@@ -109,7 +109,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
     piece(ctx.ui.notice, ctx.ui.notice_is_trouble ? c.of(Meaning::trouble) : c.text, ctx.ui.notice);
   piece(identify(app.store()).link, c.of(Meaning::reduce),
         "Collectives are held for as long as this link would take: times are emulated");
-  what_was_done(app.store());
+  last_action_text(app.store());
   piece(done_.newest, done_.lowered ? c.of(Meaning::trouble) : c.muted, done_.all);
   if (!app.run->control().note.empty()) piece(app.run->control().note, c.text, app.run->control().note);
 }

@@ -59,7 +59,7 @@ class Workspace {
   void finding_strip(Context& ctx, Rect& room);
   // status_bar.cpp
   void status_bar(Context& ctx, Rect rect);
-  void what_was_done(const store::Store& store);
+  void last_action_text(const store::Store& store);
   // panel_windows.cpp: the panels as windows of ImGui in the layout's dock space.
   void panels(Context& ctx);
   void panel_window(Context& ctx, const std::string& name);

@@ -52,9 +52,9 @@ struct Layout {
 /// Rows, `bytes` long each, that the next head will read and this one will write.
 /// At most 8 arrays: three for writing (dq, dk, dv) and five for reading (q, k, v, dout, out). One row of
 /// each array in turn, so all proceed alike; step() is cheap once no row is left.
-class Ahead {
+class RowPrefetcher {
  public:
-  Ahead(std::int64_t rows, std::int64_t bytes) : rows_(rows), bytes_(bytes) {}
+  RowPrefetcher(std::int64_t rows, std::int64_t bytes) : rows_(rows), bytes_(bytes) {}
   template <class Element>
   void read(const Element* first, std::int64_t stride) {
     parts_[count_++] = {reinterpret_cast<const char*>(first),
@@ -146,38 +146,42 @@ template <class S>
   }
 }
 
-/// What a block of queries sees of a block of keys: row r the first `seen` + r of `keys` columns.
-/// Positions are counted within the blocks. `seen` is at most 0 where the first queries come before the
+/// What a block of queries sees of a block of keys: row r the first `visible` + r of `keys` columns.
+/// Positions are counted within the blocks. `visible` is at most 0 where the first queries come before the
 /// block's first key: such rows see nothing here.
-struct Sight {
-  std::int64_t rows, keys, seen;
-  Sight(std::int64_t query, std::int64_t rows_of_block, std::int64_t key, std::int64_t most)
-      : rows(rows_of_block), keys(least(most, query + rows_of_block - key)), seen(query + 1 - key) {}
+struct CausalMask {
+  std::int64_t rows, keys, visible;
+  CausalMask(std::int64_t query, std::int64_t rows_of_block, std::int64_t key, std::int64_t most)
+      : rows(rows_of_block), keys(least(most, query + rows_of_block - key)), visible(query + 1 - key) {}
   // Keys that row r sees; 0 or less: none.
-  [[nodiscard]] std::int64_t of_row(std::int64_t r) const { return least(keys, seen + r); }
+  [[nodiscard]] std::int64_t of_row(std::int64_t r) const { return least(keys, visible + r); }
   // Rows of the tile that begins at row r.
   [[nodiscard]] std::int64_t tile_rows(std::int64_t r) const { return least(kTileRows, rows - r); }
   /// Columns that a row of the tile of queries from row r on sees.
   [[nodiscard]] std::int64_t of_tile(std::int64_t r) const { return of_row(r + tile_rows(r) - 1); }
   /// The first row that sees column `key`.
-  [[nodiscard]] std::int64_t first_row(std::int64_t key) const { return key < seen ? 0 : key + 1 - seen; }
+  [[nodiscard]] std::int64_t first_row(std::int64_t key) const {
+    return key < visible ? 0 : key + 1 - visible;
+  }
   /// Columns of row r that some tile touches.
-  [[nodiscard]] std::int64_t touched(std::int64_t r) const { return least(keys, seen + r + kTileRows - 1); }
+  [[nodiscard]] std::int64_t touched(std::int64_t r) const {
+    return least(keys, visible + r + kTileRows - 1);
+  }
 };
 
 /// scores[rows, keys] = q k^T, of a tile the columns that it sees; leading dimension ld.
 /// k_transposed is [Dp, Tp] from the block's first key on. A panel of keys (depth x kPanel floats)
 /// is used by all tiles of rows before the next one. Scores behind what a tile sees are left as they were
 /// and never read.
-SHARDSCOPE_INLINE void score_block(const Sight& sight, std::int64_t depth, const float* q,
+SHARDSCOPE_INLINE void score_block(const CausalMask& causal, std::int64_t depth, const float* q,
                                    const float* k_transposed, const Layout& l, float* scores, std::int64_t ld,
-                                   Ahead& ahead) {
+                                   RowPrefetcher& ahead) {
   constexpr std::int64_t kPanel = kTileVectors * W;
-  for (std::int64_t j = 0; j < sight.keys; j += kPanel) {
-    for (std::int64_t r = 0; r < sight.rows; r += kTileRows) {
-      const std::int64_t columns = least(kPanel, sight.of_tile(r) - j);
+  for (std::int64_t j = 0; j < causal.keys; j += kPanel) {
+    for (std::int64_t r = 0; r < causal.rows; r += kTileRows) {
+      const std::int64_t columns = least(kPanel, causal.of_tile(r) - j);
       if (columns <= 0) continue;
-      multiply_rows(sight.tile_rows(r), (columns + W - 1) / W, depth, {q + r * l.Dp, l.Dp, 1},
+      multiply_rows(causal.tile_rows(r), (columns + W - 1) / W, depth, {q + r * l.Dp, l.Dp, 1},
                     k_transposed + j, l.Tp, scores + r * ld + j, ld, Sum::set);
       ahead.step(3);
     }
@@ -187,11 +191,11 @@ SHARDSCOPE_INLINE void score_block(const Sight& sight, std::int64_t depth, const
 /// result[rows, Dp] (+)= weights[rows, keys] values[keys, Dp].
 /// The sum over keys stops behind the last that a row of the tile sees; weights between a row's own last key
 /// and that are zeros (touched()).
-SHARDSCOPE_INLINE void weighted_rows(const Sight& sight, const float* weights, std::int64_t ld,
+SHARDSCOPE_INLINE void weighted_rows(const CausalMask& causal, const float* weights, std::int64_t ld,
                                      const float* values, const Layout& l, float* result, Sum sum,
-                                     Ahead& ahead) {
-  for (std::int64_t r = 0; r < sight.rows; r += kTileRows) {
-    multiply_rows(sight.tile_rows(r), l.Dp / W, sight.of_tile(r), {weights + r * ld, ld, 1}, values, l.Dp,
+                                     RowPrefetcher& ahead) {
+  for (std::int64_t r = 0; r < causal.rows; r += kTileRows) {
+    multiply_rows(causal.tile_rows(r), l.Dp / W, causal.of_tile(r), {weights + r * ld, ld, 1}, values, l.Dp,
                   result + r * l.Dp, l.Dp, sum);
     ahead.step(3);
   }
@@ -201,11 +205,12 @@ SHARDSCOPE_INLINE void weighted_rows(const Sight& sight, const float* weights, s
 /// weights is read transposed in place: consecutive keys are the rows of the product. It begins at the first
 /// query that sees the tile's first key; a weight of a later key of the tile that this query does not see is
 /// zero.
-SHARDSCOPE_INLINE void weighted_columns(const Sight& sight, const float* weights, std::int64_t ld,
-                                        const float* values, const Layout& l, float* result, Ahead& ahead) {
-  for (std::int64_t key = 0; key < sight.keys; key += kTileRows) {
-    const std::int64_t first = sight.first_row(key);
-    multiply_rows(least(kTileRows, sight.keys - key), l.Dp / W, sight.rows - first,
+SHARDSCOPE_INLINE void weighted_columns(const CausalMask& causal, const float* weights, std::int64_t ld,
+                                        const float* values, const Layout& l, float* result,
+                                        RowPrefetcher& ahead) {
+  for (std::int64_t key = 0; key < causal.keys; key += kTileRows) {
+    const std::int64_t first = causal.first_row(key);
+    multiply_rows(least(kTileRows, causal.keys - key), l.Dp / W, causal.rows - first,
                   {weights + first * ld + key, 1, ld}, values + first * l.Dp, l.Dp, result + key * l.Dp, l.Dp,
                   Sum::add);
     ahead.step(1);
@@ -229,11 +234,11 @@ struct RunningSoftmax {
 
 /// Scores to exp(score - maximum so far), and the maxima, sums and results of the blocks before brought to
 /// it. In passes over all rows: what a row waits for the others fill.
-SHARDSCOPE_INLINE void softmax_block(float* scores, const Sight& sight, Sum sum, RunningSoftmax& state,
+SHARDSCOPE_INLINE void softmax_block(float* scores, const CausalMask& causal, Sum sum, RunningSoftmax& state,
                                      float* result, const Layout& l) {
-  for (std::int64_t r = 0; r < sight.rows; ++r) {
+  for (std::int64_t r = 0; r < causal.rows; ++r) {
     float* s = scores + r * kForwardKeys;
-    const std::int64_t visible = sight.of_row(r);
+    const std::int64_t visible = causal.of_row(r);
     // Pass 1: each row's largest visible score, lane by lane. In the last vector, what the row does not see
     // becomes -inf, so that pass 3 makes it 0 without a mask.
     vf largest = set1(-__builtin_inff());
@@ -246,7 +251,7 @@ SHARDSCOPE_INLINE void softmax_block(float* scores, const Sight& sight, Sum sum,
     }
     store(state.lanes[r], largest);
   }
-  for (std::int64_t r = 0; r < sight.rows; r += W) {
+  for (std::int64_t r = 0; r < causal.rows; r += W) {
     // Pass 2: W rows at once. `now` is the new maximum; what was summed under the old one shrinks by exp(old
     // - new). A row that sees nothing of this block has -inf in its lanes and keeps its maximum.
     vf now = largest_of_rows(state.lanes + r);
@@ -257,7 +262,7 @@ SHARDSCOPE_INLINE void softmax_block(float* scores, const Sight& sight, Sum sum,
       now = max(now, before);
       const vf shrink = exp_of_score(before - now);
       store(state.total + r, load(state.total + r) * shrink);
-      for (std::int64_t row = r; row < least(r + W, sight.rows); ++row) {
+      for (std::int64_t row = r; row < least(r + W, causal.rows); ++row) {
         for (std::int64_t d = 0; d < l.Dp; d += W) {
           store(result + row * l.Dp + d, load(result + row * l.Dp + d) * shrink[row - r]);
         }
@@ -265,28 +270,28 @@ SHARDSCOPE_INLINE void softmax_block(float* scores, const Sight& sight, Sum sum,
     }
     store(state.top + r, now);
   }
-  for (std::int64_t r = 0; r < sight.rows; ++r) {
+  for (std::int64_t r = 0; r < causal.rows; ++r) {
     float* s = scores + r * kForwardKeys;
     // Pass 3: the exponentials and their sum, then zeros up to what the tiles touch.
     const vf shift = set1(state.top[r]);
     vf added{};
     std::int64_t i = 0;
-    for (const std::int64_t visible = sight.of_row(r); i < visible; i += W) {
+    for (const std::int64_t visible = causal.of_row(r); i < visible; i += W) {
       const vf p = exp_of_score(load(s + i) - shift);
       store(s + i, p);
       added += p;
     }
-    for (; i < sight.touched(r); i += W) store(s + i, vf{});
+    for (; i < causal.touched(r); i += W) store(s + i, vf{});
     store(state.lanes[r], added);
   }
-  for (std::int64_t r = 0; r < sight.rows; r += W) {
+  for (std::int64_t r = 0; r < causal.rows; r += W) {
     store(state.total + r, load(state.total + r) + sums_of_rows(state.lanes + r));
   }
 }
 
 template <class S>
 void forward_head(typename S::Storage* out, float* logsumexp, const typename S::Storage* qkv, std::int64_t T,
-                  std::int64_t C, const Layout& l, float* scratch, Ahead ahead) {
+                  std::int64_t C, const Layout& l, float* scratch, RowPrefetcher ahead) {
   // q, v [T, Dp], k_transposed [Dp, Tp], result [kQueries, Dp], scores [kQueries, kForwardKeys].
   float* q = scratch;
   float* v = q + l.rows();
@@ -303,11 +308,11 @@ void forward_head(typename S::Storage* out, float* logsumexp, const typename S::
   for (std::int64_t query = 0; query < T; query += kQueries) {
     const std::int64_t rows = least(T - query, kQueries);
     for (std::int64_t key = 0; key < query + rows; key += kForwardKeys) {
-      const Sight sight(query, rows, key, kForwardKeys);
+      const CausalMask causal(query, rows, key, kForwardKeys);
       const Sum sum = key == 0 ? Sum::set : Sum::add;
-      score_block(sight, l.D, q + query * l.Dp, k_transposed + key, l, scores, kForwardKeys, ahead);
-      softmax_block(scores, sight, sum, state, result, l);
-      weighted_rows(sight, scores, kForwardKeys, v + key * l.Dp, l, result, sum, ahead);
+      score_block(causal, l.D, q + query * l.Dp, k_transposed + key, l, scores, kForwardKeys, ahead);
+      softmax_block(scores, causal, sum, state, result, l);
+      weighted_rows(causal, scores, kForwardKeys, v + key * l.Dp, l, result, sum, ahead);
     }
     for (std::int64_t r = 0; r < rows; ++r) {
       // Natural logarithm of the sum of exp(score), scores scaled.
@@ -320,12 +325,12 @@ void forward_head(typename S::Storage* out, float* logsumexp, const typename S::
 /// Scores to probabilities P, and dP to dscore = P * (dP - delta).
 /// P = exp(score - logsumexp) needs no maximum and no sum: forward has both in logsumexp. Both blocks are
 /// zeros from the last visible key up to what the tiles touch.
-SHARDSCOPE_INLINE void softmax_gradient(float* probability, float* dscore, const Sight& sight,
+SHARDSCOPE_INLINE void softmax_gradient(float* probability, float* dscore, const CausalMask& causal,
                                         const float* logsumexp, const float* delta) {
-  for (std::int64_t r = 0; r < sight.rows; ++r) {
+  for (std::int64_t r = 0; r < causal.rows; ++r) {
     float* p_row = probability + r * kBackwardKeys;
     float* d_row = dscore + r * kBackwardKeys;
-    const std::int64_t visible = sight.of_row(r);
+    const std::int64_t visible = causal.of_row(r);
     const vf shift = set1(logsumexp[r]);
     const vf centre = set1(delta[r]);
     std::int64_t i = 0;
@@ -341,7 +346,7 @@ SHARDSCOPE_INLINE void softmax_gradient(float* probability, float* dscore, const
       store(d_row + i, mask(p * (load(d_row + i) - centre), visible - i, 0.0F));
       i += W;
     }
-    for (; i < sight.touched(r); i += W) {
+    for (; i < causal.touched(r); i += W) {
       store(p_row + i, vf{});
       store(d_row + i, vf{});
     }
@@ -351,7 +356,7 @@ SHARDSCOPE_INLINE void softmax_gradient(float* probability, float* dscore, const
 template <class S>
 void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, const typename S::Storage* out,
                    const typename S::Storage* qkv, const float* logsumexp, std::int64_t T, std::int64_t C,
-                   const Layout& l, float* scratch, Ahead ahead) {
+                   const Layout& l, float* scratch, RowPrefetcher ahead) {
   // q, k, dy, dq, dk, dv [T, Dp]; k_transposed, v_transposed [Dp, Tp]; P and dscore [kQueries,
   // kBackwardKeys]; delta [T].
   float* q = scratch;
@@ -389,18 +394,18 @@ void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, c
   for (std::int64_t query = 0; query < T; query += kQueries) {
     const std::int64_t rows = least(T - query, kQueries);
     for (std::int64_t key = 0; key < query + rows; key += kBackwardKeys) {
-      const Sight sight(query, rows, key, kBackwardKeys);
+      const CausalMask causal(query, rows, key, kBackwardKeys);
       // S = q k^T, dP = dout v^T, both to the end of what the block sees; then dv += P^T dout, dk += dS^T q,
       // dq += dS k. Every element is summed in ascending order, on one thread.
       const float* const q_block = q + query * l.Dp;
       const float* const dy_block = dy + query * l.Dp;
-      score_block(sight, l.D, q_block, k_transposed + key, l, probability, kBackwardKeys, ahead);
-      score_block(sight, l.D, dy_block, v_transposed + key, l, dscore, kBackwardKeys, ahead);
-      softmax_gradient(probability, dscore, sight, logsumexp + query, delta + query);
+      score_block(causal, l.D, q_block, k_transposed + key, l, probability, kBackwardKeys, ahead);
+      score_block(causal, l.D, dy_block, v_transposed + key, l, dscore, kBackwardKeys, ahead);
+      softmax_gradient(probability, dscore, causal, logsumexp + query, delta + query);
       // q carries the softmax scale, so dk needs none; dq takes it when it is stored.
-      weighted_columns(sight, probability, kBackwardKeys, dy_block, l, dv + key * l.Dp, ahead);
-      weighted_columns(sight, dscore, kBackwardKeys, q_block, l, dk + key * l.Dp, ahead);
-      weighted_rows(sight, dscore, kBackwardKeys, k + key * l.Dp, l, dq + query * l.Dp,
+      weighted_columns(causal, probability, kBackwardKeys, dy_block, l, dv + key * l.Dp, ahead);
+      weighted_columns(causal, dscore, kBackwardKeys, q_block, l, dk + key * l.Dp, ahead);
+      weighted_rows(causal, dscore, kBackwardKeys, k + key * l.Dp, l, dq + query * l.Dp,
                     key == 0 ? Sum::set : Sum::add, ahead);
     }
   }
@@ -430,7 +435,7 @@ void attention_forward(void* out, float* logsumexp, const void* qkv, DType type,
     };
     for (std::int64_t i = first; i < last; ++i) {
       // What this head writes and the next one reads.
-      Ahead ahead(shape.T, l.D * static_cast<std::int64_t>(sizeof(Storage)));
+      RowPrefetcher ahead(shape.T, l.D * static_cast<std::int64_t>(sizeof(Storage)));
       ahead.write(static_cast<Storage*>(out) + row(i) + column(i), C);
       if (i + 1 < last) {
         for (std::int64_t part = 0; part < 3; ++part) ahead.read(input(i + 1) + part * C, 3 * C);
@@ -455,7 +460,7 @@ void attention_backward(void* dqkv, const void* dout, const void* out, const voi
     const auto* const y = static_cast<const Storage*>(out);
     const auto* const dy = static_cast<const Storage*>(dout);
     for (std::int64_t i = first; i < last; ++i) {
-      Ahead ahead(shape.T, l.D * static_cast<std::int64_t>(sizeof(Storage)));
+      RowPrefetcher ahead(shape.T, l.D * static_cast<std::int64_t>(sizeof(Storage)));
       for (std::int64_t part = 0; part < 3; ++part) {
         ahead.write(static_cast<Storage*>(dqkv) + 3 * at(i) + column(i) + part * C, 3 * C);
       }

@@ -36,8 +36,8 @@ struct SideWork {
   std::int64_t row_stride = 0, row_count = 0;
   /// The next strip of a transposed A.
   StripCopy strip;
-  Ahead b;         // a transposed B is packed in registers that a tile needs: its source is only prefetched
-  BlockCopy copy;  // any other is copied
+  RowPrefetcher b;  // a transposed B is packed in registers that a tile needs: its source is only prefetched
+  BlockCopy copy;   // any other is copied
 };
 
 // Operands of one tile: c[R, V * 16] = a[R, depth] panel[depth, V * 16]. panel[k] is V * 16 floats, zeros
@@ -238,9 +238,9 @@ class Product {
     pack_columns(block_ + j * block.depth, b_ + (block.j + j) * g_.ldb + block.k, g_.ldb, columns,
                  block.depth);
   }
-  [[nodiscard]] Ahead source_of(const Block& block, std::int64_t j, std::int64_t columns,
-                                std::int64_t segments) const {
-    return Ahead::of(b_ + (block.j + j) * g_.ldb + block.k, columns, block.depth, g_.ldb, segments);
+  [[nodiscard]] RowPrefetcher source_of(const Block& block, std::int64_t j, std::int64_t columns,
+                                        std::int64_t segments) const {
+    return RowPrefetcher::of(b_ + (block.j + j) * g_.ldb + block.k, columns, block.depth, g_.ldb, segments);
   }
   /// Sets side_.copy to pack a block within `segments` segments.
   void start_copy(const Block& block, float* to, std::int64_t segments) {

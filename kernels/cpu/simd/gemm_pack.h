@@ -51,7 +51,7 @@ SHARDSCOPE_INLINE void store_lanes(float* p, vf x, __mmask16 lanes) {
 [[gnu::always_inline]] inline void ask(const float* line) { __builtin_prefetch(line, 0, 3); }
 
 /// Lines of a matrix that will be needed: rows of `run` floats, 64 at a time.
-struct Ahead {
+struct RowPrefetcher {
   const float* at = nullptr;
   const float* row_end = nullptr;
   std::int64_t run = 0, stride = 0;
@@ -59,8 +59,8 @@ struct Ahead {
   std::int64_t per_segment = 0;  // pieces to prefetch at a time
 
   /// `rows` rows of `run` floats from `first`, within `segments` segments.
-  [[gnu::always_inline]] static Ahead of(const float* first, std::int64_t rows, std::int64_t run,
-                                         std::int64_t stride, std::int64_t segments) {
+  [[gnu::always_inline]] static RowPrefetcher of(const float* first, std::int64_t rows, std::int64_t run,
+                                                 std::int64_t stride, std::int64_t segments) {
     const std::int64_t pieces = rows * (round_up(run, kSegment) / kSegment);
     return {first, first + run, run, stride, pieces, segments > 0 ? (pieces + segments - 1) / segments : 0};
   }

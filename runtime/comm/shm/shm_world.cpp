@@ -75,7 +75,7 @@ struct Offer {
   std::uint64_t region_bytes = 0;
 };
 
-/// Blocks until every rank has come; all (size) offers, by rank.
+/// Blocks until every rank has entered; all (size) offers, by rank.
 std::vector<Offer> exchange(Bootstrap& bootstrap, const Offer& mine) {
   std::vector<Offer> all(bootstrap.size());
   bootstrap.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));

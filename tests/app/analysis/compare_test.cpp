@@ -44,7 +44,6 @@ TEST(Compare, VerdictOnlyWhatTheStepsBear) {
 }
 
 TEST(Compare, ExposedCommunicationIsSaidOfAFirst) {
-  constexpr std::int64_t kMs = 1'000'000;
   const auto with_exposed = [](RunBuilder& run, std::initializer_list<double> exposed_ms) {
     std::int64_t at = 0;
     std::uint32_t step = 0;

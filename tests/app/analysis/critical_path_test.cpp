@@ -81,8 +81,8 @@ TEST(CriticalPath, IsUnknownWithoutComputation) {
   EXPECT_FALSE(critical_path(std::vector{rank}));
 }
 
-TEST(Blame, WaitingIsTheLateRanksAndTheRestMovesBytes) {
-  const Blame out = blame(late_rank());
+TEST(DelayAttribution, WaitingIsTheLateRanksAndTheRestMovesBytes) {
+  const DelayAttribution out = blame(late_rank());
   ASSERT_EQ(out.exposed.size(), 2U);
   EXPECT_EQ(out.exposed[0].waiting_ns, 400'000);
   EXPECT_EQ(out.exposed[0].moving_ns, 100'000);
@@ -95,23 +95,23 @@ TEST(Blame, WaitingIsTheLateRanksAndTheRestMovesBytes) {
   EXPECT_EQ(out.late[0].collectives, 1U);
 }
 
-TEST(Blame, AnEntryThatWasNotRecordedIsTheLastBegin) {
+TEST(DelayAttribution, AnEntryThatWasNotRecordedIsTheLastBegin) {
   std::vector<RankActivity> ranks = late_rank();
   for (RankActivity& rank : ranks) rank.collectives[0].entered_ns = 0;
   EXPECT_EQ(blame(ranks).exposed[0].waiting_ns, 400'000);
 }
 
 /// Two collectives at once: what they share of the waiting is counted once.
-TEST(Blame, SharedWaitingIsCountedOnce) {
+TEST(DelayAttribution, SharedWaitingIsCountedOnce) {
   std::vector<RankActivity> ranks = late_rank();
   take_part(ranks[0], 6, {300'000, 700'000}, 600'000, StreamId::reduce);
   take_part(ranks[1], 6, {600'000, 700'000}, 600'000, StreamId::reduce);
-  const Blame out = blame(ranks);
+  const DelayAttribution out = blame(ranks);
   EXPECT_EQ(out.exposed[0].waiting_ns, 400'000);
   EXPECT_EQ(out.late[0].others_waited_ns, 400'000);
 }
 
-TEST(Blame, AGatherOnAFreeLinkCouldHaveBegunEarlier) {
+TEST(DelayAttribution, AGatherOnAFreeLinkCouldHaveBegunEarlier) {
   // The link is free from 0 to 300; the gather is exposed for 200, of which all could have been hidden.
   std::vector<RankActivity> ranks{rank_with(0, {{0, 300}, {500, 1000}})};
   take_part(ranks[0], 1, {300, 500}, 0);
@@ -123,7 +123,7 @@ TEST(Blame, AGatherOnAFreeLinkCouldHaveBegunEarlier) {
 }
 
 /// Before the update there are no parameters to gather.
-TEST(Blame, AGatherAfterTheUpdateCouldNot) {
+TEST(DelayAttribution, AGatherAfterTheUpdateCouldNot) {
   std::vector<RankActivity> ranks{rank_with(0, {{0, 300}, {500, 1000}})};
   ranks[0].optimizer = IntervalSet({{0, 300}});
   take_part(ranks[0], 1, {300, 500}, 0);

@@ -24,7 +24,6 @@ struct TorchRun {
   TorchRun(const std::string& framework, std::int32_t stage, CollectiveOp op, bool accumulates,
            std::uint32_t last = 2)
       : builder(2, stage, framework) {
-    constexpr std::int64_t kMs = 1'000'000;
     std::uint32_t sequence = 0;
     for (std::uint32_t step = 0; step < 10; ++step) {
       for (std::uint32_t micro = 0; micro < (step == 9 ? last : 2); ++micro, ++sequence) {

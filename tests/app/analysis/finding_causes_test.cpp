@@ -14,7 +14,6 @@ namespace {
 
 using namespace test;
 
-constexpr std::int64_t kMs = 1'000'000;
 constexpr std::uint32_t kSteps = 12;
 
 /// What a rank does in a step, in milliseconds. All ranks gather behind the backward.
@@ -173,7 +172,7 @@ TEST(FindingCauses, AStopIsSilentForNoLongerThanItsStep) {
   store.add_message({.at_ns = 5500 * kMs,
                      .rank = 1,
                      .severity = ev::Severity::warning,
-                     .text = store::sends_again_message(1, 5.1, store::SendsAgain::on_this_host),
+                     .text = store::resumption_message(1, 5.1, store::Resumption::on_this_host),
                      .stands_for = 0});
   const auto findings = findings_of(store);
   const Finding* found = with_id(findings, "single_stop");

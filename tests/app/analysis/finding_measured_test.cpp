@@ -16,7 +16,7 @@ namespace {
 
 using namespace test;
 
-constexpr std::int64_t kMs = 1'000'000, kLongStep = 10 * kMs;
+constexpr std::int64_t kLongStep = 10 * kMs;
 constexpr std::uint32_t kSteps = 10;
 
 /// Steps of 10 ms in which every rank computes for 8.

@@ -1,4 +1,4 @@
-// Why streams of the GPU stand still, from made-up streams of events: every figure is a closed form.
+// Why streams of the GPU are idle, from made-up streams of events: every figure is a closed form.
 #include "app/analysis/gpu_activity.h"
 
 #include <gtest/gtest.h>
@@ -144,7 +144,7 @@ TEST(GpuActivity, PausesAreInNoFigure) {
   EXPECT_EQ(of(compute.idle_ns, GapCause::host_late), 50 + 30 + 200);
 }
 
-// The host stands still at once, and the streams when they have done what was queued.
+// The host waits at once, and the streams are idle when they have done what was queued.
 TEST(GpuActivity, WorkThatRunsOnIntoAPauseIsInNoFigureEither) {
   RunBuilder run = recorded_step();
   cover(run, 900, 2100);

@@ -19,7 +19,7 @@ inline RankActivity rank_with(std::uint32_t rank, std::vector<Interval> compute,
   return out;
 }
 
-/// `entered`: when every rank had come; 0: not recorded.
+/// `entered`: when every rank had entered; 0: not recorded.
 inline void take_part(RankActivity& rank, std::uint64_t instance, Interval at, std::int64_t entered,
                       instrumentation::StreamId stream = instrumentation::StreamId::gather) {
   rank.collectives.push_back({instance, at, entered, instrumentation::CollectiveOp::all_gather, stream, 7});

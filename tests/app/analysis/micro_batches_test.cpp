@@ -15,8 +15,6 @@ namespace {
 
 using namespace test;
 
-constexpr std::int64_t kMs = 1'000'000;
-
 /// A step of 10 ms on a rank with one micro-batch for each of `sizes`: {samples, tokens, padding}.
 struct Size {
   std::uint32_t samples;

@@ -15,6 +15,7 @@ namespace shardscope::test {
 
 namespace ev = shardscope::instrumentation;
 
+inline constexpr std::int64_t kMs = 1'000'000;  ///< ns
 inline constexpr auto kGatherOp = static_cast<std::uint8_t>(ev::CollectiveOp::all_gather);
 using ev::CollectiveOp;
 using ev::EventKind;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace test;
 
-constexpr std::int64_t kMs = 1'000'000, kStepNs = 10 * kMs;
+constexpr std::int64_t kStepNs = 10 * kMs;
 
 /// What is different with one pair.
 struct Pair {

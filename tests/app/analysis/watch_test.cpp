@@ -18,8 +18,6 @@ namespace {
 
 using namespace test;
 
-constexpr std::int64_t kMs = 1'000'000;
-
 /// Steps of one rank, one after the other, with the values of a step.
 class Steps {
  public:
@@ -177,11 +175,11 @@ TEST(Watch, ARunThatStandsStillIsSaidOnceAndNotWhenItIsPaused) {
   for (int i = 0; i < 10; ++i) steps.add(2000);
   EXPECT_EQ(kinds(steps.look(seconds(19))), Kinds{});  // ten median steps are 20 s
   EXPECT_EQ(kinds(steps.look(seconds(21), true)), Kinds{});
-  EXPECT_EQ(kinds(steps.look(seconds(21))), Kinds{TriggerKind::standing_still});
+  EXPECT_EQ(kinds(steps.look(seconds(21))), Kinds{TriggerKind::stalled});
   EXPECT_EQ(kinds(steps.look(seconds(40))), Kinds{});
   steps.add(2000);
   EXPECT_EQ(kinds(steps.look()), Kinds{});
-  EXPECT_EQ(kinds(steps.look(seconds(21))), Kinds{TriggerKind::standing_still});
+  EXPECT_EQ(kinds(steps.look(seconds(21))), Kinds{TriggerKind::stalled});
 }
 
 TEST(Watch, RanksThatFailAndEventsThatAreMissing) {

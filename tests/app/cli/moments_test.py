@@ -93,17 +93,17 @@ class Moments(CommandTest):
         self.assertNotIn(here, (1.0, before))
         self.assertTrue(here is None or abs(here) == float("inf"), here)
 
-    def test_a_run_that_stands_still(self):
-        self.train(self.record("--moment-triggers", "standing_still"), FP16)
+    def test_a_run_that_hangs(self):
+        self.train(self.record("--moment-triggers", "stalled"), FP16)
         self.wait_for("SELECT 1 FROM chunks")
         time.sleep(2)
         self.training.send_signal(signal.SIGSTOP)
         try:
-            self.wait_for("SELECT 1 FROM moments WHERE kind = 'standing_still'")
+            self.wait_for("SELECT 1 FROM moments WHERE kind = 'stalled'")
         finally:
             self.training.send_signal(signal.SIGCONT)
-        self.kept_moment("standing_still")
-        (text,), = self.rows("SELECT text FROM moments WHERE kind = 'standing_still' ORDER BY id LIMIT 1")
+        self.kept_moment("stalled")
+        (text,), = self.rows("SELECT text FROM moments WHERE kind = 'stalled' ORDER BY id LIMIT 1")
         self.assertRegex(text, r"\d+ s")
 
     def test_memory_near_its_limit(self):

@@ -75,7 +75,7 @@ class RehearsedHangs(command_line.CommandTest):
     def test_an_early_return(self):
         for stage, waited in ((2, "reduce #11 for out and 21 more parameters (392 KiB)"), (3, "all-gather #115 for inp (2.77 KiB)")):
             self.why(stage, "return", f"Ranks 0, 2 waited in {waited} for rank 1, since {{S}}, until {{E}} {{T}} "
-                     "later. Rank 1 never came to it: it has ended, with code 0; the last gate that it passed is optimizer 4", ALONE)
+                     "later. Rank 1 never entered it: it has ended, with code 0; the last gate that it passed is optimizer 4", ALONE)
 
     def test_a_skipped_module(self):
         other = "In the forward of micro-step 5 rank 1 ran blk.2 where ranks 0, 2 ran blk.1. Ranks 0, 1, 2 failed with exit code 1."
@@ -86,7 +86,7 @@ class RehearsedHangs(command_line.CommandTest):
     def test_a_skipped_module_whose_ranks_wait_for_each_other(self):
         self.stands(3, "skip-module,module=blk.1",
                     "Ranks 0, 2 wait in reduce-scatter #32 for out and 21 more parameters (392 KiB) for rank 1, since {S} (at least "
-                    "{S}). Rank 1 never came to it: it waits in all-gather #32 for blk.2.ln (528 B) for ranks 0, 2; the last gate "
+                    "{S}). Rank 1 never entered it: it waits in all-gather #32 for blk.2.ln (528 B) for ranks 0, 2; the last gate "
                     "that it passed is post-forward of blk.2, its last event is of {S}. The ranks issued different collectives "
                     "(operation): rank 1 all-gather #32 for blk.2.ln (528 B); ranks 0, 2 reduce-scatter #32 for out and 21 more "
                     "parameters (392 KiB). In the forward of micro-step 5 rank 1 ran blk.2 where ranks 0, 2 ran blk.1.")
@@ -99,39 +99,39 @@ class RehearsedHangs(command_line.CommandTest):
 
     def test_fewer_batches(self):
         self.stands(2, "fewer-steps", "Ranks 0, 2 wait in reduce #11 for out and 21 more parameters (392 KiB) for rank 1, since {S} (at "
-                    "least {S}). Rank 1 never came to it: it is between two steps, after step 4; the last gate that it passed is "
+                    "least {S}). Rank 1 never entered it: it is between two steps, after step 4; the last gate that it passed is "
                     "optimizer 4")
         self.stands(3, "fewer-steps", "Ranks 0, 2 wait in all-gather #115 for inp (2.77 KiB) for rank 1, since {S} (at least {S}). Rank "
-                    "1 never came to it: it is between two steps, after step 4; the last gate that it passed is optimizer 4", ALONE)
+                    "1 never entered it: it is between two steps, after step 4; the last gate that it passed is optimizer 4", ALONE)
 
     def test_fewer_micro_batches(self):
         twice = {"gradient_accumulation_steps": 2}
         for stage, waited in ((2, "reduce #17 for out and 21 more parameters (392 KiB)"), (3, "for inp (2.77 KiB)")):
-            self.stands(stage, "fewer-micro-steps", f"{waited} for rank 1, since {{S}} (at least {{S}}). Rank 1 never came to it: it is "
+            self.stands(stage, "fewer-micro-steps", f"{waited} for rank 1, since {{S}} (at least {{S}}). Rank 1 never entered it: it is "
                         "in the phase optimizer; the last gate that it passed is optimizer 5", {**ALONE, **twice})
 
     def test_a_rank_that_saves_alone(self):
         for stage, waited in ((2, "reduce #11 for out and 21 more parameters (392 KiB)"), (3, "all-gather #115 for inp (2.77 KiB)")):
-            self.stands(stage, "save-alone", f"Ranks 0, 2 wait in {waited} for rank 1, since {{S}} (at least {{S}}). Rank 1 never came to "
+            self.stands(stage, "save-alone", f"Ranks 0, 2 wait in {waited} for rank 1, since {{S}} (at least {{S}}). Rank 1 never entered "
                         "it: it is in the phase checkpoint save; the last gate that it passed is optimizer 4", ALONE,
                         ("--checkpoint", self.folder / f"checkpoints{stage}"))
 
     def test_a_rank_that_dies(self):
         for stage, waited in ((2, "reduce #11 for out and 21 more parameters (392 KiB)"), (3, "all-gather #115 for inp (2.77 KiB)")):
             self.why(stage, "die", f"Ranks 0, 2 waited in {waited} for rank 1, since {{S}}, until {{E}} {{T}} later. No "
-                     "event shows that rank 1 came to it: it was killed by signal 9 (SIGKILL)", ALONE)
+                     "event shows that rank 1 entered it: it was killed by signal 9 (SIGKILL)", ALONE)
 
     def test_a_rank_that_is_stopped(self):
         for stage, waited in ((2, "reduce #11 for out and 21 more parameters (392 KiB)"), (3, "all-gather #115 for inp (2.77 KiB)")):
-            self.stands(stage, "stop", f"Ranks 0, 2 wait in {waited} for rank 1, since {{S}} (at least {{S}}). Rank 1 never came to it: "
+            self.stands(stage, "stop", f"Ranks 0, 2 wait in {waited} for rank 1, since {{S}} (at least {{S}}). Rank 1 never entered it: "
                         "it is stopped since {S}", ALONE)
 
     def test_of_two_ranks_each_waits_for_the_other(self):
         self.stands(3, "fewer-steps", "Rank 0 waits in all-gather #115 for inp (2.75 KiB) for rank 1, since {S} (at least {S}). Rank 1 "
-                    "never came to it", ALONE, ranks=2)
+                    "never entered it", ALONE, ranks=2)
 
     def test_such_a_run_says_what_it_is(self):
-        text = self.why(2, "return", "Rank 1 never came to it")[1]
+        text = self.why(2, "return", "Rank 1 never entered it")[1]
         self.assertIn(" The run rehearses this: rank 1 ends with code 0 before step 5 on purpose.", text)
 
     def test_what_cannot_happen_is_refused(self):

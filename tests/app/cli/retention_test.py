@@ -203,7 +203,7 @@ class Retention(CommandTest):
     def test_a_request_that_has_nothing_to_do_is_answered(self):
         """And it does not end the recorder, as it would a program that does not know it."""
         for arguments, answer in (((), "everything is kept already"), (("--max-age", "10m", "--moments", "0"), "no moments are kept"),
-                                  (("--max-age", "10m"), "no event has come yet")):
+                                  (("--max-age", "10m"), "no event has arrived yet")):
             with self.subTest(arguments=arguments):
                 for said_of_it in self.ask(*arguments):
                     self.assertIn(f"SIGUSR2: {answer}", said_of_it)

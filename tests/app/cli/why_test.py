@@ -1,4 +1,4 @@
-"""Runs that stand still, and what `why` says of them while they do: a stopped rank, a killed one."""
+"""Runs that hang, and what `why` says of them while they do: a stopped rank, a killed one."""
 import json
 import os
 import pathlib
@@ -66,7 +66,7 @@ class Why(command_line.CommandTest):
                 text = said("why", self.endpoint)
                 # What the others emitted before they waited may still be on its way. Where ranks agree on overflow and norm
                 # no collective is recorded.
-                return re.search(r"Rank \d never came to it: it is stopped since|"
+                return re.search(r"Rank \d never entered it: it is stopped since|"
                                  r"is stopped since .*; no rank waits in a recorded collective\.", text)
             wait_until(later)
             why = json.loads(said("why", self.endpoint, "--json"))
@@ -80,16 +80,16 @@ class Why(command_line.CommandTest):
                     self.assertIn("is stopped", one["text"])
         finally:
             os.kill(stopped, signal.SIGCONT)
-        self.assertTrue(why["stands_still"], why)
+        self.assertTrue(why["hung"], why)
         culprit = why["culprit"]
         if "no rank waits in a recorded collective" not in why["text"]:
             for one in (one for one in why["ranks"] if one["rank"] != culprit):
                 self.assertIn(culprit, one["waits_for"], why)
             self.assertRegex(why["text"], rf"Ranks .* wait in .* for rank {culprit}, since")
-        wait_until(lambda: "stood still from" in said("why", self.endpoint, "--wait", 1))
+        wait_until(lambda: "was frozen from" in said("why", self.endpoint, "--wait", 1))
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=60)
-        self.assertRegex(said("why", self.recording), rf"Rank {culprit} stood still from \S+ s to")
+        self.assertRegex(said("why", self.recording), rf"Rank {culprit} was frozen from \S+ s to")
         self.assertNotIn("rank_failed", said("findings", self.recording, "--json"))
         self.assertEqual(next(rank["pid"] for rank in read("info", self.recording)["ranks"] if rank["rank"] == culprit), stopped)
 
@@ -112,10 +112,10 @@ class Why(command_line.CommandTest):
     def test_stacks_are_of_live_runs(self):
         self.refused(("why", self.folder / "run.zscope", "--stacks"), "--stacks", "endpoint of a live run")
 
-    def test_a_run_that_goes_on_does_not_stand_still(self):
+    def test_a_run_that_goes_on_does_not_hang(self):
         run, _ = self.start(2)
         why = json.loads(said("why", self.endpoint, "--wait", 3, "--json"))
-        self.assertFalse(why["stands_still"], why)
+        self.assertFalse(why["hung"], why)
         self.assertIsNone(why["difference"], why)
         self.assertEqual(why["text"], "The run goes on: events come in.")
         self.assertIsInstance(read("findings", self.endpoint), list)

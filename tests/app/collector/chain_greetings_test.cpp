@@ -134,7 +134,7 @@ TEST(ChainGreetings, OverAnotherConnectionNoRankIsKnownBeforeItGreets) {
   EXPECT_TRUE(eventually([&] { return top.status().ranks_connected == 1; }));
 }
 
-/// A node whose collector stands still names none of them: its ranks are missed although nothing of them is
+/// A node whose collector stalls names none of them: its ranks are missed although nothing of them is
 /// due.
 TEST(ChainGreetings, RanksOfANodeThatNamesThemNoMoreAreMissed) {
   Collector top(local());

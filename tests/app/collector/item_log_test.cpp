@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/collector/run_sink.h"
 #include "app/collector/status_board.h"
 #include "app/collector/view_log.h"
 

@@ -1,4 +1,4 @@
-// The bound on a collector's memory holds when its recorder stands still and its ranks do not.
+// The bound on a collector's memory holds when its recorder stalls and its ranks do not.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -71,7 +71,7 @@ int publish(const std::string& endpoint, std::uint32_t first, std::uint32_t coun
   return all([](RankLink& link) { return link.finish_received(); }) ? 0 : 3;
 }
 
-/// Runs `world` ranks in `processes` processes against a collector whose recorder stands still until most has
+/// Runs `world` ranks in `processes` processes against a collector whose recorder stalls until most has
 /// come, and holds its memory to the bound.
 void overload(std::uint32_t world, std::uint32_t processes, std::uint32_t batches) {
   int ends[2];

@@ -39,10 +39,10 @@ TEST(Pacing, NoWaitIsLongerThanUntilTheNextCommit) {
 
 TEST(Pacing, TheFirstTurnHasNotStoodStill) {
   Pacing pacing;
-  EXPECT_EQ(pacing.stood_still_s(1000), 0);
-  EXPECT_EQ(pacing.stood_still_s(1001.5), 0);
-  EXPECT_EQ(pacing.stood_still_s(1001.5 + Pacing::kStandstill_s), Pacing::kStandstill_s);
-  EXPECT_EQ(pacing.stood_still_s(1004), 0) << "it is said once";
+  EXPECT_EQ(pacing.stalled_s(1000), 0);
+  EXPECT_EQ(pacing.stalled_s(1001.5), 0);
+  EXPECT_EQ(pacing.stalled_s(1001.5 + Pacing::kStall_s), Pacing::kStall_s);
+  EXPECT_EQ(pacing.stalled_s(1004), 0) << "it is said once";
 }
 
 TEST(Pacing, RoundsAreRarerTheMoreRanksThereAreAndAViewerThatComesEndsTheWait) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "app/collector/gate_names.h"
-#include "app/collector/shown.h"
+#include "app/collector/published_control_state.h"
 
 namespace shardscope::collector {
 namespace {
@@ -135,8 +135,8 @@ TEST_F(RankTables, WhoHasPublishedNothingIsForgottenWithWhatWasCountedOfIt) {
   EXPECT_EQ(ranks_.counts().connected(), 1U);
 }
 
-TEST(Shown, TheRevisionGrowsWithChangesOnly) {
-  Shown shown;
+TEST(PublishedControlState, TheRevisionGrowsWithChangesOnly) {
+  PublishedControlState shown;
   const std::uint64_t before = shown.revision();
   ControlState control;
   EXPECT_EQ(shown.show(control), std::nullopt);

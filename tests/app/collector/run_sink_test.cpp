@@ -33,7 +33,7 @@ wire::Tables tables_of(std::uint32_t rank) {
   return tables;
 }
 
-wire::Header header_of(std::uint32_t rank) {
+wire::Header sink_header(std::uint32_t rank) {
   wire::Header header;
   header.run_id = "run";
   header.rank = rank;
@@ -48,7 +48,7 @@ TEST(RunSink, AViewerGetsTheRunsConfigurationOnceAndAnotherOneToo) {
     tables.tables.world = tables.tables.local_world = 3;
     tables.tables.config_json = rank == 2 ? R"({"other": 1})" : R"({"run": 1})";
     if (rank == 1) tables.tables.drop_lists();
-    sink.tables(header_of(rank), tables);
+    sink.tables(sink_header(rank), tables);
   }
   wire::ViewReply reply;
   sink.log().read(0, 0, 1U << 20, 100, reply);
@@ -77,11 +77,11 @@ TEST(RunSink, WhatRanksAddAlikeIsRecordedOfEach) {
     RunSink sink(path);
     sink.open_recording(path);
     const std::array order{first, 1 - first};
-    for (const std::uint32_t rank : order) sink.tables(header_of(rank), tables_of(rank));
+    for (const std::uint32_t rank : order) sink.tables(sink_header(rank), tables_of(rank));
     for (const std::uint32_t rank : order) {
       wire::Tables more = tables_of(rank);
       more.tables.param_groups.push_back({"all", 1e-3, 0.9, 0.99, 1e-8, 0.1, {0}});
-      sink.tables(header_of(rank), more);
+      sink.tables(sink_header(rank), more);
     }
     sink.read([](const store::Store& store) { EXPECT_EQ(store.tables().param_groups.size(), 1U); });
     EXPECT_EQ(sink.finish(), "");

@@ -24,7 +24,7 @@ namespace {
 
 using store::RankEnd;
 
-/// A process that stands still, so that a rank which names it is silent after 2.5 s. Made before there are
+/// A process that is stopped, so that a rank which names it is silent after 2.5 s. Made before there are
 /// threads.
 class Stopped {
  public:
@@ -189,7 +189,7 @@ TEST(RelayedSilence, OfAProcessThatHasBeenReplacedEndsWithItsText) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   std::size_t again = 0;
   top.read([&](const store::Store& store) {
-    for (const store::Message& one : store.messages()) again += store::says_sends_again(one) ? 1 : 0;
+    for (const store::Message& one : store.messages()) again += store::is_resumption_message(one) ? 1 : 0;
   });
   EXPECT_EQ(again, 1U) << "the restart after it ends no silence";
 }

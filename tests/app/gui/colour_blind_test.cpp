@@ -88,7 +88,7 @@ TEST(ColourBlindThemes, GiveEveryOwnerThatHasAColourOneOfItsOwn) {
     // Most cells of stage 3 show what is not gathered now.
     for (Named& owner : all) {
       if (owner.name == "panel") continue;
-      const NotHere look = not_here(owner.color, c);
+      const RemoteShardStyle look = not_here(owner.color, c);
       EXPECT_LT(look.height, 1) << "else it looks as if it were here";
       owner.color = look.color;
     }

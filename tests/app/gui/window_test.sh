@@ -62,12 +62,12 @@ move_to partition 0.5 0.3
 xdotool click 1
 until_holds "s['selection']['kind'] == 'param' and s['selection']['name']" "a click in the map selects a parameter"
 
-# A window whose process stood still is given all that was done meanwhile at once. It shows what that leads to, the
+# A window whose process was stopped is given all that was done meanwhile at once. It shows what that leads to, the
 # time under the pointer too, before the pointer moves again: a picture then is the one after it has.
 kill -STOP $window
 xdotool mousemove $(panel_point timeline 0.6 0.235) click 1 mousemove $(panel_point timeline 0.3 0.5)
 sleep 0.5; kill -CONT $window
-until_holds "s['selection']['kind'] not in ('none', 'param')" "a click while the window stood still selects a span"
+until_holds "s['selection']['kind'] not in ('none', 'param')" "a click while the window was stopped selects a span"
 until_holds "s['hover_ns'] is not None and s['hover_ns'] < s['cursor_ns']" "the time under the pointer is left of the click"
 sleep 1.2; kill -USR1 $window; sleep 0.5
 still=$(value "s['hover_ns'], s['selection'], s['cursor_ns']")

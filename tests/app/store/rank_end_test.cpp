@@ -106,7 +106,7 @@ TEST(Silences, AStoppedRankIsNoFailedOneUntilItsConnectionIsGone) {
   row.connected = false;  // as in a recording that ends there
   store.set_rank(row);
   EXPECT_EQ(rank_end(store, store.ranks()[0]).how, RankEnd::How::stopped);
-  add(12 * kOneSecond, ev::Severity::warning, sends_again_message(0, 6.5, SendsAgain::on_this_host));
+  add(12 * kOneSecond, ev::Severity::warning, resumption_message(0, 6.5, Resumption::on_this_host));
   EXPECT_FALSE(silence_now(store, 0));
   ASSERT_EQ(silences(store).size(), 1U);
   EXPECT_EQ(silences(store)[0].begin_ns, 5'500'000'000);
@@ -134,7 +134,7 @@ TEST(Silences, ARankThatWasRestartedRuns) {
   const Message silent{8 * kOneSecond, 0, ev::Severity::warning, silent_message(0, 2.5, 71), 0};
   const Message gone{9 * kOneSecond, 0, ev::Severity::error, gone_message(0, "closed its connection"), 0};
   const Message restarted{10 * kOneSecond, 0, ev::Severity::warning,
-                          sends_again_message(0, 3, SendsAgain::restarted), 0};
+                          resumption_message(0, 3, Resumption::restarted), 0};
   for (const Message& end : {gone, restarted}) {
     Store store;
     store.ingest(ChunkBuilder(0).host(0, EventKind::tokens, 0).chunk);

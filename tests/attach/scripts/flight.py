@@ -1,4 +1,4 @@
-"""Ranks that come to stand still on purpose, with PyTorch's Flight Recorder on: flight.py MODE FOLDER. After a while each writes
+"""Ranks that hang on purpose, with PyTorch's Flight Recorder on: flight.py MODE FOLDER. After a while each writes
 its dump as a pickle and as JSON and ends. What rank 1 does in its third step: nothing (healthy), returns, skips (a collective),
 swaps (two of them), sizes (of one), types, group (another operation in a group of its own and rank 0), receives (what no rank
 sends; gloo records no messages), alltoall (sums that do not agree), dies (before it writes)."""

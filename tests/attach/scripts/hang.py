@@ -1,4 +1,4 @@
-"""A training of three ranks that comes to stand still on purpose: hang.py FRAMEWORK MODE [SECONDS]. What rank 1 does in its third
+"""A training of three ranks that hangs on purpose: hang.py FRAMEWORK MODE [SECONDS]. What rank 1 does in its third
 step: returns, skips (a module), branches (another module first), fewer (batches, then waits), dies, stops, saves (alone)."""
 import os
 import signal

@@ -304,7 +304,7 @@ TEST(Coordinator, LeafModulesByGranularityAreNotHeldByTheLimit) {
       std::int64_t limits = 0;
       for (const Event& event : events) {
         limits += event.kind == EventKind::in_flight_limit &&
-                  static_cast<plan::InFlight>(event.code) == plan::InFlight::gathers;
+                  static_cast<plan::LimitedOperation>(event.code) == plan::LimitedOperation::gathers;
       }
       EXPECT_EQ(limits, expected_limits(model, 1, fast)) << "rank " << rank << (fast ? " fast" : "");
       found[fast] = limits;

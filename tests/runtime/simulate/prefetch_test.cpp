@@ -182,8 +182,8 @@ std::map<std::uint8_t, int> limits_reported(const RealCase& c) {
 
 TEST(InFlightEvents, HostWaitsAsDeepSpeedsDoesWhereItIsAskedTo) {
   const DetailGuard detail(instrumentation::Detail::params);
-  constexpr auto kGathers = static_cast<std::uint8_t>(plan::InFlight::gathers);
-  constexpr auto kReductions = static_cast<std::uint8_t>(plan::InFlight::reductions);
+  constexpr auto kGathers = static_cast<std::uint8_t>(plan::LimitedOperation::gathers);
+  constexpr auto kReductions = static_cast<std::uint8_t>(plan::LimitedOperation::reductions);
   RealCase real;
   real.world = 2;
   real.config = stage3({{"reduce_bucket_size", 9000}, {"stage3_param_persistence_threshold", 0}});

@@ -22,7 +22,7 @@ TEST(HangDifference, DifferentOperationsAtOnePlaceAreTheFirstDifference) {
   EXPECT_NE(hang.text.find("rank 0 all-gather #1 (3.91 KiB), in layer; rank 1 reduce-scatter #1 (3.91 KiB)."),
             std::string::npos)
       << hang.text;
-  EXPECT_TRUE(hang.stands_still);
+  EXPECT_TRUE(hang.hung);
   EXPECT_NE(hang.text.find("issued different collectives (operation)"), std::string::npos) << hang.text;
   ASSERT_EQ(hang.difference->sides.size(), 2U);
   EXPECT_EQ(hang.difference->sides[0].collective->sequence, 1U);
@@ -42,7 +42,7 @@ TEST(HangDifference, DifferentSizesAreADifferenceAndTheEarliestCounts) {
   EXPECT_EQ(hang.difference->sides[0].collective->sequence, 1U);
 }
 
-// Nobody stands still: each computes with what the other gave for another module.
+// No rank hangs: each computes with what the other gave for another module.
 TEST(HangDifference, GathersOfDifferentModulesOfTheSameSizeAreADifference) {
   RunBuilder run(2);
   common(run, 2);
@@ -56,7 +56,7 @@ TEST(HangDifference, GathersOfDifferentModulesOfTheSameSizeAreADifference) {
   const Hang hang = diagnose_hang(run.build());
   ASSERT_TRUE(hang.difference);
   EXPECT_EQ(hang.difference->what, "module");
-  EXPECT_FALSE(hang.stands_still);
+  EXPECT_FALSE(hang.hung);
   EXPECT_NE(hang.text.find("different collectives (module): "), std::string::npos) << hang.text;
   EXPECT_NE(hang.text.find("rank 1 all-gather #1 for layer"), std::string::npos) << hang.text;
 }

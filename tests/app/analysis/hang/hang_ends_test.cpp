@@ -1,4 +1,4 @@
-// Why a run stands still where ranks ended, were stopped, or a collective ended by an error.
+// Why a run hangs where ranks ended, were stopped, or a collective ended by an error.
 #include <gtest/gtest.h>
 
 #include "app/analysis/hang/hang.h"
@@ -19,10 +19,10 @@ TEST(HangEnds, ARankThatEndedEarlyIsNamedWithItsEnd) {
   row.connected = false;
   store.set_rank(row);
   const Hang hang = diagnose_hang(store);
-  EXPECT_TRUE(hang.stands_still);
+  EXPECT_TRUE(hang.hung);
   EXPECT_EQ(hang.culprit, 1U);
   EXPECT_EQ(hang.ranks[1].how, RankState::How::ended);
-  EXPECT_NE(hang.text.find("Rank 1 never came to it: it has ended, with code 0"), std::string::npos)
+  EXPECT_NE(hang.text.find("Rank 1 never entered it: it has ended, with code 0"), std::string::npos)
       << hang.text;
 }
 
@@ -48,7 +48,7 @@ TEST(HangEnds, AStoppedRankIsNotGone) {
   store::Store& store = run.build();
   store.add_message(silent(1, 4'000'000'000, store::silent_message(1, 3, 71)));
   const Hang hang = diagnose_hang(store);
-  EXPECT_TRUE(hang.stands_still);
+  EXPECT_TRUE(hang.hung);
   EXPECT_EQ(hang.ranks[1].how, RankState::How::stopped);
   EXPECT_EQ(hang.ranks[1].since_ns, 1'000'000'000);
   EXPECT_NE(hang.text.find("it is stopped since 1.000 s, last seen in layer (forward)"), std::string::npos)
@@ -61,25 +61,24 @@ TEST(HangEnds, AStopThatIsOverIsSaidOfARecording) {
   store::Store& store = run.build();
   store.add_message(silent(1, 4'000'000'000, store::silent_message(1, 3, 0)));
   store.add_message(
-      silent(1, 22'000'000'000, store::sends_again_message(1, 21, store::SendsAgain::on_this_host)));
+      silent(1, 22'000'000'000, store::resumption_message(1, 21, store::Resumption::on_this_host)));
   const Hang hang = diagnose_hang(store);
-  EXPECT_FALSE(hang.stands_still);
+  EXPECT_FALSE(hang.hung);
   ASSERT_EQ(hang.stops.size(), 1U);
-  EXPECT_NE(hang.text.find("Rank 1 stood still from 1.000 s to 22.000 s (21"), std::string::npos)
-      << hang.text;
+  EXPECT_NE(hang.text.find("Rank 1 was frozen from 1.000 s to 22.000 s (21"), std::string::npos) << hang.text;
 }
 
-// For a part of it there was no process, or only the network stood still.
-TEST(HangEnds, ASilenceThatEndsOtherwiseIsNotCalledAStandstill) {
-  for (const auto how : {store::SendsAgain::restarted, store::SendsAgain::on_another_host}) {
+// For a part of it there was no process, or only the network was down.
+TEST(HangEnds, ASilenceThatEndsOtherwiseIsNotCalledFrozen) {
+  for (const auto how : {store::Resumption::restarted, store::Resumption::on_another_host}) {
     RunBuilder run(2);
     common(run, 2);
     store::Store& store = run.build();
     store.add_message(silent(1, 4'000'000'000, store::silent_message(1, 3, 0)));
-    store.add_message(silent(1, 22'000'000'000, store::sends_again_message(1, 21, how)));
+    store.add_message(silent(1, 22'000'000'000, store::resumption_message(1, 21, how)));
     const std::string text = diagnose_hang(store).text;
     EXPECT_NE(text.find("Rank 1 sent nothing from 1.000 s to 22.000 s (21"), std::string::npos) << text;
-    EXPECT_EQ(text.find("stood still from"), std::string::npos) << text;
+    EXPECT_EQ(text.find("was frozen from"), std::string::npos) << text;
   }
 }
 
@@ -90,7 +89,7 @@ TEST(HangEnds, WhereAllAreOverTheKilledOneIsWhyTheyWaited) {
   store::Store& store = run.build();
   rank_1_is_killed(store);
   const Hang hang = diagnose_hang(store);
-  EXPECT_TRUE(hang.stands_still);
+  EXPECT_TRUE(hang.hung);
   EXPECT_EQ(hang.text.find("not recorded"), std::string::npos) << hang.text;
   EXPECT_NE(hang.text.find("it was killed by signal 9 (SIGKILL)"), std::string::npos) << hang.text;
 }
@@ -108,7 +107,7 @@ TEST(HangEnds, RanksWaitedInACollectiveThatEndedByAnError) {
       over(store, 0, 1);
       if (all_over) over(store, 2, 1);
       const Hang hang = diagnose_hang(store);
-      EXPECT_TRUE(hang.stands_still);
+      EXPECT_TRUE(hang.hung);
       EXPECT_EQ(hang.culprit, 1U);
       EXPECT_EQ(hang.ranks[0].waits_for, std::vector<std::uint32_t>{1});
       EXPECT_EQ(hang.ranks[2].waits_for, std::vector<std::uint32_t>{1});
@@ -117,8 +116,8 @@ TEST(HangEnds, RanksWaitedInACollectiveThatEndedByAnError) {
           "error 5.00 ms later. "))
           << hang.text;
       // Of a rank that is killed the last events are lost.
-      EXPECT_NE(hang.text.find(left_with == 0 ? "Rank 1 never came to it: it has ended"
-                                              : "No event shows that rank 1 came to it: it was killed"),
+      EXPECT_NE(hang.text.find(left_with == 0 ? "Rank 1 never entered it: it has ended"
+                                              : "No event shows that rank 1 entered it: it was killed"),
                 std::string::npos)
           << hang.text;
       EXPECT_EQ(hang.headline.find("Ranks 0, 2 waited for rank 1 in all-gather #1"), 0U) << hang.headline;
@@ -135,7 +134,7 @@ TEST(HangEnds, WhatALostRankDidLastIsNotKnown) {
   row.connected = false;
   store.set_rank(row);
   const std::string text = diagnose_hang(store).text;
-  EXPECT_NE(text.find("No event shows that rank 1 came to it: it is gone"), std::string::npos) << text;
+  EXPECT_NE(text.find("No event shows that rank 1 entered it: it is gone"), std::string::npos) << text;
 }
 
 /// A rank that said with which code it ended has sent all of its events: it surely never came.
@@ -145,7 +144,7 @@ TEST(HangEnds, ARankThatFailedByItselfNeverCame) {
   store::Store& store = run.build();
   over(store, 1, 1);
   const std::string text = diagnose_hang(store).text;
-  EXPECT_NE(text.find("Rank 1 never came to it: it failed with exit code 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("Rank 1 never entered it: it failed with exit code 1"), std::string::npos) << text;
 }
 
 /// The library ends a collective on each rank at its own time: those on which it has not go on waiting.
@@ -224,7 +223,7 @@ TEST(HangEnds, ARankIsNotInACollectiveThatOthersLeftStepsAgo) {
     EXPECT_FALSE(hang.ranks[1].collective);
     EXPECT_TRUE(hang.ranks[1].waits_for.empty());
     EXPECT_FALSE(hang.difference);
-    EXPECT_EQ(hang.stands_still, quiet);
+    EXPECT_EQ(hang.hung, quiet);
     EXPECT_EQ(hang.culprit, quiet ? 1U : ev::kNoId);
     EXPECT_TRUE(
         hang.text.ends_with("; no rank waits in a recorded collective. Rank 0: in the phase optimizer."))
@@ -283,7 +282,7 @@ TEST(HangEnds, RanksThatWereAllEndedAreReadAsTheyStood) {
   }
   const Hang hang = diagnose_hang(store);
   EXPECT_EQ(hang.culprit, 1U);
-  EXPECT_FALSE(hang.stands_still);
+  EXPECT_FALSE(hang.hung);
   EXPECT_NE(hang.text.find("for rank 1"), std::string::npos) << hang.text;
 }
 

@@ -1,4 +1,4 @@
-// Why a run stands still, of stores made by hand: who waits for whom in which collective.
+// Why a run hangs, of stores made by hand: who waits for whom in which collective.
 #include "app/analysis/hang/hang.h"
 
 #include <gtest/gtest.h>
@@ -17,12 +17,12 @@ TEST(Hang, NamesTheRankThatNeverCameAndWhatItDoes) {
   open_gather(run, 1, 2'500'000, 1);
   run.instant(2, 1'500'000, EventKind::module_begin, StreamId::compute, 1, 0);
   const Hang hang = diagnose_hang(run.build(), Watched::quiet, 3'000'000'000);
-  EXPECT_TRUE(hang.stands_still);
+  EXPECT_TRUE(hang.hung);
   EXPECT_EQ(hang.culprit, 2U);
   EXPECT_EQ(hang.ranks[0].waits_for, std::vector<std::uint32_t>{2});
   EXPECT_EQ(hang.ranks[2].how, RankState::How::working);
   EXPECT_NE(hang.text.find("Ranks 0, 1 wait in all-gather #1"), std::string::npos) << hang.text;
-  EXPECT_NE(hang.text.find("Rank 2 never came to it: it is in layer (forward)"), std::string::npos)
+  EXPECT_NE(hang.text.find("Rank 2 never entered it: it is in layer (forward)"), std::string::npos)
       << hang.text;
   EXPECT_NE(hang.text.find("pre-forward of layer"), std::string::npos) << hang.text;
 }
@@ -47,7 +47,7 @@ TEST(Hang, ARankIsInItsOldestOpenCollective) {
 TEST(Hang, BeforeAnyRankHasConnectedThatIsSaid) {
   const store::Store store;
   const Hang hang = diagnose_hang(store, Watched::quiet, 2'000'000'000);
-  EXPECT_FALSE(hang.stands_still);
+  EXPECT_FALSE(hang.hung);
   EXPECT_EQ(hang.text, "No event of any rank has arrived.");
 }
 
@@ -70,7 +70,7 @@ TEST(Hang, WhatEveryRankHasBegunIsNoHang) {
   open_gather(run, 0, 2'000'000, 1);
   open_gather(run, 1, 2'000'000, 1);
   const Hang hang = diagnose_hang(run.build(), Watched::quiet);
-  EXPECT_FALSE(hang.stands_still);
+  EXPECT_FALSE(hang.hung);
   EXPECT_FALSE(hang.difference);
 }
 
@@ -137,11 +137,11 @@ TEST(Hang, ClaimsNothingOfARunThatGoesOnNorWhereARecordingEnds) {
   run.instant(1, 2'100'000, EventKind::module_begin, StreamId::compute, 1, 0);
   const store::Store& store = run.build();
   const Hang going = diagnose_hang(store, Watched::goes_on);
-  EXPECT_FALSE(going.stands_still);
+  EXPECT_FALSE(going.hung);
   EXPECT_FALSE(going.difference);
   EXPECT_EQ(going.text, "The run goes on: events come in.");
   const Hang recorded = diagnose_hang(store);
-  EXPECT_FALSE(recorded.stands_still);
+  EXPECT_FALSE(recorded.hung);
   EXPECT_TRUE(recorded.text.starts_with("Where the recording ends: Rank 0 waits")) << recorded.text;
 }
 
@@ -150,7 +150,7 @@ TEST(Hang, JsonHasEveryRank) {
   common(run, 2);
   open_gather(run, 0, 2'000'000, 1);
   const std::string json = hang_json(diagnose_hang(run.build(), Watched::quiet));
-  EXPECT_NE(json.find("\"stands_still\": true"), std::string::npos);
+  EXPECT_NE(json.find("\"hung\": true"), std::string::npos);
   EXPECT_NE(json.find("\"waits_for\": [\n        1\n      ]"), std::string::npos) << json;
   for (const char* const key : {"op", "sequence", "group", "elements", "bytes"})
     EXPECT_NE(json.find(std::string("\"") + key + "\": "), std::string::npos) << key << " in " << json;

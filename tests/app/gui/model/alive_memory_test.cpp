@@ -9,6 +9,7 @@
 #include "app/gui/model/stage_memory.h"
 #include "tests/app/analysis/run_builder.h"
 #include "tests/app/gui/model_fixture.h"
+#include "tests/instrumentation/packed_codes.h"
 
 namespace shardscope::gui {
 namespace {

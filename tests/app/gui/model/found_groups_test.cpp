@@ -1,6 +1,4 @@
 // Figures of what is found, by group.
-#include "app/gui/model/find_spans.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "app/gui/model/find_names.h"
+#include "app/gui/model/find_spans.h"
 #include "app/gui/model/finder.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/span_family.h"

@@ -1,4 +1,4 @@
-// The window's diagnosis of a run that stands still: not before it has been quiet, once for what there is,
+// The window's diagnosis of a run that hangs: not before it has been quiet, once for what there is,
 // and gone when the run goes on.
 #include "app/gui/model/hang_watch.h"
 
@@ -55,34 +55,34 @@ class HangWatchTest : public testing::Test {
 TEST_F(HangWatchTest, SaysNothingBeforeTheRunIsQuietAndNothingOnceItGoesOn) {
   EXPECT_FALSE(watch_.look(store_, Run::goes_on, now_));
   EXPECT_FALSE(watch_.look(store_, Run::goes_on, now_ + 1s));
-  EXPECT_EQ(watch_.standing(), nullptr);
+  EXPECT_EQ(watch_.current_hang(), nullptr);
   EXPECT_EQ(watch_.diagnosis(store_, Run::goes_on).text, "The run goes on: events come in.");
   EXPECT_TRUE(watch_.look(store_, Run::goes_on, now_ + 2s));
-  ASSERT_NE(watch_.standing(), nullptr);
-  EXPECT_EQ(watch_.standing()->headline.substr(0, 34), "Rank 0 waits for rank 1 in all-gat");
+  ASSERT_NE(watch_.current_hang(), nullptr);
+  EXPECT_EQ(watch_.current_hang()->headline.substr(0, 34), "Rank 0 waits for rank 1 in all-gat");
   EXPECT_FALSE(watch_.look(store_, Run::goes_on, now_ + 10s)) << "nothing has changed: nothing is drawn";
-  EXPECT_EQ(hang_table(*watch_.standing()).rows.size(), 2U);
+  EXPECT_EQ(hang_table(*watch_.current_hang()).rows.size(), 2U);
   add(1, 3'000'000, ev::EventKind::collective_begin, ev::StreamId::gather);
   EXPECT_TRUE(watch_.look(store_, Run::goes_on, now_ + 11s));
-  EXPECT_EQ(watch_.standing(), nullptr);
+  EXPECT_EQ(watch_.current_hang(), nullptr);
 }
 
 TEST_F(HangWatchTest, APausedRunDoesNotStandStill) {
   EXPECT_FALSE(watch_.look(store_, Run::held, now_));
   EXPECT_FALSE(watch_.look(store_, Run::held, now_ + 10s));
-  EXPECT_EQ(watch_.standing(), nullptr);
+  EXPECT_EQ(watch_.current_hang(), nullptr);
 }
 
 TEST_F(HangWatchTest, ARunThatHasEndedDoesNotStandStillWhateverWasSaidBefore) {
   (void)watch_.look(store_, Run::goes_on, now_);
   ASSERT_TRUE(watch_.look(store_, Run::goes_on, now_ + 2s));
-  ASSERT_NE(watch_.standing(), nullptr);
+  ASSERT_NE(watch_.current_hang(), nullptr);
   EXPECT_TRUE(watch_.look(store_, Run::over, now_ + 3s)) << "the banner goes";
-  EXPECT_EQ(watch_.standing(), nullptr);
+  EXPECT_EQ(watch_.current_hang(), nullptr);
   EXPECT_FALSE(watch_.look(store_, Run::over, now_ + 4s));
-  // The panel shows how the recorded end was; that is no run that stands still now.
+  // The panel shows how the recorded end was; that is no run that hangs now.
   EXPECT_EQ(watch_.diagnosis(store_, Run::over).ranks.size(), 2U);
-  EXPECT_EQ(watch_.standing(), nullptr);
+  EXPECT_EQ(watch_.current_hang(), nullptr);
   EXPECT_FALSE(watch_.look(store_, Run::over, now_ + 5s)) << "what the panel shows stays";
 }
 

@@ -108,7 +108,7 @@ TEST(DragScroll, IsByTimeAndFasterFurtherOut) {
   EXPECT_FLOAT_EQ(at(320, 0.02), 2 * at(320, 0.01)) << "as far at 50 frames a second as at 100";
   EXPECT_GT(at(340, 0.01), at(310, 0.01));
   EXPECT_FLOAT_EQ(at(5000, 0.01), 24) << "2400 px/s at most";
-  EXPECT_FLOAT_EQ(at(320, 60), at(320, 0.1)) << "a window that stood still does not jump";
+  EXPECT_FLOAT_EQ(at(320, 60), at(320, 0.1)) << "a window that was stopped does not jump";
 }
 
 TEST_F(OwnOrder, BesideARankThatIsShownWhateverIsHiddenBetween) {

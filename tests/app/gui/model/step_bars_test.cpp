@@ -11,16 +11,16 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kMillisecond = 1'000'000;
 
 /// Ten steps of 10 ms, but the eighth has 50; the fifth was skipped. In each nothing runs for 4 ms.
 store::Store ten_steps() {
   test::RunBuilder run(1);
   std::int64_t at = 0;
   for (std::uint32_t step = 0; step < 10; ++step) {
-    const std::int64_t end = at + (step == 7 ? 50 : 10) * kMs;
+    const std::int64_t end = at + (step == 7 ? 50 : 10) * kMillisecond;
     run.instant(0, at, test::EventKind::step_begin, test::StreamId::host, step);
-    run.span(0, at + 4 * kMs, end, test::EventKind::module_begin, test::StreamId::compute, 1);
+    run.span(0, at + 4 * kMillisecond, end, test::EventKind::module_begin, test::StreamId::compute, 1);
     run.instant(0, end, test::EventKind::step_end, test::StreamId::host, step, test::ev::kNoId,
                 test::ev::kNoId, step == 4 ? 1 : 0);
     at = end;
@@ -41,8 +41,8 @@ TEST(StepBars, AColumnShowsTheLongestOfItsSteps) {
   EXPECT_FALSE(three[0].skipped);
   EXPECT_EQ(three[2].last, 10U) << "no step is in no bar";
   EXPECT_EQ(three[2].longest, 7U);
-  EXPECT_EQ(three[2].length_ns, 50 * kMs);
-  EXPECT_DOUBLE_EQ(bars.full_ns(), 30.0 * kMs) << "three medians";
+  EXPECT_EQ(three[2].length_ns, 50 * kMillisecond);
+  EXPECT_DOUBLE_EQ(bars.full_ns(), 30.0 * kMillisecond) << "three medians";
   EXPECT_EQ(text_of(three[2], run), "Step 7: 50.0 ms, worst part 4.00 ms idle\nthe longest of steps 6 to 9");
 }
 
@@ -51,7 +51,7 @@ TEST(StepBars, EachStepHasItsOwnWhereThereIsRoom) {
   StepBars bars;
   const std::vector<StepBar>& all = bars.of(run, 40);
   ASSERT_EQ(all.size(), 10U);
-  EXPECT_EQ(all[7].length_ns, 50 * kMs);
+  EXPECT_EQ(all[7].length_ns, 50 * kMillisecond);
   EXPECT_FALSE(all[7].known) << "not analysed yet";
   EXPECT_EQ(text_of(all[7], run), "Step 7: 50.0 ms, not analysed yet");
   ASSERT_TRUE(run.settle(std::chrono::minutes(1)));
@@ -64,33 +64,33 @@ TEST(StepBars, StepsBeyondTheTargetAreCountedAndItsLineIsInTheHeight) {
   StepBars bars;
   bars.of(run, 40);
   EXPECT_EQ(bars.beyond(), 0U) << "without a target none is";
-  EXPECT_EQ(bars.median_ns(), 10 * kMs);
-  const StepBar eighth = bars.of(run, 40, 12 * kMs)[7];
+  EXPECT_EQ(bars.median_ns(), 10 * kMillisecond);
+  const StepBar eighth = bars.of(run, 40, 12 * kMillisecond)[7];
   EXPECT_EQ(bars.beyond(), 1U);
-  EXPECT_EQ(bars.of(run, 3, 12 * kMs).size(), 3U);
+  EXPECT_EQ(bars.of(run, 3, 12 * kMillisecond).size(), 3U);
   EXPECT_EQ(bars.beyond(), 1U) << "of steps, not of bars";
-  bars.of(run, 40, 10 * kMs);
+  bars.of(run, 40, 10 * kMillisecond);
   EXPECT_EQ(bars.beyond(), 1U) << "a step as long as the target is not beyond it";
-  bars.of(run, 40, 9 * kMs);
+  bars.of(run, 40, 9 * kMillisecond);
   EXPECT_EQ(bars.beyond(), 10U);
-  EXPECT_EQ(text_of(eighth, run, 12 * kMs),
+  EXPECT_EQ(text_of(eighth, run, 12 * kMillisecond),
             "Step 7: 50.0 ms, not analysed yet\n38.0 ms beyond the target of 12.0 ms");
-  EXPECT_EQ(text_of(eighth, run, 50 * kMs), "Step 7: 50.0 ms, not analysed yet");
+  EXPECT_EQ(text_of(eighth, run, 50 * kMillisecond), "Step 7: 50.0 ms, not analysed yet");
 }
 
 TEST(StepBars, ATargetAboveEveryStepIsWithinThreeMedians) {
   test::RunBuilder builder(1);
   for (std::uint32_t step = 0; step < 4; ++step)
-    builder.span(0, step * 10 * kMs, (step + 1) * 10 * kMs, test::EventKind::step_begin, test::StreamId::host,
-                 step);
+    builder.span(0, step * 10 * kMillisecond, (step + 1) * 10 * kMillisecond, test::EventKind::step_begin,
+                 test::StreamId::host, step);
   const Session run(std::move(builder.build()));
   StepBars bars;
   bars.of(run, 40);
-  EXPECT_DOUBLE_EQ(bars.full_ns(), 10.0 * kMs);
-  bars.of(run, 40, 20 * kMs);
-  EXPECT_DOUBLE_EQ(bars.full_ns(), 21.0 * kMs);
-  bars.of(run, 40, 900 * kMs);
-  EXPECT_DOUBLE_EQ(bars.full_ns(), 30.0 * kMs) << "a far one does not flatten the steps";
+  EXPECT_DOUBLE_EQ(bars.full_ns(), 10.0 * kMillisecond);
+  bars.of(run, 40, 20 * kMillisecond);
+  EXPECT_DOUBLE_EQ(bars.full_ns(), 21.0 * kMillisecond);
+  bars.of(run, 40, 900 * kMillisecond);
+  EXPECT_DOUBLE_EQ(bars.full_ns(), 30.0 * kMillisecond) << "a far one does not flatten the steps";
 }
 
 }  // namespace

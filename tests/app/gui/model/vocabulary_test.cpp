@@ -114,14 +114,14 @@ TEST(Vocabulary, ASpanWithoutAnIdHasNoNumber) {
   const auto reason = [&] { return describe_span(app, lane, span).reason; };
   const auto waits = [&] { return wait_text(app.store(), 0, span, app.run->index()); };
   span.a = span.b = span.c = ev::kNoId;
-  EXPECT_EQ(reason(), "Compute stood still until a reduction had ended");
+  EXPECT_EQ(reason(), "Compute waited until a reduction had ended");
   EXPECT_EQ(waits(), "a reduction");
   span.a = 7;
-  EXPECT_EQ(reason(), "Compute stood still until bucket 7 was reduced");
+  EXPECT_EQ(reason(), "Compute waited until bucket 7 was reduced");
   EXPECT_EQ(waits(), "bucket 7 to be reduced");
   span.kind = ev::EventKind::fetch_wait_begin;
   span.a = ev::kNoId;
-  EXPECT_EQ(reason(), "Compute stood still for persistent parameters");
+  EXPECT_EQ(reason(), "Compute waited for persistent parameters");
   EXPECT_EQ(waits(), "gather of persistent parameters");
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/gui/model/compare_tables.h"
+#include "app/gui/model/format.h"
 #include "app/gui/model/sample_run.h"
 #include "app/gui/model/setting_search_run.h"
 

@@ -1,4 +1,4 @@
-// Connections that are cut with messages on their way, and a collector that stands still: what ranks hold is
+// Connections that are cut with messages on their way, and a collector that stalls: what ranks hold is
 // not lost, and is not reported twice.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ void unsheddable_step(Rank& rank, std::uint32_t number) {
   rank.link->pump();
 }
 
-TEST(Standstill, WhatAConnectionTookWithItIsSentAgain) {
+TEST(Stall, WhatAConnectionTookWithItIsSentAgain) {
   CollectorOptions options = local();
   options.intake_bytes = 256U << 10;
   Collector collector(options);
@@ -126,15 +126,14 @@ int record(const std::string& path, int endpoint_to) {
   if (write(endpoint_to, endpoint.data(), endpoint.size()) != static_cast<ssize_t>(endpoint.size())) return 2;
   const bool over = eventually([&] { return collector.status().finished; }, 120s);
   collector.stop();
-  return over && collector.status().recording_error.empty() && collector.status().stood_still_s > 10 ? 0 : 3;
+  return over && collector.status().recording_error.empty() && collector.status().stalled_s > 10 ? 0 : 3;
 }
 
-TEST(Standstill, ACollectorThatIsStoppedForLongerThanConnectionsLastLosesNothing) {
+TEST(Stall, ACollectorThatIsStoppedForLongerThanConnectionsLastLosesNothing) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
   const std::string path =
-      (std::filesystem::temp_directory_path() / ("standstill-" + std::to_string(getpid()) + ".zscope"))
-          .string();
+      (std::filesystem::temp_directory_path() / ("stall-" + std::to_string(getpid()) + ".zscope")).string();
   const pid_t child = fork_bound();  // before there are threads
   if (child == 0) _exit(record(path, ends[1]));
   std::array<char, 64> endpoint{};
@@ -178,7 +177,7 @@ TEST(Standstill, ACollectorThatIsStoppedForLongerThanConnectionsLastLosesNothing
   EXPECT_EQ(store.ranks()[0].dropped, 0U);
   EXPECT_EQ(store.steps().size(), steps);
   const std::string texts = all_texts(store);
-  EXPECT_NE(texts.find("the collector stood still for 1"), std::string::npos) << texts;
+  EXPECT_NE(texts.find("the collector stalled for 1"), std::string::npos) << texts;
   EXPECT_EQ(texts.find("silent"), std::string::npos) << texts;
   EXPECT_EQ(texts.find("did not arrive"), std::string::npos) << texts;
   std::filesystem::remove(path);

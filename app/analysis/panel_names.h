@@ -3,7 +3,7 @@
 
 #include <array>
 
-namespace shardscope::gui {
+namespace shardscope::analysis {
 
 /// In the order in which help has them. tests/app/cli/errors_test.py holds it to the panels that there are;
 /// "workspace" is the whole window.
@@ -13,4 +13,4 @@ inline constexpr std::array kPanelNames{
     "whatif",        "find",       "statistics", "flame",     "lecture",  "notes",
     "inspector",     "trace_info", "connection", "options",   "why"};
 
-}  // namespace shardscope::gui
+}  // namespace shardscope::analysis

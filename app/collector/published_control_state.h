@@ -11,7 +11,7 @@
 
 namespace shardscope::collector {
 
-class Shown {
+class PublishedControlState {
  public:
   [[nodiscard]] std::uint64_t revision() const noexcept { return revision_; }
   /// There is something new to see. Returns its revision.

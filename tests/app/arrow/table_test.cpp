@@ -1,0 +1,95 @@
+// Tables of a recording and their filters.
+#include "app/arrow/table.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/app/store/synthetic_run.h"
+
+namespace shardscope::arrow {
+namespace {
+
+Filter of_ranks(std::vector<std::uint32_t> ranks, std::vector<std::uint32_t> steps = {}) {
+  Filter filter;
+  filter.ranks = std::move(ranks);
+  filter.steps = std::move(steps);
+  return filter;
+}
+
+class Tables : public ::testing::Test {
+ protected:
+  /// Rows of `table` by rank, taken a few at a time.
+  [[nodiscard]] std::map<std::uint32_t, std::int64_t> rows_by_rank(const std::string& table,
+                                                                   const Filter& filter,
+                                                                   std::size_t at_once = 100) const {
+    std::map<std::uint32_t, std::int64_t> out;
+    const std::unique_ptr<Rows> rows = open_table(store_, table, filter);
+    std::size_t rank_column = 0;
+    while (rows->schema()[rank_column].name != "rank") ++rank_column;
+    for (bool more = true; more;) {
+      Batch batch(rows->schema());
+      more = rows->fill(batch, at_once);
+      ArrowArray array;
+      batch.release_to(array);
+      const auto* ranks = static_cast<const std::uint32_t*>(array.children[rank_column]->buffers[1]);
+      for (std::int64_t row = 0; row < array.length; ++row) ++out[ranks[row]];
+      array.release(&array);
+    }
+    return out;
+  }
+  store::Store store_ = store::make_synthetic_store();
+};
+
+TEST_F(Tables, EveryEventIsARowHoweverManyAreTakenAtOnce) {
+  const auto all = rows_by_rank("events", {});
+  EXPECT_EQ(all.size(), 4U);
+  EXPECT_EQ(rows_by_rank("events", {}, 7), all);
+  std::int64_t rows = 0;
+  for (const auto& [rank, count] : all) rows += count;
+  EXPECT_EQ(rows, static_cast<std::int64_t>(store_.event_count()));
+}
+
+TEST_F(Tables, StepsAndTimesDivideWhatThereIs) {
+  const auto spans = rows_by_rank("spans", of_ranks({1}));
+  ASSERT_EQ(spans.size(), 1U);
+  std::int64_t of_steps = 0;
+  for (const store::StepRow& step : store_.steps()) {
+    const auto found = rows_by_rank("spans", of_ranks({1}, {step.step, step.step}));
+    ASSERT_EQ(found.size(), 1U) << "a step that is asked for twice is one";
+    of_steps += found.at(1);
+  }
+  EXPECT_LE(of_steps, spans.at(1));
+  EXPECT_GT(of_steps, 0);
+  const std::int64_t middle = store_.steps()[1].begin_ns;
+  Filter first_part, second_part;
+  first_part.end_ns = second_part.begin_ns = middle;
+  const auto before = rows_by_rank("spans", first_part), after = rows_by_rank("spans", second_part);
+  EXPECT_EQ(before.at(1) + after.at(1), spans.at(1));
+}
+
+TEST_F(Tables, WhatIsNotInTheRecordingIsRefusedByName) {
+  const auto problem = [&](const Filter& filter) {
+    try {
+      (void)rows_by_rank("spans", filter);
+    } catch (const BadFilter& bad) {
+      return std::string(bad.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(problem(of_ranks({9})).find("rank 9: not in the recording, which has 4 ranks"),
+            std::string::npos);
+  EXPECT_NE(problem(of_ranks({}, {77})).find("step 77: not in the recording, which has steps 0 to 3"),
+            std::string::npos);
+  Filter kinds;
+  kinds.kinds = {"no_such"};
+  EXPECT_NE(problem(kinds), "");
+}
+
+}  // namespace
+}  // namespace shardscope::arrow
