@@ -322,7 +322,7 @@ std::string summary_text(const analysis::Summary& s) {
     if (rank.time_steps == 0 || ms(rank.others_waited_ns) < 0.01 * ms(rank.time.total_ns)) continue;
     const auto why = analysis::why_late(s, rank.rank);
     line("waited for",
-         fmt::format("rank {}: it entered last {} collectives, the others waited {:.1f} ms in all{}",
+         fmt::format("rank {}: it entered {} collectives last, the others waited {:.1f} ms in all{}",
                      rank.rank, rank.entered_last, ms(rank.others_waited_ns),
                      why ? "; " + analysis::text_of(*why) : ""));
   }

@@ -86,9 +86,9 @@ std::string waited_for_text(const AppState& app, std::uint32_t rank) {
       static_cast<double>(found->others_waited_ns) < kLeastShare * static_cast<double>(found->time.total_ns))
     return "";
   const auto why = analysis::why_late(app.run->summary(), rank);
-  return "The others waited " + duration(found->others_waited_ns).text() +
-         " in all for it: it entered last " + grouped(static_cast<std::int64_t>(found->entered_last)) +
-         (found->entered_last == 1 ? " collective" : " collectives") +
+  return "The others waited " + duration(found->others_waited_ns).text() + " in all for it: it entered " +
+         grouped(static_cast<std::int64_t>(found->entered_last)) +
+         (found->entered_last == 1 ? " collective last" : " collectives last") +
          (why ? "; " + analysis::text_of(*why) + "." : ".");
 }
 

@@ -23,7 +23,7 @@ struct RankPace {
 /// "It computed 33.1 ms in step 7, 1.20 times the median of the others (27.6 ms). Slow in 6 of the last 8
 /// steps."; empty where that is not known.
 [[nodiscard]] std::string pace_text(const RankPace& pace);
-/// As the summary says it: "The others waited 12.3 ms in all for it: it entered last 24 collectives."; empty
+/// As the summary says it: "The others waited 12.3 ms in all for it: it entered 24 collectives last."; empty
 /// where they did not.
 [[nodiscard]] std::string waited_for_text(const AppState& app, std::uint32_t rank);
 /// In the step whose figures are shown at the time that is looked at (measured_step_of). At the live edge,

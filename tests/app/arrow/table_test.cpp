@@ -15,6 +15,8 @@
 namespace shardscope::arrow {
 namespace {
 
+namespace ev = instrumentation;
+
 Filter of_ranks(std::vector<std::uint32_t> ranks, std::vector<std::uint32_t> steps = {}) {
   Filter filter;
   filter.ranks = std::move(ranks);
@@ -46,13 +48,22 @@ class Tables : public ::testing::Test {
   store::Store store_ = store::make_synthetic_store();
 };
 
-TEST_F(Tables, EveryEventIsARowHoweverManyAreTakenAtOnce) {
+TEST_F(Tables, EverySpanIsARowHoweverManyAreTakenAtOnce) {
   const auto all = rows_by_rank("events", {});
   EXPECT_EQ(all.size(), 4U);
   EXPECT_EQ(rows_by_rank("events", {}, 7), all);
-  std::int64_t rows = 0;
-  for (const auto& [rank, count] : all) rows += count;
-  EXPECT_EQ(rows, static_cast<std::int64_t>(store_.event_count()));
+  // Each span is a row of `spans`, however many rows are taken at once.
+  EXPECT_EQ(rows_by_rank("spans", {}, 7), rows_by_rank("spans", {}));
+  for (const auto& [rank, rows] : rows_by_rank("spans", {})) {
+    std::int64_t spans = 0;
+    for (std::uint8_t stream = 0; stream < ev::kStreamCount; ++stream) {
+      const store::LaneId lane{rank, static_cast<ev::StreamId>(stream)};
+      for (std::uint8_t depth = 0; depth < store_.depth_count(lane); ++depth)
+        store_.for_each_span(lane, depth, store::Store::kBegin, store::Store::kEnd,
+                             [&](const store::Span&) { ++spans; });
+    }
+    EXPECT_EQ(rows, spans) << rank;
+  }
 }
 
 TEST_F(Tables, StepsAndTimesDivideWhatThereIs) {

@@ -179,7 +179,7 @@ TEST(RankPace, WhatOthersWaitedForARankIsTheSummarys) {
   ASSERT_EQ(ranks.size(), 2U);
   ASSERT_GT(ranks[1].others_waited_ns, 0);
   EXPECT_NE(late.find(duration(ranks[1].others_waited_ns).text()), std::string::npos) << late;
-  EXPECT_NE(late.find("came last to 1 collective; it computed 0.4 ms"), std::string::npos) << late;
+  EXPECT_NE(late.find("entered 1 collective last; it computed 0.4 ms"), std::string::npos) << late;
   EXPECT_EQ(waited_for_text(app, 0), "");
 }
 
