@@ -128,7 +128,8 @@ class Moments(CommandTest):
         self.wait_for("SELECT 1 FROM messages WHERE text LIKE '%to steps by the recorder'")
         time.sleep(2)
         self.recorder.send_signal(signal.SIGUSR2)
-        self.wait_for("SELECT 1 FROM messages WHERE text LIKE '%from params to steps by the recorder'")
+        # The first is of the recorder's start.
+        self.wait_for("SELECT 1 FROM messages WHERE text LIKE '%from params to steps by the recorder' LIMIT 1 OFFSET 1")
         time.sleep(2)
         self.end()
         tables = self.folder / "csv"
