@@ -23,7 +23,7 @@ void for_each_collective(const store::Store& store, std::uint32_t rank, std::int
     });
   }
 }
-/// Whether a rank recorded when every rank had come to an ended collective.
+/// Whether a rank recorded when every rank had entered an ended collective.
 [[nodiscard]] inline bool all_ranks_entered(const store::Span& collective) noexcept {
   return collective.mark_ns > collective.begin_ns && collective.mark_ns <= collective.end_ns;
 }

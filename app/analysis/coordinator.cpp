@@ -1,7 +1,6 @@
 #include "app/analysis/coordinator.h"
 
 #include <algorithm>
-#include <array>
 #include <bitset>
 #include <map>
 

@@ -52,7 +52,7 @@ struct WatchRules {
   double grad_norm_factor = 3;   ///< ... for a gradient norm
   std::int64_t memory_limit_bytes = 0;  ///< of one rank's device pool; 0: none
   double memory_share = 0.95;           ///< of it
-  /// Standing still: nothing for this long and for this many median steps.
+  /// Stalled: nothing for this long and for this many median steps.
   std::chrono::nanoseconds still_at_least = std::chrono::seconds(10);
   double still_steps = 10;
 };

@@ -386,9 +386,8 @@ std::string summary_text(const analysis::Summary& s) {
     }
     const std::string covered = analysis::coverage(s, s.ops_steps, s.steps_measured);
     text += "of the lowest rank" + (covered.empty() ? "" : ", " + covered) +
-            "; transfer alone: from when all ranks had entered, the least over ranks; with waiting: begin to "
-            "end,\n"
-            "mean over ranks\n";
+            "; transfer alone: from when all ranks had entered, the least over ranks; with waiting: begin "
+            "to end,\nmean over ranks\n";
   }
   return text;
 }

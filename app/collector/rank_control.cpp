@@ -15,7 +15,7 @@ using instrumentation::monotonic_now_ns;
 using store::Resumption;
 
 namespace {
-constexpr double kNoThreadRan_s = 3;    ///< a silence that was one, now that the rank sends again
+constexpr double kSilence_s = 3;        ///< a silence that was one, now that the rank sends again
 constexpr double kPresentWithin_s = 3;  ///< a rank with a message in this time is connected
 constexpr double kTablesAgain_s = 0.5;  ///< for tables that have not come
 }  // namespace
@@ -64,7 +64,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
   RankSession* const known = ranks.known(id);
   if (known == nullptr || known->route != route) return;  // its hello will come
   RankSession& rank = *known;
-  if (rank.silent() || now - rank.last_control() >= kNoThreadRan_s) end_silence(rank, now, as_before(rank));
+  if (rank.silent() || now - rank.last_control() >= kSilence_s) end_silence(rank, now, as_before(rank));
   rank.control_received(now);
   if (const auto* position = std::get_if<wire::Position>(&message.body); position && position->detail >= 0)
     shown.set_detail(position->detail);
@@ -130,7 +130,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   if (rank.control_incarnation != from.incarnation) {
     if (rank.silent() || rank.silence_recorded_s) end_silence(rank, now, Resumption::restarted);
   } else if (node == nullptr &&
-             (rank.silent() || (rank.route == route && now - rank.last_control() >= kNoThreadRan_s))) {
+             (rank.silent() || (rank.route == route && now - rank.last_control() >= kSilence_s))) {
     end_silence(rank, now, rank.route == route ? as_before(rank) : Resumption::on_another_host);
   }
   ranks_of_node_changed(rank);  // of that where it was
@@ -246,8 +246,8 @@ void Collector::State::begin_silence(RankSession& rank, double now) {
   pauses.rank_down(rank.row.rank, "is silent", now);
 }
 
-/// Of a rank that was silent, or whose control thread did not run for long enough to say so. A relayed one's
-/// node has said the rest.
+/// Of a rank that was silent, or whose control thread was not running, for long enough to say so. A relayed
+/// one's node has said the rest.
 void Collector::State::end_silence(RankSession& rank, double now, store::Resumption how) {
   if (!rank.row.connected || rank.row.finished) {
     rank.silence_recorded_s.reset();

@@ -1,7 +1,7 @@
 // What a node's collector passes on of what its ranks say again and again. Each rank says every second that
 // it is there and at which gate it is: with thousands of ranks that would be most of what the collector above
 // does. One message of the node names all of its ranks instead (wire::RelayHello::present), and says by a sum
-// which processes they are (greeting_agreement.h): only what is changed passes. Pure.
+// which processes they are (greeting_agreement.h): only what has changed passes. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class RepeatedMessages {
   [[nodiscard]] bool passes(std::uint32_t rank, std::uint64_t incarnation) {
     Rank& said = ranks_[rank];
     if (said.greeted && said.incarnation == incarnation) return false;
-    // Where another process of the rank is, is new.
+    // The place of another process of the rank is passed on.
     if (said.incarnation != incarnation) said.placed = false;
     said.incarnation = incarnation;
     said.greeted = true;

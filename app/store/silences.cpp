@@ -105,9 +105,10 @@ std::optional<Silence> silence_now(const Store& store, std::uint32_t rank) {
 
 std::string silent_message(std::uint32_t rank, double seconds, std::int32_t stopped_pid) {
   const std::string text = "rank " + std::to_string(rank) + std::string(kSilent) + seconds_of(seconds);
-  return stopped_pid > 0
-             ? text + "; its process " + std::to_string(stopped_pid) + std::string(kStopped)
-             : text + "; its connection lasts: perhaps it was stopped, or its host or network is down";
+  return stopped_pid > 0 ? text + "; its process " + std::to_string(stopped_pid) + std::string(kStopped)
+                         : text +
+                               "; its connection lasts: perhaps it was stopped, or its host was suspended or "
+                               "its network does not respond";
 }
 
 std::string resumption_message(std::uint32_t rank, double seconds, Resumption how) {
@@ -117,7 +118,7 @@ std::string resumption_message(std::uint32_t rank, double seconds, Resumption ho
     case Resumption::on_this_host:
       return text + std::string(kNoThreadRan);
     case Resumption::on_another_host:
-      return text + "none of its threads ran, or its network was down";
+      return text + "none of its threads ran, or its network did not respond";
     case Resumption::restarted:
       return text + "another process does, or the same through another collector of its node";
   }

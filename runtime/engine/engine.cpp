@@ -240,8 +240,8 @@ class Engine::Impl {
   [[nodiscard]] float item(plan::ParamId param) { return gathered_.item(param); }
   void rehearse(const plan::Fault& fault) {
     if (fault.kind == plan::FaultKind::fewer_micro_steps) short_step_ = fault.step;
-    const auto detour = plan::detour_of(fault, context_.model, accumulation_steps());
-    if (detour) executor_.take_detour(*detour);
+    const auto fault = plan::executor_fault_of(fault, context_.model, accumulation_steps());
+    if (fault) executor_.inject_fault(*fault);
   }
   void synchronize() { context_.device.synchronize(); }
   void name_kernels(const NameKernel& id_of) { executor_.name_kernels(id_of); }

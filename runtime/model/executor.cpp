@@ -136,7 +136,7 @@ void Executor::evaluate(const Batch& batch, std::int64_t iteration, float* loss)
 
 void Executor::backward() { state_->backward(); }
 
-void Executor::take_detour(const plan::ExecutorFault& detour) { state_->detour = detour; }
+void Executor::inject_fault(const plan::ExecutorFault& fault) { state_->fault = fault; }
 
 void Executor::logits(const Batch& batch, std::span<float> logits) { state_->logits(batch, logits); }
 

@@ -89,7 +89,7 @@ class Executor {
   void logits(const Batch& batch, std::span<float> logits);
   /// Forwards of these micro-steps skip a module, or run two in the other order; their backward follows. For
   /// runs that rehearse a hang: the other ranks do not.
-  void take_detour(const plan::ExecutorFault& detour);
+  void inject_fault(const plan::ExecutorFault& fault);
   /// Gives kernel spans their names (Publisher::name_id); without it there are no kernel spans.
   void name_kernels(const std::function<std::uint32_t(const std::string&)>& id_of);
 

@@ -110,9 +110,9 @@ struct Executor::State {
   std::int64_t N = 0;  ///< rows: B*T
   std::int64_t iteration = 0;
   enum class Mode : std::uint8_t { train, recompute, evaluate } mode = Mode::train;
-  std::optional<plan::ExecutorFault> detour;  ///< of a rank that does otherwise on purpose
-  Frame tape;                                 ///< its one child is the root's frame
-  Value output_grad;                          ///< gradient of the logits or predictions
+  std::optional<plan::ExecutorFault> fault;  ///< of a rank that does otherwise on purpose
+  Frame tape;                                ///< its one child is the root's frame
+  Value output_grad;                         ///< gradient of the logits or predictions
   std::vector<std::uint32_t> uses;  ///< by ParamId: gradient contributions still to come in this backward
 
  private:

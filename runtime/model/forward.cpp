@@ -42,20 +42,20 @@ bool gelu_within_linear(const Node& linear, const Node& next, const Frame* tape)
 
 /// A recomputation repeats what its forward did.
 bool Executor::State::detours(const Node& node) const {
-  return detour && mode != Mode::evaluate && node.module == detour->module && detour->in(iteration);
+  return fault && mode != Mode::evaluate && node.module == fault->module && fault->in(iteration);
 }
 
 /// What runs at this place among a node's children.
 const Node& Executor::State::child_at(const Node& node, std::size_t place) const {
   const std::vector<Node>& children = node.children;
-  const auto swapped = [&](const Node& child) { return detour && detour->swaps && detours(child); };
+  const auto swapped = [&](const Node& child) { return fault && fault->swaps && detours(child); };
   if (place + 1 < children.size() && swapped(children[place])) return children[place + 1];
   if (place > 0 && swapped(children[place - 1])) return children[place - 1];
   return children[place];
 }
 
 Value Executor::State::visit(const Node& node, Value x, Frame* tape_of_parent, ForwardAround* around) {
-  if (detour && !detour->swaps && detours(node)) return x;
+  if (fault && !fault->swaps && detours(node)) return x;
   switch (node.kind) {
     case NodeKind::reuse:
       return visit(*node.target, std::move(x), tape_of_parent);

@@ -181,8 +181,8 @@ std::string describe(const Fault& fault) {
          (is_within_step(fault.kind) ? " in step " : " before step ") + std::to_string(fault.step);
 }
 
-std::optional<ExecutorFault> detour_of(const Fault& fault, const ModelPlan& model,
-                                       std::int64_t accumulation_steps) {
+std::optional<ExecutorFault> executor_fault_of(const Fault& fault, const ModelPlan& model,
+                                               std::int64_t accumulation_steps) {
   const ModulePlan* const module = names_module(fault.kind) ? module_of(model, fault.module) : nullptr;
   if (module == nullptr) return std::nullopt;
   const std::int64_t first = fault.step * accumulation_steps;

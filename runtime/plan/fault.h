@@ -64,7 +64,7 @@ struct ExecutorFault {
   }
 };
 /// Nothing for a fault that is none of the forward.
-[[nodiscard]] std::optional<ExecutorFault> detour_of(const Fault& fault, const ModelPlan& model,
-                                                     std::int64_t accumulation_steps);
+[[nodiscard]] std::optional<ExecutorFault> executor_fault_of(const Fault& fault, const ModelPlan& model,
+                                                             std::int64_t accumulation_steps);
 
 }  // namespace shardscope::plan

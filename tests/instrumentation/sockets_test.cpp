@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 /// A viewer (or a rank, whose control socket is one of the same kind) that reads nothing for a while, so that
 /// all queues to it are full, and whose collector goes meanwhile. With ZeroMQ's heartbeats its process was
 /// aborted.
-TEST(Sockets, WhoStandsStillOutlivesACollectorThatGoes) {
+TEST(Sockets, WhoIsStoppedOutlivesACollectorThatGoes) {
   zmq::context_t theirs, ours;
   zmq::socket_t viewer;
   {

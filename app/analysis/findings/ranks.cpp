@@ -109,15 +109,15 @@ std::int64_t silent_ns(const store::Silence& silence, const Interval& step) {
 }
 
 /// The rank sent nothing for most of what was too much: it did not compute meanwhile.
-std::optional<store::Silence> silence_in(const store::Store& store, const RankDelay& holdup) {
+std::optional<store::Silence> silence_in(const store::Store& store, const RankDelay& delay) {
   for (const store::Silence& one : store::silences(store)) {
-    const double ms = static_cast<double>(silent_ns(one, holdup.at)) * 1e-6;
-    if (one.rank == holdup.rank && ms > holdup.excess_ms / 2) return one;
+    const double ms = static_cast<double>(silent_ns(one, delay.at)) * 1e-6;
+    if (one.rank == delay.rank && ms > delay.excess_ms / 2) return one;
   }
   return std::nullopt;
 }
 
-std::optional<RankDelay> holdup_of(const Facts& facts, const StepDigest& step) {
+std::optional<RankDelay> delay_of(const Facts& facts, const StepDigest& step) {
   std::optional<RankDelay> out;
   for (const RankStep& rank : step.ranks) {
     const auto usual = std::ranges::find(facts.ranks, rank.rank, &RankFacts::rank);
@@ -143,31 +143,31 @@ void single_stops(const Facts& facts, Found& found) {
   for (const LongStep& one : facts.long_steps) {
     if (++shown > kShown) break;
     const StepDigest& step = facts.digest.steps()[one.index];
-    const auto holdup = holdup_of(facts, step);
-    const bool by_rank = holdup && holdup->excess_ms > one.excess_ms / 2;
+    const auto delay = delay_of(facts, step);
+    const bool by_rank = delay && delay->excess_ms > one.excess_ms / 2;
     Finding finding;
     finding.id = "single_stop";
     finding.severity = Severity::warning;
-    finding.title = by_rank ? fmt::format("Rank {} stalled once: step {} took {:.1f} s longer", holdup->rank,
+    finding.title = by_rank ? fmt::format("Rank {} stalled once: step {} took {:.1f} s longer", delay->rank,
                                           step.step, one.excess_ms * 1e-3)
                             : fmt::format("Step {} took {:.1f} s longer than the others", step.step,
                                           one.excess_ms * 1e-3);
     finding.evidence =
         fmt::format("{:.0f} ms instead of {:.0f} ms.", one.excess_ms + facts.step_ms, facts.step_ms);
     if (by_rank) {
-      const std::string whose = fmt::format(" Rank {}{}", holdup->rank, host_of(facts, holdup->rank));
-      if (const auto silence = silence_in(facts.store, *holdup)) {
+      const std::string whose = fmt::format(" Rank {}{}", delay->rank, host_of(facts, delay->rank));
+      if (const auto silence = silence_in(facts.store, *delay)) {
         finding.evidence += fmt::format("{} sent nothing for {:.1f} s of it{}", whose,
-                                        static_cast<double>(silent_ns(*silence, holdup->at)) * 1e-9,
+                                        static_cast<double>(silent_ns(*silence, delay->at)) * 1e-9,
                                         silence->process_frozen ? ": none of its threads ran" : "");
       } else {
-        finding.evidence += fmt::format("{} {} {:.0f} ms longer than in its other steps", whose,
-                                        holdup->doing, holdup->excess_ms);
+        finding.evidence += fmt::format("{} {} {:.0f} ms longer than in its other steps", whose, delay->doing,
+                                        delay->excess_ms);
       }
       finding.evidence += facts.ranks.size() > 1 ? "; the others waited for it." : ".";
-      finding.rank = holdup->rank;
-      finding.at_ns = holdup->at.begin;
-      finding.until_ns = holdup->at.end;
+      finding.rank = delay->rank;
+      finding.at_ns = delay->at.begin;
+      finding.until_ns = delay->at.end;
     } else if (!step.ranks.empty()) {
       finding.at_ns = step.ranks.front().begin_ns;
       finding.until_ns = step.ranks.front().end_ns;

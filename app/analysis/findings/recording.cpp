@@ -126,8 +126,8 @@ void hangs(const Facts& facts, Found& found) {
   found.add(std::move(finding));
 }
 
-/// DelayAttribution needs to know who came first: not where the clocks may be wrong by more than collectives
-/// take.
+/// Attributing delays needs to know which rank entered first: not where the clocks may be wrong by more than
+/// collectives take.
 void clock_residuals(const Facts& facts, Found& found) {
   constexpr double kTrusted = 0.02;  // of a step
   const RankSummary* worst = nullptr;

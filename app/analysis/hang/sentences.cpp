@@ -80,7 +80,7 @@ Waiting waiting_in(const Hang& hang, const std::vector<const Issue*>& blocked, c
   return out;
 }
 
-/// "Ranks 0, 1 wait for rank 2 in all-gather #12 of layer.3; it is stopped since 1.2 s".
+/// "Ranks 0, 1 wait for rank 2 in all-gather #12 of layer.3: it is stopped since 1.2 s".
 std::string short_form(const Hang& hang, const Waiting& waiting, const Issue& oldest) {
   std::string text = fmt::format("{} {} for {} in {}", ranks_text(waiting.ranks), waiting.verb(),
                                  ranks_text(waiting.wanted), oldest.named.text());

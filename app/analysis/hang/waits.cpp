@@ -10,7 +10,7 @@ namespace shardscope::analysis {
 namespace {
 
 /// Whether `rank` has begun the collective `issue` of another one, and not a different one at its place.
-bool came_to(const IssuedCollectives& rank, const Issue& issue) {
+bool has_entered(const IssuedCollectives& rank, const Issue& issue) {
   const auto at = rank.issues.find(issue.key);
   if (at == rank.issues.end()) return rank.is_past(issue.key);
   const Issue& own = at->second;
@@ -53,7 +53,7 @@ std::vector<const Issue*> find_waits(const std::vector<IssuedCollectives>& recen
       for (const std::uint32_t member : issue.members) {
         // By rank, as the store's rows are.
         const auto other = std::ranges::lower_bound(recent, member, {}, &IssuedCollectives::rank);
-        if (other == recent.end() || other->rank != member || !came_to(*other, issue))
+        if (other == recent.end() || other->rank != member || !has_entered(*other, issue))
           absent.push_back(member);
       }
       if (absent.empty()) continue;

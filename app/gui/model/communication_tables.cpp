@@ -46,7 +46,7 @@ Table operation_table(std::span<const LabelledRun> runs) {
       {"count", 0.6F, true, "Over the measured steps"},
       {"bytes", 0.9F, true, "S: full size over all ranks (metrics 2.3)"},
       {"algbw", 0.9F, true,
-       "Of the transfer alone: S / time from when all ranks had come to the end, the least over ranks"},
+       "Of the transfer alone: S / time from when all ranks had entered to the end, the least over ranks"},
       {"busbw", 0.9F, true, "algbw x the operation's factor, which makes it comparable with the link"},
       {"waiting", 0.9F, true,
        "busbw with waiting, as a cost: S x factor / time from begin to end, mean over ranks"}};

@@ -38,7 +38,7 @@ void Workspace::banner(Context& ctx, Rect& room) {
     } else if (const analysis::Hang* hang = app.run->current_hang();
                hang != nullptr && !hang->headline.empty()) {
       color = c.of(Meaning::reduce);
-      text = "Stands still: " + hang->headline;
+      text = "Hangs: " + hang->headline;
       hint = "since " + store::seconds_text(hang->since_ns) + "; click for the whole diagnosis";
       panel = "why";
       tip = hang->text;

@@ -1,5 +1,5 @@
-// Why: which rank waits in which collective for whom, what the rank that never came does instead, and where
-// ranks issued different collectives. The same diagnosis as `shardscope why`.
+// Why: which rank waits in which collective for whom, what the rank that never entered it does instead, and
+// where ranks issued different collectives. The same diagnosis as `shardscope why`.
 #include <cstdint>
 
 #include "app/gui/model/format.h"

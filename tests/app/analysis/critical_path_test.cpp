@@ -26,7 +26,7 @@ std::vector<RankActivity> late_rank() {
   return ranks;
 }
 
-TEST(CriticalPath, GoesOnWithTheRankThatCameLast) {
+TEST(CriticalPath, GoesOnWithTheRankThatEnteredLast) {
   const auto path = critical_path(late_rank());
   ASSERT_TRUE(path);
   EXPECT_EQ(of(*path, PathPart::compute), 800'000);

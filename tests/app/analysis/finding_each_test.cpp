@@ -213,7 +213,7 @@ TEST(FindingEach, ARecordingThatIsNotWhole) {
   EXPECT_NE(found->evidence.find("chunk 3. 1 more"), std::string::npos) << found->evidence;
 }
 
-TEST(FindingEach, ARunThatStandsStillForARankThatEnded) {
+TEST(FindingEach, ARunThatHangsForARankThatEnded) {
   for (const bool ended : {false, true}) {
     EachRun run;
     run.builder().instant(0, 10 * kTenMs + 1, EventKind::collective_begin, StreamId::gather, 7, 0, ev::kNoId,

@@ -194,7 +194,7 @@ TEST(FindingMeasured, ModelStatesThatExceedTheExpression) {
 }
 
 /// Records of a GPU: a kernel that was launched 3 ms after the one before it had ended.
-TEST(FindingMeasured, AGpuThatStandsStillForItsHost) {
+TEST(FindingMeasured, AGpuThatIsIdleForItsHost) {
   for (const bool late : {false, true}) {
     RunBuilder run(1, 0);
     add_steps(run, 1);

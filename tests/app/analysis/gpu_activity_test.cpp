@@ -49,7 +49,7 @@ TEST(GapExplained, ALaunchBeforeTheGapIsNotLateAndOneThatIsNotKnownExplainsNothi
   EXPECT_EQ(of(parts, GapCause::unexplained), 90);
 }
 
-TEST(GapExplained, AGatherIsOnlyLateWhileComputationStandsStillForWantOfIt) {
+TEST(GapExplained, AGatherIsOnlyLateWhileComputationWaitsForWantOfIt) {
   GpuSurroundings around;
   around.compute_busy = IntervalSet({{0, 140}});
   around.waits = {{{140, 160}, GapCause::waiting_for_gather}, {{160, 170}, GapCause::waiting_for_reduce}};

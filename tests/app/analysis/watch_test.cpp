@@ -169,7 +169,7 @@ TEST(Watch, AStepWithoutALossIsNotOneThatIsNotFinite) {
   EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::loss_not_finite});
 }
 
-TEST(Watch, ARunThatStandsStillIsSaidOnceAndNotWhenItIsPaused) {
+TEST(Watch, AStalledRunIsSaidOnceAndNotWhenItIsPaused) {
   using std::chrono::seconds;
   Steps steps;
   for (int i = 0; i < 10; ++i) steps.add(2000);

@@ -144,7 +144,7 @@ void overload(std::uint32_t world, std::uint32_t processes, std::uint32_t batche
   std::filesystem::remove(path);
 }
 
-TEST(Memory, StaysBelowItsBoundWithARecorderThatStandsStill) { overload(8, 2, 250); }
+TEST(Memory, StaysBelowItsBoundWithARecorderThatStalls) { overload(8, 2, 250); }
 
 TEST(Memory, StaysBelowItsBoundWithAThousandRanks) {
   rlimit files{};

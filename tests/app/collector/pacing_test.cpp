@@ -37,7 +37,7 @@ TEST(Pacing, NoWaitIsLongerThanUntilTheNextCommit) {
   EXPECT_TRUE(pacing.watch(Watch::active, 4));
 }
 
-TEST(Pacing, TheFirstTurnHasNotStoodStill) {
+TEST(Pacing, TheFirstTurnHasNotStalled) {
   Pacing pacing;
   EXPECT_EQ(pacing.stalled_s(1000), 0);
   EXPECT_EQ(pacing.stalled_s(1001.5), 0);

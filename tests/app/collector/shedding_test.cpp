@@ -83,7 +83,7 @@ TEST(Shedding, AChunkSaysHowManyAndWhere) {
   EXPECT_EQ(rank.take_chunk().shed_before, 0U) << "reported once";
 }
 
-TEST(Shedding, WhatARecorderThatStandsStillCannotTakeIsShedAndCounted) {
+TEST(Shedding, WhatARecorderThatStallsCannotTakeIsShedAndCounted) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("shedding_test-" + std::to_string(getpid()) + ".zscope"))
           .string();

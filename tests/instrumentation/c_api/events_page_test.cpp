@@ -116,7 +116,7 @@ TEST(EventsPage, HasEveryKindAndEveryValueOfACode) {
   check("PrefetchOutcome", test::enumerators<plan::PrefetchOutcome>());
   check("KeepReason", test::enumerators<plan::KeepReason>());
   check("FetchCounter", test::enumerators<plan::FetchCounter>());
-  check("InFlight", test::enumerators<plan::LimitedOperation>());
+  check("LimitedOperation", test::enumerators<plan::LimitedOperation>());
   check("GateKind", test::enumerators<ev::GateKind>());
   check("PauseCause", test::enumerators<ev::PauseCause>());
   check("ResumeCause", test::enumerators<ev::ResumeCause>());

@@ -119,15 +119,15 @@ TEST(Fault, IsDescribedInASentence) {
 
 TEST(Fault, ADetourLastsForTheMicroStepsOfItsStep) {
   const ModelPlan model = build_model_plan(named_model("mlp"));
-  const auto detour = detour_of(parse_fault("rank=1,step=3,kind=skip-module,module=blk.1"), model, 2);
-  ASSERT_TRUE(detour);
-  EXPECT_EQ(model.modules[raw(detour->module)].path, "blk.1");
-  EXPECT_FALSE(detour->swaps);
-  EXPECT_FALSE(detour->in(5));
-  EXPECT_TRUE(detour->in(6));
-  EXPECT_TRUE(detour->in(7));
-  EXPECT_FALSE(detour->in(8));
-  EXPECT_FALSE(detour_of(parse_fault("rank=1,step=3,kind=die"), model, 2));
+  const auto fault = executor_fault_of(parse_fault("rank=1,step=3,kind=skip-module,module=blk.1"), model, 2);
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(model.modules[raw(fault->module)].path, "blk.1");
+  EXPECT_FALSE(fault->swaps);
+  EXPECT_FALSE(fault->in(5));
+  EXPECT_TRUE(fault->in(6));
+  EXPECT_TRUE(fault->in(7));
+  EXPECT_FALSE(fault->in(8));
+  EXPECT_FALSE(executor_fault_of(parse_fault("rank=1,step=3,kind=die"), model, 2));
 }
 
 }  // namespace

@@ -167,7 +167,7 @@ TEST(PrefetchOutcomes, RealRanksEmitOnceWhatTheirSpansShow) {
   }
 }
 
-/// By InFlight: how often the host waited, as its event says.
+/// By LimitedOperation: how often the host waited, as its event says.
 std::map<std::uint8_t, int> limits_reported(const RealCase& c) {
   std::map<std::uint8_t, int> reported;
   for (const Queues& queues : real_run(c, 3)) {

@@ -67,13 +67,13 @@ TEST_F(HangWatchTest, SaysNothingBeforeTheRunIsQuietAndNothingOnceItGoesOn) {
   EXPECT_EQ(watch_.current_hang(), nullptr);
 }
 
-TEST_F(HangWatchTest, APausedRunDoesNotStandStill) {
+TEST_F(HangWatchTest, APausedRunDoesNotHang) {
   EXPECT_FALSE(watch_.look(store_, Run::held, now_));
   EXPECT_FALSE(watch_.look(store_, Run::held, now_ + 10s));
   EXPECT_EQ(watch_.current_hang(), nullptr);
 }
 
-TEST_F(HangWatchTest, ARunThatHasEndedDoesNotStandStillWhateverWasSaidBefore) {
+TEST_F(HangWatchTest, ARunThatHasEndedDoesNotHangWhateverWasSaidBefore) {
   (void)watch_.look(store_, Run::goes_on, now_);
   ASSERT_TRUE(watch_.look(store_, Run::goes_on, now_ + 2s));
   ASSERT_NE(watch_.current_hang(), nullptr);

@@ -14,7 +14,7 @@
 namespace shardscope::gui {
 namespace {
 
-TEST_F(Model, ACollectiveTellsWhichRankCameLast) {
+TEST_F(Model, ACollectiveTellsWhichRankEnteredLast) {
   const store::LaneId lane{1, ev::StreamId::gather};
   std::optional<store::Span> gather;
   for (std::uint8_t depth = 0; depth < data().depth_count(lane) && !gather; ++depth) {
