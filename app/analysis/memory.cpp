@@ -345,7 +345,9 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   const plan::StateBytes bytes = state_bytes_of(tables);
   const plan::StateExpression expression =
       plan::state_expression(static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3)), bytes);
-  const plan::ZeroConfig zero = zero_of(tables);
+  plan::ZeroConfig zero = zero_of(tables);
+  // Attaching counts host memory as one pool, pinned or not, and DeepSpeed pins nothing unless it is told to.
+  if (!tables.framework.empty()) zero.offload_param.pin_memory = zero.offload_optimizer.pin_memory = false;
   const plan::GroupedStates grouped = plan::grouped_states(expression, zero, bytes.param, copy_size(tables));
   model.expression = grouped.text;
   const std::int64_t frozen = frozen_elems(tables);
