@@ -233,6 +233,35 @@ void place_offloaded(const store::Store& store, const Summary& summary, const pl
   }
 }
 
+/// All that the expression of `model` has is in host memory; the device has gradients on their way.
+void place_on_host(const store::Store& store, const Summary& summary, const plan::StateBytes& bytes,
+                   const plan::ZeroConfig& zero, const std::optional<plan::PlacedStates>& placed,
+                   MemoryModel& model) {
+  const std::int32_t stage = store.tables().stage;
+  MemoryModel::Offloaded host;
+  host.pool = ev::MemoryPool::host;
+  host.expression = std::exchange(model.expression, "0");
+  host.bytes_per_rank = std::exchange(model.bytes_per_rank, 0);
+  std::uint32_t rank = 0;
+  if (const auto peak = peak_of(store, summary, host.pool, stage, rank)) {
+    host.measured_bytes_per_rank = model_state_bytes(*peak, stage);
+    if (placed) {
+      // Placed as in a run that offloads nothing: the same states, all in one pool.
+      Extras extras = take_apart(zero, bytes, *placed, plan::StatePool::device, host.bytes_per_rank, *peak);
+      host.parts = std::move(extras.parts);
+      host.unexplained_bytes = extras.unexplained;
+    }
+  }
+  model.offloaded.push_back(std::move(host));
+  if (const auto most = peak_of(store, summary, ev::MemoryPool::device, stage, model.measured_rank)) {
+    model.measured_at_ns = most->at_ns;
+    model.measured_bytes_per_rank = model_state_bytes(*most, stage);
+    const std::int64_t whole = of(*most, MemoryCategory::grad_full);
+    if (whole > 0) model.parts.push_back({MemoryCause::whole_gradients, whole});
+    model.unexplained_bytes = *model.measured_bytes_per_rank - whole;
+  }
+}
+
 }  // namespace
 
 const char* name_of(MemoryCause cause) noexcept {
@@ -316,7 +345,9 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   const plan::StateBytes bytes = state_bytes_of(tables);
   const plan::StateExpression expression =
       plan::state_expression(static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3)), bytes);
-  const plan::ZeroConfig zero = zero_of(tables);
+  plan::ZeroConfig zero = zero_of(tables);
+  // Attaching counts host memory as one pool, pinned or not, and DeepSpeed pins nothing unless it is told to.
+  if (!tables.framework.empty()) zero.offload_param.pin_memory = zero.offload_optimizer.pin_memory = false;
   const plan::GroupedStates grouped = plan::grouped_states(expression, zero, bytes.param, copy_size(tables));
   model.expression = grouped.text;
   const std::int64_t frozen = frozen_elems(tables);
@@ -334,6 +365,10 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   const bool offloaded = zero.offload_param.device != plan::OffloadDevice::none ||
                          zero.offload_optimizer.device != plan::OffloadDevice::none;
   const std::optional<plan::PlacedStates> placed = placed_in(tables, bytes, zero);
+  if (keeps_states_on_host(tables.config_json)) {
+    place_on_host(store, summary, bytes, zero, placed, model);
+    return model;
+  }
   if (offloaded) place_offloaded(store, summary, bytes, grouped, zero, placed, model);
   if (const auto most = peak_of(store, summary, ev::MemoryPool::device, tables.stage, model.measured_rank)) {
     model.measured_at_ns = most->at_ns;

@@ -23,6 +23,14 @@ bool names_zero_settings(const std::string& config_json) {
          config["zero_optimization"].is_object();
 }
 
+bool keeps_states_on_host(const std::string& config_json) {
+  const auto config = parse_foreign(config_json);
+  if (!config.is_object() || !config.contains("fully_shard")) return false;
+  const auto& settings = config["fully_shard"];
+  return settings.is_object() && settings.contains("offload_policy") &&
+         settings["offload_policy"] == "CPUOffloadPolicy";
+}
+
 namespace {
 
 const instrumentation::GroupInfo* data_parallel_group(const instrumentation::RunTables& tables) noexcept {

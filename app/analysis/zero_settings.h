@@ -15,6 +15,9 @@ namespace shardscope::analysis {
 [[nodiscard]] plan::ZeroConfig zero_of(const instrumentation::RunTables& tables);
 /// Whether the effective configuration of a recording has ZeRO settings at all.
 [[nodiscard]] bool names_zero_settings(const std::string& config_json);
+/// Whether the framework keeps the shards of all parameters, their gradients and optimizer states in host
+/// memory (FSDP2's CPUOffloadPolicy): then the device has what is gathered and what is not reduced yet.
+[[nodiscard]] bool keeps_states_on_host(const std::string& config_json);
 /// Ranks that train one copy of the model with the rank of `tables`: its data-parallel group where it has
 /// described one, or all of the run. Ascending.
 [[nodiscard]] std::vector<std::uint32_t> ranks_of_copy(const instrumentation::RunTables& tables);

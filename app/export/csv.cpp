@@ -174,7 +174,7 @@ void write_slices(Table& t, const Store& store, const ExportPart& part) {
   for (const ev::SliceInfo& s : store.tables().slices) {
     if (!part.has_rank(s.rank)) continue;
     t.cell(std::int64_t{s.param}).cell(std::int64_t{s.rank}).cell(s.param_offset).cell(s.shard_offset);
-    t.cell(s.elems).cell(s.padding_elems).end_row();
+    t.cell(s.elems).cell(s.padding_elems).cell(s.block_elems).cell(s.stride_elems).end_row();
   }
 }
 
@@ -304,7 +304,8 @@ constexpr Page kPages[] = {
      write_ranks},
     {"params.csv", "param,name,dtype,shape,elems,shard_elems,padding_elems,persistent,frozen", write_params},
     {"modules.csv", "module,parent,path,type,params", write_modules},
-    {"slices.csv", "param,rank,param_offset,shard_offset,elems,padding_elems", write_slices},
+    {"slices.csv", "param,rank,param_offset,shard_offset,elems,padding_elems,block_elems,stride_elems",
+     write_slices},
     {"status.csv", "rank,at_ns,param,status,cause,module,gather,elems", write_status},
     {"memory.csv", "rank,at_ns,pool,category,delta_bytes,pool_bytes_after,owner", write_memory},
     {"events.csv", "rank,at_ns,kind,stream,code,a,b,c,v0,v1", write_events},

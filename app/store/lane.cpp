@@ -158,10 +158,9 @@ const Span* Lane::end(const ev::Event& event, std::int64_t at_ns) {
     if (over_gap && !unique_in_run(open.kind, open.b)) {
       cut_above(d);
     } else {
-      // Known at the end only.
-      if (open.kind == ev::EventKind::collective_begin && ev::ended_by_error(event.c) &&
-          open_span(d).c != ev::kNoId)
-        open_span(d).c |= ev::kEndedByError;
+      // Known at the end only: whether it failed, and whether a run that was over closed it.
+      if (open.kind == ev::EventKind::collective_begin && event.c != ev::kNoId && open_span(d).c != ev::kNoId)
+        open_span(d).c |= event.c & (ev::kEndedByError | ev::kEndIsBound);
       close(at_ns);
     }
     last_ns_ = at_ns;

@@ -147,8 +147,6 @@ def disarm():
     global _armed, _restore_exits
     from shardscope import _hooks
     from shardscope._session import Session, session
-    if session.started:
-        session.poll()  # collectives that have ended by now; those that have not stay open
     _hooks.turn_off_all()
     session.finish()
     atexit.unregister(session.finish)

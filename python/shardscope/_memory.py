@@ -28,8 +28,10 @@ Slot = _core.Slot  # tensors of a category that exist only at times; Slot.kept: 
 
 
 class Source:
-    def __init__(self, fixed, slots=()):
-        self.fixed, self.slots = fixed, list(slots)
+    """`on_host()`: ids of parameters whose states torch's optimizers make in host memory because the framework offloads them."""
+
+    def __init__(self, fixed, slots=(), on_host=frozenset):
+        self.fixed, self.slots, self.on_host = fixed, list(slots), on_host
 
 
 class StorageCount:
@@ -145,9 +147,10 @@ class Memory(Switched):
         fixed = StorageCount(self.device)
         for source in list(self.sources.values()):
             source.fixed(fixed.add, fixed.count)
+        on_host = frozenset().union(*(source.on_host() for source in self.sources.values()))
         for held in self.optimizers:
             if held() is not None:
-                states_of(held(), fixed.add)
+                states_of(held(), fixed.add, on_host=on_host)
         self.fixed, fixed.sums = fixed.sums, {}
         for slot in self.slots:
             slot.now = slot.count(fixed.add)
@@ -193,14 +196,15 @@ class Memory(Switched):
         _core.emit(k.OUTSIDE_MEMORY, k.HOST, DEVICE, k.NO_ID, k.NO_ID, k.NO_ID, max(resident - known, 0), resident)
 
 
-def states_of(optimizer, add, host=False):
-    """Of any torch optimizer: what its states are called says what they are."""
-    for state in optimizer.state.values():
+def states_of(optimizer, add, host=False, on_host=frozenset()):
+    """Of any torch optimizer: what its states are called says what they are. `host`: those of all parameters, `on_host`: of
+    those with these ids, are in host memory because the framework offloads them."""
+    for param, state in optimizer.state.items():
         if not isinstance(state, dict):
             continue
         for name, value in state.items():
             if hasattr(value, "untyped_storage"):
-                add(STATES.get(name, OTHER), value, host)
+                add(STATES.get(name, OTHER), value, host or id(param) in on_host)
 
 
 def part_of_whole(add, count, tensor, ranks):

@@ -13,7 +13,7 @@ BY_FRAMEWORK = {
     "zero12": "modules layout buckets flush_reasons collective_parts loss_scale transfers",
     "zero0": "modules loss_scale",
     "fsdp1": "modules param_status layout prefetches release_reasons collective_parts buckets flush_reasons loss_scale",
-    "fsdp2": SHARDED + " loss_scale",
+    "fsdp2": SHARDED + " loss_scale transfers",
     "ddp": "modules collective_parts buckets flush_reasons loss_scale",
     "megatron": "modules layout fetch_waits collective_parts buckets flush_reasons loss_scale",
     "colossalai": "modules layout collective_parts buckets flush_reasons loss_scale",

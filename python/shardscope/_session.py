@@ -45,6 +45,7 @@ class Session(StepValues):
         self.phase = None
         self.kind = ""  # of framework: as _records has them
         self.at_description = []  # f(run) of tables beside the model's: process groups
+        self.at_finish = []  # f() while the run still takes what they emit
         self.answerer = None
         self.gpu_recorded = False  # CUPTI's records, whenever the level asks for them
         self.memory = _memory.Memory()
@@ -273,8 +274,12 @@ class Session(StepValues):
     # ---- the end --------------------------------------------------------------------------------------
 
     def finish(self):
+        """By detach(), or where the script ends without it."""
         if not self.started:
             return
+        self.poll()  # collectives that have ended by now; those that have not stay open
+        for last in self.at_finish:
+            last()
         if self.gpu_recorded:
             self.gpu_recorded = False
             _core.stop_gpu()

@@ -19,9 +19,11 @@ class StepValues(_core.SessionState):
         _values.take(tensor, lambda value, step=self.step, micro=self.micro_step:
                      emit(k.LOSS, k.HOST, 0, step, micro, NO_ID, bits(value), 0))
 
-    def grad_norm(self, value, scale=None):
-        """`scale`: the loss scale, where `value` is the norm of scaled gradients."""
-        def known(norm, step=self.step):
+    def grad_norm(self, value, scale=None, step=None):
+        """`scale`: the loss scale, where `value` is the norm of scaled gradients; `step`: where it is not the one that runs."""
+        step = self.step if step is None else step
+
+        def known(norm):
             if scale is None:
                 emit(k.GRAD_NORM, k.HOST, 0, step, NO_ID, NO_ID, bits(norm), 0)
             else:

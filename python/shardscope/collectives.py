@@ -9,7 +9,7 @@
 A lane holds one collective at a time: what is issued while another runs begins when that has ended, as on a stream.
 Where torch has no such hooks, its functions are wrapped (collective_calls.py).
 """
-from shardscope import _core, _hooks, _kinds as k, _say, collective_calls
+from shardscope import _core, _kinds as k, _say, collective_calls
 from shardscope._hooks import Adapter
 from shardscope._session import session
 
@@ -36,8 +36,7 @@ def install(table):
     from torch._C._distributed_c10d import ProcessGroup
     adapter, hooked = table.adapter, hasattr(ProcessGroup, "register_pre_hook")
     lanes = {lane: _core.CollectiveLane(lane) for lane in (k.GATHER, k.REDUCE, k.EXTRA_2)}
-    for lane in lanes.values():
-        _hooks.at_turn_off(lane.close)
+    session.at_finish += [lane.close for lane in lanes.values()]
 
     def made(_, result, *args, **kwargs):
         if isinstance(result[0], ProcessGroup):

@@ -9,6 +9,7 @@ G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. The unit of eve
 | G.unshard, before | in flight, with its cause; the gather's parameters |
 | G.wait_for_unshard | fetch_wait; on a GPU a stream waits, which is not seen |
 | G._to_unsharded, G._to_sharded, before | available, not available |
+| G._to_sharded_post_forward, before | not available; its part of a secondary copy stays (reshard_after_forward=N) |
 | G.reshard, before | release_kept with reshard off |
 | G._prefetch_unshard | cause prefetch |
 | _fsdp_param_group.foreach_all_gather, until it issues the gather; foreach_all_gather_copy_out | copy-in; copy-out |
@@ -21,7 +22,7 @@ What every group comes to is in C++: src/fsdp2_hooks.cpp.
 import math
 import weakref
 
-from shardscope import _core, _kinds as k, _say, fsdp2_memory, param_groups
+from shardscope import _core, _kinds as k, _say, fsdp2_memory, fsdp2_offload, param_groups
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
@@ -35,7 +36,7 @@ unsharded = None  # of torch's ShardedState, where groups keep that
 
 def adapters():
     return [Adapter("FSDP2, groups", FSDP + "_fsdp_param_group", install_groups),
-            Adapter("FSDP2, states", FSDP + "_fsdp_state", install_states)]
+            Adapter("FSDP2, states", FSDP + "_fsdp_state", install_states), *fsdp2_offload.adapters(FSDP)]
 
 
 def install_states(table):
@@ -53,12 +54,14 @@ def install_groups(table):
     kept = getattr(table.module, "ShardedState", None) if keeps_state(cls) else None
     unsharded = kept and kept.UNSHARDED
     hooks = h = _core.Fsdp2Hooks(session, buckets, states.FORWARD, states.PRE_BACKWARD, kept and kept.SHARDED,
-                                 unsharded, torch._C._current_graph_task_id, lambda: _say.info(UNREDUCED))
+                                 unsharded, kept and kept.SHARDED_POST_FORWARD, torch._C._current_graph_task_id,
+                                 lambda: _say.info(UNREDUCED))
     group = "FSDPParamGroup."
     table.wrap(group + "unshard", "self async_op", before=h.unshard, after=h.unsharding)
     table.wrap(group + "wait_for_unshard", "self", before=h.wait_begins, after=h.wait_ended)
     table.wrap(group + "_to_unsharded", "self", before=h.available)
     table.wrap(group + "_to_sharded", "self", before=h.released, after=h.freed)
+    table.wrap(group + "_to_sharded_post_forward", "self", before=h.released_in_part, after=h.freed)
     table.wrap(group + "reshard", "self", before=h.kept)
     table.wrap(group + "_prefetch_unshard", "target_fsdp_param_group pass_type", before=h.prefetch_begins,
                after=h.prefetch_ended)
@@ -93,7 +96,7 @@ def lazily_made(first, result, fsdp_state):
                              groups[0].device.type if groups else "cpu")
         session.describe(model, lambda run: held() and describe(run, held()), trained=torch.is_grad_enabled(), stage=3,
                          kind="fsdp2", plain=True, framework=f"FSDP2 (PyTorch {torch.__version__})",
-                         device=str(groups[0].device if groups else ""),
+                         device=str(groups[0].device if groups else ""), config=fsdp2_offload.config_of(groups),
                          ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size)
 
 
@@ -128,13 +131,16 @@ def describe(run, fsdp_state):
 
 
 def describe_group(group):
-    """What its hooks need: its module, its parameters, bytes once gathered and of this rank's shard."""
+    """What its hooks need: its module, its parameters, bytes once gathered, of this rank's shard, and of its part of a
+    secondary copy."""
     known = [p for p in group.fsdp_params if id(p) in session.params]
     numbers = [session.params[id(p)] for p in known]
     parts = _core.Parts([(number, session.param_elems[number]) for number in numbers])
     gathered = sum(session.param_elems[number] * (p.param_dtype or p.orig_dtype).itemsize for p, number in zip(known, numbers))
     shard = sum(p._sharded_param_data.numel() * (p.param_dtype or p.orig_dtype).itemsize for p in group.fsdp_params)
-    hooks.describe(group, session.modules.get(id(group.modules[0]), NO_ID), parts, gathered, shard, len(known),
+    partly = group.post_forward_mesh_info
+    secondary = shard * group.mesh_info.shard_mesh_size // partly.shard_mesh_size if fsdp2_memory.keeps_secondary(group) else 0
+    hooks.describe(group, session.modules.get(id(group.modules[0]), NO_ID), parts, gathered, shard, secondary, len(known),
                    session.name_id("copy-in"), session.name_id("copy-out"))
 
 

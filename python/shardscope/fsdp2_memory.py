@@ -4,6 +4,7 @@
 |---|---|
 | FSDPParam._sharded_param_data | parameter shards |
 | FSDPParam.all_gather_outputs, while the group is unsharded | gathered |
+| FSDPParam._sharded_post_forward_param_data (reshard_after_forward=N) | secondary shards |
 | _all_gather_result.all_gather_output, comm_ctx.all_gather_state | gather buffer |
 | FSDPParam._unsharded_param.grad | whole gradients |
 | comm_ctx.reduce_scatter_states, _all_reduce_state | reduce bucket |
@@ -30,13 +31,21 @@ class Slots:
         whole = Slot(m.GRAD_FULL, True, HeldTensors(params, "_unsharded_param.grad"), hooked=True)
         shard = Slot(m.GRAD_SHARD, True, HeldTensors(params, "sharded_param.grad"), host=offloaded)
         partly = Slot(m.GRAD_SHARD, None, HeldTensors([group], "_partial_reduce_output"), hooked=True)
-        self.all = (gathered, gather_buffer, whole, shard, partly)
+        secondary = ()
+        if keeps_secondary(group):
+            secondary = (Slot(m.PARAM_SECONDARY, True, HeldTensors(params, "_sharded_post_forward_param_data"), hooked=True),)
+        self.all = (gathered, gather_buffer, whole, shard, partly, *secondary)
         together = session.memory.slots_of
         self.issued = together((gather_buffer, shared.gather_buffer))
-        self.available = together((gather_buffer, shared.gather_buffer, gathered))
-        self.released = together((gathered,))
+        self.available = together((gather_buffer, shared.gather_buffer, gathered, *secondary))
+        self.released = together((gathered, *secondary))
         self.backward = together((whole, *shared.all))
         self.reduced = together((whole, shard, partly, *shared.all))
+
+
+def keeps_secondary(group):
+    """Whether it is resharded after the forward to fewer ranks than its shards are on."""
+    return bool(getattr(group, "_use_post_forward_mesh", False))
 
 
 def outputs_of(group):
@@ -76,5 +85,9 @@ def source_of(model, groups, hooks, unsharded):
         for buffer in model.buffers() if model is not None else ():
             add(m.OTHER, buffer)
 
+    def on_host():
+        return {id(param.sharded_param) for group in filter(None, (each() for each in all_groups))
+                for param in group.fsdp_params if getattr(param, "offload_to_cpu", False)}
+
     parts = [*slots, *shared.values()]
-    return m.Source(fixed, [slot for part in parts for slot in part.all])
+    return m.Source(fixed, [slot for part in parts for slot in part.all], on_host)

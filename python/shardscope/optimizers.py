@@ -5,6 +5,7 @@
 | torch.Tensor.backward, before | loss, phase backward |
 | torch.optim.optimizer's global step hooks | gate `optimizer`, phase optimizer, learning rate, step end; parameter groups, at an optimizer's first |
 | torch.nn.utils.clip_grad_norm_, after | gradient norm, where a rank has all of it |
+| DTensor.full_tensor, after | gradient norm, where that norm was spread over ranks: the script's own communication gives the whole |
 | torch.amp.GradScaler.step, update | loss scale; the end of a step that it skipped |
 | _BaseDataLoaderIter.__next__ | data wait |
 
@@ -12,6 +13,7 @@ DeepSpeed's engine has hooks of its own for backward, step and norm: there these
 """
 import sys
 import threading
+import weakref
 
 from shardscope import _core, _hooks, _kinds as k, param_groups
 from shardscope._hooks import Adapter
@@ -24,6 +26,7 @@ def adapters():
     return [Adapter("backward", "torch._tensor", install_backward),
             Adapter("optimizer steps", "torch.optim.optimizer", install_steps),
             Adapter("gradient norm", "torch.nn.utils.clip_grad", install_norm),
+            Adapter("gradient norm, spread over ranks", "torch.distributed.tensor._api", install_whole_norm),
             Adapter("loss scale", "torch.amp.grad_scaler", install_scaler),
             # FSDP1's has an update() of its own.
             Adapter("loss scale, FSDP1", "torch.distributed.fsdp.sharded_grad_scaler", install_sharded_scaler),
@@ -107,10 +110,33 @@ def clipped(_, norm, *args, **kwargs):
         return
     if hasattr(norm, "placements"):
         if not all(placement.is_replicate() for placement in norm.placements):
-            return  # a part of the norm: the whole would take a collective of ours
+            Spread.norm, Spread.step = weakref.ref(norm), session.step  # the whole would take a collective of ours
+            return
         norm = norm.to_local()
     session.end_micro_step()
     session.grad_norm(norm)
+
+
+class Spread:
+    """The last gradient norm of which each rank has a part, weakly, until the script asks for the whole one."""
+    norm, step = None, 0
+
+    @staticmethod
+    def forget():
+        Spread.norm = None
+
+
+def install_whole_norm(table):
+    table.wrap("DTensor.full_tensor", "self", after=made_whole)
+    _hooks.at_turn_off(Spread.forget)
+
+
+def made_whole(_, whole, spread, *args, **kwargs):
+    if Spread.norm is None or Spread.norm() is not spread:
+        return
+    Spread.forget()
+    if session.plain and session.started:
+        session.grad_norm(whole, step=Spread.step)
 
 
 def install_loader(table):

@@ -2,6 +2,10 @@
 
 #include <Python.h>
 
+#include <deque>
+#include <memory>
+#include <utility>
+
 namespace nb = nanobind;
 
 namespace shardscope::python {
@@ -22,6 +26,24 @@ void keep_thread_state() {
 
 }  // namespace
 
+void Lane::close() {
+  while (!closed_ && !waiting_.empty()) {
+    // Held here: to ask for the value lets go of the GIL, and the callback may end it meanwhile.
+    const std::shared_ptr<Collective> front = waiting_.front();
+    const nb::object future = front->future;
+    if (!future.is_valid() || !is_done(future)) break;
+    const bool by_error = failed(future, "value");
+    if (front->ended) continue;
+    front->code |= SHARDSCOPE_END_IS_BOUND;
+    ended(*front, by_error);
+  }
+  closed_ = true;
+  const std::deque<std::shared_ptr<Collective>> dropped = std::exchange(waiting_, {});
+  // Their callbacks come, or do not, and find them in no lane: a future that holds its own callback would
+  // live on.
+  for (const std::shared_ptr<Collective>& each : dropped) each->future.reset();
+}
+
 bool failed(nb::handle complete, const char* method) {
   try {
     (void)complete.attr(method)();
@@ -29,6 +51,17 @@ bool failed(nb::handle complete, const char* method) {
   } catch (nb::python_error& error) {
     // What has no such method does not say.
     return !error.matches(PyExc_AttributeError);
+  }
+}
+
+bool is_done(nb::handle future) {
+  try {
+    const int done = PyObject_IsTrue(future.attr("done")().ptr());
+    if (done < 0) throw nb::python_error();
+    return done != 0;
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    return false;
   }
 }
 

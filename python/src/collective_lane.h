@@ -16,8 +16,20 @@ struct Collective {
   std::uint8_t op;
   std::uint32_t sequence, owner, code;
   std::int64_t elems, bytes;
+  /// Of its Work, until it has ended: it keeps what the operation has written alive. Null: there is none.
+  nanobind::object future{};
   bool ended = false, failed = false;
 };
+
+/// Whether asking for the outcome of something complete raises: `method` of a future ("value") or of a Work
+/// on host memory ("wait", which then waits for nothing). What is raised is the training's to see, where it
+/// waits.
+[[nodiscard]] bool failed(nanobind::handle complete, const char* method);
+/// Whether a Work that is complete has an exception. Waits for nothing; not every Work has one where it
+/// failed.
+[[nodiscard]] bool has_exception(nanobind::handle work);
+/// Whether a future says that it is complete. Waits for nothing; one that raises does not say so.
+[[nodiscard]] bool is_done(nanobind::handle future);
 
 /// Collectives of one lane in the order in which they were issued. What is issued while another runs begins
 /// when that has ended, as on a stream. Used under the GIL, by the thread that issues and by those that
@@ -33,7 +45,9 @@ class Lane {
     if (waiting_.size() == 1) begin();
   }
   void ended(Collective& which, bool failed) {
-    if (closed_) return;
+    // Freed last: what it frees may run Python.
+    const nanobind::object future = std::exchange(which.future, nanobind::object());
+    if (closed_ || which.ended) return;
     which.ended = true;
     which.failed = failed;
     while (!waiting_.empty() && waiting_.front()->ended) {
@@ -45,11 +59,10 @@ class Lane {
       if (!waiting_.empty()) begin();
     }
   }
-  /// The run is over: what has not ended stays open there, and is of no other.
-  void close() {
-    closed_ = true;
-    waiting_.clear();
-  }
+  /// The run is over. What is complete ends there, though its future's callback has not run: it needs the
+  /// GIL, which the thread that closes may have held since the training's own wait returned. So that end is a
+  /// bound. What has not ended stays open there, and is of no other run.
+  void close();
 
  private:
   void begin() const {
@@ -69,14 +82,6 @@ struct CollectiveEnded {
   std::shared_ptr<Lane> lane;
   std::shared_ptr<Collective> which;
 };
-
-/// Whether asking for the outcome of something complete raises: `method` of a future ("value") or of a Work
-/// on host memory ("wait", which then waits for nothing). What is raised is the training's to see, where it
-/// waits.
-[[nodiscard]] bool failed(nanobind::handle complete, const char* method);
-/// Whether a Work that is complete has an exception. Waits for nothing; not every Work has one where it
-/// failed.
-[[nodiscard]] bool has_exception(nanobind::handle work);
 
 /// A lane that hooks of several process groups share.
 struct CollectiveLane {

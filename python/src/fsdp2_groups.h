@@ -39,6 +39,8 @@ struct Fsdp2Group {
   std::uint32_t gather = SHARDSCOPE_NO_ID;  ///< that brought it, until it is resharded
   std::uint8_t cause = SHARDSCOPE_CAUSE_FETCH;
   std::int64_t bytes = 0, shard = 0;  ///< once gathered; of what this rank holds
+  std::int64_t secondary = 0;         ///< and of its part of a secondary copy
+  bool secondary_held = false;        ///< from the reshard after the forward until it is gathered from there
   std::size_t count = 0;              ///< of parameters that are described
   nb::object parts_owner;
   HookedMemory issued, available, released, backward, reduced;

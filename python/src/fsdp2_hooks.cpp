@@ -23,12 +23,13 @@ namespace {
 /// because a step has hundreds of them, each after a matrix product has emptied the caches.
 class Fsdp2Hooks {
  public:
-  /// Of torch's enumerations: `forward`, `pre_backward` (TrainingState), `sharded`, `unsharded`
-  /// (ShardedState, None where groups do not keep that). `graph_task`: torch's number of the backward that
-  /// runs, or -1; `unreduced`(): gradients of this micro-step are kept. `session` and `buckets` must outlive
-  /// this.
+  /// Of torch's enumerations: `forward`, `pre_backward` (TrainingState), `sharded`, `unsharded`,
+  /// `post_forward` (ShardedState, None where groups do not keep that). `graph_task`: torch's number of the
+  /// backward that runs, or -1; `unreduced`(): gradients of this micro-step are kept. `session` and `buckets`
+  /// must outlive this.
   Fsdp2Hooks(SessionState& session, Buckets& buckets, nb::object forward, nb::object pre_backward,
-             nb::object sharded, nb::object unsharded, nb::object graph_task, nb::object unreduced)
+             nb::object sharded, nb::object unsharded, nb::object post_forward, nb::object graph_task,
+             nb::object unreduced)
       : session_(session),
         buckets_(buckets),
         forward_(std::move(forward)),
@@ -36,7 +37,8 @@ class Fsdp2Hooks {
         graph_task_(std::move(graph_task)),
         unreduced_(std::move(unreduced)),
         is_sharded_(std::move(sharded), "is_sharded"),
-        is_unsharded_(std::move(unsharded), "is_unsharded") {}
+        is_unsharded_(std::move(unsharded), "is_unsharded"),
+        is_post_forward_(std::move(post_forward), "is_sharded_post_forward") {}
 
   /// What of its memory changes at which hook: Slots each.
   void memory(nb::handle group, nb::object issued, nb::object available, nb::object released,
@@ -50,13 +52,15 @@ class Fsdp2Hooks {
   }
   /// `names` of spans: copy-in, copy-out.
   void describe(nb::handle group, std::uint32_t module, nb::object parts, std::int64_t bytes,
-                std::int64_t shard, std::size_t count, std::uint32_t copy_in, std::uint32_t copy_out) {
+                std::int64_t shard, std::int64_t secondary, std::size_t count, std::uint32_t copy_in,
+                std::uint32_t copy_out) {
     Fsdp2Group& of = groups_.add(group);
     of.module = module;
     of.parts = nb::cast<const Parts*>(parts);
     of.parts_owner = std::move(parts);
     of.bytes = bytes;
     of.shard = shard;
+    of.secondary = secondary;
     of.count = count;
     copy_in_ = copy_in;
     copy_out_ = copy_out;
@@ -66,11 +70,12 @@ class Fsdp2Hooks {
     if (!session_.started || !issues_gather(group)) return false;
     Fsdp2Group* of = groups_.of(group);
     if (of == nullptr || !of->described()) return false;
-    gathering_shard_ = of->shard;
+    gathering_shard_ = of->secondary_held ? of->secondary : of->shard;
     of->gather = ++session_.gathers;
     of->cause = cause_;
-    session_.available = of->parts->status(SHARDSCOPE_LANE_GATHER, SHARDSCOPE_IN_FLIGHT, cause_, of->module,
-                                           of->gather, session_.available, 1);
+    const std::uint8_t held = of->secondary_held ? SHARDSCOPE_SECONDARY_HELD : 0;
+    session_.available = of->parts->status(SHARDSCOPE_LANE_GATHER, SHARDSCOPE_IN_FLIGHT | held, cause_,
+                                           of->module, of->gather, session_.available, 1);
     if (cause_ == SHARDSCOPE_CAUSE_PREFETCH)
       shardscope_prefetch_issued(of->gather, entered_, static_cast<std::uint32_t>(of->parts->size()),
                                  of->parts->elems());
@@ -124,19 +129,21 @@ class Fsdp2Hooks {
 
   void available(nb::handle group) {
     if (!session_.started || is_unsharded_(group)) return;
-    const Fsdp2Group* of = groups_.of(group);
+    Fsdp2Group* of = groups_.of(group);
     if (of == nullptr || !of->described()) return;
+    of->secondary_held = false;
     (void)of->parts->status(SHARDSCOPE_LANE_COMPUTE, SHARDSCOPE_AVAILABLE, of->cause, of->module, of->gather,
                             session_.available, 0);
   }
   void released(nb::handle group) {
-    Fsdp2Group* of = groups_.of(group);
-    if (!session_.started || of == nullptr || of->gather == SHARDSCOPE_NO_ID || is_sharded_(group)) return;
-    const std::uint32_t gather = std::exchange(of->gather, SHARDSCOPE_NO_ID);
-    of->cause = SHARDSCOPE_CAUSE_FETCH;
-    session_.available =
-        of->parts->status(SHARDSCOPE_LANE_COMPUTE, SHARDSCOPE_NOT_AVAILABLE, SHARDSCOPE_CAUSE_RELEASE,
-                          of->module, gather, session_.available, -1);
+    if (Fsdp2Group* of = leaving(group, is_sharded_); of != nullptr) release(*of);
+  }
+  /// After the forward, to a part for each of fewer ranks: the next gather is from those.
+  void released_in_part(nb::handle group) {
+    Fsdp2Group* of = leaving(group, is_post_forward_);
+    if (of == nullptr) return;
+    of->secondary_held = true;
+    release(*of);
   }
   void freed(nb::handle group) {
     if (const Fsdp2Group* of = groups_.of(group); of != nullptr) of->released.changed();
@@ -211,6 +218,20 @@ class Fsdp2Hooks {
     std::int64_t bytes;
   };
 
+  /// A gathered group of ours that is not in this state yet; null: none.
+  [[nodiscard]] Fsdp2Group* leaving(nb::handle group, const IsInState& for_state) {
+    Fsdp2Group* of = groups_.of(group);
+    const bool gathered = session_.started && of != nullptr && of->gather != SHARDSCOPE_NO_ID;
+    return gathered && !for_state(group) ? of : nullptr;
+  }
+  void release(Fsdp2Group& of) {
+    const std::uint32_t gather = std::exchange(of.gather, SHARDSCOPE_NO_ID);
+    of.cause = SHARDSCOPE_CAUSE_FETCH;
+    const std::uint8_t held = of.secondary_held ? SHARDSCOPE_SECONDARY_HELD : 0;
+    session_.available =
+        of.parts->status(SHARDSCOPE_LANE_COMPUTE, SHARDSCOPE_NOT_AVAILABLE | held, SHARDSCOPE_CAUSE_RELEASE,
+                         of.module, gather, session_.available, -1);
+  }
   /// What unshard() checks before it gathers.
   [[nodiscard]] bool issues_gather(nb::handle group) const {
     return result_.of(group).is_none() && !is_unsharded_(group) &&
@@ -239,7 +260,7 @@ class Fsdp2Hooks {
   std::optional<Wait> waiting_, copied_out_;  ///< of the group in wait_for_unshard
   nb::object reducing_ = nb::none();          ///< group in post_backward
   nb::object forward_, pre_backward_, graph_task_, unreduced_;
-  IsInState is_sharded_, is_unsharded_;
+  IsInState is_sharded_, is_unsharded_, is_post_forward_;
   Attribute result_{"_all_gather_result"}, training_state_{"_training_state"},
       unshards_in_backward_{"unshard_in_backward"}, reshards_{"_reshard_after_forward"},
       reduce_grads_{"reduce_grads"}, fsdp_params_{"fsdp_params"};
@@ -253,10 +274,10 @@ void add_fsdp2_hooks(nb::module_& module) {
   using nb::arg;
   nb::class_<Hooks>(module, "Fsdp2Hooks")
       .def(nb::init<SessionState&, Buckets&, nb::object, nb::object, nb::object, nb::object, nb::object,
-                    nb::object>(),
+                    nb::object, nb::object>(),
            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), arg("session"), arg("buckets"), arg("forward"),
-           arg("pre_backward"), arg("sharded").none(), arg("unsharded").none(), arg("graph_task"),
-           arg("unreduced"))
+           arg("pre_backward"), arg("sharded").none(), arg("unsharded").none(), arg("post_forward").none(),
+           arg("graph_task"), arg("unreduced"))
       .def("memory", &Hooks::memory)
       .def("describe", &Hooks::describe)
       .def_prop_ro("unshard", before_self(&Hooks::unshard))
@@ -276,6 +297,7 @@ void add_fsdp2_hooks(nb::module_& module) {
       .def_prop_ro("wait_ended", after_self_if(&Hooks::wait_ended))
       .def_prop_ro("available", before_self(&Hooks::available))
       .def_prop_ro("released", before_self(&Hooks::released))
+      .def_prop_ro("released_in_part", before_self(&Hooks::released_in_part))
       .def_prop_ro("freed", after_self(&Hooks::freed))
       .def_prop_ro("kept", before_self(&Hooks::kept))
       .def_prop_ro("pre_forward", before_self(&Hooks::pre_forward))

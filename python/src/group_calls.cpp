@@ -132,7 +132,10 @@ class GroupCalls {
     const nb::object work = work_.of(call);
     const nb::object future =
         opened.on_host && !without_future_.contains({opened.name, true}) ? future_of(work) : nb::none();
-    if (future.is_none()) opened.collective.code |= SHARDSCOPE_END_IS_BOUND;
+    if (future.is_none())
+      opened.collective.code |= SHARDSCOPE_END_IS_BOUND;
+    else
+      opened.collective.future = future;
     const auto& lane = nb::cast<const CollectiveLane&>(lanes_[nb::int_(opened.lane)]);
     const nb::object ended = nb::cast(lane.issue(opened.collective));
     if (!future.is_none()) {

@@ -4,7 +4,7 @@ import unittest
 import runs
 from pairs import folder
 
-ENDED_BY_ERROR = 0x4000  # of a collective's code
+ENDED_BY_ERROR, END_IS_BOUND = 0x4000, 0x8000  # of a collective's code
 FRAMEWORKS = ("zero0", "zero2", "zero3", "fsdp2", "fsdp1", "ddp")
 # Two steps, attached two steps, one step. FRAMEWORK ENDPOINT OUT ...: of several frameworks one after the other.
 SCRIPT = """
@@ -95,7 +95,7 @@ main(sys.argv[1:])
 """
 
 
-# Attached twice, with a collective in flight between: FIRST SECOND are endpoints. Then what the session does itself.
+# Attached three times, with collectives in flight at the ends: FIRST SECOND THIRD are endpoints. Then what the session does itself.
 AGAIN = """
 import sys, threading, types
 import torch
@@ -109,7 +109,51 @@ def step():
     optimizer.step()
 
 
-first, second = sys.argv[1:]
+class Future:  # whose callback waits for the GIL: it runs when the test says so
+    def __init__(self, complete, error=None):
+        self.complete, self.error = complete, error
+
+    def done(self):
+        return self.complete
+
+    def value(self):
+        if self.error:
+            raise RuntimeError(self.error)  # a new one: its trace would hold this future
+
+    def add_done_callback(self, callback):
+        self.callback = callback
+
+
+class Work:
+    def __init__(self, error=None, answers=True, future=None, complete=True):
+        self.error, self.answers, self.future, self.complete = error, answers, future, complete
+
+    def is_completed(self):
+        if not self.answers:
+            raise RuntimeError("no answer")
+        return self.complete
+
+    def exception(self):
+        return self.error
+
+    def wait(self):
+        pass
+
+    def get_future(self):
+        if self.future is None:
+            raise RuntimeError("none")
+        return self.future
+
+
+def issue(number, elements, work, asynchronous, name=HookOpName.REDUCE_SCATTER):
+    calls = collectives._groups[id(dist.group.WORLD)].calls
+    call = types.SimpleNamespace(name=name, op_id=number, input_tensors=[torch.ones(elements)], output_tensors=[],
+                                 async_op=asynchronous, work=work)
+    calls.before(call)
+    calls.after(call)
+
+
+first, second, third = sys.argv[1:]
 dist.init_process_group("gloo")
 rank, store = dist.get_rank(), dist.distributed_c10d._get_default_store()
 run = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(16, 16))
@@ -120,6 +164,11 @@ from shardscope import collective_calls, collectives, phases
 from shardscope._session import session
 if rank == 0:
     work = dist.reduce_scatter_tensor(torch.ones(7), torch.ones(14), async_op=True)  # a Work without a future
+# Complete, failed, running, and complete behind one that runs.
+late = [Future(True), Future(True, "it failed"), Future(False), Future(True)]
+references = [sys.getrefcount(future) for future in late]
+for index, future in enumerate(late):
+    issue(-10 - index, 21 + index, Work(future=future), True, HookOpName.BROADCAST)
 phases.state.within = True
 shardscope.detach(run)
 if rank == 1:  # its counterpart is of no recording
@@ -133,27 +182,10 @@ store.set("attached", "1")
 work.wait()
 
 
-class Work:
-    def __init__(self, error=None, answers=True):
-        self.error, self.answers = error, answers
-
-    def is_completed(self):
-        if not self.answers:
-            raise RuntimeError("no answer")
-        return True
-
-    def exception(self):
-        return self.error
-
-
-def issue(number, elements, work, asynchronous):
-    calls = collectives._groups[id(dist.group.WORLD)].calls
-    call = types.SimpleNamespace(name=HookOpName.REDUCE_SCATTER, op_id=number, input_tensors=[torch.ones(elements)], output_tensors=[],
-                                 async_op=asynchronous, work=work)
-    calls.before(call)
-    calls.after(call)
-
-
+del index, future
+assert [sys.getrefcount(future) for future in late] == references, "held on to"
+for future in late:
+    future.callback(future)
 issue(-1, 13, Work(answers=False), True)
 issue(-2, 15, Work(error=RuntimeError("it failed")), False)
 issue(-3, 16, Work(), False)
@@ -183,7 +215,15 @@ assert (session.phase, session.waits_for) == (None, 1)
 optimizer.step()
 shardscope.detach(run)
 dist.barrier()
+# The script ends without detach(): with one whose callback has not run, and one that nobody has asked since it is complete.
+shardscope.attach(run, endpoint=third, run_id="third")
+step()
+dist.barrier()
+issue(-20, 31, Work(future=Future(True)), True, HookOpName.BROADCAST)
+work = Work(complete=False)
+issue(-21, 32, work, True)
 dist.destroy_process_group()
+work.complete = True
 """
 
 
@@ -225,7 +265,7 @@ class Late(unittest.TestCase):
     def test_a_collective_in_flight_between_two_recordings(self):
         again = folder() / "attached_again.py"
         again.write_text(AGAIN, encoding="utf-8")
-        recordings = [folder() / f"late-{name}.zscope" for name in ("first", "second")]
+        recordings = [folder() / f"late-{name}.zscope" for name in ("first", "second", "third")]
         endpoints = [f"ipc://{recording}.sock" for recording in recordings]
         collectors = [runs.start([runs.SHARDSCOPE, "record", recording, "--listen", endpoint])
                       for recording, endpoint in zip(recordings, endpoints)]
@@ -234,6 +274,19 @@ class Late(unittest.TestCase):
         runs.finish(runs.start(runs.torchrun(again, *endpoints)))
         for collector in collectors:
             runs.finish(collector)
+        for rank in range(2):
+            with self.subTest("at detach()", rank=rank):
+                spans = {span["v0"]: span for span in runs.read(recordings[0]).spans_of(rank, "collective_begin")}
+                at_end = {v0: int(spans[v0]["c"]) & (END_IS_BOUND | ENDED_BY_ERROR) for v0 in ("21", "22")}
+                self.assertEqual(at_end, {"21": END_IS_BOUND, "22": END_IS_BOUND | ENDED_BY_ERROR})
+                self.assertEqual([bool(spans[v0]["open_until_ns"]) for v0 in ("21", "22", "23")], [False, False, True])
+                self.assertNotIn("24", spans, "it never began")
+                self.assertTrue({"21", "22", "23", "24"}.isdisjoint(
+                    span["v0"] for span in runs.read(recordings[1]).spans_of(rank, "collective_begin")))
+            with self.subTest("at the end of the script", rank=rank):
+                spans = {span["v0"]: span for span in runs.read(recordings[2]).spans_of(rank, "collective_begin")}
+                self.assertEqual([spans[v0]["open_until_ns"] for v0 in ("31", "32")], ["", ""])
+                self.assertEqual([int(spans[v0]["c"]) & END_IS_BOUND for v0 in ("31", "32")], [END_IS_BOUND, END_IS_BOUND])
         events = runs.read(recordings[1])
         self.assertEqual(runs.figures(recordings[1])["unmatched_ends"]["count"], 0)
         for rank in range(2):

@@ -4,7 +4,9 @@ FRAMEWORK: ddp, fsdp1, fsdp2, zero0, zero1, zero2, zero3. Writes OUT.RANK: losse
 as exact texts, and a digest of the final weights' bytes; with census=1 the bytes of all tensors after
 each step; with evaluate=1 (DeepSpeed) two batches are evaluated after the second and after the third micro-step; with nvme=FOLDER (zero3)
 parameters and states of the optimizer go there; with overflow=NAME (DeepSpeed) an element of that parameter's gradient is infinite in the second
-micro-step on rank 0; bucket=N (DeepSpeed): elements of a bucket; bucket_mb=MB and unused=1 are DDP's. Knows nothing of Shardscope.
+micro-step on rank 0; bucket=N (DeepSpeed): elements of a bucket; bucket_mb=MB and unused=1 are DDP's. fsdp2: reshard=0 keeps parameters
+gathered from forward to backward, 1 reshards them, N to N ranks; sync=0 reduces gradients in a step's last micro-step only; ahead=N prefetches
+the N blocks that come; dim=1 shards matrices by columns; offload=1 keeps shards on the host; spread=1 has the norm in parts on the ranks. Knows nothing of Shardscope.
 """
 import gc
 import hashlib
@@ -54,7 +56,8 @@ def batch(index, rank):
 def options_of(arguments):
     options = {"steps": 3, "accumulate": 1, "reshard": 1, "dtype": "fp32", "checkpoint": 0, "offload": 0, "crash": 0,
                "loaders": 0, "sleep": 0.0, "census": 0, "replicas": 1, "groups": 0,
-               "evaluate": 0, "nvme": "", "width": WIDTH, "overflow": "", "bucket": 5000, "bucket_mb": 0.0, "unused": 0}
+               "evaluate": 0, "nvme": "", "width": WIDTH, "overflow": "", "bucket": 5000, "bucket_mb": 0.0, "unused": 0, "sync": 1,
+               "ahead": 0, "dim": 0, "spread": 0}
     for argument in arguments:
         name, value = argument.split("=")
         options[name] = type(options[name])(value)
@@ -84,6 +87,15 @@ def parameters_of(model, options):
 
 def whole(tensor):
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def spread_norm(grads, norm_type, *_):
+    """A DTensor of which each rank has the norm of its own shards. PyTorch 2.15's is whole on every rank, others' need not be."""
+    from torch.distributed.tensor import DTensor
+    from torch.distributed.tensor._ops._math_ops import _NormPartial
+    grads = list(grads)
+    own = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(grad.to_local(), norm_type) for grad in grads]), norm_type)
+    return DTensor.from_local(own, grads[0].device_mesh, [_NormPartial(norm_type)], run_check=False)
 
 
 def digest(named):
@@ -126,20 +138,34 @@ def train_torch(framework, options, rank):
         from torch.distributed.fsdp.wrap import ModuleWrapPolicy
         run = FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({Block}), device_id=torch.device("cpu"))
     else:
-        from torch.distributed.fsdp import fully_shard
+        from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
+        from torch.distributed.tensor import Shard
         mesh = None
         if options["replicas"] > 1:
             mesh = dist.device_mesh.init_device_mesh("cpu", (options["replicas"], dist.get_world_size() // options["replicas"]),
                                                      mesh_dim_names=("replicate", "shard"))
+        after_forward = options["reshard"] if options["reshard"] > 1 else bool(options["reshard"])
+        more = {}
+        if options["dim"]:
+            more["shard_placement_fn"] = lambda param: Shard(min(options["dim"], param.dim() - 1))
+        if options["offload"]:
+            more["offload_policy"] = CPUOffloadPolicy(pin_memory=False)
         for block in model.blocks:
-            fully_shard(block, mesh=mesh, reshard_after_forward=bool(options["reshard"]))
+            fully_shard(block, mesh=mesh, reshard_after_forward=after_forward, **more)
         # None, the default: the root stays gathered from its forward to its backward.
-        run = fully_shard(model, mesh=mesh, reshard_after_forward=None if options["reshard"] else False)
+        run = fully_shard(model, mesh=mesh, reshard_after_forward=None if options["reshard"] else False, **more)
+        for index, block in enumerate(model.blocks if options["ahead"] else ()):
+            block.set_modules_to_forward_prefetch(list(model.blocks[index + 1:index + 1 + options["ahead"]]))
+            block.set_modules_to_backward_prefetch(list(reversed(model.blocks[max(index - options["ahead"], 0):index])))
     optimizer = torch.optim.AdamW(run.parameters() if framework == "fsdp1" else parameters_of(model, options), lr=1e-3)
+    if options["spread"]:
+        nn.utils.clip_grad._get_total_norm = spread_norm
     losses, norms, micro, bytes_held = [], [], 0, []
     for x, y in loader(options, rank):
         if options["dtype"] == "bf16":
             x = x.bfloat16()
+        if not options["sync"]:
+            run.set_requires_gradient_sync((micro + 1) % options["accumulate"] == 0)
         loss = run(x, y)
         (loss / options["accumulate"]).backward()
         losses.append(loss.item().hex())

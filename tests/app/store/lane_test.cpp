@@ -72,6 +72,23 @@ TEST(Lane, CollectiveIsMarkedWhenEveryRankArrived) {
   EXPECT_TRUE(store.instants(0).empty());
 }
 
+TEST(Lane, HowACollectiveEndedIsKnownFromItsEndOnly) {
+  const auto code_of = [](std::uint32_t of_end) {
+    ChunkBuilder events;
+    events.add(0, EventKind::collective_begin, StreamId::gather, 7)
+        .add(90, EventKind::collective_end, StreamId::gather, 7);
+    const std::uint32_t of_begin = ev::collective_code(1, ev::CollectiveScope::world, 2);
+    events.chunk.events[0].c = of_begin;
+    events.chunk.events[1].c = of_begin | of_end;
+    Store store;
+    store.ingest(events.chunk);
+    return store.spans({0, StreamId::gather}, 0)[0].c ^ of_begin;
+  };
+  EXPECT_EQ(code_of(0), 0U);
+  for (const std::uint32_t how : {ev::kEndIsBound, ev::kEndedByError, ev::kEndIsBound | ev::kEndedByError})
+    EXPECT_EQ(code_of(how), how);
+}
+
 TEST(Lane, EndWithoutBeginMakesNoSpan) {
   Store store;
   store.ingest(

@@ -1,0 +1,77 @@
+"""FSDP2's offloading (CPUOffloadPolicy): shards to the device for each gather, reduced gradients to the host.
+
+| symbol | event |
+|---|---|
+| _fsdp_collectives._get_param_all_gather_inputs | a group's shards to the device |
+| _fsdp_collectives._cast_and_view_sharded_grads, after, until foreach_reduce returns | its gradients to the host |
+
+A span is the time of the calls, and has the group's first parameter that is offloaded and the bytes of all that are. On a GPU copies from
+and to pinned memory go on after it: what they took there is not known here.
+"""
+from shardscope import _core, _kinds as k
+from shardscope._hooks import Adapter
+from shardscope._session import NO_ID, session
+
+emit = _core.emit
+TO_DEVICE, TO_HOST = range(2)
+
+
+class Leaving:
+    span = None  # of gradients on their way to the host
+
+
+def adapters(package):
+    return [Adapter("FSDP2, offloading", package + "_fsdp_collectives", install_copies),
+            # foreach_reduce has this name where groups call it.
+            Adapter("FSDP2, end of offloading", package + "_fsdp_param_group", install_end)]
+
+
+def install_copies(table):
+    table.wrap("_get_param_all_gather_inputs", "fsdp_params", before=shards_leave, after=arrived, raised=arrived)
+    if table.has("_cast_and_view_sharded_grads"):
+        table.wrap("_cast_and_view_sharded_grads", "reduce_output fsdp_params", after=gradients_leave)
+
+
+def install_end(table):
+    table.wrap("foreach_reduce", "fsdp_params unsharded_grads", after=gradients_arrived, raised=gradients_arrived)
+
+
+def config_of(groups):
+    """For the expression of model states, which is the host's where every shard is there."""
+    params = [param for group in groups for param in group.fsdp_params]
+    if not params or not all(getattr(param, "offload_to_cpu", False) for param in params):
+        return {}
+    return {"fully_shard": {"offload_policy": "CPUOffloadPolicy", "pin_memory": bool(getattr(params[0], "pin_memory", False))}}
+
+
+def begin(kind, sizes):
+    """`sizes`: [(FSDPParam, bytes)] of what is offloaded."""
+    if not sizes:
+        return None
+    param = session.params.get(id(sizes[0][0]), NO_ID)
+    span = k.COPY, kind, param, NO_ID, 0, sum(size for _, size in sizes), 0
+    emit(k.TRANSFER_BEGIN, *span)
+    return span
+
+
+def arrived(span, *_, **__):
+    if span is not None:
+        emit(k.TRANSFER_END, *span)
+
+
+def shards_leave(fsdp_params):
+    if session.started:
+        # What was resharded to fewer ranks is on the device.
+        return begin(TO_DEVICE, [(param, param._sharded_param_data.nbytes) for param in fsdp_params
+                                 if param.offload_to_cpu and param.sharded_state.name == "SHARDED"])
+
+
+def gradients_leave(_, gradients, reduce_output, fsdp_params, *args, **kwargs):
+    if session.started:
+        Leaving.span = begin(TO_HOST, [(param, gradient.nbytes) for param, gradient in zip(fsdp_params, gradients)
+                                       if param.offload_to_cpu])
+
+
+def gradients_arrived(*_, **__):
+    span, Leaving.span = Leaving.span, None
+    arrived(span)

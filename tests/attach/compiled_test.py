@@ -1,0 +1,143 @@
+"""What is compiled or replayed: its training is as without Shardscope, and the recording says what it does not have.
+
+    tests/attach/run compiled_test
+"""
+import collections
+import json
+import unittest
+
+import runs
+from pairs import BLOCKS, folder
+
+STEPS = 3
+# OUT HOW: "" for nothing more, "deep" for DeepCompile's entry, called as DeepSpeed's engine calls it, "replay" for a CUDA graph.
+SCRIPT = """
+import json, sys, types
+import torch
+import torch.distributed as dist
+sys.path.insert(0, TESTS)
+import train
+from torch.distributed.fsdp import fully_shard
+
+out, how = sys.argv[1:]
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+torch.manual_seed(7)
+model = train.Net()
+for block in model.blocks:
+    fully_shard(block)
+    block.compile(backend="eager")
+fully_shard(model)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+losses = []
+for index in range(STEPS):
+    loss = model(*train.batch(index, dist.get_rank()))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    losses.append(loss.item().hex())
+if how == "deep":
+    from deepspeed.compile import init_z3
+    assert init_z3.init_z3(types.SimpleNamespace(), None, None, {}) == "compiled"
+if how == "replay":
+    from torch.cuda.graphs import CUDAGraph
+    try:
+        CUDAGraph.replay(types.SimpleNamespace(_tracker=None, _retained=types.SimpleNamespace(sync_before_fire=False)))
+    except (AttributeError, TypeError) as error:
+        assert "hook" not in str(error)  # of torch's own: there is no graph
+    else:
+        raise AssertionError("it was replayed")
+with open(f"{out}.{dist.get_rank()}", "w", encoding="utf-8") as file:
+    json.dump([losses, train.digest(model.named_parameters())], file)
+dist.barrier()
+dist.destroy_process_group()
+"""
+# Beside the script, so that it is found before DeepSpeed's own, of which it has the entry and its parameters.
+DEEP = """
+def init_z3(engine, backend, compile_config, compile_kwargs, schedule=None):
+    return "compiled"
+"""
+# DeepSpeed's own modules have what the adapters look for.
+REAL = """
+from deepspeed.compile import init_z1_and_2, init_z3
+import torch.cuda.graphs, torch._dynamo.callback
+wrapped = [init_z3.init_z3, init_z1_and_2.init_z1_and_2, torch.cuda.graphs.CUDAGraph.replay,
+           torch._dynamo.callback.CompilationCallbackHandler.run_start_callbacks, torch._dynamo.callback.CompilationCallbackHandler.run_end_callbacks]
+assert [type(each).__name__ for each in wrapped] == ["Wrapper"] * 5, wrapped
+"""
+
+
+def setUpModule():
+    for name in ("", "deep"):
+        (folder() / f"compiled{name}").mkdir()
+        (folder() / f"compiled{name}" / "train_compiled.py").write_text(
+            SCRIPT.replace("TESTS", repr(str(runs.HERE))).replace("STEPS", str(STEPS)), encoding="utf-8")
+    package = folder() / "compileddeep" / "deepspeed" / "compile"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "init_z3.py").write_text(DEEP, encoding="utf-8")
+
+
+class Compiled(unittest.TestCase):
+    def attached(self, how=""):
+        """(the recording's path, what each rank wrote); made once."""
+        script = folder() / f"compiled{how if how == 'deep' else ''}" / "train_compiled.py"
+        made, out = folder() / f"compiled-{how}.zscope", folder() / f"compiled-{how}.out"
+        if not made.exists():
+            output = runs.finish(runs.start(runs.attach(made) + runs.torchrun(script, out, how)))
+            self.assertNotIn("is off", output)
+        return made, [json.loads((folder() / f"{out.name}.{rank}").read_text(encoding="utf-8")) for rank in range(2)]
+
+    def messages(self, made, rank):
+        return [row["text"] for row in runs.read(made).table("messages") if row["rank"] == str(rank)]
+
+    def test_training_is_bit_for_bit_the_plain_one(self):
+        out = folder() / "compiled.plain"
+        runs.finish(runs.start(runs.torchrun(folder() / "compiled" / "train_compiled.py", out, "")))
+        self.assertEqual([json.loads((folder() / f"{out.name}.{rank}").read_text(encoding="utf-8")) for rank in range(2)],
+                         self.attached()[1])
+
+    def test_compiling_is_a_span_and_gathers_go_on(self):
+        made, _ = self.attached()
+        recording = runs.read(made)
+        for rank in range(2):
+            compiling = [s for s in recording.spans_of(rank, "span_begin") if s["stream"] == "host"]
+            self.assertGreaterEqual(len(compiling), 1)
+            self.assertEqual([s["open_until_ns"] for s in compiling if s["open_until_ns"]], [])
+            first_step = recording.spans_of(rank, "step_begin")[0]
+            for span in compiling:
+                self.assertTrue(int(first_step["begin_ns"]) <= int(span["begin_ns"]) <= int(span["end_ns"]) <= int(first_step["end_ns"]),
+                                "the blocks are compiled in the first step, and never again")
+            ops = collections.Counter(int(e["code"]) for e in recording.of(rank, "collective_submitted") if e["b"] not in ("", "4294967295"))
+            self.assertEqual((ops[0], ops[1]), (STEPS * (2 * BLOCKS + 1), STEPS * (BLOCKS + 1)))
+            self.assertTrue(any("torch.compile" in text for text in self.messages(made, rank)))
+            self.assertFalse(any("DeepCompile" in text or "CUDA graphs" in text for text in self.messages(made, rank)))
+
+    def test_deep_compile_takes_back_what_its_hooks_would_record(self):
+        without = runs.figures(self.attached()[0])["run"]
+        made, _ = self.attached("deep")
+        compiled = runs.figures(made)["run"]
+        gone = set(without["records"]) - set(compiled["records"])
+        self.assertEqual(gone, {"modules", "param_status", "fetch_waits", "prefetches", "release_reasons", "buckets", "flush_reasons",
+                                "collective_parts"})
+        why = {what: row["why"] for row in compiled["not_recorded"] for what in row["what"]}
+        for what in gone:
+            self.assertIn("DeepCompile", why[what])
+        self.assertTrue(any("DeepCompile" in text for text in self.messages(made, 0)))
+
+    def test_a_replayed_graph_is_said(self):
+        made, _ = self.attached("replay")
+        for rank in range(2):
+            self.assertTrue(any("CUDA graphs are replayed" in text for text in self.messages(made, rank)))
+
+    def test_symbols_are_those_of_the_real_packages(self):
+        script = folder() / "compiled" / "real.py"
+        script.write_text(REAL, encoding="utf-8")
+        output = runs.finish(runs.start(runs.attach(folder() / "compiled-real.zscope") + [runs.PYTHON, script]), expected=None)
+        self.assertNotIn("Error", output)
+        self.assertNotIn("is off", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
