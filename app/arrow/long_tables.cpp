@@ -254,7 +254,8 @@ class MemoryRows : public InstantRows {
 
 }  // namespace
 
-std::unique_ptr<Rows> open_table(const Store& store, const std::string& table, const Filter& filter) {
+std::unique_ptr<Rows> open_table(const Store& store, const store::RecordingInfo& info,
+                                 const std::string& table, const Filter& filter) {
   if (table == "spans") return std::make_unique<SpanRows>(store, filter);
   if (table == "events") return std::make_unique<EventRows>(store, filter);
   if (table == "memory") {
@@ -262,6 +263,7 @@ std::unique_ptr<Rows> open_table(const Store& store, const std::string& table, c
     return std::make_unique<MemoryRows>(store, filter);
   }
   std::unique_ptr<Rows> whole = whole_table(store, table);
+  if (!whole) whole = kept_table(store, info, table);
   if (!whole) throw BadFilter("table " + table + ": unknown");
   if (!filter.empty()) throw BadFilter("table " + table + ": takes no filter");
   return whole;

@@ -185,7 +185,7 @@ int shardscope_reader_stream(shardscope_recording* recording, const char* table,
     Opened& opened = *recording->opened;
     const std::lock_guard<std::mutex> lock(opened.one_at_a_time);
     const Filter wanted = filter_of(*filter);
-    stream->rows = shardscope::arrow::open_table(opened.store, table, wanted);
+    stream->rows = shardscope::arrow::open_table(opened.store, opened.info, table, wanted);
     *out = {.get_schema = get_schema,
             .get_next = get_next,
             .get_last_error = get_last_error,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/arrow/batch.h"
+#include "app/store/recording.h"
 #include "app/store/store.h"
 
 namespace shardscope::arrow {
@@ -30,7 +31,7 @@ struct BadFilter : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Rows of one table, front to back, once. The store outlives it.
+/// Rows of one table, front to back, once. The store, and what its file says, outlive it.
 class Rows {
  public:
   virtual ~Rows() = default;
@@ -39,13 +40,19 @@ class Rows {
   virtual bool fill(Batch& batch, std::size_t most) = 0;
 };
 
-/// `table`: spans, events, memory; or one of the tables of whole_table(). Throws BadFilter.
-[[nodiscard]] std::unique_ptr<Rows> open_table(const store::Store& store, const std::string& table,
-                                               const Filter& filter);
+/// `table`: spans, events, memory; or one of the tables of whole_table() or kept_table(). Throws BadFilter.
+[[nodiscard]] std::unique_ptr<Rows> open_table(const store::Store& store, const store::RecordingInfo& info,
+                                               const std::string& table, const Filter& filter);
 
 /// Tables that are in memory anyway: steps, ranks, parameters, modules, slices, messages, gaps. Null:
 /// unknown.
 [[nodiscard]] std::unique_ptr<Rows> whole_table(const store::Store& store, const std::string& table);
+
+/// What is known of the whole run, deleted events included: span_summary and memory_peaks of any recording;
+/// of one with limits (--max-age, --max-size) also own_times, distributions and moments, of others no row.
+/// Null: unknown.
+[[nodiscard]] std::unique_ptr<Rows> kept_table(const store::Store& store, const store::RecordingInfo& info,
+                                               const std::string& table);
 
 // ---- the parts that a long table is read in ---------------------------------------------------------------
 

@@ -1,8 +1,7 @@
 // Tables that a store has in memory: one row for each of its entries.
-#include <functional>
 #include <map>
 
-#include "app/arrow/table.h"
+#include "app/arrow/whole_table.h"
 #include "app/store/gap_text.h"
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
@@ -13,22 +12,6 @@ namespace {
 
 namespace ev = shardscope::instrumentation;
 using store::Store;
-
-class WholeTable : public Rows {
- public:
-  WholeTable(Schema schema, std::function<void(Batch&)> write)
-      : schema_(std::move(schema)), write_(std::move(write)) {}
-  [[nodiscard]] const Schema& schema() const override { return schema_; }
-  bool fill(Batch& batch, std::size_t) override {
-    if (write_) write_(batch);
-    write_ = nullptr;
-    return false;
-  }
-
- private:
-  Schema schema_;
-  std::function<void(Batch&)> write_;
-};
 
 void write_steps(const Store& store, Batch& batch) {
   for (const store::StepRow& row : store.steps()) {

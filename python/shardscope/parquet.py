@@ -12,6 +12,7 @@ EPOCH = datetime.date(1970, 1, 1)
 # Of Spark and others: the folder is whole. Names that begin so are no data to them.
 DONE = "_SUCCESS"
 BY_RANK = ("spans", "events", "memory")
+BY_DAY = ("steps",)
 
 
 def days_of(begin_unix_ns, first_ns, last_ns):
@@ -71,8 +72,26 @@ def write(table, path):
     return rows
 
 
+def write_days(table, folder):
+    """As write_part(), by the day in which a row begins. The table is in memory as a whole, as the reader has that of steps anyway."""
+    pyarrow = arrow()
+    import pyarrow.compute
+    whole = pyarrow.table(table)
+    at = whole["begin_ns"]
+    ends = pyarrow.compute.min_max(at).as_py()
+    rows = 0
+    if ends["min"] is None:
+        return rows
+    for day, begin, end in days_of(begin_of(table._recording), ends["min"], ends["max"]):
+        here = pyarrow.compute.and_(pyarrow.compute.greater_equal(at, begin), pyarrow.compute.less(at, end))
+        rows += write_part(whole.filter(here), folder / f"day={day}")
+    return rows
+
+
 def parts(table, folder):
     recording, chosen = table._recording, table._chosen
+    if table.name in BY_DAY:
+        return write_days(table, folder)
     if table.name not in BY_RANK:
         return write_part(table, folder)
     ranks, first_ns, last_ns = {}, 0, 0

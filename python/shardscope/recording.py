@@ -111,7 +111,7 @@ class Table:
 
     def to_parquet(self, folder):
         """Writes the rows below a new folder as Parquet, with pyarrow: spans, events and memory by day and rank (Hive's names,
-        day=2026-11-26/rank=3), batch by batch. Returns how many rows."""
+        day=2026-11-26/rank=3), steps by day, batch by batch. Returns how many rows."""
         from shardscope import parquet
         return parquet.write(self, folder)
 
@@ -295,4 +295,5 @@ class Run:
         return f"<shardscope recording {info['path']}: {info['events']} events{'' if info['complete'] else ', incomplete'}>"
 
 
-TABLES = ("steps", "ranks", "parameters", "modules", "slices", "messages", "gaps")
+TABLES = ("steps", "ranks", "parameters", "modules", "slices", "messages", "gaps", "span_summary", "memory_peaks", "own_times", "distributions",
+          "moments")

@@ -1,6 +1,7 @@
 """What other tools read in our exports is what `summary` says and the tables hold. One run of two CPU ranks and one of four
 simulated GPUs, each exported once in every format."""
 import base64
+import contextlib
 import csv
 import datetime
 import functools
@@ -312,6 +313,66 @@ class Arrow(unittest.TestCase):
         self.assertEqual(list(parquet.days_of(day - 5, 0, 10)), [("1970-01-01", 5 - day, 5), ("1970-01-02", 5, 5 + day)])
         self.assertEqual([name for name, _, _ in parquet.days_of(None, 0, 2 * day)], ["0", "1", "2"])
 
+    def test_parquet_of_a_recording_with_limits_holds_what_it_knows_of_the_whole_run(self):
+        import duckdb
+        import shardscope as package
+        config = FOLDER / "kept.json"
+        # The first steps overflow: there is a moment in any case.
+        config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "fp16": {"enabled": True, "initial_scale_power": 32},
+                                      "zero_optimization": {"stage": 3}, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}}))
+        path, folder = FOLDER / "kept.zscope", FOLDER / "kept-parquet"
+        shardscope("run", "--no-view", "--config", config, "--model", "mlp", "--ranks", "2", "--steps", "6000", "--record", path,
+                   "--max-age", "1s", "--moment-around", "200ms", "--moments", "3")
+        whole = json.loads(shardscope("summary", "--json", path))
+        self.assertGreater(whole["kept"]["not_kept_events"], 0)
+        self.assertTrue(whole["distributions_whole"])
+        run = package.open(path)
+        written = run.to_parquet(folder)
+
+        def query(columns, table, rest=""):
+            return duckdb.sql(f"SELECT {columns} FROM read_parquet('{folder}/{table}/**/*.parquet') {rest}").fetchall()
+
+        # Steps: by day, all of them, the deleted ones too.
+        self.assertEqual({part.name.partition("=")[0] for part in (folder / "steps").iterdir()}, {"day"})
+        (steps, median), = query("count(*), median((end_ns - begin_ns - paused_ns) / 1e6) FILTER (step > 0)", "steps")
+        self.assertEqual(steps, whole["steps"])
+        self.assertAlmostEqual(median, whole["step_ms"]["median"], delta=1e-9)
+        # Moments.
+        names = ("at_ns", "begin_ns", "end_ns", "kind", "step", "rank", "text")
+        self.assertGreater(written["moments"], 0)
+        self.assertEqual([dict(zip(names, row)) for row in query(", ".join(names), "moments", "ORDER BY at_ns")], whole["kept"]["moments"])
+        # Peaks of memory: each category, and their sum.
+        peaks = {}
+        for rank, pool, at_ns, category, held in query("rank, pool, at_ns, category, bytes", "memory_peaks"):
+            of = peaks.setdefault(rank, {}).setdefault(pool, {"at_ns": at_ns, "categories": {}})
+            self.assertEqual(of["at_ns"], at_ns)
+            if category == "total":
+                of["peak_bytes"] = held
+            else:
+                of["categories"][category] = held
+        self.assertEqual(peaks, {rank["rank"]: rank["memory"] for rank in whole["ranks"]})
+        # Distributions, in the order of the summary.
+        names = ("what", "module", "count", "p50_ms", "p95_ms", "p99_ms", "min_ms", "max_ms")
+        self.assertEqual([dict(zip(names, row)) for row in query(", ".join(names), "distributions")], whole["distributions"])
+        # Spans by kind: as many as the distributions have, of the whole run.
+        counts = Counter()
+        for row in whole["distributions"]:
+            if row["module"] is None:
+                counts[row["what"].split()[0]] += row["count"]
+        self.assertEqual(dict(query("replace(kind, '_begin', ''), sum(count)::BIGINT", "span_summary", "GROUP BY kind")), dict(counts))
+        longest = max(row["max_ms"] for row in whole["distributions"] if row["what"] == "step")
+        self.assertAlmostEqual(query("max(max_ns) / 1e6", "span_summary", "WHERE kind = 'step_begin'")[0][0], longest, delta=1e-9)
+        # Own times are in no summary: each row as the file has it.
+        with contextlib.closing(sqlite3.connect(path)) as file:
+            rows = file.execute("SELECT rank, first_step, last_step, steps, own_ns, waited_ns FROM own_times "
+                                "ORDER BY rank, first_step").fetchall()
+        self.assertEqual({row[0] for row in rows}, {0, 1})
+        self.assertEqual(query("rank, first_step, last_step, steps, own_ns, waited_ns", "own_times", "ORDER BY rank, first_step"), rows)
+        # What no recorder summed up has no folder.
+        plain = package.open(recording("gpt-mini"))
+        self.assertEqual([list(getattr(plain, name).rows()) for name in ("own_times", "distributions", "moments")], [[], [], []])
+        self.assertEqual(sum(row["count"] for row in plain.span_summary.rows() if row["kind"] == "step_begin"), 12)
+
     def test_parquet_of_a_day_s_end_parts_the_rows(self):
         import duckdb
         import shardscope as package
@@ -324,12 +385,19 @@ class Arrow(unittest.TestCase):
         try:
             folder = FOLDER / "midnight"
             self.assertEqual(spans.to_parquet(folder), len(rows))
+            steps = package.open(recording("gpt-mini")).steps
+            self.assertEqual(steps.to_parquet(FOLDER / "midnight-steps"), len(list(steps.rows())))
         finally:
             parquet.begin_of = real
         found = dict(duckdb.sql(f"SELECT day::VARCHAR, count(*) FROM read_parquet('{folder}/**/*.parquet', hive_partitioning=true) GROUP BY day").fetchall())
         before = sum(row["begin_ns"] < middle for row in rows)
         self.assertGreater(before, 0)
         self.assertEqual(found, {"1970-01-03": before, "1970-01-04": len(rows) - before})
+        found = dict(duckdb.sql(f"SELECT day::VARCHAR, list(step ORDER BY step) FROM read_parquet('{FOLDER}/midnight-steps/*/*.parquet', "
+                                "hive_partitioning=true) GROUP BY day").fetchall())
+        begins = [(row["step"], row["begin_ns"]) for row in steps.rows()]
+        self.assertEqual(found, {"1970-01-03": [step for step, at in begins if at < middle],
+                                 "1970-01-04": [step for step, at in begins if at >= middle]})
 
 
 if __name__ == "__main__":

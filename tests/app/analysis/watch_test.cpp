@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -36,6 +37,14 @@ class Steps {
                  std::bit_cast<std::int64_t>(loss));
     at_ += kMs;
   }
+  /// Allocated more, and not freed.
+  void hold(ev::MemoryPool pool, std::int64_t bytes) {
+    held_[pool] += bytes;
+    run_.instant(0, ++at_, EventKind::memory_alloc, StreamId::host, 0, ev::kNoId, ev::kNoId,
+                 static_cast<std::uint8_t>(static_cast<unsigned>(pool) << 4U |
+                                           static_cast<unsigned>(ev::MemoryCategory::temporary)),
+                 bytes, held_[pool]);
+  }
   WatchInterval look(std::chrono::nanoseconds quiet = {}, bool paused = false) {
     store::Store& store = run_.build();
     digest_.update(store);
@@ -54,6 +63,7 @@ class Steps {
   RunBuilder run_{1};
   Digest digest_;
   Watcher watcher_{{.memory_limit_bytes = 1000}};
+  std::map<ev::MemoryPool, std::int64_t> held_;
   std::int64_t at_ = 0;
   std::uint32_t step_ = 0;
 };
@@ -180,6 +190,23 @@ TEST(Watch, AStalledRunIsSaidOnceAndNotWhenItIsPaused) {
   steps.add(2000);
   EXPECT_EQ(kinds(steps.look()), Kinds{});
   EXPECT_EQ(kinds(steps.look(seconds(21))), Kinds{TriggerKind::stalled});
+}
+
+/// The limit is 1000 bytes of the device, of which 950 may be held.
+TEST(Watch, MemoryNearItsLimitIsSaidOnce) {
+  Steps steps;
+  steps.add(10);
+  steps.hold(ev::MemoryPool::device, 950);
+  EXPECT_EQ(kinds(steps.look()), Kinds{}) << "as much as may be";
+  steps.hold(ev::MemoryPool::host, 5000);
+  EXPECT_EQ(kinds(steps.look()), Kinds{}) << "of another pool";
+  steps.hold(ev::MemoryPool::device, 1);
+  const WatchInterval interval = steps.look();
+  ASSERT_EQ(kinds(interval), Kinds{TriggerKind::memory_limit});
+  EXPECT_EQ(interval.triggers[0].rank, 0U);
+  EXPECT_EQ(interval.triggers[0].text, "rank 0 held 951 B of its device's 0.98 KiB");
+  steps.hold(ev::MemoryPool::device, 40);
+  EXPECT_EQ(kinds(steps.look()), Kinds{}) << "said already: the peak stays";
 }
 
 TEST(Watch, RanksThatFailAndEventsThatAreMissing) {

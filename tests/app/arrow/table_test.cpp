@@ -31,7 +31,7 @@ class Tables : public ::testing::Test {
                                                                    const Filter& filter,
                                                                    std::size_t at_once = 100) const {
     std::map<std::uint32_t, std::int64_t> out;
-    const std::unique_ptr<Rows> rows = open_table(store_, table, filter);
+    const std::unique_ptr<Rows> rows = open_table(store_, info_, table, filter);
     std::size_t rank_column = 0;
     while (rows->schema()[rank_column].name != "rank") ++rank_column;
     for (bool more = true; more;) {
@@ -46,6 +46,7 @@ class Tables : public ::testing::Test {
     return out;
   }
   store::Store store_ = store::make_synthetic_store();
+  store::RecordingInfo info_;
 };
 
 TEST_F(Tables, EverySpanIsARowHoweverManyAreTakenAtOnce) {
@@ -64,6 +65,24 @@ TEST_F(Tables, EverySpanIsARowHoweverManyAreTakenAtOnce) {
     }
     EXPECT_EQ(rows, spans) << rank;
   }
+}
+
+/// Ended spans of each kind are a row of their lane; a peak is one of each category and their sum.
+TEST_F(Tables, SumsHaveARowForEachOfTheirEntries) {
+  std::map<std::uint32_t, std::int64_t> totals, peaks;
+  for (const store::SpanTotal& total : store_.span_totals()) ++totals[total.lane.rank];
+  EXPECT_EQ(rows_by_rank("span_summary", {}), totals);
+  for (const store::RankRow& rank : store_.ranks()) {
+    for (std::size_t pool = 0; pool < ev::kMemoryPoolCount; ++pool) {
+      const auto peak = store_.memory_peak(rank.rank, static_cast<ev::MemoryPool>(pool));
+      if (!peak) continue;
+      ++peaks[rank.rank];
+      for (const std::int64_t held : peak->bytes) peaks[rank.rank] += held != 0 ? 1 : 0;
+    }
+  }
+  EXPECT_FALSE(peaks.empty());
+  EXPECT_EQ(rows_by_rank("memory_peaks", {}), peaks);
+  EXPECT_TRUE(rows_by_rank("own_times", {}).empty()) << "of a recording with limits alone";
 }
 
 TEST_F(Tables, StepsAndTimesDivideWhatThereIs) {

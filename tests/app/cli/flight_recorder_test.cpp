@@ -1,0 +1,167 @@
+// A recorder with limits over a collector whose one rank says steps made here: what becomes a moment of its
+// recording, and what is kept around it.
+#include "app/cli/flight_recorder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <bit>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "app/store/recording.h"
+#include "tests/app/collector/test_rank.h"
+
+namespace shardscope::cli {
+namespace {
+
+using namespace collector;
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kAround = 150 * kMs;
+
+struct MadeStep {
+  std::int64_t ms = 100;
+  double loss = 2.0, grad_norm = 1.0;
+};
+
+class FlightRecorderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = (std::filesystem::temp_directory_path() /
+             ("flight_recorder_test-" + std::to_string(getpid()) + ".zscope"))
+                .string();
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  /// What the recording has of these steps. The recorder looks once, when the collector has all of them.
+  std::vector<store::Moment> moments_of(const std::vector<MadeStep>& steps,
+                                        const RetentionOptions& kept = {}) {
+    CollectorOptions options = local();
+    options.record_path = path_;
+    options.retention = {.max_age_ns = 3600 * 1000 * kMs, .around_ns = kAround};
+    {
+      Collector collector(options);
+      FlightRecorder recorder(collector, options, kept);
+      Rank rank(collector.publish_endpoint(), 0, 1);
+      std::vector<Event> events = events_of(steps);
+      const std::uint64_t count = events.size();
+      const auto begin = static_cast<std::int64_t>(events.front().ticks);
+      const auto end = static_cast<std::int64_t>(events.back().ticks);
+      rank.link->push(std::move(events), 0, begin, end, 25);
+      EXPECT_TRUE(rank.until([&] {
+        std::uint64_t come = 0;
+        collector.read([&](const store::Store& store) { come = store.event_count(); });
+        return come == count;
+      }));
+      recorder.look();
+      rank.finish();
+      collector.stop();
+    }
+    const store::Store read = store::open_recording(path_, nullptr);
+    steps_.assign(read.steps().begin(), read.steps().end());
+    return {read.moments().begin(), read.moments().end()};
+  }
+  /// What is kept of a step's moment: its begin and end, and kAround on either side.
+  void expect_around(const store::Moment& moment, std::size_t step) const {
+    ASSERT_LT(step, steps_.size());
+    EXPECT_EQ(moment.step, step);
+    EXPECT_EQ(moment.at_ns, steps_[step].begin_ns);
+    EXPECT_EQ(moment.begin_ns, steps_[step].begin_ns - kAround);
+    EXPECT_EQ(moment.end_ns, steps_[step].end_ns + kAround);
+  }
+
+ private:
+  /// In the past, one step after the other, so that none lies after now.
+  static std::vector<Event> events_of(const std::vector<MadeStep>& steps) {
+    std::int64_t at = monotonic_now_ns();
+    for (const MadeStep& step : steps) at -= step.ms * kMs;
+    std::vector<Event> events;
+    for (std::uint32_t number = 0; number < steps.size(); ++number) {
+      const MadeStep& step = steps[number];
+      const auto value = [&](EventKind kind, double of) {
+        events.push_back(event_of(kind, at + kMs, StreamId::host, number));
+        events.back().v0 = std::bit_cast<std::int64_t>(of);
+      };
+      events.push_back(event_of(EventKind::step_begin, at, StreamId::host, number));
+      value(EventKind::loss, step.loss);
+      value(EventKind::grad_norm, step.grad_norm);
+      at += step.ms * kMs;
+      events.push_back(event_of(EventKind::step_end, at - 1, StreamId::host, number));
+    }
+    return events;
+  }
+
+  std::string path_;
+  std::vector<store::StepRow> steps_;
+};
+
+/// Steps that differ a little: their spread is not zero.
+std::vector<MadeStep> healthy(std::size_t count) {
+  std::vector<MadeStep> steps;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto third = static_cast<double>(i % 3);
+    steps.push_back({100 + static_cast<std::int64_t>(i % 3), 2.0 + 0.01 * third, 1.0 + 0.01 * third});
+  }
+  return steps;
+}
+
+TEST_F(FlightRecorderTest, AHealthyRunHasNoMoment) { EXPECT_TRUE(moments_of(healthy(40)).empty()); }
+
+TEST_F(FlightRecorderTest, KeepsAStepBeyondTheSpreadOfThoseBefore) {
+  std::vector<MadeStep> steps = healthy(24);
+  steps[20].ms = 300;
+  const std::vector<store::Moment> moments = moments_of(steps);
+  ASSERT_EQ(moments.size(), 1U);
+  EXPECT_EQ(moments[0].kind, "slow_step");
+  EXPECT_EQ(moments[0].text, "step 20 took 300 ms: 2.97 times the median of the 19 steps before (101 ms)");
+  expect_around(moments[0], 20);
+}
+
+TEST_F(FlightRecorderTest, KeepsALossThatJumps) {
+  std::vector<MadeStep> steps = healthy(24);
+  steps[20].loss = 5.0;
+  const std::vector<store::Moment> moments = moments_of(steps);
+  ASSERT_EQ(moments.size(), 1U);
+  EXPECT_EQ(moments[0].kind, "loss_jump");
+  EXPECT_EQ(moments[0].text, "step 20 has a loss of 5: 2.49 times the median of the 20 steps before (2.01)");
+  expect_around(moments[0], 20);
+}
+
+TEST_F(FlightRecorderTest, KeepsAGradientNormThatJumps) {
+  std::vector<MadeStep> steps = healthy(24);
+  steps[20].grad_norm = 40;
+  const std::vector<store::Moment> moments = moments_of(steps);
+  ASSERT_EQ(moments.size(), 1U);
+  EXPECT_EQ(moments[0].kind, "grad_norm_jump");
+  EXPECT_EQ(moments[0].text,
+            "step 20 has a gradient norm of 40: 39.60 times the median of the 20 steps before (1.01)");
+  expect_around(moments[0], 20);
+}
+
+/// Of one kind there is one in this time, of each kind its own, and what is not among --moment-triggers is
+/// none.
+TEST_F(FlightRecorderTest, KeepsWhatIsWantedOfEachKind) {
+  std::vector<MadeStep> steps = healthy(40);
+  steps[20] = {300, 5.0, 40};
+  steps[30].loss = 6.0;
+  const auto kinds = [](const std::vector<store::Moment>& moments) {
+    std::vector<std::string> out;
+    for (const store::Moment& moment : moments)
+      out.push_back(moment.kind + " " + std::to_string(moment.step));
+    return out;
+  };
+  using testing::UnorderedElementsAre;
+  EXPECT_THAT(kinds(moments_of(steps)),
+              UnorderedElementsAre("slow_step 20", "loss_jump 20", "grad_norm_jump 20", "loss_jump 30"));
+  RetentionOptions kept;
+  kept.triggers = {"loss_jump"};
+  EXPECT_THAT(kinds(moments_of(steps, kept)), UnorderedElementsAre("loss_jump 20", "loss_jump 30"));
+  steps[21].loss = 9.0;  // begins within what is kept of step 20
+  EXPECT_THAT(kinds(moments_of(steps, kept)), UnorderedElementsAre("loss_jump 20", "loss_jump 30"));
+}
+
+}  // namespace
+}  // namespace shardscope::cli
