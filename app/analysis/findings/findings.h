@@ -77,6 +77,8 @@ class Found {
   void follows(std::string_view cause, std::string title);
   /// To the finding of this id that is about this rank; false where there is none.
   bool add_evidence(std::string_view id, std::uint32_t rank, const std::string& text);
+  /// Ranks of the link that slow_link blames; empty without the finding.
+  std::vector<std::uint32_t> slow_link_ranks;
   [[nodiscard]] std::vector<Finding> take() { return std::move(findings_); }
 
  private:
