@@ -130,6 +130,10 @@ TEST(Communication, GroupsBesideEachOtherDoNotWaitForOneAnother) {
   EXPECT_EQ(s.ranks[0].waiting_ns, 0);
   EXPECT_EQ(s.ranks[2].waiting_ns, 500'000);
   EXPECT_EQ(s.ranks[3].others_waited_ns, 500'000);
+  ASSERT_EQ(s.waited_pairs.size(), 1U);
+  EXPECT_EQ(s.waited_pairs[0].waiter, 2U);
+  EXPECT_EQ(s.waited_pairs[0].late, 3U);
+  EXPECT_EQ(s.waited_pairs[0].ns, 500'000);
 }
 
 // The end of a collective is emitted by a thread of its library, which may run only when the next step has

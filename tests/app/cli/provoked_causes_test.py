@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 import command_line
-from command_line import ROOT
+from command_line import ROOT, read
 from simulated_run import Run, machine
 
 
@@ -82,6 +82,106 @@ class Simulated(unittest.TestCase):
         self.assertAlmostEqual(found["cost_bytes"], 4 * less, delta=0.001 * found["cost_bytes"])
         self.assertLessEqual(after.step_ms, run.step_ms)
         self.assertNotIn("volume_above", after.by_id)
+
+    def test_what_others_waited_is_said_by_pair_and_piece_by_piece(self):
+        """On a straggler's run each of the others waits for it, and the path's longest piece is computation of a module."""
+        run = Run(self.folder, "pairs", machine(self.folder, 50), {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 100_000},
+                  ranks=4, more=("--straggler", "1:1.3"))
+        pairs = run.summary["waited_for"]
+        self.assertTrue(run.summary["waited_for_whole"])
+        for rank in run.summary["ranks"]:
+            self.assertAlmostEqual(sum(one["ms"] for one in pairs if one["late"] == rank["rank"]), rank["others_waited_ms"], places=4)
+        self.assertEqual({one["waiter"] for one in pairs if one["late"] == 1}, {0, 2, 3})
+        text = command_line.said("summary", run.recording)
+        self.assertRegex(text, r"who waits +ms in all")
+        self.assertRegex(text, rf"\n +0 +{pairs[0]['ms']:.1f}|\n +0 +- +|\n +0 +\d+\.\d")
+        longest = run.summary["critical_path"]["longest"]
+        self.assertEqual([one["ms"] for one in longest], sorted((one["ms"] for one in longest), reverse=True))
+        modules = {row["path"] for row in json.loads(command_line.said("info", run.recording, "--json")).get("modules", [])}
+        named = next(one for one in longest if one["part"] == "backward")
+        self.assertTrue(named["label"], longest)
+        self.assertIn(named["rank"], range(4))
+        self.assertIn(f"({named['label']})", text)
+        if modules:
+            self.assertIn(named["label"], modules)
+
+
+class Trained(command_line.CommandTest):
+    """On the CPU, with the causes that only gradients have."""
+
+    def setUp(self):
+        kept = tempfile.TemporaryDirectory()
+        self.addCleanup(kept.cleanup)
+        self.folder = pathlib.Path(kept.name)
+
+    def run_of(self, name, settings, steps=30, sets=(), model="mlp", ends=0):
+        """Its findings by id and its summary; `ends`: the code with which it ends."""
+        config, recording = self.folder / f"{name}.json", self.folder / f"{name}.zscope"
+        config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 2, "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
+                                      "zero_optimization": {"stage": 2}, **settings}))
+        result = command_line.shardscope("run", "--no-view", "--config", config, "--ranks", 2, "--model", model, "--data", "golden:mlp",
+                                         "--steps", steps, "--record", recording, "--overwrite",
+                                         *[part for one in sets for part in ("--set", one)])
+        self.assertEqual(result.returncode, ends, result.stderr)
+        return {one["id"]: one for one in read("findings", recording)}, read("summary", recording)
+
+    def followed(self, name, settings, finding, found, **more):
+        sets = [f"{change['key']}={change['value']}" for change in found[finding]["changes"]]
+        self.assertTrue(sets, found[finding])
+        return self.run_of(f"{name}-followed", settings, sets=sets, **more)
+
+    def skipped(self, found):
+        return int(found["overflow"]["title"].split()[0]) if "overflow" in found else 0
+
+    def test_a_fixed_scale_that_overflows(self):
+        settings = {"fp16": {"enabled": True, "loss_scale": 2.0**32}}
+        found, _ = self.run_of("fixed", settings)
+        self.assertEqual(self.skipped(found), 30)
+        self.assertGreater(found["overflow"]["cost_once_ms"], 0)
+        # From 2^16 the scale falls to where this model's gradients fit: the skips are those of the way there.
+        after, _ = self.followed("fixed", settings, "overflow", found)
+        self.assertLess(self.skipped(after), 10)
+
+    def test_a_scale_that_is_raised_into_overflows(self):
+        settings = {"fp16": {"enabled": True, "initial_scale_power": 16, "loss_scale_window": 2, "hysteresis": 1}}
+        found, _ = self.run_of("window", settings, steps=60)
+        self.assertIn("falls and rises again", found["loss_scale_floor"]["title"])
+        after, _ = self.followed("window", settings, "loss_scale_floor", found, steps=60)
+        self.assertLess(self.skipped(after), self.skipped(found))
+
+    def test_a_scale_at_its_least(self):
+        """The run ends there. Where the least is above 1 a smaller one helps; at 1 nothing of the scale does."""
+        settings = {"fp16": {"enabled": True, "initial_scale_power": 32, "min_loss_scale": 2**32}}
+        found, _ = self.run_of("least", settings, ends=1)
+        self.assertIn("4.295e+09", found["loss_scale_floor"]["title"])
+        self.assertNotIn("hysteresis", found["overflow"]["evidence"])
+        after, _ = self.followed("least", settings, "loss_scale_floor", found, steps=60)
+        self.assertNotIn("loss_scale_floor", after)
+        self.assertLess(self.skipped(after), 60)
+        diverged, _ = self.run_of("one", {"fp16": {"enabled": True, "initial_scale_power": 3},
+                                          "optimizer": {"type": "AdamW", "params": {"lr": 1e4}}}, ends=1)
+        self.assertEqual(diverged["loss_scale_floor"]["changes"], [])
+        self.assertIn("without any scale", diverged["loss_scale_floor"]["evidence"])
+
+    def test_a_training_that_diverges(self):
+        """Under a schedule, whose rate is the one in effect."""
+        params = {"warmup_min_lr": 0.0, "warmup_max_lr": 1.0, "warmup_num_steps": 60, "warmup_type": "linear"}
+        settings = {"scheduler": {"type": "WarmupLR", "params": params}}
+        found, before = self.run_of("diverges", settings, steps=60)
+        self.assertIn({"key": "scheduler.params.warmup_max_lr", "value": "0.1"}, found["divergence"]["changes"])
+        self.assertNotIn("optimizer.params.lr", [change["key"] for change in found["divergence"]["changes"]])
+        _, after = self.followed("diverges", settings, "divergence", found, steps=60)
+        last = lambda summary: max(loss for loss in summary["loss"][-10:] if loss is not None)  # noqa: E731
+        self.assertLess(last(after), last(before) / 10)
+
+    def test_a_trace_that_breaks(self):
+        """A block that one step skips: found with its cost, and followed by what was prefetched in vain."""
+        found, summary = self.run_of("visit", {"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 20_000,
+                                                                     "stage3_param_persistence_threshold": 0}},
+                                     model=ROOT / "samples/models/mlp_visit.json")
+        self.assertIn(summary["trace"]["first_invalidation"]["text"], found["trace_invalidated"]["evidence"])
+        self.assertIsNotNone(found["trace_invalidated"]["cost_once_ms"])
+        self.assertGreaterEqual(found["trace_invalidated"]["cost_once_ms"], 0)
 
 
 if __name__ == "__main__":
