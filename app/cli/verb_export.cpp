@@ -83,10 +83,10 @@ void write_otlp(const store::Store& store, const std::string& recording,
                                       .unix_offset_ns = store::unix_offset_ns(recording),
                                       .version = base::version(),
                                       .problems = problems};
+  exporter::write_otlp(choice.out, store, options);
   if (!options.unix_offset_ns)
     say(stderr, "shardscope: {}: when the run was is not recorded; its times are from 1970-01-01 on\n",
         recording);
-  exporter::write_otlp(choice.out, store, options);
 }
 
 exporter::ExportPart part_of(const store::Store& store, const ExportChoice& choice) {

@@ -122,7 +122,8 @@ void divergence(const Facts& facts, Found& found) {
     const nlohmann::json config = parse_foreign(facts.summary.config_json);
     const nlohmann::json::json_pointer clipping("/gradient_clipping");
     // The one that is in effect: a schedule with a rate of its own does not look at the optimizer's.
-    for (const char* key : {"scheduler.params.warmup_max_lr", "scheduler.params.cycle_max_lr", "optimizer.params.lr"}) {
+    for (const char* key :
+         {"scheduler.params.warmup_max_lr", "scheduler.params.cycle_max_lr", "optimizer.params.lr"}) {
       std::string path = "/" + std::string(key);
       std::ranges::replace(path, '.', '/');
       const nlohmann::json::json_pointer rate(path);

@@ -136,7 +136,7 @@ class RehearsedHangs(command_line.CommandTest):
         found = command_line.read("findings", self.recording)
         self.assertEqual(found[0]["id"], "rehearsed_fault")
         self.assertIn("Rank 1 ends with code 0 before step 5 on purpose.", found[0]["evidence"])
-        self.assertIn("hang", [one["id"] for one in found])
+        self.assertIn("rank_failed", [one["id"] for one in found[1:]])
         page = self.folder / "report.html"
         said("report", self.recording, "-o", page)
         self.assertIn("Rank 1 ends with code 0 before step 5 on purpose.", page.read_text())
