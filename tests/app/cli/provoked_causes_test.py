@@ -83,6 +83,21 @@ class Simulated(unittest.TestCase):
         self.assertLessEqual(after.step_ms, run.step_ms)
         self.assertNotIn("volume_above", after.by_id)
 
+    def test_states_beyond_their_expression(self):
+        """ZenFlow holds states of chosen columns a second time: the excess is named, part by part, and costs what was measured."""
+        zero = {"stage": 2, "overlap_comm": True, "offload_optimizer": {"device": "cpu"},
+                "zenflow": {"topk_ratio": 0.1, "update_interval": 2, "select_strategy": "step", "select_interval": 4}}
+        run = Run(self.folder, "states", machine(self.folder, 20), zero, ranks=4, steps=4, root={"bf16": {"enabled": True}})
+        model = run.summary["memory_model"]
+        found = run.by_id["memory_excess"]
+        self.assertEqual(found["cost_bytes"], model["measured_bytes_per_rank"] - model["bytes_per_rank"])
+        self.assertGreater(found["cost_bytes"], 0.05 * model["bytes_per_rank"])
+        for part in model["parts"]:
+            self.assertIn(part["cause"], found["evidence"])
+        self.assertEqual(sum(part["bytes"] for part in model["parts"]) + (model["unexplained_bytes"] or 0), found["cost_bytes"])
+        self.assertNotIn("memory_excess", Run(self.folder, "plain", machine(self.folder, 20), {"stage": 2, "overlap_comm": True}, ranks=4,
+                                              steps=4).by_id)
+
     def test_what_others_waited_is_said_by_pair_and_piece_by_piece(self):
         """On a straggler's run each of the others waits for it, and the path's longest piece is computation of a module."""
         run = Run(self.folder, "pairs", machine(self.folder, 50), {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 100_000},
