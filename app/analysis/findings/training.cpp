@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/analysis/findings/findings.h"
@@ -22,6 +23,15 @@ namespace shardscope::analysis::findings {
 using ev::Severity;
 
 namespace {
+
+/// [Note: settings that what-if cannot try]
+/// What follows from another rate or scale depends on the values of gradients. What-if plays times and sizes
+/// alone, so these are no options of advice.h: they are given as they are, and the finding says why it has no
+/// gain.
+void change(Finding& finding, std::string key, std::string value) {
+  finding.changes.push_back({std::move(key), std::move(value)});
+  finding.gain_basis = "not predicted: what-if plays no values of gradients";
+}
 
 struct Diverged {
   std::string evidence;
@@ -128,11 +138,11 @@ void divergence(const Facts& facts, Found& found) {
       std::ranges::replace(path, '.', '/');
       const nlohmann::json::json_pointer rate(path);
       if (!config.is_object() || !config.contains(rate) || !config[rate].is_number()) continue;
-      finding.changes.push_back({key, fmt::format("{:.3g}", config[rate].get<double>() / 10)});
+      change(finding, key, fmt::format("{:.3g}", config[rate].get<double>() / 10));
       break;
     }
     if (config.is_object() && (!config.contains(clipping) || config[clipping] == 0))
-      finding.changes.push_back({"gradient_clipping", "1.0"});
+      change(finding, "gradient_clipping", "1.0");
   }
   found.add(std::move(finding));
 }
@@ -250,8 +260,7 @@ void overflows(const Facts& facts, Found& found) {
                   ev::kNoId};
   finding.id = "overflow";
   finding.cost_once_ms = time_of_steps(facts, skipped_steps);
-  // What follows from a change of gradients' scale no cost model plays: it is given as it is, without a gain.
-  if (static_scale(store)) finding.changes.push_back({"fp16.loss_scale", "0"});
+  if (static_scale(store)) change(finding, "fp16.loss_scale", "0");
   name_first_parameter(facts, finding, [&](std::uint32_t step) { return skipped_steps.contains(step); });
   found.add(std::move(finding));
 }
@@ -304,7 +313,7 @@ void loss_scale_floor(const Facts& facts, Found& found) {
               "rate, or train in bf16, whose range is that of fp32.",
         first_ns};
     finding.id = "loss_scale_floor";
-    if (floor > 1) finding.changes.push_back({"fp16.min_loss_scale", "1"});
+    if (floor > 1) change(finding, "fp16.min_loss_scale", "1");
     finding.cost_once_ms = time_of_steps(facts, skipped_steps);
     name_first_parameter(facts, finding, [&](std::uint32_t step) { return skipped_steps.contains(step); });
     found.add(std::move(finding));
@@ -317,7 +326,7 @@ void loss_scale_floor(const Facts& facts, Found& found) {
     const double steps =
         config.contains(window) && config[window].is_number() ? config[window].get<double>() : 1000;
     if (const Finding* const overflow = found.find("overflow")) finding.cost_once_ms = overflow->cost_once_ms;
-    finding.changes.push_back({"fp16.loss_scale_window", fmt::format("{:.0f}", steps * 4)});
+    change(finding, "fp16.loss_scale_window", fmt::format("{:.0f}", steps * 4));
     found.add(std::move(finding));
   }
 }

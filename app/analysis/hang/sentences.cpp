@@ -216,7 +216,8 @@ void add_stops(Hang& out) {
 }
 
 void add_rehearsal(const store::Store& store, Hang& out) {
-  if (const auto fault = rehearsed_fault(store)) out.text += fmt::format(" The run rehearses this: {}.", *fault);
+  if (const auto fault = rehearsed_fault(store))
+    out.text += fmt::format(" The run rehearses this: {}.", *fault);
 }
 
 std::optional<std::string> rehearsed_fault(const store::Store& store) {

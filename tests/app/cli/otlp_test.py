@@ -7,7 +7,9 @@ Usage: otlp_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 import collections
 import csv
 import json
+import os
 import pathlib
+import pty
 import re
 import tempfile
 import time
@@ -164,6 +166,24 @@ class Otlp(CommandTest):
         self.assertNotIn("all_gather", names("phases"))
         self.assertIn("all_gather", names("modules"))
         self.refused(("export", "--format", "otlp", "-o", self.folder / "none", "--from", "1000s", recording), "the recording ends at")
+
+    def test_how_far_it_is_stands_on_a_terminal_only(self):
+        recording, _ = train(self.folder, "run", 3, 2, steps=3)
+        for form in ("otlp", "kineto", "chrome", "perfetto", "csv", "sqlite"):
+            target = self.folder / f"seen-{form}"
+            terminal, program = pty.openpty()
+            try:
+                result = shardscope("export", "--format", form, "-o", target, recording, stderr=program)
+                os.set_blocking(terminal, False)
+                shown = os.read(terminal, 1 << 16).decode()
+            finally:
+                os.close(terminal)
+                os.close(program)
+            self.assertEqual(result.returncode, 0, form)
+            self.assertRegex(shown, rf"writing {re.escape(str(target))}  \d+ %", form)
+            self.assertTrue(shown.endswith("\r\x1b[K"), f"{form}: the line is gone when it is done")
+            piped = shardscope("export", "--format", form, "-o", target, "--overwrite", recording)
+            self.assertEqual((piped.returncode, piped.stderr), (0, ""), form)
 
     def test_a_simulated_run_was_at_no_time(self):
         recording = self.folder / "run.zscope"

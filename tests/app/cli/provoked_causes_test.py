@@ -143,6 +143,8 @@ class Trained(command_line.CommandTest):
     def followed(self, name, settings, finding, found, **more):
         sets = [f"{change['key']}={change['value']}" for change in found[finding]["changes"]]
         self.assertTrue(sets, found[finding])
+        self.assertIsNone(found[finding]["gain_ms"])
+        self.assertIn("what-if plays no values of gradients", found[finding]["gain_basis"])
         return self.run_of(f"{name}-followed", settings, sets=sets, **more)
 
     def skipped(self, found):
