@@ -12,7 +12,77 @@ namespace {
 using ev::CollectiveOp;
 using ev::StreamId;
 
+const ev::GroupInfo* copy_of(const ev::RunTables& tables) {
+  const auto found = std::ranges::find(tables.groups, ev::GroupPurpose::data, &ev::GroupInfo::purpose);
+  return found == tables.groups.end() || found->ranks.empty() ? nullptr : &*found;
+}
+
 }  // namespace
+
+std::vector<std::uint32_t> CollectiveRanks::list() const {
+  if (described != nullptr) return described->ranks;
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t at = first + i * stride;
+    if (copy == nullptr) {
+      out.push_back(at);
+    } else if (at < copy->ranks.size()) {
+      out.push_back(copy->ranks[at]);
+    }
+  }
+  return out;
+}
+
+/// [Note: ranks by scope]
+/// A collective of our runtime carries its scope and how many ranks it is among, not which. They follow:
+/// neighbours, or every n-th rank. In closed form, since it is asked of every collective of a recording.
+std::optional<CollectiveRanks> collective_ranks(const store::Store& store, std::uint32_t rank,
+                                                const store::Span& collective) {
+  using Scope = ev::CollectiveScope;
+  const ev::CollectiveCode code = ev::as<ev::EventKind::collective_begin>(collective).code;
+  CollectiveRanks out;
+  out.described = group_of(store, rank, collective);
+  if (out.described != nullptr) {
+    out.count = static_cast<std::uint32_t>(out.described->ranks.size());
+    return out;
+  }
+  if (!store.has_tables() || (code.known() && code.scope() == Scope::group)) return std::nullopt;
+  const ev::RunTables* const own = store.rank_tables(rank);
+  out.copy = own == nullptr ? nullptr : copy_of(*own);
+  std::uint32_t world = std::max(store.tables().world, 1U), local = rank;
+  if (out.copy != nullptr) {
+    const auto at = std::ranges::lower_bound(out.copy->ranks, rank);
+    if (at == out.copy->ranks.end() || *at != rank) return std::nullopt;
+    local = static_cast<std::uint32_t>(at - out.copy->ranks.begin());
+    world = static_cast<std::uint32_t>(out.copy->ranks.size());
+  }
+  const std::uint32_t count = !code.known() || code.ranks() == 0 ? world : code.ranks();
+  if (local >= world || count > world) return std::nullopt;
+  out.count = count;
+  switch (code.known() ? code.scope() : Scope::world) {
+    case Scope::world:
+      break;
+    case Scope::secondary:
+    case Scope::shard:
+    case Scope::intra_node:
+      out.first = local - local % count;
+      break;
+    case Scope::replica:
+      out.stride = world / count;
+      out.first = local % out.stride;
+      break;
+    case Scope::inter_node: {
+      // One of each node; with MiCS of the nodes of one shard group.
+      const std::uint32_t node = std::clamp(store.tables().local_world, 1U, world);
+      out.stride = out.copy == nullptr && world % (node * count) == 0 ? node : world / count;
+      out.first = local - local % (out.stride * count) + local % out.stride;
+      break;
+    }
+    case Scope::group:
+      return std::nullopt;
+  }
+  return out;
+}
 
 const ev::GroupInfo* group_of(const store::Store& store, std::uint32_t rank, const store::Span& collective) {
   const std::uint32_t id = ev::as<ev::EventKind::collective_begin>(collective).code.group();
@@ -40,8 +110,17 @@ bool in_one_order(std::uint64_t place, std::uint64_t other) noexcept {
 std::uint64_t instance_of(const store::Store& store, std::uint32_t rank, StreamId stream,
                           const store::Span& collective) {
   const auto op = ev::as<ev::EventKind::collective_begin>(collective).op;
-  return (static_cast<std::uint64_t>(stream) << 40 | static_cast<std::uint64_t>(op) << 32) ^
-         place_in_group(store, rank, collective);
+  const std::uint64_t place =
+      (static_cast<std::uint64_t>(stream) << 40 | static_cast<std::uint64_t>(op) << 32) ^
+      place_in_group(store, rank, collective);
+  const auto ranks = collective_ranks(store, rank, collective);
+  if (!ranks || ranks->described != nullptr) return place;
+  // All ranks have the same numbers: of groups beside each other the ranks tell them apart. FNV-1a.
+  std::uint64_t key = 0xCBF29CE484222325U;
+  for (const std::uint32_t value :
+       {ranks->copy == nullptr ? 0U : ranks->copy->ranks.front(), ranks->first, ranks->stride, ranks->count})
+    key = (key ^ value) * 0x100000001B3U;
+  return place ^ key << 24U;
 }
 
 std::uint32_t ranks_of(const store::Store& store, std::uint32_t rank, const store::Span& collective) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "app/analysis/digest.h"
@@ -35,14 +36,25 @@ void for_each_collective(const store::Store& store, std::uint32_t rank, std::int
 /// The described group that a rank's collective is in; null: none, or it is not described.
 [[nodiscard]] const instrumentation::GroupInfo* group_of(const store::Store& store, std::uint32_t rank,
                                                          const store::Span& collective);
+/// Ranks of a collective: those of its described group, else those that its scope has by the run's settings
+/// (plan::make_zero_groups), ascending.
+struct CollectiveRanks {
+  std::uint32_t first = 0, stride = 1, count = 0;
+  const instrumentation::GroupInfo* described = nullptr;  ///< then the ranks are that one's
+  const instrumentation::GroupInfo* copy = nullptr;       ///< `first` counts within it; null: all ranks
+  [[nodiscard]] std::vector<std::uint32_t> list() const;
+};
+/// Nothing of a scope that this version does not know, or of a rank beyond the run's.
+[[nodiscard]] std::optional<CollectiveRanks> collective_ranks(const store::Store& store, std::uint32_t rank,
+                                                              const store::Span& collective);
 /// A collective's place in the order of its group, whatever its operation: the same number on every rank of
 /// the group, which each rank may give another id.
 [[nodiscard]] std::uint64_t place_in_group(const store::Store& store, std::uint32_t rank,
                                            const store::Span& collective);
 /// Whether two such places are of the same group: the smaller one comes first.
 [[nodiscard]] bool in_one_order(std::uint64_t place, std::uint64_t other) noexcept;
-/// Names an instance of a collective within a step: on every rank it has the same lane, operation and
-/// place in its group.
+/// Names an instance of a collective within a step: on every rank of its group it has the same lane,
+/// operation and place in the group, and groups beside each other have instances of their own.
 [[nodiscard]] std::uint64_t instance_of(const store::Store& store, std::uint32_t rank,
                                         instrumentation::StreamId stream, const store::Span& collective);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "app/analysis/path_stretches.h"
 
@@ -180,7 +181,8 @@ std::optional<CriticalPath> critical_path(std::span<const RankActivity> ranks) {
 DelayAttribution blame(std::span<const RankActivity> ranks) {
   DelayAttribution out;
   const Arrivals arrivals = arrivals_of(ranks);
-  std::map<std::uint32_t, Lateness> late;  // by index
+  std::map<std::uint32_t, Lateness> late;                                 // by index
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> pairs;  // by rank
   for (std::uint32_t index = 0; index < ranks.size(); ++index) {
     const RankActivity& rank = ranks[index];
     const IntervalSet exposed = rank.comm.subtract(rank.compute);
@@ -219,12 +221,14 @@ DelayAttribution blame(std::span<const RankActivity> ranks) {
       Lateness& of = late[arrival.last];
       of.others_waited_ns += ns;
       ++of.collectives;
+      pairs[{rank.rank, ranks[arrival.last].rank}] += ns;
     }
   }
   for (auto& [index, of] : late) {
     of.rank = ranks[index].rank;
     out.late.push_back(of);
   }
+  for (const auto& [who, ns] : pairs) out.pairs.push_back({who.first, who.second, ns});
   return out;
 }
 

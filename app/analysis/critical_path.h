@@ -68,10 +68,17 @@ struct Lateness {
   std::int64_t others_waited_ns = 0;  ///< exposed, summed over the others
   std::uint32_t collectives = 0;      ///< which it entered last, by more than kLate
 };
+/// How long one rank waited for another that came last, exposed.
+struct WaitedFor {
+  std::uint32_t waiter = 0, late = 0;
+  std::int64_t ns = 0;
+  friend bool operator==(const WaitedFor&, const WaitedFor&) = default;
+};
 inline constexpr std::int64_t kLate = 10'000;  ///< ns; below, clocks and queues decide who is last
 struct DelayAttribution {
   std::vector<Exposure> exposed;  ///< of each rank, in the order given
   std::vector<Lateness> late;     ///< of the ranks that others waited for, by rank
+  std::vector<WaitedFor> pairs;   ///< that sum to `late`, by waiter, then by who was late
 };
 /// A collective of which no rank recorded when all had entered, and only one rank's begin is known, is taken
 /// for bytes that move.

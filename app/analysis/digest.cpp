@@ -1,6 +1,7 @@
 #include "app/analysis/digest.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "app/analysis/communication.h"
@@ -166,6 +167,7 @@ void Digest::take_rank(const store::Store& store, std::uint32_t rank, const Step
   digest.prefetch.late_wait_ns += read.prefetch.late_wait_ns;
   digest.prefetch.mistargeted += read.prefetch.mistargeted;
   digest.prefetch.unused += read.prefetch.unused;
+  digest.prefetch.vain_bytes += read.prefetch.vain_bytes;
   pending_.waits.add(read.waits);
   if (fresh)
     ahead_.read(store, rank, std::max(window.end_ns, window.begin_ns + 1), known_until_ns, out_of_time);
@@ -187,6 +189,13 @@ void Digest::complete_step(const store::Store& store) {
   }
   DelayAttribution blamed = blame(pending_.activities);
   digest.late = std::move(blamed.late);
+  digest.pairs_whole = blamed.pairs.size() <= StepDigest::kPairs;
+  if (!digest.pairs_whole) {
+    std::ranges::nth_element(blamed.pairs, blamed.pairs.begin() + StepDigest::kPairs, std::greater{},
+                             &WaitedFor::ns);
+    blamed.pairs.resize(StepDigest::kPairs);
+  }
+  digest.pairs = std::move(blamed.pairs);
   std::ranges::sort(blamed.exposed, {}, &Exposure::rank);
   for (RankStep& rank : digest.ranks) {
     const auto exposed = std::ranges::lower_bound(blamed.exposed, rank.rank, {}, &Exposure::rank);

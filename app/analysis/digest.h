@@ -33,11 +33,15 @@ struct StepDigest {
   std::uint32_t step = 0;
   std::vector<RankStep> ranks;
   std::map<instrumentation::CollectiveOp, OpTotals> ops;
-  std::int64_t micro_steps = 0;       ///< recorded of the lowest rank; 0: none were
-  Prefetch prefetch;                  ///< of all ranks
-  std::optional<PathTimes> path;      ///< where it is known what a rank computed
-  PathTimes path_gains{};             ///< gains_without(); with `path` only
-  std::vector<Lateness> late;         ///< whom others waited for
+  std::int64_t micro_steps = 0;   ///< recorded of the lowest rank; 0: none were
+  Prefetch prefetch;              ///< of all ranks
+  std::optional<PathTimes> path;  ///< where it is known what a rank computed
+  PathTimes path_gains{};         ///< gains_without(); with `path` only
+  std::vector<Lateness> late;     ///< whom others waited for
+  /// Who waited for whom: of more pairs than kPairs those that waited longest.
+  std::vector<WaitedFor> pairs;
+  static constexpr std::size_t kPairs = 64;
+  bool pairs_whole = true;            ///< all of them
   Unevenness uneven;                  ///< of its micro-steps
   std::optional<VolumeParts> volume;  ///< of the lowest rank, as `ops`; only where no event of it is missing
   /// Whether every rank recorded what prefetches are counted from.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/analysis/communication.h"
+#include "app/analysis/rank_activity.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/statistics.h"
 #include "app/store/span_time.h"
@@ -209,8 +210,10 @@ Pace measure_pace(const store::Store& store) {
       const double updating = spans_ms(store, {rank.rank, StreamId::compute}, rank.begin_ns, rank.end_ns,
                                        EventKind::optimizer_begin);
       const double all = static_cast<double>(rank.time.compute_ns) * 1e-6;
-      const double offloaded = spans_ms(store, {rank.rank, StreamId::worker}, rank.begin_ns, rank.end_ns,
-                                        EventKind::optimizer_begin);
+      const double offloaded =
+          spans_ms(store, {rank.rank, StreamId::worker}, rank.begin_ns, rank.end_ns,
+                   EventKind::optimizer_begin) -
+          static_cast<double>(update_waits(store, rank.rank, rank.begin_ns, rank.end_ns).length()) * 1e-6;
       compute += std::max(0.0, all - updating - offloaded);
       device += updating;
       cpu += offloaded;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "app/analysis/communication.h"
@@ -39,6 +40,23 @@ void count(Prefetch& result, PrefetchOutcome outcome, std::int64_t slack_ns) {
   }
 }
 
+/// What the gathers of these ids moved, as often as they were issued.
+std::int64_t gathered_bytes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                            std::int64_t end_ns, const std::set<std::uint32_t>& gathers) {
+  std::int64_t bytes = 0;
+  if (gathers.empty()) return bytes;
+  for_each_span(store, {rank, StreamId::gather}, begin_ns, end_ns, [&](const store::Span& span) {
+    if (span.kind != EventKind::collective_begin) return;
+    const auto fields = ev::as<EventKind::collective_begin>(span);
+    if (gathers.contains(fields.group)) bytes += fields.bytes;
+  });
+  return bytes;
+}
+
+bool in_vain(PrefetchOutcome outcome) {
+  return outcome == PrefetchOutcome::mistargeted || outcome == PrefetchOutcome::unused;
+}
+
 }  // namespace
 
 Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
@@ -47,11 +65,14 @@ Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::i
     return derived_outcomes(store, rank, begin_ns, end_ns);
   }
   Prefetch result;
-  store.for_each_instant(rank, begin_ns, end_ns, [&result](const ev::Event& event) {
+  std::set<std::uint32_t> vain;
+  store.for_each_instant(rank, begin_ns, end_ns, [&](const ev::Event& event) {
     if (event.kind != EventKind::prefetch_outcome) return;
     const auto fields = ev::as<EventKind::prefetch_outcome>(event);
     count(result, fields.outcome, fields.slack_ns);
+    if (in_vain(fields.outcome)) vain.insert(fields.gather);
   });
+  result.vain_bytes = gathered_bytes(store, rank, begin_ns, end_ns, vain);
   return result;
 }
 
@@ -122,12 +143,14 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
   collect(StreamId::gather, EventKind::collective_begin, gathers);
   collect(StreamId::compute, EventKind::fetch_wait_begin, waits);
 
+  std::set<std::uint32_t> vain;
   for (const auto& [id, fate] : issued) {
     const auto gather = gathers.find(id);
     const auto wait = waits.find(id);
     if (wait == waits.end() || (fate.reported && !fate.used)) {
       const bool broken = fate.reported ? fate.invalidated : last_invalidation_ns >= issued_at_ns[id];
       count(result, plan::outcome_of_unused(broken), 0);
+      vain.insert(id);
       continue;
     }
     if (gather == gathers.end()) continue;  // its record was dropped: neither early nor late
@@ -135,6 +158,7 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
         {gather->second.begin_ns, gather->second.end_ns, wait->second.begin_ns, wait->second.end_ns});
     count(result, verdict.outcome, verdict.slack_ns);
   }
+  result.vain_bytes = gathered_bytes(store, rank, begin_ns, end_ns, vain);
   return result;
 }
 

@@ -38,6 +38,9 @@ struct RankActivity {
 
 [[nodiscard]] RankActivity activity_of(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                        std::int64_t end_ns);
+/// Parts of the updates on the CPU in which it computes nothing: their states are on the way from or to NVMe.
+[[nodiscard]] IntervalSet update_waits(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                                       std::int64_t end_ns);
 [[nodiscard]] TimePartition partition_of(const RankActivity& activity);
 
 }  // namespace shardscope::analysis

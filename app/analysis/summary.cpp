@@ -18,6 +18,7 @@
 #include "app/analysis/free_parts.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/missing_reason.h"
+#include "app/analysis/piece_label.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/zero_settings.h"
 #include "runtime/plan/memory_model.h"
@@ -258,6 +259,18 @@ void summarize_path(const Digest& digest, Summary& summary) {
   summary.critical_path = std::move(out);
 }
 
+/// Of all ranks in the steps measured.
+void summarize_pairs(const Digest& digest, Summary& summary) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> sums;
+  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    const StepDigest& step = digest.steps()[i];
+    summary.waited_pairs_whole = summary.waited_pairs_whole && step.pairs_whole;
+    for (const WaitedFor& one : step.pairs) sums[{one.waiter, one.late}] += one.ns;
+  }
+  for (const auto& [who, ns] : sums) summary.waited_pairs.push_back({who.first, who.second, ns});
+  std::ranges::stable_sort(summary.waited_pairs, std::greater{}, &WaitedPair::ns);
+}
+
 /// Named extras per step, and what they leave over.
 void explain_volume(const Digest& digest, Summary& summary) {
   VolumeParts sums{};
@@ -388,6 +401,7 @@ void summarize_scheduler(const store::Store& store, const Digest& digest, Summar
       sum.late_wait_ns += step.prefetch.late_wait_ns;
       sum.mistargeted += step.prefetch.mistargeted;
       sum.unused += step.prefetch.unused;
+      sum.vain_bytes += step.prefetch.vain_bytes;
     }
     if (summary.prefetch_steps > 0 || digest.steps().empty() || summary.stage != 3) summary.prefetch = sum;
   }
@@ -407,7 +421,14 @@ Summary summarize(const store::Store& store, const Digest& digest) {
   if (!records(summary, ev::Capability::fetch_waits))
     for (RankSummary& rank : summary.ranks) rank.fetch_wait_ns.reset();
   summarize_micro_batches(digest, summary);
+  summarize_pairs(digest, summary);
   summarize_path(digest, summary);
+  if (summary.critical_path) {
+    for (const Digest::LongPiece& one : digest.longest_pieces())
+      summary.critical_path->longest.push_back({name_of(one.piece.part), piece_label(store, one.piece),
+                                                one.piece.rank, one.step, one.piece.at.begin,
+                                                one.piece.at.end});
+  }
   if (store.has_tables()) summary.efficiency = efficiency_of(store.tables(), summary.tokens_per_s);
   summary.memory_model = model_memory(store, summary);
   summarize_communication(store, digest, summary);

@@ -147,6 +147,18 @@ struct TraceCounts {
 struct Prefetch {
   std::uint64_t early = 0, just_in_time = 0, late = 0, mistargeted = 0, unused = 0;
   std::int64_t late_wait_ns = 0;
+  std::int64_t vain_bytes = 0;  ///< gathered by those that were mistargeted or unused (metrics 2.3 S)
+};
+/// A stretch of a critical path, by what ran there.
+struct LongPathPiece {
+  std::string part, label;  ///< "backward", "h.3.mlp"; label empty: no span covers most of it
+  std::uint32_t rank = 0, step = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;
+};
+/// Exposed waiting of one rank for another that came last, over the steps measured.
+struct WaitedPair {
+  std::uint32_t waiter = 0, late = 0;
+  std::int64_t ns = 0;
 };
 /// What bounds the steps: the means of their critical paths (critical_path.h), by name_of(PathPart).
 struct PathSummary {
@@ -156,6 +168,7 @@ struct PathSummary {
   /// By how much a step would be shorter if the part took no time (free_parts.h), of the same steps; empty
   /// where none could be replayed. They do not sum to anything.
   std::vector<std::pair<std::string, double>> gain_ms_per_step;
+  std::vector<LongPathPiece> longest{};  ///< of all completed steps, longest first
 };
 /// How much arithmetic a token takes, and how much of the hardware's that is.
 struct Efficiency {
@@ -202,7 +215,9 @@ struct Summary {
   std::vector<RankSummary> ranks;
   std::optional<MicroBatchSums> micro_batches;  ///< of all ranks and every completed step
   std::optional<double> uneven_pct;             ///< Unevenness::pct()
-  std::optional<PathSummary> critical_path;     ///< where it is known what the ranks computed
+  std::vector<WaitedPair> waited_pairs;         ///< longest first
+  bool waited_pairs_whole = true;  ///< else of each step those that waited longest: at least as long as said
+  std::optional<PathSummary> critical_path;  ///< where it is known what the ranks computed
   std::optional<Efficiency> efficiency;
   MemoryModel memory_model;
   /// Communicated per rank (busbw-free: metrics 2.3 elems; all-reduce counts twice), of the steps in which it

@@ -166,7 +166,8 @@ json prefetch_json(const std::optional<Prefetch>& prefetch, std::uint32_t steps)
           {"late", prefetch->late},
           {"late_wait_ms", ms(prefetch->late_wait_ns)},
           {"mistargeted", prefetch->mistargeted},
-          {"unused", prefetch->unused}};
+          {"unused", prefetch->unused},
+          {"vain_bytes", prefetch->vain_bytes}};
 }
 
 json path_json(const std::optional<PathSummary>& path) {
@@ -176,7 +177,17 @@ json path_json(const std::optional<PathSummary>& path) {
     for (const auto& [part, mean_ms] : means) out[part] = mean_ms;
     return out;
   };
+  json longest = json::array();
+  for (const LongPathPiece& piece : path->longest) {
+    longest.push_back({{"part", piece.part},
+                       {"label", piece.label.empty() ? json(nullptr) : json(piece.label)},
+                       {"rank", piece.rank},
+                       {"step", piece.step},
+                       {"begin_ns", piece.begin_ns},
+                       {"ms", ms(piece.end_ns - piece.begin_ns)}});
+  }
   return {{"steps", path->steps},
+          {"longest", longest},
           {"ms_per_step", by_part(path->ms_per_step)},
           {"gain_ms_per_step", by_part(path->gain_ms_per_step)}};
 }
@@ -261,6 +272,13 @@ std::string to_json(const Summary& s) {
   for (const RankSummary& rank : s.ranks) out["ranks"].push_back(rank_json(rank, s.stage));
   out["micro_batches"] = micro_batches_json(s.micro_batches);
   if (s.micro_batches) out["micro_batches"]["uneven_pct"] = maybe(s.uneven_pct);
+  constexpr std::size_t kPairs = 64;
+  out["waited_for"] = json::array();
+  for (std::size_t i = 0; i < std::min(kPairs, s.waited_pairs.size()); ++i) {
+    const WaitedPair& pair = s.waited_pairs[i];
+    out["waited_for"].push_back({{"waiter", pair.waiter}, {"late", pair.late}, {"ms", ms(pair.ns)}});
+  }
+  out["waited_for_whole"] = s.waited_pairs_whole && s.waited_pairs.size() <= kPairs;
   out["critical_path"] = path_json(s.critical_path);
   out["efficiency"] = s.efficiency ? json{{"flop_per_token", s.efficiency->flop_per_token},
                                           {"formula", s.efficiency->formula},

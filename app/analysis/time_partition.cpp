@@ -1,5 +1,8 @@
 // The partition of a rank's time (metrics.md 2.2) and what it is made of.
+#include <algorithm>
+#include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -127,10 +130,44 @@ IntervalSet Lanes::worker() const {
   for_each(StreamId::worker, [&](EventKind kind, const Interval& interval) {
     if (is_work(kind)) host.push_back(interval);
   });
-  return IntervalSet(std::move(host)).clip(begin_ns_, end_ns_);
+  return IntervalSet(std::move(host))
+      .subtract(update_waits(store_, rank_, begin_ns_, end_ns_))
+      .clip(begin_ns_, end_ns_);
 }
 
 }  // namespace
+
+/// [Note: an update that waits for its states]
+/// The span of a sub-group's update begins when the worker gets to it and ends when it is through: with
+/// states on NVMe it reads them first and writes them last. The CPU computes neither while these are moved
+/// nor before the first read has begun, when the disk is busy with another sub-group.
+IntervalSet update_waits(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                         std::int64_t end_ns) {
+  std::map<std::uint32_t, std::vector<Interval>> moved, read;  // by sub-group
+  for_each_span(store, {rank, StreamId::nvme}, begin_ns, end_ns, [&](const store::Span& span) {
+    if (span.kind != EventKind::transfer_begin) return;
+    const auto fields = ev::as<EventKind::transfer_begin>(span);
+    if (fields.sub_group == ev::kNoId) return;
+    moved[fields.sub_group].push_back({span.begin_ns, span.end_ns});
+    if (fields.transfer == ev::TransferKind::nvme_read)
+      read[fields.sub_group].push_back({span.begin_ns, span.end_ns});
+  });
+  std::vector<Interval> waits;
+  if (moved.empty()) return IntervalSet();
+  for_each_span(store, {rank, StreamId::worker}, begin_ns, end_ns, [&](const store::Span& span) {
+    if (span.kind != EventKind::optimizer_begin) return;
+    const std::uint32_t group = ev::as<EventKind::optimizer_begin>(span).sub_group;
+    for (const Interval& one : moved[group])
+      waits.push_back({std::max(one.begin, span.begin_ns), std::min(one.end, span.end_ns)});
+    std::int64_t first = span.end_ns;
+    for (const Interval& one : read[group]) {
+      if (one.end > span.begin_ns) first = std::min(first, one.begin);
+    }
+    if (first < span.end_ns) waits.push_back({span.begin_ns, first});
+  });
+  std::erase_if(waits, [](const Interval& one) { return one.begin >= one.end; });
+  return IntervalSet(std::move(waits)).clip(begin_ns, end_ns);
+}
 
 void TimePartition::add(const TimePartition& other) noexcept {
   checkpoint_ns += other.checkpoint_ns;

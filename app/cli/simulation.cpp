@@ -36,6 +36,7 @@ std::vector<std::string> arguments_of(const SimulationCommand& command,
   add("--seed", std::to_string(command.seed));
   add("--jitter", fmt::format("{}", command.jitter));
   for (const std::string& straggler : command.stragglers) add("--straggler", straggler);
+  for (const std::string& link : command.slow_links) add("--slow-link", link);
   for (const std::string& endpoint : publish) add("--publish", endpoint);
   add("--key", command.key);
   if (command.live) arguments.emplace_back("--live");

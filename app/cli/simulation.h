@@ -21,6 +21,7 @@ struct SimulationCommand {
   std::uint64_t seed = 1234;
   double jitter = 0;
   std::vector<std::string> stragglers;  ///< RANK:FACTOR
+  std::vector<std::string> slow_links;  ///< RANK:FACTOR
   std::string key;
   bool live = false;  ///< events are sent at their time
   bool no_memory_limit = false;

@@ -108,6 +108,36 @@ std::string fetch_counters_text(const analysis::Summary& s) {
          "prefetch_submit and all_gather in elements of whole parameters, as DeepSpeed counts them\n";
 }
 
+/// Who waits for whom: a small table where ranks are few, else the largest pairs.
+std::string waited_pairs_text(const analysis::Summary& s) {
+  constexpr std::size_t kTable = 8, kShown = 8;
+  double total = 0;
+  for (const analysis::RankSummary& rank : s.ranks) total = std::max(total, ms(rank.time.total_ns));
+  if (s.waited_pairs.empty() || ms(s.waited_pairs.front().ns) < 0.01 * total) return {};
+  std::string text;
+  if (s.ranks.size() > kTable) {
+    for (std::size_t i = 0; i < std::min(kShown, s.waited_pairs.size()); ++i) {
+      const analysis::WaitedPair& pair = s.waited_pairs[i];
+      text += fmt::format("{:<14} rank {} for rank {}: {}{:.1f} ms in all\n", i == 0 ? "who waits" : "",
+                          pair.waiter, pair.late, s.waited_pairs_whole ? "" : "at least ", ms(pair.ns));
+    }
+    return text;
+  }
+  text = fmt::format("{:<14} ms in all, by row for the rank of the column\n{:<14}", "who waits", "");
+  for (const analysis::RankSummary& late : s.ranks) text += fmt::format(" {:>9}", late.rank);
+  for (const analysis::RankSummary& waiter : s.ranks) {
+    text += fmt::format("\n{:>14}", waiter.rank);
+    for (const analysis::RankSummary& late : s.ranks) {
+      const auto pair = std::ranges::find_if(s.waited_pairs, [&](const analysis::WaitedPair& one) {
+        return one.waiter == waiter.rank && one.late == late.rank;
+      });
+      text += pair == s.waited_pairs.end() ? fmt::format(" {:>9}", waiter.rank == late.rank ? "" : "-")
+                                           : fmt::format(" {:>9.1f}", ms(pair->ns));
+    }
+  }
+  return text + '\n';
+}
+
 std::string prefetch_text(const analysis::Prefetch& prefetch) {
   return fmt::format(
       "{} early, {} just in time, {} late ({:.2f} ms waited), {} mistargeted, {} unused (all ranks)",
@@ -317,6 +347,14 @@ std::string summary_text(const analysis::Summary& s) {
     if (!s.critical_path->gain_ms_per_step.empty())
       line("", fmt::format("without one of them a step would be shorter by: {} ms",
                            list(s.critical_path->gain_ms_per_step)));
+    constexpr std::size_t kPieces = 3;
+    for (std::size_t i = 0; i < std::min(kPieces, s.critical_path->longest.size()); ++i) {
+      const analysis::LongPathPiece& piece = s.critical_path->longest[i];
+      line(i == 0 ? "longest on it" : "",
+           fmt::format("{:.{}f} ms of {}{} on rank {} in step {}", ms(piece.end_ns - piece.begin_ns), digits,
+                       piece.part, piece.label.empty() ? "" : " (" + piece.label + ")", piece.rank,
+                       piece.step));
+    }
   }
   for (const analysis::RankSummary& rank : s.ranks) {
     if (rank.time_steps == 0 || ms(rank.others_waited_ns) < 0.01 * ms(rank.time.total_ns)) continue;
@@ -326,6 +364,7 @@ std::string summary_text(const analysis::Summary& s) {
                      rank.rank, rank.entered_last, ms(rank.others_waited_ns),
                      why ? "; " + analysis::text_of(*why) : ""));
   }
+  text += waited_pairs_text(s);
   if (s.efficiency && s.efficiency->tflops_per_rank) {
     line("efficiency", analysis::rate_text(*s.efficiency) + "; " + analysis::flop_text(*s.efficiency));
   }

@@ -2,8 +2,13 @@
 #include "app/cli/verb_export.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <memory>
 #include <utility>
 
 #include "app/cli/checks.h"
@@ -16,6 +21,7 @@
 #include "app/export/otlp.h"
 #include "app/export/part.h"
 #include "app/export/perfetto.h"
+#include "app/export/span_walk.h"
 #include "app/export/sqlite.h"
 #include "app/store/wall_clock.h"
 #include "runtime/base/build_facts.h"
@@ -23,17 +29,64 @@
 namespace shardscope::cli {
 namespace {
 
+/// One line on a terminal; nothing elsewhere.
+class ExportProgress {
+ public:
+  explicit ExportProgress(std::string out) : out_(std::move(out)), terminal_(isatty(STDERR_FILENO) != 0) {}
+  ~ExportProgress() {
+    if (drawn_) say(stderr, "\r\x1b[K");
+  }
+  ExportProgress(const ExportProgress&) = delete;
+  ExportProgress& operator=(const ExportProgress&) = delete;
+  void at(double share) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!terminal_ || (drawn_ && now - last_ < std::chrono::milliseconds(100))) return;
+    last_ = now;
+    drawn_ = true;
+    say(stderr, "\r\x1b[K{}", export_progress_line(out_, share));
+    std::fflush(stderr);
+  }
+
+ private:
+  std::string out_;
+  bool terminal_, drawn_ = false;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+exporter::TimeRange range_of(const store::Store& store, const ExportChoice& choice,
+                             exporter::TimeRange range = {}) {
+  if (!choice.from.empty()) range.from_ns = time_of("--from", choice.from);
+  if (!choice.to.empty()) range.to_ns = time_of("--to", choice.to);
+  if (range.to_ns <= 0) throw UserError(fmt::format("--to {}: nothing lies before it", choice.to), 2);
+  if (range.from_ns >= range.to_ns)
+    throw UserError(fmt::format("--from {} --to {}: nothing lies between", choice.from, choice.to), 2);
+  if (range.from_ns != store::Store::kBegin && range.from_ns > store.end_ns())
+    throw UserError(fmt::format("--from {}: the recording ends at {} s", choice.from,
+                                static_cast<double>(store.end_ns()) / 1e9));
+  return range;
+}
+
+instrumentation::Detail detail_of(const ExportChoice& choice) {
+  const std::vector<std::string> levels = detail_names();
+  if (choice.detail.empty()) return instrumentation::Detail::kernels;
+  return static_cast<instrumentation::Detail>(std::ranges::find(levels, choice.detail) - levels.begin());
+}
+
 void write_otlp(const store::Store& store, const std::string& recording,
-                const std::vector<std::string>& problems, const ExportChoice& choice) {
+                const std::vector<std::string>& problems, const ExportChoice& choice,
+                const std::function<void(double)>& progress) {
   const exporter::OtlpOptions options{.ranks = ranks_of(store, choice.ranks),
                                       .steps = steps_of(choice.steps),
+                                      .range = range_of(store, choice),
+                                      .detail = detail_of(choice),
+                                      .progress = progress,
                                       .unix_offset_ns = store::unix_offset_ns(recording),
                                       .version = base::version(),
                                       .problems = problems};
+  exporter::write_otlp(choice.out, store, options);
   if (!options.unix_offset_ns)
     say(stderr, "shardscope: {}: when the run was is not recorded; its times are from 1970-01-01 on\n",
         recording);
-  exporter::write_otlp(choice.out, store, options);
 }
 
 exporter::ExportPart part_of(const store::Store& store, const ExportChoice& choice) {
@@ -43,19 +96,8 @@ exporter::ExportPart part_of(const store::Store& store, const ExportChoice& choi
   if (steps && !exporter::choose_steps(store, steps->first, steps->second, part))
     throw UserError(
         fmt::format("--steps {}-{}: none of them is in the recording", steps->first, steps->second));
-  exporter::TimeRange& range = part.range;
-  if (!choice.from.empty()) range.from_ns = time_of("--from", choice.from);
-  if (!choice.to.empty()) range.to_ns = time_of("--to", choice.to);
-  if (range.to_ns <= 0) throw UserError(fmt::format("--to {}: nothing lies before it", choice.to), 2);
-  if (range.from_ns >= range.to_ns)
-    throw UserError(fmt::format("--from {} --to {}: nothing lies between", choice.from, choice.to), 2);
-  if (range.from_ns != store::Store::kBegin && range.from_ns > store.end_ns())
-    throw UserError(fmt::format("--from {}: the recording ends at {} s", choice.from,
-                                static_cast<double>(store.end_ns()) / 1e9));
-  const std::vector<std::string> levels = detail_names();
-  if (!choice.detail.empty())
-    part.detail =
-        static_cast<instrumentation::Detail>(std::ranges::find(levels, choice.detail) - levels.begin());
+  part.range = range_of(store, choice, part.range);
+  part.detail = detail_of(choice);
   return part;
 }
 
@@ -106,6 +148,10 @@ std::vector<std::uint32_t> speakers(const store::Store& store, const ExportChoic
 
 }  // namespace
 
+std::string export_progress_line(const std::string& out, double share) {
+  return fmt::format("writing {}  {:.0f} %", out, 100 * std::clamp(share, 0.0, 1.0));
+}
+
 const std::vector<std::string>& export_formats() {
   static const std::vector<std::string> kFormats{"chrome", "perfetto", "kineto", "csv", "sqlite", "otlp"};
   return kFormats;
@@ -114,15 +160,17 @@ const std::vector<std::string>& export_formats() {
 int export_recording(store::Store& store, const std::string& recording,
                      const std::vector<std::string>& problems, const ExportChoice& choice) {
   const bool of_steps = choice.format == "kineto" || choice.format == "otlp";
-  if (of_steps && !(choice.from.empty() && choice.to.empty() && choice.detail.empty()))
+  if (choice.format == "kineto" && !choice.detail.empty())
     throw UserError(
-        fmt::format("--from, --to and --detail do not apply to --format {}: its parts are --ranks "
-                    "and --steps",
-                    choice.format),
+        "--detail does not apply to --format kineto, whose figures need every kernel: its parts are "
+        "--ranks, --steps, --from and --to",
         2);
   const exporter::ExportPart part = of_steps ? exporter::ExportPart() : part_of(store, choice);
   add_export_notes(store, problems, choice, part, speakers(store, choice));
   std::vector<std::string> written{choice.out};
+  auto shown = std::make_unique<ExportProgress>(choice.out);
+  const std::function<void(double)> progress = [&](double share) { shown->at(share); };
+  auto walks = of_steps ? nullptr : std::make_unique<exporter::WalkProgress>(store, progress);
   if (choice.format == "chrome") {
     exporter::write_chrome(choice.out, store, part);
   } else if (choice.format == "perfetto") {
@@ -132,11 +180,16 @@ int export_recording(store::Store& store, const std::string& recording,
   } else if (choice.format == "csv") {
     written = exporter::write_csv(choice.out, store, part);
   } else if (choice.format == "otlp") {
-    write_otlp(store, recording, problems, choice);
+    write_otlp(store, recording, problems, choice, progress);
   } else {
-    written = exporter::write_kineto(
-        choice.out, store, {.ranks = ranks_of(store, choice.ranks), .steps = steps_of(choice.steps)});
+    written = exporter::write_kineto(choice.out, store,
+                                     {.ranks = ranks_of(store, choice.ranks),
+                                      .steps = steps_of(choice.steps),
+                                      .range = range_of(store, choice),
+                                      .progress = progress});
   }
+  walks.reset();
+  shown.reset();
   for (const std::string& path : written) say("{}\n", path);
   return 0;
 }

@@ -44,6 +44,7 @@ struct SimulateOptions {
   std::uint64_t seed = 1234;
   double jitter = 0;
   std::vector<std::string> stragglers;
+  std::vector<std::string> slow_links;
   bool no_memory_limit = false;
   std::string record, key;
   std::vector<std::string> connect;
@@ -78,6 +79,7 @@ SimulationCommand command_of(const SimulateOptions& options, const std::string& 
   command.seed = options.seed;
   command.jitter = options.jitter;
   command.stragglers = options.stragglers;
+  command.slow_links = options.slow_links;
   command.key = options.key;
   command.live = options.live;
   command.no_memory_limit = options.no_memory_limit;
@@ -209,6 +211,8 @@ void add_simulate(CLI::App& app, Action& action) {
       ->capture_default_str();
   verb->add_option("--straggler", options->stragglers,
                    "RANK:FACTOR, a rank that takes FACTOR times as long to compute; repeatable");
+  verb->add_option("--slow-link", options->slow_links,
+                   "RANK:FACTOR, a rank whose links take FACTOR times as long to move bytes; repeatable");
   verb->add_option("--jitter", options->jitter, "Each rank's own work takes 1 +- this many times as long")
       ->check(kUpToOne);
   verb->add_option("--seed", options->seed, "of --jitter")->capture_default_str();

@@ -404,11 +404,11 @@ void add_reading_verbs(CLI::App& app, Action& action) {
                       "Only these steps, like 10-20 (default: all, kineto those that summary measures, "
                       "without warm-up)");
   out->add_option("--from", choice.from,
-                  "Not kineto, otlp: only what overlaps the time from 1.25s of the run on; spans whole")
+                  "Only what overlaps the time from 1.25s of the run on; spans whole (kineto, otlp: steps)")
       ->excludes(steps);
   out->add_option("--to", choice.to, "... and before this time")->excludes(steps);
   out->add_option("--detail", choice.detail,
-                  "Not kineto, otlp: only what a run emits up to this level; figures of steps stay")
+                  "Not kineto: only what a run emits up to this level; figures of steps stay")
       ->check(CLI::IsMember(detail_names()));
 }
 

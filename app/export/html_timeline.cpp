@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 #include <unordered_map>
 
 #include "app/analysis/critical_path.h"
+#include "app/analysis/piece_label.h"
 #include "app/analysis/rank_activity.h"
 #include "app/export/html_parts.h"
 #include "app/export/span_walk.h"
@@ -265,17 +267,33 @@ class TimelineData {
       }
       pieces = std::move(fewer);
     }
+    // What the longest are is read from the recording; of all of them that would be the whole step again.
+    constexpr std::size_t kNamed = 24;
+    std::int64_t named = 0;
+    if (pieces.size() > kNamed) {
+      std::vector<std::int64_t> lengths;
+      for (const analysis::PathPiece& piece : pieces) lengths.push_back(piece.at.end - piece.at.begin);
+      std::ranges::nth_element(lengths, lengths.begin() + kNamed, std::greater{});
+      named = lengths[kNamed];
+    }
     std::string out;
     for (const analysis::PathPiece& piece : pieces) {
       const std::int64_t begin = std::clamp(piece.at.begin, step.begin_ns, step.end_ns);
       const std::int64_t end = std::clamp(piece.at.end, step.begin_ns, step.end_ns);
       if (end <= begin) continue;
       if (!out.empty()) out += ',';
-      out +=
-          fmt::format("{},{},{},{}", begin - step.begin_ns, end - begin, static_cast<int>(hue_of(piece.part)),
-                      name(fmt::format("{} on rank {}", analysis::label_of(piece.part), piece.rank)));
+      out += fmt::format("{},{},{},{}", begin - step.begin_ns, end - begin,
+                         static_cast<int>(hue_of(piece.part)), name(described(piece, named)));
     }
     return out;
+  }
+
+  /// "backward on rank 1: h.3.mlp", the last only of those longer than `named` nanoseconds.
+  [[nodiscard]] std::string described(const analysis::PathPiece& piece, std::int64_t named) const {
+    std::string text = fmt::format("{} on rank {}", analysis::label_of(piece.part), piece.rank);
+    if (piece.at.end - piece.at.begin <= named) return text;
+    const std::string label = analysis::piece_label(store_, piece);
+    return label.empty() ? text : text + ": " + label;
   }
 
   const store::Store& store_;

@@ -27,7 +27,7 @@ using Steps = std::vector<StepWindow>;
 Steps chosen_steps(const Store& store, std::uint32_t rank, const KinetoOptions& options,
                    const analysis::Digest& digest) {
   Steps out;
-  if (!options.steps) {
+  if (!options.steps && options.range == TimeRange()) {
     for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
       const analysis::StepDigest& step = digest.steps()[i];
       for (auto of = std::ranges::lower_bound(step.ranks, rank, {}, &analysis::RankStep::rank);
@@ -39,14 +39,16 @@ Steps chosen_steps(const Store& store, std::uint32_t rank, const KinetoOptions& 
   store.for_each_span({rank, StreamId::host}, 0, Store::kBegin, Store::kEnd, [&](const store::Span& span) {
     if (span.kind != EventKind::step_begin || span.end_ns == store::kOpen) return;
     const StepWindow window{ev::as<EventKind::step_begin>(span).step, span.begin_ns, span.end_ns};
-    if (window.step >= options.steps->first && window.step <= options.steps->second) out.push_back(window);
+    const bool in_steps =
+        !options.steps || (window.step >= options.steps->first && window.step <= options.steps->second);
+    if (in_steps && options.range.overlaps(window.begin_ns, window.end_ns)) out.push_back(window);
   });
   return out;
 }
 
 analysis::Digest digest_for(const Store& store, const KinetoOptions& options) {
   analysis::Digest digest;
-  if (!options.steps) (void)digest.update(store);
+  if (!options.steps && options.range == TimeRange()) (void)digest.update(store);
   return digest;
 }
 
@@ -99,14 +101,18 @@ std::vector<std::string> write_kineto(const std::string& folder, const Store& st
         options.ranks.empty() || std::ranges::find(options.ranks, row.rank) != options.ranks.end();
     if (chosen) files.push_back({row.rank, chosen_steps(store, row.rank, options, digest)});
   }
-  if (options.steps && std::ranges::all_of(files, [](const RankFile& file) { return file.steps.empty(); }))
-    throw std::runtime_error(no_such_steps(store, *options.steps));
+  const bool none = std::ranges::all_of(files, [](const RankFile& file) { return file.steps.empty(); });
+  if (none && options.range != TimeRange())
+    throw std::runtime_error("no step that was recorded to its end overlaps the chosen range of time");
+  if (none && options.steps) throw std::runtime_error(no_such_steps(store, *options.steps));
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw std::runtime_error(folder + ": cannot make the folder: " + error.message());
   refuse_other_ranks(folder, files);
   std::vector<std::string> written;
   for (const RankFile& of : files) {
+    if (options.progress)
+      options.progress(static_cast<double>(written.size()) / static_cast<double>(files.size()));
     written.push_back((std::filesystem::path(folder) / of.name()).string());
     OutputFile file(written.back());
     file.write([&](std::ostream& out) { write_kineto_steps(out, store, of.rank, of.steps); });

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app/export/part.h"
 #include "app/store/store.h"
 
 namespace shardscope::exporter {
@@ -18,6 +20,10 @@ struct KinetoOptions {
   /// First and last step, of which a rank's file has those that it recorded to their end; nothing: those that
   /// `summary` measures, without the warm-up, the same on every rank also where events were lost.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> steps;
+  /// Of these only steps that overlap it, each whole: a trace of this kind is made of steps.
+  TimeRange range = {};
+  /// Told before each rank's file which share of them is written.
+  std::function<void(double)> progress = {};
 };
 
 /// Streams one rank's trace to `out`: kernels by stream, launches with correlations, modules as operators, a

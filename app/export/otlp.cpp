@@ -70,9 +70,12 @@ class OtlpWriter {
   void write() {
     lines_.resource(run_resource());
     for (const store::StepRow& row : store_.steps()) {
-      if (wanted(row.step)) root(row);
+      if (wanted(row.step, row.begin_ns, store::time_of(store_, row).until_ns)) root(row);
     }
+    std::size_t done = 0;
     for (const store::RankRow& row : store_.ranks()) {
+      if (options_.progress)
+        options_.progress(static_cast<double>(done++) / static_cast<double>(store_.ranks().size()));
       if (!options_.ranks.empty() && std::ranges::find(options_.ranks, row.rank) == options_.ranks.end())
         continue;
       lines_.resource(rank_resource(row));
@@ -82,8 +85,10 @@ class OtlpWriter {
   }
 
  private:
-  [[nodiscard]] bool wanted(std::uint32_t step) const {
-    return !options_.steps || (step >= options_.steps->first && step <= options_.steps->second);
+  [[nodiscard]] bool in_part() const { return options_.steps || options_.range != TimeRange(); }
+  [[nodiscard]] bool wanted(std::uint32_t step, std::int64_t begin_ns, std::int64_t end_ns) const {
+    return (!options_.steps || (step >= options_.steps->first && step <= options_.steps->second)) &&
+           options_.range.overlaps(begin_ns, end_ns);
   }
 
   void of_run(OtlpAttributes& out) const {
@@ -156,16 +161,16 @@ class OtlpWriter {
     store_.for_each_span(host, 0, Store::kBegin, Store::kEnd, [&](const Span& span) {
       if (span.kind != EventKind::step_begin) return;
       const std::int64_t until = store::time_of(store_, rank, span).until_ns;
-      if (!options_.steps) part(rank, kBetweenSteps, from, span.begin_ns);
+      if (!in_part()) part(rank, kBetweenSteps, from, span.begin_ns);
       const std::uint32_t step = ev::as<EventKind::step_begin>(span).step;
-      if (wanted(step)) {
+      if (wanted(step, span.begin_ns, until)) {
         part(rank, step, span.begin_ns, until);
         first_ns = std::min(first_ns, span.begin_ns);
         last_ns = std::max(last_ns, until);
       }
       from = until;
     });
-    if (options_.steps) {
+    if (in_part()) {
       gaps(rank, first_ns, last_ns);
     } else {
       part(rank, kBetweenSteps, from, Store::kEnd);
@@ -183,7 +188,9 @@ class OtlpWriter {
         store_.for_each_span(lane, depth, from, to, [&](const Span& span) {
           const bool shown = span.kind == EventKind::step_begin || span.kind == EventKind::micro_step_begin ||
                              span.kind == EventKind::phase_begin || span.kind == EventKind::collective_begin;
-          if (shown && span.begin_ns >= from && span.begin_ns < to) items.push_back({lane, span});
+          if (shown && ev::detail_of(span.kind) <= options_.detail && span.begin_ns >= from &&
+              span.begin_ns < to)
+            items.push_back({lane, span});
         });
       }
     }
@@ -296,6 +303,10 @@ void check(const Store& store, const OtlpOptions& options) {
     if (std::ranges::none_of(store.ranks(), [&](const auto& row) { return row.rank == rank; }))
       throw std::runtime_error("rank " + std::to_string(rank) + ": is not in the recording");
   }
+  if (options.range != TimeRange() && std::ranges::none_of(store.steps(), [&](const auto& row) {
+        return options.range.overlaps(row.begin_ns, store::time_of(store, row).until_ns);
+      }))
+    throw std::runtime_error("no step overlaps the chosen range of time");
   if (!options.steps) return;
   const auto [first, last] = *options.steps;
   if (std::ranges::none_of(store.steps(),

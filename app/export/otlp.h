@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app/export/part.h"
 #include "app/store/store.h"
 
 namespace shardscope::exporter {
@@ -16,7 +18,14 @@ namespace shardscope::exporter {
 struct OtlpOptions {
   std::vector<std::uint32_t> ranks;  ///< empty: all
   std::optional<std::pair<std::uint32_t, std::uint32_t>>
-      steps;  ///< first and last; nothing: all, and between
+      steps;  ///< first and last; nothing: all, and between, where no range of time is chosen
+  /// Of these only steps that overlap it, each whole with all that begins in it: a trace is a step.
+  TimeRange range = {};
+  /// Spans that are emitted up to this level: `steps`; `phases` with micro-steps and phases; above,
+  /// collectives.
+  instrumentation::Detail detail = instrumentation::Detail::kernels;
+  /// Told before each rank which share of them is written.
+  std::function<void(double)> progress = {};
   /// Collector clock + this = Unix time. Nothing: the run begins at the epoch, and every resource says so.
   std::optional<std::int64_t> unix_offset_ns;
   std::string version;                     ///< of this program

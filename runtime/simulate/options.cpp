@@ -36,13 +36,16 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--jitter", o.jitter, "each rank's own work takes 1 +- this many times as long")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--straggler", o.stragglers, "RANK:FACTOR, how many times as long it computes; repeatable");
+  app.add_option("--slow-link", o.slow_links,
+                 "RANK:FACTOR, how many times as long its links take to move bytes; repeatable");
   app.add_flag("--no-memory-limit", o.no_memory_limit,
                "goes on where the device's memory would not be enough");
   app.add_flag("--json", o.json, "prints the outcome as JSON");
 }
 
-std::vector<double> parse_stragglers(const std::vector<std::string>& texts, std::uint32_t ranks) {
-  std::vector<double> slowness;
+std::vector<double> parse_factors(const std::string& option, const std::vector<std::string>& texts,
+                                  std::uint32_t ranks) {
+  std::vector<double> factors;
   for (const std::string& text : texts) {
     std::uint32_t rank = 0;
     double factor = 0;
@@ -51,16 +54,16 @@ std::vector<double> parse_stragglers(const std::vector<std::string>& texts, std:
     const bool colon = number.ec == std::errc{} && number.ptr != end && *number.ptr == ':';
     const auto times = colon ? std::from_chars(number.ptr + 1, end, factor) : std::from_chars_result{};
     if (!colon || times.ec != std::errc{} || times.ptr != end || !(factor > 0) || !std::isfinite(factor)) {
-      throw train::UsageError("--straggler " + text + ": write RANK:FACTOR, for example 3:1.3");
+      throw train::UsageError(option + " " + text + ": write RANK:FACTOR, for example 3:1.3");
     }
     if (rank >= ranks) {
-      throw train::UsageError("--straggler " + text + ": the run has the ranks 0 to " +
+      throw train::UsageError(option + " " + text + ": the run has the ranks 0 to " +
                               std::to_string(ranks - 1));
     }
-    slowness.resize(ranks, 1.0);
-    slowness[rank] = factor;
+    factors.resize(ranks, 1.0);
+    factors[rank] = factor;
   }
-  return slowness;
+  return factors;
 }
 
 }  // namespace shardscope::simulate

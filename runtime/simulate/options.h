@@ -27,6 +27,7 @@ struct Options {
   std::uint64_t seed = 1234;
   double jitter = 0;
   std::vector<std::string> stragglers;  ///< RANK:FACTOR
+  std::vector<std::string> slow_links;  ///< RANK:FACTOR
   bool no_memory_limit = false;
   bool json = false;
 };
@@ -34,8 +35,9 @@ struct Options {
 /// Adds every option to `app`; parsing fills `options`.
 void declare(CLI::App& app, Options& options);
 
-/// By rank, how many times as long its own work takes. Throws std::invalid_argument naming what is wrong.
-[[nodiscard]] std::vector<double> parse_stragglers(const std::vector<std::string>& texts,
-                                                   std::uint32_t ranks);
+/// By rank, the factor that `option` gives it, 1 without; empty where none is given. Throws
+/// std::invalid_argument naming the option and what is wrong.
+[[nodiscard]] std::vector<double> parse_factors(const std::string& option,
+                                                const std::vector<std::string>& texts, std::uint32_t ranks);
 
 }  // namespace shardscope::simulate

@@ -42,7 +42,12 @@ Playback::Playback(const RunGroups& groups, Variation variation, std::int64_t or
   for (const RunGroups::Entry& entry : groups.groups()) {
     const std::uint32_t first = entry.shape.nodes > 1 ? groups.topology().world : 0;
     std::vector<std::uint32_t>& links = links_.emplace_back();
-    for (const std::uint32_t member : entry.group.members) links.push_back(first + member);
+    double& slowness = group_slowness_.emplace_back(0.0);
+    for (const std::uint32_t member : entry.group.members) {
+      links.push_back(first + member);
+      const bool given = member < variation_.link_slowness.size();
+      slowness = std::max(slowness, given ? variation_.link_slowness[member] : 1.0);
+    }
   }
   ranks_.resize(groups.topology().world);
   begin_at(origin_ns);
@@ -184,7 +189,7 @@ void Playback::pass(std::uint32_t r, std::int64_t ns, std::int64_t& time) const 
     throw std::invalid_argument(
         "simulate: rank " + std::to_string(r) +
         " would take a day or more for one operation; a rate is too low, or a latency "
-        "or a straggler's factor too large");
+        "or a factor of a straggler or a slow link too large");
   }
   time += ns;
   if (time > latest_ns_)
@@ -239,9 +244,11 @@ bool Playback::move(std::uint32_t r, const Op& op, std::int64_t& time) {
   const std::uint64_t key = key_of(group, op);
   const auto [at, first] = transfers_.try_emplace(key, Transfer{kUnknown});
   if (first) {
+    const double slowness = group_slowness_[group];
+    const std::int64_t moving_ns = slowness == 1 ? op.ns : whole_ns(static_cast<double>(op.ns) * slowness);
     std::int64_t alone_ns = time;
-    pass(r, op.ns, alone_ns);
-    shared_.add(key, time, op.ns, links_[group]);
+    pass(r, moving_ns, alone_ns);
+    shared_.add(key, time, moving_ns, links_[group]);
   }
   if (at->second.end_ns == kUnknown) return false;
   time = at->second.end_ns;

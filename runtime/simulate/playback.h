@@ -31,6 +31,9 @@ struct Variation {
   double jitter = 0;  ///< own work takes 1 +- jitter times as long, uniformly
   std::vector<double>
       slowness;  ///< by rank: factor on the time of its own work on the compute stream; empty: 1
+  /// By rank: how many times as long its links take to move bytes, latency not included; empty: 1. A
+  /// collective goes at the pace of the slowest link of its ranks.
+  std::vector<double> link_slowness{};
 };
 
 class Playback {
@@ -113,7 +116,8 @@ class Playback {
   /// Links of every group, as numbers of `shared_`: its ranks' own, to their nodes or, among nodes, out of
   /// them.
   std::vector<std::vector<std::uint32_t>> links_;
-  std::int64_t latest_ns_ = 0;  ///< that a rank may reach
+  std::vector<double> group_slowness_;  ///< of every group, that of its slowest rank's links
+  std::int64_t latest_ns_ = 0;          ///< that a rank may reach
   SharedLinks shared_;
   std::deque<std::uint32_t> awake_;
 };

@@ -19,14 +19,6 @@ namespace {
 
 double ms(std::int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 
-/// From the first begin to the last end, without pauses.
-double length_ms(const StepDigest& step) {
-  double longest = 0;
-  for (const RankStep& rank : step.ranks)
-    longest = std::max(longest, ms(rank.time.total_ns - rank.time.checkpoint_ns));
-  return longest;
-}
-
 double median(std::vector<double> values) { return values.empty() ? 0 : quantile(std::move(values), 0.5); }
 
 /// [Note: long steps]
@@ -152,6 +144,13 @@ void read_settings(Facts& facts) {
 }
 
 }  // namespace
+
+double length_ms(const StepDigest& step) {
+  double longest = 0;
+  for (const RankStep& rank : step.ranks)
+    longest = std::max(longest, ms(rank.time.total_ns - rank.time.checkpoint_ns));
+  return longest;
+}
 
 double Facts::mean(double RankFacts::*of) const {
   double sum = 0;

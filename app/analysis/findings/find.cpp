@@ -29,6 +29,7 @@ struct Kind {
 };
 /// The page of each is docs/findings/ID.md; tests/house/citations_test.py asserts that it is there.
 constexpr std::array kKinds{
+    Kind{"rehearsed_fault", "timeline"},
     Kind{"rank_failed", "timeline"},
     Kind{"hang", "timeline"},
     Kind{"events_missing", "timeline"},
@@ -69,6 +70,7 @@ constexpr std::array kKinds{
 
 /// In the order of causes.
 constexpr std::array kRules{
+    rehearsals,
     rank_failures,
     hangs,
     losses_of_events,
@@ -77,9 +79,9 @@ constexpr std::array kRules{
     clock_residuals,
     single_stops,
     data_starvation,
+    slow_links,
     stragglers,
     drifting_ranks,
-    slow_links,
     trace_invalidations,
     overlap_off,
     large_buckets,
@@ -191,6 +193,8 @@ std::vector<Finding> find(const store::Store& store, const Summary& summary, con
     findings::point_at_worst(facts, *kind, finding);
   }
   std::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {
+    const bool first = a.id == findings::kRehearsedFault;
+    if (first != (b.id == findings::kRehearsedFault)) return first;
     return a.severity != b.severity
                ? a.severity > b.severity
                : a.cost_ms.value_or(-1) > b.cost_ms.value_or(-1) && a.severity != ev::Severity::error;

@@ -63,6 +63,8 @@ struct Facts {
 /// What a finding must cost to be one at all, and to be a warning: parts of a step.
 inline constexpr double kNote = 0.02, kWarning = 0.05;
 /// Below this nothing is gained, whatever part of a tiny model's step it is.
+inline constexpr const char* kRehearsedFault =
+    "rehearsed_fault";  ///< before all others, whatever its severity
 inline constexpr double kLeastCostMs = 0.1, kLeastWarningMs = 0.5;
 
 class Found {
@@ -77,6 +79,8 @@ class Found {
   void follows(std::string_view cause, std::string title);
   /// To the finding of this id that is about this rank; false where there is none.
   bool add_evidence(std::string_view id, std::uint32_t rank, const std::string& text);
+  /// Ranks of the link that slow_link blames; empty without the finding.
+  std::vector<std::uint32_t> slow_link_ranks;
   [[nodiscard]] std::vector<Finding> take() { return std::move(findings_); }
 
  private:
@@ -84,6 +88,7 @@ class Found {
 };
 
 // The families, one file each. Each rule: (Facts, Found).
+void rehearsals(const Facts& facts, Found& found);
 void rank_failures(const Facts& facts, Found& found);
 void hangs(const Facts& facts, Found& found);
 void losses_of_events(const Facts& facts, Found& found);
@@ -129,6 +134,8 @@ void nvme_params(const Facts& facts, Found& found);
 void host_bound(const Facts& facts, Found& found);
 void recomputation(const Facts& facts, Found& found);
 
+/// From the first begin to the last end, without checkpoints.
+[[nodiscard]] double length_ms(const StepDigest& step);
 /// "12.3 of 100.0 ms (12 %)".
 [[nodiscard]] std::string of_step(const Facts& facts, double ms);
 /// Nothing to say of a single rank, which does not communicate.

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "app/analysis/decision_text.h"
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/quantity_text.h"
+#include "app/analysis/statistics.h"
 #include "runtime/plan/scheduler.h"
 
 namespace shardscope::analysis::findings {
@@ -48,6 +51,37 @@ std::string of_steps(const Facts& facts) {
 
 }  // namespace
 
+namespace {
+
+/// What the steps took longer in which a rank's trace was invalidated, and those right after, in which it was
+/// recorded anew: medians of both kinds, of the steps measured.
+struct TraceCost {
+  std::size_t steps = 0;
+  double with_ms = 0, without_ms = 0;
+};
+std::optional<TraceCost> cost_of_invalidations(const Facts& facts, std::uint32_t rank) {
+  std::vector<std::int64_t> times;
+  facts.store.for_each_instant(rank, 0, store::Store::kEnd, [&](const ev::Event& event) {
+    if (event.kind == EventKind::trace_invalidated) times.push_back(static_cast<std::int64_t>(event.ticks));
+  });
+  const auto& steps = facts.digest.steps();
+  const auto invalidated = [&](const StepDigest& step) {
+    const auto own = std::ranges::find(step.ranks, rank, &RankStep::rank);
+    return own != step.ranks.end() && std::ranges::any_of(times, [&](std::int64_t at) {
+             return at >= own->begin_ns && at < own->end_ns;
+           });
+  };
+  std::vector<double> with, without;
+  for (std::size_t i = facts.digest.first_measured(); i < steps.size(); ++i) {
+    const bool before = i > 0 && invalidated(steps[i - 1]);
+    (before || invalidated(steps[i]) ? with : without).push_back(length_ms(steps[i]));
+  }
+  if (with.empty() || without.empty()) return std::nullopt;
+  return TraceCost{with.size(), quantile(with, 0.5), quantile(without, 0.5)};
+}
+
+}  // namespace
+
 void trace_invalidations(const Facts& facts, Found& found) {
   const store::Store& store = facts.store;
   for (const store::RankRow& rank : store.ranks()) {
@@ -67,6 +101,14 @@ void trace_invalidations(const Facts& facts, Found& found) {
         invalidation.at_ns,
         rank.rank};
     finding.id = "trace_invalidated";
+    if (const auto cost = cost_of_invalidations(facts, rank.rank)) {
+      finding.evidence += fmt::format(
+          " The {} step{} in which it was, or was recorded anew, took {:.2f} ms (median), the others {:.2f} "
+          "ms.",
+          cost->steps, cost->steps == 1 ? "" : "s", cost->with_ms, cost->without_ms);
+      finding.cost_once_ms =
+          std::max(0.0, cost->with_ms - cost->without_ms) * static_cast<double>(cost->steps);
+    }
     found.add(std::move(finding));
     return;
   }
@@ -199,6 +241,11 @@ void unused_prefetches(const Facts& facts, Found& found) {
             "set_modules_to_backward_prefetch()."
           : "The order of modules changes between iterations: mark the changing part as a leaf module."};
   finding.id = "unused_prefetch";
+  const std::uint64_t rank_steps = std::uint64_t{facts.summary.prefetch_steps} * facts.summary.ranks.size();
+  if (seen.vain_bytes > 0 && rank_steps > 0) {
+    finding.cost_bytes = seen.vain_bytes / static_cast<std::int64_t>(rank_steps);
+    finding.bytes_of = BytesOf::communication;
+  }
   found.add(std::move(finding));
 }
 

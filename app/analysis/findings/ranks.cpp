@@ -230,6 +230,13 @@ void stragglers(const Facts& facts, Found& found) {
                   fmt::format("Other ranks wait {:.1f} ms of a step for rank {}", waited, late.rank));
     return;
   }
+  // What a slow link makes late: the rank itself has no more to do than others.
+  if (!computes && !why->for_data && found.has("slow_link") &&
+      std::ranges::find(found.slow_link_ranks, late.rank) != found.slow_link_ranks.end()) {
+    found.follows("slow_link",
+                  fmt::format("Other ranks wait {:.1f} ms of a step for rank {}", waited, late.rank));
+    return;
+  }
   Finding finding;
   finding.id = "straggler";
   finding.title = fmt::format("Rank {} is a straggler", late.rank);

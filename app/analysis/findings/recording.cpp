@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/hang/hang.h"
@@ -12,6 +14,17 @@
 namespace shardscope::analysis::findings {
 
 using ev::Severity;
+
+/// Before what it causes, so that nobody looks for a fault that was asked for.
+void rehearsals(const Facts& facts, Found& found) {
+  const std::optional<std::string> fault = rehearsed_fault(facts.store);
+  if (!fault) return;
+  Finding finding{Severity::info, "The run rehearses a fault",
+                  "R" + fault->substr(1) + ". What follows from it is found as in a run that has it.",
+                  "Nothing is wrong with the program: run it without --fault."};
+  finding.id = kRehearsedFault;
+  found.add(std::move(finding));
+}
 
 void rank_failures(const Facts& facts, Found& found) {
   const store::Store& store = facts.store;

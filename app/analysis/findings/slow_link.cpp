@@ -50,9 +50,11 @@ std::size_t count_hosts(const Hosts& hosts, const Ranks& ranks) {
   return on.size();
 }
 
+/// What a group is for: described by the rank, or that of a scope of our runtime.
+using Purpose = std::pair<ev::GroupPurpose, ev::CollectiveScope>;
 /// Collectives that take as long on links alike: purpose of the group, its ranks and their hosts, operation,
 /// bytes.
-using Alike = std::tuple<ev::GroupPurpose, std::size_t, std::size_t, ev::CollectiveOp, std::int64_t>;
+using Alike = std::tuple<Purpose, std::size_t, std::size_t, ev::CollectiveOp, std::int64_t>;
 
 /// Transfers of one group in one step.
 struct Moved {
@@ -61,6 +63,27 @@ struct Moved {
   [[nodiscard]] double mean_ns() const { return ns / static_cast<double>(count); }
 };
 using Step = std::map<Alike, std::map<Ranks, Moved>>;
+
+/// One of several groups beside each other; nothing where all ranks are in it, or which are is not known.
+std::optional<CollectiveRanks> parted_group(const store::Store& store, std::uint32_t rank,
+                                            const store::Span& collective) {
+  auto group = collective_ranks(store, rank, collective);
+  if (!group || group->count < 2) return std::nullopt;
+  const bool everyone = group->described == nullptr && group->copy == nullptr && group->stride == 1 &&
+                        group->count >= store.tables().world;
+  return everyone ? std::nullopt : group;
+}
+
+/// Whether runs like this have groups that could be compared: else no event is read.
+bool has_groups(const Facts& facts) {
+  if (facts.own_runtime() && facts.zero_keys &&
+      (facts.zero.mics_shard_size > 0 || facts.zero.hpz_partition_size > 1 || facts.zero.quantized_gradients))
+    return true;
+  return std::ranges::any_of(facts.store.ranks(), [&](const store::RankRow& row) {
+    const ev::RunTables* const own = facts.store.rank_tables(row.rank);
+    return own != nullptr && !own->groups.empty();
+  });
+}
 
 /// One instance of a collective, over the ranks of its group that recorded it.
 struct Instance {
@@ -75,26 +98,27 @@ struct Instance {
 Step transfers_of(const store::Store& store, const Hosts& hosts, const StepDigest& step) {
   std::map<std::uint64_t, Instance> instances;
   for (const RankStep& rank : step.ranks) {
-    const ev::RunTables* const own = store.rank_tables(rank.rank);
     // Of ends that are missing others may be taken.
-    if (own == nullptr || own->groups.empty() || rank.recorded.events_missing) continue;
-    for_each_collective(store, rank.rank, rank.begin_ns, rank.end_ns,
-                        [&](ev::StreamId stream, const store::Span& span) {
-                          const ev::GroupInfo* const group = group_of(store, rank.rank, span);
-                          if (group == nullptr || group->ranks.size() < 2) return;
-                          const auto fields = ev::as<ev::EventKind::collective_begin>(span);
-                          // When it ended is not known, or it failed.
-                          if (fields.code.end_is_bound() || fields.code.ended_by_error()) return;
-                          Instance& one = instances[instance_of(store, rank.rank, stream, span)];
-                          if (one.seen == 0) {
-                            one.ranks = group->ranks;
-                            one.alike = {group->purpose, one.ranks.size(), count_hosts(hosts, one.ranks),
-                                         fields.op, fields.bytes};
-                          }
-                          one.transfer_ns = std::min(one.transfer_ns, span.end_ns - moves_from(span));
-                          one.entered = one.entered || all_ranks_entered(span);
-                          ++one.seen;
-                        });
+    if (rank.recorded.events_missing) continue;
+    for_each_collective(
+        store, rank.rank, rank.begin_ns, rank.end_ns, [&](ev::StreamId stream, const store::Span& span) {
+          const auto group = parted_group(store, rank.rank, span);
+          if (!group) return;
+          const auto fields = ev::as<ev::EventKind::collective_begin>(span);
+          // When it ended is not known, or it failed.
+          if (fields.code.end_is_bound() || fields.code.ended_by_error()) return;
+          Instance& one = instances[instance_of(store, rank.rank, stream, span)];
+          if (one.seen == 0) {
+            one.ranks = group->list();
+            const Purpose purpose{
+                group->described != nullptr ? group->described->purpose : ev::GroupPurpose::other,
+                fields.code.scope()};
+            one.alike = {purpose, one.ranks.size(), count_hosts(hosts, one.ranks), fields.op, fields.bytes};
+          }
+          one.transfer_ns = std::min(one.transfer_ns, span.end_ns - moves_from(span));
+          one.entered = one.entered || all_ranks_entered(span);
+          ++one.seen;
+        });
   }
   Step out;
   for (const auto& [key, one] : instances) {
@@ -157,10 +181,9 @@ std::optional<std::int64_t> exposed_ns(const store::Store& store, const RankStep
   std::vector<Interval> moving;
   for_each_collective(
       store, step.rank, step.begin_ns, step.end_ns, [&](ev::StreamId, const store::Span& span) {
-        const ev::GroupInfo* const group = group_of(store, step.rank, span);
+        const auto group = parted_group(store, step.rank, span);
         const auto fields = ev::as<ev::EventKind::collective_begin>(span);
-        if (group == nullptr || group->ranks != ranks || !slow.compared.contains({fields.op, fields.bytes}))
-          return;
+        if (!group || group->list() != ranks || !slow.compared.contains({fields.op, fields.bytes})) return;
         moving.push_back({moves_from(span), span.end_ns});
       });
   return IntervalSet(std::move(moving)).intersect(activity.comm).subtract(activity.compute).length();
@@ -217,6 +240,7 @@ std::string ranks_text(const Ranks& ranks) {
 void slow_links(const Facts& facts, Found& found) {
   constexpr double kSlower = 1.25;
   constexpr std::size_t kSteps = 8;
+  if (!has_groups(facts)) return;
   const Hosts hosts = hosts_of(facts.store);
   std::vector<const StepDigest*> steps;
   std::map<Ranks, Slow> groups;
@@ -267,6 +291,7 @@ void slow_links(const Facts& facts, Found& found) {
       "lower rate; within a host, whether all its ranks are connected alike) and at who else uses it; no "
       "setting of ZeRO makes it faster.";
   finding.rank = rank;
+  found.slow_link_ranks = *worst->ranks;
   // Where the exposure is that of all transfers of the rank, it may be none of this group's.
   found.add_by_cost(facts, cost, std::move(finding),
                     has_times_of_host(facts.store.tables()) ? ev::Severity::info : ev::Severity::warning);

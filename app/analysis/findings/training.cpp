@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/analysis/findings/findings.h"
@@ -22,6 +23,15 @@ namespace shardscope::analysis::findings {
 using ev::Severity;
 
 namespace {
+
+/// [Note: settings that what-if cannot try]
+/// What follows from another rate or scale depends on the values of gradients. What-if plays times and sizes
+/// alone, so these are no options of advice.h: they are given as they are, and the finding says why it has no
+/// gain.
+void change(Finding& finding, std::string key, std::string value) {
+  finding.changes.push_back({std::move(key), std::move(value)});
+  finding.gain_basis = "not predicted: what-if plays no values of gradients";
+}
 
 struct Diverged {
   std::string evidence;
@@ -120,12 +130,19 @@ void divergence(const Facts& facts, Found& found) {
   }
   if (facts.zero_keys) {
     const nlohmann::json config = parse_foreign(facts.summary.config_json);
-    const nlohmann::json::json_pointer rate("/optimizer/params/lr"), clipping("/gradient_clipping");
-    if (config.is_object() && config.contains(rate) && config[rate].is_number())
-      finding.changes.push_back(
-          {"optimizer.params.lr", fmt::format("{:.3g}", config[rate].get<double>() / 10)});
+    const nlohmann::json::json_pointer clipping("/gradient_clipping");
+    // The one that is in effect: a schedule with a rate of its own does not look at the optimizer's.
+    for (const char* key :
+         {"scheduler.params.warmup_max_lr", "scheduler.params.cycle_max_lr", "optimizer.params.lr"}) {
+      std::string path = "/" + std::string(key);
+      std::ranges::replace(path, '.', '/');
+      const nlohmann::json::json_pointer rate(path);
+      if (!config.is_object() || !config.contains(rate) || !config[rate].is_number()) continue;
+      change(finding, key, fmt::format("{:.3g}", config[rate].get<double>() / 10));
+      break;
+    }
     if (config.is_object() && (!config.contains(clipping) || config[clipping] == 0))
-      finding.changes.push_back({"gradient_clipping", "1.0"});
+      change(finding, "gradient_clipping", "1.0");
   }
   found.add(std::move(finding));
 }
@@ -175,6 +192,27 @@ void name_first_parameter(const Facts& facts, Finding& finding,
 
 }  // namespace
 
+namespace {
+
+/// How long the steps of these numbers took together; nothing where none has ended.
+std::optional<double> time_of_steps(const Facts& facts, const std::set<std::uint32_t>& numbers) {
+  std::optional<double> sum;
+  for (const StepDigest& step : facts.digest.steps()) {
+    if (numbers.contains(step.step)) sum = sum.value_or(0) + length_ms(step);
+  }
+  return sum;
+}
+
+/// The least that a dynamic scale may fall to.
+double least_scale(const nlohmann::json& config) {
+  const nlohmann::json::json_pointer least("/fp16/min_loss_scale");
+  return config.is_object() && config.contains(least) && config[least].is_number()
+             ? config[least].get<double>()
+             : 1;
+}
+
+}  // namespace
+
 void overflows(const Facts& facts, Found& found) {
   const store::Store& store = facts.store;
   std::set<std::uint32_t> skipped_steps;
@@ -202,8 +240,13 @@ void overflows(const Facts& facts, Found& found) {
   } else if (!scales.empty() && *std::max_element(scales.begin(), scales.end()) > 1) {
     std::size_t falls = 0;
     for (std::size_t i = 1; i < scales.size(); ++i) falls += scales[i] < scales[i - 1] ? 1 : 0;
+    const bool at_least =
+        facts.zero_keys && scales.back() <= least_scale(parse_foreign(facts.summary.config_json));
     evidence =
-        falls == 0
+        falls == 0 && at_least
+            ? fmt::format("The loss scale was {:.15g} throughout, which fp16.min_loss_scale makes its least.",
+                          scales.back())
+        : falls == 0
             ? fmt::format("The loss scale did not fall from {:.15g}: its hysteresis lets overflows pass.",
                           scales.back())
             : fmt::format("The loss scale was lowered {} time{}, to {:.15g} at the least.", falls,
@@ -216,7 +259,8 @@ void overflows(const Facts& facts, Found& found) {
                   first_ns,
                   ev::kNoId};
   finding.id = "overflow";
-  if (static_scale(store)) finding.changes.push_back({"fp16.loss_scale", "0"});
+  finding.cost_once_ms = time_of_steps(facts, skipped_steps);
+  if (static_scale(store)) change(finding, "fp16.loss_scale", "0");
   name_first_parameter(facts, finding, [&](std::uint32_t step) { return skipped_steps.contains(step); });
   found.add(std::move(finding));
 }
@@ -224,9 +268,8 @@ void overflows(const Facts& facts, Found& found) {
 /// A dynamic scale that has fallen as far as it may and steps that are still skipped.
 void loss_scale_floor(const Facts& facts, Found& found) {
   const nlohmann::json config = parse_foreign(facts.summary.config_json);
-  const nlohmann::json::json_pointer least("/fp16/min_loss_scale");
   if (!config.is_object() || !facts.zero_keys) return;
-  const double floor = config.contains(least) && config[least].is_number() ? config[least].get<double>() : 1;
+  const double floor = least_scale(config);
   std::set<std::uint32_t> skipped_steps;
   std::uint64_t turns = 0;
   std::int64_t first_ns = 0;
@@ -246,16 +289,32 @@ void loss_scale_floor(const Facts& facts, Found& found) {
     before = step.loss_scale;
   }
   constexpr std::uint64_t kOscillates = 3;
+  // Our runtime and DeepSpeed end a run that overflows at it; that step is never completed.
+  const bool ended = std::ranges::any_of(facts.store.messages(), [](const store::Message& message) {
+    return message.text.find("Current loss scale already at minimum") != std::string::npos;
+  });
+  if (ended && before <= floor && !facts.store.steps().empty()) {
+    const store::StepRow& last = facts.store.steps().back();
+    if (skipped_steps.empty()) first_ns = last.begin_ns;
+    skipped_steps.insert(last.step);
+  }
   if (!skipped_steps.empty()) {
     Finding finding{
         Severity::error,
-        fmt::format("The loss scale is at its least, {:.4g}, and steps are still skipped", floor),
-        fmt::format("{} steps were skipped at it: gradients overflow without any scale.",
-                    skipped_steps.size()),
-        "A smaller scale cannot help: look at the first parameter with inf or nan, lower the learning rate, "
-        "or train in bf16, whose range is that of fp32.",
+        fmt::format("The loss scale is at its least, {:.4g}, and gradients still overflow", floor),
+        fmt::format("Gradients overflowed in {} step{} at it{}.{}", skipped_steps.size(),
+                    skipped_steps.size() == 1 ? "" : "s", ended ? "; the last ended the run" : "",
+                    floor > 1 ? "" : " They do so without any scale."),
+        floor > 1
+            ? "Let the scale fall further: set fp16.min_loss_scale to 1. If gradients overflow there too, "
+              "look "
+              "at the first parameter with inf or nan."
+            : "A smaller scale cannot help: look at the first parameter with inf or nan, lower the learning "
+              "rate, or train in bf16, whose range is that of fp32.",
         first_ns};
     finding.id = "loss_scale_floor";
+    if (floor > 1) change(finding, "fp16.min_loss_scale", "1");
+    finding.cost_once_ms = time_of_steps(facts, skipped_steps);
     name_first_parameter(facts, finding, [&](std::uint32_t step) { return skipped_steps.contains(step); });
     found.add(std::move(finding));
   } else if (turns >= kOscillates && found.has("overflow")) {
@@ -266,7 +325,8 @@ void loss_scale_floor(const Facts& facts, Found& found) {
     const nlohmann::json::json_pointer window("/fp16/loss_scale_window");
     const double steps =
         config.contains(window) && config[window].is_number() ? config[window].get<double>() : 1000;
-    finding.changes.push_back({"fp16.loss_scale_window", fmt::format("{:.0f}", steps * 4)});
+    if (const Finding* const overflow = found.find("overflow")) finding.cost_once_ms = overflow->cost_once_ms;
+    change(finding, "fp16.loss_scale_window", fmt::format("{:.0f}", steps * 4));
     found.add(std::move(finding));
   }
 }

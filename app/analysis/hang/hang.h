@@ -72,6 +72,10 @@ struct Hang {
   std::int64_t since_ns = 0;
 };
 
+/// What a run does on purpose (zero_train --fault), as it says itself: "rank 1 skips module blk.1 in step 3
+/// on purpose". Nothing for any other run.
+[[nodiscard]] std::optional<std::string> rehearsed_fault(const store::Store& store);
+
 /// How the end of what a store holds is to be read: it is all that was recorded, nothing more came in for a
 /// while, or more comes in.
 enum class Watched : std::uint8_t { recorded, quiet, goes_on };

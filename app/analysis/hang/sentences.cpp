@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 
 #include "app/analysis/hang/module_order.h"
 #include "app/analysis/hang/rank_states.h"
@@ -215,11 +216,15 @@ void add_stops(Hang& out) {
 }
 
 void add_rehearsal(const store::Store& store, Hang& out) {
+  if (const auto fault = rehearsed_fault(store))
+    out.text += fmt::format(" The run rehearses this: {}.", *fault);
+}
+
+std::optional<std::string> rehearsed_fault(const store::Store& store) {
   for (const store::Message& message : store.messages()) {
-    if (!message.text.starts_with(plan::kRehearses)) continue;
-    out.text += fmt::format(" The run rehearses this: {}.", message.text.substr(plan::kRehearses.size()));
-    return;
+    if (message.text.starts_with(plan::kRehearses)) return message.text.substr(plan::kRehearses.size());
   }
+  return std::nullopt;
 }
 
 }  // namespace shardscope::analysis

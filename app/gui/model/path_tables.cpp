@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -100,18 +101,33 @@ Table path_table(std::span<const LabelledRun> runs) {
   return table;
 }
 
+namespace {
+
+/// The summary has the same pieces in the same order.
+std::string label_at(const std::shared_ptr<const Analysis>& of, std::size_t index) {
+  const auto& path = of->summary.critical_path;
+  return path && index < path->longest.size() ? path->longest[index].label : std::string();
+}
+
+}  // namespace
+
 PieceTable piece_table(std::span<const LabelledRun> runs) {
   PieceTable out;
   out.table.columns = {{"length", 0.7F, true},
                        {"part", 1.2F},
+                       {"what", 1.6F, false, "The shortest span that covers at least half of it"},
                        {"rank", 0.4F, true, "Whose time the path follows there"},
                        {"step", 0.4F, true, "Of all steps, also those before the measured ones"},
                        {"time", 0.9F, true, "Since the run's first event"}};
   add_letter(out.table, runs);
   for (std::size_t run = 0; run < runs.size(); ++run) {
-    for (const analysis::Digest::LongPiece& one : runs[run].run->analysis()->longest_pieces) {
+    const auto of_run = runs[run].run->analysis();
+    std::size_t index = 0;
+    for (const analysis::Digest::LongPiece& one : of_run->longest_pieces) {
       const analysis::PathPiece& piece = one.piece;
-      out.table.add({number_cell(static_cast<double>(one.ns), duration(one.ns).text()), part_cell(piece.part),
+      out.table.add({number_cell(static_cast<double>(one.ns), duration(one.ns).text()),
+                     part_cell(piece.part),
+                     {label_at(of_run, index++), {}, Tone::normal, {}, ""},
                      number_cell(piece.rank, std::to_string(piece.rank)),
                      number_cell(one.step, std::to_string(one.step)),
                      number_cell(static_cast<double>(piece.at.begin), timestamp(piece.at.begin, 100'000)),

@@ -113,5 +113,25 @@ TEST(OwnTimePartition, IsWhatThePartitionLeaves) {
   }
 }
 
+/// A sub-group's update of 100 us to 900 us: the disk is another's until 200, its own states are read until
+/// 500 and written from 700 on. The CPU computes in between.
+TEST(OwnTimePartition, AnUpdateThatWaitsForItsStatesComputesBetweenReadAndWrite) {
+  RunBuilder run(1);
+  run.span(0, 0, 1000'000, EventKind::step_begin, StreamId::host, 0);
+  run.span(0, 0, 100'000, EventKind::module_begin, StreamId::compute, 1, 0);
+  run.span(0, 100'000, 900'000, EventKind::optimizer_begin, StreamId::worker, 1, 0);
+  const auto moves = [&](std::int64_t begin, std::int64_t end, ev::TransferKind kind, std::uint32_t group) {
+    run.span(0, begin, end, EventKind::transfer_begin, StreamId::nvme, ev::kNoId, group,
+             static_cast<std::uint8_t>(kind), 4096);
+  };
+  moves(100'000, 200'000, ev::TransferKind::nvme_write, 0);
+  moves(200'000, 500'000, ev::TransferKind::nvme_read, 1);
+  moves(700'000, 900'000, ev::TransferKind::nvme_write, 1);
+  const TimePartition time = partition_time(run.build(), 0, 0, 1000'000);
+  EXPECT_EQ(time.compute_ns, 100'000 + 200'000);
+  EXPECT_EQ(time.exposed_copy_ns, 100'000 + 300'000 + 200'000);
+  EXPECT_EQ(time.idle_ns, 100'000);
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

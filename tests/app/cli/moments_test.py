@@ -92,6 +92,7 @@ class Moments(CommandTest):
         self.assertLess(abs(before), float("inf"))
         self.assertNotIn(here, (1.0, before))
         self.assertTrue(here is None or abs(here) == float("inf"), here)
+        self.assertIn("divergence", [one["id"] for one in json.loads(said("findings", self.recording, "--json"))])
 
     def test_a_run_that_hangs(self):
         self.train(self.record("--moment-triggers", "stalled"), FP16)

@@ -7,7 +7,9 @@ Usage: otlp_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 import collections
 import csv
 import json
+import os
 import pathlib
+import pty
 import re
 import tempfile
 import time
@@ -130,6 +132,58 @@ class Otlp(CommandTest):
         chosen = self.exported(recording, "--ranks", 1, "--steps", "1-2")
         self.assertEqual({resource.get("shardscope.rank") for resource, _ in chosen}, {None, 1})
         self.assertEqual({attributes(span)["shardscope.step"] for _, span in chosen if span["name"] == "step"}, {1, 2})
+
+    def test_parts_by_time_and_level(self):
+        """Steps that overlap a range, whole: of each rank its own. Kineto's traces are cut alike."""
+        recording, _ = train(self.folder, "run", 3, 2, steps=5)
+        said("export", "--format", "csv", "-o", self.folder / "csv", recording)
+        with open(self.folder / "csv/spans.csv", encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row["kind"] == "step_begin"]
+        windows = {(int(row["rank"]), int(row["a"])): (int(row["begin_ns"]), int(row["end_ns"])) for row in rows}
+        begin, end = windows[0, 2]
+        part = ("--from", f"{(begin + end) // 2}ns", "--to", f"{end - 1}ns")
+        expected = {key for key, (first, last) in windows.items() if first < end - 1 and last > (begin + end) // 2}
+        self.assertIn((0, 2), expected)
+        self.assertLess(len(expected), len(windows))
+        whole, spans = self.exported(recording), self.exported(recording, *part)
+        steps = lambda of: {(resource["shardscope.rank"], attributes(span)["shardscope.step"])  # noqa: E731
+                            for resource, span in of if span["name"] == "step"}
+        self.assertEqual(steps(spans), expected)
+        # All that the whole export has below these steps.
+        traces = {span["traceId"] for resource, span in whole if span["name"] == "step"
+                  and (resource["shardscope.rank"], attributes(span)["shardscope.step"]) == (0, 2)}
+        below = lambda of: sum(1 for resource, span in of  # noqa: E731
+                               if resource.get("shardscope.rank") == 0 and span["traceId"] in traces)
+        self.assertEqual(below(spans), below(whole))
+        said("export", "--format", "kineto", "-o", self.folder / "kineto", *part, recording)
+        for rank in (0, 1):
+            events = json.loads((self.folder / f"kineto/rank_{rank}.json").read_text())["traceEvents"]
+            named = {int(event["name"].split("#")[1]) for event in events if event.get("name", "").startswith("ProfilerStep#")}
+            self.assertEqual(named, {step for of, step in expected if of == rank})
+        names = lambda level: {span["name"] for _, span in self.exported(recording, "--detail", level)}  # noqa: E731
+        self.assertEqual(names("steps"), {"step of all ranks", "step"})
+        self.assertTrue({"micro-step", "forward"} <= names("phases"))
+        self.assertNotIn("all_gather", names("phases"))
+        self.assertIn("all_gather", names("modules"))
+        self.refused(("export", "--format", "otlp", "-o", self.folder / "none", "--from", "1000s", recording), "the recording ends at")
+
+    def test_how_far_it_is_stands_on_a_terminal_only(self):
+        recording, _ = train(self.folder, "run", 3, 2, steps=3)
+        for form in ("otlp", "kineto", "chrome", "perfetto", "csv", "sqlite"):
+            target = self.folder / f"seen-{form}"
+            terminal, program = pty.openpty()
+            try:
+                result = shardscope("export", "--format", form, "-o", target, recording, stderr=program)
+                os.set_blocking(terminal, False)
+                shown = os.read(terminal, 1 << 16).decode()
+            finally:
+                os.close(terminal)
+                os.close(program)
+            self.assertEqual(result.returncode, 0, form)
+            self.assertRegex(shown, rf"writing {re.escape(str(target))}  \d+ %", form)
+            self.assertTrue(shown.endswith("\r\x1b[K"), f"{form}: the line is gone when it is done")
+            piped = shardscope("export", "--format", form, "-o", target, "--overwrite", recording)
+            self.assertEqual((piped.returncode, piped.stderr), (0, ""), form)
 
     def test_a_simulated_run_was_at_no_time(self):
         recording = self.folder / "run.zscope"

@@ -133,6 +133,13 @@ class RehearsedHangs(command_line.CommandTest):
     def test_such_a_run_says_what_it_is(self):
         text = self.why(2, "return", "Rank 1 never entered it")[1]
         self.assertIn(" The run rehearses this: rank 1 ends with code 0 before step 5 on purpose.", text)
+        found = command_line.read("findings", self.recording)
+        self.assertEqual(found[0]["id"], "rehearsed_fault")
+        self.assertIn("Rank 1 ends with code 0 before step 5 on purpose.", found[0]["evidence"])
+        self.assertIn("rank_failed", [one["id"] for one in found[1:]])
+        page = self.folder / "report.html"
+        said("report", self.recording, "-o", page)
+        self.assertIn("Rank 1 ends with code 0 before step 5 on purpose.", page.read_text())
 
     def test_what_cannot_happen_is_refused(self):
         run = ("run", "--config", ROOT / "samples/stage3.json", "--model", "mlp", "--data", "golden:mlp", "--ranks", 2, "--fault")

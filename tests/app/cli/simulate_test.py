@@ -316,6 +316,8 @@ class Errors(CommandTest):
         self.check(["--config", "/nowhere/ds.json"], "/nowhere/ds.json")
         self.check(["--model", "mlp", "--straggler", "9:2"], "--straggler 9:2", "0 to 7")
         self.check(["--model", "mlp", "--straggler", "1:fast"], "RANK:FACTOR")
+        self.check(["--model", "mlp", "--slow-link", "9:2"], "--slow-link 9:2", "0 to 7")
+        self.check(["--model", "mlp", "--slow-link", "1"], "--slow-link 1: write RANK:FACTOR")
         self.check(["--model", "mlp", "--connect", "nonsense"], "nonsense")
         self.check(["--model", "gpt3-175b", "--ranks", "1"], "device memory exhausted")
         self.check(["--model", "mlp", "--set", 'zero_optimization.offload_optimizer={"device":"cpu"}',

@@ -113,6 +113,11 @@ class Training(unittest.TestCase):
                          model=ROOT / "samples/models/mlp_visit.json")
             self.assertEqual(s["trace"]["invalidated"], 2)  # the block is skipped once, on both ranks
             self.assertGreaterEqual(s["prefetch"]["mistargeted"], 2)
+            self.assertGreater(s["prefetch"]["vain_bytes"], 0)
+            found = {one["id"]: one for one in read("findings", recording)}
+            vain = s["prefetch"]["mistargeted"] + s["prefetch"]["unused"]
+            self.assertIn(f"{vain} prefetches of all ranks were never used", found["trace_invalidated"]["explains"])
+            self.assertIsNotNone(found["trace_invalidated"]["cost_once_ms"])
             page = pathlib.Path(folder) / "report.html"
             self.assertEqual(shardscope("report", recording, "-o", page).returncode, 0)
             text = page.read_text()

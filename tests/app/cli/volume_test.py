@@ -4,7 +4,7 @@ import pathlib
 import tempfile
 import unittest
 
-from command_line import ROOT, main, summary_of_run
+from command_line import ROOT, main, read, summary_of_run
 
 
 def communicated(folder, stage, ranks, model="mlp", steps=3, **settings):
@@ -14,11 +14,20 @@ def communicated(folder, stage, ranks, model="mlp", steps=3, **settings):
                           "golden:gpt" if str(model).startswith("gpt") else "golden:mlp", "--steps", steps, *more)["comm"]
 
 
+def advised_volume(folder):
+    """Changes of the finding volume_above of the run in this folder; None: it was not found."""
+    for finding in read("findings", pathlib.Path(folder) / "run.zscope"):
+        if finding["id"] == "volume_above" and "all-reduced gradients" in finding["title"]:
+            return [f"{change['key']}={change['value']}" for change in finding["changes"]]
+    return None
+
+
 class Volume(unittest.TestCase):
     def check(self, *causes, **how):
         """Runs it; exactly these causes are named, and nothing is left over."""
         with tempfile.TemporaryDirectory() as folder:
             comm = communicated(folder, **how)
+            self.advised = advised_volume(folder)
         said = (how, comm["expression"], comm["extras"], comm["elements_per_step"], comm["unexplained_elements_per_step"])
         self.assertEqual(comm["unexplained_elements_per_step"], 0, said)
         self.assertEqual(set(comm["extras"]), set(causes), said)
@@ -41,6 +50,7 @@ class Volume(unittest.TestCase):
         for stage in (1, 2, 3):
             self.check("all-reduced gradients", "padding", stage=stage, ranks=3, zero_optimization__reduce_scatter="false",
                        zero_optimization__stage3_prefetch_bucket_size=0)
+            self.assertEqual(self.advised, ["zero_optimization.reduce_scatter=true"] if stage < 3 else [])
         comm = self.check("all-reduced gradients", "padding", stage=2, ranks=2, shardscope__compat="deepspeed")
         self.assertEqual(comm["extras"]["all-reduced gradients"], 100417)
         for limit in (5e8, 30_000, 7001):  # one communication, several: parameters that lie in two of them

@@ -90,7 +90,13 @@ class Why(command_line.CommandTest):
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=60)
         self.assertRegex(said("why", self.recording), rf"Rank {culprit} was frozen from \S+ s to")
-        self.assertNotIn("rank_failed", said("findings", self.recording, "--json"))
+        found = {one["id"]: one for one in read("findings", self.recording)}
+        self.assertNotIn("rank_failed", found)
+        self.assertNotIn("rehearsed_fault", found)
+        self.assertIn("single_stop", found)
+        # Stopped inside a collective it waits as the others do: then no rank is named, and never another one.
+        self.assertIn(found["single_stop"]["rank"], (culprit, None), found["single_stop"])
+        self.assertGreater(found["single_stop"]["cost_once_ms"], 400)
         self.assertEqual(next(rank["pid"] for rank in read("info", self.recording)["ranks"] if rank["rank"] == culprit), stopped)
 
     def test_a_killed_rank_is_why_the_others_waited(self):

@@ -90,23 +90,56 @@ TEST_F(TimesTest, ArithmeticDecidesWhereMemoryIsFast) {
   EXPECT_EQ(modules.front().second - modules.front().first, 2 * N * in * out / 500 + 2000);
 }
 
+/// Each takes its latency and `factor` times its traffic, on rank 0.
+void expect_closed_form(const Play& play, std::uint32_t world, double factor) {
+  std::map<std::uint32_t, Event> begun;
+  std::size_t seen = 0;
+  for (const Event& e : play.events[0]) {
+    if (e.kind == EventKind::collective_entered) begun[e.a] = e;
+    if (e.kind != EventKind::collective_end || begun.count(e.a) == 0) continue;
+    const double bytes =
+        static_cast<double>(e.v1) * instrumentation::bus_factor(static_cast<CollectiveOp>(e.code), world);
+    EXPECT_NEAR(static_cast<double>(e.ticks - begun[e.a].ticks),
+                1000 * std::ceil(std::log2(world)) + factor * bytes,
+                std::max(1.0, factor));  // rounded to whole nanoseconds
+    ++seen;
+  }
+  EXPECT_GE(seen, 2U) << "world " << world;
+}
+
 TEST_F(TimesTest, ACollectiveTakesLatencyAndItsTraffic) {
   for (const std::uint32_t world : {2U, 4U, 8U}) {
     Play play(one_layer(1000, 500), make_config(3), world, on_round_hardware());
     play.run(1);
-    std::map<std::uint32_t, Event> begun;
-    std::size_t seen = 0;
-    for (const Event& e : play.events[0]) {
-      if (e.kind == EventKind::collective_entered) begun[e.a] = e;
-      if (e.kind != EventKind::collective_end || begun.count(e.a) == 0) continue;
-      const double bytes =
-          static_cast<double>(e.v1) * instrumentation::bus_factor(static_cast<CollectiveOp>(e.code), world);
-      EXPECT_NEAR(static_cast<double>(e.ticks - begun[e.a].ticks), 1000 * std::ceil(std::log2(world)) + bytes,
-                  1);  // rounded to whole nanoseconds
-      ++seen;
-    }
-    EXPECT_GE(seen, 2U) << "world " << world;
+    expect_closed_form(play, world, 1);
   }
+}
+
+/// Also on ranks whose own links are not slow: the bytes pass the slow one.
+TEST_F(TimesTest, ASlowLinkStretchesTheTrafficOfItsGroupsOnly) {
+  SimulationOptions options = on_round_hardware();
+  options.variation.link_slowness = {1, 1, 2.5, 1};
+  Play all(one_layer(1000, 500), make_config(3), 4, options);
+  all.run(1);
+  expect_closed_form(all, 4, 2.5);
+  // MiCS: ranks 0 and 1 gather without rank 2.
+  Json apart = make_config(3);
+  apart["zero_optimization"]["mics_shard_size"] = 2;
+  Play groups(one_layer(1000, 500), apart, 4, options);
+  groups.run(1);
+  const auto first_gather = [&](std::uint32_t rank) {
+    std::uint64_t entered = 0;
+    for (const Event& e : groups.events[rank]) {
+      if (e.stream != StreamId::gather) continue;
+      if (e.kind == EventKind::collective_entered) entered = e.ticks;
+      if (e.kind == EventKind::collective_end) return static_cast<double>(e.ticks - entered) - 1000;
+    }
+    return 0.0;
+  };
+  EXPECT_GT(first_gather(0), 0);
+  EXPECT_EQ(first_gather(0), first_gather(1));
+  EXPECT_NEAR(first_gather(2), 2.5 * first_gather(0), 2.5);
+  EXPECT_EQ(first_gather(2), first_gather(3));
 }
 
 TEST_F(TimesTest, ATransferToADiskTakesLatencyAndItsBytes) {
@@ -433,11 +466,12 @@ TEST_F(TimesTest, RefusesTimesThatNothingTakes) {
     EXPECT_THAT(message(slow), HasSubstr("a day or more for one operation")) << tiny;
   }
   for (const double huge : {1e300, 1e12}) {
-    SimulationOptions late = on_round_hardware(), launched = late, straggler = late;
+    SimulationOptions late = on_round_hardware(), launched = late, straggler = late, link = late;
     late.hardware.inside.latency_us = huge;
     launched.hardware.launch_us = huge;
     straggler.variation.slowness = {1, huge};
-    for (const SimulationOptions& options : {late, launched, straggler})
+    link.variation.link_slowness = {1, huge * 1e6};
+    for (const SimulationOptions& options : {late, launched, straggler, link})
       EXPECT_THAT(message(options), HasSubstr("a day or more for one operation")) << huge;
   }
   // An hour for each of thousands of operations.

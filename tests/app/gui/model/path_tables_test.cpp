@@ -13,6 +13,7 @@
 
 #include "app/analysis/critical_path.h"
 #include "app/analysis/digest.h"
+#include "app/analysis/piece_label.h"
 #include "app/gui/model/format.h"
 #include "instrumentation/event.h"
 #include "tests/app/gui/model_fixture.h"
@@ -115,6 +116,7 @@ TEST_F(Model, PiecesLieOnThePathOfTheirStep) {
   const analysis::Digest digest = analysis::digest_of(data());
   ASSERT_EQ(digest.longest_pieces().size(), pieces.places.size());
   std::int64_t last = INT64_MAX;
+  std::size_t named = 0;
   for (std::size_t row = 0; row < pieces.places.size(); ++row) {
     const auto& [rank, begin_ns, end_ns, run] = pieces.places[row];
     EXPECT_LE(end_ns - begin_ns, last);
@@ -127,7 +129,11 @@ TEST_F(Model, PiecesLieOnThePathOfTheirStep) {
     ASSERT_TRUE(step->path);
     EXPECT_GE((*step->path)[static_cast<std::size_t>(part)], end_ns - begin_ns);
     EXPECT_EQ(pieces.table.rows[row][1].text, analysis::label_of(part));
+    EXPECT_EQ(pieces.table.rows[row][2].text,
+              analysis::piece_label(data(), digest.longest_pieces()[row].piece));
+    named += pieces.table.rows[row][2].text.empty() ? 0 : 1;
   }
+  EXPECT_GT(named, 0U);
 }
 
 }  // namespace

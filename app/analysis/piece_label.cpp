@@ -1,0 +1,100 @@
+#include "app/analysis/piece_label.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "app/analysis/spans.h"
+#include "app/store/span_label.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using ev::EventKind;
+using ev::StreamId;
+
+/// Where the work of a part is recorded; none of what nothing runs in.
+std::vector<StreamId> lanes_of(PathPart part) {
+  switch (part) {
+    case PathPart::forward:
+    case PathPart::backward:
+    case PathPart::optimizer:
+    case PathPart::compute:
+    case PathPart::data:
+    case PathPart::checkpoint:
+      return {StreamId::compute};
+    case PathPart::cpu_optimizer:
+      return {StreamId::worker};
+    case PathPart::transfer:
+      return {StreamId::gather, StreamId::reduce, StreamId::compute};
+    case PathPart::copy:
+      return {StreamId::copy, StreamId::nvme};
+    case PathPart::idle:
+    case PathPart::unrecorded:
+    case PathPart::paused:
+      return {};
+  }
+  return {};
+}
+
+/// A phase or a wait says less than what ran or moved meanwhile.
+bool names(PathPart part, const store::Span& span) {
+  switch (part) {
+    case PathPart::transfer:
+      return span.kind == EventKind::collective_begin;
+    case PathPart::copy:
+      return span.kind == EventKind::transfer_begin;
+    case PathPart::data:
+      return span.kind == EventKind::data_wait_begin;
+    case PathPart::checkpoint:
+      return span.kind == EventKind::phase_begin;
+    default:
+      return span.kind == EventKind::module_begin || span.kind == EventKind::kernel_begin ||
+             span.kind == EventKind::optimizer_begin;
+  }
+}
+
+/// ", for parameters of h.3" or ", bucket 7": what a collective on the path moved; empty where nothing says.
+std::string moved_what(const store::Store& store, const PathPiece& piece, const store::Span& collective,
+                       StreamId lane) {
+  const std::uint32_t id = ev::as<EventKind::collective_begin>(collective).group;
+  if (id == ev::kNoId) return {};
+  if (lane == StreamId::reduce) return ", bucket " + std::to_string(id);
+  std::string out;
+  // Computation waits for it to the end at least.
+  for_each_span(store, {piece.rank, StreamId::compute}, collective.begin_ns, collective.end_ns + 1,
+                [&](const store::Span& span) {
+                  if (span.kind != EventKind::fetch_wait_begin || !out.empty() ||
+                      ev::as<EventKind::fetch_wait_begin>(span).gather != id)
+                    return;
+                  out = ", for " + store::awaited(store, span);
+                });
+  return out;
+}
+
+}  // namespace
+
+std::string piece_label(const store::Store& store, const PathPiece& piece) {
+  std::optional<store::Span> named;
+  StreamId on{};
+  const std::int64_t most = piece.at.end - piece.at.begin;
+  for (const StreamId lane : lanes_of(piece.part)) {
+    for_each_span(store, {piece.rank, lane}, piece.at.begin, piece.at.end, [&](const store::Span& span) {
+      if (!names(piece.part, span)) return;
+      if (piece.part == PathPart::transfer && piece.id != ev::kNoId &&
+          ev::as<EventKind::collective_begin>(span).group != piece.id)
+        return;
+      const std::int64_t covered =
+          std::min(span.end_ns, piece.at.end) - std::max(span.begin_ns, piece.at.begin);
+      if (2 * covered < most) return;
+      if (named && span.end_ns - span.begin_ns >= named->end_ns - named->begin_ns) return;
+      named = span;
+      on = lane;
+    });
+  }
+  if (!named) return {};
+  return store::label_of(store, piece.rank, *named) +
+         (piece.part == PathPart::transfer ? moved_what(store, piece, *named, on) : std::string());
+}
+
+}  // namespace shardscope::analysis
