@@ -76,6 +76,36 @@ TEST(WhatIf, ABoxThatTheConfigurationLeavesOutShowsItsDefault) {
   }
 }
 
+TEST(WhatIf, ABoxThatNobodySetFollowsTheStageAndIsPlayedAsShown) {
+  ev::RunTables tables = what_if_tables();
+  tables.config_json = R"({"zero_optimization": {"stage": 3}})";
+  std::size_t overlap = 0;
+  while (what_if_settings()[overlap].key != std::string("zero_optimization.overlap_comm")) ++overlap;
+  const auto settings_of = [&](const WhatIfChoice& choice) {
+    const auto argv = what_if_arguments("s", "r", tables, choice, "");
+    return std::vector<std::string>(argv.begin() + 4, argv.end());
+  };
+  using Words = std::vector<std::string>;
+  WhatIfChoice choice = as_recorded(tables);
+  choose_stage(choice, tables, "2");
+  EXPECT_EQ(choice.values[overlap], "false") << "the default of stage 2";
+  EXPECT_EQ(settings_of(choice), (Words{"--set", "zero_optimization.stage=2"})) << "which needs no word";
+  choice.values[overlap] = "true";
+  EXPECT_EQ(settings_of(choice),
+            (Words{"--set", "zero_optimization.stage=2", "--set", "zero_optimization.overlap_comm=true"}))
+      << "checked as it was recorded, but not the default of this stage";
+  choose_stage(choice, tables, "1");
+  EXPECT_EQ(choice.values[overlap], "true") << "the user's own stays";
+  WhatIfChoice advised = as_recorded(tables);
+  change(advised, tables, {{"zero_optimization.overlap_comm", "true"}, {"zero_optimization.stage", "2"}});
+  EXPECT_EQ(advised.values[overlap], "true") << "what is asked for beside the stage is not its default";
+  tables.config_json = R"({"zero_optimization": {"stage": 3, "overlap_comm": true}})";
+  choice = as_recorded(tables);
+  choose_stage(choice, tables, "2");
+  EXPECT_EQ(choice.values[overlap], "true") << "the configuration's own stays";
+  EXPECT_EQ(settings_of(choice), (Words{"--set", "zero_optimization.stage=2"}));
+}
+
 TEST(WhatIf, ControlsThatCannotBeAskedOfAnAttachedRunHaveTheReason) {
   ev::RunTables tables = what_if_tables();
   const auto refused_of = [](const WhatIfRefusals& refusals, const std::string& key) {
