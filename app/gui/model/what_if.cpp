@@ -51,11 +51,16 @@ std::optional<double> maybe(const nlohmann::json& object, const char* key) {
 /// of a box, which is checked or not, the default of the stage.
 std::string value_at(const ev::RunTables& tables, const WhatIfSetting& setting, std::int32_t stage) {
   std::string value = setting_value(tables.config_json, setting.key);
-  if (!value.empty() || setting.kind != Kind::on_off || !analysis::names_zero_settings(tables.config_json))
-    return value;
-  plan::ZeroConfig zero = analysis::zero_of(tables);
-  zero.stage = stage;
-  return zero.overlap() ? "true" : "false";
+  if (setting.kind != Kind::on_off || !analysis::names_zero_settings(tables.config_json)) return value;
+  const auto by_default = [&](std::int32_t at) {
+    plan::ZeroConfig zero = analysis::zero_of(tables);
+    zero.overlap_comm.reset();
+    zero.stage = at;
+    return std::string(zero.overlap() ? "true" : "false");
+  };
+  // Our own runs record every setting: what is the default of their stage, what-if takes as set by nobody.
+  const bool set = !value.empty() && (!tables.framework.empty() || value != by_default(tables.stage));
+  return set ? value : by_default(stage);
 }
 
 /// Of a stage as the panel has it: empty where the configuration has none.
@@ -282,9 +287,9 @@ std::vector<std::string> what_if_arguments(const std::string& program, const std
   const auto& settings = what_if_settings();
   const std::int32_t stage = stage_of(choice.values.empty() ? "" : choice.values[kStage], tables);
   for (std::size_t i = 0; i < std::min(settings.size(), choice.values.size()); ++i) {
-    const std::string otherwise =
-        i == kStage ? recorded.values[kStage] : value_at(tables, settings[i], stage);
-    if (choice.values[i] == otherwise || choice.values[i].empty()) continue;
+    // With another stage a box is named: its default is that stage's, and what is shown is played.
+    const bool named = settings[i].kind == Kind::on_off && stage != tables.stage;
+    if (choice.values[i].empty() || (choice.values[i] == recorded.values[i] && !named)) continue;
     if (stage < settings[i].first_stage || stage > settings[i].last_stage) continue;
     argv.insert(argv.end(), {"--set", std::string(settings[i].key) + "=" + choice.values[i]});
   }
