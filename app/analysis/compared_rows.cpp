@@ -28,14 +28,25 @@ using ev::EventKind;
 using RowKey = std::tuple<std::string, std::string, std::string>;
 using RowValues = std::map<RowKey, ValuesByStep>;
 
+/// The measured steps of a run, or the latest of them up to one.
+struct Measured {
+  const Digest* digest = nullptr;
+  std::size_t most_steps = SIZE_MAX;
+  std::uint32_t until_step = UINT32_MAX;
+};
+
 template <typename Visit>
-void for_each_measured(const Digest& digest, Visit visit) {
-  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+void for_each_measured(const Measured& measured, Visit visit) {
+  const Digest& digest = *measured.digest;
+  const auto after = std::ranges::upper_bound(digest.steps(), measured.until_step, {}, &StepDigest::step);
+  const auto count = static_cast<std::size_t>(after - digest.steps().begin());
+  const std::size_t latest = count - std::min(count, measured.most_steps);
+  for (std::size_t i = std::max(digest.first_measured(), latest); i < count; ++i) {
     if (!digest.steps()[i].ranks.empty()) visit(digest.steps()[i]);
   }
 }
 
-RowValues rank_rows(const Digest& digest) {
+RowValues rank_rows(const Measured& digest) {
   constexpr std::array kParts{std::pair{"computation", &TimePartition::compute_ns},
                               std::pair{"exposed communication", &TimePartition::exposed_comm_ns},
                               std::pair{"idle", &TimePartition::idle_ns}};
@@ -51,7 +62,7 @@ RowValues rank_rows(const Digest& digest) {
   return out;
 }
 
-RowValues collective_rows(const Digest& digest) {
+RowValues collective_rows(const Measured& digest) {
   RowValues out;
   for_each_measured(digest, [&](const StepDigest& step) {
     for (const auto& [op, totals] : step.ops) {
@@ -71,7 +82,7 @@ void fill_up(RowValues& rows, const std::set<std::uint32_t>& steps) {
   }
 }
 
-RowValues module_rows(const store::Store& store, const Digest& digest) {
+RowValues module_rows(const store::Store& store, const Measured& digest) {
   RowValues out;
   std::set<std::uint32_t> steps;
   for_each_measured(digest, [&](const StepDigest& step) {
@@ -93,7 +104,7 @@ RowValues module_rows(const store::Store& store, const Digest& digest) {
 
 /// Kernels on the streams of the rank's GPU, where those were recorded in the run; else those of its host.
 /// Of the steps in which any were: others had too little detail.
-RowValues kernel_rows(const store::Store& store, const Digest& digest) {
+RowValues kernel_rows(const store::Store& store, const Measured& digest) {
   RowValues gpu, host;
   std::set<std::uint32_t> gpu_steps, host_steps;
   for_each_measured(digest, [&](const StepDigest& step) {
@@ -134,7 +145,7 @@ std::string param_name(const store::Store& store, std::uint32_t param) {
 }
 
 /// How long a parameter was whole on the rank, and how often it was gathered.
-RowValues parameter_rows(const store::Store& store, const Digest& digest) {
+RowValues parameter_rows(const store::Store& store, const Measured& digest) {
   RowValues out;
   std::set<std::uint32_t> steps;
   for_each_measured(digest, [&](const StepDigest& step) {
@@ -165,9 +176,9 @@ RowValues parameter_rows(const store::Store& store, const Digest& digest) {
   return out;
 }
 
-RowValues values_of(const Run& run, CompareBy by) {
+RowValues values_of(const Run& run, CompareBy by, std::size_t most_steps, std::uint32_t until_step) {
   const Digest made = run.digest == nullptr ? digest_of(*run.store) : Digest();
-  const Digest& digest = run.digest != nullptr ? *run.digest : made;
+  const Measured digest{run.digest != nullptr ? run.digest : &made, most_steps, until_step};
   switch (by) {
     case CompareBy::module:
       return module_rows(*run.store, digest);
@@ -232,12 +243,18 @@ std::optional<double> middle(const RowValues& rows, const RowKey& key) {
 
 }  // namespace
 
-ComparedRows compare_by(const Run& a, const Run& b, CompareBy by) {
+ComparedRows compare_by(const Run& a, const Run& b, CompareBy by, std::size_t most_steps) {
   ComparedRows out;
   if (by == CompareBy::memory) {
     out = by_memory(a, b);
   } else {
-    const RowValues of_a = values_of(a, by), of_b = values_of(b, by);
+    // Of runs of different lengths the latest steps that both have: intervals are of pairs of them.
+    std::uint32_t until = UINT32_MAX;
+    for (const Run* run : {&a, &b})
+      if (run->digest != nullptr && !run->digest->steps().empty())
+        until = std::min(until, run->digest->steps().back().step);
+    if (most_steps == SIZE_MAX) until = UINT32_MAX;
+    const RowValues of_a = values_of(a, by, most_steps, until), of_b = values_of(b, by, most_steps, until);
     std::set<RowKey> keys;
     for (const auto& [key, values] : of_a) keys.insert(key);
     for (const auto& [key, values] : of_b) keys.insert(key);

@@ -2,6 +2,7 @@
 // of the whole runs is, and memory by category. Definitions: metrics.md 2.9.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ struct ComparedRows {
   double confidence = 0;
   std::string note;  ///< what a row's figures are, and what was not recorded
 };
-[[nodiscard]] ComparedRows compare_by(const Run& a, const Run& b, CompareBy by);
+/// Of the latest `most_steps` steps of each run, where its measured ones are more: the latest that both have,
+/// where the digests are given.
+[[nodiscard]] ComparedRows compare_by(const Run& a, const Run& b, CompareBy by,
+                                      std::size_t most_steps = SIZE_MAX);
 
 }  // namespace shardscope::analysis

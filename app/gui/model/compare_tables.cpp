@@ -9,6 +9,7 @@
 
 #include "app/analysis/statistics.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/name_cell.h"
 #include "app/gui/model/names.h"
 #include "app/store/span_time.h"
 #include "instrumentation/event_fields.h"
@@ -57,6 +58,11 @@ ModuleTimes module_times(const Session& run, std::size_t most_steps) {
   return out;
 }
 
+/// "+1.2 ms", by which B is more than A.
+std::string signed_value(double value, const std::string& unit) {
+  return (value > 0 ? "+" : value < 0 ? "\u2212" : "") + value_text(std::fabs(value), unit);
+}
+
 }  // namespace
 
 std::optional<Change> change_of(const analysis::Difference& row) {
@@ -79,6 +85,7 @@ std::optional<Change> change_of(const analysis::Difference& row) {
 std::string value_text(const std::optional<double>& value, const std::string& unit) {
   if (!value || !std::isfinite(*value)) return kMissing;
   if (unit == "ms") return milliseconds(value).text();
+  if (unit == "MiB") return bytes(static_cast<std::int64_t>(*value * 1024 * 1024)).text();
   if (unit == "bytes" || unit == "B") return bytes(static_cast<std::int64_t>(*value)).text();
   if (unit == "%") return percent(value).text();
   return count(*value, unit.c_str()).text();
@@ -157,15 +164,57 @@ Table module_table(const Session& a, const Session& b, std::size_t most_steps) {
                {word(key.second), {}, Tone::muted, {}, ""},
                number_cell(x, milliseconds(x).text()),
                number_cell(y, milliseconds(y).text()),
-               number_cell(difference, (difference > 0   ? "+"
-                                        : difference < 0 ? "\u2212"
-                                                         : "") +
-                                           milliseconds(std::fabs(difference)).text()),
+               number_cell(difference, signed_value(difference, "ms")),
                change_cell(x.value_or(0), y.value_or(0))});
   }
   std::ranges::stable_sort(table.rows, [](const std::vector<Cell>& left, const std::vector<Cell>& right) {
     return std::fabs(*left[4].value) > std::fabs(*right[4].value);
   });
+  return table;
+}
+
+Table compared_table(const Session& a, const Session& b, analysis::CompareBy by, std::size_t most_steps) {
+  const auto of = [](const Session& run) {
+    return analysis::Run{&run.store(), &run.summary(), run.analysis()->digest.get()};
+  };
+  const analysis::ComparedRows compared = analysis::compare_by(of(a), of(b), by, most_steps);
+  Table table;
+  if (compared.rows.empty()) return table;
+  const char* const each = by == analysis::CompareBy::memory
+                               ? "Of the rank that held most, at its peak"
+                               : "Median over the latest steps, of the lowest rank";
+  table.columns = {
+      {.name = by == analysis::CompareBy::memory ? "memory" : "parameter", .weight = 2, .smallest = 120},
+      {"figure", 1.0F},
+      {"A", 0.8F, true, each},
+      {"B", 0.8F, true, each},
+      {"B - A", 0.8F, true}};
+  const bool intervals = by != analysis::CompareBy::memory;
+  if (intervals)
+    table.columns.push_back(
+        {"interval", 1.0F, true,
+         "Of the difference, by steps with the same number; all of the table hold together with "
+         "95 %. Muted: it holds zero, no significant difference. None: too few steps"});
+  const NameCells names(a.store());
+  for (const analysis::ComparedRow& row : compared.rows) {
+    const bool both = row.a && row.b;
+    const double change = row.change();
+    std::vector<Cell> cells{
+        names.cell(row.name),
+        {row.figure, {}, Tone::muted, {}, ""},
+        number_cell(row.a, value_text(row.a, row.unit)),
+        number_cell(row.b, value_text(row.b, row.unit)),
+        both ? number_cell(change, signed_value(change, row.unit)) : number_cell(std::nullopt, "")};
+    if (intervals) {
+      Cell interval = number_cell(std::nullopt, "");
+      if (row.interval)
+        interval = number_cell(row.interval->low, signed_value(row.interval->low, row.unit) + " to " +
+                                                      signed_value(row.interval->high, row.unit));
+      if (!row.differs()) interval.tone = Tone::muted;
+      cells.push_back(std::move(interval));
+    }
+    table.add(std::move(cells));
+  }
   return table;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/compared_rows.h"
 #include "app/analysis/summary.h"
 #include "app/gui/model/session.h"
 #include "app/gui/model/table.h"
@@ -39,6 +40,11 @@ struct Interval {
 /// Time of modules per step, mean over the latest `most_steps` completed steps of each run's lowest rank;
 /// modules by path and pass, largest difference first. A module's time holds what is inside it.
 [[nodiscard]] Table module_table(const Session& a, const Session& b, std::size_t most_steps);
+/// Rows of compare_by() (compared_rows.h) of parameters or of memory by category: name, figure, A, B and the
+/// change; of parameters over the latest `most_steps` steps of each run, with the interval of the change.
+/// Largest change first; nothing where neither run recorded any.
+[[nodiscard]] Table compared_table(const Session& a, const Session& b, analysis::CompareBy by,
+                                   std::size_t most_steps);
 /// Operations: count, bytes and bandwidth, A, B and the change.
 [[nodiscard]] Table collective_differences(const Session& a, const Session& b);
 /// "key: before -> after" as three columns.

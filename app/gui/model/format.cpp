@@ -86,11 +86,21 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return out + "]";
 }
 
-std::string_view short_path(std::string_view path, std::size_t max_chars) {
-  while (path.size() > max_chars) {
+std::string_view shorter_path(std::string_view path) {
+  for (;;) {
     const std::size_t dot = path.find('.');
     if (dot == std::string_view::npos) return path;
     path.remove_prefix(dot + 1);
+    const std::string_view front = path.substr(0, path.find('.'));
+    if (front.find_first_not_of("0123456789") != std::string_view::npos) return path;
+  }
+}
+
+std::string_view short_path(std::string_view path, std::size_t max_chars) {
+  while (path.size() > max_chars) {
+    const std::string_view shorter = shorter_path(path);
+    if (shorter.size() == path.size()) return path;
+    path = shorter;
   }
   return path;
 }

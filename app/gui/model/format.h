@@ -27,7 +27,12 @@ inline constexpr const char* kMissing = "\u2013";
 [[nodiscard]] std::string timestamp(std::int64_t ns, std::int64_t resolution_ns);
 [[nodiscard]] std::string shape_text(const std::vector<std::int64_t>& shape);  ///< "[2304, 768]"
 
-/// A dotted path shortened from the left until it has at most `max_chars`: "h.3.attn" of
+/// Without its first component, and without numbers that would then stand in front: "h.3.attn" of
+/// "transformer.h.3.attn", "attn" of "h.3.attn": beside "h.3.mlp", "3.attn" would look like another kind of
+/// name. A path that ends with the number keeps it: "3" of "h.3". Of one component: itself.
+[[nodiscard]] std::string_view shorter_path(std::string_view path);
+
+/// A dotted path shortened from the left (shorter_path()) until it has at most `max_chars`: "h.3.attn" of
 /// "transformer.h.3.attn"; at least the last component is kept.
 [[nodiscard]] std::string_view short_path(std::string_view path, std::size_t max_chars);
 

@@ -19,6 +19,18 @@ TimeRange range_between(std::int64_t a_ns, std::int64_t b_ns) noexcept {
   return {std::min(a_ns, b_ns), std::max(a_ns, b_ns)};
 }
 
+std::optional<TimeRange> measured_from(const std::optional<TimeRange>& measured, const TimeRange& shown,
+                                       Grip end, std::int64_t at_ns) noexcept {
+  const auto moved = [&](TimeRange range) {
+    (end == Grip::begin ? range.begin_ns : range.end_ns) = at_ns;
+    return range;
+  };
+  const TimeRange range = moved(measured.value_or(shown));
+  if (range.length() > 0) return range;
+  const TimeRange anew = moved(shown);
+  return anew.length() > 0 ? std::optional(anew) : std::nullopt;
+}
+
 TimeRange zoomed_out(const TimeRange& shown, const TimeRange& onto) noexcept {
   constexpr double kMost = 1000;  // a slip of the hand is no zoom to nothing
   if (onto.length() <= 0) return shown;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "app/gui/model/time_axis.h"
 
@@ -17,6 +18,13 @@ enum class Grip : std::uint8_t { none, begin, end, middle };
 [[nodiscard]] std::int64_t fixed_end(const TimeRange& range, Grip grip) noexcept;
 /// From the one to the other, whichever is first.
 [[nodiscard]] TimeRange range_between(std::int64_t a_ns, std::int64_t b_ns) noexcept;
+
+/// The measured range with one end, Grip::begin or Grip::end, at `at_ns`, as the keyboard sets it. The other
+/// end stays, or is that of `shown` where nothing was measured; where it would be on the wrong side it comes
+/// along, to the end of what is shown, and nothing is measured where that is no range.
+[[nodiscard]] std::optional<TimeRange> measured_from(const std::optional<TimeRange>& measured,
+                                                     const TimeRange& shown, Grip end,
+                                                     std::int64_t at_ns) noexcept;
 
 /// What is shown so that all of `shown` lies where `onto`, a part of it, was.
 [[nodiscard]] TimeRange zoomed_out(const TimeRange& shown, const TimeRange& onto) noexcept;

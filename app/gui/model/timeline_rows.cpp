@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 
 #include "app/gui/model/names.h"
 #include "app/store/lane_name.h"
@@ -76,25 +77,31 @@ std::uint32_t rows_left_out(const store::Store& store, std::uint32_t rank, const
 }
 
 /// Leaves out rows of the lanes of `rank`, the only one whose lanes are shown, as few as it takes for rows of
-/// `whole` in all to fit. Where none are enough it leaves out none.
+/// `whole` in all to fit. Where none are enough, its own lanes are to fit: other ranks are scrolled to, but
+/// what it gathers and reduces says more than the depths of its modules.
 void leave_out_rows(const store::Store& store, TimelineOptions& options, std::uint32_t rank, float whole,
                     float height) {
   struct Step {
     std::uint8_t lane_depths, fewest;
   };
-  const float each = options.heat ? kHeatHeight + kHeatGap : kRankHeaderHeight + kLaneGap;
-  if (each * static_cast<float>(ranks_shown(store, options)) > height) return;
-  constexpr std::array kSteps{Step{kLaneDepths, 5}, Step{1, 3}};
-  for (const Step& step : kSteps) {
-    options.lane_depths = step.lane_depths;
-    for (options.compute_depths = kComputeDepths; options.compute_depths >= step.fewest;
-         --options.compute_depths) {
-      const auto rows = static_cast<float>(rows_left_out(store, rank, options));
-      if (whole - rows * (options.view.lane_height + kLaneGap) <= height) return;
+  const auto fits = [&](std::span<const Step> steps, float needed) {
+    for (const Step& step : steps) {
+      options.lane_depths = step.lane_depths;
+      for (options.compute_depths = kComputeDepths;; --options.compute_depths) {
+        const auto rows = static_cast<float>(rows_left_out(store, rank, options));
+        if (needed - rows * (options.view.lane_height + kLaneGap) <= height) return true;
+        if (options.compute_depths == step.fewest) break;
+      }
     }
-  }
-  options.lane_depths = kLaneDepths;
-  options.compute_depths = kComputeDepths;
+    return false;
+  };
+  const float each = options.heat ? kHeatHeight + kHeatGap : kRankHeaderHeight + kLaneGap;
+  const auto ranks = static_cast<float>(ranks_shown(store, options));
+  constexpr std::array kEveryRank{Step{kLaneDepths, 5}, Step{1, 3}};
+  if (each * ranks <= height && fits(kEveryRank, whole)) return;
+  // What is left when not even that fits is as good as it gets.
+  constexpr std::array kOwnLanes{Step{kLaneDepths, 5}, Step{1, 1}};
+  fits(kOwnLanes, whole - each * std::max(0.0F, ranks - 1));
 }
 
 /// The first of every kNumbered heat rows that follow one another.

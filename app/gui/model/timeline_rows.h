@@ -118,8 +118,8 @@ struct TimelineRows {
 void resolve_height(const store::Store& store, TimelineOptions& options, float height);
 
 /// Expands the first rank, and further ones in order while all rows fit into `height`. Closes none. Where not
-/// even the first fits, it has fewer rows of its lanes if every rank can then be seen; the deepest are left
-/// out.
+/// even the first fits, it has fewer rows of its lanes, the deepest are left out: as many as it takes to see
+/// every rank, or, where that cannot be, its own lanes.
 void expand_while_room(const store::Store& store, TimelineOptions& options, float height);
 
 [[nodiscard]] TimelineRows layout_rows(const store::Store& store, const TimelineOptions& options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -20,6 +21,9 @@ namespace {
 
 namespace ev = shardscope::instrumentation;
 using Kind = WhatIfSetting::Kind;
+
+/// Of the stage, in what_if_settings().
+constexpr std::size_t kStage = 0;
 
 std::string number_text(double value) {
   std::ostringstream text;
@@ -41,6 +45,27 @@ double number_of(const nlohmann::json& object, const char* key) {
 std::optional<double> maybe(const nlohmann::json& object, const char* key) {
   const double value = number_of(object, key);
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+/// What the run would have at this stage if only the stage were changed: the configuration's own value, or,
+/// of a box, which is checked or not, the default of the stage.
+std::string value_at(const ev::RunTables& tables, const WhatIfSetting& setting, std::int32_t stage) {
+  std::string value = setting_value(tables.config_json, setting.key);
+  if (setting.kind != Kind::on_off || !analysis::names_zero_settings(tables.config_json)) return value;
+  const auto by_default = [&](std::int32_t at) {
+    plan::ZeroConfig zero = analysis::zero_of(tables);
+    zero.overlap_comm.reset();
+    zero.stage = at;
+    return std::string(zero.overlap() ? "true" : "false");
+  };
+  // Our own runs record every setting: what is the default of their stage, what-if takes as set by nobody.
+  const bool set = !value.empty() && (!tables.framework.empty() || value != by_default(tables.stage));
+  return set ? value : by_default(stage);
+}
+
+/// Of a stage as the panel has it: empty where the configuration has none.
+std::int32_t stage_of(const std::string& value, const ev::RunTables& tables) {
+  return value.empty() ? tables.stage : std::atoi(value.c_str());
 }
 
 }  // namespace
@@ -218,24 +243,33 @@ std::string setting_value(const std::string& config_json, const std::string& key
 
 WhatIfChoice as_recorded(const ev::RunTables& tables) {
   WhatIfChoice choice;
-  for (const WhatIfSetting& setting : what_if_settings()) {
-    std::string value = setting_value(tables.config_json, setting.key);
-    // A box is checked or not: its default is that of the stage.
-    if (value.empty() && setting.kind == Kind::on_off && analysis::names_zero_settings(tables.config_json))
-      value = analysis::zero_of(tables).overlap() ? "true" : "false";
-    choice.values.push_back(std::move(value));
-  }
+  for (const WhatIfSetting& setting : what_if_settings())
+    choice.values.push_back(value_at(tables, setting, tables.stage));
   choice.ranks = tables.world;
   choice.ranks_per_node = std::min(tables.local_world, tables.world);
   return choice;
 }
 
-void change(WhatIfChoice& choice, const std::vector<analysis::Change>& changes) {
+void choose_stage(WhatIfChoice& choice, const ev::RunTables& tables, const std::string& stage) {
   const auto& settings = what_if_settings();
+  const std::int32_t before = stage_of(choice.values[kStage], tables), after = stage_of(stage, tables);
+  for (std::size_t i = 0; i < choice.values.size(); ++i) {
+    if (i != kStage && choice.values[i] == value_at(tables, settings[i], before))
+      choice.values[i] = value_at(tables, settings[i], after);
+  }
+  choice.values[kStage] = stage;
+}
+
+void change(WhatIfChoice& choice, const ev::RunTables& tables, const std::vector<analysis::Change>& changes) {
+  const auto& settings = what_if_settings();
+  // First: what is not changed is then what it is at that stage.
+  for (const analysis::Change& wanted : changes)
+    if (wanted.key == settings[kStage].key) choose_stage(choice, tables, plain_value(wanted.value));
   for (const analysis::Change& wanted : changes) {
     const auto found =
         std::ranges::find_if(settings, [&](const WhatIfSetting& one) { return wanted.key == one.key; });
     const auto at = static_cast<std::size_t>(found - settings.begin());
+    if (at == kStage) continue;
     if (at < choice.values.size()) {
       choice.values[at] = plain_value(wanted.value);
     } else {
@@ -251,10 +285,11 @@ std::vector<std::string> what_if_arguments(const std::string& program, const std
   std::vector<std::string> argv{program, "what-if", recording, "--json"};
   const WhatIfChoice recorded = as_recorded(tables);
   const auto& settings = what_if_settings();
-  const std::int32_t stage =
-      choice.values.empty() || choice.values[0].empty() ? tables.stage : std::stoi(choice.values[0]);
+  const std::int32_t stage = stage_of(choice.values.empty() ? "" : choice.values[kStage], tables);
   for (std::size_t i = 0; i < std::min(settings.size(), choice.values.size()); ++i) {
-    if (choice.values[i] == recorded.values[i] || choice.values[i].empty()) continue;
+    // With another stage a box is named: its default is that stage's, and what is shown is played.
+    const bool named = settings[i].kind == Kind::on_off && stage != tables.stage;
+    if (choice.values[i].empty() || (choice.values[i] == recorded.values[i] && !named)) continue;
     if (stage < settings[i].first_stage || stage > settings[i].last_stage) continue;
     argv.insert(argv.end(), {"--set", std::string(settings[i].key) + "=" + choice.values[i]});
   }

@@ -58,9 +58,14 @@ struct WhatIfChoice {
 };
 /// As the run is.
 [[nodiscard]] WhatIfChoice as_recorded(const instrumentation::RunTables& tables);
+/// Chooses a stage. Settings whose default depends on it, which neither the configuration nor the user has
+/// set, become those of the new stage: what the panel shows is what is played.
+void choose_stage(WhatIfChoice& choice, const instrumentation::RunTables& tables, const std::string& stage);
 /// Changes settings: those that the panel offers at their place, others as lines of `more`.
-void change(WhatIfChoice& choice, const std::vector<analysis::Change>& changes);
-/// The command line: only what differs from the recording is named. `out` empty: the run is not kept.
+void change(WhatIfChoice& choice, const instrumentation::RunTables& tables,
+            const std::vector<analysis::Change>& changes);
+/// The command line: only what differs from the recording, or from the defaults of the chosen stage, is
+/// named. `out` empty: the run is not kept.
 [[nodiscard]] std::vector<std::string> what_if_arguments(const std::string& program,
                                                          const std::string& recording,
                                                          const instrumentation::RunTables& tables,

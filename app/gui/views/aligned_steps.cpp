@@ -175,9 +175,11 @@ void AlignedSteps::boxes(Context& ctx, std::size_t run, const AlignedLane& lane,
       const bool module = span.kind == ev::EventKind::module_begin;
       const Rect room = whole.inset(3, 0);
       const std::string full = module ? short_module(store, module_of(span)) : name;
-      ctx.canvas.text_in(
-          room, module ? short_path(full, static_cast<std::size_t>(room.w / 6)) : std::string_view(full),
-          text_on(color), Font::small);
+      const std::string_view text = module ? ctx.canvas.fitting_path(room.w, full, Font::small) : full;
+      // The row says already what kind of collective it is: a part of its name says nothing more.
+      if (module ? ctx.canvas.readable_in(room.w, text, Font::small)
+                 : ctx.canvas.width(text, Font::small) <= room.w + 0.5F)
+        ctx.canvas.text_in(room, text, text_on(color), Font::small);
     }
     if (ctx.hovered(whole))
       ctx.tip(name + ", " + (run == 0 ? "A: " : "B: ") +
@@ -204,9 +206,8 @@ void AlignedSteps::marks(Context& ctx, const TimeScale& scale, const Rect& lanes
     const std::string text = piece.name + "  A " + length(piece.a) + "  B " + length(piece.b);
     if (!piece.name.empty() && place.w > 20) {
       const bool whole = ctx.canvas.width(text, Font::small) <= place.w;
-      const auto chars = static_cast<std::size_t>(place.w / 6);
-      ctx.canvas.text_in(place, whole ? text : std::string(short_path(tail_path(piece.name), chars)), c.muted,
-                         Font::small);
+      const std::string_view name = ctx.canvas.fitting_path(place.w, tail_path(piece.name), Font::small);
+      ctx.canvas.text_in(place, whole ? text : name, c.muted, Font::small);
     }
     if (ctx.hovered({x0, ruler.y, x1 - x0, ruler.h}))
       ctx.tip(piece.name.empty() ? "between the aligned parts" + text : text);

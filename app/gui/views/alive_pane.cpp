@@ -26,9 +26,10 @@ void AlivePane::draw(Context& ctx, Rect room, const store::MemorySample& peak, W
   const std::int64_t now = app.now_ns();
   const bool difference = when == When::difference;
   if (difference) {
-    if (ctx.button_right(head, "Mark this time", true, Context::Look::plain,
-                         "The difference is taken from this time to where the cursor is set next"))
-      from_ns_ = now;
+    constexpr const char* kMark = "Mark this time";
+    constexpr const char* kTip = "The difference is taken from this time to where the cursor is set next";
+    const bool chosen = ctx.offered(kMark, true, kTip);
+    if (ctx.button_right(head, kMark, true, Context::Look::plain, kTip) || chosen) from_ns_ = now;
     if (!from_ns_) from_ns_ = 0;
   }
   const Of of{app.run->number(),

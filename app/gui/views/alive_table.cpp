@@ -2,10 +2,15 @@
 
 #include <imgui.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <span>
+#include <string>
+#include <utility>
 
 #include "app/gui/model/format.h"
+#include "app/gui/views/imgui_text.h"
 
 namespace shardscope::gui {
 namespace {
@@ -19,6 +24,18 @@ std::string change_text(std::int64_t change) {
 Rect cell_here() {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   return {at.x, at.y, ImGui::GetContentRegionAvail().x, kAliveRow};
+}
+
+/// Above numbers at the right, as they are.
+void heads(Context& ctx, std::span<const char* const> names) {
+  ImGui::TableNextRow(ImGuiTableRowFlags_Headers, kAliveRow);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!ImGui::TableSetColumnIndex(static_cast<int>(i))) continue;
+    const Rect room = cell_here();
+    ImGui::TableHeader((std::string("##") + names[i]).c_str());
+    const bool number = i > 0 && i + 1 < names.size();
+    ctx.canvas.text_in(room, names[i], ctx.colors().muted, Font::small, number ? Align::right : Align::left);
+  }
 }
 
 }  // namespace
@@ -38,6 +55,7 @@ void AliveTable::rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns
     if (node.children.empty()) flags |= ImGuiTreeNodeFlags_Leaf | ImGuiTreeNodeFlags_Bullet;
     // The largest category is open at first: what fills memory is seen without a click.
     if (depth == 0 && i == 0) ImGui::SetNextItemOpen(true, ImGuiCond_FirstUseEver);
+    if (std::exchange(enter_, false)) ImGui::SetKeyboardFocusHere();
     const bool open = ImGui::TreeNodeEx("##node", flags);
     const bool over = ImGui::IsItemHovered();
     if (ImGui::IsItemClicked() && !ImGui::IsItemToggledOpen() && node.since_ns) clicked_ = node.since_ns;
@@ -84,6 +102,7 @@ std::optional<std::int64_t> AliveTable::draw(Context& ctx, const char* id, const
   clicked_.reset();
   if (room.w < 80 || room.h < 40) return clicked_;
   const bool difference = columns == Columns::difference;
+  const char* const table = difference ? "##alive difference" : id;
   ImDrawList* const outside = ctx.canvas.list();
   const bool was_over = ctx.over_window;
   ImGui::PushFont(ctx.canvas.fonts().of(Font::small), line_height(Font::small));
@@ -93,23 +112,17 @@ std::optional<std::int64_t> AliveTable::draw(Context& ctx, const char* id, const
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_Resizable | ImGuiTableFlags_Hideable |
                                      ImGuiTableFlags_ScrollY | ImGuiTableFlags_BordersInnerH |
                                      ImGuiTableFlags_SizingStretchProp;
-  if (ImGui::BeginTable(difference ? "##alive difference" : id, 5, kFlags, {room.w, room.h})) {
+  enter_ = arrow_enters(table);
+  if (ImGui::BeginTable(table, 5, kFlags, {room.w, room.h})) {
     ctx.enter_window();
-    ImGui::TableSetupColumn("owner", ImGuiTableColumnFlags_NoHide, 2.0F);
-    if (difference) {
-      ImGui::TableSetupColumn("then", 0, 0.8F);
-      ImGui::TableSetupColumn("now", 0, 0.8F);
-      ImGui::TableSetupColumn("change", 0, 0.8F);
-    } else {
-      ImGui::TableSetupColumn("bytes", 0, 0.8F);
-      ImGui::TableSetupColumn("share", 0, 0.6F);
-      ImGui::TableSetupColumn("since", 0, 0.8F);
-    }
-    ImGui::TableSetupColumn("why", 0, 2.0F);
+    constexpr std::array kAlive{"owner", "bytes", "share", "since", "why"};
+    constexpr std::array kDifference{"owner", "then", "now", "change", "why"};
+    constexpr std::array kWeights{2.0F, 0.8F, 0.8F, 0.8F, 2.0F};
+    const auto& names = difference ? kDifference : kAlive;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      ImGui::TableSetupColumn(names[i], i == 0 ? ImGuiTableColumnFlags_NoHide : 0, kWeights[i]);
     ImGui::TableSetupScrollFreeze(0, 1);
-    ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetStyleColorVec4(ImGuiCol_TextDisabled));
-    ImGui::TableHeadersRow();
-    ImGui::PopStyleColor();
+    heads(ctx, names);
     std::int64_t whole = 0;
     for (const AliveNode& node : nodes) whole += node.bytes;
     rows(ctx, nodes, columns, whole, 0);

@@ -21,6 +21,7 @@ class AliveTable {
   void rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns columns, std::int64_t whole,
             int depth);
   std::optional<std::int64_t> clicked_;
+  bool enter_ = false;  ///< an arrow has come to the table: its first row is given the keyboard
 };
 
 }  // namespace shardscope::gui

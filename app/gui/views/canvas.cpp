@@ -3,6 +3,8 @@
 #include <cfloat>
 #include <cmath>
 
+#include "app/gui/model/format.h"
+
 namespace shardscope::gui {
 namespace {
 
@@ -118,6 +120,15 @@ void Canvas::text(float x, float y, std::string_view text, Rgb color, Font font)
 bool Canvas::readable_in(float room, std::string_view what, Font font) const {
   constexpr float kLeast = 36;  // three letters and the ellipsis
   return room >= kLeast || width(what, font) <= room + 0.5F;
+}
+
+std::string_view Canvas::fitting_path(float room, std::string_view path, Font font) const {
+  while (width(path, font) > room + 0.5F) {
+    const std::string_view shorter = shorter_path(path);
+    if (shorter.size() == path.size()) break;
+    path = shorter;
+  }
+  return path;
 }
 
 bool Canvas::text_in(const Rect& rect, std::string_view what, Rgb color, Font font, Align align) {

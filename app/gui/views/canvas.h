@@ -57,6 +57,9 @@ class Canvas {
   [[nodiscard]] float width(std::string_view text, Font font) const;
   /// Whether it fits into `room`, or three letters of it do: one or two are no name.
   [[nodiscard]] bool readable_in(float room, std::string_view text, Font font) const;
+  /// A dotted path without as many first components as it takes to fit (shorter_path()): what is left may
+  /// not.
+  [[nodiscard]] std::string_view fitting_path(float room, std::string_view path, Font font) const;
   void text(float x, float y, std::string_view text, Rgb color, Font font = Font::body);
   /// One line, vertically centred in `rect`, cut with an ellipsis when too long. True when it was cut.
   bool text_in(const Rect& rect, std::string_view text, Rgb color, Font font = Font::body,

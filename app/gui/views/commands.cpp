@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/gui/model/own_order.h"
+#include "app/gui/model/range_grip.h"
 #include "app/gui/model/rank_order.h"
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/step_of.h"
@@ -147,7 +148,10 @@ bool can_shift_rank(const C& ctx) {
   return ctx.app.selection.rank != ev::kNoId && ctx.app.store().ranks().size() > 1;
 }
 bool has_own_order(const C& ctx) { return !ctx.app.timeline.own_order.empty(); }
-void slowest(C& ctx) { ctx.ui.say(go_to_slowest(ctx.app)); }
+void slowest(C& ctx) {
+  ctx.ui.say(go_to_slowest(ctx.app));
+  ctx.ui.show_panel = "timeline";  // where it is gone to
+}
 void filter_ranks(C& ctx) {
   ctx.ui.show_panel = "timeline";
   ctx.app.timeline.focus_filter = true;
@@ -173,6 +177,15 @@ void note_beside_now(C& ctx) {
     go_to_note(ctx.app, Note(*note));
   else
     ctx.ui.say(later ? "No note after this time" : "No note before this time");
+}
+template <Grip end>
+void measure_from_now(C& ctx) {
+  AppState& app = ctx.app;
+  const auto range = measured_from(app.measured, app.time.range(), end, app.now_ns());
+  if (range) app.measured = range;
+  ctx.ui.say(!range               ? "Nothing to measure between this time and the end of what is shown"
+             : end == Grip::begin ? "Measured from here; ] sets the end"
+                                  : "Measured up to here; [ sets the begin");
 }
 void clear(C& ctx) {
   if (ctx.ui.captured != nullptr) return;  // it takes back what is dragged, and nothing else
@@ -262,6 +275,8 @@ const Command kCommands[] = {
     {Menu::go, "Next hit", "F3", key::kF3, kNone, next_hit_of<Toward::later>, nullptr, nullptr, false,
      Context::WithShift::other},
     {Menu::go, "Previous hit", "Shift+F3", key::kF3, kShift, next_hit_of<Toward::earlier>},
+    {Menu::go, "Measure from here", "[", '[', kNone, measure_from_now<Grip::begin>, has_steps, nullptr, true},
+    {Menu::go, "Measure up to here", "]", ']', kNone, measure_from_now<Grip::end>, has_steps},
     {Menu::go, "Note here, or on the measured range...", "B", 'B', kNone, write_note, nullptr, nullptr, true,
      Context::WithShift::other},
     {Menu::go, "Next note", "Shift+B", 'B', kShift, note_beside_now<true>, has_notes},

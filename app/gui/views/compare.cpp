@@ -20,9 +20,11 @@ namespace shardscope::gui {
 namespace {
 
 constexpr std::size_t kModuleSteps = 5;
+/// Of parameters: enough for intervals, and read within a frame.
+constexpr std::size_t kParamSteps = 32;
 
-enum class Shown : std::uint8_t { figures, phases, modules, collectives, settings };
-constexpr std::size_t kTables = 5;
+enum class Shown : std::uint8_t { figures, phases, modules, parameters, collectives, memory, settings };
+constexpr std::size_t kTables = 7;
 
 class CompareView final : public View {
  public:
@@ -68,7 +70,7 @@ void CompareView::header(Context& ctx, Rect& room) {
 std::vector<Choice> CompareView::choices(const AppState& app) {
   if (!app.other) return {};
   return {{"table",
-           {"figures", "phases", "modules", "collectives", "settings"},
+           {"figures", "phases", "modules", "parameters", "collectives", "memory", "settings"},
            static_cast<int>(shown_),
            [this](AppState&, int to) { shown_ = static_cast<Shown>(to); }}};
 }
@@ -142,6 +144,10 @@ void CompareView::tables(Context& ctx, Rect room) {
     tables_[which] = shown_ == Shown::figures   ? metric_table(comparison_)
                      : shown_ == Shown::phases  ? phase_table(app.store(), app.other->store(), kModuleSteps)
                      : shown_ == Shown::modules ? module_table(*app.run, *app.other, kModuleSteps)
+                     : shown_ == Shown::parameters
+                         ? compared_table(*app.run, *app.other, analysis::CompareBy::parameter, kParamSteps)
+                     : shown_ == Shown::memory
+                         ? compared_table(*app.run, *app.other, analysis::CompareBy::memory, kParamSteps)
                      : shown_ == Shown::collectives ? collective_differences(*app.run, *app.other)
                                                     : setting_table(comparison_.config_changes);
   }
@@ -150,15 +156,24 @@ void CompareView::tables(Context& ctx, Rect room) {
     return;
   }
   if (tables_[which].rows.empty()) {
-    ctx.canvas.text_in(room.take_top(22),
-                       shown_ == Shown::settings  ? "The configurations are the same."
-                       : shown_ == Shown::phases  ? "Phases were not recorded in either run."
-                       : shown_ == Shown::modules ? "Modules were not recorded in either run."
-                                                  : "Neither run communicated.",
-                       ctx.colors().muted, Font::small);
+    ctx.canvas.text_in(
+        room.take_top(22),
+        shown_ == Shown::settings  ? "The configurations are the same."
+        : shown_ == Shown::phases  ? "Phases were not recorded in either run."
+        : shown_ == Shown::modules ? "Modules were not recorded in either run."
+        : shown_ == Shown::parameters
+            ? "No status of a parameter was recorded in either run: it takes stage 3 and detail params."
+        : shown_ == Shown::memory ? "Memory was not recorded in both runs."
+                                  : "Neither run communicated.",
+        ctx.colors().muted, Font::small);
     return;
   }
-  constexpr std::array kIds{"##figures", "##compared phases", "##compared modules", "##compared collectives",
+  constexpr std::array kIds{"##figures",
+                            "##compared phases",
+                            "##compared modules",
+                            "##compared parameters",
+                            "##compared collectives",
+                            "##compared memory",
                             "##compared settings"};
   draw_table(ctx, kIds[which], room, tables_[which], states_[which]);
 }

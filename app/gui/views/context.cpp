@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace shardscope::gui {
 
@@ -97,6 +98,13 @@ bool Context::listed(std::string_view label, bool enabled, std::string_view tip_
   if (!ui.pressed || ui.pressed->panel != ui.toolbar_of || ui.pressed->label != label) return false;
   ui.pressed.reset();
   return enabled;
+}
+
+bool Context::offered(std::string_view name, bool enabled, std::string_view tip_text) {
+  const std::string_view before = std::exchange(ui.toolbar_of, ui.panel_of);
+  const bool chosen = listed(name, enabled, tip_text);
+  ui.toolbar_of = before;
+  return chosen;
 }
 
 bool Context::button_right(Rect& room, std::string_view label, bool enabled, Look look,

@@ -122,6 +122,8 @@ struct UiState {
   std::optional<Picture> picture;
   /// Whose title line is being drawn; empty: none, and its buttons are not listed.
   std::string_view toolbar_of;
+  /// Which panel is being drawn: of its buttons, offered() lists those that are named.
+  std::string_view panel_of;
   /// Those drawn in this frame, while the palette is open.
   std::vector<ToolbarButton> toolbar;
   /// To be pressed when it is drawn next.
@@ -211,6 +213,9 @@ class Context {
   void draw_overlay();
   /// A designed empty state: a line of what is missing and a line of why or what to do.
   void empty(const Rect& rect, std::string_view title, std::string_view hint);
+  /// A button of a panel that is not in its title line, by a name that says what it does without the panel
+  /// around it: in the palette while the panel is drawn. True: pressed there.
+  [[nodiscard]] bool offered(std::string_view name, bool enabled, std::string_view tip_text);
 
  private:
   /// Lists it for the palette. True: the palette has pressed it.

@@ -26,7 +26,7 @@ class CriticalPathView final : public View {
 
  private:
   void build(const AppState& app);
-  void step_bar(Context& ctx, Rect& room, const LabelledRun& run) const;
+  static void step_bar(Context& ctx, Rect& room, const LabelledRun& run, double longest_ms, float text_width);
   void pieces(Context& ctx, Rect room);
 
   std::vector<LabelledRun> runs_;
@@ -61,8 +61,24 @@ bool is_hatched(PathPart part) {
          part == PathPart::unrecorded;
 }
 
-/// The step as one bar, and how fast the hardware computed in it.
-void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run) const {
+/// Of the critical path of a step, mean.
+double step_ms(const LabelledRun& run) {
+  double whole = 0;
+  for (const PathRow& row : path_rows(run.run->summary())) whole += row.ms;
+  return whole;
+}
+
+std::string step_text(const LabelledRun& run) {
+  const analysis::Summary& s = run.run->summary();
+  if (!s.critical_path) return {};
+  return milliseconds(step_ms(run)).text() + " a step, mean of " +
+         grouped(static_cast<std::int64_t>(s.critical_path->steps)) + " of " +
+         grouped(static_cast<std::int64_t>(s.steps_measured)) + (s.steps_measured == 1 ? " step" : " steps");
+}
+
+/// The step as one bar, of two runs on one scale, and how fast the hardware computed in it.
+void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run, double longest_ms,
+                                float text_width) {
   const Palette& c = ctx.colors();
   const analysis::Summary& s = run.run->summary();
   const std::vector<PathRow> rows = path_rows(s);
@@ -73,19 +89,15 @@ void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run
     ctx.canvas.fill({mark.x, mark.y + 8, 10, 10}, c.runs[*run.letter == 'B' ? 1 : 0], 1, 2);
     ctx.canvas.text_in({mark.x + 14, mark.y, 12, mark.h}, run.letter, c.text, Font::strong);
   }
-  double whole = 0;
+  const double whole = step_ms(run);
   std::vector<Part> parts;
-  for (const PathRow& row : rows) {
-    whole += row.ms;
+  for (const PathRow& row : rows)
     parts.push_back({analysis::label_of(row.part), row.ms, shade_of(c, row.part), is_hatched(row.part)});
-  }
-  const std::string step = milliseconds(whole).text() + " a step, mean of " +
-                           grouped(static_cast<std::int64_t>(s.critical_path->steps)) + " of " +
-                           grouped(static_cast<std::int64_t>(s.steps_measured)) +
-                           (s.steps_measured == 1 ? " step" : " steps");
-  const Rect text = line.take_right(std::min(line.w * 0.5F, ctx.canvas.width(step, Font::small) + 12));
-  ctx.canvas.text_in(text, step, c.muted, Font::small, Align::right);
-  stacked_bar(ctx, line.inset(0, 4), parts, whole, [](double ms) { return milliseconds(ms).text(); });
+  const Rect text = line.take_right(std::min(line.w * 0.5F, text_width));
+  ctx.canvas.text_in(text, step_text(run), c.muted, Font::small, Align::right);
+  Rect bar = line.inset(0, 4);
+  bar.w *= static_cast<float>(whole / std::max(longest_ms, 1e-9));
+  stacked_bar(ctx, bar, parts, whole, [](double ms) { return milliseconds(ms).text(); });
   const std::string rate = s.efficiency ? analysis::rate_text(*s.efficiency) : std::string();
   if (rate.empty()) return;
   const Rect below = room.take_top(20);
@@ -123,7 +135,13 @@ void CriticalPathView::draw(Context& ctx, Rect room) {
     return;
   }
   room = {room.x + 12, room.y, room.w - 20, room.h - 8};
-  for (const LabelledRun& run : runs_) step_bar(ctx, room, run);
+  double longest_ms = 0;
+  float text_width = 0;
+  for (const LabelledRun& run : runs_) {
+    longest_ms = std::max(longest_ms, step_ms(run));
+    text_width = std::max(text_width, ctx.canvas.width(step_text(run), Font::small) + 12);
+  }
+  for (const LabelledRun& run : runs_) step_bar(ctx, room, run, longest_ms, text_width);
   room.take_top(6);
   if (room.w > 900) {
     Rect left = room.take_left((room.w - 32) / 2);

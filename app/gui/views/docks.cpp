@@ -122,6 +122,19 @@ void Docks::open(const std::string& layout, const std::string& panel, const std:
   ImGui::MarkIniSettingsDirty();
 }
 
+bool Docks::share_a_place(const std::string& layout, const std::string& panel, const std::string& other) {
+  const std::vector<std::string>& panels = of(layout).panels;
+  if (std::ranges::find(panels, panel) == panels.end() || std::ranges::find(panels, other) == panels.end())
+    return false;
+  const ImGuiID place = node_of(layout, panel);
+  return place != 0 && place == node_of(layout, other);
+}
+
+bool Docks::in_front(const std::string& layout, const std::string& panel) {
+  const ImGuiWindow* const window = ImGui::FindWindowByName(id_of(layout, panel).c_str());
+  return window != nullptr && window->DockTabIsVisible;
+}
+
 void Docks::close(const std::string& layout, const std::string& panel) {
   std::vector<std::string>& panels = of(layout).panels;
   if (panels.size() > 1) std::erase(panels, panel);

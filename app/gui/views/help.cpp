@@ -33,6 +33,7 @@ constexpr KeyRow kKeyboard[] = {
     {"1 to 9", "layouts"},
     {"Alt", "the menus, then arrows and Enter"},
     {"Ctrl+Tab", "the next panel; Tab and arrows move in it"},
+    {"Down", "into a list; Esc leaves it"},
 };
 struct Colour {
   Meaning meaning;

@@ -1,5 +1,7 @@
 #include "app/gui/views/imgui_text.h"
 
+#include <imgui_internal.h>
+
 namespace shardscope::gui {
 
 bool text_field(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags) {
@@ -23,6 +25,11 @@ void cut_line(Canvas& canvas, const std::string& text, Rgb color) {
   canvas.text_in({at.x, at.y, size.x, size.y}, text, color);
   canvas.draw_on(outside);
   ImGui::Dummy(size);
+}
+
+bool arrow_enters(const char* id) {
+  const ImGuiContext& g = *ImGui::GetCurrentContext();
+  return g.NavJustMovedToId != 0 && g.NavJustMovedToId == ImGui::GetID(id) && !g.NavJustMovedToIsTabbing;
 }
 
 }  // namespace shardscope::gui

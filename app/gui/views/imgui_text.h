@@ -15,6 +15,11 @@ bool text_field(const char* id, const char* hint, std::string& text, ImGuiInputT
 /// One line at ImGui's cursor, as wide as there is room, cut with an ellipsis when too long.
 void cut_line(Canvas& canvas, const std::string& text, Rgb color);
 
+/// Asked right before BeginTable() of a list that scrolls, with its id: an arrow key has come to the list.
+/// Its first row is then given the keyboard (SetKeyboardFocusHere()): ImGui itself goes over such a list as
+/// over one item, until Enter is pressed on it. Tab still goes past it.
+[[nodiscard]] bool arrow_enters(const char* id);
+
 /// ImGui writes with this font while it lasts.
 class FontScope {
  public:

@@ -126,25 +126,29 @@ void LectureView::update(Context& ctx) {
 void LectureView::controls(Context& ctx, Rect room) {
   const Palette& c = ctx.colors();
   room = {room.x, room.y + 2, room.w, room.h - 4};
-  const auto next = [&](std::string_view label, bool enabled, Context::Look look, std::string_view tip) {
+  // `name`: in the palette.
+  const auto next = [&](std::string_view label, std::string_view name, bool enabled, Context::Look look,
+                        std::string_view tip) {
     const float width = std::min(ctx.button_width(label), room.w);
     const Rect place = room.take_left(width);
     room.take_left(4);
-    return ctx.button(place, label, enabled, look, tip);
+    const bool chosen = ctx.offered(name, enabled, tip);
+    return ctx.button(place, label, enabled, look, tip) || chosen;
   };
   const std::size_t count = lecture_.scenes.size();
   const bool at_end = player_.scene + 1 == count;
   if (next(player_.playing ? "Pause"
            : at_end        ? "From the begin"
                            : "Play",
-           true, player_.playing ? Context::Look::chosen : Context::Look::primary,
+           "Play or pause", true, player_.playing ? Context::Look::chosen : Context::Look::primary,
            "Each scene is shown for as long as it takes to read")) {
     player_.playing = !player_.playing;
     if (player_.playing) show(ctx.app, player_.go_to(lecture_, at_end ? 0 : player_.scene), true);
   }
   const auto step = [&](std::size_t which) { show(ctx.app, player_.go_to(lecture_, which), true); };
-  if (next("<", player_.scene > 0, Context::Look::plain, "The scene before")) step(player_.scene - 1);
-  if (next(">", !at_end, Context::Look::plain, "The next scene")) step(player_.scene + 1);
+  if (next("<", "Previous scene", player_.scene > 0, Context::Look::plain, "The scene before"))
+    step(player_.scene - 1);
+  if (next(">", "Next scene", !at_end, Context::Look::plain, "The next scene")) step(player_.scene + 1);
   room.take_left(8);
   if (room.w > 260) {
     ctx.canvas.text_in(room.take_left(ctx.canvas.width("pace", Font::small) + 6), "pace", c.muted,

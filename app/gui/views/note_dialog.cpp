@@ -37,13 +37,18 @@ void Dialogs::note(Context& ctx) {
       text_field("##text", "text; none: a bookmark", text_, ImGuiInputTextFlags_EnterReturnsTrue);
   static constexpr Meaning kMeanings[] = {Meaning::neutral, Meaning::compute, Meaning::gather,
                                           Meaning::optimizer, Meaning::trouble};
+  ImGui::AlignTextToFramePadding();
   ImGui::TextDisabled("flag");
   for (std::size_t i = 0; i < std::size(exporter::kNoteColours); ++i) {
     ImGui::SameLine();
-    ImGui::PushStyleColor(ImGuiCol_CheckMark, ink(ctx.colors().of(kMeanings[i])));
+    // Its colour is seen before it is chosen.
+    const Rgb own = ctx.colors().of(kMeanings[i]);
+    ImGui::PushStyleColor(ImGuiCol_FrameBg, ink(own, 0.55F));
+    ImGui::PushStyleColor(ImGuiCol_FrameBgHovered, ink(own, 0.8F));
+    ImGui::PushStyleColor(ImGuiCol_CheckMark, ink(ctx.colors().text));
     const auto colour = static_cast<exporter::NoteColour>(i);
     if (ImGui::RadioButton(exporter::kNoteColours[i], note.colour == colour)) note.colour = colour;
-    ImGui::PopStyleColor();
+    ImGui::PopStyleColor(3);
   }
   const bool fits = text_.size() <= exporter::kLongestNote;
   if (!fits) ImGui::TextDisabled("at most %d bytes", static_cast<int>(exporter::kLongestNote));

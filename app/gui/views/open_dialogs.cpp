@@ -1,5 +1,6 @@
 // The file browser and the dialog that connects to a run.
 #include <ctime>
+#include <utility>
 
 #include "app/gui/model/format.h"
 #include "app/gui/views/dialogs.h"
@@ -58,6 +59,7 @@ void Dialogs::browser(Context& ctx, const Parts& parts, bool second) {
       ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingStretchProp;
   fs::path to_enter;
   fs::path to_open;
+  bool enter_list = arrow_enters("##files");
   if (ImGui::BeginTable("##files", 3, kFlags, {0, 320})) {
     ImGui::TableSetupScrollFreeze(0, 1);
     ImGui::TableSetupColumn("Name", 0, 3);
@@ -67,6 +69,7 @@ void Dialogs::browser(Context& ctx, const Parts& parts, bool second) {
     const auto row = [&](const std::string& name, const FileEntry& entry, const fs::path& path) {
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
+      if (std::exchange(enter_list, false)) ImGui::SetKeyboardFocusHere();
       if (ImGui::Selectable((entry.folder ? name + "/" : name).c_str(), picked_ == name,
                             ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick |
                                 ImGuiSelectableFlags_NoAutoClosePopups)) {

@@ -32,6 +32,7 @@ void Workspace::show_requested_panel(Context& ctx) {
     docks_.open(layout, "inspector", "overview");
     focus_panel_ = "inspector";
   }
+  put_away_inspector(layout, selected);
   const std::string name = std::exchange(ctx.ui.show_panel, {});
   if (name.empty() || registry_.find(name) == nullptr) return;
   static constexpr std::array<std::pair<const char*, const char*>, 9> kBeside{{{"inspector", "overview"},
@@ -47,6 +48,22 @@ void Workspace::show_requested_panel(Context& ctx) {
       std::ranges::find(kBeside, name, [](const auto& pair) { return std::string(pair.first); });
   docks_.open(layout, name, beside == kBeside.end() ? "" : beside->second);
   focus_panel_ = name;
+}
+
+/// Where the Inspector lies over the Overview, the Overview is in front while nothing is selected, also in a
+/// window that begins; with the next selection the Inspector comes back. Who has put another one in front
+/// keeps it.
+void Workspace::put_away_inspector(const std::string& layout, bool selected) {
+  const bool begins = !selected_before_;
+  if (selected_before_ == selected) return;
+  selected_before_ = selected;
+  if (!docks_.share_a_place(layout, "inspector", "overview")) return;
+  if (selected) {
+    if (std::exchange(inspector_put_away_, false)) focus_panel_ = "inspector";
+  } else if (begins || docks_.in_front(layout, "inspector")) {
+    inspector_put_away_ = true;
+    focus_panel_ = "overview";
+  }
 }
 
 void Workspace::panel_window(Context& ctx, const std::string& name) {
@@ -117,7 +134,9 @@ Rect Workspace::panel(Context& ctx, View& view, const std::vector<Choice>& choic
     ctx.ui.toolbar_of = {};
     draw_choices(ctx, choices, tools);
   }
+  ctx.ui.panel_of = view.title();
   view.draw(ctx, room);
+  ctx.ui.panel_of = {};
   return name;
 }
 

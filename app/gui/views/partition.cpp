@@ -93,9 +93,9 @@ void PartitionView::axis(Context& ctx, const Rect& rect, const ElementAxis& elem
       ctx.canvas.vertical(x0, rect.y + 4, rect.h - 4, c.line);
       const float left = std::max(x0, rect.x);
       const Rect label{left + 4, rect.y, std::min(x1, rect.right()) - left - 8, rect.h};
-      const auto chars = static_cast<std::size_t>(std::max(0.0F, label.w / 6));
-      const std::string_view text = short_path(names.without_model(group), chars);
-      if (label.w > 12 && text.size() <= chars + 1) ctx.canvas.text_in(label, text, c.muted, Font::small);
+      const std::string_view text = ctx.canvas.fitting_path(label.w, names.without_model(group), Font::small);
+      if (label.w > 12 && ctx.canvas.width(text, Font::small) <= label.w + 0.5F)
+        ctx.canvas.text_in(label, text, c.muted, Font::small);
     }
     i = next;
   }

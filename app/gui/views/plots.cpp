@@ -185,7 +185,9 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch);
   ImPlot::SetupAxisLinks(ImAxis_X1, &begin, &end);
   ImPlot::SetupAxisZoomConstraints(ImAxis_X1, kFewestSteps, 1e9);
-  ImPlot::SetupAxisLimits(ImAxis_Y1, range->low, range->high, ImPlotCond_Always);
+  // The mark of the highest value is drawn whole, however low the plot is.
+  const double above = plot.logarithmic ? 0 : (range->high - range->low) * 4 / std::max(20.0F, room.h - 20);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, range->low, range->high + above, ImPlotCond_Always);
   ImPlot::SetupAxisFormat(ImAxis_X1, step_tick);
   if (plot.logarithmic) {
     ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);

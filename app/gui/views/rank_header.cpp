@@ -23,7 +23,7 @@ std::string pace_and_waits(const AppState& app, std::uint32_t rank, const RankPa
 void draw_left_out(Context& ctx, const TimelineRow& row, const Rect& lanes) {
   if (!row.expanded || row.left_out == 0) return;
   const std::string text = std::to_string(row.left_out) + (row.left_out == 1 ? " row" : " rows") +
-                           " of lanes left out so that every rank is seen. Show " +
+                           " of lanes left out: the window is low. Show " +
                            (row.left_out == 1 ? "it" : "them");
   const Rect place{lanes.x + 4, lanes.y, std::min(lanes.w - 8, ctx.canvas.width(text, Font::small) + 2),
                    lanes.h};

@@ -302,16 +302,18 @@ void SpanPainter::heat(std::span<const std::uint32_t> ranks, const Rect& rect) {
 
 std::string SpanPainter::label(const TimelineRow& row, const store::Span& one, float width) const {
   const store::Store& data = ctx_.app.store();
-  const auto chars = static_cast<std::size_t>(std::max(1.0F, width / 6.0F));
+  const auto fitting = [&](std::string_view path) {
+    return std::string(ctx_.canvas.fitting_path(width, path, Font::small));
+  };
   if (one.kind == ev::EventKind::collective_begin && row.kind == RowKind::gather) {
     const Fetch* fetch = ctx_.app.run->index().fetch_of(row.rank, one);
     const std::string contents = fetch == nullptr ? "" : store::contents_text(data, fetch->params);
-    if (!contents.empty()) return std::string(short_path(contents, chars));
+    if (!contents.empty()) return fitting(contents);
   }
   if (one.kind == ev::EventKind::collective_begin && row.kind == RowKind::reduce) {
     const auto parts =
         ctx_.app.run->index().parts(row.rank, ev::as<ev::EventKind::collective_begin>(one).sequence);
-    if (!parts.empty()) return std::string(short_path(param_name(data, parts.front()), chars));
+    if (!parts.empty()) return fitting(short_param(data, parts.front()));
   }
   if (store::is_wait(one.kind)) {
     return "! " + length_text(store::time_of(data, row.rank, one));
@@ -323,7 +325,7 @@ std::string SpanPainter::label(const TimelineRow& row, const store::Span& one, f
     const std::size_t space = full.find_last_of(' ');
     if (space != std::string::npos) return full.substr(space + 1);
   }
-  return one.kind == ev::EventKind::module_begin ? std::string(short_path(full, chars)) : full;
+  return one.kind == ev::EventKind::module_begin ? fitting(full) : full;
 }
 
 }  // namespace shardscope::gui

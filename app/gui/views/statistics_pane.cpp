@@ -92,32 +92,35 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
     return statistics.ready() ? time_text(ns) : std::string(kMissing);
   };
   struct Figure {
+    int rank;  ///< by what it tells: where there is little room those of the lowest stand
     const char* name;
     std::string value;
     const char* tip;
   };
-  // In order of what they tell: where there is little room the first ones stand.
   const std::array figures{
-      Figure{"count", grouped(static_cast<std::int64_t>(all.times.count())), "Spans that were found"},
-      Figure{"total", time_text(static_cast<double>(all.times.total())),
+      Figure{0, "count", grouped(static_cast<std::int64_t>(all.times.count())), "Spans that were found"},
+      Figure{1, "total", time_text(static_cast<double>(all.times.total())),
              "Sum of their times, pauses cut out; spans inside one another count each"},
-      Figure{"mean", time_text(all.mean()), "total / count"},
-      Figure{"p50", percentile(all.p50), "Median: half of them take no longer"},
-      Figure{"p95", percentile(all.p95), "95 of 100 take no longer; interpolated between two of them"},
-      Figure{"max", time_text(static_cast<double>(all.times.most())), "The longest"},
-      Figure{"p99", percentile(all.p99), "99 of 100 take no longer; interpolated between two of them"},
-      Figure{"min", time_text(static_cast<double>(all.times.least())), "The shortest"},
-      Figure{"self", all.parents ? time_text(static_cast<double>(all.self_ns)) : kMissing,
+      Figure{8, "self", all.parents ? time_text(static_cast<double>(all.self_ns)) : kMissing,
              "Sum of their times without what lies directly inside, on the same lane; none has anything "
              "inside: \u2013"},
-      Figure{"sigma", time_text(all.times.sigma()), "Standard deviation: how far they lie from their mean"},
-      Figure{"CoV",
+      Figure{2, "mean", time_text(all.mean()), "total / count"},
+      Figure{7, "min", time_text(static_cast<double>(all.times.least())), "The shortest"},
+      Figure{3, "p50", percentile(all.p50), "Median: half of them take no longer"},
+      Figure{12, "p75", percentile(all.p75), "75 of 100 take no longer; interpolated between two of them"},
+      Figure{4, "p95", percentile(all.p95), "95 of 100 take no longer; interpolated between two of them"},
+      Figure{6, "p99", percentile(all.p99), "99 of 100 take no longer; interpolated between two of them"},
+      Figure{13, "p99.9", percentile(all.p999),
+             "999 of 1 000 take no longer; interpolated between two of them"},
+      Figure{5, "max", time_text(static_cast<double>(all.times.most())), "The longest"},
+      Figure{9, "sigma", time_text(all.times.sigma()),
+             "Standard deviation: how far they lie from their mean"},
+      Figure{10, "CoV",
              all.mean() > 0 ? decimal(100 * all.times.sigma() / all.mean(), 0) + " %" : std::string(kMissing),
              "Coefficient of variation: sigma / mean"},
-      Figure{"mode", found_.histogram().counts.empty() ? kMissing : time_text(mode_of(found_.histogram())),
-             "About the most frequent time: the middle of the histogram's highest bar"},
-      Figure{"p75", percentile(all.p75), "75 of 100 take no longer; interpolated between two of them"},
-      Figure{"p99.9", percentile(all.p999), "999 of 1 000 take no longer; interpolated between two of them"}};
+      Figure{11, "mode",
+             found_.histogram().counts.empty() ? kMissing : time_text(mode_of(found_.histogram())),
+             "About the most frequent time: the middle of the histogram's highest bar"}};
   const auto across = static_cast<std::size_t>(std::max(1.0F, std::floor(room.w / kFigure)));
   if (const std::string coverage = ctx.app.find.coverage(); !coverage.empty()) {
     const Rect line = room.take_top(16);
@@ -133,16 +136,16 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
   const std::size_t per_line =
       lines < all_lines ? std::min(across, figures.size()) : (figures.size() + lines - 1) / lines;
   const float width = room.w / static_cast<float>(per_line);
-  for (std::size_t line = 0; line < lines; ++line) {
-    Rect row = room.take_top(kFigureHeight);
-    for (std::size_t i = line * per_line; i < std::min(figures.size(), (line + 1) * per_line); ++i) {
-      const Rect place = row.take_left(width);
-      ctx.canvas.text_in({place.x, place.y, place.w - 6, 16}, figures[i].name, ctx.colors().muted,
-                         Font::small);
-      ctx.canvas.text_in({place.x, place.y + 15, place.w - 6, 18}, figures[i].value, ctx.colors().text,
-                         Font::mono);
-      if (ctx.hovered(place)) ctx.tip(figures[i].tip);
-    }
+  const auto shown = static_cast<int>(std::min(figures.size(), lines * per_line));
+  Rect row;
+  std::size_t placed = 0;
+  for (const Figure& figure : figures) {
+    if (figure.rank >= shown) continue;
+    if (placed++ % per_line == 0) row = room.take_top(kFigureHeight);
+    const Rect place = row.take_left(width);
+    ctx.canvas.text_in({place.x, place.y, place.w - 6, 16}, figure.name, ctx.colors().muted, Font::small);
+    ctx.canvas.text_in({place.x, place.y + 15, place.w - 6, 18}, figure.value, ctx.colors().text, Font::mono);
+    if (ctx.hovered(place)) ctx.tip(figure.tip);
   }
   room.take_top(4);
 }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "app/gui/views/imgui_text.h"
+
 namespace shardscope::gui {
 namespace {
 
@@ -162,6 +164,7 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
       ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate | ImGuiTableFlags_ScrollY |
       ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_NoBordersInBodyUntilResize |
       ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_PadOuterX;
+  bool enter = arrow_enters(id);
   if (ImGui::BeginTable(id, static_cast<int>(table.columns.size()), kFlags, {room.w, room.h})) {
     ctx.enter_window();
     set_up_columns(table, fitted_widths(ctx, table, room.w));
@@ -199,6 +202,7 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
           const Rect cell{at.x, at.y, ImGui::GetContentRegionAvail().x, options.row_height};
           if (first) {
             first = false;
+            if (std::exchange(enter, false)) ImGui::SetKeyboardFocusHere();
             if (ImGui::Selectable("##row", options.chosen == row || state.marked.contains(row),
                                   ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap,
                                   {0, options.row_height})) {

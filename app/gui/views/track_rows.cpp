@@ -182,9 +182,8 @@ void TrackRows::param_header(Context& ctx, const TimelineRow& row, const Rect& g
   const std::string name = param_name(app.store(), row.param);
   const Rect close{gutter.right() - 20, gutter.y, 20, gutter.h};
   const Rect text{gutter.x + 22, gutter.y, close.x - gutter.x - 22, gutter.h};
-  const auto chars = static_cast<std::size_t>(std::max(1.0F, text.w / 7));
-  ctx.canvas.text_in(text, short_path(name, chars), app.selected(row.param) ? c.accent : c.text,
-                     Font::strong);
+  ctx.canvas.text_in(text, ctx.canvas.fitting_path(text.w, name, Font::strong),
+                     app.selected(row.param) ? c.accent : c.text, Font::strong);
   ctx.canvas.text_in(lane.inset(6, 0), name, c.muted, Font::small);
   const bool over_close = ctx.hovered(close);
   ctx.canvas.text_in(close, "\u00d7", over_close ? c.accent : c.muted, Font::body, Align::centre);

@@ -23,6 +23,9 @@ namespace shardscope::gui {
 namespace {
 
 constexpr float kSettings = 420;
+/// Rows of links(), but for the field of other settings, and the height of that.
+constexpr std::size_t kLinkRows = 4;
+constexpr float kMoreHeight = 44;
 
 class WhatIfView final : public View {
  public:
@@ -33,12 +36,13 @@ class WhatIfView final : public View {
  private:
   void begin(const Session& run);
   void settings(Context& ctx, const Rect& room);
-  void setting(std::size_t which, std::int32_t stage);
+  void setting(std::size_t which, const instrumentation::RunTables& tables);
   void links();
   void buttons(Context& ctx);
-  void take(const std::vector<analysis::Change>& changes);
+  void take(const AppState& app, const std::vector<analysis::Change>& changes);
   void search_line(Context& ctx);
   void searched(Context& ctx, Rect room);
+  void follow(Context& ctx);
   void result(Context& ctx, Rect room);
   void bars(Context& ctx, Rect& room, const WhatIfResult& result) const;
   [[nodiscard]] std::int32_t stage() const;
@@ -56,6 +60,7 @@ class WhatIfView final : public View {
   std::shared_ptr<const SettingSearchRun::Ended> found_;  ///< that found_table_ is of
   Table found_table_;
   TableState found_state_;
+  bool playing_ = false, searching_ = false;
   bool show_search_ = false;  ///< at the right: the search, not the run that was played last
   double memory_gib_ = 0, search_began_ = 0;
 };
@@ -83,7 +88,8 @@ void WhatIfView::begin(const Session& run) {
 
 /// A label at the left, the control at the right; what differs from the recording has a mark and its old
 /// value.
-void WhatIfView::setting(std::size_t which, std::int32_t stage) {
+void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& tables) {
+  const std::int32_t stage = this->stage();
   const WhatIfSetting& setting = what_if_settings()[which];
   std::string& value = choice_.values[which];
   const std::string& refused = refused_.settings[which];
@@ -118,7 +124,11 @@ void WhatIfView::setting(std::size_t which, std::int32_t stage) {
     case WhatIfSetting::Kind::choice:
       if (ImGui::BeginCombo("##choice", value.c_str())) {
         for (const std::string& choice : setting.choices) {
-          if (ImGui::Selectable(choice.c_str(), choice == value)) value = choice;
+          if (!ImGui::Selectable(choice.c_str(), choice == value)) continue;
+          if (which == 0)
+            choose_stage(choice_, tables, choice);
+          else
+            value = choice;
         }
         ImGui::EndCombo();
       }
@@ -188,24 +198,25 @@ void WhatIfView::links() {
   ImGui::EndDisabled();
   row("other settings", tip(refused_.run, "KEY=VALUE, one a line, over the recorded configuration").c_str());
   ImGui::BeginDisabled(!refused_.run.empty());
-  ImGui::InputTextMultiline("##more", more_.data(), more_.size(), {-FLT_MIN, 44});
+  ImGui::InputTextMultiline("##more", more_.data(), more_.size(), {-FLT_MIN, kMoreHeight});
   ImGui::EndDisabled();
 }
 
 /// Of a finding: the settings as recorded but for these.
-void WhatIfView::take(const std::vector<analysis::Change>& changes) {
+void WhatIfView::take(const AppState& app, const std::vector<analysis::Change>& changes) {
   choice_ = recorded_;
-  change(choice_, changes);
+  change(choice_, app.store().tables(), changes);
   more_.fill(0);
   choice_.more.copy(more_.data(), more_.size() - 1);
 }
 
 void WhatIfView::buttons(Context& ctx) {
   AppState& app = ctx.app;
-  const bool running = run_.running();
   ImGui::Dummy({0, 4});
-  ImGui::BeginDisabled(running || !changed() || !refused_.run.empty());
-  if (ImGui::Button("Play it")) {
+  ImGui::BeginDisabled(playing_ || !changed() || !refused_.run.empty());
+  const bool may_play = !playing_ && changed() && refused_.run.empty();
+  const bool play = ctx.offered("Play it", may_play, "This run with the settings chosen");
+  if (ImGui::Button("Play it") || play) {
     choice_.more = more_.data();
     const std::string out = refused_.open_beside.empty() ? temporary_recording("what-if") : std::string();
     show_search_ = false;
@@ -214,7 +225,7 @@ void WhatIfView::buttons(Context& ctx) {
   }
   ImGui::EndDisabled();
   ImGui::SameLine();
-  ImGui::BeginDisabled(!running);
+  ImGui::BeginDisabled(!playing_);
   if (ImGui::Button("Stop")) run_.cancel();
   ImGui::EndDisabled();
   ImGui::SameLine();
@@ -226,8 +237,9 @@ void WhatIfView::buttons(Context& ctx) {
   ImGui::EndDisabled();
   ImGui::SameLine();
   const bool result = shown_ && shown_->result && !shown_->result->recording.empty();
-  ImGui::BeginDisabled(!result || running);
-  if (ImGui::Button("Open beside the run") && result) {
+  ImGui::BeginDisabled(!result || playing_);
+  const bool open = ctx.offered("Open beside the run", result && !playing_, "The run that was played");
+  if ((ImGui::Button("Open beside the run") || open) && result) {
     app.open_request = {
         .source = shown_->result->recording, .key_file = {}, .second = true, .temporary = true};
   }
@@ -240,9 +252,10 @@ void WhatIfView::buttons(Context& ctx) {
 /// Looks for the fastest settings instead of playing given ones.
 void WhatIfView::search_line(Context& ctx) {
   ImGui::Dummy({0, 2});
-  const bool running = search_.running();
-  ImGui::BeginDisabled(running || run_.running() || !refused_.search.empty());
-  if (ImGui::Button("Search")) {
+  ImGui::BeginDisabled(searching_ || playing_ || !refused_.search.empty());
+  const bool search = ctx.offered("Search", !searching_ && !playing_ && refused_.search.empty(),
+                                  "Looks for the fastest settings");
+  if (ImGui::Button("Search") || search) {
     search_.start(search_arguments(shardscope_program(), ctx.app.run->source(), memory_gib_));
     search_began_ = ctx.seconds;
     show_search_ = true;
@@ -254,7 +267,7 @@ void WhatIfView::search_line(Context& ctx) {
                   ? "Plays up to 150 of the usual settings over the recorded ones and names the fastest"
                   : ("Cannot be asked: " + refused_.search).c_str());
   ImGui::SameLine();
-  ImGui::BeginDisabled(!running);
+  ImGui::BeginDisabled(!searching_);
   if (ImGui::Button("Stop##search")) search_.cancel();
   ImGui::EndDisabled();
   ImGui::SameLine();
@@ -277,11 +290,10 @@ void WhatIfView::searched(Context& ctx, Rect room) {
     if (text.empty() || room.h < 16) return;
     room.take_top(ctx.canvas.paragraph({room.x, room.y, room.w, room.h}, text, color, Font::small) + 6);
   };
-  if (search_.running()) {
+  if (searching_) {
     ctx.empty(
         room, "Looking for the fastest settings: " + decimal(ctx.seconds - search_began_, 0) + " s",
         "Up to 150 settings are played, each takes as long as one what-if. Stop ends it without a result.");
-    ctx.moving = true;
     return;
   }
   if (!found_) return;
@@ -301,7 +313,7 @@ void WhatIfView::searched(Context& ctx, Rect room) {
   const TableHit hit =
       draw_table(ctx, "##searched", room.take_top(std::min(room.h, table_height(found_table_))), found_table_,
                  found_state_);
-  if (hit.clicked) take(outcome.best[*hit.clicked].changes);
+  if (hit.clicked) take(ctx.app, outcome.best[*hit.clicked].changes);
 }
 
 void WhatIfView::settings(Context& ctx, const Rect& room) {
@@ -309,20 +321,26 @@ void WhatIfView::settings(Context& ctx, const Rect& room) {
   ImGui::SetCursorScreenPos({room.x, room.y});
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {6, 3});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6, 4});
-  // What acts on them is always in sight, however many settings there are.
+  // What acts on them is always in sight, however many settings there are, and right below them where all
+  // fit.
   const float actions = 2 * (ImGui::GetFrameHeightWithSpacing() + 4) + 4;
-  if (ImGui::BeginChild("##settings", {room.w, std::max(60.0F, room.h - actions)})) {
+  const float padding = 2 * ImGui::GetStyle().CellPadding.y;
+  const auto rows = static_cast<float>(what_if_settings().size() + kLinkRows);
+  const float all = rows * (ImGui::GetFrameHeight() + padding) + kMoreHeight + padding + 4;
+  const float height = std::clamp(room.h - actions, 60.0F, std::max(60.0F, all));
+  // Flattened: arrows and Tab go from the settings to the buttons and back.
+  if (ImGui::BeginChild("##settings", {room.w, height}, ImGuiChildFlags_NavFlattened)) {
     if (ImGui::BeginTable("##controls", 2, ImGuiTableFlags_SizingStretchProp)) {
       ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.45F);
       ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.55F);
-      for (std::size_t i = 0; i < what_if_settings().size(); ++i) setting(i, stage());
+      for (std::size_t i = 0; i < what_if_settings().size(); ++i) setting(i, ctx.app.store().tables());
       links();
       ImGui::EndTable();
     }
   }
   ImGui::EndChild();
-  ImGui::SetCursorScreenPos({room.x, room.bottom() - actions});
-  if (ImGui::BeginChild("##actions", {room.w, actions})) buttons(ctx);
+  ImGui::SetCursorScreenPos({room.x, room.y + height});
+  if (ImGui::BeginChild("##actions", {room.w, actions}, ImGuiChildFlags_NavFlattened)) buttons(ctx);
   ImGui::EndChild();
   ImGui::PopStyleVar(2);
   ImGui::PopFont();
@@ -363,21 +381,27 @@ void WhatIfView::bars(Context& ctx, Rect& room, const WhatIfResult& result) cons
   }
 }
 
+/// Read once a frame, before anything is drawn: buttons and figures are of one state, and nothing is drawn
+/// again when both have ended.
+void WhatIfView::follow(Context& ctx) {
+  playing_ = run_.running();
+  searching_ = search_.running();
+  if (playing_ || searching_) ctx.moving = true;
+  const auto outcome = run_.outcome();
+  if (outcome == shown_) return;
+  shown_ = outcome;
+  const bool good = shown_ && shown_->result;
+  table_ = good ? metric_table(shown_->result->comparison) : Table{};
+  plan_ = {};
+  if (good && !shown_->result->counts.empty())
+    plan_ = plan_difference(plan_counts(ctx.app.store(), ctx.app.run->summary()), shown_->result->counts);
+}
+
 void WhatIfView::result(Context& ctx, Rect room) {
   const Palette& c = ctx.colors();
-  const auto outcome = run_.outcome();
-  if (outcome != shown_) {
-    shown_ = outcome;
-    const bool good = shown_ && shown_->result;
-    table_ = good ? metric_table(shown_->result->comparison) : Table{};
-    plan_ = {};
-    if (good && !shown_->result->counts.empty())
-      plan_ = plan_difference(plan_counts(ctx.app.store(), ctx.app.run->summary()), shown_->result->counts);
-  }
-  if (run_.running()) {
+  if (playing_) {
     ctx.empty(room, "Playing the run",
               "The model is fitted to the recording, then both settings are played.");
-    ctx.moving = true;
     return;
   }
   const auto paragraph = [&](const std::string& text, Rgb color) {
@@ -435,7 +459,8 @@ void WhatIfView::draw(Context& ctx, Rect room) {
     return;
   }
   if (of_ != app.run->number()) begin(*app.run);
-  if (app.what_if_changes) take(*std::exchange(app.what_if_changes, std::nullopt));
+  if (app.what_if_changes) take(app, *std::exchange(app.what_if_changes, std::nullopt));
+  follow(ctx);
   room = {room.x + 12, room.y + 4, room.w - 24, room.h - 12};
   if (room.w > 760) {
     settings(ctx, room.take_left(kSettings));

@@ -70,6 +70,7 @@ class Workspace {
   void partial_mark(Context& ctx, Rect& room);
   /// Opens the panel that UiState::show_panel names, and the Inspector at the first selection.
   void show_requested_panel(Context& ctx);
+  void put_away_inspector(const std::string& layout, bool selected);
   void above(Context& ctx);
   // start_page.cpp
   void start_page(Context& ctx, const Rect& room);
@@ -95,7 +96,8 @@ class Workspace {
   Done done_;
   int brush_owner_ = 0;
   std::optional<std::int64_t> brush_fixed_;  ///< the end of the range that stays while the other is dragged
-  bool inspector_offered_ = false;
+  bool inspector_offered_ = false, inspector_put_away_ = false;
+  std::optional<bool> selected_before_;  ///< whether anything was selected in the frame before
   std::optional<std::size_t> tour_shown_;
   std::string focus_panel_;  ///< to be brought to the front when it is drawn
   /// Values of the settings file, until the first frame takes them over.

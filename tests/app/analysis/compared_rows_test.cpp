@@ -37,6 +37,10 @@ TEST(ComparedRows, OfModulesTheOneThatIsSlowerDiffers) {
   EXPECT_TRUE(slower.rows[0].differs());
   EXPECT_NEAR(slower.rows[0].change(), 0.2, 0.03);
   EXPECT_FALSE(compare_by({a, &sa}, {c, &sc}, CompareBy::module).rows[0].differs());
+  const ComparedRows last = compare_by({a, &sa}, {b, &sb}, CompareBy::module, 1);
+  ASSERT_EQ(last.rows.size(), 1U);
+  EXPECT_NEAR(last.rows[0].change(), 0.2, 0.03);
+  EXPECT_FALSE(last.rows[0].interval) << "of one step each there is none";
   const ComparedRows ranks = compare_by({a, &sa}, {b, &sb}, CompareBy::rank);
   ASSERT_FALSE(ranks.rows.empty());
   EXPECT_EQ(ranks.rows[0].figure, "computation");

@@ -31,6 +31,12 @@ until_holds "s['start_page'] and 'timeline' not in s['panels']" "without a recor
 xdotool key ctrl+o; fill "$work/run.zscope"
 until_holds "s['store']['steps'] == 6 and not s['start_page'] and 'timeline' in s['panels']" "a recording is opened from it"
 
+# By keyboard alone: an arrow goes into the list of files, whose first row is the folder above.
+mkdir "$work/only" && cp "$work/run.zscope" "$work/only/listed.zscope"
+xdotool key ctrl+o; fill "$work/only"
+xdotool key Down; sleep 0.4; xdotool key Down; sleep 0.4; xdotool key Return
+until_holds "s['source'].endswith('only/listed.zscope')" "arrows and Enter open a recording from the list"
+
 # Measured by dragging with Shift in the timeline.
 xdotool mousemove $(place timeline 500 200); sleep 0.3
 xdotool keydown shift mousedown 1; sleep 0.3
@@ -38,11 +44,16 @@ for _ in 1 2 3 4 5 6; do xdotool mousemove_relative 25 0; sleep 0.08; done
 xdotool mouseup 1 keyup shift
 until_holds "s['measured_ns'] and s['measured_ns'][1] > s['measured_ns'][0]" "a drag with Shift measures"
 xdotool key Escape
+until_holds "s['measured_ns'] is None" "Escape measures nothing any more"
+xdotool key Page_Up; sleep 1; xdotool key bracketleft
+until_holds "s['measured_ns'] and s['measured_ns'] == [s['cursor_ns'], s['range_ns'][1]]" "the keyboard measures from the time that is looked at"
+xdotool key Escape Escape
 
 # A breakpoint at the selected step; the next one, playing up to it, and kept for the next window.
 xdotool mousemove $(value "'%d %d' % (s['panels']['steps'][0] + s['panels']['steps'][2] * 0.6, s['panels']['steps'][1] + s['panels']['steps'][3] * 0.5)"); sleep 0.3
 xdotool click 1
 until_holds "s['selection']['kind'] == 'step'" "a click on the ruler selects a step"
+until_holds "'inspector' in s['panels'] and 'overview' not in s['panels']" "the first selection brings the Inspector"
 xdotool key F9
 until_holds "len(s['breakpoints']['list']) == 1" "F9 breaks at the selected step"
 xdotool key Page_Up Page_Up; sleep 1
@@ -52,6 +63,12 @@ sleep 1; kill -USR1 $window; sleep 0.5; there=$(value "s['cursor_ns']")
 xdotool key Left; sleep 0.5
 xdotool key space
 until_holds "s['cursor_ns'] == $there and not s['breakpoints']['playing']" "played, the recording stops at the breakpoint"
+
+# With nothing selected the Inspector has nothing to say: what lies below it is seen until something is selected again.
+xdotool key Escape
+until_holds "s['selection']['kind'] == 'none' and 'overview' in s['panels']" "without a selection the Overview is seen again"
+xdotool mousemove_relative 3 0; sleep 0.3; xdotool click 1
+until_holds "s['selection']['kind'] == 'step' and 'inspector' in s['panels']" "with the next one the Inspector is back"
 
 # A second run from the window.
 xdotool key ctrl+shift+o; fill "$work/other.zscope"

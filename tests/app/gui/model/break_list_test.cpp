@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "app/gui/model/compare_tables.h"
 #include "app/gui/model/held_long.h"
 #include "app/gui/model/names.h"
 #include "tests/app/analysis/run_builder.h"
@@ -290,6 +291,42 @@ TEST(HeldLong, IsFromTheEndOfTheLastUseToTheRelease) {
   store::Store other;
   other.set_tables(0, tables);
   EXPECT_NE(held_long(other, 0, {}).missing, "");
+}
+
+/// A step in which parameter 0 is used from 1000 to 2000 and released at `release_ns`.
+store::Store run_that_holds(std::int64_t release_ns) {
+  using ev::EventKind;
+  const ev::RunTables tables = known::tables();
+  store::Store store;
+  store.set_tables(0, tables);
+  store::ChunkBuilder events(0);
+  const auto change = [&](std::int64_t at, plan::ParamStatus to) {
+    events.add(at, EventKind::param_status, ev::StreamId::compute, 0,
+               ev::status_code(static_cast<std::uint8_t>(to), ev::StatusCause::fetch), known::kElems);
+  };
+  events.host(0, EventKind::step_begin, 7);
+  change(500, plan::ParamStatus::available);
+  events.compute(1000, EventKind::module_begin, 1);
+  events.compute(2000, EventKind::module_end, 1);
+  change(release_ns, plan::ParamStatus::not_available);
+  events.host(8000, EventKind::step_end, 7);
+  store.ingest(events.chunk);
+  return store;
+}
+
+TEST(ComparedTable, OfParametersIsHowLongTheyWereWhole) {
+  Session a(run_that_holds(5000)), b(run_that_holds(3500));
+  a.settle();
+  b.settle();
+  const Table table = compared_table(a, b, analysis::CompareBy::parameter, 5);
+  ASSERT_EQ(table.rows.size(), 1U) << "it was there when the run began: never gathered";
+  const std::vector<Cell>& row = table.rows[0];
+  EXPECT_EQ(row[0].text, "h.0.qkv.weight");
+  EXPECT_EQ(row[1].text, "whole on the rank");
+  EXPECT_DOUBLE_EQ(*row[2].value, 4500e-6) << "ms, from 500 to 5000";
+  EXPECT_DOUBLE_EQ(*row[3].value, 3000e-6);
+  EXPECT_EQ(row[4].text, "\u22121.50 \u00b5s");
+  EXPECT_EQ(row[5].text, kMissing) << "one step has no interval";
 }
 
 }  // namespace

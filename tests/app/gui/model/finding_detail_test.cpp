@@ -72,7 +72,7 @@ TEST(FindingDetail, OfAFindingWithoutFiguresIsEmpty) {
 TEST(FindingDetail, WhatIfTakesItsChanges) {
   const ev::RunTables run = tables();
   WhatIfChoice choice = as_recorded(run);
-  change(choice, finding().changes);
+  change(choice, run, finding().changes);
   EXPECT_EQ(choice.values[place_of("zero_optimization.overlap_comm")], "true");
   EXPECT_EQ(choice.values[place_of("zero_optimization.offload_optimizer.device")], "none");
   EXPECT_EQ(choice.more, "fp16.loss_scale_window=400") << "what has no control of its own";

@@ -39,7 +39,11 @@ TEST(Format, MissingIsShownAsMissing) {
 
 TEST(Format, PathsAreShortenedFromTheLeft) {
   EXPECT_EQ(short_path("transformer.h.3.attn", 8), "h.3.attn");
-  EXPECT_EQ(short_path("transformer.h.3.attn", 7), "3.attn");
+  EXPECT_EQ(short_path("transformer.h.3.attn", 7), "attn") << "no number in front";
+  EXPECT_EQ(short_path("transformer.h.3", 3), "h.3");
+  EXPECT_EQ(short_path("transformer.h.3", 1), "3") << "the last component is its name";
+  EXPECT_EQ(short_path("h.2.0.1", 6), "1");
+  EXPECT_EQ(short_path("2.attn", 1), "attn");
   EXPECT_EQ(short_path("transformer", 3), "transformer");
   EXPECT_EQ(tail_path("transformer.h.3.attn"), "h.3.attn");
   EXPECT_EQ(tail_path("lm_head.weight"), "lm_head.weight");

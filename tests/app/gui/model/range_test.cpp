@@ -31,6 +31,16 @@ TEST(RangeGrip, TheOtherEndStaysAlsoWhenTheOneIsDraggedPastIt) {
   EXPECT_EQ(range_between(fixed_end(range, Grip::begin), 260), (TimeRange{200, 260}));
 }
 
+TEST(RangeGrip, TheKeyboardSetsOneEndOfTheMeasuredRange) {
+  const TimeRange shown{1000, 2000};
+  EXPECT_EQ(measured_from(std::nullopt, shown, Grip::begin, 1200), (TimeRange{1200, 2000}));
+  EXPECT_EQ(measured_from(std::nullopt, shown, Grip::end, 1200), (TimeRange{1000, 1200}));
+  EXPECT_EQ(measured_from(TimeRange{1200, 2000}, shown, Grip::end, 1500), (TimeRange{1200, 1500}));
+  EXPECT_EQ(measured_from(TimeRange{1200, 1500}, shown, Grip::begin, 1700), (TimeRange{1700, 2000}))
+      << "past its other end: a range anew";
+  EXPECT_EQ(measured_from(std::nullopt, shown, Grip::begin, 2000), std::nullopt);
+}
+
 TEST(RangeGrip, ZoomedOutAllThatWasShownLiesWhereTheDragWas) {
   const TimeRange shown{1000, 2000};
   const TimeRange out = zoomed_out(shown, {1250, 1750});  // the middle half

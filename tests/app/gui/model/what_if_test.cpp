@@ -76,6 +76,46 @@ TEST(WhatIf, ABoxThatTheConfigurationLeavesOutShowsItsDefault) {
   }
 }
 
+TEST(WhatIf, ABoxThatNobodySetFollowsTheStageAndIsPlayedAsShown) {
+  std::size_t overlap = 0;
+  while (what_if_settings()[overlap].key != std::string("zero_optimization.overlap_comm")) ++overlap;
+  using Words = std::vector<std::string>;
+  const auto settings_of = [](const ev::RunTables& tables, const WhatIfChoice& choice) {
+    const auto argv = what_if_arguments("s", "r", tables, choice, "");
+    return Words(argv.begin() + 4, argv.end());
+  };
+  const auto words = [](const char* stage, const char* on) {
+    return Words{"--set", std::string("zero_optimization.stage=") + stage, "--set",
+                 std::string("zero_optimization.overlap_comm=") + on};
+  };
+  ev::RunTables tables = what_if_tables();
+  for (const char* config : {R"({"zero_optimization": {"stage": 3}})",
+                             R"({"zero_optimization": {"stage": 3, "overlap_comm": true}})"}) {
+    tables.config_json = config;
+    WhatIfChoice choice = as_recorded(tables);
+    choose_stage(choice, tables, "2");
+    EXPECT_EQ(choice.values[overlap], "false") << "the default of stage 2: " << config;
+    EXPECT_EQ(settings_of(tables, choice), words("2", "false"));
+    choice.values[overlap] = "true";
+    EXPECT_EQ(settings_of(tables, choice), words("2", "true")) << "as recorded, and named all the same";
+    choose_stage(choice, tables, "1");
+    EXPECT_EQ(choice.values[overlap], "true") << "the user's own stays";
+    WhatIfChoice advised = as_recorded(tables);
+    change(advised, tables, {{"zero_optimization.overlap_comm", "true"}, {"zero_optimization.stage", "2"}});
+    EXPECT_EQ(advised.values[overlap], "true") << "what is asked for beside the stage is not its default";
+  }
+  tables.framework = "deepspeed";  // records what its configuration says, and no more
+  WhatIfChoice attached = as_recorded(tables);
+  choose_stage(attached, tables, "2");
+  EXPECT_EQ(attached.values[overlap], "true") << "the configuration's own stays";
+  tables.framework.clear();
+  tables.stage = 2;
+  tables.config_json = R"({"zero_optimization": {"stage": 2, "overlap_comm": true}})";
+  WhatIfChoice own = as_recorded(tables);
+  choose_stage(own, tables, "1");
+  EXPECT_EQ(settings_of(tables, own), words("1", "true")) << "not the default of its stage: somebody set it";
+}
+
 TEST(WhatIf, ControlsThatCannotBeAskedOfAnAttachedRunHaveTheReason) {
   ev::RunTables tables = what_if_tables();
   const auto refused_of = [](const WhatIfRefusals& refusals, const std::string& key) {

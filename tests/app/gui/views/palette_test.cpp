@@ -132,6 +132,27 @@ TEST_F(PaletteList, HasTheButtonsOfTheTopBarAndOfTitleLinesAsTheWindowDrawsThem)
     EXPECT_TRUE(all.contains(button)) << button;
 }
 
+TEST_F(PaletteList, HasButtonsWithinAPanelThatAreOfferedAndPressesThem) {
+  EXPECT_TRUE(window({"lecture"}).contains("Lecture: Next scene"));
+  int pressed = 0;
+  const auto panel = [&](Context& ctx) {
+    ui_.panel_of = "Lecture";
+    if (ctx.offered("Next scene", true, "")) ++pressed;
+    if (ctx.offered("Previous scene", false, "")) pressed += 100;
+    ui_.panel_of = {};
+  };
+  frame([&](Context& ctx) {
+    panel(ctx);
+    EXPECT_TRUE(list(ctx, "previous scene").empty()) << "it cannot be pressed now";
+    const auto entries = list(ctx, "next scene");
+    ASSERT_EQ(entries.size(), 1U);
+    entries[0].act();
+  });
+  frame(panel);
+  frame(panel);
+  EXPECT_EQ(pressed, 1);
+}
+
 TEST_F(PaletteList, DeletesTheShownLayoutWhereItIsTheUsersOwn) {
   frame([&](Context& ctx) { EXPECT_TRUE(texts(ctx, "delete layout").empty()); });
   docks_.keep_in_settings();

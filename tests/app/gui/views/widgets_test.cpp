@@ -2,8 +2,12 @@
 #include <gtest/gtest.h>
 #include <implot.h>
 
+#include <string>
+#include <vector>
+
 #include "app/gui/views/choices.h"
 #include "app/gui/views/plots.h"
+#include "app/gui/views/table_view.h"
 
 namespace shardscope::gui {
 namespace {
@@ -96,6 +100,55 @@ TEST_F(Widgets, ButtonsAreReachedAndPressedByTheKeyboard) {
   press(ImGuiKey_RightArrow);
   press(ImGuiKey_Space);
   EXPECT_EQ(pressed, (std::vector<int>{0, 2}));
+}
+
+TEST_F(Widgets, AnArrowGoesIntoAListAndTabPastIt) {
+  ImGuiIO& io = ImGui::GetIO();
+  io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+  Table table;
+  table.columns = {{"name", 1.0F}};
+  for (const char* name : {"a", "b", "c"}) table.add({{name, {}, Tone::normal, {}, ""}});
+  TableState state;
+  std::vector<std::string> pressed;
+  const auto frame = [&] {
+    drawn(-1, -1, [&](Context& ctx) {
+      ImGui::SetNextWindowPos({0, 0});
+      ImGui::SetNextWindowSize({800, 600});
+      ImGui::Begin("list");
+      ctx.enter_window();
+      if (ctx.button({40, 40, 80, 24}, "above", true)) pressed.push_back("above");
+      const TableHit hit = draw_table(ctx, "##list", {40, 80, 400, 200}, table, state);
+      if (hit.clicked) pressed.push_back(table.rows[*hit.clicked][0].text);
+      if (ctx.button({40, 300, 80, 24}, "below", true)) pressed.push_back("below");
+      ImGui::End();
+    });
+  };
+  const auto press = [&](ImGuiKey key) {
+    for (const bool down : {true, false}) {
+      io.AddKeyEvent(key, down);
+      for (int i = 0; i < 3; ++i) frame();
+    }
+  };
+  for (int i = 0; i < 3; ++i) frame();
+  press(ImGuiKey_Tab);
+  press(ImGuiKey_DownArrow);
+  press(ImGuiKey_DownArrow);
+  press(ImGuiKey_Enter);
+  EXPECT_EQ(pressed, (std::vector<std::string>{"b"})) << "the first row, then the second";
+  press(ImGuiKey_Escape);
+  press(ImGuiKey_Tab);
+  press(ImGuiKey_Enter);
+  EXPECT_EQ(pressed, (std::vector<std::string>{"b", "below"})) << "Escape leaves the list";
+}
+
+TEST_F(Widgets, APathIsShortenedUntilItFits) {
+  drawn(-1, -1, [&](Context& ctx) {
+    const auto room_for = [&](const char* text) { return ctx.canvas.width(text, Font::small); };
+    EXPECT_EQ(ctx.canvas.fitting_path(room_for("h.3.mlp"), "transformer.h.3.mlp", Font::small), "h.3.mlp");
+    EXPECT_EQ(ctx.canvas.fitting_path(room_for("h.3.mlp") - 1, "transformer.h.3.mlp", Font::small), "mlp");
+    EXPECT_EQ(ctx.canvas.fitting_path(1, "transformer.h.3.mlp", Font::small), "mlp")
+        << "nothing shorter is a name";
+  });
 }
 
 TEST(Choices, TheLastOnesGiveWayFirstAndNoneIsLost) {
