@@ -169,6 +169,8 @@ void ControlClient::execute(const wire::RankCommand& command) {
     case Kind::finish_received:
       if (options_.finish_received) options_.finish_received();
       return;
+    case Kind::keep:  // a rank keeps nothing: nodes' collectors do
+      return;
   }
 }
 

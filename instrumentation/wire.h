@@ -125,7 +125,8 @@ struct RankCommand {
     set_detail,
     resend_tables,
     finish_received,
-    ask
+    ask,
+    keep
   };
   std::uint64_t id = 0;
   Kind kind = Kind::renew_lease;
@@ -135,6 +136,10 @@ struct RankCommand {
   StopRule rule;           ///< resume
   Detail detail{};         ///< set_detail
   Request request{};       ///< ask: the answer is a Text
+  /// keep, to a node's collector, not to a rank: what lies around this time of the node's clock (0: now), for
+  /// what `text` says (app/collector/moment_request.h).
+  std::int64_t at_ns = 0;
+  std::string text = {};
 };
 /// The collector has received every message of process `source` before number `next`.
 struct Received {

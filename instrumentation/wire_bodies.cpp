@@ -240,13 +240,15 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
       const auto& c = *f.body_as_RankCommand();
       RankCommand out;
       out.id = c.id();
-      out.kind = enum_of(c.kind(), RankCommand::Kind::ask, "command out of range");
+      out.kind = enum_of(c.kind(), RankCommand::Kind::keep, "command out of range");
       out.gate = c.gate();
       out.lease_s = lease_of(c.lease_s());
       out.rule = rule_of(c.rule());
       out.detail = enum_of(c.detail(), Detail::kernels, "detail level out of range");
       out.by_step = c.by_step();
       out.request = enum_of(c.request(), Request::stacks, "request out of range");
+      out.at_ns = time_of(c.at_ns());
+      out.text = text_of(c.text(), kMaxText, "moment");
       return out;
     }
     case fb::Body_Received: {

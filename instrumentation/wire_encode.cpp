@@ -196,9 +196,10 @@ struct Encode {
   // Fields that a kind of command does not use are at their defaults, which take no bytes.
   Offset operator()(const RankCommand& m) {
     type = fb::Body_RankCommand;
+    const auto text = m.text.empty() ? flatbuffers::Offset<flatbuffers::String>() : b.CreateString(m.text);
     return fb::CreateRankCommand(b, m.id, static_cast<std::uint8_t>(m.kind), m.gate, m.lease_s,
                                  rule_of(b, m.rule), static_cast<std::int8_t>(m.detail), m.by_step,
-                                 static_cast<std::uint8_t>(m.request))
+                                 static_cast<std::uint8_t>(m.request), m.at_ns, text)
         .Union();
   }
   Offset operator()(const Received& m) {

@@ -123,6 +123,7 @@ void FlightRecorder::look() {
   answer(std::move(asked_for), stopped);
   for (store::Moment& moment : std::exchange(found_, {})) {
     if (is_new(moment)) {
+      collector_.ask_nodes_to_keep(moment);
       say(stderr, "shardscope: {}\n", keep(std::move(moment), stopped));
     } else if (moment.kind == store::kRequested) {
       say(stderr, "shardscope: SIGUSR2: the request before keeps what lies around this moment\n");

@@ -135,6 +135,11 @@ void Collector::stop() {
 
 void Collector::keep(store::Moment moment) { state_->record.recorder().keep(std::move(moment)); }
 
+void Collector::ask_nodes_to_keep(store::Moment moment) {
+  state_->board.ask_of_nodes(std::move(moment));
+  state_->sockets.wake.signal();
+}
+
 std::vector<store::Moment> Collector::take_asked_for() { return state_->board.take_asked_for(); }
 
 void Collector::answer(const std::string& text) {
@@ -260,6 +265,7 @@ void Collector::State::turn() {
   send_receipts(now);
   take_exits();
   take_detail();
+  take_asked_of_nodes();
   pauses.tick(now);
   send_commands();
   publish_control(now);

@@ -100,8 +100,11 @@ class Collector {
   void read(const std::function<void(const store::Store&)>& reader) const;
   /// The recording keeps everything around this moment, where it does not keep everything: `retention`.
   void keep(store::Moment moment);
-  /// Moments that viewers have asked to keep since the last call, for who decides about it; of a viewer that
-  /// asks and asks, the first kMostAskedFor.
+  /// The recorders of nodes below this collector, where there are any, are asked to keep what lies around the
+  /// moment too. What a viewer asks for reaches them without this.
+  void ask_nodes_to_keep(store::Moment moment);
+  /// Moments that viewers, or the collector above, have asked to keep since the last call, for who decides
+  /// about it; of a viewer that asks and asks, the first kMostAskedFor.
   [[nodiscard]] std::vector<store::Moment> take_asked_for();
   static constexpr std::size_t kMostAskedFor = 64;
   /// What became of it: a message of the run, which viewers see and the recording keeps.

@@ -83,6 +83,7 @@ struct Collector::State {
   void turn();
   void take_exits();
   void take_detail();
+  void take_asked_of_nodes();
   void find_pace(double now);
   void detect_stall(double now);
   void publish_control(double now);
@@ -150,6 +151,9 @@ struct Collector::State {
 
   void pass_command(std::uint32_t rank, wire::RankCommand command);
   void pass_control(const wire::Message& message);
+  /// What lies around the moment is to be kept by the recorders of nodes, too, which decide for themselves.
+  void ask_nodes_to_keep(const store::Moment& moment);
+  void keep_from_above(const wire::RankCommand& command);
   void on_node(const std::string& route, const wire::Header& from, const wire::RelayHello& hello);
   /// Notes who is there of the ranks that the node at `route` names.
   void take_named(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello, double now);

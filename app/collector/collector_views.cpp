@@ -116,7 +116,12 @@ void Collector::State::take_moment_request(const wire::Text& asked) {
   }
   moment->at_ns = asked.at_ns == 0 ? clock_now() : std::min(asked.at_ns, clock_now());
   moment->text += (moment->text.empty() ? "requested by " : ", requested by ") + sender;
+  ask_nodes_to_keep(*moment);
   board.ask_to_keep(std::move(*moment));
+}
+
+void Collector::State::take_asked_of_nodes() {
+  for (const store::Moment& moment : board.take_asked_of_nodes()) ask_nodes_to_keep(moment);
 }
 
 void Collector::State::receive_views() {

@@ -54,6 +54,25 @@ void DownstreamLinks::ping_nodes(double now_s, const instrumentation::HostClock&
   }
 }
 
+std::vector<std::string> DownstreamLinks::ask_nodes_to_keep(std::int64_t at_ns, const std::string& text) {
+  std::vector<std::string> missed;
+  for (const std::string& route : nodes_.reached()) {
+    const Nodes::Node* const node = nodes_.at(route);
+    if (node == nullptr) continue;
+    wire::RankCommand command;
+    command.kind = wire::RankCommand::Kind::keep;
+    command.text = text;
+    // The offset is asked for by the node's own time, which one that is off by the drift of one offset gives.
+    if (node->clock.known())
+      command.at_ns = at_ns - node->clock.offset_ns(at_ns - node->clock.offset_ns(at_ns));
+    wire::Message message;
+    message.header = header_;
+    message.body = std::move(command);
+    if (send(route, message) != Sent::taken) missed.push_back(node->host);
+  }
+  return missed;
+}
+
 void DownstreamLinks::refuse(const std::string& route, const wire::Header& to, const std::string& why,
                              double now_s) {
   if (refused_.size() >= kMostRefusals) refused_.clear();

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "app/collector/collector_pace.h"
 #include "app/collector/collector_sockets.h"
@@ -39,6 +40,9 @@ class DownstreamLinks {
   }
   /// Those that are due.
   void ping_nodes(double now_s, const instrumentation::HostClock& clock, const CollectorPace& pace);
+  /// Asks each node's collector once to keep what lies around `at_ns` of this collector's clock. Returns the
+  /// hosts of those that did not take it.
+  [[nodiscard]] std::vector<std::string> ask_nodes_to_keep(std::int64_t at_ns, const std::string& text);
   /// Says `why` to who is refused; again only after a while.
   void refuse(const std::string& route, const wire::Header& to, const std::string& why, double now_s);
 

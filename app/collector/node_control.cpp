@@ -9,6 +9,7 @@
 
 #include "app/collector/collector_state.h"
 #include "app/collector/greeted_sum.h"
+#include "app/collector/moment_request.h"
 #include "app/collector/named_ranks.h"
 #include "app/collector/now.h"
 
@@ -139,6 +140,28 @@ void Collector::State::look_after_nodes(double now) {
   down.ping_nodes(now, options.clock, pacing.pace());
 }
 
+void Collector::State::ask_nodes_to_keep(const store::Moment& moment) {
+  const std::string text = moment_request_text(moment.kind, moment.text);
+  for (const std::string& node_host : down.ask_nodes_to_keep(moment.at_ns, text)) {
+    record_message(0, clock_now(), Severity::warning,
+                   "the collector of node " + node_host + " was not asked to keep what lies around " +
+                       moment.kind + ": its connection takes nothing");
+  }
+}
+
+void Collector::State::keep_from_above(const wire::RankCommand& command) {
+  std::optional<store::Moment> moment = moment_of_request(command.text);
+  if (!moment) {
+    problems.reject("value", "the collector above", "it asks to keep a moment of no kind");
+    return;
+  }
+  moment->at_ns = command.at_ns == 0 ? clock_now() : std::min(command.at_ns, clock_now());
+  ask_nodes_to_keep(*moment);
+  // Where no moments are kept nobody is answered: who asked is not here.
+  if (options.record_path.empty() || !options.retention.limited() || options.retention.moments == 0) return;
+  board.ask_to_keep(*std::move(moment));
+}
+
 void Collector::State::pass_command(std::uint32_t rank, wire::RankCommand command) {
   RankSession* const known = ranks.known(rank);
   if (known == nullptr) return;
@@ -172,6 +195,7 @@ void Collector::State::start_upstream() {
                       .clock = options.clock,
                       .command = [this](std::uint32_t rank,
                                         const wire::RankCommand& command) { pass_command(rank, command); },
+                      .keep = [this](const wire::RankCommand& command) { keep_from_above(command); },
                       .name_ranks = [this](wire::RelayHello& hello) { name_ranks(hello); }});
 }
 

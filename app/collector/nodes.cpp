@@ -85,6 +85,14 @@ std::vector<std::string> Nodes::pings_due(double now_s) {
   return routes;
 }
 
+std::vector<std::string> Nodes::reached() const {
+  std::vector<std::string> routes;
+  for (const auto& [incarnation, node] : nodes_) {
+    if (!node.gone_ && !node.route_.empty()) routes.push_back(node.route_);
+  }
+  return routes;
+}
+
 void Nodes::ping_soon() noexcept {
   for (auto& [incarnation, node] : nodes_) node.next_ping_s_ = 0;
 }

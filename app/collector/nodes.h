@@ -63,6 +63,8 @@ class Nodes {
   void ranks_changed() noexcept;
   /// Where to send a ping now; counts as sent.
   [[nodiscard]] std::vector<std::string> pings_due(double now_s);
+  /// Where those are reached that are not silent.
+  [[nodiscard]] std::vector<std::string> reached() const;
   /// They are all due now: what pings say has changed.
   void ping_soon() noexcept;
   /// One that is not silent has not answered yet what Node::answer is about.

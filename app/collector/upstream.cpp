@@ -410,6 +410,9 @@ void Upstream::receive(double now_s) {
       case wire::RankCommand::Kind::finish_received:
         if (known != streams_.end()) known->second->acknowledged = true;
         break;
+      case wire::RankCommand::Kind::keep:
+        if (options_.keep) options_.keep(*command);
+        break;
       default:
         // Also to a rank that has said hello and published nothing yet.
         options_.command(m.header.rank, *command);

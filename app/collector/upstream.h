@@ -35,6 +35,8 @@ struct UpstreamOptions {
   instrumentation::HostClock clock;
   /// A command for a rank; `id` is the upper collector's.
   std::function<void(std::uint32_t rank, const wire::RankCommand&)> command;
+  /// The collector above asks this one to keep what lies around a moment.
+  std::function<void(const wire::RankCommand&)> keep;
   /// Adds which ranks are connected, and which of them silent. The collector above is sent that in one
   /// message.
   std::function<void(wire::RelayHello&)> name_ranks;

@@ -344,6 +344,20 @@ TEST(Wire, ValuesNoCorrectRankWritesAreRefused) {
   }
 }
 
+TEST(Wire, AMomentToKeepHasItsTimeAndWords) {
+  RankCommand command;
+  command.kind = RankCommand::Kind::keep;
+  command.at_ns = 1'234'567'890'123;
+  command.text = "slow_step step 7 took 2 s";
+  const auto read = round_trip(of(command), From::collector_control);
+  ASSERT_TRUE(read.message);
+  const auto& got = std::get<RankCommand>(read.message->body);
+  EXPECT_EQ(got.kind, RankCommand::Kind::keep);
+  EXPECT_EQ(got.at_ns, command.at_ns);
+  EXPECT_EQ(got.text, command.text);
+  EXPECT_EQ(round_trip(of(command), From::rank_control).reject, Reject::body) << "nobody below commands";
+}
+
 TEST(Wire, ALeaseIsANumberOfSecondsUpToADay) {
   const auto accepted = [](double seconds) {
     ViewReply reply;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/analysis/kept.h"
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/clock_bound.h"
 #include "app/gui/model/connection_facts.h"
@@ -193,10 +194,18 @@ void add_file(const Session& run, Rows& rows) {
       text += (text.empty() ? "" : ", ") + bytes(static_cast<std::int64_t>(limits.max_bytes)).text();
     rows.add("keeps", text, "at full detail; sums of the rest");
   }
-  if (!run.store().moments().empty())
-    rows.add("moments", std::to_string(run.store().moments().size()), "kept at full detail");
   for (const std::string& problem : info->problems) rows.add("problem", problem, "", Tone::bad);
   rows.section({});
+}
+
+constexpr const char* kMoment = "moment";
+
+/// A row for each, by which it is reached.
+void add_moments(const store::Store& store, Rows& rows) {
+  for (const store::Moment& moment : store.moments())
+    rows.add(kMoment, analysis::text_of(moment),
+             "kept: " + duration(moment.end_ns - moment.begin_ns).text() + " around it. Click: go there",
+             Tone::accent);
 }
 
 /// Notes without a time of their own say what the recording is: the first one is its description.
@@ -215,9 +224,17 @@ Table trace_table(const AppState& app) {
   add_losses(app.store(), rows);
   add_memory(app, rows);
   add_file(*app.run, rows);
+  add_moments(app.store(), rows);
   add_load(*app.run, rows);
   add_description(app, rows);
   return std::move(rows.table);
+}
+
+std::optional<std::size_t> moment_of(const Table& facts, std::size_t row) {
+  const auto is_moment = [](const std::vector<Cell>& cells) { return cells.front().text == kMoment; };
+  if (row >= facts.rows.size() || !is_moment(facts.rows[row])) return std::nullopt;
+  const auto at = facts.rows.begin() + static_cast<std::ptrdiff_t>(row);
+  return static_cast<std::size_t>(std::count_if(facts.rows.begin(), at, is_moment));
 }
 
 std::string no_analysis(const Analysis& analysis) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,6 +19,9 @@ class Session;
 
 /// Rows: what, value, and of figures how they are meant. `app`: for the clock's error in the range shown.
 [[nodiscard]] Table trace_table(const AppState& app);
+
+/// Which moment of the store (moments()) a row of trace_table() is about; nothing: none.
+[[nodiscard]] std::optional<std::size_t> moment_of(const Table& facts, std::size_t row);
 
 /// Why there is no time of an analysis: it is not whole yet, or it has failed. Empty: there is one.
 [[nodiscard]] std::string no_analysis(const Analysis& analysis);

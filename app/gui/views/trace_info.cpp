@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <vector>
 
+#include "app/gui/model/moment_marks.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/table_view.h"
 
@@ -56,7 +58,11 @@ void TraceInfoView::draw(Context& ctx, Rect room) {
     room.take_bottom(8);
     draw_table(ctx, "##trace events", below, tables.events, events_);
   }
-  draw_table(ctx, "##trace facts", room, tables.facts, facts_);
+  const TableHit hit = draw_table(ctx, "##trace facts", room, tables.facts, facts_);
+  if (!hit.clicked) return;
+  const auto moments = ctx.app.store().moments();
+  const std::optional<std::size_t> moment = moment_of(tables.facts, *hit.clicked);
+  if (moment && *moment < moments.size()) go_to_moment(ctx.app, moments[*moment]);
 }
 
 }  // namespace

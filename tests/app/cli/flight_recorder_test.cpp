@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "app/collector/viewer.h"
 #include "app/store/recording.h"
 #include "tests/app/collector/test_rank.h"
 
@@ -30,32 +31,26 @@ struct MadeStep {
 class FlightRecorderTest : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = (std::filesystem::temp_directory_path() /
-             ("flight_recorder_test-" + std::to_string(getpid()) + ".zscope"))
-                .string();
+    const std::filesystem::path folder = std::filesystem::temp_directory_path();
+    const std::string name = "flight_recorder_test-" + std::to_string(getpid());
+    path_ = (folder / (name + ".zscope")).string();
+    node_path_ = (folder / (name + "-node.zscope")).string();
   }
-  void TearDown() override { std::filesystem::remove(path_); }
+  void TearDown() override {
+    std::filesystem::remove(path_);
+    std::filesystem::remove(node_path_);
+  }
 
   /// What the recording has of these steps. The recorder looks once, when the collector has all of them.
   std::vector<store::Moment> moments_of(const std::vector<MadeStep>& steps,
                                         const RetentionOptions& kept = {}) {
-    CollectorOptions options = local();
-    options.record_path = path_;
-    options.retention = {.max_age_ns = 3600 * 1000 * kMs, .around_ns = kAround};
+    const CollectorOptions options = with_limits(path_);
     {
       Collector collector(options);
       FlightRecorder recorder(collector, options, kept);
       Rank rank(collector.publish_endpoint(), 0, 1);
-      std::vector<Event> events = events_of(steps);
-      const std::uint64_t count = events.size();
-      const auto begin = static_cast<std::int64_t>(events.front().ticks);
-      const auto end = static_cast<std::int64_t>(events.back().ticks);
-      rank.link->push(std::move(events), 0, begin, end, 25);
-      EXPECT_TRUE(rank.until([&] {
-        std::uint64_t come = 0;
-        collector.read([&](const store::Store& store) { come = store.event_count(); });
-        return come == count;
-      }));
+      const std::uint64_t count = push(rank, steps);
+      EXPECT_TRUE(rank.until([&] { return events_in(collector) == count; }));
       recorder.look();
       rank.finish();
       collector.stop();
@@ -63,6 +58,27 @@ class FlightRecorderTest : public testing::Test {
     const store::Store read = store::open_recording(path_, nullptr);
     steps_.assign(read.steps().begin(), read.steps().end());
     return {read.moments().begin(), read.moments().end()};
+  }
+  static CollectorOptions with_limits(const std::string& path) {
+    CollectorOptions options = local();
+    options.record_path = path;
+    options.retention.max_age_ns = 3'600'000 * kMs;
+    options.retention.around_ns = kAround;
+    return options;
+  }
+  static std::uint64_t events_in(const Collector& collector) {
+    std::uint64_t arrived = 0;
+    collector.read([&](const store::Store& store) { arrived = store.event_count(); });
+    return arrived;
+  }
+  /// Returns how many events they are.
+  static std::uint64_t push(Rank& rank, const std::vector<MadeStep>& steps) {
+    std::vector<Event> events = events_of(steps);
+    const std::uint64_t count = events.size();
+    const auto begin = static_cast<std::int64_t>(events.front().ticks);
+    const auto end = static_cast<std::int64_t>(events.back().ticks);
+    rank.link->push(std::move(events), 0, begin, end, 25);
+    return count;
   }
   /// What is kept of a step's moment: its begin and end, and kAround on either side.
   void expect_around(const store::Moment& moment, std::size_t step) const {
@@ -94,8 +110,10 @@ class FlightRecorderTest : public testing::Test {
     return events;
   }
 
-  std::string path_;
   std::vector<store::StepRow> steps_;
+
+ protected:
+  std::string path_, node_path_;
 };
 
 /// Steps that differ a little: their spread is not zero.
@@ -161,6 +179,59 @@ TEST_F(FlightRecorderTest, KeepsWhatIsWantedOfEachKind) {
   EXPECT_THAT(kinds(moments_of(steps, kept)), UnorderedElementsAre("loss_jump 20", "loss_jump 30"));
   steps[21].loss = 9.0;  // begins within what is kept of step 20
   EXPECT_THAT(kinds(moments_of(steps, kept)), UnorderedElementsAre("loss_jump 20", "loss_jump 30"));
+}
+
+/// Over a node's recorder that finds nothing itself: what the recorder above finds, and what a viewer asks of
+/// it, are moments of the node's recording as well, each once.
+TEST_F(FlightRecorderTest, MomentsAtTheTopReachTheRecordersOfNodes) {
+  const CollectorOptions at_top = with_limits(path_);
+  {
+    Collector top(at_top);
+    CollectorOptions at_node = with_limits(node_path_);
+    at_node.upstream = top.publish_endpoint();
+    Collector node(at_node);
+    RetentionOptions none;
+    none.triggers = {"rank_failed"};
+    FlightRecorder above(top, at_top, {}), below(node, at_node, none);
+    Rank rank(node.publish_endpoint(), 0, 1);
+    std::vector<MadeStep> steps = healthy(24);
+    steps[20].ms = 300;
+    const std::uint64_t count = push(rank, steps);
+    EXPECT_TRUE(rank.until([&] { return events_in(top) == count && events_in(node) == count; }));
+    Viewer viewer(top.view_endpoint());
+    store::Store seen;
+    EXPECT_TRUE(rank.until([&] {
+      viewer.poll(seen, 5ms);
+      return seen.event_count() == count;
+    }));
+    viewer.keep(store::kRequested, 0, "the fan is loud");
+    const auto answers = [&] {
+      std::string texts;
+      node.read([&](const store::Store& store) { texts = all_texts(store); });
+      return texts;
+    };
+    EXPECT_TRUE(rank.until([&] {
+      viewer.poll(seen, 5ms);
+      above.look();
+      below.look();
+      const std::string texts = answers();
+      return texts.find("slow_step") != std::string::npos &&
+             texts.find("the fan is loud") != std::string::npos;
+    })) << answers();
+    rank.finish();
+    EXPECT_TRUE(rank.until([&] { return node.status().finished; }));
+    node.stop();
+    top.stop();
+  }
+  for (const std::string& path : {path_, node_path_}) {
+    const store::Store read = store::open_recording(path, nullptr);
+    ASSERT_EQ(read.moments().size(), 2U) << path;
+    const store::Moment &slow = read.moments()[0], &asked = read.moments()[1];
+    EXPECT_EQ(slow.kind, "slow_step");
+    EXPECT_EQ(slow.at_ns, read.steps()[20].begin_ns) << "one machine, one clock";
+    EXPECT_EQ(asked.kind, store::kRequested);
+    EXPECT_EQ(asked.text.find("the fan is loud, requested by "), 0U) << asked.text;
+  }
 }
 
 }  // namespace
