@@ -240,7 +240,7 @@ class Engine::Impl {
   [[nodiscard]] float item(plan::ParamId param) { return gathered_.item(param); }
   void rehearse(const plan::Fault& fault) {
     if (fault.kind == plan::FaultKind::fewer_micro_steps) short_step_ = fault.step;
-    const auto fault = plan::executor_fault_of(fault, context_.model, accumulation_steps());
+    const auto injected = plan::executor_fault_of(fault, context_.model, accumulation_steps());
     if (fault) executor_.inject_fault(*fault);
   }
   void synchronize() { context_.device.synchronize(); }
