@@ -241,7 +241,7 @@ class Engine::Impl {
   void rehearse(const plan::Fault& fault) {
     if (fault.kind == plan::FaultKind::fewer_micro_steps) short_step_ = fault.step;
     const auto injected = plan::executor_fault_of(fault, context_.model, accumulation_steps());
-    if (fault) executor_.inject_fault(*fault);
+    if (injected) executor_.inject_fault(*injected);
   }
   void synchronize() { context_.device.synchronize(); }
   void name_kernels(const NameKernel& id_of) { executor_.name_kernels(id_of); }
