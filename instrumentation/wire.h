@@ -140,6 +140,8 @@ struct RankCommand {
   /// what `text` says (app/collector/moment_request.h).
   std::int64_t at_ns = 0;
   std::string text = {};
+  std::int64_t until_ns = 0;                    ///< keep: end of what lasted, as a step; 0: it is an instant
+  std::uint32_t step = kNoId, of_rank = kNoId;  ///< keep: that it is of
 };
 /// The collector has received every message of process `source` before number `next`.
 struct Received {

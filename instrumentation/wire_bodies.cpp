@@ -249,6 +249,9 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
       out.request = enum_of(c.request(), Request::stacks, "request out of range");
       out.at_ns = time_of(c.at_ns());
       out.text = text_of(c.text(), kMaxText, "moment");
+      out.until_ns = time_of(c.until_ns());
+      out.step = c.step();
+      out.of_rank = c.of_rank();
       return out;
     }
     case fb::Body_Received: {

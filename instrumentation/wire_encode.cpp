@@ -199,7 +199,8 @@ struct Encode {
     const auto text = m.text.empty() ? flatbuffers::Offset<flatbuffers::String>() : b.CreateString(m.text);
     return fb::CreateRankCommand(b, m.id, static_cast<std::uint8_t>(m.kind), m.gate, m.lease_s,
                                  rule_of(b, m.rule), static_cast<std::int8_t>(m.detail), m.by_step,
-                                 static_cast<std::uint8_t>(m.request), m.at_ns, text)
+                                 static_cast<std::uint8_t>(m.request), m.at_ns, text, m.until_ns, m.step,
+                                 m.of_rank)
         .Union();
   }
   Offset operator()(const Received& m) {

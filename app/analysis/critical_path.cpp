@@ -55,13 +55,15 @@ class Walk {
 
  private:
   [[nodiscard]] const Participation* in_flight(std::uint32_t rank, std::int64_t t) const;
-  void add(PathPart part, std::uint32_t rank, Interval at, std::uint32_t id = instrumentation::kNoId) {
+  void add(PathPart part, std::uint32_t rank, Interval at, const Participation* collective = nullptr) {
+    const std::uint32_t id = collective == nullptr ? instrumentation::kNoId : collective->id;
+    const auto lane = collective == nullptr ? instrumentation::StreamId{} : collective->stream;
     PathPiece* last = pieces_.empty() ? nullptr : &pieces_.back();
     if (last != nullptr && last->part == part && last->rank == ranks_[rank].rank && last->id == id &&
-        last->at.begin == at.end) {
+        last->lane == lane && last->at.begin == at.end) {
       last->at.begin = at.begin;
     } else {
-      pieces_.push_back({part, ranks_[rank].rank, at, id});
+      pieces_.push_back({part, ranks_[rank].rank, at, id, lane});
     }
   }
 
@@ -102,7 +104,7 @@ std::vector<PathPiece> Walk::from(std::uint32_t rank) {
     }
     std::int64_t begin = std::max(here.at.begin, t <= moves ? collective->at.begin : moves);
     begin = std::min(begin, t - 1);
-    add(PathPart::transfer, rank, {begin, t}, collective->id);
+    add(PathPart::transfer, rank, {begin, t}, collective);
     t = begin;
     jumps = 0;
   }

@@ -35,7 +35,8 @@ struct PathPiece {
   PathPart part{};
   std::uint32_t rank = 0;
   Interval at;
-  std::uint32_t id = instrumentation::kNoId;  ///< of a transfer's gather or bucket
+  std::uint32_t id = instrumentation::kNoId;  ///< of a transfer's gather or bucket: each lane has its own
+  instrumentation::StreamId lane{};           ///< of a transfer
 };
 
 struct CriticalPath {

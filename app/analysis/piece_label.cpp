@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "app/analysis/framework.h"
 #include "app/analysis/spans.h"
 #include "app/store/span_label.h"
 
@@ -14,8 +15,8 @@ using ev::EventKind;
 using ev::StreamId;
 
 /// Where the work of a part is recorded; none of what nothing runs in.
-std::vector<StreamId> lanes_of(PathPart part) {
-  switch (part) {
+std::vector<StreamId> lanes_of(const PathPiece& piece) {
+  switch (piece.part) {
     case PathPart::forward:
     case PathPart::backward:
     case PathPart::optimizer:
@@ -26,7 +27,7 @@ std::vector<StreamId> lanes_of(PathPart part) {
     case PathPart::cpu_optimizer:
       return {StreamId::worker};
     case PathPart::transfer:
-      return {StreamId::gather, StreamId::reduce, StreamId::compute};
+      return {piece.lane};
     case PathPart::copy:
       return {StreamId::copy, StreamId::nvme};
     case PathPart::idle:
@@ -75,10 +76,14 @@ std::string moved_what(const store::Store& store, const PathPiece& piece, const 
 }  // namespace
 
 std::string piece_label(const store::Store& store, const PathPiece& piece) {
+  // The spans of these parts are the host's there, which runs ahead; the path is the device's.
+  const bool of_host = piece.part == PathPart::data || piece.part == PathPart::cpu_optimizer ||
+                       piece.part == PathPart::checkpoint;
+  if (!of_host && store.has_tables() && has_times_of_host(store.tables())) return {};
   std::optional<store::Span> named;
   StreamId on{};
   const std::int64_t most = piece.at.end - piece.at.begin;
-  for (const StreamId lane : lanes_of(piece.part)) {
+  for (const StreamId lane : lanes_of(piece)) {
     for_each_span(store, {piece.rank, lane}, piece.at.begin, piece.at.end, [&](const store::Span& span) {
       if (!names(piece.part, span)) return;
       if (piece.part == PathPart::transfer && piece.id != ev::kNoId &&

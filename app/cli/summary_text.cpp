@@ -118,12 +118,14 @@ std::string waited_pairs_text(const analysis::Summary& s) {
   if (s.ranks.size() > kTable) {
     for (std::size_t i = 0; i < std::min(kShown, s.waited_pairs.size()); ++i) {
       const analysis::WaitedPair& pair = s.waited_pairs[i];
-      text += fmt::format("{:<14} rank {} for rank {}: {}{:.1f} ms in all\n", i == 0 ? "who waits" : "",
-                          pair.waiter, pair.late, s.waited_pairs_whole ? "" : "at least ", ms(pair.ns));
+      text +=
+          fmt::format("{:<14} rank {} waited {}{:.1f} ms in total for rank {}\n", i == 0 ? "waited for" : "",
+                      pair.waiter, s.waited_pairs_whole ? "" : "at least ", ms(pair.ns), pair.late);
     }
     return text;
   }
-  text = fmt::format("{:<14} ms in all, by row for the rank of the column\n{:<14}", "who waits", "");
+  text = fmt::format("{:<14} total ms that the rank of a row waited for the rank of a column\n{:<14}",
+                     "waited for", "");
   for (const analysis::RankSummary& late : s.ranks) text += fmt::format(" {:>9}", late.rank);
   for (const analysis::RankSummary& waiter : s.ranks) {
     text += fmt::format("\n{:>14}", waiter.rank);
@@ -350,7 +352,7 @@ std::string summary_text(const analysis::Summary& s) {
     constexpr std::size_t kPieces = 3;
     for (std::size_t i = 0; i < std::min(kPieces, s.critical_path->longest.size()); ++i) {
       const analysis::LongPathPiece& piece = s.critical_path->longest[i];
-      line(i == 0 ? "longest on it" : "",
+      line(i == 0 ? "longest pieces" : "",
            fmt::format("{:.{}f} ms of {}{} on rank {} in step {}", ms(piece.end_ns - piece.begin_ns), digits,
                        piece.part, piece.label.empty() ? "" : " (" + piece.label + ")", piece.rank,
                        piece.step));

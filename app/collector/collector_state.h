@@ -24,6 +24,7 @@
 #include "app/collector/gate_comparison.h"
 #include "app/collector/gate_names.h"
 #include "app/collector/pacing.h"
+#include "app/collector/passed_moments.h"
 #include "app/collector/pause_coordinator.h"
 #include "app/collector/problems.h"
 #include "app/collector/published_control_state.h"
@@ -68,6 +69,7 @@ struct Collector::State {
   RunRecord record;
   std::optional<ViewServer> viewers;
   PublishedControlState shown;
+  PassedMoments passed_moments;
   Problems problems;
   CollectiveClockSamples clock_samples;
   GateComparison gates;

@@ -115,7 +115,7 @@ void Collector::State::take_moment_request(const wire::Text& asked) {
     return;
   }
   moment->at_ns = asked.at_ns == 0 ? clock_now() : std::min(asked.at_ns, clock_now());
-  moment->text += (moment->text.empty() ? "requested by " : ", requested by ") + sender;
+  moment->text = requested_text(moment->text, sender);
   ask_nodes_to_keep(*moment);
   board.ask_to_keep(std::move(*moment));
 }

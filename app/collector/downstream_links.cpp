@@ -6,6 +6,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "app/collector/moment_request.h"
 #include "instrumentation/clock.h"
 
 namespace shardscope::collector {
@@ -54,17 +55,24 @@ void DownstreamLinks::ping_nodes(double now_s, const instrumentation::HostClock&
   }
 }
 
-std::vector<std::string> DownstreamLinks::ask_nodes_to_keep(std::int64_t at_ns, const std::string& text) {
-  std::vector<std::string> missed;
+std::vector<std::string> DownstreamLinks::ask_nodes_to_keep(const store::Moment& moment) {
+  std::vector<std::string> missed = nodes_.not_reached();
   for (const std::string& route : nodes_.reached()) {
     const Nodes::Node* const node = nodes_.at(route);
     if (node == nullptr) continue;
     wire::RankCommand command;
     command.kind = wire::RankCommand::Kind::keep;
-    command.text = text;
+    command.text = moment_request_text(moment.kind, moment.text);
+    command.step = moment.step;
+    command.of_rank = moment.rank;
     // The offset is asked for by the node's own time, which one that is off by the drift of one offset gives.
-    if (node->clock.known())
-      command.at_ns = at_ns - node->clock.offset_ns(at_ns - node->clock.offset_ns(at_ns));
+    const auto on_node = [&](std::int64_t at_ns) {
+      return at_ns - node->clock.offset_ns(at_ns - node->clock.offset_ns(at_ns));
+    };
+    if (node->clock.known()) {
+      command.at_ns = on_node(moment.at_ns);
+      if (moment.lasts_until_ns > moment.at_ns) command.until_ns = on_node(moment.lasts_until_ns);
+    }
     wire::Message message;
     message.header = header_;
     message.body = std::move(command);

@@ -14,6 +14,7 @@
 #include "app/collector/nodes.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/rank_table.h"
+#include "app/store/retention.h"
 #include "instrumentation/host_clock.h"
 #include "instrumentation/wire.h"
 
@@ -40,9 +41,9 @@ class DownstreamLinks {
   }
   /// Those that are due.
   void ping_nodes(double now_s, const instrumentation::HostClock& clock, const CollectorPace& pace);
-  /// Asks each node's collector once to keep what lies around `at_ns` of this collector's clock. Returns the
-  /// hosts of those that did not take it.
-  [[nodiscard]] std::vector<std::string> ask_nodes_to_keep(std::int64_t at_ns, const std::string& text);
+  /// Asks each node's collector once to keep what lies around `moment`, whose times are on this collector's
+  /// clock. Returns the hosts of those that are not reached or did not take it.
+  [[nodiscard]] std::vector<std::string> ask_nodes_to_keep(const store::Moment& moment);
   /// Says `why` to who is refused; again only after a while.
   void refuse(const std::string& route, const wire::Header& to, const std::string& why, double now_s);
 

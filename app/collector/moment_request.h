@@ -12,11 +12,25 @@ namespace shardscope::collector {
 
 inline constexpr std::size_t kMostMomentText = 400;  ///< bytes; longer ones are cut
 
+/// At most `most` bytes of UTF-8 text, not cut within a character.
+[[nodiscard]] inline std::string_view cut_text(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;
+  return text.substr(0, most);
+}
+
 [[nodiscard]] inline std::string moment_request_text(std::string_view kind, std::string_view text) {
   std::string out(kind);
   out += ' ';
-  out += text.substr(0, kMostMomentText);
+  out += cut_text(text, kMostMomentText);
   return out;
+}
+
+/// Of a request, with who asked for it: it is the words that are cut where both are too long.
+[[nodiscard]] inline std::string requested_text(std::string_view words, std::string_view by) {
+  const std::string suffix =
+      (words.empty() ? "requested by " : ", requested by ") + std::string(cut_text(by, 100));
+  return std::string(cut_text(words, kMostMomentText - suffix.size())) + suffix;
 }
 
 /// Without `at_ns`. Nothing where the kind is not one word of small letters and underscores.
@@ -29,7 +43,7 @@ inline constexpr std::size_t kMostMomentText = 400;  ///< bytes; longer ones are
   }
   store::Moment out;
   out.kind = kind;
-  out.text = text.substr(space + 1, kMostMomentText);
+  out.text = cut_text(text.substr(space + 1), kMostMomentText);
   return out;
 }
 

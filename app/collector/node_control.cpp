@@ -141,12 +141,14 @@ void Collector::State::look_after_nodes(double now) {
 }
 
 void Collector::State::ask_nodes_to_keep(const store::Moment& moment) {
-  const std::string text = moment_request_text(moment.kind, moment.text);
-  for (const std::string& node_host : down.ask_nodes_to_keep(moment.at_ns, text)) {
-    record_message(0, clock_now(), Severity::warning,
-                   "the collector of node " + node_host + " was not asked to keep what lies around " +
-                       moment.kind + ": its connection takes nothing");
-  }
+  if (!passed_moments.take(moment, now_s())) return;
+  const std::vector<std::string> missed = down.ask_nodes_to_keep(moment);
+  if (missed.empty() || !passed_moments.may_warn(now_s())) return;
+  record_message(
+      0, clock_now(), Severity::warning,
+      "the collector of node " + missed.front() +
+          (missed.size() > 1 ? " and those of " + std::to_string(missed.size() - 1) + " more" : "") +
+          " could not be asked to keep what lies around " + moment.kind + ": not reached");
 }
 
 void Collector::State::keep_from_above(const wire::RankCommand& command) {
@@ -156,6 +158,9 @@ void Collector::State::keep_from_above(const wire::RankCommand& command) {
     return;
   }
   moment->at_ns = command.at_ns == 0 ? clock_now() : std::min(command.at_ns, clock_now());
+  if (command.until_ns > moment->at_ns) moment->lasts_until_ns = std::min(command.until_ns, clock_now());
+  moment->step = command.step;
+  moment->rank = command.of_rank;
   ask_nodes_to_keep(*moment);
   // Where no moments are kept nobody is answered: who asked is not here.
   if (options.record_path.empty() || !options.retention.limited() || options.retention.moments == 0) return;

@@ -93,6 +93,14 @@ std::vector<std::string> Nodes::reached() const {
   return routes;
 }
 
+std::vector<std::string> Nodes::not_reached() const {
+  std::vector<std::string> hosts;
+  for (const auto& [incarnation, node] : nodes_) {
+    if (node.gone_ || node.route_.empty()) hosts.push_back(node.host);
+  }
+  return hosts;
+}
+
 void Nodes::ping_soon() noexcept {
   for (auto& [incarnation, node] : nodes_) node.next_ping_s_ = 0;
 }

@@ -63,8 +63,9 @@ class Nodes {
   void ranks_changed() noexcept;
   /// Where to send a ping now; counts as sent.
   [[nodiscard]] std::vector<std::string> pings_due(double now_s);
-  /// Where those are reached that are not silent.
+  /// Where those are reached that are not silent; and the hosts of the others.
   [[nodiscard]] std::vector<std::string> reached() const;
+  [[nodiscard]] std::vector<std::string> not_reached() const;
   /// They are all due now: what pings say has changed.
   void ping_soon() noexcept;
   /// One that is not silent has not answered yet what Node::answer is about.

@@ -277,9 +277,14 @@ class Session(StepValues):
         """By detach(), or where the script ends without it."""
         if not self.started:
             return
-        self.poll()  # collectives that have ended by now; those that have not stay open
-        for last in self.at_finish:
-            last()
+        try:
+            self.poll()  # collectives that have ended by now; those that have not stay open
+            for last in self.at_finish:
+                last()
+        finally:
+            self.end_run()
+
+    def end_run(self):
         if self.gpu_recorded:
             self.gpu_recorded = False
             _core.stop_gpu()

@@ -35,6 +35,10 @@ void Lane::close() {
     const bool by_error = failed(future, "value");
     if (front->ended) continue;
     front->code |= SHARDSCOPE_END_IS_BOUND;
+    // Those behind it that have ended begin and end now, too.
+    for (const std::shared_ptr<Collective>& each : waiting_) {
+      if (each->ended) each->code |= SHARDSCOPE_END_IS_BOUND;
+    }
     ended(*front, by_error);
   }
   closed_ = true;

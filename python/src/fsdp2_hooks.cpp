@@ -70,6 +70,8 @@ class Fsdp2Hooks {
     if (!session_.started || !issues_gather(group)) return false;
     Fsdp2Group* of = groups_.of(group);
     if (of == nullptr || !of->described()) return false;
+    // By torch's own state: the user may have resharded a group between its forward and this.
+    of->secondary_held = is_post_forward_(group);
     gathering_shard_ = of->secondary_held ? of->secondary : of->shard;
     of->gather = ++session_.gathers;
     of->cause = cause_;

@@ -44,7 +44,7 @@ void declare(CLI::App& app, Options& o) {
 }
 
 std::vector<double> parse_factors(const std::string& option, const std::vector<std::string>& texts,
-                                  std::uint32_t ranks) {
+                                  std::uint32_t ranks, double least) {
   std::vector<double> factors;
   for (const std::string& text : texts) {
     std::uint32_t rank = 0;
@@ -56,6 +56,8 @@ std::vector<double> parse_factors(const std::string& option, const std::vector<s
     if (!colon || times.ec != std::errc{} || times.ptr != end || !(factor > 0) || !std::isfinite(factor)) {
       throw train::UsageError(option + " " + text + ": write RANK:FACTOR, for example 3:1.3");
     }
+    if (factor < least)
+      throw train::UsageError(option + " " + text + ": the factor is at least 1: the slowest link decides");
     if (rank >= ranks) {
       throw train::UsageError(option + " " + text + ": the run has the ranks 0 to " +
                               std::to_string(ranks - 1));

@@ -38,6 +38,7 @@ void declare(CLI::App& app, Options& options);
 /// By rank, the factor that `option` gives it, 1 without; empty where none is given. Throws
 /// std::invalid_argument naming the option and what is wrong.
 [[nodiscard]] std::vector<double> parse_factors(const std::string& option,
-                                                const std::vector<std::string>& texts, std::uint32_t ranks);
+                                                const std::vector<std::string>& texts, std::uint32_t ranks,
+                                                double least);
 
 }  // namespace shardscope::simulate

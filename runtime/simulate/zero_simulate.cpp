@@ -68,8 +68,8 @@ void run(const simulate::Options& options) {
   simulated.hardware = simulate::load_hardware(options.hardware, options.hardware_folder);
   if (options.no_memory_limit) simulated.hardware.memory_gib = 0;
   simulated.variation = {options.seed, options.jitter,
-                         simulate::parse_factors("--straggler", options.stragglers, options.ranks),
-                         simulate::parse_factors("--slow-link", options.slow_links, options.ranks)};
+                         simulate::parse_factors("--straggler", options.stragglers, options.ranks, 0),
+                         simulate::parse_factors("--slow-link", options.slow_links, options.ranks, 1)};
   simulated.origin_ns = instrumentation::monotonic_now_ns();
   const instrumentation::Detail detail = config.shardscope.detail;
 

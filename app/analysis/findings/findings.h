@@ -62,9 +62,9 @@ struct Facts {
 
 /// What a finding must cost to be one at all, and to be a warning: parts of a step.
 inline constexpr double kNote = 0.02, kWarning = 0.05;
+/// Before all others, whatever its severity.
+inline constexpr const char* kRehearsedFault = "rehearsed_fault";
 /// Below this nothing is gained, whatever part of a tiny model's step it is.
-inline constexpr const char* kRehearsedFault =
-    "rehearsed_fault";  ///< before all others, whatever its severity
 inline constexpr double kLeastCostMs = 0.1, kLeastWarningMs = 0.5;
 
 class Found {

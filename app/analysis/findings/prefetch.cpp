@@ -64,17 +64,21 @@ std::optional<TraceCost> cost_of_invalidations(const Facts& facts, std::uint32_t
   facts.store.for_each_instant(rank, 0, store::Store::kEnd, [&](const ev::Event& event) {
     if (event.kind == EventKind::trace_invalidated) times.push_back(static_cast<std::int64_t>(event.ticks));
   });
+  std::ranges::sort(times);
   const auto& steps = facts.digest.steps();
   const auto invalidated = [&](const StepDigest& step) {
     const auto own = std::ranges::find(step.ranks, rank, &RankStep::rank);
-    return own != step.ranks.end() && std::ranges::any_of(times, [&](std::int64_t at) {
-             return at >= own->begin_ns && at < own->end_ns;
-           });
+    if (own == step.ranks.end()) return false;
+    const auto at = std::ranges::lower_bound(times, own->begin_ns);
+    return at != times.end() && *at < own->end_ns;
   };
   std::vector<double> with, without;
-  for (std::size_t i = facts.digest.first_measured(); i < steps.size(); ++i) {
-    const bool before = i > 0 && invalidated(steps[i - 1]);
-    (before || invalidated(steps[i]) ? with : without).push_back(length_ms(steps[i]));
+  const std::size_t first = facts.digest.first_measured();
+  bool before = first > 0 && first <= steps.size() && invalidated(steps[first - 1]);
+  for (std::size_t i = first; i < steps.size(); ++i) {
+    const bool now = invalidated(steps[i]);
+    (before || now ? with : without).push_back(length_ms(steps[i]));
+    before = now;
   }
   if (with.empty() || without.empty()) return std::nullopt;
   return TraceCost{with.size(), quantile(with, 0.5), quantile(without, 0.5)};
@@ -103,9 +107,10 @@ void trace_invalidations(const Facts& facts, Found& found) {
     finding.id = "trace_invalidated";
     if (const auto cost = cost_of_invalidations(facts, rank.rank)) {
       finding.evidence += fmt::format(
-          " The {} step{} in which it was, or was recorded anew, took {:.2f} ms (median), the others {:.2f} "
-          "ms.",
-          cost->steps, cost->steps == 1 ? "" : "s", cost->with_ms, cost->without_ms);
+          " The {} step{} in which rank {}'s trace was invalidated or recorded again took {:.2f} ms "
+          "(median), "
+          "the others {:.2f} ms.",
+          cost->steps, cost->steps == 1 ? "" : "s", rank.rank, cost->with_ms, cost->without_ms);
       finding.cost_once_ms =
           std::max(0.0, cost->with_ms - cost->without_ms) * static_cast<double>(cost->steps);
     }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <string>
 
@@ -17,10 +18,11 @@ using ev::Severity;
 
 /// Before what it causes, so that nobody looks for a fault that was asked for.
 void rehearsals(const Facts& facts, Found& found) {
-  const std::optional<std::string> fault = rehearsed_fault(facts.store);
-  if (!fault) return;
-  Finding finding{Severity::info, "The run rehearses a fault",
-                  "R" + fault->substr(1) + ". What follows from it is found as in a run that has it.",
+  std::optional<std::string> fault = rehearsed_fault(facts.store);
+  if (!fault || fault->empty()) return;
+  (*fault)[0] = static_cast<char>(std::toupper(static_cast<unsigned char>((*fault)[0])));
+  Finding finding{Severity::info, "This run injects a fault (--fault)",
+                  *fault + ". Other findings may be consequences of it.",
                   "Nothing is wrong with the program: run it without --fault."};
   finding.id = kRehearsedFault;
   found.add(std::move(finding));

@@ -281,8 +281,7 @@ void slow_links(const Facts& facts, Found& found) {
   finding.evidence = fmt::format(
       "It moves {:.3g} GB/s (busbw), others that move the same {:.3g} GB/s (median of {} {}). By steps it "
       "takes {:.1f} to {:.1f} ms longer (95 % for all {} groups together), {:.1f} ms as a mean, counted from "
-      "when the last rank had "
-      "come; at most {} of it are exposed on rank {}.",
+      "when the last rank had entered; at most {} of it are exposed on rank {}.",
       worst->slow->bus_bytes / worst->slow->ns, worst->slow->bus_bytes / worst->slow->usual_ns,
       worst->slow->others, worst->slow->others == 1 ? "group" : "groups", worst->excess.low,
       worst->excess.high, groups.size(), worst->excess.middle, of_step(facts, cost), rank);
@@ -291,10 +290,10 @@ void slow_links(const Facts& facts, Found& found) {
       "lower rate; within a host, whether all its ranks are connected alike) and at who else uses it; no "
       "setting of ZeRO makes it faster.";
   finding.rank = rank;
-  found.slow_link_ranks = *worst->ranks;
   // Where the exposure is that of all transfers of the rank, it may be none of this group's.
   found.add_by_cost(facts, cost, std::move(finding),
                     has_times_of_host(facts.store.tables()) ? ev::Severity::info : ev::Severity::warning);
+  if (found.find("slow_link") != nullptr) found.slow_link_ranks = *worst->ranks;
 }
 
 }  // namespace shardscope::analysis::findings

@@ -30,7 +30,7 @@ namespace {
 /// gain.
 void change(Finding& finding, std::string key, std::string value) {
   finding.changes.push_back({std::move(key), std::move(value)});
-  finding.gain_basis = "not predicted: what-if plays no values of gradients";
+  finding.gain_basis = "not predicted: what-if replays times and sizes, not gradient values";
 }
 
 struct Diverged {
@@ -234,8 +234,7 @@ void overflows(const Facts& facts, Found& found) {
                            *fixed);
     next = fmt::format(
         "Set fp16.loss_scale to 0, so that the scale is found and follows the gradients, or below {:.15g}; "
-        "if "
-        "steps are still skipped, look at the first parameter with inf or nan.",
+        "if steps are still skipped, look at the first parameter with inf or nan.",
         *fixed);
   } else if (!scales.empty() && *std::max_element(scales.begin(), scales.end()) > 1) {
     std::size_t falls = 0;
@@ -244,7 +243,7 @@ void overflows(const Facts& facts, Found& found) {
         facts.zero_keys && scales.back() <= least_scale(parse_foreign(facts.summary.config_json));
     evidence =
         falls == 0 && at_least
-            ? fmt::format("The loss scale was {:.15g} throughout, which fp16.min_loss_scale makes its least.",
+            ? fmt::format("The loss scale stayed at {:.15g}, its minimum (fp16.min_loss_scale).",
                           scales.back())
         : falls == 0
             ? fmt::format("The loss scale did not fall from {:.15g}: its hysteresis lets overflows pass.",
@@ -304,11 +303,10 @@ void loss_scale_floor(const Facts& facts, Found& found) {
         fmt::format("The loss scale is at its least, {:.4g}, and gradients still overflow", floor),
         fmt::format("Gradients overflowed in {} step{} at it{}.{}", skipped_steps.size(),
                     skipped_steps.size() == 1 ? "" : "s", ended ? "; the last ended the run" : "",
-                    floor > 1 ? "" : " They do so without any scale."),
+                    floor == 1 ? " Even unscaled gradients overflow." : ""),
         floor > 1
             ? "Let the scale fall further: set fp16.min_loss_scale to 1. If gradients overflow there too, "
-              "look "
-              "at the first parameter with inf or nan."
+              "look at the first parameter with inf or nan."
             : "A smaller scale cannot help: look at the first parameter with inf or nan, lower the learning "
               "rate, or train in bf16, whose range is that of fp32.",
         first_ns};

@@ -18,7 +18,8 @@ std::vector<MomentMark> moment_marks(std::span<const store::Moment> moments, con
   const float left = scale.left, right = scale.left + scale.width;
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const store::Moment& moment = moments[i];
-    const bool shown = scale.range.contains(moment.at_ns);
+    // Also at the end of what is shown: the moments that end a run are there.
+    const bool shown = moment.at_ns >= scale.range.begin_ns && moment.at_ns <= scale.range.end_ns;
     if (!shown && (moment.begin_ns >= scale.range.end_ns || moment.end_ns <= scale.range.begin_ns)) continue;
     const float x = std::clamp(scale.x_of(moment.at_ns), left, right);
     const float from = std::clamp(scale.x_of(moment.begin_ns), left, right);
@@ -52,7 +53,11 @@ std::string tip_of(std::span<const store::Moment> moments, const MomentMark& mar
 void go_to_moment(AppState& app, const store::Moment& moment) {
   app.follow = false;
   const std::int64_t end = app.store().end_ns();
-  app.time.set({std::max<std::int64_t>(0, moment.begin_ns), std::min(moment.end_ns, end)}, end);
+  // What is kept may lie after the last event, as of a run that hangs: as long a time before its end is
+  // shown.
+  const std::int64_t to = std::min(moment.end_ns, end);
+  const std::int64_t from = moment.begin_ns < to ? moment.begin_ns : to - (moment.end_ns - moment.begin_ns);
+  app.time.set({std::max<std::int64_t>(0, from), to}, end);
   app.set_now(moment.at_ns);
   const auto ranks = app.store().ranks();
   if (std::ranges::find(ranks, moment.rank, &store::RankRow::rank) != ranks.end()) app.show_rank(moment.rank);

@@ -202,10 +202,14 @@ constexpr const char* kMoment = "moment";
 
 /// A row for each, by which it is reached.
 void add_moments(const store::Store& store, Rows& rows) {
-  for (const store::Moment& moment : store.moments())
+  constexpr std::size_t kMost = 50;
+  const auto moments = store.moments();
+  for (const store::Moment& moment : moments.first(std::min(kMost, moments.size())))
     rows.add(kMoment, analysis::text_of(moment),
              "kept: " + duration(moment.end_ns - moment.begin_ns).text() + " around it. Click: go there",
              Tone::accent);
+  if (moments.size() > kMost)
+    rows.add("", std::to_string(moments.size() - kMost) + " more moments", "`shardscope info` lists all");
 }
 
 /// Notes without a time of their own say what the recording is: the first one is its description.

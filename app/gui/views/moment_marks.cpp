@@ -7,7 +7,7 @@
 
 namespace shardscope::gui {
 
-bool draw_moments(Context& ctx, const Rect& ruler, const TimeScale& scale) {
+bool draw_moments(Context& ctx, const Rect& ruler, const TimeScale& scale, bool takes_pointer) {
   constexpr float kHalf = 5;
   const auto moments = ctx.app.store().moments();
   const Palette& c = ctx.colors();
@@ -20,7 +20,8 @@ bool draw_moments(Context& ctx, const Rect& ruler, const TimeScale& scale) {
                     color, 0.6F);
     if (!mark.shown) continue;
     const float x = std::floor(mark.x), y = ruler.bottom() - kHalf - 3;
-    const bool over = ctx.hovered({x - kHalf - 2, y - kHalf - 2, 2 * kHalf + 4, 2 * kHalf + 4});
+    const bool over =
+        takes_pointer && ctx.hovered({x - kHalf - 2, y - kHalf - 2, 2 * kHalf + 4, 2 * kHalf + 4});
     const auto diamond = [&](float half, Rgb fill) {
       ctx.canvas.triangle(x - half, y, x + half, y, x, y - half, fill);
       ctx.canvas.triangle(x - half, y, x + half, y, x, y + half, fill);
@@ -29,7 +30,8 @@ bool draw_moments(Context& ctx, const Rect& ruler, const TimeScale& scale) {
     diamond(kHalf, over ? c.accent : color);
     if (!over || on_one) continue;
     on_one = true;
-    ctx.tip(tip_of(moments, mark) + "\nClick: go there");
+    ctx.tip(tip_of(moments, mark) +
+            (mark.moments.size() > 1 ? "\nClick: go to the first" : "\nClick: go there"));
     if (ctx.pointer.pressed[0]) go_to_moment(ctx.app, first);
   }
   return on_one;

@@ -80,9 +80,11 @@ void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale)
       ctx.canvas.text(std::floor(x) + 4, rect.y + 3, tick.label, c.muted, Font::mono_small);
   }
   ctx.canvas.horizontal(rect.x, rect.bottom() - 1, rect.w, c.line);
-  const bool on_moment = !ctx.app.timeline.view.hides(ItemClass::marks) && draw_moments(ctx, rect, scale);
-  if (!ctx.app.timeline.view.hides(ItemClass::notes) && draw_note_flags(ctx, rect, scale)) return;
-  if (on_moment) return;
+  // A note at a moment lies over it, and takes the click.
+  const bool on_flag = !ctx.app.timeline.view.hides(ItemClass::notes) && draw_note_flags(ctx, rect, scale);
+  const bool on_moment =
+      !ctx.app.timeline.view.hides(ItemClass::marks) && draw_moments(ctx, rect, scale, !on_flag);
+  if (on_flag || on_moment) return;
   if (ctx.hovered(rect)) {
     ctx.app.hover_next_ns = scale.time_of(ctx.pointer.x);
     ctx.tip(timestamp(scale.time_of(ctx.pointer.x), static_cast<std::int64_t>(scale.ns_per_pixel())) +

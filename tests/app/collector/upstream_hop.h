@@ -44,6 +44,7 @@ class Hop {
                              .clock_id = "node",
                              .clock = {},
                              .command = {},
+                             .keep = {},
                              .name_ranks = {}}) {
     control_.bind(endpoints_of(endpoint_).control);
     open();
