@@ -8,7 +8,7 @@ namespace {
 
 namespace wire = instrumentation::wire;
 
-wire::Batch batch_of(std::int64_t at_ns, std::uint64_t dropped) {
+wire::Batch discarded_batch(std::int64_t at_ns, std::uint64_t dropped) {
   wire::Batch batch;
   batch.events.push_back({});
   batch.events.back().ticks = static_cast<std::uint64_t>(at_ns);
@@ -23,7 +23,7 @@ TEST(DiscardedEvents, CountsEventsAndDropsAndTheirTimes) {
   EXPECT_TRUE(discarded.empty());
   discarded.add(wire::Body(wire::Text{}));
   EXPECT_TRUE(discarded.empty());
-  discarded.add(wire::Body(batch_of(100, 3)));
+  discarded.add(wire::Body(discarded_batch(100, 3)));
   const wire::Batch drops = discarded.as_drops();
   EXPECT_TRUE(drops.events.empty());
   EXPECT_EQ(drops.dropped_here, 4U);
@@ -34,9 +34,9 @@ TEST(DiscardedEvents, CountsEventsAndDropsAndTheirTimes) {
 /// Of a process that was to report those before it and is given up too.
 TEST(DiscardedEvents, HaveTheTimesOfThoseBeforeThem) {
   DiscardedEvents earlier, discarded;
-  earlier.add(wire::Body(batch_of(100, 0)));
+  earlier.add(wire::Body(discarded_batch(100, 0)));
   earlier.add_under_way(1);
-  discarded.add(wire::Body(batch_of(900, 0)));
+  discarded.add(wire::Body(discarded_batch(900, 0)));
   discarded.add(earlier);
   EXPECT_EQ(discarded.as_drops().dropped_here, 2U);
   EXPECT_EQ(discarded.as_drops().begin_ns, 95);

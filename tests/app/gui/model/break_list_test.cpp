@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "app/gui/model/compare_tables.h"
+#include "app/gui/model/format.h"
 #include "app/gui/model/held_long.h"
 #include "app/gui/model/names.h"
 #include "tests/app/analysis/run_builder.h"

@@ -96,6 +96,19 @@ TEST_F(Moments, AreGoneToWithAllThatIsKept) {
   EXPECT_FALSE(app_.follow);
   go_to_moment(app_, app_.store().moments()[1]);
   EXPECT_EQ(app_.time.range().end_ns, app_.store().end_ns()) << "what is kept ends with the run";
+  const TimeScale scale{app_.time.range(), 0, 1000};
+  EXPECT_TRUE(moment_marks(app_.store().moments(), scale).back().shown) << "where the run ends, as a hang is";
+}
+
+/// As of a request long after the last event of a run that hangs.
+TEST_F(Moments, WhatIsKeptAfterTheLastEventLeadsToTheEndOfTheRun) {
+  store::Moment late = app_.store().moments()[1];
+  const std::int64_t end = app_.store().end_ns();
+  late.at_ns = late.begin_ns = end + 60'000'000'000;
+  late.end_ns = late.begin_ns + end / 4;
+  go_to_moment(app_, late);
+  EXPECT_EQ(app_.time.range().end_ns, end);
+  EXPECT_EQ(app_.time.range().begin_ns, end - end / 4);
 }
 
 }  // namespace
