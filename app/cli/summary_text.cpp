@@ -118,14 +118,13 @@ std::string waited_pairs_text(const analysis::Summary& s) {
   if (s.ranks.size() > kTable) {
     for (std::size_t i = 0; i < std::min(kShown, s.waited_pairs.size()); ++i) {
       const analysis::WaitedPair& pair = s.waited_pairs[i];
-      text +=
-          fmt::format("{:<14} rank {} waited {}{:.1f} ms in total for rank {}\n", i == 0 ? "waited for" : "",
-                      pair.waiter, s.waited_pairs_whole ? "" : "at least ", ms(pair.ns), pair.late);
+      text += fmt::format("{:<14} rank {} waited {}{:.1f} ms in total for rank {}\n", i == 0 ? "by pair" : "",
+                          pair.waiter, s.waited_pairs_whole ? "" : "at least ", ms(pair.ns), pair.late);
     }
     return text;
   }
   text = fmt::format("{:<14} total ms that the rank of a row waited for the rank of a column\n{:<14}",
-                     "waited for", "");
+                     "by pair", "");
   for (const analysis::RankSummary& late : s.ranks) text += fmt::format(" {:>9}", late.rank);
   for (const analysis::RankSummary& waiter : s.ranks) {
     text += fmt::format("\n{:>14}", waiter.rank);

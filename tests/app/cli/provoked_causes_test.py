@@ -109,12 +109,13 @@ class Simulated(unittest.TestCase):
             self.assertAlmostEqual(sum(one["ms"] for one in pairs if one["late"] == rank["rank"]), rank["others_waited_ms"], places=4)
         self.assertEqual({one["waiter"] for one in pairs if one["late"] == 1}, {0, 2, 3})
         text = command_line.said("summary", run.recording)
-        rows = text[text.index("waited for"):].split("\n")[2:6]
+        rows = text[text.index("\nby pair ") + 1:].split("\n")[2:6]
         waited = {(one["waiter"], one["late"]): one["ms"] for one in pairs}
         for row in rows:
-            waiter, *cells = row.split()
-            for late, cell in enumerate(cells):
-                self.assertAlmostEqual(0 if cell == "-" else float(cell), waited.get((int(waiter), late), 0), delta=0.051)
+            waiter = int(row[:14])
+            for late in range(4):
+                cell = row[14 + 10 * late:24 + 10 * late].strip()  # of its own none
+                self.assertAlmostEqual(float(cell) if cell not in ("", "-") else 0, waited.get((waiter, late), 0), delta=0.051)
         longest = run.summary["critical_path"]["longest"]
         self.assertEqual([one["ms"] for one in longest], sorted((one["ms"] for one in longest), reverse=True))
         command_line.said("export", "--format", "csv", "-o", self.folder / "pairs-csv", run.recording)
