@@ -118,8 +118,8 @@ class Simulated(unittest.TestCase):
                 self.assertAlmostEqual(float(cell) if cell not in ("", "-") else 0, waited.get((waiter, late), 0), delta=0.051)
         longest = run.summary["critical_path"]["longest"]
         self.assertEqual([one["ms"] for one in longest], sorted((one["ms"] for one in longest), reverse=True))
-        command_line.said("export", "--format", "csv", "-o", self.folder / "pairs-csv", run.recording)
-        with open(self.folder / "pairs-csv/modules.csv", encoding="utf-8", newline="") as file:
+        command_line.said("export", "--format", "csv", "-o", pathlib.Path(self.folder) / "pairs-csv", run.recording)
+        with open(pathlib.Path(self.folder) / "pairs-csv/modules.csv", encoding="utf-8", newline="") as file:
             modules = {row["path"] for row in csv.DictReader(file)}
         named = next(one for one in longest if one["part"] == "backward")
         self.assertTrue(named["label"], longest)
