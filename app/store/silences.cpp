@@ -69,7 +69,7 @@ std::vector<Silence> silences(const Store& store) {
   std::map<std::uint32_t, Open> open;  // by rank, the one that lasts
   for (const Message& message : store.messages()) {
     if (const auto silent = duration_in(message, kSilent)) {
-      if (open.try_emplace(message.rank, out.size(), &message).second)
+      if (open.try_emplace(message.rank, Open{out.size(), &message}).second)
         out.push_back({message.rank, message.at_ns - *silent, kOpen, says_stopped(message)});
     } else if (const auto again = duration_in(message, kAgain)) {
       auto ended = open.extract(message.rank);

@@ -43,6 +43,12 @@ void declare(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "prints the outcome as JSON");
 }
 
+namespace {
+[[noreturn]] void refuse(const std::string& option, const std::string& text, const std::string& why) {
+  throw train::UsageError(option + " " + text + ": " + why);
+}
+}  // namespace
+
 std::vector<double> parse_factors(const std::string& option, const std::vector<std::string>& texts,
                                   std::uint32_t ranks, double least) {
   std::vector<double> factors;
@@ -54,13 +60,11 @@ std::vector<double> parse_factors(const std::string& option, const std::vector<s
     const bool colon = number.ec == std::errc{} && number.ptr != end && *number.ptr == ':';
     const auto times = colon ? std::from_chars(number.ptr + 1, end, factor) : std::from_chars_result{};
     if (!colon || times.ec != std::errc{} || times.ptr != end || !(factor > 0) || !std::isfinite(factor)) {
-      throw train::UsageError(option + " " + text + ": write RANK:FACTOR, for example 3:1.3");
+      refuse(option, text, "write RANK:FACTOR, for example 3:1.3");
     }
-    if (factor < least)
-      throw train::UsageError(option + " " + text + ": the factor is at least 1: the slowest link decides");
+    if (factor < least) refuse(option, text, "the factor is at least 1: the slowest link decides");
     if (rank >= ranks) {
-      throw train::UsageError(option + " " + text + ": the run has the ranks 0 to " +
-                              std::to_string(ranks - 1));
+      refuse(option, text, "the run has the ranks 0 to " + std::to_string(ranks - 1));
     }
     factors.resize(ranks, 1.0);
     factors[rank] = factor;

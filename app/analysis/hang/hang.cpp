@@ -26,7 +26,7 @@ std::vector<store::Silence> latest_stops(const store::Store& store) {
 }  // namespace
 
 std::string NamedCollective::text() const {
-  std::string out = fmt::format("{} #{}", ev::label_of(op), sequence);
+  std::string out = fmt::format("{} #{}", instrumentation::label_of(op), sequence);
   if (!group.empty()) out += " of group " + group;
   if (!module.empty()) out += " for " + module;
   if (more_params > 0)

@@ -13,6 +13,7 @@
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/spans.h"
 #include "app/store/module_name.h"
+#include "app/store/rank_end.h"
 #include "runtime/plan/fault.h"
 
 namespace shardscope::analysis {

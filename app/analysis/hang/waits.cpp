@@ -79,7 +79,7 @@ std::uint32_t most_missed(const std::vector<RankState>& ranks) {
   for (const RankState& one : ranks) {
     for (const std::uint32_t rank : one.waits_for) ++missed[rank];
   }
-  std::uint32_t found = ev::kNoId, most = 0;
+  std::uint32_t found = instrumentation::kNoId, most = 0;
   for (const auto& [rank, count] : missed) {
     const auto state = std::ranges::find(ranks, rank, &RankState::rank);
     const bool waits = state != ranks.end() && !state->waits_for.empty();

@@ -41,7 +41,7 @@ TEST(Batch, HasValuesAndNullsWhereTheInterfaceWantsThem) {
         .word(null ? 7 : row % 2)
         .end_row();
   }
-  ArrowArray array;
+  ArrowArray array{};
   batch.release_to(array);
   EXPECT_EQ(batch.rows(), 0U);
   ASSERT_EQ(array.length, static_cast<std::int64_t>(kRows));
@@ -73,14 +73,14 @@ TEST(Batch, BytesThatAreNoUtf8AreReplaced) {
   const Schema schema{{"name", ColumnType::text}};
   Batch batch(schema);
   batch.text("a\xFFz").end_row();
-  ArrowArray array;
+  ArrowArray array{};
   batch.release_to(array);
   EXPECT_EQ(text_at(*array.children[0], 0), "a\uFFFDz");
   array.release(&array);
 }
 
 TEST(Batch, AnExportedSchemaOwnsItsNames) {
-  ArrowSchema exported;
+  ArrowSchema exported{};
   {
     const Schema schema = kSchema;
     export_schema(schema, exported);

@@ -37,7 +37,7 @@ class Tables : public ::testing::Test {
     for (bool more = true; more;) {
       Batch batch(rows->schema());
       more = rows->fill(batch, at_once);
-      ArrowArray array;
+      ArrowArray array{};
       batch.release_to(array);
       const auto* ranks = static_cast<const std::uint32_t*>(array.children[rank_column]->buffers[1]);
       for (std::int64_t row = 0; row < array.length; ++row) ++out[ranks[row]];

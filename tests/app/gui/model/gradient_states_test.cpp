@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/gui/model/ds_summary.h"
+#include "app/gui/model/format.h"
 #include "tests/app/gui/model_fixture.h"
 
 namespace shardscope::gui {
