@@ -252,8 +252,10 @@ void exposed_communication(const Facts& facts, Found& found) {
         "Give ranks micro-batches of like lengths: sort or bucket samples by length, or pack them.";
   } else if (waiting > exposed) {
     finding.next_step =
-        "Ranks wait for each other in turns: look at which rank enters last in the Timeline. "
-        "No setting of the communication changes this.";
+        found.has("straggler")
+            ? "Most of it is waiting for the straggler: that finding comes first."
+            : "Ranks wait for each other in turns: look at which rank enters last in the Timeline. "
+              "No setting of the communication changes this.";
   } else if (facts.summary.kind == Framework::fsdp2) {
     finding.next_step =
         "Look at the waits of the groups in the Timeline: set_modules_to_forward_prefetch() and "

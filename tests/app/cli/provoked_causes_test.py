@@ -99,6 +99,14 @@ class Simulated(unittest.TestCase):
         self.assertNotIn("memory_excess", Run(self.folder, "plain", machine(self.folder, 20), {"stage": 2, "overlap_comm": True}, ranks=4,
                                               steps=4).by_id)
 
+    def test_who_waits_for_a_straggler_does_not_wait_in_turns(self):
+        recording = pathlib.Path(self.folder) / "late.zscope"
+        command_line.said("simulate", "--model", "gpt-mini", "--config", ROOT / "samples/stage2.json", "--ranks", 4, "--steps", 6,
+                          "--straggler", "1:1.5", "-o", recording)
+        found = {finding["id"]: finding for finding in read("findings", recording)}
+        self.assertEqual(found["straggler"]["rank"], 1)
+        self.assertIn("waiting for the straggler", found["exposed_communication"]["next_step"])
+
     def test_what_others_waited_is_said_by_pair_and_piece_by_piece(self):
         """On a straggler's run each of the others waits for it, and the path's longest piece is computation of a module."""
         run = Run(self.folder, "pairs", machine(self.folder, 50), {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 100_000},
