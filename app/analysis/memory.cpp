@@ -346,7 +346,7 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   const plan::StateExpression expression =
       plan::state_expression(static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3)), bytes);
   plan::ZeroConfig zero = zero_of(tables);
-  // Attaching counts host memory as one pool, pinned or not, and DeepSpeed pins nothing unless it is told to.
+  // Attaching counts host memory as one pool, pinned or not, and DeepSpeed pins nothing unless configured to.
   if (!tables.framework.empty()) zero.offload_param.pin_memory = zero.offload_optimizer.pin_memory = false;
   const plan::GroupedStates grouped = plan::grouped_states(expression, zero, bytes.param, copy_size(tables));
   model.expression = grouped.text;

@@ -65,7 +65,8 @@ std::vector<std::string> DownstreamLinks::ask_nodes_to_keep(const store::Moment&
     command.text = moment_request_text(moment.kind, moment.text);
     command.step = moment.step;
     command.of_rank = moment.rank;
-    // The offset is asked for by the node's own time, which one that is off by the drift of one offset gives.
+    // The offset is a function of the node's time. An estimate of that time, off by one offset's drift, will
+    // do.
     const auto on_node = [&](std::int64_t at_ns) {
       return at_ns - node->clock.offset_ns(at_ns - node->clock.offset_ns(at_ns));
     };

@@ -26,7 +26,7 @@ inline constexpr std::size_t kMostMomentText = 400;  ///< bytes; longer ones are
   return out;
 }
 
-/// Of a request, with who asked for it: it is the words that are cut where both are too long.
+/// A request's words with its sender appended; the words are cut where both are too long.
 [[nodiscard]] inline std::string requested_text(std::string_view words, std::string_view by) {
   const std::string suffix =
       (words.empty() ? "requested by " : ", requested by ") + std::string(cut_text(by, 100));

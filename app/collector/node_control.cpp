@@ -162,7 +162,7 @@ void Collector::State::keep_from_above(const wire::RankCommand& command) {
   moment->step = command.step;
   moment->rank = command.of_rank;
   ask_nodes_to_keep(*moment);
-  // Where no moments are kept nobody is answered: who asked is not here.
+  // Without moments here there is no reply: the sender is connected to another collector.
   if (options.record_path.empty() || !options.retention.limited() || options.retention.moments == 0) return;
   board.ask_to_keep(*std::move(moment));
 }

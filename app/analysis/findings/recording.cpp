@@ -16,7 +16,7 @@ namespace shardscope::analysis::findings {
 
 using ev::Severity;
 
-/// Before what it causes, so that nobody looks for a fault that was asked for.
+/// Before what it causes: an injected fault must not pass for a real one.
 void rehearsals(const Facts& facts, Found& found) {
   std::optional<std::string> fault = rehearsed_fault(facts.store);
   if (!fault || fault->empty()) return;

@@ -58,7 +58,7 @@ std::string value_at(const ev::RunTables& tables, const WhatIfSetting& setting, 
     zero.stage = at;
     return std::string(zero.overlap() ? "true" : "false");
   };
-  // Our own runs record every setting: what is the default of their stage, what-if takes as set by nobody.
+  // Our own runs record every setting: what is the default of their stage, what-if takes as not set.
   const bool set = !value.empty() && (!tables.framework.empty() || value != by_default(tables.stage));
   return set ? value : by_default(stage);
 }
