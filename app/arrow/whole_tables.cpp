@@ -96,7 +96,8 @@ void write_slices(const Store& store, Batch& batch) {
   if (!store.has_tables()) return;
   for (const ev::SliceInfo& row : store.tables().slices) {
     batch.id(row.param).id(row.rank).integer(row.param_offset).integer(row.shard_offset);
-    batch.integer(row.elems).integer(row.padding_elems).end_row();
+    batch.integer(row.elems).integer(row.padding_elems);
+    batch.integer(row.block_elems).integer(row.stride_elems).end_row();
   }
 }
 void write_messages(const Store& store, Batch& batch) {
@@ -136,7 +137,9 @@ std::unique_ptr<Rows> whole_table(const Store& store, const std::string& table) 
                  {"param_offset", kInteger},
                  {"shard_offset", kInteger},
                  {"elems", kInteger},
-                 {"padding_elems", kInteger}},
+                 {"padding_elems", kInteger},
+                 {"block_elems", kInteger},
+                 {"stride_elems", kInteger}},
                 write_slices);
   }
   if (table == "messages")
