@@ -7,6 +7,11 @@
 
 namespace shardscope::kernels {
 
+/// A matrix product [rows, depth] x [depth, columns]; all 0: none, or a fused attention's.
+struct ProductShape {
+  double rows = 0, columns = 0, depth = 0;
+};
+
 /// One kernel. `bytes`: what must pass between memory and processor at least once, every operand read and
 /// every result written; a kernel that reads an operand twice moves more.
 struct Work {
@@ -14,6 +19,7 @@ struct Work {
   double bytes = 0;
   DType type = DType::f32;  ///< of the products' operands
   bool attention = false;   ///< products of a fused attention, which reach another part of the peak
+  ProductShape product{};
 };
 
 class WorkMeter {

@@ -19,17 +19,26 @@ namespace shardscope::kernels::cost {
 [[nodiscard]] inline Work linear_forward(DType type, double N, double in, double out, bool bias,
                                          Write write) noexcept {
   return {2 * N * in * out,
-          bytes_of(type, N * in + in * out + (bias ? out : 0)) + result_bytes(type, N * out, write), type};
+          bytes_of(type, N * in + in * out + (bias ? out : 0)) + result_bytes(type, N * out, write),
+          type,
+          false,
+          {N, out, in}};
 }
 [[nodiscard]] inline Work linear_backward_input(DType type, double N, double in, double out,
                                                 Write write) noexcept {
-  return {2 * N * in * out, bytes_of(type, N * out + in * out) + result_bytes(type, N * in, write), type};
+  return {2 * N * in * out,
+          bytes_of(type, N * out + in * out) + result_bytes(type, N * in, write),
+          type,
+          false,
+          {N, in, out}};
 }
 [[nodiscard]] inline Work linear_backward_weight(DType type, DType gradient, double N, double in, double out,
                                                  bool bias, Write write) noexcept {
   return {2 * N * in * out,
           bytes_of(type, N * in + N * out) + result_bytes(gradient, in * out + (bias ? out : 0), write),
-          type};
+          type,
+          false,
+          {out, in, N}};
 }
 /// Causal: half of the T x T scores. Forward has two products of B*T*T*C multiply-adds before that half.
 [[nodiscard]] inline Work attention_forward(DType type, double B, double T, double C, double H) noexcept {

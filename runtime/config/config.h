@@ -89,6 +89,7 @@ struct ShardscopeConfig {
   std::string key;                        ///< publishing key file; empty: SHARDSCOPE_KEY, or none
   double linger_s = 5;                    ///< longest wait at the end for the collector
   bool activation_checkpointing = false;  ///< every transformer block recomputes its activations
+  bool checkpoint_early_stop = false;     ///< and stops before the last product of a block
   plan::MicroBatches micro_batches{};
   plan::DataParallelGroups data_parallel_groups{};  ///< empty: all ranks are one
   std::int64_t data_prefetch = 2;  ///< micro-batches read ahead by a thread; 0: read when needed

@@ -240,6 +240,7 @@ Json shardscope_json(const TrainingConfig& config) {
             {"key", s.key},
             {"linger_s", s.linger_s},
             {"activation_checkpointing", s.activation_checkpointing},
+            {"checkpoint_early_stop", s.checkpoint_early_stop},
             {"micro_batches", micro_batches_json(s.micro_batches)},
             {"data_prefetch", s.data_prefetch},
             {"eval_interval", s.eval_interval},

@@ -76,6 +76,7 @@ void read_shardscope(Section section, TrainingConfig& config) {
   section.read("key", s.key);
   section.read("linger_s", s.linger_s, 0, 3600);
   section.read("activation_checkpointing", s.activation_checkpointing);
+  section.read("checkpoint_early_stop", s.checkpoint_early_stop);
   if (auto sizes = section.child("micro_batches")) read_micro_batches(*sizes, s.micro_batches);
   section.read("data_prefetch", s.data_prefetch, 0, 1 << 10);
   section.read("eval_interval", s.eval_interval, 0);

@@ -46,7 +46,9 @@ Value Executor::State::visit_backward(Frame& frame, Value dy, const BackwardArou
   return dx;
 }
 
-/// Runs the forward of a checkpointed block again, this time keeping what backward needs.
+/// Runs the forward of a checkpointed block again, this time keeping what backward needs. What comes out of
+/// it nobody reads: PyTorch's checkpointing without reentrance stops before that is computed, the reentrant
+/// one does not.
 void Executor::State::recompute(Frame& frame) {
   const Node& node = *frame.node;
   mode = Mode::recompute;
@@ -54,7 +56,9 @@ void Executor::State::recompute(Frame& frame) {
   hooks.begin_recompute(node.module);
   if (node.hooks) hooks.pre_forward(node.module);
   emit_module(EventKind::module_begin, node, Pass::recompute);
-  const Value y = compute(node, std::move(frame.x), &frame);
+  ForwardAround around;
+  around.unread = plan.spec.checkpoint_early_stop;
+  const Value y = compute(node, std::move(frame.x), &frame, &around);
   emit_module(EventKind::module_end, node, Pass::recompute);
   if (node.hooks) hooks.post_forward(node.module);
   hooks.end_recompute(node.module);

@@ -25,6 +25,7 @@ struct ForwardAround {
   Value onto;                  ///< a linear layer adds its result to this
   const Node* gelu = nullptr;  ///< the next node: a linear layer computes its result too
   Value activated;             ///< that result, for the next node to take
+  bool unread = false;         ///< nobody reads the result: the last product of a recomputation is left out
 };
 /// And in backward.
 struct BackwardAround {
@@ -117,7 +118,8 @@ struct Executor::State {
 
  private:
   // forward.cpp
-  Value run_children(const Node& node, Value x, Frame* tape_of_children, const Value& onto = {});
+  Value run_children(const Node& node, Value x, Frame* tape_of_children, const Value& onto = {},
+                     bool unread = false);
   [[nodiscard]] bool detours(const Node& node) const;
   [[nodiscard]] const Node& child_at(const Node& node, std::size_t place) const;
   Value compute(const Node& node, Value x, Frame* frame, ForwardAround* around = nullptr);
@@ -127,7 +129,7 @@ struct Executor::State {
                     ForwardAround* around);
   Value layer_norm(const Node& node, Value x, Frame* frame);
   Value activation(const Node& node, Value x, Frame* frame, ForwardAround* around);
-  Value residual(const Node& node, Value x, Frame* frame);
+  Value residual(const Node& node, Value x, Frame* frame, const ForwardAround* around);
   Value attention(const Node& node, Value x, Frame* frame);
   Value embedding(const Node& node, Value onto, Frame* frame);
   Value embedding_sum(const Node& node, Frame* frame);

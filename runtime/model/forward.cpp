@@ -103,15 +103,19 @@ void Executor::State::settle(Frame& frame, bool output_grad) {
   frame.children.clear();
 }
 
-/// A linear layer at the end adds `onto`; see residual.
-Value Executor::State::run_children(const Node& node, Value x, Frame* tape_of_children, const Value& onto) {
+/// A linear layer at the end adds `onto`; see residual. `unread`: of what comes out.
+Value Executor::State::run_children(const Node& node, Value x, Frame* tape_of_children, const Value& onto,
+                                    bool unread) {
   ForwardAround around;
   for (std::size_t i = 0; i < node.children.size(); ++i) {
     const Node& child = child_at(node, i);
     const Node* const next = i + 1 < node.children.size() ? &child_at(node, i + 1) : nullptr;
     const bool has_gelu = next != nullptr && gelu_within_linear(child, *next, tape_of_children);
     around.gelu = has_gelu ? next : nullptr;
-    if (next == nullptr) around.onto = onto;
+    if (next == nullptr) {
+      around.onto = onto;
+      around.unread = unread;
+    }
     x = visit(child, std::move(x), tape_of_children, &around);
   }
   return x;
@@ -122,7 +126,8 @@ Value Executor::State::compute(const Node& node, Value x, Frame* frame, ForwardA
     case NodeKind::sequential:
     case NodeKind::list:
     case NodeKind::conditional:
-      return run_children(node, std::move(x), frame, around != nullptr ? around->onto : Value());
+      return run_children(node, std::move(x), frame, around != nullptr ? around->onto : Value(),
+                          around != nullptr && around->unread);
     case NodeKind::linear:
       return linear(node, std::move(x), frame, around);
     case NodeKind::functional_linear:
@@ -133,7 +138,7 @@ Value Executor::State::compute(const Node& node, Value x, Frame* frame, ForwardA
     case NodeKind::relu:
       return activation(node, std::move(x), frame, around);
     case NodeKind::residual:
-      return residual(node, std::move(x), frame);
+      return residual(node, std::move(x), frame, around);
     case NodeKind::attention:
       return attention(node, std::move(x), frame);
     case NodeKind::embedding:
@@ -168,6 +173,10 @@ Value Executor::State::linear_with(const Node& node, Value x, ConstPtr weight, C
                                    ForwardAround* around) {
   const bool onto_grad = around != nullptr && around->onto.needs_grad();
   const bool grad = x.needs_grad() || learns(node) || onto_grad;
+  if (around != nullptr && around->unread) {
+    if (frame != nullptr && trains(node.weight)) frame->x = std::move(x);
+    return {kernels::Ptr{nullptr, type}, node.out, grad};
+  }
   Value y = allocate(node, node.out, grad);
   if (around != nullptr && around->gelu != nullptr) {
     around->activated = allocate(*around->gelu, node.out, grad);
@@ -227,10 +236,11 @@ Value Executor::State::activation(const Node& node, Value x, Frame* frame, Forwa
   return y;
 }
 
-Value Executor::State::residual(const Node& node, Value x, Frame* frame) {
+Value Executor::State::residual(const Node& node, Value x, Frame* frame, const ForwardAround* around) {
   // See [Note: within the kernels around].
   const bool within = !node.children.empty() && ends_in_linear(node.children.back());
-  Value branch = run_children(node, x, frame, within ? x : Value());
+  Value branch =
+      run_children(node, x, frame, within ? x : Value(), within && around != nullptr && around->unread);
   if (within) return branch;
   const std::int64_t n = N * x.width();
   Value y = branch.sole_owner() ? branch : allocate(node, x.width(), branch.needs_grad());

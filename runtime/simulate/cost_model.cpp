@@ -8,16 +8,35 @@
 
 namespace shardscope::simulate {
 
+namespace {
+
+/// What a processor computes of a product at a time: a square of results, of the products of at most so many
+/// pairs (libraries cut deep products, split-K). The sizes of cuBLAS's and CUTLASS's usual kernels.
+constexpr double kTile = 128, kPieceDepth = 1024;
+
+}  // namespace
+
 // Of work without a rate, 0 / 0, nothing is known either.
 std::int64_t whole_ns(double ns) noexcept {
   return ns < static_cast<double>(kLongestWorkNs) ? std::llround(ns) : kLongestWorkNs;
+}
+
+double CostModel::matrix_efficiency(const kernels::ProductShape& product) const noexcept {
+  double efficiency = hardware_.matrix_efficiency;
+  if (product.depth <= 0) return efficiency;
+  if (hardware_.processors > 0) {
+    const double tiles = std::ceil(product.rows / kTile) * std::ceil(product.columns / kTile);
+    const double pieces = tiles * std::ceil(product.depth / kPieceDepth);
+    efficiency *= std::min(1.0, pieces / hardware_.processors);
+  }
+  return efficiency * product.depth / (product.depth + hardware_.matrix_half_depth);
 }
 
 std::int64_t CostModel::kernel_ns(const kernels::Work& work) const noexcept {
   const double tflops = work.type == kernels::DType::f32 ? hardware_.f32_tflops : hardware_.f16_tflops;
   const double efficiency = work.attention && hardware_.attention_efficiency > 0
                                 ? hardware_.attention_efficiency
-                                : hardware_.matrix_efficiency;
+                                : matrix_efficiency(work.product);
   // 10^12 operations per second are 10^3 per nanosecond, 10^9 bytes per second one byte.
   const double arithmetic = work.matrix_flops / (tflops * 1e3 * efficiency);
   const double memory = work.bytes / (hardware_.memory_gb_per_s * hardware_.memory_efficiency);

@@ -28,7 +28,8 @@ class CostModel {
   [[nodiscard]] const Hardware& hardware() const noexcept { return hardware_; }
 
   /// A kernel on the device: kernel_us + max(flops / (peak * efficiency of matrix products or of attention),
-  /// bytes / (bandwidth * efficiency)).
+  /// bytes / (bandwidth * efficiency)). That of a product is matrix_efficiency * depth / (depth +
+  /// matrix_half_depth), less where it has fewer pieces than the device has processors.
   [[nodiscard]] std::int64_t kernel_ns(const kernels::Work& work) const noexcept;
   /// The CPU's work on host memory: bytes / host memory bandwidth.
   [[nodiscard]] std::int64_t host_work_ns(const kernels::Work& work) const noexcept;
@@ -51,6 +52,7 @@ class CostModel {
   [[nodiscard]] std::int64_t host_exchange_ns(const GroupShape& group) const noexcept;
 
  private:
+  [[nodiscard]] double matrix_efficiency(const kernels::ProductShape& product) const noexcept;
   [[nodiscard]] double latency_ns(const GroupShape& group) const noexcept;
   Hardware hardware_;
 };

@@ -70,11 +70,16 @@ Hardware parse_hardware(const std::string& json_text, const std::string& file) {
   section.read("f32_tflops", h.f32_tflops);
   section.read("f16_tflops", h.f16_tflops);
   section.read("matrix_efficiency", h.matrix_efficiency, 0.001, 1);
+  std::int64_t processors = 0;
+  section.read("processors", processors, 0, 1 << 16);
+  h.processors = static_cast<std::uint32_t>(processors);
+  section.read("matrix_half_depth", h.matrix_half_depth, 0, 1 << 20);
   section.read("attention_efficiency", h.attention_efficiency, 0, 1);
   section.read("memory_gb_per_s", h.memory_gb_per_s);
   section.read("memory_efficiency", h.memory_efficiency, 0.001, 1);
   section.read("kernel_us", h.kernel_us);
   section.read("launch_us", h.launch_us);
+  section.read("overlap_slowdown", h.overlap_slowdown, 0, 1);
   section.read("host_memory_gb_per_s", h.host_memory_gb_per_s);
   must_be_given(section, "f32_tflops", h.f32_tflops);
   must_be_given(section, "f16_tflops", h.f16_tflops);

@@ -16,15 +16,24 @@ struct Hardware {
   std::string name;
   std::string description;
   std::uint32_t ranks_per_node = 8;
-  double memory_gib = 0;            ///< of the device; 0: no limit
-  double f32_tflops = 0;            ///< peak of matrix products, 10^12 operations per second
-  double f16_tflops = 0;            ///< bf16 and fp16
-  double matrix_efficiency = 1;     ///< part of the peak that a matrix product reaches
+  double memory_gib = 0;         ///< of the device; 0: no limit
+  double f32_tflops = 0;         ///< peak of matrix products, 10^12 operations per second
+  double f16_tflops = 0;         ///< bf16 and fp16
+  double matrix_efficiency = 1;  ///< part of the peak that a matrix product reaches
+  /// Parts of the device that compute on their own (an NVIDIA GPU's streaming multiprocessors): a product of
+  /// fewer pieces leaves some idle, see CostModel. 0: every product keeps all of it busy.
+  std::uint32_t processors = 0;
+  /// Depth of a product that reaches half of matrix_efficiency: each piece begins and ends, however deep it
+  /// is. 0: none.
+  double matrix_half_depth = 0;
   double attention_efficiency = 0;  ///< that the products of a fused attention reach; 0: as matrix products
   double memory_gb_per_s = 0;       ///< device memory, peak
   double memory_efficiency = 1;     ///< part of it that a kernel reaches
   double kernel_us = 0;             ///< added to every kernel: start and end
   double launch_us = 0;             ///< host time to queue one kernel, copy or collective
+  /// Part of the rate of kernels that collectives moving beside them take: they use its processors and
+  /// memory.
+  double overlap_slowdown = 0;
   LinkSpeed inside;                 ///< among ranks of a node
   LinkSpeed between;                ///< among nodes: gb_per_s is a node's, all its links together
   LinkSpeed host;                   ///< between the device and host memory

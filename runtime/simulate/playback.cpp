@@ -34,9 +34,11 @@ std::uint32_t group_of(std::uint64_t key) noexcept { return static_cast<std::uin
 
 }  // namespace
 
-Playback::Playback(const RunGroups& groups, Variation variation, std::int64_t origin_ns, Take take)
+Playback::Playback(const RunGroups& groups, Variation variation, double overlap_slowdown,
+                   std::int64_t origin_ns, Take take)
     : groups_(groups),
       variation_(std::move(variation)),
+      overlap_slowdown_(overlap_slowdown),
       take_(std::move(take)),
       shared_(2 * std::size_t{groups.topology().world}) {
   for (const RunGroups::Entry& entry : groups.groups()) {
@@ -162,7 +164,11 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
     case Op::Kind::emit_timed:
       return emit_timed(rank, rank.tape->timed[op.index], time);
     case Op::Kind::busy:
-      pass(r, duration(r, op), time);
+      if (op.queue == StreamId::compute && overlap_slowdown_ > 0) {
+        run_kernel(r, op, time);
+      } else {
+        pass(r, duration(r, op), time);
+      }
       return true;
     case Op::Kind::hold:
       pass(r, op.ns, time);
@@ -182,6 +188,13 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
       return move(r, op, time);
   }
   return true;
+}
+
+void Playback::run_kernel(std::uint32_t r, const Op& op, std::int64_t& time) {
+  Rank& rank = ranks_[r];
+  const std::int64_t begin_ns = time;
+  pass(r, duration(r, op) + whole_ns(std::exchange(rank.owed_ns, 0)), time);
+  rank.loss.kernel(begin_ns, time);
 }
 
 void Playback::pass(std::uint32_t r, std::int64_t ns, std::int64_t& time) const {
@@ -242,13 +255,17 @@ bool Playback::join(std::uint32_t r, const Op& op, std::int64_t& time) {
 bool Playback::move(std::uint32_t r, const Op& op, std::int64_t& time) {
   const std::uint32_t group = groups_.of(r)[op.comm / 2].group;
   const std::uint64_t key = key_of(group, op);
-  const auto [at, first] = transfers_.try_emplace(key, Transfer{kUnknown});
+  const auto [at, first] = transfers_.try_emplace(key, Transfer{time, kUnknown});
   if (first) {
     const double slowness = group_slowness_[group];
     const std::int64_t moving_ns = slowness == 1 ? op.ns : whole_ns(static_cast<double>(op.ns) * slowness);
     std::int64_t alone_ns = time;
     pass(r, moving_ns, alone_ns);
     shared_.add(key, time, moving_ns, links_[group]);
+    if (overlap_slowdown_ > 0) {
+      for (const std::uint32_t member : groups_.groups()[group].group.members)
+        ranks_[member].loss.transfer_begins(time);
+    }
   }
   if (at->second.end_ns == kUnknown) return false;
   time = at->second.end_ns;
@@ -259,8 +276,15 @@ bool Playback::move(std::uint32_t r, const Op& op, std::int64_t& time) {
 bool Playback::end_transfer() {
   const std::optional<SharedLinks::End> end = shared_.next();
   if (!end) return false;
-  transfers_.at(end->key).end_ns = end->ns;
-  for (const std::uint32_t member : groups_.groups()[group_of(end->key)].group.members) wake(member);
+  Transfer& transfer = transfers_.at(end->key);
+  transfer.end_ns = end->ns;
+  for (const std::uint32_t member : groups_.groups()[group_of(end->key)].group.members) {
+    if (overlap_slowdown_ > 0) {
+      const std::int64_t beside_ns = ranks_[member].loss.transfer_ends(transfer.begin_ns, end->ns);
+      ranks_[member].owed_ns += overlap_slowdown_ * static_cast<double>(beside_ns);
+    }
+    wake(member);
+  }
   return true;
 }
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "runtime/simulate/groups.h"
+#include "runtime/simulate/overlap_loss.h"
 #include "runtime/simulate/shared_links.h"
 #include "runtime/simulate/tape.h"
 
@@ -41,8 +42,10 @@ class Playback {
   /// Events of one rank, in order of time, complete up to the end of `events`; later ones are later.
   using Take = std::function<void(std::uint32_t rank, std::vector<Event> events)>;
 
-  /// `groups` outlives it. Times begin at `origin_ns`.
-  Playback(const RunGroups& groups, Variation variation, std::int64_t origin_ns, Take take);
+  /// `groups` outlives it. Times begin at `origin_ns`. `overlap_slowdown`: part of the time of a kernel
+  /// beside a collective that the kernel loses, see overlap_loss.h.
+  Playback(const RunGroups& groups, Variation variation, double overlap_slowdown, std::int64_t origin_ns,
+           Take take);
   /// Times begin at `origin_ns` instead; before the first play().
   void begin_at(std::int64_t origin_ns);
 
@@ -74,6 +77,8 @@ class Playback {
     std::array<bool, instrumentation::kStreamCount>
         joined{};             ///< its arrival at the join it waits in is counted
     std::uint64_t drawn = 0;  ///< random numbers used
+    OverlapLoss loss;         ///< of the compute stream, where there is an overlap_slowdown
+    double owed_ns = 0;       ///< that its next kernel takes longer
     std::vector<Event> held;
     bool listed = false;
   };
@@ -84,6 +89,7 @@ class Playback {
     std::int64_t latest_ns = 0;
   };
   struct Transfer {
+    std::int64_t begin_ns;
     std::int64_t end_ns;  ///< kUnknown: under way
     std::uint32_t left = 0;
   };
@@ -103,12 +109,15 @@ class Playback {
   /// The transfer that ends first is through; false when none is under way.
   [[nodiscard]] bool end_transfer();
   [[nodiscard]] std::int64_t duration(std::uint32_t rank, const Op& op);
+  /// A kernel, with what the rank's kernels owe.
+  void run_kernel(std::uint32_t rank, const Op& op, std::int64_t& time);
   void hand_over(std::uint32_t rank, std::int64_t until_ns);
   [[nodiscard]] std::int64_t certain_until(const Rank& rank) const;
   void wake(std::uint32_t rank);
 
   const RunGroups& groups_;
   const Variation variation_;
+  const double overlap_slowdown_;
   const Take take_;
   std::vector<Rank> ranks_;
   std::unordered_map<std::uint64_t, Join> joins_;          ///< by group, kind and call

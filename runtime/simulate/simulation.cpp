@@ -55,7 +55,8 @@ Simulation::Simulation(const plan::ModelPlan& model, const config::TrainingConfi
       cost_(options.hardware),
       groups_(config.zero, topology_of(config, options.hardware)),
       name_kernel_(std::move(name_kernel)),
-      playback_(groups_, options.variation, options.origin_ns, std::move(take)) {
+      playback_(groups_, options.variation, options.hardware.overlap_slowdown, options.origin_ns,
+                std::move(take)) {
   validate(config, options.hardware);
   const plan::Ownership ownership(
       model, config.zero, config.world,

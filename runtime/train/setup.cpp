@@ -103,6 +103,7 @@ plan::ModelPlan load_model(const Options& options, const config::TrainingConfig&
         "shardscope.activation_checkpointing: model " + spec.name +
         " has no list of blocks; mark modules with \"checkpoint\": true in its JSON file");
   }
+  spec.checkpoint_early_stop = config.shardscope.checkpoint_early_stop;
   const plan::MicroBatches& sizes = config.shardscope.micro_batches;
   if (const std::string wrong = plan::what_is_wrong(sizes, spec, spec.context); !wrong.empty()) {
     throw std::invalid_argument(wrong);

@@ -35,8 +35,12 @@ TEST_F(CostTest, MatrixProductsOfALinearLayer) {
   ASSERT_EQ(meter.metered.size(), 3U);
   for (const Work& work : meter.metered) {
     EXPECT_EQ(work.matrix_flops, 2 * N * in * out);
+    EXPECT_EQ(2 * work.product.rows * work.product.columns * work.product.depth, work.matrix_flops);
     EXPECT_EQ(work.type, DType::bf16);
   }
+  EXPECT_EQ(meter.metered[0].product.depth, in);
+  EXPECT_EQ(meter.metered[1].product.depth, out);
+  EXPECT_EQ(meter.metered[2].product.depth, N);
   EXPECT_EQ(meter.metered[0].bytes, 2 * (N * in + in * out + out + N * out));
   EXPECT_EQ(meter.metered[1].bytes, 2 * (N * out + in * out + N * in));
   EXPECT_EQ(meter.metered[2].bytes, 2 * (N * in + N * out) + 2 * 4 * (in * out + out));  // read and written

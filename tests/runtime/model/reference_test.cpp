@@ -12,9 +12,10 @@ namespace {
 constexpr const char* kFile = "tests/reference/gpt_reference.safetensors";
 constexpr std::int64_t kB = 3, kT = 16, kV = 61, kC = 24, kHeads = 4, kSteps = 10;
 
-plan::ModelSpec reference_model(bool checkpoint) {
+plan::ModelSpec reference_model(bool checkpoint, bool early_stop = false) {
   plan::ModelSpec spec = plan::named_model("gpt-mini");
   spec.vocabulary = kV;
+  spec.checkpoint_early_stop = early_stop;
   spec.context = kT;
   // The built-in model with this width: the tree is the same, only the sizes differ.
   const std::int64_t old_width = 128;
@@ -173,12 +174,15 @@ TEST_F(ReferenceGpt, TheComparisonSeesOneWrongElement) {
 TEST_F(ReferenceGpt, CheckpointsChangeNoBit) {
   for (const kernels::DType type : {kernels::DType::f32, kernels::DType::bf16, kernels::DType::f16}) {
     Trainer plain(reference_model(false), type);
-    Trainer checkpointed(reference_model(true), type);
     load(plain);
-    load(checkpointed);
-    EXPECT_EQ(plain.micro_step(batch(0), 0), checkpointed.micro_step(batch(0), 0));
-    for (const plan::ParamPlan& param : plain.plan.params) {
-      EXPECT_EQ(plain.hooks.gradient(param.id), checkpointed.hooks.gradient(param.id)) << param.name;
+    const float loss = plain.micro_step(batch(0), 0);
+    for (const bool early_stop : {false, true}) {
+      Trainer checkpointed(reference_model(true, early_stop), type);
+      load(checkpointed);
+      EXPECT_EQ(loss, checkpointed.micro_step(batch(0), 0));
+      for (const plan::ParamPlan& param : plain.plan.params) {
+        EXPECT_EQ(plain.hooks.gradient(param.id), checkpointed.hooks.gradient(param.id)) << param.name;
+      }
     }
   }
 }

@@ -13,7 +13,6 @@ namespace shardscope::simulate::testing {
 namespace {
 
 using engine::testing::make_config;
-using engine::testing::model_named;
 using instrumentation::EventKind;
 
 using Case = RealCase;
@@ -35,7 +34,7 @@ std::vector<Queues> simulated_run(const Case& c, std::int64_t steps, SimulationO
   options.hardware = round_hardware();
   options.hardware.ranks_per_node = c.ranks_per_node;
   options.engines = engines;
-  Play play(model_named(c.model), c.config, c.world, options);
+  Play play(model_of(c), c.config, c.world, options);
   std::vector<Queues> queues(c.world);
   play.simulation().begin();
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -115,9 +114,11 @@ std::vector<Case> cases() {
   }
   all.push_back({"shapes_of_vectors", "mlp", 2,
                  with(make_config(3), Json::object(), {{"micro_batches", {{"shapes", {{4, 1}, {7, 1}}}}}})});
-  Json checkpointed = make_config(3);
-  checkpointed["shardscope"] = {{"activation_checkpointing", true}};
-  all.push_back({"checkpointed", "gpt", 2, checkpointed});
+  for (const bool early_stop : {false, true}) {
+    Json checkpointed = make_config(3);
+    checkpointed["shardscope"] = {{"activation_checkpointing", true}, {"checkpoint_early_stop", early_stop}};
+    all.push_back({early_stop ? "checkpointed_early_stop" : "checkpointed", "gpt", 2, checkpointed});
+  }
   // DeepSpeed's limits of what is in flight, in many small pieces.
   all.push_back(
       {"limits_of_deepspeed", "mlp", 2,

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "runtime/plan/activation_checkpointing.h"
 #include "tests/runtime/engine/support.h"
 #include "tests/runtime/simulate/support.h"
 
@@ -45,6 +46,19 @@ TEST(KernelsOfAStep, AGptHasNoneForResidualSumsNorForGelu) {
   for (const int stage : {0, 1, 2, 3}) {
     EXPECT_EQ(kernels_of(model_named("gpt-mini"), make_config(stage, 1, "bf16")), want) << "stage " << stage;
   }
+}
+
+/// A recomputation that stops early leaves out the last product of each block, and nothing else.
+TEST(KernelsOfAStep, ARecomputationThatStopsEarlyLeavesOutOneProductOfEachBlock) {
+  const int layers = 4;
+  plan::ModelSpec model = model_named("gpt-mini");
+  ASSERT_EQ(plan::checkpoint_blocks(model), layers);
+  std::map<std::string, int> want = kernels_of(model, make_config(3, 1, "bf16"));
+  // A block's first forward keeps nothing, so it has a GELU of its own behind a product.
+  EXPECT_EQ(want["linear_forward"], (4 + 3) * layers + 1);
+  want["linear_forward"] -= layers;
+  model.checkpoint_early_stop = true;
+  EXPECT_EQ(kernels_of(model, make_config(3, 1, "bf16")), want);
 }
 
 }  // namespace

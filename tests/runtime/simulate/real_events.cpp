@@ -7,12 +7,22 @@
 #include <mutex>
 
 #include "instrumentation/emitter.h"
+#include "runtime/plan/activation_checkpointing.h"
 #include "tests/runtime/engine/support.h"
 
 namespace shardscope::simulate::testing {
 
-using engine::testing::model_named;
 using engine::testing::RunSpec;
+
+plan::ModelSpec model_of(const RealCase& c) {
+  plan::ModelSpec spec = engine::testing::model_named(c.model);
+  const Json ours = c.config.value("shardscope", Json::object());
+  if (ours.value("activation_checkpointing", false)) {
+    EXPECT_GT(plan::checkpoint_blocks(spec), 0U);
+  }
+  spec.checkpoint_early_stop = ours.value("checkpoint_early_stop", false);
+  return spec;
+}
 
 std::vector<Queues> real_run(const RealCase& c, std::int64_t steps) {
   std::mutex mutex;
@@ -34,7 +44,7 @@ std::vector<Queues> real_run(const RealCase& c, std::int64_t steps) {
     instrumentation::detail::t_ring = to(StreamId::host);
   };
   RunSpec spec;
-  spec.model = model_named(c.model);
+  spec.model = model_of(c);
   spec.config = c.config;
   spec.world = c.world;
   spec.data = c.model.rfind("gpt", 0) == 0 ? "golden:gpt" : "golden:mlp";

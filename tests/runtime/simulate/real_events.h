@@ -21,6 +21,9 @@ struct RealCase {
 
 inline std::ostream& operator<<(std::ostream& out, const RealCase& c) { return out << c.name; }
 
+/// Its model, with the blocks that its configuration recomputes marked.
+[[nodiscard]] plan::ModelSpec model_of(const RealCase& c);
+
 /// Events of one rank by the queue whose thread emitted them, in order; times in raw ticks.
 using Queues = std::array<std::vector<Event>, instrumentation::kStreamCount>;
 
