@@ -73,8 +73,8 @@ int collect(const collector::CollectorOptions& options, const RetentionOptions& 
   if (status.stalled + status.flooding != 0) {
     fmt::print(
         stderr,
-        "shardscope: cut off: {} viewers that did not take what they had requested, {} connections that "
-        "sent more than is kept of messages that are not whole\n",
+        "shardscope: cut off: viewers that were gone or did not take what they had requested: {}; connections "
+        "that sent more than is kept of messages that are not whole: {}\n",
         status.stalled, status.flooding);
   }
   if (status.stalled_s > 0) {
