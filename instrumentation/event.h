@@ -107,6 +107,18 @@ inline constexpr std::int64_t kNoDelay = std::numeric_limits<std::int64_t>::min(
 [[nodiscard]] constexpr std::uint8_t status_code(std::uint8_t status, StatusCause cause) noexcept {
   return static_cast<std::uint8_t>((status & 0xF) | (static_cast<std::uint8_t>(cause) << 4));
 }
+/// As HeldStatus::bits (param_status.h).
+[[nodiscard]] constexpr std::uint8_t held_status_of(std::uint8_t status_code) noexcept {
+  return status_code & 0xFU;
+}
+[[nodiscard]] constexpr StatusCause cause_of(std::uint8_t status_code) noexcept {
+  return static_cast<StatusCause>(status_code >> 4U);
+}
+/// code of memory_alloc and memory_free: MemoryCategory in the low 4 bits, MemoryPool in the high 4. As a
+/// number, also of pools that are not known.
+[[nodiscard]] constexpr std::size_t pool_number(std::uint8_t memory_code) noexcept {
+  return memory_code >> 4U;
+}
 /// c of collective_begin and _end: ElementType in bits 0-7, CollectiveScope in bits 8-13, kEndedByError in
 /// bit 14, kEndIsBound in bit 15, ranks of the communicator in bits 16-31; of scope `group` the group's id
 /// instead.

@@ -32,7 +32,7 @@ std::vector<std::size_t> watermarks(const std::vector<Event>& events) {
   std::bitset<kPools> seen;
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (shed_class(events[i].kind) != ShedClass::memory) continue;
-    const std::size_t pool = events[i].code >> 4U;
+    const std::size_t pool = pool_number(events[i].code);
     if (!seen[pool] || events[i].v1 > events[most[pool]].v1) most[pool] = i;
     last[pool] = i;
     seen.set(pool);

@@ -71,11 +71,11 @@ int collect(const collector::CollectorOptions& options, const RetentionOptions& 
         status.refused);
   }
   if (status.stalled + status.flooding != 0) {
-    fmt::print(
-        stderr,
-        "shardscope: cut off: viewers that were gone or did not take what they had requested: {}; connections "
-        "that sent more than is kept of messages that are not whole: {}\n",
-        status.stalled, status.flooding);
+    fmt::print(stderr,
+               "shardscope: cut off: viewers that were gone or did not take what they had requested: {}; "
+               "connections "
+               "that sent more than is kept of messages that are not whole: {}\n",
+               status.stalled, status.flooding);
   }
   if (status.stalled_s > 0) {
     fmt::print(stderr,

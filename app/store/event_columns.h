@@ -69,11 +69,13 @@ class PoolPrediction {
  public:
   /// v1: pool bytes before, plus or minus the event's own bytes.
   [[nodiscard]] std::int64_t expect(const instrumentation::Event& event) const noexcept {
-    const std::int64_t before = last_[event.code >> 4];
+    const std::int64_t before = last_[instrumentation::pool_number(event.code)];
     return event.kind == instrumentation::EventKind::memory_alloc ? plus(before, event.v0)
                                                                   : minus(before, event.v0);
   }
-  void saw(const instrumentation::Event& event) noexcept { last_[event.code >> 4] = event.v1; }
+  void saw(const instrumentation::Event& event) noexcept {
+    last_[instrumentation::pool_number(event.code)] = event.v1;
+  }
 
  private:
   std::array<std::int64_t, 16> last_{};

@@ -24,10 +24,9 @@ std::vector<ParamState> read_statuses(BlockReader& in) {
   if (params > StatusIndex::kMaxParams) in.fail("are of more parameters than can be");
   std::vector<ParamState> statuses(params);
   for (ParamState& param : statuses) {
-    const std::uint64_t code = in.varint();
-    // status in bits 0 to 3, cause in bits 4 to 7.
-    param.status = code & 0xFU;
-    param.cause = static_cast<ev::StatusCause>(code >> 4 & 0xFU);
+    const auto code = static_cast<std::uint8_t>(in.varint());
+    param.status = ev::held_status_of(code);
+    param.cause = ev::cause_of(code);
   }
   std::int64_t last = 0;
   for (ParamState& param : statuses) {
@@ -76,7 +75,7 @@ std::vector<std::byte> encode_statuses(const RankState& state) {
   out.varint(statuses.size());
   // Column by column: neighbours resemble each other.
   for (const ParamState& param : statuses) {
-    out.varint(static_cast<std::uint64_t>(param.status) | static_cast<std::uint64_t>(param.cause) << 4);
+    out.varint(ev::status_code(param.status, param.cause));
   }
   std::int64_t last = 0;
   for (const ParamState& param : statuses) {

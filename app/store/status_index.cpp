@@ -14,8 +14,8 @@ std::size_t keyframe_interval(std::size_t params) noexcept { return std::max<std
 
 ParamState StatusIndex::state_of(const Change& change) noexcept {
   ParamState state;
-  state.status = change.code & 0xFU;
-  state.cause = static_cast<ev::StatusCause>(change.code >> 4);
+  state.status = ev::held_status_of(change.code);
+  state.cause = ev::cause_of(change.code);
   state.since_ns = change.at_ns;
   state.module = change.module;
   state.gather = change.gather;

@@ -186,14 +186,14 @@ class Memory(Switched):
         rest = max(allocated - sum(size for (pool, _), size in levels.items() if pool == DEVICE), 0)
         levels[DEVICE, ACTIVATION] = rest if phase == k.FORWARD else 0
         levels[DEVICE, OTHER] = levels.get((DEVICE, OTHER), 0) + (0 if phase == k.FORWARD else rest)
-        _core.emit(k.ALLOCATOR_STATE, k.HOST, DEVICE, stats["num_alloc_retries"], stats["num_ooms"], k.NO_ID,
-                   stats["reserved_bytes"]["all"]["current"], stats["inactive_split_bytes"]["all"]["current"])
+        _core.events.allocator_state(DEVICE, stats["reserved_bytes"]["all"]["current"], stats["inactive_split_bytes"]["all"]["current"],
+                                     stats["num_alloc_retries"], stats["num_ooms"])
 
     @staticmethod
     def _resident(known):
         """Of this process: Python, libraries, data, and what lives within a step, as activations do."""
         resident = _core.resident_bytes()
-        _core.emit(k.OUTSIDE_MEMORY, k.HOST, DEVICE, k.NO_ID, k.NO_ID, k.NO_ID, max(resident - known, 0), resident)
+        _core.events.outside_memory(DEVICE, max(resident - known, 0), resident)
 
 
 def states_of(optimizer, add, host=False, on_host=frozenset()):

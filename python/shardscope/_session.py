@@ -9,7 +9,7 @@ import threading
 import weakref
 
 from shardscope import _core, _kinds as k, _memory, _records, _say, _stacks
-from shardscope._step_values import NO_ID, StepValues, bits, emit  # noqa: F401: hooks have them from here
+from shardscope._step_values import NO_ID, StepValues, events  # noqa: F401: hooks have them from here
 
 
 def in_json(value):
@@ -214,10 +214,10 @@ class Session(StepValues):
         self.end_micro_step()
         if not self.in_step:
             _core.gate(k.GATE_STEP, self.step)
-            emit(k.STEP_BEGIN, k.HOST, 0, self.step, NO_ID, NO_ID, 0, 0)
+            events.step_begin(self.step)
             self.in_step, self.micro_step = True, 0
         _core.gate(k.GATE_MICRO_STEP, self.micro_step)
-        emit(k.MICRO_STEP_BEGIN, k.HOST, 0, self.micro_step, self.step, NO_ID, 0, 0)
+        events.micro_step_begin(self.micro_step, self.step)
         self.in_micro_step = True
         self.thread, self.waits_for = threading.get_ident(), None
         self.begin_phase(k.FORWARD)
@@ -225,7 +225,7 @@ class Session(StepValues):
     def end_micro_step(self):
         self.end_phase()
         if self.in_micro_step:
-            emit(k.MICRO_STEP_END, k.HOST, 0, self.micro_step, self.step, NO_ID, 0, 0)
+            events.micro_step_end(self.micro_step, self.step)
             self.micro_step += 1
             self.in_micro_step = False
 
@@ -234,13 +234,13 @@ class Session(StepValues):
             return
         self.end_phase()
         self.phase = phase
-        emit(k.PHASE_BEGIN, k.COMPUTE, phase, self.step, self.micro_step, NO_ID, 0, 0)
+        events.phase_begin(k.COMPUTE, phase, self.step, self.micro_step)
 
     def end_phase(self):
         self.poll()
         self.spans.end_all(self.micro_step)
         if self.phase is not None:
-            emit(k.PHASE_END, k.COMPUTE, self.phase, self.step, self.micro_step, NO_ID, 0, 0)
+            events.phase_end(k.COMPUTE, self.phase, self.step, self.micro_step)
             if self.phase != k.OPTIMIZER:
                 self.memory.sample(self.phase)
             self.phase = None
@@ -259,7 +259,7 @@ class Session(StepValues):
         self.end_micro_step()
         if self.in_step:
             self.memory.sample(None)
-            emit(k.STEP_END, k.HOST, int(skipped), self.step, NO_ID, NO_ID, 0, 0)
+            events.step_end(self.step, int(skipped), tokens=0)
             self.in_step = False
             self.step += 1
 

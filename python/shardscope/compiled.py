@@ -8,9 +8,9 @@
 """
 from shardscope import _core, _kinds as k, _records, _say
 from shardscope._hooks import Adapter
-from shardscope._session import NO_ID, session
+from shardscope._session import session
 
-emit = _core.emit
+events = _core.events
 COMPILED = "what torch.compile compiled runs without the hooks of its modules: it shows as its caller's time"
 REPLAYED = "CUDA graphs are replayed: what is in them has no events"
 DEEPCOMPILE = "compiled with DeepCompile, which takes DeepSpeed's hooks of modules and gradients out"
@@ -33,12 +33,12 @@ def install_dynamo(table):
 def compile_begins(handler, *args, **kwargs):
     if session.started:
         _say.info(COMPILED)
-        emit(k.SPAN_BEGIN, k.HOST, 0, session.name_id("torch.compile"), 0, NO_ID, 0, 0)
+        events.span_begin(k.HOST, session.name_id("torch.compile"), 0, 0)
 
 
 def compile_ended(handler, *args, **kwargs):
     if session.started:
-        emit(k.SPAN_END, k.HOST, 0, session.name_id("torch.compile"), 0, NO_ID, 0, 0)
+        events.span_end(k.HOST, session.name_id("torch.compile"), 0, 0)
 
 
 def install_graphs(table):

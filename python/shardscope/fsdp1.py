@@ -20,7 +20,7 @@ from shardscope import _core, _kinds as k, _memory as m
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
-emit = _core.emit
+events = _core.events
 FSDP = "torch.distributed.fsdp."
 buckets = _core.Buckets(session)
 
@@ -216,9 +216,9 @@ def unshard(fsdp_state, handle, *args, **kwargs):
     state.gathers[id(handle)] = gather, state.cause
     elems, module = session.param_elems[number], module_of(handle)
     session.available += elems
-    emit(k.PARAM_STATUS, k.GATHER, k.IN_FLIGHT | state.cause << 4, number, module, gather, elems, session.available)
+    events.param_status(k.GATHER, k.IN_FLIGHT, state.cause, number, module, gather, elems, session.available)
     if state.cause == k.PREFETCH:
-        emit(k.PREFETCH_ISSUED, k.HOST, 0, gather, state.entered, 1, elems, 0)
+        events.prefetch_issued(gather, state.entered, 1, elems)
     session.purpose = (k.GATHER, gather, _core.Parts([(number, elems)]))
     return number, module, gather, elems, state.cause
 
@@ -228,7 +228,7 @@ def unsharded(issued, result, fsdp_state, handle, *args, **kwargs):
         return
     session.purpose_served()
     number, module, gather, elems, cause = issued
-    emit(k.PARAM_STATUS, k.COMPUTE, k.AVAILABLE | cause << 4, number, module, gather, elems, session.available)
+    events.param_status(k.COMPUTE, k.AVAILABLE, cause, number, module, gather, elems, session.available)
     memory_changed(handle)
 
 
@@ -245,13 +245,12 @@ def reshard(fsdp_state, handle, free_unsharded_flat_param):
     elems, module = session.param_elems[number], module_of(handle)
     if not free_unsharded_flat_param:
         if session.phase == k.FORWARD:
-            emit(k.RELEASE_KEPT, k.HOST, k.KEEP_RESHARD_OFF, module, number, NO_ID, elems, 0)
+            events.release_kept(k.KEEP_RESHARD_OFF, module, number, elems)
         return
     gather = state.gathers.pop(id(handle), None)
     if gather is not None:
         session.available -= elems
-        emit(k.PARAM_STATUS, k.COMPUTE, k.NOT_AVAILABLE | k.RELEASE << 4, number, module, gather[0], elems,
-             session.available)
+        events.param_status(k.COMPUTE, k.NOT_AVAILABLE, k.RELEASE, number, module, gather[0], elems, session.available)
 
 
 def resharded(_, result, fsdp_state, handle, *args, **kwargs):

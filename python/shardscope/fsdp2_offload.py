@@ -12,7 +12,7 @@ from shardscope import _core, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
-emit = _core.emit
+events = _core.events
 TO_DEVICE, TO_HOST = range(2)
 
 
@@ -50,13 +50,13 @@ def begin(kind, sizes):
         return None
     param = session.params.get(id(sizes[0][0]), NO_ID)
     span = k.COPY, kind, param, NO_ID, 0, sum(size for _, size in sizes), 0
-    emit(k.TRANSFER_BEGIN, *span)
+    events.transfer_begin(*span)
     return span
 
 
 def arrived(span, *_, **__):
     if span is not None:
-        emit(k.TRANSFER_END, *span)
+        events.transfer_end(*span)
 
 
 def shards_leave(fsdp_params):

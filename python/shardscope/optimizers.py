@@ -17,9 +17,9 @@ import weakref
 
 from shardscope import _core, _hooks, _kinds as k, param_groups
 from shardscope._hooks import Adapter
-from shardscope._session import NO_ID, session
+from shardscope._session import session
 
-emit = _core.emit
+events = _core.events
 
 
 def adapters():
@@ -159,7 +159,7 @@ def data_wanted(iterator):
         if session.waits_for is None:
             return None
         coming = session.waits_for  # a second loader's, too
-    emit(k.DATA_WAIT_BEGIN, k.COMPUTE, 0, coming, session.step, NO_ID, 0, 0)
+    events.data_wait_begin(coming, session.step)
     return coming
 
 
@@ -171,4 +171,4 @@ def torch_is_in_backward():
 def data_came(waiting):
     """Also when there are no more: the iterator has raised StopIteration."""
     if waiting is not None:
-        emit(k.DATA_WAIT_END, k.COMPUTE, 0, waiting, session.step, NO_ID, 0, 0)
+        events.data_wait_end(waiting, session.step)

@@ -13,7 +13,7 @@ from shardscope import _core, _hooks, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
-emit = _core.emit
+events = _core.events
 
 
 class State:
@@ -59,7 +59,7 @@ def begin(phase):
     state.within = True
     coming = session.in_step or phase in (k.GENERATION, k.CHECKPOINT_LOAD) or session.step == 0
     opened = phase, session.step if coming else session.step - 1
-    emit(k.PHASE_BEGIN, k.COMPUTE, *opened, NO_ID, NO_ID, 0, 0)
+    events.phase_begin(k.COMPUTE, *opened, micro_step=NO_ID)
     return opened
 
 
@@ -67,4 +67,4 @@ def end(opened):
     if opened is not None:
         state.within = False
         if session.started:
-            emit(k.PHASE_END, k.COMPUTE, *opened, NO_ID, NO_ID, 0, 0)
+            events.phase_end(k.COMPUTE, *opened, micro_step=NO_ID)

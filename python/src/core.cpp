@@ -6,6 +6,7 @@
 #include "collective_lane.h"
 #include "coordinator_hooks.h"
 #include "describe.h"
+#include "events.h"
 #include "fetch_counters.h"
 #include "fetch_waits.h"
 #include "fsdp2_hooks.h"
@@ -29,30 +30,12 @@
 
 namespace nb = nanobind;
 
-namespace {
-
-/// One event, now, on the calling thread. Below the detail that is wanted it costs a call and no more.
-void emit(std::uint16_t kind, std::uint8_t lane, std::uint8_t code, std::uint32_t a, std::uint32_t b,
-          std::uint32_t c, std::int64_t v0, std::int64_t v1) {
-  const shardscope_event event{kind, lane, code, a, b, c, v0, v1};
-  shardscope_emit(&event);
-}
-
-void emit_at(std::int64_t monotonic_ns, std::uint16_t kind, std::uint8_t lane, std::uint8_t code,
-             std::uint32_t a, std::uint32_t b, std::uint32_t c, std::int64_t v0, std::int64_t v1) {
-  const shardscope_event event{kind, lane, code, a, b, c, v0, v1};
-  shardscope_emit_at(monotonic_ns, &event);
-}
-
-}  // namespace
-
 NB_MODULE(_core, module) {
   // Hooks stay in the framework's classes until the process ends, on purpose; nanobind would list them on
   // standard error.
   nb::set_leak_warnings(false);
   module.attr("NO_ID") = SHARDSCOPE_NO_ID;
-  module.def("emit", &emit);
-  module.def("emit_at", &emit_at);
+  shardscope::python::bind_events(module);
   module.def("enabled", [](std::int32_t detail) { return shardscope_enabled(detail) != 0; });
   module.def("now_ns", &shardscope_now_ns);
   module.def("gate", &shardscope::python::pass_gate);

@@ -33,8 +33,8 @@ def wrapped(before, after):
 
 
 def main():
-    emit = _core.emit
-    event = lambda: emit(k.MODULE_BEGIN, k.COMPUTE, 0, 1, 0, k.NO_ID, 0, 0)
+    events = _core.events
+    event = lambda: events.module_begin(0, 1, 0)
     plain = Framework()
     empty = best(lambda: None)
     call = best(lambda: plain.method(1, 2))
@@ -47,8 +47,8 @@ def main():
         print(f"event                {best(event) - empty:7.0f} ns")
         hook = wrapped(lambda self, a, b: None, None)
         print(f"wrapped, empty hook  {best(lambda: hook.method(1, 2)) - call:7.0f} ns more")
-        begin = lambda self, a, b: emit(k.MODULE_BEGIN, k.COMPUTE, 0, 1, 0, k.NO_ID, 0, 0)
-        end = lambda token, result, self, a, b: emit(k.MODULE_END, k.COMPUTE, 0, 1, 0, k.NO_ID, 0, 0)
+        begin = lambda self, a, b: events.module_begin(0, 1, 0)
+        end = lambda token, result, self, a, b: events.module_end(0, 1, 0)
         span = wrapped(begin, end)
         print(f"wrapped, two events  {best(lambda: span.method(1, 2)) - call:7.0f} ns more")
         run.finish(0, "done")

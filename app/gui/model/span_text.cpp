@@ -81,7 +81,7 @@ std::string reason_of(const store::Store& store, const Fetch& fetch) {
 
 std::string reason_of(const store::Store& store, std::uint8_t status_code, std::uint32_t module,
                       std::span<const std::uint32_t> params) {
-  const auto cause = static_cast<ev::StatusCause>(status_code >> 4);
+  const ev::StatusCause cause = ev::cause_of(status_code);
   const auto status = static_cast<plan::ParamStatus>(ev::status_of(status_code));
   const std::string text = cause_word(store, cause);
   if (module == ev::kNoId) return text;

@@ -15,7 +15,7 @@ from shardscope import _core, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
-emit = _core.emit
+events = _core.events
 TO_DEVICE, TO_HOST, READ, WRITE = range(4)
 
 
@@ -32,13 +32,13 @@ def adapters():
 
 def begin(kind, param=NO_ID, sub_group=NO_ID, size=0):
     span = k.NVME if kind in (READ, WRITE) else k.COPY, kind, param, sub_group, 0, size, 0
-    emit(k.TRANSFER_BEGIN, *span)
+    events.transfer_begin(*span)
     return span
 
 
 def ended(span, *_, **__):
     if span is not None:
-        emit(k.TRANSFER_END, *span)
+        events.transfer_end(*span)
 
 
 class Back:

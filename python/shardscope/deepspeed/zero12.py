@@ -10,10 +10,10 @@
 """
 from shardscope import _core, _kinds as k, _memory
 from shardscope._hooks import Adapter
-from shardscope._session import NO_ID, session
+from shardscope._session import session
 from shardscope.deepspeed import memory
 
-emit = _core.emit
+events = _core.events
 buckets = _core.Buckets(session)
 
 
@@ -71,24 +71,24 @@ def flushed(_, result, optimizer, comm_dtype=None):
 def wait_begins(optimizer, tensor, communication_data_type):
     """On a CPU the host reduces here and does nothing else. On a GPU it only queues, and the wait is a stream's."""
     if session.started and optimizer.reduction_stream is None and session.purpose is not None:
-        wait = session.purpose[1], NO_ID, NO_ID, tensor.numel() * tensor.element_size(), 0
-        emit(k.REDUCE_WAIT_BEGIN, k.COMPUTE, 0, *wait)
+        wait = session.purpose[1], tensor.numel() * tensor.element_size()
+        events.reduce_wait_begin(*wait)
         return wait
 
 
 def wait_ended(wait, result, *args, **kwargs):
     if wait is not None:
-        emit(k.REDUCE_WAIT_END, k.COMPUTE, 0, *wait)
+        events.reduce_wait_end(*wait)
 
 
 def group_begins(optimizer, group_no):
     if session.in_step:
         session.memory.sample(_memory.SUB_GROUP)
         elems = optimizer.bit16_groups_flat[group_no].numel()
-        emit(k.OPTIMIZER_BEGIN, k.COMPUTE, 0, group_no, session.step, NO_ID, elems, 0)
+        events.optimizer_begin(k.COMPUTE, group_no, session.step, elems)
         return elems
 
 
 def group_ended(elems, result, optimizer, group_no):
     if elems is not None:
-        emit(k.OPTIMIZER_END, k.COMPUTE, 0, group_no, session.step, NO_ID, elems, 0)
+        events.optimizer_end(k.COMPUTE, group_no, session.step, elems)

@@ -15,11 +15,11 @@ What every module of every pass comes to is in C++: src/coordinator_hooks.cpp, s
 """
 import operator
 
-from shardscope import _core, _kinds as k
+from shardscope import _core
 from shardscope._session import NO_ID, session
 from shardscope.deepspeed.zero3_params import INVALIDATED, PARTITIONED, set_causes, state
 
-emit = _core.emit
+events = _core.events
 C = "_PartitionedParameterCoordinator__"
 
 
@@ -75,15 +75,15 @@ def step_reset(_, result, coordinator):
         return
     mode = MODES[trace_mode_of(coordinator).name]
     if session.in_micro_step and torch.is_grad_enabled():
-        emit(k.TRACE_MODE, k.HOST, mode, session.micro_step, session.step, NO_ID, 0, 0)
+        events.trace_mode(mode, session.micro_step, session.step)
     else:
         made = session.step if session.in_step else session.step - 1
-        emit(k.EVAL_TRACE_MODE, k.HOST, mode, NO_ID, made if made >= 0 else NO_ID, NO_ID, 0, 0)
+        events.eval_trace_mode(mode, made if made >= 0 else NO_ID)
 
 
 def invalidated(coordinator):
     order, step_id = order_of(coordinator), step_id_of(coordinator)
     expected = session.modules.get(id(order[step_id]), NO_ID) if step_id < len(order) else NO_ID
     if session.started:
-        emit(k.TRACE_INVALIDATED, k.HOST, 0 if step_id < len(order) else 1, expected, state.entering, step_id, len(order), 0)
+        events.trace_invalidated(0 if step_id < len(order) else 1, expected, state.entering, step_id, len(order))
     return set_causes(state.cause_in, INVALIDATED)

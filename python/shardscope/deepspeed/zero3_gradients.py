@@ -10,9 +10,9 @@ O = stage3.DeepSpeedZeroOptimizer_Stage3
 | O._optimizer_step | optimizer_begin, optimizer_end |
 """
 from shardscope import _core, _kinds as k, _memory
-from shardscope._session import NO_ID, session
+from shardscope._session import session
 
-emit = _core.emit
+events = _core.events
 O = "_DeepSpeedZeroOptimizer_Stage3__"
 buckets = _core.Buckets(session)
 
@@ -34,10 +34,10 @@ def sub_group_begins(optimizer, sub_group_id):
     elems = optimizer.fp16_partitioned_groups_flat_numel[sub_group_id]
     if session.in_step:
         session.memory.sample(_memory.SUB_GROUP)
-        emit(k.OPTIMIZER_BEGIN, k.COMPUTE, 0, sub_group_id, session.step, NO_ID, elems, 0)
+        events.optimizer_begin(k.COMPUTE, sub_group_id, session.step, elems)
         return elems
 
 
 def sub_group_ended(elems, result, optimizer, sub_group_id):
     if elems is not None:
-        emit(k.OPTIMIZER_END, k.COMPUTE, 0, sub_group_id, session.step, NO_ID, elems, 0)
+        events.optimizer_end(k.COMPUTE, sub_group_id, session.step, elems)

@@ -16,7 +16,7 @@ from shardscope import _core, _hooks, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
-emit = _core.emit
+events = _core.events
 buckets = _core.Buckets(session)
 groups = weakref.WeakKeyDictionary()  # _ParamAndGradBucketGroup -> Group
 
@@ -39,16 +39,17 @@ class Wait:
     """The span of the host's wait that is open: there is one at a time."""
     span = None
 
-    def begin(self, kind, a, b, size):
-        """On a GPU the host only queues, and the wait is a stream's."""
+    def begin(self, began, ended, *fields):
+        """`began` and `ended` emit it, of these fields. On a GPU the host only queues, and the wait is a stream's."""
         if session.on_device or self.span is not None:
             return
-        self.span = kind + 1, k.COMPUTE, 0, a, b, NO_ID, size, 0
-        emit(kind, *self.span[1:])
+        self.span = ended, fields
+        began(*fields)
 
     def end(self):
         if self.span is not None:
-            emit(*self.span)
+            ended, fields = self.span
+            ended(*fields)
             self.span = None
 
 
@@ -108,11 +109,11 @@ class Group:
         self.come, self.filled = set(), 0
 
     def await_reduction(self):
-        wait.begin(k.REDUCE_WAIT_BEGIN, self.bucket, NO_ID, self.grad_bytes)
+        wait.begin(events.reduce_wait_begin, events.reduce_wait_end, self.bucket, self.grad_bytes)
 
     def await_gather(self):
         from shardscope import modules
-        wait.begin(k.FETCH_WAIT_BEGIN, modules.entered(), self.gather, self.param_bytes)
+        wait.begin(events.fetch_wait_begin, events.fetch_wait_end, modules.entered(), self.gather, self.param_bytes)
 
 
 wait = Wait()

@@ -14,7 +14,7 @@ from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 from shardscope.megatron import memory
 
-emit = _core.emit
+events = _core.events
 numbers = weakref.WeakKeyDictionary()  # optimizer -> its place among those of this process
 
 
@@ -87,11 +87,11 @@ def step_ended(token, result, optimizer):
 def update_begins(optimizer):
     if session.started and session.in_step and not optimizer.is_stub_optimizer:
         session.memory.sample(_memory.SUB_GROUP)
-        update = (0, numbers.get(optimizer, 0), session.step, NO_ID, sum(p.numel() for p in optimizer.get_parameters()), 0)
-        emit(k.OPTIMIZER_BEGIN, k.COMPUTE, *update)
+        update = numbers.get(optimizer, 0), session.step, sum(p.numel() for p in optimizer.get_parameters())
+        events.optimizer_begin(k.COMPUTE, *update)
         return update
 
 
 def update_ended(update, result, optimizer):
     if update is not None:
-        emit(k.OPTIMIZER_END, k.COMPUTE, *update)
+        events.optimizer_end(k.COMPUTE, *update)

@@ -122,6 +122,19 @@ std::string c_functions() {
   return out;
 }
 
+std::string python_functions() {
+  std::string out;
+  for (const ev::KindInfo& kind : ev::event_kinds()) {
+    const std::string name = ev::name_of(kind.kind);
+    if (ev::role_of(kind.kind) == ev::EventRole::library || name.starts_with("gpu_")) continue;
+    std::string line = "events.def(\"" + name + "\", &" + function_of(kind.kind);
+    if (!kind.lane) line += ", \"lane\"_a";
+    for (const ev::FieldInfo& field : kind.fields) line += ", \"" + std::string(field.name) + "\"_a";
+    out += wrapped(line + ");", 4) + "\n";
+  }
+  return out;
+}
+
 std::string manual_rows() {
   std::string out;
   for (const ev::KindInfo& kind : ev::event_kinds()) {

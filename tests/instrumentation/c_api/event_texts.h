@@ -1,5 +1,6 @@
 // What is written from the table of event kinds (instrumentation/event_kinds.def) and kept in the repository:
-// the constants and functions of the C interface and the table of docs/events.md.
+// the constants and functions of the C interface, those of the Python package and the table of
+// docs/events.md.
 #pragma once
 
 #include <string>
@@ -10,6 +11,8 @@ namespace shardscope::test {
 [[nodiscard]] std::string c_constants();
 /// One inline function for each kind that a program emits itself.
 [[nodiscard]] std::string c_functions();
+/// One function of the Python package for each of these, but for what a GPU's driver records.
+[[nodiscard]] std::string python_functions();
 /// The rows of the manual's table.
 [[nodiscard]] std::string manual_rows();
 

@@ -54,6 +54,9 @@ TEST(EventTexts, ConstantsOfTheCHeader) {
 TEST(EventTexts, FunctionsOfTheCHeader) {
   expect_written(EVENT_FUNCTIONS_HEADER, kBegin, kEnd, test::c_functions());
 }
+TEST(EventTexts, FunctionsOfThePythonPackage) {
+  expect_written(PYTHON_EVENTS, kBegin, kEnd, test::python_functions());
+}
 TEST(EventTexts, TableOfTheManual) {
   expect_written(EVENTS_PAGE, "|---|---|---|---|---|", "\\* The reduce and gather phases",
                  test::manual_rows() + "\n");

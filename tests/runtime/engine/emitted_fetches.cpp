@@ -60,9 +60,9 @@ Decided decided_on(const std::vector<Event>& events) {
 }
 
 ParamStatus status_in(const Event& event) {
-  return static_cast<ParamStatus>(instrumentation::status_of(event.code & 0xFU));
+  return static_cast<ParamStatus>(instrumentation::status_of(event.code));
 }
-StatusCause cause_in(const Event& event) { return static_cast<StatusCause>(event.code >> 4U); }
+StatusCause cause_in(const Event& event) { return instrumentation::cause_of(event.code); }
 
 void put(Json& event, const char* key, const Ids& ids) {
   if (!ids.empty()) event[key] = ids;

@@ -16,6 +16,12 @@ Hardware round_hardware() {
   return h;
 }
 
+SimulationOptions on_round_hardware() {
+  SimulationOptions options;
+  options.hardware = round_hardware();
+  return options;
+}
+
 Play::Play(const plan::ModelSpec& model, const Json& config, std::uint32_t world, SimulationOptions options) {
   config::ParseOptions parse;
   parse.world = world;

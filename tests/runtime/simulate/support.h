@@ -15,6 +15,7 @@ using Json = nlohmann::json;
 
 /// 10^12 operations and 10^9 bytes per second, links of 10^9 bytes per second, 1 us latency, no overheads.
 [[nodiscard]] Hardware round_hardware();
+[[nodiscard]] SimulationOptions on_round_hardware();
 
 /// A model and its configuration, and a simulation of it whose events are kept.
 class Play {
