@@ -36,7 +36,8 @@ def configuration(run):
         run.get("type", "bf16"): {"enabled": True},
         "communication_data_type": run["gradients_reduced_in"],
         "zero_optimization": {"stage": run["stage"], "overlap_comm": True},
-        "shardscope": {"activation_checkpointing": run["checkpointing"]},
+        # FSDP's runs recompute without reentrance (llm-foundry's activation_checkpointing_reentrant: false), DeepSpeed's with.
+        "shardscope": {"activation_checkpointing": run["checkpointing"], "checkpoint_early_stop": run.get("type", "bf16") == "bf16"},
     }
 
 
