@@ -118,6 +118,14 @@ void recomputation(const Facts& facts, Found& found) {
          {{{"shardscope.activation_checkpointing", "false"}},
           "Where the device has room for the activations, set shardscope.activation_checkpointing to "
           "false."});
+  const nlohmann::json::json_pointer stops("/shardscope/checkpoint_early_stop");
+  if (!config.contains(stops) || config[stops] != true) {
+    advise(
+        finding,
+        {{{"shardscope.checkpoint_early_stop", "true"}},
+         "Set shardscope.checkpoint_early_stop to true: a recomputation then leaves out the last product of "
+         "its block, which nobody reads. Losses and memory stay."});
+  }
   finding.otherwise = "Leave it on: it costs nothing that could be seen.";
   found.add_by_cost(facts, forward, std::move(finding), ev::Severity::info);
 }
