@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
   write(From::rank_publish, "tables", wire::Tables{fuzz::seed_tables()});
   write(From::rank_publish, "text", wire::Text{5, Severity::error, "words"});
   write(From::rank_publish, "name", wire::Name{3, "matmul"});
-  write(From::rank_publish, "finish", wire::Finish{1, 9, 2, "last words"});
+  write(From::rank_publish, "finish", wire::Finish{1, 9, 2, "ended"});
   write(From::rank_control, "hello", wire::Hello{2, 100, "host", "clock"});
   write(From::rank_control, "pong", wire::Pong{1, 2, 3, 4});
   write(From::rank_control, "prepared", wire::Prepared{1, 20});
@@ -120,6 +120,16 @@ int main(int argc, char** argv) {
   write(From::collector_control, "command",
         wire::RankCommand{
             1, wire::RankCommand::Kind::resume, 3, false, 10, {StopRule::Kind::run_to_step, 4, 0}, {}});
+  wire::RankCommand keep;
+  keep.kind = wire::RankCommand::Kind::keep;
+  keep.at_ns = 5;
+  keep.until_ns = 9;
+  keep.text = "slow_step took twice as long";
+  keep.step = 3;
+  keep.of_rank = 1;
+  write(From::collector_control, "keep", keep);
+  write(From::rank_control, "relay_hello", wire::RelayHello{"host", "clock", {{0, 2}, {4, 1}}, {{1, 1}}, 7});
+  write(From::collector_control, "received", wire::Received{1, 2, {{1, 3, 4}}});
   write(From::viewer, "poll", wire::ViewPoll{1, 2, 3, 4, true});
   write(From::viewer, "view_command", wire::ViewCommand{1, wire::ViewCommand::Kind::pause, {}, {}});
   wire::ViewReply reply;
