@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "app/analysis/param_groups.h"
 #include "app/analysis/unrecorded.h"
@@ -126,6 +127,36 @@ std::int64_t rounding_in(const plan::PlacedStates& placed, plan::StatePool pool,
   return sum;
 }
 
+/// Bytes by which the whole gradients of the parameters of which the rank owns a part exceed those parts,
+/// where DeepSpeed keeps them until its step (stages 1 and 2 without offloading).
+std::optional<std::int64_t> cut_gradients_of(const ev::RunTables& tables, const plan::ZeroConfig& zero,
+                                             std::uint32_t rank) {
+  const bool partitions = tables.stage == 1 || tables.stage == 2;
+  // 16-bit ones are cast at the step to copies that take more than these.
+  const bool kept = tables.framework.starts_with("DeepSpeed") && tables.grad_bytes == 4 &&
+                    zero.offload_optimizer.device == plan::OffloadDevice::none;
+  if (!partitions || !kept || tables.slices.empty()) return std::nullopt;
+  std::vector<bool> counted(tables.params.size());
+  std::int64_t elems = 0;
+  for (const ev::SliceInfo& slice : tables.slices) {
+    const bool own = slice.rank == rank && slice.elems > 0 && slice.param < counted.size();
+    if (!own || tables.params[slice.param].frozen) continue;
+    elems -= slice.elems;
+    if (!counted[slice.param]) elems += tables.params[slice.param].elems;
+    counted[slice.param] = true;
+  }
+  return elems * std::int64_t{tables.grad_bytes};
+}
+
+/// What is known of the run beside its configuration.
+struct Holder {
+  std::optional<std::int64_t> cut_gradients;  ///< cut_gradients_of()
+  bool fsdp2 = false;
+};
+Holder holder_in(const ev::RunTables& tables, const plan::ZeroConfig& zero, std::uint32_t rank) {
+  return {cut_gradients_of(tables, zero, rank), tables.framework.starts_with("FSDP2")};
+}
+
 /// What `sample` has in `pool` beside `expected` bytes.
 struct Extras {
   std::vector<MemoryPart> parts;
@@ -133,7 +164,7 @@ struct Extras {
 };
 Extras take_apart(const plan::ZeroConfig& zero, const plan::StateBytes& bytes,
                   const plan::PlacedStates& placed, plan::StatePool pool, std::int64_t expected,
-                  const store::MemorySample& sample) {
+                  const store::MemorySample& sample, const Holder& holder = {}) {
   Extras extras;
   extras.unexplained = model_state_bytes(sample, static_cast<std::int32_t>(zero.stage)) - expected;
   const auto add = [&extras](MemoryCause cause, std::int64_t extra) {
@@ -158,7 +189,15 @@ Extras take_apart(const plan::ZeroConfig& zero, const plan::StateBytes& bytes,
     // Below stage 2 the expression has them; sums of another type have those on their way beside them.
     const std::int64_t whole = of(sample, MemoryCategory::grad_full);
     if (zero.stage >= 2) add(MemoryCause::whole_gradients, whole);
-    if (plan::copies_gradients_at_step(zero)) {
+    if (holder.fsdp2) add(MemoryCause::secondary_shards, of(sample, MemoryCategory::param_secondary));
+    if (holder.cut_gradients) {
+      // In stage 1 gradients that are reduced take the place of those that the expression has anyway.
+      const std::int64_t held = of(sample, MemoryCategory::grad_shard) + (zero.stage < 2 ? whole : 0);
+      const std::int64_t beyond = std::max<std::int64_t>(held - states.gradient, 0);
+      const std::int64_t cut = zero.stage < 2 ? 0 : std::min(*holder.cut_gradients, beyond);
+      add(MemoryCause::cut_gradients, cut);
+      add(MemoryCause::earlier_gradients, beyond - cut);
+    } else if (plan::copies_gradients_at_step(zero)) {
       add(MemoryCause::gradient_copies, of(sample, MemoryCategory::grad_shard) +
                                             (zero.stage < 2 ? whole : 0) - rounded(states.gradient, sample));
     } else if (zero.stage < 2 && bytes.gradient != bytes.param) {
@@ -264,70 +303,6 @@ void place_on_host(const store::Store& store, const Summary& summary, const plan
 
 }  // namespace
 
-const char* name_of(MemoryCause cause) noexcept {
-  switch (cause) {
-    case MemoryCause::padding:
-      return "padding";
-    case MemoryCause::scales:
-      return "scales of int8 weights";
-    case MemoryCause::unquantized:
-      return "weights that are not int8";
-    case MemoryCause::rounding:
-      return "rounding";
-    case MemoryCause::pieces:
-      return "owned parameters in a row";
-    case MemoryCause::no_secondary:
-      return "no secondary shards";
-    case MemoryCause::whole_gradients:
-      return "whole gradients";
-    case MemoryCause::gradient_copies:
-      return "fp32 copies of gradients";
-    case MemoryCause::zenflow_chosen:
-      return "states of chosen columns (ZenFlow)";
-    case MemoryCause::zenflow_device_gradients:
-      return "owned gradients on the device (ZenFlow)";
-    case MemoryCause::zenflow_sums:
-      return "accumulated gradients (ZenFlow)";
-  }
-  return "unknown";
-}
-
-const char* explain(MemoryCause cause) noexcept {
-  switch (cause) {
-    case MemoryCause::padding:
-      return "shards of equal size: what fills the last ones";
-    case MemoryCause::scales:
-      return "each group of int8 values has a scale of 4 bytes";
-    case MemoryCause::unquantized:
-      return "persistent parameters and shards on NVMe keep the storage type";
-    case MemoryCause::rounding:
-      return "each state is a buffer of whole blocks: of 256 bytes, on NVMe of 4096";
-    case MemoryCause::pieces:
-      return "the first layout of stage 1 with several communications: what a rank owns lies apart, and the "
-             "optimizer steps a copy";
-    case MemoryCause::no_secondary:
-      return "of parameters that were not released after their forward at the peak, as persistent ones are "
-             "not "
-             "(hpZ)";
-    case MemoryCause::whole_gradients:
-      return "of modules whose gradients are computed and not reduced to their owners yet";
-    case MemoryCause::gradient_copies:
-      return "compat gradient_buffers: the update casts what it owns to 4 bytes an element, and what has "
-             "been "
-             "reduced or cast is freed, so this is less than nothing where the peak is in a backward";
-    case MemoryCause::zenflow_chosen:
-      return "master weights, momentum and variance of what the device steps every time; host memory has "
-             "them "
-             "too";
-    case MemoryCause::zenflow_device_gradients:
-      return "the device scores and steps columns of them before they leave";
-    case MemoryCause::zenflow_sums:
-      return "fp32 sums of what waits for the CPU optimizer, two with overlap_step, beyond one set of "
-             "gradients";
-  }
-  return "";
-}
-
 std::optional<store::MemorySample> measured_model_states(const store::Store& store, std::uint32_t rank,
                                                          ev::MemoryPool pool, bool* in_part) {
   auto peak = store.model_state_peak(rank, pool);
@@ -374,7 +349,8 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
     model.measured_at_ns = most->at_ns;
     model.measured_bytes_per_rank = model_state_bytes(*most, tables.stage);
     if (placed) {
-      Extras extras = take_apart(zero, bytes, *placed, plan::StatePool::device, model.bytes_per_rank, *most);
+      Extras extras = take_apart(zero, bytes, *placed, plan::StatePool::device, model.bytes_per_rank, *most,
+                                 holder_in(tables, zero, model.measured_rank));
       model.parts = std::move(extras.parts);
       model.unexplained_bytes = extras.unexplained;
     }

@@ -99,15 +99,18 @@ struct RankSummary {
 };
 /// Why model states take more than their expression.
 enum class MemoryCause : std::uint8_t {
-  padding,          ///< shards of equal size: what fills the last ones
-  rounding,         ///< buffers are of whole blocks
-  scales,           ///< of frozen weights that are stored as int8, whose expression is a byte an element
-  unquantized,      ///< frozen weights that keep the storage type where others are int8
-  pieces,           ///< first layout of stage 1: owned parameters a second time, in a row
-  no_secondary,     ///< hpZ, below 0: parameters without a secondary copy at the peak
-  whole_gradients,  ///< of modules whose gradients are computed and not reduced to their owners yet
-  gradient_copies,  ///< compat gradient_buffers: fp32 copies for the update, less what is freed
-  zenflow_chosen,   ///< ZenFlow: states of the chosen columns, a second time
+  padding,            ///< shards of equal size: what fills the last ones
+  rounding,           ///< buffers are of whole blocks
+  scales,             ///< of frozen weights that are stored as int8, whose expression is a byte an element
+  unquantized,        ///< frozen weights that keep the storage type where others are int8
+  pieces,             ///< first layout of stage 1: owned parameters a second time, in a row
+  no_secondary,       ///< hpZ, below 0: parameters without a secondary copy at the peak
+  whole_gradients,    ///< of modules whose gradients are computed and not reduced to their owners yet
+  gradient_copies,    ///< compat gradient_buffers: fp32 copies for the update, less what is freed
+  cut_gradients,      ///< DeepSpeed 1, 2: of parameters that are cut between ranks both have whole gradients
+  earlier_gradients,  ///< DeepSpeed 2: of earlier micro-steps, beside those of the last
+  secondary_shards,   ///< FSDP2, reshard_after_forward=N: parts for fewer ranks, from forward to backward
+  zenflow_chosen,     ///< ZenFlow: states of the chosen columns, a second time
   zenflow_device_gradients,  ///< ZenFlow: owned gradients stay on the device
   zenflow_sums,              ///< ZenFlow: gradients accumulated for the CPU optimizer, beyond one set
 };

@@ -9,6 +9,7 @@ import importlib.abc
 import importlib.util
 import inspect
 import sys
+import types
 
 from shardscope import _core, _say
 from shardscope._switched import Switched
@@ -100,12 +101,25 @@ class Table:
 def check_parameters(symbol, function, parameters):
     """Raises Differs unless the function's first parameters are these ("self a b")."""
     expected = parameters.split()
-    try:
-        known = list(inspect.signature(undecorated(function)).parameters)
-    except (TypeError, ValueError):
-        return
+    known = plain_parameters(function)
+    if known is None:
+        try:
+            known = list(inspect.signature(undecorated(function)).parameters)
+        except (TypeError, ValueError):
+            return
     if known[:len(expected)] != expected:
         raise Differs(f"{symbol} takes ({', '.join(known)}), not ({', '.join(expected)}, ...)")
+
+
+def plain_parameters(function):
+    """Names of a plain function's parameters, in the order of its signature; None: it is decorated, or no function. A
+    signature takes 30 times as long, and a rank's start asks for a hundred."""
+    if type(function) is not types.FunctionType or not vars(function).keys().isdisjoint(("__wrapped__", "__signature__")):
+        return None
+    code = function.__code__
+    if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        return None
+    return list(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount])
 
 
 def undecorated(function):

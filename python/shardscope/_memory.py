@@ -19,7 +19,7 @@ DEVICE, HOST, PINNED = range(3)
 
 SUB_GROUP = -1  # a phase: quick samples only
 FULL_STEPS = 3  # steps in which every sample is a full one
-FULL_SHARE = 0.0005  # of the time, at most, that full samples may take afterwards
+FULL_SHARE = 0.0002  # of the time, at most, that full samples may take afterwards
 STATES = {"exp_avg": MOMENTUM, "momentum_buffer": MOMENTUM, "exp_avg_sq": VARIANCE, "max_exp_avg_sq": VARIANCE,
           "square_avg": VARIANCE, "sum": VARIANCE}
 

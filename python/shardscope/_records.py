@@ -11,7 +11,7 @@ SHARDED = "modules param_status layout fetch_waits prefetches release_reasons co
 BY_FRAMEWORK = {
     "zero3": SHARDED + " prefetch_reasons trace fetch_counters loss_scale transfers",
     "zero12": "modules layout buckets flush_reasons collective_parts loss_scale transfers",
-    "zero0": "modules loss_scale",
+    "zero0": "modules collective_parts buckets flush_reasons loss_scale",
     "fsdp1": "modules param_status layout prefetches release_reasons collective_parts buckets flush_reasons loss_scale",
     "fsdp2": SHARDED + " loss_scale transfers",
     "ddp": "modules collective_parts buckets flush_reasons loss_scale",
@@ -28,7 +28,6 @@ WHY = {
     "zero12": {"param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
                "parameters stay whole in stages 1 and 2"},
     "zero0": {"layout": "every rank has all of every parameter",
-              "buckets flush_reasons collective_parts": "DeepSpeed reduces all gradients of stage 0 together",
               "param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
               "parameters stay whole in stage 0"},
     "fsdp1": {"fetch_waits": "FSDP1 lets its streams wait for one another, which a hook does not see",

@@ -89,7 +89,14 @@ class Memory(unittest.TestCase):
 
     @slow
     def test_deepspeed_2(self):
-        _, levels = self.compare("zero2", "accumulate=2")
+        made, levels = self.compare("zero2", "accumulate=2")
+        # A rank has whole gradients of what it owns a part of: those of this micro-step, and those of the one before.
+        model = runs.figures(made)["memory_model"]
+        whole, own = self.owned(made, model["measured_rank"])
+        cut, earlier = 4 * (whole - own), 4 * whole
+        self.assertGreater(cut, 0, "the model has a parameter that is cut")
+        self.is_explained(model, 4 * ELEMS + 16 * ELEMS / 2,
+                          {"gradients of parameters cut between ranks": cut, "gradients of earlier micro-steps": earlier})
         last = levels[0][-1]
         self.assertEqual(last[0, PARAM_SHARD], last[0, PARAM_GATHERED])
         self.assertAlmostEqual(last[0, PARAM_SHARD] + last[0, PARAM_GATHERED], PARAM_BYTES, delta=600)
@@ -112,9 +119,38 @@ class Memory(unittest.TestCase):
 
     @slow
     def test_stages_0_and_1_and_bf16(self):
+        expected = {"zero0": 16 * ELEMS, "zero1": 8 * ELEMS + 12 * ELEMS / 2}
         for case in (("zero0",), ("zero1",), ("zero3", "dtype=bf16"), ("fsdp2", "dtype=bf16"), ("fsdp1",)):
             with self.subTest(case=case):
-                self.compare(*case)
+                made, _ = self.compare(*case)
+                if case[0] in expected:
+                    self.is_explained(runs.figures(made)["memory_model"], expected[case[0]], {})
+
+    @slow
+    def test_deepspeed_2_of_one_micro_step(self):
+        made, _ = self.compare("zero2")
+        model = runs.figures(made)["memory_model"]
+        whole, own = self.owned(made, model["measured_rank"])
+        self.is_explained(model, 4 * ELEMS + 16 * ELEMS / 2, {"gradients of parameters cut between ranks": 4 * (whole - own)})
+
+    @staticmethod
+    def owned(made, rank):
+        """(elements of the parameters of which the rank owns a part, elements of those parts)"""
+        recording = runs.read(made)
+        parts = collections.Counter()
+        for piece in recording.slices:
+            if int(piece["rank"]) == rank and int(piece["elems"]) > 0:
+                parts[piece["param"]] += int(piece["elems"])
+        return sum(int(p["elems"]) for p in recording.params if p["param"] in parts), sum(parts.values())
+
+    def is_explained(self, model, expected, parts):
+        """The expression is `expected` bytes by hand, and what was measured is that, padding, and `parts` by hand."""
+        self.assertAlmostEqual(model["bytes_per_rank"], expected, delta=1)
+        named = {part["cause"]: part["bytes"] for part in model["parts"] if part["cause"] != "padding"}
+        self.assertEqual(set(named), set(parts), model)
+        for cause, size in parts.items():
+            self.assertAlmostEqual(named[cause], size, delta=UNCOUNTED, msg=cause)
+        self.assertAlmostEqual(model["unexplained_bytes"], 0, delta=UNCOUNTED)
 
     def test_ddp(self):
         _, levels = self.compare("ddp")

@@ -7,9 +7,9 @@ import unittest
 
 import runs
 from decisions import STOPS, GoldenCases
-from pairs import Runs, folder, slow
+from pairs import TRAIN, Runs, folder, slow
 
-FULL, EXTRA_LARGE, EPILOGUE = "0", "1", "2"
+FULL, EXTRA_LARGE, EPILOGUE, BOUNDARY = "0", "1", "2", "3"
 ALL_GATHER, PERSISTENT_CAUSE, PARTITION, CONTEXT = 0, "persistent", "partition", "context"
 BACKWARD, OPTIMIZER = "1", "3"  # phases
 ELEMS = 25957  # of tests/attach/train.py's model
@@ -204,6 +204,63 @@ class Buckets(Runs):
         for stage in ("zero1", "zero2"):
             with self.subTest(stage=stage):
                 self.waits_and_gathers(stage, "bucket=1000")
+
+
+class Stage0(Runs):
+    """Gradients are reduced once a step, in the order of the model's parameters, a bucket whenever it holds more than the limit."""
+
+    @slow
+    def test_buckets_of_every_step_by_closed_form(self):
+        for options, micro in ((("accumulate=2",), 2), (("whole_bucket=4000",), 1)):
+            with self.subTest(options=options):
+                limit = int(options[0].partition("=")[2]) if "bucket" in options[0] else 500_000_000
+                recording = self.trained("zero0", *options)
+                expected, held = [[]], 0
+                for param in recording.params:
+                    expected[-1].append((param["param"], int(param["elems"])))
+                    held += int(param["elems"])
+                    if held > limit:
+                        expected.append([])
+                        held = 0
+                expected = [bucket for bucket in expected if bucket]
+                self.assertEqual(len(expected) > 1, limit == 4000)
+                for rank in range(2):
+                    self.check(recording, rank, expected, limit, micro)
+
+    def trained(self, *case):
+        """The recording of a run that trained as the plain one did."""
+        name = "stage0-" + "-".join(case)
+        made, out = folder() / f"{name}.zscope", folder() / name
+        runs.finish(runs.start(runs.torchrun(TRAIN, case[0], f"{out}.plain", *case[1:])))
+        output = runs.finish(runs.start(runs.attach(made) + runs.torchrun(TRAIN, case[0], out, *case[1:])))
+        self.assertEqual(runs.results(f"{out}.plain"), runs.results(out))
+        self.assertNotIn("is off", output)
+        return runs.read(made)
+
+    def check(self, recording, rank, expected, limit, micro):
+        events = recording.of(rank, "bucket_add", "bucket_flush", "collective_submitted")
+        steps = recording.spans_of(rank, "step_begin")
+        last = [s for s in recording.spans_of(rank, "micro_step_begin") if int(s["a"]) == micro - 1]
+        self.assertEqual((len(steps), len(last)), (len(steps), len(steps)))
+        self.assertGreater(len(steps), 0)
+        for span in last:
+            inside = [e for e in events if int(span["begin_ns"]) <= int(e["at_ns"]) <= int(span["end_ns"])]
+            made, added, of_bucket = [], collections.defaultdict(list), {}
+            for event in inside:
+                if event["kind"] == "bucket_add":
+                    added[event["a"]].append((event["b"], int(event["v0"])))
+                elif event["kind"] == "bucket_flush":
+                    elems = sum(size for _, size in added[event["a"]])
+                    self.assertEqual(int(event["v0"]), elems)
+                    self.assertEqual(event["code"], FULL if elems > limit else BOUNDARY)
+                    made.append(added[event["a"]])
+                    of_bucket[event["a"]] = 4 * elems
+                elif event["b"] in of_bucket:
+                    self.assertEqual(int(event["v1"]), of_bucket.pop(event["b"]), "one all-reduce of the bucket's bytes")
+            self.assertEqual(made, expected)
+            self.assertEqual(of_bucket, {})
+        flushes = [e for e in events if e["kind"] == "bucket_flush"]
+        self.assertEqual(len(flushes), len(steps) * len(expected), "none elsewhere")
 
 
 if __name__ == "__main__":

@@ -61,6 +61,18 @@ class Scripts(unittest.TestCase):
     def test_accelerate(self):
         self.both("accelerate_ddp", steps=3, losses=6)
 
+    def test_accelerate_with_fsdp2(self):
+        """accelerate shards two blocks, the embedding and last norm as one group, and what is left with the root; these two it keeps
+        whole from forward to backward. Of the two micro-steps of a step `accumulate` has the second one alone reduced."""
+        recording, blocks = self.both("accelerate_fsdp2", steps=3, losses=6), 2
+        for rank in range(2):
+            ops = collections.Counter(int(e["code"]) for e in recording.of(rank, "collective_submitted")
+                                      if e["b"] not in ("", "4294967295"))
+            self.assertEqual((ops[0], ops[1]), (6 * (2 * blocks + 2), 3 * (blocks + 2)), "gathers, reduce-scatters")
+            self.assertEqual(len(recording.of(rank, "grad_norm")), 3)
+        summary = runs.figures(folder() / "accelerate_fsdp2.zscope")
+        self.assertEqual(summary["run"]["stage"], 3)
+
     def test_sft(self):
         self.both("trl_sft", steps=3, losses=3)
 

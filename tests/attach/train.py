@@ -4,10 +4,11 @@ FRAMEWORK: ddp, fsdp1, fsdp2, zero0, zero1, zero2, zero3. Writes OUT.RANK: losse
 as exact texts, and a digest of the final weights' bytes; with census=1 the bytes of all tensors after
 each step; with evaluate=1 (DeepSpeed) two batches are evaluated after the second and after the third micro-step; with nvme=FOLDER (zero3)
 parameters and states of the optimizer go there; with overflow=NAME (DeepSpeed) an element of that parameter's gradient is infinite in the second
-micro-step on rank 0; bucket=N (DeepSpeed): elements of a bucket; bucket_mb=MB and unused=1 are DDP's. fsdp2: reshard=0 keeps parameters
+micro-step on rank 0; bucket=N (DeepSpeed): elements of a bucket, at stage 0 whole_bucket=N; bucket_mb=MB and unused=1 are DDP's. fsdp2: reshard=0 keeps parameters
 gathered from forward to backward, 1 reshards them, N to N ranks; sync=0 reduces gradients in a step's last micro-step only; ahead=N prefetches
 the N blocks that come; dim=1 shards matrices by columns; offload=1 keeps shards on the host; spread=1 has the norm in parts on the ranks. Knows nothing of Shardscope.
 """
+import functools
 import gc
 import hashlib
 import json
@@ -56,7 +57,7 @@ def batch(index, rank):
 def options_of(arguments):
     options = {"steps": 3, "accumulate": 1, "reshard": 1, "dtype": "fp32", "checkpoint": 0, "offload": 0, "crash": 0,
                "loaders": 0, "sleep": 0.0, "census": 0, "replicas": 1, "groups": 0,
-               "evaluate": 0, "nvme": "", "width": WIDTH, "overflow": "", "bucket": 5000, "bucket_mb": 0.0, "unused": 0, "sync": 1,
+               "evaluate": 0, "nvme": "", "width": WIDTH, "overflow": "", "bucket": 5000, "whole_bucket": 0, "bucket_mb": 0.0, "unused": 0, "sync": 1,
                "ahead": 0, "dim": 0, "spread": 0}
     for argument in arguments:
         name, value = argument.split("=")
@@ -207,6 +208,8 @@ def train_deepspeed(framework, options, rank):
         deepspeed.get_accelerator().is_fp16_supported = lambda: True  # PyTorch computes in it on any CPU
         config["fp16"] = {"enabled": True, "initial_scale_power": 4}
     engine, *_ = deepspeed.initialize(model=model, model_parameters=parameters_of(model, options), config=config)
+    if framework == "zero0" and options["whole_bucket"]:
+        engine.allreduce_gradients = functools.partial(engine.allreduce_gradients, bucket_size=options["whole_bucket"])
     losses, norms, micro, bytes_held = [], [], 0, []
 
     def overflow(gradient):

@@ -8,7 +8,8 @@
 | 3 | grad_partitions_flat_buffer; ipg_buckets | gradient shards; reduce bucket |
 | 1, 2 | bit16_groups_flat: this rank's part, the rest | parameter shards, gathered |
 | 1, 2 | single_partition_of_fp32_groups, and its gradients | master weights, gradient shards |
-| 1, 2 | averaged_gradients, accumulated_grads_in_cpu; ipg_buckets | gradient shards; reduce bucket |
+| 1, 2 | grads_in_partition, all_grad_tensors, averaged_gradients, accumulated_grads_in_cpu | gradient shards |
+| 1, 2 | ipg_buckets | reduce bucket |
 | 0 | fp32_groups_flat, bf16_groups_flat and the like | master weights, parameters, gradients |
 | all | Parameter.grad | whole gradients |
 | all | states of the optimizer by their names | momentum, variance |
@@ -18,6 +19,7 @@ What is offloaded is counted in host memory, on a CPU as well, where both are th
 import weakref
 
 from shardscope import _memory as m
+from shardscope._core import HeldTensors
 from shardscope._memory import Slot
 from shardscope._session import session
 from shardscope.deepspeed import zero3_params
@@ -40,7 +42,8 @@ def source_of(engine):
     held = weakref.ref(engine)
     stage = int(engine.zero_optimization_stage())
     params = list(engine.module.parameters())
-    slots = [m.gradient_slot([p for p in params if p.requires_grad], m.GRAD_FULL)]
+    trained = [p for p in params if p.requires_grad]
+    slots = [m.gradient_slot(trained, m.GRAD_FULL)]
     optimizer = engine.optimizer
     offloaded = optimizer_is_offloaded(optimizer)
     references = [weakref.ref(p) for p in params]
@@ -51,8 +54,8 @@ def source_of(engine):
         slots += [m.gradient_slot([flat for flat in getattr(optimizer, "fp32_partitioned_groups_flat", ())
                                    if hasattr(flat, "grad")], m.GRAD_SHARD, offloaded)]
     elif hasattr(optimizer, "single_partition_of_fp32_groups"):
+        slots = held_slots(weakref.ref(optimizer), trained, offloaded)
         slots += [m.gradient_slot(getattr(optimizer, "single_partition_of_fp32_groups", ()), m.GRAD_SHARD, offloaded)]
-        slots += held_slots(weakref.ref(optimizer), offloaded)
 
     def fixed(add, count):
         engine = held()
@@ -123,11 +126,17 @@ def flat_groups(add, count, optimizer, offloaded):
     add(m.SWAP_BUFFER, getattr(optimizer, "temp_grad_buffer_for_gpu_offload", None))
 
 
-def held_slots(reference, offloaded):
-    """Of stages 1 and 2: what a backward leaves for the step, and the buffers of buckets, which live as long as it does."""
-    def averaged():
-        groups = getattr(reference(), "averaged_gradients", None) or {}
-        return [tensor for group in list(groups.values()) if group is not None for tensor in group if tensor is not None]
+def held_slots(reference, params, offloaded):
+    """Of stages 1 and 2: what a backward leaves for the step, the buffers of buckets, and gradients that are whole. Once one is
+    reduced, its Parameter.grad is in `grads_in_partition`, or in a bucket's buffer where another rank owns it. These come
+    first, therefore: a full sample counts each storage where it finds it first."""
+    def partitioned():
+        optimizer = reference()
+        groups = [group for name in ("averaged_gradients", "all_grad_tensors")
+                  for group in list((getattr(optimizer, name, None) or {}).values())]
+        tensors = [tensor for group in groups if group is not None for tensor in group if tensor is not None]
+        whole = getattr(optimizer, "grads_in_partition", None)
+        return tensors if whole is None else [whole, *tensors]
 
     def kept():
         return list((getattr(reference(), "accumulated_grads_in_cpu", None) or {}).values())
@@ -135,9 +144,16 @@ def held_slots(reference, offloaded):
     def buckets():
         return list(buffers_of(reference()))
 
+    grads = HeldTensors(params, "grad")
+
+    def which():
+        pattern = grads.pattern(False)
+        return None if pattern is None else (pattern, getattr(reference(), "grads_in_partition", None) is not None)
+
     filled = Slot(m.REDUCE_BUCKET, None, buckets)
     of_buckets[id(reference())] = session.memory.slots_of([filled])
-    return [Slot(m.GRAD_SHARD, None, averaged), Slot(m.GRAD_SHARD, None, kept, host=offloaded), filled]
+    return [Slot(m.GRAD_SHARD, None, partitioned), Slot(m.GRAD_SHARD, None, kept, host=offloaded), filled,
+            Slot(m.GRAD_FULL, which, grads)]
 
 
 def buckets_changed(optimizer):

@@ -4,7 +4,8 @@
 |---|---|
 | reduce_independent_p_g_buckets_and_remove_grads, after | bucket_add |
 | reduce_ipg_grads, before | bucket_flush with its reason; gate `bucket` |
-| independent_gradient_partition_epilogue | flushes within are the epilogue's |
+| independent_gradient_partition_epilogue | flushes within are the epilogue's; after the last, memory: all are reduced |
+| reduce_gradients, before | memory: at stage 1 all gradients are whole |
 | average_tensor, where there is no stream beside the computation | reduce_wait |
 | _optimizer_step | optimizer_begin, optimizer_end |
 """
@@ -25,14 +26,28 @@ def install(table):
     cls = "DeepSpeedZeroOptimizer."
     table.wrap(cls + "reduce_independent_p_g_buckets_and_remove_grads", "self param i", before=gradient_comes, after=added)
     table.wrap(cls + "reduce_ipg_grads", "self comm_dtype", before=flush, after=flushed)
-    table.wrap(cls + "independent_gradient_partition_epilogue", "self", before=lambda self: buckets.in_epilogue(True),
-               after=epilogue_ended)
+    table.wrap(cls + "independent_gradient_partition_epilogue", "self", before=epilogue_begins, after=epilogue_ended,
+               raised=lambda token: set_in_epilogue(False))
+    table.wrap(cls + "reduce_gradients", "self pipeline_parallel", before=lambda *args, **kwargs: most_memory())
     table.wrap(cls + "average_tensor", "self tensor communication_data_type", before=wait_begins, after=wait_ended)
     table.wrap(cls + "_optimizer_step", "self group_no", before=group_begins, after=group_ended)
 
 
+class State:
+    in_epilogue = False
+
+
+def set_in_epilogue(within):
+    State.in_epilogue = within
+    buckets.in_epilogue(within)
+
+
+def epilogue_begins(optimizer):
+    set_in_epilogue(True)
+
+
 def epilogue_ended(_, result, optimizer):
-    buckets.in_epilogue(False)
+    set_in_epilogue(False)
     memory.buckets_changed(optimizer)
 
 
@@ -66,6 +81,14 @@ def flush(optimizer, comm_dtype=None):
 
 def flushed(_, result, optimizer, comm_dtype=None):
     session.purpose_served()
+    if State.in_epilogue:
+        most_memory()
+
+
+def most_memory():
+    """Within a phase: at its end gradients have been freed."""
+    if session.in_micro_step:
+        session.memory.sample(k.BACKWARD)
 
 
 def wait_begins(optimizer, tensor, communication_data_type):

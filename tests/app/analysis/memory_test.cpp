@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <tuple>
 
 #include "app/analysis/summary.h"
@@ -202,6 +203,83 @@ TEST(Memory, OnlyOurFlatBufferIsPaddedInStage0) {
   EXPECT_EQ(ours.parts[0].cause, MemoryCause::padding);
   EXPECT_EQ(ours.parts[0].bytes, 16);
   EXPECT_EQ(ours.unexplained_bytes, 0);
+}
+
+/// Of a run of `framework` on two ranks whose rank 0 holds the states of one parameter
+/// of 1000 fp32 elements in halves: `held` by category.
+MemoryModel attached(std::int32_t stage, const std::string& framework,
+                     const std::map<ev::MemoryCategory, std::int64_t>& held) {
+  RunBuilder run(2, stage, framework);
+  run.change_tables([](ev::RunTables& tables) {
+    tables.slices = {{0, 0, 0, 0, 500, 0}, {0, 1, 500, 0, 500, 0}};
+  });
+  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  std::int64_t at = 10, total = 0;
+  for (const auto& [category, bytes] : held) {
+    total += bytes;
+    run.instant(0, at++, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+                static_cast<std::uint8_t>(category), bytes, total);
+  }
+  return summarize(run.build()).memory_model;
+}
+std::map<MemoryCause, std::int64_t> parts_of(const MemoryModel& model) {
+  std::map<MemoryCause, std::int64_t> parts;
+  for (const MemoryPart& part : model.parts) parts[part.cause] += part.bytes;
+  return parts;
+}
+
+/// Each rank owns half of the parameter and has its whole gradient, and with two micro-steps their sum, too.
+TEST(Memory, DeepSpeedsGradientsBesideAPartitionAreNamed) {
+  using Category = ev::MemoryCategory;
+  const auto stage_2 = [](std::int64_t gradients) {
+    return attached(2, "DeepSpeed 0.19.8, PyTorch 2.15.0",
+                    {{Category::param_shard, 2000},
+                     {Category::param_gathered, 2000},
+                     {Category::grad_shard, gradients},
+                     {Category::momentum, 2000},
+                     {Category::variance, 2000}});
+  };
+  const MemoryModel once = stage_2(4000);
+  EXPECT_EQ(once.bytes_per_rank, 10000);
+  EXPECT_EQ(parts_of(once), (std::map<MemoryCause, std::int64_t>{{MemoryCause::cut_gradients, 2000}}));
+  EXPECT_EQ(once.unexplained_bytes, 0);
+  const MemoryModel twice = stage_2(8000 + 7);
+  EXPECT_EQ(parts_of(twice), (std::map<MemoryCause, std::int64_t>{{MemoryCause::cut_gradients, 2000},
+                                                                  {MemoryCause::earlier_gradients, 4007}}));
+  EXPECT_EQ(twice.unexplained_bytes, 0);
+  // The expression of stage 1 has all gradients: those that are reduced already are among them.
+  const MemoryModel stage_1 = attached(1, "DeepSpeed 0.19.8, PyTorch 2.15.0",
+                                       {{Category::param_shard, 2000},
+                                        {Category::param_gathered, 2000},
+                                        {Category::grad_shard, 1000},
+                                        {Category::grad_full, 3000},
+                                        {Category::momentum, 2000},
+                                        {Category::variance, 2000}});
+  EXPECT_EQ(stage_1.bytes_per_rank, 12000);
+  EXPECT_TRUE(stage_1.parts.empty());
+  EXPECT_EQ(stage_1.unexplained_bytes, 0);
+  // Of our own runs nothing of the kind is known.
+  const MemoryModel ours = attached(2, "",
+                                    {{Category::param_shard, 2000},
+                                     {Category::param_gathered, 2000},
+                                     {Category::grad_shard, 4000},
+                                     {Category::momentum, 2000},
+                                     {Category::variance, 2000}});
+  EXPECT_EQ(ours.unexplained_bytes, 2000);
+}
+
+TEST(Memory, SecondaryShardsOfFsdp2AreNamed) {
+  using Category = ev::MemoryCategory;
+  const std::map<Category, std::int64_t> held = {{Category::param_shard, 2000},
+                                                 {Category::param_secondary, 4000},
+                                                 {Category::grad_shard, 2000},
+                                                 {Category::momentum, 2000},
+                                                 {Category::variance, 2000}};
+  const MemoryModel fsdp2 = attached(3, "FSDP2 (PyTorch 2.15.0)", held);
+  EXPECT_EQ(fsdp2.bytes_per_rank, 8000);
+  EXPECT_EQ(parts_of(fsdp2), (std::map<MemoryCause, std::int64_t>{{MemoryCause::secondary_shards, 4000}}));
+  EXPECT_EQ(fsdp2.unexplained_bytes, 0);
+  EXPECT_EQ(attached(3, "FSDP1 (PyTorch 2.15.0)", held).unexplained_bytes, 4000);
 }
 
 // What no expression, padding or known buffer accounts for is said, in the pool where it is.
