@@ -58,6 +58,8 @@ std::optional<CollectiveRanks> collective_ranks(const store::Store& store, std::
   }
   const std::uint32_t count = !code.known() || code.ranks() == 0 ? world : code.ranks();
   if (local >= world || count > world) return std::nullopt;
+  // Attached programs emit this for a group of which they have no description: how many, not which.
+  if (code.known() && code.scope() == Scope::world && count < world) return std::nullopt;
   out.count = count;
   switch (code.known() ? code.scope() : Scope::world) {
     case Scope::world:
@@ -93,10 +95,16 @@ const ev::GroupInfo* group_of(const store::Store& store, std::uint32_t rank, con
 std::uint64_t place_in_group(const store::Store& store, std::uint32_t rank, const store::Span& collective) {
   const std::uint32_t sequence = ev::as<ev::EventKind::collective_begin>(collective).sequence;
   const ev::GroupInfo* group = group_of(store, rank, collective);
-  if (group == nullptr) return sequence;
-  // By name and ranks; FNV-1a.
-  std::uint64_t key = 0xCBF29CE484222325U;
+  std::uint64_t key = 0xCBF29CE484222325U;  // FNV-1a
   const auto mix = [&](std::uint64_t value) { key = (key ^ value) * 0x100000001B3U; };
+  if (group == nullptr) {
+    if (!store.has_tables() || collective_ranks(store, rank, collective)) return sequence;
+    // Which other ranks number it is not known: an order of this rank's own.
+    mix(1U << 31U | rank);
+    mix(sequence >> 24U);
+    return ev::number_in_group(sequence) ^ key << 24U;
+  }
+  // By name and ranks.
   for (const char c : group->name) mix(static_cast<unsigned char>(c));
   for (const std::uint32_t member : group->ranks) mix(member + 256U);
   return ev::number_in_group(sequence) ^ key << 24U;

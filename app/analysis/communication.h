@@ -44,11 +44,13 @@ struct CollectiveRanks {
   const instrumentation::GroupInfo* copy = nullptr;       ///< `first` counts within it; null: all ranks
   [[nodiscard]] std::vector<std::uint32_t> list() const;
 };
-/// Nothing of a scope that this version does not know, or of a rank beyond the run's.
+/// Nothing of a group without a description, of a scope that this version does not know, or of a rank beyond
+/// the run's.
 [[nodiscard]] std::optional<CollectiveRanks> collective_ranks(const store::Store& store, std::uint32_t rank,
                                                               const store::Span& collective);
 /// A collective's place in the order of its group, whatever its operation: the same number on every rank of
-/// the group, which each rank may give another id.
+/// the group, which each rank may give another id. Where it is not known who is in the group no other rank
+/// has the number.
 [[nodiscard]] std::uint64_t place_in_group(const store::Store& store, std::uint32_t rank,
                                            const store::Span& collective);
 /// Whether two such places are of the same group: the smaller one comes first.

@@ -120,7 +120,12 @@ void Watcher::take_step(const store::Store& store, const store::StepRow& row, do
                          auto text) {
     if (values.size() >= rules_.steps_needed) {
       const Before b = before(values);
-      if (value > b.median + rules_.spreads * b.spread && value > factor * b.median && b.median > 0)
+      double least = b.median + rules_.spreads * b.spread;
+      if (kind == TriggerKind::loss_jump) {
+        largest_loss_ = std::max(largest_loss_, b.median);
+        least = std::max(least, b.median + rules_.loss_scale_part * largest_loss_);
+      }
+      if (value > least && value > factor * b.median && b.median > 0)
         trigger(kind, text(value, value / b.median, values.size(), b.median));
     }
     remember(values, value, rules_.steps_before);

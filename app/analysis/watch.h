@@ -49,7 +49,10 @@ struct WatchRules {
   double spreads = 6;            ///< a value is unusual beyond m + spreads * s ...
   double slow_factor = 1.2;      ///< ... and, for a step's time, beyond slow_factor * m
   double loss_factor = 1.2;      ///< ... for a loss
-  double grad_norm_factor = 3;   ///< ... for a gradient norm
+  /// ... and by this part of the largest m so far: a loss that has fallen to a millionth of what it was has
+  /// factors without meaning.
+  double loss_scale_part = 0.01;
+  double grad_norm_factor = 3;          ///< ... for a gradient norm
   std::int64_t memory_limit_bytes = 0;  ///< of one rank's device pool; 0: none
   double memory_share = 0.95;           ///< of it
   /// Stalled: nothing for this long and for this many median steps.
@@ -113,6 +116,7 @@ class Watcher {
   WatchRules rules_;
   std::optional<std::uint32_t> last_step_, evaluated_;
   std::deque<double> step_ms_, losses_, grad_norms_;
+  double largest_loss_ = 0;          ///< the largest median of the losses before a step so far
   std::size_t losses_in_a_row_ = 0;  ///< the latest steps that each had a finite one
   bool totals_only_ = false;
   bool still_ = false, over_limit_ = false;

@@ -41,6 +41,7 @@ class Session(StepValues):
         self.param_owner = []
         self.in_step = False
         self.thread = None  # that begins the micro-steps
+        self.came_last = self.trains_on = None  # ids of the data sets: of the latest batch, of the latest micro-step
         self.waits_for = None  # number of the micro-step that comes, where its data is wanted before this one has ended
         self.phase = None
         self.kind = ""  # of framework: as _records has them
@@ -209,13 +210,18 @@ class Session(StepValues):
 
     # ---- where training stands ------------------------------------------------------------------------
 
-    def begin_micro_step(self):
-        """A forward whose gradients are wanted begins: gates, the step if none is open, the micro-step, its phase."""
-        self.end_micro_step()
+    def begin_step(self):
+        """Where none is open: by its first micro-step, or before that by waiting for its data."""
         if not self.in_step:
             _core.gate(k.GATE_STEP, self.step)
             events.step_begin(self.step)
             self.in_step, self.micro_step = True, 0
+
+    def begin_micro_step(self):
+        """A forward whose gradients are wanted begins: gates, the step if none is open, the micro-step, its phase."""
+        self.end_micro_step()
+        self.begin_step()
+        self.trains_on = self.came_last
         _core.gate(k.GATE_MICRO_STEP, self.micro_step)
         events.micro_step_begin(self.micro_step, self.step)
         self.in_micro_step = True

@@ -100,8 +100,11 @@ class Hooks:
     def describe(self, run):
         """Groups of some ranks: those of all ranks share one sequence and need no entry."""
         import torch.distributed as dist
-        if not 1 < self.size < dist.get_world_size() or self.group not in dist.distributed_c10d._world.pg_map:
-            return  # destroyed before there was a model
+        if not 1 < self.size < dist.get_world_size():
+            return
+        if self.group not in dist.distributed_c10d._world.pg_map:  # destroyed before there was a model
+            self.calls.apart = True
+            return
         name = getattr(self.group, "group_desc", "") or getattr(self.group, "group_name", "")
         words = name.lower().split("_")
         self.calls.number = run.add_group(name, purpose_of(words), dist.get_process_group_ranks(self.group))

@@ -141,13 +141,15 @@ def made_whole(_, whole, spread, *args, **kwargs):
 
 def install_loader(table):
     table.wrap("_BaseDataLoaderIter.__next__", "self", before=data_wanted,
-               after=lambda waiting, result, iterator: data_came(waiting), raised=data_came)
+               after=batch_came, raised=data_came)
 
 
 def data_wanted(iterator):
     # What another thread reads ahead, training does not wait for.
     if not session.started or session.thread not in (None, threading.get_ident()):
         return None
+    if not session.in_step and feeds_training(iterator):
+        session.begin_step()
     coming = session.micro_step if session.in_step else 0
     if session.in_micro_step:
         if not session.plain_backward or torch_is_in_backward():
@@ -163,9 +165,26 @@ def data_wanted(iterator):
     return coming
 
 
+def feeds_training(iterator):
+    """Whether what it gives next is for a step: it is of the data set of the micro-step before, and has more. Of an iterable data
+    set it is not known when it ends; its wait for data lies before the step then, as that of a run's first batch."""
+    if session.trains_on is None or id(iterator._dataset) != session.trains_on:
+        return False
+    try:
+        return iterator._num_yielded < len(iterator)
+    except (TypeError, NotImplementedError):
+        return False
+
+
 def torch_is_in_backward():
     import torch
     return torch._C._current_graph_task_id() != -1
+
+
+def batch_came(waiting, _, iterator):
+    if session.thread in (None, threading.get_ident()):  # also before the session starts, with the first forward
+        session.came_last = id(iterator._dataset)
+    data_came(waiting)
 
 
 def data_came(waiting):

@@ -24,6 +24,8 @@ namespace {
 
 /// Of the 24 bits that a group's numbers have: sends and receives are numbered apart.
 constexpr std::uint32_t kFirstTransfer = 0x800000;
+/// Where the numbers begin that a rank gives to collectives of groups without a description.
+constexpr std::uint32_t kFirstApart = 0xFF000000;
 
 /// Collectives of one process group: each is issued in before() and begins its span in after(), when there is
 /// a Work whose future gives its end (collectives.py). In C++ because they are what a step of a sharded model
@@ -47,6 +49,9 @@ class GroupCalls {
 
   /// In the run's table of groups; none: all ranks, or not described.
   std::optional<std::uint32_t> number;
+  /// Whether it is of some ranks and has no description: its collectives are numbered apart, since the ranks
+  /// that are not in it would otherwise number those of all ranks differently from then on.
+  bool apart = false;
 
   void before(nb::handle call) {
     if (!switch_is_on(toggle_.ptr()) || ranks_ < 2 || !session_.started) return;
@@ -168,8 +173,10 @@ class GroupCalls {
     std::uint32_t next = 0;
     if (op == SHARDSCOPE_SEND || op == SHARDSCOPE_RECEIVE)
       next = kFirstTransfer | (transfers_++ & (kFirstTransfer - 1));
+    else if (number)
+      next = collectives_++ & 0xFFFFFF;
     else
-      next = number ? collectives_++ & 0xFFFFFF : session_.sequence++;
+      next = apart ? kFirstApart | (session_.apart++ & 0xFFFFFF) : session_.sequence++;
     if (!number) return {next, shardscope_collective_code(dtype, SHARDSCOPE_SCOPE_WORLD, ranks_)};
     return {shardscope_group_sequence(*number, next), shardscope_group_code(dtype, *number)};
   }
@@ -211,6 +218,7 @@ void add_group_calls(nb::module_& module) {
       .def(nb::init<SessionState&, nb::object, std::uint32_t, nb::dict, nb::object, nb::object, nb::object,
                     nb::object>())
       .def_rw("number", &GroupCalls::number, nb::arg().none())
+      .def_rw("apart", &GroupCalls::apart)
       .def("before", &GroupCalls::before)
       .def("after", &GroupCalls::after);
 }

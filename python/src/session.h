@@ -43,6 +43,7 @@ class SessionState {
   bool in_micro_step = false;
   std::uint32_t step = 0, micro_step = 0;
   std::uint32_t gathers = 0, buckets = 0, sequence = 0;
+  std::uint32_t apart = 0;     ///< collectives of groups that are not described, so far
   std::uint32_t models = 0;    ///< described so far: what is cached by module may differ afterwards
   std::int64_t available = 0;  ///< elements of gathered parameters
   std::optional<Purpose> purpose;

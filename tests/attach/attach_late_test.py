@@ -196,6 +196,11 @@ raises.op_id = -4
 calls.before(raises)
 calls.after(raises)
 collective_calls.failed(raises)
+# As those of a group without a description: the collectives after them keep the numbers that they have on ranks outside it.
+calls.apart = True
+issue(-5, 18, Work(), False)
+calls.apart = False
+issue(-6, 19, Work(), False)
 session.poll()
 # What another thread reads, and what is read within a backward, ends no phase.
 loader = torch.utils.data.DataLoader(list(range(4)))
@@ -297,6 +302,8 @@ class Late(unittest.TestCase):
             self.assertEqual([span for span in spans if span["open_until_ns"]], [])
             by_error = {span["v0"]: bool(int(span["c"]) & ENDED_BY_ERROR) for span in spans}
             self.assertEqual([by_error[elements] for elements in ("13", "15", "16", "17")], [True, True, False, True])
+            sequence = {span["v0"]: int(span["a"]) for span in spans}
+            self.assertEqual((sequence["18"], sequence["19"]), (0xFF000000, sequence["17"] + 1))
             waits = [(e["a"], e["b"]) for e in events.spans_of(rank, "data_wait_begin")]
             self.assertEqual(waits, [("1", "2"), ("1", "2")])
 

@@ -88,6 +88,22 @@ class Attached(Runs):
                     for (begin, end), before, after in zip(waits, begins, [*begins[1:], waits[-1][1]]):
                         self.assertTrue(before < begin <= end <= after, (begin, end, before, after))
 
+    def test_a_step_begins_where_its_data_is_waited_for(self):
+        """Each but the first, of which nothing says that the data is for it; what ends the loader is in no step."""
+        for case in CASES:
+            with self.subTest(case=case):
+                recording = self.recording(*case)
+                for rank in range(2):
+                    steps = {s["a"]: (int(s["begin_ns"]), int(s["end_ns"])) for s in recording.spans_of(rank, "step_begin")}
+                    waits = [s for s in recording.spans_of(rank, "data_wait_begin") if s["a"] == "0"]
+                    self.assertEqual(set(steps), {"0", "1", "2"})
+                    for wait in waits:
+                        begin, end = int(wait["begin_ns"]), int(wait["end_ns"])
+                        if wait["b"] in ("1", "2"):
+                            self.assertTrue(steps[wait["b"]][0] <= begin <= end < steps[wait["b"]][1], (wait, steps))
+                        elif wait["b"] == "3":
+                            self.assertGreater(begin, steps["2"][1])
+
     def test_gradient_norms_of_deepspeed(self):
         for case in CASES:
             if case[0] in ("zero1", "zero2", "zero3"):

@@ -91,7 +91,9 @@ void gathered_peak(const Facts& facts, Found& found) {
   found.add(std::move(finding));
 }
 
-/// Of the last typical step: retries are counted by the allocator itself.
+/// Of the last typical step: retries are counted by the allocator itself. Pieces between two passes are most
+/// often a cache that the next pass fits into: what fits nothing is what is left of them when the step holds
+/// most, where fewest bytes lie in pieces.
 void fragmentation(const Facts& facts, Found& found) {
   constexpr double kMuch = 0.2;
   if (facts.typical.empty()) return;
@@ -100,27 +102,30 @@ void fragmentation(const Facts& facts, Found& found) {
     if (facts.store.instant_count(rank.rank, EventKind::allocator_state) == 0) continue;
     std::optional<ev::Fields<EventKind::allocator_state>> state;
     std::int64_t at_ns = 0;
+    std::uint32_t retries = 0, ooms = 0;
     facts.store.for_each_instant(rank.rank, rank.begin_ns, rank.end_ns, [&](const ev::Event& event) {
       if (event.kind != EventKind::allocator_state) return;
-      state = ev::as<EventKind::allocator_state>(event);
+      const auto sample = ev::as<EventKind::allocator_state>(event);
+      retries = sample.retries;
+      ooms = sample.ooms;
+      if (state && sample.inactive_split_bytes >= state->inactive_split_bytes) return;
+      state = sample;
       at_ns = static_cast<std::int64_t>(event.ticks);
     });
     if (!state || state->reserved_bytes <= 0) continue;
     const double split =
         static_cast<double>(state->inactive_split_bytes) / static_cast<double>(state->reserved_bytes);
-    if (state->retries == 0 && state->ooms == 0 && split < kMuch) continue;
-    const bool retried = state->retries + state->ooms > 0;
+    if (retries == 0 && ooms == 0 && split < kMuch) continue;
+    const bool retried = retries + ooms > 0;
     Finding finding{
         retried ? Severity::warning : Severity::info,
-        retried ? fmt::format("The allocator of rank {} had to free its cache {} times", rank.rank,
-                              state->retries)
+        retried ? fmt::format("The allocator of rank {} had to free its cache {} times", rank.rank, retries)
                 : fmt::format("{:.0f} % of what the allocator of rank {} holds fits nothing", 100 * split,
                               rank.rank),
         fmt::format(
             "It holds {} from the driver; {} of it lie in pieces of larger blocks that are in use. {} "
             "retries and {} failures so far; each retry waits for the device.",
-            bytes_text(state->reserved_bytes), bytes_text(state->inactive_split_bytes), state->retries,
-            state->ooms),
+            bytes_text(state->reserved_bytes), bytes_text(state->inactive_split_bytes), retries, ooms),
         "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment; if retries go on, the peak "
         "itself is too high.",
         at_ns,

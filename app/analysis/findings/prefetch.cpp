@@ -227,6 +227,17 @@ void late_prefetches(const Facts& facts, Found& found) {
           ? "Prefetch further ahead: set_modules_to_backward_prefetch() with more than one module."
           : "Look at their gathers in the Timeline: the link is busy before them, so that asking earlier "
             "gains nothing.";
+  const double copied = facts.mean(&RankFacts::copy);
+  if (schedules(facts) && facts.zero.offload_param.device == plan::OffloadDevice::cpu &&
+      copied > facts.mean(&RankFacts::moving)) {
+    finding.evidence += fmt::format(
+        " Each gather begins with a copy of the shard from host memory: copies are exposed for {}.",
+        of_step(facts, copied));
+    finding.otherwise = "The link to the host is the bound: nothing that is asked for earlier comes sooner.";
+    advise(finding, setting({{"zero_optimization.offload_param.device", "\"none\""}},
+                            "Where the device has room for its shards: they need no copy then."));
+    for (Advice& option : gather_options(facts)) advise(finding, std::move(option));
+  }
   found.add_by_cost(facts, wait_ms, std::move(finding));
 }
 

@@ -40,8 +40,10 @@ struct Diverged {
 
 /// [Note: divergence]
 /// The loss is infinite, or the last fifth of the losses has a median of twice the least median of a
-/// fifth before, and above what it began with: noise and a spike that passes are neither. Or gradients that
-/// are not finite were applied: a loss that is NaN from then on looks like one that was not recorded.
+/// fifth before, and above what it began with: noise and a spike that passes are neither. Or every loss of
+/// the last fifth is ten times that of the first step, before any update: where the first updates make it
+/// explode all fifths are high, and the last may be the least. Or gradients that are not finite were applied:
+/// a loss that is NaN from then on looks like one that was not recorded.
 std::optional<Diverged> diverged_loss(const Facts& facts) {
   constexpr std::size_t kFewest = 5;
   std::vector<double> losses;
@@ -82,10 +84,21 @@ std::optional<Diverged> diverged_loss(const Facts& facts) {
       least_at = begin;
     }
   }
+  constexpr double kFar = 10;
+  const double begun = losses.front();
+  const auto is_far = [&](double loss) { return begun > 0 && loss >= kFar * begun; };
+  if (std::all_of(losses.end() - static_cast<std::ptrdiff_t>(window), losses.end(), is_far)) {
+    const auto& all = facts.summary.loss;
+    return Diverged{
+        fmt::format("The loss began at {:.4g}, was {:.4g} at the most and is {:.4g} in the last {} "
+                    "steps.",
+                    begun, *std::ranges::max_element(losses), last, window),
+        begin_of(static_cast<std::size_t>(std::ranges::find_if(all, is_far) - all.begin()))};
+  }
   if (!(least > 0) || last < 2 * least || last < 1.2 * first) return std::nullopt;
   return Diverged{
       fmt::format("The loss began at {:.4g}, was {:.4g} at the least and is {:.4g} in the last {} steps.",
-                  first, least, last, window),
+                  begun, least, last, window),
       begin_of(least_at + window)};
 }
 
@@ -141,7 +154,8 @@ void divergence(const Facts& facts, Found& found) {
       change(finding, key, fmt::format("{:.3g}", config[rate].get<double>() / 10));
       break;
     }
-    if (config.is_object() && (!config.contains(clipping) || config[clipping] == 0))
+    // Without the key it is 1.0, in DeepSpeed too.
+    if (config.is_object() && config.contains(clipping) && config[clipping] == 0)
       change(finding, "gradient_clipping", "1.0");
   }
   found.add(std::move(finding));

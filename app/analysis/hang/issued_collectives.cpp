@@ -1,6 +1,7 @@
 #include "app/analysis/hang/issued_collectives.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -22,7 +23,7 @@ struct Names {
 };
 
 /// What names the collectives, and those that were issued and have not begun. Of these the group is not
-/// recorded: where the rank has smaller groups, their numbers cannot be placed.
+/// recorded: where groups are described, their numbers cannot be placed.
 void read_instants(const store::Store& store, std::int64_t from_ns, IssuedCollectives& out, Names& names) {
   const ev::RunTables* own = store.rank_tables(out.rank);
   const bool one_order = own == nullptr || own->groups.empty();
@@ -103,17 +104,49 @@ void open_failed(IssuedCollectives& rank) {
   }
 }
 
+/// Ranks known to be in it. None of a smaller group that is not described, and of a send or receive among
+/// more than two: which of them is at the other end is not recorded.
+std::vector<std::uint32_t> members_of(const store::Store& store, std::uint32_t rank, const store::Span& span,
+                                      const std::vector<std::uint32_t>& world) {
+  const auto ranks = collective_ranks(store, rank, span);
+  if (!ranks) return {};
+  if (between_two(ev::as<EventKind::collective_begin>(span).op) && ranks->count > 2) return {};
+  return ranks->count == world.size() ? world : ranks->list();
+}
+
+using RankIssue = std::pair<std::uint32_t, const Issue*>;
+
+/// Those at one place that were to be the same collective: for every set of members that a rank had there,
+/// what its members issued. Groups beside each other have the same places, and differ from each other as they
+/// like.
+std::vector<std::vector<RankIssue>> alike_at(const std::vector<IssuedCollectives>& ranks, std::uint64_t key) {
+  const auto differ = [](const auto* a, const auto* b) { return *a < *b; };
+  std::vector<RankIssue> known;
+  std::set<const std::vector<std::uint32_t>*, decltype(differ)> groups(differ);
+  for (const IssuedCollectives& rank : ranks) {
+    const auto at = rank.issues.find(key);
+    if (at == rank.issues.end() || at->second.members.empty()) continue;
+    known.emplace_back(rank.rank, &at->second);
+    groups.insert(&at->second.members);
+  }
+  if (groups.size() == 1) return {std::move(known)};
+  std::vector<std::vector<RankIssue>> out;
+  for (const auto* members : groups) {
+    std::vector<RankIssue>& of_group = out.emplace_back();
+    for (const std::uint32_t member : *members) {
+      const auto at = std::ranges::find(known, member, &RankIssue::first);
+      if (at != known.end()) of_group.push_back(*at);
+    }
+  }
+  return out;
+}
+
 using Sides = std::map<std::tuple<ev::CollectiveOp, std::int64_t, std::string>, IssueDifference::Side>;
 
-/// What the ranks issued at one place, by operation, bytes and module: more than one side is a difference.
-/// The module counts in gathers, where it is known of every rank: ranks that gather for different modules in
-/// one collective of the same size do not hang, they compute with each other's weights.
-Sides sides_of(const std::vector<IssuedCollectives>& ranks, std::uint64_t key) {
-  std::vector<std::pair<std::uint32_t, const Issue*>> issues;
-  for (const IssuedCollectives& rank : ranks) {
-    if (const auto at = rank.issues.find(key); at != rank.issues.end())
-      issues.emplace_back(rank.rank, &at->second);
-  }
+/// What ranks issued at one place, by operation, bytes and module: more than one side is a difference. The
+/// module counts in gathers, where it is known of every rank: ranks that gather for different modules in one
+/// collective of the same size do not hang, they compute with each other's weights.
+Sides sides_of(const std::vector<RankIssue>& issues) {
   const bool modules = std::ranges::all_of(issues, [](const auto& one) {
     return one.second->named.op == ev::CollectiveOp::all_gather && !one.second->named.module.empty();
   });
@@ -174,6 +207,7 @@ IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t ra
                                      const std::vector<std::uint32_t>& world) {
   IssuedCollectives out;
   Names names;
+  bool only_world = true;
   out.rank = rank;
   read_instants(store, from_ns, out, names);
   for (const StreamId stream : {StreamId::gather, StreamId::reduce, StreamId::compute}) {
@@ -197,13 +231,13 @@ IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t ra
       issue.begun = true;
       issue.open = span.end_ns == store::kOpen;
       issue.failed_ns = !issue.open && span_failed(span) ? span.end_ns : 0;
-      // A smaller communicator that is not described: who is in it is not known.
-      issue.members = group != nullptr                              ? group->ranks
-                      : ranks_of(store, rank, span) == world.size() ? world
-                                                                    : std::vector<std::uint32_t>();
-      // Which of several ranks is at the other end is not recorded.
-      if (between_two(fields.op) && issue.members.size() > 2) issue.members.clear();
+      issue.members = members_of(store, rank, span, world);
+      only_world = only_world && (between_two(fields.op) || issue.members == world);
     });
+  }
+  // What has not begun has no group either: it is of all ranks where everything else was.
+  for (auto& [key, issue] : out.issues) {
+    if (!issue.begun && only_world && !between_two(issue.named.op)) issue.members = world;
   }
   open_failed(out);
   for (auto& [key, issue] : out.issues) name_module(store, names, issue);
@@ -222,25 +256,26 @@ std::optional<IssueDifference> first_difference(const std::vector<IssuedCollecti
   std::int64_t found_ns = 0;
   for (const auto& [key, at_ns] : first_at) {
     if (found && at_ns >= found_ns) continue;
-    if (Sides sides = sides_of(ranks, key); sides.size() > 1) {
+    for (const std::vector<RankIssue>& issues : alike_at(ranks, key)) {
+      Sides sides = sides_of(issues);
+      if (sides.size() < 2) continue;
       found = difference_of(std::move(sides));
       found_ns = at_ns;
+      break;
     }
   }
   return found;
 }
 
 std::optional<IssueDifference> never_issued(const std::vector<IssuedCollectives>& ranks, const Issue& issue) {
-  if (between_two(issue.named.op) && issue.members.empty()) return std::nullopt;
+  if (issue.members.empty()) return std::nullopt;
   IssueDifference out;
   out.what = "never issued";
   IssueDifference::Side came, missing;
   came.collective = issue.named;
   came.module = issue.named.module;
   for (const IssuedCollectives& rank : ranks) {
-    const bool member =
-        issue.members.empty() || std::ranges::find(issue.members, rank.rank) != issue.members.end();
-    if (!member) continue;
+    if (std::ranges::find(issue.members, rank.rank) == issue.members.end()) continue;
     const bool issued = rank.issues.contains(issue.key) || rank.is_past(issue.key);
     (issued ? came : missing).ranks.push_back(rank.rank);
   }

@@ -19,9 +19,9 @@ struct Issue {
   std::int64_t at_ns = 0;                     ///< of its begin, else when it was issued
   std::int64_t issued_ns = 0;                 ///< on the host, where that is recorded; else as at_ns
   bool begun = false;
-  bool open = false;           ///< has not ended, or by an error after which the rank completed none
-  std::int64_t failed_ns = 0;  ///< when it ended by an error (0: it did not)
-  std::vector<std::uint32_t> members;
+  bool open = false;                   ///< has not ended, or by an error after which the rank completed none
+  std::int64_t failed_ns = 0;          ///< when it ended by an error (0: it did not)
+  std::vector<std::uint32_t> members;  ///< ranks known to be in it, ascending; empty: not known
 };
 
 /// What one rank issued in the run's last steps.
@@ -45,10 +45,11 @@ struct IssuedCollectives {
                                                    std::int64_t from_ns,
                                                    const std::vector<std::uint32_t>& world);
 
-/// The earliest place at which ranks issued different collectives.
+/// The earliest place at which ranks of one group issued different collectives. Those whose members are not
+/// known are compared with none.
 [[nodiscard]] std::optional<IssueDifference> first_difference(const std::vector<IssuedCollectives>& ranks);
-/// The ranks of its group, where that is known, that have not come to the collective `issue`, which others
-/// are in. Nothing where all have.
+/// The ranks of its group that have not come to the collective `issue`, which others are in. Nothing where
+/// all have, or its members are not known.
 [[nodiscard]] std::optional<IssueDifference> never_issued(const std::vector<IssuedCollectives>& ranks,
                                                           const Issue& issue);
 

@@ -257,6 +257,12 @@ TEST(FindingCauses, ALossThatRunsAwayIsDivergence) {
   ASSERT_FALSE(found->changes.empty());
   EXPECT_EQ(found->changes[0].key, "optimizer.params.lr");
   EXPECT_EQ(found->changes[0].value, "0.1");
+  // From the first update on it is far above where it began, and falls.
+  const auto exploded = of({7, 400, 9e9, 2e9, 1e9, 6e8, 2e8, 5e7, 9e6, 8e4});
+  const Finding* far = with_id(exploded, "divergence");
+  ASSERT_NE(far, nullptr) << ids(exploded);
+  EXPECT_NE(far->evidence.find("began at 7, was 9e+09 at the most"), std::string::npos) << far->evidence;
+  EXPECT_EQ(with_id(of({7, 400, 9e9, 2e9, 1e9, 6e8, 2e8, 5e7, 90, 65}), "divergence"), nullptr);
   // Neither noise nor a spike that passes is one.
   EXPECT_EQ(with_id(of({5.6, 5.5, 5.7, 5.4, 5.6, 5.5, 5.3, 5.6, 5.5, 5.4}), "divergence"), nullptr);
   EXPECT_EQ(with_id(of({5.6, 5.5, 5.4, 50, 5.3, 5.2, 5.1, 5.0, 4.9, 4.8}), "divergence"), nullptr);

@@ -183,6 +183,21 @@ TEST(FindingEach, AnAllocatorThatHoldsPiecesOrHadToFreeItsCache) {
   }
 }
 
+// What is in pieces at the end of a step is mostly cached for the next one, which fits into it.
+TEST(FindingEach, AnAllocatorIsJudgedWhereFewestBytesLieInPieces) {
+  for (const std::int64_t in_forward : {100, 300}) {
+    EachRun run(1);
+    for (const auto& [at, split] :
+         {std::pair(1'000'000, in_forward), std::pair(2'000'000, std::int64_t{900})})
+      run.builder().instant(0, 9 * kTenMs + at, EventKind::allocator_state, StreamId::host, 0, 0, ev::kNoId,
+                            static_cast<std::uint8_t>(ev::MemoryPool::device), 1000, split);
+    const Finding* found = run.with("fragmentation", run.summary());
+    ASSERT_EQ(found != nullptr, in_forward > 200) << in_forward;
+    EXPECT_EQ(found == nullptr ? std::nullopt : found->cost_bytes,
+              in_forward > 200 ? std::optional(in_forward) : std::nullopt);
+  }
+}
+
 TEST(FindingEach, AnUpdateThatWaitsForTheDisk) {
   for (const std::string device : {"nvme", "cpu"}) {
     EachRun run(2, 2,

@@ -6,6 +6,7 @@
 
 #include "app/analysis/communication.h"
 #include "app/analysis/summary.h"
+#include "runtime/plan/prefetch_outcome.h"
 #include "runtime/plan/scheduler.h"
 #include "tests/app/analysis/run_builder.h"
 
@@ -181,6 +182,32 @@ TEST(PrefetchOutcome, CountsInTheStepThatGathers) {
   EXPECT_EQ(second.early, 1U);
   EXPECT_EQ(all(second), 1U);
   EXPECT_EQ(all(prefetch_outcomes(store, 0, 300, 500)), 0U);
+}
+
+// Of two steps beside each other: what runs beyond the end of one is one of both, whichever of them says that
+// it was in vain.
+TEST(PrefetchOutcomes, AGatherAcrossTheEndOfAStepIsInVainOnce) {
+  constexpr std::int64_t kMiddle = kEnd / 2, kBytes = 400;
+  for (const bool reported : {true, false}) {
+    for (const std::int64_t said_at : {kMiddle - 20, kMiddle + 60}) {
+      RunBuilder run(1);
+      constexpr std::uint32_t kId = 5;
+      run.instant(0, kMiddle - 100, ev::EventKind::param_status, ev::StreamId::gather, 0, kModule, kId,
+                  ev::status_code(static_cast<std::uint8_t>(plan::ParamStatus::in_flight),
+                                  ev::StatusCause::prefetch));
+      run.span(0, kMiddle - 100, kMiddle + 50, ev::EventKind::collective_begin, ev::StreamId::gather, kId,
+               kId, kGather, kBytes / 4, kBytes);
+      if (reported) {
+        run.instant(0, said_at, ev::EventKind::prefetch_outcome, ev::StreamId::host, kId, kModule, 1,
+                    static_cast<std::uint8_t>(plan::PrefetchOutcome::unused));
+      }
+      const store::Store& store = run.build();
+      const Prefetch first = prefetch_outcomes(store, 0, 0, kMiddle),
+                     second = prefetch_outcomes(store, 0, kMiddle, kEnd);
+      EXPECT_EQ(first.unused + second.unused, 1U) << reported << said_at;
+      EXPECT_EQ(first.vain_bytes + second.vain_bytes, kBytes) << reported << said_at;
+    }
+  }
 }
 
 }  // namespace

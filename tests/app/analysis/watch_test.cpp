@@ -170,6 +170,24 @@ TEST(Watch, LossesAndNormsThatJumpOrAreNotNumbers) {
   EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::skipped_step});
 }
 
+// Factors of what is next to nothing: a jump is one by what the loss of this run was, 1 % of it at least.
+TEST(Watch, ALossThatIsNextToNothingHasNoJumps) {
+  Steps steps;
+  for (int i = 0; i < 150; ++i) steps.add(10, std::max(4.0 * std::exp(-0.4 * i), 1e-9));
+  steps.add(10, 5e-9);
+  steps.add(10, 0.009);
+  EXPECT_EQ(kinds(steps.look()), Kinds{});
+  steps.add(10, 0.05);
+  EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::loss_jump});
+}
+
+TEST(Watch, ALossThatWasAlwaysSmallIsJudgedByItsOwnScale) {
+  Steps steps;
+  for (int i = 0; i < 20; ++i) steps.add(10, 1e-9);
+  steps.add(10, 5e-9);
+  EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::loss_jump});
+}
+
 TEST(Watch, AStepWithoutALossIsNotOneThatIsNotFinite) {
   Steps steps;
   for (int i = 0; i < 10; ++i) steps.add(10);

@@ -164,6 +164,22 @@ class Findings(unittest.TestCase):
         self.assertEqual(slow["changes"], [], slow)
         self.assertIn("none makes a step 2 % shorter", slow["gain_basis"])
 
+    def test_prefetches_that_wait_for_copies_from_host_memory(self):
+        """What is exposed are copies, no communication: the late prefetches stand alone, and follow from where the shards are."""
+        hardware = json.loads(machine(self.folder, 50).read_text())
+        hardware["host"] = {"gb_per_s": 0.1, "latency_us": 20}
+        path = pathlib.Path(self.folder) / "slow-host.json"
+        path.write_text(json.dumps(hardware))
+        run = Run(self.folder, "host", path, {"stage": 3, "overlap_comm": True, "reduce_bucket_size": 200_000,
+                                              "stage3_prefetch_bucket_size": 50_000, "stage3_param_persistence_threshold": 0,
+                                              "offload_param": {"device": "cpu"}}, steps=4)
+        self.assertEqual([one["id"] for one in run.findings], ["late_prefetch"])
+        late = run.by_id["late_prefetch"]
+        self.assertIn("copy of the shard from host memory", late["evidence"])
+        self.assertEqual({change["key"] for change in late["changes"]}, {"zero_optimization.offload_param.device"})
+        after = self.follow(run, "late_prefetch", 0.3)
+        self.assertNotIn("late_prefetch", after.by_id)
+
     def test_accumulation_at_stage_3(self):
         run = Run(self.folder, "accumulate3", machine(self.folder, 0.05),
                   {"stage": 3, "overlap_comm": True, "reduce_bucket_size": 100_000}, root={"gradient_accumulation_steps": 4})

@@ -206,6 +206,31 @@ class Trained(command_line.CommandTest):
         last = lambda summary: max(loss for loss in summary["loss"][-10:] if loss is not None)  # noqa: E731
         self.assertLess(last(after), last(before) / 10)
 
+    def test_a_training_that_diverges_by_its_own_rate(self):
+        """Without a schedule or clipping, and with an update that is proportional to clipped gradients (a large eps): lowering the
+        rate and clipping help each alone, and both together."""
+        settings = {"optimizer": {"type": "AdamW", "params": {"lr": 0.1, "eps": 1.0}}, "gradient_clipping": 0}
+        found, before = self.run_of("rate", settings, steps=40)
+        advised = [(change["key"], change["value"]) for change in found["divergence"]["changes"]]
+        self.assertEqual(advised, [("optimizer.params.lr", "0.01"), ("gradient_clipping", "1.0")])
+        last = lambda summary: max(summary["loss"][-8:])  # noqa: E731
+        self.assertGreater(last(before), 10 * before["loss"][0])
+        self.assertIn(f"began at {before['loss'][0]:.4g}", found["divergence"]["evidence"])
+        for index, (key, value) in enumerate(advised):
+            alone, after = self.run_of(f"rate-{index}", settings, steps=40, sets=(f"{key}={value}",))
+            self.assertNotIn("divergence", alone, key)
+            self.assertLess(last(after), after["loss"][0], key)
+        both, after = self.followed("rate", settings, "divergence", found, steps=40)
+        self.assertNotIn("divergence", both)
+        self.assertLess(last(after), after["loss"][0])
+
+    def test_gradients_that_are_clipped_are_not_to_be_clipped(self):
+        """Adam's update does not get smaller with its gradients: a rate of 0.1 explodes whatever they are clipped to."""
+        found, _ = self.run_of("clipped", {"optimizer": {"type": "AdamW", "params": {"lr": 0.1}}}, steps=40)
+        self.assertEqual([change["key"] for change in found["divergence"]["changes"]], ["optimizer.params.lr"])
+        self.assertNotIn("divergence", self.followed("clipped", {"optimizer": {"type": "AdamW", "params": {"lr": 0.1}}}, "divergence",
+                                                     found, steps=40)[0])
+
     def test_a_trace_that_breaks(self):
         """A block that one step skips: found with its cost, and followed by what was prefetched in vain."""
         found, summary = self.run_of("visit", {"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 20_000,

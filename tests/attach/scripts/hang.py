@@ -1,8 +1,11 @@
 """A training of three ranks that hangs on purpose: hang.py FRAMEWORK MODE [SECONDS]. What rank 1 does in its third
-step: returns, skips (a module), branches (another module first), fewer (batches, then waits), dies, stops, saves (alone)."""
+step: returns, skips (a module), branches (another module first), fewer (batches, then waits), dies, stops, saves (alone). HANG_DUMPS
+is a folder that gets the time of that, and PyTorch's Flight Recorder dumps of the ranks that run when it has a file `dump`."""
 import os
+import pathlib
 import signal
 import sys
+import threading
 import time
 
 import torch
@@ -30,9 +33,22 @@ class Net(nn.Module):
         return x.square().mean()
 
 
+def dump_when_asked(folder, rank):
+    from torch._C import _distributed_c10d as c10d
+    while not (folder / "dump").exists():
+        time.sleep(0.01)
+    dump = c10d._dump_fr_trace()
+    part = folder / f"part-{rank}"
+    part.write_bytes(dump if isinstance(dump, bytes) else dump.encode())
+    part.rename(folder / "pickle" / f"trace_rank_{rank}")
+
+
 def main():
     dist.init_process_group("gloo")
     rank = dist.get_rank()
+    dumps = pathlib.Path(os.environ["HANG_DUMPS"]) if "HANG_DUMPS" in os.environ else None
+    if dumps:
+        threading.Thread(target=dump_when_asked, args=(dumps, rank), daemon=True).start()
     model = Net()
     if FRAMEWORK == "fsdp2":
         from torch.distributed.fsdp import fully_shard
@@ -50,6 +66,8 @@ def main():
     for step in range(STEPS):
         odd = rank == ODD and step == 2
         if odd:
+            if dumps:
+                (dumps / "stopped").write_text(str(time.time()), encoding="utf-8")
             if MODE in ("returns", "fewer"):
                 time.sleep(SECONDS if MODE == "fewer" else 0)
                 break

@@ -87,5 +87,74 @@ TEST(HangDifference, OnlyMembersOfAGroupNeverIssueItsCollectives) {
   EXPECT_EQ(hang.difference->sides[1].ranks, std::vector<std::uint32_t>{2});
 }
 
+/// A group of which no rank has a description: how many are in it is known, or the id that this rank gave it.
+void in_unknown_group(RunBuilder& run, std::uint32_t rank, std::int64_t at, std::uint32_t code,
+                      std::uint32_t sequence, std::int64_t bytes) {
+  run.instant(rank, at, EventKind::collective_begin, StreamId::gather, sequence, 0, code, kGatherOp,
+              bytes / 4, bytes);
+  run.instant(rank, at + 1000, EventKind::collective_end, StreamId::gather, sequence, 0, code, kGatherOp,
+              bytes / 4, bytes);
+}
+
+// Ranks 0 and 1 gather in one pair, 2 and 3 in another, each as much as it likes.
+TEST(HangDifference, CollectivesOfGroupsThatAreNotDescribedAreComparedWithNone) {
+  const std::uint32_t of_two = ev::collective_code(0, ev::CollectiveScope::world, 2),
+                      of_group = ev::collective_code(0, ev::CollectiveScope::group, 0);
+  for (const std::uint32_t code : {of_two, of_group}) {
+    RunBuilder run(4);
+    common(run, 4);
+    const std::uint32_t sequence = code == of_group ? ev::group_sequence(0, 1) : 1;
+    for (std::uint32_t rank = 0; rank < 4; ++rank)
+      in_unknown_group(run, rank, 1'100'000, code, sequence, 400 + 400 * rank);
+    EXPECT_FALSE(diagnose_hang(run.build(), Watched::quiet).difference) << code;
+  }
+}
+
+// Of the gather that rank 1 is in nobody knows who else should come; rank 3 never comes to what all are in.
+TEST(HangDifference, WhoMissesACollectiveOfAnUnknownGroupIsNotSaid) {
+  RunBuilder run(4);
+  common(run, 4);
+  run.instant(1, 1'900'000, EventKind::collective_begin, StreamId::gather, ev::group_sequence(7, 1), 0,
+              ev::collective_code(0, ev::CollectiveScope::group, 7), kGatherOp, 1000, 4000);
+  EXPECT_FALSE(diagnose_hang(run.build(), Watched::quiet).difference);
+  EXPECT_TRUE(diagnose_hang(run.build(), Watched::quiet).ranks[1].waits_for.empty());
+  for (const std::uint32_t rank : {0U, 1U, 2U}) open_gather(run, rank, 2'000'000, 1);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
+  EXPECT_EQ(hang.culprit, 3U) << hang.text;
+  ASSERT_TRUE(hang.difference);
+  EXPECT_EQ(hang.difference->sides[1].ranks, std::vector<std::uint32_t>{3});
+}
+
+// A rank's later number in a group that only it knows does not say that it has passed what all are in.
+TEST(HangDifference, NumbersOfAnUnknownGroupAreNoPlaceInTheWorldsOrder) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  in_unknown_group(run, 1, 2'100'000, ev::collective_code(0, ev::CollectiveScope::group, 7),
+                   ev::group_sequence(7, 5), 400);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
+  EXPECT_EQ(hang.culprit, 1U) << hang.text;
+  EXPECT_EQ(hang.ranks[0].waits_for, std::vector<std::uint32_t>{1});
+}
+
+// Of this runtime's groups the scope says who is in them: pairs of neighbours, each pair with sizes of its
+// own.
+TEST(HangDifference, GroupsBesideEachOtherAreComparedWithinThemselves) {
+  const std::uint32_t pair = ev::collective_code(0, ev::CollectiveScope::shard, 2);
+  RunBuilder run(4);
+  common(run, 4);
+  for (std::uint32_t rank = 0; rank < 4; ++rank)
+    in_unknown_group(run, rank, 1'100'000, pair, 1, rank < 2 ? 400 : 800);
+  EXPECT_FALSE(diagnose_hang(run.build(), Watched::quiet).difference);
+  for (std::uint32_t rank = 0; rank < 4; ++rank)
+    in_unknown_group(run, rank, 1'200'000, pair, 2, rank < 3 ? 400 : 800);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
+  ASSERT_TRUE(hang.difference);
+  EXPECT_EQ(hang.difference->what, "size");
+  ASSERT_EQ(hang.difference->sides.size(), 2U);
+  EXPECT_EQ(hang.difference->sides[0].ranks, std::vector<std::uint32_t>{2});
+  EXPECT_EQ(hang.difference->sides[1].ranks, std::vector<std::uint32_t>{3});
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

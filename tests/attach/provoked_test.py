@@ -1,0 +1,74 @@
+"""Causes that a real training provokes, named by `findings`, and gone where the cause is removed as the finding says.
+
+    tests/attach/run provoked_test
+"""
+import json
+import subprocess
+import unittest
+
+import runs
+from pairs import TRAIN, folder
+
+
+def setUpModule():
+    folder()
+
+
+def findings(recording):
+    """By id."""
+    done = subprocess.run([runs.SHARDSCOPE, "findings", "--json", recording], capture_output=True, text=True, check=True)
+    return {one["id"]: one for one in json.loads(done.stdout)}
+
+
+class SlowLoader(unittest.TestCase):
+    """A DataLoader that takes 50 ms for a batch, many times what the step computes."""
+    STEPS, SLEEP_S = 12, 0.05
+
+    def trained(self, *options):
+        recording = folder() / ("loader-" + "-".join(options).replace("=", "") + ".zscope")
+        runs.finish(runs.start(runs.attach(recording) + runs.torchrun(TRAIN, "ddp", recording.with_suffix(".out"),
+                                                                      f"steps={self.STEPS}", f"sleep={self.SLEEP_S}", *options)))
+        return findings(recording), runs.figures(recording)
+
+    def test_a_loader_in_the_training_process_starves_it_and_workers_feed_it(self):
+        found, summary = self.trained("loaders=0")
+        self.assertIn("data_starvation", found)
+        starved = found["data_starvation"]
+        self.assertEqual(starved["severity"], "warning")
+        self.assertEqual(starved["changes"], [])
+        self.assertIn("num_workers", starved["next_step"])
+        # Each rank waits for its own batch in every step; what it waits for is the sleep and little more.
+        self.assertGreaterEqual(starved["cost_ms"], 0.98e3 * self.SLEEP_S)
+        self.assertLess(starved["cost_ms"], summary["step_ms"]["median"])
+        self.assertNotIn("straggler", found)
+        # Each of eight workers sleeps for itself.
+        fed, after = self.trained("loaders=8")
+        self.assertLess(after["step_ms"]["median"], summary["step_ms"]["median"])
+        cost = fed["data_starvation"]["cost_ms"] if "data_starvation" in fed else 0
+        self.assertLess(cost, 0.5 * starved["cost_ms"])
+
+
+class SideBranch(unittest.TestCase):
+    """Of FSDP2, whose groups are prefetched in the order of the forward, back from its end: one that no backward comes to is
+    gathered all the same."""
+
+    def trained(self, *options):
+        recording = folder() / ("side-" + "-".join(options) + ".zscope")
+        runs.finish(runs.start(runs.attach(recording) + runs.torchrun(runs.HERE / "scripts" / "side_branch.py", *options)))
+        return findings(recording), runs.figures(recording)
+
+    def test_a_group_without_a_backward_is_gathered_in_vain_and_not_where_the_next_ones_are_named(self):
+        found, before = self.trained()
+        self.assertIn("unused_prefetch", found)
+        self.assertNotIn("trace_invalidated", found)
+        self.assertEqual(before["prefetch"]["unused"], 2 * before["steps"])
+        self.assertIn("set_modules_to_backward_prefetch", found["unused_prefetch"]["next_step"])
+        after_found, after = self.trained("named")
+        self.assertNotIn("unused_prefetch", after_found)
+        gathered = lambda summary: next(op["bytes"] for op in summary["comm"]["ops"] if op["op"] == "all_gather")  # noqa: E731
+        saved = gathered(before) - gathered(after)
+        self.assertEqual(saved, found["unused_prefetch"]["cost_bytes"] * before["steps_measured"])
+
+
+if __name__ == "__main__":
+    unittest.main()
