@@ -3,7 +3,7 @@
 
 The efficiencies of the hardware files were fitted to the runs of FSDP with an even number in that list; the others judge
 them. Runs of ZeRO-3 stand in a table of their own, with the time of a micro-step, how fast a rank's 3S elements travelled if that
-was all of it, and simulated with the rate between nodes that fits every second of them.
+was all of it, and simulated with one link of a node too.
 
 Usage: published_runs.py [BIN_FOLDER] [--rows | --check]
 
@@ -70,45 +70,25 @@ def zero3_runs(table):
                "tokens_per_s_per_gpu": run["tflops_per_gpu"] * 1e12 / flop}
 
 
-def with_rate(gb_per_s):
-    """An A100 machine whose nodes reach this rate between them, as a file."""
-    hardware = json.loads((ROOT / "assets/hardware/a100.json").read_text())
-    hardware["between"]["gb_per_s"] = gb_per_s
-    file = tempfile.NamedTemporaryFile("w", suffix=".json")
-    json.dump({**hardware, "name": f"{gb_per_s} GB/s between nodes"}, file)
-    file.flush()
-    return file
-
-
-def zero3_errors(program, table, runs, machine):
-    """Simulated over published, less 1, in percent, of each."""
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as executor:
-        tokens = executor.map(lambda run: simulated_tokens(program, {**run, "hardware": machine}, table["models"][run["model"]]), runs)
-        return [100 * (simulated / run["tokens_per_s_per_gpu"] - 1) for run, simulated in zip(runs, tokens)]
-
-
 def print_zero3(program, table):
-    """The rate between nodes is fitted to every second run, from one link's on in steps of a tenth; the others judge it."""
-    runs = list(zero3_runs(table))
-    as_it_is = zero3_errors(program, table, runs, "a100")
-    rates = [table["one_link_gb_per_s"] * tenths / 10 for tenths in range(7, 14)]
-    by_rate = {}
-    for rate in rates:
-        with with_rate(rate) as machine:
-            by_rate[rate] = zero3_errors(program, table, runs, machine.name)
-    fitted = min(rates, key=lambda rate: statistics.mean(map(abs, by_rate[rate][::2])))
-    print(f"\n| model | ranks | micro-batch | published TFLOP/s | micro-step | 3S in that time | simulated, eight links a node | {fitted:.1f} GB/s a node |")
+    hardware = json.loads((ROOT / "assets/hardware/a100.json").read_text())
+    hardware["between"]["gb_per_s"] = table["one_link_gb_per_s"]
+    print("\n| model | ranks | micro-batch | published TFLOP/s | micro-step | 3S in that time | simulated, eight links a node | one link |")
     print("|---|---|---|---|---|---|---|---|")
-    for number, (run, off, error) in enumerate(zip(runs, as_it_is, by_rate[fitted])):
-        layers, width, _ = table["models"][run["model"]]
-        micro_s = run["micro_batch"] * run["context"] / run["tokens_per_s_per_gpu"]
-        moved = 3 * 2 * 12 * layers * width**2  # bytes in 16 bits
-        cells = [f"{run['tflops_per_gpu'] * (1 + percent / 100):.0f} ({percent:+.0f} %{judged})"
-                 for percent, judged in ((off, ""), (error, ", judged" if number % 2 else ", fitted"))]
-        print(f"| {run['model']} | {run['ranks']} | {run['micro_batch']} | {run['tflops_per_gpu']} | {micro_s:.0f} s | "
-              f"{moved / micro_s * 1e-9:.0f} GB/s | {' | '.join(cells)} |")
-    print(f"mean of absolute errors: fitted {statistics.mean(map(abs, by_rate[fitted][::2])):.1f} %, "
-          f"judged {statistics.mean(map(abs, by_rate[fitted][1::2])):.1f} %")
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as one_link:
+        json.dump({**hardware, "name": "one link of a node"}, one_link)
+        one_link.flush()
+        for run in zero3_runs(table):
+            layers, width, heads = table["models"][run["model"]]
+            published = run["tokens_per_s_per_gpu"]
+            micro_s = run["micro_batch"] * run["context"] / published
+            moved = 3 * 2 * 12 * layers * width**2  # bytes in 16 bits
+            cells = []
+            for machine in ("a100", one_link.name):
+                simulated = simulated_tokens(program, {**run, "hardware": machine}, (layers, width, heads))
+                cells.append(f"{simulated * run['flop_per_token'] * 1e-12:.0f} ({100 * (simulated / published - 1):+.0f} %)")
+            print(f"| {run['model']} | {run['ranks']} | {run['micro_batch']} | {run['tflops_per_gpu']} | {micro_s:.0f} s | "
+                  f"{moved / micro_s * 1e-9:.0f} GB/s | {' | '.join(cells)} |")
 
 
 def check(program, runs, models):
