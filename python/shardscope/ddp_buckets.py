@@ -3,7 +3,8 @@
 DDP's reducer is C++. It all-reduces its buckets one after the other in the order of their table, each as one flat tensor of all
 its gradients (Reducer::mark_bucket_ready); what else it all-reduces, which parameters were used on any rank, is of integers.
 After the first backward it makes a new table, by the order in which gradients came, at the next forward; what is in that one is in
-DDP's logging data from the forward after on. So of the buckets of one micro-step in a run nothing is known.
+DDP's logging data from the forward after on. On a CPU the reducer itself is asked before; on a device nothing is known of the buckets
+of that one micro-step.
 
 | symbol | event |
 |---|---|
@@ -109,7 +110,8 @@ class Order:
         self.synchronized = ddp.require_backward_grad_sync
         if ddp._has_rebuilt_buckets and not self.rebuilt:
             known = ddp._get_ddp_logging_data().get("rebuilt_per_bucket_param_indices", "")
-            self.table = self.made_of([[int(index) for index in bucket.split()] for bucket in known.split(",") if bucket.strip()])
+            table = [[int(index) for index in bucket.split()] for bucket in known.split(",") if bucket.strip()]
+            self.table = self.made_of(table or of_reducer(ddp))
             self.rebuilt = self.table is not None
             self.check()
 
@@ -122,6 +124,16 @@ class Order:
         if not table or sorted(index for bucket in table for index in bucket) != list(range(len(self.numbers))):
             return None
         return [_core.Parts([(self.numbers[index], session.param_elems[self.numbers[index]]) for index in bucket]) for bucket in table]
+
+
+def of_reducer(ddp):
+    """Indices of the parameters by bucket, from the reducer itself, which says it one forward before the logging data does. It
+    makes tensors of the buckets' sizes for this, once, so that it is not asked where these would be a device's memory."""
+    parameters = {id(param): index for index, param in enumerate(parameters_of(ddp))}
+    ask = getattr(ddp.reducer, "_get_zeros_like_grad_buckets", None)
+    if ask is None or ddp.device_type != "cpu":
+        return []
+    return [[parameters[id(param)] for param in bucket.parameters()] for bucket in ask()]
 
 
 def norm_sizes(ddp):

@@ -77,7 +77,9 @@ def source_of(model, groups, hooks, unsharded):
         for group in filter(None, (each() for each in all_groups)):
             for param in group.fsdp_params:
                 add(m.PARAM_SHARD, param._sharded_param_data, getattr(param, "offload_to_cpu", False))
-                of_groups.update((id(param.sharded_param), id(getattr(param, "_unsharded_param", None))))
+                # One of these is the module's own at a time; where it is resharded to fewer ranks the last one, which has a slot.
+                of_groups.update(id(getattr(param, name, None)) for name in
+                                 ("sharded_param", "_unsharded_param", "_sharded_post_forward_param"))
         model = held()
         for param in model.parameters() if model is not None else ():
             if id(param) not in of_groups:

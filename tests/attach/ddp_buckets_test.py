@@ -114,8 +114,11 @@ class Buckets(unittest.TestCase):
 
     def test_every_parameter_is_in_one_bucket_whose_bytes_are_the_all_reduces(self):
         made, recording = self.recorded("ddp-buckets", "steps=4", "bucket_mb=0.01")
-        # DDP begins with one bucket and makes those of its limit after the first backward; what is in them it says one forward later.
-        found, _ = self.check(recording, [1, 0, 7, 7])
+        # DDP begins with one bucket and makes those of its limit after the first backward.
+        found, _ = self.check(recording, [1, 7, 7, 7])
+        for rank in range(2):
+            asked, *logged = [[params for params, *_ in each.values()] for each in self.micro_steps(recording, rank)[0][1:]]
+            self.assertEqual([asked] * 2, logged, "the reducer's own table is the one that its logging data has a forward later")
         names = {p["param"]: p["name"] for p in recording.params}
         ready = [[names[p] for p in params] for params, *_ in found[3].values()]
         self.assertIn("last.bias", ready[0], "the backward comes to the last module first")
