@@ -130,6 +130,32 @@ class HolisticTraceAnalysis(unittest.TestCase):
             self.assertAlmostEqual(total, ours[operation], delta=NEAR_MS * 50, msg=kernel)
 
 
+class TensorBoard(unittest.TestCase):
+    """What PyTorch's plugin for TensorBoard computes for its overview, without TensorBoard."""
+
+    @of_each_run
+    def test_the_overview_of_each_rank_is_the_partition_of_the_summary(self, name):
+        warnings.simplefilter("ignore")  # pandas says what it will no longer have
+        logging.disable(logging.CRITICAL)  # of neighbours that overlap by the last bit of a floating-point microsecond
+        self.addCleanup(logging.disable, logging.NOTSET)
+        from torch_tb_profiler.profiler.data import RunProfileData
+        from torch_tb_profiler.profiler.event_parser import ProfileRole
+        for rank in summary(name)["ranks"]:
+            with tempfile.TemporaryDirectory() as cache:
+                path = exported(name, "kineto") / f"rank_{rank['rank']}.json"
+                data = RunProfileData.parse(f"rank_{rank['rank']}", "steps", str(path), cache)
+                data.process()
+            steps, parts = summary(name)["steps_measured"], rank["time_ms"]
+            self.assertEqual(len(data.steps_names), steps)
+            ms = {role: steps * data.avg_costs.costs[role] / 1e3 for role in ProfileRole}
+            # Kernels of collectives are kernels to it: it knows them as communication by operators of nccl's own names.
+            self.assertAlmostEqual(ms[ProfileRole.Kernel] + ms[ProfileRole.Communication], parts["compute"] + parts["exposed_comm"],
+                                   delta=NEAR_MS)
+            self.assertAlmostEqual(ms[ProfileRole.Memcpy] + ms[ProfileRole.Memset], parts["exposed_copy"], delta=NEAR_MS)
+            self.assertAlmostEqual(ms[ProfileRole.Total], parts["total"], delta=NEAR_MS)
+            self.assertEqual(data.distributed_info["rank"], rank["rank"])
+
+
 class Sqlite(unittest.TestCase):
     @of_each_run
     def test_parts_of_steps_and_kernels_are_those_of_the_summary(self, name):
