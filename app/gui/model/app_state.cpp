@@ -288,6 +288,8 @@ void AppState::forget_run() {
   family = {};
   relations = {};
   inside = {};
+  module_in_step = {};
+  what_if.reset();
   hovered_span.reset();
   rank_to_show.reset();
   what_if_changes.reset();

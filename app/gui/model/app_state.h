@@ -13,6 +13,7 @@
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/finder.h"
 #include "app/gui/model/layout.h"
+#include "app/gui/model/module_in_step.h"
 #include "app/gui/model/name_cell.h"
 #include "app/gui/model/notebook.h"
 #include "app/gui/model/palette.h"
@@ -56,6 +57,7 @@ struct AppState {
   mutable FamilyCache family;
   mutable RelationCache relations;
   mutable InsideCache inside;
+  mutable ModuleInStepCache module_in_step;
   /// The span under the pointer in the last frame: those of its name are marked.
   std::optional<store::Span> hovered_span;
   TimeAxis time;
@@ -80,6 +82,13 @@ struct AppState {
 
   /// Settings to be changed in the panel What if: a finding's. The panel takes them.
   std::optional<std::vector<analysis::Change>> what_if_changes;
+  /// Of the panel What if, for the dump of the state: what is chosen, and what was played last.
+  struct WhatIfShown {
+    std::vector<std::string> values;  ///< of what_if_settings()
+    bool playing = false;
+    double modelled_ms = 0, changed_ms = 0;  ///< of a step; 0: nothing was played
+  };
+  std::optional<WhatIfShown> what_if;
 
   TimelineOptions timeline;
   mutable RankGroupings groupings;

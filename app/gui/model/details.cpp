@@ -18,19 +18,6 @@ namespace {
 
 constexpr std::size_t kHistoryRows = 64;
 
-void describe_module(const AppState& app, std::uint32_t module, Details& out) {
-  const store::Store& data = app.store();
-  if (!data.has_tables() || module >= data.tables().modules.size()) return;
-  const ev::ModuleInfo& info = data.tables().modules[module];
-  out.subtitle = info.type;
-  std::int64_t elems = 0;
-  for (const std::uint32_t param : info.params) {
-    if (param < data.tables().params.size()) elems += data.tables().params[param].elems;
-  }
-  add(out, "own parameters", std::to_string(info.params.size()));
-  if (elems > 0) add(out, "elements", grouped(elems));
-}
-
 /// Self time and what it lies in. All spans like it: the panels Find and Statistics.
 void add_family(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
   const SpanFamily& family = app.family.of(app.store(), lane, span);
@@ -167,7 +154,9 @@ Details describe_selection(const AppState& app) {
       out.meaning = Meaning::compute;
       out.title = module_name(app.store(), selection.module);
       describe_module(app, selection.module, out);
-      if (selection.span) {
+      if (!selection.span) {
+        describe_unplaced_module(app, selection.module, selection.rank, out);
+      } else {
         out.subtitle += std::string(out.subtitle.empty() ? "" : ", ") +
                         word(ev::as<ev::EventKind::module_begin>(*selection.span).pass) + ", rank " +
                         std::to_string(selection.rank);

@@ -58,6 +58,17 @@ std::string_view NameCells::without_model(std::string_view name) const {
   return name;
 }
 
+std::string end_of_name(std::string_view name, const std::function<bool(std::string_view)>& fits) {
+  if (fits(name)) return std::string(name);
+  std::string shown(name);
+  for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.')) {
+    name.remove_prefix(dot + 1);
+    shown = "\u2026" + std::string(name);
+    if (fits(shown)) break;
+  }
+  return shown;
+}
+
 const NameCells& KeptNameCells::of(std::uint64_t run, const store::Store& store) {
   const TablesKey key = key_of_tables(run, store);
   if (!names_ || key_ != key) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,7 +27,13 @@ class NameCells {
   std::string model_;
 };
 
-/// The same, kept while the run's tables stay.
+/// The name where it fits, else its end: "…1.self_attn.in_proj_weight". Components go from the front, because
+/// what tells a list's names apart stands at the end; the last one is left to be cut by who draws it. `fits`
+/// says whether a text has room.
+[[nodiscard]] std::string end_of_name(std::string_view name,
+                                      const std::function<bool(std::string_view)>& fits);
+
+/// NameCells, kept while the run's tables stay.
 class KeptNameCells {
  public:
   /// `run`: Session::number().

@@ -1,5 +1,6 @@
 #include "app/gui/model/state_dump.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "app/gui/model/names.h"
 #include "app/gui/model/rank_order.h"
 #include "app/gui/model/step_of.h"
+#include "app/gui/model/what_if.h"
 
 namespace shardscope::gui {
 namespace {
@@ -134,6 +136,15 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
   out["notes"] = {{"problem", app.notes.problem()}, {"list", nlohmann::json::array()}};
   for (const Note& note : app.notes.notes())
     out["notes"]["list"].push_back({note.begin_ns, note.end_ns, note.text});
+  if (app.what_if) {
+    const AppState::WhatIfShown& shown = *app.what_if;
+    out["what_if"] = {{"values", nlohmann::json::object()},
+                      {"playing", shown.playing},
+                      {"modelled_ms", shown.modelled_ms},
+                      {"changed_ms", shown.changed_ms}};
+    for (std::size_t i = 0; i < std::min(shown.values.size(), what_if_settings().size()); ++i)
+      out["what_if"]["values"][what_if_settings()[i].key] = shown.values[i];
+  }
   out["start_page"] = app.start_page;
   out["other"] = app.other ? nlohmann::json(app.other->source()) : nlohmann::json(nullptr);
   out["gates"] = nlohmann::json::array();

@@ -245,19 +245,23 @@ WhatIfChoice as_recorded(const ev::RunTables& tables) {
   WhatIfChoice choice;
   for (const WhatIfSetting& setting : what_if_settings())
     choice.values.push_back(value_at(tables, setting, tables.stage));
+  choice.own.resize(choice.values.size(), false);
   choice.ranks = tables.world;
   choice.ranks_per_node = std::min(tables.local_world, tables.world);
   return choice;
 }
 
+void set(WhatIfChoice& choice, std::size_t which, std::string value) {
+  choice.values[which] = std::move(value);
+  choice.own[which] = true;
+}
+
 void choose_stage(WhatIfChoice& choice, const ev::RunTables& tables, const std::string& stage) {
   const auto& settings = what_if_settings();
-  const std::int32_t before = stage_of(choice.values[kStage], tables), after = stage_of(stage, tables);
-  for (std::size_t i = 0; i < choice.values.size(); ++i) {
-    if (i != kStage && choice.values[i] == value_at(tables, settings[i], before))
-      choice.values[i] = value_at(tables, settings[i], after);
-  }
-  choice.values[kStage] = stage;
+  for (std::size_t i = 0; i < choice.values.size(); ++i)
+    if (i != kStage && !choice.own[i])
+      choice.values[i] = value_at(tables, settings[i], stage_of(stage, tables));
+  set(choice, kStage, stage);
 }
 
 void change(WhatIfChoice& choice, const ev::RunTables& tables, const std::vector<analysis::Change>& changes) {
@@ -271,7 +275,7 @@ void change(WhatIfChoice& choice, const ev::RunTables& tables, const std::vector
     const auto at = static_cast<std::size_t>(found - settings.begin());
     if (at == kStage) continue;
     if (at < choice.values.size()) {
-      choice.values[at] = plain_value(wanted.value);
+      set(choice, at, plain_value(wanted.value));
     } else {
       if (!choice.more.empty() && !choice.more.ends_with('\n')) choice.more += '\n';
       choice.more += wanted.key + "=" + wanted.value;

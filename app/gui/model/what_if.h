@@ -51,6 +51,7 @@ struct WhatIfRefusals {
 /// What the user chose.
 struct WhatIfChoice {
   std::vector<std::string> values;  ///< by setting; as recorded: not changed
+  std::vector<bool> own;            ///< by setting: the user or a finding has set it, to whatever value
   std::uint32_t ranks = 0, ranks_per_node = 0;
   double link_gb_per_s = 0, link_latency_us = 0;  ///< among the ranks of a node; 0: as fitted
   double node_link_gb_per_s = 0, node_link_latency_us = 0;
@@ -58,6 +59,9 @@ struct WhatIfChoice {
 };
 /// As the run is.
 [[nodiscard]] WhatIfChoice as_recorded(const instrumentation::RunTables& tables);
+/// Sets one of what_if_settings(). It keeps its value when another stage is chosen, also where that is a
+/// stage's default.
+void set(WhatIfChoice& choice, std::size_t which, std::string value);
 /// Chooses a stage. Settings whose default depends on it, which neither the configuration nor the user has
 /// set, become those of the new stage: what the panel shows is what is played.
 void choose_stage(WhatIfChoice& choice, const instrumentation::RunTables& tables, const std::string& stage);

@@ -79,19 +79,19 @@ void BreakpointPane::row(AppState& app, std::size_t which, float width,
   ImGui::PopID();
 }
 
-void BreakpointPane::draw(Context& ctx, Rect& room) {
+void BreakpointPane::draw(Context& ctx, Rect& room, float share) {
   AppState& app = ctx.app;
   const std::size_t count = app.breaks.list().size();
   ctx.section(room, app.breaks.searching() && !app.breaks.playing() ? "Breakpoints: looking for the next one"
                     : app.breaks.none_left() && count > 0           ? "Breakpoints: none is hit from here on"
                                                                     : "Breakpoints, of all ranks");
   const float rows = static_cast<float>(count) + 1;
-  const Rect area = room.take_top(std::min(26 * rows, std::max(52.0F, room.h * 0.22F)));
+  const Rect area = room.take_top(std::min(26 * rows, std::max(52.0F, room.h * share)));
   ImGui::PushFont(ctx.canvas.fonts().of(Font::small), line_height(Font::small));
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {6, 3});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6, 3});
   ImGui::SetCursorScreenPos({area.x, area.y});
-  if (ImGui::BeginChild("##breakpoints", {area.w, area.h})) {
+  if (ImGui::BeginChild("##breakpoints", {area.w, area.h}, ImGuiChildFlags_NavFlattened)) {
     std::optional<std::size_t> removed;
     for (std::size_t i = 0; i < count; ++i) row(app, i, area.w, removed);
     if (removed) app.breaks.remove(*removed);

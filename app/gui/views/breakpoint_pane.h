@@ -15,8 +15,8 @@ class BreakpointPane {
   /// The controls that play a recording, off the top of `room`; a run that goes on is not played and has
   /// none.
   void play(Context& ctx, Rect& room) const;
-  /// The list, and a line that adds to it, off the top of `room`.
-  void draw(Context& ctx, Rect& room);
+  /// The list, and a line that adds to it, off the top of `room`: two lines, or `share` of it at most.
+  void draw(Context& ctx, Rect& room, float share);
 
  private:
   void row(AppState& app, std::size_t which, float width, std::optional<std::size_t>& removed) const;

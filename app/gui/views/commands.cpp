@@ -183,7 +183,9 @@ void measure_from_now(C& ctx) {
   AppState& app = ctx.app;
   const auto range = measured_from(app.measured, app.time.range(), end, app.now_ns());
   if (range) app.measured = range;
-  ctx.ui.say(!range               ? "Nothing to measure between this time and the end of what is shown"
+  ctx.ui.say(!range && end == Grip::begin
+                 ? "Nothing to measure between this time and the end of what is shown"
+             : !range             ? "Nothing to measure between the begin of what is shown and this time"
              : end == Grip::begin ? "Measured from here; ] sets the end"
                                   : "Measured up to here; [ sets the begin");
 }

@@ -27,6 +27,9 @@ class Dialogs {
   void draw(Context& ctx, const Parts& parts);
   /// A line about an export that is under way or just done, for the status bar; empty: none.
   [[nodiscard]] std::string export_line() const;
+  [[nodiscard]] bool export_failed() const { return !job_.state().problem.empty(); }
+  /// What the field of the dialog that is open holds.
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
   /// Of the live run that is recorded to a file, or was last.
   [[nodiscard]] const CopyRecording& copy() const noexcept { return copy_; }
   [[nodiscard]] bool exporting() const { return job_.state().running; }

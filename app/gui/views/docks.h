@@ -23,12 +23,12 @@ class Docks {
   void submit(const std::string& layout, const Rect& room);
   /// The panel in place of another; if it is shown already, the two change places.
   void replace(const std::string& layout, const std::string& old_panel, const std::string& panel);
-  /// As a tab beside the panel `beside` where that is shown, else beside the first.
   /// Both are shown, as tabs of one place.
   [[nodiscard]] bool share_a_place(const std::string& layout, const std::string& panel,
                                    const std::string& other);
   /// Of the tabs of its place it is the one that is seen.
   [[nodiscard]] static bool in_front(const std::string& layout, const std::string& panel);
+  /// As a tab beside the panel `beside` where that is shown, else beside the first.
   void open(const std::string& layout, const std::string& panel, const std::string& beside = {});
   void close(const std::string& layout, const std::string& panel);
   /// As the preset says again.

@@ -153,7 +153,7 @@ void FindingsView::detail(Context& ctx, const Rect& room, const Row& row) const 
   const FontScope small(ctx.canvas.fonts(), Font::small);
   ImGui::SetCursorScreenPos({room.x, room.y + 6});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {8, 4});
-  if (ImGui::BeginChild("##finding", {room.w, room.h - 6})) {
+  if (ImGui::BeginChild("##finding", {room.w, room.h - 6}, ImGuiChildFlags_NavFlattened)) {
     ImGui::PushTextWrapPos(0);
     {
       const FontScope strong(ctx.canvas.fonts(), Font::strong);

@@ -130,7 +130,7 @@ void OptionsView::colours(Context& ctx) {
 void OptionsView::draw(Context& ctx, Rect room) {
   const FontScope body(ctx.canvas.fonts(), Font::body);
   ImGui::SetCursorScreenPos({room.x + 12, room.y});
-  if (ImGui::BeginChild("##options", {room.w - 20, room.h - 6})) {
+  if (ImGui::BeginChild("##options", {room.w - 20, room.h - 6}, ImGuiChildFlags_NavFlattened)) {
     items(ctx);
     sizes(ctx);
     steps(ctx);

@@ -1,5 +1,6 @@
 // The palette: commands, panels, layouts, and whatever of the run has a name, by what is typed.
 #include <algorithm>
+#include <string>
 
 #include "app/gui/views/dialogs.h"
 #include "app/gui/views/imgui_text.h"
@@ -31,12 +32,18 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
   const bool moved = ImGui::IsKeyPressed(ImGuiKey_DownArrow) || ImGui::IsKeyPressed(ImGuiKey_UpArrow);
   chosen_ = std::clamp(chosen_, 0, std::max(0, count - 1));
   int picked = entered && count > 0 ? chosen_ : -1;
+  // The keys and types at the right are whole where half of the width holds them; a row that is cut says all
+  // of itself when it is pointed at.
+  float hints = 1;
+  for (const PaletteEntry& entry : entries)
+    hints = std::max(hints, ImGui::CalcTextSize(entry.hint.c_str()).x);
+  hints = std::min(hints, ImGui::GetContentRegionAvail().x * 0.5F);
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp;
   if (count == 0) ImGui::TextDisabled("No command or name contains this.");
   if (count > 0 && ImGui::BeginTable("##entries", 3, kFlags, {0, 380})) {
     ImGui::TableSetupColumn("##kind", ImGuiTableColumnFlags_WidthFixed, 84);
-    ImGui::TableSetupColumn("##name", 0, 3);
-    ImGui::TableSetupColumn("##hint", 0, 1);
+    ImGui::TableSetupColumn("##name", ImGuiTableColumnFlags_WidthStretch);
+    ImGui::TableSetupColumn("##hint", ImGuiTableColumnFlags_WidthFixed, hints);
     for (int i = 0; i < count; ++i) {
       const PaletteEntry& entry = entries[static_cast<std::size_t>(i)];
       ImGui::TableNextRow();
@@ -44,12 +51,17 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
       ImGui::PushID(i);
       if (ImGui::Selectable("##row", i == chosen_, ImGuiSelectableFlags_SpanAllColumns)) picked = i;
       if (i == chosen_ && moved) ImGui::SetScrollHereY();
+      const bool over = ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip);
       ImGui::SameLine(0, 0);
       ImGui::TextDisabled("%s", entry.kind.c_str());
       ImGui::TableNextColumn();
-      ImGui::TextUnformatted(entry.text.c_str());
+      bool cut = ImGui::CalcTextSize(entry.text.c_str()).x > ImGui::GetContentRegionAvail().x;
+      cut_line(ctx.canvas, entry.text, ctx.colors().text);
       ImGui::TableNextColumn();
-      ImGui::TextDisabled("%s", entry.hint.c_str());
+      cut = cut || ImGui::CalcTextSize(entry.hint.c_str()).x > ImGui::GetContentRegionAvail().x;
+      cut_line(ctx.canvas, entry.hint, ctx.colors().muted);
+      if (over && cut)
+        ImGui::SetTooltip("%s%s%s", entry.text.c_str(), entry.hint.empty() ? "" : "\n", entry.hint.c_str());
       ImGui::PopID();
     }
     ImGui::EndTable();

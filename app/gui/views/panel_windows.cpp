@@ -54,14 +54,15 @@ void Workspace::show_requested_panel(Context& ctx) {
 /// window that begins; with the next selection the Inspector comes back. Who has put another one in front
 /// keeps it.
 void Workspace::put_away_inspector(const std::string& layout, bool selected) {
-  const bool begins = !selected_before_;
-  if (selected_before_ == selected) return;
-  selected_before_ = selected;
+  InspectorPlace& place = inspector_places_[layout];
+  const bool begins = !place.selected;
+  if (place.selected == selected) return;
+  place.selected = selected;
   if (!docks_.share_a_place(layout, "inspector", "overview")) return;
   if (selected) {
-    if (std::exchange(inspector_put_away_, false)) focus_panel_ = "inspector";
+    if (std::exchange(place.put_away, false)) focus_panel_ = "inspector";
   } else if (begins || docks_.in_front(layout, "inspector")) {
-    inspector_put_away_ = true;
+    place.put_away = true;
     focus_panel_ = "overview";
   }
 }

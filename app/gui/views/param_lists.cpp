@@ -22,6 +22,9 @@ void ParamLists::list(Context& ctx, Rect room, const char* title, const std::vec
   if (elems > 0 &&
       ctx.canvas.width(title, Font::small) + ctx.canvas.width(sum + elements, Font::mono_small) + 8 < head.w)
     sum += elements;
+  // The title says what is counted: it stays whole in a narrow list.
+  if (ctx.canvas.width(title, Font::small) + ctx.canvas.width(sum, Font::mono_small) + 8 > head.w)
+    sum = std::to_string(params.size());
   ctx.canvas.text_in(head.take_right(std::min(head.w, ctx.canvas.width(sum, Font::mono_small) + 1)), sum,
                      c.muted, Font::mono_small, Align::right);
   ctx.canvas.text_in(head, title, c.text, Font::small);
@@ -39,11 +42,17 @@ void ParamLists::list(Context& ctx, Rect room, const char* title, const std::vec
       ctx.canvas.fill(row, mix(c.panel, c.accent, 0.25F));
     else if (over)
       ctx.canvas.fill(row, c.raised);
-    const std::string name = param_name(app.store(), params[i]);
-    ctx.canvas.text_in(row.inset(4, 0), names.without_model(name), c.text, Font::small);
-    if (which == 0 && app.store().tables().params[params[i]].persistent) {
-      ctx.canvas.disc(row.right() - 14, row.y + row.h / 2, 2.5F, c.of(Meaning::gather));
+    const bool persistent = which == 0 && app.store().tables().params[params[i]].persistent;
+    Rect text = row.inset(4, 0);
+    if (persistent) {
+      const Rect mark = text.take_right(12);
+      ctx.canvas.disc(mark.x + 6, mark.y + mark.h / 2, 2.5F, c.of(Meaning::gather));
     }
+    const std::string name = param_name(app.store(), params[i]);
+    const std::string shown = end_of_name(names.without_model(name), [&](std::string_view part) {
+      return ctx.canvas.width(part, Font::small) <= text.w;
+    });
+    ctx.canvas.text_in(text, shown, c.text, Font::small);
     if (over) ctx.tip(describe_param(app, params[i], app.stepper_rank, app.now_ns()));
     if (over && ctx.pointer.pressed[0]) app.select_param(params[i], app.stepper_rank);
   }

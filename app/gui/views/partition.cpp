@@ -60,7 +60,7 @@ std::vector<Choice> PartitionView::choices(const AppState& app) {
                            [&style](AppState&, int to) { style.layer = static_cast<PartitionLayer>(to); }}};
   if (style.layer == PartitionLayer::parameters)
     out.push_back({"coloured by",
-                   {"by status", "by owner", "by module", "by age", "by place"},
+                   {"by status", "by owner", "by module", "by age", "by place", "by use"},
                    static_cast<int>(style.colour_by),
                    [&style](AppState&, int to) { style.colour_by = static_cast<ColourBy>(to); }});
   out.push_back({"width of parameters",
@@ -143,6 +143,14 @@ void PartitionView::hover(Context& ctx, const Rect& rect, const ElementAxis& ele
         {"rank " + std::to_string(rank) + " owns",
          grouped(slice.param_offset) + " to " + grouped(slice.param_offset + slice.elems), "", ""});
   }
+  if (cells_.style.layer == PartitionLayer::parameters && cells_.style.colour_by == ColourBy::use) {
+    if (const analysis::HeldLong* const held = cells_.uses().of(app.store(), rank)) {
+      const store::ParamState state = app.store().param_state(rank, param, app.now_ns());
+      const ParamUseAt use = param_use(*held, app.store().tables(), param, state, app.now_ns());
+      if (const std::string text = text_of(use); !text.empty())
+        details.fields.push_back({"use", text, "", ""});
+    }
+  }
   if (cells_.style.layer == PartitionLayer::gradients) {
     const std::vector<GradientState>& states = cells_.gradients(app, rank);
     if (param < states.size()) {
@@ -177,6 +185,12 @@ void PartitionView::draw(Context& ctx, Rect room) {
   const Palette& c = ctx.colors();
   const ElementAxis& elements = app.run->elements(app.element_scale);
   shown_ = app.elements;
+  const bool by_use =
+      cells_.style.layer == PartitionLayer::parameters && cells_.style.colour_by == ColourBy::use;
+  if (by_use) {
+    if (cells_.uses().reading()) ctx.moving = true;
+    cells_.uses().look_at(app.run->number(), app.store(), app.now_ns());
+  }
   room = {room.x + 12, room.y, room.w - 20, room.h};
   if (room.h > 90) draw_partition_legend(ctx, room.take_bottom(24), cells_);
   Rect top = room.take_top(kAxis);

@@ -113,6 +113,30 @@ void fill_not_here(Context& ctx, const Rect& box, Rgb color, float alpha) {
   ctx.canvas.fill({box.x, box.bottom() - height, box.w, height}, look.color);
 }
 
+void fill_use(Context& ctx, const Rect& box, ParamUse use) {
+  const Palette& c = ctx.colors();
+  const Rgb gathered = c.of(Meaning::gather);
+  switch (use) {
+    case ParamUse::not_here:
+      draw_nothing_here(ctx, box);
+      break;
+    case ParamUse::persistent:
+      ctx.canvas.fill(box, gathered);
+      if (box.w > 7) ctx.canvas.disc(box.x + box.w / 2, box.y + box.h / 2, 2.5F, text_on(gathered));
+      break;
+    case ParamUse::wanted:
+      ctx.canvas.fill(box, gathered);
+      break;
+    case ParamUse::kept:
+      ctx.canvas.fill(box, mix(gathered, c.panel, 0.6F));
+      break;
+    case ParamUse::for_nothing:
+      ctx.canvas.fill(box, c.of(Meaning::trouble), 0.35F);
+      ctx.canvas.hatch(box, c.of(Meaning::trouble), 1, 6);
+      break;
+  }
+}
+
 Rgb aged(Rgb color, const Palette& colors, float age) { return mix(color, colors.panel, 0.1F + 0.75F * age); }
 
 Rgb replica(const Palette& colors) { return mix(colors.panel, colors.of(Meaning::compute), 0.38F); }
@@ -238,6 +262,14 @@ bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const P
       if (!rest) break;
       for (const OwnedSlice& slice : elements.owned(cell.rank, cell.param))
         draw_rest(ctx, piece_of(box, info.elems, slice), *rest);
+      break;
+    }
+    case ColourBy::use: {
+      const analysis::HeldLong* const held = uses_.of(ctx.app.store(), cell.rank);
+      if (held == nullptr)
+        draw_nothing_here(ctx, box);
+      else
+        fill_use(ctx, box, param_use(*held, tables, cell.param, cell.state, ctx.app.now_ns()).use);
       break;
     }
     case ColourBy::age: {

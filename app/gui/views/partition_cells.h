@@ -10,6 +10,7 @@
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/gradient_states.h"
 #include "app/gui/model/owner_bands.h"
+#include "app/gui/model/param_uses.h"
 #include "app/gui/model/shard_style.h"
 #include "app/gui/views/context.h"
 
@@ -18,7 +19,7 @@ namespace shardscope::gui {
 /// What of the model states the cells show.
 enum class PartitionLayer : std::uint8_t { parameters, gradients, optimizer };
 /// By what they are coloured; of parameters alone.
-enum class ColourBy : std::uint8_t { status, owner, module, age, place };
+enum class ColourBy : std::uint8_t { status, owner, module, age, place, use };
 struct PartitionStyle {
   PartitionLayer layer = PartitionLayer::parameters;
   ColourBy colour_by = ColourBy::status;
@@ -49,13 +50,15 @@ class PartitionCells {
     rests_.update(run.number(), run.store());
     return rests_;
   }
+  /// Whether what is whole on a rank is used, once looked at (ParamUses::look_at).
+  [[nodiscard]] ParamUses& uses() { return uses_; }
   /// Whether a secondary copy (hpZ) was drawn of this run: its legend is shown from then on.
   [[nodiscard]] bool saw_secondary(const Session& run) const { return secondary_of_ == run.number(); }
 
  private:
   void parameter(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
   void gradient(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
-  /// By owner, module, age or place in place of the status; false where that says nothing here.
+  /// By owner, module, age, place or use in place of the status; false where that says nothing here.
   [[nodiscard]] bool coloured(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
   void owners(Context& ctx, const ElementAxis& elements, const PartitionCell& cell, bool here);
 
@@ -63,6 +66,7 @@ class PartitionCells {
   OwnerBands bands_;
   Blocks blocks_;
   ShardPlaces rests_;
+  ParamUses uses_;
   std::uint64_t secondary_of_ = 0;  ///< Session::number()
 };
 
@@ -84,6 +88,8 @@ struct RemoteShardStyle {
 inline constexpr float kPale = 0.28F;
 [[nodiscard]] RemoteShardStyle not_here(Rgb color, const Palette& colors, float alpha = kPale);
 void fill_not_here(Context& ctx, const Rect& box, Rgb color, float alpha = kPale);
+/// Used, kept for a later use, or held for nothing.
+void fill_use(Context& ctx, const Rect& box, ParamUse use);
 /// Paler with `age`, from 0 (1 us and less) to 1 (1 s and more).
 [[nodiscard]] Rgb aged(Rgb color, const Palette& colors, float age);
 /// Colour of a replica of what others own, in stages below 3.

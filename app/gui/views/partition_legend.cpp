@@ -155,6 +155,21 @@ void age_entries(Context& ctx, LegendRow& row) {
   row.filled("not here", c.of(Meaning::neutral));
 }
 
+void use_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
+  if (const std::string_view missing = cells.uses().missing(); !missing.empty()) {
+    row.outlined(missing);
+    return;
+  }
+  const auto entry = [&](std::string_view text, ParamUse use) {
+    row.entry(text, [&](const Rect& r) { fill_use(ctx, r, use); });
+  };
+  entry("in use, or no use seen yet", ParamUse::wanted);
+  entry("kept for a later use", ParamUse::kept);
+  entry("held for nothing", ParamUse::for_nothing);
+  entry("persistent", ParamUse::persistent);
+  entry(cells.uses().reading() ? "not here, or being read" : "not here", ParamUse::not_here);
+}
+
 /// Only the places that shards of this run have.
 void place_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
   std::vector<analysis::ShardPlace> shown;
@@ -200,6 +215,7 @@ void draw_partition_legend(Context& ctx, const Rect& room, PartitionCells& cells
   if (cells.style.colour_by == ColourBy::module) return module_entries(ctx, row, cells);
   if (cells.style.colour_by == ColourBy::age) return age_entries(ctx, row);
   if (cells.style.colour_by == ColourBy::place) return place_entries(ctx, row, cells);
+  if (cells.style.colour_by == ColourBy::use) return use_entries(ctx, row, cells);
   status_entries(ctx, row, cells.saw_secondary(*ctx.app.run));
 }
 

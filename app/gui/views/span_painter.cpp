@@ -313,7 +313,12 @@ std::string SpanPainter::label(const TimelineRow& row, const store::Span& one, f
   if (one.kind == ev::EventKind::collective_begin && row.kind == RowKind::reduce) {
     const auto parts =
         ctx_.app.run->index().parts(row.rank, ev::as<ev::EventKind::collective_begin>(one).sequence);
-    if (!parts.empty()) return fitting(short_param(data, parts.front()));
+    if (parts.size() == 1) return fitting(short_param(data, parts.front()));
+    // One name of several would be a guess at what the bucket is of; where the count has no room its number
+    // stands there, as in the tip.
+    if (const std::string all = std::to_string(parts.size()) + " gradients";
+        parts.size() > 1 && ctx_.canvas.width(all, Font::small) <= width)
+      return all;
   }
   if (store::is_wait(one.kind)) {
     return "! " + length_text(store::time_of(data, row.rank, one));

@@ -100,7 +100,8 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
         "Bound on the error of a rank's times in the range that the timeline shows: the largest of any rank. "
         "In the whole run: ±" +
             duration(bound.in_run_ns).text());
-  if (const std::string line = dialogs_.export_line(); !line.empty()) piece(line, c.text, line);
+  if (const std::string line = dialogs_.export_line(); !line.empty())
+    piece(line, dialogs_.export_failed() ? c.of(Meaning::trouble) : c.text, line);
   // While the copy is being recorded the strip under the top bar shows it.
   if (const CopyRecording::State copy = dialogs_.copy().state(); copy.done)
     piece(dialogs_.copy().line(true), copy.problem.empty() ? c.text : c.of(Meaning::trouble),

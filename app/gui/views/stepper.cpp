@@ -22,6 +22,7 @@ class StepperView final : public View {
  public:
   std::string_view name() const override { return "stepper"; }
   std::string_view title() const override { return "Stepper"; }
+  void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
  private:
@@ -30,9 +31,22 @@ class StepperView final : public View {
 
   TableState ranks_state_;
   BreakpointPane breakpoints_;
+  bool breakpoints_first_ = false;  ///< in a low panel they take the place of the lists
+  bool low_ = false;                ///< there is no room for both
   ParamLists params_;
   SchedulerPane scheduler_;
 };
+
+/// Low panels, as a tab of the layout Watch, have room for the breakpoints or for the lists.
+void StepperView::header(Context& ctx, Rect& room) {
+  if (!low_) return;
+  const std::size_t count = ctx.app.breaks.list().size();
+  const std::string label = count == 0 ? "Breakpoints" : "Breakpoints (" + std::to_string(count) + ")";
+  if (ctx.button_right(room, label, true, breakpoints_first_ ? Context::Look::chosen : Context::Look::plain,
+                       breakpoints_first_ ? "Back to the parameters and what the scheduler does"
+                                          : "Where to stop, in place of the parameters"))
+    breakpoints_first_ = !breakpoints_first_;
+}
 
 void StepperView::buttons(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
@@ -158,7 +172,9 @@ void StepperView::draw(Context& ctx, Rect room) {
   }
   breakpoints_.play(ctx, room);
   positions(ctx, room);
-  if (room.h > 260) breakpoints_.draw(ctx, room);
+  low_ = room.h <= 260;
+  if (!low_ || breakpoints_first_) breakpoints_.draw(ctx, room, low_ ? 1.0F : 0.22F);
+  if (low_ && breakpoints_first_) return;
   // A wide panel has the scheduler's text beside the lists, a narrow one below them.
   const bool beside = room.w > 900;
   const Rect text = beside ? room.take_right(room.w * 0.48F) : Rect{};

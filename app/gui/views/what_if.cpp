@@ -91,7 +91,7 @@ void WhatIfView::begin(const Session& run) {
 void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& tables) {
   const std::int32_t stage = this->stage();
   const WhatIfSetting& setting = what_if_settings()[which];
-  std::string& value = choice_.values[which];
+  const std::string& value = choice_.values[which];
   const std::string& refused = refused_.settings[which];
   const bool used = refused.empty() && stage >= setting.first_stage && stage <= setting.last_stage;
   ImGui::TableNextRow();
@@ -118,7 +118,7 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
   switch (setting.kind) {
     case WhatIfSetting::Kind::on_off: {
       bool on = value == "true";
-      if (ImGui::Checkbox("##on", &on)) value = on ? "true" : "false";
+      if (ImGui::Checkbox("##on", &on)) set(choice_, which, on ? "true" : "false");
       break;
     }
     case WhatIfSetting::Kind::choice:
@@ -128,7 +128,7 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
           if (which == 0)
             choose_stage(choice_, tables, choice);
           else
-            value = choice;
+            set(choice_, which, choice);
         }
         ImGui::EndCombo();
       }
@@ -139,7 +139,7 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
       if (ImGui::SliderScalar("##count", ImGuiDataType_S64, &number, &setting.least, &setting.most,
                               as_format(text_of(setting, value)).c_str(),
                               ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp))
-        value = std::to_string(number);
+        set(choice_, which, std::to_string(number));
       break;
     }
   }
@@ -222,6 +222,7 @@ void WhatIfView::buttons(Context& ctx) {
     show_search_ = false;
     run_.start(what_if_arguments(shardscope_program(), app.run->source(), app.store().tables(), choice_, out),
                out);
+    ctx.moving = true;  // the next frame sees that it runs; from the palette no input follows
   }
   ImGui::EndDisabled();
   ImGui::SameLine();
@@ -259,6 +260,7 @@ void WhatIfView::search_line(Context& ctx) {
     search_.start(search_arguments(shardscope_program(), ctx.app.run->source(), memory_gib_));
     search_began_ = ctx.seconds;
     show_search_ = true;
+    ctx.moving = true;
   }
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
@@ -388,6 +390,11 @@ void WhatIfView::follow(Context& ctx) {
   searching_ = search_.running();
   if (playing_ || searching_) ctx.moving = true;
   const auto outcome = run_.outcome();
+  const bool has_result = outcome && outcome->result;
+  ctx.app.what_if = {.values = choice_.values,
+                     .playing = playing_,
+                     .modelled_ms = has_result ? outcome->result->modelled_ms : 0,
+                     .changed_ms = has_result ? outcome->result->changed_ms : 0};
   if (outcome == shown_) return;
   shown_ = outcome;
   const bool good = shown_ && shown_->result;

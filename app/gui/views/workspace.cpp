@@ -110,6 +110,7 @@ void Workspace::above(Context& ctx) {
   tour(ctx);
   ctx.draw_overlay();
   dialogs_.draw(ctx, {registry_, docks_, recent_});
+  if (ctx.ui.dialog != Dialog::none) placed_.push_back({"dialog", {}, {dialogs_.text()}});
   ctx.ui.exporting = dialogs_.exporting();
   // Once more when it has ended: the line about it is drawn by the next frame.
   const bool copied = std::exchange(ctx.ui.copying, dialogs_.copy().state().running);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -96,8 +97,13 @@ class Workspace {
   Done done_;
   int brush_owner_ = 0;
   std::optional<std::int64_t> brush_fixed_;  ///< the end of the range that stays while the other is dragged
-  bool inspector_offered_ = false, inspector_put_away_ = false;
-  std::optional<bool> selected_before_;  ///< whether anything was selected in the frame before
+  bool inspector_offered_ = false;
+  /// By layout: each has its own places.
+  struct InspectorPlace {
+    std::optional<bool> selected;  ///< whether anything was when it was shown last
+    bool put_away = false;
+  };
+  std::map<std::string, InspectorPlace> inspector_places_;
   std::optional<std::size_t> tour_shown_;
   std::string focus_panel_;  ///< to be brought to the front when it is drawn
   /// Values of the settings file, until the first frame takes them over.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Works in the real window under Xvfb by keyboard and mouse: the first page, opening, a second run, measuring,
-# breakpoints that are kept, connecting, and a connection that is lost.
+# exporting, breakpoints that are kept, what if, connecting, and a connection that is lost.
 # work_test.sh SHARDSCOPE_GUI MAKE_RECORDING SHARDSCOPE
 gui=$(realpath "$1")
 make_recording=$(realpath "$2")
@@ -70,6 +70,42 @@ until_holds "s['selection']['kind'] == 'none' and 'overview' in s['panels']" "wi
 xdotool mousemove_relative 3 0; sleep 0.3; xdotool click 1
 until_holds "s['selection']['kind'] == 'step' and 'inspector' in s['panels']" "with the next one the Inspector is back"
 
+# The same by way of another layout, in which the selection is taken back.
+xdotool key 2
+until_holds "s['layout'] == 'Step'" "2 is the layout Step"
+xdotool key Escape
+until_holds "s['selection']['kind'] == 'none'" "nothing is selected any more"
+xdotool key 1
+until_holds "s['layout'] == 'Watch' and 'overview' in s['panels'] and 'inspector' not in s['panels']" "each layout puts the Inspector away"
+
+# A trace of what the timeline shows, and the report, from the palette.
+# enter TEXT: in place of what the dialog's field holds.
+enter() {
+  xdotool key ctrl+a; sleep 0.5; xdotool type --delay 30 "$1"
+  until_holds "s['shows'].get('dialog') == ['$1']" "the dialog holds $1"
+}
+choose() { # WORDS of a command, in the palette
+  xdotool key ctrl+p
+  until_holds "'dialog' in s['shows']" "the palette opens"
+  sleep 0.5; enter "$1"; xdotool key Return; sleep 1
+}
+written() { for _ in $(seq 100); do [ -s "$1" ] && return 0; sleep 0.1; done; fail "$1 is not written"; }
+xdotool key ctrl+g; fill "step 2"
+until_holds "s['shown_step'] == 2" "a step is gone to by its number"
+choose "export trace chrome"; enter "$work/part.json"
+xdotool key Tab; sleep 1; xdotool key space; sleep 1; xdotool key Tab; sleep 1; xdotool key Return
+until_holds "'dialog' not in s['shows']" "Export closes the dialog"
+written "$work/part.json"
+python3 - "$work/part.json" "$work/state.json" << 'PY' || fail "the trace is not of the range that is shown"
+import json, sys
+spans = [e for e in json.load(open(sys.argv[1]))["traceEvents"] if e.get("ph") == "X"]
+begin, end = (t / 1e3 for t in json.load(open(sys.argv[2]))["range_ns"])
+outside = [e for e in spans if e["ts"] > end or e["ts"] + e["dur"] < begin]
+sys.exit(not spans or bool(outside))
+PY
+choose "export report"; enter "$work/shown.html"; xdotool key Return
+written "$work/shown.html"
+
 # A second run from the window.
 xdotool key ctrl+shift+o; fill "$work/other.zscope"
 until_holds "s['other'] and s['other'].endswith('other.zscope') and s['layout'] == 'Compare'" "a second run is opened beside it"
@@ -78,6 +114,22 @@ until_holds "s['other'] and s['other'].endswith('other.zscope') and s['layout'] 
 sleep 2; stop
 start "$work/run.zscope"
 until_holds "len(s['breakpoints']['list']) == 1 and s['breakpoints']['list'][0][1]" "the breakpoint is kept"
+
+# What if: a box is changed, the run is played with it, and what came of it is opened beside the run.
+stop
+"$shardscope" simulate --layers 4 --width 512 --heads 8 --context 256 --vocab 1000 --ranks 4 --steps 4 \
+  --set zero_optimization.reduce_bucket_size=1000000 --set zero_optimization.stage3_prefetch_bucket_size=2000000 \
+  -o "$work/sim.zscope" > "$work/sim.log" 2>&1 || fail "cannot simulate a run"
+start "$work/sim.zscope"
+overlap="s['what_if']['values']['zero_optimization.overlap_comm']"
+choose "show what if"
+until_holds "'whatif' in s['panels'] and $overlap == 'true'" "the panel What if begins with what is recorded"
+xdotool mousemove $(place whatif 213 73); sleep 0.3; xdotool click 1
+until_holds "$overlap == 'false'" "a click changes the box"
+choose "what if: play it"
+until_holds "s['what_if']['changed_ms'] > 1.2 * s['what_if']['modelled_ms'] > 0" "without overlap the step takes longer"
+choose "open beside the run"
+until_holds "s['other'] and s['layout'] == 'Compare'" "what was played is opened beside the run"
 
 # Connected by the dialog; then what it is connected to goes away.
 port=$(python3 -c "

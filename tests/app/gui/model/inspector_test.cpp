@@ -7,6 +7,8 @@
 #include "app/gui/model/details.h"
 #include "app/gui/model/ds_summary.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/module_in_step.h"
+#include "app/gui/model/names.h"
 #include "app/gui/model/shard_style.h"
 #include "tests/app/gui/known_run.h"
 
@@ -79,6 +81,63 @@ TEST_F(Inspector, SpeaksOfTheTimeThatIsLookedAt) {
   const Details details = describe_selection(app_);
   EXPECT_EQ(rows(details)[3].second, "in flight");
   EXPECT_EQ(history(details), std::vector<std::string>{"2000 in flight, fetched"});
+}
+
+TEST_F(Inspector, AModuleThatWasChosenByItsName) {
+  app_.select_module(1, 1);
+  const Details details = describe_selection(app_);
+  EXPECT_EQ(details.title, "h.0");
+  const std::vector<std::pair<std::string, std::string>> expected{{"part of", module_name(app_.store(), 0)},
+                                                                  {"own parameters", "2"},
+                                                                  {"elements", grouped(2400)},
+                                                                  {"size", "4.69 KiB"},
+                                                                  {"ran", "not in step 7 of rank 1"}};
+  EXPECT_EQ(rows(details), expected);
+  EXPECT_EQ(details.history_title, "Parameters (2), status on rank 1");
+  EXPECT_EQ(history(details),
+            (std::vector<std::string>{"-1 h.0.qkv.weight, not available", "-1 h.0.mlp.weight, available"}));
+  EXPECT_EQ(details.history[1].param, 1U) << "a click selects it";
+
+  // Its container: none of its own, all of those inside it.
+  app_.select_module(0, 2);
+  const Details root = describe_selection(app_);
+  EXPECT_EQ(rows(root)[0], std::pair(std::string("own parameters"), std::string("0")));
+  EXPECT_EQ(rows(root)[1], std::pair(std::string("with those inside"), std::string("4")));
+  EXPECT_EQ(rows(root)[2].second, grouped(4 * known::kElems));
+  EXPECT_EQ(root.history.size(), 4U);
+}
+
+TEST(ModuleInStep, AddsUpItsSpansByPassInOneStep) {
+  using ev::EventKind;
+  store::Store store;
+  ev::RunTables tables = known::tables();
+  tables.world = tables.local_world = 1;  // a step has ended when all ranks have
+  store.set_tables(0, tables);
+  store::ChunkBuilder events(0);
+  const auto ran = [&](std::int64_t at, std::uint32_t module, ev::Pass pass, std::int64_t ns) {
+    events.compute(at, EventKind::module_begin, module, static_cast<std::uint8_t>(pass));
+    events.compute(at + ns, EventKind::module_end, module, static_cast<std::uint8_t>(pass));
+  };
+  for (std::uint32_t step = 3; step < 5; ++step) {
+    const std::int64_t at = 1000 * (step - 3);  // times count from the first event
+    events.host(at, EventKind::step_begin, step);
+    ran(at + 100, 1, ev::Pass::forward, 50);
+    ran(at + 200, 2, ev::Pass::forward, 400);
+    ran(at + 600, 1, ev::Pass::backward, 70 + step);
+    ran(at + 700, 1, ev::Pass::forward, 20);
+    events.host(at + 900, EventKind::step_end, step);
+  }
+  store.ingest(events.chunk);
+  const auto in_step = module_in_step(store, 0, 1, 1950);
+  ASSERT_TRUE(in_step);
+  EXPECT_EQ(in_step->step, 4U);
+  const std::vector<ModuleInStep::Pass> expected{{ev::Pass::forward, 2, 70}, {ev::Pass::backward, 1, 74}};
+  EXPECT_EQ(in_step->passes, expected);
+  ModuleInStepCache cache;
+  EXPECT_EQ(cache.of(store, 0, 1, 1950)->passes, expected);
+  EXPECT_EQ(cache.of(store, 0, 1, 950)->passes.back().time_ns, 73) << "at another step";
+  EXPECT_EQ(cache.of(store, 0, 2, 950)->passes.front().time_ns, 400) << "another module";
+  EXPECT_FALSE(cache.of(store, 0, 1, -1)) << "before the first step";
 }
 
 // P6, of a run with parameters on NVMe: large shards there, persistent ones on the device, the rest in host

@@ -185,6 +185,21 @@ TEST(ColourVision, BuffersAndTheRunsOfAComparisonAreToldApartFromAllElse) {
   }
 }
 
+TEST(NameCells, KeepTheEndWhereNotAllFits) {
+  const auto within = [](std::size_t most) {
+    return [most](std::string_view text) { return text.size() <= most; };
+  };
+  const std::size_t dots = std::string_view("\u2026").size();
+  EXPECT_EQ(end_of_name("transformer.h.3.attn.c_proj.weight", within(34)),
+            "transformer.h.3.attn.c_proj.weight");
+  EXPECT_EQ(end_of_name("transformer.h.3.attn.c_proj.weight", within(22 + dots)),
+            "\u2026h.3.attn.c_proj.weight");
+  EXPECT_EQ(end_of_name("transformer.h.3.attn.c_proj.weight", within(13 + dots)), "\u2026c_proj.weight");
+  EXPECT_EQ(end_of_name("transformer.h.3.attn.c_proj.weight", within(2)), "\u2026weight")
+      << "cut by who draws it";
+  EXPECT_EQ(end_of_name("wte", within(2)), "wte");
+}
+
 TEST(NameCells, AreKeptUntilAnotherRunOrOtherTables) {
   const auto give = [](store::Store& store, std::uint32_t rank, std::initializer_list<const char*> paths) {
     ev::RunTables tables = known::tables();

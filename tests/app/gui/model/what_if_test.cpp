@@ -96,10 +96,13 @@ TEST(WhatIf, ABoxThatNobodySetFollowsTheStageAndIsPlayedAsShown) {
     choose_stage(choice, tables, "2");
     EXPECT_EQ(choice.values[overlap], "false") << "the default of stage 2: " << config;
     EXPECT_EQ(settings_of(tables, choice), words("2", "false"));
-    choice.values[overlap] = "true";
+    set(choice, overlap, "true");
     EXPECT_EQ(settings_of(tables, choice), words("2", "true")) << "as recorded, and named all the same";
     choose_stage(choice, tables, "1");
     EXPECT_EQ(choice.values[overlap], "true") << "the user's own stays";
+    choose_stage(choice, tables, "3");
+    choose_stage(choice, tables, "2");
+    EXPECT_EQ(choice.values[overlap], "true") << "also by way of a stage whose default it is";
     WhatIfChoice advised = as_recorded(tables);
     change(advised, tables, {{"zero_optimization.overlap_comm", "true"}, {"zero_optimization.stage", "2"}});
     EXPECT_EQ(advised.values[overlap], "true") << "what is asked for beside the stage is not its default";
