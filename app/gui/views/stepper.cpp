@@ -44,8 +44,10 @@ void StepperView::header(Context& ctx, Rect& room) {
   const std::string label = count == 0 ? "Breakpoints" : "Breakpoints (" + std::to_string(count) + ")";
   if (ctx.button_right(room, label, true, breakpoints_first_ ? Context::Look::chosen : Context::Look::plain,
                        breakpoints_first_ ? "Back to the parameters and what the scheduler does"
-                                          : "Where to stop, in place of the parameters"))
+                                          : "Where to stop, in place of the parameters")) {
     breakpoints_first_ = !breakpoints_first_;
+    ctx.moving = true;  // the button of this frame looks as before
+  }
 }
 
 void StepperView::buttons(Context& ctx, Rect& room) {
