@@ -104,9 +104,13 @@ std::string compared_rows_text(const analysis::ComparedRows& rows) {
                          number(row.b), row.change(), interval);
   }
   if (rows.rows.size() > kShown) text += fmt::format("{} more: --json has all.\n", rows.rows.size() - kShown);
-  if (rows.confidence > 0 && !rows.rows.empty())
-    text += fmt::format("Each interval is of {:.4g} %, so that with 95 % all of them hold.\n",
-                        100 * rows.confidence);
+  if (rows.confidence > 0 && rows.confidence < 1 && !rows.rows.empty()) {
+    // Two digits of what is missing of 100 %: of thousands of rows it is little, and never none.
+    const double missing = 100 * (1 - rows.confidence);
+    const int decimals = std::max(0, 1 - static_cast<int>(std::floor(std::log10(missing))));
+    text += fmt::format("Each interval is of {:.{}f} %, so that with 95 % all of them hold.\n", 100 - missing,
+                        decimals);
+  }
   return text;
 }
 
