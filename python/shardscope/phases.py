@@ -57,6 +57,7 @@ def begin(phase):
     if session.in_micro_step or session.phase is not None:
         return None
     state.within = True
+    session.came_last = None  # a batch that is generated from, say, is not what the next micro-step waits for
     coming = session.in_step or phase in (k.GENERATION, k.CHECKPOINT_LOAD) or session.step == 0
     opened = phase, session.step if coming else session.step - 1
     events.phase_begin(k.COMPUTE, *opened, micro_step=NO_ID)
