@@ -47,8 +47,8 @@ Value Executor::State::visit_backward(Frame& frame, Value dy, const BackwardArou
 }
 
 /// Runs the forward of a checkpointed block again, this time keeping what backward needs. What comes out of
-/// it nobody reads: PyTorch's checkpointing without reentrance stops before that is computed, the reentrant
-/// one does not.
+/// it nobody reads: PyTorch's checkpointing without reentrance stops when all that is kept is there, the
+/// reentrant one does not. Here only the product of a linear layer at the block's end can be left out.
 void Executor::State::recompute(Frame& frame) {
   const Node& node = *frame.node;
   mode = Mode::recompute;

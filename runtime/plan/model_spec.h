@@ -64,7 +64,8 @@ struct ModelSpec {
   std::int64_t context = 0;       ///< tokens: longest sequence T
   std::int64_t input_width = 0;   ///< vectors
   std::int64_t output_width = 0;  ///< vectors
-  /// A recomputation ends where backward has what it needs: what would only give its result is left out.
+  /// The recomputation of a block that ends in a linear layer leaves out its product: nobody reads the
+  /// result.
   bool checkpoint_early_stop = false;
   NodeSpec root;
 };

@@ -28,8 +28,9 @@ class CostModel {
   [[nodiscard]] const Hardware& hardware() const noexcept { return hardware_; }
 
   /// A kernel on the device: kernel_us + max(flops / (peak * efficiency of matrix products or of attention),
-  /// bytes / (bandwidth * efficiency)). That of a product is matrix_efficiency * depth / (depth +
-  /// matrix_half_depth), less where it has fewer pieces than the device has processors.
+  /// bytes / (bandwidth * efficiency)). That of a product is
+  /// matrix_efficiency * depth / (depth + matrix_half_depth) * min(1, pieces / processors), in pieces of
+  /// 128 x 128 results and 1,024 of depth.
   [[nodiscard]] std::int64_t kernel_ns(const kernels::Work& work) const noexcept;
   /// The CPU's work on host memory: bytes / host memory bandwidth.
   [[nodiscard]] std::int64_t host_work_ns(const kernels::Work& work) const noexcept;

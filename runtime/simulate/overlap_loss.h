@@ -2,14 +2,16 @@
 //
 // [Note: lost time is paid later]
 // A collective takes processors and memory bandwidth from the kernels beside it: of each nanosecond in which
-// both are there they lose a part. How long a collective moves is known only when it ends, and its kernels
-// have been played by then: so the next kernel takes that time. A step is as long as it should be; which
-// kernel was slow is not shown.
+// both are there they lose a part, the same however many collectives there are. How long a collective moves
+// is known only when it ends, and its kernels have been played by then. So the lost time is owed: what the
+// compute stream idles after them pays first, since they could have taken longer without delaying anything,
+// and the next kernel takes the rest longer. Which kernel was slow is not shown.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <vector>
 
 namespace shardscope::simulate {
@@ -17,8 +19,20 @@ namespace shardscope::simulate {
 /// Of one rank.
 class OverlapLoss {
  public:
-  /// A kernel from `begin_ns` to `end_ns`; in order of time.
+  /// `part`: that a kernel loses of the time beside a collective, from 0 to 1.
+  explicit OverlapLoss(double part = 0) : part_(part) {}
+
+  /// A kernel begins at `begin_ns`, after all that began before. Returns how much longer it takes, in
+  /// nanoseconds.
+  double owed_at(std::int64_t begin_ns) {
+    const double idle_ns = ended_ns_ == kNever ? 0 : static_cast<double>(begin_ns - ended_ns_);
+    const double owed_ns = std::max(0.0, owed_ns_ - idle_ns);
+    owed_ns_ = 0;
+    return owed_ns;
+  }
+  /// It has ended.
   void kernel(std::int64_t begin_ns, std::int64_t end_ns) {
+    ended_ns_ = end_ns;
     if (end_ns <= begin_ns) return;
     if (!busy_.empty() && busy_.back().end_ns == begin_ns) {
       busy_.back().end_ns = end_ns;
@@ -29,27 +43,43 @@ class OverlapLoss {
 
   void transfer_begins(std::int64_t begin_ns) { moving_.push_back(begin_ns); }
 
-  /// One that began at `begin_ns` ends, the first that does after those that ended before, and no kernel or
-  /// transfer that begins before `end_ns` is still to come. Returns how long kernels ran beside it.
-  std::int64_t transfer_ends(std::int64_t begin_ns, std::int64_t end_ns) {
-    std::int64_t beside_ns = 0;
-    for (const Span& span : busy_)
-      beside_ns +=
-          std::max<std::int64_t>(0, std::min(end_ns, span.end_ns) - std::max(begin_ns, span.begin_ns));
+  /// One that began at `begin_ns` ends, the first to end after those that ended before, and no kernel or
+  /// transfer that begins before `end_ns` is still to come: the engine's order of work gives that (see
+  /// Playback::end_transfer).
+  void transfer_ends(std::int64_t begin_ns, std::int64_t end_ns) {
     if (const auto at = std::find(moving_.begin(), moving_.end(), begin_ns); at != moving_.end())
       moving_.erase(at);
-    std::int64_t needed_ns = end_ns;
-    for (const std::int64_t other : moving_) needed_ns = std::min(needed_ns, other);
-    while (!busy_.empty() && busy_.front().end_ns <= needed_ns) busy_.pop_front();
-    return beside_ns;
+    // Those that go on move until `end_ns` too, so that together they fill the time since the first of them
+    // began.
+    std::int64_t from_ns = begin_ns;
+    for (const std::int64_t other : moving_) from_ns = std::min(from_ns, other);
+    from_ns = std::max(from_ns, counted_ns_);
+    counted_ns_ = end_ns;
+    // What is idle between kernels that have been played already pays, too.
+    double lost_ns = 0;
+    std::int64_t before_ns = kNever;  // end of the span before
+    for (const Span& span : busy_) {
+      if (before_ns != kNever)
+        lost_ns = std::max(0.0, lost_ns - static_cast<double>(span.begin_ns - before_ns));
+      before_ns = span.end_ns;
+      const std::int64_t beside_ns = std::min(end_ns, span.end_ns) - std::max(from_ns, span.begin_ns);
+      lost_ns += part_ * static_cast<double>(std::max<std::int64_t>(0, beside_ns));
+    }
+    owed_ns_ += lost_ns;
+    while (!busy_.empty() && busy_.front().end_ns <= end_ns) busy_.pop_front();
   }
 
  private:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
   struct Span {
     std::int64_t begin_ns = 0, end_ns = 0;
   };
-  std::deque<Span> busy_;  ///< kernels that a transfer may still have been beside, joined where they touch
-  std::vector<std::int64_t> moving_;  ///< when those began that have not ended
+  double part_;
+  double owed_ns_ = 0;
+  std::int64_t ended_ns_ = kNever;    ///< the last kernel
+  std::int64_t counted_ns_ = kNever;  ///< until when what collectives took is counted
+  std::deque<Span> busy_;             ///< kernels that end after that, joined where they touch
+  std::vector<std::int64_t> moving_;  ///< when the transfers began that have not ended
 };
 
 }  // namespace shardscope::simulate

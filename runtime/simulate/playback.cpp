@@ -38,20 +38,23 @@ Playback::Playback(const RunGroups& groups, Variation variation, double overlap_
                    std::int64_t origin_ns, Take take)
     : groups_(groups),
       variation_(std::move(variation)),
-      overlap_slowdown_(overlap_slowdown),
       take_(std::move(take)),
       shared_(2 * std::size_t{groups.topology().world}) {
+  ranks_.resize(groups.topology().world);
   for (const RunGroups::Entry& entry : groups.groups()) {
     const std::uint32_t first = entry.shape.nodes > 1 ? groups.topology().world : 0;
     std::vector<std::uint32_t>& links = links_.emplace_back();
     double& slowness = group_slowness_.emplace_back(0.0);
     for (const std::uint32_t member : entry.group.members) {
+      if (overlap_slowdown > 0 && entry.group.members.size() > 1 && !ranks_[member].loses) {
+        ranks_[member].loses = true;
+        ranks_[member].loss = OverlapLoss(overlap_slowdown);
+      }
       links.push_back(first + member);
       const bool given = member < variation_.link_slowness.size();
       slowness = std::max(slowness, given ? variation_.link_slowness[member] : 1.0);
     }
   }
-  ranks_.resize(groups.topology().world);
   begin_at(origin_ns);
 }
 
@@ -164,7 +167,7 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
     case Op::Kind::emit_timed:
       return emit_timed(rank, rank.tape->timed[op.index], time);
     case Op::Kind::busy:
-      if (op.queue == StreamId::compute && overlap_slowdown_ > 0) {
+      if (op.queue == StreamId::compute && rank.loses) {
         run_kernel(r, op, time);
       } else {
         pass(r, duration(r, op), time);
@@ -193,7 +196,7 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
 void Playback::run_kernel(std::uint32_t r, const Op& op, std::int64_t& time) {
   Rank& rank = ranks_[r];
   const std::int64_t begin_ns = time;
-  pass(r, duration(r, op) + whole_ns(std::exchange(rank.owed_ns, 0)), time);
+  pass(r, duration(r, op) + whole_ns(rank.loss.owed_at(begin_ns)), time);
   rank.loss.kernel(begin_ns, time);
 }
 
@@ -262,9 +265,8 @@ bool Playback::move(std::uint32_t r, const Op& op, std::int64_t& time) {
     std::int64_t alone_ns = time;
     pass(r, moving_ns, alone_ns);
     shared_.add(key, time, moving_ns, links_[group]);
-    if (overlap_slowdown_ > 0) {
-      for (const std::uint32_t member : groups_.groups()[group].group.members)
-        ranks_[member].loss.transfer_begins(time);
+    for (const std::uint32_t member : groups_.groups()[group].group.members) {
+      if (ranks_[member].loses) ranks_[member].loss.transfer_begins(time);
     }
   }
   if (at->second.end_ns == kUnknown) return false;
@@ -279,10 +281,7 @@ bool Playback::end_transfer() {
   Transfer& transfer = transfers_.at(end->key);
   transfer.end_ns = end->ns;
   for (const std::uint32_t member : groups_.groups()[group_of(end->key)].group.members) {
-    if (overlap_slowdown_ > 0) {
-      const std::int64_t beside_ns = ranks_[member].loss.transfer_ends(transfer.begin_ns, end->ns);
-      ranks_[member].owed_ns += overlap_slowdown_ * static_cast<double>(beside_ns);
-    }
+    if (ranks_[member].loses) ranks_[member].loss.transfer_ends(transfer.begin_ns, end->ns);
     wake(member);
   }
   return true;

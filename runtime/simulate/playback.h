@@ -5,9 +5,10 @@
 // Nothing that a rank does depends on when it does it, so there is no event queue in order of time: each rank
 // goes on until it waits for something that is not known yet, and the rank that makes it known wakes it.
 // Every time is a maximum of others plus a duration, so the order in which ranks are looked at changes
-// nothing. The one thing that depends on other times is how long a transfer takes that shares its links: so
-// when no rank can go on, the transfer that ends first is looked for (shared_links.h). Whatever begins later,
-// it begins because of that end or of a later one: the end stands.
+// nothing. What depends on other times is how long a transfer takes that shares its links, and what kernels
+// beside it lose (overlap_loss.h): so when no rank can go on, the transfer that ends first is looked for
+// (shared_links.h). Whatever begins later, it begins because of that end or of a later one: the end stands,
+// and all kernels that began before it have been played.
 #pragma once
 
 #include <array>
@@ -77,8 +78,8 @@ class Playback {
     std::array<bool, instrumentation::kStreamCount>
         joined{};             ///< its arrival at the join it waits in is counted
     std::uint64_t drawn = 0;  ///< random numbers used
-    OverlapLoss loss;         ///< of the compute stream, where there is an overlap_slowdown
-    double owed_ns = 0;       ///< that its next kernel takes longer
+    bool loses = false;       ///< its kernels are slower beside collectives
+    OverlapLoss loss;         ///< of the compute stream
     std::vector<Event> held;
     bool listed = false;
   };
@@ -117,7 +118,6 @@ class Playback {
 
   const RunGroups& groups_;
   const Variation variation_;
-  const double overlap_slowdown_;
   const Take take_;
   std::vector<Rank> ranks_;
   std::unordered_map<std::uint64_t, Join> joins_;          ///< by group, kind and call

@@ -124,7 +124,7 @@ void recomputation(const Facts& facts, Found& found) {
         finding,
         {{{"shardscope.checkpoint_early_stop", "true"}},
          "Set shardscope.checkpoint_early_stop to true: a recomputation then leaves out the last product of "
-         "its block, which nobody reads. Losses and memory stay."});
+         "its block, which nobody reads. Losses stay; memory does not grow."});
   }
   finding.otherwise = "Leave it on: it costs nothing that could be seen.";
   found.add_by_cost(facts, forward, std::move(finding), ev::Severity::info);

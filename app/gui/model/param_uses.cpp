@@ -41,7 +41,7 @@ std::string text_of(const ParamUseAt& use) {
 
 void ParamUses::look_at(std::uint64_t run, const store::Store& store, std::int64_t at_ns) {
   may_read_ = kRanksAFrame;
-  reading_ = false;
+  reading_ = std::exchange(unread_, false);
   const auto steps = store.steps();
   const auto at = step_of(steps, at_ns);
   missing_.clear();
@@ -61,6 +61,9 @@ void ParamUses::look_at(std::uint64_t run, const store::Store& store, std::int64
   const Key key{run, step_->step, step_->end_ns};
   if (key_ != key) by_rank_.clear();
   key_ = key;
+  for (const auto& [rank, held] : by_rank_) {
+    if (!held.missing.empty()) missing_ = held.missing;
+  }
 }
 
 const analysis::HeldLong* ParamUses::of(const store::Store& store, std::uint32_t rank) {
@@ -68,14 +71,12 @@ const analysis::HeldLong* ParamUses::of(const store::Store& store, std::uint32_t
   auto found = by_rank_.find(rank);
   if (found == by_rank_.end()) {
     if (may_read_-- <= 0) {
-      reading_ = true;
+      unread_ = true;
       return nullptr;
     }
     found = by_rank_.emplace(rank, analysis::held_long(store, rank, *step_)).first;
   }
-  if (found->second.missing.empty()) return &found->second;
-  missing_ = found->second.missing;
-  return nullptr;
+  return found->second.missing.empty() ? &found->second : nullptr;
 }
 
 }  // namespace shardscope::gui

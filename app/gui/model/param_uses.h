@@ -36,10 +36,11 @@ class ParamUses {
  public:
   /// Once a frame, before of(). `run`: Session::number().
   void look_at(std::uint64_t run, const store::Store& store, std::int64_t at_ns);
-  /// Null where it is not known: missing() says why, or where it is empty it is read in the next frames.
+  /// Null where it is not known: from the next frame on missing() says why, or reading() that it is being
+  /// read.
   [[nodiscard]] const analysis::HeldLong* of(const store::Store& store, std::uint32_t rank);
   [[nodiscard]] std::string_view missing() const noexcept { return missing_; }
-  /// Ranks were asked for that are not read yet.
+  /// Ranks were asked for in the frame before that are not read yet.
   [[nodiscard]] bool reading() const noexcept { return reading_; }
 
  private:
@@ -54,7 +55,8 @@ class ParamUses {
   std::map<std::uint32_t, analysis::HeldLong> by_rank_;
   std::string missing_;
   int may_read_ = 0;
-  bool reading_ = false;
+  bool reading_ = false;  ///< of the frame before
+  bool unread_ = false;   ///< of this one
 };
 
 }  // namespace shardscope::gui

@@ -188,8 +188,8 @@ void PartitionView::draw(Context& ctx, Rect room) {
   const bool by_use =
       cells_.style.layer == PartitionLayer::parameters && cells_.style.colour_by == ColourBy::use;
   if (by_use) {
-    if (cells_.uses().reading()) ctx.moving = true;
     cells_.uses().look_at(app.run->number(), app.store(), app.now_ns());
+    if (cells_.uses().reading()) ctx.moving = true;
   }
   room = {room.x + 12, room.y, room.w - 20, room.h};
   if (room.h > 90) draw_partition_legend(ctx, room.take_bottom(24), cells_);

@@ -23,10 +23,11 @@ class WhatIf(CommandTest):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        # Nodes of H100, but kernels cost no more than their work, attention is like matrix products, and reading a value
-        # back costs nothing: what the fit can find.
+        # Nodes of H100, but kernels cost no more than their work, products take it at any shape and beside collectives,
+        # attention is like matrix products, and reading a value back costs nothing: what the fit can find.
         cls.machine = {**json.loads((ROOT / "assets/hardware/h100.json").read_text()), "kernel_us": 0, "launch_us": 0,
                        "attention_efficiency": 0, "memory_efficiency": 0.8,
+                       "processors": 0, "matrix_half_depth": 0, "overlap_slowdown": 0,
                        "host": {"gb_per_s": 50, "latency_us": 0}}
         cls.hardware = pathlib.Path(cls.folder.name) / "machine.json"
         cls.hardware.write_text(json.dumps(cls.machine))

@@ -13,32 +13,56 @@ namespace {
 using engine::testing::make_config;
 using engine::testing::model_named;
 
-TEST(OverlapLoss, CountsWhatKernelsAndATransferHaveInCommon) {
-  OverlapLoss loss;
+TEST(OverlapLoss, IsAPartOfWhatKernelsAndATransferHaveInCommon) {
+  OverlapLoss loss(0.5);
   loss.kernel(0, 10);
   loss.kernel(10, 20);  // without a gap
-  loss.kernel(30, 40);
   loss.transfer_begins(15);
-  EXPECT_EQ(loss.transfer_ends(15, 35), 5 + 5);
+  loss.kernel(20, 40);
+  loss.transfer_ends(15, 35);
+  EXPECT_EQ(loss.owed_at(40), 0.5 * 20);
+  EXPECT_EQ(loss.owed_at(40), 0) << "it is paid once";
 }
 
-/// What has been counted for one is still there for another that began before.
-TEST(OverlapLoss, TransfersBesideOneAnotherEachCount) {
-  OverlapLoss loss;
+/// A kernel beside a gather that the next kernel waits for could have taken longer without delaying anything.
+TEST(OverlapLoss, IdleTimePaysFirst) {
+  OverlapLoss loss(0.4);
+  loss.transfer_begins(0);
+  loss.kernel(0, 10);
+  loss.transfer_ends(0, 100);
+  EXPECT_EQ(loss.owed_at(100), 0);
+  OverlapLoss partly(0.4);
+  partly.transfer_begins(0);
+  partly.kernel(0, 10);
+  partly.transfer_ends(0, 12);
+  EXPECT_DOUBLE_EQ(partly.owed_at(12), 2);  // of 4, two were idle
+  OverlapLoss between(0.5);
+  between.transfer_begins(0);
+  between.kernel(0, 10);
+  between.kernel(13, 23);
+  between.transfer_ends(0, 23);
+  EXPECT_DOUBLE_EQ(between.owed_at(23), (5 - 3) + 5);
+}
+
+/// Two collectives at once take no more from a kernel than one.
+TEST(OverlapLoss, TransfersBesideOneAnotherCountOnce) {
+  OverlapLoss loss(1);
   loss.kernel(0, 100);
   loss.transfer_begins(10);
   loss.transfer_begins(20);
-  EXPECT_EQ(loss.transfer_ends(20, 50), 30);
-  EXPECT_EQ(loss.transfer_ends(10, 90), 80);
+  loss.transfer_ends(20, 50);
+  loss.transfer_ends(10, 90);
   loss.transfer_begins(95);
-  EXPECT_EQ(loss.transfer_ends(95, 120), 5);  // the kernel's rest
+  loss.transfer_ends(95, 120);  // the kernel's rest
+  EXPECT_EQ(loss.owed_at(100), 80 + 5);
 }
 
 TEST(OverlapLoss, NothingBesideATransferCostsNothing) {
-  OverlapLoss loss;
+  OverlapLoss loss(1);
   loss.kernel(0, 10);
   loss.transfer_begins(10);
-  EXPECT_EQ(loss.transfer_ends(10, 30), 0);
+  loss.transfer_ends(10, 30);
+  EXPECT_EQ(loss.owed_at(10), 0);
 }
 
 std::int64_t step_of(std::uint32_t ranks, int stage, bool overlap, double slowdown) {

@@ -1,6 +1,7 @@
 // What the partition map says by use: of a parameter whose uses are known by hand.
 #include "app/gui/model/param_uses.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/app/gui/known_run.h"
@@ -10,7 +11,7 @@ namespace {
 
 /// Of each rank: parameter 0 is whole from 1000 to 8000 and used from 1200 to 2000 and from 5000 to 6000,
 /// parameter 3 is persistent; the step lasts from 0 to 9000, another begins at 9500 and goes on.
-store::Store used_run() {
+store::Store used_run(bool statuses = true) {
   using ev::EventKind;
   store::Store store;
   for (std::uint32_t rank = 0; rank < known::kRanks; ++rank) {
@@ -20,6 +21,7 @@ store::Store used_run() {
     store::ChunkBuilder events(rank);
     const auto change = [&](std::int64_t at, std::uint32_t param, plan::ParamStatus to,
                             ev::StatusCause cause) {
+      if (!statuses) return;
       events.compute(at, EventKind::param_status, param,
                      ev::status_code(static_cast<std::uint8_t>(to), cause));
       events.chunk.events.back().b = tables.params[param].modules.front();
@@ -70,17 +72,27 @@ TEST(ParamUses, AreReadAFewRanksAFrameAndSayWhyThereAreNone) {
   EXPECT_NE(uses.of(store, 0), nullptr);
   EXPECT_NE(uses.of(store, 1), nullptr);
   EXPECT_EQ(uses.of(store, 2), nullptr);
-  EXPECT_TRUE(uses.reading());
   EXPECT_EQ(uses.missing(), "");
   uses.look_at(1, store, 4000);
+  EXPECT_TRUE(uses.reading()) << "as the legend of the next frame says";
   EXPECT_NE(uses.of(store, 0), nullptr) << "read before";
   EXPECT_NE(uses.of(store, 2), nullptr);
+  uses.look_at(1, store, 4000);
   EXPECT_FALSE(uses.reading());
   uses.look_at(1, store, 9200);
   EXPECT_EQ(uses.of(store, 0), nullptr);
   EXPECT_EQ(uses.missing(), "known within steps");
   uses.look_at(1, store, 9700);
   EXPECT_EQ(uses.missing(), "known when the step has ended");
+}
+
+TEST(ParamUses, SayInTheNextFrameThatNoStatusWasRecorded) {
+  const store::Store store = used_run(false);
+  ParamUses uses;
+  uses.look_at(1, store, 3000);
+  EXPECT_EQ(uses.of(store, 0), nullptr);
+  uses.look_at(1, store, 3000);
+  EXPECT_THAT(std::string(uses.missing()), ::testing::HasSubstr("no status of a parameter was recorded"));
 }
 
 }  // namespace
