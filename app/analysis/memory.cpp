@@ -128,14 +128,13 @@ std::int64_t rounding_in(const plan::PlacedStates& placed, plan::StatePool pool,
 }
 
 /// Bytes by which the whole gradients of the parameters of which the rank owns a part exceed those parts,
-/// where DeepSpeed keeps them until its step (stages 1 and 2 without offloading).
+/// where DeepSpeed keeps them until its step (stage 2 without offloading).
 std::optional<std::int64_t> cut_gradients_of(const ev::RunTables& tables, const plan::ZeroConfig& zero,
                                              std::uint32_t rank) {
-  const bool partitions = tables.stage == 1 || tables.stage == 2;
   // 16-bit ones are cast at the step to copies that take more than these.
   const bool kept = tables.framework.starts_with("DeepSpeed") && tables.grad_bytes == 4 &&
                     zero.offload_optimizer.device == plan::OffloadDevice::none;
-  if (!partitions || !kept || tables.slices.empty()) return std::nullopt;
+  if (tables.stage != 2 || !kept || tables.slices.empty()) return std::nullopt;
   std::vector<bool> counted(tables.params.size());
   std::int64_t elems = 0;
   for (const ev::SliceInfo& slice : tables.slices) {
@@ -191,10 +190,9 @@ Extras take_apart(const plan::ZeroConfig& zero, const plan::StateBytes& bytes,
     if (zero.stage >= 2) add(MemoryCause::whole_gradients, whole);
     if (holder.fsdp2) add(MemoryCause::secondary_shards, of(sample, MemoryCategory::param_secondary));
     if (holder.cut_gradients) {
-      // In stage 1 gradients that are reduced take the place of those that the expression has anyway.
-      const std::int64_t held = of(sample, MemoryCategory::grad_shard) + (zero.stage < 2 ? whole : 0);
-      const std::int64_t beyond = std::max<std::int64_t>(held - states.gradient, 0);
-      const std::int64_t cut = zero.stage < 2 ? 0 : std::min(*holder.cut_gradients, beyond);
+      const std::int64_t beyond =
+          std::max<std::int64_t>(of(sample, MemoryCategory::grad_shard) - states.gradient, 0);
+      const std::int64_t cut = std::min(*holder.cut_gradients, beyond);
       add(MemoryCause::cut_gradients, cut);
       add(MemoryCause::earlier_gradients, beyond - cut);
     } else if (plan::copies_gradients_at_step(zero)) {

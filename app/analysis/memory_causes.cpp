@@ -61,7 +61,7 @@ const char* explain(MemoryCause cause) noexcept {
              "been "
              "reduced or cast is freed, so this is less than nothing where the peak is in a backward";
     case MemoryCause::cut_gradients:
-      return "DeepSpeed 1 and 2 cut a partition anywhere in a parameter, and until the step each of its "
+      return "DeepSpeed 2 cuts a partition anywhere in a parameter, and until the step each of its "
              "owners has the whole gradient";
     case MemoryCause::earlier_gradients:
       return "DeepSpeed 2 reduces each micro-step's gradients into a buffer of its own, beside their sums";

@@ -107,7 +107,7 @@ enum class MemoryCause : std::uint8_t {
   no_secondary,       ///< hpZ, below 0: parameters without a secondary copy at the peak
   whole_gradients,    ///< of modules whose gradients are computed and not reduced to their owners yet
   gradient_copies,    ///< compat gradient_buffers: fp32 copies for the update, less what is freed
-  cut_gradients,      ///< DeepSpeed 1, 2: of parameters that are cut between ranks both have whole gradients
+  cut_gradients,      ///< DeepSpeed 2: of parameters that are cut between ranks both have whole gradients
   earlier_gradients,  ///< DeepSpeed 2: of earlier micro-steps, beside those of the last
   secondary_shards,   ///< FSDP2, reshard_after_forward=N: parts for fewer ranks, from forward to backward
   zenflow_chosen,     ///< ZenFlow: states of the chosen columns, a second time

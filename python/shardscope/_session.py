@@ -41,7 +41,10 @@ class Session(StepValues):
         self.param_owner = []
         self.in_step = False
         self.thread = None  # that begins the micro-steps
-        self.came_last = self.trains_on = None  # ids of the data sets: of the latest batch, of the latest micro-step
+        # Ids of data sets: of the batches since the latest micro-step, of those before it, and what steps never begin with.
+        self.came, self.trains_on, self.other_data = set(), set(), set()
+        self.trained = None  # weakly, the first model
+        self.within_phase = False  # evaluation, generation, checkpoint (phases.py)
         self.waits_for = None  # number of the micro-step that comes, where its data is wanted before this one has ended
         self.phase = None
         self.kind = ""  # of framework: as _records has them
@@ -114,6 +117,7 @@ class Session(StepValues):
         self.on_device, self.kind = info.get("device", "").startswith("cuda"), info["kind"]
         try:
             self._number(self.models, model, 0)
+            self.trained = weakref.ref(model)
             describe(run)
             for what, why in _records.reasons(info["kind"], info.get("device", "")):
                 run.not_recorded(what, why)
@@ -217,11 +221,22 @@ class Session(StepValues):
             events.step_begin(self.step)
             self.in_step, self.micro_step = True, 0
 
+    @property
+    def step_trains(self):
+        """A micro-step of the step that is open has begun."""
+        return self.in_step and (self.in_micro_step or self.micro_step > 0)
+
+    def evaluating(self):
+        """The model that the run is of is in evaluation mode."""
+        model = self.trained() if self.trained is not None else None
+        return model is not None and not getattr(model, "training", True)
+
     def begin_micro_step(self):
         """A forward whose gradients are wanted begins: gates, the step if none is open, the micro-step, its phase."""
         self.end_micro_step()
         self.begin_step()
-        self.trains_on = self.came_last
+        if self.came:  # a loader that reads ahead has none between two
+            self.trains_on, self.came = self.came, set()
         _core.gate(k.GATE_MICRO_STEP, self.micro_step)
         events.micro_step_begin(self.micro_step, self.step)
         self.in_micro_step = True
@@ -257,13 +272,13 @@ class Session(StepValues):
 
     def begin_optimizer(self):
         self.end_micro_step()
-        if self.in_step and self.phase != k.OPTIMIZER:
+        if self.step_trains and self.phase != k.OPTIMIZER:
             _core.gate(k.GATE_OPTIMIZER, self.step)
             self.begin_phase(k.OPTIMIZER)
 
     def end_step(self, skipped=False):
         self.end_micro_step()
-        if self.in_step:
+        if self.step_trains:  # nothing was trained in one that waits for its first batch
             self.memory.sample(None)
             events.step_end(self.step, int(skipped), tokens=0)
             self.in_step = False

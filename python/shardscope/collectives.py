@@ -14,6 +14,7 @@ from shardscope._hooks import Adapter
 from shardscope._session import session
 
 HOOK_ID = 0x5A5C09E  # of ours, among those that others register
+MOST_GROUPS = 254  # by number; collectives of further ones are numbered as those of groups that nothing describes
 OPS = (("allgather", k.ALL_GATHER), ("all_gather", k.ALL_GATHER), ("reduce_scatter", k.REDUCE_SCATTER),
        ("allreduce", k.ALL_REDUCE), ("all_reduce", k.ALL_REDUCE), ("broadcast", k.BROADCAST), ("barrier", k.BARRIER),
        ("alltoall", k.ALL_TO_ALL), ("all_to_all", k.ALL_TO_ALL), ("reduce", k.OP_REDUCE), ("gather", k.OP_GATHER),
@@ -107,4 +108,8 @@ class Hooks:
             return
         name = getattr(self.group, "group_desc", "") or getattr(self.group, "group_name", "")
         words = name.lower().split("_")
-        self.calls.number = run.add_group(name, purpose_of(words), dist.get_process_group_ranks(self.group))
+        number = run.add_group(name, purpose_of(words), dist.get_process_group_ranks(self.group))
+        if number < MOST_GROUPS:
+            self.calls.number = number
+        else:
+            self.calls.apart = True

@@ -69,7 +69,7 @@ def step_begins(optimizer):
 
 
 def step_ended(optimizer):
-    if session.in_step:
+    if session.step_trains:
         session.learning_rate(optimizer.param_groups[0].get("lr"))
         session.end_step()
 
@@ -92,7 +92,7 @@ def scaled_step(scaler, optimizer, *args, **kwargs):
 
 
 def scale_updated(scaler, *args, **kwargs):
-    if session.plain and session.started and session.in_step and not session.in_micro_step and scaler._scale is not None:
+    if session.plain and session.started and session.step_trains and not session.in_micro_step and scaler._scale is not None:
         session.overflow(True)
         session.end_step(skipped=True)
 
@@ -166,14 +166,22 @@ def data_wanted(iterator):
 
 
 def feeds_training(iterator):
-    """Whether what it gives next is for a step: it is of the data set of the micro-step before, and has more. Of an iterable data
-    set it is not known when it ends; its wait for data lies before the step then, as that of a run's first batch."""
-    if session.trains_on is None or id(iterator._dataset) != session.trains_on:
+    """Whether what it gives next is for a step: it is of a data set of the micro-step before, and has more, and the models are in
+    training mode. Of an iterable data set it is not known when it ends; its wait for data lies before the step then, as that of
+    a run's first batch."""
+    data = id(iterator._dataset)
+    if data not in session.trains_on or data in session.other_data or not may_train():
         return False
     try:
         return iterator._num_yielded < len(iterator)
-    except (TypeError, NotImplementedError):
+    except Exception:  # a user's sampler has its own
         return False
+
+
+def may_train():
+    """No evaluation goes on, as far as it can be seen."""
+    import torch
+    return torch.is_grad_enabled() and not session.within_phase and not session.evaluating()
 
 
 def torch_is_in_backward():
@@ -183,7 +191,8 @@ def torch_is_in_backward():
 
 def batch_came(waiting, _, iterator):
     if session.thread in (None, threading.get_ident()):  # also before the session starts, with the first forward
-        session.came_last = id(iterator._dataset)
+        if may_train():
+            session.came.add(id(iterator._dataset))
     data_came(waiting)
 
 

@@ -21,7 +21,7 @@ class State:
 
     def reset(self):
         """Of one that has begun before detach() no end is seen."""
-        self.within = False
+        self.within = session.within_phase = False
 
 
 state = State()
@@ -57,8 +57,12 @@ def begin(phase):
     if session.in_micro_step or session.phase is not None:
         return None
     state.within = True
-    session.came_last = None  # a batch that is generated from, say, is not what the next micro-step waits for
-    coming = session.in_step or phase in (k.GENERATION, k.CHECKPOINT_LOAD) or session.step == 0
+    session.within_phase = True
+    if phase == k.GENERATION:
+        # What prompts come from: between it and the micro-step something is generated, now and then.
+        session.other_data |= session.came
+    session.came = set()
+    coming = session.step_trains or phase in (k.GENERATION, k.CHECKPOINT_LOAD) or session.step == 0
     opened = phase, session.step if coming else session.step - 1
     events.phase_begin(k.COMPUTE, *opened, micro_step=NO_ID)
     return opened
@@ -66,6 +70,6 @@ def begin(phase):
 
 def end(opened):
     if opened is not None:
-        state.within = False
+        state.within = session.within_phase = False
         if session.started:
             events.phase_end(k.COMPUTE, *opened, micro_step=NO_ID)

@@ -97,6 +97,7 @@ class Attached(Runs):
                     steps = {s["a"]: (int(s["begin_ns"]), int(s["end_ns"])) for s in recording.spans_of(rank, "step_begin")}
                     waits = [s for s in recording.spans_of(rank, "data_wait_begin") if s["a"] == "0"]
                     self.assertEqual(set(steps), {"0", "1", "2"})
+                    self.assertLessEqual({"1", "2", "3"}, {wait["b"] for wait in waits})
                     for wait in waits:
                         begin, end = int(wait["begin_ns"]), int(wait["end_ns"])
                         if wait["b"] in ("1", "2"):

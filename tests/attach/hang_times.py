@@ -21,6 +21,7 @@ import runs
 SCRIPT = runs.HERE / "scripts" / "hang.py"
 MODES = ("skips", "branches", "saves", "fewer", "stops", "dies", "returns")
 ODD, WORLD = 1, 3
+START_S = 180  # for the ranks to get to where they part
 
 
 def started(mode, here):
@@ -76,7 +77,10 @@ def measured(mode):
         collector = runs.start([runs.SHARDSCOPE, "record", here / "run.zscope", "--listen", endpoint])
         ranks = started(mode, here)
         try:
+            latest = time.monotonic() + START_S
             while not (here / "stopped").exists() or not (here / "stopped").read_text(encoding="utf-8"):
+                if time.monotonic() > latest or any(rank.poll() is not None for rank in ranks):
+                    sys.exit(f"{mode}: the ranks did not get to where they part")
                 time.sleep(0.01)
             stopped = float((here / "stopped").read_text(encoding="utf-8"))
             at, text = asked(endpoint, stopped + 60)

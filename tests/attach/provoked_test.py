@@ -48,6 +48,24 @@ class SlowLoader(unittest.TestCase):
         self.assertLess(cost, 0.5 * starved["cost_ms"])
 
 
+class Evaluates(unittest.TestCase):
+    """A loop that evaluates between its steps, on its training data too, and stops with a batch in hand."""
+    STEPS = 4
+
+    def test_a_step_holds_one_batch_and_no_evaluation(self):
+        path = folder() / "evaluates.zscope"
+        runs.finish(runs.start(runs.attach(path) + runs.torchrun(runs.HERE / "scripts" / "evaluates.py")))
+        self.assertEqual(runs.figures(path)["steps"], self.STEPS)
+        recording = runs.read(path)
+        for rank in range(2):
+            steps = [(int(s["begin_ns"]), int(s["end_ns"])) for s in recording.spans_of(rank, "step_begin")][:self.STEPS]
+            waits = [int(s["begin_ns"]) for s in recording.spans_of(rank, "data_wait_begin")]
+            within = [sum(begin <= wait < end for wait in waits) for begin, end in steps]
+            # The first step begins with its forward; what a loop evaluates before its next step lies between two.
+            self.assertEqual(within, [0, 1, 1, 1])
+            self.assertGreater(len(waits), self.STEPS + 1)
+
+
 class SideBranch(unittest.TestCase):
     """Of FSDP2, whose groups are prefetched in the order of the forward, back from its end: one that no backward comes to is
     gathered all the same."""

@@ -41,8 +41,8 @@ struct Diverged {
 /// [Note: divergence]
 /// The loss is infinite, or the last fifth of the losses has a median of twice the least median of a
 /// fifth before, and above what it began with: noise and a spike that passes are neither. Or every loss of
-/// the last fifth is ten times that of the first step, before any update: where the first updates make it
-/// explode all fifths are high, and the last may be the least. Or gradients that are not finite were applied:
+/// the last fifth is ten times the first one recorded: where the first updates make it explode all fifths
+/// are high, and the last may be the least. Or gradients that are not finite were applied:
 /// a loss that is NaN from then on looks like one that was not recorded.
 std::optional<Diverged> diverged_loss(const Facts& facts) {
   constexpr std::size_t kFewest = 5;
@@ -84,16 +84,21 @@ std::optional<Diverged> diverged_loss(const Facts& facts) {
       least_at = begin;
     }
   }
-  constexpr double kFar = 10;
+  // A loss that begins at next to nothing, as a policy's does, grows by any factor: below kSmall it is not
+  // far.
+  constexpr double kFar = 10, kSmall = 0.1;
   const double begun = losses.front();
-  const auto is_far = [&](double loss) { return begun > 0 && loss >= kFar * begun; };
+  const auto is_far = [&](double loss) { return begun >= kSmall && loss >= kFar * begun; };
   if (std::all_of(losses.end() - static_cast<std::ptrdiff_t>(window), losses.end(), is_far)) {
+    // From the first step on after which none is near again.
     const auto& all = facts.summary.loss;
+    std::size_t from = all.size();
+    while (from > 0 && (!std::isfinite(all[from - 1]) || is_far(all[from - 1]))) --from;
     return Diverged{
         fmt::format("The loss began at {:.4g}, was {:.4g} at the most and is {:.4g} in the last {} "
                     "steps.",
                     begun, *std::ranges::max_element(losses), last, window),
-        begin_of(static_cast<std::size_t>(std::ranges::find_if(all, is_far) - all.begin()))};
+        begin_of(from)};
   }
   if (!(least > 0) || last < 2 * least || last < 1.2 * first) return std::nullopt;
   return Diverged{

@@ -32,6 +32,7 @@ void read_instants(const store::Store& store, std::int64_t from_ns, IssuedCollec
       case EventKind::collective_submitted: {
         if (!one_order) break;
         const auto fields = ev::as<EventKind::collective_submitted>(event);
+        if (fields.sequence >> 24U != 0) break;  // in a group, which nothing describes
         Issue& issue = out.issues[fields.sequence];
         issue.named = {fields.op, fields.sequence, {}, fields.elems, fields.bytes, {}, 0};
         issue.key = fields.sequence;
@@ -134,8 +135,8 @@ std::vector<std::vector<RankIssue>> alike_at(const std::vector<IssuedCollectives
   for (const auto* members : groups) {
     std::vector<RankIssue>& of_group = out.emplace_back();
     for (const std::uint32_t member : *members) {
-      const auto at = std::ranges::find(known, member, &RankIssue::first);
-      if (at != known.end()) of_group.push_back(*at);
+      const auto at = std::ranges::lower_bound(known, member, {}, &RankIssue::first);
+      if (at != known.end() && at->first == member) of_group.push_back(*at);
     }
   }
   return out;

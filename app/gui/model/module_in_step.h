@@ -9,6 +9,8 @@
 
 namespace shardscope::gui {
 
+namespace ev = shardscope::instrumentation;
+
 struct ModuleInStep {
   struct Pass {
     ev::Pass pass{};

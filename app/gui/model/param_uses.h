@@ -12,6 +12,8 @@
 
 namespace shardscope::gui {
 
+namespace ev = shardscope::instrumentation;
+
 enum class ParamUse : std::uint8_t {
   not_here,     ///< not whole on the rank
   persistent,   ///< whole all the time

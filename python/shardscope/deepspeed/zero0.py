@@ -7,7 +7,7 @@
 
 Gradients that an optimizer keeps in tensors of its own (BF16_Optimizer) are of no parameter that a hook could name.
 """
-from shardscope import _core, _kinds as k
+from shardscope import _core, _hooks, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import session
 
@@ -18,9 +18,15 @@ buckets = _core.Buckets(session)
 
 class State:
     numbers, limit = {}, 0  # where a gradient's elements are -> its parameter; elements that fill a bucket
+    flat = False  # of none of them: said once
+
+
+def start_anew():
+    State.numbers, State.flat = {}, False
 
 
 def adapters():
+    _hooks.at_turn_off(start_anew)
     return [Adapter("DeepSpeed stage 0", "deepspeed.runtime.engine", install)]
 
 
@@ -35,7 +41,9 @@ def begins(engine, bucket, dp_group, numel_per_bucket=500_000_000, *args, **kwar
         return
     named = ((param, session.params.get(id(param))) for param in engine.module.parameters())
     State.limit = numel_per_bucket
-    State.numbers = {param.grad.data_ptr(): number for param, number in named if number is not None and param.grad is not None}
+    State.numbers = {} if State.flat else {
+        param.grad.data_ptr(): number for param, number in named
+        if number is not None and param.grad is not None and not param.grad.is_sparse}  # a sparse one is reduced as it is
 
 
 def forget(*_, **__):
@@ -48,6 +56,7 @@ def reduces(engine, small_bucket, *args, **kwargs):
     numbers = [State.numbers.get(gradient.data_ptr()) for gradient in small_bucket]
     if None in numbers:
         forget()
+        State.flat = True
         session.not_recorded(WHAT, FLAT)
         return
     parts = _core.Parts([(number, session.param_elems[number]) for number in numbers])

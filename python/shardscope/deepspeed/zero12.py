@@ -5,7 +5,7 @@
 | reduce_independent_p_g_buckets_and_remove_grads, after | bucket_add |
 | reduce_ipg_grads, before | bucket_flush with its reason; gate `bucket` |
 | independent_gradient_partition_epilogue | flushes within are the epilogue's; after the last, memory: all are reduced |
-| reduce_gradients, before | memory: at stage 1 all gradients are whole |
+| reduce_gradients, before | memory: at stage 1, without overlap_comm, all gradients are whole |
 | average_tensor, where there is no stream beside the computation | reduce_wait |
 | _optimizer_step | optimizer_begin, optimizer_end |
 """

@@ -77,7 +77,7 @@ def step_reset(_, result, coordinator):
     if session.in_micro_step and torch.is_grad_enabled():
         events.trace_mode(mode, session.micro_step, session.step)
     else:
-        made = session.step if session.in_step else session.step - 1
+        made = session.step if session.step_trains else session.step - 1
         events.eval_trace_mode(mode, made if made >= 0 else NO_ID)
 
 
