@@ -40,7 +40,8 @@ def random_run(dice):
 class Player:
     def __init__(self, build, model, folder):
         self.program, self.model, self.folder = pathlib.Path(build) / "bin/shardscope", model, pathlib.Path(folder)
-        self.hardware = json.loads((ROOT / "assets/hardware/h100.json").read_text())
+        self.hardware = {**json.loads((ROOT / "assets/hardware/h100.json").read_text()), "processors": 0, "matrix_half_depth": 0,
+                         "overlap_slowdown": 0}
 
     def shardscope(self, *arguments):
         done = subprocess.run([self.program, *map(str, arguments)], text=True, capture_output=True, check=False,

@@ -106,7 +106,7 @@ def slow_hardware(folder, options):
     """Hardware whose compute is slow enough that a step of the run takes about --step-s seconds of real time."""
     described = json.loads((ROOT / "assets" / "hardware" / "h100.json").read_text())
     described["name"] = "slow"
-    described["memory_gib"] = 0
+    described.update(memory_gib=0, processors=0, matrix_half_depth=0, overlap_slowdown=0)
     for key in ("f32_tflops", "f16_tflops", "memory_gb_per_s"):
         described[key] = described[key] / options.slower
     for link in ("inside", "between", "host"):

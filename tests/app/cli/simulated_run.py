@@ -8,7 +8,8 @@ from command_line import ROOT, read, said
 def machine(folder, gb_per_s, tflops=0.2, latency_us=20, host=51):
     """A hardware file: the rates of a small machine with a link of `gb_per_s`."""
     hardware = json.loads((ROOT / "assets/hardware/a100.json").read_text())
-    hardware.update(f32_tflops=tflops, f16_tflops=tflops, memory_gb_per_s=40, host_memory_gb_per_s=host)
+    hardware.update(f32_tflops=tflops, f16_tflops=tflops, memory_gb_per_s=40, host_memory_gb_per_s=host, matrix_efficiency=0.69,
+                    attention_efficiency=0.35, memory_efficiency=0.25, processors=0, matrix_half_depth=0, overlap_slowdown=0)
     hardware["inside"] = {"gb_per_s": gb_per_s, "latency_us": latency_us}
     path = pathlib.Path(folder) / f"machine-{gb_per_s}-{tflops}-{latency_us}-{host}.json"
     path.write_text(json.dumps(hardware))
