@@ -58,7 +58,9 @@ class Evaluates(unittest.TestCase):
         self.assertEqual(runs.figures(path)["steps"], self.STEPS)
         recording = runs.read(path)
         for rank in range(2):
-            steps = [(int(s["begin_ns"]), int(s["end_ns"])) for s in recording.spans_of(rank, "step_begin")][:self.STEPS]
+            spans = recording.spans_of(rank, "step_begin")
+            self.assertEqual([span["end_ns"] == "" for span in spans], [False] * self.STEPS + [True], "the batch in hand")
+            steps = [(int(span["begin_ns"]), int(span["end_ns"])) for span in spans[:self.STEPS]]
             waits = [int(s["begin_ns"]) for s in recording.spans_of(rank, "data_wait_begin")]
             within = [sum(begin <= wait < end for wait in waits) for begin, end in steps]
             # The first step begins with its forward; what a loop evaluates before its next step lies between two.
