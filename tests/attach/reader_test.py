@@ -66,7 +66,8 @@ class Reading(Runs):
                                       {"stage": 2, "overlap_comm": False, "reduce_bucket_size": 100_000}}))
         hardware = made / "machine.json"
         rates = json.loads((runs.ROOT / "assets/hardware/a100.json").read_text())
-        hardware.write_text(json.dumps({**rates, "f32_tflops": 0.2, "inside": {"gb_per_s": 1, "latency_us": 20}}))
+        hardware.write_text(json.dumps({**rates, "f32_tflops": 0.2, "processors": 0, "overlap_slowdown": 0,
+                                        "inside": {"gb_per_s": 1, "latency_us": 20}}))
         paths = [made / "a.zscope", made / "b.zscope"]
         for path, more in zip(paths, ((), ("--straggler", "1:1.5"))):
             subprocess.run([runs.SHARDSCOPE, "simulate", "--model", "gpt-mini", "--config", config, "--hardware", hardware, "--ranks", "2",
