@@ -73,7 +73,8 @@ int publish(const std::string& endpoint, std::uint32_t first, std::uint32_t coun
 
 /// Runs `world` ranks in `processes` processes against a collector whose recorder stalls until most has
 /// come, and holds its memory to the bound.
-void overload(std::uint32_t world, std::uint32_t processes, std::uint32_t batches) {
+void overload(std::uint32_t world, std::uint32_t processes, std::uint32_t batches,
+              std::uint64_t max_bytes = 0) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   std::vector<pid_t> children;
@@ -95,6 +96,7 @@ void overload(std::uint32_t world, std::uint32_t processes, std::uint32_t batche
   CollectorOptions options = local();
   options.record_path = path;
   options.intake_bytes = 8U << 20;
+  options.retention.max_bytes = max_bytes;
   {
     Collector collector(options);
     auto hold = std::make_unique<IntakeHold>(collector);
@@ -145,6 +147,9 @@ void overload(std::uint32_t world, std::uint32_t processes, std::uint32_t batche
 }
 
 TEST(Memory, StaysBelowItsBoundWithARecorderThatStalls) { overload(8, 2, 250); }
+
+/// What it measures of each rank before its events are deleted, too.
+TEST(Memory, StaysBelowItsBoundWithARecordingOfLimitedSize) { overload(8, 2, 250, 4'000'000); }
 
 TEST(Memory, StaysBelowItsBoundWithAThousandRanks) {
   rlimit files{};
