@@ -8,6 +8,8 @@
 
 namespace shardscope::gui::known {
 
+namespace ev = shardscope::instrumentation;
+
 inline constexpr std::uint32_t kRanks = 3, kParams = 4, kThirds = 3;
 inline constexpr std::int64_t kElems = 1200;
 inline constexpr std::int64_t kLook = 5000;
