@@ -233,7 +233,7 @@ void late_prefetches(const Facts& facts, Found& found) {
     finding.evidence += fmt::format(
         " Each gather begins with a copy of the shard from host memory: copies are exposed for {}.",
         of_step(facts, copied));
-    finding.otherwise = "The link to the host is the bound: nothing that is asked for earlier comes sooner.";
+    finding.otherwise = "The link to the host is the bound: issuing gathers earlier gains nothing.";
     advise(finding, setting({{"zero_optimization.offload_param.device", "\"none\""}},
                             "Where the device has room for its shards: they need no copy then."));
     for (Advice& option : gather_options(facts)) advise(finding, std::move(option));

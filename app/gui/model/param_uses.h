@@ -42,7 +42,7 @@ class ParamUses {
   /// read.
   [[nodiscard]] const analysis::HeldLong* of(const store::Store& store, std::uint32_t rank);
   [[nodiscard]] std::string_view missing() const noexcept { return missing_; }
-  /// Ranks were asked for in the frame before that are not read yet.
+  /// In the frame before of() was called for ranks that are not read yet.
   [[nodiscard]] bool reading() const noexcept { return reading_; }
 
  private:
