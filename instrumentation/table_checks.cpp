@@ -9,6 +9,11 @@ namespace shardscope::instrumentation {
 
 namespace {
 
+// Tables come from another process, or from a file that may be damaged: what is let through here is used as
+// an index, multiplied and summed without a further look. So every number is bounded such that
+//   elements x bytes of an element <= 2^50 x 2^6 = 2^56, and sums over 2^7 of these stay below 2^63,
+// and every id is below the size of the list that it points into.
+
 /// Elements: sums and products with bytes per element stay far below 2^63.
 constexpr std::int64_t kMostElems = std::int64_t{1} << 50;
 constexpr std::uint32_t kMostElementBytes = 64;
@@ -16,6 +21,8 @@ constexpr std::size_t kMostDimensions = 16;
 
 bool is_size(std::int64_t elems) noexcept { return elems >= 0 && elems <= kMostElems; }
 
+/// Null where all is right, else what is wrong, in words for the report of the refusal (static text).
+/// `at`: its index in its list; ids must be equal to it, so that lists are indexed by id.
 const char* wrong_in(const ModuleInfo& module, std::size_t at, std::size_t params,
                      std::size_t models) noexcept {
   // Pre-order numbering: a parent comes before its children, so no cycle is possible.
@@ -40,6 +47,9 @@ const char* wrong_in(const ParamInfo& param, std::size_t at, std::size_t modules
   return nullptr;
 }
 
+/// A slice is `elems` elements of a rank's shard that are pieces of the parameter: each block_elems long, one
+/// every stride_elems (both 0: one piece). Its end must be representable:
+/// param_offset + (pieces - 1) x stride + block.
 const char* wrong_in(const SliceInfo& slice, const RunTables& tables) noexcept {
   if (slice.param >= tables.params.size() && slice.param != kNoId)
     return "a slice names a parameter that is not there";

@@ -12,6 +12,10 @@ bool earlier(const Event& a, const Event& b) noexcept {
 }
 }  // namespace
 
+// Invariants: held_ ascends by time (signed nanoseconds). A run is the events of one ring in this drain; it
+// is nearly ascending, for one thread wrote it, but a span that is emitted after it ended has an earlier
+// time. Runs are in order of their rings with what is held first, so events of equal time keep the order in
+// which earlier drains gave them.
 void TimeMerge::add(std::vector<Event>& drained, const std::vector<std::size_t>& run_begins,
                     const TickClock& clock) {
   if (drained.empty()) return;

@@ -45,10 +45,12 @@ inline constexpr std::uint64_t kMaxDropped = std::uint64_t{1}
 /// Seconds. A lease is there so that a run goes on when its viewer is gone.
 inline constexpr double kMaxLeaseS = 86'400;
 
+/// Of every message. Times are nanoseconds of the sender's monotonic clock unless a field names another; a
+/// collector turns a rank's into its own by offsets that it estimates (clock_estimator.h).
 struct Header {
-  std::uint32_t rank = 0;
-  std::uint64_t incarnation = 0;
-  std::uint64_t sequence = 0;
+  std::uint32_t rank = 0;         ///< that it is of, below the world
+  std::uint64_t incarnation = 0;  ///< random number of the sending process: a restarted rank has another
+  std::uint64_t sequence = 0;     ///< of this process's published messages, from 0 without a gap
   std::string run_id;
   /// Of what a node's collector passes on, but for batches (Relay): the rank's own process, and the number of
   /// its message after this one; 0: not said.
@@ -61,11 +63,16 @@ struct Relay {
   std::uint64_t source_dropped_total = 0, lost_total = 0;
   std::int64_t offset_ns = 0, residual_ns = 0;
 };
+/// Events of one rank, ascending by time.
 struct Batch {
+  /// Events that its full rings could not take: of the process so far, and since the batch before.
   std::uint64_t dropped_total = 0, dropped_here = 0;
-  std::int64_t begin_ns = 0, end_ns = 0;
+  std::int64_t begin_ns = 0,
+               end_ns = 0;  ///< time it covers; where some were dropped: the first and last of these
+  /// The monotonic and the wall clock read at once when the batch was made; error bound of the conversion
+  /// from ticks.
   std::int64_t clock_ns = 0, clock_realtime_ns = 0, clock_error_ns = 0;
-  std::vector<Event> events;
+  std::vector<Event> events;  ///< kMaxBatchEvents at most
   std::optional<Relay> relay;
 };
 struct Tables {
@@ -80,18 +87,20 @@ struct Name {
   std::uint32_t id = 0;
   std::string name;
 };
+/// The last message of a process that ends by itself; it is repeated until the collector confirms it.
 struct Finish {
   std::int32_t exit_code = 0;
   std::int64_t at_ns = 0;
-  std::uint64_t dropped_total = 0;
+  std::uint64_t dropped_total = 0;  ///< as in Batch
   std::string text;
 };
 
+/// The first message over each new connection of a rank.
 struct Hello {
-  std::uint32_t world = 1;
+  std::uint32_t world = 1;  ///< ranks of the run, kMaxWorld at most
   std::int32_t pid = 0;
-  std::string host, clock_id;
-  bool relayed = false;  ///< passed on by a node's collector
+  std::string host, clock_id;  ///< `clock_id`: clock_identity(); ranks with the same one share their clock
+  bool relayed = false;        ///< passed on by a node's collector
 };
 /// A node's collector; everything else that comes over its connection is of its ranks, pongs apart.
 struct RelayHello {
@@ -112,9 +121,11 @@ struct Ping {
   std::uint16_t pack_ms = 0;  ///< so long a node's collector may gather events; 0: by its own pace
   std::uint64_t known = 0;    ///< of a node's ranks: RelayHello::greeted as the collector has it; 0: not said
 };
+/// The answer: four times of one exchange, of which offset and error of the clock follow as in NTP.
 struct Pong {
   std::uint64_t id = 0;
-  std::int64_t ping_sent_ns = 0, received_ns = 0, sent_ns = 0;
+  std::int64_t ping_sent_ns = 0;              ///< as it was in the ping: the collector's clock
+  std::int64_t received_ns = 0, sent_ns = 0;  ///< the rank's clock
 };
 struct RankCommand {
   enum class Kind : std::uint8_t {
@@ -157,9 +168,10 @@ struct Received {
 struct Refusal {
   std::string why;
 };
+/// A rank's answer to prepare_pause. hold_at names the gate after the largest of all ranks.
 struct Prepared {
-  std::uint64_t command = 0, gate = 0;
-  std::uint64_t steps = 0;  ///< gates between steps that may have been passed
+  std::uint64_t command = 0, gate = 0;  ///< `gate`: gates that may have been passed
+  std::uint64_t steps = 0;              ///< gates between steps that may have been passed
 };
 struct Position {
   GateKeeper::Position position;
@@ -167,6 +179,8 @@ struct Position {
   std::int8_t detail = -1;  ///< -1: emission is off
 };
 
+/// A viewer asks for what is new. Cursors count items of the collector's log `log` (random; another one: from
+/// the beginning again).
 struct ViewPoll {
   std::uint64_t log = 0, static_cursor = 0, cursor = 0, rank_revision = 0;
   bool want_items = true;
@@ -180,6 +194,7 @@ struct ViewCommand {
   Detail detail{};
   Request request{};
 };
+/// What the log consists of. `data`: an encoded chunk (app/store/chunk.h) or tables, as they were received.
 struct ViewItem {
   enum class Kind : std::uint8_t { chunk, message, name, tables };
   Kind kind = Kind::chunk;

@@ -29,6 +29,8 @@ void StatusIndex::apply(const Change& change, ParamState& state) noexcept {
 
 StatusIndex::StatusIndex(std::vector<ParamState> from) : base_(std::move(from)), latest_(base_) {}
 
+/// Parameters that have not changed yet are in the initial state wherever they stand, keyframes included: it
+/// may be given after tables that came late.
 void StatusIndex::set_initial(ParamState state) {
   state.since_ns = kNever;
   initial_ = state;
@@ -52,6 +54,7 @@ void StatusIndex::begin_next_stretch() {
   initial_ = initial;
 }
 
+/// Takes a change as it comes; nothing is in order before settle().
 void StatusIndex::push(const Change& change) {
   if (change.param >= kMaxParams || changes_.size() >= UINT32_MAX) return;
   if (!history_) {
@@ -62,6 +65,12 @@ void StatusIndex::push(const Change& change) {
   changes_.push_back(change);
 }
 
+/// [Note: how a status index is kept]
+/// Between calls of settle(): changes_[0, settled_) ascend by time, equal times in the order they came;
+/// keyframe.next counts the changes that the keyframe holds, and keyframes ascend by it; latest_ is what
+/// changes_[0, settled_) lead to. Changes from settled_ on are as pushed. Nearly always they are later than
+/// all before, and settling costs what they are; a change that comes late costs the replay from the keyframe
+/// before it.
 void StatusIndex::settle() {
   if (settled_ == changes_.size()) return;
   // Undo the index from the first change that merging may move; equal or later ones are looked at again.
@@ -77,7 +86,7 @@ void StatusIndex::settle() {
   }
 
   std::size_t replay = keep;
-  if (keep < settled_) {
+  if (keep < settled_) {  // latest_ holds changes that are now behind others: from the last keyframe again
     replay = keyframes_.empty() ? 0 : keyframes_.back().next;
     latest_ = keyframes_.empty() ? base_ : keyframes_.back().states;
   }
@@ -95,6 +104,8 @@ void StatusIndex::settle() {
   settled_ = changes_.size();
 }
 
+/// The last keyframe that holds no change after `at_ns`, then the changes between it and `at_ns`: at most one
+/// keyframe interval of them, wherever the time lies.
 void StatusIndex::all_at(std::int64_t at_ns, std::span<ParamState> out) const {
   std::fill(out.begin(), out.end(), initial_);
   const auto end = static_cast<std::size_t>(
@@ -115,6 +126,7 @@ void StatusIndex::all_at(std::int64_t at_ns, std::span<ParamState> out) const {
   }
 }
 
+/// By one pass: `out` holds what was before this stretch, and may hold more than any keyframe of it.
 void StatusIndex::replay(std::int64_t at_ns, std::span<ParamState> out) const {
   for (std::size_t i = 0; i < settled_ && changes_[i].at_ns <= at_ns; ++i) {
     if (changes_[i].param < out.size()) apply(changes_[i], out[changes_[i].param]);

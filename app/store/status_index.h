@@ -19,7 +19,6 @@ class StatusIndex {
   };
   /// Ids at or over this are garbage and ignored.
   static constexpr std::uint32_t kMaxParams = 1U << 20;
-
   static constexpr std::int64_t kNever = INT64_MIN;  ///< `since_ns` of a parameter that never changed
 
   StatusIndex() = default;

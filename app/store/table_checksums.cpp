@@ -12,8 +12,14 @@
 namespace shardscope::store {
 namespace {
 
+/// [Note: what a checksum covers]
+/// Each one is of the rows that its query gives, in the query's order: a row that is missing, added, changed
+/// or under another key changes it. The order is the table's own key, for SQLite may give rows in any order.
+/// Columns are named where some are left out: blobs begin with their own checksum, which is read with the
+/// blob, so here its first four bytes stand for it and the file is not read twice.
+/// Pages and indices that no row shows are SQLite's own check (check_pages).
 struct Checked {
-  const char* table;
+  const char* table;  ///< key in `meta` after "crc:"; "blobs_" before the name of a table: of its blobs
   const char* query;
   const char* what;  ///< it means where the checksum does not match
 };
@@ -87,6 +93,8 @@ constexpr Checked kCheckedParamGroups{"param_groups", "SELECT * FROM param_group
 /// Beside those of a part of a run; recordings of before ranks' own times were measured lack it.
 constexpr Checked kCheckedOwnTimes{"own_times", "SELECT * FROM own_times ORDER BY rank, first_step", kValues};
 
+/// Tables that a recording has only where its run had something for them are checked only there: that one is
+/// missing shows in the checksum of sqlite_schema.
 bool has_table(Database& database, const std::string& table) {
   return database.integer("SELECT count(*) FROM sqlite_schema WHERE name = '" + table + "'") != 0;
 }
@@ -101,6 +109,7 @@ void append_value(const Statement& row, int column, std::string& text) {
       text += 'i' + std::to_string(row.integer(column));
       break;
     case Statement::Type::real: {
+      // The bits: a decimal text with too few digits would be the same for two doubles.
       char digits[17];
       std::snprintf(digits, sizeof digits, "%016llx",
                     static_cast<unsigned long long>(std::bit_cast<std::uint64_t>(row.real(column))));
@@ -121,6 +130,7 @@ void append_value(const Statement& row, int column, std::string& text) {
   text += '\x1f';
 }
 
+/// Checksums as the file has them, by name; rows_crc() gives 32 bits, SQL integers have 64.
 using Sums = std::map<std::string, std::int64_t>;
 
 void check_sum(Database& database, const Checked& checked, const Sums& sums,
@@ -130,6 +140,7 @@ void check_sum(Database& database, const Checked& checked, const Sums& sums,
   if (table.starts_with(kBlobsOf)) table.remove_prefix(kBlobsOf.size());
   const std::string which = "table " + std::string(table) + ": ";
   const auto sum = sums.find(checked.table);
+  // One damaged table must not hide what is wrong with the others.
   try {
     if (sum == sums.end()) {
       problems.push_back(which + "its checksum is missing");

@@ -10,6 +10,12 @@
 namespace shardscope::store {
 namespace {
 
+// [Note: whose rows these are]
+// Ranks send their tables one by one, and again whenever they grow. What every rank has alike (table `run`,
+// modules, parameters, slices) is written from the first rank that has it, so that a run of 1,024 ranks does
+// not write 1,024 times the same; what differs (groups, names of lanes) has a column for the rank.
+// Each table may come again: INSERT OR REPLACE by its key, or all rows anew where it has no key.
+
 /// "steps,modules,loss"
 std::string names_of(std::uint64_t capabilities) {
   std::string out;
@@ -30,6 +36,7 @@ void write_meta(Database& db, const ev::RunTables& t) {
   nlohmann::json lacks = nlohmann::json::array();
   for (const ev::NotRecorded& lack : t.not_recorded)
     lacks.push_back({{"what", names_of(lack.what)}, {"why", lack.why}});
+  // Reasons are text of a user's script: what is not UTF-8 in it must not end the recording.
   constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
   put.bind(1, std::string("not_recorded")).bind(2, lacks.dump(-1, ' ', false, kReplace)).run();
 }
@@ -49,6 +56,7 @@ void write_own(Database& db, std::uint32_t rank, const ev::RunTables& t) {
     lane.bind(1, std::int64_t{rank}).bind(2, std::string(name_of(l.lane))).bind(3, l.name).run();
 }
 
+/// One row. Bytes are per element, `elems` those of the whole model (all ranks together).
 void write_run(Database& db, const ev::RunTables& t) {
   db.execute("DELETE FROM run");
   db.prepare("INSERT INTO run VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)")
@@ -71,6 +79,8 @@ void write_run(Database& db, const ev::RunTables& t) {
       .run();
 }
 
+/// Modules in pre-order, their parameters by position, parameters, slices (elements, per parameter and rank)
+/// and parameter groups.
 void write_lists(Database& db, const ev::RunTables& t) {
   Statement module = db.prepare("INSERT OR REPLACE INTO modules VALUES(?1,?2,?3,?4,?5,?6)");
   Statement module_param = db.prepare("INSERT OR REPLACE INTO module_params VALUES(?1,?2,?3)");
@@ -92,7 +102,7 @@ void write_lists(Database& db, const ev::RunTables& t) {
   }
   Statement param = db.prepare("INSERT OR REPLACE INTO params VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)");
   for (const ev::ParamInfo& p : t.params) {
-    std::string shape = "[";
+    std::string shape = "[";  // JSON, so that json_each() takes it apart
     for (std::size_t d = 0; d < p.shape.size(); ++d) {
       if (d > 0) shape += ',';
       shape += std::to_string(p.shape[d]);
@@ -109,6 +119,7 @@ void write_lists(Database& db, const ev::RunTables& t) {
     slice.bind(4, c.shard_offset).bind(5, c.elems).bind(6, c.padding_elems);
     slice.bind(7, c.block_elems).bind(8, c.stride_elems).run();
   }
+  // The table is made here: recordings of runs without groups do not have it.
   if (t.param_groups.empty()) return;
   db.execute(kParamGroupsSchema);
   Statement group = db.prepare("INSERT OR REPLACE INTO param_groups VALUES(?1,?2,?3,?4,?5,?6,?7,?8)");
