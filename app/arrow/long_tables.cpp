@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include "app/arrow/event_columns.h"
-#include "app/arrow/table.h"
+#include "app/arrow/table_definition.h"
 #include "app/export/span_walk.h"
 #include "app/store/names.h"
 #include "instrumentation/event_table.h"
@@ -252,6 +255,33 @@ class MemoryRows : public InstantRows {
   }
 };
 
+/// All rows at once.
+class WholeTable : public Rows {
+ public:
+  WholeTable(const Store& store, const store::RecordingInfo& info, const TableDefinition& table)
+      : store_(store), info_(info), table_(table), schema_(table.schema()) {}
+  [[nodiscard]] const Schema& schema() const override { return schema_; }
+  bool fill(Batch& batch, std::size_t) override {
+    if (!std::exchange(written_, true)) table_.write(store_, info_, batch);
+    return false;
+  }
+
+ private:
+  const Store& store_;
+  const store::RecordingInfo& info_;
+  const TableDefinition& table_;
+  Schema schema_;
+  bool written_ = false;
+};
+
+const TableDefinition* definition_of(std::string_view table) {
+  for (const std::span<const TableDefinition> tables : {run_tables(), retained_tables()}) {
+    const auto found = std::ranges::find(tables, table, &TableDefinition::name);
+    if (found != tables.end()) return &*found;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<Rows> open_table(const Store& store, const store::RecordingInfo& info,
@@ -262,11 +292,10 @@ std::unique_ptr<Rows> open_table(const Store& store, const store::RecordingInfo&
     if (!filter.kinds.empty()) throw BadFilter("kind " + filter.kinds.front() + ": memory has no kinds");
     return std::make_unique<MemoryRows>(store, filter);
   }
-  std::unique_ptr<Rows> whole = whole_table(store, table);
-  if (!whole) whole = kept_table(store, info, table);
-  if (!whole) throw BadFilter("table " + table + ": unknown");
+  const TableDefinition* const whole = definition_of(table);
+  if (whole == nullptr) throw BadFilter("table " + table + ": unknown");
   if (!filter.empty()) throw BadFilter("table " + table + ": takes no filter");
-  return whole;
+  return std::make_unique<WholeTable>(store, info, *whole);
 }
 
 }  // namespace shardscope::arrow

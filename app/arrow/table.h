@@ -40,19 +40,10 @@ class Rows {
   virtual bool fill(Batch& batch, std::size_t most) = 0;
 };
 
-/// `table`: spans, events, memory; or one of the tables of whole_table() or kept_table(). Throws BadFilter.
+/// `table`: spans, events, memory; or one of run_tables() or retained_tables(), which take no filter. Throws
+/// BadFilter.
 [[nodiscard]] std::unique_ptr<Rows> open_table(const store::Store& store, const store::RecordingInfo& info,
                                                const std::string& table, const Filter& filter);
-
-/// Tables that are in memory anyway: steps, ranks, parameters, modules, slices, messages, gaps. Null:
-/// unknown.
-[[nodiscard]] std::unique_ptr<Rows> whole_table(const store::Store& store, const std::string& table);
-
-/// What is known of the whole run, deleted events included: span_summary and memory_peaks of any recording;
-/// of one with limits (--max-age, --max-size) also own_times, distributions and moments, of others no row.
-/// Null: unknown.
-[[nodiscard]] std::unique_ptr<Rows> kept_table(const store::Store& store, const store::RecordingInfo& info,
-                                               const std::string& table);
 
 // ---- the parts that a long table is read in ---------------------------------------------------------------
 

@@ -22,7 +22,7 @@ struct KinetoOptions {
   std::optional<std::pair<std::uint32_t, std::uint32_t>> steps;
   /// Of these only steps that overlap it, each whole: a trace of this kind is made of steps.
   TimeRange range = {};
-  /// Told before each rank's file which share of them is written.
+  /// Called before each rank's file with the share of them written so far.
   std::function<void(double)> progress = {};
 };
 

@@ -24,7 +24,7 @@ struct OtlpOptions {
   /// Spans that are emitted up to this level: `steps`; `phases` with micro-steps and phases; above,
   /// collectives.
   instrumentation::Detail detail = instrumentation::Detail::kernels;
-  /// Told before each rank which share of them is written.
+  /// Called before each rank with the share of them written so far.
   std::function<void(double)> progress = {};
   /// Collector clock + this = Unix time. Nothing: the run begins at the epoch, and every resource says so.
   std::optional<std::int64_t> unix_offset_ns;

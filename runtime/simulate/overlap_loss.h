@@ -1,11 +1,11 @@
 // What the kernels of a rank lose to collectives that move beside them. Pure: times in, nanoseconds out.
 //
-// [Note: lost time is paid later]
+// [Note: lost time is deferred]
 // A collective takes processors and memory bandwidth from the kernels beside it: of each nanosecond in which
 // both are there they lose a part, the same however many collectives there are. How long a collective moves
-// is known only when it ends, and its kernels have been played by then. So the lost time is owed: what the
-// compute stream idles after them pays first, since they could have taken longer without delaying anything,
-// and the next kernel takes the rest longer. Which kernel was slow is not shown.
+// is known only when it ends, and its kernels have been played by then. So the lost time is deferred: what
+// the compute stream idles after them pays first, since they could have taken longer without delaying
+// anything, and the next kernel takes the rest longer. Which kernel was slow is not shown.
 #pragma once
 
 #include <algorithm>
@@ -24,11 +24,11 @@ class OverlapLoss {
 
   /// A kernel begins at `begin_ns`, after all that began before. Returns how much longer it takes, in
   /// nanoseconds.
-  double owed_at(std::int64_t begin_ns) {
+  double deferred_at(std::int64_t begin_ns) {
     const double idle_ns = ended_ns_ == kNever ? 0 : static_cast<double>(begin_ns - ended_ns_);
-    const double owed_ns = std::max(0.0, owed_ns_ - idle_ns);
-    owed_ns_ = 0;
-    return owed_ns;
+    const double deferred_ns = std::max(0.0, deferred_ns_ - idle_ns);
+    deferred_ns_ = 0;
+    return deferred_ns;
   }
   /// It has ended.
   void kernel(std::int64_t begin_ns, std::int64_t end_ns) {
@@ -65,7 +65,7 @@ class OverlapLoss {
       const std::int64_t beside_ns = std::min(end_ns, span.end_ns) - std::max(from_ns, span.begin_ns);
       lost_ns += part_ * static_cast<double>(std::max<std::int64_t>(0, beside_ns));
     }
-    owed_ns_ += lost_ns;
+    deferred_ns_ += lost_ns;
     while (!busy_.empty() && busy_.front().end_ns <= end_ns) busy_.pop_front();
   }
 
@@ -75,7 +75,7 @@ class OverlapLoss {
     std::int64_t begin_ns = 0, end_ns = 0;
   };
   double part_;
-  double owed_ns_ = 0;
+  double deferred_ns_ = 0;
   std::int64_t ended_ns_ = kNever;    ///< the last kernel
   std::int64_t counted_ns_ = kNever;  ///< until when what collectives took is counted
   std::deque<Span> busy_;             ///< kernels that end after that, joined where they touch

@@ -196,7 +196,7 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
 void Playback::run_kernel(std::uint32_t r, const Op& op, std::int64_t& time) {
   Rank& rank = ranks_[r];
   const std::int64_t begin_ns = time;
-  pass(r, duration(r, op) + whole_ns(rank.loss.owed_at(begin_ns)), time);
+  pass(r, duration(r, op) + whole_ns(rank.loss.deferred_at(begin_ns)), time);
   rank.loss.kernel(begin_ns, time);
 }
 

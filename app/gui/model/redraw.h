@@ -10,13 +10,13 @@ namespace shardscope::gui {
 /// while one slow frame is drawn the next frame is given the press and only the one after it the release.
 class Redraw {
  public:
-  void input() { owed_ = kFramesPerEvent; }
-  void drawn(bool took_input) { owed_ = std::max(owed_ - 1, took_input ? 1 : 0); }
-  [[nodiscard]] bool owed() const noexcept { return owed_ > 0; }
+  void input() { pending_ = kFramesPerEvent; }
+  void drawn(bool took_input) { pending_ = std::max(pending_ - 1, took_input ? 1 : 0); }
+  [[nodiscard]] bool pending() const noexcept { return pending_ > 0; }
 
  private:
   static constexpr int kFramesPerEvent = 2;
-  int owed_ = kFramesPerEvent;
+  int pending_ = kFramesPerEvent;
 };
 
 }  // namespace shardscope::gui

@@ -359,7 +359,7 @@ int run_window(AppState& app, const WindowOptions& options) {
       changed |= searching;
       const double since = Seconds(now - last_draw).count();
       const double live_gap = std::max(kLiveFrame, draw_cost / kDrawShare);
-      const bool due = g_input.redraw.owed() || (changed && since >= live_gap) ||
+      const bool due = g_input.redraw.pending() || (changed && since >= live_gap) ||
                        (frame.moving() && since >= std::max(kMotionFrame, live_gap));
       if (due && window.visible()) {
         window.draw(frame, app, options.panel, Seconds(now - start).count());
@@ -381,7 +381,7 @@ int run_window(AppState& app, const WindowOptions& options) {
       if (changed) wait = std::min(wait, live_gap);
       if (searching) wait = 0;
       if (frame.moving()) wait = std::min(wait, kMotionFrame);
-      if (g_input.redraw.owed())
+      if (g_input.redraw.pending())
         glfwPollEvents();
       else
         glfwWaitEventsTimeout(std::max(0.001, wait));

@@ -141,7 +141,7 @@ Pace pace(double work, double optimizer, double worker) {
   return p;
 }
 
-TEST(Nearer, ReachesTheRatesOfAMachineThatNeedsBoth) {
+TEST(Calibrate, ReachesTheRatesOfAMachineThatNeedsBoth) {
   // Work of 50 GFLOP and 2 GB, an optimizer of 0.4 GB, on a machine of 0.2 TFLOP/s and 8 GB/s.
   const auto machine = [](const Rates& rates) {
     return pace(50.0 / rates.matrix_tflops + 2000 / rates.memory_gb_per_s, 400 / rates.memory_gb_per_s,
@@ -160,7 +160,7 @@ TEST(Nearer, ReachesTheRatesOfAMachineThatNeedsBoth) {
   EXPECT_NEAR(rates.host_memory_gb_per_s, 3, 1e-6);
 }
 
-TEST(Nearer, LeavesARateThatNothingTells) {
+TEST(Calibrate, LeavesARateThatNothingMeasures) {
   Rates rates;
   rates.host_memory_gb_per_s = 17;
   EXPECT_EQ(calibrate(rates, pace(3, 2, 0), pace(5, 1, 0)).host_memory_gb_per_s, 17);

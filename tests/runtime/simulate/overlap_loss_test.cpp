@@ -20,8 +20,8 @@ TEST(OverlapLoss, IsAPartOfWhatKernelsAndATransferHaveInCommon) {
   loss.transfer_begins(15);
   loss.kernel(20, 40);
   loss.transfer_ends(15, 35);
-  EXPECT_EQ(loss.owed_at(40), 0.5 * 20);
-  EXPECT_EQ(loss.owed_at(40), 0) << "it is paid once";
+  EXPECT_EQ(loss.deferred_at(40), 0.5 * 20);
+  EXPECT_EQ(loss.deferred_at(40), 0) << "it is paid once";
 }
 
 /// A kernel beside a gather that the next kernel waits for could have taken longer without delaying anything.
@@ -30,18 +30,18 @@ TEST(OverlapLoss, IdleTimePaysFirst) {
   loss.transfer_begins(0);
   loss.kernel(0, 10);
   loss.transfer_ends(0, 100);
-  EXPECT_EQ(loss.owed_at(100), 0);
+  EXPECT_EQ(loss.deferred_at(100), 0);
   OverlapLoss partly(0.4);
   partly.transfer_begins(0);
   partly.kernel(0, 10);
   partly.transfer_ends(0, 12);
-  EXPECT_DOUBLE_EQ(partly.owed_at(12), 2);  // of 4, two were idle
+  EXPECT_DOUBLE_EQ(partly.deferred_at(12), 2);  // of 4, two were idle
   OverlapLoss between(0.5);
   between.transfer_begins(0);
   between.kernel(0, 10);
   between.kernel(13, 23);
   between.transfer_ends(0, 23);
-  EXPECT_DOUBLE_EQ(between.owed_at(23), (5 - 3) + 5);
+  EXPECT_DOUBLE_EQ(between.deferred_at(23), (5 - 3) + 5);
 }
 
 /// Two collectives at once take no more from a kernel than one.
@@ -54,7 +54,7 @@ TEST(OverlapLoss, TransfersBesideOneAnotherCountOnce) {
   loss.transfer_ends(10, 90);
   loss.transfer_begins(95);
   loss.transfer_ends(95, 120);  // the kernel's rest
-  EXPECT_EQ(loss.owed_at(100), 80 + 5);
+  EXPECT_EQ(loss.deferred_at(100), 80 + 5);
 }
 
 TEST(OverlapLoss, NothingBesideATransferCostsNothing) {
@@ -62,7 +62,7 @@ TEST(OverlapLoss, NothingBesideATransferCostsNothing) {
   loss.kernel(0, 10);
   loss.transfer_begins(10);
   loss.transfer_ends(10, 30);
-  EXPECT_EQ(loss.owed_at(10), 0);
+  EXPECT_EQ(loss.deferred_at(10), 0);
 }
 
 std::int64_t step_of(std::uint32_t ranks, int stage, bool overlap, double slowdown) {

@@ -13,13 +13,13 @@ namespace {
 
 TEST(Redraw, OwesAFrameAfterEachThatTookInputIn) {
   Redraw redraw;
-  while (redraw.owed()) redraw.drawn(false);
+  while (redraw.pending()) redraw.drawn(false);
   redraw.input();
   redraw.drawn(true);  // a press
   redraw.drawn(true);  // its release, which waited
-  EXPECT_TRUE(redraw.owed());
+  EXPECT_TRUE(redraw.pending());
   redraw.drawn(false);
-  EXPECT_FALSE(redraw.owed());
+  EXPECT_FALSE(redraw.pending());
 }
 
 /// A window without a display: frames are drawn while any is owed.
@@ -34,7 +34,7 @@ class Headless : public ::testing::Test {
   }
   /// What is on the screen when nothing is owed any more.
   std::vector<unsigned char> settle() {
-    for (int i = 0; i < 30 && redraw_.owed(); ++i) {
+    for (int i = 0; i < 30 && redraw_.pending(); ++i) {
       ImGui::GetIO().DeltaTime = 1.0F / 60;
       ImGui::GetIO().MouseDown[0] = std::exchange(pressed_, false);
       const ImDrawData* data = frame_.build(app_, "workspace", 0);
@@ -46,7 +46,7 @@ class Headless : public ::testing::Test {
         shown_.insert(shown_.end(), bytes, bytes + vertices.size_in_bytes());
       }
     }
-    EXPECT_FALSE(redraw_.owed()) << "it draws on and on";
+    EXPECT_FALSE(redraw_.pending()) << "it draws on and on";
     return shown_;
   }
   std::vector<unsigned char> another_frame() {
