@@ -40,7 +40,6 @@ CARRIES = {
     "app/arrow/long_tables.cpp": "the slots as columns where kinds are mixed",
     "app/export/csv.cpp": "events.csv and spans.csv have the slots as columns",
     "app/export/chrome.cpp": "arguments that readers of older traces look for",
-    "app/gui/model/arrivals.cpp": "the same span on another rank",
     "app/gui/model/app_state.cpp": "the same span, selected",
 }
 

@@ -7,6 +7,7 @@
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/step_spans.h"
 #include "app/store/span_time.h"
 #include "instrumentation/event_fields.h"
 
@@ -25,20 +26,15 @@ std::vector<Stretch> phases_of(const store::Store& store, const store::StepRow& 
   std::vector<Stretch> out;
   if (store.ranks().empty()) return out;
   const store::LaneId lane{store.ranks().front().rank, ev::StreamId::compute};
-  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-    store.for_each_span(lane, depth, step.begin_ns, step.end_ns, [&](const store::Span& span) {
-      if (span.kind != ev::EventKind::phase_begin || span.end_ns == store::kOpen ||
-          span.begin_ns < step.begin_ns)
-        return;
-      const bool inside = std::ranges::any_of(out, [&](const Stretch& one) {
-        return span.begin_ns >= one.range.begin_ns && span.end_ns <= one.range.end_ns;
-      });
-      if (inside) return;
-      out.push_back({word(ev::as<ev::EventKind::phase_begin>(span).phase),
-                     {span.begin_ns, std::min(span.end_ns, step.end_ns)},
-                     store::time_of(store, lane.rank, span).running_ns});
+  for_each_span_in_step(store, lane, step, ev::EventKind::phase_begin, [&](const store::Span& span) {
+    const bool inside = std::ranges::any_of(out, [&](const Stretch& one) {
+      return span.begin_ns >= one.range.begin_ns && span.end_ns <= one.range.end_ns;
     });
-  }
+    if (inside) return;
+    out.push_back({word(ev::as<ev::EventKind::phase_begin>(span).phase),
+                   {span.begin_ns, std::min(span.end_ns, step.end_ns)},
+                   store::time_of(store, lane.rank, span).running_ns});
+  });
   std::ranges::sort(out, {}, [](const Stretch& one) { return one.range.begin_ns; });
   return out;
 }
@@ -54,19 +50,14 @@ std::vector<ModuleStretch> modules_of(const store::Store& store, const store::St
   std::vector<ModuleStretch> out;
   if (store.ranks().empty()) return out;
   const store::LaneId lane{store.ranks().front().rank, ev::StreamId::compute};
-  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-    store.for_each_span(lane, depth, step.begin_ns, step.end_ns, [&](const store::Span& span) {
-      if (span.kind != ev::EventKind::module_begin || span.end_ns == store::kOpen ||
-          span.begin_ns < step.begin_ns)
-        return;
-      const auto fields = ev::as<ev::EventKind::module_begin>(span);
-      out.push_back({{module_name(store, fields.module) + " " + word(fields.pass),
-                      {span.begin_ns, std::min(span.end_ns, step.end_ns)},
-                      0},
-                     0,
-                     true});
-    });
-  }
+  for_each_span_in_step(store, lane, step, ev::EventKind::module_begin, [&](const store::Span& span) {
+    const auto fields = ev::as<ev::EventKind::module_begin>(span);
+    out.push_back({{module_name(store, fields.module) + " " + word(fields.pass),
+                    {span.begin_ns, std::min(span.end_ns, step.end_ns)},
+                    0},
+                   0,
+                   true});
+  });
   // Those of one begin are in order of depth.
   std::ranges::stable_sort(out, {}, [](const ModuleStretch& one) { return one.stretch.range.begin_ns; });
   std::vector<std::size_t> around;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/analysis/communication.h"
+#include "app/analysis/spans.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/store/lane.h"
@@ -50,15 +51,13 @@ Hit next_wait(const store::Store& store, std::uint32_t rank, double threshold_ms
               std::int64_t until_ns) {
   Hit first;
   const store::LaneId lane{rank, ev::StreamId::compute};
-  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-    store.for_each_span(lane, depth, after_ns, until_ns + 1, [&](const store::Span& span) {
-      if (!store::is_wait(span.kind) || span.end_ns == store::kOpen || span.end_ns <= after_ns ||
-          span.end_ns > first.value_or(until_ns) ||
-          store::time_of(store, rank, span).running_ns <= ns_of(threshold_ms))
-        return;
-      first = span.end_ns;
-    });
-  }
+  analysis::for_each_span(store, lane, after_ns, until_ns + 1, [&](const store::Span& span) {
+    if (!store::is_wait(span.kind) || span.end_ns == store::kOpen || span.end_ns <= after_ns ||
+        span.end_ns > first.value_or(until_ns) ||
+        store::time_of(store, rank, span).running_ns <= ns_of(threshold_ms))
+      return;
+    first = span.end_ns;
+  });
   return first;
 }
 

@@ -11,6 +11,7 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/name_cell.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/step_spans.h"
 #include "app/store/span_time.h"
 #include "instrumentation/event_fields.h"
 
@@ -43,16 +44,11 @@ ModuleTimes module_times(const Session& run, std::size_t most_steps) {
   for (auto step = rows.rbegin(); step != rows.rend() && steps < most_steps; ++step) {
     if (step->end_ns == store::kOpen) continue;
     ++steps;
-    for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-      store.for_each_span(lane, depth, step->begin_ns, step->end_ns, [&](const store::Span& span) {
-        if (span.kind != ev::EventKind::module_begin || span.end_ns == store::kOpen ||
-            span.begin_ns < step->begin_ns)
-          return;
-        const auto fields = ev::as<ev::EventKind::module_begin>(span);
-        out[{module_name(store, fields.module), fields.pass}] +=
-            static_cast<double>(store::time_of(store, lane.rank, span).running_ns) * 1e-6;
-      });
-    }
+    for_each_span_in_step(store, lane, *step, ev::EventKind::module_begin, [&](const store::Span& span) {
+      const auto fields = ev::as<ev::EventKind::module_begin>(span);
+      out[{module_name(store, fields.module), fields.pass}] +=
+          static_cast<double>(store::time_of(store, lane.rank, span).running_ns) * 1e-6;
+    });
   }
   for (auto& [key, ms] : out) ms /= static_cast<double>(std::max<std::size_t>(1, steps));
   return out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/analysis/shard_places.h"
+#include "app/analysis/spans.h"
 #include "app/analysis/zero_settings.h"
 #include "app/gui/model/details.h"
 #include "app/gui/model/format.h"
@@ -22,15 +23,13 @@ std::string active_modules(const store::Store& store, const ev::ParamInfo& info,
                            std::int64_t at_ns) {
   const store::LaneId lane{rank, ev::StreamId::compute};
   std::string out;
-  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-    store.for_each_span(lane, depth, at_ns, at_ns + 1, [&](const store::Span& span) {
-      if (span.kind != ev::EventKind::module_begin) return;
-      const std::uint32_t module = ev::as<ev::EventKind::module_begin>(span).module;
-      if (std::ranges::find(info.modules, module) == info.modules.end()) return;
-      if (!out.empty()) out += ", ";
-      out += module_name(store, module);
-    });
-  }
+  analysis::for_each_span(store, lane, at_ns, at_ns + 1, [&](const store::Span& span) {
+    if (span.kind != ev::EventKind::module_begin) return;
+    const std::uint32_t module = ev::as<ev::EventKind::module_begin>(span).module;
+    if (std::ranges::find(info.modules, module) == info.modules.end()) return;
+    if (!out.empty()) out += ", ";
+    out += module_name(store, module);
+  });
   return out.empty() ? "none" : out;
 }
 
@@ -50,16 +49,15 @@ bool has_gradient(const store::Store& store, const ev::ParamInfo& info, std::uin
   if (status != GradientStatus::none) return true;
   bool written = false;
   const store::LaneId lane{rank, ev::StreamId::compute};
-  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-    store.for_each_span(lane, depth, store.steps()[*step].begin_ns, at_ns + 1, [&](const store::Span& span) {
-      if (span.kind != ev::EventKind::module_begin || span.end_ns == store::kOpen || span.end_ns > at_ns) {
-        return;
-      }
-      const auto module = ev::as<ev::EventKind::module_begin>(span);
-      written |= module.pass == ev::Pass::backward &&
-                 std::ranges::find(info.modules, module.module) != info.modules.end();
-    });
-  }
+  analysis::for_each_span(
+      store, lane, store.steps()[*step].begin_ns, at_ns + 1, [&](const store::Span& span) {
+        if (span.kind != ev::EventKind::module_begin || span.end_ns == store::kOpen || span.end_ns > at_ns) {
+          return;
+        }
+        const auto module = ev::as<ev::EventKind::module_begin>(span);
+        written |= module.pass == ev::Pass::backward &&
+                   std::ranges::find(info.modules, module.module) != info.modules.end();
+      });
   return written;
 }
 

@@ -37,9 +37,8 @@ std::string text_of_one(const store::Store& store, const BucketFlush& flush) {
   const store::Vocabulary& words = words_of(store);
   std::string out = sentence(words.bucket) + " " + std::to_string(flush.bucket) +
                     (words.has_buckets ? " was flushed at " : " began at ") + timestamp(flush.at_ns, 1000) +
-                    ": " +
-                    analysis::explain(static_cast<FlushReason>(flush.reason), flush.elems, trigger, limits) +
-                    ". " + std::to_string(flush.params) + (flush.params == 1 ? " gradient" : " gradients");
+                    ": " + analysis::explain(flush.reason, flush.elems, trigger, limits) + ". " +
+                    std::to_string(flush.params) + (flush.params == 1 ? " gradient" : " gradients");
   if (flush.buffer != ev::kNoId) out += ", buffer " + std::to_string(flush.buffer);
   if (flush.opened_ns > 0) out += ", filled for " + duration(flush.at_ns - flush.opened_ns).text();
   return out + ".";
@@ -48,7 +47,7 @@ std::string text_of_one(const store::Store& store, const BucketFlush& flush) {
 }  // namespace
 
 FlushShape shape_of(const BucketFlush& flush) noexcept {
-  const auto reason = static_cast<FlushReason>(flush.reason);
+  const FlushReason reason = flush.reason;
   return reason == FlushReason::full || reason == FlushReason::extra_large ? FlushShape::full
                                                                            : FlushShape::rest;
 }
@@ -76,8 +75,7 @@ std::string text_of(const Session& run, const FlushMark& mark) {
   if (mark.flushes.size() == 1) return text_of_one(run.store(), mark.flushes.front());
   std::string out = grouped(static_cast<std::int64_t>(mark.flushes.size())) + " flushes here:";
   for (const Short& one : kShort) {
-    const auto times =
-        std::ranges::count(mark.flushes, static_cast<std::uint8_t>(one.reason), &BucketFlush::reason);
+    const auto times = std::ranges::count(mark.flushes, one.reason, &BucketFlush::reason);
     if (times > 0) out += "\n" + grouped(times) + ": " + one.words;
   }
   return out + "\nZoom in to tell them apart.";

@@ -3,6 +3,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "app/analysis/spans.h"
 #include "app/gui/model/step_of.h"
 #include "instrumentation/event_fields.h"
 
@@ -60,20 +61,18 @@ std::vector<GradientState> gradient_states(const store::Store& store, std::uint3
     }
   });
   const store::LaneId lane{rank, ev::StreamId::reduce};
-  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-    store.for_each_span(lane, depth, begin, at_ns + 1, [&](const store::Span& span) {
-      if (span.kind != ev::EventKind::collective_begin || span.begin_ns > at_ns) return;
-      const auto moved = parts.find(ev::as<ev::EventKind::collective_begin>(span).sequence);
-      if (moved == parts.end()) return;
-      const bool done = span.end_ns != store::kOpen && span.end_ns <= at_ns;
-      for (const std::uint32_t param : moved->second) {
-        // A later micro-step may have put the gradient into a bucket again since.
-        if (param >= out.size() || out[param].since_ns > span.begin_ns) continue;
-        set(param, done ? GradientStatus::reduced : GradientStatus::reducing, out[param].bucket,
-            done ? span.end_ns : span.begin_ns);
-      }
-    });
-  }
+  analysis::for_each_span(store, lane, begin, at_ns + 1, [&](const store::Span& span) {
+    if (span.kind != ev::EventKind::collective_begin || span.begin_ns > at_ns) return;
+    const auto moved = parts.find(ev::as<ev::EventKind::collective_begin>(span).sequence);
+    if (moved == parts.end()) return;
+    const bool done = span.end_ns != store::kOpen && span.end_ns <= at_ns;
+    for (const std::uint32_t param : moved->second) {
+      // A later micro-step may have put the gradient into a bucket again since.
+      if (param >= out.size() || out[param].since_ns > span.begin_ns) continue;
+      set(param, done ? GradientStatus::reduced : GradientStatus::reducing, out[param].bucket,
+          done ? span.end_ns : span.begin_ns);
+    }
+  });
   return out;
 }
 
@@ -104,7 +103,7 @@ BucketFlush flush_of(const ev::Event& event, const BucketFlush& opened) {
   out.trigger_param = flush.trigger_param;
   out.params = flush.params;
   out.elems = flush.elems;
-  out.reason = static_cast<std::uint8_t>(flush.reason);
+  out.reason = flush.reason;
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include "app/store/store.h"
 #include "app/store/vocabulary.h"
+#include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
 
@@ -58,7 +59,7 @@ struct BucketFlush {
   std::uint32_t bucket = ev::kNoId, buffer = ev::kNoId, trigger_param = ev::kNoId;
   std::uint32_t params = 0;
   std::int64_t elems = 0;
-  std::uint8_t reason = 0;  ///< plan::FlushReason
+  plan::FlushReason reason{};
 };
 /// What a bucket_open says of the flush that will come: bucket, buffer and when it was opened.
 [[nodiscard]] BucketFlush opened_bucket(const ev::Event& event);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "app/analysis/spans.h"
 #include "app/analysis/zero_settings.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/lecture_words.h"
@@ -74,29 +75,27 @@ void add_spans(const store::Store& store, const RunIndex& index, const Lecture& 
                std::vector<Scene>& scenes) {
   const std::uint32_t rank = lecture.of.rank;
   const store::LaneId lane{rank, ev::StreamId::compute};
-  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-    store.for_each_span(lane, depth, lecture.begin_ns, lecture.end_ns, [&](const store::Span& span) {
-      if (span.begin_ns < lecture.begin_ns) return;
-      if (span.kind == ev::EventKind::phase_begin) {
-        const ev::Phase phase = ev::as<ev::EventKind::phase_begin>(span).phase;
-        const std::string time = length_text(store::time_of(store, rank, span));
-        if (phase == ev::Phase::forward)
-          scenes.push_back(scene_of(SceneKind::forward, span.begin_ns, "Forward begins; it takes " + time));
-        else if (phase == ev::Phase::backward)
-          scenes.push_back(scene_of(SceneKind::backward, span.begin_ns, "Backward begins; it takes " + time));
-        else if (phase == ev::Phase::optimizer)
-          scenes.push_back(scene_of(SceneKind::optimizer, span.begin_ns, "The optimizer runs for " + time));
-      } else if (span.kind == ev::EventKind::fetch_wait_begin ||
-                 span.kind == ev::EventKind::reduce_wait_begin) {
-        const bool fetch = span.kind == ev::EventKind::fetch_wait_begin;
-        Scene scene = scene_of(fetch ? SceneKind::wait : SceneKind::reduce_wait, span.begin_ns,
-                               "Computation waits " + length_text(store::time_of(store, rank, span)) +
-                                   (fetch ? ": " : " for ") + wait_text(store, rank, span, index));
-        if (fetch) scene.module = ev::as<ev::EventKind::fetch_wait_begin>(span).module;
-        scenes.push_back(std::move(scene));
-      }
-    });
-  }
+  analysis::for_each_span(store, lane, lecture.begin_ns, lecture.end_ns, [&](const store::Span& span) {
+    if (span.begin_ns < lecture.begin_ns) return;
+    if (span.kind == ev::EventKind::phase_begin) {
+      const ev::Phase phase = ev::as<ev::EventKind::phase_begin>(span).phase;
+      const std::string time = length_text(store::time_of(store, rank, span));
+      if (phase == ev::Phase::forward)
+        scenes.push_back(scene_of(SceneKind::forward, span.begin_ns, "Forward begins; it takes " + time));
+      else if (phase == ev::Phase::backward)
+        scenes.push_back(scene_of(SceneKind::backward, span.begin_ns, "Backward begins; it takes " + time));
+      else if (phase == ev::Phase::optimizer)
+        scenes.push_back(scene_of(SceneKind::optimizer, span.begin_ns, "The optimizer runs for " + time));
+    } else if (span.kind == ev::EventKind::fetch_wait_begin ||
+               span.kind == ev::EventKind::reduce_wait_begin) {
+      const bool fetch = span.kind == ev::EventKind::fetch_wait_begin;
+      Scene scene = scene_of(fetch ? SceneKind::wait : SceneKind::reduce_wait, span.begin_ns,
+                             "Computation waits " + length_text(store::time_of(store, rank, span)) +
+                                 (fetch ? ": " : " for ") + wait_text(store, rank, span, index));
+      if (fetch) scene.module = ev::as<ev::EventKind::fetch_wait_begin>(span).module;
+      scenes.push_back(std::move(scene));
+    }
+  });
 }
 
 /// Leaves the first ones of each kind and pass.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/gui/model/step_of.h"
+#include "app/gui/model/step_spans.h"
 #include "app/store/span_time.h"
 #include "instrumentation/event_fields.h"
 
@@ -19,21 +20,16 @@ std::optional<ModuleInStep> module_in_step(const store::Store& store, std::uint3
     std::int64_t first_ns = 0;
   };
   std::vector<Seen> seen;
-  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-    store.for_each_span(lane, depth, step.begin_ns, step.end_ns, [&](const store::Span& span) {
-      if (span.kind != ev::EventKind::module_begin || span.end_ns == store::kOpen ||
-          span.begin_ns < step.begin_ns)
-        return;
-      const auto fields = ev::as<ev::EventKind::module_begin>(span);
-      if (fields.module != module) return;
-      auto found = std::ranges::find_if(seen, [&](const Seen& one) { return one.sum.pass == fields.pass; });
-      if (found == seen.end())
-        found = seen.insert(seen.end(), {{.pass = fields.pass, .count = 0, .time_ns = 0}, span.begin_ns});
-      found->first_ns = std::min(found->first_ns, span.begin_ns);
-      ++found->sum.count;
-      found->sum.time_ns += store::time_of(store, rank, span).running_ns;
-    });
-  }
+  for_each_span_in_step(store, lane, step, ev::EventKind::module_begin, [&](const store::Span& span) {
+    const auto fields = ev::as<ev::EventKind::module_begin>(span);
+    if (fields.module != module) return;
+    auto found = std::ranges::find_if(seen, [&](const Seen& one) { return one.sum.pass == fields.pass; });
+    if (found == seen.end())
+      found = seen.insert(seen.end(), {{.pass = fields.pass, .count = 0, .time_ns = 0}, span.begin_ns});
+    found->first_ns = std::min(found->first_ns, span.begin_ns);
+    ++found->sum.count;
+    found->sum.time_ns += store::time_of(store, rank, span).running_ns;
+  });
   std::ranges::stable_sort(seen, {}, &Seen::first_ns);
   ModuleInStep out{step.step, {}};
   for (const Seen& one : seen) out.passes.push_back(one.sum);

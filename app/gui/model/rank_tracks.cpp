@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/analysis/spans.h"
 #include "instrumentation/event_fields.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
@@ -52,14 +53,12 @@ void read_in_flight(const store::Store& store, std::uint32_t rank, RankTrack& ou
   std::vector<std::pair<std::int64_t, double>> changes;
   for (const ev::StreamId stream : {ev::StreamId::gather, ev::StreamId::reduce}) {
     const store::LaneId lane{rank, stream};
-    for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-      store.for_each_span(lane, depth, out.range.begin_ns, out.range.end_ns, [&](const store::Span& span) {
-        if (span.kind != ev::EventKind::collective_begin) return;
-        const auto bytes = static_cast<double>(ev::as<ev::EventKind::collective_begin>(span).bytes);
-        changes.emplace_back(std::max(span.begin_ns, out.range.begin_ns), bytes);
-        if (span.end_ns != store::kOpen) changes.emplace_back(span.end_ns, -bytes);
-      });
-    }
+    analysis::for_each_span(store, lane, out.range.begin_ns, out.range.end_ns, [&](const store::Span& span) {
+      if (span.kind != ev::EventKind::collective_begin) return;
+      const auto bytes = static_cast<double>(ev::as<ev::EventKind::collective_begin>(span).bytes);
+      changes.emplace_back(std::max(span.begin_ns, out.range.begin_ns), bytes);
+      if (span.end_ns != store::kOpen) changes.emplace_back(span.end_ns, -bytes);
+    });
   }
   // At one time ends come first: what follows on the same lane does not add to it.
   std::ranges::sort(changes);

@@ -73,8 +73,7 @@ void BucketsView::build(const AppState& app, const Of& of) {
                         count(static_cast<double>(store.tables().params[flush.trigger_param].elems)).text() +
                         " elements)"
                   : "";
-    const std::string why =
-        analysis::explain(static_cast<plan::FlushReason>(flush.reason), flush.elems, trigger, limits);
+    const std::string why = analysis::explain(flush.reason, flush.elems, trigger, limits);
     table_.add({number_cell(static_cast<double>(flush.at_ns), timestamp(flush.at_ns, 10'000)),
                 number(flush.bucket),
                 number(flush.buffer),
