@@ -36,6 +36,7 @@
 #include "runtime/engine/hooks.h"
 #include "runtime/engine/input_staging.h"
 #include "runtime/engine/loss_scaler.h"
+#include "runtime/engine/loss_values.h"
 #include "runtime/engine/optimizer.h"
 #include "runtime/engine/outside_memory.h"
 #include "runtime/engine/weights.h"
@@ -86,13 +87,8 @@ class Engine::Impl {
         hooks_(context_, events_, *parameters_, *gradients_),
         staging_(context.device, events_),
         executor_(context.model, context.device, context.type(), hooks_, linear_grads(context.config.zero)),
-        scaler_(make_scaler(context.config)) {
-    const std::size_t micro_steps = static_cast<std::size_t>(accumulation_steps());
-    losses_ = context.device.memory().allocate(micro_steps * sizeof(float),
-                                               {ev::MemoryCategory::temporary, ev::kNoId}, compute());
-    host_losses_ = context.device.pinned().allocate(micro_steps * sizeof(float),
-                                                    {ev::MemoryCategory::temporary, ev::kNoId}, compute());
-  }
+        scaler_(make_scaler(context.config)),
+        losses_(context.device, static_cast<std::size_t>(accumulation_steps())) {}
   ~Impl() {
     // Nothing may run on memory that goes away now. Each stream by itself: one that failed must not keep the
     // others from being waited for.
@@ -196,11 +192,7 @@ class Engine::Impl {
     // The last step made, not the next one: an evaluation measures its weights.
     const std::int64_t made = step_ - 1;
     const auto step_id = static_cast<std::uint32_t>(made);
-    // fp32, one loss for each batch; read back once at the end.
-    const std::size_t bytes = static_cast<std::size_t>(batches) * sizeof(float);
-    const device::MemoryTag tag{ev::MemoryCategory::temporary, ev::kNoId};
-    const device::Buffer losses = context_.device.memory().allocate(bytes, tag, compute());
-    const device::Buffer on_host = context_.device.pinned().allocate(bytes, tag, compute());
+    LossValues losses(context_.device, static_cast<std::size_t>(batches));
     Evaluation result{made, 0, batches};
     in_phase(ev::Phase::evaluation, step_id, ev::kNoId, [&] {
       // As in a step: gathers of the evaluation begin inside it.
@@ -209,12 +201,12 @@ class Engine::Impl {
       for (std::int64_t i = 0; i < batches; ++i) {
         const model::Batch batch = load(next, ev::kNoId, step_id);
         hooks_.begin_evaluation(step_id);
-        executor_.evaluate(batch, i, static_cast<float*>(losses.data()) + i);
+        executor_.evaluate(batch, i, losses.at(static_cast<std::size_t>(i)));
         staging_.done();
       }
-      context_.device.copy_async(on_host.data(), losses.data(), bytes, compute());
+      losses.queue_copy();
       wait_for_compute();
-      const std::span values(static_cast<const float*>(on_host.data()), static_cast<std::size_t>(batches));
+      const std::span values = losses.values();
       // In double, over batches and then over ranks: all ranks have as many.
       std::array<double, 1> sum{std::accumulate(values.begin(), values.end(), 0.0)};
       context_.control_comm.all_reduce_host(sum);
@@ -305,7 +297,7 @@ class Engine::Impl {
     const auto scale = static_cast<float>(loss_scale / static_cast<double>(window.count));
     in_phase(ev::Phase::forward, step_id, micro, [&] {
       const ev::nvtx::FunctionRange range(ev::nvtx::Function::forward);
-      executor_.forward(batch, micro_step_, scale, static_cast<float*>(losses_.data()) + window.index);
+      executor_.forward(batch, micro_step_, scale, losses_.at(window.index));
     });
     in_phase(ev::Phase::backward, step_id, micro, [&] {
       const ev::nvtx::FunctionRange range(ev::nvtx::Function::backward);
@@ -366,16 +358,15 @@ class Engine::Impl {
   [[nodiscard]] bool measure(StepResult& result, StopRequest stop) {
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::overflow_check);
     counted_.queue();
-    const auto count = static_cast<std::size_t>(accumulation_steps());
     // Behind the norm on the same stream: one wait for both.
-    context_.device.copy_async(host_losses_.data(), losses_.data(), count * sizeof(float), compute());
+    losses_.queue_copy();
     wait_for_compute();
     const optim::GradientNorm::Local local = counted_.read();
     if (!local.finite && !applied_not_finite_) counted_.name_not_finite(static_cast<std::uint32_t>(step_));
 
-    const auto* losses = static_cast<const float*>(host_losses_.data());
-    result.losses.assign(losses, losses + count);
-    for (std::size_t i = 0; i < count; ++i) {
+    const std::span losses = losses_.values();
+    result.losses.assign(losses.begin(), losses.end());
+    for (std::size_t i = 0; i < losses.size(); ++i) {
       const std::int64_t micro = micro_step_ - accumulation_steps() + static_cast<std::int64_t>(i);
       emit_host<ev::EventKind::loss>({.step = static_cast<std::uint32_t>(step_),
                                       .micro_step = static_cast<std::uint32_t>(micro),
@@ -443,7 +434,7 @@ class Engine::Impl {
   InputStaging staging_;
   model::Executor executor_;
   plan::LossScaler scaler_;
-  device::Buffer losses_, host_losses_;  ///< fp32 [a], one for each micro-step: on the device, pinned
+  LossValues losses_;  ///< one for each micro-step
   data::HostBatch batch_;
   std::int64_t tokens_ = 0;         ///< of batch_, without padding
   std::int64_t tokens_of_all_ = 0;  ///< in the last step, over all ranks
