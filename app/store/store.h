@@ -45,8 +45,8 @@ class Chunk;  // chunk.h
 /// states are gone. A Gap stands in their place, so that their absence is not taken for a rank that was idle.
 /// A recording has them.
 /// Three kinds of members: what takes in is not const and only its owner calls it; what answers is const, and
-/// views get a `const Store&`; recording is elsewhere (RecordingWriter writes a file, open_recording() fills a
-/// store from one).
+/// views get a `const Store&`; recording is elsewhere (RecordingWriter writes a file, open_recording() fills
+/// a store from one).
 class Store {
  public:
   explicit Store(Keep keep = Keep::everything);

@@ -66,17 +66,24 @@ std::optional<TraceCost> cost_of_invalidations(const Facts& facts, std::uint32_t
   });
   std::ranges::sort(times);
   const auto& steps = facts.digest.steps();
-  const auto invalidated = [&](const StepDigest& step) {
-    const auto own = std::ranges::find(step.ranks, rank, &RankStep::rank);
-    if (own == step.ranks.end()) return false;
-    const auto at = std::ranges::lower_bound(times, own->begin_ns);
-    return at != times.end() && *at < own->end_ns;
+  const auto own = [&](std::size_t i) -> const RankStep* {
+    const auto found = std::ranges::find(steps[i].ranks, rank, &RankStep::rank);
+    return found == steps[i].ranks.end() ? nullptr : &*found;
+  };
+  // A device stamps a step's begin when it reaches it; the host may find the trace invalid before that. It
+  // has waited for the end of the step before, so what lies between two steps is of the later one.
+  const auto invalidated = [&](std::size_t i) {
+    const RankStep* const step = own(i);
+    if (step == nullptr) return false;
+    const RankStep* const previous = i > 0 ? own(i - 1) : nullptr;
+    const auto at = std::ranges::lower_bound(times, previous != nullptr ? previous->end_ns : step->begin_ns);
+    return at != times.end() && *at < step->end_ns;
   };
   std::vector<double> with, without;
   const std::size_t first = facts.digest.first_measured();
-  bool before = first > 0 && first <= steps.size() && invalidated(steps[first - 1]);
+  bool before = first > 0 && first <= steps.size() && invalidated(first - 1);
   for (std::size_t i = first; i < steps.size(); ++i) {
-    const bool now = invalidated(steps[i]);
+    const bool now = invalidated(i);
     (before || now ? with : without).push_back(length_ms(steps[i]));
     before = now;
   }

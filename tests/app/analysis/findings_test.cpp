@@ -32,6 +32,29 @@ TEST(Findings, NameTheInvalidatedModuleAndTheFailedRank) {
       << findings[1].evidence;
 }
 
+TEST(Findings, AStepWhoseBeginADeviceStampsLateHasItsTracesInvalidation) {
+  // Steps of 10 ms, but for the third and the one after it: 30 and 20 ms.
+  constexpr std::int64_t kMs = 1'000'000, kLate = 1000;
+  for (const std::int64_t before_begin : {-5 * kMs, kLate}) {
+    RunBuilder run(1);
+    std::int64_t begin = 0;
+    for (std::uint32_t step = 0; step < 6; ++step) {
+      const std::int64_t length = step == 2 ? 30 * kMs : step == 3 ? 20 * kMs : 10 * kMs;
+      run.span(0, begin, begin + length, EventKind::step_begin, StreamId::host, step);
+      if (step == 2)
+        run.instant(0, begin - before_begin, EventKind::trace_invalidated, StreamId::host, 1, 0, 3);
+      begin += length + 2 * kLate;
+    }
+    const store::Store& store = run.build();
+    const auto findings = find(store, summarize(store));
+    const auto found = std::ranges::find(findings, "trace_invalidated", &Finding::id);
+    ASSERT_NE(found, findings.end());
+    // Two steps with a median of 25 ms, three of 10.
+    ASSERT_TRUE(found->cost_once_ms) << found->evidence;
+    EXPECT_NEAR(*found->cost_once_ms, 2 * (25 - 10), 1e-9);
+  }
+}
+
 TEST(Findings, BlameTheRankThatDiedAndNotTheOneThatNoticed) {
   RunBuilder run(3);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
