@@ -40,14 +40,14 @@ def folder():
     return Shared.folder
 
 
-def name_of(case, deepspeed="0.19.8", torch=None):
+def name_of(case, deepspeed=runs.DEEPSPEED, torch=None):
     return "_".join(case).replace("=", "") + "-" + deepspeed + (f"-torch{torch}" if torch else "")
 
 
-def plain(case, deepspeed="0.19.8", torch=None):
+def plain(case, deepspeed=runs.DEEPSPEED, torch=None):
     """What the script writes where nothing is attached. All cases are trained in one process, one after the other."""
     if (deepspeed, torch) not in Shared.plain:
-        cases = QUICK_CASES if torch else [*CASES, *LONG] if deepspeed == "0.19.8" else [("zero3",)]
+        cases = QUICK_CASES if torch else [*CASES, *LONG] if deepspeed == runs.DEEPSPEED else [("zero3",)]
         arguments = []
         for each in cases:
             arguments += ["--", each[0], folder() / f"{name_of(each, deepspeed, torch)}.plain", *each[1:]]
@@ -59,7 +59,7 @@ def plain(case, deepspeed="0.19.8", torch=None):
 class Runs(unittest.TestCase):
     """One attached run for each case, which all tests share."""
 
-    def attached(self, *case, deepspeed="0.19.8", torch=None):
+    def attached(self, *case, deepspeed=runs.DEEPSPEED, torch=None):
         """(results, recording, output) of a case; made once."""
         name = name_of(case, deepspeed, torch)
         made, out, output = (folder() / f"{name}.{end}" for end in ("zscope", "attached", "log"))

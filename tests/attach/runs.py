@@ -31,6 +31,14 @@ ENVIRONMENT = environment_folder()
 PYTHON = ENVIRONMENT / "bin" / "python"
 
 
+DEEPSPEED = "0.19.8"  # the environment's own
+
+
+@functools.cache
+def deepspeed_folder(version):
+    return ENVIRONMENT / f"deepspeed-{version}" if version == DEEPSPEED else environment_folder("--deepspeed", version)
+
+
 @functools.cache
 def torch_folder(version):
     """Of another PyTorch than the environment's own."""
@@ -66,13 +74,13 @@ def build_package():
     marker.touch()
 
 
-def process_environment(deepspeed="0.19.8", torch=None, other=None, **more):
+def process_environment(deepspeed=DEEPSPEED, torch=None, other=None, **more):
     before = (f"{torch_folder(torch)}:" if torch else "") + (f"{other_folder(other)}:" if other else "")
     extensions = (torch_folder(torch) if torch else ENVIRONMENT) / f"extensions-{deepspeed}"
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("SHARDSCOPE", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "PYTHON"))}
     return {**kept, "PATH": f"{ENVIRONMENT / 'bin'}:{os.environ['PATH']}",
-            "PYTHONPATH": f"{before}{ENVIRONMENT / f'deepspeed-{deepspeed}'}:{PACKAGE}", "DS_ACCELERATOR": "cpu",
+            "PYTHONPATH": f"{before}{deepspeed_folder(deepspeed)}:{PACKAGE}", "DS_ACCELERATOR": "cpu",
             "TORCH_EXTENSIONS_DIR": str(extensions), "OMP_NUM_THREADS": "1",
             "GLOO_SOCKET_IFNAME": "lo", "TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore", **more}
 
