@@ -81,7 +81,7 @@ TEST(Stall, WhatAConnectionTookWithItIsSentAgain) {
   rank.step(0);
   rank.settle();
   std::uint32_t steps = 1;
-  constexpr std::size_t kKernelBytes = 64U << 10;  // of many messages
+  constexpr std::size_t kKernelBytes = 16U << 10;  // of some twenty messages; a small window may hold no more
   for (int round = 0; round < 3; ++round) {
     // Nothing is received beyond intake_bytes: the queues fill, and then the connection. Not for a second:
     // the collector would begin to shed.
