@@ -98,12 +98,12 @@ add_custom_target(demo_programs)
 add_custom_target(asan_tests)
 add_custom_target(tsan_tests)
 
-# shardscope_test(NAME SOURCES... LINK ... [LABELS ...] [RANKS n] [ARGS ...]): a GoogleTest program.
-# RANKS runs it under mpirun with that many processes. LABELS default to `unit`; `asan` and `tsan` add the
+# shardscope_test(NAME SOURCES... LINK ... [LABELS ...] [RANKS n] [SHARDS n] [ARGS ...]): a GoogleTest program.
+# RANKS runs it under mpirun with that many processes. SHARDS makes that many tests of it, each of a part of its cases. LABELS default to `unit`; `asan` and `tsan` add the
 # program to those builds' runs, there without the cases of NOT_SANITIZED: those that take minutes and read nothing that
 # other cases and the fuzzers do not. `tests/run` runs several at once; `waits`: the test mostly waits, and more may run.
 function(shardscope_test name)
-  cmake_parse_arguments(ARG "" "RANKS;TIMEOUT" "SOURCES;LINK;LABELS;ARGS;NOT_SANITIZED" ${ARGN})
+  cmake_parse_arguments(ARG "" "RANKS;SHARDS;TIMEOUT" "SOURCES;LINK;LABELS;ARGS;NOT_SANITIZED" ${ARGN})
   if(SHARDSCOPE_SANITIZE AND ARG_NOT_SANITIZED)
     list(JOIN ARG_NOT_SANITIZED ":" left_out)
     list(APPEND ARG_ARGS "--gtest_filter=-${left_out}")
@@ -117,10 +117,19 @@ function(shardscope_test name)
   if(ARG_RANKS)
     add_test(NAME ${name}_${ARG_RANKS} COMMAND mpirun --allow-run-as-root --oversubscribe -n ${ARG_RANKS}
              $<TARGET_FILE:${name}> ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set(test_name ${name}_${ARG_RANKS})
+    set(tests ${name}_${ARG_RANKS})
+  elseif(ARG_SHARDS)
+    set(tests "")
+    foreach(shard RANGE 1 ${ARG_SHARDS})
+      math(EXPR index "${shard} - 1")
+      add_test(NAME ${name}_${shard} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+      set_tests_properties(${name}_${shard} PROPERTIES
+                           ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+      list(APPEND tests ${name}_${shard})
+    endforeach()
   else()
     add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set(test_name ${name})
+    set(tests ${name})
   endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
@@ -128,7 +137,7 @@ function(shardscope_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  set_tests_properties(${test_name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  set_tests_properties(${tests} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
   foreach(sanitizer asan tsan)
     if(${sanitizer} IN_LIST ARG_LABELS)
       add_dependencies(${sanitizer}_tests ${name})

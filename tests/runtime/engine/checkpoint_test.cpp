@@ -10,7 +10,7 @@
 #include "runtime/checkpoint/safetensors.h"
 #include "tests/runtime/engine/checkpointed_run.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::checkpoint_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -196,4 +196,4 @@ TEST_F(CheckpointedRun, GoesOnInTheDataWhereItStood) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::checkpoint_test

@@ -10,7 +10,7 @@
 #include "tests/runtime/engine/support.h"
 #include "tests/runtime/plan/golden.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::compat_test {
 namespace {
 
 struct Recorded {
@@ -177,4 +177,4 @@ TEST_F(CheckpointedRun, ContinuesBitwiseUnderCompat) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::compat_test

@@ -12,7 +12,7 @@
 #include "runtime/plan/visit_order.h"
 #include "tests/runtime/engine/rank_events.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::coordinator_test {
 namespace {
 
 using instrumentation::Event;
@@ -315,4 +315,4 @@ TEST(Coordinator, LeafModulesByGranularityAreNotHeldByTheLimit) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::coordinator_test

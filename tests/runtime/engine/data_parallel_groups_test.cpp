@@ -10,7 +10,7 @@
 #include "tests/runtime/engine/rank_events.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::data_parallel_groups_test {
 namespace {
 
 namespace ev = shardscope::instrumentation;
@@ -138,4 +138,4 @@ TEST(DataParallelGroups, TablesDescribeGroupsAndTheSlicesOfEveryCopy) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::data_parallel_groups_test

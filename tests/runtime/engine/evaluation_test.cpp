@@ -13,7 +13,7 @@
 #include "runtime/plan/scheduler.h"
 #include "tests/runtime/engine/rank_events.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::evaluation_test {
 namespace {
 
 using instrumentation::as;
@@ -399,4 +399,4 @@ TEST(Evaluation, RefusesWhatHasNoMeaning) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::evaluation_test

@@ -8,7 +8,7 @@
 #include "runtime/plan/scheduler.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::external_test {
 namespace {
 
 using instrumentation::Event;
@@ -270,4 +270,4 @@ TEST_F(ExternalEvents, ARegisteredParameterIsFetchedWithItsModule) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::external_test

@@ -6,7 +6,7 @@
 
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::failure_test {
 namespace {
 
 TEST(Failure, OfOneRankEndsAllWithItsMessage) {
@@ -78,4 +78,4 @@ TEST(LossScale, OverflowSkipsAndHalves) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::failure_test

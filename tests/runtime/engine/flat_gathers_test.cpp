@@ -10,7 +10,7 @@
 #include "tests/runtime/engine/rank_events.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::flat_gathers_test {
 namespace {
 
 using instrumentation::Event;
@@ -139,4 +139,4 @@ TEST(BroadcastWeights, AreRankZerosEverywhere) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::flat_gathers_test

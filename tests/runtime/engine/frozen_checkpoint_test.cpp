@@ -5,7 +5,7 @@
 #include "tests/runtime/engine/checkpointed_run.h"
 #include "tests/runtime/engine/frozen_model.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::frozen_checkpoint_test {
 namespace {
 
 class FrozenCheckpoint : public CheckpointedRun {
@@ -102,4 +102,4 @@ TEST_F(FrozenCheckpoint, IsRefusedWhereOtherParametersAreFrozen) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::frozen_checkpoint_test

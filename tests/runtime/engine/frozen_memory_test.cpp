@@ -12,7 +12,7 @@
 #include "tests/runtime/engine/frozen_model.h"
 #include "tests/runtime/engine/stage_estimate_of.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::frozen_memory_test {
 namespace {
 
 constexpr std::uint32_t kRanks = 3;
@@ -181,4 +181,4 @@ TEST(FrozenTraffic, OfPersistentParametersIsTheSchedulers) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::frozen_memory_test

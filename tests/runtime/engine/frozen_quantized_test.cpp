@@ -11,7 +11,7 @@
 #include "tests/runtime/engine/frozen_model.h"
 #include "tests/runtime/engine/stage_estimate_of.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::frozen_quantized_test {
 namespace {
 
 constexpr const char* kKey = "zero_quantized_nontrainable_weights";
@@ -291,4 +291,4 @@ TEST_F(QuantizedFrozenCheckpoint, GoesOnBitwise) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::frozen_quantized_test

@@ -4,7 +4,7 @@
 
 #include "tests/runtime/engine/frozen_model.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::frozen_test {
 namespace {
 
 struct Case {
@@ -187,4 +187,4 @@ TEST(Frozen, ZenFlowWithEveryColumnIsAdamW) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::frozen_test

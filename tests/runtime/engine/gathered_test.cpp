@@ -10,7 +10,7 @@
 #include "runtime/plan/memory_model.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::gathered_test {
 namespace {
 
 RunSpec spec_of(int stage, std::uint32_t world, const std::string& type) {
@@ -252,4 +252,4 @@ TEST(ModelLargerThanARank, TrainsAtStage3WithinALimitBelowItsWeights) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::gathered_test

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::golden_losses_test {
 namespace {
 
 nlohmann::json golden() {
@@ -45,4 +45,4 @@ TEST(GoldenLosses, ADamagedCaseFailsAlone) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::golden_losses_test

@@ -8,7 +8,7 @@
 
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::golden_reductions_test {
 
 void PrintTo(const Reduction& reduction, std::ostream* out) {
   *out << reduction.op << ' ' << reduction.elems;
@@ -124,4 +124,4 @@ TEST(CollectivesOfABucket, ChangeNoBitOneByOne) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::golden_reductions_test

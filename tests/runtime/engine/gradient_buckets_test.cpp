@@ -8,7 +8,7 @@
 #include "tests/runtime/comm/thread_ranks.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::gradient_buckets_test {
 namespace {
 
 using execution::EventPool;
@@ -124,4 +124,4 @@ TEST(Gradients, ReadyTwiceInOneBackwardIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::gradient_buckets_test

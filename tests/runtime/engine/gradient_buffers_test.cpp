@@ -7,7 +7,7 @@
 #include "tests/runtime/engine/rank_events.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::gradient_buffers_test {
 namespace {
 
 using instrumentation::Event;
@@ -189,4 +189,4 @@ TEST(GradientBuffers, KeepSpanningGradientsWholeWhereAsked) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::gradient_buffers_test

@@ -7,7 +7,7 @@
 #include "tests/runtime/comm/thread_ranks.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::gradient_types_test {
 namespace {
 
 using execution::EventPool;
@@ -213,4 +213,4 @@ TEST(UnusedParameters, AreNamedWhereTheyAreNotIgnored) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::gradient_types_test

@@ -7,7 +7,7 @@
 #include <future>
 #include <vector>
 
-namespace shardscope::engine {
+namespace shardscope::engine::host_throttle_test {
 namespace {
 
 using execution::EventPool;
@@ -53,4 +53,4 @@ TEST(HostThrottle, LetsTheDeviceBeFourModulesBehindThenWaitsUntilItIsTwo) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine
+}  // namespace shardscope::engine::host_throttle_test

@@ -5,7 +5,7 @@
 #include "runtime/plan/memory_model.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::layouts_test {
 namespace {
 
 RunSpec legacy_spec(const std::string& model, std::uint32_t world, const Json& base, std::int64_t limit) {
@@ -138,4 +138,4 @@ TEST(SpanningGradients, KeepingThemChangesNoResult) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::layouts_test

@@ -3,7 +3,7 @@
 
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::leaf_test {
 namespace {
 
 RunSpec spec_of(const std::string& model, std::uint32_t world, const Json& zero, int accumulation = 1) {
@@ -90,4 +90,4 @@ TEST(LeafModules, MissingGradientsGoAsZero) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::leaf_test

@@ -10,7 +10,7 @@
 #include "tests/runtime/comm/thread_ranks.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::loco_test {
 namespace {
 
 constexpr std::uint32_t kLocoRanks = 4, kRanksPerNode = 2, kNodes = 2;
@@ -202,4 +202,4 @@ TEST(LoCoReset, ForgetsAllErrors) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::loco_test

@@ -7,7 +7,7 @@
 #include "runtime/optim/gradient_norm.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::loss_scale_test {
 namespace {
 
 RunSpec spec_of(int stage, const std::string& type, std::uint32_t world, std::int64_t steps) {
@@ -142,4 +142,4 @@ TEST(Clip, UndoesTheScaleAndClipsWhatIsAboveTheLimit) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::loss_scale_test

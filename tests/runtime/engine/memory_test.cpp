@@ -5,7 +5,7 @@
 #include "tests/runtime/engine/stage_estimate_of.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::memory_test {
 namespace {
 
 std::vector<std::int64_t> elems_of(const plan::ModelPlan& model) {
@@ -229,4 +229,4 @@ TEST(Compatibility, ReduceScatterOffChangesNoResult) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::memory_test

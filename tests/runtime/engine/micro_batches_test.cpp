@@ -13,7 +13,7 @@
 #include "tests/runtime/engine/rank_events.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::micro_batches_test {
 namespace {
 
 namespace ev = instrumentation;
@@ -188,4 +188,4 @@ TEST(Sizes, LeaveNothingBehind) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::micro_batches_test

@@ -17,7 +17,7 @@
 #include "tests/runtime/engine/rank_events.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::not_finite_test {
 namespace {
 
 using instrumentation::Event;
@@ -244,4 +244,4 @@ TEST(NotFinite, IsNotEmittedByAHealthyRun) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::not_finite_test

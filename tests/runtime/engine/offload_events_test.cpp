@@ -10,7 +10,7 @@
 #include "tests/runtime/engine/rank_events.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::offload_events_test {
 namespace {
 
 using instrumentation::Event;
@@ -216,4 +216,4 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ZenFlowEvents,
                          });
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::offload_events_test

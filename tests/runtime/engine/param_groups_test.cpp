@@ -10,7 +10,7 @@
 #include "runtime/plan/memory_model.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::param_groups_test {
 namespace {
 
 /// Three groups of unequal sizes, the smallest first: biases, one matrix, the rest.
@@ -156,4 +156,4 @@ TEST(GroupsRates, ASchedulesListGivesEachGroupItsRate) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::param_groups_test

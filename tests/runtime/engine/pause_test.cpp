@@ -9,7 +9,7 @@
 
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::pause_test {
 namespace {
 
 using instrumentation::GateKeeper;
@@ -105,4 +105,4 @@ TEST(Pause, SteppedRunEqualsOneThatRanThrough) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::pause_test

@@ -8,7 +8,7 @@
 
 #include "tests/runtime/engine/checkpointed_run.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::placed_checkpoint_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -193,4 +193,4 @@ TEST_F(PlacedStates, ZenFlowRefusesWhatItCouldNotDoExactly) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::placed_checkpoint_test

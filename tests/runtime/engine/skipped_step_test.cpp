@@ -4,7 +4,7 @@
 
 #include "tests/runtime/engine/frozen_model.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::skipped_step_test {
 namespace {
 
 constexpr std::int64_t kSteps = 4;
@@ -62,4 +62,4 @@ TEST(SkippedStep, LeavesSecondaryCopiesValid) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::skipped_step_test

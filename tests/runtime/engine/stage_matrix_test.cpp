@@ -7,7 +7,7 @@
 
 #include "tests/runtime/engine/bounded_mlp.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::stage_matrix_test {
 namespace {
 
 constexpr double kLearningRate = 0.02;
@@ -204,4 +204,4 @@ INSTANTIATE_TEST_SUITE_P(Shapes, StageMatrix, ::testing::ValuesIn(shapes()), [](
 });
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::stage_matrix_test

@@ -3,7 +3,7 @@
 
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::stages_test {
 namespace {
 
 struct Case {
@@ -171,4 +171,4 @@ TEST(FirstDifference, SeesOneBit) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::stages_test

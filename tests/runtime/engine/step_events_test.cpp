@@ -14,7 +14,7 @@
 #include "tests/runtime/engine/rank_events.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::step_events_test {
 namespace {
 
 using instrumentation::Event;
@@ -262,4 +262,4 @@ TEST(FeedbackReset, IsEmittedWhenErrorsAreReset) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::step_events_test

@@ -5,7 +5,7 @@
 #include "tests/runtime/engine/expected_zenflow.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::zenflow_test {
 namespace {
 
 RunSpec spec_of(int stage, std::uint32_t world, const std::string& type, const Json& zenflow) {
@@ -243,4 +243,4 @@ TEST(ZenFlowTraining, AccumulationIsReplaced) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::zenflow_test

@@ -10,7 +10,7 @@
 #include "runtime/plan/shard_layout.h"
 #include "tests/runtime/engine/support.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::zeropp_test {
 namespace {
 
 constexpr std::uint32_t kWorld = 4;
@@ -307,4 +307,4 @@ TEST(Refused, MicsWithZeroPlusPlus) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::zeropp_test

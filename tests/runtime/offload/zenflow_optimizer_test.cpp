@@ -13,7 +13,7 @@
 #include "tests/runtime/comm/thread_ranks.h"
 #include "tests/runtime/engine/expected_zenflow.h"
 
-namespace shardscope::engine::testing {
+namespace shardscope::engine::testing::zenflow_optimizer_test {
 namespace {
 
 using instrumentation::MemoryCategory;
@@ -266,4 +266,4 @@ TEST(ZenFlowOptimizer, VotesForTheInterval) {
 }
 
 }  // namespace
-}  // namespace shardscope::engine::testing
+}  // namespace shardscope::engine::testing::zenflow_optimizer_test
