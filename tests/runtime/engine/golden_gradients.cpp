@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "kernels/precision.h"
+#include "tests/runtime/engine/exact_products.h"
 #include "tests/runtime/engine/golden_models.h"
 #include "tests/runtime/engine/support.h"
 
@@ -83,7 +83,7 @@ std::string compare(const Json& recorded, const std::vector<Shard>& shards) {
 }  // namespace
 
 std::vector<LossOutcome> check_gradient_shards(const Json& file) {
-  kernels::set_matmul_precision(kernels::MatmulPrecision::highest);
+  const ExactProducts exact;
   std::vector<LossOutcome> outcomes;
   for (const Json& layout : file.at("layouts")) {
     if (!layout.is_object() || !layout.contains("grad_shard_first_step")) continue;

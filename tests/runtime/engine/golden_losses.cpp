@@ -7,7 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "kernels/precision.h"
+#include "tests/runtime/engine/exact_products.h"
 #include "tests/runtime/engine/golden_models.h"
 #include "tests/runtime/engine/support.h"
 
@@ -292,7 +292,7 @@ void check_case(const Json& file, const Json& golden, std::vector<LossOutcome>& 
 
 std::vector<LossOutcome> check_losses(const Json& file) {
   // Recorded cases hold activations so close to a ReLU's kink that fp32's order of summation decides them.
-  kernels::set_matmul_precision(kernels::MatmulPrecision::highest);
+  const ExactProducts exact;
   std::vector<LossOutcome> outcomes;
   std::size_t number = 0;
   for (const Json& golden : file.at("cases")) {

@@ -164,8 +164,8 @@ TEST_P(StageMatrix, SameLossAndWeights) {
       EXPECT_EQ(outside(run, bound, exact(bound), bound), "");
       EXPECT_EQ(outside(run, bound, fp32[0], bound), "");
     }
-    if (fp32.size() > 1) {  // with one rank nothing is reduced, and both orders are one
-      EXPECT_EQ(first_difference(fp32[0], fp32[1]).empty(), GetParam().world == 1);
+    if (fp32.size() > 1 && GetParam().world > 1) {  // else kernels add what ranks would: they may round alike
+      EXPECT_NE(first_difference(fp32[0], fp32[1]), "");
     }
 
     const BoundedRun fp16_bound = train_bounded(spec, kFp16, kLearningRate, kLossScale);
