@@ -235,6 +235,28 @@ TEST(Report, StaysSmall) {
   EXPECT_EQ(used.size(), joined["names"].size()) << "no name of what was joined";
 }
 
+/// Elements of a page that show what they show only to eyes, as far as the end of their first tag.
+std::vector<std::string> drawings(const std::string& page) {
+  std::vector<std::string> out;
+  for (const char* tag : {"<svg", "<canvas", "<img"}) {
+    for (std::size_t at = page.find(tag); at != std::string::npos; at = page.find(tag, at + 1))
+      out.push_back(page.substr(at, page.find('>', at) - at));
+  }
+  return out;
+}
+
+TEST(Report, EveryDrawingHasANameOrIsLeftToTheWordsBesideIt) {
+  const store::Store store = store::make_synthetic_store({.world = 4, .steps = 12});
+  const std::string page = html_report(store, analysis::summarize(store), {});
+  const std::vector<std::string> all = drawings(page);
+  EXPECT_GE(all.size(), 4U) << "partition of time, partition map, memory, timeline";
+  for (const std::string& drawing : all) {
+    EXPECT_TRUE(drawing.find("aria-label=") != std::string::npos ||
+                drawing.find("aria-hidden=true") != std::string::npos)
+        << drawing;
+  }
+}
+
 TEST(Report, NamesInItsDataEndNoElement) {
   test::RunBuilder run(1);
   run.span(0, 0, 900, EventKind::step_begin, StreamId::host, 0);
