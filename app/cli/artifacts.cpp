@@ -20,9 +20,13 @@
 namespace shardscope::cli {
 
 void write_report(const std::string& recording, const std::string& html, const std::string& baseline) {
-  store::RecordingInfo info;
-  const store::Store store = store::open_recording(recording, &info);
-  for (const std::string& problem : info.problems) say(stderr, "shardscope: {}: {}\n", recording, problem);
+  write_report(open_run(recording), recording, html, baseline);
+}
+
+void write_report(const RunSource& run, const std::string& name, const std::string& html,
+                  const std::string& baseline) {
+  const store::Store& store = run.store;
+  const store::RecordingInfo& info = run.info;
   const analysis::Digest digest = analysis::digest_of(store);
   const analysis::Summary summary = analysis::whole_summary(store, info, digest);
   std::optional<analysis::Comparison> comparison;
@@ -35,13 +39,14 @@ void write_report(const std::string& recording, const std::string& html, const s
   }
   std::vector<exporter::Note> notes;
   try {
-    notes = exporter::read_notes(exporter::notes_path(recording),
-                                 store.has_tables() ? store.tables().run_id : std::string());
+    if (!run.live)
+      notes = exporter::read_notes(exporter::notes_path(name),
+                                   store.has_tables() ? store.tables().run_id : std::string());
   } catch (const std::runtime_error& broken) {
     say(stderr, "shardscope: {}; the report has no notes\n", broken.what());
   }
   std::vector<analysis::Finding> findings = analysis::find(store, summary, digest);
-  analysis::try_advice(findings, player_of(recording, store));
+  if (!run.live) analysis::try_advice(findings, player_of(name, store));
   exporter::write_html_report(html, store, summary, info.problems, comparison, notes, &findings, &digest);
 }
 

@@ -4,11 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "app/cli/run_source.h"
+
 namespace shardscope::cli {
 
 /// Writes the HTML report of a recording, beside the one of `baseline` where that is not empty. Throws
 /// UserError when it cannot.
 void write_report(const std::string& recording, const std::string& html, const std::string& baseline = {});
+/// The same of what was opened from `name`. Of a live run nothing is played: its findings have no gain.
+void write_report(const RunSource& run, const std::string& name, const std::string& html,
+                  const std::string& baseline = {});
 
 /// Renders each panel with the dashboard program, off screen. Returns the files written; a panel that
 /// fails is named on standard error and left out.

@@ -27,6 +27,7 @@
 #include "app/cli/comparison_text.h"
 #include "app/cli/live_look.h"
 #include "app/cli/made_runs.h"
+#include "app/cli/run_source.h"
 #include "app/cli/say.h"
 #include "app/cli/summary_text.h"
 #include "app/cli/sweep_text.h"
@@ -218,8 +219,9 @@ int print_info(const Reading& reading) {
 }
 
 int print_summary(const Reading& reading) {
-  store::RecordingInfo info;
-  const store::Store store = open(reading.file, info);
+  const RunSource run = open_run(reading.file, reading.key);
+  const store::Store& store = run.store;
+  const store::RecordingInfo& info = run.info;
   const analysis::Summary summary = analysis::whole_summary(store, info);
   if (reading.json) {
     say_text(stdout, instrumentation::plain_json(analysis::to_json(summary)) + "\n");
@@ -239,24 +241,11 @@ int print_summary(const Reading& reading) {
 }
 
 int print_findings(const Reading& reading) {
-  store::RecordingInfo info;
-  store::Store store;
-  if (is_endpoint(reading.file)) {
-    constexpr double kMostSeconds = 20;
-    collector::Viewer viewer(reading.file, reading.key);
-    if (!catch_up(reading.file, viewer, store, kMostSeconds))
-      say(stderr, "shardscope: {}: not all of the run has arrived within {:.0f} s\n", reading.file,
-          kMostSeconds);
-    if (!store.has_tables())
-      throw UserError(reading.file + ": no event of any rank has arrived; ask again later");
-  } else {
-    store = open(reading.file, info);
-  }
-  const bool live = is_endpoint(reading.file);
+  const RunSource run = open_run(reading.file, reading.key);
+  const store::Store& store = run.store;
   const analysis::Digest digest = analysis::digest_of(store);
-  auto findings = analysis::find(
-      store, live ? analysis::summarize(store, digest) : analysis::summarize(store, info, digest), digest);
-  if (!live && reading.plays > 0)
+  auto findings = analysis::find(store, analysis::summarize(store, run.info, digest), digest);
+  if (!run.live && reading.plays > 0)
     analysis::try_advice(findings, player_of(reading.file, store, reading.plays));
   const bool simulated = store.tables().simulated;
   say_text(stdout, reading.json ? instrumentation::plain_json(analysis::findings_json(findings, simulated))
@@ -330,11 +319,14 @@ int print_comparison(const Reading& reading) {
 }
 
 int report(const Reading& reading) {
+  const bool live = is_endpoint(reading.file);
+  if (live && reading.out.empty())
+    throw UserError("report: -o FILE is missing: a live run has no file that a page could lie beside", 2);
   const std::string out = reading.out.empty()
                               ? std::filesystem::path(reading.file).replace_extension(".html").string()
                               : reading.out;
   if (!reading.overwrite) keep_written("-o", out, Written::file);
-  write_report(reading.file, out, reading.other);
+  write_report(open_run(reading.file, reading.key), reading.file, out, reading.other);
   say("{}\n", out);
   return 0;
 }
@@ -355,17 +347,21 @@ void add_reading_verbs(CLI::App& app, Action& action) {
     return pair;
   };
   with_json(add("info", "What a recording holds and whether it is whole", print_info));
-  with_json(add("summary", "The numbers of a run; --json for programs", print_summary));
-  auto [finds, found] = with_json(
-      add("findings", "What stands out in a run, with evidence and what to do next", print_findings));
+  const auto or_live = [](auto pair) {
+    pair.first->get_option("recording")
+        ->description("Recording (*.zscope) or endpoint of a live run (tcp://...)");
+    pair.first->add_option("--key", pair.second->key, kKeyIfAskedText);
+    return pair;
+  };
+  or_live(with_json(add("summary", "The numbers of a run; --json for programs", print_summary)));
+  auto [finds, found] = or_live(with_json(
+      add("findings", "What stands out in a run, with evidence and what to do next", print_findings)));
   finds
       ->add_option(
           "--plays", found->plays,
           "Changes that what-if plays at most before they are advised; 0: none, no gain is predicted")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
-  finds->get_option("recording")->description("Recording (*.zscope) or endpoint of a live run (tcp://...)");
-  finds->add_option("--key", found->key, kKeyIfAskedText);
   auto [compare, compared] =
       with_json(add("compare", "Two runs or more: medians, spread, changed keys, verdict", print_comparison));
   compare
@@ -376,18 +372,18 @@ void add_reading_verbs(CLI::App& app, Action& action) {
   for (const auto& [name, by] : comparisons_by()) tables.push_back(name);
   compare->add_option("--by", compared->by, "Of two recordings: a table of the largest changes as well")
       ->check(CLI::IsMember(tables));
-  auto [page, reported] = add("report", "One self-contained HTML page of a run", report);
+  auto [page, reported] = or_live(add("report", "One self-contained HTML page of a run", report));
   page->add_option("-o,--output", reported->out, "HTML file (default: beside the recording)");
   page->add_option("--baseline", reported->other, "Recording to set it beside: a section compares them");
   auto [out, exported] =
-      add("export", "Write a recording in another tool's format", [](const Reading& reading) {
-        store::RecordingInfo info;
-        store::Store store = open(reading.file, info);
+      or_live(add("export", "Write a recording in another tool's format", [](const Reading& reading) {
+        RunSource run = open_run(reading.file, reading.key);
+        if (run.live) run.info.problems.emplace_back("the run was going on when this was written");
         const bool folder = reading.exported.format == "csv" || reading.exported.format == "kineto";
         if (!reading.overwrite)
           keep_written("-o", reading.exported.out, folder ? Written::folder : Written::file);
-        return export_recording(store, reading.file, info.problems, reading.exported);
-      });
+        return export_recording(run.store, reading.file, run.info.problems, reading.exported);
+      }));
   ExportChoice& choice = exported->exported;
   out->add_option("--format", choice.format,
                   "chrome and perfetto are for ui.perfetto.dev, kineto (PyTorch's profiler) for HTA and "

@@ -125,6 +125,17 @@ class Why(command_line.CommandTest):
         self.assertIsNone(why["difference"], why)
         self.assertEqual(why["text"], "The run goes on: events come in.")
         self.assertIsInstance(read("findings", self.endpoint), list)
+        # The other verbs that read recordings take what it has recorded so far.
+        summary = read("summary", self.endpoint)
+        self.assertEqual((summary["world"], summary["stage"]), (2, 3))
+        self.assertGreater(summary["steps_measured"], 1)
+        page, trace = self.folder / "live.html", self.folder / "live.json"
+        said("report", self.endpoint, "-o", page)
+        self.assertIn("<h2>Verdict</h2>", page.read_text())
+        said("export", self.endpoint, "--format", "chrome", "-o", trace)
+        self.assertIn("the run was going on when this was written", trace.read_text())
+        self.refused(("report", self.endpoint), "-o FILE")
+        self.refused(("info", self.endpoint), self.endpoint)
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=60)
 
