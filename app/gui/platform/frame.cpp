@@ -161,8 +161,13 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   if (app.other) app.other->begin_frame();
   const std::vector<PlacedForDump> placed = workspace_.placed();
   workspace_.draw(ctx, panel);
-  // Windows that move to another place are whole there a frame later.
-  took_input_ |= placed != workspace_.placed();
+  // Windows that move to another place are whole there a frame later, and the tabs beside them one more.
+  if (placed != workspace_.placed()) {
+    unsettled_ = 2;
+  } else if (unsettled_ > 0) {
+    --unsettled_;
+  }
+  took_input_ |= unsettled_ > 0;
   // All panels show the time under the pointer a frame after the one below it has said it, which it does not
   // while a button is held.
   took_input_ |= app.hover_ns != app.hover_next_ns;

@@ -53,6 +53,7 @@ class Frame {
   std::string font_problem_;
   std::vector<KeyPress> keys_;
   bool moving_ = false, took_input_ = false;
+  int unsettled_ = 0;         ///< frames that the layout still needs
   bool by_keyboard_ = false;  ///< ImGui's cursor is wanted: since Tab or Alt was pressed
   std::uint64_t count_ = 0;
 };
