@@ -40,7 +40,10 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
   hints = std::min(hints, ImGui::GetContentRegionAvail().x * 0.5F);
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp;
   if (count == 0) ImGui::TextDisabled("No command or name contains this.");
-  if (count > 0 && ImGui::BeginTable("##entries", 3, kFlags, {0, 380})) {
+  constexpr float kMostHeight = 380;
+  const float row = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+  const float height = std::min(kMostHeight, row * static_cast<float>(count) + 2);
+  if (count > 0 && ImGui::BeginTable("##entries", 3, kFlags, {0, height})) {
     ImGui::TableSetupColumn("##kind", ImGuiTableColumnFlags_WidthFixed, 84);
     ImGui::TableSetupColumn("##name", ImGuiTableColumnFlags_WidthStretch);
     ImGui::TableSetupColumn("##hint", ImGuiTableColumnFlags_WidthFixed, hints);
