@@ -115,9 +115,8 @@ struct Collector::State {
   /// Receiving is stopped: the recorder is behind by `intake_bytes`, or the queue to the collector above is
   /// full of what must not be shed.
   [[nodiscard]] bool intake_full() const noexcept { return record.full() || (upstream && upstream->full()); }
-  void hand_over_pending();  ///< to the recorder, as far as that has room
-  /// Keeps them within the bound. False: there is nothing left that may be shed.
-  bool make_room();
+  /// Sheds events that the recorder is behind by. False: it is too far behind all the same.
+  bool shed();
 
   // Control.
   void receive_control();

@@ -1,6 +1,4 @@
 // What ranks publish: accepted in order, handed to the sink; events are gathered into chunks.
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "app/collector/collector_pace.h"
@@ -10,17 +8,12 @@
 
 namespace shardscope::collector {
 
-using instrumentation::GateKind;
 using instrumentation::monotonic_now_ns;
-using instrumentation::ShedClass;
 
 namespace {
 constexpr std::int64_t kRecorderStallTimeout_ns = 1'000'000'000;     ///< with a recorder that stalls
 constexpr std::size_t kLarge = 64U << 10, kLargeRelayed = 2U << 10;  ///< messages, bytes
 constexpr std::size_t kMaxRanksWithoutTables = 1U << 16;
-/// Steps, errors and tables never go; of memory the watermarks stay.
-constexpr std::array kShedOrder = {ShedClass::kernels, ShedClass::params, ShedClass::modules,
-                                   ShedClass::phases, ShedClass::memory};
 }  // namespace
 
 void Collector::State::receive_published() {
@@ -32,7 +25,7 @@ void Collector::State::receive_published() {
       // A recorder that gets on is waited for: ZeroMQ's queues are short, and behind them are the ranks' own.
       // One that stalls must not take the live view with it. With nothing left to shed they wait too.
       const std::int64_t still_ns = monotonic_now_ns() - record.recorder().progress_ns();
-      if (still_ns < kRecorderStallTimeout_ns || !make_room()) return;
+      if (still_ns < kRecorderStallTimeout_ns || !shed()) return;
     }
     if (!sockets.receive_published(message)) return;
     PackedFrames frames({static_cast<const std::uint8_t*>(message.data()), message.size()});
@@ -57,29 +50,8 @@ void Collector::State::on_frame(std::span<const std::uint8_t> frame) {
   if (const RankSession* const known = ranks.known(rank)) ranks.note_change(*known, now_s());
 }
 
-/// Where chunks are let grow old, with many ranks: the memory that they wait in is bounded.
-void Collector::State::hand_over_pending() {
-  const double now = now_s();
-  for (auto& [id, rank] : ranks) {
-    while (rank.pending() && rank.clock_settled(now) && record.has_room()) record.flush(rank);
-  }
-}
-
-bool Collector::State::make_room() {
-  // An eighth below the bound, so that the scan is paid once for many messages.
-  const std::size_t target = record.limit() - record.limit() / 8;
-  std::uint64_t gone = 0;
-  for (const ShedClass victim : kShedOrder) {
-    for (auto& [id, rank] : ranks) {
-      if (record.bytes() <= target) break;
-      std::uint32_t here = 0;
-      record.pending(rank, [&, &of = rank] { here = of.shed(victim); });
-      if (here != 0) ranks.note_change(rank, now_s());
-      gone += here;
-    }
-  }
-  if (gone != 0) {
-    board.shed(gone);
+bool Collector::State::shed() {
+  if (record.shed(ranks, now_s()) != 0) {
     problems.report(
         "shed",
         "events arrive faster than they can be recorded: the collector sheds them, lowest detail first");
@@ -174,7 +146,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     record.add(rank, *batch, now_s());
     report_events_lost_with_node(rank);
     if (rank.due(now_s(), 1e9) && record.has_room()) record.flush(rank);
-    if (pacing.pace().chunk_age_s > kShortestIdleAge_s && record.crowded()) hand_over_pending();
+    if (pacing.pace().chunk_age_s > kShortestIdleAge_s && record.crowded()) record.hand_over(ranks, now_s());
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
     on_tables(rank, *tables, bytes);
   } else if (const auto* text = std::get_if<wire::Text>(&message.body)) {
