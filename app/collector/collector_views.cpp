@@ -1,13 +1,12 @@
 // Requests of viewers and the collector's replies.
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
 #include "app/collector/collector_state.h"
+#include "app/collector/command_message.h"
 #include "app/collector/moment_request.h"
 #include "app/collector/now.h"
-#include "app/store/control_text.h"
 
 namespace shardscope::collector {
 
@@ -37,64 +36,11 @@ void Collector::State::start_views() {
                   options.viewers);
 }
 
-namespace {
-
-std::string name_of(int detail) {
-  return detail >= 0 && detail < instrumentation::kValueCount<instrumentation::Detail>
-             ? instrumentation::name_of(static_cast<instrumentation::Detail>(detail))
-             : "nothing";
-}
-
-std::string name_of(const instrumentation::StopRule& rule) {
-  using Kind = instrumentation::StopRule::Kind;
-  switch (rule.kind) {
-    case Kind::never:
-      return "";
-    case Kind::any_gate:
-      return "the next gate";
-    case Kind::module:
-      return "the next module";
-    case Kind::micro_step:
-      return "the next micro-step";
-    case Kind::step:
-      return "the next step";
-    case Kind::run_to_module:
-      return "module " + std::to_string(rule.id);
-    case Kind::run_to_param:
-      return "parameter " + std::to_string(rule.id);
-    case Kind::run_to_step:
-      return "step " + std::to_string(rule.id);
-    case Kind::run_to_bucket:
-      return "bucket " + std::to_string(rule.id);
-    case Kind::gate_number:
-      return "gate " + std::to_string(rule.id);
-  }
-  return "";
-}
-
-}  // namespace
-
-/// What becomes of it follows: that ranks hold, or why they do not.
 void Collector::State::record_command(const wire::ViewCommand& command, const std::string& by) {
-  using Kind = wire::ViewCommand::Kind;
-  Severity severity = Severity::info;
-  std::string text(store::kControlPrefix);
-  if (command.kind == Kind::set_detail) {
-    const int detail = static_cast<int>(command.detail), before = shown.set_detail(detail);
-    const bool lower = detail < before;
-    if (lower) severity = Severity::warning;
-    text = lower ? std::string(store::kDetailLowered) : text + "detail set";
-    text += (before < 0 ? "" : " from " + name_of(before)) + " to " + name_of(detail);
-  } else if (command.kind == Kind::ask) {
-    text += "the stacks of all ranks were requested";
-  } else if (command.kind == Kind::pause) {
-    text += "a pause was requested";
-  } else if (command.rule.kind == instrumentation::StopRule::Kind::never) {
-    text += "the run was resumed";
-  } else {
-    text += "a step to " + name_of(command.rule) + " was requested";
-  }
-  record_message(0, clock_now(), severity, text + " by " + by);
+  const bool sets_detail = command.kind == wire::ViewCommand::Kind::set_detail;
+  const int before = sets_detail ? shown.set_detail(static_cast<int>(command.detail)) : -1;
+  const CommandMessage message = message_of(command, before, by);
+  record_message(0, clock_now(), message.severity, message.text);
 }
 
 void Collector::State::take_detail() {
@@ -155,34 +101,9 @@ void Collector::State::receive_views() {
 }
 
 void Collector::State::fill(wire::ViewReply& reply, std::uint64_t known) const {
-  const ControlState control_now = pauses.control(now_s());
-  reply.pausing = control_now.pausing;
-  reply.paused = control_now.paused;
-  reply.gate = control_now.gate;
-  reply.lease_left_s = control_now.lease_left_s;
-  reply.note = control_now.note;
-  reply.finished = shown.over();
+  shown.add_to(reply, pauses.control(now_s()));
   reply.exit_code = board.exit_code();
-  for (const auto& [id, rank] : ranks) {
-    if (rank.revision <= known && known != 0) continue;
-    const store::RankRow& row = rank.row;
-    wire::RankState state;
-    state.rank = id;
-    state.connected = row.connected;
-    state.finished = row.finished;
-    state.exit_code = row.exit_code;
-    state.pid = row.pid;
-    state.host = row.host;
-    state.exit_message = row.exit_message;
-    state.events = row.events;
-    state.dropped = row.dropped;
-    state.lost_messages = row.lost_messages;
-    state.clock_offset_ns = row.clock_offset_ns;
-    state.clock_residual_ns = row.clock_residual_ns;
-    state.last_ns = row.last_ns;
-    state.gate.position = row.gate;
-    reply.ranks.push_back(std::move(state));
-  }
+  ranks.add_states(reply, known);
 }
 
 }  // namespace shardscope::collector

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/collector/viewer.h"
+#include "instrumentation/wire.h"
 
 namespace shardscope::collector {
 
@@ -35,6 +36,16 @@ class PublishedControlState {
   void show_over(bool over) noexcept {
     over_ = over;
     ++revision_;
+  }
+
+  /// Adds it to a reply, with `now` of the pauses: a lease runs out without a change.
+  void add_to(instrumentation::wire::ViewReply& reply, const ControlState& now) const {
+    reply.pausing = now.pausing;
+    reply.paused = now.paused;
+    reply.gate = now.gate;
+    reply.lease_left_s = now.lease_left_s;
+    reply.note = now.note;
+    reply.finished = over_;
   }
 
   /// Last reported by a rank or set by a viewer; -1: not known. Returns the one before.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace shardscope::collector {
 
@@ -19,6 +20,29 @@ void RankTable::forget_unpublished(const std::function<void(const RankSession&)>
     timers_.forget(entry.first);
     return true;
   });
+}
+
+void RankTable::add_states(wire::ViewReply& reply, std::uint64_t known) const {
+  for (const auto& [id, rank] : ranks_) {
+    if (rank.revision <= known && known != 0) continue;
+    const store::RankRow& row = rank.row;
+    wire::RankState state;
+    state.rank = id;
+    state.connected = row.connected;
+    state.finished = row.finished;
+    state.exit_code = row.exit_code;
+    state.pid = row.pid;
+    state.host = row.host;
+    state.exit_message = row.exit_message;
+    state.events = row.events;
+    state.dropped = row.dropped;
+    state.lost_messages = row.lost_messages;
+    state.clock_offset_ns = row.clock_offset_ns;
+    state.clock_residual_ns = row.clock_residual_ns;
+    state.last_ns = row.last_ns;
+    state.gate.position = row.gate;
+    reply.ranks.push_back(std::move(state));
+  }
 }
 
 double RankTable::due_s(const RankSession& rank, double now_s) const {

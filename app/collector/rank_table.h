@@ -53,6 +53,9 @@ class RankTable {
     return rank.row.connected ? age_s : std::min(age_s, kShortestIdleAge_s);
   }
 
+  /// Adds to a reply the rows that have changed since revision `known`; all where that is 0.
+  void add_states(wire::ViewReply& reply, std::uint64_t known) const;
+
   /// Forgets those that have published nothing. `forgotten` is called before each.
   void forget_unpublished(const std::function<void(const RankSession&)>& forgotten);
 
