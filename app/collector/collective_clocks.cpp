@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "app/collector/believable.h"
+#include "app/collector/rank_session.h"
+#include "app/collector/rank_table.h"
 #include "instrumentation/event_fields.h"
 
 namespace shardscope::collector {
@@ -162,6 +164,24 @@ std::size_t refine_clocks(std::span<const CollectiveSample> samples,
                                          m.begin_ns, first_past - m.begin_ns + m.error_ns);
   }
   return contradictions;
+}
+
+std::vector<std::size_t> CollectiveClocks::learn(RankTable& ranks, std::uint32_t world,
+                                                 const RankSession& rank, const wire::Batch& batch,
+                                                 double now_s) {
+  std::vector<std::size_t> contradicted;
+  if (!ranks.counts().clocks_differ() || !rank.on_refinable_clock()) return contradicted;
+  const wire::Relay to_node = batch.relay.value_or(wire::Relay{});
+  samples_.add(rank.row.rank, world, batch.events, to_node.offset_ns,
+               to_node.residual_ns + batch.clock_error_ns, now_s);
+  while (const auto whole = samples_.take()) {
+    std::vector<ClockEstimator*> clocks(whole->size());
+    for (auto& [id, of] : ranks) {
+      if (id < clocks.size()) clocks[id] = &of.refinable_clock();
+    }
+    if (const std::size_t wrong = refine_clocks(*whole, clocks); wrong != 0) contradicted.push_back(wrong);
+  }
+  return contradicted;
 }
 
 }  // namespace shardscope::collector

@@ -63,7 +63,7 @@ Collector::State::State(CollectorOptions o)
       host(host_name()) {
   header.incarnation = instrumentation::random_id();
   header.run_id = identity.run_id();
-  pauses.set_gate_names([this](GateKind kind, std::uint32_t id) { return gate_names.name(kind, id); });
+  pauses.set_gate_names([this](GateKind kind, std::uint32_t id) { return gates.names().name(kind, id); });
 }
 
 Collector::Collector(CollectorOptions options) {

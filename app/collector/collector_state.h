@@ -22,7 +22,6 @@
 #include "app/collector/collector_sockets.h"
 #include "app/collector/downstream_links.h"
 #include "app/collector/gate_comparison.h"
-#include "app/collector/gate_names.h"
 #include "app/collector/pacing.h"
 #include "app/collector/passed_moments.h"
 #include "app/collector/pause_coordinator.h"
@@ -71,9 +70,8 @@ struct Collector::State {
   PublishedControlState shown;
   PassedMoments passed_moments;
   Problems problems;
-  CollectiveClockSamples clock_samples;
+  CollectiveClocks collective_clocks;
   GateComparison gates;
-  GateNames gate_names;
   std::string clock_id, host;  ///< of this machine
   std::string sender;          ///< of the viewer's message that is being looked at
   /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
@@ -109,6 +107,7 @@ struct Collector::State {
   void on_frame(std::span<const std::uint8_t> frame);
   void on_published(wire::Message message, std::size_t bytes);
   void on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes);
+  void learn_clocks(const RankSession& rank, const wire::Batch& batch);
   void compare_gates(std::uint32_t rank, const wire::Batch& batch);
   void on_finish(RankSession& rank, const wire::Finish& finish);
   void report_events_lost_with_node(RankSession& rank);
@@ -138,7 +137,6 @@ struct Collector::State {
   void confirm_and_ping(RankSession& rank, double now);
   void publish_row(RankSession& rank, double now, bool at_once);
 
-  void learn_clocks(const RankSession& rank, const wire::Batch& batch);
   void lost(RankSession& rank, const std::string& why);
   void look_for_silence(RankSession& rank, double now);
   void begin_silence(RankSession& rank, double now);

@@ -1,6 +1,5 @@
 // Control messages between ranks and the collector: hello, clock round trips, commands at gates,
 // the end of a rank.
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <utility>
@@ -298,24 +297,6 @@ void Collector::State::report_rank(const RankSession& rank, Severity severity, c
   message.header.sequence = rank.next_sequence() - 1;  // as its last one
   message.body = wire::Text{now_ns - rank.clock.offset_ns(now_ns), severity, text};
   upstream->published(rank, message, 0);
-}
-
-void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& batch) {
-  const wire::Relay to_node = batch.relay.value_or(wire::Relay{});
-  clock_samples.add(rank.row.rank, identity.world(), batch.events, to_node.offset_ns,
-                    to_node.residual_ns + batch.clock_error_ns, now_s());
-  while (const auto whole = clock_samples.take()) {
-    std::vector<ClockEstimator*> clocks(whole->size());
-    for (auto& [id, of] : ranks) {
-      if (id < clocks.size()) clocks[id] = &of.refinable_clock();
-    }
-    if (const std::size_t wrong = refine_clocks(*whole, clocks); wrong != 0) {
-      problems.report("clock",
-                      "what a collective says of the clocks of " + std::to_string(wrong) +
-                          " ranks contradicts their round trips and is ignored: a clock was set, or the "
-                          "program emits wrong times or ends of collectives");
-    }
-  }
 }
 
 }  // namespace shardscope::collector

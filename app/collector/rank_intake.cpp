@@ -98,7 +98,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     rank.first_message_s = now_s();
     rank.has_tables = false;
     rank.names.clear();
-    clock_samples.restart();
+    collective_clocks.restart();
     gates.restart();
   }
   if (accepted.missing != 0) {
@@ -139,7 +139,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   auto* const batch = std::get_if<wire::Batch>(&message.body);
   board.received(batch != nullptr ? batch->events.size() : 0);
   if (batch != nullptr) {
-    if (ranks.counts().clocks_differ() && rank.on_refinable_clock()) learn_clocks(rank, *batch);
+    learn_clocks(rank, *batch);
     if (identity.world() > 1 && !upstream) compare_gates(rank.row.rank, *batch);
     if (rank.clock_settled(now_s()) && record.has_room() && rank.begins_another_gap(*batch, now_s()))
       record.flush_all(rank);
@@ -204,7 +204,7 @@ void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, 
       problems.reject("world", "rank " + std::to_string(rank.row.rank), identity.contradiction_of(t.world));
       return;
   }
-  gate_names.learn(t);
+  gates.learn(t);
   rank.row.pid = t.pid;
   rank.row.host = t.host;
   rank.row_dirty = true;
@@ -213,15 +213,20 @@ void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, 
   record.recorder().tables(from, tables, bytes);
 }
 
+void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& batch) {
+  for (const std::size_t wrong : collective_clocks.learn(ranks, identity.world(), rank, batch, now_s())) {
+    problems.report("clock",
+                    "what a collective says of the clocks of " + std::to_string(wrong) +
+                        " ranks contradicts their round trips and is ignored: a clock was set, or the "
+                        "program emits wrong times or ends of collectives");
+  }
+}
+
 void Collector::State::compare_gates(std::uint32_t rank, const wire::Batch& batch) {
   gates.alike_from(pauses.alike_from());
   const auto difference = gates.add(rank, batch.events);
   if (!difference) return;
-  const auto passed = [&](const GateComparison::Difference::Gate& gate) {
-    return "rank " + std::to_string(gate.rank) + " passed " + gate_names.name(gate.kind, gate.id);
-  };
-  const std::string how = "ranks pass different gates: as gate " + std::to_string(difference->number) + " " +
-                          passed(difference->one) + ", " + passed(difference->other);
+  const std::string how = gates.text_of(*difference);
   pauses.ranks_differ(how);
   record_message(rank, clock_now(), Severity::warning,
                  how + "; from here on this run is paused between steps only, until it is held there");
