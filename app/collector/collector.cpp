@@ -21,7 +21,6 @@
 namespace shardscope::collector {
 
 using instrumentation::GateKind;
-using instrumentation::monotonic_now_ns;
 
 namespace {
 
@@ -57,8 +56,8 @@ Collector::State::State(CollectorOptions o)
       down(sockets, header),
       pauses(options.lease_s),
       record(options, board),
-      problems(board,
-               [this](const std::string& text) { record_message(0, clock_now(), Severity::warning, text); }),
+      messages(record, options.clock, upstream, header),
+      problems(board, [this](const std::string& text) { messages.record(0, Severity::warning, text); }),
       clock_id(options.clock_id.empty() ? instrumentation::clock_identity() : options.clock_id),
       host(host_name()) {
   header.incarnation = instrumentation::random_id();
@@ -91,9 +90,9 @@ Collector::Collector(CollectorOptions options) {
     if (s.wakeup_requested.load(std::memory_order_relaxed)) s.sockets.wake.signal();
   });
   if (s.options.keys.empty() && s.options.insecure) {
-    s.record_message(0, s.clock_now(), instrumentation::Severity::warning,
-                     std::string(store::kControlPrefix) + "--insecure: anyone who reaches " +
-                         s.sockets.endpoints.publish + " can read and control this run");
+    s.messages.record(0, instrumentation::Severity::warning,
+                      std::string(store::kControlPrefix) + "--insecure: anyone who reaches " +
+                          s.sockets.endpoints.publish + " can read and control this run");
   }
   if (!s.options.upstream.empty()) s.start_upstream();
   s.start_views();
@@ -143,8 +142,7 @@ void Collector::ask_nodes_to_keep(store::Moment moment) {
 std::vector<store::Moment> Collector::take_asked_for() { return state_->board.take_asked_for(); }
 
 void Collector::answer(const std::string& text) {
-  state_->record.recorder().message(0, state_->clock_now(), instrumentation::Severity::info,
-                                    std::string(store::kControlPrefix) + text);
+  state_->messages.record(0, instrumentation::Severity::info, std::string(store::kControlPrefix) + text);
 }
 
 void Collector::set_detail(instrumentation::Detail detail) {
@@ -292,8 +290,8 @@ void Collector::State::detect_stall(double now) {
   viewers->extend_deadlines(gap);
   std::array<char, 32> seconds{};
   std::snprintf(seconds.data(), seconds.size(), "%.1f s", gap);
-  record_message(
-      0, clock_now(), Severity::warning,
+  messages.record(
+      0, Severity::warning,
       std::string("the collector stalled for ") + seconds.data() +
           " (stopped, or kept from running); what the ranks have kept meanwhile comes now, and what they had "
           "no room for is counted as dropped");
@@ -312,8 +310,7 @@ void Collector::State::find_pace(double now) {
 }
 
 void Collector::State::publish_control(double now) {
-  if (const auto note = shown.show(pauses.control(now)))
-    record_message(0, clock_now(), Severity::warning, *note);
+  if (const auto note = shown.show(pauses.control(now))) messages.record(0, Severity::warning, *note);
 }
 
 /// The end is published once all that came before it can be fetched. A run goes on after it only when a
@@ -337,16 +334,11 @@ void Collector::State::commit_recording(double now) {
   if (options.record_path.empty()) return;
   record.recorder().commit();
   const std::string error = record.recorder().error();
-  if (board.recording_failed(error)) record_message(0, clock_now(), Severity::error, error);
+  if (board.recording_failed(error)) messages.record(0, Severity::error, error);
 }
 
 void Collector::State::finish_recording() {
   static_cast<void>(board.recording_failed(record.recorder().finish()));
-}
-
-void Collector::State::record_message(std::uint32_t rank, std::int64_t at_ns, Severity severity,
-                                      const std::string& text) {
-  record.recorder().message(rank, at_ns, severity, text);
 }
 
 }  // namespace shardscope::collector

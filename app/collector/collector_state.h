@@ -31,12 +31,12 @@
 #include "app/collector/rank_table.h"
 #include "app/collector/relay_progress.h"
 #include "app/collector/run_identity.h"
+#include "app/collector/run_messages.h"
 #include "app/collector/run_record.h"
 #include "app/collector/status_board.h"
 #include "app/collector/upstream.h"
 #include "app/collector/view_server.h"
 #include "app/store/silences.h"
-#include "instrumentation/clock.h"
 #include "instrumentation/local_keys.h"
 
 namespace shardscope::collector {
@@ -66,6 +66,7 @@ struct Collector::State {
   PauseCoordinator pauses;
   StatusBoard board;  ///< for every thread
   RunRecord record;
+  RunMessages messages;
   std::optional<ViewServer> viewers;
   PublishedControlState shown;
   PassedMoments passed_moments;
@@ -90,8 +91,6 @@ struct Collector::State {
   void publish_rows(double now);  ///< all that have changed
   void commit_recording(double now);
   void finish_recording();
-  /// A message of the run: recorded, and shown by viewers. `at_ns`: this collector's clock.
-  void record_message(std::uint32_t rank, std::int64_t at_ns, Severity severity, const std::string& text);
   /// Whether a message is of this collector's run. Reports one that is of another.
   [[nodiscard]] bool is_of_run(const wire::Header& from, RunIdentity::Proof proof);
   void clear_hellos(const std::string& run_id);
@@ -146,7 +145,6 @@ struct Collector::State {
   [[nodiscard]] static store::Resumption as_before(const RankSession& rank) noexcept {
     return rank.pid_seen ? store::Resumption::on_this_host : store::Resumption::on_another_host;
   }
-  void report_rank(const RankSession& rank, instrumentation::Severity severity, const std::string& text);
 
   void pass_command(std::uint32_t rank, wire::RankCommand command);
   void pass_control(const wire::Message& message);
@@ -166,9 +164,6 @@ struct Collector::State {
   void look_after_nodes(double now);
   /// For the collector above: ranks that are connected here, and which of them are silent.
   void name_ranks(wire::RelayHello& hello) const;
-  [[nodiscard]] std::int64_t clock_now() const noexcept {
-    return options.clock.at(instrumentation::monotonic_now_ns());
-  }
 
   // Viewers.
   void start_views();

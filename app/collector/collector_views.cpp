@@ -40,7 +40,7 @@ void Collector::State::record_command(const wire::ViewCommand& command, const st
   const bool sets_detail = command.kind == wire::ViewCommand::Kind::set_detail;
   const int before = sets_detail ? shown.set_detail(static_cast<int>(command.detail)) : -1;
   const CommandMessage message = message_of(command, before, by);
-  record_message(0, clock_now(), message.severity, message.text);
+  messages.record(0, message.severity, message.text);
 }
 
 void Collector::State::take_detail() {
@@ -60,7 +60,7 @@ void Collector::State::take_moment_request(const wire::Text& asked) {
     problems.reject("value", "a viewer", "it asks to keep a moment of no kind");
     return;
   }
-  moment->at_ns = asked.at_ns == 0 ? clock_now() : std::min(asked.at_ns, clock_now());
+  moment->at_ns = asked.at_ns == 0 ? messages.clock_now() : std::min(asked.at_ns, messages.clock_now());
   moment->text = requested_text(moment->text, sender);
   ask_nodes_to_keep(*moment);
   board.ask_to_keep(std::move(*moment));

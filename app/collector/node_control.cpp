@@ -37,7 +37,7 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
                       "there are " + std::to_string(Nodes::kMost) + " others already");
       return;
     case Nodes::Greeting::back:
-      record_message(0, clock_now(), Severity::info, "the collector of node " + hello.host + " is back");
+      messages.record(0, Severity::info, "the collector of node " + hello.host + " is back");
       break;
     case Nodes::Greeting::first:
     case Nodes::Greeting::again:
@@ -131,9 +131,9 @@ void Collector::State::name_ranks(wire::RelayHello& hello) const {
 
 void Collector::State::look_after_nodes(double now) {
   for (const std::string& node_host : down.nodes().take_newly_silent(now)) {
-    record_message(0, clock_now(), Severity::error,
-                   "the collector of node " + node_host + " has been silent for " +
-                       std::to_string(static_cast<int>(Nodes::kSilent_s)) + " s");
+    messages.record(0, Severity::error,
+                    "the collector of node " + node_host + " has been silent for " +
+                        std::to_string(static_cast<int>(Nodes::kSilent_s)) + " s");
   }
   for (Nodes::Node* const node : down.nodes().not_naming(now, RankTable::kSilentAfter_s))
     forget_named(*node, now);
@@ -144,8 +144,8 @@ void Collector::State::ask_nodes_to_keep(const store::Moment& moment) {
   if (!passed_moments.take(moment, now_s())) return;
   const std::vector<std::string> missed = down.ask_nodes_to_keep(moment);
   if (missed.empty() || !passed_moments.may_warn(now_s())) return;
-  record_message(
-      0, clock_now(), Severity::warning,
+  messages.record(
+      0, Severity::warning,
       "the collector of node " + missed.front() +
           (missed.size() > 1 ? " and those of " + std::to_string(missed.size() - 1) + " more" : "") +
           " could not be asked to keep what lies around " + moment.kind + ": not reached");
@@ -157,8 +157,9 @@ void Collector::State::keep_from_above(const wire::RankCommand& command) {
     problems.reject("value", "the collector above", "it asks to keep a moment of no kind");
     return;
   }
-  moment->at_ns = command.at_ns == 0 ? clock_now() : std::min(command.at_ns, clock_now());
-  if (command.until_ns > moment->at_ns) moment->lasts_until_ns = std::min(command.until_ns, clock_now());
+  moment->at_ns = command.at_ns == 0 ? messages.clock_now() : std::min(command.at_ns, messages.clock_now());
+  if (command.until_ns > moment->at_ns)
+    moment->lasts_until_ns = std::min(command.until_ns, messages.clock_now());
   moment->step = command.step;
   moment->rank = command.of_rank;
   ask_nodes_to_keep(*moment);

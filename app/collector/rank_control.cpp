@@ -10,7 +10,6 @@
 
 namespace shardscope::collector {
 
-using instrumentation::monotonic_now_ns;
 using store::Resumption;
 
 namespace {
@@ -236,7 +235,7 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   if (rank.row.finished) return;
   record.flush_all(rank);
   if (upstream) upstream->pack_soon();
-  record_message(rank.row.rank, clock_now(), Severity::error, store::gone_message(rank.row.rank, why));
+  messages.record(rank.row.rank, Severity::error, store::gone_message(rank.row.rank, why));
   pauses.rank_down(rank.row.rank, why, now_s());
 }
 
@@ -263,9 +262,9 @@ void Collector::State::end_silence(RankSession& rank, double now, store::Resumpt
   rank.silence_recorded_s.reset();
   const std::string text = store::resumption_message(rank.row.rank, now - since_s, how);
   if (restarted) {
-    record_message(rank.row.rank, clock_now(), Severity::warning, text);
+    messages.record(rank.row.rank, Severity::warning, text);
   } else {
-    report_rank(rank, Severity::warning, text);
+    messages.report_rank(rank, Severity::warning, text);
   }
 }
 
@@ -283,20 +282,6 @@ void Collector::State::note_silence_of_node(RankSession& rank, std::uint64_t inc
       end_silence(rank, now_s(), Resumption::restarted);
   }
   if (store::is_resumption_message(said)) rank.silence_recorded_s.reset();
-}
-
-/// Of a rank that is connected here; the collector above cannot see it.
-void Collector::State::report_rank(const RankSession& rank, Severity severity, const std::string& text) {
-  const std::int64_t now_ns = clock_now();
-  record_message(rank.row.rank, now_ns, severity, text);
-  if (!upstream || !rank.has_published() || !rank.is_current(rank.control_incarnation)) return;
-  wire::Message message;
-  message.header = header;
-  message.header.rank = rank.row.rank;
-  message.header.incarnation = rank.control_incarnation;
-  message.header.sequence = rank.next_sequence() - 1;  // as its last one
-  message.body = wire::Text{now_ns - rank.clock.offset_ns(now_ns), severity, text};
-  upstream->published(rank, message, 0);
 }
 
 }  // namespace shardscope::collector

@@ -102,8 +102,8 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     gates.restart();
   }
   if (accepted.missing != 0) {
-    record_message(
-        rank.row.rank, clock_now(), Severity::warning,
+    messages.record(
+        rank.row.rank, Severity::warning,
         std::to_string(accepted.missing) + " messages of rank " + std::to_string(rank.row.rank) +
             (rank.node_clock != nullptr ? " did not arrive from its node's collector" : " did not arrive"));
   }
@@ -150,7 +150,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
     on_tables(rank, *tables, bytes);
   } else if (const auto* text = std::get_if<wire::Text>(&message.body)) {
-    record_message(rank.row.rank, rank.on_our_clock(text->at_ns), text->severity, text->text);
+    messages.record_at(rank.row.rank, rank.on_our_clock(text->at_ns), text->severity, text->text);
     if (rank.node_clock != nullptr) note_silence_of_node(rank, message.header.incarnation, text->text);
   } else if (const auto* name = std::get_if<wire::Name>(&message.body)) {
     if (rank.names.insert(name->id).second)
@@ -163,10 +163,10 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
 void Collector::State::report_events_lost_with_node(RankSession& rank) {
   const RankSession::LostWithNode lost_ones = rank.take_lost_with_node();
   if (lost_ones.messages == 0) return;
-  record_message(rank.row.rank, clock_now(), Severity::warning,
-                 std::to_string(lost_ones.messages) + " messages of rank " + std::to_string(rank.row.rank) +
-                     (lost_ones.exact ? "" : " at most") +
-                     " did not arrive before another collector of its node took over");
+  messages.record(rank.row.rank, Severity::warning,
+                  std::to_string(lost_ones.messages) + " messages of rank " + std::to_string(rank.row.rank) +
+                      (lost_ones.exact ? "" : " at most") +
+                      " did not arrive before another collector of its node took over");
 }
 
 void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) {
@@ -180,7 +180,7 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
   confirm_finish(rank);
   pauses.rank_finished(rank.row.rank, now_s());
   if (finish.exit_code != 0) {
-    record_message(rank.row.rank, rank.on_our_clock(finish.at_ns), Severity::error, finish.text);
+    messages.record_at(rank.row.rank, rank.on_our_clock(finish.at_ns), Severity::error, finish.text);
   }
   ranks.note_change(rank, now_s());
   const std::uint32_t finished = ranks.counts().finished();
@@ -228,8 +228,8 @@ void Collector::State::compare_gates(std::uint32_t rank, const wire::Batch& batc
   if (!difference) return;
   const std::string how = gates.text_of(*difference);
   pauses.ranks_differ(how);
-  record_message(rank, clock_now(), Severity::warning,
-                 how + "; from here on this run is paused between steps only, until it is held there");
+  messages.record(rank, Severity::warning,
+                  how + "; from here on this run is paused between steps only, until it is held there");
 }
 
 }  // namespace shardscope::collector

@@ -56,7 +56,7 @@ void Collector::State::confirm_and_ping(RankSession& rank, double now) {
   }
   if (rank.end_owed && rank.row.finished) confirm_finish(rank);
   if (rank.route.empty() || rank.node_clock != nullptr || now < rank.next_ping_s) return;
-  send_to_rank(rank, down.next_ping(clock_now(), pacing.pace()));
+  send_to_rank(rank, down.next_ping(messages.clock_now(), pacing.pace()));
   // The first few quickly, so that the first chunks already have a good offset.
   ++rank.pings;
   rank.next_ping_s = now + (rank.settled() ? 1.0 : 0.02);
@@ -94,8 +94,8 @@ void Collector::State::look_for_silence(RankSession& rank, double now) {
   const bool stopped = rank.pid_seen && is_stopped(rank.row.pid);
   if (!stopped && silent_s <= kSilentAfter_s) return;
   begin_silence(rank, now);
-  report_rank(rank, Severity::warning,
-              store::silent_message(rank.row.rank, silent_s, stopped ? rank.row.pid : 0));
+  messages.report_rank(rank, Severity::warning,
+                       store::silent_message(rank.row.rank, silent_s, stopped ? rank.row.pid : 0));
 }
 
 void Collector::State::look_after_ranks(double now) {
