@@ -58,6 +58,7 @@ Collector::State::State(CollectorOptions o)
       record(options, board),
       messages(record, options.clock, upstream, header),
       problems(board, [this](const std::string& text) { messages.record(0, Severity::warning, text); }),
+      moments(options, down, board, messages, problems),
       clock_id(options.clock_id.empty() ? instrumentation::clock_identity() : options.clock_id),
       host(host_name()) {
   header.incarnation = instrumentation::random_id();
@@ -263,7 +264,7 @@ void Collector::State::turn() {
   send_receipts(now);
   take_exits();
   take_detail();
-  take_asked_of_nodes();
+  moments.take_node_requests();
   pauses.tick(now);
   send_commands();
   publish_control(now);

@@ -22,8 +22,8 @@
 #include "app/collector/collector_sockets.h"
 #include "app/collector/downstream_links.h"
 #include "app/collector/gate_comparison.h"
+#include "app/collector/moment_requests.h"
 #include "app/collector/pacing.h"
-#include "app/collector/passed_moments.h"
 #include "app/collector/pause_coordinator.h"
 #include "app/collector/problems.h"
 #include "app/collector/published_control_state.h"
@@ -69,8 +69,8 @@ struct Collector::State {
   RunMessages messages;
   std::optional<ViewServer> viewers;
   PublishedControlState shown;
-  PassedMoments passed_moments;
   Problems problems;
+  MomentRequests moments;
   CollectiveClocks collective_clocks;
   GateComparison gates;
   std::string clock_id, host;  ///< of this machine
@@ -84,7 +84,6 @@ struct Collector::State {
   void turn();
   void take_exits();
   void take_detail();
-  void take_asked_of_nodes();
   void find_pace(double now);
   void detect_stall(double now);
   void publish_control(double now);
@@ -148,9 +147,6 @@ struct Collector::State {
 
   void pass_command(std::uint32_t rank, wire::RankCommand command);
   void pass_control(const wire::Message& message);
-  /// What lies around the moment is to be kept by the recorders of nodes, too, which decide for themselves.
-  void ask_nodes_to_keep(const store::Moment& moment);
-  void keep_from_above(const wire::RankCommand& command);
   void on_node(const std::string& route, const wire::Header& from, const wire::RelayHello& hello);
   /// Notes who is there of the ranks that the node at `route` names.
   void take_named(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello, double now);
@@ -168,7 +164,6 @@ struct Collector::State {
   // Viewers.
   void start_views();
   void record_command(const wire::ViewCommand& command, const std::string& by);
-  void take_moment_request(const wire::Text& asked);
   void receive_views();
   void fill(wire::ViewReply& reply, std::uint64_t known) const;
 };

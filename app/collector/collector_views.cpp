@@ -1,11 +1,9 @@
 // Requests of viewers and the collector's replies.
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "app/collector/collector_state.h"
 #include "app/collector/command_message.h"
-#include "app/collector/moment_request.h"
 #include "app/collector/now.h"
 
 namespace shardscope::collector {
@@ -53,23 +51,6 @@ void Collector::State::take_detail() {
   pauses.command(0, command, now_s());
 }
 
-/// A moment later than now would keep nothing, and one without a time is now.
-void Collector::State::take_moment_request(const wire::Text& asked) {
-  auto moment = moment_of_request(asked.text);
-  if (!moment) {
-    problems.reject("value", "a viewer", "it asks to keep a moment of no kind");
-    return;
-  }
-  moment->at_ns = asked.at_ns == 0 ? messages.clock_now() : std::min(asked.at_ns, messages.clock_now());
-  moment->text = requested_text(moment->text, sender);
-  ask_nodes_to_keep(*moment);
-  board.ask_to_keep(std::move(*moment));
-}
-
-void Collector::State::take_asked_of_nodes() {
-  for (const store::Moment& moment : board.take_asked_of_nodes()) ask_nodes_to_keep(moment);
-}
-
 void Collector::State::receive_views() {
   for (int i = 0; i < kMessagesPerTurn; ++i) {
     Routed message;
@@ -93,7 +74,7 @@ void Collector::State::receive_views() {
     }
     sender = sockets.guard.who(message.body);
     if (asks != nullptr) {
-      take_moment_request(*asks);
+      moments.take_of_viewer(*asks, sender);
       continue;
     }
     viewers->handle(message.route.to_string(), connection_of(message.body), *decoded.message, now_s());

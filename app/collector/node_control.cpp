@@ -9,7 +9,6 @@
 
 #include "app/collector/collector_state.h"
 #include "app/collector/greeted_sum.h"
-#include "app/collector/moment_request.h"
 #include "app/collector/named_ranks.h"
 #include "app/collector/now.h"
 
@@ -140,34 +139,6 @@ void Collector::State::look_after_nodes(double now) {
   down.ping_nodes(now, options.clock, pacing.pace());
 }
 
-void Collector::State::ask_nodes_to_keep(const store::Moment& moment) {
-  if (!passed_moments.take(moment, now_s())) return;
-  const std::vector<std::string> missed = down.ask_nodes_to_keep(moment);
-  if (missed.empty() || !passed_moments.may_warn(now_s())) return;
-  messages.record(
-      0, Severity::warning,
-      "the collector of node " + missed.front() +
-          (missed.size() > 1 ? " and those of " + std::to_string(missed.size() - 1) + " more" : "") +
-          " could not be asked to keep what lies around " + moment.kind + ": not reached");
-}
-
-void Collector::State::keep_from_above(const wire::RankCommand& command) {
-  std::optional<store::Moment> moment = moment_of_request(command.text);
-  if (!moment) {
-    problems.reject("value", "the collector above", "it asks to keep a moment of no kind");
-    return;
-  }
-  moment->at_ns = command.at_ns == 0 ? messages.clock_now() : std::min(command.at_ns, messages.clock_now());
-  if (command.until_ns > moment->at_ns)
-    moment->lasts_until_ns = std::min(command.until_ns, messages.clock_now());
-  moment->step = command.step;
-  moment->rank = command.of_rank;
-  ask_nodes_to_keep(*moment);
-  // Without moments here there is no reply: the sender is connected to another collector.
-  if (options.record_path.empty() || !options.retention.limited() || options.retention.moments == 0) return;
-  board.ask_to_keep(*std::move(moment));
-}
-
 void Collector::State::pass_command(std::uint32_t rank, wire::RankCommand command) {
   RankSession* const known = ranks.known(rank);
   if (known == nullptr) return;
@@ -201,7 +172,7 @@ void Collector::State::start_upstream() {
                       .clock = options.clock,
                       .command = [this](std::uint32_t rank,
                                         const wire::RankCommand& command) { pass_command(rank, command); },
-                      .keep = [this](const wire::RankCommand& command) { keep_from_above(command); },
+                      .keep = [this](const wire::RankCommand& command) { moments.take_from_above(command); },
                       .name_ranks = [this](wire::RelayHello& hello) { name_ranks(hello); }});
 }
 
