@@ -15,13 +15,13 @@
 #include <span>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "app/collector/collective_clocks.h"
 #include "app/collector/collector.h"
 #include "app/collector/collector_sockets.h"
 #include "app/collector/downstream_links.h"
 #include "app/collector/gate_comparison.h"
+#include "app/collector/listed_ranks.h"
 #include "app/collector/moment_requests.h"
 #include "app/collector/pacing.h"
 #include "app/collector/pause_coordinator.h"
@@ -61,6 +61,7 @@ struct Collector::State {
   Pacing pacing;
   RankTable ranks{pacing, identity};
   DownstreamLinks down;
+  ListedRanks listed{ranks, down.nodes()};
   std::optional<Upstream> upstream;  ///< none: this collector is the top
   RelayProgress relayed;             ///< towards `upstream`
   PauseCoordinator pauses;
@@ -148,18 +149,7 @@ struct Collector::State {
   void pass_command(std::uint32_t rank, wire::RankCommand command);
   void pass_control(const wire::Message& message);
   void on_node(const std::string& route, const wire::Header& from, const wire::RelayHello& hello);
-  /// Notes who is there of the ranks that the node at `route` names.
-  void take_named(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello, double now);
-  /// What its node has named is no longer kept up with for these ranks: each is looked at by itself again.
-  void forget_named(Nodes::Node& node, double now);
-  /// The same in two steps: between them some may be named again. Returns the ranks.
-  std::vector<wire::RelayHello::Range> unname(Nodes::Node& node);
-  void note_unnamed(const std::vector<wire::RelayHello::Range>& before, double now);
-  /// Something of a rank has changed that its node's next hello is to be compared with.
-  void ranks_of_node_changed(const RankSession& rank);
   void look_after_nodes(double now);
-  /// For the collector above: ranks that are connected here, and which of them are silent.
-  void name_ranks(wire::RelayHello& hello) const;
 
   // Viewers.
   void start_views();

@@ -8,15 +8,9 @@
 #include <vector>
 
 #include "app/collector/collector_state.h"
-#include "app/collector/greeted_sum.h"
-#include "app/collector/named_ranks.h"
 #include "app/collector/now.h"
 
 namespace shardscope::collector {
-
-namespace {
-constexpr double kLately_s = 2;  ///< a rank says something at least every second
-}  // namespace
 
 void Collector::State::on_node(const std::string& route, const wire::Header& from,
                                const wire::RelayHello& hello) {
@@ -42,90 +36,11 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
     case Nodes::Greeting::again:
       break;
   }
-  Nodes::Node& node = *down.nodes().at(route);
-  if (!node.named.settled(hello)) take_named(node, route, hello, now);
-  node.named.at_s = now;
-}
-
-void Collector::State::take_named(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello,
-                                  double now) {
-  const std::vector<wire::RelayHello::Range> before = unname(node);
-  NamedRanks& named = node.named;
-  named.at_s = now;
-  named.known = 0;
-  named.greeted = hello.greeted;
-  // A node that says no sum is looked at with each hello.
-  named.kept =
-      hello.greeted != 0 && std::max(hello.present.size(), hello.silent.size()) <= NamedRanks::kMostRanges;
-  if (named.kept) {
-    named.present = hello.present;
-    named.silent = hello.silent;
-  }
-  auto silent = hello.silent.begin();
-  for (const wire::RelayHello::Range& range : hello.present) {
-    const auto end = ranks.from(range.first + range.count);
-    for (auto at = ranks.from(range.first); at != end; ++at) {
-      RankSession& rank = at->second;
-      if (rank.route != route) continue;
-      while (silent != hello.silent.end() && silent->first + silent->count <= at->first) ++silent;
-      const bool is_silent = silent != hello.silent.end() && silent->first <= at->first;
-      if (is_silent && !rank.silent() && rank.row.connected && !rank.row.finished) begin_silence(rank, now);
-      if (!is_silent && rank.silent()) end_silence(rank, now, store::Resumption::on_another_host);
-      rank.control_received(now);
-      named.known += greeted_sum(at->first, rank.control_incarnation);
-      if (named.kept && rank.node_clock == &node.clock) rank.named_s = &named.at_s;
-    }
-  }
-  named.changed = false;
-  note_unnamed(before, now);
-}
-
-void Collector::State::forget_named(Nodes::Node& node, double now) { note_unnamed(unname(node), now); }
-
-std::vector<wire::RelayHello::Range> Collector::State::unname(Nodes::Node& node) {
-  NamedRanks& named = node.named;
-  for (const wire::RelayHello::Range& range : named.present) {
-    const auto end = ranks.from(range.first + range.count);
-    for (auto at = ranks.from(range.first); at != end; ++at) {
-      RankSession& rank = at->second;
-      if (rank.named_s != &named.at_s) continue;
-      rank.note_named();
-      rank.named_s = nullptr;
-    }
-  }
-  named.kept = false;
-  named.silent.clear();
-  return std::exchange(named.present, {});
-}
-
-void Collector::State::note_unnamed(const std::vector<wire::RelayHello::Range>& before, double now) {
-  for (const wire::RelayHello::Range& range : before) {
-    const auto end = ranks.from(range.first + range.count);
-    for (auto at = ranks.from(range.first); at != end; ++at) {
-      if (at->second.named_s == nullptr) ranks.note_change(at->second, now);  // when it is missed
-    }
-  }
-}
-
-void Collector::State::ranks_of_node_changed(const RankSession& rank) {
-  if (rank.node_clock == nullptr || rank.route.empty()) return;
-  if (Nodes::Node* const node = down.nodes().at(rank.route); node != nullptr) node->named.changed = true;
-}
-
-void Collector::State::name_ranks(wire::RelayHello& hello) const {
-  const auto add = [](std::vector<wire::RelayHello::Range>& to, std::uint32_t rank) {
-    if (!to.empty() && to.back().first + to.back().count == rank) {
-      ++to.back().count;
-    } else {
-      to.push_back({rank, 1});
-    }
+  const auto begins = [this, now](RankSession& rank) { begin_silence(rank, now); };
+  const auto ends = [this, now](RankSession& rank) {
+    end_silence(rank, now, store::Resumption::on_another_host);
   };
-  const double since = now_s() - kLately_s;
-  for (const auto& [id, rank] : ranks) {
-    if (!rank.row.connected || (rank.last_control() < since && !rank.silent())) continue;
-    add(hello.present, id);
-    if (rank.silent()) add(hello.silent, id);
-  }
+  listed.take(*down.nodes().at(route), route, hello, now, {begins, ends});
 }
 
 void Collector::State::look_after_nodes(double now) {
@@ -135,7 +50,7 @@ void Collector::State::look_after_nodes(double now) {
                         std::to_string(static_cast<int>(Nodes::kSilent_s)) + " s");
   }
   for (Nodes::Node* const node : down.nodes().not_naming(now, RankTable::kSilentAfter_s))
-    forget_named(*node, now);
+    listed.forget(*node, now);
   down.ping_nodes(now, options.clock, pacing.pace());
 }
 
@@ -173,7 +88,7 @@ void Collector::State::start_upstream() {
                       .command = [this](std::uint32_t rank,
                                         const wire::RankCommand& command) { pass_command(rank, command); },
                       .keep = [this](const wire::RankCommand& command) { moments.take_from_above(command); },
-                      .name_ranks = [this](wire::RelayHello& hello) { name_ranks(hello); }});
+                      .name_ranks = [this](wire::RelayHello& hello) { listed.add_to(hello, now_s()); }});
 }
 
 void Collector::State::forward_upstream() {

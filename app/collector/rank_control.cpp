@@ -131,7 +131,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
              (rank.silent() || (rank.route == route && now - rank.last_control() >= kSilence_s))) {
     end_silence(rank, now, rank.route == route ? as_before(rank) : Resumption::on_another_host);
   }
-  ranks_of_node_changed(rank);  // of that where it was
+  listed.rank_changed(rank);  // of that where it was
   if (rank.node_clock != (node != nullptr ? &node->clock : nullptr)) rank.named_s = nullptr;
   rank.node_clock = node != nullptr ? &node->clock : nullptr;
   rank.same_clock = rank.node_clock == nullptr && hello.clock_id == clock_id;
@@ -144,7 +144,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   if (rank.same_clock) rank.clock.same_clock();
   if (rank.route != route) rank.another_route(route);
-  ranks_of_node_changed(rank);
+  listed.rank_changed(rank);
   rank.row.pid = hello.pid;
   rank.row.host = hello.host;
   rank.pid_seen = rank.node_clock == nullptr && (hello.host == host || hello.host.empty()) && hello.pid > 0 &&
@@ -226,7 +226,7 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   rank.silence_recorded_s.reset();
   rank.row_dirty = true;
   rank.row_sent_s = -1e300;
-  ranks_of_node_changed(rank);
+  listed.rank_changed(rank);
   rank.named_s = nullptr;
   rank.route.clear();
   rank.answer.connection_ended();
@@ -253,7 +253,7 @@ void Collector::State::end_silence(RankSession& rank, double now, store::Resumpt
   }
   const double since_s = rank.silent_since_s.value_or(rank.silence_recorded_s.value_or(rank.last_control()));
   const bool restarted = how == Resumption::restarted;
-  ranks_of_node_changed(rank);
+  listed.rank_changed(rank);
   // Another process comes up by itself, and a pause that goes on is not its own.
   if (rank.silent() && !restarted) pauses.rank_up(rank.row.rank);
   if (upstream) upstream->rank_was_silent(rank.row.rank);

@@ -94,7 +94,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
   if (accepted.new_process) {
     rank.row.finished = false;
-    ranks_of_node_changed(rank);
+    listed.rank_changed(rank);
     rank.first_message_s = now_s();
     rank.has_tables = false;
     rank.names.clear();
