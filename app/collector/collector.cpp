@@ -55,8 +55,9 @@ Collector::State::State(CollectorOptions o)
       identity(options.run_id),
       down(sockets, header),
       pauses(options.lease_s),
+      relay(ranks, pauses, board, pacing, identity, options.linger_s),
       record(options, board),
-      messages(record, options.clock, upstream, header),
+      messages(record, options.clock, relay, header),
       problems(board, [this](const std::string& text) { messages.record(0, Severity::warning, text); }),
       moments(options, down, board, messages, problems),
       clock_id(options.clock_id.empty() ? instrumentation::clock_identity() : options.clock_id),
@@ -192,7 +193,7 @@ void Collector::State::run() {
       leave_at = now + kLastLook_s;
       linger_until = now + options.linger_s;
     }
-    if (upstream && !upstream->drained() && now < linger_until) continue;
+    if (!relay.drained() && now < linger_until) continue;
     if (now < linger_until && down.answers_awaited(ranks, now)) continue;
     if (!record.recorder().settle(kSettle_s)) {
       // The end is not published before everything that came before it can be fetched.
@@ -238,10 +239,9 @@ void Collector::State::turn() {
   const bool full = intake_full();
   wakeup_requested.store(full || pacing.watched() == Watch::active, std::memory_order_relaxed);
   double rest_s = pacing.rest_s(now_s(), full);
-  if (upstream) rest_s = std::min(rest_s, upstream->rest_s(now_s()));
-  const CollectorSockets::Ready ready =
-      sockets.wait(rest_s, full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
-                   upstream ? &*upstream : nullptr);
+  if (const Upstream* const above = relay.upstream()) rest_s = std::min(rest_s, above->rest_s(now_s()));
+  const CollectorSockets::Ready ready = sockets.wait(
+      rest_s, full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive, relay.upstream());
   detect_stall(now_s());
   if (ready.handshakes) {
     sockets.watch->attend();
@@ -251,7 +251,7 @@ void Collector::State::turn() {
   if (ready.control) receive_control();
   if (ready.view) receive_views();
   if (full || ready.published) receive_published();
-  if (upstream) forward_upstream();
+  if (!relay.is_top()) forward_upstream();
   const double now = now_s();
   detect_stall(now);  // it may have begun in the middle of a turn
   if (pacing.round_due(now, ready.view)) {
@@ -300,7 +300,7 @@ void Collector::State::detect_stall(double now) {
 
 void Collector::State::find_pace(double now) {
   // A node's collector is in a hurry where the one above says that it has a viewer.
-  const bool wanted = stopping.load() || (upstream && upstream->watched()) || shown.control().paused ||
+  const bool wanted = stopping.load() || relay.watched() || shown.control().paused ||
                       shown.control().pausing || viewers->viewers(now) != 0 ||
                       ranks.counts().any_unsettled() || ranks.counts().any_holding();
   if (!pacing.watch(wanted ? Watch::active : Watch::idle, ranks.size())) return;

@@ -29,12 +29,11 @@
 #include "app/collector/published_control_state.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/rank_table.h"
-#include "app/collector/relay_progress.h"
 #include "app/collector/run_identity.h"
 #include "app/collector/run_messages.h"
 #include "app/collector/run_record.h"
 #include "app/collector/status_board.h"
-#include "app/collector/upstream.h"
+#include "app/collector/upstream_relay.h"
 #include "app/collector/view_server.h"
 #include "app/store/silences.h"
 #include "instrumentation/local_keys.h"
@@ -62,10 +61,9 @@ struct Collector::State {
   RankTable ranks{pacing, identity};
   DownstreamLinks down;
   ListedRanks listed{ranks, down.nodes()};
-  std::optional<Upstream> upstream;  ///< none: this collector is the top
-  RelayProgress relayed;             ///< towards `upstream`
   PauseCoordinator pauses;
   StatusBoard board;  ///< for every thread
+  UpstreamRelay relay;
   RunRecord record;
   RunMessages messages;
   std::optional<ViewServer> viewers;
@@ -112,7 +110,7 @@ struct Collector::State {
   void report_events_lost_with_node(RankSession& rank);
   /// Receiving is stopped: the recorder is behind by `intake_bytes`, or the queue to the collector above is
   /// full of what must not be shed.
-  [[nodiscard]] bool intake_full() const noexcept { return record.full() || (upstream && upstream->full()); }
+  [[nodiscard]] bool intake_full() const noexcept { return record.full() || relay.full(); }
   /// Sheds events that the recorder is behind by. False: it is too far behind all the same.
   bool shed();
 
@@ -146,8 +144,6 @@ struct Collector::State {
     return rank.pid_seen ? store::Resumption::on_this_host : store::Resumption::on_another_host;
   }
 
-  void pass_command(std::uint32_t rank, wire::RankCommand command);
-  void pass_control(const wire::Message& message);
   void on_node(const std::string& route, const wire::Header& from, const wire::RelayHello& hello);
   void look_after_nodes(double now);
 

@@ -43,7 +43,7 @@ void Collector::State::record_command(const wire::ViewCommand& command, const st
 
 void Collector::State::take_detail() {
   const std::optional<instrumentation::Detail> detail = board.take_detail();
-  if (!detail || upstream) return;
+  if (!detail || !relay.is_top()) return;
   wire::ViewCommand command;
   command.kind = wire::ViewCommand::Kind::set_detail;
   command.detail = *detail;
@@ -67,7 +67,7 @@ void Collector::State::receive_views() {
       problems.reject("right", "a viewer", "its key may view the run, not control it");
       continue;
     }
-    if (upstream && commands && asks == nullptr) {
+    if (!relay.is_top() && commands && asks == nullptr) {
       problems.reject("right", "a viewer",
                       "this collector passes its ranks on; control the run at " + options.upstream);
       continue;

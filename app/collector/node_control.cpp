@@ -1,11 +1,9 @@
 // Collectors in a chain: messages to those of the nodes below this one, and, where it is one of those itself,
 // what it relays between its ranks and the collector above.
-#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "app/collector/collector_state.h"
 #include "app/collector/now.h"
@@ -54,29 +52,8 @@ void Collector::State::look_after_nodes(double now) {
   down.ping_nodes(now, options.clock, pacing.pace());
 }
 
-void Collector::State::pass_command(std::uint32_t rank, wire::RankCommand command) {
-  RankSession* const known = ranks.known(rank);
-  if (known == nullptr) return;
-  // Ranks know this collector's numbers only; the answer goes up with the number of the request from above.
-  const std::uint64_t theirs = std::exchange(command.id, 0);
-  command = pauses.numbered(command);
-  if (command.kind == wire::RankCommand::Kind::prepare_pause)
-    relayed.pause_passed_on(rank, command.id, theirs);
-  send_to_rank(*known, command);
-}
-
-void Collector::State::pass_control(const wire::Message& message) {
-  wire::Body body = message.body;
-  if (auto* prepared = std::get_if<wire::Prepared>(&body)) {
-    const auto theirs = relayed.pause_answered(message.header.rank, prepared->command);
-    if (!theirs) return;
-    prepared->command = *theirs;
-  }
-  upstream->control(message.header, std::move(body), now_s());
-}
-
 void Collector::State::start_upstream() {
-  upstream.emplace(
+  relay.start(
       sockets.context,
       UpstreamOptions{.endpoint = options.upstream,
                       .key_file = options.upstream_key,
@@ -85,25 +62,16 @@ void Collector::State::start_upstream() {
                       .host = host,
                       .clock_id = clock_id,
                       .clock = options.clock,
-                      .command = [this](std::uint32_t rank,
-                                        const wire::RankCommand& command) { pass_command(rank, command); },
+                      .command = {},
                       .keep = [this](const wire::RankCommand& command) { moments.take_from_above(command); },
-                      .name_ranks = [this](wire::RelayHello& hello) { listed.add_to(hello, now_s()); }});
+                      .name_ranks = [this](wire::RelayHello& hello) { listed.add_to(hello, now_s()); }},
+      [this](RankSession& rank, wire::Body body) { send_to_rank(rank, std::move(body)); });
 }
 
 void Collector::State::forward_upstream() {
-  const double own_s = pacing.pace().iteration_s;
-  upstream->pump(now_s(), pacing.watched() == Watch::idle ? std::max(own_s, upstream->pack_s()) : own_s);
-  if (board.shed_upstream(upstream->shed())) {
-    problems.report("upstream",
-                    "the collector above takes events in too slowly: this one sheds them, lowest detail "
-                    "first");
-  }
-  const bool all =
-      !ranks.empty() && ranks.size() >= identity.local_world() && ranks.counts().finished() == ranks.size();
-  const bool over = relayed.over(all, upstream->sent(), upstream->connected(), upstream->drained(), now_s(),
-                                 options.linger_s);
-  board.set_finished(over);
+  if (!relay.forward()) return;
+  problems.report("upstream",
+                  "the collector above takes events in too slowly: this one sheds them, lowest detail first");
 }
 
 }  // namespace shardscope::collector

@@ -69,8 +69,8 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
   if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
     rank.clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
     rank.answer.answered(pong->id);
-  } else if (upstream) {
-    pass_control(message);  // pauses are agreed on at the top
+  } else if (!relay.is_top()) {
+    relay.pass_control(message);  // pauses are agreed on at the top
     if (const auto* position = std::get_if<wire::Position>(&message.body)) {
       rank.row.gate = position->position;
       rank.row_dirty = true;
@@ -115,10 +115,10 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     }
     return;
   }
-  if (upstream) {
+  if (Upstream* const above = relay.upstream()) {
     wire::Hello passed_on = hello;
     passed_on.relayed = true;
-    upstream->control(from, std::move(passed_on), now);
+    above->control(from, std::move(passed_on), now);
   }
   if (identity.world() == 0) {
     identity.set_provisional_world(hello.world);
@@ -136,7 +136,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   rank.node_clock = node != nullptr ? &node->clock : nullptr;
   rank.same_clock = rank.node_clock == nullptr && hello.clock_id == clock_id;
   if (rank.control_incarnation != from.incarnation) {
-    if (upstream) upstream->keep_clock(id, rank);
+    if (Upstream* const above = relay.upstream()) above->keep_clock(id, rank);
     rank.another_process(from.incarnation);
     if (rank.row.connected) pauses.rank_down(id, "has been replaced by another process", now);
     rank.row.connected = false;
@@ -234,7 +234,7 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   ranks.note_change(rank, now_s());
   if (rank.row.finished) return;
   record.flush_all(rank);
-  if (upstream) upstream->pack_soon();
+  if (Upstream* const above = relay.upstream()) above->pack_soon();
   messages.record(rank.row.rank, Severity::error, store::gone_message(rank.row.rank, why));
   pauses.rank_down(rank.row.rank, why, now_s());
 }
@@ -256,7 +256,7 @@ void Collector::State::end_silence(RankSession& rank, double now, store::Resumpt
   listed.rank_changed(rank);
   // Another process comes up by itself, and a pause that goes on is not its own.
   if (rank.silent() && !restarted) pauses.rank_up(rank.row.rank);
-  if (upstream) upstream->rank_was_silent(rank.row.rank);
+  if (Upstream* const above = relay.upstream()) above->rank_was_silent(rank.row.rank);
   rank.silent_since_s.reset();
   if (rank.node_clock != nullptr && !restarted) return;
   rank.silence_recorded_s.reset();

@@ -20,7 +20,7 @@ void Collector::State::receive_published() {
   zmq::message_t message;
   for (int i = 0; i < kMessagesPerTurn; ++i) {
     // Steps and watermarks are never shed here; ranks wait, and shed in their own queues what is less.
-    if (upstream && upstream->full()) return;
+    if (relay.full()) return;
     if (intake_full()) {
       // A recorder that gets on is waited for: ZeroMQ's queues are short, and behind them are the ranks' own.
       // One that stalls must not take the live view with it. With nothing left to shed they wait too.
@@ -135,12 +135,13 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   // text goes up before the end: a rank that has ended is not silent.
   if (rank.silent() && std::holds_alternative<wire::Finish>(message.body))
     end_silence(rank, now_s(), as_before(rank));
-  if (upstream) upstream->published(rank, message, accepted.new_process ? 0 : accepted.missing);
+  if (Upstream* const above = relay.upstream())
+    above->published(rank, message, accepted.new_process ? 0 : accepted.missing);
   auto* const batch = std::get_if<wire::Batch>(&message.body);
   board.received(batch != nullptr ? batch->events.size() : 0);
   if (batch != nullptr) {
     learn_clocks(rank, *batch);
-    if (identity.world() > 1 && !upstream) compare_gates(rank.row.rank, *batch);
+    if (identity.world() > 1 && relay.is_top()) compare_gates(rank.row.rank, *batch);
     if (rank.clock_settled(now_s()) && record.has_room() && rank.begins_another_gap(*batch, now_s()))
       record.flush_all(rank);
     record.add(rank, *batch, now_s());
@@ -185,7 +186,7 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
   ranks.note_change(rank, now_s());
   const std::uint32_t finished = ranks.counts().finished();
   board.rank_ended(rank.row.rank, finish.exit_code, finish.text, finished);
-  if (!upstream) board.set_finished(identity.world() != 0 && finished == identity.world());
+  if (relay.is_top()) board.set_finished(identity.world() != 0 && finished == identity.world());
   shown.changed();
 }
 

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "app/collector/rank_session.h"
 #include "app/collector/run_record.h"
-#include "app/collector/upstream.h"
+#include "app/collector/upstream_relay.h"
 #include "instrumentation/clock.h"
 #include "instrumentation/host_clock.h"
 #include "instrumentation/wire.h"
@@ -19,11 +18,10 @@ class RunMessages {
  public:
   using Severity = instrumentation::Severity;
 
-  /// `upstream`: nothing where this collector is the top. `header`: of what the collector sends. All must
-  /// outlive it.
-  RunMessages(RunRecord& record, const instrumentation::HostClock& clock, std::optional<Upstream>& upstream,
+  /// `header`: of what the collector sends. All must outlive it.
+  RunMessages(RunRecord& record, const instrumentation::HostClock& clock, UpstreamRelay& relay,
               const wire::Header& header)
-      : record_(record), clock_(clock), upstream_(upstream), header_(header) {}
+      : record_(record), clock_(clock), relay_(relay), header_(header) {}
 
   /// Nanoseconds on the collector's clock. From any thread.
   [[nodiscard]] std::int64_t clock_now() const noexcept {
@@ -44,7 +42,7 @@ class RunMessages {
  private:
   RunRecord& record_;
   const instrumentation::HostClock& clock_;
-  std::optional<Upstream>& upstream_;
+  UpstreamRelay& relay_;
   const wire::Header& header_;
 };
 
