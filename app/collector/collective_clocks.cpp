@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/collector/believable.h"
+#include "app/collector/plausible_time.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/rank_table.h"
 #include "instrumentation/event_fields.h"
@@ -55,7 +55,7 @@ instrumentation::Fields<EventKind::collective_begin> fields_of(const Event& even
 
 void CollectiveClockSamples::add(std::uint32_t rank, std::uint32_t world, std::span<const Event> events,
                                  std::int64_t to_node_ns, std::int64_t error_ns, double now_s) {
-  if (rank >= world || !believable(to_node_ns) || !believable(error_ns)) return;
+  if (rank >= world || !plausible_time(to_node_ns) || !plausible_time(error_ns)) return;
   for (const Event& event : events) {
     if (event.kind == EventKind::collective_begin) {
       if (among_all(fields_of(event).code)) add_begin(rank, world, event, to_node_ns, error_ns, now_s);
@@ -71,7 +71,7 @@ void CollectiveClockSamples::add(std::uint32_t rank, std::uint32_t world, std::s
 void CollectiveClockSamples::add_begin(std::uint32_t rank, std::uint32_t world, const Event& event,
                                        std::int64_t to_node_ns, std::int64_t error_ns, double now_s) {
   const auto at = static_cast<std::int64_t>(event.ticks);
-  if (!believable(at)) return;
+  if (!plausible_time(at)) return;
   Slot* slot = find(fields_of(event).sequence);
   // One that another rank has completed before would wait for that rank until it times out.
   const bool first = !any_seen_ || static_cast<std::int32_t>(fields_of(event).sequence - newest_) > 0;
@@ -103,7 +103,7 @@ void CollectiveClockSamples::add_all_arrived(std::uint32_t rank, const Event& ev
   if (slot == nullptr || slot->op != fields_of(event).op || rank >= slot->of_ranks.size()) return;
   CollectiveSample& sample = slot->of_ranks[rank];
   const auto at = static_cast<std::int64_t>(event.ticks);
-  if (sample.begin_ns == kUnknown || sample.all_arrived_ns != kUnknown || !believable(at) ||
+  if (sample.begin_ns == kUnknown || sample.all_arrived_ns != kUnknown || !plausible_time(at) ||
       at + to_node_ns < sample.begin_ns) {
     return;
   }

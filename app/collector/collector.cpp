@@ -137,7 +137,7 @@ void Collector::stop() {
 void Collector::keep(store::Moment moment) { state_->record.recorder().keep(std::move(moment)); }
 
 void Collector::ask_nodes_to_keep(store::Moment moment) {
-  state_->board.ask_of_nodes(std::move(moment));
+  state_->board.request_of_nodes(std::move(moment));
   state_->sockets.wake.signal();
 }
 
@@ -258,7 +258,7 @@ void Collector::State::turn() {
     find_pace(now);
     sockets.watch->set_ranks(ranks.size());
     pacing.round_begun(now, ranks.size());
-    look_after_ranks(now);
+    service_ranks(now);
     problems.publish(now, ProblemReports::Take::due);
   }
   send_receipts(now);

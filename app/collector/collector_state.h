@@ -128,14 +128,14 @@ struct Collector::State {
   void send_receipts(double now);
 
   // What comes by time of each rank, see [Note: what a rank waits for].
-  void look_after_ranks(double now);
+  void service_ranks(double now);
   void run_due_timers(double now);
   void flush_if_due(RankSession& rank, double now);
   void confirm_and_ping(RankSession& rank, double now);
   void publish_row(RankSession& rank, double now, bool at_once);
 
   void lost(RankSession& rank, const std::string& why);
-  void look_for_silence(RankSession& rank, double now);
+  void check_silence(RankSession& rank, double now);
   void begin_silence(RankSession& rank, double now);
   void end_silence(RankSession& rank, double now, store::Resumption how);
   /// `incarnation`: of the process that the text is about.
@@ -145,7 +145,7 @@ struct Collector::State {
   }
 
   void on_node(const std::string& route, const wire::Header& from, const wire::RelayHello& hello);
-  void look_after_nodes(double now);
+  void service_nodes(double now);
 
   // Viewers.
   void start_views();

@@ -21,21 +21,21 @@ class GreetingAgreement {
 
   /// Everything is said again.
   void begin(double now_s) noexcept {
-    said_.clear();
+    announced_.clear();
     since_s_ = now_s;
     wait_s_ = kLate_s;
   }
-  void said(std::uint64_t sum, double now_s) {
-    while (!said_.empty() && now_s - said_.front().second > kRecent_s) said_.pop_front();
-    if (!said_.empty() && said_.back().first == sum) said_.pop_back();
-    said_.emplace_back(sum, now_s);
+  void announced(std::uint64_t sum, double now_s) {
+    while (!announced_.empty() && now_s - announced_.front().second > kRecent_s) announced_.pop_front();
+    if (!announced_.empty() && announced_.back().first == sum) announced_.pop_back();
+    announced_.emplace_back(sum, now_s);
   }
   /// The collector above has this sum. True where all hellos are due again.
   [[nodiscard]] bool answered(std::uint64_t sum, double now_s) noexcept {
-    const auto recent = [&](const auto& said) {
-      return said.first == sum && now_s - said.second <= kRecent_s;
+    const auto recent = [&](const auto& sum_at) {
+      return sum_at.first == sum && now_s - sum_at.second <= kRecent_s;
     };
-    if (std::any_of(said_.begin(), said_.end(), recent)) {
+    if (std::any_of(announced_.begin(), announced_.end(), recent)) {
       since_s_ = now_s;
       wait_s_ = kLate_s;
       return false;
@@ -47,8 +47,9 @@ class GreetingAgreement {
   }
 
  private:
-  std::deque<std::pair<std::uint64_t, double>> said_;  ///< sums, and when each was said last; the newest last
-  double since_s_ = 0;                                 ///< the last agreement, or when all was said again
+  std::deque<std::pair<std::uint64_t, double>>
+      announced_;       ///< sums, and when each was announced last; the newest last
+  double since_s_ = 0;  ///< the last agreement, or when all was said again
   double wait_s_ = kLate_s;
 };
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "app/collector/greeted_sum.h"
-#include "app/collector/named_ranks.h"
+#include "app/collector/rank_listing.h"
 
 namespace shardscope::collector {
 
@@ -14,23 +14,23 @@ constexpr double kLately_s = 2;  ///< a rank sends a message at least every seco
 
 void ListedRanks::take(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello,
                        double now_s, const OnSilence& on_silence) {
-  if (!node.named.settled(hello)) take_list(node, route, hello, now_s, on_silence);
-  node.named.at_s = now_s;
+  if (!node.listing.settled(hello)) take_list(node, route, hello, now_s, on_silence);
+  node.listing.at_s = now_s;
 }
 
 void ListedRanks::take_list(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello,
                             double now_s, const OnSilence& on_silence) {
   const Ranges before = clear_listing(node);
-  NamedRanks& named = node.named;
-  named.at_s = now_s;
-  named.known = 0;
-  named.greeted = hello.greeted;
+  RankListing& listing = node.listing;
+  listing.at_s = now_s;
+  listing.known = 0;
+  listing.greeted = hello.greeted;
   // A node that says no sum is looked at with each hello.
-  named.kept =
-      hello.greeted != 0 && std::max(hello.present.size(), hello.silent.size()) <= NamedRanks::kMostRanges;
-  if (named.kept) {
-    named.present = hello.present;
-    named.silent = hello.silent;
+  listing.kept =
+      hello.greeted != 0 && std::max(hello.present.size(), hello.silent.size()) <= RankListing::kMostRanges;
+  if (listing.kept) {
+    listing.present = hello.present;
+    listing.silent = hello.silent;
   }
   auto silent = hello.silent.begin();
   for (const wire::RelayHello::Range& range : hello.present) {
@@ -43,44 +43,44 @@ void ListedRanks::take_list(Nodes::Node& node, const std::string& route, const w
       if (is_silent && !rank.silent() && rank.row.connected && !rank.row.finished) on_silence.begins(rank);
       if (!is_silent && rank.silent()) on_silence.ends(rank);
       rank.control_received(now_s);
-      named.known += greeted_sum(at->first, rank.control_incarnation);
-      if (named.kept && rank.node_clock == &node.clock) rank.named_s = &named.at_s;
+      listing.known += greeted_sum(at->first, rank.control_incarnation);
+      if (listing.kept && rank.node_clock == &node.clock) rank.listed_s = &listing.at_s;
     }
   }
-  named.changed = false;
+  listing.changed = false;
   reschedule_unlisted(before, now_s);
 }
 
 void ListedRanks::forget(Nodes::Node& node, double now_s) { reschedule_unlisted(clear_listing(node), now_s); }
 
 ListedRanks::Ranges ListedRanks::clear_listing(Nodes::Node& node) {
-  NamedRanks& named = node.named;
-  for (const wire::RelayHello::Range& range : named.present) {
+  RankListing& listing = node.listing;
+  for (const wire::RelayHello::Range& range : listing.present) {
     const auto end = ranks_.from(range.first + range.count);
     for (auto at = ranks_.from(range.first); at != end; ++at) {
       RankSession& rank = at->second;
-      if (rank.named_s != &named.at_s) continue;
-      rank.note_named();
-      rank.named_s = nullptr;
+      if (rank.listed_s != &listing.at_s) continue;
+      rank.note_listed();
+      rank.listed_s = nullptr;
     }
   }
-  named.kept = false;
-  named.silent.clear();
-  return std::exchange(named.present, {});
+  listing.kept = false;
+  listing.silent.clear();
+  return std::exchange(listing.present, {});
 }
 
 void ListedRanks::reschedule_unlisted(const Ranges& before, double now_s) {
   for (const wire::RelayHello::Range& range : before) {
     const auto end = ranks_.from(range.first + range.count);
     for (auto at = ranks_.from(range.first); at != end; ++at) {
-      if (at->second.named_s == nullptr) ranks_.note_change(at->second, now_s);  // when it is missed
+      if (at->second.listed_s == nullptr) ranks_.note_change(at->second, now_s);  // when it is missed
     }
   }
 }
 
 void ListedRanks::rank_changed(const RankSession& rank) {
   if (rank.node_clock == nullptr || rank.route.empty()) return;
-  if (Nodes::Node* const node = nodes_.at(rank.route); node != nullptr) node->named.changed = true;
+  if (Nodes::Node* const node = nodes_.at(rank.route); node != nullptr) node->listing.changed = true;
 }
 
 void ListedRanks::add_to(wire::RelayHello& hello, double now_s) const {

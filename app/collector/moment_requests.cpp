@@ -41,7 +41,7 @@ void MomentRequests::take_from_above(const wire::RankCommand& command) {
 }
 
 void MomentRequests::take_node_requests() {
-  for (const store::Moment& moment : board_.take_asked_of_nodes()) ask_nodes(moment);
+  for (const store::Moment& moment : board_.take_node_requests()) ask_nodes(moment);
 }
 
 void MomentRequests::ask_nodes(const store::Moment& moment) {

@@ -41,13 +41,13 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
   listed.take(*down.nodes().at(route), route, hello, now, {begins, ends});
 }
 
-void Collector::State::look_after_nodes(double now) {
+void Collector::State::service_nodes(double now) {
   for (const std::string& node_host : down.nodes().take_newly_silent(now)) {
     messages.record(0, Severity::error,
                     "the collector of node " + node_host + " has been silent for " +
                         std::to_string(static_cast<int>(Nodes::kSilent_s)) + " s");
   }
-  for (Nodes::Node* const node : down.nodes().not_naming(now, RankTable::kSilentAfter_s))
+  for (Nodes::Node* const node : down.nodes().not_listing(now, RankTable::kSilentAfter_s))
     listed.forget(*node, now);
   down.ping_nodes(now, options.clock, pacing.pace());
 }
@@ -64,7 +64,7 @@ void Collector::State::start_upstream() {
                       .clock = options.clock,
                       .command = {},
                       .keep = [this](const wire::RankCommand& command) { moments.take_from_above(command); },
-                      .name_ranks = [this](wire::RelayHello& hello) { listed.add_to(hello, now_s()); }},
+                      .list_ranks = [this](wire::RelayHello& hello) { listed.add_to(hello, now_s()); }},
       [this](RankSession& rank, wire::Body body) { send_to_rank(rank, std::move(body)); });
 }
 

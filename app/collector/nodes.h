@@ -11,7 +11,7 @@
 
 #include "app/collector/awaited_answer.h"
 #include "app/collector/clock_estimator.h"
-#include "app/collector/named_ranks.h"
+#include "app/collector/rank_listing.h"
 
 namespace shardscope::collector {
 
@@ -26,7 +26,7 @@ class Nodes {
     std::string host;
     ClockEstimator clock;  ///< the times of the node's ranks are on it
     AwaitedAnswer answer;  ///< to what confirmed the ends of its ranks
-    NamedRanks named;
+    RankListing listing;
 
    private:
     friend class Nodes;
@@ -58,7 +58,7 @@ class Nodes {
   /// Hosts whose collector has become silent since the last call.
   [[nodiscard]] std::vector<std::string> take_newly_silent(double now_s);
   /// Those that have not named their ranks for longer than `seconds`.
-  [[nodiscard]] std::vector<Node*> not_naming(double now_s, double seconds);
+  [[nodiscard]] std::vector<Node*> not_listing(double now_s, double seconds);
   /// What is known of the ranks of each is to be looked at with its next hello.
   void ranks_changed() noexcept;
   /// Where to send a ping now; counts as sent.

@@ -132,7 +132,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     end_silence(rank, now, rank.route == route ? as_before(rank) : Resumption::on_another_host);
   }
   listed.rank_changed(rank);  // of that where it was
-  if (rank.node_clock != (node != nullptr ? &node->clock : nullptr)) rank.named_s = nullptr;
+  if (rank.node_clock != (node != nullptr ? &node->clock : nullptr)) rank.listed_s = nullptr;
   rank.node_clock = node != nullptr ? &node->clock : nullptr;
   rank.same_clock = rank.node_clock == nullptr && hello.clock_id == clock_id;
   if (rank.control_incarnation != from.incarnation) {
@@ -227,10 +227,10 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   rank.row_dirty = true;
   rank.row_sent_s = -1e300;
   listed.rank_changed(rank);
-  rank.named_s = nullptr;
+  rank.listed_s = nullptr;
   rank.route.clear();
   rank.answer.connection_ended();
-  rank.end_owed = false;
+  rank.end_unconfirmed = false;
   ranks.note_change(rank, now_s());
   if (rank.row.finished) return;
   record.flush_all(rank);
@@ -273,15 +273,15 @@ void Collector::State::end_silence(RankSession& rank, double now, store::Resumpt
 /// that has been replaced, and the silence ends with it.
 void Collector::State::note_silence_of_node(RankSession& rank, std::uint64_t incarnation,
                                             const std::string& text) {
-  store::Message said;
-  said.rank = rank.row.rank;
-  said.text = text;
-  if (const auto silent_ns = store::silent_for(said)) {
+  store::Message message;
+  message.rank = rank.row.rank;
+  message.text = text;
+  if (const auto silent_ns = store::silent_for(message)) {
     rank.silence_recorded_s = now_s() - static_cast<double>(*silent_ns) * 1e-9;
     if (rank.control_incarnation != 0 && rank.control_incarnation != incarnation)
       end_silence(rank, now_s(), Resumption::restarted);
   }
-  if (store::is_resumption_message(said)) rank.silence_recorded_s.reset();
+  if (store::is_resumption_message(message)) rank.silence_recorded_s.reset();
 }
 
 }  // namespace shardscope::collector

@@ -35,9 +35,9 @@ void Collector::State::run_due_timers(double now) {
     RankSession& rank = *known;
     flush_if_due(rank, now);
     confirm_and_ping(rank, now);
-    if (rank.node_clock != nullptr && rank.row.connected) look_for_silence(rank, now);
+    if (rank.node_clock != nullptr && rank.row.connected) check_silence(rank, now);
     publish_row(rank, now, false);
-    ranks.looked_at(rank, now);
+    ranks.serviced(rank, now);
   }
 }
 
@@ -54,7 +54,7 @@ void Collector::State::confirm_and_ping(RankSession& rank, double now) {
                                   (rank.node_clock == nullptr && now >= rank.next_ping_s))) {
     confirm(rank);
   }
-  if (rank.end_owed && rank.row.finished) confirm_finish(rank);
+  if (rank.end_unconfirmed && rank.row.finished) confirm_finish(rank);
   if (rank.route.empty() || rank.node_clock != nullptr || now < rank.next_ping_s) return;
   send_to_rank(rank, down.next_ping(messages.clock_now(), pacing.pace()));
   // The first few quickly, so that the first chunks already have a good offset.
@@ -81,7 +81,7 @@ void Collector::State::publish_row(RankSession& rank, double now, bool at_once) 
 // it is connected to, and those of them that are silent (on_node()). The texts of a silence are of the
 // collector that has the connection, and passed on; but that a rank has been restarted each one says itself,
 // because the text of a process that is gone might not get here.
-void Collector::State::look_for_silence(RankSession& rank, double now) {
+void Collector::State::check_silence(RankSession& rank, double now) {
   const double silent_s = now - rank.last_control();
   if (rank.row.finished || silent_s < kStoppedAfter_s) return;
   if (rank.node_clock != nullptr) {
@@ -98,8 +98,8 @@ void Collector::State::look_for_silence(RankSession& rank, double now) {
                        store::silent_message(rank.row.rank, silent_s, stopped ? rank.row.pid : 0));
 }
 
-void Collector::State::look_after_ranks(double now) {
-  look_after_nodes(now);
+void Collector::State::service_ranks(double now) {
+  service_nodes(now);
   run_due_timers(now);
   if (!pacing.liveness_due(now)) return;
   problems.refused(sockets.guard.overdue(now));
@@ -110,7 +110,7 @@ void Collector::State::look_after_ranks(double now) {
     if (rank.pid_seen && kill(rank.row.pid, 0) != 0 && errno == ESRCH) {
       lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
     } else {
-      look_for_silence(rank, now);
+      check_silence(rank, now);
     }
   }
   board.connected(ranks.counts().connected());

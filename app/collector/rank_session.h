@@ -63,7 +63,7 @@ class RankSession {
   }
   /// It has been sent.
   void confirmed(double now_s) noexcept {
-    note_named();
+    note_listed();
     confirmed_ = next_sequence_;
     confirmed_s_ = now_s;
     confirm_anew_ = receipt_pending = false;
@@ -77,14 +77,14 @@ class RankSession {
     known_received_ = std::exchange(sent_, confirmed_);
   }
   /// The same, of the time when its node named it last, where it does.
-  void note_named() noexcept {
-    if (named_s != nullptr) control_received(last_control());
+  void note_listed() noexcept {
+    if (listed_s != nullptr) control_received(last_control());
   }
   /// Its process is reached elsewhere from now on. Nothing says that what was sent over the connection before
   /// has arrived, so that is to be confirmed again.
   void another_route(const std::string& to) {
     route = to;
-    named_s = nullptr;
+    listed_s = nullptr;
     next_ping_s = 0;
     confirmed_ = sent_ = known_received_;
   }
@@ -180,7 +180,7 @@ class RankSession {
     previous_process_ = {control_incarnation, std::exchange(clock, {})};
     control_incarnation = incarnation;
     pings = 0;
-    end_owed = false;
+    end_unconfirmed = false;
   }
   [[nodiscard]] const ClockEstimator& clock_of(std::uint64_t incarnation) const;
   /// Whether what was accepted last is of the process that refinable_clock() is of.
@@ -214,11 +214,11 @@ class RankSession {
   /// Of the node's collector that passes it on; null: it is connected itself.
   ClockEstimator* node_clock = nullptr;
   double last_control_s = -1e300;
-  /// While its node names it: when that did last (NamedRanks::at_s). It lasts as long as node_clock.
-  const double* named_s = nullptr;
+  /// While its node names it: when that did last (RankListing::at_s). It lasts as long as node_clock.
+  const double* listed_s = nullptr;
   /// When a control message of it came, or its node named it.
   [[nodiscard]] double last_control() const noexcept {
-    return named_s != nullptr ? std::max(last_control_s, *named_s) : last_control_s;
+    return listed_s != nullptr ? std::max(last_control_s, *listed_s) : last_control_s;
   }
   double first_message_s = 0;  ///< its present process
   double next_ping_s = 0;
@@ -236,7 +236,7 @@ class RankSession {
   std::optional<double> silence_recorded_s;
   bool has_tables = false;
   std::int64_t clock_error_ns = 0;  ///< of the rank's own conversion from ticks
-  bool end_owed = false;            ///< its connection did not take what confirms its end
+  bool end_unconfirmed = false;     ///< its connection did not take what confirms its end
   bool receipt_pending = false;     ///< its node is sent one with the next (DownstreamLinks)
   std::uint64_t revision = 0;       ///< of `row`, for viewers
   double row_sent_s = -1e300;

@@ -56,10 +56,10 @@ double RankTable::due_s(const RankSession& rank, double now_s) const {
   if (rank.row_dirty) by(identity_.known() ? rank.row_sent_s + pace.row_s : now_s + kClockComes_s);
   if (rank.route.empty()) return at;
   if (rank.unconfirmed() != 0 && !rank.receipt_pending) by(rank.confirmed_s() + RankSession::kConfirmAfter_s);
-  if (rank.end_owed) by(now_s + kEndAgain_s);
+  if (rank.end_unconfirmed) by(now_s + kEndAgain_s);
   if (rank.node_clock == nullptr) {
     by(rank.next_ping_s);
-  } else if (rank.row.connected && !rank.row.finished && rank.named_s == nullptr) {
+  } else if (rank.row.connected && !rank.row.finished && rank.listed_s == nullptr) {
     by(rank.last_control_s + kSilentAfter_s + kLookAgain_s);
   }
   return at;
@@ -85,7 +85,7 @@ void RankTable::note_change_of_all(double now_s) {
   for (const auto& [id, rank] : ranks_) note_change(rank, now_s);
 }
 
-void RankTable::looked_at(const RankSession& rank, double now_s) {
+void RankTable::serviced(const RankSession& rank, double now_s) {
   timers_.look(rank.row.rank, std::max(due_s(rank, now_s), now_s + kLookAgain_s));
   count(rank);
 }

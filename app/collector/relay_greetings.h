@@ -72,8 +72,8 @@ class RelayGreetings {
     node_.hello_sent(taken);
     std::vector<const LastHello*> again;
     if (!taken || node_.known()) return again;
-    for (const auto& [rank, said] : last_hellos_) {
-      if (contains(named_, rank)) again.push_back(&said);
+    for (const auto& [rank, last] : last_hellos_) {
+      if (contains(named_, rank)) again.push_back(&last);
     }
     return again;
   }
@@ -87,11 +87,11 @@ class RelayGreetings {
   [[nodiscard]] std::uint64_t names(const std::vector<instrumentation::wire::RelayHello::Range>& present,
                                     double now_s) {
     std::uint64_t sum = 0;
-    for (const auto& [rank, said] : last_hellos_) {
-      if (contains(present, rank)) sum += greeted_sum(rank, said.header.incarnation);
+    for (const auto& [rank, last] : last_hellos_) {
+      if (contains(present, rank)) sum += greeted_sum(rank, last.header.incarnation);
     }
     named_ = present;
-    agreement_.said(sum, now_s);
+    agreement_.announced(sum, now_s);
     return sum;
   }
   /// Process `above` has pinged; it sums up `known` of the ranks that were named to it. What is to be sent
@@ -103,8 +103,8 @@ class RelayGreetings {
     if (anew) agreement_.begin(now_s);
     if (!anew && !agreement_.answered(known, now_s)) return again;
     repeats_.forget();
-    for (const auto& [rank, said] : last_hellos_) {
-      if (contains(named_, rank) && repeats_.passes(rank, said.header.incarnation)) again.push_back(&said);
+    for (const auto& [rank, last] : last_hellos_) {
+      if (contains(named_, rank) && repeats_.passes(rank, last.header.incarnation)) again.push_back(&last);
     }
     return again;
   }

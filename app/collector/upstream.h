@@ -39,7 +39,7 @@ struct UpstreamOptions {
   std::function<void(const wire::RankCommand&)> keep;
   /// Adds which ranks are connected, and which of them silent. The collector above is sent that in one
   /// message.
-  std::function<void(wire::RelayHello&)> name_ranks;
+  std::function<void(wire::RelayHello&)> list_ranks;
 };
 
 /// Used by the collector's thread.

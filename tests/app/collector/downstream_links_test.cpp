@@ -123,7 +123,7 @@ TEST_F(OwedReceipts, AnEndIsConfirmedAgainUntilTheConfirmationIsTaken) {
     const auto due = ranks_.take_due(kNow_s + 0.2);
     EXPECT_EQ(std::count(due.begin(), due.end(), rank->row.rank), 1);
     confirm(Sent::taken);
-    EXPECT_FALSE(rank->end_owed);
+    EXPECT_FALSE(rank->end_unconfirmed);
     EXPECT_TRUE(down_.nodes().any_awaited() || rank->answer.awaited());
     down_.nodes().at("a")->answer.answered(1);
     rank->answer.answered(1);

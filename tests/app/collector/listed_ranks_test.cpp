@@ -86,7 +86,7 @@ TEST_F(ListedRanksTest, ASilenceBeginsAndEndsBeforeTheHelloCountsAsAMessageOfThe
 
 TEST_F(ListedRanksTest, WhileHellosAreAlikeRanksFollowThemWithoutBeingGoneOver) {
   take(hello({{0, 3}}), 12);
-  EXPECT_EQ(node().named.known, hello({{0, 3}}).greeted);
+  EXPECT_EQ(node().listing.known, hello({{0, 3}}).greeted);
   take(hello({{0, 3}}), 20);
   EXPECT_EQ(rank(1).last_control(), 20);
   EXPECT_EQ(rank(1).last_control_s, 12) << "nothing was written to it";
@@ -101,7 +101,7 @@ TEST_F(ListedRanksTest, OfARankThatIsReachedElsewhereTheNodeKnowsNothing) {
   take(hello({{0, 4}}, {{1, 1}}), 12);
   EXPECT_EQ(take_silences(), Silences{});
   EXPECT_EQ(rank(1).last_control(), 10);
-  EXPECT_NE(node().named.known, hello({{0, 4}}).greeted) << "so that its hello is sent again";
+  EXPECT_NE(node().listing.known, hello({{0, 4}}).greeted) << "so that its hello is sent again";
 }
 
 TEST_F(ListedRanksTest, ARankThatIsNoLongerListedIsMissedAfterAWhile) {

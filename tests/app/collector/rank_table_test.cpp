@@ -46,7 +46,7 @@ TEST_F(RankTables, WhatCouldNotBeDoneIsTriedALittleLater) {
   RankSession& rank = connected(3, 9);
   ranks_.note_change(rank, 10);
   EXPECT_EQ(ranks_.take_due(10), Due{3});
-  ranks_.looked_at(rank, 10);
+  ranks_.serviced(rank, 10);
   EXPECT_EQ(ranks_.take_due(10.005), Due{});
   EXPECT_EQ(ranks_.take_due(10.011), Due{3});
 }

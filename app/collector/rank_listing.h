@@ -11,7 +11,7 @@
 
 namespace shardscope::collector {
 
-struct NamedRanks {
+struct RankListing {
   /// More ranges than this no node has whose ranks are in order; they are not kept.
   static constexpr std::size_t kMostRanges = 256;
 
@@ -19,7 +19,7 @@ struct NamedRanks {
   std::uint64_t greeted = 0;  ///< sum of who they are (greeted_sum.h), as the node says it
   std::uint64_t known = 0;    ///< the same of those that have greeted here, over the node's connection
   double at_s = -1e300;       ///< when the node named them last
-  bool kept = false;          ///< the ranks that `known` is of refer to `at_s` (RankSession::named_s)
+  bool kept = false;          ///< the ranks that `known` is of refer to `at_s` (RankSession::listed_s)
   bool changed = false;       ///< something of one of its ranks has, here
 
   /// Whether the hello says what is known of its ranks.
