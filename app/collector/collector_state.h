@@ -2,10 +2,20 @@
 //   collector.cpp         start, event loop, end
 //   rank_intake.cpp       what ranks publish: order, tables, events cut into chunks
 //   rank_control.cpp      control messages of ranks: hello, clocks, commands, ends
-//   rank_rounds.cpp       what comes by time: chunks, rows, confirmations, pings, silences
-//   node_control.cpp      the same between collectors of a chain
+//   rank_rounds.cpp       timers of each rank: chunks, rows, confirmations, pings, silences
+//   node_control.cpp      hellos of nodes' collectors, and the connection to the one above
 //   run_choice.cpp        which run is received, and how ranks of others are refused
 //   collector_views.cpp   viewers: their requests, and what replies have besides the log
+// They receive, decide in which order the parts below act, and report. What a part owns it changes itself:
+//   rank_table.h, listed_ranks.h           ranks, and when each is due; those that nodes list
+//   downstream_links.h, upstream_relay.h   messages to ranks and nodes; to and from the collector above
+//   run_record.h, run_messages.h           events on their way to the recorder; the collector's own messages
+//   collective_clocks.h                    clocks, narrowed by collectives
+//   gate_comparison.h                      whether ranks pass the same gates
+//   pause_coordinator.h                    pauses, and commands to ranks
+//   moment_requests.h                      requests to keep what lies around a moment
+//   status_board.h, problems.h             what is counted and what is reported
+//   published_control_state.h              what viewers see besides the log
 #pragma once
 
 #include <atomic>
@@ -73,7 +83,7 @@ struct Collector::State {
   CollectiveClocks collective_clocks;
   GateComparison gates;
   std::string clock_id, host;  ///< of this machine
-  std::string sender;          ///< of the viewer's message that is being looked at
+  std::string sender;          ///< of the viewer's message that is being handled
   /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
   std::atomic<bool> wakeup_requested{true};
 
@@ -127,7 +137,7 @@ struct Collector::State {
   void confirm(RankSession& rank);
   void send_receipts(double now);
 
-  // What comes by time of each rank, see [Note: what a rank waits for].
+  // Timers of each rank, see [Note: what a rank waits for].
   void service_ranks(double now);
   void run_due_timers(double now);
   void flush_if_due(RankSession& rank, double now);

@@ -1,6 +1,7 @@
-// Whether the collector above a node's has the hellos of all ranks that the node names. Both sum up who has
-// greeted (greeted_sum.h); the node says its sum with each hello of its own, the one above its own with each
-// ping. While they agree nothing is repeated: that would be messages of each rank again and again. Pure.
+// Whether the collector above a node's has the hellos of all ranks that the node lists. Both sum up who has
+// greeted (greeted_sum.h); the node sends its sum with each hello of its own, the collector above its own
+// with each ping. While they agree nothing is repeated: that would be messages of each rank again and again.
+// Pure.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +13,14 @@ namespace shardscope::collector {
 
 class GreetingAgreement {
  public:
-  /// An answer may be about a sum that was said so long ago.
+  /// An answer may be about a sum that was announced so long ago.
   static constexpr double kRecent_s = 3;
   /// A hello of the node is half a second from the next, a ping a second: a difference that lasts longer is
-  /// of hellos that were lost or not taken. They are said again then, and after twice the time if that was of
-  /// no use. A collector above that says no sum gets all of them so often.
+  /// of hellos that were lost or not taken. They are repeated then, and after twice the time if that was of
+  /// no use. A collector above that sends no sum gets all of them so often.
   static constexpr double kLate_s = 2, kSeldom_s = 10;
 
-  /// Everything is said again.
+  /// All hellos are sent again.
   void begin(double now_s) noexcept {
     announced_.clear();
     since_s_ = now_s;
@@ -49,7 +50,7 @@ class GreetingAgreement {
  private:
   std::deque<std::pair<std::uint64_t, double>>
       announced_;       ///< sums, and when each was announced last; the newest last
-  double since_s_ = 0;  ///< the last agreement, or when all was said again
+  double since_s_ = 0;  ///< the last agreement, or when all were sent again
   double wait_s_ = kLate_s;
 };
 

@@ -31,7 +31,7 @@ class PublishedControlState {
     return news ? std::optional(control.note) : std::nullopt;
   }
 
-  /// Viewers know, or are about to, that nothing more comes.
+  /// Viewers know, or are about to, that the run is over.
   [[nodiscard]] bool over() const noexcept { return over_; }
   void show_over(bool over) noexcept {
     over_ = over;

@@ -112,12 +112,12 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
                              : bytes >= kLarge                                    ? 2
                                                : RankSession::kConfirmMessages;
   if (rank.unconfirmed() >= most) confirm(rank);
-  const auto* const text = std::get_if<wire::Text>(&message.body);
+  const auto* const published_text = std::get_if<wire::Text>(&message.body);
   if (const auto* batch = std::get_if<wire::Batch>(&message.body);
       (batch != nullptr && rank.passed_on_before(*batch)) ||
-      (text != nullptr && rank.node_clock != nullptr &&
+      (published_text != nullptr && rank.node_clock != nullptr &&
        (message.header.source_next != 0 ? rank.passed_on_before(message.header)
-                                        : rank.passed_on_before(*text)))) {
+                                        : rank.passed_on_before(*published_text)))) {
     rank.add_repeated(message);
     board.repeated();
     return;

@@ -7,9 +7,9 @@
 namespace shardscope::collector {
 
 namespace {
-constexpr double kLookAgain_s = 0.01;   ///< at what could not be done
-constexpr double kEndAgain_s = 0.1;     ///< a connection that took no confirmation of an end
-constexpr double kClockComes_s = 0.02;  ///< between two looks for a clock, or for what run it is
+constexpr double kServiceAgain_s = 0.01;  ///< at what could not be done
+constexpr double kEndAgain_s = 0.1;       ///< a connection that took no confirmation of an end
+constexpr double kClockComes_s = 0.02;    ///< between two looks for a clock, or for what run it is
 }  // namespace
 
 void RankTable::forget_unpublished(const std::function<void(const RankSession&)>& forgotten) {
@@ -60,7 +60,7 @@ double RankTable::due_s(const RankSession& rank, double now_s) const {
   if (rank.node_clock == nullptr) {
     by(rank.next_ping_s);
   } else if (rank.row.connected && !rank.row.finished && rank.listed_s == nullptr) {
-    by(rank.last_control_s + kSilentAfter_s + kLookAgain_s);
+    by(rank.last_control_s + kSilentAfter_s + kServiceAgain_s);
   }
   return at;
 }
@@ -77,7 +77,7 @@ void RankTable::count(const RankSession& rank) {
 }
 
 void RankTable::note_change(const RankSession& rank, double now_s) {
-  timers_.look(rank.row.rank, due_s(rank, now_s));
+  timers_.schedule(rank.row.rank, due_s(rank, now_s));
   count(rank);
 }
 
@@ -86,7 +86,7 @@ void RankTable::note_change_of_all(double now_s) {
 }
 
 void RankTable::serviced(const RankSession& rank, double now_s) {
-  timers_.look(rank.row.rank, std::max(due_s(rank, now_s), now_s + kLookAgain_s));
+  timers_.schedule(rank.row.rank, std::max(due_s(rank, now_s), now_s + kServiceAgain_s));
   count(rank);
 }
 

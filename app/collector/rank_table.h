@@ -47,7 +47,7 @@ class RankTable {
   [[nodiscard]] std::size_t size() const noexcept { return ranks_.size(); }
   [[nodiscard]] bool empty() const noexcept { return ranks_.empty(); }
   [[nodiscard]] const RankCounts& counts() const noexcept { return counts_; }
-  /// After it what is pending of the rank becomes a chunk. Of one that has gone no more comes to wait for.
+  /// After it what is pending of the rank becomes a chunk. A rank that is gone sends no more to wait for.
   [[nodiscard]] double chunk_age_s(const RankSession& rank) const noexcept {
     const double age_s = pacing_.pace().chunk_age_s;
     return rank.row.connected ? age_s : std::min(age_s, kShortestIdleAge_s);

@@ -1,7 +1,7 @@
-// What a node's collector passes on of what its ranks say again and again. Each rank says every second that
-// it is there and at which gate it is: with thousands of ranks that would be most of what the collector above
-// does. One message of the node names all of its ranks instead (wire::RelayHello::present), and says by a sum
-// which processes they are (greeting_agreement.h): only what has changed passes. Pure.
+// What a node's collector passes on of what its ranks repeat. Each rank sends every second that it is there
+// and at which gate it is: with thousands of ranks that would be most of what the collector above does. One
+// message of the node lists all of its ranks instead (wire::RelayHello::present), with a sum of which
+// processes they are (greeting_agreement.h): only what has changed passes. Pure.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,7 @@ class StatusBoard {
     const std::lock_guard lock(mutex_);
     status_.ranks_connected = ranks;
   }
-  /// A rank has said that it ended. `code`: the first that is not 0 stays.
+  /// A rank has reported its end. `code`: the first that is not 0 stays.
   void rank_ended(std::uint32_t rank, std::int32_t code, const std::string& text, std::uint32_t finished) {
     const std::lock_guard lock(mutex_);
     if (code != 0 && status_.exit_code == 0) {
