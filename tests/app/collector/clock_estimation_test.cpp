@@ -234,10 +234,11 @@ TEST(CollectiveClocks, NarrowWhatRoundTripsLeaveOpenAndStayStrict) {
         for (std::uint32_t r = 0; r < kRanks; ++r)
           last = std::max(last, came[r] = begin + world.waits(200'000));
         for (std::uint32_t r = 0; r < kRanks; ++r) {
-          const double met = last + 500 + world.waits(3000);
+          const double entered = last + 500 + world.waits(3000);
           batches[r].push_back(collective(EventKind::collective_begin, hosts[r].shows(came[r]), sequence));
-          batches[r].push_back(collective(EventKind::collective_entered, hosts[r].shows(met), sequence));
-          batches[r].push_back(collective(EventKind::collective_end, hosts[r].shows(met + 90'000), sequence));
+          batches[r].push_back(collective(EventKind::collective_entered, hosts[r].shows(entered), sequence));
+          batches[r].push_back(
+              collective(EventKind::collective_end, hosts[r].shows(entered + 90'000), sequence));
         }
       }
       for (std::uint32_t r = 0; r < kRanks; ++r) {

@@ -141,6 +141,7 @@ TEST_F(RankTables, AReplyHasTheRowsThatHaveChangedSinceTheViewersRevision) {
   one.row.pid = 77;
   one.row.gate.holding = true;
   connected(2, 9).revision = 7;
+  connected(3, 9);  // nothing of it has been published yet
   const auto ranks_since = [&](std::uint64_t known) {
     wire::ViewReply reply;
     ranks_.add_states(reply, known);
@@ -148,7 +149,7 @@ TEST_F(RankTables, AReplyHasTheRowsThatHaveChangedSinceTheViewersRevision) {
     for (const wire::RankState& state : reply.ranks) of.push_back(state.rank);
     return of;
   };
-  EXPECT_EQ(ranks_since(0), (Due{1, 2})) << "of a viewer that has none yet";
+  EXPECT_EQ(ranks_since(0), (Due{1, 2, 3})) << "of a viewer that has none yet";
   EXPECT_EQ(ranks_since(4), (Due{1, 2}));
   EXPECT_EQ(ranks_since(5), Due{2});
   EXPECT_EQ(ranks_since(7), Due{});
