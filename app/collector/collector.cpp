@@ -212,7 +212,7 @@ void Collector::State::take_exits() {
     RankSession* const known = ranks.known(id);
     if (known == nullptr || known->row.finished) continue;
     RankSession& rank = *known;
-    lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
+    liveness.lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
     rank.row.exit_code = exit_code;
     rank.row_dirty = true;
     rank.row_sent_s = -1e300;
@@ -225,9 +225,9 @@ void Collector::State::leave(double now) {
   for (auto& [id, rank] : ranks) {
     record.flush_all(rank);
     if (rank.unconfirmed() != 0)
-      confirm(rank);  // what is recorded here need not be sent to the next collector
+      sender.confirm(rank);  // what is recorded here need not be sent to the next collector
   }
-  send_receipts(now);
+  sender.send_receipts(now);
   publish_rows(now);
   problems.publish(now, ProblemReports::Take::all);
   shown.changed();
@@ -261,12 +261,12 @@ void Collector::State::turn() {
     service_ranks(now);
     problems.publish(now, ProblemReports::Take::due);
   }
-  send_receipts(now);
+  sender.send_receipts(now);
   take_exits();
   take_detail();
   moments.take_node_requests();
   pauses.tick(now);
-  send_commands();
+  sender.send_commands();
   publish_control(now);
   publish_end(now);
   if (viewers->serve(now)) sockets.view_used();

@@ -8,6 +8,8 @@
 //   collector_views.cpp   viewers: their requests, and what replies have besides the log
 // They receive, decide in which order the parts below act, and report. What a part owns it changes itself:
 //   rank_table.h, listed_ranks.h           ranks, and when each is due; those that nodes list
+//   rank_liveness.h                        which ranks are silent or gone, and its messages
+//   rank_sender.h                          commands, confirmations and requests to ranks
 //   downstream_links.h, upstream_relay.h   messages to ranks and nodes; to and from the collector above
 //   run_record.h, run_messages.h           events on their way to the recorder; the collector's own messages
 //   collective_clocks.h                    clocks, narrowed by collectives
@@ -37,6 +39,8 @@
 #include "app/collector/pause_coordinator.h"
 #include "app/collector/problems.h"
 #include "app/collector/published_control_state.h"
+#include "app/collector/rank_liveness.h"
+#include "app/collector/rank_sender.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/rank_table.h"
 #include "app/collector/run_identity.h"
@@ -45,7 +49,6 @@
 #include "app/collector/status_board.h"
 #include "app/collector/upstream_relay.h"
 #include "app/collector/view_server.h"
-#include "app/store/silences.h"
 #include "instrumentation/local_keys.h"
 
 namespace shardscope::collector {
@@ -76,6 +79,8 @@ struct Collector::State {
   UpstreamRelay relay;
   RunRecord record;
   RunMessages messages;
+  RankLiveness liveness{ranks, listed, pauses, record, relay, messages};
+  RankSender sender{ranks, down, pauses, liveness};
   std::optional<ViewServer> viewers;
   PublishedControlState shown;
   Problems problems;
@@ -83,7 +88,7 @@ struct Collector::State {
   CollectiveClocks collective_clocks;
   GateComparison gates;
   std::string clock_id, host;  ///< of this machine
-  std::string sender;          ///< of the viewer's message that is being handled
+  std::string requester;       ///< of the viewer's message that is being handled
   /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
   std::atomic<bool> wakeup_requested{true};
 
@@ -128,14 +133,6 @@ struct Collector::State {
   void receive_control();
   void on_control(const std::string& route, const wire::Message& message, std::int64_t received_ns);
   void on_hello(const std::string& route, const wire::Header& from, const wire::Hello& hello);
-  void send_commands();
-  DownstreamLinks::Sent send_to_rank(RankSession& rank, wire::Body body);
-  void connection_closed(RankSession& rank);
-  void ask_for_tables(RankSession& rank);
-  void confirm_finish(RankSession& rank);
-  /// What has been received of it: at once, or with the others of its node by send_receipts().
-  void confirm(RankSession& rank);
-  void send_receipts(double now);
 
   // Timers of each rank, see [Note: what a rank waits for].
   void service_ranks(double now);
@@ -143,16 +140,6 @@ struct Collector::State {
   void flush_if_due(RankSession& rank, double now);
   void confirm_and_ping(RankSession& rank, double now);
   void publish_row(RankSession& rank, double now, bool at_once);
-
-  void lost(RankSession& rank, const std::string& why);
-  void check_silence(RankSession& rank, double now);
-  void begin_silence(RankSession& rank, double now);
-  void end_silence(RankSession& rank, double now, store::Resumption how);
-  /// `incarnation`: of the process that the text is about.
-  void note_silence_of_node(RankSession& rank, std::uint64_t incarnation, const std::string& text);
-  [[nodiscard]] static store::Resumption as_before(const RankSession& rank) noexcept {
-    return rank.pid_seen ? store::Resumption::on_this_host : store::Resumption::on_another_host;
-  }
 
   void on_node(const std::string& route, const wire::Header& from, const wire::RelayHello& hello);
   void service_nodes(double now);

@@ -14,9 +14,9 @@ void Collector::State::start_views() {
                       [this](wire::ViewReply& reply, std::uint64_t known) { fill(reply, known); },
                       [this] { return shown.revision(); },
                       [this](std::uint64_t viewer, const wire::ViewCommand& command) {
-                        record_command(command, sender);
+                        record_command(command, requester);
                         pauses.command(viewer, command, now_s());
-                        send_commands();
+                        sender.send_commands();
                       },
                       [this](std::uint64_t viewer) { pauses.heartbeat(viewer, now_s()); },
                       [this](std::uint64_t) { problems.reject("order", "a viewer", "a command came twice"); },
@@ -72,9 +72,9 @@ void Collector::State::receive_views() {
                       "this collector passes its ranks on; control the run at " + options.upstream);
       continue;
     }
-    sender = sockets.guard.who(message.body);
+    requester = sockets.guard.who(message.body);
     if (asks != nullptr) {
-      moments.take_of_viewer(*asks, sender);
+      moments.take_of_viewer(*asks, requester);
       continue;
     }
     viewers->handle(message.route.to_string(), connection_of(message.body), *decoded.message, now_s());

@@ -7,6 +7,7 @@
 
 #include "app/collector/collector_state.h"
 #include "app/collector/now.h"
+#include "app/store/silences.h"
 
 namespace shardscope::collector {
 
@@ -34,9 +35,9 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
     case Nodes::Greeting::again:
       break;
   }
-  const auto begins = [this, now](RankSession& rank) { begin_silence(rank, now); };
+  const auto begins = [this, now](RankSession& rank) { liveness.begin_silence(rank, now); };
   const auto ends = [this, now](RankSession& rank) {
-    end_silence(rank, now, store::Resumption::on_another_host);
+    liveness.end_silence(rank, now, store::Resumption::on_another_host);
   };
   listed.take(*down.nodes().at(route), route, hello, now, {begins, ends});
 }
@@ -65,7 +66,7 @@ void Collector::State::start_upstream() {
                       .command = {},
                       .keep = [this](const wire::RankCommand& command) { moments.take_from_above(command); },
                       .list_ranks = [this](wire::RelayHello& hello) { listed.add_to(hello, now_s()); }},
-      [this](RankSession& rank, wire::Body body) { send_to_rank(rank, std::move(body)); });
+      [this](RankSession& rank, wire::Body body) { sender.send(rank, std::move(body)); });
 }
 
 void Collector::State::forward_upstream() {

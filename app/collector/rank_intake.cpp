@@ -111,7 +111,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   const std::uint64_t most = rank.node_clock != nullptr && bytes >= kLargeRelayed ? 1
                              : bytes >= kLarge                                    ? 2
                                                : RankSession::kConfirmMessages;
-  if (rank.unconfirmed() >= most) confirm(rank);
+  if (rank.unconfirmed() >= most) sender.confirm(rank);
   const auto* const published_text = std::get_if<wire::Text>(&message.body);
   if (const auto* batch = std::get_if<wire::Batch>(&message.body);
       (batch != nullptr && rank.passed_on_before(*batch)) ||
@@ -129,12 +129,12 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   const bool are_tables = std::holds_alternative<wire::Tables>(message.body);
   if (!are_tables && (accepted.missing != 0 || !rank.has_tables)) {
     rank.has_tables = false;
-    ask_for_tables(rank);
+    sender.ask_for_tables(rank);
   }
   // Its end may come before its next control message. A node's collector says it of its own ranks, and the
   // text goes up before the end: a rank that has ended is not silent.
   if (rank.silent() && std::holds_alternative<wire::Finish>(message.body))
-    end_silence(rank, now_s(), as_before(rank));
+    liveness.end_silence(rank, now_s(), RankLiveness::as_before(rank));
   if (Upstream* const above = relay.upstream())
     above->published(rank, message, accepted.new_process ? 0 : accepted.missing);
   auto* const batch = std::get_if<wire::Batch>(&message.body);
@@ -152,7 +152,8 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     on_tables(rank, *tables, bytes);
   } else if (const auto* text = std::get_if<wire::Text>(&message.body)) {
     messages.record_at(rank.row.rank, rank.on_our_clock(text->at_ns), text->severity, text->text);
-    if (rank.node_clock != nullptr) note_silence_of_node(rank, message.header.incarnation, text->text);
+    if (rank.node_clock != nullptr)
+      liveness.note_silence_of_node(rank, message.header.incarnation, text->text);
   } else if (const auto* name = std::get_if<wire::Name>(&message.body)) {
     if (rank.names.insert(name->id).second)
       record.recorder().name(rank.row.rank, *name);  // or sent again on request
@@ -177,8 +178,8 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
   rank.row.exit_message = finish.text;
   rank.row_dirty = true;
   rank.row_sent_s = -1e300;
-  confirm(rank);
-  confirm_finish(rank);
+  sender.confirm(rank);
+  sender.confirm_finish(rank);
   pauses.rank_finished(rank.row.rank, now_s());
   if (finish.exit_code != 0) {
     messages.record_at(rank.row.rank, rank.on_our_clock(finish.at_ns), Severity::error, finish.text);
