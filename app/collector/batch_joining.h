@@ -33,7 +33,7 @@ inline constexpr std::int64_t kSameGap_ns = 1'000'000;
   return next.dropped_here == 0 || (batch.dropped_here != 0 && next.begin_ns < batch.end_ns + kSameGap_ns);
 }
 
-/// `next` becomes a part of `batch`: may_join() says so.
+/// Appends `next` to `batch`; only where may_join().
 inline void join(wire::Batch& batch, wire::Batch&& next) {
   if (next.dropped_here != 0) {
     batch.dropped_here += next.dropped_here;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "app/collector/believable.h"
+#include "app/collector/plausible_time.h"
 
 namespace shardscope::collector {
 
@@ -28,7 +28,7 @@ void ClockEstimator::add(std::int64_t sent, std::int64_t rank_received, std::int
                          std::int64_t received) {
   // Beyond 36 years sums of four would overflow; no clock says such things.
   for (const std::int64_t reading : {sent, rank_received, rank_sent, received}) {
-    if (!believable(reading)) return;
+    if (!plausible_time(reading)) return;
   }
   const std::int64_t trip = (received - sent) - (rank_sent - rank_received);
   if (received < sent || rank_sent < rank_received || trip < 0) return;
@@ -56,7 +56,7 @@ bool ClockEstimator::refine(std::int64_t low_at, std::int64_t low_ns, std::int64
                             std::int64_t high_ns) {
   if (same_ || !band_) return false;
   for (const std::int64_t reading : {low_at, low_ns, high_at, high_ns}) {
-    if (!believable(reading)) return false;
+    if (!plausible_time(reading)) return false;
   }
   if (low_ns > bounds(low_at).high_ns || high_ns < bounds(high_at).low_ns) return false;
   if (keep({low_at, low_ns}, {high_at, high_ns})) fit();
@@ -122,7 +122,7 @@ void ClockEstimator::fit() {
 
 ClockEstimator::Bounds ClockEstimator::bounds(std::int64_t rank_ns) const {
   if (same_ || !band_) return {};
-  rank_ns = std::clamp(rank_ns, -kBelievable, kBelievable);
+  rank_ns = std::clamp(rank_ns, -kPlausibleTime_ns, kPlausibleTime_ns);
   const ClockBand::Range range = band_->at(rank_ns);
   // Age since the nearest evidence.
   const Window &first = windows_.front(), &last = windows_.back();
@@ -137,7 +137,7 @@ ClockEstimator::Bounds ClockEstimator::bounds(std::int64_t rank_ns) const {
 
 std::int64_t ClockEstimator::offset_ns(std::int64_t rank_ns) const {
   if (same_ || !band_) return 0;
-  const ClockBand::Range range = likely_->at(std::clamp(rank_ns, -kBelievable, kBelievable));
+  const ClockBand::Range range = likely_->at(std::clamp(rank_ns, -kPlausibleTime_ns, kPlausibleTime_ns));
   return likely_->base_ns() + static_cast<std::int64_t>((range.low + range.high) / 2);
 }
 

@@ -11,8 +11,8 @@ namespace shardscope::collector {
 
 /// A message that was sent at one time of one clock and received at another of the other bounds the offset
 /// between them, whatever the way took: it was not received before it was sent. Round trips do so from both
-/// sides (Cristian 1989), and so do collectives (collective_clocks.h). Of every few seconds the reading that
-/// says most is kept, apart for each side, and every line through them is a possible offset and drift
+/// sides (Cristian 1989), and so do collectives (collective_clocks.h). Of every few seconds the tightest
+/// reading is kept, separately for each side, and every line through them is a possible offset and drift
 /// (ClockBand). The estimate is the middle of what is possible with the drift that crystals have, the
 /// residual its difference to the furthest offset that is possible at all.
 class ClockEstimator {
@@ -30,8 +30,9 @@ class ClockEstimator {
   /// received at `received`. Nonsense (negative trips) is ignored. What contradicts it is forgotten: a clock
   /// was set.
   void add(std::int64_t sent, std::int64_t rank_received, std::int64_t rank_sent, std::int64_t received);
-  /// What something else than a round trip says: at least `low_ns` at the rank's `low_at`, at most `high_ns`
-  /// at its `high_at`. False, and ignored, where no round trip has been seen or what is known contradicts it.
+  /// Bounds from another source than a round trip: at least `low_ns` at the rank's `low_at`, at most
+  /// `high_ns` at its `high_at`. False, and ignored, where no round trip has been seen or what is known
+  /// contradicts it.
   bool refine(std::int64_t low_at, std::int64_t low_ns, std::int64_t high_at, std::int64_t high_ns);
   [[nodiscard]] bool known() const noexcept { return same_ || band_; }
   /// To be added to a rank's time near `rank_ns`.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
-#include "app/collector/believable.h"
+#include "app/collector/plausible_time.h"
+#include "app/collector/rank_session.h"
+#include "app/collector/rank_table.h"
 #include "instrumentation/event_fields.h"
 
 namespace shardscope::collector {
@@ -53,7 +55,7 @@ instrumentation::Fields<EventKind::collective_begin> fields_of(const Event& even
 
 void CollectiveClockSamples::add(std::uint32_t rank, std::uint32_t world, std::span<const Event> events,
                                  std::int64_t to_node_ns, std::int64_t error_ns, double now_s) {
-  if (rank >= world || !believable(to_node_ns) || !believable(error_ns)) return;
+  if (rank >= world || !plausible_time(to_node_ns) || !plausible_time(error_ns)) return;
   for (const Event& event : events) {
     if (event.kind == EventKind::collective_begin) {
       if (among_all(fields_of(event).code)) add_begin(rank, world, event, to_node_ns, error_ns, now_s);
@@ -69,7 +71,7 @@ void CollectiveClockSamples::add(std::uint32_t rank, std::uint32_t world, std::s
 void CollectiveClockSamples::add_begin(std::uint32_t rank, std::uint32_t world, const Event& event,
                                        std::int64_t to_node_ns, std::int64_t error_ns, double now_s) {
   const auto at = static_cast<std::int64_t>(event.ticks);
-  if (!believable(at)) return;
+  if (!plausible_time(at)) return;
   Slot* slot = find(fields_of(event).sequence);
   // One that another rank has completed before would wait for that rank until it times out.
   const bool first = !any_seen_ || static_cast<std::int32_t>(fields_of(event).sequence - newest_) > 0;
@@ -101,7 +103,7 @@ void CollectiveClockSamples::add_all_arrived(std::uint32_t rank, const Event& ev
   if (slot == nullptr || slot->op != fields_of(event).op || rank >= slot->of_ranks.size()) return;
   CollectiveSample& sample = slot->of_ranks[rank];
   const auto at = static_cast<std::int64_t>(event.ticks);
-  if (sample.begin_ns == kUnknown || sample.all_arrived_ns != kUnknown || !believable(at) ||
+  if (sample.begin_ns == kUnknown || sample.all_arrived_ns != kUnknown || !plausible_time(at) ||
       at + to_node_ns < sample.begin_ns) {
     return;
   }
@@ -162,6 +164,24 @@ std::size_t refine_clocks(std::span<const CollectiveSample> samples,
                                          m.begin_ns, first_past - m.begin_ns + m.error_ns);
   }
   return contradictions;
+}
+
+std::vector<std::size_t> CollectiveClocks::learn(RankTable& ranks, std::uint32_t world,
+                                                 const RankSession& rank, const wire::Batch& batch,
+                                                 double now_s) {
+  std::vector<std::size_t> contradicted;
+  if (!ranks.counts().clocks_differ() || !rank.on_refinable_clock()) return contradicted;
+  const wire::Relay to_node = batch.relay.value_or(wire::Relay{});
+  samples_.add(rank.row.rank, world, batch.events, to_node.offset_ns,
+               to_node.residual_ns + batch.clock_error_ns, now_s);
+  while (const auto whole = samples_.take()) {
+    std::vector<ClockEstimator*> clocks(whole->size());
+    for (auto& [id, of] : ranks) {
+      if (id < clocks.size()) clocks[id] = &of.refinable_clock();
+    }
+    if (const std::size_t wrong = refine_clocks(*whole, clocks); wrong != 0) contradicted.push_back(wrong);
+  }
+  return contradicted;
 }
 
 }  // namespace shardscope::collector

@@ -11,8 +11,12 @@
 #include "app/collector/clock_estimator.h"
 #include "app/collector/collector_pace.h"
 #include "instrumentation/event.h"
+#include "instrumentation/wire.h"
 
 namespace shardscope::collector {
+
+class RankSession;
+class RankTable;
 
 /// One rank in one collective, in the time of the clock that its estimator converts.
 struct CollectiveSample {
@@ -69,5 +73,21 @@ class CollectiveClockSamples {
 /// that its own bounds allow, and no rank had left before that. Returns how many of the estimators (one
 /// each rank, null where none is known) contradict it; these are not changed.
 std::size_t refine_clocks(std::span<const CollectiveSample> samples, std::span<ClockEstimator* const> clocks);
+
+/// The clocks of a run, narrowed by the collectives among its ranks. Owns the samples; the collector's thread
+/// hands it each batch as it is accepted.
+class CollectiveClocks {
+ public:
+  /// Refines the clocks of `ranks` by the collectives that are complete with this batch of `rank`; nothing is
+  /// done where all are on one clock. Returns of each collective that contradicted round trips how many
+  /// ranks' it contradicted; their clocks are as before.
+  [[nodiscard]] std::vector<std::size_t> learn(RankTable& ranks, std::uint32_t world, const RankSession& rank,
+                                               const instrumentation::wire::Batch& batch, double now_s);
+  /// As CollectiveClockSamples::restart().
+  void restart() { samples_.restart(); }
+
+ private:
+  CollectiveClockSamples samples_;
+};
 
 }  // namespace shardscope::collector

@@ -21,7 +21,6 @@
 namespace shardscope::collector {
 
 using instrumentation::GateKind;
-using instrumentation::monotonic_now_ns;
 
 namespace {
 
@@ -56,14 +55,16 @@ Collector::State::State(CollectorOptions o)
       identity(options.run_id),
       down(sockets, header),
       pauses(options.lease_s),
+      relay(ranks, pauses, board, pacing, identity, options.linger_s),
       record(options, board),
-      problems(board,
-               [this](const std::string& text) { record_message(0, clock_now(), Severity::warning, text); }),
+      messages(record, options.clock, relay, header),
+      problems(board, [this](const std::string& text) { messages.record(0, Severity::warning, text); }),
+      moments(options, down, board, messages, problems),
       clock_id(options.clock_id.empty() ? instrumentation::clock_identity() : options.clock_id),
       host(host_name()) {
   header.incarnation = instrumentation::random_id();
   header.run_id = identity.run_id();
-  pauses.set_gate_names([this](GateKind kind, std::uint32_t id) { return gate_names.name(kind, id); });
+  pauses.set_gate_names([this](GateKind kind, std::uint32_t id) { return gates.names().name(kind, id); });
 }
 
 Collector::Collector(CollectorOptions options) {
@@ -91,9 +92,9 @@ Collector::Collector(CollectorOptions options) {
     if (s.wakeup_requested.load(std::memory_order_relaxed)) s.sockets.wake.signal();
   });
   if (s.options.keys.empty() && s.options.insecure) {
-    s.record_message(0, s.clock_now(), instrumentation::Severity::warning,
-                     std::string(store::kControlPrefix) + "--insecure: anyone who reaches " +
-                         s.sockets.endpoints.publish + " can read and control this run");
+    s.messages.record(0, instrumentation::Severity::warning,
+                      std::string(store::kControlPrefix) + "--insecure: anyone who reaches " +
+                          s.sockets.endpoints.publish + " can read and control this run");
   }
   if (!s.options.upstream.empty()) s.start_upstream();
   s.start_views();
@@ -136,15 +137,14 @@ void Collector::stop() {
 void Collector::keep(store::Moment moment) { state_->record.recorder().keep(std::move(moment)); }
 
 void Collector::ask_nodes_to_keep(store::Moment moment) {
-  state_->board.ask_of_nodes(std::move(moment));
+  state_->board.request_of_nodes(std::move(moment));
   state_->sockets.wake.signal();
 }
 
 std::vector<store::Moment> Collector::take_asked_for() { return state_->board.take_asked_for(); }
 
 void Collector::answer(const std::string& text) {
-  state_->record.recorder().message(0, state_->clock_now(), instrumentation::Severity::info,
-                                    std::string(store::kControlPrefix) + text);
+  state_->messages.record(0, instrumentation::Severity::info, std::string(store::kControlPrefix) + text);
 }
 
 void Collector::set_detail(instrumentation::Detail detail) {
@@ -193,7 +193,7 @@ void Collector::State::run() {
       leave_at = now + kLastLook_s;
       linger_until = now + options.linger_s;
     }
-    if (upstream && !upstream->drained() && now < linger_until) continue;
+    if (!relay.drained() && now < linger_until) continue;
     if (now < linger_until && down.answers_awaited(ranks, now)) continue;
     if (!record.recorder().settle(kSettle_s)) {
       // The end is not published before everything that came before it can be fetched.
@@ -212,7 +212,7 @@ void Collector::State::take_exits() {
     RankSession* const known = ranks.known(id);
     if (known == nullptr || known->row.finished) continue;
     RankSession& rank = *known;
-    lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
+    liveness.lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
     rank.row.exit_code = exit_code;
     rank.row_dirty = true;
     rank.row_sent_s = -1e300;
@@ -225,9 +225,9 @@ void Collector::State::leave(double now) {
   for (auto& [id, rank] : ranks) {
     record.flush_all(rank);
     if (rank.unconfirmed() != 0)
-      confirm(rank);  // what is recorded here need not be sent to the next collector
+      sender.confirm(rank);  // what is recorded here need not be sent to the next collector
   }
-  send_receipts(now);
+  sender.send_receipts(now);
   publish_rows(now);
   problems.publish(now, ProblemReports::Take::all);
   shown.changed();
@@ -239,10 +239,9 @@ void Collector::State::turn() {
   const bool full = intake_full();
   wakeup_requested.store(full || pacing.watched() == Watch::active, std::memory_order_relaxed);
   double rest_s = pacing.rest_s(now_s(), full);
-  if (upstream) rest_s = std::min(rest_s, upstream->rest_s(now_s()));
-  const CollectorSockets::Ready ready =
-      sockets.wait(rest_s, full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
-                   upstream ? &*upstream : nullptr);
+  if (const Upstream* const above = relay.upstream()) rest_s = std::min(rest_s, above->rest_s(now_s()));
+  const CollectorSockets::Ready ready = sockets.wait(
+      rest_s, full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive, relay.upstream());
   detect_stall(now_s());
   if (ready.handshakes) {
     sockets.watch->attend();
@@ -252,22 +251,22 @@ void Collector::State::turn() {
   if (ready.control) receive_control();
   if (ready.view) receive_views();
   if (full || ready.published) receive_published();
-  if (upstream) forward_upstream();
+  if (!relay.is_top()) forward_upstream();
   const double now = now_s();
   detect_stall(now);  // it may have begun in the middle of a turn
   if (pacing.round_due(now, ready.view)) {
     find_pace(now);
     sockets.watch->set_ranks(ranks.size());
     pacing.round_begun(now, ranks.size());
-    look_after_ranks(now);
+    service_ranks(now);
     problems.publish(now, ProblemReports::Take::due);
   }
-  send_receipts(now);
+  sender.send_receipts(now);
   take_exits();
   take_detail();
-  take_asked_of_nodes();
+  moments.take_node_requests();
   pauses.tick(now);
-  send_commands();
+  sender.send_commands();
   publish_control(now);
   publish_end(now);
   if (viewers->serve(now)) sockets.view_used();
@@ -292,8 +291,8 @@ void Collector::State::detect_stall(double now) {
   viewers->extend_deadlines(gap);
   std::array<char, 32> seconds{};
   std::snprintf(seconds.data(), seconds.size(), "%.1f s", gap);
-  record_message(
-      0, clock_now(), Severity::warning,
+  messages.record(
+      0, Severity::warning,
       std::string("the collector stalled for ") + seconds.data() +
           " (stopped, or kept from running); what the ranks have kept meanwhile comes now, and what they had "
           "no room for is counted as dropped");
@@ -301,7 +300,7 @@ void Collector::State::detect_stall(double now) {
 
 void Collector::State::find_pace(double now) {
   // A node's collector is in a hurry where the one above says that it has a viewer.
-  const bool wanted = stopping.load() || (upstream && upstream->watched()) || shown.control().paused ||
+  const bool wanted = stopping.load() || relay.watched() || shown.control().paused ||
                       shown.control().pausing || viewers->viewers(now) != 0 ||
                       ranks.counts().any_unsettled() || ranks.counts().any_holding();
   if (!pacing.watch(wanted ? Watch::active : Watch::idle, ranks.size())) return;
@@ -312,8 +311,7 @@ void Collector::State::find_pace(double now) {
 }
 
 void Collector::State::publish_control(double now) {
-  if (const auto note = shown.show(pauses.control(now)))
-    record_message(0, clock_now(), Severity::warning, *note);
+  if (const auto note = shown.show(pauses.control(now))) messages.record(0, Severity::warning, *note);
 }
 
 /// The end is published once all that came before it can be fetched. A run goes on after it only when a
@@ -337,16 +335,11 @@ void Collector::State::commit_recording(double now) {
   if (options.record_path.empty()) return;
   record.recorder().commit();
   const std::string error = record.recorder().error();
-  if (board.recording_failed(error)) record_message(0, clock_now(), Severity::error, error);
+  if (board.recording_failed(error)) messages.record(0, Severity::error, error);
 }
 
 void Collector::State::finish_recording() {
   static_cast<void>(board.recording_failed(record.recorder().finish()));
-}
-
-void Collector::State::record_message(std::uint32_t rank, std::int64_t at_ns, Severity severity,
-                                      const std::string& text) {
-  record.recorder().message(rank, at_ns, severity, text);
 }
 
 }  // namespace shardscope::collector

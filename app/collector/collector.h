@@ -72,13 +72,13 @@ struct CollectorStatus {
   std::map<std::string, std::uint64_t>
       rejected_by;             ///< the same by reason: size, garbage, version, value, order, ...
   std::uint64_t refused = 0;   ///< connections turned away: no key, another key, another protocol
-  std::uint64_t repeated = 0;  ///< messages that came twice: a connection was cut, so they were sent again
+  std::uint64_t repeated = 0;  ///< messages received twice: a connection was cut, so they were sent again
   double stalled_s = 0;        ///< of the collector: it was stopped, or kept from running
   std::uint64_t stalled = 0;   ///< viewers cut off: they did not receive what they had requested
   std::uint64_t flooding = 0;  ///< connections cut off: more of no whole message than the collector holds
   std::uint32_t ranks_connected = 0, ranks_finished = 0, viewers = 0;
   std::string recording_error;  ///< a whole sentence
-  bool finished = false;        ///< every rank of the world has said that it ended
+  bool finished = false;        ///< every rank of the world has reported its end
   std::int32_t exit_code = 0;   ///< first non-zero exit code of a rank
   std::string failure;          ///< its message
 };
@@ -109,11 +109,11 @@ class Collector {
   static constexpr std::size_t kMostAskedFor = 64;
   /// What became of it: a message of the run, which viewers see and the recording keeps.
   void answer(const std::string& text);
-  /// The ranks emit so much from now on, as where a viewer asks for it. Not for a node's collector: commands
-  /// come from the one above it.
+  /// The ranks emit so much from now on, as where a viewer asks for it. Not for a node's collector: its
+  /// commands come from the collector above.
   void set_detail(instrumentation::Detail detail);
-  /// How a rank's process ended, from the launcher: 128 + signal, or its exit code. Of a rank that said
-  /// itself that it ended nothing changes.
+  /// How a rank's process ended, from the launcher: 128 + signal, or its exit code. A rank that has reported
+  /// its end itself is left as it is.
   void note_exit(std::uint32_t rank, std::int32_t exit_code);
   /// The processes of all ranks have ended, though some did not report it: viewers learn that the run is
   /// over.

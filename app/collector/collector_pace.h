@@ -24,7 +24,7 @@ struct CollectorPace {
 /// Whether something waits for what the collector has received (short iterations) or not (rare ones).
 enum class Watch : std::uint8_t {
   idle,    ///< it only records
-  active,  ///< a viewer is there, ranks are being paused, clocks are being compared, the end has come
+  active,  ///< a viewer is there, ranks are being paused, clocks are being compared, the run ends
 };
 
 /// Rates of small chunks, and of batches that nodes relay, up to which their cost is negligible.

@@ -2,10 +2,22 @@
 //   collector.cpp         start, event loop, end
 //   rank_intake.cpp       what ranks publish: order, tables, events cut into chunks
 //   rank_control.cpp      control messages of ranks: hello, clocks, commands, ends
-//   rank_rounds.cpp       what comes by time: chunks, rows, confirmations, pings, silences
-//   node_control.cpp      the same between collectors of a chain
+//   rank_rounds.cpp       timers of each rank: chunks, rows, confirmations, pings, silences
+//   node_control.cpp      hellos of nodes' collectors, and the connection to the one above
 //   run_choice.cpp        which run is received, and how ranks of others are refused
 //   collector_views.cpp   viewers: their requests, and what replies have besides the log
+// They receive, decide in which order the parts below act, and report. What a part owns it changes itself:
+//   rank_table.h, listed_ranks.h           ranks, and when each is due; those that nodes list
+//   rank_liveness.h                        which ranks are silent or gone, and its messages
+//   rank_sender.h                          commands, confirmations and requests to ranks
+//   downstream_links.h, upstream_relay.h   messages to ranks and nodes; to and from the collector above
+//   run_record.h, run_messages.h           events on their way to the recorder; the collector's own messages
+//   collective_clocks.h                    clocks, narrowed by collectives
+//   gate_comparison.h                      whether ranks pass the same gates
+//   pause_coordinator.h                    pauses, and commands to ranks
+//   moment_requests.h                      requests to keep what lies around a moment
+//   status_board.h, problems.h             what is counted and what is reported
+//   published_control_state.h              what viewers see besides the log
 #pragma once
 
 #include <atomic>
@@ -15,29 +27,28 @@
 #include <span>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "app/collector/collective_clocks.h"
 #include "app/collector/collector.h"
 #include "app/collector/collector_sockets.h"
 #include "app/collector/downstream_links.h"
 #include "app/collector/gate_comparison.h"
-#include "app/collector/gate_names.h"
+#include "app/collector/listed_ranks.h"
+#include "app/collector/moment_requests.h"
 #include "app/collector/pacing.h"
-#include "app/collector/passed_moments.h"
 #include "app/collector/pause_coordinator.h"
 #include "app/collector/problems.h"
 #include "app/collector/published_control_state.h"
+#include "app/collector/rank_liveness.h"
+#include "app/collector/rank_sender.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/rank_table.h"
-#include "app/collector/relay_progress.h"
 #include "app/collector/run_identity.h"
+#include "app/collector/run_messages.h"
 #include "app/collector/run_record.h"
 #include "app/collector/status_board.h"
-#include "app/collector/upstream.h"
+#include "app/collector/upstream_relay.h"
 #include "app/collector/view_server.h"
-#include "app/store/silences.h"
-#include "instrumentation/clock.h"
 #include "instrumentation/local_keys.h"
 
 namespace shardscope::collector {
@@ -62,20 +73,22 @@ struct Collector::State {
   Pacing pacing;
   RankTable ranks{pacing, identity};
   DownstreamLinks down;
-  std::optional<Upstream> upstream;  ///< none: this collector is the top
-  RelayProgress relayed;             ///< towards `upstream`
+  ListedRanks listed{ranks, down.nodes()};
   PauseCoordinator pauses;
   StatusBoard board;  ///< for every thread
+  UpstreamRelay relay;
   RunRecord record;
+  RunMessages messages;
+  RankLiveness liveness{ranks, listed, pauses, record, relay, messages};
+  RankSender sender{ranks, down, pauses, liveness};
   std::optional<ViewServer> viewers;
   PublishedControlState shown;
-  PassedMoments passed_moments;
   Problems problems;
-  CollectiveClockSamples clock_samples;
+  MomentRequests moments;
+  CollectiveClocks collective_clocks;
   GateComparison gates;
-  GateNames gate_names;
   std::string clock_id, host;  ///< of this machine
-  std::string sender;          ///< of the viewer's message that is being looked at
+  std::string requester;       ///< of the viewer's message that is being handled
   /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
   std::atomic<bool> wakeup_requested{true};
 
@@ -85,15 +98,12 @@ struct Collector::State {
   void turn();
   void take_exits();
   void take_detail();
-  void take_asked_of_nodes();
   void find_pace(double now);
   void detect_stall(double now);
   void publish_control(double now);
   void publish_rows(double now);  ///< all that have changed
   void commit_recording(double now);
   void finish_recording();
-  /// A message of the run: recorded, and shown by viewers. `at_ns`: this collector's clock.
-  void record_message(std::uint32_t rank, std::int64_t at_ns, Severity severity, const std::string& text);
   /// Whether a message is of this collector's run. Reports one that is of another.
   [[nodiscard]] bool is_of_run(const wire::Header& from, RunIdentity::Proof proof);
   void clear_hellos(const std::string& run_id);
@@ -109,74 +119,34 @@ struct Collector::State {
   void on_frame(std::span<const std::uint8_t> frame);
   void on_published(wire::Message message, std::size_t bytes);
   void on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes);
+  void learn_clocks(const RankSession& rank, const wire::Batch& batch);
   void compare_gates(std::uint32_t rank, const wire::Batch& batch);
   void on_finish(RankSession& rank, const wire::Finish& finish);
   void report_events_lost_with_node(RankSession& rank);
   /// Receiving is stopped: the recorder is behind by `intake_bytes`, or the queue to the collector above is
   /// full of what must not be shed.
-  [[nodiscard]] bool intake_full() const noexcept { return record.full() || (upstream && upstream->full()); }
-  void hand_over_pending();  ///< to the recorder, as far as that has room
-  /// Keeps them within the bound. False: there is nothing left that may be shed.
-  bool make_room();
+  [[nodiscard]] bool intake_full() const noexcept { return record.full() || relay.full(); }
+  /// Sheds events that the recorder is behind by. False: it is too far behind all the same.
+  bool shed();
 
   // Control.
   void receive_control();
   void on_control(const std::string& route, const wire::Message& message, std::int64_t received_ns);
   void on_hello(const std::string& route, const wire::Header& from, const wire::Hello& hello);
-  void send_commands();
-  DownstreamLinks::Sent send_to_rank(RankSession& rank, wire::Body body);
-  void connection_closed(RankSession& rank);
-  void ask_for_tables(RankSession& rank);
-  void confirm_finish(RankSession& rank);
-  /// What has been received of it: at once, or with the others of its node by send_receipts().
-  void confirm(RankSession& rank);
-  void send_receipts(double now);
 
-  // What comes by time of each rank, see [Note: what a rank waits for].
-  void look_after_ranks(double now);
+  // Timers of each rank, see [Note: what a rank waits for].
+  void service_ranks(double now);
   void run_due_timers(double now);
   void flush_if_due(RankSession& rank, double now);
   void confirm_and_ping(RankSession& rank, double now);
   void publish_row(RankSession& rank, double now, bool at_once);
 
-  void learn_clocks(const RankSession& rank, const wire::Batch& batch);
-  void lost(RankSession& rank, const std::string& why);
-  void look_for_silence(RankSession& rank, double now);
-  void begin_silence(RankSession& rank, double now);
-  void end_silence(RankSession& rank, double now, store::Resumption how);
-  /// `incarnation`: of the process that the text is about.
-  void note_silence_of_node(RankSession& rank, std::uint64_t incarnation, const std::string& text);
-  [[nodiscard]] static store::Resumption as_before(const RankSession& rank) noexcept {
-    return rank.pid_seen ? store::Resumption::on_this_host : store::Resumption::on_another_host;
-  }
-  void report_rank(const RankSession& rank, instrumentation::Severity severity, const std::string& text);
-
-  void pass_command(std::uint32_t rank, wire::RankCommand command);
-  void pass_control(const wire::Message& message);
-  /// What lies around the moment is to be kept by the recorders of nodes, too, which decide for themselves.
-  void ask_nodes_to_keep(const store::Moment& moment);
-  void keep_from_above(const wire::RankCommand& command);
   void on_node(const std::string& route, const wire::Header& from, const wire::RelayHello& hello);
-  /// Notes who is there of the ranks that the node at `route` names.
-  void take_named(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello, double now);
-  /// What its node has named is no longer kept up with for these ranks: each is looked at by itself again.
-  void forget_named(Nodes::Node& node, double now);
-  /// The same in two steps: between them some may be named again. Returns the ranks.
-  std::vector<wire::RelayHello::Range> unname(Nodes::Node& node);
-  void note_unnamed(const std::vector<wire::RelayHello::Range>& before, double now);
-  /// Something of a rank has changed that its node's next hello is to be compared with.
-  void ranks_of_node_changed(const RankSession& rank);
-  void look_after_nodes(double now);
-  /// For the collector above: ranks that are connected here, and which of them are silent.
-  void name_ranks(wire::RelayHello& hello) const;
-  [[nodiscard]] std::int64_t clock_now() const noexcept {
-    return options.clock.at(instrumentation::monotonic_now_ns());
-  }
+  void service_nodes(double now);
 
   // Viewers.
   void start_views();
   void record_command(const wire::ViewCommand& command, const std::string& by);
-  void take_moment_request(const wire::Text& asked);
   void receive_views();
   void fill(wire::ViewReply& reply, std::uint64_t known) const;
 };

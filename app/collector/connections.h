@@ -29,17 +29,17 @@ struct Connection {
   std::uint64_t cookie = 0;
   friend bool operator==(const Connection&, const Connection&) = default;
 };
-/// Over which `message` came; nothing where libzmq does not say.
+/// Over which `message` was received; nothing where libzmq does not know.
 [[nodiscard]] Connection connection_of(zmq::message_t& message) noexcept;
 /// Ends it. False: it is gone already.
 bool cut(const Connection& connection) noexcept;
 
 // [Note: bytes over ipc]
 // Of a connection over TCP the kernel says how much was read. Over a socket file it counts nothing, so there
-// what a peer sends is estimated: by how much the process grew from one look to the next, in equal parts to
+// what a peer sends is estimated: by how much the process grew from one check to the next, in equal parts to
 // the peers of which nothing was taken between them and that had bytes waiting at one of them, or have never
 // sent a whole message; where there are none such, to all of which nothing was taken. A correct peer is one
-// of these now and then, and begins anew with the next message that is taken; limits are of many looks.
+// of these now and then, and begins anew with the next message that is taken; limits are of many checks.
 
 /// Bounds what libzmq holds of messages that are not whole, or not taken yet. A thread of its own, since
 /// the receiver may be slower than the sender.
@@ -54,7 +54,7 @@ class ConnectionWatch {
     std::size_t rank = 1U << 20;
     std::size_t views = 1024;  ///< connections to the view port
   };
-  /// What arrives between two looks comes on top: so much, at what libzmq's one thread reads.
+  /// What may arrive between two checks, on top of the limits, at the rate of libzmq's one thread.
   static constexpr std::size_t kBetweenLooks = 128U << 20;
 
   explicit ConnectionWatch(const instrumentation::Endpoints& endpoints)

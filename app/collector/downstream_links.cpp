@@ -47,7 +47,7 @@ void DownstreamLinks::ping_nodes(double now_s, const instrumentation::HostClock&
     wire::Message message;
     message.header = header_;
     wire::Ping ping = next_ping(clock.at(instrumentation::monotonic_now_ns()), pace);
-    if (const Nodes::Node* const node = nodes_.at(route); node != nullptr) ping.known = node->named.known;
+    if (const Nodes::Node* const node = nodes_.at(route); node != nullptr) ping.known = node->listing.known;
     message.body = ping;
     // If it lives, it makes another connection.
     if (send(route, message) != Sent::closed) continue;
@@ -138,7 +138,7 @@ void DownstreamLinks::confirm_end(RankSession& rank, const Send& send) {
   wire::RankCommand command;
   command.kind = wire::RankCommand::Kind::finish_received;
   const Sent sent = send(rank, command);
-  rank.end_owed = sent == Sent::full;
+  rank.end_unconfirmed = sent == Sent::full;
   if (sent == Sent::taken) await_answer(rank);
 }
 
@@ -165,7 +165,8 @@ bool DownstreamLinks::answers_awaited(RankTable& ranks, double now_s) {
   }
   bool awaited = nodes_.any_awaited();
   for (auto& [id, rank] : ranks) {
-    if (!rank.row.connected || !rank.row.finished || !(rank.answer.awaited() || rank.end_owed)) continue;
+    if (!rank.row.connected || !rank.row.finished || !(rank.answer.awaited() || rank.end_unconfirmed))
+      continue;
     awaited = true;
     if (!ask) break;
     rank.next_ping_s = now_s;

@@ -53,11 +53,12 @@ class DownstreamLinks {
     rank.receipt_pending = true;
   }
   /// One message for each node: to thousands of ranks they would be as many as their messages. What a node
-  /// does not take stays owed.
+  /// does not take is sent again later.
   using Send = std::function<Sent(RankSession&, wire::Body)>;
   void send_receipts(RankTable& ranks, double now_s, const Send& send);
 
-  /// Confirms that the end of the rank was received. What is not taken stays owed (RankSession::end_owed).
+  /// Confirms that the end of the rank was received. What is not taken is sent again later
+  /// (RankSession::end_unconfirmed).
   void confirm_end(RankSession& rank, const Send& send);
   /// An answer is awaited of the rank or of its node, to what has just been sent.
   void await_answer(RankSession& rank);

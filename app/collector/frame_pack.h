@@ -38,7 +38,7 @@ class PackedFrames {
   explicit PackedFrames(std::span<const std::uint8_t> message) noexcept;
   /// Empty: there are no more.
   [[nodiscard]] std::span<const std::uint8_t> next() noexcept;
-  /// The pack says that there is more than there is: what follows is lost. Or it is longer than FramePack
+  /// A length in the pack reaches beyond its end: the rest is lost. Or the pack is longer than FramePack
   /// makes any, and none of it is given.
   [[nodiscard]] bool damaged() const noexcept { return damaged_; }
 

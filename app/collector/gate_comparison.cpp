@@ -30,6 +30,14 @@ std::optional<GateComparison::Difference> GateComparison::add(std::uint32_t rank
   return std::nullopt;
 }
 
+std::string GateComparison::text_of(const Difference& difference) const {
+  const auto passed = [&](const Difference::Gate& gate) {
+    return "rank " + std::to_string(gate.rank) + " passed " + names_.name(gate.kind, gate.id);
+  };
+  return "ranks pass different gates: as gate " + std::to_string(difference.number) + " " +
+         passed(difference.one) + ", " + passed(difference.other);
+}
+
 void GateComparison::alike_from(std::uint64_t number) {
   const auto after = static_cast<std::uint32_t>(number);
   if (after == after_) return;

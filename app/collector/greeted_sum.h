@@ -1,6 +1,6 @@
-// Which processes the ranks of a node are, as one number: the node's collector says it of the ranks that it
-// names, and the one above sums up the same of those whose hellos it has. Where the two are equal no hello
-// has to be said again. Pure.
+// Which processes the ranks of a node are, as one number: the node's collector sends it for the ranks that it
+// lists, and the collector above computes the same of those whose hellos it has. Where the two are equal no
+// hello has to be repeated. Pure.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ class ItemLog {
   void append(instrumentation::wire::ViewItem item);
   [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }  ///< first number still kept
   [[nodiscard]] std::uint64_t end() const noexcept { return begin_ + places_.size() + items_.size(); }
-  /// Item `number`, begin() <= number < end(). An item whose payload cannot be read back comes as a
-  /// message that says so.
+  /// Item `number`, begin() <= number < end(). An item whose payload cannot be read back is returned as a
+  /// message about that.
   [[nodiscard]] instrumentation::wire::ViewItem get(std::uint64_t number) const;
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return memory_; }
   [[nodiscard]] std::uint64_t file_bytes() const noexcept { return file_end_ - file_begin_; }

@@ -1,23 +1,15 @@
 // Collectors in a chain: messages to those of the nodes below this one, and, where it is one of those itself,
 // what it relays between its ranks and the collector above.
-#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "app/collector/collector_state.h"
-#include "app/collector/greeted_sum.h"
-#include "app/collector/moment_request.h"
-#include "app/collector/named_ranks.h"
 #include "app/collector/now.h"
+#include "app/store/silences.h"
 
 namespace shardscope::collector {
-
-namespace {
-constexpr double kLately_s = 2;  ///< a rank says something at least every second
-}  // namespace
 
 void Collector::State::on_node(const std::string& route, const wire::Header& from,
                                const wire::RelayHello& hello) {
@@ -37,159 +29,32 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
                       "there are " + std::to_string(Nodes::kMost) + " others already");
       return;
     case Nodes::Greeting::back:
-      record_message(0, clock_now(), Severity::info, "the collector of node " + hello.host + " is back");
+      messages.record(0, Severity::info, "the collector of node " + hello.host + " is back");
       break;
     case Nodes::Greeting::first:
     case Nodes::Greeting::again:
       break;
   }
-  Nodes::Node& node = *down.nodes().at(route);
-  if (!node.named.settled(hello)) take_named(node, route, hello, now);
-  node.named.at_s = now;
-}
-
-void Collector::State::take_named(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello,
-                                  double now) {
-  const std::vector<wire::RelayHello::Range> before = unname(node);
-  NamedRanks& named = node.named;
-  named.at_s = now;
-  named.known = 0;
-  named.greeted = hello.greeted;
-  // A node that says no sum is looked at with each hello.
-  named.kept =
-      hello.greeted != 0 && std::max(hello.present.size(), hello.silent.size()) <= NamedRanks::kMostRanges;
-  if (named.kept) {
-    named.present = hello.present;
-    named.silent = hello.silent;
-  }
-  auto silent = hello.silent.begin();
-  for (const wire::RelayHello::Range& range : hello.present) {
-    const auto end = ranks.from(range.first + range.count);
-    for (auto at = ranks.from(range.first); at != end; ++at) {
-      RankSession& rank = at->second;
-      if (rank.route != route) continue;
-      while (silent != hello.silent.end() && silent->first + silent->count <= at->first) ++silent;
-      const bool is_silent = silent != hello.silent.end() && silent->first <= at->first;
-      if (is_silent && !rank.silent() && rank.row.connected && !rank.row.finished) begin_silence(rank, now);
-      if (!is_silent && rank.silent()) end_silence(rank, now, store::Resumption::on_another_host);
-      rank.control_received(now);
-      named.known += greeted_sum(at->first, rank.control_incarnation);
-      if (named.kept && rank.node_clock == &node.clock) rank.named_s = &named.at_s;
-    }
-  }
-  named.changed = false;
-  note_unnamed(before, now);
-}
-
-void Collector::State::forget_named(Nodes::Node& node, double now) { note_unnamed(unname(node), now); }
-
-std::vector<wire::RelayHello::Range> Collector::State::unname(Nodes::Node& node) {
-  NamedRanks& named = node.named;
-  for (const wire::RelayHello::Range& range : named.present) {
-    const auto end = ranks.from(range.first + range.count);
-    for (auto at = ranks.from(range.first); at != end; ++at) {
-      RankSession& rank = at->second;
-      if (rank.named_s != &named.at_s) continue;
-      rank.note_named();
-      rank.named_s = nullptr;
-    }
-  }
-  named.kept = false;
-  named.silent.clear();
-  return std::exchange(named.present, {});
-}
-
-void Collector::State::note_unnamed(const std::vector<wire::RelayHello::Range>& before, double now) {
-  for (const wire::RelayHello::Range& range : before) {
-    const auto end = ranks.from(range.first + range.count);
-    for (auto at = ranks.from(range.first); at != end; ++at) {
-      if (at->second.named_s == nullptr) ranks.note_change(at->second, now);  // when it is missed
-    }
-  }
-}
-
-void Collector::State::ranks_of_node_changed(const RankSession& rank) {
-  if (rank.node_clock == nullptr || rank.route.empty()) return;
-  if (Nodes::Node* const node = down.nodes().at(rank.route); node != nullptr) node->named.changed = true;
-}
-
-void Collector::State::name_ranks(wire::RelayHello& hello) const {
-  const auto add = [](std::vector<wire::RelayHello::Range>& to, std::uint32_t rank) {
-    if (!to.empty() && to.back().first + to.back().count == rank) {
-      ++to.back().count;
-    } else {
-      to.push_back({rank, 1});
-    }
+  const auto begins = [this, now](RankSession& rank) { liveness.begin_silence(rank, now); };
+  const auto ends = [this, now](RankSession& rank) {
+    liveness.end_silence(rank, now, store::Resumption::on_another_host);
   };
-  const double since = now_s() - kLately_s;
-  for (const auto& [id, rank] : ranks) {
-    if (!rank.row.connected || (rank.last_control() < since && !rank.silent())) continue;
-    add(hello.present, id);
-    if (rank.silent()) add(hello.silent, id);
-  }
+  listed.take(*down.nodes().at(route), route, hello, now, {begins, ends});
 }
 
-void Collector::State::look_after_nodes(double now) {
+void Collector::State::service_nodes(double now) {
   for (const std::string& node_host : down.nodes().take_newly_silent(now)) {
-    record_message(0, clock_now(), Severity::error,
-                   "the collector of node " + node_host + " has been silent for " +
-                       std::to_string(static_cast<int>(Nodes::kSilent_s)) + " s");
+    messages.record(0, Severity::error,
+                    "the collector of node " + node_host + " has been silent for " +
+                        std::to_string(static_cast<int>(Nodes::kSilent_s)) + " s");
   }
-  for (Nodes::Node* const node : down.nodes().not_naming(now, RankTable::kSilentAfter_s))
-    forget_named(*node, now);
+  for (Nodes::Node* const node : down.nodes().not_listing(now, RankTable::kSilentAfter_s))
+    listed.forget(*node, now);
   down.ping_nodes(now, options.clock, pacing.pace());
 }
 
-void Collector::State::ask_nodes_to_keep(const store::Moment& moment) {
-  if (!passed_moments.take(moment, now_s())) return;
-  const std::vector<std::string> missed = down.ask_nodes_to_keep(moment);
-  if (missed.empty() || !passed_moments.may_warn(now_s())) return;
-  record_message(
-      0, clock_now(), Severity::warning,
-      "the collector of node " + missed.front() +
-          (missed.size() > 1 ? " and those of " + std::to_string(missed.size() - 1) + " more" : "") +
-          " could not be asked to keep what lies around " + moment.kind + ": not reached");
-}
-
-void Collector::State::keep_from_above(const wire::RankCommand& command) {
-  std::optional<store::Moment> moment = moment_of_request(command.text);
-  if (!moment) {
-    problems.reject("value", "the collector above", "it asks to keep a moment of no kind");
-    return;
-  }
-  moment->at_ns = command.at_ns == 0 ? clock_now() : std::min(command.at_ns, clock_now());
-  if (command.until_ns > moment->at_ns) moment->lasts_until_ns = std::min(command.until_ns, clock_now());
-  moment->step = command.step;
-  moment->rank = command.of_rank;
-  ask_nodes_to_keep(*moment);
-  // Without moments here there is no reply: the sender is connected to another collector.
-  if (options.record_path.empty() || !options.retention.limited() || options.retention.moments == 0) return;
-  board.ask_to_keep(*std::move(moment));
-}
-
-void Collector::State::pass_command(std::uint32_t rank, wire::RankCommand command) {
-  RankSession* const known = ranks.known(rank);
-  if (known == nullptr) return;
-  // Ranks know this collector's numbers only; the answer goes up with the number of the request from above.
-  const std::uint64_t theirs = std::exchange(command.id, 0);
-  command = pauses.numbered(command);
-  if (command.kind == wire::RankCommand::Kind::prepare_pause)
-    relayed.pause_passed_on(rank, command.id, theirs);
-  send_to_rank(*known, command);
-}
-
-void Collector::State::pass_control(const wire::Message& message) {
-  wire::Body body = message.body;
-  if (auto* prepared = std::get_if<wire::Prepared>(&body)) {
-    const auto theirs = relayed.pause_answered(message.header.rank, prepared->command);
-    if (!theirs) return;
-    prepared->command = *theirs;
-  }
-  upstream->control(message.header, std::move(body), now_s());
-}
-
 void Collector::State::start_upstream() {
-  upstream.emplace(
+  relay.start(
       sockets.context,
       UpstreamOptions{.endpoint = options.upstream,
                       .key_file = options.upstream_key,
@@ -198,25 +63,16 @@ void Collector::State::start_upstream() {
                       .host = host,
                       .clock_id = clock_id,
                       .clock = options.clock,
-                      .command = [this](std::uint32_t rank,
-                                        const wire::RankCommand& command) { pass_command(rank, command); },
-                      .keep = [this](const wire::RankCommand& command) { keep_from_above(command); },
-                      .name_ranks = [this](wire::RelayHello& hello) { name_ranks(hello); }});
+                      .command = {},
+                      .keep = [this](const wire::RankCommand& command) { moments.take_from_above(command); },
+                      .list_ranks = [this](wire::RelayHello& hello) { listed.add_to(hello, now_s()); }},
+      [this](RankSession& rank, wire::Body body) { sender.send(rank, std::move(body)); });
 }
 
 void Collector::State::forward_upstream() {
-  const double own_s = pacing.pace().iteration_s;
-  upstream->pump(now_s(), pacing.watched() == Watch::idle ? std::max(own_s, upstream->pack_s()) : own_s);
-  if (board.shed_upstream(upstream->shed())) {
-    problems.report("upstream",
-                    "the collector above takes events in too slowly: this one sheds them, lowest detail "
-                    "first");
-  }
-  const bool all =
-      !ranks.empty() && ranks.size() >= identity.local_world() && ranks.counts().finished() == ranks.size();
-  const bool over = relayed.over(all, upstream->sent(), upstream->connected(), upstream->drained(), now_s(),
-                                 options.linger_s);
-  board.set_finished(over);
+  if (!relay.forward()) return;
+  problems.report("upstream",
+                  "the collector above takes events in too slowly: this one sheds them, lowest detail first");
 }
 
 }  // namespace shardscope::collector

@@ -1,4 +1,4 @@
-// When a node's collector names itself to the one above, and whether that one knows it. Until it does it may
+// When a node's collector greets the collector above, and whether that one knows it. Until it does it may
 // take the node's hello for no message of its run, and then takes none of the node's ranks'. Pure.
 #pragma once
 
@@ -17,7 +17,7 @@ class NodeGreeting {
   /// have given up ranks as silent.
   static constexpr double kInterrupted_s = 3;
 
-  /// Another connection: nothing has been said over it, and a hello is due.
+  /// Another connection: nothing has been sent over it, and a hello is due.
   void begin_anew() noexcept {
     wait_s_ = kFirst_s;
     next_s_ = 0;
@@ -38,7 +38,7 @@ class NodeGreeting {
   }
   /// Whether the connection took the hello.
   void hello_sent(bool taken) noexcept { named_ = named_ || taken; }
-  /// The node has been named over this connection: its ranks' messages may follow.
+  /// The node has greeted over this connection: its ranks' messages may follow.
   [[nodiscard]] bool named() const noexcept { return named_; }
   /// The collector above has pinged, so it knows the node.
   [[nodiscard]] bool known() const noexcept { return above_ != 0; }

@@ -23,8 +23,8 @@ Nodes::Greeting Nodes::greeted(std::uint64_t incarnation, const std::string& rou
     }
     at_route_[route] = incarnation;
     node.route_ = route;
-    node.named.changed = true;  // its ranks are not reached there before they greet from there
-    node.next_ping_s_ = 0;      // it says everything again and again until it is pinged there
+    node.listing.changed = true;  // its ranks are not reached there before they greet from there
+    node.next_ping_s_ = 0;        // it says everything again and again until it is pinged there
   }
   node.host = host;
   node.last_message_s_ = now_s;
@@ -63,16 +63,16 @@ std::vector<std::string> Nodes::take_newly_silent(double now_s) {
   return hosts;
 }
 
-std::vector<Nodes::Node*> Nodes::not_naming(double now_s, double seconds) {
+std::vector<Nodes::Node*> Nodes::not_listing(double now_s, double seconds) {
   std::vector<Node*> out;
   for (auto& [incarnation, node] : nodes_) {
-    if (node.named.kept && now_s - node.named.at_s > seconds) out.push_back(&node);
+    if (node.listing.kept && now_s - node.listing.at_s > seconds) out.push_back(&node);
   }
   return out;
 }
 
 void Nodes::ranks_changed() noexcept {
-  for (auto& [incarnation, node] : nodes_) node.named.changed = true;
+  for (auto& [incarnation, node] : nodes_) node.listing.changed = true;
 }
 
 std::vector<std::string> Nodes::pings_due(double now_s) {
@@ -113,7 +113,7 @@ bool Nodes::any_awaited() const noexcept {
 void Nodes::extend_deadlines(double seconds) {
   for (auto& [incarnation, node] : nodes_) {
     node.last_message_s_ += seconds;
-    node.named.at_s += seconds;
+    node.listing.at_s += seconds;
   }
 }
 

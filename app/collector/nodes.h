@@ -1,5 +1,5 @@
-// The collectors of nodes below this one: where each is reached, what its clock says, whether it is silent.
-// Pure: the caller sends, and hands in what arrived and when.
+// The collectors of nodes below this one: where each is reached, its clock, whether it is silent. Pure: the
+// caller sends, and hands in what arrived and when.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 #include "app/collector/awaited_answer.h"
 #include "app/collector/clock_estimator.h"
-#include "app/collector/named_ranks.h"
+#include "app/collector/rank_listing.h"
 
 namespace shardscope::collector {
 
@@ -26,7 +26,7 @@ class Nodes {
     std::string host;
     ClockEstimator clock;  ///< the times of the node's ranks are on it
     AwaitedAnswer answer;  ///< to what confirmed the ends of its ranks
-    NamedRanks named;
+    RankListing listing;
 
    private:
     friend class Nodes;
@@ -44,10 +44,10 @@ class Nodes {
   };
   /// Whether something refers to the node's clock, so that it has to stay where it is.
   using InUse = std::function<bool(const Node&)>;
-  /// A node's collector says where it is reached, first and again and again. `incarnation`: its process. A
-  /// route is that of the process that greeted last from there, whatever a peer says. One that is not reached
-  /// any more is forgotten unless it is in use: at once where another greets from its connection, silent ones
-  /// where there are kMost. `in_use` is asked only then.
+  /// A hello of a node's collector, the first or a repeated one. `incarnation`: its process. A route is that
+  /// of the process that greeted last from there, whatever a peer says. One that is not reached any more is
+  /// forgotten unless it is in use: at once where another greets from its connection, silent ones where there
+  /// are kMost. `in_use` is asked only then.
   Greeting greeted(
       std::uint64_t incarnation, const std::string& route, const std::string& host, bool same_clock,
       double now_s, const InUse& in_use = [](const Node&) { return true; });
@@ -57,16 +57,16 @@ class Nodes {
   Node* received_from(const std::string& route, double now_s);
   /// Hosts whose collector has become silent since the last call.
   [[nodiscard]] std::vector<std::string> take_newly_silent(double now_s);
-  /// Those that have not named their ranks for longer than `seconds`.
-  [[nodiscard]] std::vector<Node*> not_naming(double now_s, double seconds);
-  /// What is known of the ranks of each is to be looked at with its next hello.
+  /// Those that have not listed their ranks for longer than `seconds`.
+  [[nodiscard]] std::vector<Node*> not_listing(double now_s, double seconds);
+  /// The ranks of each are to be gone over with its next hello.
   void ranks_changed() noexcept;
   /// Where to send a ping now; counts as sent.
   [[nodiscard]] std::vector<std::string> pings_due(double now_s);
   /// Where those are reached that are not silent; and the hosts of the others.
   [[nodiscard]] std::vector<std::string> reached() const;
   [[nodiscard]] std::vector<std::string> not_reached() const;
-  /// They are all due now: what pings say has changed.
+  /// They are all due now: the content of pings has changed.
   void ping_soon() noexcept;
   /// One that is not silent has not answered yet what Node::answer is about.
   [[nodiscard]] bool any_awaited() const noexcept;

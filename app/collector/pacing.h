@@ -13,10 +13,11 @@ namespace shardscope::collector {
 class Pacing {
  public:
   static constexpr double kCommitEvery_s = 0.5, kLivenessEvery_s = 0.2;
-  /// Between two looks at the clock; with all that a turn does it is not a tenth of that.
+  /// Between two readings of the clock; with all that a turn does it is not a tenth of that.
   static constexpr double kStall_s = 2;
   static constexpr double kRoundPerRank_s = 50e-6, kShortestRound_s = 0.001, kLongestRound_s = 0.05;
-  /// Of a run that is only recorded: a round of thousands of ranks takes longer than what came between two.
+  /// Of a run that is only recorded: a round of thousands of ranks takes longer than what arrived between
+  /// two.
   static constexpr double kLongestIdleRound_s = 0.2;
 
   /// As of the last round over the ranks.

@@ -34,7 +34,7 @@ class PassedMoments {
     return true;
   }
 
-  /// True at most once in kWarnEvery_s: that nodes were not asked is said then.
+  /// True at most once in kWarnEvery_s: the warning that nodes were not asked is due then.
   [[nodiscard]] bool may_warn(double now_s) noexcept {
     if (warned_s_ && now_s - *warned_s_ < kWarnEvery_s) return false;
     warned_s_ = now_s;

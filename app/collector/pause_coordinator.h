@@ -18,7 +18,7 @@ namespace wire = instrumentation::wire;
 
 class PauseCoordinator {
  public:
-  /// A rank that has not come `gate_timeout_s` after another one holds may wait for something from that one.
+  /// A rank that does not hold `gate_timeout_s` after another one does may wait for something from that one.
   explicit PauseCoordinator(double lease_s, double gate_timeout_s = 10)
       : lease_s_(lease_s), gate_timeout_s_(gate_timeout_s) {}
 
@@ -38,7 +38,7 @@ class PauseCoordinator {
   }
   /// The gates that ranks have passed differ (gate_comparison.h): the next pause is at a gate between steps.
   void ranks_differ(const std::string& how);
-  /// Numbers of gates up to this one say nothing of whether ranks differ; 0: none.
+  /// Gates up to this number are not compared between ranks; 0: all are.
   [[nodiscard]] std::uint64_t alike_from() const noexcept { return alike_from_; }
 
   struct Outgoing {
@@ -56,7 +56,7 @@ class PauseCoordinator {
     running,          ///< no rank has a reason to stop
     preparing,        ///< phase 1: waiting for every rank's count of gates
     moving,           ///< phase 2: ranks run on to `target_`
-    running_to_rule,  ///< resumed with a rule: ranks run to where it says
+    running_to_rule,  ///< resumed with a rule: ranks run to the gate that it selects
     paused,           ///< every rank holds at `gate_`
   };
   struct Rank {

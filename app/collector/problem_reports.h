@@ -1,4 +1,4 @@
-// Problems that may come thousands of times a second, reported so often that a reader can follow. Pure: the
+// Problems that may occur thousands of times a second, reported so often that a reader can follow. Pure: the
 // caller hands in what happened and when.
 #pragma once
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/collector/viewer.h"
+#include "instrumentation/wire.h"
 
 namespace shardscope::collector {
 
@@ -30,11 +31,21 @@ class PublishedControlState {
     return news ? std::optional(control.note) : std::nullopt;
   }
 
-  /// Viewers know, or are about to, that nothing more comes.
+  /// Viewers know, or are about to, that the run is over.
   [[nodiscard]] bool over() const noexcept { return over_; }
   void show_over(bool over) noexcept {
     over_ = over;
     ++revision_;
+  }
+
+  /// Adds it to a reply, with `now` of the pauses: a lease runs out without a change.
+  void add_to(instrumentation::wire::ViewReply& reply, const ControlState& now) const {
+    reply.pausing = now.pausing;
+    reply.paused = now.paused;
+    reply.gate = now.gate;
+    reply.lease_left_s = now.lease_left_s;
+    reply.note = now.note;
+    reply.finished = over_;
   }
 
   /// Last reported by a rank or set by a viewer; -1: not known. Returns the one before.

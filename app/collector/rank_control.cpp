@@ -1,6 +1,4 @@
-// Control messages between ranks and the collector: hello, clock round trips, commands at gates,
-// the end of a rank.
-#include <algorithm>
+// Control messages of ranks to the collector: hello, clock round trips, commands at gates.
 #include <cerrno>
 #include <csignal>
 #include <utility>
@@ -11,13 +9,11 @@
 
 namespace shardscope::collector {
 
-using instrumentation::monotonic_now_ns;
 using store::Resumption;
 
 namespace {
 constexpr double kSilence_s = 3;        ///< a silence that was one, now that the rank sends again
 constexpr double kPresentWithin_s = 3;  ///< a rank with a message in this time is connected
-constexpr double kTablesAgain_s = 0.5;  ///< for tables that have not come
 }  // namespace
 
 void Collector::State::receive_control() {
@@ -64,15 +60,16 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
   RankSession* const known = ranks.known(id);
   if (known == nullptr || known->route != route) return;  // its hello will come
   RankSession& rank = *known;
-  if (rank.silent() || now - rank.last_control() >= kSilence_s) end_silence(rank, now, as_before(rank));
+  if (rank.silent() || now - rank.last_control() >= kSilence_s)
+    liveness.end_silence(rank, now, RankLiveness::as_before(rank));
   rank.control_received(now);
   if (const auto* position = std::get_if<wire::Position>(&message.body); position && position->detail >= 0)
     shown.set_detail(position->detail);
   if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
     rank.clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
     rank.answer.answered(pong->id);
-  } else if (upstream) {
-    pass_control(message);  // pauses are agreed on at the top
+  } else if (!relay.is_top()) {
+    relay.pass_control(message);  // pauses are agreed on at the top
     if (const auto* position = std::get_if<wire::Position>(&message.body)) {
       rank.row.gate = position->position;
       rank.row_dirty = true;
@@ -90,7 +87,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     pauses.position(id, *position, now);
   }
   ranks.note_change(rank, now);
-  send_commands();
+  sender.send_commands();
 }
 
 void Collector::State::on_hello(const std::string& route, const wire::Header& from,
@@ -117,10 +114,10 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     }
     return;
   }
-  if (upstream) {
+  if (Upstream* const above = relay.upstream()) {
     wire::Hello passed_on = hello;
     passed_on.relayed = true;
-    upstream->control(from, std::move(passed_on), now);
+    above->control(from, std::move(passed_on), now);
   }
   if (identity.world() == 0) {
     identity.set_provisional_world(hello.world);
@@ -128,17 +125,18 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   // A node's collector repeats what its ranks have said: whether one is silent it says itself.
   if (rank.control_incarnation != from.incarnation) {
-    if (rank.silent() || rank.silence_recorded_s) end_silence(rank, now, Resumption::restarted);
+    if (rank.silent() || rank.silence_recorded_s) liveness.end_silence(rank, now, Resumption::restarted);
   } else if (node == nullptr &&
              (rank.silent() || (rank.route == route && now - rank.last_control() >= kSilence_s))) {
-    end_silence(rank, now, rank.route == route ? as_before(rank) : Resumption::on_another_host);
+    liveness.end_silence(rank, now,
+                         rank.route == route ? RankLiveness::as_before(rank) : Resumption::on_another_host);
   }
-  ranks_of_node_changed(rank);  // of that where it was
-  if (rank.node_clock != (node != nullptr ? &node->clock : nullptr)) rank.named_s = nullptr;
+  listed.rank_changed(rank);  // of that where it was
+  if (rank.node_clock != (node != nullptr ? &node->clock : nullptr)) rank.listed_s = nullptr;
   rank.node_clock = node != nullptr ? &node->clock : nullptr;
   rank.same_clock = rank.node_clock == nullptr && hello.clock_id == clock_id;
   if (rank.control_incarnation != from.incarnation) {
-    if (upstream) upstream->keep_clock(id, rank);
+    if (Upstream* const above = relay.upstream()) above->keep_clock(id, rank);
     rank.another_process(from.incarnation);
     if (rank.row.connected) pauses.rank_down(id, "has been replaced by another process", now);
     rank.row.connected = false;
@@ -146,7 +144,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   if (rank.same_clock) rank.clock.same_clock();
   if (rank.route != route) rank.another_route(route);
-  ranks_of_node_changed(rank);
+  listed.rank_changed(rank);
   rank.row.pid = hello.pid;
   rank.row.host = hello.host;
   rank.pid_seen = rank.node_clock == nullptr && (hello.host == host || hello.host.empty()) && hello.pid > 0 &&
@@ -158,164 +156,9 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     rank.row_sent_s = -1e300;
     pauses.rank_up(id);
   }
-  if (!rank.has_tables) ask_for_tables(rank);
-  if (rank.row.finished) confirm_finish(rank);  // its end came before its first hello
+  if (!rank.has_tables) sender.ask_for_tables(rank);
+  if (rank.row.finished) sender.confirm_finish(rank);  // its end came before its first hello
   ranks.note_change(rank, now);
-}
-
-void Collector::State::send_commands() {
-  for (PauseCoordinator::Outgoing& out : pauses.take_outgoing()) {
-    RankSession& rank = ranks.session(out.rank);
-    // A command that moves a rank also ends its hold here; the rank's own Position follows.
-    send_to_rank(rank, out.command);
-  }
-}
-
-DownstreamLinks::Sent Collector::State::send_to_rank(RankSession& rank, wire::Body body) {
-  if (rank.route.empty()) return DownstreamLinks::Sent::closed;
-  if (auto* command = std::get_if<wire::RankCommand>(&body); command != nullptr && command->id == 0) {
-    body = pauses.numbered(*command);
-  }
-  const DownstreamLinks::Sent sent = down.send(rank, std::move(body));
-  if (sent == DownstreamLinks::Sent::closed) connection_closed(rank);
-  return sent;
-}
-
-/// With a node's connection all its ranks are lost.
-void Collector::State::connection_closed(RankSession& rank) {
-  constexpr const char* kWhy = "closed its connection";
-  if (rank.node_clock == nullptr) return lost(rank, kWhy);
-  const std::string route = rank.route;  // lost() clears it
-  for (auto& [id, other] : ranks) {
-    if (other.route == route) lost(other, kWhy);
-  }
-}
-
-void Collector::State::confirm_finish(RankSession& rank) {
-  down.confirm_end(rank,
-                   [this](RankSession& to, wire::Body body) { return send_to_rank(to, std::move(body)); });
-}
-
-void Collector::State::confirm(RankSession& rank) {
-  if (rank.route.empty()) return;
-  if (rank.node_clock != nullptr) {
-    down.queue_receipt(rank);
-    return;
-  }
-  const RankSession::Confirmation what = rank.confirmation();
-  if (send_to_rank(rank, wire::Received{what.source, what.next, {}}) == DownstreamLinks::Sent::taken)
-    rank.confirmed(now_s());
-}
-
-void Collector::State::send_receipts(double now) {
-  down.send_receipts(
-      ranks, now, [this](RankSession& rank, wire::Body body) { return send_to_rank(rank, std::move(body)); });
-}
-
-void Collector::State::ask_for_tables(RankSession& rank) {
-  const double now = now_s();
-  if (now - rank.tables_asked_s < kTablesAgain_s) return;
-  if (!rank.route.empty()) rank.tables_asked_s = now;
-  wire::RankCommand ask;
-  ask.kind = wire::RankCommand::Kind::resend_tables;
-  send_to_rank(rank, ask);
-}
-
-void Collector::State::lost(RankSession& rank, const std::string& why) {
-  if (!rank.row.connected) return;
-  rank.row.connected = false;
-  rank.silent_since_s.reset();
-  rank.silence_recorded_s.reset();
-  rank.row_dirty = true;
-  rank.row_sent_s = -1e300;
-  ranks_of_node_changed(rank);
-  rank.named_s = nullptr;
-  rank.route.clear();
-  rank.answer.connection_ended();
-  rank.end_owed = false;
-  ranks.note_change(rank, now_s());
-  if (rank.row.finished) return;
-  record.flush_all(rank);
-  if (upstream) upstream->pack_soon();
-  record_message(rank.row.rank, clock_now(), Severity::error, store::gone_message(rank.row.rank, why));
-  pauses.rank_down(rank.row.rank, why, now_s());
-}
-
-void Collector::State::begin_silence(RankSession& rank, double now) {
-  rank.silent_since_s = rank.last_control();
-  pauses.rank_down(rank.row.rank, "is silent", now);
-}
-
-/// Of a rank that was silent, or whose control thread was not running, for long enough to say so. A relayed
-/// one's node has said the rest.
-void Collector::State::end_silence(RankSession& rank, double now, store::Resumption how) {
-  if (!rank.row.connected || rank.row.finished) {
-    rank.silence_recorded_s.reset();
-    return;
-  }
-  const double since_s = rank.silent_since_s.value_or(rank.silence_recorded_s.value_or(rank.last_control()));
-  const bool restarted = how == Resumption::restarted;
-  ranks_of_node_changed(rank);
-  // Another process comes up by itself, and a pause that goes on is not its own.
-  if (rank.silent() && !restarted) pauses.rank_up(rank.row.rank);
-  if (upstream) upstream->rank_was_silent(rank.row.rank);
-  rank.silent_since_s.reset();
-  if (rank.node_clock != nullptr && !restarted) return;
-  rank.silence_recorded_s.reset();
-  const std::string text = store::resumption_message(rank.row.rank, now - since_s, how);
-  if (restarted) {
-    record_message(rank.row.rank, clock_now(), Severity::warning, text);
-  } else {
-    report_rank(rank, Severity::warning, text);
-  }
-}
-
-/// A node may say that a rank is not silent before the hello of the process that ended the silence gets here:
-/// until a text ends it as well, that hello does. Where the hello was here first, the text is of a process
-/// that has been replaced, and the silence ends with it.
-void Collector::State::note_silence_of_node(RankSession& rank, std::uint64_t incarnation,
-                                            const std::string& text) {
-  store::Message said;
-  said.rank = rank.row.rank;
-  said.text = text;
-  if (const auto silent_ns = store::silent_for(said)) {
-    rank.silence_recorded_s = now_s() - static_cast<double>(*silent_ns) * 1e-9;
-    if (rank.control_incarnation != 0 && rank.control_incarnation != incarnation)
-      end_silence(rank, now_s(), Resumption::restarted);
-  }
-  if (store::is_resumption_message(said)) rank.silence_recorded_s.reset();
-}
-
-/// Of a rank that is connected here; the collector above cannot see it.
-void Collector::State::report_rank(const RankSession& rank, Severity severity, const std::string& text) {
-  const std::int64_t now_ns = clock_now();
-  record_message(rank.row.rank, now_ns, severity, text);
-  if (!upstream || !rank.has_published() || !rank.is_current(rank.control_incarnation)) return;
-  wire::Message message;
-  message.header = header;
-  message.header.rank = rank.row.rank;
-  message.header.incarnation = rank.control_incarnation;
-  message.header.sequence = rank.next_sequence() - 1;  // as its last one
-  message.body = wire::Text{now_ns - rank.clock.offset_ns(now_ns), severity, text};
-  upstream->published(rank, message, 0);
-}
-
-void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& batch) {
-  const wire::Relay to_node = batch.relay.value_or(wire::Relay{});
-  clock_samples.add(rank.row.rank, identity.world(), batch.events, to_node.offset_ns,
-                    to_node.residual_ns + batch.clock_error_ns, now_s());
-  while (const auto whole = clock_samples.take()) {
-    std::vector<ClockEstimator*> clocks(whole->size());
-    for (auto& [id, of] : ranks) {
-      if (id < clocks.size()) clocks[id] = &of.refinable_clock();
-    }
-    if (const std::size_t wrong = refine_clocks(*whole, clocks); wrong != 0) {
-      problems.report("clock",
-                      "what a collective says of the clocks of " + std::to_string(wrong) +
-                          " ranks contradicts their round trips and is ignored: a clock was set, or the "
-                          "program emits wrong times or ends of collectives");
-    }
-  }
 }
 
 }  // namespace shardscope::collector

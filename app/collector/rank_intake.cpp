@@ -1,6 +1,4 @@
 // What ranks publish: accepted in order, handed to the sink; events are gathered into chunks.
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "app/collector/collector_pace.h"
@@ -10,29 +8,24 @@
 
 namespace shardscope::collector {
 
-using instrumentation::GateKind;
 using instrumentation::monotonic_now_ns;
-using instrumentation::ShedClass;
 
 namespace {
 constexpr std::int64_t kRecorderStallTimeout_ns = 1'000'000'000;     ///< with a recorder that stalls
 constexpr std::size_t kLarge = 64U << 10, kLargeRelayed = 2U << 10;  ///< messages, bytes
 constexpr std::size_t kMaxRanksWithoutTables = 1U << 16;
-/// Steps, errors and tables never go; of memory the watermarks stay.
-constexpr std::array kShedOrder = {ShedClass::kernels, ShedClass::params, ShedClass::modules,
-                                   ShedClass::phases, ShedClass::memory};
 }  // namespace
 
 void Collector::State::receive_published() {
   zmq::message_t message;
   for (int i = 0; i < kMessagesPerTurn; ++i) {
     // Steps and watermarks are never shed here; ranks wait, and shed in their own queues what is less.
-    if (upstream && upstream->full()) return;
+    if (relay.full()) return;
     if (intake_full()) {
       // A recorder that gets on is waited for: ZeroMQ's queues are short, and behind them are the ranks' own.
       // One that stalls must not take the live view with it. With nothing left to shed they wait too.
       const std::int64_t still_ns = monotonic_now_ns() - record.recorder().progress_ns();
-      if (still_ns < kRecorderStallTimeout_ns || !make_room()) return;
+      if (still_ns < kRecorderStallTimeout_ns || !shed()) return;
     }
     if (!sockets.receive_published(message)) return;
     PackedFrames frames({static_cast<const std::uint8_t*>(message.data()), message.size()});
@@ -57,29 +50,8 @@ void Collector::State::on_frame(std::span<const std::uint8_t> frame) {
   if (const RankSession* const known = ranks.known(rank)) ranks.note_change(*known, now_s());
 }
 
-/// Where chunks are let grow old, with many ranks: the memory that they wait in is bounded.
-void Collector::State::hand_over_pending() {
-  const double now = now_s();
-  for (auto& [id, rank] : ranks) {
-    while (rank.pending() && rank.clock_settled(now) && record.has_room()) record.flush(rank);
-  }
-}
-
-bool Collector::State::make_room() {
-  // An eighth below the bound, so that the scan is paid once for many messages.
-  const std::size_t target = record.limit() - record.limit() / 8;
-  std::uint64_t gone = 0;
-  for (const ShedClass victim : kShedOrder) {
-    for (auto& [id, rank] : ranks) {
-      if (record.bytes() <= target) break;
-      std::uint32_t here = 0;
-      record.pending(rank, [&, &of = rank] { here = of.shed(victim); });
-      if (here != 0) ranks.note_change(rank, now_s());
-      gone += here;
-    }
-  }
-  if (gone != 0) {
-    board.shed(gone);
+bool Collector::State::shed() {
+  if (record.shed(ranks, now_s()) != 0) {
     problems.report(
         "shed",
         "events arrive faster than they can be recorded: the collector sheds them, lowest detail first");
@@ -122,16 +94,16 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
   if (accepted.new_process) {
     rank.row.finished = false;
-    ranks_of_node_changed(rank);
+    listed.rank_changed(rank);
     rank.first_message_s = now_s();
     rank.has_tables = false;
     rank.names.clear();
-    clock_samples.restart();
+    collective_clocks.restart();
     gates.restart();
   }
   if (accepted.missing != 0) {
-    record_message(
-        rank.row.rank, clock_now(), Severity::warning,
+    messages.record(
+        rank.row.rank, Severity::warning,
         std::to_string(accepted.missing) + " messages of rank " + std::to_string(rank.row.rank) +
             (rank.node_clock != nullptr ? " did not arrive from its node's collector" : " did not arrive"));
   }
@@ -139,13 +111,13 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   const std::uint64_t most = rank.node_clock != nullptr && bytes >= kLargeRelayed ? 1
                              : bytes >= kLarge                                    ? 2
                                                : RankSession::kConfirmMessages;
-  if (rank.unconfirmed() >= most) confirm(rank);
-  const auto* const said = std::get_if<wire::Text>(&message.body);
+  if (rank.unconfirmed() >= most) sender.confirm(rank);
+  const auto* const published_text = std::get_if<wire::Text>(&message.body);
   if (const auto* batch = std::get_if<wire::Batch>(&message.body);
       (batch != nullptr && rank.passed_on_before(*batch)) ||
-      (said != nullptr && rank.node_clock != nullptr &&
+      (published_text != nullptr && rank.node_clock != nullptr &&
        (message.header.source_next != 0 ? rank.passed_on_before(message.header)
-                                        : rank.passed_on_before(*said)))) {
+                                        : rank.passed_on_before(*published_text)))) {
     rank.add_repeated(message);
     board.repeated();
     return;
@@ -157,29 +129,31 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   const bool are_tables = std::holds_alternative<wire::Tables>(message.body);
   if (!are_tables && (accepted.missing != 0 || !rank.has_tables)) {
     rank.has_tables = false;
-    ask_for_tables(rank);
+    sender.ask_for_tables(rank);
   }
   // Its end may come before its next control message. A node's collector says it of its own ranks, and the
   // text goes up before the end: a rank that has ended is not silent.
   if (rank.silent() && std::holds_alternative<wire::Finish>(message.body))
-    end_silence(rank, now_s(), as_before(rank));
-  if (upstream) upstream->published(rank, message, accepted.new_process ? 0 : accepted.missing);
+    liveness.end_silence(rank, now_s(), RankLiveness::as_before(rank));
+  if (Upstream* const above = relay.upstream())
+    above->published(rank, message, accepted.new_process ? 0 : accepted.missing);
   auto* const batch = std::get_if<wire::Batch>(&message.body);
   board.received(batch != nullptr ? batch->events.size() : 0);
   if (batch != nullptr) {
-    if (ranks.counts().clocks_differ() && rank.on_refinable_clock()) learn_clocks(rank, *batch);
-    if (identity.world() > 1 && !upstream) compare_gates(rank.row.rank, *batch);
+    learn_clocks(rank, *batch);
+    if (identity.world() > 1 && relay.is_top()) compare_gates(rank.row.rank, *batch);
     if (rank.clock_settled(now_s()) && record.has_room() && rank.begins_another_gap(*batch, now_s()))
       record.flush_all(rank);
     record.add(rank, *batch, now_s());
     report_events_lost_with_node(rank);
     if (rank.due(now_s(), 1e9) && record.has_room()) record.flush(rank);
-    if (pacing.pace().chunk_age_s > kShortestIdleAge_s && record.crowded()) hand_over_pending();
+    if (pacing.pace().chunk_age_s > kShortestIdleAge_s && record.crowded()) record.hand_over(ranks, now_s());
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
     on_tables(rank, *tables, bytes);
   } else if (const auto* text = std::get_if<wire::Text>(&message.body)) {
-    record_message(rank.row.rank, rank.on_our_clock(text->at_ns), text->severity, text->text);
-    if (rank.node_clock != nullptr) note_silence_of_node(rank, message.header.incarnation, text->text);
+    messages.record_at(rank.row.rank, rank.on_our_clock(text->at_ns), text->severity, text->text);
+    if (rank.node_clock != nullptr)
+      liveness.note_silence_of_node(rank, message.header.incarnation, text->text);
   } else if (const auto* name = std::get_if<wire::Name>(&message.body)) {
     if (rank.names.insert(name->id).second)
       record.recorder().name(rank.row.rank, *name);  // or sent again on request
@@ -191,10 +165,10 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
 void Collector::State::report_events_lost_with_node(RankSession& rank) {
   const RankSession::LostWithNode lost_ones = rank.take_lost_with_node();
   if (lost_ones.messages == 0) return;
-  record_message(rank.row.rank, clock_now(), Severity::warning,
-                 std::to_string(lost_ones.messages) + " messages of rank " + std::to_string(rank.row.rank) +
-                     (lost_ones.exact ? "" : " at most") +
-                     " did not arrive before another collector of its node took over");
+  messages.record(rank.row.rank, Severity::warning,
+                  std::to_string(lost_ones.messages) + " messages of rank " + std::to_string(rank.row.rank) +
+                      (lost_ones.exact ? "" : " at most") +
+                      " did not arrive before another collector of its node took over");
 }
 
 void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) {
@@ -204,16 +178,16 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
   rank.row.exit_message = finish.text;
   rank.row_dirty = true;
   rank.row_sent_s = -1e300;
-  confirm(rank);
-  confirm_finish(rank);
+  sender.confirm(rank);
+  sender.confirm_finish(rank);
   pauses.rank_finished(rank.row.rank, now_s());
   if (finish.exit_code != 0) {
-    record_message(rank.row.rank, rank.on_our_clock(finish.at_ns), Severity::error, finish.text);
+    messages.record_at(rank.row.rank, rank.on_our_clock(finish.at_ns), Severity::error, finish.text);
   }
   ranks.note_change(rank, now_s());
   const std::uint32_t finished = ranks.counts().finished();
   board.rank_ended(rank.row.rank, finish.exit_code, finish.text, finished);
-  if (!upstream) board.set_finished(identity.world() != 0 && finished == identity.world());
+  if (relay.is_top()) board.set_finished(identity.world() != 0 && finished == identity.world());
   shown.changed();
 }
 
@@ -232,7 +206,7 @@ void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, 
       problems.reject("world", "rank " + std::to_string(rank.row.rank), identity.contradiction_of(t.world));
       return;
   }
-  gate_names.learn(t);
+  gates.learn(t);
   rank.row.pid = t.pid;
   rank.row.host = t.host;
   rank.row_dirty = true;
@@ -241,18 +215,23 @@ void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, 
   record.recorder().tables(from, tables, bytes);
 }
 
+void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& batch) {
+  for (const std::size_t wrong : collective_clocks.learn(ranks, identity.world(), rank, batch, now_s())) {
+    problems.report("clock",
+                    "what a collective says of the clocks of " + std::to_string(wrong) +
+                        " ranks contradicts their round trips and is ignored: a clock was set, or the "
+                        "program emits wrong times or ends of collectives");
+  }
+}
+
 void Collector::State::compare_gates(std::uint32_t rank, const wire::Batch& batch) {
   gates.alike_from(pauses.alike_from());
   const auto difference = gates.add(rank, batch.events);
   if (!difference) return;
-  const auto passed = [&](const GateComparison::Difference::Gate& gate) {
-    return "rank " + std::to_string(gate.rank) + " passed " + gate_names.name(gate.kind, gate.id);
-  };
-  const std::string how = "ranks pass different gates: as gate " + std::to_string(difference->number) + " " +
-                          passed(difference->one) + ", " + passed(difference->other);
+  const std::string how = gates.text_of(*difference);
   pauses.ranks_differ(how);
-  record_message(rank, clock_now(), Severity::warning,
-                 how + "; from here on this run is paused between steps only, until it is held there");
+  messages.record(rank, Severity::warning,
+                  how + "; from here on this run is paused between steps only, until it is held there");
 }
 
 }  // namespace shardscope::collector

@@ -1,32 +1,12 @@
 // Timer-driven work per rank: its chunk, its row, confirmations, pings, liveness. A round handles the ranks
 // that are due (RankTable), so that its cost does not grow with all ranks.
-#include <cerrno>
-#include <csignal>
-#include <fstream>
 #include <set>
 #include <string>
 
 #include "app/collector/collector_state.h"
 #include "app/collector/now.h"
-#include "app/store/silences.h"
 
 namespace shardscope::collector {
-
-namespace {
-constexpr double kSilentAfter_s = RankTable::kSilentAfter_s;
-constexpr double kStoppedAfter_s = 2.5;  ///< the same, where its process is seen to be stopped
-
-/// As the operating system says: stopped by a signal or by a debugger.
-bool is_stopped(std::int32_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  // The name, in parentheses, may hold anything.
-  const std::size_t name_end = text.rfind(") ");
-  return name_end != std::string::npos && name_end + 2 < text.size() &&
-         (text[name_end + 2] == 'T' || text[name_end + 2] == 't');
-}
-}  // namespace
 
 void Collector::State::run_due_timers(double now) {
   for (const std::uint32_t id : ranks.take_due(now)) {
@@ -35,9 +15,9 @@ void Collector::State::run_due_timers(double now) {
     RankSession& rank = *known;
     flush_if_due(rank, now);
     confirm_and_ping(rank, now);
-    if (rank.node_clock != nullptr && rank.row.connected) look_for_silence(rank, now);
+    if (rank.node_clock != nullptr && rank.row.connected) liveness.check_silence(rank, now);
     publish_row(rank, now, false);
-    ranks.looked_at(rank, now);
+    ranks.serviced(rank, now);
   }
 }
 
@@ -52,11 +32,11 @@ void Collector::State::confirm_and_ping(RankSession& rank, double now) {
   // With a ping where there is one: the rank wakes for both.
   if (rank.unconfirmed() != 0 && (now - rank.confirmed_s() >= RankSession::kConfirmAfter_s ||
                                   (rank.node_clock == nullptr && now >= rank.next_ping_s))) {
-    confirm(rank);
+    sender.confirm(rank);
   }
-  if (rank.end_owed && rank.row.finished) confirm_finish(rank);
+  if (rank.end_unconfirmed && rank.row.finished) sender.confirm_finish(rank);
   if (rank.route.empty() || rank.node_clock != nullptr || now < rank.next_ping_s) return;
-  send_to_rank(rank, down.next_ping(clock_now(), pacing.pace()));
+  sender.send(rank, down.next_ping(messages.clock_now(), pacing.pace()));
   // The first few quickly, so that the first chunks already have a good offset.
   ++rank.pings;
   rank.next_ping_s = now + (rank.settled() ? 1.0 : 0.02);
@@ -73,33 +53,8 @@ void Collector::State::publish_row(RankSession& rank, double now, bool at_once) 
   record.recorder().rank(rank.row);
 }
 
-// [Note: silent, not gone]
-// The kernel closes the connections of a process that ends, however it ends, and a send to a closed one fails
-// (router_mandatory): that rank is lost. One that sends nothing over a connection that lasts is stopped, or
-// its host or network is down. It may go on any time, so it stays connected, and only a pause does not
-// wait for it. What a node's collector passes on has no connection here: that collector names the ranks that
-// it is connected to, and those of them that are silent (on_node()). The texts of a silence are of the
-// collector that has the connection, and passed on; but that a rank has been restarted each one says itself,
-// because the text of a process that is gone might not get here.
-void Collector::State::look_for_silence(RankSession& rank, double now) {
-  const double silent_s = now - rank.last_control();
-  if (rank.row.finished || silent_s < kStoppedAfter_s) return;
-  if (rank.node_clock != nullptr) {
-    if (silent_s > kSilentAfter_s)
-      lost(rank, "has not been at its node's collector for " +
-                     std::to_string(static_cast<int>(kSilentAfter_s)) + " s");
-    return;
-  }
-  if (rank.silent()) return;
-  const bool stopped = rank.pid_seen && is_stopped(rank.row.pid);
-  if (!stopped && silent_s <= kSilentAfter_s) return;
-  begin_silence(rank, now);
-  report_rank(rank, Severity::warning,
-              store::silent_message(rank.row.rank, silent_s, stopped ? rank.row.pid : 0));
-}
-
-void Collector::State::look_after_ranks(double now) {
-  look_after_nodes(now);
+void Collector::State::service_ranks(double now) {
+  service_nodes(now);
   run_due_timers(now);
   if (!pacing.liveness_due(now)) return;
   problems.refused(sockets.guard.overdue(now));
@@ -107,11 +62,7 @@ void Collector::State::look_after_ranks(double now) {
   for (const std::uint32_t id : here) {
     RankSession& rank = ranks.session(id);
     if (!rank.row.connected) continue;
-    if (rank.pid_seen && kill(rank.row.pid, 0) != 0 && errno == ESRCH) {
-      lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
-    } else {
-      look_for_silence(rank, now);
-    }
+    liveness.check(rank, now);
   }
   board.connected(ranks.counts().connected());
 }

@@ -36,7 +36,7 @@ void move_along_drift(std::vector<instrumentation::Event>& events, std::int64_t 
 
 RankSession::Accepted RankSession::accept(const wire::Header& header, double now_s) {
   Accepted result;
-  note_named();
+  note_listed();
   if (incarnation_ != header.incarnation) {
     const auto known = std::find(replaced_.begin(), replaced_.end(), header.incarnation);
     if (known != replaced_.end()) {

@@ -46,14 +46,13 @@ class RankSession {
 
   // [Note: what is sent twice]
   // A connection that is cut takes messages with it that the sender thought were on their way. So a sender
-  // keeps what it has sent until its receipt is confirmed (wire::Received), and sends that again, in
-  // order, over the next connection. The old connection may have brought some of it, or still bring it: each
+  // keeps what it has sent until its receipt is confirmed (wire::Received), and sends that again, in order,
+  // over the next connection. The old connection may have brought some of it, or still bring it: each
   // connection brings numbers without a gap and begins at or before what is expected, so nothing is missing
-  // in between, and what comes twice is known by its number. Only what the sender cannot know to be received
-  // may come twice; anything older is a replay. A confirmation may be cut off too: it counts as
-  // received once a control message of the process comes a while after it was sent, over the same connection.
-  // Until then what comes twice is confirmed again: a sender with a full window would wait for it without
-  // end.
+  // in between, and a duplicate is recognized by its number. Only what the sender cannot know to be received
+  // may be sent twice; anything older is a replay. A confirmation may be cut off too: it counts as received
+  // once a control message of the process arrives a while after it was sent, over the same connection. Until
+  // then a duplicate is confirmed again: a sender with a full window would wait for it without end.
   struct Confirmation {
     std::uint64_t source = 0, next = 0;
   };
@@ -63,7 +62,7 @@ class RankSession {
   }
   /// It has been sent.
   void confirmed(double now_s) noexcept {
-    note_named();
+    note_listed();
     confirmed_ = next_sequence_;
     confirmed_s_ = now_s;
     confirm_anew_ = receipt_pending = false;
@@ -76,15 +75,15 @@ class RankSession {
     sent_s_ = now_s;
     known_received_ = std::exchange(sent_, confirmed_);
   }
-  /// The same, of the time when its node named it last, where it does.
-  void note_named() noexcept {
-    if (named_s != nullptr) control_received(last_control());
+  /// The same, of the time when its node listed it last, where it does.
+  void note_listed() noexcept {
+    if (listed_s != nullptr) control_received(last_control());
   }
-  /// Its process is reached elsewhere from now on. Nothing says that what was sent over the connection before
-  /// has arrived, so that is to be confirmed again.
+  /// Its process is reached elsewhere from now on. What was sent over the connection before may not have
+  /// arrived, so that is to be confirmed again.
   void another_route(const std::string& to) {
     route = to;
-    named_s = nullptr;
+    listed_s = nullptr;
     next_ping_s = 0;
     confirmed_ = sent_ = known_received_;
   }
@@ -94,11 +93,11 @@ class RankSession {
     return batch.relay && relay_ && relay_->source_incarnation == batch.relay->source_incarnation &&
            batch.relay->source_last <= relay_->source_last && !batch.events.empty();
   }
-  /// A text comes from a node's collector: whether another of the node has passed it on before. A rank makes
+  /// A text that a node's collector relays: whether another of the node has passed it on before. A rank makes
   /// no two at the same time, and its node is on its clock as a rule; on another the times differ a little by
-  /// collector, and the text comes twice.
+  /// collector, and the text is recorded twice.
   [[nodiscard]] bool passed_on_before(const wire::Text& text);
-  /// The same of a message that says its number at the rank.
+  /// The same of a message that has its number at the rank.
   [[nodiscard]] bool passed_on_before(const wire::Header& header) const noexcept {
     return header.source_next != 0 && source_ == header.source && header.source_next <= source_next_;
   }
@@ -173,14 +172,14 @@ class RankSession {
            (node_clock != nullptr ? *node_clock : clock_of(incarnation_.value_or(0))).offset_ns(at_ns);
   }
   /// [Note: clocks of processes]
-  /// Another process of the rank may run on another host. `clock` is of the one that said hello last; that of
+  /// Another process of the rank may run on another host. `clock` is of the one that greeted last; that of
   /// the one before it is kept for what it has published and may still arrive. What is published before its
-  /// process has said hello is on a clock whose offset is not known yet.
+  /// process has greeted is on a clock whose offset is not known yet.
   void another_process(std::uint64_t incarnation) {
     previous_process_ = {control_incarnation, std::exchange(clock, {})};
     control_incarnation = incarnation;
     pings = 0;
-    end_owed = false;
+    end_unconfirmed = false;
   }
   [[nodiscard]] const ClockEstimator& clock_of(std::uint64_t incarnation) const;
   /// Whether what was accepted last is of the process that refinable_clock() is of.
@@ -214,11 +213,11 @@ class RankSession {
   /// Of the node's collector that passes it on; null: it is connected itself.
   ClockEstimator* node_clock = nullptr;
   double last_control_s = -1e300;
-  /// While its node names it: when that did last (NamedRanks::at_s). It lasts as long as node_clock.
-  const double* named_s = nullptr;
-  /// When a control message of it came, or its node named it.
+  /// While its node lists it: when that did last (RankListing::at_s). It lasts as long as node_clock.
+  const double* listed_s = nullptr;
+  /// When a control message of it arrived, or its node listed it.
   [[nodiscard]] double last_control() const noexcept {
-    return named_s != nullptr ? std::max(last_control_s, *named_s) : last_control_s;
+    return listed_s != nullptr ? std::max(last_control_s, *listed_s) : last_control_s;
   }
   double first_message_s = 0;  ///< its present process
   double next_ping_s = 0;
@@ -229,21 +228,21 @@ class RankSession {
   AwaitedAnswer answer;   ///< to what confirmed its end, where it is connected itself
   bool pid_seen = false;  ///< the process is visible from here, so its end is too
   bool same_clock = false;
-  /// Nothing comes over a connection that lasts, since then; recorded as a message.
+  /// Since then nothing has arrived over a connection that lasts; recorded as a message.
   std::optional<double> silent_since_s;
   [[nodiscard]] bool silent() const noexcept { return silent_since_s.has_value(); }
   /// Since when it was silent by the text of its node, while none has ended that.
   std::optional<double> silence_recorded_s;
   bool has_tables = false;
   std::int64_t clock_error_ns = 0;  ///< of the rank's own conversion from ticks
-  bool end_owed = false;            ///< its connection did not take what confirms its end
+  bool end_unconfirmed = false;     ///< its connection did not take what confirms its end
   bool receipt_pending = false;     ///< its node is sent one with the next (DownstreamLinks)
   std::uint64_t revision = 0;       ///< of `row`, for viewers
   double row_sent_s = -1e300;
   bool row_dirty = true;
 
  private:
-  /// A process that said hello before the present one, and its clock.
+  /// A process that greeted before the present one, and its clock.
   struct PreviousProcess {
     std::uint64_t incarnation = 0;
     ClockEstimator clock;
@@ -253,12 +252,12 @@ class RankSession {
   std::deque<std::uint64_t>
       replaced_;  ///< processes before this one, the one with the latest message at the end
   std::uint64_t next_sequence_ = 0, confirmed_ = 0;
-  bool confirm_anew_ = false;  ///< something came twice since the last confirmation
+  bool confirm_anew_ = false;  ///< a duplicate has arrived since the last confirmation
   double confirmed_s_ = 0;
   std::uint64_t sent_ = 0, known_received_ = 0;  ///< confirmed by sent_s_; and what of it has been received
   double sent_s_ = 0;
   double accepted_s_ = 0;            ///< arrival of this process's last message
-  std::uint64_t dropped_total_ = 0;  ///< last said by this process
+  std::uint64_t dropped_total_ = 0;  ///< last reported by this process
   std::uint64_t chunk_sequence_ = 0;
   /// What is not a chunk yet, oldest first; each piece becomes one, so that taking one moves no other.
   struct Piece {
@@ -285,17 +284,17 @@ class RankSession {
   static constexpr std::size_t kKnownTexts = 64;
   std::deque<std::size_t> texts_;  ///< their hashes, the oldest first
   LostWithNode lost_with_node_;
-  /// Messages `first` to `next` - 1 of process `source` have come through a node's collector.
+  /// Messages `first` to `next` - 1 of process `source` have arrived through a node's collector.
   void follow_source(std::uint64_t source, std::uint64_t first, std::uint64_t next);
-  std::optional<std::uint64_t> source_;   ///< the rank's process, as its node's collector names it
-  std::uint64_t source_next_ = 0;         ///< its messages before this one have come, or are counted as lost
+  std::optional<std::uint64_t> source_;  ///< the rank's process, as its node's collector names it
+  std::uint64_t source_next_ = 0;  ///< its messages before this one have arrived, or are counted as lost
   std::uint64_t source_incarnation_ = 0;  ///< through which sender
-  bool numbered_ = false;                 ///< that sender says numbers of what is no batch
+  bool numbered_ = false;                 ///< that sender numbers what is no batch, too
   std::uint64_t missing_at_first_ =
       0;  ///< counted before the sender's first message, by the sender's numbers
   void take_back_first(std::uint64_t lost);
   void join_pieces();
-  std::optional<wire::Relay> relay_;     ///< of the last batch that came through a node's collector
+  std::optional<wire::Relay> relay_;     ///< of the last batch that a node's collector relayed
   std::uint64_t relay_incarnation_ = 0;  ///< of its sender
   std::int64_t missing_begin_ns_ = INT64_MAX, missing_end_ns_ = INT64_MIN;  ///< of what was dropped
   double parted_s_ = -1e300;  ///< when another gap began a chunk of its own

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace shardscope::collector {
 
 namespace {
-constexpr double kLookAgain_s = 0.01;   ///< at what could not be done
-constexpr double kEndAgain_s = 0.1;     ///< a connection that took no confirmation of an end
-constexpr double kClockComes_s = 0.02;  ///< between two looks for a clock, or for what run it is
+constexpr double kServiceAgain_s = 0.01;  ///< at what could not be done
+constexpr double kEndAgain_s = 0.1;       ///< a connection that took no confirmation of an end
+constexpr double kClockComes_s = 0.02;    ///< between two looks for a clock, or for what run it is
 }  // namespace
 
 void RankTable::forget_unpublished(const std::function<void(const RankSession&)>& forgotten) {
@@ -19,6 +20,29 @@ void RankTable::forget_unpublished(const std::function<void(const RankSession&)>
     timers_.forget(entry.first);
     return true;
   });
+}
+
+void RankTable::add_states(wire::ViewReply& reply, std::uint64_t known) const {
+  for (const auto& [id, rank] : ranks_) {
+    if (rank.revision <= known && known != 0) continue;
+    const store::RankRow& row = rank.row;
+    wire::RankState state;
+    state.rank = id;
+    state.connected = row.connected;
+    state.finished = row.finished;
+    state.exit_code = row.exit_code;
+    state.pid = row.pid;
+    state.host = row.host;
+    state.exit_message = row.exit_message;
+    state.events = row.events;
+    state.dropped = row.dropped;
+    state.lost_messages = row.lost_messages;
+    state.clock_offset_ns = row.clock_offset_ns;
+    state.clock_residual_ns = row.clock_residual_ns;
+    state.last_ns = row.last_ns;
+    state.gate.position = row.gate;
+    reply.ranks.push_back(std::move(state));
+  }
 }
 
 double RankTable::due_s(const RankSession& rank, double now_s) const {
@@ -32,11 +56,11 @@ double RankTable::due_s(const RankSession& rank, double now_s) const {
   if (rank.row_dirty) by(identity_.known() ? rank.row_sent_s + pace.row_s : now_s + kClockComes_s);
   if (rank.route.empty()) return at;
   if (rank.unconfirmed() != 0 && !rank.receipt_pending) by(rank.confirmed_s() + RankSession::kConfirmAfter_s);
-  if (rank.end_owed) by(now_s + kEndAgain_s);
+  if (rank.end_unconfirmed) by(now_s + kEndAgain_s);
   if (rank.node_clock == nullptr) {
     by(rank.next_ping_s);
-  } else if (rank.row.connected && !rank.row.finished && rank.named_s == nullptr) {
-    by(rank.last_control_s + kSilentAfter_s + kLookAgain_s);
+  } else if (rank.row.connected && !rank.row.finished && rank.listed_s == nullptr) {
+    by(rank.last_control_s + kSilentAfter_s + kServiceAgain_s);
   }
   return at;
 }
@@ -53,7 +77,7 @@ void RankTable::count(const RankSession& rank) {
 }
 
 void RankTable::note_change(const RankSession& rank, double now_s) {
-  timers_.look(rank.row.rank, due_s(rank, now_s));
+  timers_.schedule(rank.row.rank, due_s(rank, now_s));
   count(rank);
 }
 
@@ -61,8 +85,8 @@ void RankTable::note_change_of_all(double now_s) {
   for (const auto& [id, rank] : ranks_) note_change(rank, now_s);
 }
 
-void RankTable::looked_at(const RankSession& rank, double now_s) {
-  timers_.look(rank.row.rank, std::max(due_s(rank, now_s), now_s + kLookAgain_s));
+void RankTable::serviced(const RankSession& rank, double now_s) {
+  timers_.schedule(rank.row.rank, std::max(due_s(rank, now_s), now_s + kServiceAgain_s));
   count(rank);
 }
 

@@ -1,8 +1,8 @@
-// The ranks of a run, when each is to be looked at next, and how many are in which state. Pure.
+// The ranks of a run, when each is to be serviced next, and how many are in which state. Pure.
 //
 // [Note: what a rank waits for]
 // note_change() is called where anything of a rank has changed that something is due by: it notes the
-// earliest time. What makes it later need not be noted: the rank is looked at too early once, and its next
+// earliest time. What makes it later need not be noted: the rank is serviced too early once, and its next
 // time is noted then.
 #pragma once
 
@@ -47,21 +47,24 @@ class RankTable {
   [[nodiscard]] std::size_t size() const noexcept { return ranks_.size(); }
   [[nodiscard]] bool empty() const noexcept { return ranks_.empty(); }
   [[nodiscard]] const RankCounts& counts() const noexcept { return counts_; }
-  /// After it what is pending of the rank becomes a chunk. Of one that has gone no more comes to wait for.
+  /// After it what is pending of the rank becomes a chunk. A rank that is gone sends no more to wait for.
   [[nodiscard]] double chunk_age_s(const RankSession& rank) const noexcept {
     const double age_s = pacing_.pace().chunk_age_s;
     return rank.row.connected ? age_s : std::min(age_s, kShortestIdleAge_s);
   }
+
+  /// Adds to a reply the rows that have changed since revision `known`; all where that is 0.
+  void add_states(wire::ViewReply& reply, std::uint64_t known) const;
 
   /// Forgets those that have published nothing. `forgotten` is called before each.
   void forget_unpublished(const std::function<void(const RankSession&)>& forgotten);
 
   void note_change(const RankSession& rank, double now_s);
   void note_change_of_all(double now_s);
-  /// Those that are due. Each is to be looked at, and then handed to looked_at().
+  /// Those that are due. Each is to be serviced, and then handed to serviced().
   [[nodiscard]] std::vector<std::uint32_t> take_due(double now_s) { return timers_.take(now_s); }
   /// What could not be done is tried again a little later.
-  void looked_at(const RankSession& rank, double now_s);
+  void serviced(const RankSession& rank, double now_s);
 
  private:
   [[nodiscard]] double due_s(const RankSession& rank, double now_s) const;

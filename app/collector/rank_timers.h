@@ -16,9 +16,9 @@ namespace shardscope::collector {
 
 class RankTimers {
  public:
-  /// The rank is looked at by `at_s`. A time that is noted and earlier stays: whoever looks at the rank then
-  /// finds nothing to do and notes the next.
-  void look(std::uint32_t rank, double at_s) {
+  /// The rank is due by `at_s`. An earlier time that is noted stays: servicing the rank then finds nothing to
+  /// do and notes the next.
+  void schedule(std::uint32_t rank, double at_s) {
     if (std::isinf(at_s) && at_s > 0) return;  // never: nothing is noted, and an earlier time stays
     const auto [noted, added] = at_s_.try_emplace(rank, at_s);
     if (!added && noted->second <= at_s) return;

@@ -1,6 +1,6 @@
-// What a node's collector says to the one above of who is there: which of its ranks have greeted, when it
-// names itself (NodeGreeting), and what of its ranks is passed on again (RepeatedMessages). Pure: the caller
-// sends.
+// What a node's collector sends to the collector above about who is there: which of its ranks have greeted,
+// when it greets itself (NodeGreeting), and which messages of its ranks are passed on again
+// (RepeatedMessages). Pure: the caller sends.
 #pragma once
 
 #include <algorithm>
@@ -25,12 +25,12 @@ class RelayGreetings {
     instrumentation::wire::Hello hello;
   };
 
-  /// Over another connection nothing has been said.
+  /// Nothing has been sent over another connection.
   void begin_anew() {
     node_.begin_anew();
     repeats_.forget();
   }
-  /// What was said last over it may be lost, and nothing passes before begin_anew().
+  /// What was sent last over it may be lost, and nothing passes before begin_anew().
   void connection_ended() {
     node_.connection_ended();
     repeats_.forget();
@@ -52,7 +52,7 @@ class RelayGreetings {
     last_hellos_[header.rank] = {header, hello};
     return !node_.named() && node_.due(now_s);
   }
-  /// Whether its hello is to be sent now. Where it is not, the rank says it again.
+  /// Whether its hello is to be sent now. Where it is not, the rank sends it again.
   [[nodiscard]] bool passes(const instrumentation::wire::Header& header) {
     return node_.named() && repeats_.passes(header.rank, header.incarnation);
   }
@@ -65,15 +65,15 @@ class RelayGreetings {
   /// The rank was silent: a pause does not wait for it, and where it is counts no more above.
   void was_silent(std::uint32_t rank) { repeats_.forget_position(rank); }
 
-  /// The node's hello was sent. What is to follow it, of the ranks that it names: the collector above may
+  /// The node's hello was sent. What is to follow it, of the ranks that it lists: the collector above may
   /// have taken it for no message of its run, and then takes none of its ranks'. Once it pings the node it
   /// knows it.
   [[nodiscard]] std::vector<const LastHello*> node_hello_sent(bool taken) {
     node_.hello_sent(taken);
     std::vector<const LastHello*> again;
     if (!taken || node_.known()) return again;
-    for (const auto& [rank, said] : last_hellos_) {
-      if (contains(named_, rank)) again.push_back(&said);
+    for (const auto& [rank, last] : last_hellos_) {
+      if (contains(listed_, rank)) again.push_back(&last);
     }
     return again;
   }
@@ -83,19 +83,19 @@ class RelayGreetings {
     const bool same = known != last_hellos_.end() && known->second.header.incarnation == header.incarnation;
     return same ? &known->second : nullptr;
   }
-  /// A hello of the node names these ranks. Returns the sum of who has greeted of them, which it says.
-  [[nodiscard]] std::uint64_t names(const std::vector<instrumentation::wire::RelayHello::Range>& present,
+  /// A hello of the node lists these ranks. Returns the sum of who has greeted of them, for that hello.
+  [[nodiscard]] std::uint64_t lists(const std::vector<instrumentation::wire::RelayHello::Range>& present,
                                     double now_s) {
     std::uint64_t sum = 0;
-    for (const auto& [rank, said] : last_hellos_) {
-      if (contains(present, rank)) sum += greeted_sum(rank, said.header.incarnation);
+    for (const auto& [rank, last] : last_hellos_) {
+      if (contains(present, rank)) sum += greeted_sum(rank, last.header.incarnation);
     }
-    named_ = present;
-    agreement_.said(sum, now_s);
+    listed_ = present;
+    agreement_.announced(sum, now_s);
     return sum;
   }
-  /// Process `above` has pinged; it sums up `known` of the ranks that were named to it. What is to be sent
-  /// then of the ranks that were named last: all, where it is another than before, or may have missed some,
+  /// Process `above` has pinged; it sums up `known` of the ranks that were listed to it. What is to be sent
+  /// then of the ranks that were listed last: all, where it is another than before, or may have missed some,
   /// or where the sums have differed for a while. The hellos of the others are of processes that have gone.
   [[nodiscard]] std::vector<const LastHello*> pinged(std::uint64_t above, std::uint64_t known, double now_s) {
     std::vector<const LastHello*> again;
@@ -103,8 +103,8 @@ class RelayGreetings {
     if (anew) agreement_.begin(now_s);
     if (!anew && !agreement_.answered(known, now_s)) return again;
     repeats_.forget();
-    for (const auto& [rank, said] : last_hellos_) {
-      if (contains(named_, rank) && repeats_.passes(rank, said.header.incarnation)) again.push_back(&said);
+    for (const auto& [rank, last] : last_hellos_) {
+      if (contains(listed_, rank) && repeats_.passes(rank, last.header.incarnation)) again.push_back(&last);
     }
     return again;
   }
@@ -118,7 +118,7 @@ class RelayGreetings {
     return after != ranges.begin() && rank - (after - 1)->first < (after - 1)->count;
   }
 
-  std::vector<instrumentation::wire::RelayHello::Range> named_;  ///< with the last hello of the node
+  std::vector<instrumentation::wire::RelayHello::Range> listed_;  ///< with the last hello of the node
   GreetingAgreement agreement_;
   std::map<std::uint32_t, LastHello> last_hellos_;  ///< the last hello of each rank
   NodeGreeting node_;

@@ -23,8 +23,8 @@ class RelayProgress {
   }
 
   /// Whether the node has seen the end: each of its ranks has ended and the collector above knows it all.
-  /// That one may have ended before its last confirmation came here: when it has been sent everything, that
-  /// is waited for as long as for anything else at the end. Its connection ends with it: what it has not
+  /// That one may have ended before its last confirmation arrived here: when it has been sent everything,
+  /// that is waited for as long as for anything else at the end. Its connection ends with it: what it has not
   /// confirmed is unsent again then, and only where there is one (`connected`) will it be sent.
   [[nodiscard]] bool over(bool all_ended, bool sent, bool connected, bool drained, double now_s,
                           double linger_s) noexcept {

@@ -41,11 +41,11 @@ struct RelayStream {
   };
 
   const RankSession* rank;
-  std::optional<ClockEstimator> own_clock;  ///< as it was when another process came
+  std::optional<ClockEstimator> own_clock;  ///< as it was when another process replaced this one
   instrumentation::SendQueue queue;
   instrumentation::SentWindow window;  ///< sent, and not confirmed by the collector above
   wire::Header header;
-  std::uint64_t source = 0, next = 0;  ///< the process, its message number to come
+  std::uint64_t source = 0, next = 0;  ///< the process, its next message number
   std::uint64_t reported = 0;          ///< first message number that no batch sent upstream covers
   std::uint64_t dropped_total = 0, lost_total = 0;
   /// Kept, with what follows, for an upper collector that starts anew.

@@ -1,7 +1,7 @@
-// What a node's collector passes on of what its ranks say again and again. Each rank says every second that
-// it is there and at which gate it is: with thousands of ranks that would be most of what the collector above
-// does. One message of the node names all of its ranks instead (wire::RelayHello::present), and says by a sum
-// which processes they are (greeting_agreement.h): only what has changed passes. Pure.
+// What a node's collector passes on of what its ranks repeat. Each rank sends every second that it is there
+// and at which gate it is: with thousands of ranks that would be most of what the collector above does. One
+// message of the node lists all of its ranks instead (wire::RelayHello::present), with a sum of which
+// processes they are (greeting_agreement.h): only what has changed passes. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ class RepeatedMessages {
  public:
   /// Of another process of the rank than the last that passed.
   [[nodiscard]] bool passes(std::uint32_t rank, std::uint64_t incarnation) {
-    Rank& said = ranks_[rank];
-    if (said.greeted && said.incarnation == incarnation) return false;
+    Rank& passed = ranks_[rank];
+    if (passed.greeted && passed.incarnation == incarnation) return false;
     // The place of another process of the rank is passed on.
-    if (said.incarnation != incarnation) said.placed = false;
-    said.incarnation = incarnation;
-    said.greeted = true;
+    if (passed.incarnation != incarnation) passed.placed = false;
+    passed.incarnation = incarnation;
+    passed.greeted = true;
     return true;
   }
   /// Whether a rank holds is passed on; which of many gates it has just passed is not.
   [[nodiscard]] bool passes(std::uint32_t rank, const instrumentation::wire::Position& position) {
-    Rank& said = ranks_[rank];
-    const auto& before = said.position;
-    const bool changed = !said.placed || position.position.holding != before.position.holding ||
+    Rank& passed = ranks_[rank];
+    const auto& before = passed.position;
+    const bool changed = !passed.placed || position.position.holding != before.position.holding ||
                          (position.position.holding && position.position.number != before.position.number) ||
                          position.detail != before.detail ||
                          position.lease_expirations != before.lease_expirations;
     if (!changed) return false;
-    said.position = position;
-    said.placed = true;
+    passed.position = position;
+    passed.placed = true;
     return true;
   }
   /// The collector above is another than before, or may have missed some: everything is passed on.
@@ -42,7 +42,7 @@ class RepeatedMessages {
   void forget(std::uint32_t rank) { ranks_.erase(rank); }
   /// The collector above has forgotten where it is.
   void forget_position(std::uint32_t rank) {
-    if (const auto said = ranks_.find(rank); said != ranks_.end()) said->second.placed = false;
+    if (const auto passed = ranks_.find(rank); passed != ranks_.end()) passed->second.placed = false;
   }
 
  private:

@@ -32,7 +32,7 @@ void Collector::State::clear_hellos(const std::string& run_id) {
   forget_unpublished();
   down.nodes().clear();
   identity.forget_world();
-  if (upstream) upstream->clear_hellos();
+  if (Upstream* const above = relay.upstream()) above->clear_hellos();
 }
 
 /// Whoever is of this run greets again.

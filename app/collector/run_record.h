@@ -1,5 +1,6 @@
 // The way of a run's events from its ranks to the recording and the viewers' log: gathered by rank, cut into
-// chunks, handed to the recorder. Knows how much has arrived and is not recorded.
+// chunks, handed to the recorder. Knows how much has arrived and is not recorded, and sheds what is too much.
+// Called by the collector's thread.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 
 #include "app/collector/collector.h"
 #include "app/collector/rank_session.h"
+#include "app/collector/rank_table.h"
 #include "app/collector/recorder.h"
 #include "app/collector/run_sink.h"
 #include "app/collector/status_board.h"
@@ -48,10 +50,15 @@ class RunRecord {
   [[nodiscard]] std::vector<instrumentation::Event> take_batch_storage() noexcept {
     return std::move(batch_storage_);
   }
+  /// Hands over what is pending, however young it is, as far as the recorder has room: with many ranks chunks
+  /// grow old, and the memory that they wait in is bounded.
+  void hand_over(RankTable& ranks, double now_s);
+  /// Sheds what is pending, lowest detail first, until the rest is within the limit. Steps and watermarks of
+  /// memory stay, so it may not get there. Returns how many events are gone, and counts them in the status.
+  std::uint64_t shed(RankTable& ranks, double now_s);
 
   /// Arrived and not recorded.
   [[nodiscard]] std::size_t bytes() const noexcept { return pending_bytes_ + recorder_->queued_bytes(); }
-  [[nodiscard]] std::size_t limit() const noexcept { return intake_limit_; }
   /// What is pending takes half the limit, however young it is: it is to be handed over before it is shed.
   [[nodiscard]] bool crowded() const noexcept { return pending_bytes_ > intake_limit_ / 2; }
   /// The recorder is behind by the limit.

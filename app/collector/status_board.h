@@ -55,7 +55,7 @@ class StatusBoard {
     const std::lock_guard lock(mutex_);
     status_.ranks_connected = ranks;
   }
-  /// A rank has said that it ended. `code`: the first that is not 0 stays.
+  /// A rank has reported its end. `code`: the first that is not 0 stays.
   void rank_ended(std::uint32_t rank, std::int32_t code, const std::string& text, std::uint32_t finished) {
     const std::lock_guard lock(mutex_);
     if (code != 0 && status_.exit_code == 0) {
@@ -113,13 +113,13 @@ class StatusBoard {
   }
 
   /// What its owner wants nodes' collectors to keep as well.
-  void ask_of_nodes(store::Moment moment) {
+  void request_of_nodes(store::Moment moment) {
     const std::lock_guard lock(mutex_);
-    if (asked_of_nodes_.size() < Collector::kMostAskedFor) asked_of_nodes_.push_back(std::move(moment));
+    if (node_requests_.size() < Collector::kMostAskedFor) node_requests_.push_back(std::move(moment));
   }
-  [[nodiscard]] std::vector<store::Moment> take_asked_of_nodes() {
+  [[nodiscard]] std::vector<store::Moment> take_node_requests() {
     const std::lock_guard lock(mutex_);
-    return std::exchange(asked_of_nodes_, {});
+    return std::exchange(node_requests_, {});
   }
 
   // What viewers ask of the collector's owner.
@@ -142,7 +142,7 @@ class StatusBoard {
   CollectorStatus status_;
   std::vector<std::pair<std::uint32_t, std::int32_t>> exits_;
   std::optional<instrumentation::Detail> detail_;  ///< that the owner wants of the ranks
-  std::vector<store::Moment> asked_for_, asked_of_nodes_;
+  std::vector<store::Moment> asked_for_, node_requests_;
   std::atomic<bool> all_gone_{false};  ///< the processes of all ranks have ended
 };
 

@@ -275,17 +275,17 @@ void Upstream::send_hello(double now_s) {
   header.incarnation = options_.id;
   header.run_id = greetings_.any_rank() ? greetings_.run_id() : streams_.begin()->second->header.run_id;
   wire::RelayHello hello{options_.host, options_.clock_id, {}, {}};
-  if (options_.name_ranks) options_.name_ranks(hello);
-  hello.greeted = greetings_.names(hello.present, now_s);
+  if (options_.list_ranks) options_.list_ranks(hello);
+  hello.greeted = greetings_.lists(hello.present, now_s);
   const bool taken = send_control(header, std::move(hello));
-  for (const RelayGreetings::LastHello* said : greetings_.node_hello_sent(taken))
-    send_control(said->header, said->hello);
+  for (const RelayGreetings::LastHello* last : greetings_.node_hello_sent(taken))
+    send_control(last->header, last->hello);
   if (!taken) return;  // nor would it take more
   // A rank that has ended sends nothing more; the collector above may have missed that it did.
   for (const auto& [rank, stream] : streams_) {
     if (!stream->finish || stream->acknowledged) continue;
-    if (const RelayGreetings::LastHello* said = greetings_.of(stream->header)) {
-      send_control(said->header, said->hello);
+    if (const RelayGreetings::LastHello* last = greetings_.of(stream->header)) {
+      send_control(last->header, last->hello);
     } else if (stream->tables) {
       // It ended before this collector received its hello.
       const instrumentation::RunTables& tables = stream->tables->own;
@@ -371,9 +371,9 @@ void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, dou
     for (auto& [rank, stream] : streams_) stream->acknowledged &= above_ == 0;
     above_ = above;
   }
-  for (const RelayGreetings::LastHello* said :
+  for (const RelayGreetings::LastHello* last :
        greetings_.pinged(message.header.incarnation, ping.known, now_s)) {
-    if (!send_control(said->header, said->hello)) greetings_.not_taken(said->header.rank);
+    if (!send_control(last->header, last->hello)) greetings_.not_taken(last->header.rank);
   }
 }
 

@@ -1,6 +1,6 @@
-// A node's collector towards the one above it: passes on what its ranks publish, over one connection, and
-// what that collector sends them. Messages keep a numbering of their own on this hop, beside the rank's, so
-// that a loss is known on either.
+// The connection of a node's collector to the collector above: passes on what its ranks publish, over one
+// connection, and what that collector sends them. Messages keep a numbering of their own on this hop, beside
+// the rank's, so that a loss is known on either.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct UpstreamOptions {
   std::function<void(const wire::RankCommand&)> keep;
   /// Adds which ranks are connected, and which of them silent. The collector above is sent that in one
   /// message.
-  std::function<void(wire::RelayHello&)> name_ranks;
+  std::function<void(wire::RelayHello&)> list_ranks;
 };
 
 /// Used by the collector's thread.
@@ -59,11 +59,11 @@ class Upstream {
   void keep_clock(std::uint32_t id, const RankSession& rank);
   /// Those of another run than turned out to be passed on.
   void clear_hellos() { greetings_.forget_ranks(); }
-  /// Of the rank, what it says next of where it is is passed on.
+  /// The next position of the rank is passed on.
   void rank_was_silent(std::uint32_t rank) { greetings_.was_silent(rank); }
-  /// Hello, Prepared, Position. What a rank only says again is not passed on (RelayGreetings).
+  /// Hello, Prepared, Position. What a rank only repeats is not passed on (RelayGreetings).
   void control(const wire::Header& from, wire::Body body, double now_s);
-  /// The collector above waits for what comes, or has not said yet that it does not.
+  /// The collector above waits for what is passed on, or has not reported yet that it does not.
   [[nodiscard]] bool watched() const noexcept { return watched_; }
   /// How long events may wait here, as the collector above asks; 0: by this one's own pace.
   [[nodiscard]] double pack_s() const noexcept { return pack_s_; }

@@ -26,7 +26,7 @@ class ViewServer {
     std::function<std::uint64_t()> revision;  ///< changes when fill() has something new
     std::function<void(std::uint64_t viewer, const wire::ViewCommand&)> command;
     std::function<void(std::uint64_t viewer)> viewer_seen;
-    std::function<void(std::uint64_t viewer)> replayed;  ///< a command came again; it is ignored
+    std::function<void(std::uint64_t viewer)> replayed;  ///< a command was received again; it is ignored
     std::function<void()> full;  ///< one viewer more than kMaxPeers asked; it gets no answer
     std::function<void(double waited_s)> stalled;  ///< a viewer was cut off
   };

@@ -32,7 +32,7 @@ using ViewedItem =
     std::variant<AnotherRun, ArrivedChunk, instrumentation::RunTables, store::Message, NamedId>;
 enum class KeepEncoded : std::uint8_t { no, yes };
 
-/// One that is damaged comes as a message that says so, and is counted in `damaged`.
+/// One that is damaged becomes a message about that, and is counted in `damaged`.
 [[nodiscard]] ViewedItem viewed_item(instrumentation::wire::ViewItem item, KeepEncoded encoded,
                                      std::uint64_t& damaged);
 [[nodiscard]] store::RankRow viewed_row(instrumentation::wire::RankState state);

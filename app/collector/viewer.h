@@ -25,7 +25,7 @@ struct Command {
   instrumentation::Request request{};
 };
 
-/// What the collector says of the run's control state, refreshed by poll().
+/// The run's control state as the collector reports it, refreshed by poll().
 struct ControlState {
   bool pausing = false;  ///< a pause is on its way
   bool paused = false;   ///< every rank holds at `gate`
@@ -34,14 +34,14 @@ struct ControlState {
   std::string note;  ///< why a command was refused, who resumed the run, ...
 };
 
-/// What came over a viewer's connection, and what is on its way.
+/// What was received over a viewer's connection, and what is on its way.
 struct ViewTraffic {
   std::uint64_t bytes = 0;          ///< received
   std::uint64_t waiting_bytes = 0;  ///< of them, not taken by poll() yet
   // Of the collector that answers now; items are chunks of events and messages.
   std::uint64_t items_behind = 0;   ///< that it has and has not sent
-  std::uint64_t items_missing = 0;  ///< that it did not have any more when they were to come
-  std::uint64_t items_damaged = 0;  ///< that could not be read when they came: chunks and tables
+  std::uint64_t items_missing = 0;  ///< that it no longer had when they were due
+  std::uint64_t items_damaged = 0;  ///< that could not be read when they arrived: chunks and tables
   bool from_begin = false;          ///< it still had its run's first item when it was first requested
 };
 
@@ -55,8 +55,8 @@ class ViewObserver {
   virtual void rank(const store::RankRow& row) = 0;  ///< with the collector's counts
   virtual void message(const store::Message& message) = 0;
   virtual void name(std::uint32_t rank, std::uint32_t id, const std::string& name) = 0;
-  /// Another collector answers from here on: what came before is of another run. `before`: of that one, as
-  /// its last reply left it, with nothing of it waiting.
+  /// Another collector answers from here on: what was delivered before is of another run. `before`: of that
+  /// one, as its last reply left it, with nothing of it waiting.
   virtual void another_run(const ViewTraffic& before) = 0;
 };
 
@@ -74,7 +74,7 @@ class Viewer {
   bool poll(store::Store& store, std::chrono::microseconds budget);
   void send(const Command& command);
   /// Asks the recorder to keep what lies around a moment: `kind` is one word ("request"), `at_ns` on the
-  /// collector's clock (0: now). What became of it comes as a message that begins with "control: ".
+  /// collector's clock (0: now). What became of it is a message that begins with "control: ".
   void keep(const std::string& kind, std::int64_t at_ns, const std::string& text);
   [[nodiscard]] ControlState control() const;
   enum class Link : std::uint8_t { connecting, catching_up, live, lost, ended };

@@ -11,6 +11,7 @@
 #include "app/collector/clock_estimator.h"
 #include "app/collector/collective_clocks.h"
 #include "app/collector/rank_session.h"
+#include "app/collector/rank_table.h"
 
 namespace shardscope::collector {
 namespace {
@@ -233,10 +234,11 @@ TEST(CollectiveClocks, NarrowWhatRoundTripsLeaveOpenAndStayStrict) {
         for (std::uint32_t r = 0; r < kRanks; ++r)
           last = std::max(last, came[r] = begin + world.waits(200'000));
         for (std::uint32_t r = 0; r < kRanks; ++r) {
-          const double met = last + 500 + world.waits(3000);
+          const double entered = last + 500 + world.waits(3000);
           batches[r].push_back(collective(EventKind::collective_begin, hosts[r].shows(came[r]), sequence));
-          batches[r].push_back(collective(EventKind::collective_entered, hosts[r].shows(met), sequence));
-          batches[r].push_back(collective(EventKind::collective_end, hosts[r].shows(met + 90'000), sequence));
+          batches[r].push_back(collective(EventKind::collective_entered, hosts[r].shows(entered), sequence));
+          batches[r].push_back(
+              collective(EventKind::collective_end, hosts[r].shows(entered + 90'000), sequence));
         }
       }
       for (std::uint32_t r = 0; r < kRanks; ++r) {
@@ -256,6 +258,37 @@ TEST(CollectiveClocks, NarrowWhatRoundTripsLeaveOpenAndStayStrict) {
   }
   // The way alone leaves 75 us open, whatever is measured; the least of 20 waits of 200 us is far below.
   EXPECT_LT(widest, 40'000);
+}
+
+/// Rank 0 is on the collector's clock, rank 1 beside it on one whose offset a round trip bounds to 10 us.
+TEST(CollectiveClocks, OfTheRanksOfARunCountTheClocksThatOneCollectiveContradicts) {
+  const auto contradicted = [](bool differ, std::int64_t left_ns) {
+    Pacing pacing;
+    RunIdentity identity("run");
+    RankTable ranks(pacing, identity);
+    wire::Header first;
+    first.incarnation = 7;
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      RankSession& rank = ranks.session(r);
+      rank.another_process(7);
+      static_cast<void>(rank.accept(first, 10));
+      if (r == 0 || !differ) rank.clock.same_clock();
+      if (r == 1 && differ) rank.clock.add(1'000'000, 1'010'000, 1'010'000, 1'020'000);
+      ranks.note_change(rank, 10);
+    }
+    CollectiveClocks clocks;
+    wire::Batch batch;
+    batch.events = {collective(EventKind::collective_begin, 1'100'000, 0),
+                    collective(EventKind::collective_entered, 1'200'000, 0)};
+    EXPECT_TRUE(clocks.learn(ranks, 2, ranks.session(0), batch, 10).empty()) << "of one rank alone";
+    batch.events = {collective(EventKind::collective_begin, 1'050'000, 0),
+                    collective(EventKind::collective_entered, left_ns, 0)};
+    return clocks.learn(ranks, 2, ranks.session(1), batch, 10);
+  };
+  using Wrong = std::vector<std::size_t>;
+  EXPECT_EQ(contradicted(true, 1'060'000), Wrong{1}) << "it left 40 us before rank 0 came";
+  EXPECT_EQ(contradicted(true, 1'150'000), Wrong{});
+  EXPECT_EQ(contradicted(false, 1'060'000), Wrong{}) << "on one clock nothing is compared";
 }
 
 class CollectiveSamples : public testing::Test {

@@ -47,15 +47,15 @@ TEST(Collector, SkewedClocksAreAlignedWithinTheResidual) {
   });
 }
 
-/// Both ranks are known to come to a collective and to meet within a microsecond: so well their clocks are
-/// known then. A round trip through two threads on each side takes tens of them.
-TEST(Collector, CollectivesRefineWhatRoundTripsSayOfClocks) {
+/// Both ranks are known to have entered a collective within a microsecond: so well their clocks are known
+/// then. A round trip through two threads on each side takes tens of them.
+TEST(Collector, CollectivesRefineTheClocksThatRoundTripsBound) {
   Collector collector(local());
   constexpr std::int64_t kSkew = 7'000'000'000;
   constexpr std::int64_t kCollectiveBound_ns = 1000;
   Rank straight(collector.publish_endpoint(), 0, 2), skewed(collector.publish_endpoint(), 1, 2, kSkew);
   std::uint32_t sequence = 0;
-  const auto meet = [&](Rank& rank, std::int64_t at) {
+  const auto enter_collective = [&](Rank& rank, std::int64_t at) {
     rank.link->push(
         {event_of(EventKind::collective_begin, at, StreamId::gather, sequence),
          event_of(EventKind::collective_entered, at + kCollectiveBound_ns, StreamId::gather, sequence),
@@ -66,8 +66,8 @@ TEST(Collector, CollectivesRefineWhatRoundTripsSayOfClocks) {
   store::RankRow row;
   EXPECT_TRUE(eventually([&] {
     const std::int64_t now = monotonic_now_ns();
-    meet(straight, now);
-    meet(skewed, now + kSkew);
+    enter_collective(straight, now);
+    enter_collective(skewed, now + kSkew);
     ++sequence;
     std::this_thread::sleep_for(20ms);
     collector.read([&](const store::Store& store) {
@@ -77,7 +77,7 @@ TEST(Collector, CollectivesRefineWhatRoundTripsSayOfClocks) {
   })) << "residual "
       << row.clock_residual_ns;
   EXPECT_LE(std::abs(row.clock_offset_ns + kSkew), row.clock_residual_ns);
-  EXPECT_GE(row.clock_residual_ns, kCollectiveBound_ns) << "as long as the meeting is what is not known";
+  EXPECT_GE(row.clock_residual_ns, kCollectiveBound_ns) << "the collective itself leaves that open";
 }
 
 /// Drift is fitted from four windows of two seconds on. Without it the bound grows by 100 us in every second:

@@ -20,7 +20,7 @@ namespace {
 using Sent = DownstreamLinks::Sent;
 constexpr double kNow_s = 10;
 
-class OwedReceipts : public testing::Test {
+class DueReceipts : public testing::Test {
  protected:
   /// A rank of the node at `route` that has published `messages`, none of them confirmed.
   RankSession& relayed(std::uint32_t rank, const std::string& route, std::uint64_t messages = 1) {
@@ -40,7 +40,7 @@ class OwedReceipts : public testing::Test {
     down_.queue_receipt(session);
     return session;
   }
-  /// Sends those that are owed; the connections say `answer`. By route, the ranks of each message.
+  /// Sends those that are due; the connections answer `answer`. By route, the ranks of each message.
   using Messages = std::multimap<std::string, std::vector<std::uint32_t>>;
   Messages send(Sent answer, double now_s = kNow_s) {
     Messages messages;
@@ -67,7 +67,7 @@ class OwedReceipts : public testing::Test {
   RankTable ranks_{pacing_, identity_};
 };
 
-TEST_F(OwedReceipts, EachNodeGetsOneForItsRanks) {
+TEST_F(DueReceipts, EachNodeGetsOneForItsRanks) {
   relayed(0, "a", 3);
   relayed(1, "b", 2);
   relayed(2, "a", 5);
@@ -76,7 +76,7 @@ TEST_F(OwedReceipts, EachNodeGetsOneForItsRanks) {
   EXPECT_EQ(send(Sent::taken), Messages{});
 }
 
-TEST_F(OwedReceipts, MoreRanksThanOneNamesGetAnother) {
+TEST_F(DueReceipts, MoreRanksThanOneNamesGetAnother) {
   constexpr std::uint32_t kRanks = wire::Received::kMostOthers + 3;
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) relayed(rank, "a");
   const Messages messages = send(Sent::taken);
@@ -87,7 +87,7 @@ TEST_F(OwedReceipts, MoreRanksThanOneNamesGetAnother) {
     EXPECT_EQ(ranks_.known(rank)->unconfirmed(), 0U) << rank;
 }
 
-TEST_F(OwedReceipts, WhatANodeDoesNotTakeStaysOwed) {
+TEST_F(DueReceipts, WhatANodeDoesNotTakeIsSentAgainLater) {
   RankSession& one = relayed(0, "a");
   RankSession& other = relayed(1, "a");
   other.row.finished = true;
@@ -101,7 +101,7 @@ TEST_F(OwedReceipts, WhatANodeDoesNotTakeStaysOwed) {
 }
 
 /// Else the collector ends, and the rank waits for a confirmation that was never sent.
-TEST_F(OwedReceipts, AnEndIsConfirmedAgainUntilTheConfirmationIsTaken) {
+TEST_F(DueReceipts, AnEndIsConfirmedAgainUntilTheConfirmationIsTaken) {
   RankSession& relayed_rank = relayed(0, "a");
   RankSession& direct = ranks_.session(1);
   direct.route = "b";
@@ -123,7 +123,7 @@ TEST_F(OwedReceipts, AnEndIsConfirmedAgainUntilTheConfirmationIsTaken) {
     const auto due = ranks_.take_due(kNow_s + 0.2);
     EXPECT_EQ(std::count(due.begin(), due.end(), rank->row.rank), 1);
     confirm(Sent::taken);
-    EXPECT_FALSE(rank->end_owed);
+    EXPECT_FALSE(rank->end_unconfirmed);
     EXPECT_TRUE(down_.nodes().any_awaited() || rank->answer.awaited());
     down_.nodes().at("a")->answer.answered(1);
     rank->answer.answered(1);
@@ -131,25 +131,25 @@ TEST_F(OwedReceipts, AnEndIsConfirmedAgainUntilTheConfirmationIsTaken) {
   }
 }
 
-TEST_F(OwedReceipts, OverAClosedConnectionNoneIsConfirmed) {
+TEST_F(DueReceipts, OverAClosedConnectionNoneIsConfirmed) {
   RankSession& one = relayed(0, "a");
   RankSession& other = relayed(1, "a");
   EXPECT_EQ(send(Sent::closed).size(), 1U);
   EXPECT_EQ(one.unconfirmed() + other.unconfirmed(), 2U);
-  EXPECT_EQ(send(Sent::taken), Messages{}) << "they are owed where the node comes again";
+  EXPECT_EQ(send(Sent::taken), Messages{}) << "they are due where the node connects again";
 }
 
-TEST_F(OwedReceipts, ARankIsNotLookedAtForAReceiptThatIsOwedAlready) {
+TEST_F(DueReceipts, ARankIsNotLookedAtForAReceiptThatIsOwedAlready) {
   RankSession& rank = relayed(0, "a");
   const double later_s = kNow_s + RankSession::kConfirmAfter_s;
   ranks_.note_change(rank, kNow_s);
   EXPECT_EQ(ranks_.take_due(later_s), std::vector<std::uint32_t>{});
   EXPECT_EQ(send(Sent::closed).size(), 1U);
   ranks_.note_change(rank, kNow_s);
-  EXPECT_EQ(ranks_.take_due(later_s), std::vector<std::uint32_t>{0}) << "it is not owed any more";
+  EXPECT_EQ(ranks_.take_due(later_s), std::vector<std::uint32_t>{0}) << "it is not due any more";
 }
 
-TEST_F(OwedReceipts, WhoIsElsewhereIsConfirmedThere) {
+TEST_F(DueReceipts, WhoIsElsewhereIsConfirmedThere) {
   RankSession& rank = relayed(0, "a");
   relayed(0, "b", 0);
   EXPECT_EQ(send(Sent::taken), (Messages{{"b", {0}}}));

@@ -48,7 +48,7 @@ TEST(Nodes, WhoseConnectionIsTakenByAnotherIsNotAwaited) {
   nodes.greeted(1, "x", "alpha", false, 0);
   nodes.at("x")->answer.sent_before(1);
   nodes.greeted(2, "x", "beta", false, 0);
-  EXPECT_FALSE(nodes.any_awaited()) << "no answer of it can be told from the other's";
+  EXPECT_FALSE(nodes.any_awaited()) << "its answers cannot be told apart from the other's";
 }
 
 /// One peer may say that it is ever another process.

@@ -190,7 +190,7 @@ TEST(GreetingAgreement, WhileTheCollectorAboveHasAllNothingIsSaidAgain) {
   GreetingAgreement agreement;
   agreement.begin(10);
   for (double s = 10; s < 100; s += 0.5) {
-    agreement.said(7, s);
+    agreement.announced(7, s);
     EXPECT_FALSE(agreement.answered(7, s + 0.4)) << s;
   }
 }
@@ -201,16 +201,16 @@ TEST(GreetingAgreement, AnAnswerMayBeAboutWhatWasSaidBefore) {
   GreetingAgreement agreement;
   agreement.begin(10);
   for (int i = 0; i < 20; ++i) {  // another rank greets each half second
-    agreement.said(static_cast<std::uint64_t>(i), 10 + 0.5 * i);
+    agreement.announced(static_cast<std::uint64_t>(i), 10 + 0.5 * i);
     if (i < 3) continue;
     EXPECT_FALSE(agreement.answered(static_cast<std::uint64_t>(i - 3), 10 + 0.5 * i)) << i;
   }
   double now_s = 19.5;
   for (; now_s < 19.5 + GreetingAgreement::kRecent_s; now_s += 0.5) {
-    agreement.said(100, now_s);
+    agreement.announced(100, now_s);
     EXPECT_FALSE(agreement.answered(16, now_s)) << "it may be about to come";
   }
-  agreement.said(100, now_s + GreetingAgreement::kLate_s);
+  agreement.announced(100, now_s + GreetingAgreement::kLate_s);
   EXPECT_TRUE(agreement.answered(16, now_s + GreetingAgreement::kLate_s)) << "it stays behind";
 }
 
@@ -220,7 +220,7 @@ TEST(GreetingAgreement, ADifferenceThatLastsIsMendedSoonAndThenSeldom) {
   std::vector<double> again_s;
   for (int i = 0; i <= 600; ++i) {  // one that says no sum
     const double now_s = 10 + 0.1 * i;
-    if (i % 5 == 0) agreement.said(7, now_s);
+    if (i % 5 == 0) agreement.announced(7, now_s);
     if (i % 10 == 0 && agreement.answered(0, now_s)) again_s.push_back(now_s - 10);
   }
   ASSERT_GE(again_s.size(), 6U);

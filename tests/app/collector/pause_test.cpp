@@ -363,6 +363,22 @@ TEST_F(GateDifference, IsOneOfKindToo) {
   EXPECT_EQ(difference->other.kind, GateKind::post_forward);
 }
 
+TEST_F(GateDifference, IsWordedByTheModulesOfTheRunAlsoAfterARestart) {
+  instrumentation::RunTables tables;
+  tables.modules.resize(8);
+  tables.modules[7].path = "h.3.mlp";
+  gates_.learn(tables);
+  EXPECT_FALSE(pass(0, 1, 7));
+  gates_.restart();
+  EXPECT_FALSE(pass(2, 1, 5)) << "what was passed before the restart is not compared";
+  const auto difference = pass(1, 1, 7, GateKind::post_forward);
+  ASSERT_TRUE(difference);
+  EXPECT_EQ(
+      gates_.text_of(*difference),
+      "ranks pass different gates: as gate 1 rank 2 passed before the forward of module 5, rank 1 passed "
+      "after the forward of h.3.mlp");
+}
+
 TEST_F(GateDifference, UpToTheGateTheyAreAlikeFromIsNone) {
   EXPECT_FALSE(pass(0, 3, 7));
   gates_.alike_from(3);

@@ -50,7 +50,7 @@ TEST(RankSession, RepeatedIsWhatTheSenderMayNotKnowToBeReceived) {
   rank.confirmed(11);
   EXPECT_EQ(rank.unconfirmed(), 0U);
   EXPECT_EQ(rank.accept(header(5, 0), 60).order, Order::again) << "it may have been cut off";
-  EXPECT_NE(rank.unconfirmed(), 0U) << "so it is owed anew";
+  EXPECT_NE(rank.unconfirmed(), 0U) << "so it is due again";
   rank.control_received(60);
   EXPECT_EQ(rank.accept(header(5, 9), 60).order, Order::duplicate);
   EXPECT_EQ(rank.accept(header(5, 10), 60).order, Order::again);

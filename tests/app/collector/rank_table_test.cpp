@@ -46,7 +46,7 @@ TEST_F(RankTables, WhatCouldNotBeDoneIsTriedALittleLater) {
   RankSession& rank = connected(3, 9);
   ranks_.note_change(rank, 10);
   EXPECT_EQ(ranks_.take_due(10), Due{3});
-  ranks_.looked_at(rank, 10);
+  ranks_.serviced(rank, 10);
   EXPECT_EQ(ranks_.take_due(10.005), Due{});
   EXPECT_EQ(ranks_.take_due(10.011), Due{3});
 }
@@ -133,6 +133,50 @@ TEST_F(RankTables, WhoHasPublishedNothingIsForgottenWithWhatWasCountedOfIt) {
   EXPECT_EQ(ranks_.known(2), nullptr);
   EXPECT_EQ(ranks_.known(1), &published);
   EXPECT_EQ(ranks_.counts().connected(), 1U);
+}
+
+TEST_F(RankTables, AReplyHasTheRowsThatHaveChangedSinceTheViewersRevision) {
+  RankSession& one = connected(1, 9);
+  one.revision = 5;
+  one.row.pid = 77;
+  one.row.gate.holding = true;
+  connected(2, 9).revision = 7;
+  connected(3, 9);  // nothing of it has been published yet
+  const auto ranks_since = [&](std::uint64_t known) {
+    wire::ViewReply reply;
+    ranks_.add_states(reply, known);
+    Due of;
+    for (const wire::RankState& state : reply.ranks) of.push_back(state.rank);
+    return of;
+  };
+  EXPECT_EQ(ranks_since(0), (Due{1, 2, 3})) << "of a viewer that has none yet";
+  EXPECT_EQ(ranks_since(4), (Due{1, 2}));
+  EXPECT_EQ(ranks_since(5), Due{2});
+  EXPECT_EQ(ranks_since(7), Due{});
+  wire::ViewReply reply;
+  ranks_.add_states(reply, 0);
+  EXPECT_TRUE(reply.ranks[0].connected);
+  EXPECT_EQ(reply.ranks[0].pid, 77);
+  EXPECT_TRUE(reply.ranks[0].gate.position.holding);
+}
+
+TEST(PublishedControlState, AReplyHasThePausesOfNowAndTheEndThatWasShown) {
+  PublishedControlState shown;
+  ControlState now;
+  now.paused = true;
+  now.gate = 12;
+  now.lease_left_s = 3;
+  now.note = "why";
+  wire::ViewReply reply;
+  shown.add_to(reply, now);
+  EXPECT_TRUE(reply.paused);
+  EXPECT_EQ(reply.gate, 12U);
+  EXPECT_EQ(reply.lease_left_s, 3);
+  EXPECT_EQ(reply.note, "why");
+  EXPECT_FALSE(reply.finished);
+  shown.show_over(true);
+  shown.add_to(reply, now);
+  EXPECT_TRUE(reply.finished);
 }
 
 TEST(PublishedControlState, TheRevisionGrowsWithChangesOnly) {

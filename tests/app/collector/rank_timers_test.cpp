@@ -15,9 +15,9 @@ using Ranks = std::vector<std::uint32_t>;
 
 TEST(RankTimers, OnlyRanksWhoseTimeHasComeAreTakenTheEarliestFirst) {
   RankTimers timers;
-  timers.look(7, 3.0);
-  timers.look(5, 2.0);
-  timers.look(6, 9.0);
+  timers.schedule(7, 3.0);
+  timers.schedule(5, 2.0);
+  timers.schedule(6, 9.0);
   EXPECT_EQ(timers.take(1.0), Ranks{});
   EXPECT_EQ(timers.take(3.0), (Ranks{5, 7}));
   EXPECT_EQ(timers.take(8.0), Ranks{}) << "each is taken once";
@@ -26,25 +26,25 @@ TEST(RankTimers, OnlyRanksWhoseTimeHasComeAreTakenTheEarliestFirst) {
 
 TEST(RankTimers, AnEarlierTimeReplacesALaterOneAndALaterOneNothing) {
   RankTimers timers;
-  timers.look(1, 5.0);
-  timers.look(1, 2.0);
-  timers.look(1, 9.0);
+  timers.schedule(1, 5.0);
+  timers.schedule(1, 2.0);
+  timers.schedule(1, 9.0);
   EXPECT_EQ(timers.take(2.0), Ranks{1});
   EXPECT_EQ(timers.take(10.0), Ranks{}) << "the entry that was replaced must not count";
-  timers.look(1, 5.0);  // the time of the replaced entry again
+  timers.schedule(1, 5.0);  // the time of the replaced entry again
   EXPECT_EQ(timers.take(5.0), Ranks{1});
 }
 
 TEST(RankTimers, WhatNeverComesOrWasReplacedIsNotKept) {
   RankTimers timers;
-  timers.look(1, std::numeric_limits<double>::infinity());
+  timers.schedule(1, std::numeric_limits<double>::infinity());
   EXPECT_EQ(timers.entries(), 0U);
-  timers.look(1, 5.0);
-  timers.look(1, std::numeric_limits<double>::infinity());
+  timers.schedule(1, 5.0);
+  timers.schedule(1, std::numeric_limits<double>::infinity());
   EXPECT_EQ(timers.take(5.0), Ranks{1}) << "a later time replaces nothing, never neither";
   for (double at_s = 1e6; at_s > 1e3; at_s -= 1) {
-    timers.look(1, at_s);
-    timers.look(2, at_s + 0.5);
+    timers.schedule(1, at_s);
+    timers.schedule(2, at_s + 0.5);
   }
   EXPECT_LE(timers.entries(), 2 * RankTimers::kMostStale);
   timers.forget(2);

@@ -27,7 +27,7 @@ wire::Header header_of(std::uint32_t rank, std::uint64_t process = 7) {
 TEST(RelayGreetings, ARankOfARunOfLessThanHalfASecondIsNamedAgainUntilTheCollectorAbovePings) {
   RelayGreetings greetings;
   ASSERT_TRUE(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
-  static_cast<void>(greetings.names(kRanks3And4, 10));
+  static_cast<void>(greetings.lists(kRanks3And4, 10));
   EXPECT_EQ(greetings.node_hello_sent(true).size(), 1U);
   EXPECT_TRUE(greetings.passes(header_of(3)));
   int times = 0;
@@ -43,7 +43,7 @@ TEST(RelayGreetings, ARankOfARunOfLessThanHalfASecondIsNamedAgainUntilTheCollect
 TEST(RelayGreetings, NoRankIsNamedBeforeItsNode) {
   RelayGreetings greetings;
   ASSERT_TRUE(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
-  static_cast<void>(greetings.names(kRanks3And4, 10));
+  static_cast<void>(greetings.lists(kRanks3And4, 10));
   EXPECT_TRUE(greetings.node_hello_sent(false).empty()) << "the connection takes nothing";
   EXPECT_FALSE(greetings.passes(header_of(3)));
   EXPECT_FALSE(greetings.rank_greets(header_of(4), wire::Hello{}, 10)) << "the node's was just tried";
@@ -59,7 +59,7 @@ TEST(RelayGreetings, NoRankIsNamedBeforeItsNode) {
 TEST(RelayGreetings, OverAnotherConnectionOrToAnotherCollectorEverythingIsSaidAgain) {
   RelayGreetings greetings;
   static_cast<void>(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
-  static_cast<void>(greetings.names(kRanks3And4, 10));
+  static_cast<void>(greetings.lists(kRanks3And4, 10));
   static_cast<void>(greetings.node_hello_sent(true));
   EXPECT_EQ(greetings.pinged(1, 0, 10).size(), 1U);
   EXPECT_TRUE(greetings.pinged(1, 0, 11).empty());
@@ -77,7 +77,7 @@ TEST(RelayGreetings, WithoutAConnectionNothingIsSaidAndOverTheNextOneEverything)
   RelayGreetings greetings;
   const wire::Position holds{.position = {.holding = true, .number = 5}};
   static_cast<void>(greetings.rank_greets(header_of(3), wire::Hello{}, 10));
-  static_cast<void>(greetings.names(kRanks3And4, 10));
+  static_cast<void>(greetings.lists(kRanks3And4, 10));
   static_cast<void>(greetings.node_hello_sent(true));
   EXPECT_EQ(greetings.pinged(1, 0, 10).size(), 1U);
   EXPECT_TRUE(greetings.passes(3, holds));
@@ -99,21 +99,21 @@ TEST(RelayGreetings, WhatTheCollectorAboveHasNotGotIsSaidAgainOnceTheSumsDiffer)
   RelayGreetings greetings;
   for (const std::uint32_t rank : {3U, 4U, 9U})
     static_cast<void>(greetings.rank_greets(header_of(rank, 100 + rank), wire::Hello{}, 10));
-  static_cast<void>(greetings.names({{3, 2}, {9, 1}}, 10));
+  static_cast<void>(greetings.lists({{3, 2}, {9, 1}}, 10));
   EXPECT_EQ(greetings.node_hello_sent(true).size(), 3U);
   EXPECT_EQ(greetings.pinged(1, 0, 10).size(), 3U);
   const Ranges& present = kRanks3And4;
-  const std::uint64_t sum = greetings.names(present, 10);
+  const std::uint64_t sum = greetings.lists(present, 10);
   EXPECT_EQ(sum, greeted_sum(3, 103) + greeted_sum(4, 104));
   EXPECT_TRUE(greetings.pinged(1, sum, 11).empty());
-  EXPECT_EQ(greetings.names(present, 13.5), sum);
+  EXPECT_EQ(greetings.lists(present, 13.5), sum);
   EXPECT_TRUE(greetings.pinged(1, sum, 14).empty());
   static_cast<void>(greetings.rank_greets(header_of(4, 200), wire::Hello{}, 14));
   EXPECT_TRUE(greetings.passes(header_of(4, 200))) << "it was started again";
-  const std::uint64_t other = greetings.names(present, 14.1);
+  const std::uint64_t other = greetings.lists(present, 14.1);
   EXPECT_NE(other, sum);
   EXPECT_TRUE(greetings.pinged(1, sum, 14.5).empty()) << "its hello is under way";
-  static_cast<void>(greetings.names(present, 17.5));
+  static_cast<void>(greetings.lists(present, 17.5));
   const auto again = greetings.pinged(1, sum, 17.5);
   ASSERT_EQ(again.size(), 2U) << "without rank 9, which is not there";
   EXPECT_EQ(again[1]->header.incarnation, 200U);

@@ -45,7 +45,7 @@ class Hop {
                              .clock = {},
                              .command = {},
                              .keep = {},
-                             .name_ranks = {}}) {
+                             .list_ranks = {}}) {
     control_.bind(endpoints_of(endpoint_).control);
     open();
     // Nothing is taken before the connection is there.

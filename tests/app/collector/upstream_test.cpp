@@ -39,7 +39,7 @@ TEST(Upstream, AWaitBeginsWithTheFirstMessageOfAProcess) {
 }
 
 /// The collector above takes what comes last for the process that has replaced the others.
-TEST(Upstream, AReplacedProcessDoesNotComeAfterItsHeirBecauseAnotherRankWaits) {
+TEST(Upstream, AReplacedProcessIsNotSentAfterItsReplacementBecauseAnotherRankWaits) {
   Hop hop("order");
   RankSession unknown(0), known(1);
   hop.first_message(unknown, 11, kBegin_s);
@@ -157,7 +157,7 @@ void compare(ClockEstimator& clock, std::int64_t offset) {
   clock.add(10'000, 10'000 - offset, 10'000 - offset, 10'000);
 }
 
-/// Its heir may run on another host, whose clock says something else.
+/// Its replacement may run on another host, whose clock shows another time.
 TEST(Upstream, AReplacedProcessIsConvertedWithItsOwnClock) {
   Hop hop("clocks");
   RankSession rank(0);

@@ -1,0 +1,42 @@
+// Messages from the collector to its ranks: commands, confirmations, requests for tables. A connection that
+// turns out to be closed loses its ranks. Owns nothing: what is under way is in DownstreamLinks. Called by
+// the collector's thread.
+#pragma once
+
+#include "app/collector/downstream_links.h"
+#include "app/collector/pause_coordinator.h"
+#include "app/collector/rank_liveness.h"
+#include "app/collector/rank_session.h"
+#include "app/collector/rank_table.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+class RankSender {
+ public:
+  /// All must outlive it.
+  RankSender(RankTable& ranks, DownstreamLinks& down, PauseCoordinator& pauses, RankLiveness& liveness)
+      : ranks_(ranks), down_(down), pauses_(pauses), liveness_(liveness) {}
+
+  using Sent = DownstreamLinks::Sent;
+  /// A command without a number gets the next.
+  Sent send(RankSession& rank, wire::Body body);
+  /// Those of the pauses.
+  void send_commands();
+  void ask_for_tables(RankSession& rank);
+  void confirm_finish(RankSession& rank);
+  /// What has been received of it: at once, or with the others of its node by send_receipts().
+  void confirm(RankSession& rank);
+  void send_receipts(double now);
+
+ private:
+  /// With a node's connection all its ranks are lost.
+  void connection_closed(RankSession& rank);
+
+  RankTable& ranks_;
+  DownstreamLinks& down_;
+  PauseCoordinator& pauses_;
+  RankLiveness& liveness_;
+};
+
+}  // namespace shardscope::collector

@@ -1,0 +1,49 @@
+// Messages of the run that the collector writes itself: each is recorded and shown by viewers, and what it
+// observes of a rank that is connected to it goes to the collector above as well.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "app/collector/rank_session.h"
+#include "app/collector/run_record.h"
+#include "app/collector/upstream_relay.h"
+#include "instrumentation/clock.h"
+#include "instrumentation/host_clock.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+class RunMessages {
+ public:
+  using Severity = instrumentation::Severity;
+
+  /// `header`: of what the collector sends. All must outlive it.
+  RunMessages(RunRecord& record, const instrumentation::HostClock& clock, UpstreamRelay& relay,
+              const wire::Header& header)
+      : record_(record), clock_(clock), relay_(relay), header_(header) {}
+
+  /// Nanoseconds on the collector's clock. From any thread.
+  [[nodiscard]] std::int64_t clock_now() const noexcept {
+    return clock_.at(instrumentation::monotonic_now_ns());
+  }
+  /// With the time of now. From RunRecord::begin() on, from any thread.
+  void record(std::uint32_t rank, Severity severity, const std::string& text) {
+    record_at(rank, clock_now(), severity, text);
+  }
+  /// `at_ns`: on the collector's clock.
+  void record_at(std::uint32_t rank, std::int64_t at_ns, Severity severity, const std::string& text) {
+    record_.recorder().message(rank, at_ns, severity, text);
+  }
+  /// Of a rank that is connected here: the collector above cannot see what this one observes of it. From the
+  /// collector's thread.
+  void report_rank(const RankSession& rank, Severity severity, const std::string& text);
+
+ private:
+  RunRecord& record_;
+  const instrumentation::HostClock& clock_;
+  UpstreamRelay& relay_;
+  const wire::Header& header_;
+};
+
+}  // namespace shardscope::collector

@@ -1,0 +1,67 @@
+// What a node's collector passes on between its ranks and the collector above. Owns the connection to that
+// one (Upstream) and what is kept in mind of both sides (RelayProgress); without one this collector is the
+// top. Called by the collector's thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <zmq.hpp>
+
+#include "app/collector/pacing.h"
+#include "app/collector/pause_coordinator.h"
+#include "app/collector/rank_session.h"
+#include "app/collector/rank_table.h"
+#include "app/collector/relay_progress.h"
+#include "app/collector/run_identity.h"
+#include "app/collector/status_board.h"
+#include "app/collector/upstream.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+class UpstreamRelay {
+ public:
+  /// All must outlive it. `linger_s`: as CollectorOptions::linger_s.
+  UpstreamRelay(RankTable& ranks, PauseCoordinator& pauses, StatusBoard& board, const Pacing& pacing,
+                const RunIdentity& identity, double linger_s)
+      : ranks_(ranks),
+        pauses_(pauses),
+        board_(board),
+        pacing_(pacing),
+        identity_(identity),
+        linger_s_(linger_s) {}
+
+  /// Sends a message to a rank below.
+  using Send = std::function<void(RankSession&, wire::Body)>;
+  /// There is a collector above from now on. Of `options` all but `command`, which goes to ranks by `send`.
+  void start(zmq::context_t& context, UpstreamOptions options, Send send);
+  [[nodiscard]] bool is_top() const noexcept { return !upstream_; }
+  /// Null: this collector is the top.
+  [[nodiscard]] Upstream* upstream() noexcept { return upstream_ ? &*upstream_ : nullptr; }
+  /// As Upstream's. For the top there is nothing that waits, and nobody who does.
+  [[nodiscard]] bool full() const noexcept { return upstream_ && upstream_->full(); }
+  [[nodiscard]] bool watched() const noexcept { return upstream_ && upstream_->watched(); }
+  [[nodiscard]] bool drained() const { return !upstream_ || upstream_->drained(); }
+
+  // Where there is a collector above.
+  /// Sends what waits, and notes whether the run is over for this collector. True where more has been shed on
+  /// the way to the one above.
+  [[nodiscard]] bool forward();
+  /// A rank's answer about a pause: the collector above agrees on it with all ranks.
+  void pass_control(const wire::Message& message);
+
+ private:
+  void pass_command(std::uint32_t rank, wire::RankCommand command);
+
+  RankTable& ranks_;
+  PauseCoordinator& pauses_;
+  StatusBoard& board_;
+  const Pacing& pacing_;
+  const RunIdentity& identity_;
+  double linger_s_;
+  Send send_;
+  std::optional<Upstream> upstream_;
+  RelayProgress progress_;
+};
+
+}  // namespace shardscope::collector
