@@ -104,12 +104,31 @@ void nvme_params(const Facts& facts, Found& found) {
   found.add_by_cost(facts, waited, std::move(finding));
 }
 
+namespace {
+
+/// Of a script that decides itself what is recomputed: by what its modules did.
+void attached_recomputation(const Facts& facts, Found& found) {
+  const double repeated = facts.mean(&RankFacts::recompute);
+  Finding finding;
+  finding.id = "recomputation";
+  finding.title = "The backward computes activations a second time";
+  finding.evidence = fmt::format("Modules whose forward is repeated in the backward compute for {}.",
+                                 of_step(facts, repeated));
+  finding.next_step =
+      "Where the device has room for the activations, checkpoint fewer modules (torch.utils.checkpoint, "
+      "gradient_checkpointing_disable() of a model of Transformers).";
+  found.add_by_cost(facts, repeated, std::move(finding), ev::Severity::info);
+}
+
+}  // namespace
+
 /// Activations that are computed twice: what is saved is worth it only where the memory is needed. What
 /// memory the step would take without it is what-if's to say.
 void recomputation(const Facts& facts, Found& found) {
+  if (!facts.own_runtime()) return attached_recomputation(facts, found);
   const nlohmann::json config = parse_foreign(facts.summary.config_json);
   const nlohmann::json::json_pointer on("/shardscope/activation_checkpointing");
-  if (!facts.own_runtime() || !config.is_object() || !config.contains(on) || config[on] != true) return;
+  if (!config.is_object() || !config.contains(on) || config[on] != true) return;
   const double forward = facts.path_ms(PathPart::forward);
   Finding finding;
   finding.id = "recomputation";

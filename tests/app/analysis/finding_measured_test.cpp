@@ -113,6 +113,35 @@ TEST(FindingMeasured, PrefetchesThatNoModuleUsed) {
   EXPECT_FALSE(found_in(none.build(), "unused_prefetch"));
 }
 
+/// An attached script that checkpoints one module, and a container of it: 2 ms, less a wait of half of one.
+TEST(FindingMeasured, ForwardsThatAnAttachedBackwardRepeats) {
+  for (const char* device : {"cpu", "cuda:0"}) {
+    for (const bool repeats : {false, true}) {
+      RunBuilder run(2, 2, "DDP (PyTorch 2.15.0)");
+      run.on(device);
+      add_steps(run, 2);
+      const auto pass = static_cast<std::uint8_t>(repeats ? ev::Pass::recompute : ev::Pass::backward);
+      for (std::uint32_t step = 0; step < kStepCount; ++step) {
+        for (std::uint32_t rank = 0; rank < 2; ++rank) {
+          const std::int64_t at = step * kStepLength + 4 * kMs;
+          run.span(rank, at, at + 2 * kMs, EventKind::module_begin, StreamId::compute, 0, step, pass);
+          run.span(rank, at + kMs / 2, at + 2 * kMs, EventKind::module_begin, StreamId::compute, 1, step,
+                   pass);
+          run.span(rank, at + kMs, at + kMs + kMs / 2, EventKind::fetch_wait_begin, StreamId::compute, 1,
+                   step);
+        }
+      }
+      const auto found = found_in(run.build(), "recomputation");
+      // Spans of a script on a GPU are its host's.
+      ASSERT_EQ(found.has_value(), repeats && std::string(device) == "cpu") << device;
+      if (!found) continue;
+      EXPECT_NEAR(*found->cost_ms, 1.5, 1e-6);
+      EXPECT_EQ(found->severity, ev::Severity::info);
+      EXPECT_TRUE(found->changes.empty());
+    }
+  }
+}
+
 /// Stage 2 all-reduces where a reduction to the owners would do: an all-reduce counts twice.
 TEST(FindingMeasured, GradientsThatAreAllReduced) {
   for (const bool all : {false, true}) {
