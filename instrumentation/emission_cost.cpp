@@ -67,15 +67,19 @@ bool is_about_profiling(std::string_view message) noexcept {
   return message.starts_with(kEmissionCostPrefix) || message.starts_with(kStreamTimesPrefix);
 }
 
+bool is_publishing_thread(std::string_view name) noexcept {
+  static const std::string kIo = std::to_string(kIoThreadPrefix) + "/ZMQbg";
+  return name == kPublishThread || name == kControlThread || name.starts_with(kIo);
+}
+
 std::optional<std::int64_t> publishing_cpu_ns() {
-  const std::string io = std::to_string(kIoThreadPrefix) + "/ZMQbg";
   std::int64_t sum = 0;
   bool found = false;
   std::error_code error;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
     std::string name;
     std::getline(std::ifstream(task.path() / "comm"), name);
-    if (name != kPublishThread && name != kControlThread && name.rfind(io, 0) != 0) continue;
+    if (!is_publishing_thread(name)) continue;
     std::int64_t ns = 0;
     if (std::ifstream(task.path() / "schedstat") >> ns) {
       sum += ns;

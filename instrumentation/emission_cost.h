@@ -38,6 +38,8 @@ inline constexpr const char* kPublishThread = "observe-publish";
 inline constexpr const char* kControlThread = "observe-control";
 inline constexpr int kIoThreadPrefix = 5711;  ///< of ZeroMQ's: "5711/ZMQbg/IO/0"
 
+/// Whether a thread of this name publishes.
+[[nodiscard]] bool is_publishing_thread(std::string_view name) noexcept;
 /// CPU time so far of this process's threads of those names; nullopt where /proc does not have it.
 [[nodiscard]] std::optional<std::int64_t> publishing_cpu_ns();
 

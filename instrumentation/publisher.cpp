@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "instrumentation/event_observer.h"
 #include "instrumentation/gate.h"
 #include "instrumentation/post.h"
+#include "instrumentation/processor_wait.h"
 #include "instrumentation/rank_link.h"
 #include "instrumentation/requests.h"
 #include "instrumentation/ring.h"
@@ -30,12 +32,18 @@ constexpr std::int64_t kHoldBackNs = 4'000'000;  // see [Note: holding back]
 constexpr std::int64_t kNoCollectorAfterNs = 5'000'000'000;
 /// How long the collector's last word on how often to look holds; it comes with every ping, once a second.
 constexpr std::int64_t kLookWordNs = 3'000'000'000;
+/// How often the kernel is asked how long threads waited for a processor.
+constexpr std::int64_t kProcessorWaitEveryNs = 1'000'000'000;
 /// How long finish() with an error waits for the collector to confirm, since the process is about to die.
 constexpr std::chrono::milliseconds kFinishWait{1000};
 
 std::mutex g_publisher_mutex;
 Publisher* g_publisher = nullptr;  // guarded by g_publisher_mutex
 EventObserver g_observer;          // guarded by g_publisher_mutex
+
+bool is_step_end(const Event& drained) noexcept {
+  return static_cast<EventKind>(static_cast<std::uint16_t>(drained.kind) & ~kTimeIsNs) == EventKind::step_end;
+}
 }  // namespace
 
 void post_message(Severity severity, const std::string& text) {
@@ -68,10 +76,12 @@ struct Publisher::State {
   std::vector<Ring::Drops> drops;    ///< of ours, not handed over yet; by last_ns
   std::int64_t last_drain_ns = 0;
   std::int64_t began_ns = 0;
-  double event_ns = 0;          ///< calibrated once, on this thread
-  std::uint64_t events = 0;     ///< taken out of the rings
-  bool collector_seen = false;  ///< a collector has answered
-  bool warned = false;          ///< that none does, or that it refuses this rank
+  ProcessorWait processor_wait;
+  std::int64_t processor_wait_ns = 0;  ///< when it was last read; 0: no step has ended yet
+  double event_ns = 0;                 ///< calibrated once, on this thread
+  std::uint64_t events = 0;            ///< taken out of the rings
+  bool collector_seen = false;         ///< a collector has answered
+  bool warned = false;                 ///< that none does, or that it refuses this rank
 
   std::mutex mutex;
   std::condition_variable wake;
@@ -100,6 +110,7 @@ struct Publisher::State {
     drained.clear();
     RingRegistry::Drained info = RingRegistry::instance().drain(drained, &clock);
     events += drained.size();
+    add_processor_wait(info.run_begins, now);
     add_changes(info.run_begins);
     merge.add(drained, info.run_begins, clock);
     if (info.drops.events != 0) add_drops(info.drops, now);
@@ -154,6 +165,23 @@ struct Publisher::State {
       changes.push_back(change);
     }
     g_detail.store(static_cast<int>(detail), std::memory_order_relaxed);
+  }
+
+  /// From the end of the first step on: what starting takes is none of its figures.
+  void add_processor_wait(std::vector<std::size_t>& run_begins, std::int64_t now) {
+    const bool begins = processor_wait_ns == 0;
+    if (begins ? std::ranges::none_of(drained, is_step_end) : now - processor_wait_ns < kProcessorWaitEveryNs)
+      return;
+    if (!enabled(detail_of(EventKind::processor_wait))) return;
+    processor_wait_ns = now;
+    const std::optional<ProcessorWait::Sample> sample = processor_wait.take(now);
+    if (!sample) return;
+    run_begins.push_back(drained.size());
+    Event event = make<EventKind::processor_wait>(
+        {.switches = sample->switches, .waited_ns = sample->waited_ns, .over_ns = sample->over_ns});
+    event.ticks = static_cast<std::uint64_t>(now);
+    event.kind = static_cast<EventKind>(static_cast<std::uint16_t>(event.kind) | kTimeIsNs);
+    drained.push_back(event);
   }
 
   /// Behind what the rings gave, so that no event that a change let through goes before it.

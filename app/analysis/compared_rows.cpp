@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -33,6 +34,11 @@ struct Measured {
   const Digest* digest = nullptr;
   std::size_t most_steps = SIZE_MAX;
   std::uint32_t until_step = UINT32_MAX;
+  std::size_t most_ranks = SIZE_MAX;
+  /// The ranks of a step over which its figures are means.
+  [[nodiscard]] std::span<const RankStep> ranks_of(const StepDigest& step) const {
+    return std::span(step.ranks).first(std::min(most_ranks, step.ranks.size()));
+  }
 };
 
 template <typename Visit>
@@ -86,29 +92,32 @@ RowValues module_rows(const store::Store& store, const Measured& digest) {
   RowValues out;
   std::set<std::uint32_t> steps;
   for_each_measured(digest, [&](const StepDigest& step) {
-    const RankStep& rank = step.ranks.front();
     steps.insert(step.step);
-    for_each_span(
-        store, {rank.rank, ev::StreamId::compute}, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
-          if (span.kind != EventKind::module_begin || span.end_ns == store::kOpen ||
-              span.begin_ns < rank.begin_ns || span.begin_ns >= rank.end_ns)
-            return;
-          const auto fields = ev::as<EventKind::module_begin>(span);
-          out[{store::module_name(store, fields.module), ev::label_of(fields.pass), "ms"}][step.step] +=
-              static_cast<double>(span.end_ns - span.begin_ns) * 1e-6;
-        });
+    const double part = 1 / static_cast<double>(digest.ranks_of(step).size());
+    for (const RankStep& rank : digest.ranks_of(step)) {
+      for_each_span(
+          store, {rank.rank, ev::StreamId::compute}, rank.begin_ns, rank.end_ns,
+          [&](const store::Span& span) {
+            if (span.kind != EventKind::module_begin || span.end_ns == store::kOpen ||
+                span.begin_ns < rank.begin_ns || span.begin_ns >= rank.end_ns)
+              return;
+            const auto fields = ev::as<EventKind::module_begin>(span);
+            out[{store::module_name(store, fields.module), ev::label_of(fields.pass), "ms"}][step.step] +=
+                part * static_cast<double>(span.end_ns - span.begin_ns) * 1e-6;
+          });
+    }
   });
   fill_up(out, steps);
   return out;
 }
 
-/// Kernels on the streams of the rank's GPU, where those were recorded in the run; else those of its host.
-/// Of the steps in which any were: others had too little detail.
+/// Kernels on the streams of the ranks' GPUs, where those were recorded in the run; else those of their
+/// hosts. Of the steps in which any were: others had too little detail.
 RowValues kernel_rows(const store::Store& store, const Measured& digest) {
   RowValues gpu, host;
   std::set<std::uint32_t> gpu_steps, host_steps;
-  for_each_measured(digest, [&](const StepDigest& step) {
-    const RankStep& rank = step.ranks.front();
+  const auto add_rank = [&](const StepDigest& step, const RankStep& rank) {
+    const double part = 1 / static_cast<double>(digest.ranks_of(step).size());
     const auto add = [&](const store::Span& span, std::uint32_t number, bool on_gpu) {
       if (span.end_ns == store::kOpen || span.begin_ns < rank.begin_ns || span.begin_ns >= rank.end_ns)
         return;
@@ -116,8 +125,8 @@ RowValues kernel_rows(const store::Store& store, const Measured& digest) {
       (on_gpu ? gpu_steps : host_steps).insert(step.step);
       std::string name = store.name(rank.rank, number);
       if (name.empty()) name = fmt::format("kernel {}", number);
-      out[{name, "time", "ms"}][step.step] += static_cast<double>(span.end_ns - span.begin_ns) * 1e-6;
-      out[{name, "launches", ""}][step.step] += 1;
+      out[{name, "time", "ms"}][step.step] += part * static_cast<double>(span.end_ns - span.begin_ns) * 1e-6;
+      out[{name, "launches", ""}][step.step] += part;
     };
     for (auto at = static_cast<std::uint8_t>(ev::StreamId::gpu_compute);
          ev::is_gpu_stream(static_cast<ev::StreamId>(at)); ++at) {
@@ -133,6 +142,9 @@ RowValues kernel_rows(const store::Store& store, const Measured& digest) {
                     if (span.kind == EventKind::kernel_begin)
                       add(span, ev::as<EventKind::kernel_begin>(span).name, false);
                   });
+  };
+  for_each_measured(digest, [&](const StepDigest& step) {
+    for (const RankStep& rank : digest.ranks_of(step)) add_rank(step, rank);
   });
   fill_up(gpu, gpu_steps);
   fill_up(host, host_steps);
@@ -144,17 +156,16 @@ std::string param_name(const store::Store& store, std::uint32_t param) {
   return param < params.size() ? params[param].name : fmt::format("parameter {}", param);
 }
 
-/// How long a parameter was whole on the rank, and how often it was gathered.
+/// How long a parameter was whole on a rank, and how often it was gathered.
 RowValues parameter_rows(const store::Store& store, const Measured& digest) {
   RowValues out;
   std::set<std::uint32_t> steps;
-  for_each_measured(digest, [&](const StepDigest& step) {
-    const RankStep& rank = step.ranks.front();
-    steps.insert(step.step);
+  const auto add_rank = [&](const StepDigest& step, const RankStep& rank) {
+    const double part = 1 / static_cast<double>(digest.ranks_of(step).size());
     std::map<std::uint32_t, std::int64_t> since;
     const auto whole = [&](std::uint32_t param, std::int64_t from_ns, std::int64_t to_ns) {
-      out[{param_name(store, param), "whole on the rank", "ms"}][step.step] +=
-          static_cast<double>(to_ns - from_ns) * 1e-6;
+      out[{param_name(store, param), "whole on a rank", "ms"}][step.step] +=
+          part * static_cast<double>(to_ns - from_ns) * 1e-6;
     };
     store.for_each_instant(rank.rank, rank.begin_ns, rank.end_ns, [&](const ev::Event& event) {
       if (event.kind != EventKind::param_status) return;
@@ -162,7 +173,7 @@ RowValues parameter_rows(const store::Store& store, const Measured& digest) {
       const auto at_ns = static_cast<std::int64_t>(event.ticks);
       const auto held = since.find(fields.param);
       if (fields.status.status() == plan::ParamStatus::in_flight)
-        out[{param_name(store, fields.param), "gathers", ""}][step.step] += 1;
+        out[{param_name(store, fields.param), "gathers", ""}][step.step] += part;
       if (fields.status.status() == plan::ParamStatus::available) {
         since.try_emplace(fields.param, at_ns);
       } else if (held != since.end()) {
@@ -171,14 +182,19 @@ RowValues parameter_rows(const store::Store& store, const Measured& digest) {
       }
     });
     for (const auto& [param, from_ns] : since) whole(param, from_ns, rank.end_ns);
+  };
+  for_each_measured(digest, [&](const StepDigest& step) {
+    steps.insert(step.step);
+    for (const RankStep& rank : digest.ranks_of(step)) add_rank(step, rank);
   });
   fill_up(out, steps);
   return out;
 }
 
-RowValues values_of(const Run& run, CompareBy by, std::size_t most_steps, std::uint32_t until_step) {
+RowValues values_of(const Run& run, CompareBy by, std::size_t most_steps, std::uint32_t until_step,
+                    std::size_t most_ranks) {
   const Digest made = run.digest == nullptr ? digest_of(*run.store) : Digest();
-  const Measured digest{run.digest != nullptr ? run.digest : &made, most_steps, until_step};
+  const Measured digest{run.digest != nullptr ? run.digest : &made, most_steps, until_step, most_ranks};
   switch (by) {
     case CompareBy::module:
       return module_rows(*run.store, digest);
@@ -218,13 +234,15 @@ ComparedRows by_memory(const Run& a, const Run& b) {
 const char* note_of(CompareBy by) {
   switch (by) {
     case CompareBy::module:
-      return "Time in each module in a step, with what is inside it.";
+      return "Time in each module in a step, with what is inside it. Mean over ranks.";
     case CompareBy::kernel:
-      return "Time and launches of each kernel in a step.";
+      return "Time and launches of each kernel in a step. Mean over ranks.";
     case CompareBy::collective:
-      return "Collectives of a step.";
+      return "Collectives of a step: bytes and number of the lowest rank, times the mean over the ranks.";
     case CompareBy::parameter:
-      return "How long each parameter was whole on the rank in a step, and how often it was gathered.";
+      return "How long each parameter was whole on a rank in a step, and how often it was gathered. Mean "
+             "over "
+             "ranks.";
     case CompareBy::rank:
       return "Where each rank's time of a step goes.";
     case CompareBy::memory:
@@ -243,7 +261,8 @@ std::optional<double> middle(const RowValues& rows, const RowKey& key) {
 
 }  // namespace
 
-ComparedRows compare_by(const Run& a, const Run& b, CompareBy by, std::size_t most_steps) {
+ComparedRows compare_by(const Run& a, const Run& b, CompareBy by, std::size_t most_steps,
+                        std::size_t most_ranks) {
   ComparedRows out;
   if (by == CompareBy::memory) {
     out = by_memory(a, b);
@@ -254,7 +273,8 @@ ComparedRows compare_by(const Run& a, const Run& b, CompareBy by, std::size_t mo
       if (run->digest != nullptr && !run->digest->steps().empty())
         until = std::min(until, run->digest->steps().back().step);
     if (most_steps == SIZE_MAX) until = UINT32_MAX;
-    const RowValues of_a = values_of(a, by, most_steps, until), of_b = values_of(b, by, most_steps, until);
+    const RowValues of_a = values_of(a, by, most_steps, until, most_ranks),
+                    of_b = values_of(b, by, most_steps, until, most_ranks);
     std::set<RowKey> keys;
     for (const auto& [key, values] : of_a) keys.insert(key);
     for (const auto& [key, values] : of_b) keys.insert(key);

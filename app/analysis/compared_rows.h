@@ -22,7 +22,8 @@ struct ComparedRow {
   [[nodiscard]] bool differs() const noexcept { return interval && interval->excludes_zero(); }
   [[nodiscard]] double change() const noexcept { return b.value_or(0) - a.value_or(0); }
 };
-/// Largest change first. Modules, kernels, collectives and parameters are those of each run's lowest rank.
+/// Largest change first. Of modules, kernels and parameters means over ranks; collectives are those of each
+/// run's lowest rank, their times means over the ranks that are in them.
 struct ComparedRows {
   std::vector<ComparedRow> rows;
   /// Of each interval: so high that all of them together are right with 95 %. Of memory: none.
@@ -30,8 +31,8 @@ struct ComparedRows {
   std::string note;  ///< what a row's figures are, and what was not recorded
 };
 /// Of the latest `most_steps` steps of each run, where its measured ones are more: the latest that both have,
-/// where the digests are given.
+/// where the digests are given. Means are over the lowest `most_ranks` ranks.
 [[nodiscard]] ComparedRows compare_by(const Run& a, const Run& b, CompareBy by,
-                                      std::size_t most_steps = SIZE_MAX);
+                                      std::size_t most_steps = SIZE_MAX, std::size_t most_ranks = SIZE_MAX);
 
 }  // namespace shardscope::analysis

@@ -1,11 +1,14 @@
 #include "app/analysis/rank_step.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <utility>
 
 #include "app/analysis/communication.h"
 #include "app/analysis/coordinator.h"
+#include "app/analysis/gpu_activity.h"
+#include "app/store/framework.h"
 #include "app/store/span_time.h"
 
 namespace shardscope::analysis {
@@ -57,13 +60,36 @@ Waits waits(const store::Store& store, std::uint32_t rank, const StepWindow& win
   return sum;
 }
 
-std::uint64_t bucket_flushes(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
-  std::uint64_t count = 0;
-  if (store.instant_count(rank, EventKind::bucket_flush) == 0) return 0;  // none to be read
-  store.for_each_instant(rank, window.begin_ns, window.end_ns, [&](const ev::Event& event) {
-    if (event.kind == EventKind::bucket_flush) ++count;
+/// What the device computed of forwards that the backward repeats. Spans of modules lie in one another.
+std::int64_t recomputed(const store::Store& store, const StepWindow& window, const RankActivity& activity) {
+  const bool by_gpu = gpu_known(store, activity.rank, window.begin_ns, window.end_ns);
+  std::vector<Interval> found;
+  for_each_span(store, {activity.rank, by_gpu ? ev::StreamId::gpu_compute : ev::StreamId::compute},
+                window.begin_ns, window.end_ns, [&](const store::Span& span) {
+                  const bool repeats =
+                      by_gpu ? span.kind == EventKind::gpu_begin &&
+                                   ev::as<EventKind::gpu_begin>(span).owner_kind == ev::GpuOwner::recompute
+                             : span.kind == EventKind::module_begin &&
+                                   ev::as<EventKind::module_begin>(span).pass == ev::Pass::recompute;
+                  if (repeats && span.end_ns != store::kOpen) found.push_back({span.begin_ns, span.end_ns});
+                });
+  return activity.device.intersect(IntervalSet(std::move(found))).length();
+}
+
+void read_instants(const store::Store& store, const StepWindow& window, RankStep& out) {
+  constexpr std::array kRead{EventKind::bucket_flush, EventKind::allocator_state, EventKind::processor_wait};
+  if (std::ranges::none_of(kRead, [&](EventKind kind) { return store.instant_count(out.rank, kind) > 0; }))
+    return;  // none to be read
+  store.for_each_instant(out.rank, window.begin_ns, window.end_ns, [&](const ev::Event& event) {
+    if (event.kind == EventKind::bucket_flush) ++out.bucket_flushes;
+    if (event.kind == EventKind::allocator_state)
+      out.allocator_retries = ev::as<EventKind::allocator_state>(event).retries;
+    if (event.kind == EventKind::processor_wait) {
+      const auto sample = ev::as<EventKind::processor_wait>(event);
+      if (!out.processor_waits) out.processor_waits.emplace();
+      out.processor_waits->add({sample.waited_ns, sample.over_ns, sample.switches});
+    }
   });
-  return count;
 }
 
 /// Adds the waits that begin in the window to the longest.
@@ -90,7 +116,9 @@ RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWi
   const Waits waited = waits(store, rank, window);
   result.fetch_wait_ns = waited.fetch_ns;
   result.data_wait_ns = waited.data_ns;
-  result.bucket_flushes = bucket_flushes(store, rank, window);
+  read_instants(store, window, result);
+  if (activity.known && store.has_tables() && store::framework_of(store.tables()) != store::Framework::zero)
+    result.recompute_ns = recomputed(store, window, activity);
   result.fetch_counters = fetch_counters(store, rank, window.begin_ns, window.end_ns);
   result.gpu = gpu_activity(store, rank, window.begin_ns, window.end_ns);
   return result;

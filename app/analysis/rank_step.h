@@ -29,6 +29,11 @@ struct RankStep {
   std::optional<FetchCounterSums> fetch_counters;
   MicroBatchSums micro_batches;    ///< count 0: none recorded
   std::optional<GpuActivity> gpu;  ///< where the GPU's records cover the step
+  /// What its caching allocator last said in the step: how often it had to free its cache so far in the run.
+  std::optional<std::uint32_t> allocator_retries;
+  /// Of time.compute_ns, in modules whose forward the backward repeats; read of attached frameworks only.
+  std::int64_t recompute_ns = 0;
+  std::optional<ProcessorWaits> processor_waits;  ///< of the samples in the step
 };
 
 /// How long each instance of a collective (instance_of in communication.h) took on the ranks added.

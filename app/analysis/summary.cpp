@@ -20,6 +20,7 @@
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/piece_label.h"
 #include "app/analysis/statistics.h"
+#include "app/analysis/why_late.h"
 #include "app/analysis/zero_settings.h"
 #include "runtime/plan/memory_model.h"
 
@@ -112,7 +113,7 @@ class RankSums {
       for (const RankStep& of_rank : step.ranks) {
         const auto found = index_.find(of_rank.rank);
         if (found == index_.end()) continue;
-        count(of_rank, ranks_[found->second]);
+        count(of_rank, measured, ranks_[found->second]);
         if (measured) measure(of_rank, ranks_[found->second]);
       }
       if (!measured) continue;
@@ -136,6 +137,7 @@ class RankSums {
     RankSummary result;
     TimePartition unknown;
     std::optional<std::int64_t> unknown_data_wait_ns;
+    RetryCount retries;
     bool copies_known = true;
   };
 
@@ -151,8 +153,9 @@ class RankSums {
   }
 
   /// Counts, not times: of the first step too.
-  static void count(const RankStep& step, Sums& sums) {
+  static void count(const RankStep& step, bool measured, Sums& sums) {
     RankSummary& result = sums.result;
+    sums.retries.add(step, measured);
     if (step.micro_batches.count > 0) {
       if (!result.micro_batches) result.micro_batches.emplace();
       result.micro_batches->add(step.micro_batches);
@@ -177,6 +180,10 @@ class RankSums {
     }
     if (auto& waited = step.time.known() ? result.data_wait_ns : sums.unknown_data_wait_ns; step.data_wait_ns)
       waited = waited.value_or(0) + *step.data_wait_ns;
+    if (step.processor_waits) {
+      if (!result.processor_waits) result.processor_waits.emplace();
+      result.processor_waits->add(*step.processor_waits);
+    }
     if (!step.gpu) return;
     if (!result.gpu) result.gpu.emplace();
     result.gpu->add(*step.gpu);
@@ -188,6 +195,7 @@ class RankSums {
       result.time = sums.unknown;
       result.data_wait_ns = sums.unknown_data_wait_ns;
     }
+    result.allocator_retries = sums.retries.count();
     for (std::uint8_t pool = 0; pool < ev::kMemoryPoolCount; ++pool) {
       const auto which = static_cast<ev::MemoryPool>(pool);
       if (const auto peak = store_.memory_peak(result.rank, which)) result.memory_peak[which] = *peak;

@@ -71,6 +71,21 @@ struct Evaluations {
   std::uint32_t count = 0;
   std::int64_t ns = 0;
 };
+/// How long threads of a rank could have run and had no processor.
+struct ProcessorWaits {
+  std::int64_t waited_ns = 0;  ///< summed over its threads
+  std::int64_t over_ns = 0;    ///< of the time that the samples cover
+  std::uint64_t switches = 0;  ///< a thread lost its processor to another
+  void add(const ProcessorWaits& other) noexcept {
+    waited_ns += other.waited_ns;
+    over_ns += other.over_ns;
+    switches += other.switches;
+  }
+  /// Of a time as long as this.
+  [[nodiscard]] double waited_of(double time) const noexcept {
+    return over_ns > 0 ? time * static_cast<double>(waited_ns) / static_cast<double>(over_ns) : 0;
+  }
+};
 struct RankSummary {
   std::uint32_t rank = 0;
   /// Parts of time.exposed_comm_ns: until the last rank had entered, and while bytes moved (critical_path.h).
@@ -96,6 +111,11 @@ struct RankSummary {
   std::optional<MicroBatchSums> micro_batches;
   /// Over the steps measured that the GPU's records cover; nothing where they cover none.
   std::optional<GpuActivity> gpu;
+  /// In the steps measured, how often its caching allocator had to free its cache: each time it waits for the
+  /// device. Nothing where it was not recorded.
+  std::optional<std::uint64_t> allocator_retries;
+  /// Of samples in the steps measured; nothing where the kernel of its host does not say it.
+  std::optional<ProcessorWaits> processor_waits;
 };
 /// Why model states take more than their expression.
 enum class MemoryCause : std::uint8_t {

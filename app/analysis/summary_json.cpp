@@ -49,6 +49,12 @@ json memory_json(const RankSummary& rank) {
 }
 
 /// Null where no step is covered by the GPU's records: not known, not idle.
+json processor_wait_json(const std::optional<ProcessorWaits>& waits) {
+  if (!waits) return nullptr;
+  return {
+      {"waited_ms", ms(waits->waited_ns)}, {"over_ms", ms(waits->over_ns)}, {"switches", waits->switches}};
+}
+
 json gpu_json(const std::optional<GpuActivity>& gpu) {
   if (!gpu) return nullptr;
   json streams = json::object();
@@ -152,6 +158,8 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
               {"memory", memory_json(rank)},
               {"fetch_counters", fetch_counters_json(rank.fetch_counters)},
               {"micro_batches", micro_batches_json(rank.micro_batches)},
+              {"allocator_retries", rank.allocator_retries ? json(*rank.allocator_retries) : json(nullptr)},
+              {"processor_wait", processor_wait_json(rank.processor_waits)},
               {"gpu", gpu_json(rank.gpu)}};
   out["model_state_peak_bytes"] =
       rank.model_state_peak ? json(store::model_state_bytes(*rank.model_state_peak, stage)) : json(nullptr);

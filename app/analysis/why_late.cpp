@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "app/analysis/rank_step.h"
 #include "app/analysis/slow_rank.h"
 #include "app/analysis/summary.h"
 
@@ -19,6 +20,8 @@ struct Class {
 constexpr std::array kClasses{Class{WhyLate::Part::compute, &OwnParts::compute},
                               Class{WhyLate::Part::copy, &OwnParts::copy},
                               Class{WhyLate::Part::idle, &OwnParts::idle}};
+
+std::string times_text(std::uint64_t count) { return fmt::format("{} time{}", count, count == 1 ? "" : "s"); }
 
 }  // namespace
 
@@ -36,9 +39,30 @@ const char* verb_of(const WhyLate& why) noexcept {
 }
 
 std::string text_of(const WhyLate& why) {
-  return why.for_data ? fmt::format("it waited {:.1f} ms of a step for its data", why.data_ms)
-                      : fmt::format("it {} {:.1f} ms of a step, the others {:.1f} ms", verb_of(why),
-                                    why.own_ms, why.usual_ms);
+  std::string out = why.for_data ? fmt::format("it waited {:.1f} ms of a step for its data", why.data_ms)
+                                 : fmt::format("it {} {:.1f} ms of a step, the others {:.1f} ms",
+                                               verb_of(why), why.own_ms, why.usual_ms);
+  if (why.for_processor)
+    out +=
+        fmt::format("; its threads waited for a processor for {:.1f} ms, those of the others for {:.1f} ms",
+                    why.processor_ms, why.usual_processor_ms);
+  if (why.retries > 0)
+    out += fmt::format("; its memory allocator freed its cache {}", times_text(why.retries));
+  return out;
+}
+
+std::string causes_of(const WhyLate& why) {
+  std::string out;
+  if (why.for_processor)
+    out += fmt::format(
+        " Its threads waited for a processor for {:.1f} ms of a step (summed over them), those of the others "
+        "for {:.1f} ms: something else runs on its cores.",
+        why.processor_ms, why.usual_processor_ms);
+  if (why.retries > 0)
+    out += fmt::format(
+        " Meanwhile its memory allocator had to free its cache {}, and waits for the device each time.",
+        times_text(why.retries));
+  return out;
 }
 
 std::optional<WhyLate> why_late(const std::vector<OwnParts>& ranks, std::uint32_t rank) {
@@ -58,6 +82,13 @@ std::optional<WhyLate> why_late(const std::vector<OwnParts>& ranks, std::uint32_
   std::vector<double> data;
   for (const OwnParts& other : ranks) data.push_back(other.data);
   out->for_data = own->data - *OthersMedian(std::move(data)).without(own->data) > out->excess_ms() / 2;
+  std::vector<double> processor;
+  for (const OwnParts& other : ranks) processor.push_back(other.processor);
+  out->processor_ms = own->processor;
+  out->usual_processor_ms = *OthersMedian(std::move(processor)).without(own->processor);
+  // Not half: others that poll while they wait for this rank wait for their processor as well.
+  out->for_processor = out->processor_ms - out->usual_processor_ms > out->excess_ms() / 3;
+  out->retries = own->retries;
   return out;
 }
 
@@ -67,11 +98,14 @@ std::optional<WhyLate> why_late(const Summary& summary, std::uint32_t rank) {
   for (const RankSummary& one : summary.ranks) {
     if (one.time_steps == 0) continue;
     const auto of_step = [&](std::int64_t ns) { return static_cast<double>(ns) * 1e-6 / one.time_steps; };
-    parts.push_back({.rank = one.rank,
-                     .compute = of_step(one.time.compute_ns),
-                     .copy = of_step(one.time.exposed_copy_ns),
-                     .idle = of_step(one.time.idle_ns),
-                     .data = of_step(one.data_wait_ns.value_or(0))});
+    parts.push_back(
+        {.rank = one.rank,
+         .compute = of_step(one.time.compute_ns),
+         .copy = of_step(one.time.exposed_copy_ns),
+         .idle = of_step(one.time.idle_ns),
+         .data = of_step(one.data_wait_ns.value_or(0)),
+         .processor = one.processor_waits ? one.processor_waits->waited_of(of_step(one.time.total_ns)) : 0,
+         .retries = one.allocator_retries.value_or(0)});
     if (one.rank == rank)
       waited_ms = of_step(one.others_waited_ns) /
                   static_cast<double>(std::max<std::size_t>(summary.ranks.size() - 1, 1));
@@ -81,21 +115,14 @@ std::optional<WhyLate> why_late(const Summary& summary, std::uint32_t rank) {
   return why;
 }
 
-std::uint64_t allocator_retries(const store::Store& store, std::uint32_t rank,
-                                const std::vector<Interval>& within) {
-  if (within.empty()) return 0;
-  std::uint64_t sum = 0;
-  std::optional<std::uint64_t> before;  // the allocator counts them itself, from its begin on
-  auto in = within.begin();
-  for (const ev::Event& event : store.instants_of(rank, ev::EventKind::allocator_state)) {
-    const auto at_ns = static_cast<std::int64_t>(event.ticks);
-    const std::uint64_t count = ev::as<ev::EventKind::allocator_state>(event).retries;
-    while (in != within.end() && in->end <= at_ns) ++in;
-    if (in == within.end()) break;
-    if (at_ns >= in->begin && before) sum += count - std::min(*before, count);
-    before = count;
+void RetryCount::add(const RankStep& step, bool counts) {
+  if (!step.allocator_retries) return;
+  if (counts) {
+    const std::uint32_t now = *step.allocator_retries;
+    // Of the first that is known it is not known how many were before; a new process counts anew.
+    count_ = count_.value_or(0) + (before_ ? now - std::min(*before_, now) : 0);
   }
-  return sum;
+  before_ = step.allocator_retries;
 }
 
 }  // namespace shardscope::analysis

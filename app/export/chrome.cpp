@@ -10,13 +10,12 @@
 #include "app/export/json_text.h"
 #include "app/export/output_file.h"
 #include "app/export/span_walk.h"
+#include "app/export/trace_contents.h"
 #include "app/store/gap_text.h"
 #include "app/store/gather_contents.h"
 #include "app/store/lane_name.h"
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
-#include "instrumentation/event_table.h"
-#include "runtime/plan/prefetch_outcome.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -130,6 +129,16 @@ class ChromeWriter {
     append_json(text_, value);
   }
 
+  class Sink final : public ArgumentSink {
+   public:
+    explicit Sink(ChromeWriter& writer) : writer_(writer) {}
+    void number(const char* key, std::int64_t value) override { writer_.argument(key, value); }
+    void text(const char* key, std::string_view value) override { writer_.argument(key, value); }
+
+   private:
+    ChromeWriter& writer_;
+  };
+
   void metadata(const store::RankRow& rank) {
     const auto name_thing = [&](const char* what, int tid, const std::string& name) {
       open("M", what, "__metadata", rank.rank, tid, 0);
@@ -198,50 +207,14 @@ class ChromeWriter {
       argument("device", lane.rank);
       argument("stream", tid_of(lane.stream));
     }
-    switch (span.kind) {
-      case EventKind::module_begin: {
-        const auto fields = ev::as<EventKind::module_begin>(span);
-        argument("pass", store::name_of(fields.pass));
-        argument("module", fields.module);
-        break;
-      }
-      case EventKind::fetch_wait_begin: {
-        const auto fields = ev::as<EventKind::fetch_wait_begin>(span);
-        if (fields.gather != ev::kNoId) argument("gather", fields.gather);
-        argument("bytes", fields.bytes);
-        break;
-      }
-      case EventKind::reduce_wait_begin:
-        argument("bytes", ev::as<EventKind::reduce_wait_begin>(span).bytes);
-        break;
-      case EventKind::transfer_begin:
-        argument("bytes", ev::as<EventKind::transfer_begin>(span).bytes);
-        break;
-      case EventKind::collective_begin: {
-        const auto fields = ev::as<EventKind::collective_begin>(span);
-        collective_arguments(fields, span.mark_ns);
-        if (const auto moved = params_.find(fields.sequence); moved != params_.end())
-          argument("holds", store::contents_text(store_, moved->second));
-        break;
-      }
-      case EventKind::gpu_begin: {
-        const auto fields = ev::as<EventKind::gpu_begin>(span);
-        argument("cuda_stream", fields.cuda_stream);
-        if (fields.owner_kind != ev::GpuOwner::none) {
-          argument("for", store::name_of(fields.owner_kind));
-          argument("owner", fields.owner);
-        }
-        if (fields.delay_ns != ev::kNoDelay) argument("launch_delay_ns", fields.delay_ns);
-        argument(fields.work == ev::GpuWork::kernel ? "threads" : "bytes", fields.amount);
-        break;
-      }
-      default:
-        break;
+    if (span.kind == EventKind::collective_begin) {
+      const auto fields = ev::as<EventKind::collective_begin>(span);
+      collective_arguments(fields, span.mark_ns);
+      if (const auto moved = params_.find(fields.sequence); moved != params_.end())
+        argument("holds", store::contents_text(store_, moved->second));
     }
-    if (walked.time.paused_ns > 0) {
-      argument("running_ns", walked.time.running_ns);
-      argument("paused_ns", walked.time.paused_ns);
-    }
+    Sink sink(*this);
+    exporter::span_arguments(walked, sink);
     if (!walked.time.ended) {
       argument("not_ended", 1);
       argument("not_ended_because", store::why_open(store_, lane.rank));
@@ -269,67 +242,29 @@ class ChromeWriter {
 
   void flows(std::uint32_t rank) {
     for (const Flow& flow : flows_of(store_, rank, part_)) {
-      open("s", "gather", "gather_to_wait", rank, tid_of(ev::StreamId::gather), flow.from_ns);
+      const char* name = flow.reduces ? "bucket" : "gather";
+      const char* way = flow.reduces ? "reduce_to_wait" : "gather_to_wait";
+      const ev::StreamId from = flow.reduces ? ev::StreamId::reduce : ev::StreamId::gather;
+      open("s", name, way, rank, tid_of(from), flow.from_ns);
       text_ += ",\"id\":" + std::to_string(flow.id);
       close();
-      open("f", "gather", "gather_to_wait", rank, tid_of(ev::StreamId::compute), flow.to_ns);
+      open("f", name, way, rank, tid_of(ev::StreamId::compute), flow.to_ns);
       text_ += ",\"bp\":\"e\",\"id\":" + std::to_string(flow.id);
       close();
     }
   }
 
   void instants(std::uint32_t rank) {
-    for_each_instant(store_, rank, part_, [&](const ev::Event& event) {
-      const auto at = static_cast<std::int64_t>(event.ticks);
-      switch (event.kind) {
-        case EventKind::prefetch_issued: {
-          // Issued at one module, for the parameters of others: the gather's "holds".
-          const auto fields = ev::as<EventKind::prefetch_issued>(event);
-          open("i", "prefetch " + std::to_string(fields.gather) + " issued", "instant", rank,
-               tid_of(event.stream), at);
-          text_ += ",\"s\":\"t\",\"args\":{";
-          argument("gather", fields.gather);
-          argument("at_module", fields.module);
-          argument("elems", fields.elems);
-          text_ += '}';
-          close();
-          break;
-        }
-        case EventKind::collective_submitted: {
-          // A launch on the host with the correlation of the collective it launches.
-          const auto fields = ev::as<EventKind::collective_submitted>(event);
-          open("X", std::string("submit ") + store::name_of(fields.op), "cuda_runtime", rank,
-               tid_of(ev::StreamId::host), at);
-          text_ += ",\"dur\":0,\"args\":{";
-          argument("correlation", fields.sequence);
-          text_ += '}';
-          close();
-          break;
-        }
-        case EventKind::prefetch_outcome: {
-          const auto fields = ev::as<EventKind::prefetch_outcome>(event);
-          open("i", std::string("prefetch ") + plan::to_string(fields.outcome), "instant", rank,
-               tid_of(event.stream), at);
-          text_ += ",\"s\":\"t\",\"args\":{";
-          argument("gather", fields.gather);
-          argument("slack_ns", fields.slack_ns);
-          argument("gather_ns", fields.gather_ns);
-          text_ += '}';
-          close();
-          break;
-        }
-        default:
-          if (!ev::has_trait(event.kind, ev::EventTrait::mark)) break;
-          open("i", ev::name_of(event.kind), "instant", rank, tid_of(event.stream), at);
-          text_ += ",\"s\":\"t\",\"args\":{";
-          for (const ev::FieldInfo& field : ev::info_of(event.kind).fields) {
-            if (const auto value = ev::integer_of(field, event); value && field.type != "double")
-              argument(field.name, *value);
-          }
-          text_ += '}';
-          close();
-          break;
-      }
+    for_each_trace_instant(store_, rank, part_, [&](const TraceInstant& instant) {
+      // A launch on the host with the correlation of the collective it launches.
+      const bool launch = instant.event->kind == EventKind::collective_submitted;
+      open(launch ? "X" : "i", instant.name, launch ? "cuda_runtime" : "instant", rank,
+           tid_of(launch ? ev::StreamId::host : instant.event->stream), instant.at_ns);
+      text_ += launch ? ",\"dur\":0,\"args\":{" : ",\"s\":\"t\",\"args\":{";
+      Sink sink(*this);
+      instant.arguments(sink);
+      text_ += '}';
+      close();
     });
   }
 

@@ -155,7 +155,7 @@ std::vector<Flow> flows_of(const Store& store, std::uint32_t rank, const ExportP
       !part.has_kind(EventKind::fetch_wait_begin))
     return {};
   const TimeRange range = part.of(rank);
-  return gather_flows(store, rank, range.from_ns, range.to_ns);
+  return flows_to_waits(store, rank, range.from_ns, range.to_ns);
 }
 
 }  // namespace shardscope::exporter

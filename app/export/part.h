@@ -88,7 +88,7 @@ void for_each_status_before(const store::Store& store, std::uint32_t rank, const
 /// Parameters of the rank's collectives, by sequence; none where the level leaves them out.
 [[nodiscard]] std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_of(
     const store::Store& store, std::uint32_t rank, const ExportPart& part);
-/// gather_flows() of the part: none where the level leaves an end of them out.
+/// flows_to_waits() of the part: none where the level leaves an end of them out.
 [[nodiscard]] std::vector<Flow> flows_of(const store::Store& store, std::uint32_t rank,
                                          const ExportPart& part);
 

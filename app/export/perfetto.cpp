@@ -10,6 +10,7 @@
 #include "app/export/output_file.h"
 #include "app/export/protobuf.h"
 #include "app/export/span_walk.h"
+#include "app/export/trace_contents.h"
 #include "app/store/gap_text.h"
 #include "app/store/gather_contents.h"
 #include "app/store/lane_name.h"
@@ -68,6 +69,7 @@ class PerfettoWriter {
       for (const store::LaneId lane : store_.lanes()) {
         if (lane.rank == rank.rank) spans(lane);
       }
+      instants(rank.rank);
       memory(rank.rank);
     }
     gaps();
@@ -108,11 +110,14 @@ class PerfettoWriter {
     more.varint(descriptor::kChildOrdering, 3);
     describe_track(process_track(rank.rank), {}, 0, more);
     for (const store::LaneId lane : store_.lanes()) {
-      if (lane.rank != rank.rank) continue;
-      Protobuf order;
-      order.varint(descriptor::kOrder, static_cast<std::uint64_t>(lane.stream));
-      describe_track(stream_track(lane), store::lane_name(store_, lane), process_track(rank.rank), order);
+      if (lane.rank == rank.rank) describe(lane);
     }
+  }
+  void describe(store::LaneId lane) {
+    if (!described_.insert(stream_track(lane)).second) return;
+    Protobuf order;
+    order.varint(descriptor::kOrder, static_cast<std::uint64_t>(lane.stream));
+    describe_track(stream_track(lane), store::lane_name(store_, lane), process_track(lane.rank), order);
   }
 
   Protobuf event(std::uint64_t type, std::uint64_t track) {
@@ -158,12 +163,40 @@ class PerfettoWriter {
     event.message(track_event::kAnnotation, annotation);
   }
 
+  using FlowsAt = std::unordered_map<std::int64_t, std::vector<std::uint64_t>>;  ///< ids by time
+  struct Flows {
+    FlowsAt from, to;
+  };
+
+  class Annotations final : public ArgumentSink {
+   public:
+    explicit Annotations(Protobuf& event) : event_(event) {}
+    void number(const char* key, std::int64_t value) override { annotate(event_, key, value); }
+    void text(const char* key, std::string_view value) override { annotate(event_, key, value); }
+
+   private:
+    Protobuf& event_;
+  };
+
+  /// On the tracks of their streams.
+  void instants(std::uint32_t rank) {
+    for_each_trace_instant(store_, rank, part_, [&](const TraceInstant& instant) {
+      const store::LaneId lane{rank, instant.event->stream};
+      describe(lane);  // one without slices is none of the store's
+      Protobuf body = event(track_event::kInstant, stream_track(lane));
+      body.string(track_event::kCategory, ev::name_of(instant.event->kind));
+      Annotations annotations(body);
+      instant.arguments(annotations);
+      send(instant.at_ns, std::move(body), instant.name);
+    });
+  }
+
   void collect_flows(std::uint32_t rank) {
-    from_.clear();
-    to_.clear();
+    gathers_ = reductions_ = {};
     for (const Flow& flow : flows_of(store_, rank, part_)) {
-      from_[flow.from_ns].push_back(flow.id);
-      to_[flow.to_ns].push_back(flow.id);
+      Flows& of = flow.reduces ? reductions_ : gathers_;
+      of.from[flow.from_ns].push_back(flow.id);
+      of.to[flow.to_ns].push_back(flow.id);
     }
   }
 
@@ -187,15 +220,16 @@ class PerfettoWriter {
         if (span.mark_ns != 0) annotate(begin, "all_ranks_arrived_ns", span.mark_ns);
         if (const auto moved = params_.find(fields.sequence); moved != params_.end())
           annotate(begin, "holds", store::contents_text(store_, moved->second));
-        add_flows(begin, track_event::kFlow, from_, span.begin_ns, span.begin_ns + 1);
-      } else if (span.kind == EventKind::fetch_wait_begin) {
-        annotate(begin, "bytes", ev::as<EventKind::fetch_wait_begin>(span).bytes);
-        add_flows(begin, track_event::kTerminatingFlow, to_, walked.end_ns - 1, walked.end_ns + 1);
+        if (lane.stream == ev::StreamId::gather || lane.stream == ev::StreamId::reduce)
+          add_flows(begin, track_event::kFlow,
+                    lane.stream == ev::StreamId::gather ? gathers_.from : reductions_.from, span.begin_ns,
+                    span.begin_ns + 1);
+      } else if (span.kind == EventKind::fetch_wait_begin || span.kind == EventKind::reduce_wait_begin) {
+        const Flows& of = span.kind == EventKind::fetch_wait_begin ? gathers_ : reductions_;
+        add_flows(begin, track_event::kTerminatingFlow, of.to, walked.end_ns - 1, walked.end_ns + 1);
       }
-      if (walked.time.paused_ns > 0) {
-        annotate(begin, "running_ns", walked.time.running_ns);
-        annotate(begin, "paused_ns", walked.time.paused_ns);
-      }
+      Annotations annotations(begin);
+      span_arguments(walked, annotations);
       if (!walked.time.ended) annotate(begin, "not_ended", store::why_open(store_, lane.rank));
       send(span.begin_ns, std::move(begin), span_label(store_, lane.rank, span));
       // A child never outlives its parent on a track.
@@ -205,9 +239,8 @@ class PerfettoWriter {
   }
 
   /// Flows whose end falls into [from, to).
-  static void add_flows(Protobuf& event, unsigned field,
-                        const std::unordered_map<std::int64_t, std::vector<std::uint64_t>>& flows,
-                        std::int64_t from, std::int64_t to) {
+  static void add_flows(Protobuf& event, unsigned field, const FlowsAt& flows, std::int64_t from,
+                        std::int64_t to) {
     for (std::int64_t at = from; at < to; ++at) {
       const auto found = flows.find(at);
       if (found == flows.end()) continue;
@@ -324,8 +357,9 @@ class PerfettoWriter {
   const Store& store_;
   const ExportPart& part_;
   std::unordered_map<std::string, std::uint64_t> names_;
-  std::unordered_map<std::int64_t, std::vector<std::uint64_t>> from_, to_;  ///< flow ids by time
-  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;    ///< by collective, of one rank
+  Flows gathers_, reductions_;                                            ///< of one rank
+  std::unordered_set<std::uint64_t> described_;                           ///< tracks of streams
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;  ///< by collective, of one rank
   bool first_ = true;
 };
 

@@ -202,8 +202,8 @@ std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store&
 
 }  // namespace
 
-std::vector<Flow> gather_flows(const Store& store, std::uint32_t rank, std::int64_t begin_ns,
-                               std::int64_t end_ns) {
+std::vector<Flow> flows_to_waits(const Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                                 std::int64_t end_ns) {
   const auto sequences = gather_collectives(store, rank, begin_ns, end_ns);
   std::unordered_map<std::uint32_t, std::int64_t> collectives;  // sequence -> begin
   const store::LaneId gather{rank, ev::StreamId::gather};
@@ -213,21 +213,43 @@ std::vector<Flow> gather_flows(const Store& store, std::uint32_t rank, std::int6
         collectives.emplace(ev::as<EventKind::collective_begin>(span).sequence, span.begin_ns);
     });
   }
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> reductions;  // bucket -> begins
+  const store::LaneId reduce{rank, ev::StreamId::reduce};
+  for (std::uint8_t d = 0; d < store.depth_count(reduce); ++d) {
+    store.for_each_span(reduce, d, begin_ns, end_ns, [&](const Span& span) {
+      if (span.kind == EventKind::collective_begin && span.begin_ns >= begin_ns)
+        reductions[ev::as<EventKind::collective_begin>(span).group].push_back(span.begin_ns);
+    });
+  }
+  for (auto& [bucket, begins] : reductions) std::ranges::sort(begins);
   std::vector<Flow> flows;
+  const auto add = [&](std::int64_t from_ns, std::int64_t to_ns, bool reduces) {
+    flows.push_back({.id = (static_cast<std::uint64_t>(rank) << 40) + flows.size() + 1,
+                     .from_ns = from_ns,
+                     .to_ns = to_ns,
+                     .reduces = reduces});
+  };
   const store::LaneId compute{rank, ev::StreamId::compute};
   for (std::uint8_t d = 0; d < store.depth_count(compute); ++d) {
     store.for_each_span(compute, d, begin_ns, end_ns, [&](const Span& wait) {
-      if (wait.kind != EventKind::fetch_wait_begin || wait.end_ns == store::kOpen) return;
+      if (wait.end_ns == store::kOpen) return;
+      const std::int64_t to = wait.end_ns > wait.begin_ns ? wait.end_ns - 1 : wait.end_ns;
+      if (wait.kind == EventKind::reduce_wait_begin && to < end_ns) {
+        // The last of the bucket that had begun: its number may come again in a later step.
+        const auto begins = reductions.find(ev::as<EventKind::reduce_wait_begin>(wait).bucket);
+        if (begins == reductions.end()) return;
+        const auto after = std::ranges::upper_bound(begins->second, to);
+        if (after != begins->second.begin()) add(*(after - 1), to, true);
+        return;
+      }
+      if (wait.kind != EventKind::fetch_wait_begin) return;
       const auto sequence = sequences.find(ev::as<EventKind::fetch_wait_begin>(wait).gather);
       if (sequence == sequences.end()) return;
       const auto collective = collectives.find(sequence->second);
       if (collective == collectives.end()) return;
-      const std::int64_t to = wait.end_ns > wait.begin_ns ? wait.end_ns - 1 : wait.end_ns;
       if (collective->second < begin_ns || to >= end_ns) return;
       if (collective->second > to) return;  // drops can tie the wrong ends; time cannot run back
-      flows.push_back({.id = (static_cast<std::uint64_t>(rank) << 40) + flows.size() + 1,
-                       .from_ns = collective->second,
-                       .to_ns = to});
+      add(collective->second, to, false);
     });
   }
   return flows;

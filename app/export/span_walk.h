@@ -53,16 +53,16 @@ class WalkProgress {
 /// The same, of a module with its pass: "transformer.h.0 forward".
 [[nodiscard]] std::string span_name(const store::Store& store, std::uint32_t rank, const store::Span& span);
 
-/// An arrow from the collective that gathered to the wait that needed it.
+/// An arrow from the collective that gathered, or reduced a bucket, to the wait for it.
 struct Flow {
   std::uint64_t id = 0;
-  std::int64_t from_ns = 0,
-               to_ns = 0;  ///< within the collective on the gather lane, within the wait on compute
+  std::int64_t from_ns = 0, to_ns = 0;  ///< within the collective, within the wait on the compute lane
+  bool reduces = false;                 ///< the collective is on the reduce lane; else on the gather lane
 };
 /// Those that lie within [begin, end), and little else of the rank is read for them (span_walk.cpp, [Note:
 /// flows of a range]). Ids differ within one call only.
-[[nodiscard]] std::vector<Flow> gather_flows(const store::Store& store, std::uint32_t rank,
-                                             std::int64_t begin_ns = store::Store::kBegin,
-                                             std::int64_t end_ns = store::Store::kEnd);
+[[nodiscard]] std::vector<Flow> flows_to_waits(const store::Store& store, std::uint32_t rank,
+                                               std::int64_t begin_ns = store::Store::kBegin,
+                                               std::int64_t end_ns = store::Store::kEnd);
 
 }  // namespace shardscope::exporter

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "instrumentation/event_fields.h"
 #include "runtime/simulate/cost_model.h"
 
 namespace shardscope::simulate {
@@ -94,6 +95,7 @@ void Playback::play(std::span<const std::shared_ptr<const Tape>> tapes) {
         std::all_of(rank.queue.begin(), rank.queue.end(), [](const auto& q) { return q.empty(); });
     if (!done) throw std::logic_error("simulate: rank " + std::to_string(r) + " waits for ever");
   }
+  for (Rank& rank : ranks_) emit_host_late(rank);
 }
 
 void Playback::hand_over_certain() {
@@ -132,7 +134,9 @@ bool Playback::advance_host(std::uint32_t r) {
   for (; rank.next < ops.size(); ++rank.next) {
     const Op& op = ops[rank.next];
     if (op.queue == StreamId::host) {
+      const std::int64_t before_ns = rank.time[0];
       if (!execute(r, op, rank.time[0])) break;
+      if (op.kind != Op::Kind::busy) rank.host_late.host_waited(before_ns, rank.time[0]);
     } else {
       rank.queue[static_cast<std::size_t>(op.queue)].push_back(
           {static_cast<std::uint32_t>(rank.next), rank.time[0]});
@@ -146,8 +150,11 @@ bool Playback::advance_stream(std::uint32_t r, std::size_t queue) {
   std::deque<Pending>& pending = rank.queue[queue];
   bool moved = false;
   while (!pending.empty()) {
-    std::int64_t time = std::max(rank.time[queue], pending.front().queued_ns);
+    const std::int64_t free_ns = rank.time[queue];
+    const std::int64_t queued_ns = pending.front().queued_ns;
+    std::int64_t time = std::max(free_ns, queued_ns);
     if (!execute(r, rank.tape->ops[pending.front().op], time)) break;
+    if (queue == static_cast<std::size_t>(StreamId::compute)) rank.host_late.queued(free_ns, queued_ns);
     rank.time[queue] = time;
     pending.pop_front();
     moved = true;
@@ -160,6 +167,8 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
   switch (op.kind) {
     case Op::Kind::emit: {
       Event event = rank.tape->events[op.index];
+      if (event.kind == instrumentation::EventKind::step_end)
+        rank.ended = instrumentation::as<instrumentation::EventKind::step_end>(event).step;
       event.ticks = static_cast<std::uint64_t>(time);
       rank.held.push_back(event);
       return true;
@@ -191,6 +200,16 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
       return move(r, op, time);
   }
   return true;
+}
+
+void Playback::emit_host_late(Rank& rank) {
+  using instrumentation::EventKind;
+  const std::int64_t ns = rank.host_late.take();
+  const std::uint32_t step = std::exchange(rank.ended, instrumentation::kNoId);
+  if (step == instrumentation::kNoId) return;  // what was played is no step
+  Event event = instrumentation::make<EventKind::host_late>({.step = step, .idle_ns = ns});
+  event.ticks = static_cast<std::uint64_t>(rank.time[0]);
+  rank.held.push_back(event);
 }
 
 void Playback::run_kernel(std::uint32_t r, const Op& op, std::int64_t& time) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "runtime/simulate/groups.h"
+#include "runtime/simulate/host_lateness.h"
 #include "runtime/simulate/overlap_loss.h"
 #include "runtime/simulate/shared_links.h"
 #include "runtime/simulate/tape.h"
@@ -76,10 +77,12 @@ class Playback {
     std::vector<std::int64_t> marks;                       ///< of this tape; kUnknown: not recorded yet
     std::unordered_map<Mark, std::int64_t> earlier_marks;  ///< of earlier tapes, those still kept
     std::array<bool, instrumentation::kStreamCount>
-        joined{};             ///< its arrival at the join it waits in is counted
-    std::uint64_t drawn = 0;  ///< random numbers used
-    bool loses = false;       ///< its kernels are slower beside collectives
-    OverlapLoss loss;         ///< of the compute stream
+        joined{};                                  ///< its arrival at the join it waits in is counted
+    std::uint64_t drawn = 0;                       ///< random numbers used
+    bool loses = false;                            ///< its kernels are slower beside collectives
+    OverlapLoss loss;                              ///< of the compute stream
+    HostLateness host_late;                        ///< since the tape's begin
+    std::uint32_t ended = instrumentation::kNoId;  ///< the step that ended in this tape
     std::vector<Event> held;
     bool listed = false;
   };
@@ -110,6 +113,8 @@ class Playback {
   /// The transfer that ends first is through; false when none is under way.
   [[nodiscard]] bool end_transfer();
   [[nodiscard]] std::int64_t duration(std::uint32_t rank, const Op& op);
+  /// Of the step that ended in the tape that was played.
+  static void emit_host_late(Rank& rank);
   /// A kernel, with what the rank's kernels owe.
   void run_kernel(std::uint32_t rank, const Op& op, std::int64_t& time);
   void hand_over(std::uint32_t rank, std::int64_t until_ns);

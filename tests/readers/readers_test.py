@@ -235,7 +235,7 @@ class Perfetto(unittest.TestCase):
         self.assertEqual(self.unknown(trace), [])
         tracks, open_slices, lengths = {}, defaultdict(list), Counter()
         counters, last = {}, {}
-        names = {}
+        names, instants, begun, ended, passes = {}, Counter(), Counter(), Counter(), Counter()
         for packet in trace.packet:
             for each in packet.interned_data.event_names:
                 names[each.iid] = each.name
@@ -245,6 +245,14 @@ class Perfetto(unittest.TestCase):
                 continue
             event = packet.track_event
             self.assertIn(event.track_uuid, tracks)
+            begun.update(event.flow_ids)
+            ended.update(event.terminating_flow_ids)
+            arguments = {each.name: each for each in event.debug_annotations}
+            if "pass" in arguments:
+                self.assertIn("module_begin", event.categories)
+                passes[arguments["pass"].string_value] += 1
+            if event.type == TrackEvent.TYPE_INSTANT and event.categories:
+                instants[event.categories[0]] += 1
             if event.type == TrackEvent.TYPE_SLICE_BEGIN:
                 open_slices[event.track_uuid].append((packet.timestamp, names.get(event.name_iid, event.name)))
             elif event.type == TrackEvent.TYPE_SLICE_END:
@@ -258,6 +266,16 @@ class Perfetto(unittest.TestCase):
             if span["kind"] == "collective_begin":
                 ours[span["label"].split()[0]] += int(span["end_ns"]) - int(span["begin_ns"])
         self.assertEqual({label: lengths[label] for label in ours}, dict(ours))
+        modules = [span for span in table(name, "spans") if span["kind"] == "module_begin"]
+        self.assertEqual(sum(passes.values()), len(modules))
+        self.assertEqual(set(passes), {"forward", "backward"})
+        # Each arrow has both ends, and marks are those of the table.
+        self.assertEqual(set(begun.values()) | set(ended.values()), {1})
+        self.assertEqual(set(begun), set(ended))
+        events = Counter(row["kind"] for row in table(name, "events"))
+        for kind in ("prefetch_issued", "prefetch_outcome", "collective_submitted", "bucket_flush", "trace_mode"):
+            self.assertEqual(instants[kind], events[kind], kind)
+        self.assertGreater(instants["prefetch_issued"], 0)
         # What each category of memory holds at the end.
         for row in table(name, "memory"):
             key = (int(row["rank"]), row["category"], row["pool"])

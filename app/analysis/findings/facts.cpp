@@ -12,6 +12,7 @@
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/slow_rank.h"
 #include "app/analysis/statistics.h"
+#include "app/analysis/why_late.h"
 #include "app/analysis/zero_settings.h"
 
 namespace shardscope::analysis::findings {
@@ -68,6 +69,7 @@ constexpr std::array kFigures{
     Figure{&RankFacts::copy, [](const RankStep& s) { return s.time.exposed_copy_ns; }},
     Figure{&RankFacts::idle, [](const RankStep& s) { return s.time.idle_ns; }},
     Figure{&RankFacts::data, [](const RankStep& s) { return s.data_wait_ns.value_or(0); }},
+    Figure{&RankFacts::recompute, [](const RankStep& s) { return s.recompute_ns; }},
     Figure{&RankFacts::fetch_wait, [](const RankStep& s) { return s.fetch_wait_ns; }},
     Figure{&RankFacts::total, [](const RankStep& s) { return s.time.total_ns - s.time.checkpoint_ns; }}};
 
@@ -76,6 +78,7 @@ struct RankSteps {
   std::vector<const RankStep*> steps;
   std::size_t slower = 0;  ///< of these, where it computed longer than the others
   double others_waited = 0;
+  RetryCount retries;
 };
 
 /// A rank of whose step much is missing says little of it.
@@ -117,6 +120,11 @@ RankFacts facts_of_rank(std::uint32_t rank, const RankSteps& of) {
   const auto known = static_cast<double>(of.steps.size());
   out.others_waited = of.others_waited / known;
   out.lasting = static_cast<double>(of.slower) / known;
+  // A sample covers many short steps, or a part of a long one: a rate, of the median step.
+  ProcessorWaits waits;
+  for (const RankStep* step : of.steps) waits.add(step->processor_waits.value_or(ProcessorWaits{}));
+  out.processor = waits.waited_of(out.total);
+  out.retries = of.retries.count().value_or(0);
   return out;
 }
 
@@ -163,6 +171,12 @@ Facts facts_of(const store::Store& store, const Summary& summary, const Digest& 
   divide_steps(facts);
   std::unordered_map<std::uint32_t, RankSteps> ranks;
   for (const std::size_t index : facts.typical) add_step(digest.steps()[index], ranks);
+  for (std::size_t i = 0; i < digest.steps().size(); ++i) {
+    const bool typical = std::ranges::binary_search(facts.typical, i);
+    for (const RankStep& rank : digest.steps()[i].ranks) {
+      if (rank.allocator_retries) ranks[rank.rank].retries.add(rank, typical);
+    }
+  }
   for (const RankSummary& rank : summary.ranks) {
     const auto of = ranks.find(rank.rank);
     if (of != ranks.end() && !of->second.steps.empty())

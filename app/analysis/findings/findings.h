@@ -27,8 +27,11 @@ struct RankFacts {
   std::uint32_t rank = 0;
   double compute = 0, waiting = 0, moving = 0, gather_moving = 0, reduce_moving = 0, link = 0, hideable = 0;
   double copy = 0, idle = 0, data = 0, fetch_wait = 0, total = 0;
-  double others_waited = 0;  ///< for it, each of the others: mean over typical steps
-  double lasting = 0;        ///< part of the steps in which it computed longer than the others' median
+  double recompute = 0;       ///< of compute: see RankStep
+  double others_waited = 0;   ///< for it, each of the others: mean over typical steps
+  double processor = 0;       ///< its threads waited for a processor, summed over them
+  std::uint64_t retries = 0;  ///< its allocator freed its cache, in all typical steps
+  double lasting = 0;         ///< part of the steps in which it computed longer than the others' median
 };
 /// A step that took much longer than the others.
 struct LongStep {

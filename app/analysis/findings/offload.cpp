@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/gpu_activity.h"
 #include "app/analysis/quantity_text.h"
 #include "runtime/plan/scheduler.h"
 
@@ -101,12 +104,31 @@ void nvme_params(const Facts& facts, Found& found) {
   found.add_by_cost(facts, waited, std::move(finding));
 }
 
+namespace {
+
+/// Of a script that decides itself what is recomputed: by what its modules did.
+void attached_recomputation(const Facts& facts, Found& found) {
+  const double repeated = facts.mean(&RankFacts::recompute);
+  Finding finding;
+  finding.id = "recomputation";
+  finding.title = "The backward computes activations a second time";
+  finding.evidence = fmt::format("Modules whose forward is repeated in the backward compute for {}.",
+                                 of_step(facts, repeated));
+  finding.next_step =
+      "Where the device has room for the activations, checkpoint fewer modules (torch.utils.checkpoint, "
+      "gradient_checkpointing_disable() of a model of Transformers).";
+  found.add_by_cost(facts, repeated, std::move(finding), ev::Severity::info);
+}
+
+}  // namespace
+
 /// Activations that are computed twice: what is saved is worth it only where the memory is needed. What
 /// memory the step would take without it is what-if's to say.
 void recomputation(const Facts& facts, Found& found) {
+  if (!facts.own_runtime()) return attached_recomputation(facts, found);
   const nlohmann::json config = parse_foreign(facts.summary.config_json);
   const nlohmann::json::json_pointer on("/shardscope/activation_checkpointing");
-  if (!facts.own_runtime() || !config.is_object() || !config.contains(on) || config[on] != true) return;
+  if (!config.is_object() || !config.contains(on) || config[on] != true) return;
   const double forward = facts.path_ms(PathPart::forward);
   Finding finding;
   finding.id = "recomputation";
@@ -130,34 +152,80 @@ void recomputation(const Facts& facts, Found& found) {
   found.add_by_cost(facts, forward, std::move(finding), ev::Severity::info);
 }
 
-/// The GPU has nothing to do because the host has not launched it yet.
-void host_bound(const Facts& facts, Found& found) {
+namespace {
+
+/// Where the records of a GPU say it: the rank whose host costs the most.
+const RankSummary* latest_host(const Facts& facts, double& late_ms) {
+  const RankSummary* latest = nullptr;
   for (const RankSummary& rank : facts.summary.ranks) {
     if (!rank.gpu || rank.gpu->steps == 0) continue;
     const auto stream = rank.gpu->streams.find(ev::StreamId::gpu_compute);
     if (stream == rank.gpu->streams.end()) continue;
-    const double late_ms =
+    const double ms =
         static_cast<double>(stream->second.idle_ns[static_cast<std::size_t>(GapCause::host_late)]) * 1e-6 /
         rank.gpu->steps;
-    if (facts.share(late_ms) < kNote) continue;
-    Finding finding;
-    finding.id = "host_bound";
-    finding.title = fmt::format("The GPU of rank {} waits for its host", rank.rank);
+    if (latest != nullptr && ms <= late_ms) continue;
+    latest = &rank;
+    late_ms = ms;
+  }
+  return latest;
+}
+
+/// Mean over the typical steps of which a rank says itself how long its computation stood still; 0: of none.
+double said_late_ms(const Facts& facts, std::uint32_t rank) {
+  std::vector<std::uint32_t> typical;
+  for (const std::size_t index : facts.typical) typical.push_back(facts.digest.steps()[index].step);
+  double sum = 0;
+  std::size_t steps = 0;
+  for (const ev::Event& event : facts.store.instants_of(rank, ev::EventKind::host_late)) {
+    const auto fields = ev::as<ev::EventKind::host_late>(event);
+    if (!std::ranges::binary_search(typical, fields.step)) continue;
+    sum += static_cast<double>(fields.idle_ns) * 1e-6;
+    ++steps;
+  }
+  return steps > 0 ? sum / static_cast<double>(steps) : 0;
+}
+
+}  // namespace
+
+/// The device has nothing to do because the host has not launched it yet.
+void host_bound(const Facts& facts, Found& found) {
+  Finding finding;
+  finding.id = "host_bound";
+  double late_ms = 0;
+  if (const RankSummary* rank = latest_host(facts, late_ms)) {
+    const GpuStream& stream = rank->gpu->streams.at(ev::StreamId::gpu_compute);
+    finding.rank = rank->rank;
+    finding.title = fmt::format("The GPU of rank {} waits for its host", rank->rank);
     finding.evidence = fmt::format(
         "Its compute stream is idle for {} because what came next had not been launched; {} kernels of a "
-        "step take {:.1f} "
-        "us each.",
-        of_step(facts, late_ms), stream->second.kernels / rank.gpu->steps,
-        stream->second.kernels > 0
-            ? static_cast<double>(stream->second.busy_ns) * 1e-3 / static_cast<double>(stream->second.kernels)
-            : 0.0);
+        "step take {:.1f} us each.",
+        of_step(facts, late_ms), stream.kernels / rank->gpu->steps,
+        stream.kernels > 0 ? static_cast<double>(stream.busy_ns) * 1e-3 / static_cast<double>(stream.kernels)
+                           : 0.0);
     finding.next_step =
         "Fewer, larger kernels: a larger micro-batch, torch.compile or CUDA graphs in PyTorch; look for what "
-        "the host "
-        "waits for (.item(), prints, a loader).";
-    finding.rank = rank.rank;
+        "the host waits for (.item(), prints, a loader).";
     return found.add_by_cost(facts, late_ms, std::move(finding));
   }
+  for (const RankSummary& rank : facts.summary.ranks) {
+    const double ms = said_late_ms(facts, rank.rank);
+    if (ms <= late_ms) continue;
+    late_ms = ms;
+    finding.rank = rank.rank;
+  }
+  finding.title = fmt::format("The device of rank {} waits for its host", finding.rank);
+  finding.evidence =
+      fmt::format("Its compute stream is idle for {} because what came next had not been queued.",
+                  of_step(facts, late_ms));
+  finding.next_step = "Fewer, larger kernels: a larger micro-batch.";
+  if (facts.summary.simulated) {
+    finding.evidence +=
+        " The run is simulated: its host takes launch_us of the hardware file for each kernel, copy and "
+        "collective.";
+    finding.next_step += " If the host is faster than that, correct launch_us of the hardware file.";
+  }
+  found.add_by_cost(facts, late_ms, std::move(finding));
 }
 
 }  // namespace shardscope::analysis::findings

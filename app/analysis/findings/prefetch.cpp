@@ -56,10 +56,15 @@ namespace {
 /// What the steps took longer in which a rank's trace was invalidated, and those right after, in which it was
 /// recorded anew: medians of both kinds, of the steps measured.
 struct TraceCost {
-  std::size_t steps = 0;
-  double with_ms = 0, without_ms = 0;
+  std::size_t steps = 0;  ///< of `of` measured ones
+  std::size_t of = 0;
+  double with_ms = 0, without_ms = 0;  ///< 0: there are none of the kind
+  [[nodiscard]] bool known() const noexcept { return steps > 0 && steps < of; }
+  [[nodiscard]] double once_ms() const noexcept {
+    return std::max(0.0, with_ms - without_ms) * static_cast<double>(steps);
+  }
 };
-std::optional<TraceCost> cost_of_invalidations(const Facts& facts, std::uint32_t rank) {
+TraceCost cost_of_invalidations(const Facts& facts, std::uint32_t rank) {
   std::vector<std::int64_t> times;
   facts.store.for_each_instant(rank, 0, store::Store::kEnd, [&](const ev::Event& event) {
     if (event.kind == EventKind::trace_invalidated) times.push_back(static_cast<std::int64_t>(event.ticks));
@@ -87,8 +92,25 @@ std::optional<TraceCost> cost_of_invalidations(const Facts& facts, std::uint32_t
     (before || now ? with : without).push_back(length_ms(steps[i]));
     before = now;
   }
-  if (with.empty() || without.empty()) return std::nullopt;
-  return TraceCost{with.size(), quantile(with, 0.5), quantile(without, 0.5)};
+  const auto middle = [](const std::vector<double>& of) { return of.empty() ? 0 : quantile(of, 0.5); };
+  return {with.size(), with.size() + without.size(), middle(with), middle(without)};
+}
+
+/// What it costs a measured step is a warning's, or no step was without it.
+Severity severity_of(const Facts& facts, const TraceCost& cost) {
+  if (cost.steps > 0 && !cost.known()) return Severity::warning;
+  const double of_step_ms = cost.known() ? cost.once_ms() / static_cast<double>(cost.of) : 0;
+  return facts.share(of_step_ms) >= kWarning && of_step_ms >= kLeastWarningMs ? Severity::warning
+                                                                              : Severity::info;
+}
+
+/// S of all collectives of a typical step of the lowest rank.
+double communicated_bytes(const Facts& facts) {
+  double sum = 0;
+  for (const std::size_t index : facts.typical) {
+    for (const auto& [op, totals] : facts.digest.steps()[index].ops) sum += static_cast<double>(totals.bytes);
+  }
+  return facts.typical.empty() ? 0 : sum / static_cast<double>(facts.typical.size());
 }
 
 }  // namespace
@@ -101,8 +123,9 @@ void trace_invalidations(const Facts& facts, Found& found) {
     const auto first = store.first_instant(rank.rank, EventKind::trace_invalidated);
     if (!first) continue;
     const TraceInvalidation invalidation = read_invalidation(rank.rank, *first);
+    const TraceCost cost = cost_of_invalidations(facts, rank.rank);
     Finding finding{
-        Severity::warning,
+        severity_of(facts, cost),
         count == 1 ? std::string("The fetch trace was invalidated")
                    : fmt::format("The fetch trace was invalidated {} times", count),
         fmt::format("At trace step {} rank {} {}.", invalidation.trace_step, rank.rank,
@@ -112,14 +135,14 @@ void trace_invalidations(const Facts& facts, Found& found) {
         invalidation.at_ns,
         rank.rank};
     finding.id = "trace_invalidated";
-    if (const auto cost = cost_of_invalidations(facts, rank.rank)) {
+    if (cost.known()) {
       finding.evidence += fmt::format(
           " The {} step{} in which rank {}'s trace was invalidated or recorded again took {:.2f} ms "
-          "(median), "
-          "the others {:.2f} ms.",
-          cost->steps, cost->steps == 1 ? "" : "s", rank.rank, cost->with_ms, cost->without_ms);
-      finding.cost_once_ms =
-          std::max(0.0, cost->with_ms - cost->without_ms) * static_cast<double>(cost->steps);
+          "(median), the others {:.2f} ms.",
+          cost.steps, cost.steps == 1 ? "" : "s", rank.rank, cost.with_ms, cost.without_ms);
+      finding.cost_once_ms = cost.once_ms();
+    } else if (cost.steps > 0) {
+      finding.evidence += " No measured step was without it.";
     }
     found.add(std::move(finding));
     return;
@@ -256,7 +279,7 @@ void unused_prefetches(const Facts& facts, Found& found) {
       fmt::format("{} prefetches of all ranks were never used", seen.mistargeted + seen.unused);
   if (found.has("trace_invalidated")) return found.follows("trace_invalidated", title);
   Finding finding{
-      Severity::warning, title,
+      Severity::info, title,
       fmt::format("{} after an invalidated trace, {} for other reasons{}.", seen.mistargeted, seen.unused,
                   of_steps(facts)),
       facts.summary.kind == Framework::fsdp2
@@ -268,6 +291,13 @@ void unused_prefetches(const Facts& facts, Found& found) {
   if (seen.vain_bytes > 0 && rank_steps > 0) {
     finding.cost_bytes = seen.vain_bytes / static_cast<std::int64_t>(rank_steps);
     finding.bytes_of = BytesOf::communication;
+    const double all = communicated_bytes(facts);
+    if (all > 0 && static_cast<double>(*finding.cost_bytes) >= kWarning * all)
+      finding.severity = Severity::warning;
+    if (all > 0)
+      finding.evidence +=
+          fmt::format(" They moved {} of {} that a rank communicates in a step.",
+                      bytes_text(*finding.cost_bytes), bytes_text(static_cast<std::int64_t>(all)));
   }
   found.add(std::move(finding));
 }

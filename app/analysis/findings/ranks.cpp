@@ -30,8 +30,13 @@ constexpr std::array kClasses{Class{&RankFacts::compute, &TimePartition::compute
 std::optional<WhyLate> why_late_of(const Facts& facts, std::uint32_t rank) {
   std::vector<OwnParts> parts;
   for (const RankFacts& one : facts.ranks)
-    parts.push_back(
-        {.rank = one.rank, .compute = one.compute, .copy = one.copy, .idle = one.idle, .data = one.data});
+    parts.push_back({.rank = one.rank,
+                     .compute = one.compute,
+                     .copy = one.copy,
+                     .idle = one.idle,
+                     .data = one.data,
+                     .processor = one.processor,
+                     .retries = one.retries});
   return why_late(parts, rank);
 }
 
@@ -82,17 +87,6 @@ std::vector<double> excess_by_step(const Facts& facts, std::uint32_t rank, const
     if (const auto usual = OthersMedian(std::move(all)).without(*own)) out.push_back(*own - *usual);
   }
   return out;
-}
-
-/// How often its allocator had to free its cache in the typical steps.
-std::uint64_t retries_in_typical(const Facts& facts, std::uint32_t rank) {
-  std::vector<Interval> steps;
-  for (const std::size_t index : facts.typical) {
-    const auto& ranks = facts.digest.steps()[index].ranks;
-    const auto own = std::ranges::find(ranks, rank, &RankStep::rank);
-    if (own != ranks.end()) steps.push_back({own->begin_ns, own->end_ns});
-  }
-  return allocator_retries(facts.store, rank, steps);
 }
 
 /// The rank of a long step that was held up by itself, and how.
@@ -241,7 +235,11 @@ void stragglers(const Facts& facts, Found& found) {
   finding.id = "straggler";
   finding.title = fmt::format("Rank {} is a straggler", late.rank);
   const std::string host = host_of(facts, late.rank);
-  std::string does = text_of(*why);
+  std::string does = text_of({.part = why->part,
+                              .for_data = why->for_data,
+                              .own_ms = why->own_ms,
+                              .usual_ms = why->usual_ms,
+                              .data_ms = why->data_ms});
   does[0] = 'I';
   finding.evidence =
       computes && !why->for_data
@@ -263,17 +261,15 @@ void stragglers(const Facts& facts, Found& found) {
     finding.evidence +=
         fmt::format(" Its micro-batches have {:.0f} % more positions, padding included.", longer);
   }
-  const std::uint64_t retries = retries_in_typical(facts, late.rank);
-  if (retries > 0) {
-    finding.evidence += fmt::format(
-        " Meanwhile its memory allocator had to free its cache {} time{}, and waits for the device each "
-        "time.",
-        retries, retries == 1 ? "" : "s");
-  }
+  finding.evidence += causes_of(*why);
   finding.next_step =
-      retries > 0 ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in its environment; if retries go "
-                    "on, its peak "
-                    "is too high: finding fragmentation."
+      why->for_processor
+          ? "Look on its host for what runs on the rank's cores (top, ps -eLo psr,pcpu,comm), and give ranks "
+            "cores of their own: taskset, mpirun --bind-to, cpusets."
+      : why->retries > 0
+          ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in its environment; if retries go "
+            "on, its peak "
+            "is too high: finding fragmentation."
       : longer >= kMorePositionsPct
           ? "Give ranks micro-batches of like lengths: sort or bucket samples by length, or pack them."
       : computes

@@ -173,7 +173,8 @@ Table compared_table(const Session& a, const Session& b, analysis::CompareBy by,
   const auto of = [](const Session& run) {
     return analysis::Run{&run.store(), &run.summary(), run.analysis()->digest.get()};
   };
-  const analysis::ComparedRows compared = analysis::compare_by(of(a), of(b), by, most_steps);
+  const analysis::ComparedRows compared =
+      analysis::compare_by(of(a), of(b), by, most_steps, 1);  // a frame has no time for all ranks
   Table table;
   if (compared.rows.empty()) return table;
   const char* const each = by == analysis::CompareBy::memory

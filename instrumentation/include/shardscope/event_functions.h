@@ -362,6 +362,12 @@ static inline void shardscope_gradient_not_finite(uint8_t infinite, uint8_t nan,
       (uint8_t)((uint32_t)(infinite != 0) | (uint32_t)(nan != 0) << 1), step, param, position, elems,
       other_params);
 }
+/* How long computation had nothing to do in a step because the host had not queued what came next, without
+   what the host waited for others meanwhile. */
+static inline void shardscope_host_late(uint32_t step, int64_t idle_ns) {
+  shardscope_record_(SHARDSCOPE_EVENT_HOST_LATE, SHARDSCOPE_LANE_HOST, 0, step, SHARDSCOPE_NO_ID,
+      SHARDSCOPE_NO_ID, idle_ns, 0);
+}
 /* end of what is written */
 /* clang-format on */
 

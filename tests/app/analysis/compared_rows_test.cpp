@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <string>
 
 #include "tests/app/analysis/run_builder.h"
 
@@ -107,6 +109,38 @@ TEST(ComparedRows, KernelsAreOfTheStepsThatRecordedThemAndOfOneSource) {
   ASSERT_EQ(rows.rows.size(), 2U);
   EXPECT_NEAR(*rows.rows[0].a, 0.1, 1e-9) << "the GPU's, in the steps that have it";
   EXPECT_EQ(*rows.rows[1].a, 1) << "one launch, not one of each source";
+}
+
+/// Two ranks of which the second takes three times as long and launches twice as often.
+TEST(ComparedRows, OfSeveralRanksTheMeanIsCompared) {
+  RunBuilder run(2);
+  for (std::uint32_t step = 0; step < 6; ++step) {
+    const std::int64_t at = step * std::int64_t{1'000'000};
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      run.span(rank, at, at + 900'000, EventKind::step_begin, StreamId::host, step);
+      const std::int64_t work = rank == 0 ? 100'000 : 300'000;
+      run.span(rank, at + 1000, at + 1000 + work, EventKind::module_begin, StreamId::compute, 1, 0);
+      for (std::uint32_t launch = 0; launch <= rank; ++launch) {
+        const std::int64_t from = at + 2000 + launch * 60'000;
+        run.span(rank, from, from + 50'000, EventKind::kernel_begin, StreamId::compute, 7);
+      }
+      // Parameter 0 is whole for as long as the module runs.
+      for (const bool whole : {true, false})
+        run.instant(rank, at + 1000 + (whole ? 0 : work), EventKind::param_status, StreamId::compute, 0, 1, 4,
+                    whole ? 2 : 0);
+    }
+  }
+  const store::Store* store = &run.build();
+  const Summary summary = summarize(*store);
+  const auto first = [&](CompareBy by, const std::string& figure) {
+    const ComparedRows rows = compare_by({store, &summary}, {store, &summary}, by);
+    const auto found = std::ranges::find(rows.rows, figure, &ComparedRow::figure);
+    return found == rows.rows.end() ? -1 : found->a.value_or(-1);
+  };
+  EXPECT_NEAR(first(CompareBy::module, "forward"), 0.2, 1e-9);
+  EXPECT_NEAR(first(CompareBy::kernel, "time"), 0.075, 1e-9);
+  EXPECT_NEAR(first(CompareBy::kernel, "launches"), 1.5, 1e-9);
+  EXPECT_NEAR(first(CompareBy::parameter, "whole on a rank"), 0.2, 1e-9);
 }
 
 TEST(ComparedRows, WhatWasNotRecordedIsSaid) {

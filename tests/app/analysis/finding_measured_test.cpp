@@ -10,31 +10,12 @@
 
 #include "app/analysis/summary.h"
 #include "tests/app/analysis/run_builder.h"
+#include "tests/app/analysis/ten_steps.h"
 
 namespace shardscope::analysis {
 namespace {
 
 using namespace test;
-
-constexpr std::int64_t kLongStep = 10 * kMs;
-constexpr std::uint32_t kSteps = 10;
-
-/// Steps of 10 ms in which every rank computes for 8.
-void add_steps(RunBuilder& run, std::uint32_t world) {
-  for (std::uint32_t step = 0; step < kSteps; ++step) {
-    for (std::uint32_t rank = 0; rank < world; ++rank) {
-      const std::int64_t at = step * kLongStep;
-      run.span(rank, at, at + 8 * kMs, EventKind::module_begin, StreamId::compute, 1, step);
-      run.span(rank, at, at + kLongStep, EventKind::step_begin, StreamId::host, step);
-    }
-  }
-}
-std::optional<Finding> found_in(const store::Store& store, const std::string& id) {
-  for (const Finding& one : find(store, summarize(store))) {
-    if (one.id == id) return one;
-  }
-  return std::nullopt;
-}
 
 TEST(FindingMeasured, EventsThatWereDropped) {
   for (const std::uint64_t dropped : {0U, 7U}) {
@@ -42,7 +23,7 @@ TEST(FindingMeasured, EventsThatWereDropped) {
     add_steps(run, 2);
     run.build();
     run.drop(1, dropped);
-    run.instant(1, kSteps * kLongStep, EventKind::tokens, StreamId::host);
+    run.instant(1, kStepCount * kStepLength, EventKind::tokens, StreamId::host);
     const auto found = found_in(run.build(), "events_missing");
     ASSERT_EQ(found.has_value(), dropped > 0);
     if (found) {
@@ -55,13 +36,13 @@ TEST(FindingMeasured, EventsThatWereDropped) {
 TEST(FindingMeasured, ALossScaleThatFallsAndRisesAgain) {
   for (const bool rises : {false, true}) {
     RunBuilder run(1, 2);
-    for (std::uint32_t step = 0; step < kSteps; ++step) {
-      const std::int64_t at = step * kLongStep;
+    for (std::uint32_t step = 0; step < kStepCount; ++step) {
+      const std::int64_t at = step * kStepLength;
       const bool high = rises ? step % 2 == 0 : step == 0;
       run.instant(0, at, EventKind::step_begin, StreamId::host, step);
       run.instant(0, at + 1, EventKind::loss_scale, StreamId::host, step, ev::kNoId, ev::kNoId, 0,
                   std::bit_cast<std::int64_t>(high ? 64.0 : 32.0));
-      run.instant(0, at + kLongStep / 2, EventKind::step_end, StreamId::host, step, ev::kNoId, ev::kNoId,
+      run.instant(0, at + kStepLength / 2, EventKind::step_end, StreamId::host, step, ev::kNoId, ev::kNoId,
                   high ? 1 : 0);
     }
     run.change_tables([](ev::RunTables& tables) {
@@ -82,9 +63,9 @@ TEST(FindingMeasured, ALossScaleThatFallsAndRisesAgain) {
 TEST(FindingMeasured, AFixedLossScaleThatOverflows) {
   RunBuilder run(1, 2);
   add_steps(run, 1);
-  run.instant(0, kSteps * kLongStep, EventKind::step_begin, StreamId::host, kSteps);
-  run.instant(0, kSteps * kLongStep + 1, EventKind::step_end, StreamId::host, kSteps, ev::kNoId, ev::kNoId,
-              1);
+  run.instant(0, kStepCount * kStepLength, EventKind::step_begin, StreamId::host, kStepCount);
+  run.instant(0, kStepCount * kStepLength + 1, EventKind::step_end, StreamId::host, kStepCount, ev::kNoId,
+              ev::kNoId, 1);
   run.change_tables([](ev::RunTables& tables) {
     tables.config_json =
         R"({"fp16": {"enabled": true, "loss_scale": 65536}, "zero_optimization": {"stage": 2}})";
@@ -101,9 +82,9 @@ TEST(FindingMeasured, GathersThatAreWaitedFor) {
   for (const bool late : {false, true}) {
     RunBuilder run(2, 3, "FSDP2 (PyTorch 2.15.0)");
     add_steps(run, 2);
-    for (std::uint32_t step = 0; step < kSteps; ++step) {
+    for (std::uint32_t step = 0; step < kStepCount; ++step) {
       for (std::uint32_t rank = 0; rank < 2; ++rank) {
-        const std::int64_t at = step * kLongStep + kMs, use = at + (late ? 500'000 : 900'000);
+        const std::int64_t at = step * kStepLength + kMs, use = at + (late ? 500'000 : 900'000);
         run.instant(rank, at, EventKind::prefetch_issued, StreamId::host, step, 1);
         run.span(rank, at, at + 800'000, EventKind::collective_begin, StreamId::gather, step, step, kGatherOp,
                  1000, 4000);
@@ -122,8 +103,8 @@ TEST(FindingMeasured, GathersThatAreWaitedFor) {
 TEST(FindingMeasured, PrefetchesThatNoModuleUsed) {
   RunBuilder run(2);
   add_steps(run, 2);
-  for (std::uint32_t step = 0; step < kSteps; ++step)
-    run.instant(0, step * kLongStep + kMs, EventKind::prefetch_issued, StreamId::host, step, 1);
+  for (std::uint32_t step = 0; step < kStepCount; ++step)
+    run.instant(0, step * kStepLength + kMs, EventKind::prefetch_issued, StreamId::host, step, 1);
   const auto found = found_in(run.build(), "unused_prefetch");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->title, "10 prefetches of all ranks were never used");
@@ -132,14 +113,43 @@ TEST(FindingMeasured, PrefetchesThatNoModuleUsed) {
   EXPECT_FALSE(found_in(none.build(), "unused_prefetch"));
 }
 
+/// An attached script that checkpoints one module, and a container of it: 2 ms, less a wait of half of one.
+TEST(FindingMeasured, ForwardsThatAnAttachedBackwardRepeats) {
+  for (const char* device : {"cpu", "cuda:0"}) {
+    for (const bool repeats : {false, true}) {
+      RunBuilder run(2, 2, "DDP (PyTorch 2.15.0)");
+      run.on(device);
+      add_steps(run, 2);
+      const auto pass = static_cast<std::uint8_t>(repeats ? ev::Pass::recompute : ev::Pass::backward);
+      for (std::uint32_t step = 0; step < kStepCount; ++step) {
+        for (std::uint32_t rank = 0; rank < 2; ++rank) {
+          const std::int64_t at = step * kStepLength + 4 * kMs;
+          run.span(rank, at, at + 2 * kMs, EventKind::module_begin, StreamId::compute, 0, step, pass);
+          run.span(rank, at + kMs / 2, at + 2 * kMs, EventKind::module_begin, StreamId::compute, 1, step,
+                   pass);
+          run.span(rank, at + kMs, at + kMs + kMs / 2, EventKind::fetch_wait_begin, StreamId::compute, 1,
+                   step);
+        }
+      }
+      const auto found = found_in(run.build(), "recomputation");
+      // Spans of a script on a GPU are its host's.
+      ASSERT_EQ(found.has_value(), repeats && std::string(device) == "cpu") << device;
+      if (!found) continue;
+      EXPECT_NEAR(*found->cost_ms, 1.5, 1e-6);
+      EXPECT_EQ(found->severity, ev::Severity::info);
+      EXPECT_TRUE(found->changes.empty());
+    }
+  }
+}
+
 /// Stage 2 all-reduces where a reduction to the owners would do: an all-reduce counts twice.
 TEST(FindingMeasured, GradientsThatAreAllReduced) {
   for (const bool all : {false, true}) {
     RunBuilder run(2, 2);
     add_steps(run, 2);
-    for (std::uint32_t step = 0; step < kSteps; ++step) {
+    for (std::uint32_t step = 0; step < kStepCount; ++step) {
       for (std::uint32_t rank = 0; rank < 2; ++rank) {
-        const std::int64_t at = step * kLongStep + 8 * kMs;
+        const std::int64_t at = step * kStepLength + 8 * kMs;
         run.instant(rank, at, EventKind::bucket_add, StreamId::host, step, 0, ev::kNoId, 0, 1000, 1000);
         run.span(rank, at, at + kMs, EventKind::collective_begin, StreamId::reduce, step, step,
                  static_cast<std::uint8_t>(all ? CollectiveOp::all_reduce : CollectiveOp::reduce), 1000,
@@ -202,19 +212,45 @@ TEST(FindingMeasured, AGpuThatIsIdleForItsHost) {
       run.span(0, begin, end, EventKind::gpu_begin, StreamId::gpu_compute, 1, 1,
                ev::gpu_code(ev::GpuWork::kernel, ev::GpuOwner::forward), begin - launch, 256);
     };
-    for (std::uint32_t step = 0; step < kSteps; ++step) {
-      const std::int64_t at = step * kLongStep;
+    for (std::uint32_t step = 0; step < kStepCount; ++step) {
+      const std::int64_t at = step * kStepLength;
       kernel(at, at + 4 * kMs, at - 1000);
-      kernel(at + (late ? 7 : 4) * kMs, at + kLongStep, at + (late ? 7 : 3) * kMs - 1000);
+      kernel(at + (late ? 7 : 4) * kMs, at + kStepLength, at + (late ? 7 : 3) * kMs - 1000);
     }
-    run.span(0, 0, kSteps * kLongStep + 1000, EventKind::gpu_records_begin, StreamId::gpu_records, 1, 0, 0,
-             2 * kSteps, 0);
+    run.span(0, 0, kStepCount * kStepLength + 1000, EventKind::gpu_records_begin, StreamId::gpu_records, 1, 0,
+             0, 2 * kStepCount, 0);
     const auto found = found_in(run.build(), "host_bound");
     ASSERT_EQ(found.has_value(), late);
     if (!found) continue;
     EXPECT_EQ(found->rank, 0U);
     EXPECT_NEAR(*found->cost_ms, 3, 0.01);
     EXPECT_NE(found->evidence.find("2 kernels of a step"), std::string::npos) << found->evidence;
+  }
+}
+
+/// What a rank says itself, as those of simulated runs do: the one that loses most is named.
+TEST(FindingMeasured, ADeviceThatIsIdleForItsHostByItsOwnWord) {
+  for (const bool simulated : {false, true}) {
+    for (const std::int64_t late_ms : {0, 3}) {
+      RunBuilder run(2, 0);
+      run.change_tables([&](ev::RunTables& tables) { tables.simulated = simulated; });
+      add_steps(run, 2);
+      for (std::uint32_t step = 0; step < kStepCount; ++step) {
+        const std::int64_t end = step * kStepLength + kStepLength - 1;
+        run.instant(0, end, EventKind::host_late, StreamId::host, step, ev::kNoId, ev::kNoId, 0, kMs / 100);
+        // The first step is warm-up.
+        run.instant(1, end, EventKind::host_late, StreamId::host, step, ev::kNoId, ev::kNoId, 0,
+                    step == 0 ? kStepLength : late_ms * kMs);
+      }
+      const auto found = found_in(run.build(), "host_bound");
+      ASSERT_EQ(found.has_value(), late_ms > 0);
+      if (!found) continue;
+      EXPECT_EQ(found->rank, 1U);
+      EXPECT_NEAR(*found->cost_ms, 3, 0.01);
+      EXPECT_EQ(found->evidence.find("The run is simulated") != std::string::npos, simulated)
+          << found->evidence;
+      EXPECT_EQ(found->next_step.find("launch_us") != std::string::npos, simulated);
+    }
   }
 }
 

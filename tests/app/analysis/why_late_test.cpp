@@ -33,6 +33,18 @@ TEST(WhyLate, IsWhatItHasMoreOfThanTheMedianOfTheOthers) {
   EXPECT_FALSE(why_late({{0, 10, 1, 2, 0}}, 0)) << "no others";
 }
 
+TEST(WhyLate, NamesItsProcessorWhereThatIsMostOfIt) {
+  const std::string computed = "it computed 14.0 ms of a step, the others 10.0 ms";
+  const auto of = [](double own, double others, std::uint64_t retries) {
+    return text_of(*why_late({{0, 10, 0, 0, 0, others, 7}, {1, 14, 0, 0, 0, own, retries}}, 1));
+  };
+  EXPECT_EQ(of(1.3, 0, 0), computed) << "less than a third of 4 ms";
+  EXPECT_EQ(of(6, 5, 0), computed) << "the others wait as well";
+  EXPECT_EQ(of(3, 0.5, 0),
+            computed + "; its threads waited for a processor for 3.0 ms, those of the others for 0.5 ms");
+  EXPECT_EQ(of(0, 0, 1), computed + "; its memory allocator freed its cache 1 time");
+}
+
 constexpr std::uint32_t kLateLongStep = 5;  // of LateRun, half a second longer where it has one
 
 /// Ten steps of 16 ms; rank 1 computes for 14 ms, rank 0 for 10 and then waits for it.
@@ -54,6 +66,14 @@ struct LateRun {
   [[nodiscard]] std::int64_t begin(std::uint32_t step) const {
     return step * std::int64_t{17'000'000} + (step > kLateLongStep ? longer_ns : 0);
   }
+  /// What rank 1's threads waited for a processor, in each step.
+  void waits_for_processor(std::int64_t ns) {
+    for (std::uint32_t step = 0; step < 10; ++step) {
+      for (std::uint32_t rank = 0; rank < 2; ++rank)
+        builder.instant(rank, begin(step) + 15'000'000, EventKind::processor_wait, StreamId::host, 3, 0,
+                        ev::kNoId, 0, rank == 1 ? ns : 0, 16'000'000);
+    }
+  }
   /// The allocator's own count, at the end of each step: 50 more in the long one.
   void allocator(std::uint32_t retries_a_step) {
     for (std::uint32_t step = 0; step < 10; ++step)
@@ -73,12 +93,38 @@ TEST(WhyLate, OfARunIsThatOfTheRankForWhichOthersWait) {
   EXPECT_FALSE(why_late(in_turns, 1));
 }
 
+TEST(WhyLate, OfARunWhoseCoresAreTakenIsThat) {
+  for (const std::int64_t waited_ns : {1'000'000, 4'000'000}) {
+    LateRun run;
+    run.waits_for_processor(waited_ns);
+    const store::Store& store = run.builder.build();
+    const Summary summary = summarize(store);
+    const bool said = waited_ns > 2'000'000;  // of 4 ms that it computes longer
+    EXPECT_EQ(text_of(*why_late(summary, 1)).find("waited for a processor for 4.0 ms") != std::string::npos,
+              said);
+    const auto findings = find(store, summary);
+    const auto straggler = std::ranges::find(findings, "straggler", &Finding::id);
+    ASSERT_NE(straggler, findings.end());
+    EXPECT_EQ(straggler->evidence.find("waited for a processor for 4.0 ms of a step") != std::string::npos,
+              said)
+        << straggler->evidence;
+    EXPECT_EQ(straggler->next_step.find("taskset") != std::string::npos, said);
+    EXPECT_EQ(summary.ranks[1].processor_waits->switches, 27U) << "of nine steps";
+  }
+}
+
 TEST(WhyLate, AStragglerWhoseAllocatorRetriesIsSaidToBe) {
   for (const std::uint32_t retries : {0U, 2U}) {
     LateRun run;
     run.allocator(retries);
     const store::Store& store = run.builder.build();
-    const auto findings = find(store, summarize(store));
+    const Summary summary = summarize(store);
+    EXPECT_EQ(text_of(*why_late(summary, 1)).find("its memory allocator freed its cache 18 times") !=
+                  std::string::npos,
+              retries > 0);
+    EXPECT_FALSE(summary.ranks[0].allocator_retries) << "it records none";
+    EXPECT_EQ(summary.ranks[1].allocator_retries, 9 * retries);
+    const auto findings = find(store, summary);
     const auto straggler = std::ranges::find(findings, "straggler", &Finding::id);
     ASSERT_NE(straggler, findings.end());
     // The first step is warm-up: two in each of nine steps.

@@ -64,6 +64,25 @@ class Simulated(unittest.TestCase):
         self.assertAlmostEqual(found["cost_ms"], exposed / len(run.summary["ranks"]) / run.summary["steps_measured"], delta=0.05)
         self.assertEqual(found["changes"], [])
 
+    def test_a_host_that_launches_slowly(self):
+        """What the device waits for its host is what the step gets shorter by with a host that takes no time, and a larger
+        micro-batch, as advised, loses less of it for each sample."""
+        runs = {}
+        for launch_us, batch in ((0, 4), (2, 4), (200, 4), (200, 16)):
+            hardware = json.loads(machine(self.folder, 50, tflops=2).read_text())
+            path = pathlib.Path(self.folder) / f"launch-{launch_us}.json"
+            path.write_text(json.dumps({**hardware, "launch_us": launch_us}))
+            runs[launch_us, batch] = Run(self.folder, f"launch-{launch_us}-{batch}", path, {"stage": 2, "overlap_comm": True},
+                                         root={"train_micro_batch_size_per_gpu": batch})
+        self.assertNotIn("host_bound", runs[0, 4].by_id)
+        self.assertNotIn("host_bound", runs[2, 4].by_id)
+        slow = runs[200, 4]
+        found = slow.by_id["host_bound"]
+        self.assertEqual(found["severity"], "warning")
+        self.assertAlmostEqual(found["cost_ms"], slow.step_ms - runs[0, 4].step_ms, delta=0.05 * found["cost_ms"])
+        self.assertIn("The run is simulated: its host takes launch_us", found["evidence"])
+        self.assertLess(runs[200, 16].step_ms / 16, 0.75 * slow.step_ms / 4)
+
     def test_late_prefetches_follow_from_what_is_exposed(self):
         run = Run(self.folder, "late", machine(self.folder, 0.5),
                   {"stage": 3, "overlap_comm": True, "reduce_bucket_size": 200_000, "stage3_prefetch_bucket_size": 200_000,

@@ -3,6 +3,7 @@ the same program without them."""
 import pathlib
 import subprocess
 import tempfile
+import time
 import unittest
 
 import command_line
@@ -69,6 +70,35 @@ class Emitter(unittest.TestCase):
         ahead, after = self.played("host", "without")
         self.assertNotIn("host_bound", ahead)
         self.assertAlmostEqual(after["step_ms"]["median"], 200 * 0.02, delta=0.1)
+
+    def test_a_rank_that_ended_and_is_waited_for(self):
+        """Seen while the other rank stands in its all-reduce; where both end there is nothing to see."""
+        for cause in ((), ("without",)):
+            recording, endpoint = self.folder / f"pair{len(cause)}.zscope", f"ipc://{self.folder}/pair{len(cause)}.sock"
+            collector = subprocess.Popen([BIN / "shardscope", "record", recording, "--listen", endpoint], env=ENV,
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            ranks = []
+            try:
+                self.assertIn("listening on", collector.stderr.readline())
+                ranks = [subprocess.Popen([BIN / "provoked_run", endpoint, f"returns{rank}", *cause], env=ENV, stdin=subprocess.PIPE)
+                         for rank in range(2)]
+                self.assertEqual(ranks[1].wait(timeout=60), 0)
+                if not cause:
+                    found, deadline = {}, time.monotonic() + 60
+                    while "hang" not in found:  # its last events may still be on their way
+                        self.assertLess(time.monotonic(), deadline, found)
+                        found = {one["id"]: one for one in read("findings", endpoint)}
+                    self.assertEqual((found["hang"]["severity"], found["hang"]["rank"]), ("error", 1))
+                    self.assertIn("Rank 0 waits in all-reduce #6", found["hang"]["evidence"])
+                    self.assertIsNone(ranks[0].poll())
+                ranks[0].stdin.close()
+                self.assertEqual(ranks[0].wait(timeout=60), 0)
+                collector.communicate(timeout=60)
+            finally:
+                for process in (*ranks, collector):
+                    process.kill()
+                    process.communicate()
+        self.assertNotIn("hang", {one["id"] for one in read("findings", recording)})
 
 
 if __name__ == "__main__":

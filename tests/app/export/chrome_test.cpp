@@ -120,12 +120,12 @@ TEST(SpanWalk, FlowsOfARangeAreThoseOfTheWholeInIt) {
     std::ranges::sort(out);
     return out;
   };
-  const std::vector<Flow> whole = gather_flows(store, 0);
+  const std::vector<Flow> whole = flows_to_waits(store, 0);
   std::size_t seen = 0;
   for (const store::StepRow& step : store.steps()) {
     const std::int64_t third = (step.end_ns - step.begin_ns) / 3;
     for (const std::int64_t to : {step.begin_ns + third, step.end_ns, step.end_ns + third}) {
-      const std::vector<Flow> part = gather_flows(store, 0, step.begin_ns, to);
+      const std::vector<Flow> part = flows_to_waits(store, 0, step.begin_ns, to);
       EXPECT_EQ(ends(part, store::Store::kBegin, store::Store::kEnd), ends(whole, step.begin_ns, to));
       seen += part.size();
     }

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/app/analysis/run_builder.h"
 #include "tests/app/store/synthetic_run.h"
 
 namespace shardscope::exporter {
@@ -291,7 +292,16 @@ Arguments arguments_in_store(const store::Span& span, const std::map<std::uint32
     if (span.mark_ns != 0) out["all_ranks_arrived_ns"] = std::to_string(span.mark_ns);
     if (moved.contains(span.a)) out["holds"] = moved.at(span.a);
   } else if (span.kind == ev::EventKind::fetch_wait_begin) {
+    if (span.b != ev::kNoId) out["gather"] = std::to_string(span.b);
     out["bytes"] = std::to_string(span.v0);
+  } else if (span.kind == ev::EventKind::reduce_wait_begin) {
+    if (span.a != ev::kNoId) out["bucket"] = std::to_string(span.a);
+    out["bytes"] = std::to_string(span.v0);
+  } else if (span.kind == ev::EventKind::transfer_begin) {
+    out["bytes"] = std::to_string(span.v0);
+  } else if (span.kind == ev::EventKind::module_begin) {
+    out["pass"] = span.code == 0 ? "forward" : span.code == 1 ? "backward" : "recompute";
+    out["module"] = std::to_string(span.a);
   }
   return out;
 }
@@ -328,6 +338,77 @@ TEST(Perfetto, ArgumentsOfEverySliceAreThoseOfItsRecord) {
   EXPECT_GT(seen["fetch_wait_begin"], 100U);
   EXPECT_GT(seen["module_begin"], 100U);
   EXPECT_GT(named, 100U);
+}
+
+TEST(Perfetto, InstantsAreOnTheTracksOfTheirStreams) {
+  test::RunBuilder run(1);
+  run.span(0, 0, 100, ev::EventKind::step_begin, ev::StreamId::host, 0);
+  run.instant(0, 10, ev::EventKind::prefetch_issued, ev::StreamId::host, 5, 1, 2, 0, 4000);
+  run.instant(0, 20, ev::EventKind::collective_submitted, ev::StreamId::host, 7, 5, 1, test::kGatherOp, 4000,
+              16000);
+  run.instant(0, 30, ev::EventKind::prefetch_outcome, ev::StreamId::compute, 5, 1, 2, 0, 300, 200);
+  run.instant(0, 40, ev::EventKind::bucket_flush, ev::StreamId::host, 3, ev::kNoId, 9, 0, 123);
+  run.instant(0, 50, ev::EventKind::tokens, ev::StreamId::host, 0);  // no mark
+  std::map<std::uint64_t, std::string> names;
+  std::vector<std::tuple<std::int64_t, std::uint64_t, std::string, std::string, Arguments>> read;
+  for (const Message& packet : packets(run.build())) {
+    if (packet.has(12)) {
+      const Message name = decode(decode(packet.text(12)).text(2));
+      names[name.number(1)] = name.text(2);
+    }
+    if (!packet.has(11)) continue;
+    const Message event = decode(packet.text(11));
+    if (event.number(9) != 3) continue;
+    read.emplace_back(packet.number(8), event.number(11), names.at(event.number(10)), event.text(22),
+                      arguments_of(event));
+  }
+  constexpr std::uint64_t kHost = 65536 + 1, kCompute = kHost + 1;
+  const decltype(read) expected{
+      {10,
+       kHost,
+       "prefetch 5 issued",
+       "prefetch_issued",
+       {{"gather", "5"}, {"at_module", "1"}, {"elems", "4000"}}},
+      {20, kHost, "submit all_gather", "collective_submitted", {{"correlation", "7"}}},
+      {30,
+       kCompute,
+       "prefetch early",
+       "prefetch_outcome",
+       {{"gather", "5"}, {"slack_ns", "300"}, {"gather_ns", "200"}}},
+      {40,
+       kHost,
+       "bucket_flush",
+       "bucket_flush",
+       {{"reason", "0"}, {"bucket", "3"}, {"params", "9"}, {"elems", "123"}}}};
+  EXPECT_EQ(read, expected);
+}
+
+TEST(Perfetto, ABucketsReductionLeadsToTheWaitForIt) {
+  test::RunBuilder run(1);
+  run.span(0, 0, 2000, ev::EventKind::step_begin, ev::StreamId::host, 0);
+  // Two buckets of one number: each wait is for the reduction that had begun.
+  for (const std::int64_t at : {0, 1000}) {
+    run.span(0, at + 100, at + 300, ev::EventKind::collective_begin, ev::StreamId::reduce,
+             static_cast<std::uint32_t>(at + 1), 4, 1);
+    run.span(0, at + 200, at + 310, ev::EventKind::reduce_wait_begin, ev::StreamId::compute, 4, ev::kNoId, 0,
+             64);
+  }
+  // At the same time a gather of that number begins, for which nothing waits.
+  run.span(0, 100, 300, ev::EventKind::collective_begin, ev::StreamId::gather, 9, 4, test::kGatherOp);
+  std::map<std::uint64_t, std::int64_t> from, to;
+  for (const Message& packet : packets(run.build())) {
+    if (!packet.has(11)) continue;
+    const Message event = decode(packet.text(11));
+    const auto at = static_cast<std::int64_t>(packet.number(8));
+    for (auto [flow, end] = event.numbers.equal_range(47); flow != end; ++flow) {
+      EXPECT_EQ(event.number(11), 65536U + 1 + static_cast<std::uint64_t>(ev::StreamId::reduce));
+      from[flow->second] = at;
+    }
+    for (auto [flow, end] = event.numbers.equal_range(48); flow != end; ++flow) to[flow->second] = at;
+  }
+  std::map<std::int64_t, std::int64_t> arrows;
+  for (const auto& [id, at] : from) arrows[at] = to.at(id);
+  EXPECT_EQ(arrows, (std::map<std::int64_t, std::int64_t>{{100, 200}, {1100, 1200}}));
 }
 
 }  // namespace

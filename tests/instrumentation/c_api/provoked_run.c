@@ -1,8 +1,9 @@
 /* One rank of a run with one thing wrong, said through the C interface: provoked_run ENDPOINT CAUSE
  * [without]. `ends`: the hook at the begin of one module is missing. `fragments`: a caching allocator, really
  * played, whose blocks are pinned by small pieces. `host`: a GPU whose kernels are launched one by one, later
- * than it could begin them. `without`: the same run without the cause. Nothing is computed; times are made,
- * and each step is said when it is over. */
+ * than it could begin them. `returns0`, `returns1`: the ranks of two, of which the second ends when the other
+ * is in the next all-reduce, until its input is closed. `without`: the same run without the cause. Nothing is
+ * computed; times are made, and each step is said when it is over. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,6 +143,18 @@ static void play_gpu(uint32_t name, uint32_t step, int64_t begin, int one_by_one
   shardscope_gpu_records_end(begin + step_ns, step, 0, 0, kKernels, 0);
 }
 
+/* ---- two ranks that all-reduce at the end of a step ---- */
+
+static void all_reduce(uint32_t step, int64_t begin, int ends) {
+  const int64_t from = begin + step_ns - 1000000;
+  const uint32_t code = shardscope_collective_code(0, SHARDSCOPE_SCOPE_WORLD, 0);
+  shardscope_record_at_(from, SHARDSCOPE_EVENT_COLLECTIVE_BEGIN, SHARDSCOPE_LANE_REDUCE,
+                        SHARDSCOPE_ALL_REDUCE, step, SHARDSCOPE_NO_ID, code, 1000, 4000);
+  if (!ends) return;
+  shardscope_record_at_(from + 900000, SHARDSCOPE_EVENT_COLLECTIVE_END, SHARDSCOPE_LANE_REDUCE,
+                        SHARDSCOPE_ALL_REDUCE, step, SHARDSCOPE_NO_ID, code, 1000, 4000);
+}
+
 static void play_step(uint32_t step, int64_t begin, int ends, const uint32_t* modules) {
   const uint8_t compute = SHARDSCOPE_LANE_COMPUTE;
   at(begin + 10, SHARDSCOPE_EVENT_PHASE_BEGIN, compute, SHARDSCOPE_PHASE_FORWARD, step, 0);
@@ -158,12 +171,13 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const int with = argc < 4;
   const int ends = !strcmp(argv[2], "ends"), fragments = !strcmp(argv[2], "fragments"),
-            host = !strcmp(argv[2], "host");
+            host = !strcmp(argv[2], "host"), pair = !strncmp(argv[2], "returns", 7);
   shardscope_run_info info = SHARDSCOPE_RUN_INFO_INIT;
   info.run_id = "provoked";
   info.model = "two-layers";
   info.device = "played GPU";
-  info.world = info.local_world = 1;
+  info.world = info.local_world = pair ? 2 : 1;
+  info.rank = pair ? (uint32_t)(argv[2][7] - '0') : 0;
   shardscope_run* run;
   check(shardscope_run_create(&info, &run));
   static const char* const paths[kModules] = {"", "body", "head"};
@@ -191,8 +205,16 @@ int main(int argc, char** argv) {
     at(begin, SHARDSCOPE_EVENT_STEP_BEGIN, SHARDSCOPE_LANE_HOST, 0, step, SHARDSCOPE_NO_ID);
     if (host) play_gpu(kernel, step, begin, with);
     play_step(step, begin, ends && with, modules);
+    if (pair) all_reduce(step, begin, 1);
     if (fragments) play_allocator(&allocator, step, begin);
     at(begin + step_ns, SHARDSCOPE_EVENT_STEP_END, SHARDSCOPE_LANE_HOST, 0, step, SHARDSCOPE_NO_ID);
+  }
+  if (pair && with && info.rank == 0) { /* is in one more, for which the other does not come */
+    at(start + kSteps * step_ns, SHARDSCOPE_EVENT_STEP_BEGIN, SHARDSCOPE_LANE_HOST, 0, kSteps,
+       SHARDSCOPE_NO_ID);
+    all_reduce(kSteps, start + kSteps * step_ns, 0);
+    while (getchar() != EOF) {
+    }
   }
   check(shardscope_finish(run, 0, "played to the end"));
   shardscope_run_destroy(run);

@@ -323,7 +323,7 @@ TEST(ComparedTable, OfParametersIsHowLongTheyWereWhole) {
   ASSERT_EQ(table.rows.size(), 1U) << "it was there when the run began: never gathered";
   const std::vector<Cell>& row = table.rows[0];
   EXPECT_EQ(row[0].text, "h.0.qkv.weight");
-  EXPECT_EQ(row[1].text, "whole on the rank");
+  EXPECT_EQ(row[1].text, "whole on a rank");
   EXPECT_DOUBLE_EQ(*row[2].value, 4500e-6) << "ms, from 500 to 5000";
   EXPECT_DOUBLE_EQ(*row[3].value, 3000e-6);
   EXPECT_EQ(row[4].text, "\u22121.50 \u00b5s");
