@@ -41,7 +41,7 @@ struct AttachOptions {
   RetentionOptions kept;
   NodeOptions nodes;
   std::string detail = "params";
-  bool view = false, overwrite = false;
+  bool view = false, overwrite = false, nccl_plugin = true;
   std::vector<std::string> command;
 };
 
@@ -78,6 +78,7 @@ Environment inject(const ScratchFolder& folder, const AttachOptions& options,
                             : collector.publish_endpoint()},
       {"detail", options.detail},
       {"run_id", options.collector.run_id},
+      {"nccl_plugin", options.nccl_plugin},
       {"key_file", of_nodes ? copied_key(folder, key) : key}};
   write_file(folder.file("settings.json"), settings.dump(1));
   write_file(folder.file("sitecustomize.py"), std::string(assets::attach_sitecustomize));
@@ -177,6 +178,12 @@ int attach(AttachOptions options) {
       upstream.empty() ? endpoint_for_nodes(collector.publish_endpoint(), options.nodes.advertise)
                        : upstream);
 
+  if (options.nccl_plugin) {
+    say(stderr,
+        "shardscope: ranks that use NCCL load Shardscope's profiler plugin, unless NCCL_PROFILER_PLUGIN "
+        "names another "
+        "(--no-nccl-plugin: none do)\n");
+  }
   Process command(options.command, Process::Output::inherit, inject(folder, options, collector));
   FlightRecorder moments(collector, options.collector, options.kept);
   bool passed_on = false;
@@ -221,6 +228,10 @@ void add_attach(CLI::App& app, Action& action) {
       ->check(CLI::IsMember(detail_names()))
       ->capture_default_str();
   options->collector.listen = "tcp://127.0.0.1:0";
+  verb->add_flag(
+      "--nccl-plugin,!--no-nccl-plugin", options->nccl_plugin,
+      "Have NCCL load Shardscope's profiler plugin in the ranks, where NCCL_PROFILER_PLUGIN is not set "
+      "(default: yes)");
   verb->add_option("--listen", options->collector.listen, "Endpoint the ranks publish to")
       ->check(kEndpoint)
       ->capture_default_str();
